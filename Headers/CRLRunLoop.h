@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/** @file
+ * What CoreRunLoop has and Apple's run loop has not: a loop hosted by another loop, functions where Apple takes blocks, sources for signals
+ * and for child processes, and the Cocoa modes' names.
+ *
+ * `CoreFoundation.h` does not include this header. An object argument that is NULL, or of another type, stops the process with one sentence
+ * that names the function.
+ */
+
+#if !defined(CRL_RUN_LOOP_H)
+#define CRL_RUN_LOOP_H 1
+
+#include <stdint.h>
+#include <sys/signalfd.h>
+#include <sys/types.h>
+
+#include "CoreFoundation/CFBase.h"
+#include "CoreFoundation/CFDate.h"
+#include "CoreFoundation/CFRunLoop.h"
+#include "CoreFoundation/CFString.h"
+
+CF_EXTERN_C_BEGIN
+
+/* Modes */
+
+/** Cocoa's mode for waiting for a reply; nothing is in it unless the program adds it. Its string is its own name. */
+CF_EXPORT const CFRunLoopMode NSConnectionReplyMode CRL_LINK(NSConnectionReplyMode);
+
+/** Cocoa's mode for modal panels; nothing is in it unless the program adds it. Its string is its own name. */
+CF_EXPORT const CFRunLoopMode NSModalPanelRunLoopMode CRL_LINK(NSModalPanelRunLoopMode);
+
+/** Cocoa's mode for tracking the mouse; nothing is in it unless the program adds it. Its string is its own name. */
+CF_EXPORT const CFRunLoopMode NSEventTrackingRunLoopMode CRL_LINK(NSEventTrackingRunLoopMode);
+
+/*
+ * Hosting: another loop (GLib, libuv, epoll, a game's) does the waiting.
+ *
+ * The host's cycle, on the loop's own thread:
+ *
+ *     while (CRLRunLoopPrepare(loop, mode)) {
+ *         poll(CRLRunLoopGetDescriptor(loop), CRLRunLoopGetTimeout(loop));   and whatever else the host waits for
+ *         if (CRLRunLoopDispatch(loop) != 0) break;
+ *     }
+ *     CRLRunLoopLeave(loop);
+ *
+ * One Prepare and the Dispatch that follows are one pass, and all passes up to Leave are one run: observers, the current mode,
+ * CFRunLoopIsWaiting and CFRunLoopStop behave as in CFRunLoopRunInMode without a time limit. Callbacks may run the loop themselves; such a
+ * run is nested in the hosted one.
+ */
+
+/**
+ * Gets a descriptor that becomes readable when CRLRunLoopDispatch has something to do, for poll, epoll or another loop.
+ *
+ * It stays the same as long as the loop lives. The host must not read it, and must poll it level-triggered.
+ * Ownership: the loop's, which closes it when its thread ends.
+ * Threads: the loop's own.
+ * Errors: -1 when no descriptor can be made, or when the caller is another thread; a later call tries again.
+ */
+CF_EXPORT int CRLRunLoopGetDescriptor(CFRunLoopRef rl) CRL_LINK(CRLRunLoopGetDescriptor);
+
+/**
+ * Does the part of a pass that comes before the sleep: sends BeforeTimers and BeforeSources, runs blocks and marked version-0 sources, and,
+ * unless a source was handled, sends BeforeWaiting.
+ *
+ * The first call of a run sends Entry before that. A call without a dispatch since the last one leaves the prepared pass as it is and
+ * returns true.
+ * Ownership: the mode is kept until CRLRunLoopLeave; later calls name the same mode.
+ * Threads: the loop's own.
+ * Errors: false, and nothing is sent, when the mode is empty or cannot be run, which CFRunLoopRunInMode would report as Finished, when it
+ * is another mode than that of the hosted run, or when the caller is another thread or a callback of the hosted run; false after Entry when
+ * that stopped the run. In either case CRLRunLoopLeave ends a run that has begun.
+ */
+CF_EXPORT Boolean CRLRunLoopPrepare(CFRunLoopRef rl, CFRunLoopMode mode) CRL_LINK(CRLRunLoopPrepare);
+
+/**
+ * Gets how many nanoseconds from now the prepared loop wants CRLRunLoopDispatch at the latest: 0 at once, -1 when it has nothing to wait
+ * for but the descriptor.
+ *
+ * A host that waits for the descriptor without this limit is woken by it all the same.
+ * Threads: the loop's own, between CRLRunLoopPrepare and CRLRunLoopDispatch.
+ * Errors: -1 when no pass is prepared, or when the caller is another thread.
+ */
+CF_EXPORT int64_t CRLRunLoopGetTimeout(CFRunLoopRef rl) CRL_LINK(CRLRunLoopGetTimeout);
+
+/**
+ * Does the part of a pass that comes after the sleep: sends AfterWaiting if BeforeWaiting was sent, and handles due timers, or one ready
+ * source, or the main queue, and then queued blocks.
+ *
+ * It returns 0 when the run goes on, kCFRunLoopRunStopped or kCFRunLoopRunFinished when it is over and CRLRunLoopLeave comes next. It may
+ * be called before anything is ready: such a pass handles nothing.
+ * Threads: the loop's own.
+ * Errors: 0, and nothing happens, when no pass is prepared, or when the caller is another thread.
+ */
+CF_EXPORT CFRunLoopRunResult CRLRunLoopDispatch(CFRunLoopRef rl) CRL_LINK(CRLRunLoopDispatch);
+
+/**
+ * Ends a hosted run: sends Exit and makes the loop what it was before; without a hosted run it does nothing.
+ *
+ * Threads: the loop's own, and not in a callback of the hosted run.
+ */
+CF_EXPORT void CRLRunLoopLeave(CFRunLoopRef rl) CRL_LINK(CRLRunLoopLeave);
+
+/* Functions in the place of blocks */
+
+/**
+ * Queues a call of `function` with `info`, as CFRunLoopPerformBlock queues a block; the two share one queue.
+ *
+ * `mode` is a mode's name, or a CFArray or CFSet of names. The loop is not woken.
+ * Ownership: `release`, if not NULL, is called with `info` exactly once: after the function, or when the loop is taken down before, or at
+ * once when the request is ignored.
+ * Threads: any; `function` runs on the loop's thread.
+ * Errors: a NULL `function`, a NULL `mode` and one of another type are ignored.
+ */
+CF_EXPORT void CRLRunLoopPerformFunction(CFRunLoopRef rl, CFTypeRef mode, void (*function)(void *info), void *info,
+                                         void (*release)(void *info))
+    CRL_LINK(CRLRunLoopPerformFunction);
+
+/**
+ * Creates an observer that calls `function`, as CFRunLoopObserverCreateWithHandler creates one that calls a block.
+ *
+ * Ownership: the caller releases the observer. `release`, if not NULL, is called with `info` exactly once, when the observer is invalidated
+ * or freed, but not during a call of the function.
+ * Threads: any; `function` runs on the loop's thread.
+ * Errors: NULL when `function` is NULL or there is no memory; then `release` is not called.
+ */
+CF_EXPORT CFRunLoopObserverRef CRLRunLoopObserverCreateWithFunction(CFAllocatorRef allocator, CFOptionFlags activities, Boolean repeats,
+        CFIndex order, void (*function)(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info), void *info,
+        void (*release)(void *info))
+    CRL_LINK(CRLRunLoopObserverCreateWithFunction) CF_RETURNS_RETAINED;
+
+/**
+ * Creates a timer that calls `function`, as CFRunLoopTimerCreateWithHandler creates one that calls a block.
+ *
+ * Ownership: the caller releases the timer. `release`, if not NULL, is called with `info` exactly once, when the timer is invalidated or
+ * freed, but not during a call of the function.
+ * Threads: any; `function` runs on the loop's thread.
+ * Errors: NULL when `function` is NULL or there is no memory; then `release` is not called. Times as CFRunLoopTimerCreate.
+ */
+CF_EXPORT CFRunLoopTimerRef CRLRunLoopTimerCreateWithFunction(CFAllocatorRef allocator, CFAbsoluteTime fireDate, CFTimeInterval interval,
+                                                              CFOptionFlags flags, CFIndex order,
+                                                              void (*function)(CFRunLoopTimerRef timer, void *info), void *info,
+                                                              void (*release)(void *info))
+    CRL_LINK(CRLRunLoopTimerCreateWithFunction) CF_RETURNS_RETAINED;
+
+/* Sources for signals and child processes */
+
+/** What a signal or child source carries for its callback. Any function may be NULL. */
+typedef struct {
+    CFIndex version; /**< 0. */
+    void *info; /**< The program's own; given to the callback. */
+    const void *(*retain)(const void *info); /**< Called once at creation; what it returns is kept as the `info`. */
+    void (*release)(const void *info); /**< Called once, when the source is freed. */
+    CFStringRef (*copyDescription)(const void *info); /**< A text for CFCopyDescription, which releases it. */
+} CRLSourceContext;
+
+/** A signal source's callback: one call for each signal that the kernel reports. It runs on the loop's thread and may call anything. */
+typedef void (*CRLSignalCallBack)(CFRunLoopSourceRef source, const struct signalfd_siginfo *signal, void *info);
+
+/** A child source's callback: `waitStatus` is waitpid's, for WIFEXITED and its siblings; -1 when someone else has reaped the child. */
+typedef void (*CRLChildCallBack)(CFRunLoopSourceRef source, pid_t pid, int waitStatus, void *info);
+
+/**
+ * Creates a version-1 source that calls `callout` in the loop when the process, or the calling thread's loop, receives signal
+ * `signalNumber`.
+ *
+ * The signal is blocked in the calling thread, for a blocked signal waits to be read here instead of interrupting. It must be blocked in
+ * every thread of the process, so create the source before the others start, which then inherit it, or block it there; a thread that does
+ * not block it may be interrupted instead. It stays blocked when the source is gone. The kernel merges equal signals that wait. At most one
+ * signal is handled in a pass. `context` may be NULL and is copied.
+ * Ownership: the caller releases the source; `info` is retained as the context says.
+ * Threads: any; a loop on another thread reads signals sent to the process or to that thread.
+ * Errors: NULL when `signalNumber` is no signal or cannot be blocked (SIGKILL, SIGSTOP), `callout` is NULL, the context's version is not 0,
+ * or no descriptor or memory is left.
+ */
+CF_EXPORT CFRunLoopSourceRef CRLSignalSourceCreate(CFAllocatorRef allocator, int signalNumber, CFIndex order, CRLSignalCallBack callout,
+                                                   const CRLSourceContext *context)
+    CRL_LINK(CRLSignalSourceCreate) CF_RETURNS_RETAINED;
+
+/**
+ * Creates a version-1 source that waits for the end of the child process `pid`, reaps it, calls `callout` once with its wait status, and is
+ * then invalid.
+ *
+ * A child that has ended already counts, as long as nobody has reaped it. The program must not reap it by other means, and must not ignore
+ * SIGCHLD. `context` may be NULL and is copied.
+ * Ownership: the caller releases the source; `info` is retained as the context says. A source that is invalidated before leaves the child
+ * to the program.
+ * Threads: any.
+ * Errors: NULL when `pid` is no process that is still to be reaped, `callout` is NULL, the context's version is not 0, the kernel has no
+ * process descriptors (older than Linux 5.3), or no descriptor or memory is left.
+ */
+CF_EXPORT CFRunLoopSourceRef CRLChildSourceCreate(CFAllocatorRef allocator, pid_t pid, CFIndex order, CRLChildCallBack callout,
+                                                  const CRLSourceContext *context)
+    CRL_LINK(CRLChildSourceCreate) CF_RETURNS_RETAINED;
+
+CF_EXTERN_C_END
+
+#endif /* ! CRL_RUN_LOOP_H */
