@@ -20,6 +20,9 @@
 #include "CoreFoundation/CFRunLoop.h"
 #include "CoreFoundation/CFString.h"
 
+/** The version of these headers. */
+#define CRL_VERSION_STRING "0.1.0"
+
 CF_EXTERN_C_BEGIN
 
 /* Modes */
