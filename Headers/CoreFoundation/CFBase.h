@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/** @file
+ * Base types, the macros of every other header, and the operations that all objects have.
+ *
+ * Ownership follows Apple's naming rule throughout: what a function with Create or Copy in its name returns is the caller's and needs one
+ * CFRelease; what a function with Get returns is borrowed.
+ */
+
+#if !defined(__COREFOUNDATION_CFBASE__)
+#define __COREFOUNDATION_CFBASE__ 1
+
+#include <stddef.h>
+#include <stdint.h>
+#if !defined(__cplusplus)
+#include <stdbool.h>
+#endif
+
+#include "CFAvailability.h"
+
+/*
+ * Link names. Every public function and constant is declared with CRL_LINK(name), which gives it the symbol `crl_name`: the source keeps
+ * Apple's spelling and the linker never confuses it with the functions of the same names that Foundation exports.
+ * CRL_PLAIN_NAMES is for the library whose symbols are Apple's plain names (docs/symbols.md).
+ */
+#if defined(CRL_PLAIN_NAMES)
+#define CRL_LINK(_name)
+#else
+#define CRL_LINK(_name) __asm__("crl_" #_name)
+#endif
+
+#if defined(__cplusplus)
+#define CF_EXTERN_C_BEGIN extern "C" {
+#define CF_EXTERN_C_END }
+#define CF_EXPORT extern __attribute__((visibility("default")))
+#else
+#define CF_EXTERN_C_BEGIN
+#define CF_EXTERN_C_END
+#define CF_EXPORT extern __attribute__((visibility("default")))
+#endif
+#if !defined(CF_INLINE)
+#define CF_INLINE static __inline__
+#endif
+
+#if !defined(TRUE)
+#define TRUE 1
+#endif
+#if !defined(FALSE)
+#define FALSE 0
+#endif
+
+#if !defined(__clang__)
+#if !defined(_Nullable)
+#define _Nullable
+#endif
+#if !defined(_Nonnull)
+#define _Nonnull
+#endif
+#if !defined(_Null_unspecified)
+#define _Null_unspecified
+#endif
+#endif
+
+/* Reference counting annotations: for Clang's analyzer, and for Swift, which counts the objects by them. */
+#if defined(__swift__)
+#define CF_RETURNS_RETAINED __attribute__((swift_attr("returns_retained")))
+#define CF_RETURNS_NOT_RETAINED __attribute__((swift_attr("returns_unretained")))
+#elif __has_attribute(cf_returns_retained)
+#define CF_RETURNS_RETAINED __attribute__((cf_returns_retained))
+#define CF_RETURNS_NOT_RETAINED __attribute__((cf_returns_not_retained))
+#else
+#define CF_RETURNS_RETAINED
+#define CF_RETURNS_NOT_RETAINED
+#endif
+#if __has_attribute(cf_consumed)
+#define CF_RELEASES_ARGUMENT __attribute__((cf_consumed))
+#define CF_CONSUMED __attribute__((cf_consumed))
+#else
+#define CF_RELEASES_ARGUMENT
+#define CF_CONSUMED
+#endif
+#if __has_attribute(noescape)
+#define CF_NOESCAPE __attribute__((noescape))
+#else
+#define CF_NOESCAPE
+#endif
+#define CF_WARN_UNUSED_RESULT __attribute__((warn_unused_result))
+#define CF_FORMAT_FUNCTION(_format, _arguments)
+#define CF_FORMAT_ARGUMENT(_argument)
+#define CF_IMPLICIT_BRIDGING_ENABLED
+#define CF_IMPLICIT_BRIDGING_DISABLED
+#define CF_ASSUME_NONNULL_BEGIN
+#define CF_ASSUME_NONNULL_END
+#define CF_BRIDGED_TYPE(_type)
+#define CF_BRIDGED_MUTABLE_TYPE(_type)
+#define CF_RELATED_TYPE(_type, _class, _init)
+#define CF_REFINED_FOR_SWIFT
+#define CF_SWIFT_NAME(_name)
+#define CF_SWIFT_UNAVAILABLE(_message)
+#define CF_AUTOMATED_REFCOUNT_UNAVAILABLE
+#define CF_NO_TAIL_CALL
+
+/*
+ * Reference types in Swift. On Linux Swift's importer takes a typedef that has one of Apple's names for a native Swift class and would count
+ * the object by its own layout. So, for each type, as CFRunLoop.h does:
+ *
+ *     #if defined(__swift__)
+ *     #define CFRunLoopRef CRLRunLoopRef_          the importer does not know this name; the mutable ...Refs need it too
+ *     #endif
+ *     CRL_REFERENCE_TYPE(__CFRunLoop, CFRunLoop);  declares the struct's tag: once, opaque, never completed in a public header
+ *     typedef struct __CFRunLoop *CFRunLoopRef;    `const struct` where Apple's is, and for mutable twins the same tag without it
+ *     CRL_REFERENCE_ALIAS(__CFString, CFMutableString);  for mutable twins: the same class by a second name
+ *
+ * Swift then sees a class CFRunLoop, and CFRunLoopRef as another name of it, which ARC counts with CFRetain and CFRelease. Functions that return
+ * one say CF_RETURNS_RETAINED or CF_RETURNS_NOT_RETAINED. Swift has only one class for a mutable type and its immutable twin.
+ */
+#if defined(__swift__)
+#define CRL_REFERENCE_TYPE(_tag, _name)                                                                                              \
+    struct __attribute__((swift_name(#_name), swift_attr("import_reference"), swift_attr("retain:CRLRetain" #_name),                 \
+                          swift_attr("release:CRLRelease" #_name), swift_attr("@Sendable"))) _tag;                                   \
+    static __inline__ void CRLRetain##_name(struct _tag *object) { (void)crl_swift_retain(object); }                                 \
+    static __inline__ void CRLRelease##_name(struct _tag *object) { crl_swift_release(object); }                                     \
+    typedef struct _tag *CRL##_name##Reference __attribute__((swift_name(#_name "Ref")))
+#define CRL_REFERENCE_ALIAS(_tag, _name)                                                 \
+    typedef struct _tag *CRL##_name##Object __attribute__((swift_name(#_name)));         \
+    typedef struct _tag *CRL##_name##Reference __attribute__((swift_name(#_name "Ref")))
+#define CRL_SWIFT_NAME(_name) __attribute__((swift_name(#_name)))
+/* CFRetain and CFRelease by names of their own, since the macro needs them before they are declared. */
+extern const void *crl_swift_retain(const void *object) CRL_LINK(CFRetain);
+extern void crl_swift_release(const void *object) CRL_LINK(CFRelease);
+/* Any object: a raw pointer in Swift, as the importer would make Apple's name AnyObject. */
+#define CFTypeRef CRLTypeRef_
+#define CFPropertyListRef CRLPropertyListRef_
+typedef const void *CRLTypeReference __attribute__((swift_name("CFTypeRef")));
+#else
+#define CRL_REFERENCE_TYPE(_tag, _name) struct _tag
+#define CRL_REFERENCE_ALIAS(_tag, _name) struct _tag
+#define CRL_SWIFT_NAME(_name)
+#endif
+
+CF_EXTERN_C_BEGIN
+
+#if defined(__cplusplus)
+typedef bool Boolean;
+#else
+/** A truth value: exactly `_Bool`, so that assigning any nonzero value gives 1. Apple's is an unsigned char of the same size. */
+__extension__ typedef _Bool Boolean;
+#endif
+
+/** An unsigned byte. */
+typedef unsigned char UInt8;
+/** A signed byte. */
+typedef signed char SInt8;
+/** An unsigned integer of 16 bits. */
+typedef unsigned short UInt16;
+/** A signed integer of 16 bits. */
+typedef signed short SInt16;
+/** An unsigned integer of 32 bits. */
+typedef unsigned int UInt32;
+/** A signed integer of 32 bits. */
+typedef signed int SInt32;
+/** An unsigned integer of 64 bits: `unsigned long long`, so that formats written for Apple's systems (`%llu`) fit. */
+__extension__ typedef unsigned long long UInt64;
+/** A signed integer of 64 bits: `long long`, so that formats written for Apple's systems (`%lld`) fit. */
+__extension__ typedef signed long long SInt64;
+/** A floating-point number of 32 bits. */
+typedef float Float32;
+/** A floating-point number of 64 bits. */
+typedef double Float64;
+/** One UTF-16 unit: what string lengths and ranges count. */
+typedef UInt16 UniChar;
+/** A number of UTF-16 units. */
+typedef unsigned long UniCharCount;
+/** One byte of UTF-8. */
+typedef UInt8 UTF8Char;
+/** One UTF-16 unit. */
+typedef UInt16 UTF16Char;
+/** One UTF-32 unit: a whole character. */
+typedef UInt32 UTF32Char;
+/** An error number of the older interfaces; 0 is success. */
+typedef SInt16 OSErr;
+/** A result code; 0 is success. */
+typedef SInt32 OSStatus;
+/** A code of four characters. */
+typedef UInt32 FourCharCode;
+/** A type named by four characters. */
+typedef FourCharCode OSType;
+/** A byte. */
+typedef UInt8 Byte;
+/** A signed byte. */
+typedef SInt8 SignedByte;
+/** A text of at most 255 bytes with its length in the first byte. */
+typedef unsigned char Str255[256];
+/** A borrowed Str255. */
+typedef const unsigned char *ConstStr255Param;
+/** A text with its length in the first byte. */
+typedef unsigned char *StringPtr;
+/** A borrowed text with its length in the first byte. */
+typedef const unsigned char *ConstStringPtr;
+
+/** A number of elements, an index, or a size in bytes. */
+typedef signed long CFIndex;
+/** A set of option bits. */
+typedef unsigned long CFOptionFlags;
+/** The number of a type of objects; valid in this process only. */
+typedef unsigned long CFTypeID;
+/** A hash value; valid in this process only. */
+typedef unsigned long CFHashCode;
+/** A reference to an object of any type. */
+typedef const void *CFTypeRef;
+/** A reference to an object that a property list can hold: text, data, number, date, truth value, array or dictionary. */
+typedef CFTypeRef CFPropertyListRef;
+
+/** The index that means "not found". */
+enum { kCFNotFound = -1 };
+
+/** A range of indices. */
+typedef struct {
+    CFIndex location; /**< the first index */
+    CFIndex length; /**< how many indices */
+} CFRange;
+
+/** Makes a range from its first index and its length. */
+CF_INLINE CFRange CFRangeMake(CFIndex location, CFIndex length) {
+    CFRange range;
+    range.location = location;
+    range.length = length;
+    return range;
+}
+
+/** The order of two values. */
+typedef CF_ENUM(CFIndex, CFComparisonResult) {
+    kCFCompareLessThan = -1, /**< the first comes before the second */
+    kCFCompareEqualTo = 0, /**< neither comes before the other */
+    kCFCompareGreaterThan = 1 /**< the first comes after the second */
+};
+
+/** A function of the caller's that says in which order two values stand; `context` is what the caller gave with the function. */
+typedef CFComparisonResult (*CFComparatorFunction)(const void *value1, const void *value2, void *context);
+
+/** Apple's release whose interface this library follows, as `kCFCoreFoundationVersionNumber` counts: 10.0. */
+#define kCFCoreFoundationVersionNumber10_0 196.40
+#define kCFCoreFoundationVersionNumber10_1 226.00
+#define kCFCoreFoundationVersionNumber10_2 263.00
+#define kCFCoreFoundationVersionNumber10_3 299.00
+#define kCFCoreFoundationVersionNumber10_4 368.00
+#define kCFCoreFoundationVersionNumber10_5 476.00
+#define kCFCoreFoundationVersionNumber10_6 550.00
+#define kCFCoreFoundationVersionNumber10_7 635.00
+#define kCFCoreFoundationVersionNumber10_8 744.00
+#define kCFCoreFoundationVersionNumber10_9 855.11
+#define kCFCoreFoundationVersionNumber10_10 1151.16
+#define kCFCoreFoundationVersionNumber10_11 1253.00
+
+/**
+ * Apple's Core Foundation whose interface this library follows: that of macOS 10.11.
+ * Differs from Apple: it says which functions may be expected, not which release is installed.
+ */
+CF_EXPORT const double kCFCoreFoundationVersionNumber CRL_LINK(kCFCoreFoundationVersionNumber);
+
+/**
+ * Adds a reference to an object.
+ * `object` is any object; constants and literals are not counted.
+ * Ownership: the caller has one reference more, and owes one CFRelease for it.
+ * Threads: any thread; not for signal handlers' objects that another thread may be freeing.
+ * Errors: NULL, and an object that has been freed where that can still be seen, stop the process with a sentence.
+ */
+CF_EXPORT CFTypeRef CFRetain(CFTypeRef object) CRL_LINK(CFRetain);
+
+/**
+ * Gives back a reference to an object, and frees the object when it was the last one.
+ * `object` is any object; constants and literals are never freed.
+ * Ownership: takes one reference from the caller.
+ * Threads: any thread; the object's release callbacks run on it.
+ * Errors: NULL, and a release too many where it can be seen, stop the process with a sentence.
+ */
+CF_EXPORT void CFRelease(CFTypeRef object) CRL_LINK(CFRelease);
+
+/*
+ * Reference types. Each stands in the header that declares its functions; the ones that every header needs stand here.
+ */
+#if defined(__swift__)
+#define CFAllocatorRef CRLAllocatorRef_
+#define CFNullRef CRLNullRef_
+#define CFStringRef CRLStringRef_
+#define CFMutableStringRef CRLMutableStringRef_
+#endif
+
+CRL_REFERENCE_TYPE(__CFAllocator, CFAllocator);
+CRL_REFERENCE_TYPE(__CFNull, CFNull);
+CRL_REFERENCE_TYPE(__CFString, CFString);
+
+/** A source of memory. */
+typedef const struct __CFAllocator *CFAllocatorRef;
+/** The object that stands for "nothing" in a collection. */
+typedef const struct __CFNull *CFNullRef;
+/** A text (CFString.h). */
+typedef const struct __CFString *CFStringRef;
+/** A text that can be changed (CFString.h). */
+typedef struct __CFString *CFMutableStringRef;
+
+/**
+ * Lends an object to the calling thread: gives the caller's reference back later.
+ * `object` is any object.
+ * Ownership: takes one reference; the object lives at least until the calling thread's outermost run-loop pass ends or the thread exits,
+ * whichever comes first.
+ * Threads: any thread; the pool is the thread's own. A main thread that runs no loop keeps its objects until the process ends.
+ * Errors: NULL stops the process with a sentence; when there is no memory for the pool the object is never freed, and that is logged once.
+ * Differs from Apple: the pool is drained by the run loop and at thread exit only; there are no nested pools.
+ */
+CF_EXPORT CFTypeRef CFAutorelease(CFTypeRef object) CRL_LINK(CFAutorelease) CF_RETURNS_NOT_RETAINED;
+
+/**
+ * Returns how many references an object has, for debugging.
+ * `object` is any object; for constants and literals the count is LONG_MAX.
+ * Threads: any thread; the value may be outdated when it arrives.
+ * Errors: NULL stops the process with a sentence.
+ */
+CF_EXPORT CFIndex CFGetRetainCount(CFTypeRef object) CRL_LINK(CFGetRetainCount);
+
+/**
+ * Returns the number of an object's type, to be compared with that of a Get...TypeID function.
+ * `object` is any object.
+ * Threads: any thread.
+ * Errors: NULL stops the process with a sentence.
+ */
+CF_EXPORT CFTypeID CFGetTypeID(CFTypeRef object) CRL_LINK(CFGetTypeID);
+
+/**
+ * Returns the name of a type, such as "CFArray".
+ * `type_id` is the number of a type.
+ * Ownership: the caller releases the text.
+ * Threads: any thread.
+ * Errors: NULL for a number that no type has.
+ */
+CF_EXPORT CFStringRef CFCopyTypeIDDescription(CFTypeID type_id) CRL_LINK(CFCopyTypeIDDescription) CF_RETURNS_RETAINED;
+
+/**
+ * Tells whether two objects are the same or, where their type compares values, have equal values.
+ * `object1` and `object2` are any objects; objects of different types are never equal.
+ * Threads: any thread, as long as no other changes the objects.
+ * Errors: NULL stops the process with a sentence.
+ */
+CF_EXPORT Boolean CFEqual(CFTypeRef object1, CFTypeRef object2) CRL_LINK(CFEqual);
+
+/**
+ * Returns a number that is the same for all objects that CFEqual calls equal.
+ * `object` is any object.
+ * Threads: any thread, as long as no other changes the object.
+ * Errors: NULL stops the process with a sentence.
+ */
+CF_EXPORT CFHashCode CFHash(CFTypeRef object) CRL_LINK(CFHash);
+
+/**
+ * Describes an object in words, for debugging; the form may change from release to release.
+ * `object` is any object, or NULL.
+ * Ownership: the caller releases the text.
+ * Threads: any thread, as long as no other changes the object.
+ * Errors: NULL for a NULL object, and when there is no memory.
+ */
+CF_EXPORT CFStringRef CFCopyDescription(CFTypeRef object) CRL_LINK(CFCopyDescription) CF_RETURNS_RETAINED;
+
+/**
+ * Returns the allocator that an object's memory came from.
+ * `object` is any object, or NULL; constants and literals name the system's allocator.
+ * Ownership: the allocator is borrowed from the object.
+ * Threads: any thread.
+ */
+CF_EXPORT CFAllocatorRef CFGetAllocator(CFTypeRef object) CRL_LINK(CFGetAllocator) CF_RETURNS_NOT_RETAINED;
+
+/**
+ * Returns its argument; it had a meaning for garbage collection.
+ * `object` is any object, or NULL.
+ * Threads: any thread, signal handlers included.
+ */
+CF_EXPORT CFTypeRef CFMakeCollectable(CFTypeRef object) CRL_LINK(CFMakeCollectable);
+
+/** A function that adds a reference to an allocator's info pointer and returns it. */
+typedef const void *(*CFAllocatorRetainCallBack)(const void *info);
+/** A function that gives back a reference to an allocator's info pointer. */
+typedef void (*CFAllocatorReleaseCallBack)(const void *info);
+/** A function that describes an allocator's info pointer; the text is the caller's. */
+typedef CFStringRef (*CFAllocatorCopyDescriptionCallBack)(const void *info);
+/** A function that returns at least `size` bytes, aligned for every type, or NULL. */
+typedef void *(*CFAllocatorAllocateCallBack)(CFIndex size, CFOptionFlags hint, void *info);
+/** A function that changes the size of a block and returns where it is now, or NULL with the block unchanged. */
+typedef void *(*CFAllocatorReallocateCallBack)(void *block, CFIndex newSize, CFOptionFlags hint, void *info);
+/** A function that takes a block back. */
+typedef void (*CFAllocatorDeallocateCallBack)(void *block, void *info);
+/** A function that says how many bytes a block of `size` bytes would really have. */
+typedef CFIndex (*CFAllocatorPreferredSizeCallBack)(CFIndex size, CFOptionFlags hint, void *info);
+
+/** What an allocator of the caller's is made of. Every pointer may be NULL; without `allocate` the allocator never has memory. */
+typedef struct {
+    CFIndex version; /**< 0 */
+    void *info; /**< given to every function */
+    CFAllocatorRetainCallBack retain; /**< called once, when the allocator is made */
+    CFAllocatorReleaseCallBack release; /**< called once, when the allocator is freed */
+    CFAllocatorCopyDescriptionCallBack copyDescription; /**< for CFCopyDescription */
+    CFAllocatorAllocateCallBack allocate; /**< new memory, aligned to 16 bytes */
+    CFAllocatorReallocateCallBack reallocate; /**< another size for a block */
+    CFAllocatorDeallocateCallBack deallocate; /**< the end of a block */
+    CFAllocatorPreferredSizeCallBack preferredSize; /**< a better size */
+} CFAllocatorContext;
+
+/** NULL: stands for the calling thread's default allocator wherever an allocator is asked for. */
+CF_EXPORT const CFAllocatorRef kCFAllocatorDefault CRL_LINK(kCFAllocatorDefault);
+/** The system's allocator: malloc. */
+CF_EXPORT const CFAllocatorRef kCFAllocatorSystemDefault CRL_LINK(kCFAllocatorSystemDefault);
+/** Malloc, realloc and free. */
+CF_EXPORT const CFAllocatorRef kCFAllocatorMalloc CRL_LINK(kCFAllocatorMalloc);
+/** The same as kCFAllocatorMalloc: there are no zones here. */
+CF_EXPORT const CFAllocatorRef kCFAllocatorMallocZone CRL_LINK(kCFAllocatorMallocZone);
+/** Never has memory and frees nothing: the deallocator for bytes that somebody else owns. */
+CF_EXPORT const CFAllocatorRef kCFAllocatorNull CRL_LINK(kCFAllocatorNull);
+/** For CFAllocatorCreate only: the new allocator's own memory comes from its own context. */
+CF_EXPORT const CFAllocatorRef kCFAllocatorUseContext CRL_LINK(kCFAllocatorUseContext);
+
+/** Returns the type number of allocators. Threads: any thread, signal handlers included. */
+CF_EXPORT CFTypeID CFAllocatorGetTypeID(void) CRL_LINK(CFAllocatorGetTypeID);
+
+/**
+ * Returns the calling thread's default allocator; the system's allocator until CFAllocatorSetDefault has been called.
+ * Ownership: the allocator is borrowed; a default allocator is never freed.
+ * Threads: any thread; each has its own default.
+ */
+CF_EXPORT CFAllocatorRef CFAllocatorGetDefault(void) CRL_LINK(CFAllocatorGetDefault) CF_RETURNS_NOT_RETAINED;
+
+/**
+ * Sets the calling thread's default allocator.
+ * `allocator` is the new default; NULL and kCFAllocatorUseContext are ignored.
+ * Ownership: the allocator is retained for ever.
+ * Threads: any thread; each has its own default.
+ */
+CF_EXPORT void CFAllocatorSetDefault(CFAllocatorRef allocator) CRL_LINK(CFAllocatorSetDefault);
+
+/**
+ * Makes an allocator of the caller's own functions.
+ * `allocator` is where the new object's memory comes from, NULL for the default, kCFAllocatorUseContext for the new allocator itself;
+ * `context` is copied.
+ * Ownership: the caller releases the allocator; its info is retained by `context->retain` now and released with the allocator.
+ * Threads: any thread.
+ * Errors: NULL when there is no memory; a NULL context stops the process with a sentence.
+ */
+CF_EXPORT CFAllocatorRef CFAllocatorCreate(CFAllocatorRef allocator, CFAllocatorContext *context) CRL_LINK(CFAllocatorCreate) CF_RETURNS_RETAINED;
+
+/**
+ * Returns new memory of an allocator, not zeroed.
+ * `allocator` is NULL for the default; `size` is in bytes; `hint` is 0.
+ * Ownership: the caller gives the block back with CFAllocatorDeallocate and the same allocator.
+ * Threads: any thread.
+ * Errors: NULL when there is no memory and when `size` is not positive.
+ */
+CF_EXPORT void *CFAllocatorAllocate(CFAllocatorRef allocator, CFIndex size, CFOptionFlags hint) CRL_LINK(CFAllocatorAllocate);
+
+/**
+ * Changes the size of a block, and returns where it is now.
+ * `allocator` is the block's, NULL for the default; `block` is NULL to get a new one; `newSize` is in bytes, 0 to give the block back;
+ * `hint` is 0.
+ * Ownership: the caller has the returned block instead of the old one.
+ * Threads: any thread.
+ * Errors: NULL with the block unchanged when there is no memory, the allocator cannot reallocate or `newSize` is negative; NULL when the
+ * block was given back.
+ */
+CF_EXPORT void *CFAllocatorReallocate(CFAllocatorRef allocator, void *block, CFIndex newSize, CFOptionFlags hint) CRL_LINK(CFAllocatorReallocate);
+
+/**
+ * Gives a block back.
+ * `allocator` is the block's, NULL for the default; `block` may be NULL.
+ * Ownership: takes the block.
+ * Threads: any thread.
+ */
+CF_EXPORT void CFAllocatorDeallocate(CFAllocatorRef allocator, void *block) CRL_LINK(CFAllocatorDeallocate);
+
+/**
+ * Returns how many bytes a block of `size` bytes would really have; never fewer.
+ * `allocator` is NULL for the default; `hint` is 0.
+ * Threads: any thread.
+ */
+CF_EXPORT CFIndex CFAllocatorGetPreferredSizeForSize(CFAllocatorRef allocator, CFIndex size, CFOptionFlags hint)
+    CRL_LINK(CFAllocatorGetPreferredSizeForSize);
+
+/**
+ * Fills in the context of an allocator.
+ * `allocator` is NULL for the default; `context` is filled in.
+ * Ownership: the info pointer is borrowed.
+ * Threads: any thread.
+ * Errors: a NULL context stops the process with a sentence.
+ */
+CF_EXPORT void CFAllocatorGetContext(CFAllocatorRef allocator, CFAllocatorContext *context) CRL_LINK(CFAllocatorGetContext);
+
+/** The object that stands for "nothing" in a collection; immortal. */
+CF_EXPORT const CFNullRef kCFNull CRL_LINK(kCFNull);
+
+/** Returns the type number of kCFNull. Threads: any thread, signal handlers included. */
+CF_EXPORT CFTypeID CFNullGetTypeID(void) CRL_LINK(CFNullGetTypeID);
+
+CF_EXTERN_C_END
+
+#endif /* ! __COREFOUNDATION_CFBASE__ */
