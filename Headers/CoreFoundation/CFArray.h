@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/** @file
+ * Ordered collections of pointers, which a set of callbacks may count, compare and describe.
+ *
+ * An array that cannot be changed may be used by any number of threads. One that can may be used by one thread at a time.
+ * Any function that is given NULL where it needs an array, an object of another type, or an index outside the array, stops the process with a
+ * sentence that names the function.
+ */
+
+#if !defined(__COREFOUNDATION_CFARRAY__)
+#define __COREFOUNDATION_CFARRAY__ 1
+
+#include "CFBase.h"
+
+CF_EXTERN_C_BEGIN
+
+#if defined(__swift__)
+#define CFArrayRef CRLArrayRef_
+#define CFMutableArrayRef CRLMutableArrayRef_
+#endif
+
+CRL_REFERENCE_TYPE(__CFArray, CFArray);
+
+/** An array that cannot be changed through this reference. */
+typedef const struct __CFArray *CFArrayRef;
+/** An array that can be changed. */
+typedef struct __CFArray *CFMutableArrayRef;
+
+/** A function that adds a reference to a value and returns what shall be stored. */
+typedef const void *(*CFArrayRetainCallBack)(CFAllocatorRef allocator, const void *value);
+/** A function that gives back a reference to a value. */
+typedef void (*CFArrayReleaseCallBack)(CFAllocatorRef allocator, const void *value);
+/** A function that describes a value; the text is the caller's. */
+typedef CFStringRef (*CFArrayCopyDescriptionCallBack)(const void *value);
+/** A function that tells whether two values are equal. */
+typedef Boolean (*CFArrayEqualCallBack)(const void *value1, const void *value2);
+
+/** What an array does with its values. Every function may be NULL: not counted, a pointer in hexadecimal, equal when identical. */
+typedef struct {
+    CFIndex version; /**< 0 */
+    CFArrayRetainCallBack retain; /**< a value is stored */
+    CFArrayReleaseCallBack release; /**< a value is taken out */
+    CFArrayCopyDescriptionCallBack copyDescription; /**< for CFCopyDescription */
+    CFArrayEqualCallBack equal; /**< for searching and CFEqual */
+} CFArrayCallBacks;
+
+/** The callbacks for objects of this library: CFRetain, CFRelease, CFCopyDescription, CFEqual. */
+CF_EXPORT const CFArrayCallBacks kCFTypeArrayCallBacks CRL_LINK(kCFTypeArrayCallBacks);
+
+/** A function of the caller's that is called with each value; `context` is what the caller gave with the function. */
+typedef void (*CFArrayApplierFunction)(const void *value, void *context);
+
+/** Returns the type number of arrays. Threads: any thread, signal handlers included. */
+CF_EXPORT CFTypeID CFArrayGetTypeID(void) CRL_LINK(CFArrayGetTypeID);
+
+/**
+ * Makes an array of values.
+ * `allocator` is NULL for the default; `values` has `count` pointers, and may be NULL when that is 0; `callBacks` is copied, and NULL is as a
+ * structure of NULLs.
+ * Ownership: the caller releases the array; each value is retained by its callback.
+ * Threads: any thread.
+ * Errors: NULL when `count` is negative, `values` is NULL with a count, or there is no memory.
+ */
+CF_EXPORT CFArrayRef CFArrayCreate(CFAllocatorRef allocator, const void **values, CFIndex count, const CFArrayCallBacks *callBacks)
+    CRL_LINK(CFArrayCreate) CF_RETURNS_RETAINED;
+
+/**
+ * Makes an array with the same values and callbacks that cannot be changed; it may be `array` itself when that cannot be changed either.
+ * `allocator` is NULL for the default.
+ * Ownership: the caller releases the copy; each value is retained by its callback.
+ * Threads: any thread.
+ * Errors: NULL when there is no memory.
+ */
+CF_EXPORT CFArrayRef CFArrayCreateCopy(CFAllocatorRef allocator, CFArrayRef array) CRL_LINK(CFArrayCreateCopy) CF_RETURNS_RETAINED;
+
+/**
+ * Makes an empty array that can be changed.
+ * `allocator` is NULL for the default; `capacity` is a hint at its later count, 0 for none; `callBacks` is copied, and NULL is as a structure
+ * of NULLs.
+ * Ownership: the caller releases the array.
+ * Threads: any thread.
+ * Errors: NULL when there is no memory.
+ */
+CF_EXPORT CFMutableArrayRef CFArrayCreateMutable(CFAllocatorRef allocator, CFIndex capacity, const CFArrayCallBacks *callBacks)
+    CRL_LINK(CFArrayCreateMutable) CF_RETURNS_RETAINED;
+
+/**
+ * Makes an array with the same values and callbacks that can be changed.
+ * `allocator` is NULL for the default; `capacity` is a hint at its later count, 0 for none.
+ * Ownership: the caller releases the copy; each value is retained by its callback.
+ * Threads: any thread.
+ * Errors: NULL when there is no memory.
+ */
+CF_EXPORT CFMutableArrayRef CFArrayCreateMutableCopy(CFAllocatorRef allocator, CFIndex capacity, CFArrayRef array)
+    CRL_LINK(CFArrayCreateMutableCopy) CF_RETURNS_RETAINED;
+
+/** Returns the number of values. Threads: any thread. Errors: NULL stops the process with a sentence. */
+CF_EXPORT CFIndex CFArrayGetCount(CFArrayRef array) CRL_LINK(CFArrayGetCount);
+
+/**
+ * Returns one value.
+ * `index` is at least 0 and less than the count.
+ * Ownership: the value is borrowed from the array.
+ * Threads: any thread.
+ * Errors: an index outside the array stops the process with a sentence.
+ */
+CF_EXPORT const void *CFArrayGetValueAtIndex(CFArrayRef array, CFIndex index) CRL_LINK(CFArrayGetValueAtIndex);
+
+/**
+ * Copies values into a C array.
+ * `range` lies within the array; `values` has room for `range.length` pointers.
+ * Ownership: the values are borrowed from the array.
+ * Threads: any thread.
+ * Errors: a range outside the array stops the process with a sentence.
+ */
+CF_EXPORT void CFArrayGetValues(CFArrayRef array, CFRange range, const void **values) CRL_LINK(CFArrayGetValues);
+
+/**
+ * Tells whether a value, or an equal one, is in a part of the array.
+ * `range` lies within the array.
+ * Threads: any thread.
+ * Errors: a range outside the array stops the process with a sentence.
+ */
+CF_EXPORT Boolean CFArrayContainsValue(CFArrayRef array, CFRange range, const void *value) CRL_LINK(CFArrayContainsValue);
+
+/**
+ * Returns the first index in a part of the array where a value, or an equal one, stands, or kCFNotFound.
+ * `range` lies within the array.
+ * Threads: any thread.
+ * Errors: a range outside the array stops the process with a sentence.
+ */
+CF_EXPORT CFIndex CFArrayGetFirstIndexOfValue(CFArrayRef array, CFRange range, const void *value) CRL_LINK(CFArrayGetFirstIndexOfValue);
+
+/**
+ * Calls a function with each value of a part of the array, in order.
+ * `range` lies within the array; `context` is handed to the function.
+ * Threads: any thread; the function runs on it. It should not change the array; if it makes it shorter, the calls end early.
+ * Errors: a range outside the array and a NULL function stop the process with a sentence.
+ */
+CF_EXPORT void CFArrayApplyFunction(CFArrayRef array, CFRange range, CFArrayApplierFunction CF_NOESCAPE applier, void *context)
+    CRL_LINK(CFArrayApplyFunction);
+
+/**
+ * Adds a value at the end.
+ * `array` can be changed.
+ * Ownership: the value is retained by its callback.
+ * Threads: one at a time for this array.
+ * Errors: an array that cannot be changed stops the process with a sentence; without memory the array stays as it is, and that is logged once.
+ */
+CF_EXPORT void CFArrayAppendValue(CFMutableArrayRef array, const void *value) CRL_LINK(CFArrayAppendValue);
+
+/**
+ * Puts a value in front of the one at an index.
+ * `array` can be changed; `index` is at least 0 and not greater than the count.
+ * Ownership: the value is retained by its callback.
+ * Threads: one at a time for this array.
+ * Errors: as CFArrayAppendValue's; an index outside stops the process with a sentence.
+ */
+CF_EXPORT void CFArrayInsertValueAtIndex(CFMutableArrayRef array, CFIndex index, const void *value) CRL_LINK(CFArrayInsertValueAtIndex);
+
+/**
+ * Replaces the value at an index, or adds one at the end.
+ * `array` can be changed; `index` is at least 0 and not greater than the count.
+ * Ownership: the new value is retained and the old one released by their callbacks.
+ * Threads: one at a time for this array.
+ * Errors: as CFArrayInsertValueAtIndex's.
+ */
+CF_EXPORT void CFArraySetValueAtIndex(CFMutableArrayRef array, CFIndex index, const void *value) CRL_LINK(CFArraySetValueAtIndex);
+
+/**
+ * Takes out the value at an index.
+ * `array` can be changed; `index` is at least 0 and less than the count.
+ * Ownership: the value is released by its callback, when it has left the array.
+ * Threads: one at a time for this array.
+ * Errors: an array that cannot be changed and an index outside stop the process with a sentence.
+ */
+CF_EXPORT void CFArrayRemoveValueAtIndex(CFMutableArrayRef array, CFIndex index) CRL_LINK(CFArrayRemoveValueAtIndex);
+
+/**
+ * Takes out all values.
+ * `array` can be changed.
+ * Ownership: the values are released by their callback, when they have left the array.
+ * Threads: one at a time for this array.
+ * Errors: an array that cannot be changed stops the process with a sentence.
+ */
+CF_EXPORT void CFArrayRemoveAllValues(CFMutableArrayRef array) CRL_LINK(CFArrayRemoveAllValues);
+
+/**
+ * Sorts a part of the array; equal values keep their order.
+ * `array` can be changed; `range` lies within it; `context` is handed to the comparator.
+ * Threads: one at a time for this array; the comparator runs on it and must not change the array.
+ * Errors: an array that cannot be changed, a range outside and a NULL comparator stop the process with a sentence; without memory the order
+ * stays as it is, and that is logged once.
+ */
+CF_EXPORT void CFArraySortValues(CFMutableArrayRef array, CFRange range, CFComparatorFunction CF_NOESCAPE comparator, void *context)
+    CRL_LINK(CFArraySortValues);
+
+CF_EXTERN_C_END
+
+#endif /* ! __COREFOUNDATION_CFARRAY__ */
