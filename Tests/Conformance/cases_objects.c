@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Types, descriptions, equality, contexts and ownership: rules 183 to 187, and 139. */
+#define CONFORMANCE_GROUP "objects"
+#include "conformance.h"
+
+#include <string.h>
+
+#define MODE kCFRunLoopDefaultMode
+#define LOOP CFRunLoopGetCurrent()
+
+CASE(type_identifiers, "183", on_thread)
+{
+    static struct probe source = PROBE("A", NULL);
+    static struct probe timer = PROBE("T", NULL);
+    static struct probe observer = PROBE("O", NULL);
+    CFTypeRef objects[] = {LOOP, probe_source(&source, 0), probe_timer(&timer, 100, 0), probe_observer(&observer, kCFRunLoopEntry, true, 0)};
+    const CFTypeID types[] = {CFRunLoopGetTypeID(), CFRunLoopSourceGetTypeID(), CFRunLoopTimerGetTypeID(), CFRunLoopObserverGetTypeID()};
+    for (int i = 0; i < 4; i++) {
+        bool distinct = types[i] != 0;
+        for (int j = 0; j < i; j++) {
+            distinct = distinct && types[i] != types[j];
+        }
+        say_bool("distinct", distinct);
+        say_bool("own", CFGetTypeID(objects[i]) == types[i]);
+    }
+}
+
+static CFStringRef describes(const void *info)
+{
+    (void)info;
+    return CFStringCreateWithCString(NULL, "<what the context says>", kCFStringEncodingUTF8);
+}
+
+static void note_description(CFTypeRef object)
+{
+    char text[1024] = "";
+    CFStringRef description = CFCopyDescription(object);
+    CFStringGetCString(description, text, sizeof text, kCFStringEncodingUTF8);
+    say_bool("described", strstr(text, "<what the context says>") != NULL);
+    CFRelease(description);
+}
+
+CASE(descriptions_use_the_context, "184", on_thread)
+{
+    CFRunLoopSourceContext source = {.copyDescription = describes};
+    CFRunLoopTimerContext timer = {.copyDescription = describes};
+    CFRunLoopObserverContext observer = {.copyDescription = describes};
+    note_description(CFRunLoopSourceCreate(NULL, 0, &source));
+    note_description(CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + 100, 0, 0, 0, NULL, &timer));
+    note_description(CFRunLoopObserverCreate(NULL, kCFRunLoopEntry, true, 0, NULL, &observer));
+}
+
+CASE(identity_of_timers_and_observers, "185", on_thread)
+{
+    CFAbsoluteTime date = CFAbsoluteTimeGetCurrent() + 100;
+    CFRunLoopTimerRef t = CFRunLoopTimerCreate(NULL, date, 0, 0, 0, NULL, NULL);
+    CFRunLoopTimerRef u = CFRunLoopTimerCreate(NULL, date, 0, 0, 0, NULL, NULL);
+    CFRunLoopObserverRef o = CFRunLoopObserverCreate(NULL, kCFRunLoopEntry, true, 0, NULL, NULL);
+    CFRunLoopObserverRef p = CFRunLoopObserverCreate(NULL, kCFRunLoopEntry, true, 0, NULL, NULL);
+    say_bool("timer", CFEqual(t, t));
+    say_bool("timers", CFEqual(t, u));
+    say_bool("observer", CFEqual(o, o));
+    say_bool("observers", CFEqual(o, p));
+    say_bool("loop", CFEqual(LOOP, LOOP));
+    say_bool("loops", CFEqual(LOOP, CFRunLoopGetMain()));
+}
+
+static const void *retains_another(const void *info)
+{
+    return (const char *)info + 1;
+}
+
+CASE(contexts_are_copied_with_the_retained_info, "186", on_thread)
+{
+    static char infos[2];
+    CFRunLoopTimerContext timer = {.info = infos, .retain = retains_another};
+    CFRunLoopObserverContext observer = {.info = infos, .retain = retains_another};
+    CFRunLoopTimerRef t = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + 100, 0, 0, 0, NULL, &timer);
+    CFRunLoopObserverRef o = CFRunLoopObserverCreate(NULL, kCFRunLoopEntry, true, 0, NULL, &observer);
+    memset(&timer, 0, sizeof timer);
+    memset(&observer, 0, sizeof observer);
+    CFRunLoopTimerGetContext(t, &timer);
+    CFRunLoopObserverGetContext(o, &observer);
+    say_bool("timer", timer.info == infos + 1 && timer.retain == retains_another);
+    say_bool("observer", observer.info == infos + 1 && observer.retain == retains_another);
+}
+
+CASE(copies_are_owned_and_gets_are_not, "2 187", on_thread)
+{
+    static struct probe idle = PROBE("idle", NULL);
+    probe_source_add(&idle, 0, LOOP, MODE);
+    for (int i = 0; i < 100; i++) {
+        CFArrayRef modes = CFRunLoopCopyAllModes(LOOP);
+        CFRelease(modes);
+        CFStringRef mode = CFRunLoopCopyCurrentMode(LOOP);
+        say_bool("current", mode != NULL);
+        say_nothing_of_that();
+    }
+    CFRetain(LOOP);
+    CFRelease(LOOP);
+    probe_run(MODE, 0, false);
+}
