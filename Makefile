@@ -5,6 +5,34 @@
 # CC, CPPFLAGS, CFLAGS, LDFLAGS, PREFIX, DESTDIR, LIBDIR, INCLUDEDIR and MANDIR may be given; what the library itself needs is added to them.
 # Everything that is built lies under build/<compiler>-<flavour>/. FLAVOUR is release, asan, tsan, ubsan or coverage.
 
+## all            the libraries (the default)
+## deps           installs what is missing, by apt
+## demo           builds and runs the demonstration
+## examples       builds every folder of Examples
+## check          every test and check below, but for the tools'
+##   check-c        the C tests; TEST_FLAGS="--filter x --verbose", --help for more; LAYERS="Support Runtime" builds only some
+##   listings       the guide's listings, as programs
+##   conformance    traces compared with those of the Swift toolchain's Core Foundation
+##   check-plain    libCoreFoundation.so through Python's ctypes
+##   check-headers  each public header alone, C89 to C23 and C++
+##   check-install  a staged installation, and programs built against it
+##   check-swift    the Swift import, and Foundation in the same process
+##   check-rules    which rules the tests cover
+## asan tsan ubsan valgrind   the C tests under a tool
+## coverage       lines of Sources/CCoreRunLoop that the C tests run; fails below COVERAGE_MIN=90 percent
+## soak           the stress tests at full length
+## bench          the benchmarks
+## lint           layers, comments, symbols, headers, style
+## man            the man pages, from the headers' comments
+## install uninstall   PREFIX=/usr/local DESTDIR= LIBDIR= INCLUDEDIR= MANDIR=
+## symbols        writes corerunloop.symbols from the headers
+## clean help
+##
+## CC=clang picks the compiler; CFLAGS, CPPFLAGS and LDFLAGS are added to; V=1 shows the commands.
+
+.PHONY: all
+all:
+
 .DELETE_ON_ERROR:
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules
@@ -36,6 +64,7 @@ TESTS := $(sort $(wildcard Tests/CTests/*.c $(LAYERS:%=Tests/CTests/%/*.c)))
 HEADERS := $(sort $(wildcard Headers/*.h Headers/*/*.h))
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
+WARNINGS_OF_PROGRAMS := -Wall -Wextra $(WERROR)
 INCLUDES := -IHeaders -ISources/CCoreRunLoop
 OWN_CFLAGS := -std=gnu11 -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(INCLUDES)
 OWN_LDFLAGS := -pthread -Wl,--as-needed
@@ -48,6 +77,12 @@ FLAGS_ubsan := -fsanitize=undefined,float-cast-overflow -fno-sanitize-recover=al
 FLAGS_tsan := -fsanitize=thread
 FLAGS_coverage := $(if $(IS_CLANG),-fprofile-instr-generate -fcoverage-mapping,--coverage -fprofile-update=atomic)
 FLAVOUR_FLAGS := $(FLAGS_$(FLAVOUR))
+# The clang of a Swift toolchain needs that toolchain's libdispatch for its thread sanitizer.
+ifeq ($(FLAVOUR)-$(IS_CLANG),tsan-yes)
+SWIFT_LIBRARIES := $(wildcard $(dir $(realpath $(shell command -v $(firstword $(CC)))))../lib/swift/linux)
+TEST_LIBS += $(if $(SWIFT_LIBRARIES),-L$(SWIFT_LIBRARIES) -Wl$(COMMA)-rpath$(COMMA)$(SWIFT_LIBRARIES) -ldispatch -lBlocksRuntime)
+endif
+COMMA := ,
 ifneq ($(filter asan tsan ubsan,$(FLAVOUR)),)
 FLAVOUR_FLAGS += -O1 -g
 endif
@@ -67,10 +102,12 @@ TESTING_OBJECTS := $(SOURCES:Sources/CCoreRunLoop/%.c=$(B)/testing/%.o)
 TEST_OBJECTS := $(TESTS:Tests/CTests/%.c=$(B)/tests/%.o)
 SHARED := $(B)/libcorerunloop.so.$(SOVERSION)
 STATIC := $(B)/libcorerunloop.a
+PLAIN := $(B)/plain/libCoreFoundation.so
 RUNNER := $(B)/run-tests
+OBJCOPY ?= objcopy
+PYTHON ?= python3
 
-.PHONY: all
-all: $(SHARED) $(B)/libcorerunloop.so $(STATIC)
+all: $(SHARED) $(B)/libcorerunloop.so $(STATIC) $(PLAIN)
 
 # --- The library ---
 
@@ -105,24 +142,194 @@ $(SHARED): $(LIBRARY_OBJECTS)
 $(B)/libcorerunloop.so: $(SHARED)
 	$(Q)ln -sf $(<F) $@
 
-$(STATIC): $(LIBRARY_OBJECTS)
-	$(SAY) AR $@
-	$(Q)rm -f $@
-	$(Q)$(AR) rcs $@ $^
+# One object that holds all, in which what only the library's own files share is local: a program's own `kernel` does not meet ours.
+$(B)/whole.o: $(LIBRARY_OBJECTS)
+	$(SAY) LD $@
+	$(Q)$(LD) -r -o $@ $^
 
-# --- C tests ---
+$(STATIC): $(B)/whole.o
+	$(SAY) AR $@
+	$(Q)$(OBJCOPY) --localize-hidden $< $(B)/corerunloop.o
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $(B)/corerunloop.o
+
+# The same object with Apple's plain names, for dlopen and foreign function interfaces; never to be loaded beside Foundation (docs/symbols.md).
+.PHONY: plain
+plain: $(PLAIN)
+$(B)/plain/names: corerunloop.symbols
+	@mkdir -p $(@D)
+	$(Q)sed -n 's/^crl_\(.*\)/& \1/p' $< > $@
+
+$(B)/plain/whole.o: $(B)/whole.o $(B)/plain/names
+	$(Q)$(OBJCOPY) --redefine-syms=$(B)/plain/names $< $@
+
+$(PLAIN): $(B)/plain/whole.o
+	$(SAY) LINK $@
+	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic -o $@ $< $(LIBS)
+
+# --- Tests ---
+
+.PHONY: check check-c check-swift check-plain check-headers check-install check-rules listings conformance runner
+check: check-c listings conformance check-plain check-headers check-install check-swift
+	@$(MAKE) --no-print-directory check-rules
+	@echo "make check: passed with $(CC)"
 
 $(RUNNER): $(TESTING_OBJECTS) $(TEST_OBJECTS)
 	$(SAY) LINK $@
 	$(Q)$(LINK) -o $@ $^ $(LIBS) $(TEST_LIBS)
 
-.PHONY: runner check-c
 runner: $(RUNNER)
 check-c: $(RUNNER)
-	$(RUNNER) --jobs $(TEST_JOBS) $(TEST_FLAGS)
+	$(Q)$(RUNNER) --jobs $(TEST_JOBS) $(TEST_FLAGS)
 
--include $(LIBRARY_OBJECTS:.o=.d) $(TESTING_OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d)
+soak: $(RUNNER)
+	$(Q)$(RUNNER) --soak --filter stress_ --time-factor 100 --jobs 1
 
-.PHONY: clean
+# A listing is a program of its own, built as a user would build it: by its name, with Apple's include lines.
+LISTINGS := $(patsubst Tests/Listings/%.c,$(B)/listings/%,$(wildcard Tests/Listings/*.c))
+$(B)/listings/%: Tests/Listings/%.c $(STATIC)
+	@mkdir -p $(@D)
+	$(SAY) CC $<
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -pthread $(WARNINGS_OF_PROGRAMS) -IHeaders $(CFLAGS) $(FLAVOUR_FLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(STATIC) $(OWN_LDFLAGS) $(LIBS)
+
+listings: $(LISTINGS)
+	$(Q)scripts/run-programs "listings ($(COMPILER))" 30 $(LISTINGS)
+
+CONFORMANCE := $(B)/conformance
+CONFORMANCE_SOURCES := $(wildcard Tests/Conformance/*.c Tests/CTests/Loop/loop_probe.c)
+$(CONFORMANCE): $(CONFORMANCE_SOURCES) $(wildcard Tests/Conformance/*.h) $(STATIC)
+	$(SAY) CC $@
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -pthread $(WARNINGS_OF_PROGRAMS) -IHeaders -ITests/CTests $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -o $@ $(CONFORMANCE_SOURCES) $(STATIC) $(OWN_LDFLAGS) $(LIBS)
+
+conformance: $(CONFORMANCE)
+	$(Q)Tests/Conformance/run $(CONFORMANCE)
+
+check-plain: $(PLAIN)
+	$(Q)scripts/check-symbols --plain $(PLAIN)
+	$(Q)$(PYTHON) Tests/PlainNames/test_plain_names.py $(PLAIN)
+
+check-headers:
+	$(Q)scripts/check-headers
+
+check-install: all
+	$(Q)MAKE="$(MAKE)" CC="$(CC)" FLAVOUR="$(FLAVOUR)" scripts/check-install
+
+check-rules: $(RUNNER)
+	$(Q)scripts/check-rules $(RUNNER)
+
+check-swift:
+	$(Q)if command -v swift > /dev/null; then swift test --scratch-path build/swift $(SWIFT_FLAGS); \
+	else echo "check-swift: skipped, there is no swift here"; fi
+
+# --- The same tests under tools ---
+
+.PHONY: asan tsan ubsan valgrind coverage soak
+asan:
+	$(Q)ASAN_OPTIONS=detect_stack_use_after_return=1:$$ASAN_OPTIONS $(MAKE) --no-print-directory check-c FLAVOUR=asan
+ubsan:
+	$(Q)UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS $(MAKE) --no-print-directory check-c FLAVOUR=ubsan
+tsan:
+	$(Q)TSAN_OPTIONS=second_deadlock_stack=1:$$TSAN_OPTIONS $(MAKE) --no-print-directory check-c FLAVOUR=tsan
+
+VALGRIND ?= valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect
+# Tests of the harness run its binary again, which valgrind does not follow.
+valgrind: $(RUNNER)
+	$(Q)$(VALGRIND) $(RUNNER) --time-factor 30 --jobs $(TEST_JOBS) --exclude test_harness $(TEST_FLAGS)
+
+COVERAGE_MIN ?= 90
+coverage:
+	$(Q)rm -rf build/$(COMPILER)-coverage/profiles && find build/$(COMPILER)-coverage -name '*.gcda' -delete 2> /dev/null || true
+	$(Q)LLVM_PROFILE_FILE=build/$(COMPILER)-coverage/profiles/%p.profraw $(MAKE) --no-print-directory check-c FLAVOUR=coverage
+	$(Q)scripts/coverage build/$(COMPILER)-coverage $(COVERAGE_MIN)
+
+# --- Programs ---
+
+.PHONY: demo run-demo examples bench
+DEMO_SOURCES := $(wildcard Examples/demo.c Examples/demo/*.c)
+$(B)/demo: $(DEMO_SOURCES) $(STATIC)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -pthread $(WARNINGS_OF_PROGRAMS) -IHeaders $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -o $@ $(DEMO_SOURCES) $(STATIC) $(OWN_LDFLAGS) $(LIBS)
+
+# Looks for a compiler again after deps may have brought one.
+demo:
+	@scripts/deps build
+	@$(MAKE) --no-print-directory run-demo
+run-demo: $(B)/demo
+	@$(B)/demo $(DEMO_ARGUMENTS)
+
+EXAMPLES := $(patsubst Examples/%/,$(B)/examples/%,$(sort $(dir $(wildcard Examples/*/*.c))))
+examples: $(EXAMPLES)
+.SECONDEXPANSION:
+$(B)/examples/%: $$(wildcard Examples/$$*/*.c) $(STATIC)
+	@mkdir -p $(@D)
+	$(SAY) CC $@
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -pthread $(WARNINGS_OF_PROGRAMS) -IHeaders $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(STATIC) $(OWN_LDFLAGS) $(LIBS)
+
+# --- Lint, docs ---
+
+.PHONY: lint symbols man
+lint: $(SHARED) $(PLAIN)
+	$(Q)scripts/check-includes
+	$(Q)scripts/check-style
+	$(Q)scripts/check-docs
+	$(Q)scripts/check-symbols $(SHARED)
+	$(Q)scripts/check-symbols --plain $(PLAIN)
+	$(Q)scripts/check-headers
+	$(Q)if command -v shellcheck > /dev/null; then shellcheck .ci/run $$(grep -lE '^#!/bin/(ba)?sh|^#!/usr/bin/env bash' scripts/*); \
+	else echo "lint: shellcheck is not installed, passed over"; fi
+	$(Q)if command -v swift-format > /dev/null; then swift-format lint --strict --recursive Package.swift Tests/*Tests; \
+	else echo "lint: swift-format is not installed, passed over"; fi
+
+# Writes the list of names that the library promises, from the headers.
+symbols:
+	$(Q)scripts/check-symbols --update
+
+man: build/man/made
+build/man/made: $(HEADERS) scripts/make-man scripts/declarations.py
+	$(Q)rm -rf build/man
+	$(Q)scripts/make-man build/man $(VERSION)
+	$(Q)if command -v groff > /dev/null; then scripts/check-man build/man; else echo "man: groff is not installed, pages not checked"; fi
+	@touch $@
+
+# --- Installation ---
+
+.PHONY: install uninstall
+INSTALL ?= install
+D_LIB = $(DESTDIR)$(LIBDIR)
+D_INCLUDE = $(DESTDIR)$(INCLUDEDIR)/corerunloop
+D_MAN = $(DESTDIR)$(MANDIR)
+FILL_IN = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@VERSION@|$(VERSION)|g' -e 's|@SOVERSION@|$(SOVERSION)|g'
+
+install: all man
+	$(Q)$(INSTALL) -d $(D_LIB)/pkgconfig $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_INCLUDE)/CoreFoundation $(D_INCLUDE)/CoreServices $(D_MAN)/man3 $(D_MAN)/man7
+	$(Q)$(INSTALL) -m 755 $(SHARED) $(D_LIB)/
+	$(Q)ln -sf libcorerunloop.so.$(SOVERSION) $(D_LIB)/libcorerunloop.so
+	$(Q)$(INSTALL) -m 644 $(STATIC) $(D_LIB)/
+	$(Q)$(INSTALL) -m 755 $(PLAIN) $(D_LIB)/corerunloop/
+	$(Q)for file in $(HEADERS:Headers/%=%) module.modulemap; do $(INSTALL) -m 644 Headers/$$file $(D_INCLUDE)/$$file || exit 1; done
+	$(Q)$(FILL_IN) corerunloop.pc.in > $(D_LIB)/pkgconfig/corerunloop.pc
+	$(Q)for file in cmake/*.in; do $(FILL_IN) $$file > $(D_LIB)/cmake/CoreRunLoop/$$(basename $$file .in) || exit 1; done
+	$(Q)$(INSTALL) -m 644 build/man/man3/* $(D_MAN)/man3/
+	$(Q)$(INSTALL) -m 644 build/man/man7/* $(D_MAN)/man7/
+	@echo "installed in $(DESTDIR)$(PREFIX)"
+
+uninstall: man
+	$(Q)rm -f $(D_LIB)/libcorerunloop.so $(SHARED:$(B)/%=$(D_LIB)/%) $(D_LIB)/libcorerunloop.a $(D_LIB)/pkgconfig/corerunloop.pc
+	$(Q)rm -rf $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_INCLUDE)
+	$(Q)for page in $$(cd build/man && ls man3/* man7/*); do rm -f $(D_MAN)/$$page; done
+	@echo "removed from $(DESTDIR)$(PREFIX)"
+
+# --- The rest ---
+
+-include $(LIBRARY_OBJECTS:.o=.d) $(TESTING_OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d) $(LISTINGS:=.d)
+-include $(wildcard Benchmarks/bench.mk)
+
+.PHONY: deps clean help
+deps:
+	@scripts/deps
+
 clean:
 	rm -rf build
+
+help:
+	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))

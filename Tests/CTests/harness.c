@@ -69,7 +69,7 @@ static struct {
     int include_count, exclude_count;
     int jobs, repeat;
     double time_factor;
-    bool is_list, is_rules, is_verbose, is_in_process;
+    bool is_list, is_rules, is_verbose, is_in_process, is_soak;
 } options = {.jobs = 1, .repeat = 1, .time_factor = TEST_SANITIZED ? 10 : 1};
 
 static struct slot slots[jobs_max];
@@ -216,6 +216,11 @@ double test_patience_s(void)
 bool test_is_instrumented(void)
 {
     return options.time_factor > 1;
+}
+
+bool test_is_soak(void)
+{
+    return options.is_soak;
 }
 
 static void note_abort(int signal_number)
@@ -535,7 +540,7 @@ static const struct test **choose(size_t *ret_count)
 static void usage(FILE *stream)
 {
     fputs("usage: runner [--list | --rules] [--filter SUBSTRING]... [--exclude SUBSTRING]... [--jobs N] [--repeat N]\n"
-          "              [--time-factor X] [--verbose] [--in-process]\n"
+          "              [--time-factor X] [--soak] [--verbose] [--in-process]\n"
           "A substring is looked for in a test's name and in its file's name.\n",
           stream);
 }
@@ -567,6 +572,8 @@ static void parse(int count, char **arguments)
             options.is_verbose = true;
         else if (strcmp(option, "--in-process") == 0)
             options.is_in_process = true;
+        else if (strcmp(option, "--soak") == 0)
+            options.is_soak = true;
         else if (strcmp(option, "--filter") == 0 && options.include_count < patterns_max)
             options.include[options.include_count++] = value_of(&i, count, arguments);
         else if (strcmp(option, "--exclude") == 0 && options.exclude_count < patterns_max)

@@ -74,6 +74,9 @@ double test_patience_s(void);
 /* True under sanitizers and valgrind: for tests that measure, or count system calls. */
 bool test_is_instrumented(void);
 
+/* True in `make soak`, which runs the tests whose names begin with `stress_`, at full length. */
+bool test_is_soak(void);
+
 /* Defined by whoever keeps something until the process ends: gives it back, so that leaks can be told from it. */
 void testing_give_back(void) __attribute__((weak));
 
