@@ -21,6 +21,7 @@ CF_EXTERN_C_BEGIN
 #endif
 
 CRL_REFERENCE_TYPE(__CFArray, CFArray);
+CRL_REFERENCE_ALIAS(__CFArray, CFMutableArray);
 
 /** An array that cannot be changed through this reference. */
 typedef const struct __CFArray *CFArrayRef;

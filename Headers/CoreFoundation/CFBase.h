@@ -289,6 +289,7 @@ CF_EXPORT void CFRelease(CFTypeRef object) CRL_LINK(CFRelease);
 CRL_REFERENCE_TYPE(__CFAllocator, CFAllocator);
 CRL_REFERENCE_TYPE(__CFNull, CFNull);
 CRL_REFERENCE_TYPE(__CFString, CFString);
+CRL_REFERENCE_ALIAS(__CFString, CFMutableString);
 
 /** A source of memory. */
 typedef const struct __CFAllocator *CFAllocatorRef;

@@ -21,6 +21,7 @@ CF_EXTERN_C_BEGIN
 #endif
 
 CRL_REFERENCE_TYPE(__CFData, CFData);
+CRL_REFERENCE_ALIAS(__CFData, CFMutableData);
 
 /** Bytes that cannot be changed through this reference. */
 typedef const struct __CFData *CFDataRef;

@@ -21,6 +21,7 @@ CF_EXTERN_C_BEGIN
 #endif
 
 CRL_REFERENCE_TYPE(__CFDictionary, CFDictionary);
+CRL_REFERENCE_ALIAS(__CFDictionary, CFMutableDictionary);
 
 /** A dictionary that cannot be changed through this reference. */
 typedef const struct __CFDictionary *CFDictionaryRef;

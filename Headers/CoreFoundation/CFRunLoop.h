@@ -78,6 +78,12 @@ CF_EXPORT const CFRunLoopMode kCFRunLoopDefaultMode CRL_LINK(kCFRunLoopDefaultMo
  */
 CF_EXPORT const CFRunLoopMode kCFRunLoopCommonModes CRL_LINK(kCFRunLoopCommonModes);
 
+#if defined(__swift__)
+/* Darwin's spellings in Swift, `.defaultMode` and `.commonModes`, beside the constants' names. A mode is a CFString there. */
+CF_EXPORT const CFRunLoopMode CRLDefaultModeMember CRL_LINK(kCFRunLoopDefaultMode) __attribute__((swift_name("CFString.defaultMode")));
+CF_EXPORT const CFRunLoopMode CRLCommonModesMember CRL_LINK(kCFRunLoopCommonModes) __attribute__((swift_name("CFString.commonModes")));
+#endif
+
 /* Run loops */
 
 /**

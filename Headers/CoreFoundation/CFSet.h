@@ -21,6 +21,7 @@ CF_EXTERN_C_BEGIN
 #endif
 
 CRL_REFERENCE_TYPE(__CFSet, CFSet);
+CRL_REFERENCE_ALIAS(__CFSet, CFMutableSet);
 
 /** A set that cannot be changed through this reference. */
 typedef const struct __CFSet *CFSetRef;
