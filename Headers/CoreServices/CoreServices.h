@@ -63,7 +63,7 @@ CF_EXPORT OSStatus MPCreateTask(TaskProc entryPoint, void *parameter, ByteCount 
  * Ends the calling thread; its run loop is taken down as at every thread's end. `status` is discarded.
  *
  * Threads: a task's own; on a thread that is not a task it does the same, and on the main thread the process lives on until its other
- * threads end.
+ * threads end. Not in a callback of a run loop, as what the loop holds for that callback would not be given back.
  */
 CF_EXPORT void MPExit(OSStatus status) CRL_LINK(MPExit) __attribute__((noreturn));
 
