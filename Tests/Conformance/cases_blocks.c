@@ -18,7 +18,7 @@ static void queue(CFTypeRef mode, const char *token)
 CASE(block_is_copied, "161", on_thread)
 {
     int value = 1;
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopPerformBlock(LOOP, MODE, ^{
         probe_note("B%d", value);
     });
@@ -91,7 +91,7 @@ CASE(block_for_common_modes_in_an_array, "165 161", on_thread)
 
 CASE(block_queued_by_a_block_waits_for_the_next_slot, "166", on_thread)
 {
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopPerformBlock(LOOP, MODE, ^{
         probe_log("B1");
         queue(MODE, "B2");
@@ -109,7 +109,7 @@ static void queues_for(void *context)
 {
     CFRunLoopRef loop = context;
     CFRunLoopPerformBlock(loop, MODE, ^{
-        say_bool("B", CFRunLoopGetCurrent() == loop);
+        probe_note_bool("B", CFRunLoopGetCurrent() == loop);
     });
     CFRunLoopWakeUp(loop);
 }
@@ -117,7 +117,7 @@ static void queues_for(void *context)
 CASE(block_from_another_thread, "167 162", on_thread)
 {
     struct probe_thread other;
-    stage(MODE);
+    probe_stage(MODE);
     probe_thread_when_waiting(&other, LOOP, queues_for, LOOP);
     probe_run(MODE, 0.3, false);
     probe_thread_join(&other);
@@ -147,14 +147,14 @@ CASE(queueing_makes_the_mode, "169", on_thread)
 
 CASE(blocks_do_not_count_as_handled, "51", on_thread)
 {
-    stage(MODE);
+    probe_stage(MODE);
     queue(MODE, "B");
     probe_run(MODE, 0.02, true);
 }
 
 CASE(nested_run_takes_the_later_blocks, "163 166", on_thread)
 {
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopPerformBlock(LOOP, MODE, ^{
         probe_log("B1{");
         probe_run(MODE, 0, false);
@@ -166,7 +166,7 @@ CASE(nested_run_takes_the_later_blocks, "163 166", on_thread)
 
 CASE(stop_in_a_block, "30 59", on_thread)
 {
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopPerformBlock(LOOP, MODE, ^{
         probe_log("stop");
         CFRunLoopStop(CFRunLoopGetCurrent());

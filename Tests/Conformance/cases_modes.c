@@ -8,69 +8,46 @@ static CFStringRef string(const char *text)
     return CFStringCreateWithCString(NULL, text, kCFStringEncodingUTF8);
 }
 
-static void note_current_mode(const char *label, CFRunLoopRef loop)
+static void note_exists(CFStringRef mode)
 {
-    CFStringRef mode = CFRunLoopCopyCurrentMode(loop);
-    probe_note_string(label, mode);
-    if (mode) {
-        CFRelease(mode);
-    }
-}
-
-static void note_mode_exists(const char *name)
-{
-    CFArrayRef modes = CFRunLoopCopyAllModes(CFRunLoopGetCurrent());
-    bool found = false;
-    for (CFIndex i = 0; i < CFArrayGetCount(modes); i++) {
-        char text[128] = "";
-        CFStringGetCString(CFArrayGetValueAtIndex(modes, i), text, sizeof text, kCFStringEncodingUTF8);
-        const char *a = text;
-        const char *b = name;
-        while (*a && *a == *b) {
-            a++;
-            b++;
-        }
-        found = found || *a == *b;
-    }
-    CFRelease(modes);
-    say_bool(name, found);
+    probe_note_string(probe_mode_exists(CFRunLoopGetCurrent(), mode) ? "is" : "is-not", mode);
 }
 
 static void mode_noted(struct probe *probe)
 {
     (void)probe;
-    note_current_mode("mode", CFRunLoopGetCurrent());
+    probe_note_current_mode("mode", CFRunLoopGetCurrent());
 }
 
 static void sees_main_loop(void *context)
 {
-    say_bool("main", CFRunLoopGetMain() == context);
-    say_bool("own", CFRunLoopGetCurrent() != context);
-    say_bool("again", CFRunLoopGetCurrent() == CFRunLoopGetCurrent());
+    probe_note_bool("main", CFRunLoopGetMain() == context);
+    probe_note_bool("own", CFRunLoopGetCurrent() != context);
+    probe_note_bool("again", CFRunLoopGetCurrent() == CFRunLoopGetCurrent());
 }
 
 CASE(one_loop_for_each_thread, "1 3", on_main)
 {
     probe_on_thread(sees_main_loop, (void *)CFRunLoopGetMain());
-    say_bool("main", CFRunLoopGetMain() == CFRunLoopGetCurrent());
+    probe_note_bool("main", CFRunLoopGetMain() == CFRunLoopGetCurrent());
 }
 
 CASE(current_mode_in_a_run, "8", on_thread)
 {
     static struct probe watcher = PROBE("O", mode_noted);
-    stage(kCFRunLoopDefaultMode);
+    probe_stage(kCFRunLoopDefaultMode);
     probe_observer_add(&watcher, kCFRunLoopEntry | kCFRunLoopExit, 0, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
-    note_current_mode("before", CFRunLoopGetCurrent());
+    probe_note_current_mode("before", CFRunLoopGetCurrent());
     probe_run(kCFRunLoopDefaultMode, 0, false);
-    note_current_mode("after", CFRunLoopGetCurrent());
+    probe_note_current_mode("after", CFRunLoopGetCurrent());
 }
 
 static void runs_inner_mode(struct probe *probe)
 {
     (void)probe;
-    note_current_mode("outer", CFRunLoopGetCurrent());
+    probe_note_current_mode("outer", CFRunLoopGetCurrent());
     probe_run(CFSTR("inner"), 0, false);
-    note_current_mode("outer", CFRunLoopGetCurrent());
+    probe_note_current_mode("outer", CFRunLoopGetCurrent());
 }
 
 CASE(current_mode_in_nested_runs, "8 45", on_thread)
@@ -85,15 +62,15 @@ CASE(current_mode_in_nested_runs, "8 45", on_thread)
 
 static void looks_from_outside(void *context)
 {
-    note_current_mode("seen", context);
-    say_bool("waiting", CFRunLoopIsWaiting(context));
+    probe_note_current_mode("seen", context);
+    probe_note_bool("waiting", CFRunLoopIsWaiting(context));
     CFRunLoopStop(context);
 }
 
 CASE(current_mode_from_another_thread, "8 9", on_thread)
 {
     struct probe_thread other;
-    stage(CFSTR("M"));
+    probe_stage(CFSTR("M"));
     probe_thread_when_waiting(&other, CFRunLoopGetCurrent(), looks_from_outside, (void *)CFRunLoopGetCurrent());
     probe_run(CFSTR("M"), 100, false);
     probe_thread_join(&other);
@@ -102,7 +79,7 @@ CASE(current_mode_from_another_thread, "8 9", on_thread)
 static void says_waiting(struct probe *probe)
 {
     (void)probe;
-    say_bool("waiting", CFRunLoopIsWaiting(CFRunLoopGetCurrent()));
+    probe_note_bool("waiting", CFRunLoopIsWaiting(CFRunLoopGetCurrent()));
 }
 
 CASE(is_waiting_is_false_in_callouts, "9", on_thread)
@@ -136,25 +113,25 @@ CASE(modes_come_into_being_by_adding, "11", on_thread)
     CFRunLoopSourceRef a = probe_source(&source, 0);
     probe_run(CFSTR("run"), 0, false);
     CFRunLoopRemoveSource(loop, a, CFSTR("removed"));
-    say_bool("contained", CFRunLoopContainsSource(loop, a, CFSTR("asked")));
-    say_bool("date", CFRunLoopGetNextTimerFireDate(loop, CFSTR("dated")) > 0);
+    probe_note_bool("contained", CFRunLoopContainsSource(loop, a, CFSTR("asked")));
+    probe_note_bool("date", CFRunLoopGetNextTimerFireDate(loop, CFSTR("dated")) > 0);
     CFRunLoopAddCommonMode(loop, CFSTR("common"));
-    note_mode_exists("run");
-    note_mode_exists("removed");
-    note_mode_exists("asked");
-    note_mode_exists("dated");
-    note_mode_exists("common");
+    note_exists(CFSTR("run"));
+    note_exists(CFSTR("removed"));
+    note_exists(CFSTR("asked"));
+    note_exists(CFSTR("dated"));
+    note_exists(CFSTR("common"));
     CFRunLoopAddSource(loop, a, CFSTR("source"));
     probe_timer_add(&timer, 100, 0, loop, CFSTR("timer"));
     probe_observer_add(&observer, kCFRunLoopEntry, 0, loop, CFSTR("observer"));
-    note_mode_exists("source");
-    note_mode_exists("timer");
-    note_mode_exists("observer");
+    note_exists(CFSTR("source"));
+    note_exists(CFSTR("timer"));
+    note_exists(CFSTR("observer"));
     CFRunLoopRemoveSource(loop, a, CFSTR("source"));
-    note_mode_exists("source");
+    note_exists(CFSTR("source"));
     CFRunLoopAddSource(loop, a, kCFRunLoopCommonModes);
-    note_mode_exists("common");
-    note_mode_exists("kCFRunLoopCommonModes");
+    note_exists(CFSTR("common"));
+    note_exists(CFSTR("kCFRunLoopCommonModes"));
     CFRelease(a);
 }
 
@@ -162,9 +139,9 @@ CASE(common_mode_with_items_comes_into_being, "11 19", on_thread)
 {
     static struct probe source = PROBE("A", NULL);
     probe_source_add(&source, 0, CFRunLoopGetCurrent(), kCFRunLoopCommonModes);
-    note_mode_exists("late");
+    note_exists(CFSTR("late"));
     CFRunLoopAddCommonMode(CFRunLoopGetCurrent(), CFSTR("late"));
-    note_mode_exists("late");
+    note_exists(CFSTR("late"));
 }
 
 CASE(modes_are_equal_strings, "12", on_thread)
@@ -175,7 +152,7 @@ CASE(modes_are_equal_strings, "12", on_thread)
     CFStringRef standard = string("kCFRunLoopDefaultMode");
     CFRunLoopRef loop = CFRunLoopGetCurrent();
     CFRunLoopSourceRef a = probe_source_add(&source, 0, loop, one);
-    say_bool("contained", CFRunLoopContainsSource(loop, a, other));
+    probe_note_bool("contained", CFRunLoopContainsSource(loop, a, other));
     CFRunLoopSourceSignal(a);
     probe_run(other, 0, true);
     CFRunLoopAddSource(loop, a, standard);
@@ -192,8 +169,8 @@ CASE(common_modes_by_an_equal_string, "13", on_thread)
     CFStringRef common = string("kCFRunLoopCommonModes");
     CFRunLoopRef loop = CFRunLoopGetCurrent();
     CFRunLoopSourceRef a = probe_source_add(&source, 0, loop, common);
-    say_bool("in-default", CFRunLoopContainsSource(loop, a, kCFRunLoopDefaultMode));
-    say_bool("in-common", CFRunLoopContainsSource(loop, a, common));
+    probe_note_bool("in-default", CFRunLoopContainsSource(loop, a, kCFRunLoopDefaultMode));
+    probe_note_bool("in-common", CFRunLoopContainsSource(loop, a, common));
     CFRunLoopRemoveSource(loop, a, common);
     CFRelease(common);
 }
@@ -205,7 +182,7 @@ CASE(items_of_other_modes_stay_pending, "15", on_thread)
     static struct probe port = PROBE("P", NULL);
     CFRunLoopRef loop = CFRunLoopGetCurrent();
     int event = probe_event();
-    stage(kCFRunLoopDefaultMode);
+    probe_stage(kCFRunLoopDefaultMode);
     CFRunLoopSourceSignal(probe_source_add(&source, 0, loop, CFSTR("M")));
     probe_timer_add(&timer, -1, 0, loop, CFSTR("M"));
     probe_port_source_add(&port, 0, event, loop, CFSTR("M"));
@@ -226,7 +203,7 @@ CASE(adding_twice_is_nothing, "16", on_thread)
     CFRunLoopAddSource(loop, a, CFSTR("M"));
     CFRunLoopRemoveSource(loop, a, kCFRunLoopDefaultMode);
     CFRunLoopRemoveSource(loop, a, kCFRunLoopDefaultMode);
-    say_bool("contained", CFRunLoopContainsSource(loop, a, CFSTR("M")));
+    probe_note_bool("contained", CFRunLoopContainsSource(loop, a, CFSTR("M")));
     CFRunLoopRemoveSource(loop, a, CFSTR("M"));
 }
 
@@ -237,8 +214,8 @@ CASE(common_modes_schedule_in_each_real_mode, "17 75 76", on_thread)
     CFRunLoopAddCommonMode(loop, CFSTR("M"));
     CFRunLoopSourceRef a = probe_source_add(&source, 0, loop, kCFRunLoopCommonModes);
     probe_note("schedules=%d", source.schedules);
-    say_bool("in-default", CFRunLoopContainsSource(loop, a, kCFRunLoopDefaultMode));
-    say_bool("in-M", CFRunLoopContainsSource(loop, a, CFSTR("M")));
+    probe_note_bool("in-default", CFRunLoopContainsSource(loop, a, kCFRunLoopDefaultMode));
+    probe_note_bool("in-M", CFRunLoopContainsSource(loop, a, CFSTR("M")));
 }
 
 CASE(common_modes_start_with_the_default_mode, "18", on_thread)
@@ -258,8 +235,8 @@ CASE(declaring_a_common_mode_adds_the_items, "19", on_thread)
     CFRunLoopObserverRef o = probe_observer_add(&observer, kCFRunLoopEntry, 0, loop, kCFRunLoopCommonModes);
     CFRunLoopAddCommonMode(loop, CFSTR("M"));
     CFRunLoopAddCommonMode(loop, CFSTR("M"));
-    say_bool("timer", CFRunLoopContainsTimer(loop, t, CFSTR("M")));
-    say_bool("observer", CFRunLoopContainsObserver(loop, o, CFSTR("M")));
+    probe_note_bool("timer", CFRunLoopContainsTimer(loop, t, CFSTR("M")));
+    probe_note_bool("observer", CFRunLoopContainsObserver(loop, o, CFSTR("M")));
     probe_run(CFSTR("M"), 0, false);
 }
 
@@ -270,12 +247,12 @@ CASE(removal_from_one_common_mode, "20", on_thread)
     CFRunLoopSourceRef a = probe_source_add(&source, 0, loop, kCFRunLoopCommonModes);
     CFRunLoopAddCommonMode(loop, CFSTR("M"));
     CFRunLoopRemoveSource(loop, a, CFSTR("M"));
-    say_bool("in-common", CFRunLoopContainsSource(loop, a, kCFRunLoopCommonModes));
-    say_bool("in-M", CFRunLoopContainsSource(loop, a, CFSTR("M")));
+    probe_note_bool("in-common", CFRunLoopContainsSource(loop, a, kCFRunLoopCommonModes));
+    probe_note_bool("in-M", CFRunLoopContainsSource(loop, a, CFSTR("M")));
     CFRunLoopAddCommonMode(loop, CFSTR("M"));
-    say_bool("in-M", CFRunLoopContainsSource(loop, a, CFSTR("M")));
+    probe_note_bool("in-M", CFRunLoopContainsSource(loop, a, CFSTR("M")));
     CFRunLoopAddSource(loop, a, kCFRunLoopCommonModes);
-    say_bool("in-M", CFRunLoopContainsSource(loop, a, CFSTR("M")));
+    probe_note_bool("in-M", CFRunLoopContainsSource(loop, a, CFSTR("M")));
     CFRunLoopAddCommonMode(loop, CFSTR("N"));
 }
 
@@ -286,16 +263,16 @@ CASE(removal_from_all_common_modes, "21", on_thread)
     CFRunLoopSourceRef a = probe_source(&source, 0);
     CFRunLoopAddSource(loop, a, kCFRunLoopDefaultMode);
     CFRunLoopRemoveSource(loop, a, kCFRunLoopCommonModes);
-    say_bool("not-common-stays", CFRunLoopContainsSource(loop, a, kCFRunLoopDefaultMode));
+    probe_note_bool("not-common-stays", CFRunLoopContainsSource(loop, a, kCFRunLoopDefaultMode));
     CFRunLoopAddCommonMode(loop, CFSTR("M"));
     CFRunLoopAddSource(loop, a, CFSTR("M"));
     CFRunLoopAddSource(loop, a, CFSTR("N"));
     CFRunLoopAddSource(loop, a, kCFRunLoopCommonModes);
     CFRunLoopRemoveSource(loop, a, kCFRunLoopCommonModes);
-    say_bool("in-default", CFRunLoopContainsSource(loop, a, kCFRunLoopDefaultMode));
-    say_bool("in-M", CFRunLoopContainsSource(loop, a, CFSTR("M")));
-    say_bool("in-N", CFRunLoopContainsSource(loop, a, CFSTR("N")));
-    say_bool("in-common", CFRunLoopContainsSource(loop, a, kCFRunLoopCommonModes));
+    probe_note_bool("in-default", CFRunLoopContainsSource(loop, a, kCFRunLoopDefaultMode));
+    probe_note_bool("in-M", CFRunLoopContainsSource(loop, a, CFSTR("M")));
+    probe_note_bool("in-N", CFRunLoopContainsSource(loop, a, CFSTR("N")));
+    probe_note_bool("in-common", CFRunLoopContainsSource(loop, a, kCFRunLoopCommonModes));
     CFRelease(a);
 }
 
@@ -308,15 +285,15 @@ CASE(common_membership_is_of_the_set_only, "22", on_thread)
     CFRunLoopSourceRef a = probe_source_add(&source, 0, loop, kCFRunLoopDefaultMode);
     CFRunLoopTimerRef t = probe_timer_add(&timer, 100, 0, loop, kCFRunLoopDefaultMode);
     CFRunLoopObserverRef o = probe_observer_add(&observer, kCFRunLoopEntry, 0, loop, kCFRunLoopDefaultMode);
-    say_bool("source", CFRunLoopContainsSource(loop, a, kCFRunLoopCommonModes));
-    say_bool("timer", CFRunLoopContainsTimer(loop, t, kCFRunLoopCommonModes));
-    say_bool("observer", CFRunLoopContainsObserver(loop, o, kCFRunLoopCommonModes));
+    probe_note_bool("source", CFRunLoopContainsSource(loop, a, kCFRunLoopCommonModes));
+    probe_note_bool("timer", CFRunLoopContainsTimer(loop, t, kCFRunLoopCommonModes));
+    probe_note_bool("observer", CFRunLoopContainsObserver(loop, o, kCFRunLoopCommonModes));
     CFRunLoopAddSource(loop, a, kCFRunLoopCommonModes);
     CFRunLoopAddTimer(loop, t, kCFRunLoopCommonModes);
     CFRunLoopAddObserver(loop, o, kCFRunLoopCommonModes);
-    say_bool("source", CFRunLoopContainsSource(loop, a, kCFRunLoopCommonModes));
-    say_bool("timer", CFRunLoopContainsTimer(loop, t, kCFRunLoopCommonModes));
-    say_bool("observer", CFRunLoopContainsObserver(loop, o, kCFRunLoopCommonModes));
+    probe_note_bool("source", CFRunLoopContainsSource(loop, a, kCFRunLoopCommonModes));
+    probe_note_bool("timer", CFRunLoopContainsTimer(loop, t, kCFRunLoopCommonModes));
+    probe_note_bool("observer", CFRunLoopContainsObserver(loop, o, kCFRunLoopCommonModes));
 }
 
 CASE(common_modes_are_no_common_mode, "23", on_thread)
@@ -325,14 +302,14 @@ CASE(common_modes_are_no_common_mode, "23", on_thread)
     CFRunLoopRef loop = CFRunLoopGetCurrent();
     CFRunLoopAddCommonMode(loop, kCFRunLoopCommonModes);
     CFRunLoopSourceRef a = probe_source_add(&source, 0, loop, kCFRunLoopCommonModes);
-    say_bool("in-default", CFRunLoopContainsSource(loop, a, kCFRunLoopDefaultMode));
+    probe_note_bool("in-default", CFRunLoopContainsSource(loop, a, kCFRunLoopDefaultMode));
 }
 
 CASE(common_modes_cannot_be_run, "24", on_thread)
 {
     static struct probe source = PROBE("A", NULL);
     CFRunLoopRef loop = CFRunLoopGetCurrent();
-    stage(kCFRunLoopDefaultMode);
+    probe_stage(kCFRunLoopDefaultMode);
     CFRunLoopSourceSignal(probe_source_add(&source, 0, loop, kCFRunLoopCommonModes));
     probe_run(kCFRunLoopCommonModes, 10, false);
     probe_run(NULL, 10, false);

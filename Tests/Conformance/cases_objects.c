@@ -20,8 +20,8 @@ CASE(type_identifiers, "183", on_thread)
         for (int j = 0; j < i; j++) {
             distinct = distinct && types[i] != types[j];
         }
-        say_bool("distinct", distinct);
-        say_bool("own", CFGetTypeID(objects[i]) == types[i]);
+        probe_note_bool("distinct", distinct);
+        probe_note_bool("own", CFGetTypeID(objects[i]) == types[i]);
     }
 }
 
@@ -36,7 +36,7 @@ static void note_description(CFTypeRef object)
     char text[1024] = "";
     CFStringRef description = CFCopyDescription(object);
     CFStringGetCString(description, text, sizeof text, kCFStringEncodingUTF8);
-    say_bool("described", strstr(text, "<what the context says>") != NULL);
+    probe_note_bool("described", strstr(text, "<what the context says>") != NULL);
     CFRelease(description);
 }
 
@@ -57,12 +57,12 @@ CASE(identity_of_timers_and_observers, "185", on_thread)
     CFRunLoopTimerRef u = CFRunLoopTimerCreate(NULL, date, 0, 0, 0, NULL, NULL);
     CFRunLoopObserverRef o = CFRunLoopObserverCreate(NULL, kCFRunLoopEntry, true, 0, NULL, NULL);
     CFRunLoopObserverRef p = CFRunLoopObserverCreate(NULL, kCFRunLoopEntry, true, 0, NULL, NULL);
-    say_bool("timer", CFEqual(t, t));
-    say_bool("timers", CFEqual(t, u));
-    say_bool("observer", CFEqual(o, o));
-    say_bool("observers", CFEqual(o, p));
-    say_bool("loop", CFEqual(LOOP, LOOP));
-    say_bool("loops", CFEqual(LOOP, CFRunLoopGetMain()));
+    probe_note_bool("timer", CFEqual(t, t));
+    probe_note_bool("timers", CFEqual(t, u));
+    probe_note_bool("observer", CFEqual(o, o));
+    probe_note_bool("observers", CFEqual(o, p));
+    probe_note_bool("loop", CFEqual(LOOP, LOOP));
+    probe_note_bool("loops", CFEqual(LOOP, CFRunLoopGetMain()));
 }
 
 static const void *retains_another(const void *info)
@@ -81,8 +81,8 @@ CASE(contexts_are_copied_with_the_retained_info, "186", on_thread)
     memset(&observer, 0, sizeof observer);
     CFRunLoopTimerGetContext(t, &timer);
     CFRunLoopObserverGetContext(o, &observer);
-    say_bool("timer", timer.info == infos + 1 && timer.retain == retains_another);
-    say_bool("observer", observer.info == infos + 1 && observer.retain == retains_another);
+    probe_note_bool("timer", timer.info == infos + 1 && timer.retain == retains_another);
+    probe_note_bool("observer", observer.info == infos + 1 && observer.retain == retains_another);
 }
 
 CASE(copies_are_owned_and_gets_are_not, "2 187", on_thread)
@@ -93,7 +93,7 @@ CASE(copies_are_owned_and_gets_are_not, "2 187", on_thread)
         CFArrayRef modes = CFRunLoopCopyAllModes(LOOP);
         CFRelease(modes);
         CFStringRef mode = CFRunLoopCopyCurrentMode(LOOP);
-        say_bool("current", mode != NULL);
+        probe_note_bool("current", mode != NULL);
         say_nothing_of_that();
     }
     CFRetain(LOOP);

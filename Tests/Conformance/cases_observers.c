@@ -6,16 +6,6 @@
 #define MODE kCFRunLoopDefaultMode
 #define LOOP CFRunLoopGetCurrent()
 
-static CFRunLoopObserverRef observer_of(const struct probe *probe)
-{
-    return (CFRunLoopObserverRef)(uintptr_t)probe->item;
-}
-
-static void notes_activity(struct probe *probe)
-{
-    probe_note("%s:%s", probe->name, probe_activity_name(probe->activity));
-}
-
 CASE(observer_is_in_one_loop_at_most, "146", on_thread)
 {
     static struct probe observer = PROBE("O", NULL);
@@ -24,19 +14,19 @@ CASE(observer_is_in_one_loop_at_most, "146", on_thread)
     CFRunLoopAddObserver(LOOP, o, MODE);
     CFRunLoopAddObserver(other, o, MODE);
     CFRunLoopAddObserver(LOOP, o, CFSTR("M"));
-    say_bool("other", CFRunLoopContainsObserver(other, o, MODE));
-    say_bool("M", CFRunLoopContainsObserver(LOOP, o, CFSTR("M")));
+    probe_note_bool("other", CFRunLoopContainsObserver(other, o, MODE));
+    probe_note_bool("M", CFRunLoopContainsObserver(LOOP, o, CFSTR("M")));
     CFRunLoopRemoveObserver(LOOP, o, MODE);
     CFRunLoopRemoveObserver(LOOP, o, CFSTR("M"));
     CFRunLoopAddObserver(other, o, MODE);
-    say_bool("other", CFRunLoopContainsObserver(other, o, MODE));
+    probe_note_bool("other", CFRunLoopContainsObserver(other, o, MODE));
     CFRunLoopObserverInvalidate(o);
     CFRelease(o);
 }
 
 CASE(observer_of_chosen_activities, "147 158", on_thread)
 {
-    static struct probe two = {.name = "O", .action = notes_activity, .logging = probe_is_silent};
+    static struct probe two = {.name = "O", .action = probe_notes_activity, .logging = probe_is_silent};
     static struct probe elsewhere = PROBE("M", NULL);
     static struct probe idle = PROBE("idle", NULL);
     probe_source_add(&idle, 0, LOOP, MODE);
@@ -68,16 +58,6 @@ CASE(observer_added_twice_is_called_once, "149", on_thread)
     probe_run(MODE, 0, false);
 }
 
-static void invalidates_its_context(struct probe *probe)
-{
-    CFRunLoopObserverInvalidate(observer_of(probe->context));
-}
-
-static void removes_its_context(struct probe *probe)
-{
-    CFRunLoopRemoveObserver(LOOP, observer_of(probe->context), MODE);
-}
-
 static void adds_its_context(struct probe *probe)
 {
     if (probe->calls == 1) {
@@ -88,29 +68,29 @@ static void adds_its_context(struct probe *probe)
 CASE(observer_invalidated_in_the_same_notification, "150", on_thread)
 {
     static struct probe second = PROBE("O2", NULL);
-    static struct probe first = {.name = "O1", .action = invalidates_its_context, .context = &second};
-    stage(MODE);
+    static struct probe first = {.name = "O1", .action = probe_invalidates_its_context, .context = &second};
+    probe_stage(MODE);
     probe_observer_add(&first, kCFRunLoopBeforeTimers, 0, LOOP, MODE);
     probe_observer_add(&second, kCFRunLoopBeforeTimers, 1, LOOP, MODE);
-    CFRetain(observer_of(&second));
+    CFRetain(probe_observer_of(&second));
     probe_run(MODE, 0, false);
 }
 
 CASE(observer_removed_in_the_same_notification, "150", on_thread)
 {
     static struct probe second = PROBE("O2", NULL);
-    static struct probe first = {.name = "O1", .action = removes_its_context, .context = &second};
-    stage(MODE);
+    static struct probe first = {.name = "O1", .action = probe_removes_its_context, .context = &second};
+    probe_stage(MODE);
     probe_observer_add(&first, kCFRunLoopBeforeTimers, 0, LOOP, MODE);
     probe_observer_add(&second, kCFRunLoopBeforeTimers, 1, LOOP, MODE);
-    CFRetain(observer_of(&second));
+    CFRetain(probe_observer_of(&second));
     probe_run(MODE, 0, false);
     probe_run(MODE, 0, false);
 }
 
 CASE(observer_added_in_a_notification, "150 159", on_thread)
 {
-    static struct probe second = {.name = "O2", .action = notes_activity, .logging = probe_is_silent};
+    static struct probe second = {.name = "O2", .action = probe_notes_activity, .logging = probe_is_silent};
     static struct probe first = {.name = "O1", .action = adds_its_context, .context = &second};
     static struct probe idle = PROBE("idle", NULL);
     probe_source_add(&idle, 0, LOOP, MODE);
@@ -118,43 +98,30 @@ CASE(observer_added_in_a_notification, "150 159", on_thread)
     probe_run(MODE, 0.02, false);
 }
 
-static void runs_nested(struct probe *probe)
-{
-    (void)probe;
-    probe_log("{");
-    probe_run(MODE, 0, false);
-    probe_log("}");
-}
-
 CASE(observer_is_not_reentered, "151", on_thread)
 {
-    static struct probe nester = PROBE("O", runs_nested);
-    stage(MODE);
+    static struct probe nester = PROBE("O", probe_runs_nested);
+    probe_stage(MODE);
     probe_observer_add(&nester, kCFRunLoopBeforeTimers | kCFRunLoopBeforeSources, 0, LOOP, MODE);
     probe_run(MODE, 0, false);
 }
 
 CASE(one_shot_observer, "152", on_thread)
 {
-    static struct probe observer = {.name = "O", .action = notes_activity, .logging = probe_is_silent};
+    static struct probe observer = {.name = "O", .action = probe_notes_activity, .logging = probe_is_silent};
     static struct probe idle = PROBE("idle", NULL);
     probe_source_add(&idle, 0, LOOP, MODE);
     CFRunLoopObserverRef o = probe_observer(&observer, kCFRunLoopBeforeSources | kCFRunLoopExit, false, 0);
     CFRunLoopAddObserver(LOOP, o, MODE);
     probe_run(MODE, 0, false);
     probe_run(MODE, 0, false);
-    say_bool("valid", CFRunLoopObserverIsValid(o));
+    probe_note_bool("valid", CFRunLoopObserverIsValid(o));
     CFRelease(o);
-}
-
-static void notes_validity(struct probe *probe)
-{
-    say_bool("valid", CFRunLoopObserverIsValid(observer_of(probe)));
 }
 
 CASE(one_shot_observer_in_its_callout, "152", on_thread)
 {
-    static struct probe observer = PROBE("O", notes_validity);
+    static struct probe observer = PROBE("O", probe_notes_validity);
     static struct probe idle = PROBE("idle", NULL);
     probe_source_add(&idle, 0, LOOP, MODE);
     CFRunLoopObserverRef o = probe_observer(&observer, kCFRunLoopAllActivities, false, 0);
@@ -178,7 +145,7 @@ CASE(observer_context, "153", on_thread)
 
 static void invalidates_itself(struct probe *probe)
 {
-    CFRunLoopObserverInvalidate(observer_of(probe));
+    CFRunLoopObserverInvalidate(probe_observer_of(probe));
     probe_log("goes-on");
 }
 
@@ -191,7 +158,7 @@ CASE(observer_invalidates_itself, "154", on_thread)
     CFRunLoopAddObserver(LOOP, o, CFSTR("M"));
     CFRetain(o);
     probe_run(MODE, 0.02, false);
-    say_bool("M", CFRunLoopContainsObserver(LOOP, o, CFSTR("M")));
+    probe_note_bool("M", CFRunLoopContainsObserver(LOOP, o, CFSTR("M")));
     CFRunLoopObserverInvalidate(o);
     CFRelease(o);
 }
@@ -200,7 +167,7 @@ CASE(observer_without_callout, "156", on_thread)
 {
     CFRunLoopObserverContext context = {.version = 0};
     CFRunLoopObserverRef o = CFRunLoopObserverCreate(NULL, kCFRunLoopAllActivities, true, 0, NULL, &context);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopAddObserver(LOOP, o, MODE);
     probe_run(MODE, 0, false);
     CFRelease(o);
@@ -213,20 +180,20 @@ CASE(observer_reports_what_it_was_made_with, "157", on_thread)
     CFRunLoopObserverContext context = {.version = 0};
     probe_note("activities=%lu", (unsigned long)CFRunLoopObserverGetActivities(o));
     probe_note("order=%ld", (long)CFRunLoopObserverGetOrder(o));
-    say_bool("repeats", CFRunLoopObserverDoesRepeat(o));
-    say_bool("valid", CFRunLoopObserverIsValid(o));
+    probe_note_bool("repeats", CFRunLoopObserverDoesRepeat(o));
+    probe_note_bool("valid", CFRunLoopObserverIsValid(o));
     CFRunLoopObserverGetContext(o, &context);
-    say_bool("info", context.info == &observer);
+    probe_note_bool("info", context.info == &observer);
     CFRunLoopObserverInvalidate(o);
     CFRunLoopObserverGetContext(o, &context);
-    say_bool("info", context.info != NULL);
-    say_bool("valid", CFRunLoopObserverIsValid(o));
+    probe_note_bool("info", context.info != NULL);
+    probe_note_bool("valid", CFRunLoopObserverIsValid(o));
     CFRelease(o);
 }
 
 CASE(all_activities_is_a_mask, "158", on_thread)
 {
-    static struct probe observer = {.name = "O", .action = notes_activity, .logging = probe_is_silent};
+    static struct probe observer = {.name = "O", .action = probe_notes_activity, .logging = probe_is_silent};
     static struct probe idle = PROBE("idle", NULL);
     CFRunLoopObserverRef o = probe_observer_add(&observer, kCFRunLoopAllActivities, 0, LOOP, MODE);
     probe_note("mask=%lx", (unsigned long)CFRunLoopObserverGetActivities(o));
@@ -236,7 +203,7 @@ CASE(all_activities_is_a_mask, "158", on_thread)
 
 static void adds_exit_observer(struct probe *probe)
 {
-    static struct probe late = {.name = "late", .action = notes_activity, .logging = probe_is_silent};
+    static struct probe late = {.name = "late", .action = probe_notes_activity, .logging = probe_is_silent};
     (void)probe;
     probe_observer_add(&late, kCFRunLoopExit, 0, LOOP, MODE);
 }
@@ -259,7 +226,7 @@ static void outlasts_the_run(struct probe *probe)
 CASE(slow_observer_ends_the_run_by_timeout, "160", on_thread)
 {
     static struct probe observer = PROBE("slow", outlasts_the_run);
-    stage(MODE);
+    probe_stage(MODE);
     probe_observer_add(&observer, kCFRunLoopBeforeSources, 0, LOOP, MODE);
     probe_run(MODE, 0.03, false);
 }
@@ -272,7 +239,7 @@ CASE(observer_with_handler, "147 152", on_thread)
     CFRunLoopObserverRef o = CFRunLoopObserverCreateWithHandler(
         NULL, kCFRunLoopEntry | kCFRunLoopExit, true, 0, ^(CFRunLoopObserverRef it, CFRunLoopActivity activity) {
             probe_note("handler%d:%s", local, probe_activity_name(activity));
-            say_bool("valid", CFRunLoopObserverIsValid(it));
+            probe_note_bool("valid", CFRunLoopObserverIsValid(it));
         });
     local = 4;
     probe_source_add(&idle, 0, LOOP, MODE);

@@ -29,10 +29,10 @@ static void signals_and_wakes(void *context)
 static void stop_in_activity(CFRunLoopActivity activity)
 {
     static struct probe stopper = PROBE("stop", probe_stops_loop);
-    stage(MODE);
+    probe_stage(MODE);
     probe_observer_add(&stopper, activity, 0, LOOP, MODE);
     probe_run(MODE, 0.5, false);
-    say_bool("stopped-once", stopper.calls == 1);
+    probe_note_bool("stopped-once", stopper.calls == 1);
 }
 
 CASE(stop_in_entry, "29 160", on_thread)
@@ -58,7 +58,7 @@ CASE(stop_in_before_waiting, "37 160", on_thread) /* 37t */
 CASE(stop_in_exit_is_forgotten, "58", on_thread)
 {
     static struct probe stopper = PROBE("stop", probe_stops_loop);
-    stage(MODE);
+    probe_stage(MODE);
     probe_observer_add(&stopper, kCFRunLoopExit, 0, LOOP, MODE);
     probe_run(MODE, 0, false);
     probe_run(MODE, 0.02, false);
@@ -66,7 +66,7 @@ CASE(stop_in_exit_is_forgotten, "58", on_thread)
 
 CASE(seq_37b_idle_poll, "37 43 53", on_thread)
 {
-    stage(MODE);
+    probe_stage(MODE);
     probe_run(MODE, 0, false);
     probe_run(MODE, -5, false);
     probe_run(MODE, 0, true);
@@ -74,16 +74,16 @@ CASE(seq_37b_idle_poll, "37 43 53", on_thread)
 
 CASE(seq_37c_idle_wait, "37 41", on_thread)
 {
-    stage(MODE);
+    probe_stage(MODE);
     mark_time();
     probe_run(MODE, 0.05, false);
-    say_bool("not-early", probe_seconds() > 0 && steps_since_mark(0.05) >= 1);
+    probe_note_bool("not-early", probe_seconds() > 0 && steps_since_mark(0.05) >= 1);
 }
 
 static void run_signalled(CFTimeInterval seconds, bool return_after_source)
 {
     static struct probe source = PROBE("S0", NULL);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
     probe_run(MODE, seconds, return_after_source);
 }
@@ -112,7 +112,7 @@ CASE(seq_37g_signalled_while_asleep, "37 61", on_thread)
 {
     static struct probe source = PROBE("S0", NULL);
     struct probe_thread other;
-    stage(MODE);
+    probe_stage(MODE);
     source.context = LOOP;
     probe_source_add(&source, 0, LOOP, MODE);
     probe_thread_when_waiting(&other, LOOP, signals_and_wakes, &source);
@@ -123,7 +123,7 @@ CASE(seq_37g_signalled_while_asleep, "37 61", on_thread)
 CASE(seq_37h_explicit_wake_up, "37 61", on_thread)
 {
     struct probe_thread other;
-    stage(MODE);
+    probe_stage(MODE);
     probe_thread_when_waiting(&other, LOOP, wakes, LOOP);
     probe_run(MODE, 0.3, false);
     probe_thread_join(&other);
@@ -132,7 +132,7 @@ CASE(seq_37h_explicit_wake_up, "37 61", on_thread)
 CASE(seq_37i_stop_while_asleep, "37 57", on_thread)
 {
     struct probe_thread other;
-    stage(MODE);
+    probe_stage(MODE);
     probe_thread_when_waiting(&other, LOOP, stops, LOOP);
     probe_run(MODE, 100, false);
     probe_thread_join(&other);
@@ -141,7 +141,7 @@ CASE(seq_37i_stop_while_asleep, "37 57", on_thread)
 CASE(seq_37j_timers_are_no_sources, "37 51", on_thread)
 {
     static struct probe timer = PROBE("T", NULL);
-    stage(MODE);
+    probe_stage(MODE);
     probe_timer_add(&timer, 0.05, 0, LOOP, MODE);
     probe_run(MODE, 0.2, true);
 }
@@ -149,7 +149,7 @@ CASE(seq_37j_timers_are_no_sources, "37 51", on_thread)
 CASE(seq_37k_overdue_timer_poll, "37", on_thread)
 {
     static struct probe timer = PROBE("T", NULL);
-    stage(MODE);
+    probe_stage(MODE);
     probe_timer_add(&timer, -1, 0, LOOP, MODE);
     probe_run(MODE, 0, false);
 }
@@ -157,7 +157,7 @@ CASE(seq_37k_overdue_timer_poll, "37", on_thread)
 CASE(seq_37l_timer_stops, "37 59", on_thread)
 {
     static struct probe timer = PROBE("T", probe_stops_loop);
-    stage(MODE);
+    probe_stage(MODE);
     probe_timer_add(&timer, 0.02, 0, LOOP, MODE);
     probe_run(MODE, 100, false);
 }
@@ -166,7 +166,7 @@ static void run_with_port(CFTimeInterval seconds, bool return_after_source)
 {
     static struct probe port = PROBE("S1", NULL);
     int event = probe_event();
-    stage(MODE);
+    probe_stage(MODE);
     probe_event_post(event);
     probe_port_source_add(&port, 0, event, LOOP, MODE);
     probe_run(MODE, seconds, return_after_source);
@@ -213,14 +213,9 @@ CASE(seq_37q_due_timers_and_source_poll, "37 34 52", on_thread)
     run_signalled(0, false);
 }
 
-static void removes_itself(struct probe *probe)
-{
-    CFRunLoopRemoveSource(LOOP, (CFRunLoopSourceRef)(uintptr_t)probe->item, MODE);
-}
-
 CASE(seq_37s_source_removes_itself, "37", on_thread)
 {
-    static struct probe source = PROBE("S0", removes_itself);
+    static struct probe source = PROBE("S0", probe_removes_itself);
     probe_activities_add(LOOP, MODE);
     CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
     probe_run(MODE, 100, false);
@@ -229,7 +224,7 @@ CASE(seq_37s_source_removes_itself, "37", on_thread)
 #if defined(__BLOCKS__)
 CASE(seq_37o_block_poll, "37 51", on_thread)
 {
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopPerformBlock(LOOP, MODE, ^{
         probe_log("B");
     });
@@ -240,7 +235,7 @@ CASE(seq_37p_block_while_asleep, "37 162", on_thread)
 {
     static CFRunLoopRef loop;
     struct probe_thread other;
-    stage(MODE);
+    probe_stage(MODE);
     loop = LOOP;
     probe_thread_when_waiting(&other, loop, wakes, loop);
     CFRunLoopObserverRef observer = CFRunLoopObserverCreateWithHandler(NULL, kCFRunLoopBeforeWaiting, false, 0, ^(CFRunLoopObserverRef it, CFRunLoopActivity activity) {
@@ -258,7 +253,7 @@ CASE(seq_37p_block_while_asleep, "37 162", on_thread)
 
 CASE(seq_37r_nested_run_in_block, "37 45", on_thread)
 {
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopPerformBlock(LOOP, MODE, ^{
         probe_log("B{");
         probe_run(MODE, 0, false);
@@ -280,7 +275,7 @@ CASE(mode_with_one_block_still_sleeps, "39", on_thread)
 CASE(blocks_have_two_slots_before_the_wait, "30", on_thread)
 {
     static struct probe source = PROBE("S0", NULL);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
     CFRunLoopPerformBlock(LOOP, MODE, ^{
         probe_log("B1");
@@ -337,23 +332,16 @@ CASE(everything_in_one_pass, "30 38", on_thread)
 {
     static struct probe source = PROBE("S0", NULL);
     static struct probe timer = PROBE("T", NULL);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
     probe_timer_add(&timer, -1, 0, LOOP, MODE);
     probe_run(MODE, 0.1, false);
 }
 
-static void runs_nested(struct probe *probe)
-{
-    probe_note("%s{", probe->name);
-    probe_run(MODE, 0, false);
-    probe_log("}");
-}
-
 CASE(nested_runs_send_their_own_activities, "45 31", on_thread)
 {
-    static struct probe source = PROBE("S0", runs_nested);
-    stage(MODE);
+    static struct probe source = PROBE("S0", probe_runs_nested);
+    probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
     probe_run(MODE, 0, false);
 }
@@ -370,7 +358,7 @@ CASE(stop_ends_the_innermost_only, "55 45", on_thread)
 {
     static struct probe source = PROBE("S0", runs_nested_and_stops);
     static struct probe idle = PROBE("idle", NULL);
-    stage(MODE);
+    probe_stage(MODE);
     probe_activities_add(LOOP, CFSTR("inner"));
     probe_source_add(&idle, 1, LOOP, CFSTR("inner"));
     CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
@@ -387,7 +375,7 @@ static void stops_then_runs_nested(struct probe *probe)
 CASE(stop_of_the_outer_run_spares_a_later_inner_run, "28 45 55", on_thread)
 {
     static struct probe source = PROBE("S0", stops_then_runs_nested);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
     probe_run(MODE, 100, false);
 }
@@ -408,7 +396,7 @@ static void wakes_five_times_here(struct probe *probe)
 CASE(wake_ups_in_a_row_make_one_pass, "46 61", on_thread)
 {
     static struct probe waker = PROBE("wake", wakes_five_times_here);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopObserverRef observer = probe_observer(&waker, kCFRunLoopBeforeWaiting, false, 0);
     CFRunLoopAddObserver(LOOP, observer, MODE);
     CFRelease(observer);
@@ -420,7 +408,7 @@ CASE(returning_after_one_source_leaves_the_others, "49", on_thread)
     static struct probe third = PROBE("S3", NULL);
     static struct probe first = PROBE("S1", NULL);
     static struct probe second = PROBE("S2", NULL);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&third, 3, LOOP, MODE));
     CFRunLoopSourceSignal(probe_source_add(&first, 1, LOOP, MODE));
     CFRunLoopSourceSignal(probe_source_add(&second, 2, LOOP, MODE));
@@ -433,7 +421,7 @@ CASE(all_signalled_sources_in_one_pass, "50 82", on_thread)
 {
     static struct probe probes[] = {PROBE("S5", NULL), PROBE("S-1", NULL), PROBE("S3", NULL), PROBE("S0", NULL)};
     const CFIndex orders[] = {5, -1, 3, 0};
-    stage(MODE);
+    probe_stage(MODE);
     for (int i = 0; i < 4; i++) {
         CFRunLoopSourceSignal(probe_source_add(&probes[i], orders[i], LOOP, MODE));
     }
@@ -452,7 +440,7 @@ static void stops_and_outlasts_the_run(struct probe *probe)
 static void run_with_late_stop(bool return_after_source)
 {
     static struct probe source = PROBE("S0", stops_and_outlasts_the_run);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
     probe_run(MODE, 0.03, return_after_source);
 }
@@ -470,7 +458,7 @@ CASE(handled_before_timed_out, "48", on_thread)
 static void stops_and_removes_itself(struct probe *probe)
 {
     CFRunLoopStop(LOOP);
-    removes_itself(probe);
+    probe_removes_itself(probe);
 }
 
 CASE(stopped_before_finished, "48", on_thread)
@@ -500,7 +488,7 @@ static void stops_after_three(struct probe *probe)
 CASE(run_until_stopped, "54 60", on_thread)
 {
     static struct probe timer = PROBE("T", stops_after_three);
-    stage(MODE);
+    probe_stage(MODE);
     probe_timer_add(&timer, 0.02, 0.02, LOOP, MODE);
     CFRunLoopRun();
     probe_log("returned");
@@ -520,24 +508,18 @@ CASE(run_goes_on_after_a_source, "54 60", on_thread)
 
 CASE(stop_before_a_run_is_forgotten, "56", on_thread)
 {
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopStop(LOOP);
     probe_run(MODE, 0.02, false);
 }
 
-static void stops_twice_due(struct probe *probe)
-{
-    (void)probe;
-    CFRunLoopStop(LOOP);
-}
-
 CASE(stop_does_not_cut_the_batch_short, "59", on_thread)
 {
-    static struct probe first = PROBE("T1", stops_twice_due);
+    static struct probe first = PROBE("T1", probe_stops_loop);
     static struct probe second = PROBE("T2", NULL);
-    static struct probe a = PROBE("A", stops_twice_due);
+    static struct probe a = PROBE("A", probe_stops_loop);
     static struct probe b = PROBE("B", NULL);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&a, 0, LOOP, MODE));
     CFRunLoopSourceSignal(probe_source_add(&b, 1, LOOP, MODE));
     probe_timer_add(&first, -2, 0, LOOP, MODE);
@@ -566,22 +548,17 @@ CASE(signals_do_not_end_the_wait, "44", on_thread)
     struct probe_thread other;
     pthread_t self = pthread_self();
     signal(SIGUSR1, on_signal);
-    stage(MODE);
+    probe_stage(MODE);
     probe_thread_when_waiting(&other, LOOP, interrupts, &self);
     mark_time();
     probe_run(MODE, 0.1, false);
-    say_bool("full-time", steps_since_mark(0.1) == 1);
+    probe_note_bool("full-time", steps_since_mark(0.1) == 1);
     probe_thread_join(&other);
-}
-
-static void signals_itself(struct probe *probe)
-{
-    CFRunLoopSourceSignal((CFRunLoopSourceRef)(uintptr_t)probe->item);
 }
 
 CASE(a_busy_source_starves_nobody, "36", on_thread)
 {
-    static struct probe source = {.name = "S0", .action = signals_itself, .logging = probe_is_silent};
+    static struct probe source = {.name = "S0", .action = probe_signals_itself, .logging = probe_is_silent};
     static struct probe timer = {.name = "T", .logging = probe_is_silent};
     static struct probe port = {.name = "P", .logging = probe_is_silent};
     int event = probe_event();
@@ -590,9 +567,9 @@ CASE(a_busy_source_starves_nobody, "36", on_thread)
     probe_port_source_add(&port, 0, event, LOOP, MODE);
     probe_event_post(event);
     probe_run(MODE, 0.2, false);
-    say_bool("source", source.calls > 100);
-    say_bool("timer", timer.calls >= 5);
-    say_bool("port", port.calls == 1);
+    probe_note_bool("source", source.calls > 100);
+    probe_note_bool("timer", timer.calls >= 5);
+    probe_note_bool("port", port.calls == 1);
 }
 
 CASE(due_timer_and_ready_port_both_come, "35", on_thread)
@@ -611,7 +588,7 @@ CASE(due_timer_and_ready_port_both_come, "35", on_thread)
 CASE(long_timeouts_are_no_timeout, "43", on_thread)
 {
     struct probe_thread other;
-    stage(MODE);
+    probe_stage(MODE);
     for (int i = 0; i < 2; i++) {
         probe_thread_when_waiting(&other, LOOP, stops, LOOP);
         probe_run(MODE, i == 0 ? 1e300 : 1.0 / 0.0, false);

@@ -30,7 +30,7 @@ CASE(loop_drains_eventfds, "99", on_thread)
     probe_port_source_add(&port, 0, event, LOOP, MODE);
     probe_event_post(event);
     probe_run(MODE, 0, true);
-    say_bool("empty", read(event, &count, sizeof count) < 0);
+    probe_note_bool("empty", read(event, &count, sizeof count) < 0);
 }
 
 CASE(loop_drains_timerfds, "99", on_thread)
@@ -42,7 +42,7 @@ CASE(loop_drains_timerfds, "99", on_thread)
     timerfd_settime(alarm, 0, &soon, NULL);
     probe_port_source_add(&port, 0, alarm, LOOP, MODE);
     probe_run(MODE, 100, true);
-    say_bool("empty", read(alarm, &count, sizeof count) < 0);
+    probe_note_bool("empty", read(alarm, &count, sizeof count) < 0);
 }
 
 static void reads_pipe(struct probe *probe)
@@ -77,7 +77,7 @@ CASE(one_port_in_a_pass, "34 102", on_thread)
     static struct probe second = PROBE("P", NULL);
     int one = probe_event();
     int other = probe_event();
-    stage(MODE);
+    probe_stage(MODE);
     probe_port_source_add(&first, 0, one, LOOP, MODE);
     probe_port_source_add(&second, 0, other, LOOP, MODE);
     probe_event_post(one);
@@ -119,7 +119,7 @@ CASE(two_ports_on_one_descriptor, "105", on_thread)
     probe_port_source_add(&second, 1, event, LOOP, MODE);
     probe_event_post(event);
     probe_run(MODE, 0.05, false);
-    say_bool("somebody", first.calls + second.calls > 0);
+    probe_note_bool("somebody", first.calls + second.calls > 0);
 }
 
 CASE(removed_port_is_not_watched, "98", on_thread)
@@ -147,7 +147,7 @@ CASE(port_context_by_version, "91", on_thread)
     CFRunLoopSourceRef p = probe_port_source(&port, 3, 7);
     CFRunLoopSourceContext1 context = {.version = 1};
     CFRunLoopSourceGetContext(p, (CFRunLoopSourceContext *)(void *)&context);
-    say_bool("info", context.info == &port);
+    probe_note_bool("info", context.info == &port);
     probe_note("version=%ld port=%d order=%ld", (long)context.version, context.getPort(context.info), (long)CFRunLoopSourceGetOrder(p));
     CFRelease(p);
 }

@@ -6,11 +6,6 @@
 #define MODE kCFRunLoopDefaultMode
 #define LOOP CFRunLoopGetCurrent()
 
-static CFRunLoopSourceRef source_of(const struct probe *probe)
-{
-    return (CFRunLoopSourceRef)(uintptr_t)probe->item;
-}
-
 CASE(context_is_retained_once_and_released_at_the_end, "72 73", on_thread)
 {
     static struct probe source = {.name = "A", .logging = probe_logs_context | probe_logs_membership};
@@ -27,18 +22,18 @@ static int replaced_info;
 
 static const void *retains_as_another(const void *info)
 {
-    say_bool("original", info == NULL);
+    probe_note_bool("original", info == NULL);
     return &replaced_info;
 }
 
 static void releases_another(const void *info)
 {
-    say_bool("released", info == &replaced_info);
+    probe_note_bool("released", info == &replaced_info);
 }
 
 static void performs_with_another(void *info)
 {
-    say_bool("performed", info == &replaced_info);
+    probe_note_bool("performed", info == &replaced_info);
 }
 
 CASE(context_keeps_what_retain_returned, "72 91", on_thread)
@@ -48,13 +43,13 @@ CASE(context_keeps_what_retain_returned, "72 91", on_thread)
     context.perform = NULL; /* the structure was copied */
     CFRunLoopSourceContext copy = {.version = 0};
     CFRunLoopSourceGetContext(a, &copy);
-    say_bool("stored", copy.info == &replaced_info);
+    probe_note_bool("stored", copy.info == &replaced_info);
     CFRunLoopAddSource(LOOP, a, MODE);
     CFRunLoopSourceSignal(a);
     probe_run(MODE, 0, true);
     CFRunLoopSourceInvalidate(a);
     CFRunLoopSourceGetContext(a, &copy);
-    say_bool("still-stored", copy.info == &replaced_info);
+    probe_note_bool("still-stored", copy.info == &replaced_info);
     CFRelease(a);
 }
 
@@ -73,13 +68,13 @@ static struct probe observed_probe = {.name = "A", .logging = probe_logs_members
 
 static void scheduled_in_mode(void *info, CFRunLoopRef loop, CFStringRef mode)
 {
-    say_bool("scheduled-in", CFRunLoopContainsSource(loop, source_of(info), mode));
+    probe_note_bool("scheduled-in", CFRunLoopContainsSource(loop, probe_source_of(info), mode));
 }
 
 static void cancelled_from_mode(void *info, CFRunLoopRef loop, CFStringRef mode)
 {
-    say_bool("cancelled-in", CFRunLoopContainsSource(loop, source_of(info), mode));
-    say_bool("valid", CFRunLoopSourceIsValid(source_of(info)));
+    probe_note_bool("cancelled-in", CFRunLoopContainsSource(loop, probe_source_of(info), mode));
+    probe_note_bool("valid", CFRunLoopSourceIsValid(probe_source_of(info)));
 }
 
 CASE(schedule_and_cancel_follow_the_change, "75 76 90", on_thread)
@@ -100,8 +95,8 @@ static void scheduled_here(void *info, CFRunLoopRef loop, CFStringRef mode)
 {
     (void)info;
     (void)mode;
-    say_bool("caller", pthread_equal(calling_thread, pthread_self()) != 0);
-    say_bool("own-loop", loop == CFRunLoopGetCurrent());
+    probe_note_bool("caller", pthread_equal(calling_thread, pthread_self()) != 0);
+    probe_note_bool("own-loop", loop == CFRunLoopGetCurrent());
 }
 
 static void adds_and_invalidates(void *context)
@@ -132,7 +127,7 @@ CASE(signals_coalesce, "77", on_thread)
 CASE(mark_is_cleared_before_perform, "78", on_thread)
 {
     static struct probe source = PROBE("A", probe_signals_itself_once);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
     probe_run(MODE, 0.05, false);
 }
@@ -170,7 +165,7 @@ CASE(signalling_an_invalid_source_is_nothing, "81 89", on_thread)
     CFRunLoopSourceInvalidate(a);
     CFRunLoopSourceSignal(a);
     CFRunLoopAddSource(LOOP, a, MODE);
-    say_bool("contained", CFRunLoopContainsSource(LOOP, a, MODE));
+    probe_note_bool("contained", CFRunLoopContainsSource(LOOP, a, MODE));
     probe_run(MODE, 0, true);
     CFRelease(a);
 }
@@ -184,7 +179,7 @@ CASE(equal_orders_go_by_time_of_signal, "83", on_thread)
         probe_source_add(&probes[i], 0, LOOP, MODE);
     }
     for (int i = 0; i < 9; i++) {
-        CFRunLoopSourceSignal(source_of(&probes[signals[i]]));
+        CFRunLoopSourceSignal(probe_source_of(&probes[signals[i]]));
         double until = probe_seconds() + 0.001; /* the toolchain compares clock values */
         while (probe_seconds() < until) {
         }
@@ -192,22 +187,12 @@ CASE(equal_orders_go_by_time_of_signal, "83", on_thread)
     probe_run(MODE, 0, false);
 }
 
-static void invalidates_its_context(struct probe *probe)
-{
-    CFRunLoopSourceInvalidate(source_of(probe->context));
-}
-
-static void removes_its_context(struct probe *probe)
-{
-    CFRunLoopRemoveSource(LOOP, source_of(probe->context), MODE);
-}
-
 CASE(collected_then_invalidated_is_not_performed, "84", on_thread)
 {
     static struct probe b = {.name = "B", .logging = probe_logs_membership};
-    static struct probe a = {.name = "A", .action = invalidates_its_context, .context = &b};
+    static struct probe a = {.name = "A", .action = probe_invalidates_its_context, .context = &b};
     static struct probe c = PROBE("C", NULL);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&a, 0, LOOP, MODE));
     CFRunLoopSourceSignal(probe_source_add(&b, 1, LOOP, MODE));
     CFRunLoopSourceSignal(probe_source_add(&c, 2, LOOP, MODE));
@@ -217,8 +202,8 @@ CASE(collected_then_invalidated_is_not_performed, "84", on_thread)
 CASE(collected_then_removed_is_performed, "84", on_thread)
 {
     static struct probe b = {.name = "B", .logging = probe_logs_membership};
-    static struct probe a = {.name = "A", .action = removes_its_context, .context = &b};
-    stage(MODE);
+    static struct probe a = {.name = "A", .action = probe_removes_its_context, .context = &b};
+    probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&a, 0, LOOP, MODE));
     CFRunLoopSourceRef second = probe_source(&b, 1);
     CFRunLoopAddSource(LOOP, second, MODE);
@@ -230,8 +215,8 @@ CASE(collected_then_removed_is_performed, "84", on_thread)
 CASE(handled_if_any_was_performed, "85", on_thread)
 {
     static struct probe b = {.name = "B", .logging = probe_logs_membership};
-    static struct probe a = {.name = "A", .action = invalidates_its_context, .context = &b};
-    stage(MODE);
+    static struct probe a = {.name = "A", .action = probe_invalidates_its_context, .context = &b};
+    probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&a, 0, LOOP, MODE));
     CFRunLoopSourceSignal(probe_source_add(&b, 1, LOOP, MODE));
     probe_run(MODE, 0.05, false);
@@ -281,7 +266,7 @@ CASE(signal_alone_does_not_wake, "77 87", on_thread)
 {
     static struct probe source = PROBE("A", NULL);
     struct probe_thread other;
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopSourceRef a = probe_source_add(&source, 0, LOOP, MODE);
     probe_thread_when_waiting(&other, LOOP, signals_only, a);
     probe_run(MODE, 0.3, false);
@@ -291,17 +276,17 @@ CASE(signal_alone_does_not_wake, "77 87", on_thread)
 
 static void invalidates_itself(struct probe *probe)
 {
-    CFRunLoopSourceRef source = source_of(probe);
+    CFRunLoopSourceRef source = probe_source_of(probe);
     CFRunLoopSourceSignal(source);
     CFRunLoopSourceInvalidate(source);
-    say_bool("valid", CFRunLoopSourceIsValid(source));
+    probe_note_bool("valid", CFRunLoopSourceIsValid(source));
     probe_log("goes-on");
 }
 
 CASE(source_invalidates_itself, "88", on_thread)
 {
     static struct probe source = {.name = "A", .action = invalidates_itself, .logging = probe_logs_membership | probe_logs_context};
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopSourceRef a = probe_source_add(&source, 0, LOOP, MODE); /* the loop has the only reference */
     CFRunLoopSourceSignal(a);
     probe_run(MODE, 0, false);
@@ -318,7 +303,7 @@ CASE(invalidating_leaves_all_modes_of_all_loops, "88", on_thread)
     CFRunLoopSourceInvalidate(a);
     CFRunLoopSourceInvalidate(a);
     probe_note("schedules=%d cancels=%d", source.schedules, source.cancels);
-    say_bool("in-main", CFRunLoopContainsSource(CFRunLoopGetMain(), a, CFSTR("N")));
+    probe_note_bool("in-main", CFRunLoopContainsSource(CFRunLoopGetMain(), a, CFSTR("N")));
     CFRelease(a);
 }
 
@@ -326,7 +311,7 @@ static void notes_validity(void *info, CFRunLoopRef loop, CFStringRef mode)
 {
     (void)loop;
     (void)mode;
-    say_bool("valid", CFRunLoopSourceIsValid(*(CFRunLoopSourceRef *)info));
+    probe_note_bool("valid", CFRunLoopSourceIsValid(*(CFRunLoopSourceRef *)info));
 }
 
 CASE(invalid_before_the_first_cancel, "90", on_thread)
@@ -385,22 +370,22 @@ CASE(equality_of_sources, "93", on_thread)
     CFRunLoopSourceRef c = number_source(&different, 0, nothing);
     CFRunLoopSourceRef d = number_source(&one, 1, nothing);
     CFRunLoopSourceRef e = number_source(&one, 0, something);
-    say_bool("same-number", CFEqual(a, b));
-    say_bool("same-hash", CFHash(a) == CFHash(b));
+    probe_note_bool("same-number", CFEqual(a, b));
+    probe_note_bool("same-hash", CFHash(a) == CFHash(b));
     probe_note("hash=%lu", (unsigned long)CFHash(a));
-    say_bool("other-number", CFEqual(a, c));
-    say_bool("other-order", CFEqual(a, d));
-    say_bool("other-perform", CFEqual(a, e));
+    probe_note_bool("other-number", CFEqual(a, c));
+    probe_note_bool("other-order", CFEqual(a, d));
+    probe_note_bool("other-perform", CFEqual(a, e));
     CFRunLoopSourceInvalidate(b);
-    say_bool("other-validity", CFEqual(a, b));
+    probe_note_bool("other-validity", CFEqual(a, b));
     CFRunLoopSourceContext plain = {.info = &one, .perform = nothing};
     CFRunLoopSourceRef f = CFRunLoopSourceCreate(NULL, 0, &plain);
     CFRunLoopSourceRef g = CFRunLoopSourceCreate(NULL, 0, &plain);
     plain.info = &other;
     CFRunLoopSourceRef h = CFRunLoopSourceCreate(NULL, 0, &plain);
-    say_bool("same-info", CFEqual(f, g));
-    say_bool("hash-is-info", CFHash(f) == (CFHashCode)(uintptr_t)&one);
-    say_bool("other-info", CFEqual(f, h));
+    probe_note_bool("same-info", CFEqual(f, g));
+    probe_note_bool("hash-is-info", CFHash(f) == (CFHashCode)(uintptr_t)&one);
+    probe_note_bool("other-info", CFEqual(f, h));
 }
 
 static void counts(void *info)
@@ -432,11 +417,11 @@ CASE(equal_sources_collapse_in_a_mode, "94", on_thread)
     CFRunLoopSourceRef b = CFRunLoopSourceCreate(NULL, 0, &context);
     CFRunLoopAddSource(LOOP, a, MODE);
     CFRunLoopAddSource(LOOP, b, MODE);
-    say_bool("contained", CFRunLoopContainsSource(LOOP, b, MODE));
+    probe_note_bool("contained", CFRunLoopContainsSource(LOOP, b, MODE));
     CFRunLoopSourceSignal(b);
     probe_run(MODE, 0, true);
     CFRunLoopSourceInvalidate(b);
-    say_bool("contained", CFRunLoopContainsSource(LOOP, a, MODE));
+    probe_note_bool("contained", CFRunLoopContainsSource(LOOP, a, MODE));
     CFRunLoopSourceSignal(a);
     probe_run(MODE, 0, true);
     CFRunLoopRemoveSource(LOOP, a, MODE);
@@ -451,7 +436,7 @@ CASE(equal_source_removes_its_twin, "94", on_thread)
     CFRunLoopSourceRef b = CFRunLoopSourceCreate(NULL, 0, &context);
     CFRunLoopAddSource(LOOP, a, MODE);
     CFRunLoopRemoveSource(LOOP, b, MODE);
-    say_bool("contained", CFRunLoopContainsSource(LOOP, a, MODE));
+    probe_note_bool("contained", CFRunLoopContainsSource(LOOP, a, MODE));
     CFRelease(a);
     CFRelease(b);
 }
@@ -476,37 +461,24 @@ CASE(source_added_during_a_pass_comes_in_the_next, "82", on_thread)
 {
     static struct probe b = PROBE("B", NULL);
     static struct probe a = {.name = "A", .action = adds_its_context, .context = &b};
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&a, 0, LOOP, MODE));
     probe_run(MODE, 0.05, false);
-}
-
-static void signals_its_context(struct probe *probe)
-{
-    CFRunLoopSourceSignal(source_of(probe->context));
 }
 
 CASE(signal_of_a_later_source_waits_for_the_next_pass, "82", on_thread)
 {
     static struct probe b = PROBE("B", NULL);
-    static struct probe a = {.name = "A", .action = signals_its_context, .context = &b};
-    stage(MODE);
+    static struct probe a = {.name = "A", .action = probe_signals_its_context, .context = &b};
+    probe_stage(MODE);
     probe_source_add(&b, 5, LOOP, MODE);
     CFRunLoopSourceSignal(probe_source_add(&a, 0, LOOP, MODE));
     probe_run(MODE, 0.05, false);
 }
 
-static void runs_same_mode_nested(struct probe *probe)
-{
-    (void)probe;
-    probe_log("{");
-    probe_run(MODE, 0, false);
-    probe_log("}");
-}
-
 CASE(nested_run_performs_the_collected_ones, "84 86", on_thread)
 {
-    static struct probe a = PROBE("A", runs_same_mode_nested);
+    static struct probe a = PROBE("A", probe_runs_nested);
     static struct probe b = PROBE("B", NULL);
     CFRunLoopSourceSignal(probe_source_add(&a, 0, LOOP, MODE));
     CFRunLoopSourceSignal(probe_source_add(&b, 1, LOOP, MODE));

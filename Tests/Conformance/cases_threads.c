@@ -41,7 +41,7 @@ CASE(thread_exit_cancels_in_every_mode, "96 170", on_thread)
     CFRunLoopSourceRef a = probe_source(&source, 0);
     probe_on_thread(leaves_source_in_modes, a);
     probe_note("cancels=%d", source.cancels);
-    say_bool("valid", CFRunLoopSourceIsValid(a));
+    probe_note_bool("valid", CFRunLoopSourceIsValid(a));
     CFRunLoopAddSource(LOOP, a, MODE);
     CFRunLoopSourceSignal(a);
     probe_run(MODE, 0, true);
@@ -54,7 +54,7 @@ static void cancelled(void *info, CFRunLoopRef loop, CFStringRef mode)
 {
     (void)info;
     (void)loop;
-    say_bool("own-thread", pthread_equal(exiting_thread, pthread_self()) != 0);
+    probe_note_bool("own-thread", pthread_equal(exiting_thread, pthread_self()) != 0);
     probe_note_string("mode", mode);
 }
 
@@ -92,7 +92,7 @@ CASE(loop_outlives_its_thread, "172", on_thread)
     (void)a;
     CFRunLoopWakeUp(kept_loop);
     CFRunLoopStop(kept_loop);
-    say_bool("waiting", CFRunLoopIsWaiting(kept_loop));
+    probe_note_bool("waiting", CFRunLoopIsWaiting(kept_loop));
     CFStringRef mode = CFRunLoopCopyCurrentMode(kept_loop);
     probe_note_string("mode", mode);
     CFRelease(kept_loop);

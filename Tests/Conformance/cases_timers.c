@@ -10,11 +10,6 @@
 
 static const double step = 0.1;
 
-static CFRunLoopTimerRef timer_of(const struct probe *probe)
-{
-    return (CFRunLoopTimerRef)(uintptr_t)probe->item;
-}
-
 static void notes_step(struct probe *probe)
 {
     probe_note("%s@%d", probe->name, steps_since_mark(step));
@@ -35,7 +30,7 @@ CASE(interval_zero_or_less_is_one_shot, "109 139", on_thread)
     for (int i = 0; i < 3; i++) {
         CFRunLoopTimerRef t = probe_timer(&timer, 100, intervals[i]);
         probe_note("interval=%g", CFRunLoopTimerGetInterval(t));
-        say_bool("repeats", CFRunLoopTimerDoesRepeat(t));
+        probe_note_bool("repeats", CFRunLoopTimerDoesRepeat(t));
         CFRelease(t);
     }
 }
@@ -45,10 +40,10 @@ CASE(past_date_is_due_at_once_and_reported_as_given, "111 142", on_thread)
     static struct probe timer = PROBE("T", NULL);
     CFAbsoluteTime date = CFAbsoluteTimeGetCurrent() - 30;
     CFRunLoopTimerRef t = probe_timer_at(&timer, date, 0);
-    say_bool("as-given", fabs(CFRunLoopTimerGetNextFireDate(t) - date) < 1e-3);
+    probe_note_bool("as-given", fabs(CFRunLoopTimerGetNextFireDate(t) - date) < 1e-3);
     CFRunLoopAddTimer(LOOP, t, MODE);
     probe_run(MODE, 0, false);
-    say_bool("valid", CFRunLoopTimerIsValid(t));
+    probe_note_bool("valid", CFRunLoopTimerIsValid(t));
     CFRelease(t);
 }
 
@@ -91,8 +86,8 @@ CASE(huge_interval_fires_once, "113 139", on_thread)
     CFRunLoopTimerRef t = probe_timer(&timer, 0, 1e300);
     CFRunLoopAddTimer(LOOP, t, MODE);
     probe_run(MODE, 0.02, false);
-    say_bool("valid", CFRunLoopTimerIsValid(t));
-    say_bool("repeats", CFRunLoopTimerDoesRepeat(t));
+    probe_note_bool("valid", CFRunLoopTimerIsValid(t));
+    probe_note_bool("repeats", CFRunLoopTimerDoesRepeat(t));
     CFRunLoopTimerInvalidate(t);
     CFRelease(t);
 }
@@ -104,7 +99,7 @@ CASE(timer_does_not_fire_early, "114", on_thread)
         mark_time();
         probe_timer_add(&timer, 0.01 * i, 0, LOOP, MODE);
         probe_run(MODE, 100, false);
-        say_bool("not-early", steps_since_mark(0.01 * i) >= 1);
+        probe_note_bool("not-early", steps_since_mark(0.01 * i) >= 1);
     }
 }
 
@@ -116,17 +111,17 @@ CASE(timer_is_in_one_loop_at_most, "115 116", on_thread)
     CFRetain(t);
     CFRunLoopAddTimer(other, t, MODE);
     CFRunLoopAddTimer(LOOP, t, CFSTR("M"));
-    say_bool("other", CFRunLoopContainsTimer(other, t, MODE));
-    say_bool("M", CFRunLoopContainsTimer(LOOP, t, CFSTR("M")));
+    probe_note_bool("other", CFRunLoopContainsTimer(other, t, MODE));
+    probe_note_bool("M", CFRunLoopContainsTimer(LOOP, t, CFSTR("M")));
     CFRunLoopRemoveTimer(LOOP, t, MODE);
     CFRunLoopAddTimer(other, t, MODE);
-    say_bool("other", CFRunLoopContainsTimer(other, t, MODE));
+    probe_note_bool("other", CFRunLoopContainsTimer(other, t, MODE));
     CFAbsoluteTime date = CFRunLoopTimerGetNextFireDate(t);
     CFRunLoopRemoveTimer(LOOP, t, CFSTR("M"));
-    say_bool("valid", CFRunLoopTimerIsValid(t));
-    say_bool("date", fabs(CFRunLoopTimerGetNextFireDate(t) - date) < 1e-3);
+    probe_note_bool("valid", CFRunLoopTimerIsValid(t));
+    probe_note_bool("date", fabs(CFRunLoopTimerGetNextFireDate(t) - date) < 1e-3);
     CFRunLoopAddTimer(other, t, MODE);
-    say_bool("other", CFRunLoopContainsTimer(other, t, MODE));
+    probe_note_bool("other", CFRunLoopContainsTimer(other, t, MODE));
     CFRunLoopTimerInvalidate(t);
     CFRelease(t);
 }
@@ -179,8 +174,8 @@ static CFAbsoluteTime given_date;
 
 static void notes_dates(struct probe *probe)
 {
-    say_bool("own", fabs(CFRunLoopTimerGetNextFireDate(timer_of(probe)) - given_date) < 1e-3);
-    say_bool("loop", fabs(CFRunLoopGetNextTimerFireDate(LOOP, MODE) - given_date) < 1e-3);
+    probe_note_bool("own", fabs(CFRunLoopTimerGetNextFireDate(probe_timer_of(probe)) - given_date) < 1e-3);
+    probe_note_bool("loop", fabs(CFRunLoopGetNextTimerFireDate(LOOP, MODE) - given_date) < 1e-3);
 }
 
 CASE(dates_during_the_callback, "123 131", on_thread)
@@ -190,24 +185,19 @@ CASE(dates_during_the_callback, "123 131", on_thread)
     CFRunLoopTimerRef t = probe_timer_at(&timer, given_date, 1000);
     CFRunLoopAddTimer(LOOP, t, MODE);
     probe_run(MODE, 0.2, false);
-    say_bool("next", fabs(CFRunLoopTimerGetNextFireDate(t) - given_date - 1000) < 1);
-    say_bool("loop", fabs(CFRunLoopGetNextTimerFireDate(LOOP, MODE) - given_date - 1000) < 1);
+    probe_note_bool("next", fabs(CFRunLoopTimerGetNextFireDate(t) - given_date - 1000) < 1);
+    probe_note_bool("loop", fabs(CFRunLoopGetNextTimerFireDate(LOOP, MODE) - given_date - 1000) < 1);
     CFRelease(t);
-}
-
-static void notes_validity(struct probe *probe)
-{
-    say_bool("valid", CFRunLoopTimerIsValid(timer_of(probe)));
 }
 
 CASE(one_shot_is_valid_in_its_callback, "124", on_thread)
 {
-    static struct probe timer = PROBE("T", notes_validity);
+    static struct probe timer = PROBE("T", probe_notes_validity);
     CFRunLoopTimerRef t = probe_timer(&timer, 0, 0);
     CFRunLoopAddTimer(LOOP, t, MODE);
     probe_run(MODE, 0.02, false);
-    say_bool("valid", CFRunLoopTimerIsValid(t));
-    say_bool("contained", CFRunLoopContainsTimer(LOOP, t, MODE));
+    probe_note_bool("valid", CFRunLoopTimerIsValid(t));
+    probe_note_bool("contained", CFRunLoopContainsTimer(LOOP, t, MODE));
     CFRelease(t);
 }
 
@@ -217,7 +207,7 @@ static void sets_date_once(struct probe *probe)
 {
     notes_step(probe);
     if (probe->calls == 1) {
-        CFRunLoopTimerSetNextFireDate(timer_of(probe), CFAbsoluteTimeGetCurrent() + date_offset);
+        CFRunLoopTimerSetNextFireDate(probe_timer_of(probe), CFAbsoluteTimeGetCurrent() + date_offset);
     }
 }
 
@@ -231,7 +221,7 @@ CASE(date_set_in_a_one_shots_callback_is_lost, "125", on_thread)
     CFRunLoopTimerRef t = probe_timer(&timer, 0, 0);
     CFRunLoopAddTimer(LOOP, t, MODE);
     probe_run(MODE, step, false);
-    say_bool("valid", CFRunLoopTimerIsValid(t));
+    probe_note_bool("valid", CFRunLoopTimerIsValid(t));
     CFRelease(t);
 }
 
@@ -278,8 +268,8 @@ CASE(date_in_several_modes, "128 131", on_thread)
     CFRunLoopAddTimer(LOOP, t, CFSTR("M"));
     CFAbsoluteTime date = CFAbsoluteTimeGetCurrent() + 500;
     CFRunLoopTimerSetNextFireDate(t, date);
-    say_bool("default", fabs(CFRunLoopGetNextTimerFireDate(LOOP, MODE) - date) < 1e-3);
-    say_bool("M", fabs(CFRunLoopGetNextTimerFireDate(LOOP, CFSTR("M")) - date) < 1e-3);
+    probe_note_bool("default", fabs(CFRunLoopGetNextTimerFireDate(LOOP, MODE) - date) < 1e-3);
+    probe_note_bool("M", fabs(CFRunLoopGetNextTimerFireDate(LOOP, CFSTR("M")) - date) < 1e-3);
     CFRunLoopTimerSetNextFireDate(t, CFAbsoluteTimeGetCurrent() - 1);
     probe_run(CFSTR("M"), 0, false);
     probe_run(MODE, 0, false);
@@ -295,14 +285,14 @@ CASE(invalid_timer, "127 129 130 141", on_thread)
     CFRunLoopTimerInvalidate(t);
     CFRunLoopTimerContext context = {.version = 0};
     CFRunLoopTimerGetContext(t, &context);
-    say_bool("info", context.info != NULL);
-    say_bool("valid", CFRunLoopTimerIsValid(t));
-    say_bool("default", CFRunLoopContainsTimer(LOOP, t, MODE));
-    say_bool("M", CFRunLoopContainsTimer(LOOP, t, CFSTR("M")));
+    probe_note_bool("info", context.info != NULL);
+    probe_note_bool("valid", CFRunLoopTimerIsValid(t));
+    probe_note_bool("default", CFRunLoopContainsTimer(LOOP, t, MODE));
+    probe_note_bool("M", CFRunLoopContainsTimer(LOOP, t, CFSTR("M")));
     CFRunLoopTimerSetNextFireDate(t, CFAbsoluteTimeGetCurrent());
     probe_note("date=%g", CFRunLoopTimerGetNextFireDate(t));
     CFRunLoopAddTimer(LOOP, t, MODE);
-    say_bool("default", CFRunLoopContainsTimer(LOOP, t, MODE));
+    probe_note_bool("default", CFRunLoopContainsTimer(LOOP, t, MODE));
     CFRelease(t);
 }
 
@@ -314,27 +304,17 @@ CASE(next_date_of_a_mode, "131", on_thread)
     probe_timer_add(&probes[0], 300, 0, LOOP, MODE);
     probe_timer_add(&probes[1], 100, 0, LOOP, MODE);
     probe_timer_add(&probes[2], 200, 0, LOOP, MODE);
-    say_bool("earliest", fabs(CFRunLoopGetNextTimerFireDate(LOOP, MODE) - now - 100) < 5);
-    CFRunLoopTimerInvalidate(timer_of(&probes[1]));
-    say_bool("next", fabs(CFRunLoopGetNextTimerFireDate(LOOP, MODE) - now - 200) < 5);
-    CFRunLoopTimerInvalidate(timer_of(&probes[0]));
-    CFRunLoopTimerInvalidate(timer_of(&probes[2]));
+    probe_note_bool("earliest", fabs(CFRunLoopGetNextTimerFireDate(LOOP, MODE) - now - 100) < 5);
+    CFRunLoopTimerInvalidate(probe_timer_of(&probes[1]));
+    probe_note_bool("next", fabs(CFRunLoopGetNextTimerFireDate(LOOP, MODE) - now - 200) < 5);
+    CFRunLoopTimerInvalidate(probe_timer_of(&probes[0]));
+    CFRunLoopTimerInvalidate(probe_timer_of(&probes[2]));
     probe_note("none=%g", CFRunLoopGetNextTimerFireDate(LOOP, MODE));
-}
-
-static void invalidates_its_context(struct probe *probe)
-{
-    CFRunLoopTimerInvalidate(timer_of(probe->context));
-}
-
-static void removes_its_context(struct probe *probe)
-{
-    CFRunLoopRemoveTimer(LOOP, timer_of(probe->context), MODE);
 }
 
 static void postpones_its_context(struct probe *probe)
 {
-    CFRunLoopTimerSetNextFireDate(timer_of(probe->context), CFAbsoluteTimeGetCurrent() + 1000);
+    CFRunLoopTimerSetNextFireDate(probe_timer_of(probe->context), CFAbsoluteTimeGetCurrent() + 1000);
 }
 
 static void two_due_timers(void (*action)(struct probe *))
@@ -361,12 +341,12 @@ CASE(due_timers_in_order_of_date, "34 132", on_thread)
 
 CASE(due_timer_invalidated_by_another, "132", on_thread)
 {
-    two_due_timers(invalidates_its_context);
+    two_due_timers(probe_invalidates_its_context);
 }
 
 CASE(due_timer_removed_by_another, "132", on_thread)
 {
-    two_due_timers(removes_its_context);
+    two_due_timers(probe_removes_its_context);
 }
 
 CASE(due_timer_postponed_by_another, "132", on_thread)
@@ -374,17 +354,9 @@ CASE(due_timer_postponed_by_another, "132", on_thread)
     two_due_timers(postpones_its_context);
 }
 
-static void runs_nested_poll(struct probe *probe)
-{
-    (void)probe;
-    probe_log("{");
-    probe_run(MODE, 0, false);
-    probe_log("}");
-}
-
 CASE(nested_run_fires_the_other_due_timers, "122 132", on_thread)
 {
-    two_due_timers(runs_nested_poll);
+    two_due_timers(probe_runs_nested);
 }
 
 CASE(order_has_no_effect, "133", on_thread)
@@ -404,7 +376,7 @@ CASE(equal_dates_fire_in_order_of_adding, "134", on_thread)
         probe_timer_at(&probes[i], date, 0);
     }
     for (int i = 0; i < 4; i++) {
-        CFRunLoopAddTimer(LOOP, timer_of(&probes[adding[i]]), MODE);
+        CFRunLoopAddTimer(LOOP, probe_timer_of(&probes[adding[i]]), MODE);
     }
     mark_time();
     while (steps_since_mark(0.03) < 1) {
@@ -424,7 +396,7 @@ CASE(timer_context_of_a_one_shot, "135", on_thread)
 
 static void invalidates_itself(struct probe *probe)
 {
-    CFRunLoopTimerInvalidate(timer_of(probe));
+    CFRunLoopTimerInvalidate(probe_timer_of(probe));
     probe_log("goes-on");
 }
 
@@ -457,7 +429,7 @@ CASE(timer_with_handler, "138", on_thread)
     int local = 5;
     CFRunLoopTimerRef t = CFRunLoopTimerCreateWithHandler(NULL, CFAbsoluteTimeGetCurrent(), 0.001, 0, 0, ^(CFRunLoopTimerRef it) {
         probe_note("handler%d", local);
-        say_bool("valid", CFRunLoopTimerIsValid(it));
+        probe_note_bool("valid", CFRunLoopTimerIsValid(it));
         CFRunLoopTimerInvalidate(it);
         probe_note("still%d", local);
     });
@@ -484,7 +456,7 @@ CASE(tolerance, "140", on_thread)
 CASE(timer_in_no_mode_never_fires, "144", on_thread)
 {
     static struct probe timer = PROBE("T", NULL);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopTimerRef t = probe_timer(&timer, 0.01, 0);
     probe_run(MODE, 0.05, false);
     CFRelease(t);
@@ -522,7 +494,7 @@ CASE(due_timer_added_by_a_timer_comes_in_the_next_pass, "132", on_thread)
 {
     static struct probe second = PROBE("T2", NULL);
     static struct probe first = {.name = "T1", .action = adds_due_timer, .context = &second};
-    stage(MODE);
+    probe_stage(MODE);
     probe_timer_add(&first, 0.01, 0, LOOP, MODE);
     probe_run(MODE, 0.05, false);
 }

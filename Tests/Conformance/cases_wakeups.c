@@ -8,14 +8,14 @@
 
 CASE(wake_up_before_a_run_is_dropped, "62", on_thread)
 {
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopWakeUp(LOOP);
     probe_run(MODE, 0.05, false);
 }
 
 CASE(wake_up_between_runs_is_dropped, "62", on_thread)
 {
-    stage(MODE);
+    probe_stage(MODE);
     probe_run(MODE, 0, false);
     CFRunLoopWakeUp(LOOP);
     probe_run(MODE, 0.05, false);
@@ -24,7 +24,7 @@ CASE(wake_up_between_runs_is_dropped, "62", on_thread)
 CASE(wake_up_in_a_timer_is_dropped, "63", on_thread)
 {
     static struct probe timer = PROBE("T", probe_wakes_loop);
-    stage(MODE);
+    probe_stage(MODE);
     probe_timer_add(&timer, 0.02, 0, LOOP, MODE);
     probe_run(MODE, 0.1, false);
 }
@@ -33,7 +33,7 @@ CASE(wake_up_in_a_port_source_is_dropped, "63", on_thread)
 {
     static struct probe port = PROBE("S1", probe_wakes_loop);
     int event = probe_event();
-    stage(MODE);
+    probe_stage(MODE);
     probe_event_post(event);
     probe_port_source_add(&port, 0, event, LOOP, MODE);
     probe_run(MODE, 0.1, false);
@@ -42,7 +42,7 @@ CASE(wake_up_in_a_port_source_is_dropped, "63", on_thread)
 static void wake_up_in_activity(CFRunLoopActivity activity)
 {
     static struct probe waker = PROBE("wake", probe_wakes_loop);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopObserverRef observer = probe_observer(&waker, activity, false, 0);
     CFRunLoopAddObserver(LOOP, observer, MODE);
     CFRelease(observer);
@@ -77,7 +77,7 @@ CASE(wake_up_before_waiting_is_kept, "64", on_thread)
 CASE(wake_up_in_a_source_is_taken_by_the_poll, "46 64", on_thread)
 {
     static struct probe source = PROBE("S0", probe_wakes_loop);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
     probe_run(MODE, 0.1, false);
 }
@@ -85,7 +85,7 @@ CASE(wake_up_in_a_source_is_taken_by_the_poll, "46 64", on_thread)
 #if defined(__BLOCKS__)
 CASE(wake_up_in_a_block_is_kept, "64", on_thread)
 {
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopPerformBlock(LOOP, MODE, ^{
         probe_log("B");
         CFRunLoopWakeUp(CFRunLoopGetCurrent());
@@ -96,7 +96,7 @@ CASE(wake_up_in_a_block_is_kept, "64", on_thread)
 CASE(wake_up_in_a_block_after_the_wait_is_dropped, "63", on_thread)
 {
     static struct probe timer = PROBE("T", NULL);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopObserverRef observer = CFRunLoopObserverCreateWithHandler(
         NULL, kCFRunLoopAfterWaiting, false, 0, ^(CFRunLoopObserverRef it, CFRunLoopActivity activity) {
             (void)it;
@@ -124,7 +124,7 @@ static void wake_up_then_nested_run(CFRunLoopActivity activity)
     static struct probe waker = PROBE("wake", probe_wakes_loop);
     static struct probe nester = PROBE("nest", runs_another_mode_shortly);
     static struct probe idle = PROBE("idle", NULL);
-    stage(MODE);
+    probe_stage(MODE);
     probe_activities_add(LOOP, CFSTR("inner"));
     probe_source_add(&idle, 1, LOOP, CFSTR("inner"));
     CFRunLoopObserverRef first = probe_observer(&waker, activity, false, 0);
@@ -169,7 +169,7 @@ CASE(changes_do_not_wake, "33 67", on_thread)
     static struct probe source = PROBE("old", NULL);
     struct probe_thread other;
     struct changes changes = {.loop = LOOP};
-    stage(MODE);
+    probe_stage(MODE);
     changes.item = probe_source_add(&source, 0, LOOP, MODE);
     CFRetain(changes.item);
     probe_thread_when_waiting(&other, LOOP, changes_without_waking, &changes);
@@ -189,7 +189,7 @@ static void queues_block(void *context)
 CASE(queueing_a_block_does_not_wake, "67 162", on_thread)
 {
     struct probe_thread other;
-    stage(MODE);
+    probe_stage(MODE);
     probe_thread_when_waiting(&other, LOOP, queues_block, LOOP);
     probe_run(MODE, 0.3, false);
     probe_thread_join(&other);
@@ -206,7 +206,7 @@ static void adds_timer(void *context)
 CASE(timer_added_while_asleep_fires_on_time, "68", on_thread)
 {
     struct probe_thread other;
-    stage(MODE);
+    probe_stage(MODE);
     probe_thread_when_waiting(&other, LOOP, adds_timer, LOOP);
     probe_run(MODE, 0.4, false);
     probe_thread_join(&other);
@@ -221,7 +221,7 @@ CASE(date_set_while_asleep_fires_on_time, "69", on_thread)
 {
     static struct probe timer = PROBE("T", probe_stops_loop);
     struct probe_thread other;
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopTimerRef t = probe_timer_add(&timer, 1000, 0, LOOP, MODE);
     probe_thread_when_waiting(&other, LOOP, sets_date, t);
     probe_run(MODE, 100, false);
@@ -239,7 +239,7 @@ CASE(port_added_while_asleep_is_live, "70 103", on_thread)
 {
     struct probe_thread other;
     struct changes changes = {.loop = LOOP, .event = probe_event()};
-    stage(MODE);
+    probe_stage(MODE);
     probe_event_post(changes.event);
     probe_thread_when_waiting(&other, LOOP, adds_ready_port, &changes);
     probe_run(MODE, 100, true);
@@ -257,7 +257,7 @@ CASE(removed_timer_leaves_no_wake_up, "71", on_thread)
     static struct probe timer = PROBE("T", NULL);
     struct probe_thread other;
     struct changes changes = {.loop = LOOP};
-    stage(MODE);
+    probe_stage(MODE);
     changes.item = probe_timer(&timer, 0.15, 0);
     CFRunLoopAddTimer(LOOP, (CFRunLoopTimerRef)(uintptr_t)changes.item, MODE);
     probe_thread_when_waiting(&other, LOOP, removes_timer, &changes);
@@ -268,7 +268,7 @@ CASE(removed_timer_leaves_no_wake_up, "71", on_thread)
 CASE(timer_removed_before_the_run_leaves_no_wake_up, "71", on_thread)
 {
     static struct probe timer = PROBE("T", NULL);
-    stage(MODE);
+    probe_stage(MODE);
     CFRunLoopTimerRef t = probe_timer_add(&timer, 0.05, 0, LOOP, MODE);
     CFRunLoopTimerInvalidate(t);
     probe_run(MODE, 0.2, false);

@@ -37,12 +37,6 @@ void conformance_register(struct conformance_case *one);
 /* Ends the process: the case cannot be tried with this build. */
 _Noreturn void conformance_skip(const char *reason);
 
-/* An observer of all activities and a source that is never signalled, in `mode` of the calling thread's loop. */
-void stage(CFStringRef mode);
-
-/* Logs `label=yes` or `label=no`. */
-void say_bool(const char *label, bool value);
-
 /* Forgets the log so far. */
 void say_nothing_of_that(void);
 

@@ -53,23 +53,11 @@ void say_nothing_of_that(void)
     pthread_mutex_unlock(&log_lock);
 }
 
-void say_bool(const char *label, bool value)
-{
-    probe_note("%s=%s", label, value ? "yes" : "no");
-}
-
 _Noreturn void conformance_skip(const char *reason)
 {
     printf("%s\n", reason);
     fflush(stdout);
     _Exit(77);
-}
-
-void stage(CFStringRef mode)
-{
-    static struct probe idle = PROBE("idle", NULL);
-    probe_activities_add(CFRunLoopGetCurrent(), mode);
-    probe_source_add(&idle, 0, CFRunLoopGetCurrent(), mode);
 }
 
 void mark_time(void)

@@ -265,6 +265,70 @@ void probe_note_string(const char *label, CFStringRef string)
     probe_note("%s=%s", label, text);
 }
 
+void probe_note_bool(const char *label, bool value)
+{
+    probe_note("%s=%s", label, value ? "yes" : "no");
+}
+
+void probe_note_current_mode(const char *label, CFRunLoopRef loop)
+{
+    CFStringRef mode = CFRunLoopCopyCurrentMode(loop);
+    probe_note_string(label, mode);
+    if (mode) {
+        CFRelease(mode);
+    }
+}
+
+bool probe_mode_exists(CFRunLoopRef loop, CFStringRef mode)
+{
+    CFArrayRef modes = CFRunLoopCopyAllModes(loop);
+    bool found = false;
+    for (CFIndex i = 0; i < CFArrayGetCount(modes); i++) {
+        found = found || CFEqual(CFArrayGetValueAtIndex(modes, i), mode);
+    }
+    CFRelease(modes);
+    return found;
+}
+
+void probe_stage(CFStringRef mode)
+{
+    static struct probe idle = PROBE("idle", NULL);
+    probe_activities_add(CFRunLoopGetCurrent(), mode);
+    probe_source_add(&idle, 0, CFRunLoopGetCurrent(), mode);
+}
+
+void probe_invalidate(struct probe *probe)
+{
+    CFTypeID type = CFGetTypeID(probe->item);
+    if (type == CFRunLoopSourceGetTypeID()) {
+        CFRunLoopSourceInvalidate(probe_source_of(probe));
+    } else if (type == CFRunLoopTimerGetTypeID()) {
+        CFRunLoopTimerInvalidate(probe_timer_of(probe));
+    } else {
+        CFRunLoopObserverInvalidate(probe_observer_of(probe));
+    }
+}
+
+void probe_remove(struct probe *probe, CFRunLoopRef loop, CFStringRef mode)
+{
+    CFTypeID type = CFGetTypeID(probe->item);
+    if (type == CFRunLoopSourceGetTypeID()) {
+        CFRunLoopRemoveSource(loop, probe_source_of(probe), mode);
+    } else if (type == CFRunLoopTimerGetTypeID()) {
+        CFRunLoopRemoveTimer(loop, probe_timer_of(probe), mode);
+    } else {
+        CFRunLoopRemoveObserver(loop, probe_observer_of(probe), mode);
+    }
+}
+
+bool probe_is_valid(struct probe *probe)
+{
+    CFTypeID type = CFGetTypeID(probe->item);
+    return type == CFRunLoopSourceGetTypeID()  ? CFRunLoopSourceIsValid(probe_source_of(probe))
+           : type == CFRunLoopTimerGetTypeID() ? CFRunLoopTimerIsValid(probe_timer_of(probe))
+                                               : CFRunLoopObserverIsValid(probe_observer_of(probe));
+}
+
 void probe_stops_loop(struct probe *probe)
 {
     (void)probe;
@@ -277,11 +341,64 @@ void probe_wakes_loop(struct probe *probe)
     CFRunLoopWakeUp(CFRunLoopGetCurrent());
 }
 
+void probe_signals_itself(struct probe *probe)
+{
+    CFRunLoopSourceSignal(probe_source_of(probe));
+}
+
 void probe_signals_itself_once(struct probe *probe)
 {
     if (probe->calls == 1) {
-        CFRunLoopSourceSignal((CFRunLoopSourceRef)(uintptr_t)probe->item);
+        probe_signals_itself(probe);
     }
+}
+
+void probe_signals_its_context(struct probe *probe)
+{
+    probe_signals_itself(probe->context);
+}
+
+void probe_invalidates_itself(struct probe *probe)
+{
+    probe_invalidate(probe);
+}
+
+void probe_invalidates_its_context(struct probe *probe)
+{
+    probe_invalidate(probe->context);
+}
+
+void probe_removes_itself(struct probe *probe)
+{
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    CFStringRef mode = CFRunLoopCopyCurrentMode(loop);
+    probe_remove(probe, loop, mode);
+    CFRelease(mode);
+}
+
+void probe_removes_its_context(struct probe *probe)
+{
+    probe_removes_itself(probe->context);
+}
+
+void probe_notes_validity(struct probe *probe)
+{
+    probe_note_bool("valid", probe_is_valid(probe));
+}
+
+void probe_notes_activity(struct probe *probe)
+{
+    probe_note("%s:%s", probe->name, probe_activity_name(probe->activity));
+}
+
+void probe_runs_nested(struct probe *probe)
+{
+    (void)probe;
+    CFStringRef mode = CFRunLoopCopyCurrentMode(CFRunLoopGetCurrent());
+    probe_log("{");
+    probe_run(mode, 0, false);
+    probe_log("}");
+    CFRelease(mode);
 }
 
 static void *thread_main(void *argument)

@@ -70,13 +70,48 @@ const char *probe_result_name(CFRunLoopRunResult result);
 /* Runs the calling thread's loop and logs the result. */
 CFRunLoopRunResult probe_run(CFStringRef mode, CFTimeInterval seconds, bool return_after_source);
 
-/* Logs `label=text` of a string or `label=NULL`. */
+/* Logs `label=text` of a string or `label=NULL`, and `label=yes` or `label=no`. */
 void probe_note_string(const char *label, CFStringRef string);
+void probe_note_bool(const char *label, bool value);
+void probe_note_current_mode(const char *label, CFRunLoopRef loop);
+bool probe_mode_exists(CFRunLoopRef loop, CFStringRef mode);
 
-/* Common actions. */
-void probe_stops_loop(struct probe *probe); /* the calling thread's loop */
+/* An observer of all activities and a source that is never signalled, in `mode` of the calling thread's loop. */
+void probe_stage(CFStringRef mode);
+
+static inline CFRunLoopSourceRef probe_source_of(const struct probe *probe)
+{
+    return (CFRunLoopSourceRef)(uintptr_t)probe->item;
+}
+
+static inline CFRunLoopTimerRef probe_timer_of(const struct probe *probe)
+{
+    return (CFRunLoopTimerRef)(uintptr_t)probe->item;
+}
+
+static inline CFRunLoopObserverRef probe_observer_of(const struct probe *probe)
+{
+    return (CFRunLoopObserverRef)(uintptr_t)probe->item;
+}
+
+/* Whatever the item is. */
+void probe_invalidate(struct probe *probe);
+void probe_remove(struct probe *probe, CFRunLoopRef loop, CFStringRef mode);
+bool probe_is_valid(struct probe *probe);
+
+/* Common actions. "Its context" is another probe; "the loop" is the calling thread's, "the mode" the one that it runs. */
+void probe_stops_loop(struct probe *probe);
 void probe_wakes_loop(struct probe *probe);
+void probe_signals_itself(struct probe *probe);
 void probe_signals_itself_once(struct probe *probe); /* in the first call */
+void probe_signals_its_context(struct probe *probe);
+void probe_invalidates_itself(struct probe *probe);
+void probe_invalidates_its_context(struct probe *probe);
+void probe_removes_itself(struct probe *probe); /* from the mode */
+void probe_removes_its_context(struct probe *probe);
+void probe_notes_validity(struct probe *probe);
+void probe_notes_activity(struct probe *probe); /* name:activity */
+void probe_runs_nested(struct probe *probe); /* the mode, for 0 seconds, between { and } */
 
 /* Threads. */
 struct probe_thread {
