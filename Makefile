@@ -182,6 +182,7 @@ runner: $(RUNNER)
 check-c: $(RUNNER)
 	$(Q)$(RUNNER) --jobs $(TEST_JOBS) $(TEST_FLAGS)
 
+.PHONY: soak
 soak: $(RUNNER)
 	$(Q)$(RUNNER) --soak --filter stress_ --time-factor 100 --jobs 1
 
@@ -195,14 +196,9 @@ $(B)/listings/%: Tests/Listings/%.c $(STATIC)
 listings: $(LISTINGS)
 	$(Q)scripts/run-programs "listings ($(COMPILER))" 30 $(LISTINGS)
 
-CONFORMANCE := $(B)/conformance
-CONFORMANCE_SOURCES := $(wildcard Tests/Conformance/*.c Tests/CTests/Loop/loop_probe.c)
-$(CONFORMANCE): $(CONFORMANCE_SOURCES) $(wildcard Tests/Conformance/*.h) $(STATIC)
-	$(SAY) CC $@
-	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -pthread $(WARNINGS_OF_PROGRAMS) -IHeaders -ITests/CTests $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -o $@ $(CONFORMANCE_SOURCES) $(STATIC) $(OWN_LDFLAGS) $(LIBS)
-
-conformance: $(CONFORMANCE)
-	$(Q)Tests/Conformance/run $(CONFORMANCE)
+# Builds its two programs by itself: one against the Swift toolchain's Core Foundation, where there is one, and one against this library.
+conformance: $(STATIC)
+	$(Q)CC="$(CC)" Tests/Conformance/run --library $(STATIC) --build $(B)/conformance --jobs $(TEST_JOBS)
 
 check-plain: $(PLAIN)
 	$(Q)scripts/check-symbols --plain $(PLAIN)
@@ -223,7 +219,7 @@ check-swift:
 
 # --- The same tests under tools ---
 
-.PHONY: asan tsan ubsan valgrind coverage soak
+.PHONY: asan tsan ubsan valgrind coverage
 asan:
 	$(Q)ASAN_OPTIONS=detect_stack_use_after_return=1:$$ASAN_OPTIONS $(MAKE) --no-print-directory check-c FLAVOUR=asan
 ubsan:
