@@ -235,7 +235,7 @@ valgrind: $(RUNNER)
 COVERAGE_MIN ?= 90
 coverage:
 	$(Q)rm -rf build/$(COMPILER)-coverage/profiles && find build/$(COMPILER)-coverage -name '*.gcda' -delete 2> /dev/null || true
-	$(Q)LLVM_PROFILE_FILE=build/$(COMPILER)-coverage/profiles/%p.profraw $(MAKE) --no-print-directory check-c FLAVOUR=coverage
+	$(Q)LLVM_PROFILE_FILE=build/$(COMPILER)-coverage/profiles/%4m.profraw $(MAKE) --no-print-directory check-c FLAVOUR=coverage
 	$(Q)scripts/coverage build/$(COMPILER)-coverage $(COVERAGE_MIN)
 
 # --- Programs ---
