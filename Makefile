@@ -261,6 +261,10 @@ $(B)/examples/%: $$(wildcard Examples/$$*/*.c) $(STATIC)
 	$(SAY) CC $@
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -pthread $(WARNINGS_OF_PROGRAMS) -IHeaders $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(STATIC) $(OWN_LDFLAGS) $(LIBS)
 
+# Builds its programs by itself, for this library and for the Swift toolchain's Core Foundation where there is one.
+bench: $(STATIC)
+	$(Q)CC="$(CC)" Benchmarks/run --library $(STATIC) --build $(B)/bench $(BENCH_ARGUMENTS)
+
 # --- Lint, docs ---
 
 .PHONY: lint symbols man
@@ -318,7 +322,6 @@ uninstall: man
 # --- The rest ---
 
 -include $(LIBRARY_OBJECTS:.o=.d) $(TESTING_OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d) $(LISTINGS:=.d)
--include $(wildcard Benchmarks/bench.mk)
 
 .PHONY: deps clean help
 deps:

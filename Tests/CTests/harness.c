@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The test runner: picks tests, runs each in a forked child with a time limit, and reports in TAP, failures with all that the child printed.
+ * The test runner: picks tests, runs each in a forked child with a time limit, and reports in TAP, failures with what the child printed.
  *
- * The parent is single-threaded and owns the slots, one for each child that runs. A child's failure count and skip reason lie in a shared page, so
- * that its own children count too. A child leads a process group of its own, which is killed when it ends: nothing outlives its test.
+ * The parent is single-threaded and owns the slots, one for each child that runs. A child's failure count and skip reason lie in a shared
+ * page, so that its own children count too. A child leads a process group of its own, which is killed when it ends: nothing outlives its
+ * test.
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "harness.h"
@@ -99,7 +100,7 @@ static void write_coverage(void)
         __llvm_profile_write_file();
 }
 
-/* --- What tests call ------------------------------------------------------------------------------------------------------------- */
+/* What tests call */
 
 void test_failed(const char *file, int line, const char *format, ...)
 {
@@ -128,7 +129,8 @@ void test_skip(const char *reason)
 void test_expect_equal(const char *file, int line, const char *what, long long actual, long long expected)
 {
     if (actual != expected)
-        test_failed(file, line, "%s is %lld (0x%llx), not %lld (0x%llx)", what, actual, (unsigned long long)actual, expected, (unsigned long long)expected);
+        test_failed(file, line, "%s is %lld (0x%llx), not %lld (0x%llx)", what, actual, (unsigned long long)actual, expected,
+                    (unsigned long long)expected);
 }
 
 void test_expect_text(const char *file, int line, const char *what, const char *actual, const char *expected)
@@ -258,13 +260,13 @@ void test_stops_check(const char *file, int line, const char *fragment)
     text[size > 0 ? size : 0] = 0;
     close(stops.output);
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT)
-        test_failed(file, line, "should have stopped with \"%s\" but ended with %s %d: %s", fragment, WIFSIGNALED(status) ? "signal" : "status",
-                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), text);
+        test_failed(file, line, "should have stopped with \"%s\" but ended with %s %d: %s", fragment,
+                    WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), text);
     else if (!strstr(text, fragment))
         test_failed(file, line, "stopped with \"%s\", not with \"%s\"", text, fragment);
 }
 
-/* --- In the child ---------------------------------------------------------------------------------------------------------------- */
+/* In the child */
 
 /* Marks the open descriptors; the one that reads the list is not among them. */
 static void descriptors_list(bool open[descriptors_max])
@@ -330,7 +332,7 @@ static void become_child(const struct slot *slot)
     close(slot->output);
 }
 
-/* --- In the parent --------------------------------------------------------------------------------------------------------------- */
+/* In the parent */
 
 static void slot_start(struct slot *slot, const struct test *test)
 {

@@ -2,9 +2,9 @@
 /*
  * The test harness: every Tests/CTests/.../test_*.c is linked into one runner, and every TEST registers itself in a linker section.
  *
- * Each test runs in its own forked process, on that process's main thread, with a time limit; open descriptors and live objects are compared before and after.
- * What the library keeps until the process ends (the main thread's loop and its descriptors) is given back before the comparison by
- * `testing_give_back`, a function that any file under Tests/CTests or Sources may define (it is weak here).
+ * Each test runs in its own forked process, on that process's main thread, with a time limit; open descriptors and live objects are
+ * compared before and after. What the library keeps until the process ends (the main thread's loop and its descriptors) is given back
+ * before the comparison by `testing_give_back`, a function that any file under Tests/CTests or Sources may define (it is weak here).
  *
  * EXPECT... record a failure and go on; REQUIRE, FAIL and SKIP end the test where they stand. All of them work on any thread and in forked
  * children, and are evaluated once. Never sleep to wait for something: replace the clock, or wait for an event.
@@ -66,7 +66,7 @@ void trace_addf(struct trace *trace, const char *format, ...) __attribute__((for
 void trace_clear(struct trace *trace);
 #define EXPECT_TRACE(_trace, _expected) test_expect_trace(__FILE__, __LINE__, _trace, _expected)
 
-/* For a test that leaves something on purpose: the numbers of descriptors and of objects that may be there at its end beyond those at its start. */
+/* For a test that leaves something on purpose: how many descriptors and objects may be there at its end beyond those at its start. */
 void test_allow_left(int descriptors, long objects);
 
 /* Seconds a wait in a test may take before it is a failure, stretched under sanitizers and valgrind. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The harness's own tests: it sees what it should see. Failures are provoked in a second run of this same binary, since a test that fails on
- * purpose cannot pass.
+ * The harness's own tests: it sees what it should see. Failures are provoked in a second run of this same binary, since a test that
+ * fails on purpose cannot pass.
  */
 #include "harness.h"
 

@@ -40,8 +40,8 @@ CFRunLoopTimerCreate = declare("CFRunLoopTimerCreate", pointer, pointer, ctypes.
 CFRunLoopSourceCreate = declare("CFRunLoopSourceCreate", pointer, pointer, ctypes.c_long, ctypes.POINTER(SourceContext))
 CFRunLoopSourceSignal = declare("CFRunLoopSourceSignal", None, pointer)
 CFRunLoopSourceInvalidate = declare("CFRunLoopSourceInvalidate", None, pointer)
-CFRunLoopObserverCreate = declare("CFRunLoopObserverCreate", pointer, pointer, ctypes.c_ulong, ctypes.c_bool, ctypes.c_long, ObserverCallBack,
-                                  pointer)
+CFRunLoopObserverCreate = declare("CFRunLoopObserverCreate", pointer, pointer, ctypes.c_ulong, ctypes.c_bool, ctypes.c_long,
+                                  ObserverCallBack, pointer)
 CFAbsoluteTimeGetCurrent = declare("CFAbsoluteTimeGetCurrent", ctypes.c_double)
 CFGetRetainCount = declare("CFGetRetainCount", ctypes.c_long, pointer)
 CFRelease = declare("CFRelease", None, pointer)
