@@ -13,6 +13,7 @@
 ##   check-c        the C tests; TEST_FLAGS="--filter x --verbose", --help for more; LAYERS="Support Runtime" builds only some
 ##   listings       the guide's listings, as programs
 ##   conformance    traces compared with those of the Swift toolchain's Core Foundation
+##   check-symbols  what the library exports, against the headers and corerunloop.symbols
 ##   check-plain    libCoreFoundation.so through Python's ctypes
 ##   check-headers  each public header alone, C89 to C23 and C++
 ##   check-install  a staged installation, and programs built against it
@@ -169,8 +170,8 @@ $(PLAIN): $(B)/plain/whole.o
 
 # --- Tests ---
 
-.PHONY: check check-c check-swift check-plain check-headers check-install check-rules listings conformance runner
-check: check-c listings conformance check-plain check-headers check-install check-swift
+.PHONY: check check-c check-symbols check-swift check-plain check-headers check-install check-rules listings conformance runner
+check: check-c check-symbols listings conformance check-plain check-headers check-install check-swift
 	@$(MAKE) --no-print-directory check-rules
 	@echo "make check: passed with $(CC)"
 
@@ -199,6 +200,9 @@ listings: $(LISTINGS)
 # Builds its two programs by itself: one against the Swift toolchain's Core Foundation, where there is one, and one against this library.
 conformance: $(STATIC)
 	$(Q)CC="$(CC)" Tests/Conformance/run --library $(STATIC) --build $(B)/conformance --jobs $(TEST_JOBS)
+
+check-symbols: $(SHARED)
+	$(Q)scripts/check-symbols $(SHARED)
 
 check-plain: $(PLAIN)
 	$(Q)scripts/check-symbols --plain $(PLAIN)
