@@ -96,11 +96,12 @@ CF_EXPORT CFStringRef CFStringCreateWithCStringNoCopy(CFAllocatorRef allocator, 
 
 /**
  * Makes a text of bytes.
- * `allocator` is NULL for the default; `bytes` has `count` bytes of `encoding`; `isExternalRepresentation` says that they may start with a
- * byte order mark.
+ * `allocator` is NULL for the default; `bytes` has `count` bytes of `encoding`; `isExternalRepresentation` says that UTF-16 and UTF-32 may
+ * start with a byte order mark, and that UTF-16 without one has the more significant byte first. In UTF-8 a mark is always skipped.
  * Ownership: the caller releases the text; the bytes are copied.
  * Threads: any thread.
  * Errors: NULL when the bytes are not valid, `count` is negative, the encoding is unknown or there is no memory.
+ * Differs from Apple: bytes above 127 are not valid ASCII, and an odd byte at the end is not valid UTF-16.
  */
 CF_EXPORT CFStringRef CFStringCreateWithBytes(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex count, CFStringEncoding encoding,
                                               Boolean isExternalRepresentation) CRL_LINK(CFStringCreateWithBytes) CF_RETURNS_RETAINED;
@@ -216,17 +217,18 @@ CF_EXPORT void CFStringGetCharacters(CFStringRef text, CFRange range, UniChar *b
 /**
  * Writes a text as bytes, as far as they fit and can be written, and returns how many of its units that were.
  * `range` lies within the text; `lossByte` replaces what `encoding` does not have, 0 to stop there; `isExternalRepresentation` writes a byte
- * order mark first where the encoding has one; `buffer` has `maxLength` bytes, NULL to count only; `usedLength` may be NULL and gets the
+ * order mark first in UTF-16 and UTF-32; `buffer` has `maxLength` bytes, NULL to count only; `usedLength` may be NULL and gets the
  * number of bytes.
  * Threads: any thread.
  * Errors: 0 for an unknown encoding; a range outside the text stops the process with a sentence.
+ * Differs from Apple: `lossByte` replaces an unpaired surrogate in UTF-8 too.
  */
 CF_EXPORT CFIndex CFStringGetBytes(CFStringRef text, CFRange range, CFStringEncoding encoding, UInt8 lossByte, Boolean isExternalRepresentation,
                                    UInt8 *buffer, CFIndex maxLength, CFIndex *usedLength) CRL_LINK(CFStringGetBytes);
 
 /**
  * Copies a whole text as a C string.
- * `buffer` has `size` bytes, the NUL included; the encoding is one that goes byte by byte: not UTF-16 or UTF-32.
+ * `buffer` has `size` bytes, the NUL included, which is one byte in every encoding.
  * Threads: any thread.
  * Errors: false when it does not fit or the encoding cannot write it; what the buffer holds then is not stated.
  */
@@ -274,10 +276,10 @@ CF_EXPORT CFComparisonResult CFStringCompareWithOptions(CFStringRef text1, CFStr
  */
 CF_EXPORT CFRange CFStringFind(CFStringRef text, CFStringRef wanted, CFStringCompareFlags options) CRL_LINK(CFStringFind);
 
-/** Tells whether a text starts with another; every text starts with the empty one. Threads: any thread. Errors: NULL stops the process. */
+/** Tells whether a text starts with another, which is not empty. Threads: any thread. Errors: NULL stops the process. */
 CF_EXPORT Boolean CFStringHasPrefix(CFStringRef text, CFStringRef prefix) CRL_LINK(CFStringHasPrefix);
 
-/** Tells whether a text ends with another; every text ends with the empty one. Threads: any thread. Errors: NULL stops the process. */
+/** Tells whether a text ends with another, which is not empty. Threads: any thread. Errors: NULL stops the process. */
 CF_EXPORT Boolean CFStringHasSuffix(CFStringRef text, CFStringRef suffix) CRL_LINK(CFStringHasSuffix);
 
 /**

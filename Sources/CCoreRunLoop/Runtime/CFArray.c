@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns arrays. An immutable one has its values behind the object, a mutable one in memory of their own.
+ *
+ * An immutable array is anybody's; a mutable one belongs to one thread at a time. Callbacks run after the array has taken its new form, so
+ * they find it whole.
+ */
+#include "CoreFoundation/CFArray.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "CoreFoundation/CFString.h"
+#include "Runtime/allocator.h"
+#include "Runtime/object.h"
+#include "Support/fault.h"
+
+enum array_flag { array_is_mutable = 1 };
+
+enum { capacity_first = 8, capacity_hint_max = 4096 };
+
+struct array {
+    struct object object;
+    CFIndex count;
+    CFIndex capacity; /* values that `values` has room for */
+    const void **values;
+    CFArrayCallBacks callbacks; /* constant */
+};
+
+static const void *retain_value(const struct array *array, const void *value) {
+    return array->callbacks.retain != NULL ? array->callbacks.retain(object_allocator(array), value) : value;
+}
+
+static void release_value(const struct array *array, const void *value) {
+    if (array->callbacks.release != NULL) {
+        array->callbacks.release(object_allocator(array), value);
+    }
+}
+
+static bool values_equal(const struct array *array, const void *one, const void *other) {
+    return one == other || (array->callbacks.equal != NULL && array->callbacks.equal(one, other));
+}
+
+static void finalize(CFTypeRef object) {
+    const struct array *array = object;
+    for (CFIndex i = 0; i < array->count; i++) {
+        release_value(array, array->values[i]);
+    }
+    if ((array->object.info & array_is_mutable) != 0) {
+        allocator_deallocate(object_allocator(array), (void *)array->values);
+    }
+}
+
+static Boolean equal(CFTypeRef object1, CFTypeRef object2) {
+    const struct array *one = object1;
+    const struct array *other = object2;
+    if (one->count != other->count || one->callbacks.equal != other->callbacks.equal) {
+        return false;
+    }
+    for (CFIndex i = 0; i < one->count; i++) {
+        if (!values_equal(one, one->values[i], other->values[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static CFHashCode hash(CFTypeRef object) {
+    return (CFHashCode)((const struct array *)object)->count;
+}
+
+static void append_value_description(CFMutableStringRef words, const struct array *array, CFIndex index) {
+    const void *value = array->values[index];
+    CFStringRef description = array->callbacks.copyDescription != NULL ? array->callbacks.copyDescription(value) : NULL;
+    if (description != NULL) {
+        CFStringAppendFormat(words, NULL, CFSTR("\t%ld : %@\n"), index, description);
+        CFRelease(description);
+    } else {
+        CFStringAppendFormat(words, NULL, CFSTR("\t%ld : <%p>\n"), index, value);
+    }
+}
+
+static CFStringRef copy_description(CFTypeRef object) {
+    const struct array *array = object;
+    CFMutableStringRef words = CFStringCreateMutable(NULL, 0);
+    if (words == NULL) {
+        return NULL;
+    }
+    bool is_mutable = (array->object.info & array_is_mutable) != 0;
+    CFStringAppendFormat(words, NULL, CFSTR("<CFArray %p>{%s, count = %ld, values = (\n"), object, is_mutable ? "mutable" : "immutable", array->count);
+    for (CFIndex i = 0; i < array->count; i++) {
+        append_value_description(words, array, i);
+    }
+    CFStringAppend(words, CFSTR(")}"));
+    return words;
+}
+
+static const struct object_class array_class = {
+    .type_id = object_type_array,
+    .name = "CFArray",
+    .finalize = finalize,
+    .equal = equal,
+    .hash = hash,
+    .copy_description = copy_description,
+};
+
+static const void *type_retain(CFAllocatorRef allocator, const void *value) {
+    (void)allocator;
+    return CFRetain(value);
+}
+
+static void type_release(CFAllocatorRef allocator, const void *value) {
+    (void)allocator;
+    CFRelease(value);
+}
+
+const CFArrayCallBacks kCFTypeArrayCallBacks = {
+    .retain = type_retain,
+    .release = type_release,
+    .copyDescription = CFCopyDescription,
+    .equal = CFEqual,
+};
+
+static const struct array *array_of(CFArrayRef array, const char *function) {
+    object_require(array, object_type_array, function, "array");
+    return (const struct array *)(const void *)array;
+}
+
+static struct array *mutable_of(CFMutableArrayRef array, const char *function) {
+    object_require(array, object_type_array, function, "array");
+    struct array *changed = (struct array *)(void *)array;
+    if ((changed->object.info & array_is_mutable) == 0) {
+        fault_stop(function, "the array cannot be changed");
+    }
+    return changed;
+}
+
+static void require_index(CFIndex index, CFIndex end, CFIndex count, const char *function) {
+    if (index < 0 || index >= end) {
+        fault_stop_format(function, "the index %ld is outside the array, whose count is %ld", index, count);
+    }
+}
+
+static void require_range(CFRange range, CFIndex count, const char *function) {
+    if (range.location < 0 || range.length < 0 || range.location > count || range.length > count - range.location) {
+        fault_stop_format(function, "the range {%ld, %ld} is outside the array, whose count is %ld", range.location, range.length, count);
+    }
+}
+
+static bool set_capacity(struct array *array, CFIndex capacity) {
+    size_t size;
+    if (__builtin_mul_overflow((size_t)capacity, sizeof *array->values, &size)) {
+        return false;
+    }
+    size_t old_size = (size_t)array->capacity * sizeof *array->values;
+    const void **values = allocator_resize(object_allocator(array), (void *)array->values, old_size, size);
+    if (values == NULL) {
+        return false;
+    }
+    array->values = values;
+    array->capacity = capacity;
+    return true;
+}
+
+static bool reserve(struct array *array, CFIndex count) {
+    if (count <= array->capacity) {
+        return true;
+    }
+    CFIndex doubled = array->capacity <= PTRDIFF_MAX / 2 ? array->capacity * 2 : count;
+    CFIndex capacity = doubled > count ? doubled : count;
+    return set_capacity(array, capacity > capacity_first ? capacity : capacity_first);
+}
+
+static void log_no_memory(void) {
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    fault_log_once(&logged, "CFArray: no memory; the array stays as it was");
+}
+
+static struct array *create_mutable(CFAllocatorRef allocator, CFIndex capacity, const CFArrayCallBacks *callbacks) {
+    struct array *array = object_create(allocator, &array_class, sizeof *array);
+    if (array == NULL) {
+        return NULL;
+    }
+    array->object.info = array_is_mutable;
+    array->callbacks = callbacks != NULL ? *callbacks : (CFArrayCallBacks){.version = 0};
+    /* A hint that cannot be followed does no harm. */
+    if (capacity > 0 && capacity <= capacity_hint_max) {
+        set_capacity(array, capacity);
+    }
+    return array;
+}
+
+CFTypeID CFArrayGetTypeID(void) {
+    return object_type_array;
+}
+
+CFArrayRef CFArrayCreate(CFAllocatorRef allocator, const void **values, CFIndex count, const CFArrayCallBacks *callBacks) {
+    size_t size;
+    if (count < 0 || (values == NULL && count > 0) || __builtin_mul_overflow((size_t)count, sizeof *values, &size) ||
+        __builtin_add_overflow(size, sizeof(struct array), &size)) {
+        return NULL;
+    }
+    struct array *array = object_create(allocator, &array_class, size);
+    if (array == NULL) {
+        return NULL;
+    }
+    array->callbacks = callBacks != NULL ? *callBacks : (CFArrayCallBacks){.version = 0};
+    array->values = (const void **)(void *)(array + 1);
+    for (CFIndex i = 0; i < count; i++) {
+        array->values[i] = retain_value(array, values[i]);
+        array->count = i + 1;
+    }
+    return (CFArrayRef)(const void *)array;
+}
+
+CFArrayRef CFArrayCreateCopy(CFAllocatorRef allocator, CFArrayRef array) {
+    const struct array *original = array_of(array, "CFArrayCreateCopy");
+    if ((original->object.info & array_is_mutable) == 0 && object_allocator(original) == allocator_resolve(allocator)) {
+        return CFRetain(array);
+    }
+    return CFArrayCreate(allocator, original->values, original->count, &original->callbacks);
+}
+
+CFMutableArrayRef CFArrayCreateMutable(CFAllocatorRef allocator, CFIndex capacity, const CFArrayCallBacks *callBacks) {
+    return (CFMutableArrayRef)(void *)create_mutable(allocator, capacity, callBacks);
+}
+
+CFMutableArrayRef CFArrayCreateMutableCopy(CFAllocatorRef allocator, CFIndex capacity, CFArrayRef array) {
+    const struct array *original = array_of(array, "CFArrayCreateMutableCopy");
+    struct array *copy = create_mutable(allocator, capacity, &original->callbacks);
+    if (copy == NULL || !reserve(copy, original->count)) {
+        if (copy != NULL) {
+            object_release(copy);
+        }
+        return NULL;
+    }
+    for (CFIndex i = 0; i < original->count; i++) {
+        copy->values[i] = retain_value(copy, original->values[i]);
+        copy->count = i + 1;
+    }
+    return (CFMutableArrayRef)(void *)copy;
+}
+
+CFIndex CFArrayGetCount(CFArrayRef array) {
+    return array_of(array, "CFArrayGetCount")->count;
+}
+
+const void *CFArrayGetValueAtIndex(CFArrayRef array, CFIndex index) {
+    const struct array *read = array_of(array, "CFArrayGetValueAtIndex");
+    require_index(index, read->count, read->count, "CFArrayGetValueAtIndex");
+    return read->values[index];
+}
+
+void CFArrayGetValues(CFArrayRef array, CFRange range, const void **values) {
+    const struct array *read = array_of(array, "CFArrayGetValues");
+    require_range(range, read->count, "CFArrayGetValues");
+    if (range.length > 0) {
+        memcpy(values, read->values + range.location, (size_t)range.length * sizeof *values);
+    }
+}
+
+static CFIndex first_index(const struct array *array, CFRange range, const void *value) {
+    for (CFIndex i = 0; i < range.length; i++) {
+        if (values_equal(array, value, array->values[range.location + i])) {
+            return range.location + i;
+        }
+    }
+    return kCFNotFound;
+}
+
+Boolean CFArrayContainsValue(CFArrayRef array, CFRange range, const void *value) {
+    const struct array *read = array_of(array, "CFArrayContainsValue");
+    require_range(range, read->count, "CFArrayContainsValue");
+    return first_index(read, range, value) != kCFNotFound;
+}
+
+CFIndex CFArrayGetFirstIndexOfValue(CFArrayRef array, CFRange range, const void *value) {
+    const struct array *read = array_of(array, "CFArrayGetFirstIndexOfValue");
+    require_range(range, read->count, "CFArrayGetFirstIndexOfValue");
+    return first_index(read, range, value);
+}
+
+void CFArrayApplyFunction(CFArrayRef array, CFRange range, CFArrayApplierFunction applier, void *context) {
+    const struct array *read = array_of(array, "CFArrayApplyFunction");
+    require_range(range, read->count, "CFArrayApplyFunction");
+    if (applier == NULL) {
+        fault_stop("CFArrayApplyFunction", "the function is NULL");
+    }
+    /* The count is looked at each time: the function may have made the array shorter. */
+    for (CFIndex i = 0; i < range.length && range.location + i < read->count; i++) {
+        applier(read->values[range.location + i], context);
+    }
+}
+
+static void insert(struct array *array, CFIndex index, const void *value) {
+    if (!reserve(array, array->count + 1)) {
+        log_no_memory();
+        return;
+    }
+    const void *retained = retain_value(array, value);
+    memmove(array->values + index + 1, array->values + index, (size_t)(array->count - index) * sizeof *array->values);
+    array->values[index] = retained;
+    array->count++;
+}
+
+void CFArrayAppendValue(CFMutableArrayRef array, const void *value) {
+    struct array *changed = mutable_of(array, "CFArrayAppendValue");
+    insert(changed, changed->count, value);
+}
+
+void CFArrayInsertValueAtIndex(CFMutableArrayRef array, CFIndex index, const void *value) {
+    struct array *changed = mutable_of(array, "CFArrayInsertValueAtIndex");
+    require_index(index, changed->count + 1, changed->count, "CFArrayInsertValueAtIndex");
+    insert(changed, index, value);
+}
+
+void CFArraySetValueAtIndex(CFMutableArrayRef array, CFIndex index, const void *value) {
+    struct array *changed = mutable_of(array, "CFArraySetValueAtIndex");
+    require_index(index, changed->count + 1, changed->count, "CFArraySetValueAtIndex");
+    if (index == changed->count) {
+        insert(changed, index, value);
+        return;
+    }
+    const void *retained = retain_value(changed, value);
+    const void *old = changed->values[index];
+    changed->values[index] = retained;
+    release_value(changed, old);
+}
+
+void CFArrayRemoveValueAtIndex(CFMutableArrayRef array, CFIndex index) {
+    struct array *changed = mutable_of(array, "CFArrayRemoveValueAtIndex");
+    require_index(index, changed->count, changed->count, "CFArrayRemoveValueAtIndex");
+    const void *old = changed->values[index];
+    changed->count--;
+    memmove(changed->values + index, changed->values + index + 1, (size_t)(changed->count - index) * sizeof *changed->values);
+    release_value(changed, old);
+}
+
+void CFArrayRemoveAllValues(CFMutableArrayRef array) {
+    struct array *changed = mutable_of(array, "CFArrayRemoveAllValues");
+    const void **values = changed->values;
+    CFIndex count = changed->count;
+    changed->values = NULL;
+    changed->count = 0;
+    changed->capacity = 0;
+    for (CFIndex i = 0; i < count; i++) {
+        release_value(changed, values[i]);
+    }
+    allocator_deallocate(object_allocator(changed), (void *)values);
+}
+
+/* Merges two sorted neighbours; `spare` has room for both. */
+static void merge(const void **values, CFIndex middle, CFIndex count, const void **spare, CFComparatorFunction comparator, void *context) {
+    memcpy(spare, values, (size_t)middle * sizeof *values);
+    CFIndex left = 0;
+    CFIndex right = middle;
+    for (CFIndex i = 0; left < middle; i++) {
+        bool takes_right = right < count && comparator(values[right], spare[left], context) == kCFCompareLessThan;
+        values[i] = takes_right ? values[right++] : spare[left++];
+    }
+}
+
+static void sort(const void **values, CFIndex count, const void **spare, CFComparatorFunction comparator, void *context) {
+    for (CFIndex width = 1; width < count; width *= 2) {
+        for (CFIndex start = 0; start + width < count; start += 2 * width) {
+            CFIndex end = start + 2 * width < count ? start + 2 * width : count;
+            merge(values + start, width, end - start, spare, comparator, context);
+        }
+    }
+}
+
+void CFArraySortValues(CFMutableArrayRef array, CFRange range, CFComparatorFunction comparator, void *context) {
+    struct array *changed = mutable_of(array, "CFArraySortValues");
+    require_range(range, changed->count, "CFArraySortValues");
+    if (comparator == NULL) {
+        fault_stop("CFArraySortValues", "the comparator is NULL");
+    }
+    if (range.length < 2) {
+        return;
+    }
+    /* Sorted in a copy, so that the comparator always sees a whole array. */
+    size_t size = (size_t)range.length * sizeof(void *);
+    const void **sorted = malloc(2 * size);
+    if (sorted == NULL) {
+        log_no_memory();
+        return;
+    }
+    memcpy(sorted, changed->values + range.location, size);
+    sort(sorted, range.length, sorted + range.length, comparator, context);
+    memcpy(changed->values + range.location, sorted, size);
+    free(sorted);
+}

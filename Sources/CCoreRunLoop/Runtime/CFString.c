@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The public functions of CFString.h: argument checks, and the work done by text.c (reading), string_storage.c (memory), encoding.c and
+ * format.c.
+ *
+ * Any thread for strings that do not change; a mutable string belongs to one thread at a time. No state of its own.
+ */
+#include "CoreFoundation/CFString.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "Runtime/allocator.h"
+#include "Runtime/encoding.h"
+#include "Runtime/format.h"
+#include "Runtime/object.h"
+#include "Runtime/plain_locale.h"
+#include "Runtime/string_storage.h"
+#include "Runtime/text.h"
+#include "Support/fault.h"
+
+CFTypeID CFStringGetTypeID(void) {
+    return object_type_string;
+}
+
+CFStringRef __CFStringMakeConstantString(const char *text) {
+    if (text == NULL) {
+        return NULL;
+    }
+    CFStringRef decoded = CFStringCreateWithCString(kCFAllocatorSystemDefault, text, kCFStringEncodingUTF8);
+    if (decoded == NULL) {
+        return NULL;
+    }
+    struct text view = text_of(decoded, "CFSTR");
+    CFStringRef constant = string_intern(&view);
+    CFRelease(decoded);
+    return constant;
+}
+
+CFStringRef CFStringCreateWithBytes(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex count, CFStringEncoding encoding,
+                                    Boolean isExternalRepresentation) {
+    if (count < 0 || (bytes == NULL && count > 0)) {
+        return NULL;
+    }
+    return string_create_decoded(allocator, bytes, (size_t)count, encoding, isExternalRepresentation);
+}
+
+CFStringRef CFStringCreateWithCString(CFAllocatorRef allocator, const char *text, CFStringEncoding encoding) {
+    return text != NULL ? string_create_decoded(allocator, (const uint8_t *)text, strlen(text), encoding, false) : NULL;
+}
+
+CFStringRef CFStringCreateWithCStringNoCopy(CFAllocatorRef allocator, const char *text, CFStringEncoding encoding, CFAllocatorRef deallocator) {
+    if (text == NULL) {
+        return NULL;
+    }
+    CFAllocatorRef owner = allocator_resolve(deallocator);
+    size_t count = strlen(text);
+    bool is_ascii = encoding_extends_ascii(encoding);
+    for (size_t i = 0; is_ascii && i < count; i++) {
+        is_ascii = (unsigned char)text[i] < 0x80;
+    }
+    if (is_ascii) {
+        return string_create_external(allocator, text, (CFIndex)count, owner);
+    }
+    CFStringRef copy = CFStringCreateWithCString(allocator, text, encoding);
+    if (copy != NULL) {
+        allocator_deallocate(owner, (void *)(uintptr_t)text);
+    }
+    return copy;
+}
+
+CFStringRef CFStringCreateWithCharacters(CFAllocatorRef allocator, const UniChar *characters, CFIndex count) {
+    if (count < 0 || (characters == NULL && count > 0)) {
+        return NULL;
+    }
+    struct text text = text_of_units(characters, count);
+    return string_create(allocator, &text, CFRangeMake(0, count));
+}
+
+static void require_range(CFRange range, CFIndex length, const char *function) {
+    if (range.location < 0 || range.length < 0 || range.location > length || range.length > length - range.location) {
+        fault_stop_format(function, "the range {%ld, %ld} is outside the string, whose length is %ld", range.location, range.length, length);
+    }
+}
+
+CFStringRef CFStringCreateWithSubstring(CFAllocatorRef allocator, CFStringRef text, CFRange range) {
+    struct text view = text_of(text, "CFStringCreateWithSubstring");
+    require_range(range, view.length, "CFStringCreateWithSubstring");
+    return string_create(allocator, &view, range);
+}
+
+CFStringRef CFStringCreateWithFormatAndArguments(CFAllocatorRef allocator, CFDictionaryRef options, CFStringRef format, va_list arguments) {
+    (void)options;
+    struct text view = text_of(format, "CFStringCreateWithFormat");
+    CFMutableStringRef built = string_create_mutable(kCFAllocatorSystemDefault, 0);
+    if (built == NULL) {
+        return NULL;
+    }
+    CFStringRef created = NULL;
+    if (format_append(built, &view, arguments)) {
+        struct text text = text_of(built, "CFStringCreateWithFormat");
+        created = string_create(allocator, &text, CFRangeMake(0, text.length));
+    }
+    CFRelease(built);
+    return created;
+}
+
+CFStringRef CFStringCreateWithFormat(CFAllocatorRef allocator, CFDictionaryRef options, CFStringRef format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    CFStringRef created = CFStringCreateWithFormatAndArguments(allocator, options, format, arguments);
+    va_end(arguments);
+    return created;
+}
+
+static bool append_string(CFMutableStringRef built, CFStringRef string, const char *function) {
+    struct text text = text_of(string, function);
+    return string_append(built, &text);
+}
+
+CFStringRef CFStringCreateByCombiningStrings(CFAllocatorRef allocator, CFArrayRef array, CFStringRef separator) {
+    static const char function[] = "CFStringCreateByCombiningStrings";
+    object_require(array, object_type_array, function, "array");
+    object_require(separator, object_type_string, function, "separator");
+    CFMutableStringRef built = string_create_mutable(kCFAllocatorSystemDefault, 0);
+    bool is_done = built != NULL;
+    CFIndex count = CFArrayGetCount(array);
+    for (CFIndex i = 0; is_done && i < count; i++) {
+        is_done = (i == 0 || append_string(built, separator, function)) && append_string(built, CFArrayGetValueAtIndex(array, i), function);
+    }
+    CFStringRef created = is_done ? CFStringCreateCopy(allocator, built) : NULL;
+    if (built != NULL) {
+        CFRelease(built);
+    }
+    return created;
+}
+
+static bool append_part(CFMutableArrayRef parts, CFAllocatorRef allocator, const struct text *text, CFIndex start, CFIndex end) {
+    CFStringRef part = string_create(allocator, text, CFRangeMake(start, end - start));
+    if (part == NULL) {
+        return false;
+    }
+    CFIndex count = CFArrayGetCount(parts);
+    CFArrayAppendValue(parts, part);
+    CFRelease(part);
+    return CFArrayGetCount(parts) > count;
+}
+
+CFArrayRef CFStringCreateArrayBySeparatingStrings(CFAllocatorRef allocator, CFStringRef text, CFStringRef separator) {
+    struct text view = text_of(text, "CFStringCreateArrayBySeparatingStrings");
+    struct text wanted = text_of(separator, "CFStringCreateArrayBySeparatingStrings");
+    CFMutableArrayRef parts = CFArrayCreateMutable(allocator, 0, &kCFTypeArrayCallBacks);
+    bool is_done = parts != NULL;
+    CFIndex start = 0;
+    CFIndex found;
+    while (is_done && (found = text_find(&view, CFRangeMake(start, view.length - start), &wanted, 0)) != kCFNotFound) {
+        is_done = append_part(parts, allocator, &view, start, found);
+        start = found + wanted.length;
+    }
+    if (is_done && append_part(parts, allocator, &view, start, view.length)) {
+        return parts;
+    }
+    if (parts != NULL) {
+        CFRelease(parts);
+    }
+    return NULL;
+}
+
+static bool is_mutable(CFStringRef string) {
+    return !object_is_wide_literal(string) && (((const struct object *)(const void *)string)->info & string_is_mutable) != 0;
+}
+
+CFStringRef CFStringCreateCopy(CFAllocatorRef allocator, CFStringRef text) {
+    struct text view = text_of(text, "CFStringCreateCopy");
+    if (!is_mutable(text) && (object_is_wide_literal(text) || object_allocator(text) == allocator_resolve(allocator) || CFGetRetainCount(text) == LONG_MAX)) {
+        return CFRetain(text);
+    }
+    return string_create(allocator, &view, CFRangeMake(0, view.length));
+}
+
+CFMutableStringRef CFStringCreateMutable(CFAllocatorRef allocator, CFIndex maxLength) {
+    return string_create_mutable(allocator, maxLength);
+}
+
+CFMutableStringRef CFStringCreateMutableCopy(CFAllocatorRef allocator, CFIndex maxLength, CFStringRef text) {
+    struct text view = text_of(text, "CFStringCreateMutableCopy");
+    CFMutableStringRef copy = string_create_mutable(allocator, maxLength);
+    if (copy != NULL && !string_append(copy, &view)) {
+        CFRelease(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+CFIndex CFStringGetLength(CFStringRef text) {
+    return text_of(text, "CFStringGetLength").length;
+}
+
+UniChar CFStringGetCharacterAtIndex(CFStringRef text, CFIndex index) {
+    struct text view = text_of(text, "CFStringGetCharacterAtIndex");
+    if (index < 0 || index >= view.length) {
+        fault_stop_format("CFStringGetCharacterAtIndex", "the index %ld is outside the string, whose length is %ld", index, view.length);
+    }
+    return text_unit(&view, index);
+}
+
+void CFStringGetCharacters(CFStringRef text, CFRange range, UniChar *buffer) {
+    struct text view = text_of(text, "CFStringGetCharacters");
+    require_range(range, view.length, "CFStringGetCharacters");
+    text_copy_units(&view, range, buffer);
+}
+
+/* Where bytes go: counted beyond the end of no buffer, refused beyond the end of one. */
+struct sink {
+    UInt8 *buffer;
+    CFIndex size;
+    CFIndex used;
+};
+
+static bool sink_put(struct sink *sink, const uint8_t *bytes, size_t count) {
+    if (sink->buffer != NULL) {
+        if ((CFIndex)count > sink->size - sink->used) {
+            return false;
+        }
+        memcpy(sink->buffer + sink->used, bytes, count);
+    }
+    sink->used += (CFIndex)count;
+    return true;
+}
+
+/* One character, or the unit at `index` for encodings that write units. */
+static uint32_t character_at(const struct text *text, CFIndex index, CFIndex end, CFStringEncoding encoding, CFIndex *ret_units) {
+    uint32_t unit = text_unit(text, index);
+    *ret_units = 1;
+    if (!encoding_joins_pairs(encoding) || !unit_is_high_surrogate(unit) || index + 1 >= end) {
+        return unit;
+    }
+    uint32_t next = text_unit(text, index + 1);
+    if (!unit_is_low_surrogate(next)) {
+        return unit;
+    }
+    *ret_units = 2;
+    return 0x10000 + ((unit & 0x3FF) << 10 | (next & 0x3FF));
+}
+
+static size_t write_loss_byte(CFStringEncoding encoding, UInt8 loss_byte, uint8_t bytes[encoding_bytes_max]) {
+    if (encoding_bytes_per_unit(encoding) > 1) {
+        return encoding_write(encoding, loss_byte, bytes);
+    }
+    bytes[0] = loss_byte;
+    return 1;
+}
+
+static CFIndex write_range(const struct text *text, CFRange range, CFStringEncoding encoding, UInt8 loss_byte, struct sink *sink) {
+    CFIndex end = range.location + range.length;
+    CFIndex index = range.location;
+    while (index < end) {
+        uint8_t bytes[encoding_bytes_max];
+        CFIndex units;
+        size_t count = encoding_write(encoding, character_at(text, index, end, encoding, &units), bytes);
+        if (count == 0 && loss_byte != 0) {
+            count = write_loss_byte(encoding, loss_byte, bytes);
+        }
+        if (count == 0 || !sink_put(sink, bytes, count)) {
+            break;
+        }
+        index += units;
+    }
+    return index - range.location;
+}
+
+static CFIndex write_text(const struct text *text, CFRange range, CFStringEncoding encoding, UInt8 loss_byte, bool is_external, struct sink *sink) {
+    if (!encoding_is_known(encoding)) {
+        return 0;
+    }
+    uint8_t mark[encoding_bytes_max];
+    size_t mark_size = is_external ? encoding_write_mark(encoding, mark) : 0;
+    if (!sink_put(sink, mark, mark_size)) {
+        return 0;
+    }
+    if (text->form != text_ascii || !encoding_extends_ascii(encoding)) {
+        return write_range(text, range, encoding, loss_byte, sink);
+    }
+    CFIndex count = sink->buffer != NULL && range.length > sink->size - sink->used ? sink->size - sink->used : range.length;
+    sink_put(sink, (const uint8_t *)text->units + range.location, (size_t)count);
+    return count;
+}
+
+CFIndex CFStringGetBytes(CFStringRef text, CFRange range, CFStringEncoding encoding, UInt8 lossByte, Boolean isExternalRepresentation,
+                         UInt8 *buffer, CFIndex maxLength, CFIndex *usedLength) {
+    struct text view = text_of(text, "CFStringGetBytes");
+    require_range(range, view.length, "CFStringGetBytes");
+    struct sink sink = {.buffer = buffer, .size = maxLength > 0 ? maxLength : 0};
+    CFIndex count = write_text(&view, range, encoding, lossByte, isExternalRepresentation, &sink);
+    if (usedLength != NULL) {
+        *usedLength = sink.used;
+    }
+    return count;
+}
+
+Boolean CFStringGetCString(CFStringRef text, char *buffer, CFIndex size, CFStringEncoding encoding) {
+    struct text view = text_of(text, "CFStringGetCString");
+    if (buffer == NULL || size < 1 || !encoding_is_known(encoding)) {
+        return false;
+    }
+    struct sink sink = {.buffer = (UInt8 *)buffer, .size = size - 1};
+    CFIndex count = write_text(&view, CFRangeMake(0, view.length), encoding, 0, false, &sink);
+    buffer[sink.used] = '\0';
+    return count == view.length;
+}
+
+const char *CFStringGetCStringPtr(CFStringRef text, CFStringEncoding encoding) {
+    struct text view = text_of(text, "CFStringGetCStringPtr");
+    if (!encoding_extends_ascii(encoding)) {
+        return NULL;
+    }
+    if (object_is_wide_literal(text) && text_is_ascii(&view)) {
+        CFStringRef constant = string_intern(&view);
+        return constant != NULL ? text_of(constant, "CFStringGetCStringPtr").units : NULL;
+    }
+    return view.form == text_ascii ? view.units : NULL;
+}
+
+CFIndex CFStringGetMaximumSizeForEncoding(CFIndex length, CFStringEncoding encoding) {
+    CFIndex size;
+    CFIndex bytes_per_unit = encoding_bytes_per_unit(encoding);
+    if (length < 0 || bytes_per_unit == 0 || __builtin_mul_overflow(length, bytes_per_unit, &size)) {
+        return kCFNotFound;
+    }
+    return size;
+}
+
+CFComparisonResult CFStringCompareWithOptions(CFStringRef text1, CFStringRef text2, CFRange range, CFStringCompareFlags options) {
+    struct text view1 = text_of(text1, "CFStringCompareWithOptions");
+    struct text view2 = text_of(text2, "CFStringCompareWithOptions");
+    require_range(range, view1.length, "CFStringCompareWithOptions");
+    return text_compare(&view1, range, &view2, options);
+}
+
+CFComparisonResult CFStringCompare(CFStringRef text1, CFStringRef text2, CFStringCompareFlags options) {
+    struct text view1 = text_of(text1, "CFStringCompare");
+    struct text view2 = text_of(text2, "CFStringCompare");
+    return text_compare(&view1, CFRangeMake(0, view1.length), &view2, options);
+}
+
+static CFRange find(CFStringRef text, CFStringRef wanted, CFStringCompareFlags options, const char *function) {
+    struct text view = text_of(text, function);
+    struct text wanted_view = text_of(wanted, function);
+    CFIndex location = text_find(&view, CFRangeMake(0, view.length), &wanted_view, options);
+    return CFRangeMake(location, location != kCFNotFound ? wanted_view.length : 0);
+}
+
+CFRange CFStringFind(CFStringRef text, CFStringRef wanted, CFStringCompareFlags options) {
+    return find(text, wanted, options, "CFStringFind");
+}
+
+Boolean CFStringHasPrefix(CFStringRef text, CFStringRef prefix) {
+    return find(text, prefix, kCFCompareAnchored, "CFStringHasPrefix").location != kCFNotFound;
+}
+
+Boolean CFStringHasSuffix(CFStringRef text, CFStringRef suffix) {
+    return find(text, suffix, kCFCompareAnchored | kCFCompareBackwards, "CFStringHasSuffix").location != kCFNotFound;
+}
+
+static void require_mutable(CFMutableStringRef string, const char *function) {
+    object_require(string, object_type_string, function, "string");
+    if (!is_mutable(string)) {
+        fault_stop(function, "the string cannot be changed");
+    }
+}
+
+static void log_no_memory(bool is_done) {
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    if (!is_done) {
+        fault_log_once(&logged, "CFStringAppend: no memory; the string stays as it was");
+    }
+}
+
+void CFStringAppend(CFMutableStringRef text, CFStringRef appended) {
+    require_mutable(text, "CFStringAppend");
+    struct text view = text_of(appended, "CFStringAppend");
+    log_no_memory(string_append(text, &view));
+}
+
+void CFStringAppendCharacters(CFMutableStringRef text, const UniChar *characters, CFIndex count) {
+    require_mutable(text, "CFStringAppendCharacters");
+    if (characters != NULL && count > 0) {
+        struct text view = text_of_units(characters, count);
+        log_no_memory(string_append(text, &view));
+    }
+}
+
+void CFStringAppendCString(CFMutableStringRef text, const char *appended, CFStringEncoding encoding) {
+    require_mutable(text, "CFStringAppendCString");
+    if (appended == NULL) {
+        fault_stop("CFStringAppendCString", "the C string is NULL");
+    }
+    CFStringRef decoded = CFStringCreateWithCString(kCFAllocatorSystemDefault, appended, encoding);
+    if (decoded != NULL) {
+        struct text view = text_of(decoded, "CFStringAppendCString");
+        log_no_memory(string_append(text, &view));
+        CFRelease(decoded);
+    }
+}
+
+void CFStringAppendFormat(CFMutableStringRef text, CFDictionaryRef options, CFStringRef format, ...) {
+    require_mutable(text, "CFStringAppendFormat");
+    va_list arguments;
+    va_start(arguments, format);
+    CFStringRef formatted = CFStringCreateWithFormatAndArguments(kCFAllocatorSystemDefault, options, format, arguments);
+    va_end(arguments);
+    if (formatted == NULL) {
+        log_no_memory(false);
+        return;
+    }
+    CFStringAppend(text, formatted);
+    CFRelease(formatted);
+}
+
+CFStringRef CFStringCreateFromExternalRepresentation(CFAllocatorRef allocator, CFDataRef data, CFStringEncoding encoding) {
+    object_require(data, object_type_data, "CFStringCreateFromExternalRepresentation", "data");
+    return CFStringCreateWithBytes(allocator, CFDataGetBytePtr(data), CFDataGetLength(data), encoding, true);
+}
+
+CFDataRef CFStringCreateExternalRepresentation(CFAllocatorRef allocator, CFStringRef text, CFStringEncoding encoding, UInt8 lossByte) {
+    struct text view = text_of(text, "CFStringCreateExternalRepresentation");
+    CFRange range = CFRangeMake(0, view.length);
+    struct sink counter = {.buffer = NULL};
+    if (!encoding_is_known(encoding) || write_text(&view, range, encoding, lossByte, true, &counter) != view.length) {
+        return NULL;
+    }
+    CFMutableDataRef data = CFDataCreateMutable(allocator, counter.used);
+    if (data == NULL) {
+        return NULL;
+    }
+    CFDataSetLength(data, counter.used);
+    if (CFDataGetLength(data) != counter.used) {
+        CFRelease(data);
+        return NULL;
+    }
+    struct sink sink = {.buffer = CFDataGetMutableBytePtr(data), .size = counter.used};
+    write_text(&view, range, encoding, lossByte, true, &sink);
+    return data;
+}
+
+static bool is_space(UniChar unit) {
+    return unit == ' ' || (unit >= '\t' && unit <= '\r');
+}
+
+static CFIndex skip_spaces(const struct text *text) {
+    CFIndex index = 0;
+    while (index < text->length && is_space(text_unit(text, index))) {
+        index++;
+    }
+    return index;
+}
+
+static CFIndex skip_digits(const struct text *text, CFIndex index) {
+    while (index < text->length && text_unit(text, index) >= '0' && text_unit(text, index) <= '9') {
+        index++;
+    }
+    return index;
+}
+
+static CFIndex skip_sign(const struct text *text, CFIndex index) {
+    return index < text->length && (text_unit(text, index) == '-' || text_unit(text, index) == '+') ? index + 1 : index;
+}
+
+SInt32 CFStringGetIntValue(CFStringRef text) {
+    struct text view = text_of(text, "CFStringGetIntValue");
+    CFIndex start = skip_spaces(&view);
+    CFIndex index = skip_sign(&view, start);
+    bool is_negative = index > start && text_unit(&view, start) == '-';
+    CFIndex end = skip_digits(&view, index);
+    int64_t value = 0;
+    for (; index < end && value <= INT32_MAX; index++) {
+        value = value * 10 + (text_unit(&view, index) - '0');
+    }
+    value = is_negative ? -value : value;
+    return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (SInt32)value;
+}
+
+/* Where the decimal number that starts at `start` ends. */
+static CFIndex end_of_decimal(const struct text *text, CFIndex start) {
+    CFIndex integer = skip_sign(text, start);
+    CFIndex end = skip_digits(text, integer);
+    CFIndex digits = end - integer;
+    if (end < text->length && text_unit(text, end) == '.') {
+        CFIndex fraction = end + 1;
+        end = skip_digits(text, fraction);
+        digits += end - fraction;
+    }
+    if (digits > 0 && end < text->length && (text_unit(text, end) | 0x20) == 'e') {
+        CFIndex exponent = skip_sign(text, end + 1);
+        CFIndex behind = skip_digits(text, exponent);
+        end = behind > exponent ? behind : end;
+    }
+    return digits > 0 ? end : start;
+}
+
+double CFStringGetDoubleValue(CFStringRef text) {
+    struct text view = text_of(text, "CFStringGetDoubleValue");
+    CFIndex start = skip_spaces(&view);
+    CFIndex length = end_of_decimal(&view, start) - start;
+    if (length == 0) {
+        return 0;
+    }
+    char short_digits[64];
+    char *digits = length < (CFIndex)sizeof short_digits ? short_digits : malloc((size_t)length + 1);
+    if (digits == NULL) {
+        return 0;
+    }
+    for (CFIndex i = 0; i < length; i++) {
+        digits[i] = (char)text_unit(&view, start + i);
+    }
+    digits[length] = '\0';
+    locale_t previous = uselocale(plain_locale());
+    double value = strtod(digits, NULL);
+    uselocale(previous);
+    if (digits != short_digits) {
+        free(digits);
+    }
+    return value;
+}
+
+static void print(CFStringRef string) {
+    struct text text = text_of(string, "CFShow");
+    CFIndex index = 0;
+    while (index < text.length) {
+        UInt8 buffer[512];
+        struct sink sink = {.buffer = buffer, .size = sizeof buffer};
+        index += write_text(&text, CFRangeMake(index, text.length - index), kCFStringEncodingUTF8, '?', false, &sink);
+        fwrite(buffer, 1, (size_t)sink.used, stderr);
+    }
+}
+
+void CFShow(CFTypeRef object) {
+    CFStringRef words = NULL;
+    if (object == NULL) {
+        words = CFSTR("(null)");
+    } else if (CFGetTypeID(object) == object_type_string) {
+        words = CFRetain(object);
+    } else {
+        words = CFCopyDescription(object);
+    }
+    flockfile(stderr);
+    if (words != NULL) {
+        print(words);
+        CFRelease(words);
+    }
+    fputc('\n', stderr);
+    funlockfile(stderr);
+}
+
+void CFShowStr(CFStringRef text) {
+    if (text == NULL) {
+        fputs("(null)\n", stderr);
+        return;
+    }
+    static const char *const forms[] = {"bytes", "UTF-16", "wide literal", "wide literal"};
+    struct text view = text_of(text, "CFShowStr");
+    fprintf(stderr, "length %ld, stored as %s, %s, references %ld\n", view.length, forms[view.form], is_mutable(text) ? "mutable" : "immutable",
+            CFGetRetainCount(text));
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns the allocators: the built-in ones, those made of a caller's functions, and each thread's default. CFAllocator's public functions stand
+ * here too, although CFBase.h declares them: they are this file's subject.
+ *
+ * No locks: an allocator does not change after its creation; the default is the thread's own.
+ */
+#include "Runtime/allocator.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "CoreFoundation/CFString.h"
+#include "Runtime/object.h"
+#include "Support/fault.h"
+
+struct allocator {
+    struct object object;
+    CFAllocatorContext context; /* constant */
+    bool lives_in_itself; /* constant */
+};
+
+static void *system_allocate(CFIndex size, CFOptionFlags hint, void *info) {
+    (void)hint;
+    (void)info;
+    return malloc((size_t)size);
+}
+
+static void *system_reallocate(void *block, CFIndex size, CFOptionFlags hint, void *info) {
+    (void)hint;
+    (void)info;
+    return realloc(block, (size_t)size);
+}
+
+static void system_deallocate(void *block, void *info) {
+    (void)info;
+    free(block);
+}
+
+static void finalize(CFTypeRef object) {
+    const struct allocator *allocator = object;
+    if (!allocator->lives_in_itself && allocator->context.release != NULL) {
+        allocator->context.release(allocator->context.info);
+    }
+}
+
+static CFStringRef copy_description(CFTypeRef object) {
+    const struct allocator *allocator = object;
+    const CFAllocatorContext *context = &allocator->context;
+    CFStringRef info = context->copyDescription != NULL ? context->copyDescription(context->info) : NULL;
+    CFStringRef words = info != NULL ? CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFAllocator %p>{info = %@}"), object, info)
+                                     : CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFAllocator %p>{info = %p}"), object, context->info);
+    if (info != NULL) {
+        CFRelease(info);
+    }
+    return words;
+}
+
+static const struct object_class allocator_class = {
+    .type_id = object_type_allocator,
+    .name = "CFAllocator",
+    .finalize = finalize,
+    .copy_description = copy_description,
+};
+
+static const struct allocator system_allocator = {
+    .object = {.isa = &allocator_class},
+    .context = {.allocate = system_allocate, .reallocate = system_reallocate, .deallocate = system_deallocate},
+};
+
+static const struct allocator malloc_allocator = {
+    .object = {.isa = &allocator_class},
+    .context = {.allocate = system_allocate, .reallocate = system_reallocate, .deallocate = system_deallocate},
+};
+
+static const struct allocator null_allocator = {.object = {.isa = &allocator_class}};
+static const struct allocator context_allocator = {.object = {.isa = &allocator_class}};
+
+const CFAllocatorRef kCFAllocatorDefault = NULL;
+const CFAllocatorRef kCFAllocatorSystemDefault = (CFAllocatorRef)(const void *)&system_allocator;
+const CFAllocatorRef kCFAllocatorMalloc = (CFAllocatorRef)(const void *)&malloc_allocator;
+const CFAllocatorRef kCFAllocatorMallocZone = (CFAllocatorRef)(const void *)&malloc_allocator;
+const CFAllocatorRef kCFAllocatorNull = (CFAllocatorRef)(const void *)&null_allocator;
+const CFAllocatorRef kCFAllocatorUseContext = (CFAllocatorRef)(const void *)&context_allocator;
+
+static _Thread_local CFAllocatorRef thread_default;
+
+static const struct allocator *allocator_of(CFAllocatorRef allocator) {
+    return (const struct allocator *)(const void *)allocator;
+}
+
+CFAllocatorRef allocator_resolve(CFAllocatorRef allocator) {
+    if (allocator != NULL) {
+        return allocator;
+    }
+    return thread_default != NULL ? thread_default : kCFAllocatorSystemDefault;
+}
+
+void *allocator_allocate(CFAllocatorRef allocator, size_t size) {
+    const CFAllocatorContext *context = &allocator_of(allocator)->context;
+    if (size == 0 || size > (size_t)PTRDIFF_MAX || context->allocate == NULL) {
+        return NULL;
+    }
+    return context->allocate((CFIndex)size, 0, context->info);
+}
+
+void *allocator_allocate_zeroed(CFAllocatorRef allocator, size_t size) {
+    if (allocator_of(allocator)->context.allocate == system_allocate) {
+        return calloc(1, size);
+    }
+    void *block = allocator_allocate(allocator, size);
+    if (block != NULL) {
+        memset(block, 0, size);
+    }
+    return block;
+}
+
+void *allocator_resize(CFAllocatorRef allocator, void *block, size_t old_size, size_t new_size) {
+    const CFAllocatorContext *context = &allocator_of(allocator)->context;
+    if (block != NULL && context->reallocate != NULL && new_size <= (size_t)PTRDIFF_MAX) {
+        return context->reallocate(block, (CFIndex)new_size, 0, context->info);
+    }
+    void *resized = allocator_allocate(allocator, new_size);
+    if (resized != NULL && block != NULL) {
+        memcpy(resized, block, old_size < new_size ? old_size : new_size);
+        allocator_deallocate(allocator, block);
+    }
+    return resized;
+}
+
+void allocator_deallocate(CFAllocatorRef allocator, void *block) {
+    const CFAllocatorContext *context = &allocator_of(allocator)->context;
+    if (block != NULL && context->deallocate != NULL) {
+        context->deallocate(block, context->info);
+    }
+}
+
+void allocator_free_itself(CFAllocatorRef allocator, void *block) {
+    CFAllocatorContext context = allocator_of(allocator)->context;
+    if (context.deallocate != NULL) {
+        context.deallocate(block, context.info);
+    }
+    if (context.release != NULL) {
+        context.release(context.info);
+    }
+}
+
+static struct allocator *create_in_itself(const CFAllocatorContext *context, void *info) {
+    size_t size = object_block_size(sizeof(struct allocator));
+    void *block = context->allocate != NULL ? context->allocate((CFIndex)size, 0, info) : NULL;
+    if (block == NULL) {
+        return NULL;
+    }
+    memset(block, 0, size);
+    struct allocator *allocator = object_create_in_block(block, &allocator_class);
+    allocator->lives_in_itself = true;
+    return allocator;
+}
+
+CFAllocatorRef CFAllocatorCreate(CFAllocatorRef allocator, CFAllocatorContext *context) {
+    if (context == NULL) {
+        fault_stop("CFAllocatorCreate", "the context is NULL");
+    }
+    CFAllocatorContext own = *context;
+    if (own.retain != NULL) {
+        own.info = (void *)(uintptr_t)own.retain(own.info);
+    }
+    struct allocator *created = allocator == kCFAllocatorUseContext ? create_in_itself(&own, own.info)
+                                                                    : object_create(allocator, &allocator_class, sizeof *created);
+    if (created == NULL) {
+        if (own.release != NULL) {
+            own.release(own.info);
+        }
+        return NULL;
+    }
+    created->context = own;
+    return (CFAllocatorRef)(const void *)created;
+}
+
+CFTypeID CFAllocatorGetTypeID(void) {
+    return object_type_allocator;
+}
+
+CFAllocatorRef CFAllocatorGetDefault(void) {
+    return allocator_resolve(NULL);
+}
+
+void CFAllocatorSetDefault(CFAllocatorRef allocator) {
+    if (allocator == NULL || allocator == kCFAllocatorUseContext) {
+        return;
+    }
+    object_require(allocator, object_type_allocator, "CFAllocatorSetDefault", "allocator");
+    object_retain(allocator);
+    thread_default = allocator;
+}
+
+static CFAllocatorRef resolve_checked(CFAllocatorRef allocator, const char *function) {
+    CFAllocatorRef resolved = allocator_resolve(allocator);
+    object_require(resolved, object_type_allocator, function, "allocator");
+    return resolved;
+}
+
+void *CFAllocatorAllocate(CFAllocatorRef allocator, CFIndex size, CFOptionFlags hint) {
+    const CFAllocatorContext *context = &allocator_of(resolve_checked(allocator, "CFAllocatorAllocate"))->context;
+    if (size <= 0 || context->allocate == NULL) {
+        return NULL;
+    }
+    return context->allocate(size, hint, context->info);
+}
+
+void *CFAllocatorReallocate(CFAllocatorRef allocator, void *block, CFIndex newSize, CFOptionFlags hint) {
+    CFAllocatorRef resolved = resolve_checked(allocator, "CFAllocatorReallocate");
+    const CFAllocatorContext *context = &allocator_of(resolved)->context;
+    if (block == NULL) {
+        return CFAllocatorAllocate(resolved, newSize, hint);
+    }
+    if (newSize == 0) {
+        allocator_deallocate(resolved, block);
+        return NULL;
+    }
+    if (newSize < 0 || context->reallocate == NULL) {
+        return NULL;
+    }
+    return context->reallocate(block, newSize, hint, context->info);
+}
+
+void CFAllocatorDeallocate(CFAllocatorRef allocator, void *block) {
+    allocator_deallocate(resolve_checked(allocator, "CFAllocatorDeallocate"), block);
+}
+
+CFIndex CFAllocatorGetPreferredSizeForSize(CFAllocatorRef allocator, CFIndex size, CFOptionFlags hint) {
+    const CFAllocatorContext *context = &allocator_of(resolve_checked(allocator, "CFAllocatorGetPreferredSizeForSize"))->context;
+    CFIndex preferred = size > 0 && context->preferredSize != NULL ? context->preferredSize(size, hint, context->info) : size;
+    return preferred > size ? preferred : size;
+}
+
+void CFAllocatorGetContext(CFAllocatorRef allocator, CFAllocatorContext *context) {
+    CFAllocatorRef resolved = resolve_checked(allocator, "CFAllocatorGetContext");
+    if (context == NULL) {
+        fault_stop("CFAllocatorGetContext", "the context is NULL");
+    }
+    *context = allocator_of(resolved)->context;
+}

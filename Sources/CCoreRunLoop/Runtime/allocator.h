@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where memory comes from: the allocators as the rest of the library uses them.
+ *
+ * The functions take a resolved allocator, never NULL, except allocator_resolve itself.
+ */
+#ifndef CRL_RUNTIME_ALLOCATOR_H
+#define CRL_RUNTIME_ALLOCATOR_H
+
+#include <stddef.h>
+
+#include "CoreFoundation/CFBase.h"
+
+/* The allocator that `allocator` stands for: the calling thread's default for NULL. */
+CFAllocatorRef allocator_resolve(CFAllocatorRef allocator);
+
+/* NULL when there is no memory and when `size` is 0 or more than a CFIndex can hold. */
+void *allocator_allocate(CFAllocatorRef allocator, size_t size);
+void *allocator_allocate_zeroed(CFAllocatorRef allocator, size_t size);
+
+/* A block of another size with the same first bytes, for allocators that cannot reallocate too; NULL leaves the block as it is. */
+void *allocator_resize(CFAllocatorRef allocator, void *block, size_t old_size, size_t new_size);
+
+/* `block` may be NULL. */
+void allocator_deallocate(CFAllocatorRef allocator, void *block);
+
+/* Gives back the block of an allocator that lives in its own memory, and then its info. */
+void allocator_free_itself(CFAllocatorRef allocator, void *block);
+
+#endif

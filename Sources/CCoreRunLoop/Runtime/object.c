@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Owns counting, the memory around an object, and dispatch to the object's class. Knows the classes of strings and allocators only.
+ *
+ * No locks: a count is one atomic word, everything else about an object belongs to its type. Ranges of the count:
+ *   0 immortal; 1 to count_limit live; around count_finalizing while the finalizer runs, so that it may retain and release in balance;
+ *   around count_dead in memory that has been given back.
+ */
+#include "Runtime/object.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "CoreFoundation/CFString.h"
+#include "Runtime/allocator.h"
+#include "Support/fault.h"
+
+static const uint32_t count_limit = 0x7FFFFFFF;
+static const uint32_t count_finalizing = 0xA0000000;
+static const uint32_t count_dead = 0xD0000000;
+static const uint32_t count_slack = 0x08000000; /* how far racing threads may move a mark before it is not recognised */
+
+enum { description_depth_max = 32 };
+
+struct prefix {
+    alignas(16) CFAllocatorRef allocator; /* never NULL; constant */
+};
+
+#if defined(CRL_TESTING)
+static _Atomic long live_count;
+#endif
+
+static void live_count_add(long change) {
+#if defined(CRL_TESTING)
+    atomic_fetch_add_explicit(&live_count, change, memory_order_relaxed);
+#else
+    (void)change;
+#endif
+}
+
+long object_live_count(void) {
+#if defined(CRL_TESTING)
+    return atomic_load_explicit(&live_count, memory_order_relaxed);
+#else
+    return 0;
+#endif
+}
+
+static bool is_near(uint32_t count, uint32_t mark) {
+    return count >= mark - count_slack && count < mark + count_slack;
+}
+
+static struct prefix *prefix_of(const void *object) {
+    return (struct prefix *)(uintptr_t)object - 1;
+}
+
+void *object_create(CFAllocatorRef allocator, const struct object_class *isa, size_t size) {
+    if (size > (size_t)PTRDIFF_MAX - sizeof(struct prefix)) {
+        return NULL;
+    }
+    CFAllocatorRef source = allocator_resolve(allocator);
+    struct prefix *prefix = allocator_allocate_zeroed(source, sizeof(struct prefix) + size);
+    if (prefix == NULL) {
+        return NULL;
+    }
+    object_retain(source);
+    prefix->allocator = source;
+    struct object *object = (struct object *)(void *)(prefix + 1);
+    object->isa = isa;
+    atomic_init(&object->count, 1);
+    live_count_add(1);
+    return object;
+}
+
+void *object_create_in_block(void *block, const struct object_class *isa) {
+    struct prefix *prefix = block;
+    struct object *object = (struct object *)(void *)(prefix + 1);
+    prefix->allocator = (CFAllocatorRef)(const void *)object;
+    object->isa = isa;
+    atomic_init(&object->count, 1);
+    live_count_add(1);
+    return object;
+}
+
+size_t object_block_size(size_t size) {
+    return sizeof(struct prefix) + size;
+}
+
+void object_make_immortal(void *object) {
+    atomic_store_explicit(&((struct object *)object)->count, 0, memory_order_relaxed);
+    live_count_add(-1);
+}
+
+void object_discard_immortal(void *object) {
+    live_count_add(1);
+    atomic_store_explicit(&((struct object *)object)->count, 1, memory_order_relaxed);
+    object_release(object);
+}
+
+bool object_is_wide_literal(CFTypeRef object) {
+    uint32_t first_word;
+    memcpy(&first_word, object, sizeof first_word);
+    return (first_word & 1) != 0;
+}
+
+const struct object_class *object_class_of(CFTypeRef object, const char *function) {
+    if (object == NULL) {
+        fault_stop(function, "the object is NULL");
+    }
+    if (object_is_wide_literal(object)) {
+        return &string_class;
+    }
+    const struct object_class *isa = ((const struct object *)object)->isa;
+    if (isa == NULL) {
+        fault_stop(function, "the pointer does not point to an object");
+    }
+    return isa;
+}
+
+void object_require(CFTypeRef object, CFTypeID type_id, const char *function, const char *argument) {
+    if (object == NULL) {
+        fault_stop_format(function, "the %s is NULL", argument);
+    }
+    const struct object_class *isa = object_class_of(object, function);
+    if (isa->type_id != type_id) {
+        fault_stop_format(function, "the %s is a %s", argument, isa->name);
+    }
+}
+
+static _Noreturn void stop_on_count(const struct object *object, uint32_t count, const char *function) {
+    if (is_near(count, count_dead)) {
+        fault_stop_format(function, "this %s has already been freed", object->isa->name);
+    }
+    if (is_near(count, count_finalizing)) {
+        fault_stop_format(function, "this %s is being freed, and was released once too often", object->isa->name);
+    }
+    fault_stop_format(function, "this %s has too many references, or its memory was overwritten", object->isa->name);
+}
+
+void object_retain(const void *reference) {
+    struct object *object = (struct object *)(uintptr_t)reference;
+    if (atomic_load_explicit(&object->count, memory_order_relaxed) == 0) {
+        return;
+    }
+    /* Relaxed: who may retain already holds a reference, and got it by something that orders. */
+    uint32_t before = atomic_fetch_add_explicit(&object->count, 1, memory_order_relaxed);
+    if (before >= count_limit && !is_near(before, count_finalizing)) {
+        stop_on_count(object, before, "CFRetain");
+    }
+}
+
+static void destroy(struct object *object) {
+    const struct object_class *isa = object->isa;
+    atomic_store_explicit(&object->count, count_finalizing, memory_order_relaxed);
+    if (isa->finalize != NULL) {
+        isa->finalize(object);
+    }
+    if (atomic_load_explicit(&object->count, memory_order_relaxed) != count_finalizing) {
+        fault_stop_format("CFRelease", "this %s was retained while it was being freed", isa->name);
+    }
+    atomic_store_explicit(&object->count, count_dead, memory_order_relaxed);
+    live_count_add(-1);
+    struct prefix *prefix = prefix_of(object);
+    CFAllocatorRef allocator = prefix->allocator;
+    if ((const void *)allocator == object) {
+        allocator_free_itself(allocator, prefix);
+        return;
+    }
+    allocator_deallocate(allocator, prefix);
+    object_release(allocator);
+}
+
+void object_release(const void *reference) {
+    struct object *object = (struct object *)(uintptr_t)reference;
+    if (atomic_load_explicit(&object->count, memory_order_relaxed) == 0) {
+        return;
+    }
+    /* Release: what this thread did to the object comes before its end. Acquire: the thread that ends it sees what the others did. */
+    uint32_t before = atomic_fetch_sub_explicit(&object->count, 1, memory_order_acq_rel);
+    if (before == 1) {
+        destroy(object);
+    } else if (before > count_limit && !(is_near(before, count_finalizing) && before > count_finalizing)) {
+        stop_on_count(object, before, "CFRelease");
+    }
+}
+
+CFAllocatorRef object_allocator(CFTypeRef object) {
+    if (object_is_wide_literal(object) || atomic_load_explicit(&((const struct object *)object)->count, memory_order_relaxed) == 0) {
+        return kCFAllocatorSystemDefault;
+    }
+    return prefix_of(object)->allocator;
+}
+
+static CFStringRef copy_words(CFTypeRef object, CFStringRef (*copy)(CFTypeRef), const char *name) {
+    /* A collection that contains itself must not be described for ever. */
+    static _Thread_local int depth;
+    if (copy == NULL || depth >= description_depth_max) {
+        return CFStringCreateWithFormat(NULL, NULL, CFSTR("<%s %p>"), name, object);
+    }
+    depth++;
+    CFStringRef words = copy(object);
+    depth--;
+    return words;
+}
+
+CFStringRef object_copy_description(CFTypeRef object) {
+    const struct object_class *isa = object_class_of(object, "CFCopyDescription");
+    return copy_words(object, isa->copy_description, isa->name);
+}
+
+CFStringRef object_copy_text(CFTypeRef object) {
+    const struct object_class *isa = object_class_of(object, "CFStringCreateWithFormat");
+    return copy_words(object, isa->copy_text != NULL ? isa->copy_text : isa->copy_description, isa->name);
+}
