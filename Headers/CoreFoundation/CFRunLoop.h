@@ -7,9 +7,11 @@
  * a pass over a mode has a fixed order (docs/order.md). Mode names are compared as strings, and `kCFRunLoopCommonModes` stands for every
  * mode of the loop's common set wherever a mode is expected, but for the mode to run.
  *
- * No lock is held while a callback runs, so a callback may call any function of this header, for this loop or another. An object argument
- * that is NULL, or of another type, stops the process with one sentence that names the function; every other bad value has the effect that
- * the function's comment gives. "Signal handlers included" means: safe in a signal handler that owns a reference to the object.
+ * No lock is held while a callback runs, so a callback may call any function of this header, for this loop or another.
+ *
+ * A loop, source, observer or timer that is NULL, or an object of another type, stops the process with one sentence that names the
+ * function. A mode that is NULL or no string makes a call do nothing; that is logged once. Every other bad value has the effect that the
+ * function's comment gives. "Signal handlers included" means: safe in a signal handler that owns a reference to the object.
  */
 
 #if !defined(__COREFOUNDATION_CFRUNLOOP__)
