@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table as Linux fills it. No state of its own but one flag: whether the kernel has epoll_pwait2.
+ */
+#include "Kernel/kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "Support/futex.h"
+
+static const int64_t second_ns = 1000000000;
+static const int64_t millisecond_ns = 1000000;
+
+/* Set once epoll_pwait2 (Linux 5.11) was found missing; monotone, so relaxed. */
+static atomic_bool lacks_nanosecond_wait;
+
+static int64_t read_clock(clockid_t clock)
+{
+    struct timespec now;
+
+    (void)clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * second_ns + now.tv_nsec;
+}
+
+static int64_t monotonic_ns(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+static int64_t wall_ns(void)
+{
+    return read_clock(CLOCK_REALTIME);
+}
+
+/* A system call's result as this layer gives it: the value, or the negative error. errno stays the caller's. */
+static int result_of(long result, int saved_errno)
+{
+    if (result < 0) {
+        result = -errno;
+    }
+    errno = saved_errno;
+    return (int)result;
+}
+
+static int64_t timer_slack_ns(void)
+{
+    int slack = result_of(prctl(PR_GET_TIMERSLACK), errno);
+
+    return slack < 0 ? 0 : slack;
+}
+
+static int event_create(void)
+{
+    int saved = errno;
+
+    return result_of(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), saved);
+}
+
+static int event_post(int event)
+{
+    int saved = errno;
+    uint64_t one = 1;
+    int result = result_of(write(event, &one, sizeof one), saved);
+
+    /* A full counter is readable already, which is all that a post is for. */
+    return result < 0 && result != -EAGAIN ? result : 0;
+}
+
+static void counter_drain(int descriptor)
+{
+    int saved = errno;
+    uint64_t count;
+    struct pollfd poll_one = {.fd = descriptor, .events = POLLIN};
+
+    /* The program may have made its eventfd blocking: ask first. */
+    if (poll(&poll_one, 1, 0) > 0 && (poll_one.revents & POLLIN)) {
+        (void)!read(descriptor, &count, sizeof count);
+    }
+    errno = saved;
+}
+
+static int alarm_create(void)
+{
+    int saved = errno;
+
+    return result_of(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), saved);
+}
+
+static int alarm_set(int alarm, int64_t deadline_ns)
+{
+    int saved = errno;
+    struct itimerspec when = {{0, 0}, {0, 0}};
+
+    if (deadline_ns != kernel_never) {
+        /* 0 would disarm and a negative value is refused: the first nanosecond is long past and fires at once. */
+        int64_t at = deadline_ns > 0 ? deadline_ns : 1;
+
+        when.it_value.tv_sec = (time_t)(at / second_ns);
+        when.it_value.tv_nsec = (long)(at % second_ns);
+    }
+    return result_of(timerfd_settime(alarm, TFD_TIMER_ABSTIME, &when, NULL), saved);
+}
+
+static uint32_t epoll_mask(uint32_t interest)
+{
+    return (interest & kernel_readable ? EPOLLIN | EPOLLRDHUP : 0u) | (interest & kernel_writable ? EPOLLOUT : 0u);
+}
+
+static int set_create(void)
+{
+    int saved = errno;
+
+    return result_of(epoll_create1(EPOLL_CLOEXEC), saved);
+}
+
+static int set_control(int set, int operation, int descriptor, uint32_t mask, uint64_t token)
+{
+    int saved = errno;
+    struct epoll_event event = {.events = mask, .data.u64 = token};
+
+    return result_of(epoll_ctl(set, operation, descriptor, &event), saved);
+}
+
+static int set_add(int set, int descriptor, uint32_t interest, uint64_t token)
+{
+    return set_control(set, EPOLL_CTL_ADD, descriptor, epoll_mask(interest), token);
+}
+
+static int set_add_edge(int set, int descriptor, uint64_t token)
+{
+    return set_control(set, EPOLL_CTL_ADD, descriptor, EPOLLIN | EPOLLET, token);
+}
+
+static int set_change(int set, int descriptor, uint32_t interest, uint64_t token)
+{
+    return set_control(set, EPOLL_CTL_MOD, descriptor, epoll_mask(interest), token);
+}
+
+static int set_remove(int set, int descriptor)
+{
+    return set_control(set, EPOLL_CTL_DEL, descriptor, 0, 0);
+}
+
+/* Milliseconds until `deadline_ns`, rounded up so that the wait never ends early, and small enough for an int. */
+static int milliseconds_until(int64_t deadline_ns)
+{
+    const int64_t longest_ns = INT64_C(0x7fffffff) * millisecond_ns;
+    int64_t left_ns;
+
+    if (deadline_ns == kernel_never) {
+        return -1;
+    }
+    if (deadline_ns <= 0) {
+        return 0;
+    }
+    left_ns = deadline_ns - monotonic_ns();
+    if (left_ns <= 0) {
+        return 0;
+    }
+    if (left_ns >= longest_ns) {
+        return 0x7fffffff;
+    }
+    return (int)((left_ns + millisecond_ns - 1) / millisecond_ns);
+}
+
+static long wait_nanoseconds(int set, struct epoll_event *events, int capacity, int64_t deadline_ns)
+{
+    struct {
+        int64_t seconds;
+        int64_t nanoseconds;
+    } limit = {0, 0}; /* struct __kernel_timespec: 64 bits on every architecture */
+
+#ifdef SYS_epoll_pwait2
+    if (deadline_ns > 0 && deadline_ns != kernel_never) {
+        int64_t left_ns = deadline_ns - monotonic_ns();
+
+        if (left_ns > 0) {
+            limit.seconds = left_ns / second_ns;
+            limit.nanoseconds = left_ns % second_ns;
+        }
+    }
+    return syscall(SYS_epoll_pwait2, set, events, capacity, deadline_ns == kernel_never ? NULL : &limit, NULL, (size_t)0);
+#else
+    (void)set, (void)events, (void)capacity, (void)deadline_ns, (void)limit;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+static long wait_set(int set, struct epoll_event *events, int capacity, int64_t deadline_ns)
+{
+    if (!atomic_load_explicit(&lacks_nanosecond_wait, memory_order_relaxed)) {
+        long count = wait_nanoseconds(set, events, capacity, deadline_ns);
+
+        if (count >= 0 || (errno != ENOSYS && errno != EPERM)) {
+            return count;
+        }
+        atomic_store_explicit(&lacks_nanosecond_wait, true, memory_order_relaxed);
+    }
+    return epoll_wait(set, events, capacity, milliseconds_until(deadline_ns));
+}
+
+static int set_wait(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
+{
+    enum { most = 128 };
+    struct epoll_event reports[most];
+    int saved = errno;
+    int count = result_of(wait_set(set, reports, capacity < most ? capacity : most, deadline_ns), saved);
+
+    for (int i = 0; i < count; i++) {
+        uint32_t mask = reports[i].events;
+
+        events[i].token = reports[i].data.u64;
+        events[i].ready = (mask & (EPOLLIN | EPOLLPRI | EPOLLRDHUP) ? kernel_readable : 0u) | (mask & EPOLLOUT ? kernel_writable : 0u) |
+                          (mask & (EPOLLERR | EPOLLHUP) ? kernel_failed : 0u);
+    }
+    return count;
+}
+
+static uint32_t descriptor_ready(int descriptor, uint32_t interest)
+{
+    int saved = errno;
+    struct pollfd one = {.fd = descriptor};
+    uint32_t ready = 0;
+
+    one.events = (short)((interest & kernel_readable ? POLLIN : 0) | (interest & kernel_writable ? POLLOUT : 0));
+    if (poll(&one, 1, 0) > 0) {
+        ready = (one.revents & POLLIN ? kernel_readable : 0u) | (one.revents & POLLOUT ? kernel_writable : 0u) |
+                (one.revents & (POLLERR | POLLHUP | POLLNVAL) ? kernel_failed : 0u);
+    }
+    errno = saved;
+    return ready;
+}
+
+static bool descriptor_is_open(int descriptor)
+{
+    int saved = errno;
+
+    return result_of(fcntl(descriptor, F_GETFD), saved) >= 0;
+}
+
+static enum kernel_descriptor_kind descriptor_kind(int descriptor)
+{
+    int saved = errno;
+    char path[32];
+    char target[32];
+    ssize_t length;
+    bool is_counter;
+
+    /* The kernel names what stands behind a descriptor; without /proc nothing is known, and nothing is read that is not known to be a counter. */
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    length = readlink(path, target, sizeof target - 1);
+    target[length > 0 ? length : 0] = '\0';
+    is_counter = strcmp(target, "anon_inode:[eventfd]") == 0 || strcmp(target, "anon_inode:[timerfd]") == 0;
+    errno = saved;
+    return is_counter ? kernel_descriptor_counter : kernel_descriptor_other;
+}
+
+static int close_descriptor(int descriptor)
+{
+    int saved = errno;
+
+    return result_of(close(descriptor), saved);
+}
+
+static int signal_open(int signal)
+{
+    int saved = errno;
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    if (sigaddset(&set, signal) < 0) {
+        return result_of(-1, saved);
+    }
+    return result_of(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), saved);
+}
+
+static int signal_take(int descriptor, struct signalfd_siginfo *ret_info)
+{
+    int saved = errno;
+    int result = result_of(read(descriptor, ret_info, sizeof *ret_info), saved);
+
+    return result < 0 ? result : result == (int)sizeof *ret_info ? 0 : -EIO;
+}
+
+static int process_open(pid_t pid)
+{
+    int saved = errno;
+
+#ifdef SYS_pidfd_open
+    return result_of(syscall(SYS_pidfd_open, pid, 0), saved); /* close-on-exec by definition */
+#else
+    (void)pid;
+    errno = ENOSYS;
+    return result_of(-1, saved);
+#endif
+}
+
+static int process_reap(pid_t pid, int *ret_status)
+{
+    int saved = errno;
+    int result = result_of(waitpid(pid, ret_status, WNOHANG), saved);
+
+    return result > 0 ? 1 : result;
+}
+
+static bool is_main_thread(void)
+{
+    return getpid() == (pid_t)syscall(SYS_gettid);
+}
+
+static void yield_thread(void)
+{
+    (void)sched_yield();
+}
+
+#define KERNEL_LINUX                                                                                                                       \
+    {                                                                                                                                      \
+        .monotonic_ns = monotonic_ns, .wall_ns = wall_ns, .timer_slack_ns = timer_slack_ns, .futex_wait = futex_wait,                      \
+        .futex_wake = futex_wake, .event_create = event_create, .event_post = event_post, .counter_drain = counter_drain,                  \
+        .alarm_create = alarm_create, .alarm_set = alarm_set, .set_create = set_create, .set_add = set_add, .set_add_edge = set_add_edge,  \
+        .set_change = set_change, .set_remove = set_remove, .set_wait = set_wait, .descriptor_ready = descriptor_ready,                    \
+        .descriptor_is_open = descriptor_is_open, .descriptor_kind = descriptor_kind, .close = close_descriptor,                           \
+        .signal_open = signal_open, .signal_take = signal_take, .process_open = process_open, .process_reap = process_reap,                \
+        .is_main_thread = is_main_thread, .yield = yield_thread,                                                                           \
+    }
+
+struct kernel kernel = KERNEL_LINUX;
+const struct kernel kernel_linux = KERNEL_LINUX;

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every system call of the library, behind one table.
+ *
+ * The layers above call `kernel.name(...)`; tests replace entries, or all of them, to inject failures and to advance the clock by hand.
+ * The table is written before threads start and only read afterwards. Functions return 0 or a value, or a negative errno; none of them
+ * changes `errno` for the caller. Instants are nanoseconds of CLOCK_MONOTONIC; `kernel_never` means without limit.
+ */
+#ifndef CRL_KERNEL_KERNEL_H
+#define CRL_KERNEL_KERNEL_H
+
+#include <sys/signalfd.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+static const int64_t kernel_never = INT64_MAX;
+
+enum kernel_readiness {
+    kernel_readable = 1,
+    kernel_writable = 2,
+    kernel_failed = 4, /* an error or a hang-up: reading and writing will not block */
+};
+
+/* One descriptor's report from a wait set. */
+struct kernel_event {
+    uint64_t token; /* as given to set_add */
+    uint32_t ready; /* kernel_readable | kernel_writable | kernel_failed */
+};
+
+/* What the kernel says a descriptor is: decides whether the loop drains it (rule 99). */
+enum kernel_descriptor_kind { kernel_descriptor_other, kernel_descriptor_counter /* eventfd, timerfd: 8 bytes, read by the loop */ };
+
+struct kernel {
+    int64_t (*monotonic_ns)(void);
+    int64_t (*wall_ns)(void); /* since 1970 */
+    int64_t (*timer_slack_ns)(void); /* of the calling thread */
+
+    /* Sleeps while *word == expected, until woken or `deadline_ns`. -EAGAIN, -EINTR, -ETIMEDOUT or 0. */
+    int (*futex_wait)(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns);
+    int (*futex_wake)(_Atomic uint32_t *word); /* one sleeper; safe in a signal handler */
+
+    int (*event_create)(void); /* an eventfd, non-blocking, close-on-exec */
+    int (*event_post)(int event); /* adds 1; a saturated counter counts as success; safe in a signal handler */
+    void (*counter_drain)(int descriptor); /* takes the 8 bytes of an eventfd or timerfd, without blocking */
+
+    int (*alarm_create)(void); /* a timerfd on CLOCK_MONOTONIC */
+    int (*alarm_set)(int alarm, int64_t deadline_ns); /* kernel_never disarms; an instant in the past is due at once */
+
+    int (*set_create)(void); /* a wait set: epoll */
+    int (*set_add)(int set, int descriptor, uint32_t interest, uint64_t token);
+    int (*set_add_edge)(int set, int descriptor, uint64_t token); /* readable, edge-triggered: for the loop's own eventfd */
+    int (*set_change)(int set, int descriptor, uint32_t interest, uint64_t token);
+    int (*set_remove)(int set, int descriptor);
+    /* Up to `capacity` reports; 0 when `deadline_ns` has come; 0 for a deadline in the past polls. -EINTR is possible. */
+    int (*set_wait)(int set, struct kernel_event *events, int capacity, int64_t deadline_ns);
+
+    uint32_t (*descriptor_ready)(int descriptor, uint32_t interest); /* poll of one descriptor without waiting; invalid: kernel_failed */
+    bool (*descriptor_is_open)(int descriptor);
+    enum kernel_descriptor_kind (*descriptor_kind)(int descriptor);
+    int (*close)(int descriptor);
+
+    int (*signal_open)(int signal); /* a signalfd for one signal */
+    int (*signal_take)(int descriptor, struct signalfd_siginfo *ret_info); /* -EAGAIN when none is pending */
+    int (*process_open)(pid_t pid); /* a pidfd */
+    int (*process_reap)(pid_t pid, int *ret_status); /* waitpid without waiting: 0 still running, 1 ended, negative errno */
+
+    bool (*is_main_thread)(void); /* the calling thread is the process's first */
+    void (*yield)(void);
+};
+
+extern struct kernel kernel;
+
+/* The table as it is for production; tests copy it back. */
+extern const struct kernel kernel_linux;
+
+#endif

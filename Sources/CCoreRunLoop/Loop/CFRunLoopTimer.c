@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public calls on timers: checks, and one call inward. */
+#include "CoreFoundation/CFRunLoop.h"
+#include "Loop/timer.h"
+#include "Support/fault.h"
+
+static void require_timer(CFRunLoopTimerRef timer, const char *function)
+{
+    object_require(timer, object_type_run_loop_timer, function, "timer");
+}
+
+CFTypeID CFRunLoopTimerGetTypeID(void)
+{
+    return object_type_run_loop_timer;
+}
+
+CFRunLoopTimerRef CFRunLoopTimerCreate(CFAllocatorRef allocator, CFAbsoluteTime fireDate, CFTimeInterval interval, CFOptionFlags flags, CFIndex order,
+                                       CFRunLoopTimerCallBack callout, CFRunLoopTimerContext *context)
+{
+    (void)flags; /* 109 */
+    return timer_create(allocator, fireDate, interval, order, callout, context);
+}
+
+CFAbsoluteTime CFRunLoopTimerGetNextFireDate(CFRunLoopTimerRef timer)
+{
+    require_timer(timer, "CFRunLoopTimerGetNextFireDate");
+    return timer_date(timer);
+}
+
+void CFRunLoopTimerSetNextFireDate(CFRunLoopTimerRef timer, CFAbsoluteTime fireDate)
+{
+    require_timer(timer, "CFRunLoopTimerSetNextFireDate");
+    timer_set_date(timer, fireDate);
+}
+
+CFTimeInterval CFRunLoopTimerGetInterval(CFRunLoopTimerRef timer)
+{
+    require_timer(timer, "CFRunLoopTimerGetInterval");
+    return timer->interval;
+}
+
+Boolean CFRunLoopTimerDoesRepeat(CFRunLoopTimerRef timer)
+{
+    require_timer(timer, "CFRunLoopTimerDoesRepeat");
+    return timer->interval > 0;
+}
+
+CFIndex CFRunLoopTimerGetOrder(CFRunLoopTimerRef timer)
+{
+    require_timer(timer, "CFRunLoopTimerGetOrder");
+    return timer->order;
+}
+
+void CFRunLoopTimerInvalidate(CFRunLoopTimerRef timer)
+{
+    require_timer(timer, "CFRunLoopTimerInvalidate");
+    timer_invalidate(timer);
+}
+
+Boolean CFRunLoopTimerIsValid(CFRunLoopTimerRef timer)
+{
+    bool is_valid;
+
+    require_timer(timer, "CFRunLoopTimerIsValid");
+    lock_take(item_lock(timer));
+    is_valid = timer->is_valid;
+    lock_drop(item_lock(timer));
+    return is_valid;
+}
+
+void CFRunLoopTimerGetContext(CFRunLoopTimerRef timer, CFRunLoopTimerContext *context)
+{
+    require_timer(timer, "CFRunLoopTimerGetContext");
+    if (!context) {
+        fault_stop("CFRunLoopTimerGetContext", "the context is NULL");
+    }
+    lock_take(item_lock(timer));
+    context->info = timer->context_info;
+    lock_drop(item_lock(timer));
+    context->version = 0;
+    context->retain = timer->context ? timer->context->retain : NULL;
+    context->release = timer->context ? timer->context->release : NULL;
+    context->copyDescription = timer->context ? timer->context->copy_description : NULL;
+}
+
+CFTimeInterval CFRunLoopTimerGetTolerance(CFRunLoopTimerRef timer)
+{
+    CFTimeInterval tolerance;
+
+    require_timer(timer, "CFRunLoopTimerGetTolerance");
+    lock_take(item_lock(timer));
+    tolerance = timer->tolerance;
+    lock_drop(item_lock(timer));
+    return tolerance;
+}
+
+void CFRunLoopTimerSetTolerance(CFRunLoopTimerRef timer, CFTimeInterval tolerance)
+{
+    require_timer(timer, "CFRunLoopTimerSetTolerance");
+    timer_set_tolerance(timer, tolerance);
+}

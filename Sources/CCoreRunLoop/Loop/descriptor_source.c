@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sources on descriptors for the layer above; see descriptor_source.h. */
+#include "Loop/descriptor_source.h"
+
+#include "Loop/source.h"
+#include "Loop/watch.h"
+
+static const void *retain_info(const void *info)
+{
+    return info ? CFRetain(info) : NULL;
+}
+
+static void release_info(const void *info)
+{
+    if (info) {
+        CFRelease(info);
+    }
+}
+
+CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex order, int descriptor, const struct descriptor_source_context *context)
+{
+    const source_function callbacks[source_callback_count] = {
+        [source_callback_perform] = (source_function)context->perform,
+        [source_callback_schedule] = (source_function)context->schedule,
+        [source_callback_cancel] = (source_function)context->cancel,
+        [source_callback_release] = (source_function)release_info,
+        [source_callback_describe] = (source_function)context->copy_description,
+    };
+    CFRunLoopSourceRef source = source_create(allocator, order, source_descriptor, context->info, callbacks);
+
+    if (source) {
+        source_port_part(source)->descriptor = descriptor;
+        (void)retain_info(context->info);
+    }
+    return source;
+}
+
+/* Tells every mode of `loop` that `source` is in. */
+static void interest_changed_in(CFRunLoopRef loop, CFRunLoopSourceRef source)
+{
+    loop_lock(loop);
+    for (struct slot *slot = &source->first_slot; slot; slot = atomic_load_explicit(&slot->next, memory_order_acquire)) {
+        if (atomic_load_explicit(&slot->loop, memory_order_relaxed) != loop) {
+            continue;
+        }
+        for (struct source_member *member = slot->members; member; member = member->next) {
+            if (member->mode) {
+                watch_interest_changed(loop, member);
+            }
+        }
+    }
+    loop_unlock(loop);
+}
+
+void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest)
+{
+    struct lock *lock = item_lock(source);
+
+    if (atomic_exchange_explicit(&source_port_part(source)->interest, interest, memory_order_relaxed) == interest) {
+        return;
+    }
+    for (struct slot *slot = &source->first_slot; slot; slot = atomic_load_explicit(&slot->next, memory_order_acquire)) {
+        CFRunLoopRef loop;
+
+        lock_take(lock);
+        loop = atomic_load_explicit(&slot->loop, memory_order_relaxed);
+        if (loop) {
+            object_retain(loop);
+        }
+        lock_drop(lock);
+        if (loop) {
+            interest_changed_in(loop, source);
+            object_release(loop);
+        }
+    }
+}

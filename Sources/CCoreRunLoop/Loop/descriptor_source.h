@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sources that the loop performs when a descriptor is ready: what CFFileDescriptor, CFSocket, signal and child sources are made of. To the program they are
+ * version-1 sources.
+ */
+#ifndef CRL_LOOP_DESCRIPTOR_SOURCE_H
+#define CRL_LOOP_DESCRIPTOR_SOURCE_H
+
+#include <stdint.h>
+
+#include "CoreFoundation/CFRunLoop.h"
+
+struct descriptor_source_context {
+    void *info; /* an object of this library or NULL: retained at creation, released when the source is freed */
+    /* On the loop's thread, no lock held; `ready` is of enum kernel_readiness, failures included. Called again as long as it stays ready and wanted. */
+    void (*perform)(void *info, CFRunLoopSourceRef source, uint32_t ready);
+    void (*schedule)(void *info, CFRunLoopRef loop, CFRunLoopMode mode); /* may be NULL */
+    void (*cancel)(void *info, CFRunLoopRef loop, CFRunLoopMode mode); /* may be NULL */
+    CFStringRef (*copy_description)(const void *info); /* may be NULL */
+};
+
+/* NULL if there is no memory. The descriptor stays the caller's, who must invalidate the source before closing it. Interest is none at first. */
+CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex order, int descriptor, const struct descriptor_source_context *context);
+
+/* Any thread; a loop asleep in a mode of the source takes note at once. `interest` is kernel_readable | kernel_writable. */
+void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest);
+
+#endif

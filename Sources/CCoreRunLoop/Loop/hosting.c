@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CRLRunLoopGetDescriptor, Prepare, GetTimeout, Dispatch and Leave: a run whose sleep is the host's. See hosting.h. */
+#include "Loop/hosting.h"
+
+#include <stdlib.h>
+
+#include "CRLRunLoop.h"
+#include "Kernel/kernel.h"
+#include "Loop/main_queue.h"
+#include "Loop/observer.h"
+#include "Loop/pass.h"
+#include "Loop/thread_loop.h"
+#include "Loop/timer.h"
+#include "Loop/watch.h"
+
+/* ---- the state ---- */
+
+static struct hosting *hosting_of(CFRunLoopRef loop)
+{
+    if (!loop->hosting) {
+        loop->hosting = calloc(1, sizeof *loop->hosting);
+        if (loop->hosting) {
+            loop->hosting->descriptor = -1;
+            loop->hosting->alarm = -1;
+            loop->hosting->nested_set = -1;
+        }
+    }
+    return loop->hosting;
+}
+
+static void close_if_open(int *descriptor)
+{
+    if (*descriptor >= 0) {
+        (void)kernel.close(*descriptor);
+        *descriptor = -1;
+    }
+}
+
+void hosting_forget_descriptors(CFRunLoopRef loop)
+{
+    if (loop->hosting) {
+        close_if_open(&loop->hosting->descriptor);
+        close_if_open(&loop->hosting->alarm);
+        loop->hosting->nested_set = -1;
+    }
+}
+
+void hosting_free(CFRunLoopRef loop)
+{
+    hosting_forget_descriptors(loop);
+    free(loop->hosting);
+    loop->hosting = NULL;
+}
+
+/* The hosted run of this thread's loop, or NULL. */
+static struct hosting *running(CFRunLoopRef loop, const char *function)
+{
+    struct hosting *hosting;
+
+    object_require(loop, object_type_run_loop, function, "loop");
+    hosting = thread_loop_is_current(loop) ? loop->hosting : NULL;
+    return hosting && hosting->is_running && !hosting->is_calling ? hosting : NULL;
+}
+
+/* ---- what the host polls ---- */
+
+enum { host_token_event, host_token_alarm, host_token_nested };
+
+static bool open_descriptor(CFRunLoopRef loop, struct hosting *hosting)
+{
+    int event = loop_event(loop);
+
+    hosting->descriptor = event < 0 ? event : kernel.set_create();
+    hosting->alarm = hosting->descriptor < 0 ? -1 : kernel.alarm_create();
+    return hosting->alarm >= 0 && kernel.set_add(hosting->descriptor, event, kernel_readable, host_token_event) == 0 &&
+           kernel.set_add(hosting->descriptor, hosting->alarm, kernel_readable, host_token_alarm) == 0;
+}
+
+/* Puts the hosted mode's wait set into the host's, in the place of another mode's. */
+static void nest_set(struct hosting *hosting, int set)
+{
+    if (hosting->descriptor < 0 || hosting->nested_set == set) {
+        return;
+    }
+    if (hosting->nested_set >= 0) {
+        (void)kernel.set_remove(hosting->descriptor, hosting->nested_set);
+    }
+    hosting->nested_set = set >= 0 && kernel.set_add(hosting->descriptor, set, kernel_readable, host_token_nested) == 0 ? set : -1;
+}
+
+/* Everything that makes the descriptor readable when Dispatch is due. L. */
+static void show_host(CFRunLoopRef loop, struct hosting *hosting)
+{
+    const struct watch_set *watches = hosting->run.mode->watches;
+
+    if (hosting->descriptor >= 0) {
+        nest_set(hosting, hosting->sleeps && watches ? watches->set : -1);
+        (void)kernel.alarm_set(hosting->alarm, hosting->sleeps ? hosting->limit_ns : kernel_never);
+    }
+    if (hosting->is_ready && loop_event(loop) >= 0) {
+        (void)kernel.event_post(loop_event(loop));
+    }
+}
+
+int CRLRunLoopGetDescriptor(CFRunLoopRef loop)
+{
+    struct hosting *hosting;
+
+    object_require(loop, object_type_run_loop, "CRLRunLoopGetDescriptor", "loop");
+    hosting = thread_loop_is_current(loop) && !loop->is_dead ? hosting_of(loop) : NULL;
+    if (!hosting) {
+        return -1;
+    }
+    loop_lock(loop);
+    if (hosting->descriptor < 0 && !open_descriptor(loop, hosting)) {
+        close_if_open(&hosting->descriptor);
+        close_if_open(&hosting->alarm);
+    }
+    if (hosting->descriptor >= 0 && hosting->is_prepared) {
+        show_host(loop, hosting);
+    }
+    loop_unlock(loop);
+    return hosting->descriptor;
+}
+
+/* ---- the pass, cut at the sleep ---- */
+
+/* Goes to sleep as far as others can see; the waiting is the host's. L. */
+static void fall_asleep(CFRunLoopRef loop, struct hosting *hosting)
+{
+    struct mode *mode = hosting->run.mode;
+    uint32_t word;
+
+    if (watch_is_needed(mode)) {
+        (void)watch_prepare(loop, mode);
+    }
+    (void)loop_event(loop); /* what a wake-up is written to while the word says EPOLL */
+    hosting->limit_ns = timers_limit(mode);
+    if (watch_must_retry(mode)) {
+        int64_t retry_ns = kernel.monotonic_ns() + watch_retry_ns;
+
+        hosting->limit_ns = retry_ns < hosting->limit_ns ? retry_ns : hosting->limit_ns;
+    }
+    loop->waiting = mode;
+    loop->armed_ns = hosting->limit_ns;
+    hosting->run.is_hosted_asleep = mailbox_sleep(loop->mailbox, wake_epoll, &word);
+    hosting->is_ready = !hosting->run.is_hosted_asleep || watch_has_kept(mode);
+    show_host(loop, hosting);
+}
+
+/* What happened since; `ret_is_retimed` tells that only a deadline changed. L. */
+static enum wake_cause wake_from_host(CFRunLoopRef loop, struct hosting *hosting, bool *ret_is_retimed)
+{
+    struct mode *mode = hosting->run.mode;
+    uint32_t word = mailbox_word(loop->mailbox);
+    enum wake_cause cause;
+
+    loop->waiting = NULL;
+    hosting->run.is_hosted_asleep = false;
+    mailbox_rearm(loop->mailbox);
+    if (loop_event(loop) >= 0) {
+        kernel.counter_drain(loop_event(loop));
+    }
+    if (watch_is_needed(mode) && watch_prepare(loop, mode) == 0 && !watch_has_batch(mode)) {
+        loop_unlock(loop);
+        watch_wait(mode->watches, 0);
+        loop_lock(loop);
+    }
+    cause = pass_ready_cause(loop, &hosting->run, mode->timers.count > 0 ? kernel.monotonic_ns() : 0);
+    word |= mailbox_word(loop->mailbox);
+    *ret_is_retimed = cause == cause_none && (word & wake_retime) && !(word & wake_token);
+    return cause == cause_none && (word & wake_token) ? cause_wake_up : cause;
+}
+
+static void begin(CFRunLoopRef loop, struct hosting *hosting, struct mode *mode)
+{
+    hosting->run = (struct activation){.is_hosted_asleep = false};
+    hosting->run.deadline_ns = kernel_never;
+    run_enter(loop, &hosting->run, mode);
+    hosting->is_running = true;
+    observers_notify(loop, mode, kCFRunLoopEntry);
+}
+
+/* Steps 2 to 6. L. */
+static void prepare(CFRunLoopRef loop, struct hosting *hosting)
+{
+    struct activation *run = &hosting->run;
+
+    hosting->sleeps = pass_before_wait(loop, run);
+    hosting->first_cause = pass_main_queue_first(loop, run) ? cause_main_queue : cause_none;
+    hosting->is_prepared = true;
+    if (hosting->first_cause != cause_none) {
+        hosting->sleeps = false;
+    }
+    if (hosting->sleeps) {
+        pass_notify_before_waiting(loop, run);
+        fall_asleep(loop, hosting);
+    } else {
+        hosting->is_ready = true;
+        show_host(loop, hosting);
+    }
+}
+
+/* Begins the run if none is under way. False if there is nothing to prepare. L. */
+static bool can_prepare(CFRunLoopRef loop, struct hosting *hosting, CFRunLoopMode name)
+{
+    struct mode *mode = mode_find(loop, name);
+
+    if (hosting->is_running) {
+        return mode == hosting->run.mode && !mailbox_is_stopped(loop->mailbox);
+    }
+    if (!mode || loop->is_dead || mode_is_empty(loop, mode)) {
+        return false;
+    }
+    begin(loop, hosting, mode);
+    return !mailbox_is_stopped(loop->mailbox);
+}
+
+Boolean CRLRunLoopPrepare(CFRunLoopRef loop, CFRunLoopMode mode)
+{
+    struct hosting *hosting;
+    bool is_prepared;
+
+    object_require(loop, object_type_run_loop, "CRLRunLoopPrepare", "loop");
+    hosting = thread_loop_is_current(loop) ? hosting_of(loop) : NULL;
+    if (!hosting || hosting->is_calling || !mode) {
+        return false;
+    }
+    if (hosting->is_prepared) {
+        return true;
+    }
+    hosting->is_calling = true;
+    loop_lock(loop);
+    is_prepared = can_prepare(loop, hosting, mode);
+    if (is_prepared) {
+        prepare(loop, hosting);
+    }
+    loop_unlock(loop);
+    hosting->is_calling = false;
+    return is_prepared;
+}
+
+int64_t CRLRunLoopGetTimeout(CFRunLoopRef loop)
+{
+    const struct hosting *hosting = running(loop, "CRLRunLoopGetTimeout");
+    int64_t limit_ns;
+    int64_t left_ns;
+
+    if (!hosting || !hosting->is_prepared) {
+        return -1;
+    }
+    if (hosting->is_ready || !hosting->sleeps) {
+        return 0;
+    }
+    loop_lock(loop);
+    limit_ns = timers_limit(hosting->run.mode);
+    loop_unlock(loop);
+    limit_ns = watch_must_retry(hosting->run.mode) && hosting->limit_ns < limit_ns ? hosting->limit_ns : limit_ns;
+    if (limit_ns == kernel_never) {
+        return -1;
+    }
+    left_ns = limit_ns - kernel.monotonic_ns();
+    return left_ns > 0 ? left_ns : 0;
+}
+
+/* Steps 8 and 9. False if there was nothing but a changed deadline, and the host goes on waiting. L. */
+static bool dispatch(CFRunLoopRef loop, struct hosting *hosting, CFRunLoopRunResult *ret_result)
+{
+    struct activation *run = &hosting->run;
+    enum wake_cause cause = hosting->first_cause;
+
+    if (hosting->sleeps) {
+        bool is_retimed;
+
+        cause = wake_from_host(loop, hosting, &is_retimed);
+        if (is_retimed) {
+            fall_asleep(loop, hosting);
+            return false;
+        }
+        run->took_token |= mailbox_disarm(loop->mailbox);
+        observers_notify(loop, run->mode, kCFRunLoopAfterWaiting);
+    } else {
+        if (loop_event(loop) >= 0) {
+            kernel.counter_drain(loop_event(loop)); /* what made the descriptor readable */
+        }
+        if (cause == cause_none) {
+            cause = pass_look(loop, run);
+        } else {
+            run->took_token |= mailbox_disarm(loop->mailbox);
+        }
+    }
+    *ret_result = pass_after_wait(loop, run, cause);
+    return true;
+}
+
+CFRunLoopRunResult CRLRunLoopDispatch(CFRunLoopRef loop)
+{
+    struct hosting *hosting = running(loop, "CRLRunLoopDispatch");
+    CFRunLoopRunResult result = (CFRunLoopRunResult)0;
+
+    if (!hosting || !hosting->is_prepared) {
+        return result;
+    }
+    hosting->is_calling = true;
+    loop_lock(loop);
+    if (dispatch(loop, hosting, &result)) {
+        hosting->is_prepared = false;
+    }
+    loop_unlock(loop);
+    hosting->is_calling = false;
+    return result;
+}
+
+void CRLRunLoopLeave(CFRunLoopRef loop)
+{
+    struct hosting *hosting = running(loop, "CRLRunLoopLeave");
+
+    if (!hosting) {
+        return;
+    }
+    hosting->is_calling = true;
+    loop_lock(loop);
+    loop->waiting = NULL;
+    hosting->run.is_hosted_asleep = false;
+    hosting->is_prepared = false;
+    hosting->sleeps = false;
+    hosting->is_ready = false;
+    hosting->run.took_token |= mailbox_disarm(loop->mailbox);
+    observers_notify(loop, hosting->run.mode, kCFRunLoopExit);
+    show_host(loop, hosting);
+    if (loop_event(loop) >= 0) {
+        kernel.counter_drain(loop_event(loop));
+    }
+    run_leave(loop, &hosting->run);
+    hosting->is_running = false;
+    loop_unlock(loop);
+    hosting->is_calling = false;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Contexts, common items, and the order of the two locks. */
+#include "Loop/item.h"
+
+#include <stdlib.h>
+
+bool item_context_adopt(const struct item_context *functions, void *info, struct item_context **ret_context, void **ret_info)
+{
+    *ret_context = NULL;
+    if (functions->retain || functions->release || functions->copy_description) {
+        *ret_context = malloc(sizeof **ret_context);
+        if (!*ret_context) {
+            return false;
+        }
+        **ret_context = *functions;
+    }
+    *ret_info = functions->retain ? (void *)(uintptr_t)functions->retain(info) : info;
+    return true;
+}
+
+void item_context_release(const struct item_context *context, const void *info)
+{
+    if (context && context->release) {
+        context->release(info);
+    }
+}
+
+CFStringRef item_context_describe(const struct item_context *context, const void *info)
+{
+    CFStringRef text = context && context->copy_description ? context->copy_description(info) : NULL;
+
+    return text ? text : CFStringCreateWithFormat(NULL, NULL, CFSTR("%p"), info);
+}
+
+struct common_item *common_item_add(struct link *items, const void *item)
+{
+    struct common_item *entry = malloc(sizeof *entry);
+
+    if (entry) {
+        entry->item = item;
+        list_append(items, &entry->link);
+    }
+    return entry;
+}
+
+void common_item_remove(struct common_item *item)
+{
+    list_remove(&item->link);
+    free(item);
+}
+
+CFRunLoopRef item_lock_with_loop(const void *item, _Atomic(CFRunLoopRef) *its_loop)
+{
+    struct lock *lock = item_lock(item);
+
+    for (;;) {
+        CFRunLoopRef loop;
+
+        lock_take(lock);
+        loop = atomic_load_explicit(its_loop, memory_order_relaxed);
+        if (!loop) {
+            return NULL;
+        }
+        /* A loop lets go of its items, under their locks, before its memory can go. */
+        object_retain(loop);
+        lock_drop(lock);
+        loop_lock(loop);
+        lock_take(lock);
+        if (atomic_load_explicit(its_loop, memory_order_relaxed) == loop) {
+            return loop;
+        }
+        lock_drop(lock);
+        loop_unlock(loop);
+        object_release(loop);
+    }
+}
+
+void item_unlock_with_loop(const void *item, CFRunLoopRef loop)
+{
+    lock_drop(item_lock(item));
+    if (loop) {
+        loop_unlock(loop);
+        object_release(loop);
+    }
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What timers and observers have in common: they belong to at most one loop, may be among its common items, and have a context of the same form.
+ */
+#ifndef CRL_LOOP_ITEM_H
+#define CRL_LOOP_ITEM_H
+
+#include "Loop/loop.h"
+
+/* The functions of a context that has any. C */
+struct item_context {
+    const void *(*retain)(const void *info);
+    void (*release)(const void *info);
+    CFStringRef (*copy_description)(const void *info);
+};
+
+/* Takes over a context: retains the info, keeps the functions. False if there is no memory; NULL `ret_context` is what a context without functions leaves. */
+bool item_context_adopt(const struct item_context *functions, void *info, struct item_context **ret_context, void **ret_info);
+void item_context_release(const struct item_context *context, const void *info);
+/* A text for descriptions, owned by the caller; NULL if there is no memory. */
+CFStringRef item_context_describe(const struct item_context *context, const void *info);
+
+/* An entry in a loop's list of common timers or observers, which every mode declared common later will get too (19). L */
+struct common_item {
+    struct link link;
+    const void *item;
+};
+
+/* NULL if there is no memory. Takes no reference: the item is in the loop, which holds one. */
+struct common_item *common_item_add(struct link *items, const void *item);
+void common_item_remove(struct common_item *item);
+
+static inline struct common_item *common_item_of(struct link *link)
+{
+    return container_of(link, struct common_item, link);
+}
+
+/* Locks the loop that the item is in, if any, and then the item. Returns the loop, with a reference. */
+CFRunLoopRef item_lock_with_loop(const void *item, _Atomic(CFRunLoopRef) *its_loop);
+void item_unlock_with_loop(const void *item, CFRunLoopRef loop);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A loop's beginning and its end. What it does in between is in pass.c. */
+#include <stdlib.h>
+
+#include "Kernel/kernel.h"
+#include "Loop/block.h"
+#include "Loop/hosting.h"
+#include "Loop/observer.h"
+#include "Loop/source.h"
+#include "Loop/source_set.h"
+#include "Loop/thread_loop.h"
+#include "Loop/timer.h"
+#include "Loop/watch.h"
+
+static void free_modes(CFRunLoopRef loop)
+{
+    struct mode *mode = loop->modes;
+
+    while (mode) {
+        struct mode *next = mode->next;
+
+        mode_free(mode);
+        mode = next;
+    }
+    loop->modes = NULL;
+}
+
+/* No thread runs it, no item is in it, and no slot is bound to it. */
+static void finalize(CFTypeRef object)
+{
+    CFRunLoopRef loop = (CFRunLoopRef)(uintptr_t)object;
+
+    thread_loop_unregister(loop);
+    free_modes(loop);
+    source_set_free(&loop->common_sources);
+    if (loop->mailbox) {
+        mailbox_recycle(loop->mailbox);
+    }
+}
+
+static CFStringRef describe(CFTypeRef object)
+{
+    CFRunLoopRef loop = (CFRunLoopRef)(uintptr_t)object;
+    CFStringRef current = CFRunLoopCopyCurrentMode(loop);
+    CFArrayRef modes = CFRunLoopCopyAllModes(loop);
+    CFStringRef text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFRunLoop %p>{waiting = %s, current mode = %@, modes = %@}"), object,
+                                                mailbox_is_waiting(loop->mailbox) ? "Yes" : "No", current, modes);
+
+    if (current) {
+        CFRelease(current);
+    }
+    if (modes) {
+        CFRelease(modes);
+    }
+    return text;
+}
+
+const struct object_class run_loop_class = {
+    .type_id = object_type_run_loop,
+    .name = "CFRunLoop",
+    .finalize = finalize,
+    .copy_description = describe,
+};
+
+CFRunLoopRef loop_create(bool is_main)
+{
+    CFRunLoopRef loop = object_create(kCFAllocatorSystemDefault, &run_loop_class, sizeof *loop);
+
+    if (!loop) {
+        return NULL;
+    }
+    link_init(&loop->common_timers);
+    link_init(&loop->common_observers);
+    link_init(&loop->registry_link);
+    block_queue_init(&loop->common_blocks);
+    block_queue_init(&loop->listed_blocks);
+    loop->is_main = is_main;
+    loop->slack_ns = kernel.timer_slack_ns();
+    loop->mailbox = mailbox_create();
+    if (loop->mailbox) {
+        loop->default_mode = mode_declare(loop, kCFRunLoopDefaultMode);
+    }
+    if (!loop->default_mode) {
+        object_release(loop);
+        return NULL;
+    }
+    loop->default_mode->is_common = true; /* 18 */
+    return loop;
+}
+
+int loop_event(CFRunLoopRef loop)
+{
+    int event = atomic_load_explicit(&loop->mailbox->event, memory_order_relaxed);
+
+    if (event >= 0) {
+        return event;
+    }
+    event = kernel.event_create();
+    if (event >= 0) {
+        atomic_store_explicit(&loop->mailbox->event, event, memory_order_relaxed);
+    }
+    return event;
+}
+
+/* From here nothing can be added, and the wake word is IDLE for ever. */
+static void mark_dead(CFRunLoopRef loop)
+{
+    loop_lock(loop);
+    loop->is_dead = true;
+    loop->activation = NULL; /* a thread that ends in a callback leaves its runs unfinished */
+    loop->waiting = NULL;
+    (void)atomic_fetch_and_explicit(&loop->mailbox->word, ~(uint32_t)(wake_phase | wake_token | wake_stop | wake_run | wake_retime), memory_order_acq_rel);
+    loop_unlock(loop);
+}
+
+static void forget_callouts(CFRunLoopRef loop)
+{
+    for (CFRunLoopTimerRef timer = loop->firing; timer; timer = timer->firing_outer) {
+        timer->firing_on = NULL;
+    }
+    for (CFRunLoopObserverRef observer = loop->calling; observer; observer = observer->called_outer) {
+        observer->called_on = NULL;
+    }
+    loop->firing = NULL;
+    loop->calling = NULL;
+}
+
+static void close_descriptors(CFRunLoopRef loop)
+{
+    struct slot_reap reap = {NULL};
+
+    loop_lock(loop);
+    source_queue_drain(loop, &reap);
+    for (struct mode *mode = loop->modes; mode; mode = mode->next) {
+        watch_set_free(mode);
+    }
+    mailbox_close_event(loop->mailbox);
+    loop_unlock(loop);
+    slots_release(&reap);
+}
+
+void loop_end(CFRunLoopRef loop)
+{
+    mark_dead(loop);
+    sources_remove_all(loop);
+    timers_remove_all(loop);
+    observers_remove_all(loop);
+    blocks_discard_all(loop);
+    forget_callouts(loop);
+    hosting_free(loop);
+    close_descriptors(loop);
+}

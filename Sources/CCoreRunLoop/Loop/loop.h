@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The run loop and its modes: the structures that the files of this folder share, and what guards each field.
+ *
+ *   L  the loop's lock      I  the item's lock (Support/lock.h)      O  only the thread whose loop it is
+ *   A  atomic, see the comment      C  constant after creation
+ *
+ * Lock order: registry -> loop -> item -> mailbox pool. Never two loops at once, never a loop while holding an item. No lock is held at any callout, at any
+ * retain, release, hash, equal or copyDescription of a context, at the disposal of a block, or when a reference that may be the last is dropped.
+ *
+ * Invariants
+ *   (I1) A source's mark is set and its slot is bound to this loop => the slot is in the mailbox's queue, or its members are in the pending lists, or a
+ *        running signaller or joiner is about to do one of the two and to wake the loop if it could have looked in between.
+ *   (I2) A mark is taken by exactly one compare-and-swap; queues and pending lists are hints.
+ *   (I3) A bound slot holds one reference on its source and one on its loop. A timer or observer in a loop is referenced once by it and holds none on it.
+ *   (I4) Work of a pass is proportional to what is signalled, due or ready in its mode.
+ *   (I5) While asleep, `armed_ns` is no later than the limit of any timer of `waiting`, or RETIME is set.
+ */
+#ifndef CRL_LOOP_LOOP_H
+#define CRL_LOOP_LOOP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "CoreFoundation/CFArray.h"
+#include "CoreFoundation/CFRunLoop.h"
+#include "CoreFoundation/CFString.h"
+#include "Loop/mailbox.h"
+#include "Runtime/object.h"
+#include "Support/heap.h"
+#include "Support/list.h"
+#include "Support/lock.h"
+
+struct block;
+struct observer_list;
+struct source_member;
+struct watch_set;
+
+enum loop_limits {
+    activity_count = 6, /* Entry, BeforeTimers, BeforeSources, BeforeWaiting, AfterWaiting, Exit */
+};
+
+/* What ended a wait (step 9 handles one kind). */
+enum wake_cause { cause_none, cause_wake_up, cause_timers, cause_port, cause_main_queue };
+
+/* Sources by equality (rule 94). L. */
+struct source_set {
+    struct source_member **buckets; /* NULL: the single bucket `first` */
+    struct source_member *first;
+    uint32_t bucket_count; /* a power of two */
+    uint32_t count;
+    uint32_t first_full; /* when a loop ends: no source before this bucket */
+    uint32_t changes; /* counts insertions and removals: tells whether a search that had to let go of the lock still holds */
+};
+
+/* A queue of blocks in order of their sequence numbers. L. */
+struct block_queue {
+    struct block *head;
+    struct block **tail;
+};
+
+struct mode {
+    CFStringRef name; /* C */
+    CFHashCode name_hash; /* C */
+    struct mode *next; /* L; modes are only ever added */
+    bool is_declared; /* L; something was added under the name: it is a mode (rule 11) */
+    bool is_common; /* L */
+    bool pending_is_unsorted; /* L */
+    struct source_set sources; /* L; of every kind */
+    struct link pending; /* L; members of version-0 sources whose mark was seen, in order of arrival unless unsorted */
+    struct heap timers; /* L; those that wait; a timer in callout is in no heap */
+    uint32_t timer_count; /* L; all that are in the mode, in the heap or not */
+    uint32_t tolerant_count; /* L; those of them with a tolerance */
+    struct block_queue blocks; /* L */
+    _Atomic uint32_t observed; /* activities that somebody watches; written under L, read relaxed by O */
+    struct observer_list *observers[activity_count]; /* L; copy on write */
+    struct watch_set *watches; /* L; NULL until the mode has its first descriptor */
+};
+
+/* What the loop performs when a descriptor is ready: a source with a reference, or NULL. */
+struct watch_report {
+    CFRunLoopSourceRef source;
+    uint32_t ready;
+};
+
+/* One run, on the stack of the thread that runs it, or in the hosting state. O; `mode` also L to write. */
+struct activation {
+    struct activation *outer;
+    struct mode *mode;
+    int64_t deadline_ns; /* kernel_never: no limit */
+    bool polls; /* a limit of 0: one pass, no sleep */
+    bool returns_after_source;
+    bool has_handled_source; /* in this pass */
+    bool is_before_waiting; /* its BeforeWaiting observers are being called */
+    bool is_hosted_asleep; /* prepared, and the host is waiting */
+    bool took_token; /* a wait of this run, or of one inside it, was ended by a wake-up */
+    bool served_main_queue; /* rule 181: do not look at the main queue first again */
+    bool prefers_port; /* turns at each wait, so that neither timers nor ports starve (35) */
+    uint32_t outer_word; /* the wake word as it was */
+    struct watch_report report; /* what the wait has found, for cause_port */
+};
+
+struct __CFRunLoop {
+    struct object object;
+    struct lock lock;
+    bool is_dead; /* L; its thread has ended: nothing can be added (175) */
+    bool is_main; /* C */
+    bool must_requeue; /* O; after a fork: queues may lack a signal whose thread is gone */
+    bool in_main_queue; /* O; a block of the main dispatch queue is running (179) */
+    struct mailbox *mailbox; /* C; NULL once dead and unreferenced */
+    struct mode *modes; /* L */
+    struct mode *default_mode; /* C */
+    struct activation *activation; /* O to write with L, L to read: the innermost */
+    struct mode *waiting; /* L; the mode that is being slept on */
+    int64_t armed_ns; /* L; the deadline given to the kernel */
+    int64_t slack_ns; /* C; the thread's timer slack: the kernel may be that late */
+    uint64_t next_sequence; /* L; order of arrival of timers, observers, blocks */
+    struct source_set common_sources; /* L */
+    struct link common_timers; /* L */
+    struct link common_observers; /* L */
+    struct block_queue common_blocks; /* L */
+    struct block_queue listed_blocks; /* L; those for a list of modes */
+    struct block *spare_blocks; /* L */
+    uint32_t spare_block_count; /* L */
+    uint32_t bound_slots; /* L */
+    CFRunLoopTimerRef firing; /* L; timers in callout, innermost first */
+    CFRunLoopObserverRef calling; /* O; observers in callout, innermost first */
+    struct hosting *hosting; /* L; NULL until CRLRunLoopGetDescriptor or Prepare */
+    struct link registry_link; /* registry lock */
+    struct __CFRunLoop *next_limbo; /* registry lock */
+};
+
+static inline void loop_lock(CFRunLoopRef loop)
+{
+    lock_take(&loop->lock);
+}
+
+static inline void loop_unlock(CFRunLoopRef loop)
+{
+    lock_drop(&loop->lock);
+}
+
+extern const struct object_class run_loop_class;
+
+/* ---- modes (mode.c); the lock is held ---- */
+
+/* The name is kCFRunLoopCommonModes, by value (rule 13). */
+bool mode_name_is_common(CFStringRef name);
+struct mode *mode_find(CFRunLoopRef loop, CFStringRef name);
+/* Finds or makes it; NULL if there is no memory. */
+struct mode *mode_declare(CFRunLoopRef loop, CFStringRef name);
+struct mode *mode_create_undeclared(CFRunLoopRef loop, CFStringRef name);
+/* Rule 25. */
+bool mode_is_empty(CFRunLoopRef loop, const struct mode *mode);
+/* Frees the memory of a mode that holds nothing any more. */
+void mode_free(struct mode *mode);
+
+/* The sleeper's deadline may be later than what has just been added to, or changed in, `mode`. */
+static inline bool mode_is_waited_on(CFRunLoopRef loop, const struct mode *mode)
+{
+    return loop->waiting == mode;
+}
+
+/* ---- construction (loop.c) ---- */
+
+CFRunLoopRef loop_create(bool is_main);
+/* The eventfd, made at the first need; negative errno. L. */
+int loop_event(CFRunLoopRef loop);
+/* Takes apart what an ending thread leaves (rules 170-175). On the loop's own thread, without locks. */
+void loop_end(CFRunLoopRef loop);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The transitions of the wake word, and the pool of mailboxes (guarded by one lock of its own, innermost of all). */
+#include "Loop/mailbox.h"
+
+#include <stdlib.h>
+
+#include "Kernel/kernel.h"
+#include "Support/lock.h"
+
+static struct lock pool_lock;
+static struct mailbox *pool;
+
+struct mailbox *mailbox_create(void)
+{
+    struct mailbox *mailbox;
+
+    lock_take(&pool_lock);
+    mailbox = pool;
+    if (mailbox) {
+        pool = mailbox->next_free;
+    }
+    lock_drop(&pool_lock);
+    if (!mailbox) {
+        mailbox = aligned_alloc(_Alignof(struct mailbox), sizeof *mailbox);
+        if (!mailbox) {
+            return NULL;
+        }
+        atomic_init(&mailbox->word, wake_idle);
+        atomic_init(&mailbox->queue, NULL);
+        atomic_init(&mailbox->event, -1);
+    }
+    mailbox->next_free = NULL;
+    return mailbox;
+}
+
+void mailbox_recycle(struct mailbox *mailbox)
+{
+    lock_take(&pool_lock);
+    mailbox->next_free = pool;
+    pool = mailbox;
+    lock_drop(&pool_lock);
+}
+
+void mailbox_pool_lock(void)
+{
+    lock_take(&pool_lock);
+}
+
+void mailbox_pool_unlock(void)
+{
+    lock_drop(&pool_lock);
+}
+
+void mailbox_pool_reset(void)
+{
+    lock_reset(&pool_lock);
+}
+
+static bool exchange(struct mailbox *mailbox, uint32_t *old, uint32_t new)
+{
+    return atomic_compare_exchange_weak_explicit(&mailbox->word, old, new, memory_order_acq_rel, memory_order_relaxed);
+}
+
+/* Ends the sleep that the word `old` showed; a writer was counted in if that was EPOLL. */
+static void end_sleep(struct mailbox *mailbox, uint32_t old)
+{
+    if ((old & wake_phase) == wake_futex) {
+        (void)kernel.futex_wake(&mailbox->word);
+    } else if ((old & wake_phase) == wake_epoll) {
+        (void)kernel.event_post(atomic_load_explicit(&mailbox->event, memory_order_relaxed));
+        (void)atomic_fetch_sub_explicit(&mailbox->word, wake_writer, memory_order_release);
+    }
+}
+
+/* `flags` set, and a writer counted in if the eventfd will be written. */
+static uint32_t with_flags(uint32_t old, uint32_t flags)
+{
+    return (old | flags) + ((old & wake_phase) == wake_epoll ? (uint32_t)wake_writer : 0);
+}
+
+void mailbox_wake(struct mailbox *mailbox)
+{
+    uint32_t old;
+
+    /* Whatever the caller did before must be seen by the pass that the early returns below rely on. */
+    barrier_full();
+    old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
+    do {
+        if ((old & wake_phase) == wake_idle || (old & wake_token)) {
+            return;
+        }
+    } while (!exchange(mailbox, &old, with_flags(old, wake_token)));
+    end_sleep(mailbox, old);
+}
+
+void mailbox_stop(struct mailbox *mailbox)
+{
+    uint32_t old;
+    bool ends_sleep;
+
+    barrier_full();
+    old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
+    for (;;) {
+        uint32_t new = old | wake_stop;
+
+        if (!(old & wake_run)) {
+            return; /* rule 56 */
+        }
+        ends_sleep = (old & wake_phase) != wake_idle && !(old & wake_token);
+        if (ends_sleep) {
+            new = with_flags(new, wake_token);
+        }
+        if (exchange(mailbox, &old, new)) {
+            break;
+        }
+    }
+    if (ends_sleep) {
+        end_sleep(mailbox, old);
+    }
+}
+
+void mailbox_retime(struct mailbox *mailbox)
+{
+    uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
+
+    do {
+        if ((old & wake_phase) < wake_futex || (old & (wake_token | wake_retime))) {
+            return;
+        }
+    } while (!exchange(mailbox, &old, with_flags(old, wake_retime)));
+    end_sleep(mailbox, old);
+}
+
+bool mailbox_sleep(struct mailbox *mailbox, enum wake_word phase, uint32_t *ret_word)
+{
+    uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
+    uint32_t new;
+
+    do {
+        if (old & wake_token) {
+            return false;
+        }
+        new = (old & ~(uint32_t)wake_phase) | (uint32_t)phase;
+    } while (!exchange(mailbox, &old, new));
+    *ret_word = new;
+    return true;
+}
+
+void mailbox_rearm(struct mailbox *mailbox)
+{
+    uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
+
+    while (!exchange(mailbox, &old, (old & ~(uint32_t)(wake_phase | wake_retime)) | wake_armed)) {
+    }
+    barrier_after_update();
+}
+
+uint32_t mailbox_enter(struct mailbox *mailbox)
+{
+    uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
+
+    while (!exchange(mailbox, &old, (old & ~(uint32_t)(wake_phase | wake_stop | wake_retime)) | wake_run)) {
+    }
+    barrier_after_update();
+    return old;
+}
+
+void mailbox_leave(struct mailbox *mailbox, uint32_t outer, bool give_back)
+{
+    const uint32_t owned = wake_phase | wake_stop | wake_run | wake_retime;
+    const uint32_t restored = outer & (wake_phase | wake_stop | wake_run);
+    uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
+    uint32_t new;
+
+    do {
+        new = (old & ~owned) | restored;
+        if ((outer & wake_phase) == wake_idle) {
+            new &= ~(uint32_t)wake_token;
+        } else if (give_back) {
+            new |= wake_token;
+        }
+    } while (!exchange(mailbox, &old, new));
+    barrier_after_update();
+    if ((new & wake_phase) == wake_epoll && (new & wake_token)) {
+        /* The outer activation is hosted: only the eventfd tells its host. */
+        (void)kernel.event_post(atomic_load_explicit(&mailbox->event, memory_order_relaxed));
+    }
+}
+
+void mailbox_close_event(struct mailbox *mailbox)
+{
+    enum { patience = 10000 };
+    int event = atomic_load_explicit(&mailbox->event, memory_order_relaxed);
+
+    if (event < 0) {
+        return;
+    }
+    for (int i = 0; i < patience; i++) {
+        if (atomic_load_explicit(&mailbox->word, memory_order_acquire) < wake_writer) {
+            atomic_store_explicit(&mailbox->event, -1, memory_order_relaxed);
+            (void)kernel.close(event);
+            return;
+        }
+        kernel.yield();
+    }
+    atomic_store_explicit(&mailbox->event, -1, memory_order_relaxed);
+}

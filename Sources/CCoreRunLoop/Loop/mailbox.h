@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A loop's mailbox: what other threads and signal handlers may touch without a lock.
+ *
+ * The wake word says what the loop is doing and what it has been told:
+ *
+ *   phase    IDLE    not looking; the next thing it does is to start a pass, or to end the run: wake-ups are dropped (rules 62, 63)
+ *            ARMED   in a pass, before the wait: a wake-up is kept as the token (64)
+ *            FUTEX   asleep on the word itself
+ *            EPOLL   asleep in the wait set of a mode, or hosted by another loop: a wake-up is also written to the eventfd
+ *   TOKEN    a kept wake-up; ends the wait of this pass
+ *   STOP     the innermost activation has been told to stop (55)
+ *   RUN      an activation is running: a stop makes sense (56)
+ *   RETIME   a timer or descriptor changed under the sleeper: compute the deadline again, without a pass (68, 71)
+ *   writers  from bit 8: threads that will still write the eventfd; its number must not be given back before they have
+ *
+ *   IDLE -> ARMED            mailbox_arm, at the start of every pass
+ *   ARMED -> FUTEX, EPOLL    mailbox_sleep, refused while there is a token
+ *   FUTEX, EPOLL -> ARMED    mailbox_rearm, to look again without ending the wait
+ *   any -> IDLE              mailbox_disarm, the wait is over; returns the token that was there
+ *
+ * Memory orders, row by row, are argued in docs/threads.md. Mailboxes come from a pool and are never given back to the allocator, because a late
+ * signaller may wake one whose loop has just gone (a spurious wake-up of another loop is harmless).
+ */
+#ifndef CRL_LOOP_MAILBOX_H
+#define CRL_LOOP_MAILBOX_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "Support/barrier.h"
+
+struct slot;
+
+enum wake_word {
+    wake_idle = 0,
+    wake_armed = 1,
+    wake_futex = 2,
+    wake_epoll = 3,
+    wake_phase = 3,
+    wake_token = 4,
+    wake_stop = 8,
+    wake_run = 16,
+    wake_retime = 32,
+    wake_writer = 256
+};
+
+struct mailbox {
+    _Alignas(64) _Atomic uint32_t word; /* lock-free; the futex of a sleeping loop */
+    _Atomic int event; /* the eventfd, or -1; written under the loop's lock, read by whoever finds EPOLL */
+    _Atomic(struct slot *) queue; /* stack of signalled slots: any thread pushes, the loop takes all under its lock */
+    struct mailbox *next_free; /* pool lock */
+};
+
+/* NULL if there is no memory. */
+struct mailbox *mailbox_create(void);
+void mailbox_recycle(struct mailbox *mailbox);
+
+/* For fork. */
+void mailbox_pool_lock(void);
+void mailbox_pool_unlock(void);
+void mailbox_pool_reset(void);
+
+/* The three that others call. Safe in signal handlers; keep errno. */
+void mailbox_wake(struct mailbox *mailbox);
+void mailbox_stop(struct mailbox *mailbox);
+static inline bool mailbox_is_waiting(const struct mailbox *mailbox)
+{
+    return (atomic_load_explicit(&mailbox->word, memory_order_acquire) & wake_phase) >= wake_futex;
+}
+
+/* Tells a sleeper to compute its deadline again. The loop's lock is held. */
+void mailbox_retime(struct mailbox *mailbox);
+
+/* The rest is for the owner's thread. */
+static inline uint32_t mailbox_word(const struct mailbox *mailbox)
+{
+    return atomic_load_explicit(&mailbox->word, memory_order_acquire);
+}
+
+static inline void mailbox_arm(struct mailbox *mailbox)
+{
+    (void)atomic_fetch_or_explicit(&mailbox->word, wake_armed, memory_order_acq_rel);
+    barrier_after_update();
+}
+
+/* Under the loop's lock. False if a token is there: do not sleep. `ret_word` gets the word to sleep on. */
+bool mailbox_sleep(struct mailbox *mailbox, enum wake_word phase, uint32_t *ret_word);
+
+/* Back from sleep, still in the wait; clears RETIME. */
+void mailbox_rearm(struct mailbox *mailbox);
+
+/* The wait is over. True if there was a token. */
+static inline bool mailbox_disarm(struct mailbox *mailbox)
+{
+    uint32_t old = atomic_fetch_and_explicit(&mailbox->word, ~(uint32_t)(wake_phase | wake_token | wake_retime), memory_order_acq_rel);
+
+    barrier_after_update();
+    return (old & wake_token) != 0;
+}
+
+/* Entering an activation: returns the word as it was, installs RUN without STOP; a token is carried in. */
+uint32_t mailbox_enter(struct mailbox *mailbox);
+
+/* Leaving it: the outer activation's RUN, STOP and phase come back. A token is kept if the outer one is in a pass; `give_back` sets one (rule 64). */
+void mailbox_leave(struct mailbox *mailbox, uint32_t outer, bool give_back);
+
+static inline bool mailbox_is_stopped(const struct mailbox *mailbox)
+{
+    return (atomic_load_explicit(&mailbox->word, memory_order_relaxed) & wake_stop) != 0;
+}
+
+/* Closes the eventfd once no writer is left; rather leaks it than waits without bound. The loop's lock is held, the phase is IDLE. */
+void mailbox_close_event(struct mailbox *mailbox);
+
+#endif

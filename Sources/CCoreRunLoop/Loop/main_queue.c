@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libdispatch's interface for run loops: a descriptor, and a function that drains. */
+#include "Loop/main_queue.h"
+
+#include <stddef.h>
+
+#include "Kernel/kernel.h"
+
+/* Names of libdispatch's, not ours; absent where the process has none. */
+extern int _dispatch_get_main_queue_handle_4CF(void) __attribute__((weak));
+extern void _dispatch_main_queue_callback_4CF(void *unused) __attribute__((weak));
+
+static bool is_abandoned; /* written in the child of a fork, where there is one thread */
+
+static bool is_available(void)
+{
+    return !is_abandoned && _dispatch_get_main_queue_handle_4CF != NULL && _dispatch_main_queue_callback_4CF != NULL;
+}
+
+void main_queue_abandon(void)
+{
+    is_abandoned = true;
+}
+
+bool main_queue_serves(CFRunLoopRef loop, const struct mode *mode)
+{
+    return loop->is_main && mode->is_common && !loop->in_main_queue && is_available();
+}
+
+int main_queue_descriptor(void)
+{
+    return is_available() ? _dispatch_get_main_queue_handle_4CF() : -1;
+}
+
+bool main_queue_is_ready(void)
+{
+    int descriptor = main_queue_descriptor();
+
+    return descriptor >= 0 && (kernel.descriptor_ready(descriptor, kernel_readable) & kernel_readable);
+}
+
+void main_queue_drain(CFRunLoopRef loop)
+{
+    kernel.counter_drain(main_queue_descriptor());
+    loop->in_main_queue = true;
+    _dispatch_main_queue_callback_4CF(NULL);
+    loop->in_main_queue = false;
+}

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mechanics of observers; guards are in observer.h. */
+#include "Loop/observer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "Loop/thread_loop.h"
+#include "Support/fault.h"
+
+/* The activities as bits of CFRunLoopActivity, in the order in which a run sends them. */
+static const CFRunLoopActivity activities[activity_count] = {kCFRunLoopEntry,         kCFRunLoopBeforeTimers, kCFRunLoopBeforeSources,
+                                                             kCFRunLoopBeforeWaiting, kCFRunLoopAfterWaiting, kCFRunLoopExit};
+
+/* ---- construction ---- */
+
+static void finalize(CFTypeRef object)
+{
+    CFRunLoopObserverRef observer = (CFRunLoopObserverRef)(uintptr_t)object;
+
+    if (atomic_load_explicit(&observer->is_valid, memory_order_relaxed)) {
+        item_context_release(observer->context, observer->context_info);
+    }
+    free(observer->context);
+}
+
+static CFStringRef describe(CFTypeRef object)
+{
+    CFRunLoopObserverRef observer = (CFRunLoopObserverRef)(uintptr_t)object;
+    CFStringRef context = item_context_describe(observer->context, observer->context_info);
+    CFStringRef text = CFStringCreateWithFormat(
+        NULL, NULL, CFSTR("<CFRunLoopObserver %p>{valid = %s, activities = 0x%x, repeats = %s, order = %ld, callout = %p, context = %@}"), object,
+        atomic_load_explicit(&observer->is_valid, memory_order_relaxed) ? "Yes" : "No", observer->activities, observer->repeats ? "Yes" : "No",
+        (long)observer->order, (void *)(uintptr_t)observer->callout, context);
+
+    if (context) {
+        CFRelease(context);
+    }
+    return text;
+}
+
+static const struct object_class observer_class = {
+    .type_id = object_type_run_loop_observer,
+    .name = "CFRunLoopObserver",
+    .finalize = finalize,
+    .copy_description = describe,
+};
+
+CFRunLoopObserverRef observer_create(CFAllocatorRef allocator, CFOptionFlags watched, bool repeats, CFIndex order, CFRunLoopObserverCallBack callout,
+                                     const CFRunLoopObserverContext *context)
+{
+    CFRunLoopObserverRef observer = object_create(allocator, &observer_class, sizeof *observer);
+
+    if (!observer) {
+        return NULL;
+    }
+    if (context && !item_context_adopt(&(struct item_context){context->retain, context->release, context->copyDescription}, context->info,
+                                       &observer->context, &observer->context_info)) {
+        object_release(observer);
+        return NULL;
+    }
+    atomic_store_explicit(&observer->is_valid, true, memory_order_relaxed);
+    observer->callout = callout;
+    observer->order = order;
+    observer->activities = (uint32_t)watched;
+    observer->repeats = repeats;
+    return observer;
+}
+
+/* ---- arrays; L ---- */
+
+static struct observer_list *list_create(uint32_t count)
+{
+    struct observer_list *list = malloc(sizeof *list + count * sizeof(CFRunLoopObserverRef));
+
+    if (list) {
+        list->uses = 1;
+        list->count = count;
+    }
+    return list;
+}
+
+/* Drops one use; the last one chains the array to `dropped`, to be freed when no lock is held. */
+static void list_drop(struct observer_list *list, struct observer_list **dropped)
+{
+    if (list && --list->uses == 0) {
+        list->next_dropped = *dropped;
+        *dropped = list;
+    }
+}
+
+static void free_dropped(struct observer_list *list)
+{
+    while (list) {
+        struct observer_list *next = list->next_dropped;
+
+        for (uint32_t i = 0; i < list->count; i++) {
+            object_release(list->observers[i]);
+        }
+        free(list);
+        list = next;
+    }
+}
+
+/* Puts `list` (NULL: nobody watches) in the place of what was there. */
+static void publish(struct mode *mode, int activity, struct observer_list *list, struct observer_list **dropped)
+{
+    uint32_t observed = atomic_load_explicit(&mode->observed, memory_order_relaxed);
+    uint32_t bit = (uint32_t)activities[activity];
+
+    list_drop(mode->observers[activity], dropped);
+    mode->observers[activity] = list;
+    atomic_store_explicit(&mode->observed, list ? observed | bit : observed & ~bit, memory_order_relaxed);
+}
+
+/* The array with `observer` behind all of its order and before all of higher (148); NULL if there is no memory. */
+static struct observer_list *list_with(const struct observer_list *old, CFRunLoopObserverRef observer)
+{
+    uint32_t old_count = old ? old->count : 0;
+    struct observer_list *list = list_create(old_count + 1);
+    uint32_t place = 0;
+
+    if (!list) {
+        return NULL;
+    }
+    while (place < old_count && old->observers[place]->order <= observer->order) {
+        place++;
+    }
+    for (uint32_t i = 0; i <= old_count; i++) {
+        list->observers[i] = i < place ? old->observers[i] : i == place ? observer : old->observers[i - 1];
+        object_retain(list->observers[i]);
+    }
+    return list;
+}
+
+static bool list_has(const struct observer_list *list, const struct __CFRunLoopObserver *observer)
+{
+    for (uint32_t i = 0; list && i < list->count; i++) {
+        if (list->observers[i] == observer) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The array without `observer`, whose reference goes with the old array. */
+static struct observer_list *list_without(const struct observer_list *old, const struct __CFRunLoopObserver *observer)
+{
+    struct observer_list *list = list_create(old->count - 1);
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; list && i < old->count; i++) {
+        if (old->observers[i] != observer) {
+            list->observers[count++] = old->observers[i];
+            object_retain(old->observers[i]);
+        }
+    }
+    return list;
+}
+
+static void remove_from_arrays(struct mode *mode, const struct __CFRunLoopObserver *observer, struct observer_list **dropped)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+
+    for (int i = 0; i < activity_count; i++) {
+        struct observer_list *old = mode->observers[i];
+        struct observer_list *list;
+
+        if (!list_has(old, observer)) {
+            continue;
+        }
+        list = old->count > 1 ? list_without(old, observer) : NULL;
+        if (!list && old->count > 1) {
+            fault_log_once(&logged, "CFRunLoopRemoveObserver: there is no memory; the observer is called until it is invalidated");
+            continue;
+        }
+        publish(mode, i, list, dropped);
+    }
+}
+
+/* Which arrays hold it: those of its activities; one that watches none stands in the first, so that the loop knows of it. */
+static bool belongs_to(const struct __CFRunLoopObserver *observer, int activity)
+{
+    const uint32_t known = kCFRunLoopEntry | kCFRunLoopBeforeTimers | kCFRunLoopBeforeSources | kCFRunLoopBeforeWaiting | kCFRunLoopAfterWaiting | kCFRunLoopExit;
+
+    return (observer->activities & activities[activity]) || (activity == 0 && !(observer->activities & known));
+}
+
+static bool add_to_arrays(struct mode *mode, CFRunLoopObserverRef observer, struct observer_list **dropped)
+{
+    struct observer_list *lists[activity_count] = {NULL};
+    bool has_memory = true;
+
+    for (int i = 0; i < activity_count && has_memory; i++) {
+        if (belongs_to(observer, i)) {
+            lists[i] = list_with(mode->observers[i], observer);
+            has_memory = lists[i] != NULL;
+        }
+    }
+    for (int i = 0; i < activity_count; i++) {
+        if (lists[i] && has_memory) {
+            publish(mode, i, lists[i], dropped);
+        } else {
+            list_drop(lists[i], dropped);
+        }
+    }
+    return has_memory;
+}
+
+/* ---- membership; L and I ---- */
+
+static CFRunLoopRef loop_of(CFRunLoopObserverRef observer)
+{
+    return atomic_load_explicit(&observer->loop, memory_order_relaxed);
+}
+
+static struct observer_member *member_in(CFRunLoopObserverRef observer, const struct mode *mode)
+{
+    for (struct observer_member *member = observer->members; member; member = member->next) {
+        if (member->mode == mode) {
+            return member;
+        }
+    }
+    return NULL;
+}
+
+static bool may_join(CFRunLoopRef loop, CFRunLoopObserverRef observer)
+{
+    return !loop->is_dead && atomic_load_explicit(&observer->is_valid, memory_order_relaxed) && (!loop_of(observer) || loop_of(observer) == loop);
+}
+
+static bool attach(CFRunLoopRef loop, CFRunLoopObserverRef observer, struct mode *mode, struct observer_list **dropped)
+{
+    struct observer_member *member = observer->first_member.mode ? malloc(sizeof *member) : &observer->first_member;
+
+    if (!member) {
+        return false;
+    }
+    if (!add_to_arrays(mode, observer, dropped)) {
+        if (member != &observer->first_member) {
+            free(member);
+        }
+        return false;
+    }
+    member->mode = mode;
+    member->next = observer->members;
+    observer->members = member;
+    mode->is_declared = true;
+    atomic_store_explicit(&observer->loop, loop, memory_order_relaxed);
+    return true;
+}
+
+static void detach(CFRunLoopObserverRef observer, struct observer_member *member, struct observer_list **dropped)
+{
+    struct observer_member **place = &observer->members;
+
+    while (*place != member) {
+        place = &(*place)->next;
+    }
+    *place = member->next;
+    remove_from_arrays(member->mode, observer, dropped);
+    if (member == &observer->first_member) {
+        member->mode = NULL;
+    } else {
+        free(member);
+    }
+}
+
+static void leave_loop_if_unused(CFRunLoopObserverRef observer)
+{
+    if (!observer->members && !observer->common) {
+        atomic_store_explicit(&observer->loop, NULL, memory_order_relaxed);
+    }
+}
+
+static void join_mode(CFRunLoopRef loop, CFRunLoopObserverRef observer, struct mode *mode, struct observer_list **dropped)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    struct lock *lock = item_lock(observer);
+    bool has_memory = true;
+
+    lock_take(lock);
+    if (may_join(loop, observer) && !member_in(observer, mode)) {
+        has_memory = attach(loop, observer, mode, dropped);
+    }
+    lock_drop(lock);
+    if (!has_memory) {
+        fault_log_once(&logged, "CFRunLoopAddObserver: there is no memory; the observer was not added");
+    }
+}
+
+static void join_common(CFRunLoopRef loop, CFRunLoopObserverRef observer)
+{
+    struct lock *lock = item_lock(observer);
+
+    lock_take(lock);
+    if (may_join(loop, observer) && !observer->common) {
+        observer->common = common_item_add(&loop->common_observers, observer);
+        if (observer->common) {
+            object_retain(observer);
+            atomic_store_explicit(&observer->loop, loop, memory_order_relaxed);
+        }
+    }
+    lock_drop(lock);
+}
+
+void observer_add(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef mode_name)
+{
+    struct observer_list *dropped = NULL;
+
+    loop_lock(loop);
+    if (mode_name_is_common(mode_name)) {
+        join_common(loop, observer);
+        for (struct mode *mode = loop->modes; mode; mode = mode->next) {
+            if (mode->is_common) {
+                join_mode(loop, observer, mode, &dropped);
+            }
+        }
+    } else {
+        struct mode *mode = loop->is_dead ? NULL : mode_declare(loop, mode_name);
+
+        if (mode) {
+            join_mode(loop, observer, mode, &dropped);
+        }
+    }
+    loop_unlock(loop);
+    free_dropped(dropped);
+}
+
+/* Takes it out of `mode`. L and I. */
+static void leave_mode(CFRunLoopObserverRef observer, const struct mode *mode, struct observer_list **dropped)
+{
+    struct observer_member *member = member_in(observer, mode);
+
+    if (member) {
+        detach(observer, member, dropped);
+    }
+}
+
+/* True if it was a common item: the reference of the items is the caller's then. L and I. */
+static bool leave_common(CFRunLoopObserverRef observer)
+{
+    if (!observer->common) {
+        return false;
+    }
+    common_item_remove(observer->common);
+    observer->common = NULL;
+    return true;
+}
+
+static bool leave_common_modes(CFRunLoopRef loop, CFRunLoopObserverRef observer, struct observer_list **dropped)
+{
+    if (!leave_common(observer)) {
+        return false; /* 21 */
+    }
+    for (struct mode *mode = loop->modes; mode; mode = mode->next) {
+        if (mode->is_common) {
+            leave_mode(observer, mode, dropped);
+        }
+    }
+    return true;
+}
+
+void observer_remove(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef mode_name)
+{
+    struct observer_list *dropped = NULL;
+    struct lock *lock = item_lock(observer);
+    bool was_common = false;
+
+    loop_lock(loop);
+    lock_take(lock);
+    if (loop_of(observer) == loop) {
+        if (mode_name_is_common(mode_name)) {
+            was_common = leave_common_modes(loop, observer, &dropped);
+        } else {
+            leave_mode(observer, mode_find(loop, mode_name), &dropped);
+        }
+        leave_loop_if_unused(observer);
+    }
+    lock_drop(lock);
+    loop_unlock(loop);
+    free_dropped(dropped);
+    if (was_common) {
+        object_release(observer);
+    }
+}
+
+bool observer_is_in(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef mode_name)
+{
+    struct lock *lock = item_lock(observer);
+    bool is_member = false;
+
+    loop_lock(loop);
+    lock_take(lock);
+    if (loop_of(observer) == loop) {
+        is_member = mode_name_is_common(mode_name) ? observer->common != NULL : member_in(observer, mode_find(loop, mode_name)) != NULL;
+    }
+    lock_drop(lock);
+    loop_unlock(loop);
+    return is_member;
+}
+
+void observers_join_common_mode(CFRunLoopRef loop, struct mode *mode)
+{
+    struct observer_list *dropped = NULL;
+
+    loop_lock(loop);
+    list_for_each(link, &loop->common_observers) {
+        join_mode(loop, (CFRunLoopObserverRef)(uintptr_t)common_item_of(link)->item, mode, &dropped);
+    }
+    loop_unlock(loop);
+    free_dropped(dropped);
+}
+
+/* Takes it out of everything. True if it was a common item. L and I. */
+static bool leave_everything(CFRunLoopObserverRef observer, struct observer_list **dropped)
+{
+    while (observer->members) {
+        detach(observer, observer->members, dropped);
+    }
+    return leave_common(observer);
+}
+
+/* Any observer of the loop. L. */
+static CFRunLoopObserverRef any_observer(CFRunLoopRef loop)
+{
+    if (!list_is_empty(&loop->common_observers)) {
+        return (CFRunLoopObserverRef)(uintptr_t)common_item_of(loop->common_observers.next)->item;
+    }
+    for (struct mode *mode = loop->modes; mode; mode = mode->next) {
+        for (int i = 0; i < activity_count; i++) {
+            if (mode->observers[i]) {
+                return mode->observers[i]->observers[0];
+            }
+        }
+    }
+    return NULL;
+}
+
+void observers_remove_all(CFRunLoopRef loop)
+{
+    CFRunLoopObserverRef observer;
+
+    do {
+        struct observer_list *dropped = NULL;
+        bool was_common = false;
+
+        loop_lock(loop);
+        observer = any_observer(loop);
+        if (observer) {
+            lock_take(item_lock(observer));
+            was_common = leave_everything(observer, &dropped);
+            leave_loop_if_unused(observer);
+            lock_drop(item_lock(observer));
+        }
+        loop_unlock(loop);
+        free_dropped(dropped);
+        if (was_common) {
+            object_release(observer);
+        }
+    } while (observer);
+}
+
+void observer_invalidate(CFRunLoopObserverRef observer)
+{
+    struct observer_list *dropped = NULL;
+    CFRunLoopRef loop;
+    void *info = NULL;
+    bool was_common = false;
+    bool releases = false;
+
+    object_retain(observer);
+    loop = item_lock_with_loop(observer, &observer->loop);
+    if (atomic_load_explicit(&observer->is_valid, memory_order_relaxed)) {
+        atomic_store_explicit(&observer->is_valid, false, memory_order_release);
+        was_common = leave_everything(observer, &dropped);
+        leave_loop_if_unused(observer);
+        /* There is no bracket around an observer's callout (153): on another thread, the release is left to its end. */
+        observer->releases_late = observer->called_on && !thread_loop_is_current(observer->called_on);
+        releases = !observer->releases_late;
+        info = observer->context_info;
+        if (releases) {
+            observer->context_info = NULL;
+        }
+    }
+    item_unlock_with_loop(observer, loop);
+    if (releases) {
+        item_context_release(observer->context, info);
+    }
+    free_dropped(dropped);
+    if (was_common) {
+        object_release(observer);
+    }
+    object_release(observer);
+}
+
+/* ---- calling ---- */
+
+/* False if it is invalid (150), or in callout already (151). */
+static bool begin_call(CFRunLoopRef loop, CFRunLoopObserverRef observer, void **ret_info)
+{
+    struct lock *lock = item_lock(observer);
+    bool may_call;
+
+    lock_take(lock);
+    may_call = atomic_load_explicit(&observer->is_valid, memory_order_relaxed) && !observer->called_on;
+    if (may_call) {
+        observer->called_on = loop;
+        *ret_info = observer->context_info;
+    }
+    lock_drop(lock);
+    return may_call;
+}
+
+static void end_call(CFRunLoopObserverRef observer)
+{
+    struct lock *lock = item_lock(observer);
+    void *info = NULL;
+    bool releases;
+
+    lock_take(lock);
+    observer->called_on = NULL;
+    releases = observer->releases_late;
+    if (releases) {
+        observer->releases_late = false;
+        info = observer->context_info;
+        observer->context_info = NULL;
+    }
+    lock_drop(lock);
+    if (releases) {
+        item_context_release(observer->context, info);
+    }
+}
+
+static void call(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFRunLoopActivity activity)
+{
+    void *info = NULL;
+
+    if (!(observer->activities & activity) || !begin_call(loop, observer, &info)) {
+        return;
+    }
+    observer->called_outer = loop->calling;
+    loop->calling = observer;
+    if (observer->callout) {
+        observer->callout(observer, activity, info);
+    }
+    loop->calling = observer->called_outer;
+    if (!observer->repeats) {
+        observer_invalidate(observer); /* 152 */
+    }
+    end_call(observer);
+}
+
+void observers_notify(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity activity)
+{
+    struct observer_list *dropped = NULL;
+    struct observer_list *list;
+    int index = 0;
+
+    if (!(atomic_load_explicit(&mode->observed, memory_order_relaxed) & activity)) {
+        return;
+    }
+    while (activities[index] != activity) {
+        index++;
+    }
+    list = mode->observers[index];
+    list->uses++;
+    loop_unlock(loop);
+    for (uint32_t i = 0; i < list->count; i++) {
+        call(loop, list->observers[i], activity);
+    }
+    loop_lock(loop);
+    list_drop(list, &dropped);
+    if (dropped) {
+        loop_unlock(loop);
+        free_dropped(dropped);
+        loop_lock(loop);
+    }
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One pass of the run loop, in the ten steps of the guide. Numbers in brackets are those steps; the others are rules (docs/order.md).
+ *
+ * The loop's lock is held throughout, except around callouts and the sleep. From mailbox_arm to mailbox_disarm a wake-up is kept; outside it is dropped,
+ * because a pass follows that looks at everything again, or none at all.
+ */
+#include "Loop/pass.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "Kernel/kernel.h"
+#include "Loop/block.h"
+#include "Loop/instant.h"
+#include "Loop/main_queue.h"
+#include "Loop/observer.h"
+#include "Loop/source.h"
+#include "Loop/timer.h"
+#include "Loop/watch.h"
+#include "Runtime/autorelease.h"
+#include "Support/fault.h"
+
+/* The kernel stretches long waits in a wait set by a thousandth, up to this. */
+static const int64_t longest_stretch_ns = 100000000;
+
+/* ---- [4] version-0 sources ---- */
+
+/* Performs one source whose turn it is, if its mark is still there (84). The caller's reference is dropped. */
+static bool perform_if_marked(CFRunLoopRef loop, CFRunLoopSourceRef source)
+{
+    source_function perform = source_callback(source, source_callback_perform);
+    bool is_marked;
+
+    source_unlink_pending(loop, source);
+    is_marked = source_take_mark(source); /* cleared before the callout: a signal during it is another one (78) */
+    loop_unlock(loop);
+    if (is_marked && perform) {
+        ((void (*)(void *))perform)(source->context_info);
+    }
+    object_release(source);
+    loop_lock(loop);
+    return is_marked;
+}
+
+/* The first that counts, in order (49). */
+static bool perform_one_source(CFRunLoopRef loop, struct mode *mode)
+{
+    struct source_member *member;
+    bool performed = false;
+
+    while (!performed && (member = source_first_pending(mode)) != NULL) {
+        CFRunLoopSourceRef source = member->slot->source;
+
+        object_retain(source);
+        performed = perform_if_marked(loop, source);
+    }
+    return performed;
+}
+
+/* All that are signalled now, as a snapshot (50, 82). Each stays in the pending lists until its turn, so that a nested run can perform it. */
+static bool perform_all_sources(CFRunLoopRef loop, struct mode *mode)
+{
+    enum { on_stack = 16 };
+    CFRunLoopSourceRef few[on_stack];
+    CFRunLoopSourceRef *sources = few;
+    size_t count = 0;
+    size_t capacity = on_stack;
+    bool performed = false;
+
+    source_sort_pending(mode);
+    list_for_each(link, &mode->pending) {
+        count++;
+    }
+    if (count > on_stack) {
+        sources = malloc(count * sizeof(CFRunLoopSourceRef));
+        capacity = sources ? count : on_stack; /* without memory: some now, the rest in the next pass */
+        sources = sources ? sources : few;
+    }
+    count = 0;
+    list_for_each(link, &mode->pending) {
+        if (count == capacity) {
+            break;
+        }
+        sources[count] = container_of(link, struct source_member, link)->slot->source;
+        object_retain(sources[count++]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        performed |= perform_if_marked(loop, sources[i]); /* handled if any was (85) */
+    }
+    if (sources != few) {
+        free(sources);
+    }
+    return performed;
+}
+
+static bool perform_sources(CFRunLoopRef loop, struct activation *run)
+{
+    struct slot_reap reap = {NULL};
+
+    source_queue_drain(loop, &reap);
+    if (reap.first) {
+        loop_unlock(loop);
+        slots_release(&reap);
+        loop_lock(loop);
+    }
+    if (list_is_empty(&run->mode->pending)) {
+        return false;
+    }
+    return run->returns_after_source ? perform_one_source(loop, run->mode) : perform_all_sources(loop, run->mode);
+}
+
+/* ---- [7] waiting ---- */
+
+/* A report for a source, or word that the main queue has work. */
+static enum wake_cause take_report(CFRunLoopRef loop, struct activation *run)
+{
+    bool main_queue = false;
+
+    if (!watch_has_kept(run->mode) && !watch_must_retry(run->mode)) {
+        return cause_none;
+    }
+    run->report = watch_next(loop, run->mode, &main_queue);
+    return run->report.source ? cause_port : main_queue ? cause_main_queue : cause_none;
+}
+
+enum wake_cause pass_ready_cause(CFRunLoopRef loop, struct activation *run, int64_t now_ns)
+{
+    bool due = timers_are_due(run->mode, now_ns);
+    enum wake_cause cause = cause_none;
+
+    if (!due || run->prefers_port) {
+        cause = take_report(loop, run);
+    }
+    if (cause == cause_none && due) {
+        cause = cause_timers;
+    }
+    if (cause != cause_none) {
+        run->prefers_port = cause == cause_timers; /* by turns (35) */
+    }
+    return cause;
+}
+
+/* Asks the kernel for reports without waiting. */
+static void poll_descriptors(CFRunLoopRef loop, struct mode *mode)
+{
+    loop_unlock(loop);
+    watch_wait(mode->watches, 0);
+    loop_lock(loop);
+}
+
+static int64_t now_if_timed(const struct activation *run)
+{
+    return run->mode->timers.count > 0 || run->deadline_ns != kernel_never ? kernel.monotonic_ns() : 0;
+}
+
+enum wake_cause pass_look(CFRunLoopRef loop, struct activation *run)
+{
+    struct mode *mode = run->mode;
+    enum wake_cause cause;
+
+    if (watch_is_needed(mode) && watch_prepare(loop, mode) == 0 && !watch_has_batch(mode)) {
+        poll_descriptors(loop, mode);
+    }
+    cause = pass_ready_cause(loop, run, mode->timers.count > 0 ? kernel.monotonic_ns() : 0);
+    run->took_token |= mailbox_disarm(loop->mailbox);
+    return cause;
+}
+
+/* How much before its deadline a wait is asked to end, because the kernel may end it that much later. */
+static int64_t earliness_ns(CFRunLoopRef loop, enum wake_word phase, int64_t left_ns)
+{
+    int64_t stretch_ns = left_ns / 1000;
+
+    if (phase == wake_futex || stretch_ns < loop->slack_ns) {
+        return loop->slack_ns;
+    }
+    return stretch_ns < longest_stretch_ns ? stretch_ns : longest_stretch_ns;
+}
+
+/* One sleep, until something happens or about `limit_ns`. False if a wake-up is there already. */
+static bool sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase, int64_t now_ns, int64_t limit_ns)
+{
+    int64_t deadline_ns = limit_ns;
+    uint32_t word;
+
+    if (limit_ns != kernel_never) {
+        deadline_ns = limit_ns - earliness_ns(loop, phase, limit_ns - now_ns);
+    }
+    loop->waiting = mode;
+    loop->armed_ns = limit_ns;
+    /* Under the lock: a change of timers or descriptors is either in the limit or sees the phase and says RETIME. */
+    if (!mailbox_sleep(loop->mailbox, phase, &word)) {
+        loop->waiting = NULL;
+        return false;
+    }
+    loop_unlock(loop);
+    if (phase == wake_futex) {
+        (void)kernel.futex_wait(&loop->mailbox->word, word, deadline_ns);
+    } else {
+        watch_wait(mode->watches, deadline_ns);
+    }
+    loop_lock(loop);
+    loop->waiting = NULL;
+    mailbox_rearm(loop->mailbox);
+    return true;
+}
+
+static int64_t earlier(int64_t one_ns, int64_t other_ns)
+{
+    return one_ns < other_ns ? one_ns : other_ns;
+}
+
+/* Sleeps until a cause is there. Early and spurious ends of the kernel's wait, and changed deadlines, just go round again (44, 68). */
+static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
+{
+    struct mode *mode = run->mode;
+    enum wake_cause cause = cause_none;
+
+    for (;;) {
+        bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
+        int64_t now_ns;
+        int64_t limit_ns;
+
+        if (has_set && watch_has_kept(mode) && !watch_has_batch(mode)) {
+            poll_descriptors(loop, mode); /* what is always ready must not keep the others waiting */
+        }
+        now_ns = now_if_timed(run);
+        cause = pass_ready_cause(loop, run, now_ns);
+        if (cause != cause_none || now_ns >= run->deadline_ns) {
+            break;
+        }
+        limit_ns = earlier(timers_limit(mode), run->deadline_ns);
+        if (watch_must_retry(mode)) {
+            now_ns = kernel.monotonic_ns();
+            limit_ns = earlier(limit_ns, now_ns + watch_retry_ns);
+        }
+        if (!sleep_once(loop, mode, has_set ? wake_epoll : wake_futex, now_ns, limit_ns)) {
+            cause = cause_wake_up;
+            break;
+        }
+    }
+    run->took_token |= mailbox_disarm(loop->mailbox);
+    return cause;
+}
+
+/* ---- [9] handling ---- */
+
+static void perform_port(CFRunLoopRef loop, struct activation *run)
+{
+    struct watch_report report = run->report;
+    source_function perform = source_callback(report.source, source_callback_perform);
+    struct source_port_part *part = source_port_part(report.source);
+
+    run->report.source = NULL;
+    loop_unlock(loop);
+    if (source_kind(report.source) == source_descriptor) {
+        ((void (*)(void *, CFRunLoopSourceRef, uint32_t))perform)(report.source->context_info, report.source, report.ready);
+    } else {
+        if (part->is_counter) {
+            kernel.counter_drain(part->descriptor); /* 99 */
+        }
+        if (perform) {
+            ((void (*)(void *))perform)(report.source->context_info);
+        }
+    }
+    object_release(report.source);
+    loop_lock(loop);
+}
+
+static void serve_main_queue(CFRunLoopRef loop, struct activation *run)
+{
+    run->served_main_queue = true;
+    loop_unlock(loop);
+    main_queue_drain(loop);
+    loop_lock(loop);
+}
+
+/* One kind of cause. True if it was a source (51). */
+static bool handle(CFRunLoopRef loop, struct activation *run, enum wake_cause cause)
+{
+    switch (cause) {
+    case cause_timers:
+        timers_fire(loop, run->mode, kernel.monotonic_ns());
+        return false;
+    case cause_port:
+        perform_port(loop, run);
+        return true;
+    case cause_main_queue:
+        serve_main_queue(loop, run);
+        return true;
+    case cause_none:
+    case cause_wake_up:
+        break;
+    }
+    return false;
+}
+
+/* Rule 48: which of several reasons to return counts. */
+static CFRunLoopRunResult reason_to_return(CFRunLoopRef loop, const struct activation *run)
+{
+    if (run->has_handled_source && run->returns_after_source) {
+        return kCFRunLoopRunHandledSource;
+    }
+    if (run->polls || (run->deadline_ns != kernel_never && kernel.monotonic_ns() >= run->deadline_ns)) {
+        return kCFRunLoopRunTimedOut;
+    }
+    if (mailbox_is_stopped(loop->mailbox)) {
+        return kCFRunLoopRunStopped;
+    }
+    return mode_is_empty(loop, run->mode) ? kCFRunLoopRunFinished : (CFRunLoopRunResult)0;
+}
+
+/* ---- the pass ---- */
+
+void pass_notify_before_waiting(CFRunLoopRef loop, struct activation *run)
+{
+    run->is_before_waiting = true;
+    observers_notify(loop, run->mode, kCFRunLoopBeforeWaiting);
+    run->is_before_waiting = false;
+}
+
+bool pass_before_wait(CFRunLoopRef loop, struct activation *run)
+{
+    mailbox_arm(loop->mailbox);
+    observers_notify(loop, run->mode, kCFRunLoopBeforeTimers); /* [2] */
+    observers_notify(loop, run->mode, kCFRunLoopBeforeSources); /* [3] */
+    (void)blocks_run(loop, run->mode);
+    run->has_handled_source = perform_sources(loop, run); /* [4] */
+    if (run->has_handled_source) {
+        (void)blocks_run(loop, run->mode);
+    }
+    return !run->has_handled_source && !run->polls;
+}
+
+CFRunLoopRunResult pass_after_wait(CFRunLoopRef loop, struct activation *run, enum wake_cause cause)
+{
+    run->has_handled_source |= handle(loop, run, cause); /* [9] */
+    (void)blocks_run(loop, run->mode);
+    return reason_to_return(loop, run);
+}
+
+/* [5] Only the main queue goes straight to its handling; a ready port still gets [6] and [8] (32, 181). */
+bool pass_main_queue_first(CFRunLoopRef loop, struct activation *run)
+{
+    bool serves = main_queue_serves(loop, run->mode);
+    bool looks = serves && !run->served_main_queue;
+
+    if (loop->is_main) {
+        watch_main_queue(loop, run->mode, serves ? main_queue_descriptor() : -1, serves);
+    }
+    run->served_main_queue = false;
+    return looks && main_queue_is_ready();
+}
+
+static CFRunLoopRunResult pass(CFRunLoopRef loop, struct activation *run)
+{
+    bool sleeps = pass_before_wait(loop, run);
+    enum wake_cause cause;
+
+    if (pass_main_queue_first(loop, run)) {
+        run->took_token |= mailbox_disarm(loop->mailbox);
+        cause = cause_main_queue;
+    } else if (!sleeps) {
+        cause = pass_look(loop, run);
+    } else {
+        pass_notify_before_waiting(loop, run); /* [6] */
+        cause = sleep(loop, run); /* [7] */
+        observers_notify(loop, run->mode, kCFRunLoopAfterWaiting); /* [8] */
+    }
+    return pass_after_wait(loop, run, cause);
+}
+
+/* ---- the run ---- */
+
+void run_enter(CFRunLoopRef loop, struct activation *run, struct mode *mode)
+{
+    if (loop->must_requeue) {
+        loop->must_requeue = false;
+        sources_requeue(loop);
+    }
+    run->outer = loop->activation;
+    run->mode = mode;
+    run->served_main_queue = true; /* the first pass does not look first either (181) */
+    run->outer_word = mailbox_enter(loop->mailbox);
+    loop->activation = run;
+}
+
+/* The run was nested where the outer one has collected its sources and is about to sleep: what it took, the outer one must not miss (64). */
+static bool owes_token(CFRunLoopRef loop, const struct activation *run)
+{
+    const struct activation *outer = run->outer;
+
+    if (!outer || !(outer->is_before_waiting || outer->is_hosted_asleep)) {
+        return false;
+    }
+    return run->took_token || outer->is_hosted_asleep || !list_is_empty(&outer->mode->pending) ||
+           atomic_load_explicit(&loop->mailbox->queue, memory_order_relaxed);
+}
+
+void run_leave(CFRunLoopRef loop, struct activation *run)
+{
+    if (run->outer) {
+        run->outer->took_token |= run->took_token;
+    }
+    loop->activation = run->outer;
+    mailbox_leave(loop->mailbox, run->outer_word, owes_token(loop, run));
+}
+
+/* Sets the time limit (43). */
+static void limit(struct activation *run, CFTimeInterval seconds)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+
+    if (isnan(seconds)) {
+        fault_log_once(&logged, "CFRunLoopRunInMode: the time limit is not a number; it becomes 0");
+        seconds = 0;
+    }
+    run->polls = seconds <= 0;
+    run->deadline_ns = run->polls || seconds > INSTANT_LONGEST_SECONDS ? kernel_never : instant_after(kernel.monotonic_ns(), seconds);
+}
+
+CFRunLoopRunResult run_in_mode(CFRunLoopRef loop, CFStringRef mode_name, CFTimeInterval seconds, bool returns_after_source)
+{
+    struct activation run = {.returns_after_source = returns_after_source};
+    CFRunLoopRunResult result = (CFRunLoopRunResult)0;
+    struct mode *mode;
+
+    limit(&run, seconds);
+    loop_lock(loop);
+    mode = mode_find(loop, mode_name);
+    if (!mode || loop->is_dead || mode_is_empty(loop, mode)) {
+        loop_unlock(loop);
+        return kCFRunLoopRunFinished; /* 27 */
+    }
+    run_enter(loop, &run, mode);
+    observers_notify(loop, mode, kCFRunLoopEntry); /* [1] */
+    if (mailbox_is_stopped(loop->mailbox)) {
+        result = kCFRunLoopRunStopped; /* 29 */
+    }
+    while (!result) {
+        result = pass(loop, &run);
+        if (!run.outer && autorelease_has_objects()) {
+            loop_unlock(loop);
+            autorelease_drain();
+            loop_lock(loop);
+        }
+    }
+    observers_notify(loop, mode, kCFRunLoopExit); /* [10] */
+    run_leave(loop, &run);
+    loop_unlock(loop);
+    return result;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of a pass: pass.c is the only file that knows it. All functions run on the loop's own thread and enter and leave with the lock held.
+ */
+#ifndef CRL_LOOP_PASS_H
+#define CRL_LOOP_PASS_H
+
+#include "Loop/loop.h"
+
+/* A whole run: CFRunLoopRunInMode. Takes the lock itself. */
+CFRunLoopRunResult run_in_mode(CFRunLoopRef loop, CFStringRef mode_name, CFTimeInterval seconds, bool returns_after_source);
+
+/* ---- the parts, for hosting ---- */
+
+void run_enter(CFRunLoopRef loop, struct activation *run, struct mode *mode);
+void run_leave(CFRunLoopRef loop, struct activation *run);
+
+/* Steps 2 to 4. True if the pass goes on to sleep, false if it only looks. */
+bool pass_before_wait(CFRunLoopRef loop, struct activation *run);
+
+/* Step 5: the main queue has work and goes first. */
+bool pass_main_queue_first(CFRunLoopRef loop, struct activation *run);
+
+/* Steps 5 to 7 without sleeping: what is ready now. */
+enum wake_cause pass_look(CFRunLoopRef loop, struct activation *run);
+
+/* What a wait has left to handle: kept reports and due timers, by turns. */
+enum wake_cause pass_ready_cause(CFRunLoopRef loop, struct activation *run, int64_t now_ns);
+
+/* Step 9 and the checks at the end of a pass; 0 while the run goes on. */
+CFRunLoopRunResult pass_after_wait(CFRunLoopRef loop, struct activation *run, enum wake_cause cause);
+
+/* Tells the observers, with the flag for BeforeWaiting. */
+void pass_notify_before_waiting(CFRunLoopRef loop, struct activation *run);
+
+#endif

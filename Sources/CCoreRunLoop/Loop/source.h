@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Input sources: the mark, the slots that bind a source to loops, and membership of modes.
+ *
+ * The mark is the only truth about "signalled". Its states, with a generation that counts how often it was taken:
+ *
+ *   CLEAR -> BUSY           the first signaller; it then pushes every free slot onto its loop's queue
+ *   BUSY -> BUSY_CONTESTED  a second signaller, or a signal handler, arrives before the pushes are done: it may leave at once ...
+ *   BUSY -> SET             ... because the first, if it finds CONTESTED or a mark already taken, wakes every bound loop on everyone's behalf
+ *   any set -> CLEAR        exactly one loop, just before perform
+ *   any -> INVALID          for good
+ *
+ * Without BUSY, a second signaller could return early and wake a loop that finds nothing yet, while the first pushes and wakes nobody.
+ *
+ * A slot joins a source to one loop. Its bind word is 0 (free), the mailbox's address (bound), or that with the lowest bit set (bound, and queued or being
+ * queued). Leaving the last mode unbinds it; if a push is under way it stays bound without members (a zombie) until the loop's next drain meets it.
+ */
+#ifndef CRL_LOOP_SOURCE_H
+#define CRL_LOOP_SOURCE_H
+
+#include "Loop/loop.h"
+
+enum source_kind {
+    source_manual, /* version 0 */
+    source_port, /* version 1: getPort and perform */
+    source_descriptor, /* of this library's own: see descriptor_source.h */
+};
+
+enum mark_state { mark_clear, mark_busy, mark_contested, mark_set, mark_invalid, mark_state_mask = 7, mark_generation = 8 };
+
+struct slot {
+    _Atomic uintptr_t bind; /* see above */
+    struct slot *queue_next; /* whoever owns the queued bit, until the push; then the drainer (L) */
+    _Atomic(CFRunLoopRef) loop; /* written under I (and that loop's L unless unbound); holds a reference while not NULL */
+    struct source_member *members; /* L of that loop */
+    _Atomic(struct slot *) next; /* append-only; written under I */
+    CFRunLoopSourceRef source; /* C */
+};
+
+struct source_member {
+    struct slot *slot; /* C */
+    struct mode *mode; /* C; NULL: membership of the common items */
+    struct source_member *next; /* of the slot; L */
+    struct source_member *chain; /* of the set's bucket; L */
+    struct link link; /* pending list (version 0) or watch (descriptors); L */
+    CFHashCode hash; /* of the source when it joined; C */
+};
+
+/* The callbacks of a context, stored only where they are not NULL, in this order behind the source. */
+enum source_callback {
+    source_callback_perform,
+    source_callback_schedule,
+    source_callback_cancel,
+    source_callback_equal,
+    source_callback_hash,
+    source_callback_retain,
+    source_callback_release,
+    source_callback_describe,
+    source_callback_port,
+    source_callback_count
+};
+
+typedef void (*source_function)(void);
+
+struct __CFRunLoopSource {
+    struct object object; /* info: bits of the callbacks present, from source_kind_shift the kind; C */
+    _Atomic uint64_t mark;
+    CFIndex order; /* C */
+    void *context_info; /* C; released when the source is freed (73) */
+    struct slot first_slot;
+    struct source_member first_member; /* free while its slot is NULL; L of the loop that uses it, claimed under I */
+    source_function callbacks[]; /* C */
+};
+
+/* Behind the callbacks of ports and descriptors. */
+struct source_port_part {
+    int descriptor; /* -1: none. Written at each add of a version-1 source that is in no mode yet, under I */
+    bool is_counter; /* an eventfd or timerfd: the loop reads it (99) */
+    _Atomic uint32_t interest; /* kernel_readable | kernel_writable; of descriptor sources */
+};
+
+enum { source_kind_shift = 16 };
+
+static inline enum source_kind source_kind(const struct __CFRunLoopSource *source)
+{
+    return (enum source_kind)(source->object.info >> source_kind_shift);
+}
+
+source_function source_callback(CFRunLoopSourceRef source, enum source_callback which);
+struct source_port_part *source_port_part(CFRunLoopSourceRef source);
+
+/* NULL if there is no memory. `callbacks` has source_callback_count entries. */
+CFRunLoopSourceRef source_create(CFAllocatorRef allocator, CFIndex order, enum source_kind kind, void *info, const source_function *callbacks);
+
+bool source_is_valid(const struct __CFRunLoopSource *source);
+void source_signal(CFRunLoopSourceRef source); /* signal-safe */
+bool source_is_marked(CFRunLoopSourceRef source);
+
+/* For the pass: takes the mark; false if there was none. */
+bool source_take_mark(CFRunLoopSourceRef source);
+
+/* Membership. These take the lock, call schedule and cancel without it. */
+void source_add(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_name);
+void source_remove(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_name);
+bool source_is_in(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_name);
+void source_add_to_mode(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode);
+/* Adds every common source to a mode that has just become common (19). */
+void sources_join_common_mode(CFRunLoopRef loop, struct mode *mode);
+void source_invalidate(CFRunLoopSourceRef source);
+/* Takes every source out of every mode of a loop whose thread ends, with cancel. */
+void sources_remove_all(CFRunLoopRef loop);
+
+/* The membership of exactly this source in `mode` of `loop`; NULL mode: of the common items. L. */
+struct source_member *source_member_in(CFRunLoopRef loop, CFRunLoopSourceRef source, const struct mode *mode);
+
+/* Slots to let go of once the lock is dropped; chained by queue_next. */
+struct slot_reap {
+    struct slot *first;
+};
+void slots_release(struct slot_reap *reap);
+
+/* Moves what the mailbox holds into the pending lists. L. */
+void source_queue_drain(CFRunLoopRef loop, struct slot_reap *reap);
+
+/* The first pending source of a mode in order, or NULL. L. */
+struct source_member *source_first_pending(struct mode *mode);
+
+/* Takes the source out of all pending lists of this loop. L. */
+void source_unlink_pending(CFRunLoopRef loop, CFRunLoopSourceRef source);
+
+/* In the child of a fork: what a signaller that does not exist here has left half done is finished by the marks. L. */
+void sources_requeue(CFRunLoopRef loop);
+
+/* Puts the pending list in order if it is not. L. */
+void source_sort_pending(struct mode *mode);
+
+#endif

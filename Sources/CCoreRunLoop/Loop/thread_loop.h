@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which loop belongs to which thread, and what happens to loops when threads end and processes fork.
+ */
+#ifndef CRL_LOOP_THREAD_LOOP_H
+#define CRL_LOOP_THREAD_LOOP_H
+
+#include "Loop/loop.h"
+
+/* This thread's loop, made at the first call; never NULL. */
+CFRunLoopRef thread_loop_current(void);
+CFRunLoopRef thread_loop_main(void);
+bool thread_loop_is_current(CFRunLoopRef loop);
+
+/* For the loop's finalizer. */
+void thread_loop_unregister(CFRunLoopRef loop);
+
+#endif

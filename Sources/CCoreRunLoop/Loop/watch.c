@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Watches: registration with the kernel, and whose turn it is. See watch.h. */
+#include "Loop/watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "Support/fault.h"
+
+enum { stale_reports_until_rebuild = 2 };
+
+static uint64_t token_of(const struct watch *watch)
+{
+    /* Generations start at 1, so that no watch has the token of the eventfd or of the main queue. */
+    return (uint64_t)watch->generation << 32 | (uint32_t)watch->descriptor;
+}
+
+static uint32_t interest_of(CFRunLoopSourceRef source)
+{
+    return source_kind(source) == source_port ? (uint32_t)kernel_readable
+                                              : atomic_load_explicit(&source_port_part(source)->interest, memory_order_relaxed);
+}
+
+static CFRunLoopSourceRef source_of(const struct link *link)
+{
+    return container_of(link, const struct source_member, link)->slot->source;
+}
+
+/* ---- the table ---- */
+
+static struct watch_set *set_create(void)
+{
+    struct watch_set *watches = calloc(1, sizeof *watches);
+
+    if (watches) {
+        watches->set = -1;
+        watches->next_generation = 1;
+        link_init(&watches->dirty);
+        link_init(&watches->always_ready);
+        link_init(&watches->refused);
+    }
+    return watches;
+}
+
+static struct watch *watch_find(const struct watch_set *watches, uint32_t descriptor)
+{
+    return descriptor < watches->capacity ? watches->watches[descriptor] : NULL;
+}
+
+static bool grow_table(struct watch_set *watches, uint32_t descriptor)
+{
+    uint32_t capacity = watches->capacity ? watches->capacity : 16;
+    struct watch **table;
+
+    if (descriptor < watches->capacity) {
+        return true;
+    }
+    while (capacity <= descriptor) {
+        capacity *= 2;
+    }
+    table = realloc(watches->watches, capacity * sizeof(struct watch *));
+    if (!table) {
+        return false;
+    }
+    memset(table + watches->capacity, 0, (capacity - watches->capacity) * sizeof(struct watch *));
+    watches->watches = table;
+    watches->capacity = capacity;
+    return true;
+}
+
+static struct watch *watch_create(struct watch_set *watches, int descriptor)
+{
+    struct watch *watch = grow_table(watches, (uint32_t)descriptor) ? calloc(1, sizeof *watch) : NULL;
+
+    if (!watch) {
+        return NULL;
+    }
+    watch->descriptor = descriptor;
+    watch->generation = watches->next_generation++;
+    link_init(&watch->members);
+    link_init(&watch->dirty_link);
+    link_init(&watch->ready_link);
+    watches->watches[descriptor] = watch;
+    return watch;
+}
+
+static void watch_destroy(struct watch_set *watches, struct watch *watch)
+{
+    list_remove(&watch->dirty_link);
+    list_remove(&watch->ready_link);
+    watches->watches[watch->descriptor] = NULL;
+    free(watch);
+}
+
+/* ---- telling the kernel ---- */
+
+static void log_refusal(int error)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    static atomic_flag logged_gone = ATOMIC_FLAG_INIT;
+
+    if (error == -EBADF) {
+        fault_log_once(&logged_gone, "CFRunLoop: a descriptor was closed while a source stood on it; invalidate the source first");
+    } else {
+        fault_log_once(&logged, "CFRunLoop: the kernel cannot watch another descriptor now; it is polled until it can");
+    }
+}
+
+static void stand(struct watch_set *watches, struct watch *watch, enum watch_standing standing)
+{
+    watch->standing = standing;
+    list_remove(&watch->ready_link);
+    if (standing == watch_always_ready || standing == watch_gone) {
+        list_append(&watches->always_ready, &watch->ready_link);
+    } else if (standing == watch_refused) {
+        list_append(&watches->refused, &watch->ready_link);
+    }
+}
+
+static int install(struct watch_set *watches, struct watch *watch)
+{
+    int result;
+
+    watch->generation = watches->next_generation++;
+    result = kernel.set_add(watches->set, watch->descriptor, watch->wanted, token_of(watch));
+    if (result == -EEXIST) {
+        result = kernel.set_change(watches->set, watch->descriptor, watch->wanted, token_of(watch));
+    }
+    return result;
+}
+
+static void tell_kernel_of_interest(struct watch_set *watches, struct watch *watch)
+{
+    int result = -ENOENT;
+
+    if (watch->standing == watch_always_ready && !watch->must_verify) {
+        stand(watches, watch, watch_always_ready);
+        return;
+    }
+    if (watch->standing == watch_installed) {
+        if (watch->wanted == watch->installed && !watch->must_verify) {
+            return;
+        }
+        result = kernel.set_change(watches->set, watch->descriptor, watch->wanted, token_of(watch));
+    }
+    if (result == -ENOENT) {
+        result = install(watches, watch);
+    }
+    watch->must_verify = false;
+    watch->installed = watch->wanted;
+    if (result == 0) {
+        stand(watches, watch, watch_installed);
+    } else if (result == -EPERM) {
+        stand(watches, watch, watch_always_ready);
+    } else {
+        log_refusal(result);
+        stand(watches, watch, result == -EBADF ? watch_gone : watch_refused);
+    }
+}
+
+static void tell_kernel(struct watch_set *watches, struct watch *watch)
+{
+    if (watch->wanted) {
+        tell_kernel_of_interest(watches, watch);
+        return;
+    }
+    /* The kernel reports hang-ups whatever the mask, so a watch that nobody wants leaves the set. */
+    if (watch->standing == watch_installed) {
+        (void)kernel.set_remove(watches->set, watch->descriptor);
+    }
+    watch->installed = 0;
+    list_remove(&watch->ready_link);
+    if (watch->standing != watch_always_ready) {
+        watch->standing = watch_absent;
+    }
+}
+
+static void flush(struct watch_set *watches)
+{
+    list_for_each_removable(link, &watches->refused) {
+        struct watch *watch = container_of(link, struct watch, ready_link);
+
+        if (!link_is_linked(&watch->dirty_link)) {
+            list_append(&watches->dirty, &watch->dirty_link);
+        }
+    }
+    list_for_each_removable(link, &watches->dirty) {
+        list_remove(link);
+        tell_kernel(watches, container_of(link, struct watch, dirty_link));
+    }
+}
+
+/* The mode may be asleep: then the kernel is told now, and a sleeper that the kernel would not wake is told itself. */
+static void changed(CFRunLoopRef loop, struct mode *mode)
+{
+    struct watch_set *watches = mode->watches;
+
+    if (!mode_is_waited_on(loop, mode)) {
+        return;
+    }
+    if (watches->set >= 0 && watches->has_event) {
+        flush(watches);
+    }
+    if (!watches->has_event || watch_has_kept(mode) || watch_must_retry(mode) || (mailbox_word(loop->mailbox) & wake_phase) == wake_futex) {
+        mailbox_retime(loop->mailbox);
+    }
+}
+
+static void recompute(CFRunLoopRef loop, struct mode *mode, struct watch *watch)
+{
+    uint32_t wanted = 0;
+
+    list_for_each(link, &watch->members) {
+        wanted |= interest_of(source_of(link));
+    }
+    watch->wanted = wanted;
+    if (!wanted) {
+        list_remove(&watch->ready_link);
+    }
+    if (!link_is_linked(&watch->dirty_link)) {
+        list_append(&mode->watches->dirty, &watch->dirty_link);
+    }
+    changed(loop, mode);
+}
+
+/* ---- members ---- */
+
+static void log_no_memory(void)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+
+    fault_log_once(&logged, "CFRunLoopAddSource: there is no memory to watch the descriptor; the source will not be performed");
+}
+
+void watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member *member)
+{
+    CFRunLoopSourceRef source = member->slot->source;
+    int descriptor = source_port_part(source)->descriptor;
+    struct watch *watch;
+
+    if (descriptor < 0) {
+        return; /* 98: never fires by itself */
+    }
+    if (!mode->watches) {
+        mode->watches = set_create();
+    }
+    watch = mode->watches ? watch_find(mode->watches, (uint32_t)descriptor) : NULL;
+    if (watch) {
+        watch->must_verify = true;
+    } else {
+        watch = mode->watches ? watch_create(mode->watches, descriptor) : NULL;
+    }
+    if (!watch) {
+        log_no_memory();
+        return;
+    }
+    list_append(&watch->members, &member->link);
+    mode->watches->member_count++;
+    mode->watches->sorts |= source->order != 0;
+    recompute(loop, mode, watch);
+}
+
+static struct watch *watch_of_member(const struct source_member *member)
+{
+    return watch_find(member->mode->watches, (uint32_t)source_port_part(member->slot->source)->descriptor);
+}
+
+void watch_remove_member(CFRunLoopRef loop, struct source_member *member)
+{
+    struct watch_set *watches = member->mode->watches;
+    struct watch *watch;
+
+    if (!link_is_linked(&member->link)) {
+        return;
+    }
+    watch = watch_of_member(member);
+    list_remove(&member->link);
+    watches->member_count--;
+    if (!list_is_empty(&watch->members)) {
+        recompute(loop, member->mode, watch);
+        return;
+    }
+    /* At once, because the program may close the descriptor next. */
+    if (watch->standing == watch_installed) {
+        (void)kernel.set_remove(watches->set, watch->descriptor);
+    }
+    watch_destroy(watches, watch);
+}
+
+void watch_interest_changed(CFRunLoopRef loop, struct source_member *member)
+{
+    if (link_is_linked(&member->link)) {
+        recompute(loop, member->mode, watch_of_member(member));
+    }
+}
+
+/* ---- before a wait ---- */
+
+bool watch_is_needed(const struct mode *mode)
+{
+    return mode->watches && (mode->watches->member_count > 0 || mode->watches->has_main_queue);
+}
+
+bool watch_has_batch(const struct mode *mode)
+{
+    return mode->watches && mode->watches->batch_begin != mode->watches->batch_end;
+}
+
+bool watch_has_kept(const struct mode *mode)
+{
+    return watch_has_batch(mode) || (mode->watches && !list_is_empty(&mode->watches->always_ready));
+}
+
+bool watch_must_retry(const struct mode *mode)
+{
+    return mode->watches && !list_is_empty(&mode->watches->refused);
+}
+
+/* Without a set to wait in, every descriptor that is wanted is polled. */
+static void refuse_all(struct watch_set *watches)
+{
+    list_for_each_removable(link, &watches->dirty) {
+        struct watch *watch = container_of(link, struct watch, dirty_link);
+
+        list_remove(link);
+        if (watch->wanted) {
+            stand(watches, watch, watch_refused);
+        }
+    }
+}
+
+/* The set, with the loop's eventfd in it. */
+static int open_set(CFRunLoopRef loop, struct watch_set *watches)
+{
+    int event = loop_event(loop);
+    int result;
+
+    if (event < 0) {
+        return event;
+    }
+    if (watches->set < 0) {
+        watches->set = kernel.set_create();
+        watches->has_event = false;
+        if (watches->set < 0) {
+            return watches->set;
+        }
+    }
+    result = watches->has_event ? 0 : kernel.set_add_edge(watches->set, event, watch_token_event);
+    watches->has_event = result == 0;
+    return result;
+}
+
+int watch_prepare(CFRunLoopRef loop, struct mode *mode)
+{
+    struct watch_set *watches = mode->watches;
+    int result = open_set(loop, watches);
+
+    if (result < 0) {
+        log_refusal(result);
+        refuse_all(watches);
+        return result;
+    }
+    flush(watches);
+    return 0;
+}
+
+void watch_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor, bool wanted)
+{
+    struct watch_set *watches;
+
+    if (!mode->watches && wanted) {
+        mode->watches = set_create();
+    }
+    watches = mode->watches;
+    if (!watches || watches->has_main_queue == wanted || watch_prepare(loop, mode) < 0) {
+        return;
+    }
+    if (wanted) {
+        watches->has_main_queue = kernel.set_add(watches->set, descriptor, kernel_readable, watch_token_main_queue) == 0;
+    } else {
+        (void)kernel.set_remove(watches->set, descriptor);
+        watches->has_main_queue = false;
+    }
+}
+
+void watch_wait(struct watch_set *watches, int64_t deadline_ns)
+{
+    int count = kernel.set_wait(watches->set, watches->batch, watch_batch_size, deadline_ns);
+
+    watches->batch_begin = 0;
+    watches->batch_end = count > 0 ? (uint32_t)count : 0;
+    watches->batch_is_fresh = count > 1;
+}
+
+/* ---- after a wait ---- */
+
+static struct watch *watch_of_token(const struct watch_set *watches, uint64_t token)
+{
+    struct watch *watch = watch_find(watches, (uint32_t)token);
+
+    return watch && watch->generation == (uint32_t)(token >> 32) ? watch : NULL;
+}
+
+static int64_t order_of_report(const struct watch_set *watches, const struct kernel_event *event)
+{
+    const struct watch *watch = event->token > watch_token_main_queue ? watch_of_token(watches, event->token) : NULL;
+
+    return watch && !list_is_empty(&watch->members) ? source_of(watch->members.next)->order : 0;
+}
+
+/* By order, stable; the batch is small and mostly in order already. */
+static void sort_batch(struct watch_set *watches)
+{
+    for (uint32_t i = watches->batch_begin + 1; i < watches->batch_end; i++) {
+        struct kernel_event event = watches->batch[i];
+        int64_t order = order_of_report(watches, &event);
+        uint32_t place = i;
+
+        while (place > watches->batch_begin && order_of_report(watches, &watches->batch[place - 1]) > order) {
+            watches->batch[place] = watches->batch[place - 1];
+            place--;
+        }
+        watches->batch[place] = event;
+    }
+}
+
+/* The member whose turn it is among those that want what is ready. */
+static struct watch_report take_turn(struct watch *watch, uint32_t ready)
+{
+    list_for_each(link, &watch->members) {
+        CFRunLoopSourceRef source = source_of(link);
+        uint32_t interest = interest_of(source);
+
+        if (interest && (ready & (interest | kernel_failed))) {
+            list_remove(link);
+            list_append(&watch->members, link);
+            object_retain(source);
+            return (struct watch_report){source, ready & (interest | kernel_failed)};
+        }
+    }
+    return (struct watch_report){NULL, 0};
+}
+
+static struct watch_report next_of_batch(CFRunLoopRef loop, struct mode *mode, bool *ret_main_queue)
+{
+    struct watch_set *watches = mode->watches;
+    struct watch_report report = {NULL, 0};
+
+    if (watches->sorts && watches->batch_is_fresh) {
+        sort_batch(watches);
+    }
+    watches->batch_is_fresh = false;
+    while (watches->batch_begin != watches->batch_end && !report.source && !*ret_main_queue) {
+        struct kernel_event event = watches->batch[watches->batch_begin++];
+        struct watch *watch = watch_of_token(watches, event.token);
+
+        if (event.token == watch_token_main_queue) {
+            *ret_main_queue = true;
+        } else if (watch && watch->standing == watch_installed) {
+            report = take_turn(watch, event.ready);
+        } else if (event.token != watch_token_event && ++watches->stale_reports >= stale_reports_until_rebuild) {
+            /* A file that was closed under its number but lives on elsewhere cannot be taken out of the set; only a new set is rid of it. */
+            watch_rebuild(loop, mode, true);
+        }
+    }
+    return report;
+}
+
+static bool wants_failure(const struct watch *watch)
+{
+    return !list_is_empty(&watch->members) && source_kind(source_of(watch->members.next)) == source_descriptor;
+}
+
+static struct watch_report next_always_ready(struct watch_set *watches)
+{
+    struct watch_report report = {NULL, 0};
+
+    while (!list_is_empty(&watches->always_ready) && !report.source) {
+        struct link *link = watches->always_ready.next;
+        struct watch *watch = container_of(link, struct watch, ready_link);
+
+        list_remove(link);
+        if (watch->standing == watch_always_ready) {
+            report = take_turn(watch, watch->wanted);
+            if (report.source) {
+                list_append(&watches->always_ready, link);
+            }
+        } else if (wants_failure(watch)) {
+            report = take_turn(watch, kernel_failed);
+        }
+    }
+    return report;
+}
+
+static struct watch_report next_refused(struct watch_set *watches)
+{
+    struct watch_report report = {NULL, 0};
+
+    list_for_each(link, &watches->refused) {
+        struct watch *watch = container_of(link, struct watch, ready_link);
+        uint32_t ready = kernel.descriptor_ready(watch->descriptor, watch->wanted);
+
+        if (ready) {
+            report = take_turn(watch, ready);
+        }
+        if (report.source) {
+            list_remove(link);
+            list_append(&watches->refused, link);
+            break;
+        }
+    }
+    return report;
+}
+
+struct watch_report watch_next(CFRunLoopRef loop, struct mode *mode, bool *ret_main_queue)
+{
+    struct watch_set *watches = mode->watches;
+    struct watch_report report = {NULL, 0};
+
+    *ret_main_queue = false;
+    if (!watches) {
+        return report;
+    }
+    watches->prefers_kernel = !watches->prefers_kernel;
+    if (watches->prefers_kernel) {
+        report = next_of_batch(loop, mode, ret_main_queue);
+    }
+    if (!report.source && !*ret_main_queue) {
+        report = next_always_ready(watches);
+    }
+    if (!report.source && !*ret_main_queue) {
+        report = next_of_batch(loop, mode, ret_main_queue);
+    }
+    if (!report.source && !*ret_main_queue && !list_is_empty(&watches->refused)) {
+        report = next_refused(watches);
+    }
+    return report;
+}
+
+/* ---- starting over ---- */
+
+void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old)
+{
+    struct watch_set *watches = mode->watches;
+
+    (void)loop;
+    if (!watches) {
+        return;
+    }
+    if (watches->set >= 0 && close_old) {
+        (void)kernel.close(watches->set);
+    }
+    watches->set = -1;
+    watches->has_event = false;
+    watches->has_main_queue = false;
+    watches->stale_reports = 0;
+    watches->batch_begin = watches->batch_end = 0;
+    for (uint32_t i = 0; i < watches->capacity; i++) {
+        struct watch *watch = watches->watches[i];
+
+        if (!watch) {
+            continue;
+        }
+        if (watch->standing == watch_installed) {
+            watch->standing = watch_absent;
+        }
+        if (!link_is_linked(&watch->dirty_link)) {
+            list_append(&watches->dirty, &watch->dirty_link);
+        }
+    }
+}
+
+void watch_set_free(struct mode *mode)
+{
+    struct watch_set *watches = mode->watches;
+
+    if (!watches) {
+        return;
+    }
+    if (watches->set >= 0) {
+        (void)kernel.close(watches->set);
+    }
+    for (uint32_t i = 0; i < watches->capacity; i++) {
+        free(watches->watches[i]);
+    }
+    free(watches->watches);
+    free(watches);
+    mode->watches = NULL;
+}

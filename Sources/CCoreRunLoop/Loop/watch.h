@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Descriptors of a mode: one wait set for each mode that has any, one watch for each descriptor, however many sources stand on it.
+ *
+ * Interest is changed in memory and told to the kernel when the mode next waits, so that a callback that re-arms what it has just been disarmed of costs no
+ * call; a mode that is being waited on is told at once. A watch is known to the kernel by its descriptor and a generation, so that a report for
+ * one that is gone is recognised. Guarded by the loop's lock; the kept batch of reports belongs to the loop's thread.
+ *
+ * What the kernel refuses:
+ *   EPERM   regular files, directories, /dev/null: always ready, as poll says of them
+ *   EEXIST, ENOENT  the number now stands for another file: registered anew
+ *   EBADF   the number is closed: reported once as a failure to sources of this library's own, so that their owner finds out; logged
+ *   others  (no memory, no room in the set) logged once; the descriptor is polled at short intervals until the kernel takes it
+ */
+#ifndef CRL_LOOP_WATCH_H
+#define CRL_LOOP_WATCH_H
+
+#include "Kernel/kernel.h"
+#include "Loop/source.h"
+
+enum { watch_batch_size = 64, watch_retry_ns = 20000000 };
+
+/* Tokens that are not watches. */
+enum watch_token { watch_token_event = 0, watch_token_main_queue = 1 };
+
+enum watch_standing {
+    watch_absent, /* not in the kernel's set */
+    watch_installed,
+    watch_always_ready,
+    watch_refused, /* for now */
+    watch_gone, /* the number is closed */
+};
+
+struct watch {
+    int descriptor; /* C */
+    uint32_t generation; /* changes with each registration */
+    uint32_t wanted; /* OR of the members' interests */
+    uint32_t installed; /* what the kernel was told */
+    enum watch_standing standing;
+    bool must_verify; /* the number may stand for another file than before */
+    struct link members; /* source_member.link; rotated, so that several sources on one descriptor take turns */
+    struct link dirty_link; /* wanted and installed may differ */
+    struct link ready_link; /* in always_ready or refused while wanted */
+};
+
+struct watch_set {
+    int set; /* epoll; -1 while it could not be made */
+    bool has_event; /* the loop's eventfd is in it */
+    bool has_main_queue;
+    bool sorts; /* some source has an order: reports are taken by it (102) */
+    uint32_t member_count;
+    struct watch **watches; /* by descriptor; NULL where there is none */
+    uint32_t capacity; /* of `watches` */
+    uint32_t next_generation;
+    uint32_t stale_reports;
+    struct link dirty;
+    struct link always_ready;
+    struct link refused;
+    bool prefers_kernel; /* alternates, so that neither the kernel's reports nor the always ready starve */
+    bool batch_is_fresh; /* not sorted yet */
+    struct kernel_event batch[watch_batch_size]; /* O */
+    uint32_t batch_begin; /* O */
+    uint32_t batch_end; /* O */
+};
+
+/* ---- L ---- */
+
+void watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member *member);
+void watch_remove_member(CFRunLoopRef loop, struct source_member *member);
+/* A member's interest has changed. */
+void watch_interest_changed(CFRunLoopRef loop, struct source_member *member);
+
+/* The mode has a descriptor, so its wait needs a wait set. */
+bool watch_is_needed(const struct mode *mode);
+
+/* Makes the wait set with the eventfd in it and tells the kernel what changed. Negative errno if there is no set to wait on. */
+int watch_prepare(CFRunLoopRef loop, struct mode *mode);
+
+/* Adds or removes the main dispatch queue's descriptor. */
+void watch_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor, bool wanted);
+
+/* Reports of an earlier wait are left. */
+bool watch_has_batch(const struct mode *mode);
+/* Something is known to be ready without asking the kernel. */
+bool watch_has_kept(const struct mode *mode);
+/* Some descriptor that the kernel refused has to be polled. */
+bool watch_must_retry(const struct mode *mode);
+
+/* The next source to perform, from what is kept; `ret_main_queue` tells instead that the main queue is ready. */
+struct watch_report watch_next(CFRunLoopRef loop, struct mode *mode, bool *ret_main_queue);
+
+/* In the child of a fork: a set of its own. */
+void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old);
+void watch_set_free(struct mode *mode);
+
+/* ---- O, without the lock ---- */
+
+/* Fills the empty batch: waits in the set until a report comes or `deadline_ns`; 0 asks without waiting. */
+void watch_wait(struct watch_set *watches, int64_t deadline_ns);
+
+#endif

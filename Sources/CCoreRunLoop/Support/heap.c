@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The four-ary heap. Invariants: (H1) no entry is before its parent; (H2) entries[i].node->index == i. */
+#include "Support/heap.h"
+
+#include <stdlib.h>
+
+static bool is_before(const struct heap_entry *one, const struct heap_entry *other)
+{
+    return one->key < other->key || (one->key == other->key && one->node->sequence < other->node->sequence);
+}
+
+static void place(struct heap *heap, uint32_t index, struct heap_entry entry)
+{
+    heap->entries[index] = entry;
+    entry.node->index = index; /* H2 */
+}
+
+static void sift_up(struct heap *heap, uint32_t index, struct heap_entry entry)
+{
+    while (index > 0) {
+        uint32_t parent = (index - 1) / heap_arity;
+
+        if (!is_before(&entry, &heap->entries[parent])) {
+            break;
+        }
+        place(heap, index, heap->entries[parent]);
+        index = parent;
+    }
+    place(heap, index, entry);
+}
+
+static uint32_t first_child(const struct heap *heap, uint32_t begin, uint32_t end)
+{
+    uint32_t best = begin;
+
+    for (uint32_t child = begin + 1; child < end; child++) {
+        if (is_before(&heap->entries[child], &heap->entries[best])) {
+            best = child;
+        }
+    }
+    return best;
+}
+
+static void sift_down(struct heap *heap, uint32_t index, struct heap_entry entry)
+{
+    for (;;) {
+        uint64_t begin = (uint64_t)index * heap_arity + 1;
+        uint64_t end = begin + heap_arity < heap->count ? begin + heap_arity : heap->count;
+        uint32_t child;
+
+        if (begin >= heap->count) {
+            break;
+        }
+        child = first_child(heap, (uint32_t)begin, (uint32_t)end);
+        if (!is_before(&heap->entries[child], &entry)) {
+            break;
+        }
+        place(heap, index, heap->entries[child]);
+        index = child;
+    }
+    place(heap, index, entry);
+}
+
+/* Puts `entry` where it belongs, `index` being the hole. */
+static void settle(struct heap *heap, uint32_t index, struct heap_entry entry)
+{
+    if (index > 0 && is_before(&entry, &heap->entries[(index - 1) / heap_arity])) {
+        sift_up(heap, index, entry);
+    } else {
+        sift_down(heap, index, entry);
+    }
+}
+
+bool heap_reserve(struct heap *heap, uint32_t capacity)
+{
+    uint32_t grown = heap->capacity ? heap->capacity : 8;
+    struct heap_entry *entries;
+
+    if (capacity <= heap->capacity) {
+        return true;
+    }
+    while (grown < capacity) {
+        if (grown > UINT32_MAX / 2) {
+            return false;
+        }
+        grown *= 2;
+    }
+    entries = realloc(heap->entries, (size_t)grown * sizeof *entries);
+    if (!entries) {
+        return false;
+    }
+    heap->entries = entries;
+    heap->capacity = grown;
+    return true;
+}
+
+void heap_push(struct heap *heap, struct heap_node *node, int64_t key)
+{
+    heap->count++;
+    sift_up(heap, heap->count - 1, (struct heap_entry){key, node});
+}
+
+void heap_remove(struct heap *heap, struct heap_node *node)
+{
+    uint32_t index = node->index;
+    struct heap_entry last = heap->entries[heap->count - 1];
+
+    heap->count--;
+    node->index = heap_nowhere;
+    if (last.node != node) {
+        settle(heap, index, last);
+    }
+}
+
+void heap_change_key(struct heap *heap, struct heap_node *node, int64_t key)
+{
+    settle(heap, node->index, (struct heap_entry){key, node});
+}
+
+void heap_free(struct heap *heap)
+{
+    free(heap->entries);
+    *heap = (struct heap){0};
+}

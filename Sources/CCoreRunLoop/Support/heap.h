@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A four-ary heap of (key, node), smallest first; equal keys leave in order of their nodes' sequence numbers.
+ *
+ * The keys stand in the array itself, four to a cache line, so that sifting follows no pointer unless keys are equal. Each node knows its place, which makes
+ * removing and re-keying O(log n). The owner guards the heap.
+ */
+#ifndef CRL_SUPPORT_HEAP_H
+#define CRL_SUPPORT_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct heap_node {
+    uint64_t sequence; /* breaks ties; set by the owner before heap_push, constant while in the heap */
+    uint32_t index; /* place in the array, or heap_nowhere; written by the heap only */
+};
+
+static const uint32_t heap_nowhere = UINT32_MAX;
+
+enum { heap_arity = 4 };
+
+struct heap_entry {
+    int64_t key;
+    struct heap_node *node;
+};
+
+struct heap {
+    struct heap_entry *entries;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+static inline void heap_node_init(struct heap_node *node)
+{
+    node->sequence = 0;
+    node->index = heap_nowhere;
+}
+
+static inline bool heap_contains(const struct heap_node *node)
+{
+    return node->index != heap_nowhere;
+}
+
+/* Makes room for `capacity` nodes in all, after which heap_push cannot fail up to that many. False if there is no memory. */
+bool heap_reserve(struct heap *heap, uint32_t capacity);
+
+/* Room must have been reserved. */
+void heap_push(struct heap *heap, struct heap_node *node, int64_t key);
+void heap_remove(struct heap *heap, struct heap_node *node);
+
+/* Moves a node that is in the heap to another key, in place. */
+void heap_change_key(struct heap *heap, struct heap_node *node, int64_t key);
+
+void heap_free(struct heap *heap);
+
+#endif

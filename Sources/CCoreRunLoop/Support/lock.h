@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A lock of four bytes: free, held, or held with somebody asleep on it. Not recursive, not fair, and, unlike a pthread mutex, it can be set free
+ * again in the child of a fork. Never held over user code.
+ *
+ * Items (sources, timers, observers) have no lock of their own but share a row of locks, chosen by address: an item lock is always the
+ * innermost one and no thread ever holds two of them, so that two items on one lock cannot deadlock; and a fork can take and reset the whole row.
+ */
+#ifndef CRL_SUPPORT_LOCK_H
+#define CRL_SUPPORT_LOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lock {
+    _Atomic uint32_t state;
+};
+
+enum lock_state { lock_free, lock_held, lock_contended };
+
+void lock_take_contended(struct lock *lock);
+void lock_wake_waiter(struct lock *lock);
+
+static inline void lock_take(struct lock *lock)
+{
+    uint32_t expected = lock_free;
+
+    if (!atomic_compare_exchange_strong_explicit(&lock->state, &expected, lock_held, memory_order_acquire, memory_order_relaxed)) {
+        lock_take_contended(lock);
+    }
+}
+
+static inline void lock_drop(struct lock *lock)
+{
+    if (atomic_exchange_explicit(&lock->state, lock_free, memory_order_release) == lock_contended) {
+        lock_wake_waiter(lock);
+    }
+}
+
+/* In the child of a fork, where whoever held the lock does not exist. */
+static inline void lock_reset(struct lock *lock)
+{
+    atomic_store_explicit(&lock->state, lock_free, memory_order_relaxed);
+}
+
+struct lock *item_lock(const void *item);
+
+/* For fork: takes all item locks, drops them in the parent, resets them in the child. */
+void item_locks_take_all(void);
+void item_locks_drop_all(void);
+void item_locks_reset_all(void);
+
+#endif
