@@ -80,10 +80,10 @@ CF_EXPORT CFFileDescriptorNativeDescriptor CFFileDescriptorGetNativeDescriptor(C
 /**
  * Copies the context of `f` into `*context`; `info` is NULL when `f` is invalid.
  *
- * The caller first sets `context->version` to 0.
+ * The caller first sets `context->version` to 0, the only version there is.
  * Ownership: `info` stays the object's.
  * Threads: any.
- * Errors: nothing is copied when the version is not 0 or `context` is NULL.
+ * Errors: stops the process with one sentence when `context` is NULL.
  */
 CF_EXPORT void CFFileDescriptorGetContext(CFFileDescriptorRef f, CFFileDescriptorContext *context) CRL_LINK(CFFileDescriptorGetContext);
 

@@ -347,7 +347,8 @@ CF_EXPORT CFTypeID CFRunLoopSourceGetTypeID(void) CRL_LINK(CFRunLoopSourceGetTyp
  * CFRunLoopSourceContext, or a CFRunLoopSourceContext1 whose `version` is 1; it is copied.
  * Ownership: the caller releases the source; loops that it is added to retain it. `info` is retained as the context says.
  * Threads: any; `retain` is called on the calling thread.
- * Errors: NULL when `context->version` is neither 0 nor 1 or there is no memory; a NULL `context` stops the process with one sentence.
+ * Errors: NULL when there is no memory, or `context->version` is neither 0 nor 1, which is logged once; a NULL `context` stops the process
+ * with one sentence.
  */
 CF_EXPORT CFRunLoopSourceRef CFRunLoopSourceCreate(CFAllocatorRef allocator, CFIndex order, CFRunLoopSourceContext *context)
     CRL_LINK(CFRunLoopSourceCreate) CF_RETURNS_RETAINED;
@@ -382,7 +383,7 @@ CF_EXPORT Boolean CFRunLoopSourceIsValid(CFRunLoopSourceRef source) CRL_LINK(CFR
  * The caller first sets `context->version` to the version of the source.
  * Ownership: `info` stays the source's.
  * Threads: any.
- * Errors: nothing is copied when the versions differ or `context` is NULL.
+ * Errors: nothing is copied when the versions differ, which is logged once; a NULL `context` stops the process with one sentence.
  */
 CF_EXPORT void CFRunLoopSourceGetContext(CFRunLoopSourceRef source, CFRunLoopSourceContext *context) CRL_LINK(CFRunLoopSourceGetContext);
 
@@ -492,10 +493,10 @@ CF_EXPORT Boolean CFRunLoopObserverIsValid(CFRunLoopObserverRef observer) CRL_LI
 /**
  * Copies the context of `observer` into `*context`; `info` is NULL when the observer is invalid.
  *
- * The caller first sets `context->version` to 0.
+ * The caller first sets `context->version` to 0, the only version there is.
  * Ownership: `info` stays the observer's.
  * Threads: any.
- * Errors: nothing is copied when the version is not 0 or `context` is NULL.
+ * Errors: stops the process with one sentence when `context` is NULL.
  */
 CF_EXPORT void CFRunLoopObserverGetContext(CFRunLoopObserverRef observer, CFRunLoopObserverContext *context)
     CRL_LINK(CFRunLoopObserverGetContext);
@@ -568,7 +569,7 @@ CF_EXPORT CFAbsoluteTime CFRunLoopTimerGetNextFireDate(CFRunLoopTimerRef timer) 
  * In the timer's own callback a date that is not later than the one being served means: fire again at once; a timer that fires once becomes
  * invalid after its callback all the same. An invalid timer is left alone.
  * Threads: any, also in the timer's own callback; a sleeping loop takes notice without being woken.
- * Errors: not-a-number counts as now and is logged once.
+ * Errors: a date that is not a number never comes.
  * Differs from Apple: the change of a sleeping loop's timer makes no extra pass.
  */
 CF_EXPORT void CFRunLoopTimerSetNextFireDate(CFRunLoopTimerRef timer, CFAbsoluteTime fireDate) CRL_LINK(CFRunLoopTimerSetNextFireDate);
@@ -613,10 +614,10 @@ CF_EXPORT Boolean CFRunLoopTimerIsValid(CFRunLoopTimerRef timer) CRL_LINK(CFRunL
 /**
  * Copies the context of `timer` into `*context`; `info` is NULL when the timer is invalid.
  *
- * The caller first sets `context->version` to 0.
+ * The caller first sets `context->version` to 0, the only version there is.
  * Ownership: `info` stays the timer's.
  * Threads: any.
- * Errors: nothing is copied when the version is not 0 or `context` is NULL.
+ * Errors: stops the process with one sentence when `context` is NULL.
  */
 CF_EXPORT void CFRunLoopTimerGetContext(CFRunLoopTimerRef timer, CFRunLoopTimerContext *context) CRL_LINK(CFRunLoopTimerGetContext);
 
