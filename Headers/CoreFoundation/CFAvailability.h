@@ -15,12 +15,6 @@
 /* The macros below take a variable number of arguments as Apple's do, of which strict C89 would warn in every file that includes this. */
 #pragma GCC system_header
 
-#if !defined(__has_feature)
-#define __has_feature(x) 0
-#endif
-#if !defined(__has_extension)
-#define __has_extension(x) 0
-#endif
 #if !defined(__has_attribute)
 #define __has_attribute(x) 0
 #endif

@@ -503,25 +503,15 @@ static CFIndex end_of_decimal(const struct text *text, CFIndex start) {
 double CFStringGetDoubleValue(CFStringRef text) {
     struct text view = text_of(text, "CFStringGetDoubleValue");
     CFIndex start = skip_spaces(&view);
-    CFIndex length = end_of_decimal(&view, start) - start;
-    if (length == 0) {
+    CFIndex end = end_of_decimal(&view, start);
+    CFStringRef number = end > start ? string_create(kCFAllocatorSystemDefault, &view, CFRangeMake(start, end - start)) : NULL;
+    if (number == NULL) {
         return 0;
     }
-    char short_digits[64];
-    char *digits = length < (CFIndex)sizeof short_digits ? short_digits : malloc((size_t)length + 1);
-    if (digits == NULL) {
-        return 0;
-    }
-    for (CFIndex i = 0; i < length; i++) {
-        digits[i] = (char)text_unit(&view, start + i);
-    }
-    digits[length] = '\0';
     locale_t previous = uselocale(plain_locale());
-    double value = strtod(digits, NULL);
+    double value = strtod(CFStringGetCStringPtr(number, kCFStringEncodingASCII), NULL);
     uselocale(previous);
-    if (digits != short_digits) {
-        free(digits);
-    }
+    CFRelease(number);
     return value;
 }
 

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/** @file
+ * The whole C API with one include, and with it the headers of the C library that sources for Apple's systems expect from it.
+ */
+
+#if !defined(__COREFOUNDATION_COREFOUNDATION__)
+#define __COREFOUNDATION_COREFOUNDATION__ 1
+
+/** Says that Core Foundation's headers have been included. */
+#define __COREFOUNDATION__ 1
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <float.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <locale.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <time.h>
+
+#include "CFBase.h"
+
+#include "CFArray.h"
+#include "CFData.h"
+#include "CFDate.h"
+#include "CFDictionary.h"
+#include "CFNumber.h"
+#include "CFSet.h"
+#include "CFString.h"
+
+#include "CFRunLoop.h"
+
+#include "CFFileDescriptor.h"
+
+/* Where libdispatch is installed, its types are known after this include, as on Apple's systems. */
+#if !defined(__swift__) && __has_include(<dispatch/dispatch.h>)
+#include <dispatch/dispatch.h>
+#endif
+
+#endif /* ! __COREFOUNDATION_COREFOUNDATION__ */
