@@ -532,8 +532,8 @@ CF_EXPORT CFTypeID CFRunLoopTimerGetTypeID(void) CRL_LINK(CFRunLoopTimerGetTypeI
  * copied.
  * Ownership: the caller releases the timer; `info` is retained as the context says.
  * Threads: any.
- * Errors: NULL when there is no memory; a not-a-number `interval` makes a timer that fires once, a not-a-number `fireDate` counts as now,
- * and a positive `interval` below a nanosecond is a nanosecond; each is logged once.
+ * Errors: NULL when there is no memory; a not-a-number `interval` makes a timer that fires once, and a positive `interval` below a
+ * nanosecond is a nanosecond; each is logged once. A not-a-number `fireDate` never comes.
  * Differs from Apple: not-a-number and tiny intervals stop the process there; equal dates fire in the order of adding.
  */
 CF_EXPORT CFRunLoopTimerRef CFRunLoopTimerCreate(CFAllocatorRef allocator, CFAbsoluteTime fireDate, CFTimeInterval interval,
