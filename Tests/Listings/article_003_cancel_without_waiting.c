@@ -23,7 +23,7 @@ typedef struct RunLoopContext {
 
 static struct {
     struct performer main;
-    atomic_bool worker_has_ended;
+    pthread_t worker;
     int registered;
     int removed;
 } adg;
@@ -51,6 +51,9 @@ static void registerSource(void *sourceInfo) {
     addCommad(context->source);
     addCommad(context->source);
     fireAllCommandsOnRunloop(context->source, context->runLoop);
+    /* The worker does not wait for us to hear of its end: it ends while we do nothing but wait for it. */
+    pthread_join(adg.worker, NULL);
+    CHECK(adg.removed == 0);
     free(context);
 }
 
@@ -94,7 +97,6 @@ static void *workerMain(void *object) {
     CFRunLoopAddSource(CFRunLoopGetCurrent(), self->runLoopSource, kCFRunLoopDefaultMode);
     CFRunLoopRun();
     CFRelease(self->runLoopSource);
-    atomic_store(&adg.worker_has_ended, true);
     return NULL;
 }
 
@@ -102,14 +104,8 @@ int main(void) {
     static RunLoopSource source;
     listing_begin();
     performer_install(&adg.main);
-    pthread_t worker = listing_detach(workerMain, &source);
-
-    while (adg.registered == 0) CFRunLoopRunInMode(kCFRunLoopDefaultMode, 10, TRUE);
-    /* The worker does not wait for us to hear of the end: it ends while we do not run our loop. */
-    pthread_join(worker, NULL);
-    CHECK(atomic_load(&adg.worker_has_ended));
-    CHECK(adg.removed == 0);
-    while (adg.removed == 0) CFRunLoopRunInMode(kCFRunLoopDefaultMode, 10, TRUE);
+    adg.worker = listing_detach(workerMain, &source);
+    while (adg.removed == 0) CHECK(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 10, TRUE) == kCFRunLoopRunHandledSource);
 
     CHECK(adg.registered == 1);
     CHECK(adg.removed == 1);
