@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -297,6 +299,25 @@ static int signal_take(int descriptor, struct signalfd_siginfo *ret_info)
     return result < 0 ? result : result == (int)sizeof *ret_info ? 0 : -EIO;
 }
 
+static int signal_block(int signal)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    if (sigaddset(&set, signal) < 0) {
+        return -EINVAL;
+    }
+    return -pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static bool process_is_child(pid_t pid)
+{
+    int saved = errno;
+    siginfo_t info;
+
+    return pid > 0 && result_of(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT), saved) == 0;
+}
+
 static int process_open(pid_t pid)
 {
     int saved = errno;
@@ -335,7 +356,8 @@ static void yield_thread(void)
         .alarm_create = alarm_create, .alarm_set = alarm_set, .set_create = set_create, .set_add = set_add, .set_add_edge = set_add_edge,  \
         .set_change = set_change, .set_remove = set_remove, .set_wait = set_wait, .descriptor_ready = descriptor_ready,                    \
         .descriptor_is_open = descriptor_is_open, .descriptor_kind = descriptor_kind, .close = close_descriptor,                           \
-        .signal_open = signal_open, .signal_take = signal_take, .process_open = process_open, .process_reap = process_reap,                \
+        .signal_open = signal_open, .signal_take = signal_take, .signal_block = signal_block, .process_is_child = process_is_child,        \
+        .process_open = process_open, .process_reap = process_reap,                \
         .is_main_thread = is_main_thread, .yield = yield_thread,                                                                           \
     }
 

@@ -5,32 +5,18 @@
 #include "Loop/source.h"
 #include "Loop/watch.h"
 
-static const void *retain_info(const void *info)
-{
-    return info ? CFRetain(info) : NULL;
-}
-
-static void release_info(const void *info)
-{
-    if (info) {
-        CFRelease(info);
-    }
-}
-
 CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex order, int descriptor, const struct descriptor_source_context *context)
 {
     const source_function callbacks[source_callback_count] = {
         [source_callback_perform] = (source_function)context->perform,
-        [source_callback_schedule] = (source_function)context->schedule,
-        [source_callback_cancel] = (source_function)context->cancel,
-        [source_callback_release] = (source_function)release_info,
+        [source_callback_release] = (source_function)context->release,
         [source_callback_describe] = (source_function)context->copy_description,
+        [source_callback_port] = (source_function)context->forget,
     };
     CFRunLoopSourceRef source = source_create(allocator, order, source_descriptor, context->info, callbacks);
 
     if (source) {
         source_port_part(source)->descriptor = descriptor;
-        (void)retain_info(context->info);
     }
     return source;
 }

@@ -11,15 +11,16 @@
 #include "CoreFoundation/CFRunLoop.h"
 
 struct descriptor_source_context {
-    void *info; /* an object of this library or NULL: retained at creation, released when the source is freed */
+    void *info; /* handed over */
+    void (*release)(void *info); /* when the source is freed */
+    /* The source is being freed: the last moment to forget a weak reference to it, under the lock that guards it. May be NULL. */
+    void (*forget)(void *info, CFRunLoopSourceRef source);
     /* On the loop's thread, no lock held; `ready` is of enum kernel_readiness, failures included. Called again as long as it stays ready and wanted. */
     void (*perform)(void *info, CFRunLoopSourceRef source, uint32_t ready);
-    void (*schedule)(void *info, CFRunLoopRef loop, CFRunLoopMode mode); /* may be NULL */
-    void (*cancel)(void *info, CFRunLoopRef loop, CFRunLoopMode mode); /* may be NULL */
     CFStringRef (*copy_description)(const void *info); /* may be NULL */
 };
 
-/* NULL if there is no memory. The descriptor stays the caller's, who must invalidate the source before closing it. Interest is none at first. */
+/* NULL if there is no memory, and then the info stays the caller's. The descriptor stays the caller's, who must invalidate the source before closing it. Interest is none at first. */
 CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex order, int descriptor, const struct descriptor_source_context *context);
 
 /* Any thread; a loop asleep in a mode of the source takes note at once. `interest` is kernel_readable | kernel_writable. */

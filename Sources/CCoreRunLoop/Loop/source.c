@@ -32,7 +32,11 @@ static void finalize(CFTypeRef object)
 {
     CFRunLoopSourceRef source = (CFRunLoopSourceRef)(uintptr_t)object;
     source_function release = source_callback(source, source_callback_release);
+    source_function forget = source_kind(source) == source_descriptor ? source_callback(source, source_callback_port) : NULL;
 
+    if (forget) {
+        ((void (*)(void *, CFRunLoopSourceRef))forget)(source->context_info, source);
+    }
     if (release) {
         ((void (*)(const void *))release)(source->context_info);
     }

@@ -56,7 +56,7 @@ enum source_callback {
     source_callback_retain,
     source_callback_release,
     source_callback_describe,
-    source_callback_port,
+    source_callback_port, /* of a version-1 source: getPort; of a descriptor source: forget */
     source_callback_count
 };
 

@@ -9,8 +9,6 @@
 #include "Runtime/object.h"
 
 #include <stdalign.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "CoreFoundation/CFString.h"
 #include "Runtime/allocator.h"
@@ -98,12 +96,6 @@ void object_discard_immortal(void *object) {
     object_release(object);
 }
 
-bool object_is_wide_literal(CFTypeRef object) {
-    uint32_t first_word;
-    memcpy(&first_word, object, sizeof first_word);
-    return (first_word & 1) != 0;
-}
-
 const struct object_class *object_class_of(CFTypeRef object, const char *function) {
     if (object == NULL) {
         fault_stop(function, "the object is NULL");
@@ -139,6 +131,9 @@ static _Noreturn void stop_on_count(const struct object *object, uint32_t count,
 }
 
 void object_retain(const void *reference) {
+    if (object_is_wide_literal(reference)) {
+        return;
+    }
     struct object *object = (struct object *)(uintptr_t)reference;
     if (atomic_load_explicit(&object->count, memory_order_relaxed) == 0) {
         return;
@@ -171,7 +166,21 @@ static void destroy(struct object *object) {
     object_release(allocator);
 }
 
+bool object_try_retain(const void *reference) {
+    struct object *object = (struct object *)(uintptr_t)reference;
+    uint32_t count = atomic_load_explicit(&object->count, memory_order_relaxed);
+    do {
+        if (count == 0 || count >= count_limit) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&object->count, &count, count + 1, memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
 void object_release(const void *reference) {
+    if (object_is_wide_literal(reference)) {
+        return;
+    }
     struct object *object = (struct object *)(uintptr_t)reference;
     if (atomic_load_explicit(&object->count, memory_order_relaxed) == 0) {
         return;
@@ -192,15 +201,32 @@ CFAllocatorRef object_allocator(CFTypeRef object) {
     return prefix_of(object)->allocator;
 }
 
+/* The objects that this thread is describing just now, the innermost first. */
+struct described {
+    CFTypeRef object;
+    const struct described *outer;
+    int depth;
+};
+
+static _Thread_local const struct described *described;
+
+static bool is_being_described(CFTypeRef object) {
+    for (const struct described *each = described; each != NULL; each = each->outer) {
+        if (each->object == object) {
+            return true;
+        }
+    }
+    return described != NULL && described->depth >= description_depth_max;
+}
+
 static CFStringRef copy_words(CFTypeRef object, CFStringRef (*copy)(CFTypeRef), const char *name) {
-    /* A collection that contains itself must not be described for ever. */
-    static _Thread_local int depth;
-    if (copy == NULL || depth >= description_depth_max) {
+    if (copy == NULL || is_being_described(object)) {
         return CFStringCreateWithFormat(NULL, NULL, CFSTR("<%s %p>"), name, object);
     }
-    depth++;
+    struct described innermost = {.object = object, .outer = described, .depth = described != NULL ? described->depth + 1 : 0};
+    described = &innermost;
     CFStringRef words = copy(object);
-    depth--;
+    described = innermost.outer;
     return words;
 }
 
@@ -211,5 +237,5 @@ CFStringRef object_copy_description(CFTypeRef object) {
 
 CFStringRef object_copy_text(CFTypeRef object) {
     const struct object_class *isa = object_class_of(object, "CFStringCreateWithFormat");
-    return copy_words(object, isa->copy_text != NULL ? isa->copy_text : isa->copy_description, isa->name);
+    return isa->copy_text != NULL ? isa->copy_text(object) : copy_words(object, isa->copy_description, isa->name);
 }

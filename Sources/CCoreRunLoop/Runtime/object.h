@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "CoreFoundation/CFBase.h"
 
@@ -74,11 +75,18 @@ CFAllocatorRef object_allocator(CFTypeRef object);
 /* The class of any object, literals included. Stops with a sentence that names `function` when `object` is NULL. */
 const struct object_class *object_class_of(CFTypeRef object, const char *function);
 
-bool object_is_wide_literal(CFTypeRef object);
+static inline bool object_is_wide_literal(CFTypeRef object) {
+    uint32_t first_word;
+    memcpy(&first_word, object, sizeof first_word);
+    return (first_word & 1) != 0;
+}
 
-/* As CFRetain and CFRelease, for callers that know the object to be one of ours and not NULL. */
+/* As CFRetain and CFRelease, for callers that know the object not to be NULL. */
 void object_retain(const void *object);
 void object_release(const void *object);
+
+/* Retains unless the count has come to 0 already: for weak references, under the lock that the finalizer takes to clear them. */
+bool object_try_retain(const void *object);
 
 /* Stops with one sentence unless `object` is of type `type_id`: "CFRunLoopAddTimer: the timer is NULL". */
 void object_require(CFTypeRef object, CFTypeID type_id, const char *function, const char *argument);
@@ -89,7 +97,7 @@ void object_make_immortal(void *object);
 /* Frees an immortal object that nobody else has seen. */
 void object_discard_immortal(void *object);
 
-/* As CFCopyDescription and as what %@ inserts; neither is given NULL. Both cut off nesting that is too deep. */
+/* As CFCopyDescription and as what %@ inserts; neither is given NULL. An object that holds itself is described once. */
 CFStringRef object_copy_description(CFTypeRef object);
 CFStringRef object_copy_text(CFTypeRef object);
 
