@@ -14,8 +14,11 @@ private func home(of name: String) -> String? {
 
 /// The file whose mapping an address lies in.
 private func home(of address: UnsafeRawPointer) -> String? {
-    let maps = (try? String(contentsOfFile: "/proc/self/maps", encoding: .utf8)) ?? ""
-    for line in maps.split(separator: "\n") {
+    guard let maps = fopen("/proc/self/maps", "r") else { return nil }
+    defer { fclose(maps) }
+    var buffer = [CChar](repeating: 0, count: 8192)
+    while fgets(&buffer, Int32(buffer.count), maps) != nil {
+        let line = String(decoding: buffer.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         let range = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt($0, radix: 16) }
         if range.count == 2, range[0] <= UInt(bitPattern: address), UInt(bitPattern: address) < range[1] {
             return line.firstIndex(of: "/").map { String(line[$0...]) }
