@@ -189,7 +189,7 @@ CF_EXPORT CFRunLoopSourceRef CRLSignalSourceCreate(CFAllocatorRef allocator, int
  * Ownership: the caller releases the source; `info` is retained as the context says. A source that is invalidated before leaves the child
  * to the program.
  * Threads: any.
- * Errors: NULL when `pid` is no process that is still to be reaped, `callout` is NULL, the context's version is not 0, the kernel has no
+ * Errors: NULL when `pid` is no child that is still to be reaped, `callout` is NULL, the context's version is not 0, the kernel has no
  * process descriptors (older than Linux 5.3), or no descriptor or memory is left.
  */
 CF_EXPORT CFRunLoopSourceRef CRLChildSourceCreate(CFAllocatorRef allocator, pid_t pid, CFIndex order, CRLChildCallBack callout,

@@ -163,7 +163,7 @@ CF_EXPORT void CFRunLoopRun(void) CRL_LINK(CFRunLoopRun);
  * the first of these counts: HandledSource, TimedOut, Stopped, Finished. A mode that is empty or does not exist, NULL, and
  * `kCFRunLoopCommonModes` are Finished at once, without a call to any observer.
  * Threads: any, for its own loop; runs may be nested, in any mode.
- * Errors: not-a-number as `seconds` counts as 0; that, NULL and `kCFRunLoopCommonModes` are each logged once.
+ * Errors: not-a-number as `seconds` counts as 0; that, and a NULL mode, are each logged once.
  * Differs from Apple: not-a-number is no limit there; the limit here needs no helper thread and no timer descriptor.
  */
 CF_EXPORT CFRunLoopRunResult CFRunLoopRunInMode(CFRunLoopMode mode, CFTimeInterval seconds, Boolean returnAfterSourceHandled)

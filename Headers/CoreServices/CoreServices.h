@@ -51,8 +51,8 @@ enum {
  * ignored, as are `options`. The task's number is stored in `*task` before the task starts; `task` may be NULL.
  * Ownership: nothing is kept; `parameter` is handed to the task.
  * Threads: any.
- * Errors: paramErr when `entryPoint` is NULL or `notifyQueue` is not; kMPInsufficientResourcesErr when there is no memory or no thread for
- * the task. `*task` is untouched then.
+ * Errors: returns paramErr when `entryPoint` is NULL or `notifyQueue` is not; kMPInsufficientResourcesErr when there is no memory or no
+ * thread for the task. `*task` is untouched then.
  * Differs from Apple: there are no queues; a stack below 64 KiB is raised.
  */
 CF_EXPORT OSStatus MPCreateTask(TaskProc entryPoint, void *parameter, ByteCount stackSize, MPQueueID notifyQueue,
