@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Fault cases T1 to T20 of timers, as far as no test of a rule covers them: dates that are no numbers, kernels that wake early, clocks that
+ * jump, many timers, and races of invalidation.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "Kernel/kernel.h"
+#include "Loop/loop_trace.h"
+#include "fake_kernel.h"
+
+#define TIMED(name_) {.name = (name_), .action = probe_notes_ms, .logging = probe_is_silent}
+
+TEST(a_fire_date_that_is_no_number_never_comes, "T2")
+{
+    clock_start();
+    static struct probe timer = PROBE("T", NULL);
+    CFRunLoopTimerRef t = probe_timer_at(&timer, NAN, 0);
+    CFRunLoopAddTimer(LOOP, t, MODE);
+    probe_run(MODE, 1000, false);
+    EXPECT(CFRunLoopTimerIsValid(t));
+    EXPECT_LOG("TO");
+    CFRunLoopTimerSetNextFireDate(t, CFAbsoluteTimeGetCurrent());
+    probe_run(MODE, 1000, false);
+    EXPECT_LOG("T F");
+    CFRelease(t);
+}
+
+static void sets_nan(struct probe *probe)
+{
+    CFRunLoopTimerSetNextFireDate(probe_timer_of(probe), NAN);
+}
+
+TEST(a_date_that_is_no_number_set_in_the_callback_never_comes, "T7")
+{
+    clock_start();
+    static struct probe timer = PROBE("T", sets_nan);
+    CFRunLoopTimerRef t = probe_timer_add(&timer, 0.1, 0.1, LOOP, MODE);
+    probe_run(MODE, 1000, false);
+    EXPECT(CFRunLoopTimerIsValid(t));
+    EXPECT_LOG("T TO");
+}
+
+TEST(a_kernel_that_wakes_early_fires_nothing_early, "114 T9")
+{
+    clock_start();
+    static struct probe timer = TIMED("T");
+    static struct probe passes = {.name = "AW", .logging = probe_is_silent};
+    probe_observer_add(&passes, kCFRunLoopAfterWaiting, 0, LOOP, MODE);
+    probe_timer_add(&timer, 0.1, 0.1, LOOP, MODE);
+    fake_kernel_wake_early(3, 20000000);
+    probe_run(MODE, 0.25, false);
+    EXPECT_LOG("T@100 T@200 TO");
+    EXPECT_EQ(clock_ms(), 250);
+    EXPECT_EQ(passes.calls, 3); /* an early end of the wait is no wake-up */
+}
+
+static void is_due_again_at_once(struct probe *probe)
+{
+    CFRunLoopTimerSetNextFireDate(probe_timer_of(probe), CFAbsoluteTimeGetCurrent());
+    if (probe->calls % 10 == 0) {
+        clock_spend_ms(1);
+    }
+}
+
+TEST(a_timer_that_is_always_due_starves_nobody, "35 126 T10")
+{
+    clock_start();
+    static struct probe timer = {.name = "T", .action = is_due_again_at_once, .logging = probe_is_silent};
+    static struct probe other = {.name = "U", .logging = probe_is_silent};
+    static struct probe port = {.name = "S1", .logging = probe_is_silent};
+    static struct probe source = {.name = "S0", .action = probe_stops_loop, .logging = probe_is_silent};
+    int event = probe_event();
+    probe_timer_add(&timer, 0, 1000, LOOP, MODE);
+    probe_timer_add(&other, 0.01, 0.01, LOOP, MODE);
+    CFRunLoopSourceRef p = probe_port_source_add(&port, 0, event, LOOP, MODE);
+    probe_event_post(event);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.2, false), kCFRunLoopRunTimedOut);
+    EXPECT(timer.calls >= 1000);
+    EXPECT(other.calls >= 15);
+    EXPECT_EQ(port.calls, 1);
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 1000, false), kCFRunLoopRunStopped);
+    CFRunLoopSourceInvalidate(p);
+    close(event);
+}
+
+TEST(wall_clock_jumps_move_no_timer, "110 T11")
+{
+    const int64_t steps_s[] = {3600, -3600, 50LL * 365 * 86400, -25LL * 365 * 86400};
+    clock_start();
+    for (int i = 0; i < 4; i++) {
+        struct probe timer = TIMED("T");
+        CFRunLoopTimerRef t = probe_timer_add(&timer, 1, 0, LOOP, MODE);
+        long start = clock_ms();
+        fake_kernel_step_wall(steps_s[i] * 1000000000);
+        CFRunLoopRunInMode(MODE, 100, false);
+        EXPECT_EQ(timer.calls, 1);
+        EXPECT_EQ(clock_ms() - start, 1000);
+        EXPECT(!CFRunLoopContainsTimer(LOOP, t, MODE));
+    }
+}
+
+TEST(a_jump_of_the_wall_clock_does_not_make_the_loop_spin, "110 T12")
+{
+    clock_start();
+    static struct probe timer = {.name = "T", .logging = probe_is_silent};
+    probe_timer_add(&timer, 100, 0, LOOP, MODE);
+    fake_kernel_step_wall(3600LL * 1000000000); /* as after a suspend: the date is past, the monotonic instant is not */
+    EXPECT(CFRunLoopGetNextTimerFireDate(LOOP, MODE) < CFAbsoluteTimeGetCurrent());
+    uint64_t sleeps = fake_kernel_sleeps();
+    CFRunLoopRunInMode(MODE, 50, false);
+    EXPECT_EQ(timer.calls, 0);
+    EXPECT(fake_kernel_sleeps() - sleeps <= 3);
+    CFRunLoopRunInMode(MODE, 100, false);
+    EXPECT_EQ(timer.calls, 1);
+}
+
+/* T13: this program's clock_getres says a millisecond while the flag is set. Nothing may be scaled by it. */
+static _Atomic bool clock_is_coarse;
+
+int clock_getres(clockid_t clock, struct timespec *resolution)
+{
+    static int (*original)(clockid_t, struct timespec *);
+    if (!original) {
+        *(void **)&original = dlsym(RTLD_NEXT, "clock_getres");
+    }
+    int result = original ? original(clock, resolution) : -1;
+    if (result == 0 && clock_is_coarse && resolution) {
+        resolution->tv_nsec = 1000000;
+    }
+    return result;
+}
+
+TEST(a_coarse_clock_resolution_scales_nothing, "42 T13")
+{
+    static struct probe timer = {.name = "T", .logging = probe_is_silent};
+    clock_is_coarse = true;
+    double start = probe_seconds();
+    probe_timer_add(&timer, 0.02, 0, LOOP, MODE);
+    static struct probe idle = PROBE("idle", NULL);
+    probe_source_add(&idle, 0, LOOP, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.1, false), kCFRunLoopRunTimedOut);
+    double took = probe_seconds() - start;
+    EXPECT_EQ(timer.calls, 1);
+    EXPECT(took >= 0.1 && took < 0.1 + test_patience_s());
+}
+
+TEST(an_alarm_for_a_past_instant_is_due, "T14")
+{
+    int alarm = kernel.alarm_create();
+    REQUIRE(alarm >= 0);
+    const int64_t instants[] = {0, -5, 1, kernel.monotonic_ns()};
+    for (int i = 0; i < 4; i++) {
+        EXPECT_EQ(kernel.alarm_set(alarm, instants[i]), 0);
+        struct pollfd ready = {.fd = alarm, .events = POLLIN};
+        EXPECT_EQ(poll(&ready, 1, 1000), 1);
+        EXPECT_EQ(kernel.alarm_set(alarm, kernel_never), 0);
+    }
+    close(alarm);
+}
+
+/* T15: against a model that knows each timer's date. */
+TEST_LIMIT(many_timers_added_moved_and_removed, "131 132 T15", 120)
+{
+    clock_start();
+    enum { most = 100000 };
+    static struct probe probes[most];
+    static double dates[most]; /* 0: not in the loop */
+    int count = getenv("CRL_SOAK") ? most : test_is_instrumented() ? 2000 : 20000;
+    CFAbsoluteTime now = CFAbsoluteTimeGetCurrent();
+    srandom(7);
+    for (int i = 0; i < count; i++) {
+        probes[i] = (struct probe){.name = "T", .logging = probe_is_silent | probe_has_no_context_calls};
+        dates[i] = now + 1 + (double)(random() % 1000000) / 1000;
+        CFRunLoopTimerRef t = probe_timer_at(&probes[i], dates[i], 0);
+        CFRunLoopAddTimer(LOOP, t, MODE);
+        CFRelease(t);
+    }
+    for (int i = 0; i < count; i++) {
+        int chosen = (int)(random() % count);
+        if (dates[chosen] == 0) {
+            continue;
+        }
+        if (random() % 3 == 0) {
+            CFRunLoopTimerInvalidate(probe_timer_of(&probes[chosen]));
+            dates[chosen] = 0;
+        } else {
+            dates[chosen] = now + 1 + (double)(random() % 1000000) / 1000;
+            CFRunLoopTimerSetNextFireDate(probe_timer_of(&probes[chosen]), dates[chosen]);
+        }
+    }
+    CFAbsoluteTime earliest = INFINITY;
+    for (int i = 0; i < count; i++) {
+        earliest = dates[i] != 0 && dates[i] < earliest ? dates[i] : earliest;
+    }
+    EXPECT_NEAR(CFRunLoopGetNextTimerFireDate(LOOP, MODE), earliest, 1e-4);
+    CFRunLoopRunInMode(MODE, 500, false);
+    for (int i = 0; i < count; i++) {
+        if (fabs(dates[i] - now - 500) > 0.01) {
+            EXPECT_EQ(probes[i].calls, dates[i] != 0 && dates[i] < now + 500);
+        }
+    }
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 1000, false), kCFRunLoopRunFinished);
+    for (int i = 0; i < count; i++) {
+        EXPECT_EQ(probes[i].calls, dates[i] != 0);
+    }
+}
+
+/* T16: the timer fires all the time on one thread and is invalidated by another. */
+struct victim {
+    struct probe probe;
+    _Atomic(CFRunLoopTimerRef) timer;
+    _Atomic int may_end;
+};
+
+static void has_a_busy_timer(void *context)
+{
+    struct victim *victim = context;
+    static struct probe idle = {.name = "idle", .logging = probe_is_silent};
+    probe_source_add(&idle, 0, LOOP, MODE);
+    CFRunLoopTimerRef t = probe_timer(&victim->probe, 0, 0.000001);
+    CFRunLoopAddTimer(LOOP, t, MODE);
+    victim->timer = t;
+    while (!victim->may_end) {
+        CFRunLoopRunInMode(MODE, 0.0005, false);
+    }
+    CFRelease(t);
+}
+
+TEST_LIMIT(invalidation_from_another_thread_leaves_one_callout_at_most, "129 T16", 60)
+{
+    for (int i = 0; i < 50; i++) {
+        struct victim victim = {.probe = {.name = "T", .logging = probe_is_silent}};
+        struct probe_thread thread;
+        probe_thread_start(&thread, has_a_busy_timer, &victim);
+        probe_await_count(&victim.probe.calls, 3);
+        CFRunLoopTimerRef t = victim.timer;
+        CFRunLoopTimerInvalidate(t);
+        int calls = victim.probe.calls;
+        EXPECT(!CFRunLoopTimerIsValid(t));
+        victim.may_end = 1;
+        probe_thread_join(&thread);
+        EXPECT(victim.probe.calls - calls <= 1);
+        EXPECT_EQ(victim.probe.releases, victim.probe.retains);
+    }
+}
+
+static void is_busy_for_10_s(struct probe *probe)
+{
+    probe_notes_ms(probe);
+    if (probe->calls == 1) {
+        clock_spend_ms(10000);
+    }
+}
+
+TEST(a_busy_callback_lets_other_timers_fire_once, "118 T17")
+{
+    clock_start();
+    static struct probe busy = {.name = "B", .action = is_busy_for_10_s, .logging = probe_is_silent};
+    static struct probe timer = TIMED("T");
+    probe_timer_add(&busy, 0.05, 0, LOOP, MODE);
+    probe_timer_add(&timer, 0.1, 0.1, LOOP, MODE);
+    probe_run(MODE, 10.25, false);
+    EXPECT_LOG("B@50 T@10050 T@10100 T@10200 TO");
+}
+
+TEST(a_thousand_due_timers_and_a_ready_port, "35 T20")
+{
+    clock_start();
+    static struct probe timers[1000];
+    static struct probe port = {.name = "S1", .logging = probe_is_silent};
+    int event = probe_event();
+    for (int i = 0; i < 1000; i++) {
+        timers[i] = (struct probe){.name = "T", .logging = probe_is_silent};
+        probe_timer_add(&timers[i], -1, 1e-6, LOOP, MODE); /* due again in every pass */
+    }
+    CFRunLoopSourceRef p = probe_port_source_add(&port, 0, event, LOOP, MODE);
+    for (int i = 0; i < 10; i++) {
+        int fired = timers[0].calls;
+        int served = port.calls;
+        probe_event_post(event);
+        clock_spend_ms(1);
+        CFRunLoopRunInMode(MODE, 0, false);
+        CFRunLoopRunInMode(MODE, 0, false);
+        EXPECT(timers[0].calls > fired && timers[999].calls > fired);
+        EXPECT(port.calls > served);
+    }
+    CFRunLoopSourceInvalidate(p);
+    close(event);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loops across fork and exec: rules 14, 176 and 177, and fault cases P1 to P3. Children report through their exit status.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "Loop/loop_trace.h"
+
+/* Runs the function in a child; true if the child ends normally with true. */
+static bool in_child(bool (*function)(void))
+{
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        _exit(function() ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static struct probe source = {.name = "S0", .logging = probe_is_silent};
+static struct probe timer = {.name = "T", .logging = probe_is_silent};
+static struct probe port = {.name = "S1", .logging = probe_is_silent};
+static int event = -1;
+
+static void set_up(void)
+{
+    event = probe_event();
+    probe_source_add(&source, 0, LOOP, MODE);
+    probe_timer_add(&timer, 0.001, 0.001, LOOP, MODE);
+    probe_port_source_add(&port, 0, event, LOOP, MODE);
+    CFRunLoopRunInMode(MODE, 0.002, false); /* the parent's kernel objects are made */
+}
+
+static void tear_down(void)
+{
+    CFRunLoopSourceInvalidate(probe_source_of(&port));
+    close(event);
+}
+
+static bool runs_everything(void)
+{
+    int sources = source.calls;
+    int timers = timer.calls;
+    int ports = port.calls;
+    double start = probe_seconds();
+    CFRunLoopSourceSignal(probe_source_of(&source));
+    CFRunLoopWakeUp(LOOP);
+    probe_event_post(event);
+    while (source.calls == sources || timer.calls == timers || port.calls == ports) {
+        if (CFRunLoopRunInMode(MODE, 0.01, false) != kCFRunLoopRunTimedOut) {
+            return false;
+        }
+    }
+    CFRunLoopTimerInvalidate(probe_timer_of(&timer));
+    return CFRunLoopRunInMode(MODE, 0.05, false) == kCFRunLoopRunTimedOut && probe_seconds() - start >= 0.05;
+}
+
+TEST_LIMIT(a_forked_child_can_run_the_loop, "176 P1", 40)
+{
+    set_up();
+    EXPECT(in_child(runs_everything));
+    EXPECT(runs_everything());
+    tear_down();
+}
+
+static bool removes_everything(void)
+{
+    CFRunLoopSourceInvalidate(probe_source_of(&source));
+    CFRunLoopSourceInvalidate(probe_source_of(&port));
+    CFRunLoopTimerInvalidate(probe_timer_of(&timer));
+    return CFRunLoopRunInMode(MODE, 0.01, false) == kCFRunLoopRunFinished;
+}
+
+TEST_LIMIT(a_forked_child_does_not_disturb_its_parent, "176 P1", 40)
+{
+    set_up();
+    EXPECT(in_child(removes_everything));
+    EXPECT(runs_everything());
+    tear_down();
+}
+
+static bool wakes_itself_often(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        CFRunLoopWakeUp(LOOP);
+        CFRunLoopStop(LOOP);
+    }
+    return true;
+}
+
+static _Atomic int child_is_done;
+
+static void forks_then_stops(void *context)
+{
+    EXPECT(in_child(wakes_itself_often));
+    child_is_done = 1;
+    CFRunLoopStop(context);
+}
+
+TEST_LIMIT(a_childs_wake_ups_stay_in_the_child, "176 P1", 40)
+{
+    int quiet = probe_event();
+    static struct probe idle = PROBE("S1", NULL);
+    struct probe_thread other;
+    probe_activities_add(LOOP, MODE);
+    probe_port_source_add(&idle, 0, quiet, LOOP, MODE); /* asleep in epoll, with an eventfd that the child inherits */
+    probe_thread_when_waiting(&other, LOOP, forks_then_stops, LOOP);
+    probe_run(MODE, 1000, false);
+    probe_thread_join(&other);
+    EXPECT_LOG("E BT BS BW AW X S");
+    EXPECT(child_is_done);
+    CFRunLoopSourceInvalidate(probe_source_of(&idle));
+    close(quiet);
+}
+
+static bool has_a_loop_of_its_own(void)
+{
+    static struct probe one = {.name = "S0", .logging = probe_is_silent};
+    CFRunLoopSourceSignal(probe_source_add(&one, 0, LOOP, MODE));
+    return CFRunLoopRunInMode(MODE, 1, true) == kCFRunLoopRunHandledSource && CFRunLoopGetMain() != NULL;
+}
+
+static void forks_on_thread(void *context)
+{
+    static struct probe idle = PROBE("idle", NULL);
+    probe_source_add(&idle, 0, LOOP, MODE);
+    CFRunLoopRunInMode(MODE, 0.001, false);
+    *(bool *)context = in_child(has_a_loop_of_its_own);
+}
+
+TEST_LIMIT(a_child_forked_by_another_thread_runs_that_threads_loop, "176 P1", 40)
+{
+    bool worked = false;
+    pid_t child = fork(); /* in a process whose main thread has not used its loop */
+    if (child == 0) {
+        probe_on_thread(forks_on_thread, &worked);
+        _exit(worked ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* P2: other threads use the library's locks all the time while one forks. */
+static _Atomic int workers_end;
+
+static void works_all_the_time(void *context)
+{
+    CFRunLoopRef loop = context;
+    struct probe own = {.name = "w", .logging = probe_is_silent};
+    while (!workers_end) {
+        CFRunLoopSourceRef a = probe_source_add(&own, 0, loop, CFSTR("busy"));
+        CFRunLoopSourceSignal(a);
+        CFRunLoopWakeUp(loop);
+        CFRelease(CFRunLoopCopyAllModes(loop));
+        CFRunLoopSourceInvalidate(a);
+    }
+}
+
+static bool uses_the_loop(void)
+{
+    static struct probe one = {.name = "S0", .logging = probe_is_silent};
+    CFRelease(CFRunLoopCopyAllModes(LOOP));
+    CFRunLoopSourceSignal(probe_source_add(&one, 0, LOOP, MODE));
+    return CFRunLoopRunInMode(MODE, 0.01, true) == kCFRunLoopRunHandledSource;
+}
+
+TEST_LIMIT(fork_while_other_threads_hold_locks, "176 P2", 60)
+{
+    struct probe_thread threads[3];
+    for (int i = 0; i < 3; i++) {
+        probe_thread_start(&threads[i], works_all_the_time, LOOP);
+    }
+    int rounds = test_is_instrumented() ? 10 : 50;
+    for (int i = 0; i < rounds; i++) {
+        EXPECT(in_child(uses_the_loop));
+    }
+    workers_end = 1;
+    for (int i = 0; i < 3; i++) {
+        probe_thread_join(&threads[i]);
+    }
+    EXPECT(uses_the_loop());
+}
+
+TEST(all_descriptors_are_closed_on_exec, "14 177 P3")
+{
+    bool open_before[256] = {false};
+    for (int i = 0; i < 256; i++) {
+        open_before[i] = fcntl(i, F_GETFD) >= 0;
+    }
+    set_up();
+    for (int i = 0; i < 256; i++) {
+        int flags = fcntl(i, F_GETFD);
+        EXPECT(open_before[i] || flags < 0 || (flags & FD_CLOEXEC));
+    }
+    tear_down();
+}
+
+static int count_descriptors(void)
+{
+    int count = 0;
+    for (int i = 0; i < 1024; i++) {
+        count += fcntl(i, F_GETFD) >= 0;
+    }
+    return count;
+}
+
+TEST(a_loop_without_descriptors_opens_none, "14")
+{
+    clock_start();
+    static struct probe one = {.name = "S0", .logging = probe_is_silent};
+    static struct probe tick = {.name = "T", .logging = probe_is_silent};
+    int before = count_descriptors();
+    CFRunLoopSourceSignal(probe_source_add(&one, 0, LOOP, MODE));
+    CFRunLoopAddSource(LOOP, probe_source_of(&one), CFSTR("M"));
+    probe_timer_add(&tick, 0.01, 0.01, LOOP, MODE);
+    CFRunLoopRunInMode(MODE, 0.1, false);
+    CFRunLoopRunInMode(CFSTR("M"), 0.1, false);
+    EXPECT_EQ(one.calls, 1);
+    EXPECT(count_descriptors() - before <= 1);
+}
+
+TEST(descriptors_do_not_grow_with_modes_and_timers, "14 T15")
+{
+    clock_start();
+    static struct probe many[300];
+    int before = count_descriptors();
+    for (int i = 0; i < 300; i++) {
+        CFStringRef name = CFStringCreateWithFormat(NULL, NULL, CFSTR("mode %d"), i);
+        many[i] = (struct probe){.name = "T", .logging = probe_is_silent};
+        probe_timer_add(&many[i], 0.01, 1000, LOOP, name);
+        CFRunLoopRunInMode(name, 0.02, false);
+        EXPECT_EQ(many[i].calls, 1);
+        CFRelease(name);
+    }
+    EXPECT(count_descriptors() - before <= 1);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Version-1 sources on descriptors: rules 98 to 108. Readiness is that of real descriptors, also under the virtual clock.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "Loop/loop_trace.h"
+
+static int asked_descriptor;
+static int asked_count;
+
+static int counts_asking(void *info)
+{
+    (void)info;
+    asked_count++;
+    return asked_descriptor;
+}
+
+TEST(get_port_is_asked_at_each_add_and_remove, "98 107")
+{
+    clock_start();
+    CFRunLoopSourceContext1 context = {.version = 1, .getPort = counts_asking};
+    asked_descriptor = probe_event();
+    CFRunLoopSourceRef p = CFRunLoopSourceCreate(NULL, 0, (CFRunLoopSourceContext *)(void *)&context);
+    CFRunLoopAddSource(LOOP, p, MODE);
+    EXPECT(asked_count >= 1);
+    int after_add = asked_count;
+    probe_event_post(asked_descriptor);
+    probe_run(MODE, 0, true);
+    probe_run(MODE, 0, true);
+    EXPECT_EQ(asked_count, after_add);
+    CFRunLoopRemoveSource(LOOP, p, MODE);
+    CFRelease(p);
+    close(asked_descriptor);
+    EXPECT_LOG("HS TO");
+}
+
+TEST(a_source_without_a_descriptor_never_fires, "98 101")
+{
+    clock_start();
+    static struct probe port = PROBE("P", NULL);
+    CFRunLoopSourceRef p = probe_port_source_add(&port, 0, -1, LOOP, MODE);
+    CFRunLoopSourceSignal(p);
+    probe_run(MODE, 0.05, true);
+    EXPECT_LOG("TO");
+    CFRunLoopSourceInvalidate(p);
+}
+
+TEST(a_source_without_get_port_never_fires, "98")
+{
+    clock_start();
+    CFRunLoopSourceContext1 context = {.version = 1};
+    CFRunLoopSourceRef p = CFRunLoopSourceCreate(NULL, 0, (CFRunLoopSourceContext *)(void *)&context);
+    CFRunLoopAddSource(LOOP, p, MODE);
+    probe_run(MODE, 0.05, true);
+    EXPECT_LOG("TO");
+    CFRunLoopSourceInvalidate(p);
+    CFRelease(p);
+}
+
+TEST(eventfds_and_timerfds_are_read_by_the_loop, "99")
+{
+    static struct probe event_port = PROBE("P", NULL);
+    static struct probe alarm_port = PROBE("T", NULL);
+    uint64_t count;
+    int event = probe_event();
+    int alarm = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    CFRunLoopSourceRef p = probe_port_source_add(&event_port, 0, event, LOOP, MODE);
+    CFRunLoopSourceRef t = probe_port_source_add(&alarm_port, 0, alarm, LOOP, MODE);
+    probe_event_post(event);
+    probe_run(MODE, 0, true);
+    EXPECT(read(event, &count, sizeof count) < 0);
+    timerfd_settime(alarm, 0, &(struct itimerspec){.it_value = {.tv_nsec = 1000000}}, NULL);
+    probe_run(MODE, 1000, true);
+    EXPECT(read(alarm, &count, sizeof count) < 0);
+    EXPECT_LOG("P HS T HS");
+    CFRunLoopSourceInvalidate(p);
+    CFRunLoopSourceInvalidate(t);
+    close(event);
+    close(alarm);
+}
+
+static void reads_four(struct probe *probe)
+{
+    char bytes[4];
+    probe_note("got%ld", (long)read(probe->descriptor, bytes, sizeof bytes));
+}
+
+TEST(other_descriptors_are_left_to_perform, "99 108")
+{
+    clock_start();
+    static struct probe port = PROBE("P", reads_four);
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    EXPECT_EQ(write(ends[1], "ten bytes.", 10), 10);
+    CFRunLoopSourceRef p = probe_port_source_add(&port, 0, ends[0], LOOP, MODE);
+    probe_run(MODE, 0.05, false);
+    EXPECT_LOG("P got4 P got4 P got2 TO");
+    close(ends[1]);
+    probe_run(MODE, 0, true); /* the end is readiness, too */
+    EXPECT_LOG("P got0 HS");
+    CFRunLoopSourceInvalidate(p);
+    close(ends[0]);
+}
+
+TEST(writes_coalesce_in_an_eventfd, "100")
+{
+    clock_start();
+    static struct probe port = PROBE("P", NULL);
+    int event = probe_event();
+    CFRunLoopSourceRef p = probe_port_source_add(&port, 0, event, LOOP, MODE);
+    for (int i = 0; i < 5; i++) {
+        probe_event_post(event);
+    }
+    probe_run(MODE, 0.05, false);
+    EXPECT_LOG("P TO");
+    CFRunLoopSourceInvalidate(p);
+    close(event);
+}
+
+TEST(a_signal_does_nothing_to_a_port_source, "101")
+{
+    clock_start();
+    static struct probe port = PROBE("P", NULL);
+    int event = probe_event();
+    CFRunLoopSourceRef p = probe_port_source_add(&port, 0, event, LOOP, MODE);
+    CFRunLoopSourceSignal(p);
+    EXPECT(!CFRunLoopSourceIsSignalled(p));
+    probe_run(MODE, 0, true);
+    EXPECT_LOG("TO");
+    CFRunLoopSourceInvalidate(p);
+    close(event);
+}
+
+TEST(ready_ports_are_served_one_in_a_pass_and_all, "102 34")
+{
+    clock_start();
+    enum { count = 40 };
+    static struct probe ports[count];
+    int events[count];
+    probe_stage(MODE);
+    for (int i = 0; i < count; i++) {
+        ports[i] = (struct probe)PROBE("P", NULL);
+        events[i] = probe_event();
+        probe_port_source_add(&ports[i], count - i, events[i], LOOP, MODE);
+        probe_event_post(events[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        probe_run(MODE, 0, false);
+        EXPECT_LOG("E BT BS P X TO");
+    }
+    probe_run(MODE, 0, false);
+    EXPECT_LOG("E BT BS X TO");
+    for (int i = 0; i < count; i++) {
+        EXPECT_EQ(ports[i].calls, 1);
+        CFRunLoopSourceInvalidate(probe_source_of(&ports[i]));
+        close(events[i]);
+    }
+}
+
+TEST(readiness_before_the_add_is_noticed, "103")
+{
+    clock_start();
+    static struct probe port = PROBE("P", NULL);
+    int event = probe_event();
+    probe_event_post(event);
+    CFRunLoopSourceRef p = probe_port_source_add(&port, 0, event, LOOP, MODE);
+    probe_run(MODE, 0, true);
+    EXPECT_LOG("P HS");
+    CFRunLoopSourceInvalidate(p);
+    close(event);
+}
+
+TEST(a_port_in_two_modes_has_no_phantom, "104")
+{
+    clock_start();
+    static struct probe port = PROBE("P", NULL);
+    int event = probe_event();
+    CFRunLoopSourceRef p = probe_port_source_add(&port, 0, event, LOOP, MODE);
+    CFRunLoopAddSource(LOOP, p, CFSTR("M"));
+    for (int i = 0; i < 3; i++) {
+        probe_event_post(event);
+        probe_run(i % 2 ? MODE : CFSTR("M"), 0, true);
+        probe_run(i % 2 ? CFSTR("M") : MODE, 0.01, true);
+        EXPECT_LOG("P HS TO");
+    }
+    CFRunLoopRemoveSource(LOOP, p, MODE);
+    probe_event_post(event);
+    probe_run(CFSTR("M"), 0, true);
+    EXPECT_LOG("P HS");
+    CFRunLoopSourceInvalidate(p);
+    close(event);
+}
+
+static void drains(struct probe *probe)
+{
+    char bytes[64];
+    while (read(probe->descriptor, bytes, sizeof bytes) > 0) {
+    }
+}
+
+TEST(two_ports_on_one_descriptor_lose_nothing, "105")
+{
+    clock_start();
+    static struct probe first = PROBE("P", drains);
+    static struct probe second = PROBE("P", drains);
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    CFRunLoopSourceRef p = probe_port_source_add(&first, 0, ends[0], LOOP, MODE);
+    CFRunLoopSourceRef q = probe_port_source_add(&second, 0, ends[0], LOOP, MODE);
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    probe_run(MODE, 0, true);
+    EXPECT_EQ(first.calls + second.calls, 1);
+    CFRunLoopSourceInvalidate(first.calls ? p : q); /* the other one is still watched */
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    probe_run(MODE, 0, true);
+    EXPECT_EQ(first.calls, 1);
+    EXPECT_EQ(second.calls, 1);
+    EXPECT_LOG("P HS P HS");
+    CFRunLoopSourceInvalidate(p);
+    CFRunLoopSourceInvalidate(q);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+TEST(a_descriptor_closed_while_watched_does_no_harm, "106 F1 F2")
+{
+    clock_start();
+    static struct probe port = PROBE("P", NULL);
+    static struct probe fresh = PROBE("Q", NULL);
+    int event = probe_event();
+    int copy = fcntl(event, F_DUPFD_CLOEXEC, 0); /* keeps it open behind the number */
+    CFRunLoopSourceRef p = probe_port_source_add(&port, 0, event, LOOP, MODE);
+    probe_event_post(event);
+    close(event);
+    for (int i = 0; i < 3; i++) {
+        CFRunLoopRunInMode(MODE, 0.01, false);
+    }
+    EXPECT(port.calls <= 3); /* whatever it does, it does not spin */
+    int reused = probe_event();
+    EXPECT_EQ(reused, event);
+    CFRunLoopSourceInvalidate(p);
+    CFRunLoopSourceRef q = probe_port_source_add(&fresh, 0, reused, LOOP, MODE);
+    probe_event_post(reused);
+    int calls = port.calls;
+    for (int i = 0; i < 5 && !fresh.calls; i++) {
+        CFRunLoopRunInMode(MODE, 0, true);
+    }
+    EXPECT_EQ(fresh.calls, 1);
+    EXPECT_EQ(port.calls, calls);
+    CFRunLoopSourceInvalidate(q);
+    close(copy);
+    close(reused);
+}
+
+TEST(an_unread_descriptor_is_reported_again, "108")
+{
+    clock_start();
+    static struct probe port = PROBE("P", NULL);
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    CFRunLoopSourceRef p = probe_port_source_add(&port, 0, ends[0], LOOP, MODE);
+    probe_run(MODE, 0, true);
+    probe_run(MODE, 0.01, true);
+    probe_run(MODE, 0.01, true);
+    EXPECT_LOG("P HS P HS P HS");
+    CFRunLoopSourceInvalidate(p);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void removes_the_other(struct probe *probe)
+{
+    CFRunLoopSourceInvalidate(probe_source_of(probe->context));
+}
+
+TEST(a_port_invalidated_by_another_does_not_fire, "88 102 L15")
+{
+    clock_start();
+    static struct probe first = PROBE("P", removes_the_other);
+    static struct probe second = PROBE("P", removes_the_other);
+    int events[2] = {probe_event(), probe_event()};
+    first.context = &second;
+    second.context = &first;
+    CFRunLoopSourceRef p = probe_port_source(&first, 0, events[0]);
+    CFRunLoopSourceRef q = probe_port_source(&second, 0, events[1]);
+    CFRunLoopAddSource(LOOP, p, MODE);
+    CFRunLoopAddSource(LOOP, q, MODE);
+    probe_event_post(events[0]);
+    probe_event_post(events[1]);
+    CFRunLoopRunInMode(MODE, 0, false);
+    CFRunLoopRunInMode(MODE, 0, false);
+    EXPECT_EQ(first.calls + second.calls, 1);
+    CFRunLoopSourceInvalidate(p);
+    CFRunLoopSourceInvalidate(q);
+    CFRelease(p);
+    CFRelease(q);
+    close(events[0]);
+    close(events[1]);
+}
+
+TEST(a_nested_run_serves_the_ports_of_its_mode, "45 104")
+{
+    clock_start();
+    static struct probe outer = PROBE("P", probe_runs_nested);
+    static struct probe inner = PROBE("Q", NULL);
+    int events[2] = {probe_event(), probe_event()};
+    CFRunLoopSourceRef p = probe_port_source_add(&outer, 0, events[0], LOOP, MODE);
+    CFRunLoopSourceRef q = probe_port_source_add(&inner, 0, events[1], LOOP, MODE);
+    probe_event_post(events[0]);
+    probe_event_post(events[1]);
+    CFRunLoopRunInMode(MODE, 0, false); /* one of them, and in P the other: or Q first, and P in the second run */
+    CFRunLoopRunInMode(MODE, 0, false);
+    EXPECT_EQ(outer.calls, 1);
+    EXPECT_EQ(inner.calls, 1);
+    CFRunLoopSourceInvalidate(p);
+    CFRunLoopSourceInvalidate(q);
+    close(events[0]);
+    close(events[1]);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an ending thread does with its loop: rules 96 and 170 to 175, and fault cases P4 to P7. Threads are started and joined; the
+ * harness checks that no descriptor and no object is left.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "Loop/loop_trace.h"
+
+static struct probe leaving_source = {.name = "A", .logging = probe_logs_membership | probe_logs_context};
+static struct probe leaving_timer = {.name = "T", .logging = probe_logs_context};
+static struct probe leaving_observer = {.name = "O", .logging = probe_logs_context};
+
+static void leaves_items(void *context)
+{
+    (void)context;
+    CFRunLoopAddSource(LOOP, probe_source_of(&leaving_source), MODE);
+    probe_timer_add(&leaving_timer, 100, 1, LOOP, MODE);
+    probe_observer_add(&leaving_observer, kCFRunLoopEntry, 0, LOOP, MODE);
+    trace_clear(&probe_trace);
+    probe_log("ends");
+}
+
+TEST(an_ending_thread_cancels_its_sources_first, "96 170 P5")
+{
+    CFRunLoopSourceRef a = probe_source(&leaving_source, 0);
+    probe_on_thread(leaves_items, NULL);
+    EXPECT_EQ(leaving_timer.releases, 1);
+    EXPECT_EQ(leaving_observer.releases, 1);
+    EXPECT_EQ(leaving_source.releases, 0);
+    EXPECT_EQ(leaving_source.cancels, 1);
+    CFRelease(a);
+    EXPECT_EQ(leaving_source.releases, 1);
+    trace_clear(&probe_trace);
+}
+
+static void leaves_only_references(void *context)
+{
+    (void)context;
+    static struct probe source = {.name = "A", .logging = probe_logs_membership | probe_logs_context};
+    probe_source_add(&source, 0, LOOP, MODE);
+    trace_clear(&probe_trace);
+}
+
+TEST(a_source_that_only_the_loop_held_is_cancelled_then_released, "170 73")
+{
+    probe_on_thread(leaves_only_references, NULL);
+    EXPECT_LOG("A-test release(A)");
+}
+
+static void adds_to_three_modes(void *context)
+{
+    CFRunLoopSourceRef a = context;
+    CFRunLoopAddSource(LOOP, a, MODE);
+    CFRunLoopAddSource(LOOP, a, CFSTR("M"));
+    CFRunLoopAddSource(LOOP, a, kCFRunLoopCommonModes);
+}
+
+TEST(an_ending_thread_leaves_other_loops_sources_alone, "96 170 P5")
+{
+    clock_start();
+    static struct probe source = PROBE("A", NULL);
+    CFRunLoopSourceRef a = probe_source(&source, 0);
+    CFRunLoopAddSource(LOOP, a, MODE);
+    probe_on_thread(adds_to_three_modes, a);
+    EXPECT_EQ(source.schedules, 4);
+    EXPECT_EQ(source.cancels, 3);
+    EXPECT(CFRunLoopSourceIsValid(a));
+    CFRunLoopSourceSignal(a);
+    probe_run(MODE, 0, true);
+    EXPECT_LOG("A HS");
+    CFRunLoopSourceInvalidate(a);
+    EXPECT_EQ(source.cancels, 4);
+    CFRelease(a);
+}
+
+static pthread_t ending_thread;
+static CFRunLoopRef ending_loop;
+
+static void cancelled_at_the_end(void *info, CFRunLoopRef loop, CFStringRef mode)
+{
+    EXPECT(pthread_equal(pthread_self(), ending_thread));
+    EXPECT(loop == ending_loop);
+    EXPECT(CFRunLoopGetCurrent() == ending_loop);
+    EXPECT(!CFRunLoopContainsSource(loop, *(CFRunLoopSourceRef *)info, mode));
+    EXPECT(CFRunLoopSourceIsValid(*(CFRunLoopSourceRef *)info));
+    /* adds to a loop that is being taken down are ignored */
+    static struct probe late = {.name = "late", .logging = probe_is_silent};
+    probe_timer_add(&late, 0, 0, loop, MODE);
+    probe_observer_add(&late, kCFRunLoopEntry, 0, loop, MODE);
+    CFRelease(CFRunLoopCopyAllModes(loop));
+    CFRunLoopWakeUp(loop);
+    CFRunLoopStop(loop);
+    probe_note_string("cancel", mode);
+}
+
+static void has_a_nosy_source(void *context)
+{
+    CFRunLoopSourceContext source = {.info = context, .cancel = cancelled_at_the_end};
+    ending_thread = pthread_self();
+    ending_loop = LOOP;
+    CFRunLoopSourceRef a = CFRunLoopSourceCreate(NULL, 0, &source);
+    *(CFRunLoopSourceRef *)context = a;
+    CFRunLoopAddSource(LOOP, a, MODE);
+    CFRelease(a);
+}
+
+TEST(cancel_at_the_end_may_use_the_loop, "170 175 P7")
+{
+    CFRunLoopSourceRef a = NULL;
+    probe_on_thread(has_a_nosy_source, &a);
+    EXPECT_LOG("cancel=test");
+}
+
+static pthread_key_t late_key;
+
+static void uses_the_loop_late(void *value)
+{
+    static struct probe source = PROBE("late", NULL);
+    (void)value;
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+    probe_run(MODE, 0, true);
+}
+
+static void has_a_late_destructor(void *context)
+{
+    static struct probe early = PROBE("early", NULL);
+    pthread_setspecific(late_key, context);
+    probe_source_add(&early, 0, LOOP, MODE);
+}
+
+TEST(other_destructors_may_use_the_loop, "171 P7")
+{
+    EXPECT_EQ(pthread_key_create(&late_key, uses_the_loop_late), 0);
+    probe_on_thread(has_a_late_destructor, &late_key);
+    EXPECT_LOG("late HS");
+}
+
+static CFRunLoopRef kept_loop;
+
+static void keeps_its_loop(void *context)
+{
+    static struct probe source = {.name = "A", .logging = probe_logs_membership};
+    (void)context;
+    probe_source_add(&source, 0, LOOP, MODE);
+    CFRunLoopAddCommonMode(LOOP, CFSTR("common"));
+    kept_loop = (CFRunLoopRef)(uintptr_t)CFRetain(LOOP);
+}
+
+TEST(a_loop_may_outlive_its_thread, "172 175 L11")
+{
+    static struct probe source = PROBE("B", NULL);
+    static struct probe timer = PROBE("T", NULL);
+    static struct probe observer = PROBE("O", NULL);
+    probe_on_thread(keeps_its_loop, NULL);
+    EXPECT_LOG("A+test A-test");
+    CFRunLoopWakeUp(kept_loop);
+    CFRunLoopStop(kept_loop);
+    EXPECT(!CFRunLoopIsWaiting(kept_loop));
+    EXPECT(CFRunLoopCopyCurrentMode(kept_loop) == NULL);
+    CFRunLoopSourceRef b = probe_source(&source, 0);
+    CFRunLoopTimerRef t = probe_timer(&timer, 0, 1);
+    CFRunLoopObserverRef o = probe_observer(&observer, kCFRunLoopEntry, true, 0);
+    CFRunLoopAddSource(kept_loop, b, MODE);
+    CFRunLoopAddTimer(kept_loop, t, MODE);
+    CFRunLoopAddObserver(kept_loop, o, kCFRunLoopCommonModes);
+    CFRunLoopAddCommonMode(kept_loop, CFSTR("another"));
+    EXPECT(!CFRunLoopContainsSource(kept_loop, b, MODE));
+    EXPECT_EQ(source.schedules, source.cancels);
+    CFRunLoopSourceSignal(b);
+    CFRunLoopRemoveSource(kept_loop, b, MODE);
+    CFRunLoopAddTimer(LOOP, t, MODE); /* it is free */
+    EXPECT(CFRunLoopContainsTimer(LOOP, t, MODE));
+    CFArrayRef modes = CFRunLoopCopyAllModes(kept_loop);
+    if (modes) {
+        CFRelease(modes);
+    }
+    CFRunLoopTimerInvalidate(t);
+    CFRunLoopObserverInvalidate(o);
+    CFRunLoopSourceInvalidate(b);
+    CFRelease(b);
+    CFRelease(t);
+    CFRelease(o);
+    CFRelease(kept_loop);
+}
+
+static void expects_a_fresh_loop(void *context)
+{
+    static struct probe source = PROBE("A", NULL);
+    (void)context;
+    EXPECT(!probe_mode_exists(LOOP, MODE));
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunFinished);
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    CFRunLoopStop(LOOP);
+    CFRunLoopWakeUp(LOOP);
+}
+
+TEST(each_new_thread_has_a_fresh_loop, "173")
+{
+    for (int i = 0; i < 50; i++) {
+        probe_on_thread(expects_a_fresh_loop, NULL);
+    }
+}
+
+static void never_runs(void *info)
+{
+    (void)info;
+    _exit(2);
+}
+
+static pthread_t main_thread;
+
+static void outlives_the_main_thread(void *context)
+{
+    static struct probe source = PROBE("A", NULL);
+    (void)context;
+    pthread_join(main_thread, NULL);
+    CFRunLoopRef loop = CFRunLoopGetMain();
+    CFRunLoopSourceRef a = probe_source(&source, 0);
+    CFRunLoopAddSource(loop, a, MODE);
+    CRLRunLoopPerformFunction(loop, MODE, never_runs, NULL, NULL);
+    CFRunLoopWakeUp(loop);
+    CFRunLoopStop(loop);
+    CFRunLoopWakeUp(loop);
+    CFRelease(a);
+    _exit(CFRunLoopGetMain() == loop && CFRunLoopGetCurrent() != loop ? 42 : 1);
+}
+
+static struct probe_thread survivor;
+
+TEST(the_main_loop_survives_its_thread, "174 P6")
+{
+    pid_t child = fork();
+    if (child == 0) {
+        (void)CFRunLoopGetCurrent();
+        main_thread = pthread_self();
+        probe_thread_start(&survivor, outlives_the_main_thread, NULL);
+        pthread_exit(NULL);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 42);
+}
+
+static void uses_loop_at_exit(void)
+{
+    CFRunLoopGetCurrent();
+    CFRunLoopWakeUp(CFRunLoopGetMain());
+    CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false);
+}
+
+TEST(exit_handlers_may_use_the_loop, "P7 P8")
+{
+    for (int i = 0; i < 2; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            static struct probe idle = PROBE("idle", NULL);
+            probe_source_add(&idle, 0, LOOP, MODE);
+            atexit(uses_loop_at_exit);
+            at_quick_exit(uses_loop_at_exit);
+            if (i == 0) {
+                exit(3);
+            }
+            quick_exit(3);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+    }
+}
+
+/* P4: many threads, each with a loop, a source, a timer, an observer, a port and a block left behind. */
+struct crowd {
+    CFRunLoopSourceRef shared; /* in every loop */
+    _Atomic int next;
+    int count;
+};
+
+struct visit {
+    struct crowd *crowd;
+    struct probe source; /* these are used to the end of the thread */
+    struct probe timer;
+    struct probe observer;
+    struct probe port;
+};
+
+static void lives_shortly(void *context)
+{
+    struct visit *visit = context;
+    int event = probe_event();
+    CFRunLoopSourceSignal(probe_source_add(&visit->source, 0, LOOP, kCFRunLoopCommonModes));
+    CFRunLoopAddSource(LOOP, visit->crowd->shared, MODE);
+    probe_timer_add(&visit->timer, 100, 1, LOOP, MODE);
+    probe_observer_add(&visit->observer, kCFRunLoopAllActivities, 0, LOOP, MODE);
+    CFRunLoopSourceRef p = probe_port_source_add(&visit->port, 0, event, LOOP, MODE);
+    probe_event_post(event);
+    CRLRunLoopPerformFunction(LOOP, CFSTR("never"), free, NULL, free);
+    CFRunLoopSourceSignal(visit->crowd->shared);
+    CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true);
+    CFRunLoopRunInMode(MODE, 0.0001, false);
+    CFRunLoopSourceInvalidate(p);
+    close(event);
+}
+
+static void starts_one_after_another(void *context)
+{
+    struct crowd *crowd = context;
+    const struct probe silent = {.name = "silent", .logging = probe_is_silent};
+    while (crowd->next++ < crowd->count) {
+        struct visit visit = {.crowd = crowd, .source = silent, .timer = silent, .observer = silent, .port = silent};
+        probe_on_thread(lives_shortly, &visit);
+        EXPECT_EQ(visit.source.releases, 1);
+        EXPECT_EQ(visit.timer.releases, 1);
+        EXPECT_EQ(visit.observer.releases, 1);
+        EXPECT_EQ(visit.port.releases, 1);
+    }
+}
+
+TEST_LIMIT(ten_thousand_threads_leave_nothing, "170 173 P4", 300)
+{
+    enum { at_once = 32 }; /* each with its child: 64 threads with loops at most */
+    static struct probe shared = {.name = "S", .logging = probe_is_silent};
+    static struct crowd crowd;
+    struct probe_thread threads[at_once];
+    crowd.count = getenv("CRL_SOAK") ? 10000 : test_is_instrumented() ? 300 : 1000;
+    crowd.shared = probe_source(&shared, 0);
+    for (int i = 0; i < at_once; i++) {
+        probe_thread_start(&threads[i], starts_one_after_another, &crowd);
+    }
+    for (int i = 0; i < at_once; i++) {
+        probe_thread_join(&threads[i]);
+    }
+    EXPECT_EQ(shared.schedules, crowd.count);
+    EXPECT_EQ(shared.cancels, crowd.count);
+    EXPECT_EQ(CFGetRetainCount(crowd.shared), 1);
+    CFRelease(crowd.shared);
+}
