@@ -3,7 +3,7 @@
  * Article 003's variant of listings 3-3 to 3-9: the names are the article's, the client is told of the source's beginning and end without
  * waiting, and the article's init takes no retain and release. With waitUntilDone:NO the worker may end before its client has heard of it:
  * what the client is given must not be taken from the worker's stack.
- * Rules: 54 61 67 75 76 77 88 89 95
+ * Rules: 54 61 75 76 77 88 89 95
  */
 #include <CoreFoundation/CoreFoundation.h>
 

@@ -8,7 +8,7 @@
  *   3. for a time, without returning after a source: it fires;
  *   4. returning after one source, again and again, as -[NSRunLoop run] does: it fires.
  * The article's delay of four seconds is 50 ms here.
- * Rules: 30 34 37f 37q 48 51 54 61 68 79
+ * Rules: 30 37f 37q 48 51 54 61
  */
 #include <CoreFoundation/CoreFoundation.h>
 

@@ -4,7 +4,7 @@
  * loop with nothing in it is not entered. The article says that a source is removed by itself after it has run once; it is not: it stays
  * until it is removed or the thread ends, and `cancel` is called then. The article's runMode:beforeDate: becomes CFRunLoopRunInMode, to
  * return after one source.
- * Rules: 27 47 62 72 73 75 76 79 96 170
+ * Rules: 27 72 75 76 96 170
  */
 #include <CoreFoundation/CoreFoundation.h>
 

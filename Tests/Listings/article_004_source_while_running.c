@@ -3,7 +3,7 @@
  * Article 004, section 1.2, note 1: a source may be added to a loop that is already running, here from another thread while the loop
  * sleeps. `schedule` is called on the thread that adds, `perform` on the loop's thread. Adding and signalling wake nobody: the explicit
  * wake-up does.
- * Rules: 5 9 33 61 67 70 75 76 77 86 88
+ * Rules: 5 9 61 75 76 77 86 88
  */
 #include <CoreFoundation/CoreFoundation.h>
 #include <semaphore.h>

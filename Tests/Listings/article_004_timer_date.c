@@ -2,7 +2,7 @@
 /*
  * Article 004, section 2.2: a repeating timer moves its own next date from its callback, once. The interval stays as it was and is counted
  * from the new date. The run does not return when the timer fires, for timers are no sources. Times are a twentieth of the printed ones.
- * Rules: 37j 51 109 114 118 123 126 139
+ * Rules: 51 109 114 118 126 139
  */
 #include <CoreFoundation/CoreFoundation.h>
 

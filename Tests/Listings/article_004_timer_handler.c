@@ -2,7 +2,7 @@
 /*
  * Article 004, section 2.2: the same timer with a handler. Compiled with blocks it is the article's CFRunLoopTimerCreateWithHandler,
  * without them (gcc) CRLRunLoopTimerCreateWithFunction. CFRunLoopRun returns because the handler stops it.
- * Rules: 54 55 124 126 138
+ * Rules: 54 55 126 138
  */
 #include <CoreFoundation/CoreFoundation.h>
 #if !defined(__BLOCKS__)

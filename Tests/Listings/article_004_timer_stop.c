@@ -2,7 +2,7 @@
 /*
  * Article 004, section 2.2: CFRunLoopStop in a timer's callback ends the repetition. It ends the run, not the timer: the timer stays valid
  * and in the loop, and the next run goes on with it.
- * Rules: 37l 55 59
+ * Rules: 37l 55
  */
 #include <CoreFoundation/CoreFoundation.h>
 

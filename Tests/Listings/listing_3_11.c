@@ -2,7 +2,7 @@
 /*
  * Listing 3-11, "Creating and scheduling a timer using Core Foundation": the first fire date is 0.1, which is a tenth of a second after the
  * beginning of 2001 and so long past. The timer fires at once, and then every 0.3 seconds counted from its creation.
- * Rules: 17 22 55 111 112 114 118 123 139 145
+ * Rules: 17 22 55 111 112 114 118 123 139
  */
 #include <CoreFoundation/CoreFoundation.h>
 

@@ -4,7 +4,7 @@
  * each source. Three threads use it: one whose source is handled four times before a timer stops the loop, one with a timer that fires
  * once, and one with nothing at all. The listing's comment says that a source may stop the loop: the pass in which it does reports
  * HandledSource, not Stopped (rule 48), so that a loop driven like this one goes on. Here it is a timer that stops it.
- * Rules: 27 48 49 51 54 59 124
+ * Rules: 27 48 49 51 54 124
  */
 #include <CoreFoundation/CoreFoundation.h>
 

@@ -6,7 +6,7 @@
  * lock is held meanwhile: removeSource looks into the worker's loop to prove it. Listing 3-8 compares contexts with isEqual:, which is
  * identity unless it is overridden, and each callback makes a context of its own; here two contexts are equal when they name the same
  * source and loop.
- * Rules: 6 54 57 61 75 76 77 79 86 88 90
+ * Rules: 6 54 61 75 76 77 86 88 90
  */
 #include <CoreFoundation/CoreFoundation.h>
 
