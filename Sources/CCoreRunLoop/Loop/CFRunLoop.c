@@ -24,12 +24,17 @@ static void require_loop(CFRunLoopRef loop, const char *function)
     object_require(loop, object_type_run_loop, function, "loop");
 }
 
+static bool is_mode_name(CFTypeRef mode)
+{
+    return mode && CFGetTypeID(mode) == object_type_string;
+}
+
 /* A mode name that can be used; a missing or wrong one is logged once and the call does nothing. */
 static bool check_mode(CFRunLoopMode mode)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
 
-    if (mode && CFGetTypeID(mode) == object_type_string) {
+    if (is_mode_name(mode)) {
         return true;
     }
     fault_log_once(&logged, "CFRunLoop: a mode is NULL or not a string; the call does nothing");
@@ -134,8 +139,16 @@ void CFRunLoopRun(void)
 
 CFRunLoopRunResult CFRunLoopRunInMode(CFRunLoopMode mode, CFTimeInterval seconds, Boolean returnAfterSourceHandled)
 {
-    if (!check_mode(mode) || mode_name_is_common(mode)) {
+    static atomic_flag logged_none = ATOMIC_FLAG_INIT;
+    static atomic_flag logged_common = ATOMIC_FLAG_INIT;
+
+    if (!is_mode_name(mode)) {
+        fault_log_once(&logged_none, "CFRunLoopRunInMode: the mode is NULL or not a string; nothing is run");
         return kCFRunLoopRunFinished; /* 24 */
+    }
+    if (mode_name_is_common(mode)) {
+        fault_log_once(&logged_common, "CFRunLoopRunInMode: the common modes are a set and cannot be run");
+        return kCFRunLoopRunFinished;
     }
     return run_in_mode(thread_loop_current(), mode, seconds, returnAfterSourceHandled);
 }

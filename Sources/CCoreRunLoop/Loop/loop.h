@@ -67,6 +67,7 @@ struct mode {
     bool is_declared; /* L; something was added under the name: it is a mode (rule 11) */
     bool is_common; /* L */
     bool pending_is_unsorted; /* L */
+    bool prefers_port; /* L; turns at each wait, so that neither timers nor ports starve (35) */
     struct source_set sources; /* L; of every kind */
     struct link pending; /* L; members of version-0 sources whose mark was seen, in order of arrival unless unsorted */
     struct heap timers; /* L; those that wait; a timer in callout is in no heap */
@@ -96,7 +97,6 @@ struct activation {
     bool is_hosted_asleep; /* prepared, and the host is waiting */
     bool took_token; /* a wait of this run, or of one inside it, was ended by a wake-up */
     bool served_main_queue; /* rule 181: do not look at the main queue first again */
-    bool prefers_port; /* turns at each wait, so that neither timers nor ports starve (35) */
     uint32_t outer_word; /* the wake word as it was */
     struct watch_report report; /* what the wait has found, for cause_port */
 };

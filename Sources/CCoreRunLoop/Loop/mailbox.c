@@ -159,7 +159,7 @@ uint32_t mailbox_enter(struct mailbox *mailbox)
 {
     uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
 
-    while (!exchange(mailbox, &old, (old & ~(uint32_t)(wake_phase | wake_stop | wake_retime)) | wake_run)) {
+    while (!exchange(mailbox, &old, (old & ~(uint32_t)(wake_phase | wake_stop | wake_retime)) | wake_run | wake_armed)) {
     }
     barrier_after_update();
     return old;

@@ -100,7 +100,7 @@ static inline bool mailbox_disarm(struct mailbox *mailbox)
     return (old & wake_token) != 0;
 }
 
-/* Entering an activation: returns the word as it was, installs RUN without STOP; a token is carried in. */
+/* Entering an activation: returns the word as it was, installs RUN without STOP, ARMED (a wake-up from an Entry observer is kept); a token is carried in. */
 uint32_t mailbox_enter(struct mailbox *mailbox);
 
 /* Leaving it: the outer activation's RUN, STOP and phase come back. A token is kept if the outer one is in a pass; `give_back` sets one (rule 64). */

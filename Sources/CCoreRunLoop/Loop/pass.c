@@ -129,14 +129,14 @@ enum wake_cause pass_ready_cause(CFRunLoopRef loop, struct activation *run, int6
     bool due = timers_are_due(run->mode, now_ns);
     enum wake_cause cause = cause_none;
 
-    if (!due || run->prefers_port) {
+    if (!due || run->mode->prefers_port) {
         cause = take_report(loop, run);
     }
     if (cause == cause_none && due) {
         cause = cause_timers;
     }
     if (cause != cause_none) {
-        run->prefers_port = cause == cause_timers; /* by turns (35) */
+        run->mode->prefers_port = cause == cause_timers; /* by turns (35) */
     }
     return cause;
 }

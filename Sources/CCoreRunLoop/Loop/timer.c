@@ -73,6 +73,7 @@ static CFTimeInterval checked_interval(CFTimeInterval interval)
     }
     if (interval < 1e-9) {
         fault_log_once(&logged_tiny, "CFRunLoopTimerCreate: the interval is below a nanosecond; it becomes one nanosecond");
+        return 1e-9;
     }
     return interval;
 }

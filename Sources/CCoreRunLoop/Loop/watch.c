@@ -118,10 +118,13 @@ static void stand(struct watch_set *watches, struct watch *watch, enum watch_sta
     }
 }
 
-static int install(struct watch_set *watches, struct watch *watch)
+static int install(CFRunLoopRef loop, struct watch_set *watches, struct watch *watch)
 {
     int result;
 
+    if (watch->descriptor == watches->set || watch->descriptor == atomic_load_explicit(&loop->mailbox->event, memory_order_relaxed)) {
+        return -EBADF; /* the program closed its descriptor and we have got the number: it must not take our own registration for its own */
+    }
     watch->generation = watches->next_generation++;
     result = kernel.set_add(watches->set, watch->descriptor, watch->wanted, token_of(watch));
     if (result == -EEXIST) {
@@ -130,7 +133,7 @@ static int install(struct watch_set *watches, struct watch *watch)
     return result;
 }
 
-static void tell_kernel_of_interest(struct watch_set *watches, struct watch *watch)
+static void tell_kernel_of_interest(CFRunLoopRef loop, struct watch_set *watches, struct watch *watch)
 {
     int result = -ENOENT;
 
@@ -145,7 +148,7 @@ static void tell_kernel_of_interest(struct watch_set *watches, struct watch *wat
         result = kernel.set_change(watches->set, watch->descriptor, watch->wanted, token_of(watch));
     }
     if (result == -ENOENT) {
-        result = install(watches, watch);
+        result = install(loop, watches, watch);
     }
     watch->must_verify = false;
     watch->installed = watch->wanted;
@@ -159,10 +162,10 @@ static void tell_kernel_of_interest(struct watch_set *watches, struct watch *wat
     }
 }
 
-static void tell_kernel(struct watch_set *watches, struct watch *watch)
+static void tell_kernel(CFRunLoopRef loop, struct watch_set *watches, struct watch *watch)
 {
     if (watch->wanted) {
-        tell_kernel_of_interest(watches, watch);
+        tell_kernel_of_interest(loop, watches, watch);
         return;
     }
     /* The kernel reports hang-ups whatever the mask, so a watch that nobody wants leaves the set. */
@@ -176,7 +179,7 @@ static void tell_kernel(struct watch_set *watches, struct watch *watch)
     }
 }
 
-static void flush(struct watch_set *watches)
+static void flush(CFRunLoopRef loop, struct watch_set *watches)
 {
     list_for_each_removable(link, &watches->refused) {
         struct watch *watch = container_of(link, struct watch, ready_link);
@@ -187,7 +190,7 @@ static void flush(struct watch_set *watches)
     }
     list_for_each_removable(link, &watches->dirty) {
         list_remove(link);
-        tell_kernel(watches, container_of(link, struct watch, dirty_link));
+        tell_kernel(loop, watches, container_of(link, struct watch, dirty_link));
     }
 }
 
@@ -200,7 +203,7 @@ static void changed(CFRunLoopRef loop, struct mode *mode)
         return;
     }
     if (watches->set >= 0 && watches->has_event) {
-        flush(watches);
+        flush(loop, watches);
     }
     if (!watches->has_event || watch_has_kept(mode) || watch_must_retry(mode) || (mailbox_word(loop->mailbox) & wake_phase) == wake_futex) {
         mailbox_retime(loop->mailbox);
@@ -361,7 +364,7 @@ int watch_prepare(CFRunLoopRef loop, struct mode *mode)
         refuse_all(watches);
         return result;
     }
-    flush(watches);
+    flush(loop, watches);
     return 0;
 }
 
