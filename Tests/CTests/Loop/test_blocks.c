@@ -117,6 +117,9 @@ TEST(common_modes_are_those_of_the_time_of_running, "165 26")
     CFArrayRef common = CFArrayCreate(NULL, names, 1, &kCFTypeArrayCallBacks);
     queue(kCFRunLoopCommonModes, "C1");
     queue(common, "C2");
+    queue(MODE, "M");
+    probe_run(MODE, 0, false);
+    EXPECT_LOG("M TO");
     probe_run(MODE, 0, false);
     EXPECT_LOG("F");
     CFRunLoopAddCommonMode(LOOP, MODE);

@@ -116,23 +116,21 @@ TEST(loops_timers_and_observers_are_equal_by_identity, "185")
     CFRelease(p);
 }
 
-TEST(contexts_of_another_version_are_left_alone, "186")
+TEST(contexts_are_copied_with_the_retained_info, "186")
 {
     static struct probe probe = PROBE("A", NULL);
     CFRunLoopTimerRef t = probe_timer(&probe, 100, 0);
     CFRunLoopObserverRef o = probe_observer(&probe, kCFRunLoopEntry, true, 0);
-    CFRunLoopTimerContext timer = {.version = 5, .info = NULL};
-    CFRunLoopObserverContext observer = {.version = 5, .info = NULL};
-    CFRunLoopTimerGetContext(t, &timer);
-    CFRunLoopObserverGetContext(o, &observer);
-    EXPECT(timer.info == NULL && timer.version == 5);
-    EXPECT(observer.info == NULL && observer.version == 5);
-    timer.version = 0;
-    observer.version = 0;
-    CFRunLoopTimerGetContext(t, &timer);
-    CFRunLoopObserverGetContext(o, &observer);
-    EXPECT(timer.info == &probe && timer.retain != NULL && timer.release != NULL);
-    EXPECT(observer.info == &probe && observer.retain != NULL && observer.release != NULL);
+    for (CFIndex version = 0; version <= 5; version += 5) { /* what is not 0 is made 0 */
+        CFRunLoopTimerContext timer = {.version = version};
+        CFRunLoopObserverContext observer = {.version = version};
+        CFRunLoopTimerGetContext(t, &timer);
+        CFRunLoopObserverGetContext(o, &observer);
+        EXPECT(timer.version == 0 && timer.info == &probe && timer.retain != NULL && timer.release != NULL);
+        EXPECT(observer.version == 0 && observer.info == &probe && observer.retain != NULL && observer.release != NULL);
+    }
+    EXPECT_STOPS("CFRunLoopTimerGetContext", { CFRunLoopTimerGetContext(t, NULL); });
+    EXPECT_STOPS("CFRunLoopObserverGetContext", { CFRunLoopObserverGetContext(o, NULL); });
     CFRelease(t);
     CFRelease(o);
 }
