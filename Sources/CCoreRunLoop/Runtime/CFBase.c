@@ -39,17 +39,13 @@ static const char *const type_names[object_type_count] = {
 
 CFTypeRef CFRetain(CFTypeRef object) {
     object_class_of(object, "CFRetain");
-    if (!object_is_wide_literal(object)) {
-        object_retain(object);
-    }
+    object_retain(object);
     return object;
 }
 
 void CFRelease(CFTypeRef object) {
     object_class_of(object, "CFRelease");
-    if (!object_is_wide_literal(object)) {
-        object_release(object);
-    }
+    object_release(object);
 }
 
 CFIndex CFGetRetainCount(CFTypeRef object) {

@@ -130,7 +130,7 @@ CFDataRef CFDataCreate(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex len
 }
 
 CFDataRef CFDataCreateWithBytesNoCopy(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex length, CFAllocatorRef deallocator) {
-    struct data *data = length >= 0 && (bytes != NULL || length == 0) ? object_create(allocator, &data_class, sizeof *data + 1) : NULL;
+    struct data *data = length >= 0 && (bytes != NULL || length == 0) ? object_create(allocator, &data_class, sizeof *data) : NULL;
     if (data == NULL) {
         return NULL;
     }

@@ -19,7 +19,7 @@
 #include "Runtime/plain_locale.h"
 #include "Runtime/string_storage.h"
 
-enum { arguments_max = 128, flags_max = 5, none = -1, number_buffer_size = 64 };
+enum { arguments_max = 128, flags_max = 5, none = -1, number_buffer_size = 64, number_size_max = 1 << 24 };
 
 enum kind {
     kind_unused,
@@ -386,6 +386,10 @@ static int print_number(char *buffer, size_t size, const struct conversion *conv
 }
 
 static bool append_number(CFMutableStringRef string, const struct conversion *conversion, const struct argument *argument) {
+    /* snprintf would write such a number for seconds, and then find it too long. */
+    if (conversion->width > number_size_max || conversion->precision > number_size_max) {
+        return false;
+    }
     char short_buffer[number_buffer_size];
     char *buffer = short_buffer;
     locale_t locale = plain_locale();

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Allocators: the built-in ones, a caller's, one that lives in its own memory, and each thread's default. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "CoreFoundation/CFData.h"
+#include "CoreFoundation/CFString.h"
+#include "Runtime/allocator.h"
+#include "counting_allocator.h"
+#include "harness.h"
+
+TEST(the_built_in_allocators_are_immortal_objects_of_one_type, "") {
+    CFAllocatorRef all[] = {kCFAllocatorSystemDefault, kCFAllocatorMalloc, kCFAllocatorMallocZone, kCFAllocatorNull, kCFAllocatorUseContext};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        EXPECT_EQ(CFGetTypeID(all[i]), CFAllocatorGetTypeID());
+        CFRelease(all[i]);
+        CFRelease(all[i]);
+        EXPECT(CFRetain(all[i]) == all[i]);
+    }
+    EXPECT(kCFAllocatorDefault == NULL);
+    EXPECT(CFAllocatorGetDefault() == kCFAllocatorSystemDefault);
+}
+
+TEST(memory_of_the_default_allocator_grows_shrinks_and_goes, "") {
+    char *block = CFAllocatorAllocate(NULL, 8, 0);
+    REQUIRE(block != NULL);
+    memcpy(block, "1234567", 8);
+    block = CFAllocatorReallocate(NULL, block, 4000, 0);
+    EXPECT_STR(block, "1234567");
+    EXPECT(CFAllocatorReallocate(NULL, block, -1, 0) == NULL);
+    EXPECT(CFAllocatorReallocate(NULL, block, 0, 0) == NULL);
+    block = CFAllocatorReallocate(kCFAllocatorMalloc, NULL, 16, 0);
+    EXPECT(block != NULL);
+    CFAllocatorDeallocate(kCFAllocatorMalloc, block);
+    CFAllocatorDeallocate(NULL, NULL);
+    EXPECT_EQ(CFAllocatorGetPreferredSizeForSize(NULL, 100, 0), 100);
+}
+
+TEST(sizes_that_no_memory_has_give_null, "") {
+    EXPECT(CFAllocatorAllocate(NULL, 0, 0) == NULL);
+    EXPECT(CFAllocatorAllocate(NULL, -5, 0) == NULL);
+    EXPECT(CFAllocatorReallocate(NULL, NULL, -5, 0) == NULL);
+    EXPECT(allocator_allocate(kCFAllocatorSystemDefault, SIZE_MAX) == NULL);
+    EXPECT(allocator_allocate(kCFAllocatorSystemDefault, 0) == NULL);
+}
+
+TEST(the_null_allocator_has_no_memory_and_frees_nothing, "") {
+    char byte;
+    EXPECT(CFAllocatorAllocate(kCFAllocatorNull, 8, 0) == NULL);
+    EXPECT(CFAllocatorReallocate(kCFAllocatorNull, &byte, 8, 0) == NULL);
+    CFAllocatorDeallocate(kCFAllocatorNull, &byte);
+    EXPECT(CFStringCreateWithCString(kCFAllocatorNull, "x", kCFStringEncodingUTF8) == NULL);
+    EXPECT(CFStringCreateWithCString(kCFAllocatorUseContext, "x", kCFStringEncodingUTF8) == NULL);
+}
+
+TEST(a_callers_allocator_is_retained_by_its_objects, "") {
+    struct counting counting;
+    counting_open(&counting, -1, true);
+    EXPECT_EQ(counting.references, 1);
+    CFDataRef data = CFDataCreate(counting.allocator, (const UInt8 *)"abc", 3);
+    EXPECT(CFGetAllocator(data) == counting.allocator);
+    EXPECT_EQ(CFGetRetainCount(counting.allocator), 2);
+    EXPECT_EQ(counting.blocks, 1);
+    CFRelease(data);
+    EXPECT_EQ(CFAllocatorGetPreferredSizeForSize(counting.allocator, 65, 0), 128);
+    EXPECT_EQ(CFAllocatorGetPreferredSizeForSize(counting.allocator, 0, 0), 0);
+    EXPECT_EQ(counting.preferred_calls, 1);
+    CFAllocatorContext context;
+    CFAllocatorGetContext(counting.allocator, &context);
+    EXPECT(context.info == &counting && context.allocate != NULL && context.version == 0);
+    CFStringRef words = CFCopyDescription(counting.allocator);
+    EXPECT(CFStringFind(words, CFSTR("info = counting"), 0).location != kCFNotFound);
+    CFRelease(words);
+    counting_close(&counting);
+    words = CFCopyDescription(kCFAllocatorSystemDefault);
+    EXPECT(CFStringHasPrefix(words, CFSTR("<CFAllocator 0x")));
+    CFRelease(words);
+}
+
+static void *own_allocate(CFIndex size, CFOptionFlags hint, void *info) {
+    (void)hint;
+    ++*(int *)info;
+    return malloc((size_t)size);
+}
+
+static void own_deallocate(void *block, void *info) {
+    --*(int *)info;
+    free(block);
+}
+
+static int info_releases;
+
+static void own_release(const void *info) {
+    (void)info;
+    info_releases++;
+}
+
+TEST(an_allocator_may_live_in_its_own_memory, "") {
+    int blocks = 0;
+    CFAllocatorContext context = {.info = &blocks, .release = own_release, .allocate = own_allocate, .deallocate = own_deallocate};
+    CFAllocatorRef allocator = CFAllocatorCreate(kCFAllocatorUseContext, &context);
+    REQUIRE(allocator != NULL);
+    EXPECT_EQ(blocks, 1);
+    EXPECT(CFGetAllocator(allocator) == allocator);
+    CFDataRef data = CFDataCreate(allocator, NULL, 0);
+    EXPECT_EQ(blocks, 2);
+    CFRelease(allocator);
+    EXPECT_EQ(blocks, 2);
+    CFRelease(data);
+    EXPECT_EQ(blocks, 0);
+    EXPECT_EQ(info_releases, 1);
+}
+
+TEST(an_allocator_that_cannot_be_made_gives_its_info_back, "") {
+    CFAllocatorContext context = {.release = own_release};
+    EXPECT(CFAllocatorCreate(kCFAllocatorUseContext, &context) == NULL);
+    EXPECT(CFAllocatorCreate(kCFAllocatorNull, &context) == NULL);
+    EXPECT_EQ(info_releases, 2);
+}
+
+TEST(blocks_of_allocators_that_cannot_reallocate_are_copied, "") {
+    struct counting counting;
+    counting_open(&counting, -1, false);
+    char *block = allocator_allocate(counting.allocator, 4);
+    memcpy(block, "abc", 4);
+    block = allocator_resize(counting.allocator, block, 4, 100);
+    EXPECT_STR(block, "abc");
+    block = allocator_resize(counting.allocator, block, 100, 4);
+    EXPECT_STR(block, "abc");
+    EXPECT(allocator_resize(counting.allocator, block, 4, SIZE_MAX) == NULL);
+    EXPECT(CFAllocatorReallocate(counting.allocator, block, 100, 0) == NULL);
+    allocator_deallocate(counting.allocator, block);
+    counting_close(&counting);
+}
+
+static void *default_of_another_thread(void *unused) {
+    (void)unused;
+    return (void *)(uintptr_t)CFAllocatorGetDefault();
+}
+
+TEST(the_default_allocator_is_each_threads_own, "") {
+    struct counting counting;
+    counting_open(&counting, -1, true);
+    CFAllocatorSetDefault(NULL);
+    CFAllocatorSetDefault(kCFAllocatorUseContext);
+    EXPECT(CFAllocatorGetDefault() == kCFAllocatorSystemDefault);
+    CFAllocatorSetDefault(counting.allocator);
+    EXPECT(CFAllocatorGetDefault() == counting.allocator);
+    CFDataRef data = CFDataCreate(NULL, NULL, 0);
+    EXPECT(CFGetAllocator(data) == counting.allocator);
+    CFRelease(data);
+    pthread_t thread;
+    void *other = NULL;
+    REQUIRE(pthread_create(&thread, NULL, default_of_another_thread, NULL) == 0);
+    pthread_join(thread, &other);
+    EXPECT(other == kCFAllocatorSystemDefault);
+    CFAllocatorSetDefault(kCFAllocatorSystemDefault);
+    EXPECT_EQ(CFGetRetainCount(counting.allocator), 2);
+    CFRelease(counting.allocator);
+    counting_close(&counting);
+}
+
+TEST(misuse_of_allocators_stops_with_a_sentence, "") {
+    CFAllocatorRef wrong = (CFAllocatorRef)(const void *)kCFNull;
+    EXPECT_STOPS("CFAllocatorCreate: the context is NULL", { CFAllocatorCreate(NULL, NULL); });
+    EXPECT_STOPS("CFAllocatorGetContext: the context is NULL", { CFAllocatorGetContext(NULL, NULL); });
+    EXPECT_STOPS("CFAllocatorAllocate: the allocator is a CFNull", { CFAllocatorAllocate(wrong, 1, 0); });
+    EXPECT_STOPS("CFAllocatorSetDefault: the allocator is a CFNull", { CFAllocatorSetDefault(wrong); });
+}
