@@ -3,7 +3,7 @@
 # The C library and every check. `make help` lists the targets.
 #
 # CC, CPPFLAGS, CFLAGS, LDFLAGS, PREFIX, DESTDIR, LIBDIR, INCLUDEDIR and MANDIR may be given; what the library itself needs is added to them.
-# Everything that is built lies under build/<compiler>-<flavour>/. FLAVOUR is release, asan, tsan, ubsan or coverage.
+# What is built lies under build/<compiler>-<flavour>/, and what SwiftPM builds under .build/. FLAVOUR is release, asan, tsan, ubsan or coverage.
 
 ## all            the libraries (the default)
 ## deps           installs what is missing, by apt
@@ -171,7 +171,9 @@ $(PLAIN): $(B)/plain/whole.o
 # --- Tests ---
 
 .PHONY: check check-c check-symbols check-swift check-plain check-headers check-install check-rules listings conformance runner
-check: check-c check-symbols listings conformance check-plain check-headers check-install check-swift
+# Swift comes last and alone: SwiftPM plans again when a file under the root comes or goes.
+check: check-c check-symbols listings conformance check-plain check-headers check-install
+	@$(MAKE) --no-print-directory check-swift
 	@$(MAKE) --no-print-directory check-rules
 	@echo "make check: passed with $(CC)"
 
@@ -218,7 +220,7 @@ check-rules: $(RUNNER)
 	$(Q)scripts/check-rules $(RUNNER)
 
 check-swift:
-	$(Q)if command -v swift > /dev/null; then swift test --scratch-path build/swift $(SWIFT_FLAGS); \
+	$(Q)if command -v swift > /dev/null; then swift test $(SWIFT_FLAGS); \
 	else echo "check-swift: skipped, there is no swift here"; fi
 
 # --- The same tests under tools ---
@@ -335,7 +337,7 @@ deps:
 	@scripts/deps
 
 clean:
-	rm -rf build
+	rm -rf build .build
 
 help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
