@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fault cases L1 to L22 of loops, as far as no test of a rule covers them: races of stop, wake-up and thread exit, changes from inside
- * callbacks in all combinations, and calls back from schedule and cancel. Counts are a hundredth of what CRL_SOAK asks for.
+ * callbacks in all combinations, and calls back from schedule and cancel. Counts are a hundredth of what `make soak` does.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "Kernel/kernel.h"
@@ -13,7 +12,7 @@
 
 static int rounds(int soak)
 {
-    return getenv("CRL_SOAK") ? soak : test_is_instrumented() ? soak / 1000 : soak / 100;
+    return test_is_soak() ? soak : test_is_instrumented() ? soak / 1000 : soak / 100;
 }
 
 struct window {
@@ -37,7 +36,7 @@ static void stops_in_window(void *context)
     }
 }
 
-TEST_LIMIT(stop_between_before_waiting_and_the_sleep, "57 64 L5", 60)
+TEST_LIMIT(stress_stop_between_before_waiting_and_the_sleep, "57 64 L5", 60)
 {
     static struct window window;
     static struct probe observer = {.name = "O", .action = enters_window, .logging = probe_is_silent, .context = &window};
@@ -69,7 +68,7 @@ static void lives_while_woken(void *context)
     CFRunLoopRunInMode(MODE, 0.00005, true);
 }
 
-TEST_LIMIT(wake_up_races_with_the_end_of_the_thread, "172 L9 L11", 120)
+TEST_LIMIT(stress_wake_up_races_with_the_end_of_the_thread, "172 L9 L11", 120)
 {
     static struct probe source = {.name = "S0", .logging = probe_is_silent};
     static struct short_life life;
@@ -374,7 +373,7 @@ static void changes_both(void *context)
     }
 }
 
-TEST_LIMIT(two_threads_change_each_others_loops, "5 L21", 120)
+TEST_LIMIT(stress_two_threads_change_each_others_loops, "5 L21", 120)
 {
     static struct pair pair;
     static struct pair_thread owners[2];
@@ -435,7 +434,7 @@ static void adds_and_removes_pairs(void *context)
     }
 }
 
-TEST_LIMIT(schedule_and_cancel_may_change_loops, "6 75 76 L22", 60)
+TEST_LIMIT(stress_schedule_and_cancel_may_change_loops, "6 75 76 L22", 60)
 {
     static struct probe other = {.name = "C", .logging = probe_is_silent};
     struct probe_thread threads[2];

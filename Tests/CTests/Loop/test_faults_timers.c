@@ -167,13 +167,13 @@ TEST(an_alarm_for_a_past_instant_is_due, "T14")
 }
 
 /* T15: against a model that knows each timer's date. */
-TEST_LIMIT(many_timers_added_moved_and_removed, "131 132 T15", 120)
+TEST_LIMIT(stress_many_timers_added_moved_and_removed, "131 132 T15", 120)
 {
     clock_start();
     enum { most = 100000 };
     static struct probe probes[most];
     static double dates[most]; /* 0: not in the loop */
-    int count = getenv("CRL_SOAK") ? most : test_is_instrumented() ? 2000 : 20000;
+    int count = test_is_soak() ? most : test_is_instrumented() ? 2000 : 20000;
     CFAbsoluteTime now = CFAbsoluteTimeGetCurrent();
     srandom(7);
     for (int i = 0; i < count; i++) {
@@ -234,9 +234,9 @@ static void has_a_busy_timer(void *context)
     CFRelease(t);
 }
 
-TEST_LIMIT(invalidation_from_another_thread_leaves_one_callout_at_most, "129 T16", 60)
+TEST_LIMIT(stress_invalidation_from_another_thread_leaves_one_callout_at_most, "129 T16", 60)
 {
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < (test_is_soak() ? 5000 : 50); i++) {
         struct victim victim = {.probe = {.name = "T", .logging = probe_is_silent}};
         struct probe_thread thread;
         probe_thread_start(&thread, has_a_busy_timer, &victim);

@@ -170,13 +170,13 @@ static bool uses_the_loop(void)
     return CFRunLoopRunInMode(MODE, 0.01, true) == kCFRunLoopRunHandledSource;
 }
 
-TEST_LIMIT(fork_while_other_threads_hold_locks, "176 P2", 60)
+TEST_LIMIT(stress_fork_while_other_threads_hold_locks, "176 P2", 60)
 {
     struct probe_thread threads[3];
     for (int i = 0; i < 3; i++) {
         probe_thread_start(&threads[i], works_all_the_time, LOOP);
     }
-    int rounds = test_is_instrumented() ? 10 : 50;
+    int rounds = test_is_instrumented() ? 10 : test_is_soak() ? 2000 : 50;
     for (int i = 0; i < rounds; i++) {
         EXPECT(in_child(uses_the_loop));
     }

@@ -321,13 +321,13 @@ static void starts_one_after_another(void *context)
     }
 }
 
-TEST_LIMIT(ten_thousand_threads_leave_nothing, "170 173 P4", 300)
+TEST_LIMIT(stress_ten_thousand_threads_leave_nothing, "170 173 P4", 300)
 {
     enum { at_once = 32 }; /* each with its child: 64 threads with loops at most */
     static struct probe shared = {.name = "S", .logging = probe_is_silent};
     static struct crowd crowd;
     struct probe_thread threads[at_once];
-    crowd.count = getenv("CRL_SOAK") ? 10000 : test_is_instrumented() ? 300 : 1000;
+    crowd.count = test_is_soak() ? 10000 : test_is_instrumented() ? 300 : 1000;
     crowd.shared = probe_source(&shared, 0);
     for (int i = 0; i < at_once; i++) {
         probe_thread_start(&threads[i], starts_one_after_another, &crowd);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which wake-ups are kept and which are dropped, what takes effect on a sleeping loop without one, and that none is lost: rules 61 to 71.
- * The stress of rule 65 sends 200,000 wake-ups from 8 threads, and 10 million when CRL_SOAK is set.
+ * The stress of rule 65 sends 200,000 wake-ups from 8 threads, and 10 million in `make soak`.
  */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -182,7 +181,7 @@ static void flood_loop(bool with_descriptor)
     struct flooder flooders[signaller_count];
     struct probe_thread threads[signaller_count];
     int event = probe_event();
-    flood.rounds = (getenv("CRL_SOAK") ? 10000000 : 200000) / signaller_count / 2;
+    flood.rounds = (test_is_soak() ? 10000000 : 200000) / signaller_count;
     if (test_is_instrumented()) {
         flood.rounds /= 10;
     }
@@ -211,12 +210,12 @@ static void flood_loop(bool with_descriptor)
     close(event);
 }
 
-TEST_LIMIT(no_wake_up_is_lost_in_a_futex_sleep, "65 L2", 300)
+TEST_LIMIT(stress_no_wake_up_is_lost_in_a_futex_sleep, "65 L2", 300)
 {
     flood_loop(false);
 }
 
-TEST_LIMIT(no_wake_up_is_lost_in_an_epoll_sleep, "65 L2", 300)
+TEST_LIMIT(stress_no_wake_up_is_lost_in_an_epoll_sleep, "65 L2", 300)
 {
     flood_loop(true);
 }
@@ -253,13 +252,13 @@ static void runs_shared(void *context)
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 1e10, false), kCFRunLoopRunStopped);
 }
 
-TEST_LIMIT(a_source_in_two_loops_loses_no_mark, "65 86 L20", 120)
+TEST_LIMIT(stress_a_source_in_two_loops_loses_no_mark, "65 86 L20", 120)
 {
     static struct shared_source shared;
     CFRunLoopSourceContext context = {.info = &shared, .perform = shared_performed};
     struct shared_runner runners[2] = {{&shared, 0}, {&shared, 1}};
     struct probe_thread threads[2];
-    int rounds = test_is_instrumented() ? 2000 : 20000;
+    int rounds = test_is_instrumented() ? 2000 : test_is_soak() ? 1000000 : 20000;
     shared.source = CFRunLoopSourceCreate(NULL, 0, &context);
     for (int i = 0; i < 2; i++) {
         probe_thread_start(&threads[i], runs_shared, &runners[i]);
