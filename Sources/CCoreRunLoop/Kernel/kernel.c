@@ -82,17 +82,19 @@ static int event_post(int event)
     return result < 0 && result != -EAGAIN ? result : 0;
 }
 
-static void counter_drain(int descriptor)
+static int counter_drain(int descriptor)
 {
     int saved = errno;
     uint64_t count;
-    struct pollfd poll_one = {.fd = descriptor, .events = POLLIN};
+    struct pollfd one = {.fd = descriptor, .events = POLLIN};
+    int result = -EAGAIN;
 
     /* The program may have made its eventfd blocking: ask first. */
-    if (poll(&poll_one, 1, 0) > 0 && (poll_one.revents & POLLIN)) {
-        (void)!read(descriptor, &count, sizeof count);
+    if (poll(&one, 1, 0) > 0) {
+        result = one.revents & POLLNVAL ? -EBADF : one.revents & POLLIN ? result_of(read(descriptor, &count, sizeof count), saved) : -EAGAIN;
     }
     errno = saved;
+    return result < 0 ? result : 0;
 }
 
 static int alarm_create(void)

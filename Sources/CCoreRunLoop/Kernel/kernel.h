@@ -43,7 +43,7 @@ struct kernel {
 
     int (*event_create)(void); /* an eventfd, non-blocking, close-on-exec */
     int (*event_post)(int event); /* adds 1; a saturated counter counts as success; safe in a signal handler */
-    void (*counter_drain)(int descriptor); /* takes the 8 bytes of an eventfd or timerfd, without blocking */
+    int (*counter_drain)(int descriptor); /* takes the 8 bytes of an eventfd or timerfd, without blocking; -EAGAIN, -EBADF: there were none */
 
     int (*alarm_create)(void); /* a timerfd on CLOCK_MONOTONIC */
     int (*alarm_set)(int alarm, int64_t deadline_ns); /* kernel_never disarms; an instant in the past is due at once */

@@ -77,15 +77,19 @@ static bool open_descriptor(CFRunLoopRef loop, struct hosting *hosting)
 }
 
 /* Puts the hosted mode's wait set into the host's, in the place of another mode's. */
-static void nest_set(struct hosting *hosting, int set)
+static void nest_set(struct hosting *hosting, const struct watch_set *watches)
 {
-    if (hosting->descriptor < 0 || hosting->nested_set == set) {
+    int set = watches ? watches->set : -1;
+    uint32_t serial = watches ? watches->set_serial : 0;
+
+    if (hosting->nested_set == set && hosting->nested_serial == serial) {
         return;
     }
     if (hosting->nested_set >= 0) {
-        (void)kernel.set_remove(hosting->descriptor, hosting->nested_set);
+        (void)kernel.set_remove(hosting->descriptor, hosting->nested_set); /* fails where the set has been closed: it left with that */
     }
     hosting->nested_set = set >= 0 && kernel.set_add(hosting->descriptor, set, kernel_readable, host_token_nested) == 0 ? set : -1;
+    hosting->nested_serial = serial;
 }
 
 /* Everything that makes the descriptor readable when Dispatch is due. L. */
@@ -94,7 +98,7 @@ static void show_host(CFRunLoopRef loop, struct hosting *hosting)
     const struct watch_set *watches = hosting->run.mode->watches;
 
     if (hosting->descriptor >= 0) {
-        nest_set(hosting, hosting->sleeps && watches ? watches->set : -1);
+        nest_set(hosting, hosting->sleeps ? watches : NULL);
         (void)kernel.alarm_set(hosting->alarm, hosting->sleeps ? hosting->limit_ns : kernel_never);
     }
     if (hosting->is_ready && loop_event(loop) >= 0) {
@@ -159,7 +163,7 @@ static enum wake_cause wake_from_host(CFRunLoopRef loop, struct hosting *hosting
     hosting->run.is_hosted_asleep = false;
     mailbox_rearm(loop->mailbox);
     if (loop_event(loop) >= 0) {
-        kernel.counter_drain(loop_event(loop));
+        (void)kernel.counter_drain(loop_event(loop));
     }
     if (watch_is_needed(mode) && watch_prepare(loop, mode) == 0 && !watch_has_batch(mode)) {
         loop_unlock(loop);
@@ -281,7 +285,7 @@ static bool dispatch(CFRunLoopRef loop, struct hosting *hosting, CFRunLoopRunRes
         observers_notify(loop, run->mode, kCFRunLoopAfterWaiting);
     } else {
         if (loop_event(loop) >= 0) {
-            kernel.counter_drain(loop_event(loop)); /* what made the descriptor readable */
+            (void)kernel.counter_drain(loop_event(loop)); /* what made the descriptor readable */
         }
         if (cause == cause_none) {
             cause = pass_look(loop, run);
@@ -329,7 +333,7 @@ void CRLRunLoopLeave(CFRunLoopRef loop)
     observers_notify(loop, hosting->run.mode, kCFRunLoopExit);
     show_host(loop, hosting);
     if (loop_event(loop) >= 0) {
-        kernel.counter_drain(loop_event(loop));
+        (void)kernel.counter_drain(loop_event(loop));
     }
     run_leave(loop, &hosting->run);
     hosting->is_running = false;

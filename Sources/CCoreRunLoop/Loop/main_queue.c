@@ -41,7 +41,7 @@ bool main_queue_is_ready(void)
 
 void main_queue_drain(CFRunLoopRef loop)
 {
-    kernel.counter_drain(main_queue_descriptor());
+    (void)kernel.counter_drain(main_queue_descriptor());
     loop->in_main_queue = true;
     _dispatch_main_queue_callback_4CF(NULL);
     loop->in_main_queue = false;

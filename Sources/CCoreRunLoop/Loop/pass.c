@@ -246,26 +246,43 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
 
 /* ---- [9] handling ---- */
 
-static void perform_port(CFRunLoopRef loop, struct activation *run)
+/* A version-1 source: its counter is read first (99). False if there was nothing to read: a report out of date. */
+static bool call_port(CFRunLoopSourceRef source)
+{
+    const struct source_port_part *part = source_port_part(source);
+    source_function perform = source_callback(source, source_callback_perform);
+
+    if (part->is_counter && kernel.counter_drain(part->descriptor) < 0) {
+        return false;
+    }
+    if (perform) {
+        ((void (*)(void *))perform)(source->context_info);
+    }
+    return true;
+}
+
+static bool perform_port(CFRunLoopRef loop, struct activation *run)
 {
     struct watch_report report = run->report;
-    source_function perform = source_callback(report.source, source_callback_perform);
-    struct source_port_part *part = source_port_part(report.source);
+    bool performed = true;
 
     run->report.source = NULL;
     loop_unlock(loop);
     if (source_kind(report.source) == source_descriptor) {
+        source_function perform = source_callback(report.source, source_callback_perform);
+
         ((void (*)(void *, CFRunLoopSourceRef, uint32_t))perform)(report.source->context_info, report.source, report.ready);
     } else {
-        if (part->is_counter) {
-            kernel.counter_drain(part->descriptor); /* 99 */
-        }
-        if (perform) {
-            ((void (*)(void *))perform)(report.source->context_info);
-        }
+        performed = call_port(report.source);
     }
+    loop_lock(loop);
+    if (!performed) {
+        watch_doubt(run->mode, report.source);
+    }
+    loop_unlock(loop);
     object_release(report.source);
     loop_lock(loop);
+    return performed;
 }
 
 static void serve_main_queue(CFRunLoopRef loop, struct activation *run)
@@ -284,8 +301,7 @@ static bool handle(CFRunLoopRef loop, struct activation *run, enum wake_cause ca
         timers_fire(loop, run->mode, kernel.monotonic_ns());
         return false;
     case cause_port:
-        perform_port(loop, run);
-        return true;
+        return perform_port(loop, run);
     case cause_main_queue:
         serve_main_queue(loop, run);
         return true;

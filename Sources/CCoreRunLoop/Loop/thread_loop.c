@@ -2,7 +2,7 @@
 /*
  * The registry of loops.
  *
- * A thread finds its loop by a thread-local pointer. A thread-specific key, whose destructor puts itself off to the last round, ends the loop, so that destructors of
+ * A thread finds its loop by a thread-local pointer. A thread-specific key, whose destructor puts itself off to a late round, ends the loop, so that destructors of
  * other keys can still use it (171). The registry lock guards the list of loops, the main loop's pointer and the limbo: loops that have ended while a signaller had a push
  * onto them under way; the next loop to be made, or thread to end, sweeps it.
  */
@@ -17,6 +17,12 @@
 #include "Loop/source.h"
 #include "Loop/watch.h"
 #include "Support/fault.h"
+
+/*
+ * The round of thread-specific destructors in which a loop ends: late, so that most others have run, but not the last, which runtimes (sanitizers among them) use to
+ * take down what our callbacks stand on.
+ */
+enum { rounds_before_end = PTHREAD_DESTRUCTOR_ITERATIONS - 1 };
 
 static struct lock registry_lock;
 static struct link registry = {&registry, &registry}; /* registry lock */
@@ -272,7 +278,7 @@ static CFRunLoopRef make_current(void)
         lock_drop(&registry_lock);
     }
     current = loop;
-    (void)pthread_setspecific(key, (void *)(uintptr_t)PTHREAD_DESTRUCTOR_ITERATIONS);
+    (void)pthread_setspecific(key, (void *)(uintptr_t)rounds_before_end);
     return loop;
 }
 

@@ -205,7 +205,8 @@ static void changed(CFRunLoopRef loop, struct mode *mode)
     if (watches->set >= 0 && watches->has_event) {
         flush(loop, watches);
     }
-    if (!watches->has_event || watch_has_kept(mode) || watch_must_retry(mode) || (mailbox_word(loop->mailbox) & wake_phase) == wake_futex) {
+    /* The batch is the sleeper's own, and empty. */
+    if (!watches->has_event || !list_is_empty(&watches->always_ready) || watch_must_retry(mode) || (mailbox_word(loop->mailbox) & wake_phase) == wake_futex) {
         mailbox_retime(loop->mailbox);
     }
 }
@@ -345,6 +346,7 @@ static int open_set(CFRunLoopRef loop, struct watch_set *watches)
     if (watches->set < 0) {
         watches->set = kernel.set_create();
         watches->has_event = false;
+        watches->set_serial++;
         if (watches->set < 0) {
             return watches->set;
         }
@@ -539,6 +541,18 @@ struct watch_report watch_next(CFRunLoopRef loop, struct mode *mode, bool *ret_m
         report = next_refused(watches);
     }
     return report;
+}
+
+void watch_doubt(struct mode *mode, CFRunLoopSourceRef source)
+{
+    struct watch *watch = mode->watches ? watch_find(mode->watches, (uint32_t)source_port_part(source)->descriptor) : NULL;
+
+    if (watch) {
+        watch->must_verify = true;
+        if (!link_is_linked(&watch->dirty_link)) {
+            list_append(&mode->watches->dirty, &watch->dirty_link);
+        }
+    }
 }
 
 /* ---- starting over ---- */

@@ -45,6 +45,7 @@ struct watch {
 
 struct watch_set {
     int set; /* epoll; -1 while it could not be made */
+    uint32_t set_serial; /* counts the sets made: numbers are used again */
     bool has_event; /* the loop's eventfd is in it */
     bool has_main_queue;
     bool sorts; /* some source has an order: reports are taken by it (102) */
@@ -89,7 +90,10 @@ bool watch_must_retry(const struct mode *mode);
 /* The next source to perform, from what is kept; `ret_main_queue` tells instead that the main queue is ready. */
 struct watch_report watch_next(CFRunLoopRef loop, struct mode *mode, bool *ret_main_queue);
 
-/* In the child of a fork: a set of its own. */
+/* A counter that was reported ready had nothing: its number may stand for another file by now, or for none. The kernel is asked before the next wait. */
+void watch_doubt(struct mode *mode, CFRunLoopSourceRef source);
+
+/* A new set: for the child of a fork, and to be rid of registrations that cannot be taken out. */
 void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old);
 void watch_set_free(struct mode *mode);
 
