@@ -57,8 +57,9 @@ enum { test_default_limit_s = 10 };
 /* What happened, in order, joined with spaces. Zero-initialize: `struct trace t = {0};`. Any thread. */
 struct trace {
     atomic_flag lock;
+    bool is_full; /* guarded by lock, as all that follows */
     size_t length;
-    char text[16384]; /* guarded by lock */
+    char text[16384];
 };
 
 void trace_add(struct trace *trace, const char *event);
