@@ -21,7 +21,7 @@
 #include "Runtime/autorelease.h"
 #include "Support/fault.h"
 
-/* The kernel stretches long waits in a wait set by a thousandth, up to this. */
+/* The kernel may end a long wait in a wait set later by a thousandth of its length, up to this; it usually does. */
 static const int64_t longest_stretch_ns = 100000000;
 
 /* ---- [4] version-0 sources ---- */
@@ -170,7 +170,7 @@ enum wake_cause pass_look(CFRunLoopRef loop, struct activation *run)
 /* How much before its deadline a wait is asked to end, because the kernel may end it that much later. */
 static int64_t earliness_ns(CFRunLoopRef loop, enum wake_word phase, int64_t left_ns)
 {
-    int64_t stretch_ns = left_ns / 1000;
+    int64_t stretch_ns = left_ns / 1001; /* a thousandth of the rest */
 
     if (phase == wake_futex || stretch_ns < loop->slack_ns) {
         return loop->slack_ns;
