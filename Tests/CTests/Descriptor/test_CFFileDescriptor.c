@@ -1,0 +1,858 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CFFileDescriptor by rules 277 to 290: arming, delivery, every kind of descriptor, the object's life. Faults of the kernel and of programs
+ * that close what is watched are in test_descriptor_faults.c.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "Descriptor/watcher.h"
+#include "Loop/thread_loop.h"
+#include "fake_kernel.h"
+
+static void never_called(CFFileDescriptorRef object, CFOptionFlags kinds, void *info)
+{
+    (void)object, (void)kinds, (void)info;
+    FAIL("a callback that nobody asked for");
+}
+
+/* One pass without waiting. */
+static CFRunLoopRunResult look(void)
+{
+    return CFRunLoopRunInMode(MODE, 0, false);
+}
+
+TEST(a_descriptor_starts_with_its_callbacks_disabled, "277")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", NULL);
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], false, 0);
+    EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
+    EXPECT_LOG("");
+    EXPECT_EQ(watcher.retains, 1);
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+TEST(an_unusable_descriptor_gives_null, "277")
+{
+    struct watcher watcher = WATCHER("f", NULL);
+    int ends[2];
+
+    pipe_open(ends);
+    pipe_close(ends);
+    EXPECT(watcher_create(&watcher, -1, true) == NULL);
+    EXPECT(watcher_create(&watcher, -2147483647 - 1, true) == NULL);
+    EXPECT(watcher_create(&watcher, 2147483647, true) == NULL);
+    EXPECT(watcher_create(&watcher, ends[0], true) == NULL);
+    EXPECT(CFFileDescriptorCreate(NULL, 0, false, NULL, NULL) == NULL);
+    EXPECT_EQ(watcher.retains, 0);
+    EXPECT_EQ(watcher.releases, 0);
+}
+
+TEST(each_kind_is_delivered_once_for_each_enabling, "278")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", NULL);
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], false, reads);
+    CFFileDescriptorEnableCallBacks(watcher.object, reads); /* twice is once */
+    EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
+    EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
+    EXPECT_LOG("f:R");
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+static void runs_nested(struct watcher *watcher)
+{
+    (void)watcher;
+    probe_run(MODE, 0, true);
+}
+
+TEST(a_kind_is_disabled_before_its_callback, "278")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", runs_nested);
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], false, reads);
+    look();
+    EXPECT_LOG("f:R TO");
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+TEST(a_callback_enabled_again_comes_while_bytes_are_left, "278 279")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", watcher_rearms);
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], false, reads);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    }
+    EXPECT_LOG("f:R f:R f:R");
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+TEST(rearming_in_the_callback_costs_no_call_of_the_kernel, "278")
+{
+    int ends[2];
+    struct watcher watcher = {.name = "f", .action = watcher_rearms, .is_silent = true};
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], false, reads);
+    look();
+    watcher_count_calls();
+    for (int i = 0; i < 100; i++) {
+        look();
+    }
+    EXPECT_EQ(watcher.calls, 101);
+    EXPECT_EQ(call_counts.changes + call_counts.adds + call_counts.removals, 0);
+    EXPECT_EQ(call_counts.waits, 100);
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+TEST(the_callback_is_told_what_fired, "280")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", NULL);
+
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    watcher_add(&watcher, ends[0], false, reads | writes);
+    look();
+    EXPECT_LOG("f:W"); /* the other kind stays enabled */
+    pipe_fill(ends, "x");
+    look();
+    EXPECT_LOG("f:R");
+    CFFileDescriptorEnableCallBacks(watcher.object, reads | writes);
+    look();
+    look();
+    EXPECT_LOG("f:RW");
+    CFFileDescriptorEnableCallBacks(watcher.object, ~(CFOptionFlags)3); /* other bits are ignored */
+    look();
+    EXPECT_LOG("");
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+TEST(enabling_counts_whenever_it_is_done, "281")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", NULL);
+    CFRunLoopSourceRef source;
+
+    pipe_open(ends);
+    pipe_fill(ends, "x"); /* pending at every step */
+    watcher_create(&watcher, ends[0], false);
+    CFFileDescriptorEnableCallBacks(watcher.object, reads);
+    source = CFFileDescriptorCreateRunLoopSource(NULL, watcher.object, 0);
+    CFRunLoopAddSource(LOOP, source, MODE);
+    look();
+    EXPECT_LOG("f:R");
+    CFRunLoopRemoveSource(LOOP, source, MODE);
+    CFFileDescriptorEnableCallBacks(watcher.object, reads); /* between source and mode */
+    CFRunLoopAddSource(LOOP, source, MODE);
+    look();
+    EXPECT_LOG("f:R");
+    CFFileDescriptorEnableCallBacks(watcher.object, reads); /* in the mode */
+    look();
+    EXPECT_LOG("f:R");
+    CFRelease(source);
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+static void enables_reading(void *context)
+{
+    CFFileDescriptorEnableCallBacks(((struct watcher *)context)->object, reads);
+}
+
+TEST_LIMIT(enabling_from_another_thread_reaches_a_sleeping_loop, "282", 30)
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", watcher_stops_loop);
+    struct probe_thread thread;
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], false, 0);
+    probe_activities_add(LOOP, MODE);
+    probe_thread_when_waiting(&thread, LOOP, enables_reading, &watcher);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), false), kCFRunLoopRunStopped);
+    probe_thread_join(&thread);
+    EXPECT_LOG("E BT BS BW AW f:R X"); /* one pass: it was not woken for nothing */
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+TEST_LIMIT(enabling_from_another_thread_reaches_a_loop_asleep_without_descriptors, "282", 30)
+{
+    struct watcher watcher = WATCHER("f", watcher_stops_loop);
+    struct probe_thread thread;
+    int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    REQUIRE(file >= 0);
+    watcher_add(&watcher, file, true, 0);
+    probe_activities_add(LOOP, MODE);
+    probe_thread_when_waiting(&thread, LOOP, enables_reading, &watcher); /* always ready: the kernel cannot tell the loop */
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), false), kCFRunLoopRunStopped);
+    probe_thread_join(&thread);
+    EXPECT_LOG("E BT BS BW AW f:R X");
+    watcher_free(&watcher);
+}
+
+TEST_LIMIT(a_source_added_to_a_sleeping_loop_is_live, "282 70", 30)
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", watcher_stops_loop);
+    struct probe_thread thread;
+    static struct probe idle = PROBE("idle", NULL);
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    probe_source_add(&idle, 0, LOOP, MODE);
+    watcher_add(&watcher, ends[0], false, 0);
+    probe_thread_when_waiting(&thread, LOOP, enables_reading, &watcher);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), false), kCFRunLoopRunStopped);
+    probe_thread_join(&thread);
+    EXPECT_LOG("f:R");
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+static void disables_the_other(struct watcher *watcher)
+{
+    struct watcher *other = watcher->context;
+
+    if (watcher->calls + other->calls == 1) {
+        CFFileDescriptorDisableCallBacks(other->object, reads);
+    }
+}
+
+TEST(nothing_comes_after_disabling, "283")
+{
+    int one[2];
+    int two[2];
+    struct watcher first = WATCHER("f", disables_the_other);
+    struct watcher second = WATCHER("g", disables_the_other);
+
+    first.context = &second;
+    second.context = &first;
+    pipe_open(one);
+    pipe_open(two);
+    pipe_fill(one, "x");
+    pipe_fill(two, "x");
+    watcher_add(&first, one[0], false, reads);
+    watcher_add(&second, two[0], false, reads);
+    look(); /* both reports are in hand when the first callback disables the second */
+    look();
+    EXPECT_EQ(first.calls + second.calls, 1);
+    CFFileDescriptorEnableCallBacks(first.object, reads);
+    CFFileDescriptorDisableCallBacks(first.object, writes); /* another kind */
+    look();
+    EXPECT_EQ(first.calls + second.calls, 2);
+    CFFileDescriptorDisableCallBacks(first.object, reads);
+    CFFileDescriptorDisableCallBacks(first.object, reads);
+    look();
+    EXPECT_EQ(first.calls + second.calls, 2);
+    watcher_free(&first);
+    watcher_free(&second);
+    pipe_close(one);
+    pipe_close(two);
+}
+
+TEST(a_closed_peer_is_noticed_and_nothing_is_read, "284 F9")
+{
+    int ends[2];
+    int count = 0;
+    struct watcher reader = WATCHER("r", NULL);
+    struct watcher writer = WATCHER("w", NULL);
+
+    pipe_open(ends);
+    watcher_add(&reader, ends[0], false, reads);
+    pipe_fill(ends, "abc");
+    look();
+    EXPECT_LOG("r:R");
+    EXPECT(ioctl(ends[0], FIONREAD, &count) == 0);
+    EXPECT_EQ(count, 3);
+    close(ends[1]);
+    CFFileDescriptorEnableCallBacks(reader.object, reads); /* bytes, then the end: once for each enabling */
+    look();
+    look();
+    EXPECT_LOG("r:R");
+    watcher_reads_a_byte(&reader);
+    watcher_reads_a_byte(&reader);
+    watcher_reads_a_byte(&reader);
+    CFFileDescriptorEnableCallBacks(reader.object, reads);
+    look();
+    look();
+    EXPECT_LOG("r:R");
+    watcher_free(&reader);
+    close(ends[0]);
+
+    pipe_open(ends);
+    watcher_add(&writer, ends[1], false, writes);
+    close(ends[0]);
+    look();
+    EXPECT_LOG("w:W"); /* EPIPE will not block */
+    CFFileDescriptorEnableCallBacks(writer.object, reads | writes);
+    look();
+    EXPECT_LOG("w:RW"); /* an error counts as both */
+    watcher_free(&writer);
+    close(ends[1]);
+}
+
+TEST(a_half_closed_socket_reads_its_end_and_still_writes, "284 F11")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", NULL);
+
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    watcher_add(&watcher, ends[0], false, reads);
+    look();
+    EXPECT_LOG("");
+    shutdown(ends[1], SHUT_WR);
+    look();
+    EXPECT_LOG("f:R");
+    CFFileDescriptorEnableCallBacks(watcher.object, writes);
+    look();
+    EXPECT_LOG("f:W");
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+static void file_is_always_ready(const char *name, int descriptor)
+{
+    int ends[2];
+    struct watcher file = {.name = name, .action = watcher_rearms, .is_silent = true};
+    struct watcher other = {.name = "pipe", .action = watcher_rearms, .is_silent = true};
+    struct probe timer = {.name = "T", .logging = probe_is_silent};
+
+    REQUIRE(descriptor >= 0);
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&file, descriptor, true, reads);
+    watcher_add(&other, ends[0], false, reads);
+    probe_timer_add(&timer, -1, 1e-9, LOOP, MODE); /* always due */
+    for (int i = 0; i < 60; i++) {
+        look();
+    }
+    if (file.calls < 12 || other.calls < 12 || timer.calls < 12 || file.calls + other.calls + timer.calls < 60) {
+        test_failed(__FILE__, __LINE__, "%s: %d, pipe: %d, timer: %d", name, file.calls, other.calls, timer.calls);
+    }
+    CFRunLoopTimerInvalidate(probe_timer_of(&timer));
+    watcher_free(&file);
+    watcher_free(&other);
+    pipe_close(ends);
+}
+
+TEST(what_the_kernel_cannot_watch_is_always_ready_and_fair, "285 F3 35")
+{
+    char path[] = "/tmp/crl-XXXXXX";
+
+    file_is_always_ready("regular file", mkostemp(path, O_CLOEXEC));
+    unlink(path);
+    file_is_always_ready("directory", open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    file_is_always_ready("/dev/null", open("/dev/null", O_RDWR | O_CLOEXEC));
+    file_is_always_ready("/dev/zero", open("/dev/zero", O_RDONLY | O_CLOEXEC));
+    file_is_always_ready("memfd", memfd_create("x", MFD_CLOEXEC));
+}
+
+TEST(two_files_take_turns, "285 F3")
+{
+    struct watcher one = {.name = "one", .action = watcher_rearms, .is_silent = true};
+    struct watcher two = {.name = "two", .action = watcher_rearms, .is_silent = true};
+
+    watcher_add(&one, open("/dev/null", O_RDONLY | O_CLOEXEC), true, reads);
+    watcher_add(&two, open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), true, reads);
+    for (int i = 0; i < 10; i++) {
+        look();
+    }
+    EXPECT_EQ(one.calls, 5);
+    EXPECT_EQ(two.calls, 5);
+    watcher_free(&one);
+    watcher_free(&two);
+}
+
+TEST(a_disabled_file_does_not_make_the_loop_spin, "285 F3")
+{
+    struct watcher file = WATCHER("f", NULL);
+    static struct probe timer = PROBE("T", NULL);
+
+    clock_start();
+    watcher_add(&file, open("/dev/null", O_RDWR | O_CLOEXEC), true, reads | writes);
+    probe_timer_add(&timer, 1, 1, LOOP, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 3.5, false), kCFRunLoopRunTimedOut);
+    EXPECT_LOG("f:RW T T T");
+    EXPECT(fake_kernel_sleeps() <= 24); /* a wait in a set is asked to end a little early, and then asked for the rest */
+    watcher_free(&file);
+}
+
+TEST(a_timerfd_can_be_watched, "286")
+{
+    struct watcher watcher = WATCHER("f", NULL);
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    uint64_t count = 0;
+
+    watcher_add(&watcher, timer, true, reads);
+    look();
+    EXPECT_LOG("");
+    timerfd_settime(timer, TFD_TIMER_ABSTIME, &(struct itimerspec){.it_value = {0, 1}}, NULL);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), true), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("f:R");
+    EXPECT_EQ(read(timer, &count, sizeof count), 8); /* the library has not taken it */
+    EXPECT_EQ(count, 1);
+    watcher_free(&watcher);
+}
+
+TEST(an_epoll_set_can_be_watched, "286")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", NULL);
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {.events = EPOLLIN};
+
+    pipe_open(ends);
+    epoll_ctl(set, EPOLL_CTL_ADD, ends[0], &event);
+    watcher_add(&watcher, set, true, reads);
+    look();
+    EXPECT_LOG("");
+    pipe_fill(ends, "x");
+    look();
+    EXPECT_LOG("f:R");
+    EXPECT_EQ(epoll_wait(set, &event, 1, 0), 1);
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+TEST(a_signalfd_can_be_watched, "286")
+{
+    struct watcher watcher = WATCHER("f", NULL);
+    sigset_t signals;
+    struct signalfd_siginfo info;
+    int descriptor;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    descriptor = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    watcher_add(&watcher, descriptor, true, reads);
+    raise(SIGUSR1);
+    look();
+    EXPECT_LOG("f:R");
+    EXPECT_EQ(read(descriptor, &info, sizeof info), sizeof info);
+    watcher_free(&watcher);
+}
+
+TEST(an_inotify_descriptor_can_be_watched, "286")
+{
+    struct watcher watcher = WATCHER("f", NULL);
+    char path[] = "/tmp/crl-XXXXXX";
+    int file = mkostemp(path, O_CLOEXEC);
+    int notices = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+    if (notices < 0 || inotify_add_watch(notices, path, IN_MODIFY) < 0) {
+        close(file);
+        SKIP("no inotify here");
+    }
+    watcher_add(&watcher, notices, true, reads);
+    look();
+    EXPECT_LOG("");
+    EXPECT_EQ(write(file, "x", 1), 1);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), true), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("f:R");
+    watcher_free(&watcher);
+    close(file);
+    unlink(path);
+}
+
+TEST(a_pidfd_can_be_watched, "286")
+{
+    struct watcher watcher = WATCHER("f", NULL);
+    pid_t child = fork();
+    int descriptor;
+
+    if (child == 0) {
+        _exit(0);
+    }
+    descriptor = (int)syscall(SYS_pidfd_open, child, 0);
+    if (descriptor < 0) {
+        SKIP("no process descriptors here");
+    }
+    watcher_add(&watcher, descriptor, true, reads);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), true), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("f:R");
+    EXPECT_EQ(waitpid(child, NULL, 0), child);
+    watcher_free(&watcher);
+}
+
+static bool is_open(int descriptor)
+{
+    return fcntl(descriptor, F_GETFD) >= 0;
+}
+
+TEST(invalidation_ends_everything_once, "287")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", NULL);
+    CFRunLoopSourceRef source;
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], true, reads);
+    source = CFFileDescriptorCreateRunLoopSource(NULL, watcher.object, 0);
+    EXPECT(CFFileDescriptorIsValid(watcher.object));
+    CFFileDescriptorInvalidate(watcher.object);
+    EXPECT(!CFFileDescriptorIsValid(watcher.object));
+    EXPECT(!CFRunLoopSourceIsValid(source));
+    EXPECT(!CFRunLoopContainsSource(LOOP, source, MODE));
+    EXPECT_EQ(watcher.releases, 1);
+    EXPECT(!is_open(ends[0]));
+    ends[0] = open("/dev/null", O_RDONLY | O_CLOEXEC); /* takes the number: a second close would hit it */
+    CFFileDescriptorInvalidate(watcher.object);
+    EXPECT_EQ(watcher.releases, 1);
+    EXPECT(is_open(ends[0]));
+    CFFileDescriptorEnableCallBacks(watcher.object, reads); /* ignored */
+    EXPECT_EQ(look(), kCFRunLoopRunFinished);
+    EXPECT_LOG("");
+    CFRelease(source);
+    watcher_free(&watcher);
+    EXPECT_EQ(watcher.releases, 1);
+    EXPECT(is_open(ends[0]));
+    pipe_close(ends);
+}
+
+TEST(a_descriptor_that_is_not_to_be_closed_stays_open, "287")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", NULL);
+
+    pipe_open(ends);
+    watcher_add(&watcher, ends[0], false, reads);
+    watcher_free(&watcher);
+    EXPECT(is_open(ends[0]));
+    pipe_close(ends);
+}
+
+TEST(a_freed_object_ends_like_an_invalidated_one, "287")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", NULL);
+
+    pipe_open(ends);
+    watcher_create(&watcher, ends[0], true);
+    CFRelease(watcher.object);
+    EXPECT_EQ(watcher.releases, 1);
+    EXPECT(!is_open(ends[0]));
+    close(ends[1]);
+}
+
+static void frees_itself(struct watcher *watcher)
+{
+    watcher_free(watcher);
+    EXPECT_EQ(watcher->releases, 1);
+}
+
+TEST(an_object_may_be_invalidated_and_released_in_its_callback, "287 L17")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", frees_itself);
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], true, reads | writes);
+    look();
+    EXPECT_LOG("f:R");
+    EXPECT_EQ(watcher.releases, 1);
+    EXPECT(!is_open(ends[0]));
+    close(ends[1]);
+}
+
+static atomic_int gate;
+
+static void invalidates_and_opens_the_gate(void *context)
+{
+    struct watcher *watcher = context;
+
+    CFFileDescriptorInvalidate(watcher->object);
+    EXPECT_EQ(watcher->releases, 0); /* the callback on the other thread still uses the info */
+    gate = 1;
+}
+
+static void is_invalidated_by_another(struct watcher *watcher)
+{
+    struct probe_thread thread;
+
+    probe_thread_start(&thread, invalidates_and_opens_the_gate, watcher);
+    probe_await_count(&gate, 1);
+    EXPECT_EQ(watcher->releases, 0);
+    probe_thread_join(&thread);
+}
+
+TEST_LIMIT(an_object_invalidated_elsewhere_releases_its_context_after_the_callback, "287 289", 30)
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", is_invalidated_by_another);
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], false, reads);
+    look();
+    EXPECT_LOG("f:R");
+    EXPECT_EQ(watcher.releases, 1);
+    watcher_free(&watcher);
+    EXPECT_EQ(watcher.releases, 1);
+    pipe_close(ends);
+}
+
+TEST(the_source_is_made_once, "288")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", NULL);
+    CFRunLoopSourceRef source;
+    CFRunLoopSourceRef again;
+
+    pipe_open(ends);
+    watcher_create(&watcher, ends[0], false);
+    source = CFFileDescriptorCreateRunLoopSource(NULL, watcher.object, 7);
+    again = CFFileDescriptorCreateRunLoopSource(NULL, watcher.object, 9);
+    EXPECT(source == again);
+    EXPECT_EQ(CFRunLoopSourceGetOrder(source), 7);
+    CFRelease(source);
+    CFRelease(again);
+    EXPECT_EQ(CFFileDescriptorGetNativeDescriptor(watcher.object), ends[0]);
+    CFFileDescriptorInvalidate(watcher.object);
+    EXPECT(CFFileDescriptorCreateRunLoopSource(NULL, watcher.object, 0) == NULL);
+    EXPECT_EQ(CFFileDescriptorGetNativeDescriptor(watcher.object), -1);
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+TEST(a_source_that_is_gone_is_made_anew, "288")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", NULL);
+    CFRunLoopSourceRef source;
+    CFRunLoopSourceRef another;
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_create(&watcher, ends[0], false);
+    CFFileDescriptorEnableCallBacks(watcher.object, reads);
+    source = CFFileDescriptorCreateRunLoopSource(NULL, watcher.object, 0);
+    CFRunLoopSourceInvalidate(source);
+    another = CFFileDescriptorCreateRunLoopSource(NULL, watcher.object, 0);
+    REQUIRE(another != NULL);
+    EXPECT(another != source);
+    CFRunLoopAddSource(LOOP, another, MODE);
+    look();
+    EXPECT_LOG("f:R");
+    CFRelease(source);
+    CFRelease(another);
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+TEST(the_source_keeps_the_object, "288")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", NULL);
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], false, reads);
+    CFRelease(watcher.object);
+    EXPECT_EQ(watcher.releases, 0);
+    look();
+    EXPECT_LOG("f:R");
+    watcher.object = (CFFileDescriptorRef)(uintptr_t)CFRetain(watcher.object);
+    watcher_free(&watcher);
+    EXPECT_EQ(watcher.releases, 1);
+    pipe_close(ends);
+}
+
+static int context_calls;
+
+static void *gives_another_info(void *info)
+{
+    (void)info;
+    return &context_calls;
+}
+
+static void counts_release(void *info)
+{
+    EXPECT(info == &context_calls);
+    context_calls++;
+}
+
+static CFStringRef describes(void *info)
+{
+    EXPECT(info == &context_calls);
+    return CFStringCreateWithCString(NULL, "the reader of the log", kCFStringEncodingUTF8);
+}
+
+TEST(the_context_is_retained_at_creation_and_released_at_the_end, "288 289")
+{
+    int ends[2];
+    CFFileDescriptorContext context = {.info = ends, .retain = gives_another_info, .release = counts_release, .copyDescription = describes};
+    CFFileDescriptorContext copy = {.version = 0};
+    CFFileDescriptorRef object;
+    CFStringRef text;
+
+    pipe_open(ends);
+    object = CFFileDescriptorCreate(NULL, ends[0], false, never_called, &context);
+    context.info = NULL; /* the object has a copy */
+    CFFileDescriptorGetContext(object, &copy);
+    EXPECT(copy.info == &context_calls);
+    EXPECT(copy.retain == gives_another_info && copy.release == counts_release && copy.copyDescription == describes);
+    text = CFCopyDescription(object);
+    EXPECT(CFStringFind(text, CFSTR("the reader of the log"), 0).location != kCFNotFound);
+    CFRelease(text);
+    EXPECT_EQ(context_calls, 0);
+    CFFileDescriptorInvalidate(object);
+    EXPECT_EQ(context_calls, 1);
+    CFFileDescriptorGetContext(object, &copy);
+    EXPECT(copy.info == NULL);
+    CFRelease(object);
+    EXPECT_EQ(context_calls, 1);
+    pipe_close(ends);
+}
+
+TEST(a_descriptor_needs_no_context, "289")
+{
+    int ends[2];
+    CFFileDescriptorContext copy = {.version = 0, .info = ends};
+    CFFileDescriptorRef object;
+
+    pipe_open(ends);
+    object = CFFileDescriptorCreate(NULL, ends[0], false, never_called, NULL);
+    CFFileDescriptorGetContext(object, &copy);
+    EXPECT(copy.info == NULL);
+    EXPECT_EQ(CFGetTypeID(object), CFFileDescriptorGetTypeID());
+    CFFileDescriptorInvalidate(object);
+    CFRelease(object);
+    pipe_close(ends);
+}
+
+TEST(several_objects_watch_one_descriptor, "290 F4")
+{
+    int ends[2];
+    struct watcher one = WATCHER("one", NULL);
+    struct watcher two = WATCHER("two", NULL);
+    struct watcher three = WATCHER("three", NULL);
+
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    watcher_add(&one, ends[0], false, reads);
+    watcher_add(&two, ends[0], false, reads);
+    watcher_add(&three, ends[0], false, 0);
+    pipe_fill(ends, "x");
+    look();
+    look();
+    look();
+    EXPECT_EQ(one.calls, 1);
+    EXPECT_EQ(two.calls, 1);
+    trace_clear(&probe_trace);
+    CFFileDescriptorEnableCallBacks(three.object, writes); /* interests add up */
+    look();
+    EXPECT_LOG("three:W");
+    watcher_free(&one);
+    CFFileDescriptorEnableCallBacks(two.object, reads);
+    look();
+    EXPECT_LOG("two:R"); /* the registration outlives one of its users */
+    watcher_free(&two);
+    watcher_free(&three);
+    pipe_close(ends);
+}
+
+TEST(objects_on_one_descriptor_take_turns, "290 F4")
+{
+    int ends[2];
+    struct watcher one = {.name = "one", .action = watcher_rearms, .is_silent = true};
+    struct watcher two = {.name = "two", .action = watcher_rearms, .is_silent = true};
+    struct probe port = {.name = "S1", .logging = probe_is_silent, .descriptor = -1};
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&one, ends[0], false, reads);
+    watcher_add(&two, ends[0], false, reads);
+    probe_port_source_add(&port, 0, ends[0], LOOP, MODE);
+    for (int i = 0; i < 30; i++) {
+        look();
+    }
+    EXPECT_EQ(one.calls, 10);
+    EXPECT_EQ(two.calls, 10);
+    EXPECT_EQ(port.calls, 10);
+    probe_invalidate(&port);
+    watcher_free(&one);
+    watcher_free(&two);
+    pipe_close(ends);
+}
+
+static int shared_ends[2];
+
+static void watches_on_its_own_loop(void *context)
+{
+    struct watcher *watcher = context;
+
+    watcher_add(watcher, shared_ends[0], false, reads);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), true), kCFRunLoopRunHandledSource);
+    watcher_free(watcher);
+}
+
+TEST_LIMIT(two_loops_watch_one_descriptor, "290", 30)
+{
+    struct watcher one = WATCHER("f", NULL);
+    struct watcher two = WATCHER("f", NULL);
+    struct probe_thread threads[2];
+
+    pipe_open(shared_ends);
+    probe_thread_start(&threads[0], watches_on_its_own_loop, &one);
+    probe_thread_start(&threads[1], watches_on_its_own_loop, &two);
+    pipe_fill(shared_ends, "x");
+    probe_thread_join(&threads[0]);
+    probe_thread_join(&threads[1]);
+    EXPECT_LOG("f:R f:R");
+    pipe_close(shared_ends);
+}
+
+TEST(misuse_of_a_descriptor_object_stops_with_a_sentence, "")
+{
+    EXPECT_STOPS("CFFileDescriptorInvalidate: the file descriptor is NULL", { CFFileDescriptorInvalidate(NULL); });
+    EXPECT_STOPS("CFFileDescriptorEnableCallBacks: ", { CFFileDescriptorEnableCallBacks((CFFileDescriptorRef)(uintptr_t)CFSTR("x"), 1); });
+    EXPECT_STOPS("CFFileDescriptorDisableCallBacks: ", { CFFileDescriptorDisableCallBacks(NULL, 1); });
+    EXPECT_STOPS("CFFileDescriptorIsValid: ", { (void)CFFileDescriptorIsValid(NULL); });
+    EXPECT_STOPS("CFFileDescriptorGetNativeDescriptor: ", { (void)CFFileDescriptorGetNativeDescriptor(NULL); });
+    EXPECT_STOPS("CFFileDescriptorCreateRunLoopSource: ", { (void)CFFileDescriptorCreateRunLoopSource(NULL, NULL, 0); });
+    EXPECT_STOPS("CFFileDescriptorGetContext: ", { CFFileDescriptorGetContext(NULL, NULL); });
+    EXPECT_STOPS("CFFileDescriptorGetContext: the context is NULL", {
+        int ends[2];
+
+        pipe_open(ends);
+        CFFileDescriptorGetContext(CFFileDescriptorCreate(NULL, ends[0], false, never_called, NULL), NULL);
+    });
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Signal sources and child sources: all that CRLRunLoop.h promises of them. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "CRLRunLoop.h"
+#include "Kernel/kernel.h"
+#include "Loop/loop_trace.h"
+
+static int retains;
+static int releases;
+static int info_of_the_program;
+
+static const void *retain_info(const void *info)
+{
+    EXPECT(info == &info_of_the_program);
+    retains++;
+    return &retains; /* what is returned is kept */
+}
+
+static void release_info(const void *info)
+{
+    EXPECT(info == &retains);
+    releases++;
+}
+
+static CFStringRef describe_info(const void *info)
+{
+    EXPECT(info == &retains);
+    return CFStringCreateWithCString(NULL, "watches the children", kCFStringEncodingUTF8);
+}
+
+static const CRLSourceContext counted = {
+    .info = &info_of_the_program, .retain = retain_info, .release = release_info, .copyDescription = describe_info};
+
+static CFRunLoopSourceRef expected_source;
+static void (*action)(CFRunLoopSourceRef source);
+
+static void got_signal(CFRunLoopSourceRef source, const struct signalfd_siginfo *signal, void *info)
+{
+    EXPECT(source == expected_source);
+    EXPECT(info == NULL || info == &retains);
+    probe_note("signal%s:%d", signal->ssi_pid == (uint32_t)getpid() ? "" : "?", signal->ssi_signo == SIGUSR1 ? 1 : signal->ssi_int);
+    if (action) {
+        action(source);
+    }
+}
+
+static void got_child(CFRunLoopSourceRef source, pid_t pid, int status, void *info)
+{
+    (void)pid;
+    EXPECT(source == expected_source);
+    EXPECT(info == NULL || info == &retains);
+    if (status == -1) {
+        probe_log("reaped");
+    } else if (WIFEXITED(status)) {
+        probe_note("exit:%d", WEXITSTATUS(status));
+    } else if (WIFSIGNALED(status)) {
+        probe_note("killed:%s", WTERMSIG(status) == SIGKILL ? "KILL" : "?");
+    }
+    if (action) {
+        action(source);
+    }
+}
+
+static CFRunLoopSourceRef add(CFRunLoopSourceRef source)
+{
+    REQUIRE(source != NULL);
+    expected_source = source;
+    CFRunLoopAddSource(LOOP, source, MODE);
+    return source;
+}
+
+static CFRunLoopRunResult look(void)
+{
+    return CFRunLoopRunInMode(MODE, 0, true);
+}
+
+static CFRunLoopRunResult wait_for_one(void)
+{
+    return CFRunLoopRunInMode(MODE, test_patience_s(), true);
+}
+
+static void drop(CFRunLoopSourceRef source)
+{
+    CFRunLoopSourceInvalidate(source);
+    CFRelease(source);
+}
+
+/* ---- signals ---- */
+
+TEST(a_signal_calls_its_source_in_the_loop, "")
+{
+    CFRunLoopSourceRef source = add(CRLSignalSourceCreate(NULL, SIGUSR1, 0, got_signal, &counted));
+    sigset_t blocked;
+
+    sigprocmask(SIG_BLOCK, NULL, &blocked);
+    EXPECT(sigismember(&blocked, SIGUSR1));
+    EXPECT_EQ(retains, 1);
+    EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
+    kill(getpid(), SIGUSR1);
+    EXPECT_EQ(look(), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
+    EXPECT_LOG("signal:1");
+    CFRunLoopSourceInvalidate(source);
+    EXPECT_EQ(releases, 0);
+    CFRelease(source);
+    EXPECT_EQ(releases, 1);
+    sigprocmask(SIG_BLOCK, NULL, &blocked);
+    EXPECT(sigismember(&blocked, SIGUSR1)); /* stays */
+}
+
+TEST(equal_signals_that_wait_are_one, "")
+{
+    CFRunLoopSourceRef source = add(CRLSignalSourceCreate(NULL, SIGUSR1, 0, got_signal, NULL));
+
+    for (int i = 0; i < 5; i++) {
+        kill(getpid(), SIGUSR1);
+    }
+    look();
+    EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
+    EXPECT_LOG("signal:1");
+    drop(source);
+}
+
+TEST(queued_signals_come_one_in_a_pass, "102")
+{
+    CFRunLoopSourceRef source = add(CRLSignalSourceCreate(NULL, SIGRTMIN + 1, 0, got_signal, NULL));
+
+    for (int i = 10; i < 13; i++) {
+        sigqueue(getpid(), SIGRTMIN + 1, (union sigval){.sival_int = i});
+    }
+    EXPECT_EQ(look(), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("signal:10");
+    look();
+    look();
+    EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
+    EXPECT_LOG("signal:11 signal:12");
+    drop(source);
+}
+
+static void invalidates_it(CFRunLoopSourceRef source)
+{
+    CFRunLoopSourceInvalidate(source);
+    CFRelease(source); /* the last reference of the program */
+}
+
+TEST(a_signal_source_may_end_in_its_callback, "88 L17")
+{
+    add(CRLSignalSourceCreate(NULL, SIGRTMIN + 1, 0, got_signal, &counted));
+    action = invalidates_it;
+    sigqueue(getpid(), SIGRTMIN + 1, (union sigval){.sival_int = 10});
+    sigqueue(getpid(), SIGRTMIN + 1, (union sigval){.sival_int = 11});
+    look();
+    EXPECT_EQ(look(), kCFRunLoopRunFinished);
+    EXPECT_LOG("signal:10");
+    EXPECT_EQ(releases, 1);
+}
+
+static void sends_a_signal(void *context)
+{
+    (void)context;
+    kill(getpid(), SIGUSR1);
+}
+
+TEST_LIMIT(a_signal_wakes_a_sleeping_loop, "", 30)
+{
+    CFRunLoopSourceRef source = add(CRLSignalSourceCreate(NULL, SIGUSR1, 0, got_signal, NULL));
+    struct probe_thread thread;
+
+    probe_thread_when_waiting(&thread, LOOP, sends_a_signal, NULL); /* started after the source: it inherits the mask */
+    EXPECT_EQ(wait_for_one(), kCFRunLoopRunHandledSource);
+    probe_thread_join(&thread);
+    EXPECT_LOG("signal:1");
+    drop(source);
+}
+
+TEST(two_sources_of_one_signal_share_it, "")
+{
+    CFRunLoopSourceRef one = add(CRLSignalSourceCreate(NULL, SIGUSR1, 0, got_signal, NULL));
+    CFRunLoopSourceRef two = CRLSignalSourceCreate(NULL, SIGUSR1, 0, got_signal, NULL);
+
+    CFRunLoopAddSource(LOOP, two, CFSTR("another mode"));
+    kill(getpid(), SIGUSR1);
+    look();
+    EXPECT_LOG("signal:1"); /* read by one of them */
+    EXPECT_EQ(CFRunLoopRunInMode(CFSTR("another mode"), 0, true), kCFRunLoopRunTimedOut);
+    EXPECT(!CFEqual(one, two));
+    drop(one);
+    drop(two);
+}
+
+TEST(what_is_no_signal_gives_no_source, "")
+{
+    static const int none[] = {0, -1, 65, 1000, SIGKILL, SIGSTOP};
+    CRLSourceContext wrong = counted;
+
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        EXPECT(CRLSignalSourceCreate(NULL, none[i], 0, got_signal, &counted) == NULL);
+    }
+    wrong.version = 1;
+    EXPECT(CRLSignalSourceCreate(NULL, SIGUSR1, 0, got_signal, &wrong) == NULL);
+    EXPECT(CRLSignalSourceCreate(NULL, SIGUSR1, 0, NULL, &counted) == NULL);
+    EXPECT_EQ(retains + releases, 0);
+}
+
+static int no_descriptor(int signal)
+{
+    (void)signal;
+    return -EMFILE;
+}
+
+static int no_process_descriptor(pid_t pid)
+{
+    (void)pid;
+    return -ENOSYS;
+}
+
+TEST(a_kernel_without_room_gives_no_signal_source, "F7")
+{
+    sigset_t blocked;
+
+    kernel.signal_open = no_descriptor;
+    EXPECT(CRLSignalSourceCreate(NULL, SIGUSR2, 0, got_signal, &counted) == NULL);
+    sigprocmask(SIG_BLOCK, NULL, &blocked);
+    EXPECT(!sigismember(&blocked, SIGUSR2)); /* nothing has changed */
+    EXPECT_EQ(retains + releases, 0);
+}
+
+TEST(a_signal_source_is_a_version_1_source, "91 92 184")
+{
+    CFRunLoopSourceRef source = add(CRLSignalSourceCreate(NULL, SIGUSR1, 5, got_signal, &counted));
+    CFStringRef text = CFCopyDescription(source);
+
+    EXPECT_EQ(CFRunLoopSourceGetOrder(source), 5);
+    EXPECT(CFStringFind(text, CFSTR("watches the children"), 0).location != kCFNotFound);
+    EXPECT(CFStringFind(text, CFSTR("version = 1"), 0).location != kCFNotFound);
+    CFRelease(text);
+    CFRunLoopSourceSignal(source); /* has no effect on it */
+    EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
+    drop(source);
+}
+
+/* ---- children ---- */
+
+/* A child that ends when `hold` is closed, or at once when it is NULL. */
+static pid_t start_child(int status, int hold[2])
+{
+    pid_t pid;
+
+    if (hold) {
+        REQUIRE(pipe2(hold, O_CLOEXEC) == 0);
+    }
+    pid = fork();
+    if (pid == 0) {
+        char byte;
+
+        if (hold) {
+            close(hold[1]);
+            (void)!read(hold[0], &byte, 1);
+        }
+        _exit(status);
+    }
+    REQUIRE(pid > 0);
+    if (hold) {
+        close(hold[0]);
+    }
+    return pid;
+}
+
+TEST(the_end_of_a_child_is_told_once_and_reaped, "")
+{
+    int hold[2];
+    pid_t pid = start_child(7, hold);
+    CFRunLoopSourceRef source = add(CRLChildSourceCreate(NULL, pid, 0, got_child, &counted));
+
+    EXPECT_EQ(retains, 1);
+    EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
+    close(hold[1]);
+    EXPECT_EQ(wait_for_one(), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("exit:7");
+    EXPECT(!CFRunLoopSourceIsValid(source));
+    EXPECT_EQ(look(), kCFRunLoopRunFinished);
+    EXPECT_EQ(waitpid(pid, NULL, WNOHANG), -1);
+    EXPECT_EQ(errno, ECHILD);
+    EXPECT_EQ(releases, 0);
+    CFRelease(source);
+    EXPECT_EQ(releases, 1);
+}
+
+TEST(a_child_that_has_ended_already_counts, "")
+{
+    pid_t pid = start_child(3, NULL);
+    siginfo_t info;
+    CFRunLoopSourceRef source;
+
+    waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
+    source = add(CRLChildSourceCreate(NULL, pid, 0, got_child, NULL));
+    EXPECT_EQ(look(), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("exit:3");
+    CFRelease(source);
+}
+
+TEST(a_killed_child_tells_its_signal, "")
+{
+    int hold[2];
+    pid_t pid = start_child(0, hold);
+    CFRunLoopSourceRef source = add(CRLChildSourceCreate(NULL, pid, 0, got_child, NULL));
+
+    kill(pid, SIGKILL);
+    EXPECT_EQ(wait_for_one(), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("killed:KILL");
+    CFRelease(source);
+    close(hold[1]);
+}
+
+TEST(a_stopped_child_has_not_ended, "")
+{
+    int hold[2];
+    pid_t pid = start_child(0, hold);
+    CFRunLoopSourceRef source = add(CRLChildSourceCreate(NULL, pid, 0, got_child, NULL));
+    siginfo_t info;
+
+    kill(pid, SIGSTOP);
+    waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOWAIT);
+    EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
+    kill(pid, SIGCONT);
+    close(hold[1]);
+    EXPECT_EQ(wait_for_one(), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("exit:0");
+    CFRelease(source);
+}
+
+TEST(a_child_that_someone_else_has_reaped_gives_minus_1, "")
+{
+    int hold[2];
+    pid_t pid = start_child(5, hold);
+    CFRunLoopSourceRef source = add(CRLChildSourceCreate(NULL, pid, 0, got_child, NULL));
+
+    close(hold[1]);
+    EXPECT_EQ(waitpid(pid, NULL, 0), pid);
+    EXPECT_EQ(wait_for_one(), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("reaped");
+    EXPECT(!CFRunLoopSourceIsValid(source));
+    CFRelease(source);
+}
+
+static void runs_nested(CFRunLoopSourceRef source)
+{
+    (void)source;
+    probe_note("nested:%s", probe_result_name(look()));
+}
+
+TEST(a_nested_run_in_a_child_callback_does_not_tell_it_again, "45")
+{
+    pid_t pid = start_child(1, NULL);
+    CFRunLoopSourceRef source = add(CRLChildSourceCreate(NULL, pid, 0, got_child, NULL));
+
+    action = runs_nested;
+    EXPECT_EQ(wait_for_one(), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("exit:1 nested:TO");
+    CFRelease(source);
+}
+
+TEST(a_child_source_may_be_released_in_its_callback, "L17")
+{
+    pid_t pid = start_child(1, NULL);
+
+    add(CRLChildSourceCreate(NULL, pid, 0, got_child, &counted));
+    action = invalidates_it;
+    wait_for_one();
+    EXPECT_LOG("exit:1");
+    EXPECT_EQ(releases, 1);
+}
+
+TEST(an_invalidated_child_source_leaves_the_child_to_the_program, "")
+{
+    pid_t pid = start_child(9, NULL);
+    int status = 0;
+
+    drop(add(CRLChildSourceCreate(NULL, pid, 0, got_child, &counted)));
+    EXPECT_EQ(releases, 1);
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    EXPECT_EQ(WEXITSTATUS(status), 9);
+    EXPECT_LOG("");
+}
+
+TEST(what_is_no_child_gives_no_source, "")
+{
+    pid_t pid = start_child(0, NULL);
+    CRLSourceContext wrong = counted;
+
+    wrong.version = 1;
+    EXPECT(CRLChildSourceCreate(NULL, pid, 0, got_child, &wrong) == NULL);
+    EXPECT(CRLChildSourceCreate(NULL, pid, 0, NULL, &counted) == NULL);
+    waitpid(pid, NULL, 0);
+    EXPECT(CRLChildSourceCreate(NULL, pid, 0, got_child, &counted) == NULL);
+    EXPECT(CRLChildSourceCreate(NULL, getpid(), 0, got_child, &counted) == NULL);
+    EXPECT(CRLChildSourceCreate(NULL, getppid(), 0, got_child, &counted) == NULL);
+    EXPECT(CRLChildSourceCreate(NULL, 0, 0, got_child, &counted) == NULL);
+    EXPECT(CRLChildSourceCreate(NULL, -1, 0, got_child, &counted) == NULL);
+    EXPECT_EQ(retains + releases, 0);
+}
+
+TEST(a_kernel_without_process_descriptors_gives_no_child_source, "F7")
+{
+    pid_t pid = start_child(0, NULL);
+
+    kernel.process_open = no_process_descriptor;
+    EXPECT(CRLChildSourceCreate(NULL, pid, 0, got_child, &counted) == NULL);
+    EXPECT_EQ(retains + releases, 0);
+    EXPECT_EQ(waitpid(pid, NULL, 0), pid);
+}
+
+static int ended;
+
+static void counts_child(CFRunLoopSourceRef source, pid_t pid, int status, void *info)
+{
+    (void)source, (void)pid, (void)info;
+    EXPECT(WIFEXITED(status));
+    ended += WEXITSTATUS(status);
+}
+
+TEST_LIMIT(many_children_are_all_told_of, "102", 60)
+{
+    enum { count = 50 };
+    CFRunLoopSourceRef sources[count];
+
+    for (int i = 0; i < count; i++) {
+        sources[i] = CRLChildSourceCreate(NULL, start_child(i, NULL), 0, counts_child, NULL);
+        CFRunLoopAddSource(LOOP, sources[i], MODE);
+    }
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), false), kCFRunLoopRunFinished); /* each source goes when its child does */
+    EXPECT_EQ(ended, count * (count - 1) / 2);
+    for (int i = 0; i < count; i++) {
+        CFRelease(sources[i]);
+    }
+}
