@@ -97,13 +97,15 @@ TEST(wall_clock_jumps_move_no_timer, "110 T11")
     clock_start();
     for (int i = 0; i < 4; i++) {
         struct probe timer = TIMED("T");
-        CFRunLoopTimerRef t = probe_timer_add(&timer, 1, 0, LOOP, MODE);
+        CFRunLoopTimerRef t = probe_timer(&timer, 1, 0);
+        CFRunLoopAddTimer(LOOP, t, MODE);
         long start = clock_ms();
         fake_kernel_step_wall(steps_s[i] * 1000000000);
         CFRunLoopRunInMode(MODE, 100, false);
         EXPECT_EQ(timer.calls, 1);
         EXPECT_EQ(clock_ms() - start, 1000);
         EXPECT(!CFRunLoopContainsTimer(LOOP, t, MODE));
+        CFRelease(t);
     }
 }
 

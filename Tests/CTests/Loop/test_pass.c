@@ -298,9 +298,8 @@ TEST(leaving_by_any_route_sends_exit_in_the_mode, "31")
     CFRunLoopSourceRef a = add_signalled(&source, 0);
     probe_run(MODE, 0, true);
     probe_run(MODE, 0, false);
-    CFRunLoopTimerRef t = probe_timer_add(&stopper, -1, 0, LOOP, MODE);
+    probe_timer_add(&stopper, -1, 0, LOOP, MODE);
     probe_run(MODE, 1000, false);
-    EXPECT(!CFRunLoopContainsTimer(LOOP, t, MODE));
     source.action = probe_removes_itself;
     CFRunLoopSourceSignal(a);
     probe_run(MODE, 1000, false);

@@ -212,8 +212,10 @@ TEST(two_ports_on_one_descriptor_lose_nothing, "105")
     static struct probe second = PROBE("P", drains);
     int ends[2];
     EXPECT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-    CFRunLoopSourceRef p = probe_port_source_add(&first, 0, ends[0], LOOP, MODE);
-    CFRunLoopSourceRef q = probe_port_source_add(&second, 0, ends[0], LOOP, MODE);
+    CFRunLoopSourceRef p = probe_port_source(&first, 0, ends[0]);
+    CFRunLoopSourceRef q = probe_port_source(&second, 0, ends[0]);
+    CFRunLoopAddSource(LOOP, p, MODE);
+    CFRunLoopAddSource(LOOP, q, MODE);
     EXPECT_EQ(write(ends[1], "x", 1), 1);
     probe_run(MODE, 0, true);
     EXPECT_EQ(first.calls + second.calls, 1);
@@ -225,6 +227,8 @@ TEST(two_ports_on_one_descriptor_lose_nothing, "105")
     EXPECT_LOG("P HS P HS");
     CFRunLoopSourceInvalidate(p);
     CFRunLoopSourceInvalidate(q);
+    CFRelease(p);
+    CFRelease(q);
     close(ends[0]);
     close(ends[1]);
 }

@@ -47,14 +47,17 @@ TEST(precedence_of_results, "48 58")
         outlasts_too = i & 2;
         stops_too = i & 4;
         empties_too = i & 8;
-        add_signalled(&source, 0, MODE);
+        CFRunLoopSourceRef a = probe_source(&source, 0);
+        CFRunLoopAddSource(LOOP, a, MODE);
+        CFRunLoopSourceSignal(a);
         CFRunLoopRunResult expected = handles        ? kCFRunLoopRunHandledSource
                                       : outlasts_too ? kCFRunLoopRunTimedOut
                                       : stops_too    ? kCFRunLoopRunStopped
                                       : empties_too  ? kCFRunLoopRunFinished
                                                      : kCFRunLoopRunTimedOut; /* after another pass */
         EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.1, handles), expected);
-        CFRunLoopSourceInvalidate(probe_source_of(&source));
+        CFRunLoopSourceInvalidate(a);
+        CFRelease(a);
         EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.1, false), kCFRunLoopRunFinished); /* nothing is left of the stop */
     }
 }
