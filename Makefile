@@ -24,6 +24,7 @@
 ## soak           the stress tests at full length
 ## bench          the benchmarks
 ## lint           layers, comments, symbols, headers, style
+## format         the C sources by clang-format, the Swift sources by swift-format
 ## man            the man pages, from the headers' comments
 ## install uninstall   PREFIX=/usr/local DESTDIR= LIBDIR= INCLUDEDIR= MANDIR=
 ## symbols        writes corerunloop.symbols from the headers
@@ -288,6 +289,12 @@ lint: $(SHARED) $(PLAIN)
 	else echo "lint: shellcheck is not installed, passed over"; fi
 	$(Q)if command -v swift-format > /dev/null; then swift-format lint --strict --recursive Package.swift Tests/*Tests; \
 	else echo "lint: swift-format is not installed, passed over"; fi
+
+# In the shape of .clang-format; for those who have it.
+.PHONY: format
+format:
+	clang-format -i $$(git ls-files 'Headers/*.h' 'Sources/*.[ch]' 'Tests/*.[ch]' 'Examples/*.[ch]' 'Benchmarks/*.[ch]')
+	if command -v swift-format > /dev/null; then swift-format format --in-place --recursive Package.swift Tests/*Tests; fi
 
 # Writes the list of names that the library promises, from the headers.
 symbols:
