@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "Kernel/kernel_sockets.h"
 #include "Support/futex.h"
 
 static const int64_t second_ns = 1000000000;
@@ -230,10 +231,13 @@ static int set_wait(int set, struct kernel_event *events, int capacity, int64_t 
 
         events[i].token = reports[i].data.u64;
         events[i].ready = (mask & (EPOLLIN | EPOLLPRI | EPOLLRDHUP) ? kernel_readable : 0u) | (mask & EPOLLOUT ? kernel_writable : 0u) |
-                          (mask & (EPOLLERR | EPOLLHUP) ? kernel_failed : 0u);
+                          (mask & (EPOLLERR | EPOLLHUP) ? kernel_failed : 0u) | (mask & (EPOLLRDHUP | EPOLLHUP) ? kernel_ended : 0u) |
+                          (mask & EPOLLERR ? kernel_error : 0u);
     }
     return count;
 }
+
+static const short ended_mask = EPOLLRDHUP; /* poll's constant has the same value, but is declared for GNU sources only */
 
 static uint32_t descriptor_ready(int descriptor, uint32_t interest)
 {
@@ -241,10 +245,11 @@ static uint32_t descriptor_ready(int descriptor, uint32_t interest)
     struct pollfd one = {.fd = descriptor};
     uint32_t ready = 0;
 
-    one.events = (short)((interest & kernel_readable ? POLLIN : 0) | (interest & kernel_writable ? POLLOUT : 0));
+    one.events = (short)((interest & kernel_readable ? POLLIN | ended_mask : 0) | (interest & kernel_writable ? POLLOUT : 0));
     if (poll(&one, 1, 0) > 0) {
-        ready = (one.revents & POLLIN ? kernel_readable : 0u) | (one.revents & POLLOUT ? kernel_writable : 0u) |
-                (one.revents & (POLLERR | POLLHUP | POLLNVAL) ? kernel_failed : 0u);
+        ready = (one.revents & (POLLIN | ended_mask) ? kernel_readable : 0u) | (one.revents & POLLOUT ? kernel_writable : 0u) |
+                (one.revents & (POLLERR | POLLHUP | POLLNVAL) ? kernel_failed : 0u) |
+                (one.revents & (ended_mask | POLLHUP) ? kernel_ended : 0u) | (one.revents & POLLERR ? kernel_error : 0u);
     }
     errno = saved;
     return ready;
@@ -358,6 +363,11 @@ static void yield_thread(void)
         .alarm_create = alarm_create, .alarm_set = alarm_set, .set_create = set_create, .set_add = set_add, .set_add_edge = set_add_edge,  \
         .set_change = set_change, .set_remove = set_remove, .set_wait = set_wait, .descriptor_ready = descriptor_ready,                    \
         .descriptor_is_open = descriptor_is_open, .descriptor_kind = descriptor_kind, .close = close_descriptor,                           \
+        .socket_create = kernel_socket_create, .socket_type = kernel_socket_type, .socket_bind = kernel_socket_bind,                       \
+        .socket_listen = kernel_socket_listen, .socket_connect = kernel_socket_connect, .socket_accept = kernel_socket_accept,             \
+        .socket_receive = kernel_socket_receive, .socket_peek = kernel_socket_peek, .socket_send = kernel_socket_send,                     \
+        .socket_limit_sends = kernel_socket_limit_sends, .socket_take_error = kernel_socket_take_error,                                    \
+        .socket_address = kernel_socket_address, .socket_is_idle = kernel_socket_is_idle, .make_non_blocking = kernel_make_non_blocking,   \
         .signal_open = signal_open, .signal_take = signal_take, .signal_block = signal_block, .process_is_child = process_is_child,        \
         .process_open = process_open, .process_reap = process_reap,                \
         .is_main_thread = is_main_thread, .yield = yield_thread,                                                                           \

@@ -9,10 +9,11 @@
 #ifndef CRL_KERNEL_KERNEL_H
 #define CRL_KERNEL_KERNEL_H
 
-#include <sys/signalfd.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/signalfd.h>
 #include <sys/types.h>
 
 static const int64_t kernel_never = INT64_MAX;
@@ -21,12 +22,21 @@ enum kernel_readiness {
     kernel_readable = 1,
     kernel_writable = 2,
     kernel_failed = 4, /* an error or a hang-up: reading and writing will not block */
+    kernel_ended = 8, /* with readable or failed: the other side sends no more; what it sent may still be unread */
+    kernel_error = 16, /* with failed: an error is pending, not only a hang-up */
+    kernel_details = kernel_ended | kernel_error, /* never asked for */
+};
+
+/* A socket's address, of any family. */
+struct kernel_address {
+    uint32_t length; /* 0: none */
+    _Alignas(8) unsigned char bytes[128]; /* struct sockaddr */
 };
 
 /* One descriptor's report from a wait set. */
 struct kernel_event {
     uint64_t token; /* as given to set_add */
-    uint32_t ready; /* kernel_readable | kernel_writable | kernel_failed */
+    uint32_t ready; /* of enum kernel_readiness */
 };
 
 /* What the kernel says a descriptor is: decides whether the loop drains it (rule 99). */
@@ -60,6 +70,23 @@ struct kernel {
     bool (*descriptor_is_open)(int descriptor);
     enum kernel_descriptor_kind (*descriptor_kind)(int descriptor);
     int (*close)(int descriptor);
+
+    /* Sockets. Whatever mode a socket is in, it is left in that. */
+    int (*socket_create)(int family, int type, int protocol); /* close-on-exec */
+    int (*socket_type)(int socket); /* SOCK_STREAM and so on; -ENOTSOCK */
+    int (*socket_bind)(int socket, const void *address, size_t length);
+    int (*socket_listen)(int socket, int backlog);
+    /* Waits until `deadline_ns` (-ETIMEDOUT), or as long as the protocol does (kernel_never), or not at all (0: -EINPROGRESS while it goes on by itself). */
+    int (*socket_connect)(int socket, const void *address, size_t length, int64_t deadline_ns);
+    int (*socket_accept)(int socket, struct kernel_address *ret_peer); /* a descriptor, blocking, close-on-exec */
+    int (*socket_receive)(int socket, void *bytes, size_t size, struct kernel_address *ret_peer); /* never waits; 0 at the end */
+    int (*socket_peek)(int socket); /* 1: there is data, 0: the end, -EAGAIN: neither */
+    int (*socket_send)(int socket, const void *bytes, size_t size, const void *address, size_t length); /* once; NULL address: the peer */
+    int (*socket_limit_sends)(int socket, int64_t limit_ns); /* how long sending may block; 0: no limit */
+    int (*socket_take_error)(int socket); /* the pending error, a positive errno, which is then gone; 0: none */
+    int (*socket_address)(int socket, bool is_of_peer, struct kernel_address *ret_address);
+    bool (*socket_is_idle)(int socket); /* of a connection-oriented one: neither listening nor connecting, and it has never been connected */
+    int (*make_non_blocking)(int descriptor, bool is_non_blocking); /* whether it was */
 
     int (*signal_open)(int signal); /* a signalfd for one signal */
     int (*signal_take)(int descriptor, struct signalfd_siginfo *ret_info); /* -EAGAIN when none is pending */

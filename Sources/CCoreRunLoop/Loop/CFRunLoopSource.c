@@ -83,7 +83,7 @@ void CFRunLoopSourceGetContext(CFRunLoopSourceRef source, CFRunLoopSourceContext
     if (!context) {
         fault_stop("CFRunLoopSourceGetContext", "the context is NULL");
     }
-    version = source_kind(source) == source_manual ? 0 : 1;
+    version = source_version(source);
     if (context->version != version) {
         fault_log_once(&logged, "CFRunLoopSourceGetContext: the version in the context is not the source's; nothing is copied");
         return;
@@ -97,11 +97,11 @@ void CFRunLoopSourceGetContext(CFRunLoopSourceRef source, CFRunLoopSourceContext
     if (version == 0) {
         context->schedule = (void (*)(void *, CFRunLoopRef, CFRunLoopMode))source_callback(source, source_callback_schedule);
         context->cancel = (void (*)(void *, CFRunLoopRef, CFRunLoopMode))source_callback(source, source_callback_cancel);
-        context->perform = (void (*)(void *))source_callback(source, source_callback_perform);
+        context->perform = source_kind(source) == source_manual ? (void (*)(void *))source_callback(source, source_callback_perform) : NULL;
     } else {
         CFRunLoopSourceContext1 *port = (CFRunLoopSourceContext1 *)(void *)context;
 
-        port->getPort = (__CFPort(*)(void *))source_callback(source, source_callback_port);
+        port->getPort = source_kind(source) == source_port ? (__CFPort(*)(void *))source_callback(source, source_callback_port) : NULL;
         port->perform = source_kind(source) == source_port ? (void (*)(void *))source_callback(source, source_callback_perform) : NULL;
     }
 }

@@ -3,6 +3,7 @@
 #include "Loop/descriptor_source.h"
 
 #include "Loop/source.h"
+#include "Loop/thread_loop.h"
 #include "Loop/watch.h"
 
 CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex order, int descriptor, const struct descriptor_source_context *context)
@@ -16,6 +17,7 @@ CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex or
     CFRunLoopSourceRef source = source_create(allocator, order, source_descriptor, context->info, callbacks);
 
     if (source) {
+        source->object.info |= context->is_version_0 ? source_version_0_bit : 0u;
         source_port_part(source)->descriptor = descriptor;
     }
     return source;
@@ -38,25 +40,79 @@ static void interest_changed_in(CFRunLoopRef loop, CFRunLoopSourceRef source)
     loop_unlock(loop);
 }
 
-void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest)
+/* The loop that a slot joins the source to, with a reference, or NULL. */
+static CFRunLoopRef copy_loop(CFRunLoopSourceRef source, struct slot *slot)
 {
     struct lock *lock = item_lock(source);
+    CFRunLoopRef loop;
 
+    lock_take(lock);
+    loop = atomic_load_explicit(&slot->loop, memory_order_relaxed);
+    if (loop) {
+        object_retain(loop);
+    }
+    lock_drop(lock);
+    return loop;
+}
+
+void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest)
+{
     if (atomic_exchange_explicit(&source_port_part(source)->interest, interest, memory_order_relaxed) == interest) {
         return;
     }
     for (struct slot *slot = &source->first_slot; slot; slot = atomic_load_explicit(&slot->next, memory_order_acquire)) {
-        CFRunLoopRef loop;
+        CFRunLoopRef loop = copy_loop(source, slot);
 
-        lock_take(lock);
-        loop = atomic_load_explicit(&slot->loop, memory_order_relaxed);
-        if (loop) {
-            object_retain(loop);
-        }
-        lock_drop(lock);
         if (loop) {
             interest_changed_in(loop, source);
             object_release(loop);
         }
+    }
+}
+
+/* Goes to the end of the slots before it invalidates, and wakes on the way back: the loops are known only before, and nothing is left to find only after. */
+static void invalidate_from(CFRunLoopSourceRef source, struct slot *slot)
+{
+    struct slot *next = atomic_load_explicit(&slot->next, memory_order_acquire);
+    CFRunLoopRef loop = copy_loop(source, slot);
+
+    if (next) {
+        invalidate_from(source, next);
+    } else {
+        source_invalidate(source);
+    }
+    if (loop) {
+        CFRunLoopWakeUp(loop);
+        object_release(loop);
+    }
+}
+
+void descriptor_source_invalidate(CFRunLoopSourceRef source)
+{
+    invalidate_from(source, &source->first_slot);
+}
+
+void descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef timer)
+{
+    enum { most = 16 };
+    CFRunLoopRef loop = thread_loop_current();
+    CFStringRef names[most];
+    size_t count = 0;
+
+    loop_lock(loop);
+    for (struct slot *slot = &source->first_slot; slot; slot = atomic_load_explicit(&slot->next, memory_order_acquire)) {
+        if (atomic_load_explicit(&slot->loop, memory_order_relaxed) != loop) {
+            continue;
+        }
+        for (struct source_member *member = slot->members; member && count < most; member = member->next) {
+            if (member->mode) {
+                names[count++] = CFRetain(member->mode->name);
+            }
+        }
+    }
+    loop_unlock(loop);
+    while (count > 0) {
+        CFRunLoopAddTimer(loop, timer, names[--count]);
+        CFRelease(names[count]);
     }
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sources that the loop performs when a descriptor is ready: what CFFileDescriptor, CFSocket, signal and child sources are made of. To the program they are
- * version-1 sources.
+ * version-1 sources, unless they say otherwise.
  */
 #ifndef CRL_LOOP_DESCRIPTOR_SOURCE_H
 #define CRL_LOOP_DESCRIPTOR_SOURCE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "CoreFoundation/CFRunLoop.h"
@@ -18,6 +19,7 @@ struct descriptor_source_context {
     /* On the loop's thread, no lock held; `ready` is of enum kernel_readiness, failures included. Called again as long as it stays ready and wanted. */
     void (*perform)(void *info, CFRunLoopSourceRef source, uint32_t ready);
     CFStringRef (*copy_description)(const void *info); /* may be NULL */
+    bool is_version_0; /* what the source calls itself; it is performed as any other of these */
 };
 
 /* NULL if there is no memory, and then the info stays the caller's. The descriptor stays the caller's, who must invalidate the source before closing it. Interest is none at first. */
@@ -25,5 +27,11 @@ CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex or
 
 /* Any thread; a loop asleep in a mode of the source takes note at once. `interest` is kernel_readable | kernel_writable. */
 void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest);
+
+/* Invalidates the source and wakes the loops it was in, which may have nothing left to wait for. */
+void descriptor_source_invalidate(CFRunLoopSourceRef source);
+
+/* Adds `timer` to the modes of the calling thread's loop that the source is in. */
+void descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef timer);
 
 #endif

@@ -55,13 +55,13 @@ static CFStringRef describe(CFTypeRef object)
 
     if (context) {
         text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFRunLoopSource %p>{version = %d, valid = %s, signalled = %s, order = %ld, context = %@}"), object,
-                                        source_kind(source) == source_manual ? 0 : 1, source_is_valid(source) ? "Yes" : "No",
+                                        source_version(source), source_is_valid(source) ? "Yes" : "No",
                                         source_is_marked(source) ? "Yes" : "No", (long)source->order, context);
         CFRelease(context);
         return text;
     }
     return CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFRunLoopSource %p>{version = %d, valid = %s, signalled = %s, order = %ld, info = %p, callout = %p}"),
-                                    object, source_kind(source) == source_manual ? 0 : 1, source_is_valid(source) ? "Yes" : "No",
+                                    object, source_version(source), source_is_valid(source) ? "Yes" : "No",
                                     source_is_marked(source) ? "Yes" : "No", (long)source->order, source->context_info,
                                     (void *)(uintptr_t)source_callback(source, source_callback_perform));
 }

@@ -79,11 +79,17 @@ struct source_port_part {
     _Atomic uint32_t interest; /* kernel_readable | kernel_writable; of descriptor sources */
 };
 
-enum { source_kind_shift = 16 };
+enum { source_kind_shift = 16, source_version_0_bit = 1 << 24 /* a descriptor's that says it is of version 0 (254) */ };
 
 static inline enum source_kind source_kind(const struct __CFRunLoopSource *source)
 {
-    return (enum source_kind)(source->object.info >> source_kind_shift);
+    return (enum source_kind)(source->object.info >> source_kind_shift & 0xff);
+}
+
+/* As CFRunLoopSourceGetContext says. */
+static inline int source_version(const struct __CFRunLoopSource *source)
+{
+    return source_kind(source) == source_manual || (source->object.info & source_version_0_bit) ? 0 : 1;
 }
 
 source_function source_callback(CFRunLoopSourceRef source, enum source_callback which);

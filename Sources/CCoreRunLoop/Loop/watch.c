@@ -441,7 +441,7 @@ static struct watch_report take_turn(struct watch *watch, uint32_t ready)
             list_remove(link);
             list_append(&watch->members, link);
             object_retain(source);
-            return (struct watch_report){source, ready & (interest | kernel_failed)};
+            return (struct watch_report){source, ready & (interest | kernel_failed | kernel_details)};
         }
     }
     return (struct watch_report){NULL, 0};

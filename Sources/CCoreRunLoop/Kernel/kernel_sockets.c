@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table's entries on sockets. No state. Nothing here raises SIGPIPE. */
+#define _GNU_SOURCE /* accept4 */
+#include "Kernel/kernel_sockets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+static const int64_t socket_second_ns = 1000000000;
+
+/* A system call's result: the value, or the negative error. errno stays the caller's. */
+static int result_of(long result, int saved_errno)
+{
+    if (result < 0) {
+        result = -errno;
+    }
+    errno = saved_errno;
+    return (int)result;
+}
+
+/* The kernel says how long an address is, not how much of it fitted. */
+static void set_length(struct kernel_address *address, socklen_t length)
+{
+    address->length = length < sizeof address->bytes ? (uint32_t)length : (uint32_t)sizeof address->bytes;
+}
+
+int kernel_socket_create(int family, int type, int protocol)
+{
+    int saved = errno;
+
+    return result_of(socket(family, type | SOCK_CLOEXEC, protocol), saved);
+}
+
+static int read_option(int socket, int option)
+{
+    int saved = errno;
+    int value = 0;
+    socklen_t size = sizeof value;
+    int result = result_of(getsockopt(socket, SOL_SOCKET, option, &value, &size), saved);
+
+    return result < 0 ? result : value;
+}
+
+int kernel_socket_type(int socket)
+{
+    return read_option(socket, SO_TYPE);
+}
+
+int kernel_socket_take_error(int socket)
+{
+    return read_option(socket, SO_ERROR);
+}
+
+int kernel_socket_bind(int socket, const void *address, size_t length)
+{
+    int saved = errno;
+
+    return result_of(bind(socket, address, (socklen_t)length), saved);
+}
+
+int kernel_socket_listen(int socket, int backlog)
+{
+    int saved = errno;
+
+    return result_of(listen(socket, backlog), saved);
+}
+
+int kernel_make_non_blocking(int descriptor, bool is_non_blocking)
+{
+    int saved = errno;
+    int flags = result_of(fcntl(descriptor, F_GETFL), saved);
+    int wanted;
+    int result;
+
+    if (flags < 0) {
+        return flags;
+    }
+    wanted = is_non_blocking ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+    result = wanted == flags ? 0 : result_of(fcntl(descriptor, F_SETFL, wanted), saved);
+    return result < 0 ? result : (flags & O_NONBLOCK) != 0;
+}
+
+static int64_t now_ns(void)
+{
+    return kernel.monotonic_ns();
+}
+
+int kernel_socket_limit_sends(int socket, int64_t limit_ns)
+{
+    int saved = errno;
+    struct timeval limit;
+
+    limit.tv_sec = (time_t)(limit_ns / socket_second_ns);
+    limit.tv_usec = (suseconds_t)(limit_ns % socket_second_ns / 1000);
+    if (limit_ns > 0 && limit.tv_sec == 0 && limit.tv_usec == 0) {
+        limit.tv_usec = 1; /* 0 would be no limit */
+    }
+    return result_of(setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit), saved);
+}
+
+static int connect_until(int socket, const void *address, size_t length, int64_t deadline_ns)
+{
+    int saved = errno;
+    int result;
+
+    do {
+        int64_t left_ns = deadline_ns == kernel_never ? 0 : deadline_ns - now_ns();
+
+        if (deadline_ns != kernel_never) {
+            if (left_ns <= 0) {
+                return -ETIMEDOUT;
+            }
+            (void)kernel_socket_limit_sends(socket, left_ns); /* holds for connect, too */
+        }
+        result = result_of(connect(socket, address, (socklen_t)length), saved);
+    } while (result == -EINTR); /* the attempt goes on; connecting again waits for it */
+    return result == -EINPROGRESS || result == -EALREADY || result == -EAGAIN ? -ETIMEDOUT : result;
+}
+
+int kernel_socket_connect(int socket, const void *address, size_t length, int64_t deadline_ns)
+{
+    int saved = errno;
+    bool waits = deadline_ns != 0;
+    int was_non_blocking = kernel_make_non_blocking(socket, !waits);
+    struct timeval old_limit;
+    socklen_t size = sizeof old_limit;
+    bool has_old_limit;
+    int result;
+
+    if (was_non_blocking < 0) {
+        return was_non_blocking;
+    }
+    has_old_limit = waits && deadline_ns != kernel_never && getsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &old_limit, &size) == 0;
+    errno = saved;
+    if (waits) {
+        result = connect_until(socket, address, length, deadline_ns);
+    } else {
+        do {
+            result = result_of(connect(socket, address, (socklen_t)length), saved);
+        } while (result == -EINTR);
+        result = result == -EALREADY ? -EINPROGRESS : result;
+    }
+    if (has_old_limit) {
+        (void)setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &old_limit, sizeof old_limit);
+    }
+    (void)kernel_make_non_blocking(socket, was_non_blocking > 0);
+    errno = saved;
+    return result;
+}
+
+int kernel_socket_accept(int socket, struct kernel_address *ret_peer)
+{
+    int saved = errno;
+    socklen_t length = sizeof ret_peer->bytes;
+    int result = result_of(accept4(socket, (struct sockaddr *)(void *)ret_peer->bytes, &length, SOCK_CLOEXEC), saved);
+
+    if (result >= 0) {
+        set_length(ret_peer, length);
+    }
+    return result;
+}
+
+int kernel_socket_receive(int socket, void *bytes, size_t size, struct kernel_address *ret_peer)
+{
+    int saved = errno;
+    socklen_t length = sizeof ret_peer->bytes;
+    int result;
+
+    do {
+        result = result_of(recvfrom(socket, bytes, size, MSG_DONTWAIT, (struct sockaddr *)(void *)ret_peer->bytes, &length), saved);
+    } while (result == -EINTR);
+    set_length(ret_peer, result >= 0 ? length : 0);
+    return result;
+}
+
+int kernel_socket_peek(int socket)
+{
+    int saved = errno;
+    char byte;
+
+    return result_of(recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT), saved);
+}
+
+int kernel_socket_send(int socket, const void *bytes, size_t size, const void *address, size_t length)
+{
+    int saved = errno;
+
+    return result_of(sendto(socket, bytes, size, MSG_NOSIGNAL, address, (socklen_t)length), saved);
+}
+
+int kernel_socket_address(int socket, bool is_of_peer, struct kernel_address *ret_address)
+{
+    int saved = errno;
+    socklen_t length = sizeof ret_address->bytes;
+    struct sockaddr *address = (struct sockaddr *)(void *)ret_address->bytes;
+    int result = result_of(is_of_peer ? getpeername(socket, address, &length) : getsockname(socket, address, &length), saved);
+
+    if (result == 0) {
+        set_length(ret_address, length);
+    }
+    return result;
+}
+
+bool kernel_socket_is_idle(int socket)
+{
+    struct kernel_address peer;
+    int peeked;
+
+    if (read_option(socket, SO_ACCEPTCONN) > 0 || kernel_socket_address(socket, true, &peer) != -ENOTCONN) {
+        return false;
+    }
+    /* One whose connection is over reads as ended; only one that never had a connection refuses to be read (EINVAL: Unix). */
+    peeked = kernel_socket_peek(socket);
+    return peeked == -ENOTCONN || peeked == -EINVAL;
+}
