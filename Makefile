@@ -302,8 +302,8 @@ symbols:
 
 man: build/man/made
 build/man/made: $(HEADERS) scripts/make-man scripts/declarations.py
-	$(Q)rm -rf build/man
-	$(Q)scripts/make-man build/man $(VERSION)
+	$(Q)rm -rf build/man && mkdir -p build/man/man3 build/man/man7
+	$(Q)if command -v $(PYTHON) > /dev/null; then $(PYTHON) scripts/make-man build/man $(VERSION); else echo "man: there is no $(PYTHON) here, no pages"; fi
 	$(Q)if command -v groff > /dev/null; then scripts/check-man build/man; else echo "man: groff is not installed, pages not checked"; fi
 	@touch $@
 
@@ -325,14 +325,13 @@ install: all man
 	$(Q)for file in $(HEADERS:Headers/%=%) module.modulemap; do $(INSTALL) -m 644 Headers/$$file $(D_INCLUDE)/$$file || exit 1; done
 	$(Q)$(FILL_IN) corerunloop.pc.in > $(D_LIB)/pkgconfig/corerunloop.pc
 	$(Q)for file in cmake/*.in; do $(FILL_IN) $$file > $(D_LIB)/cmake/CoreRunLoop/$$(basename $$file .in) || exit 1; done
-	$(Q)$(INSTALL) -m 644 build/man/man3/* $(D_MAN)/man3/
-	$(Q)$(INSTALL) -m 644 build/man/man7/* $(D_MAN)/man7/
+	$(Q)for page in $$(cd build/man && find man3 man7 -type f); do $(INSTALL) -m 644 build/man/$$page $(D_MAN)/$$page || exit 1; done
 	@echo "installed in $(DESTDIR)$(PREFIX)"
 
 uninstall: man
 	$(Q)rm -f $(D_LIB)/libcorerunloop.so $(SHARED:$(B)/%=$(D_LIB)/%) $(D_LIB)/libcorerunloop.a $(D_LIB)/pkgconfig/corerunloop.pc
 	$(Q)rm -rf $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_INCLUDE)
-	$(Q)for page in $$(cd build/man && ls man3/* man7/*); do rm -f $(D_MAN)/$$page; done
+	$(Q)for page in $$(cd build/man && find man3 man7 -type f); do rm -f $(D_MAN)/$$page; done
 	@echo "removed from $(DESTDIR)$(PREFIX)"
 
 # --- The rest ---
