@@ -4,8 +4,8 @@
  * Ordered collections of pointers, which a set of callbacks may count, compare and describe.
  *
  * An array that cannot be changed may be used by any number of threads. One that can may be used by one thread at a time.
- * Any function that is given NULL where it needs an array, an object of another type, or an index outside the array, stops the process with a
- * sentence that names the function.
+ * Any function that is given NULL where it needs an array, an object of another type, or an index outside the array, stops the process with
+ * a sentence that names the function.
  */
 
 #if !defined(__COREFOUNDATION_CFARRAY__)
@@ -57,8 +57,8 @@ CF_EXPORT CFTypeID CFArrayGetTypeID(void) CRL_LINK(CFArrayGetTypeID);
 
 /**
  * Makes an array of values.
- * `allocator` is NULL for the default; `values` has `count` pointers, and may be NULL when that is 0; `callBacks` is copied, and NULL is as a
- * structure of NULLs.
+ * `allocator` is NULL for the default; `values` has `count` pointers, and may be NULL when that is 0; `callBacks` is copied, and NULL is as
+ * a structure of NULLs.
  * Ownership: the caller releases the array; each value is retained by its callback.
  * Threads: any thread.
  * Errors: NULL when `count` is negative, `values` is NULL with a count, or there is no memory.
@@ -77,8 +77,8 @@ CF_EXPORT CFArrayRef CFArrayCreateCopy(CFAllocatorRef allocator, CFArrayRef arra
 
 /**
  * Makes an empty array that can be changed.
- * `allocator` is NULL for the default; `capacity` is a hint at its later count, 0 for none; `callBacks` is copied, and NULL is as a structure
- * of NULLs.
+ * `allocator` is NULL for the default; `capacity` is a hint at its later count, 0 for none; `callBacks` is copied, and NULL is as a
+ * structure of NULLs.
  * Ownership: the caller releases the array.
  * Threads: any thread.
  * Errors: NULL when there is no memory.
@@ -147,7 +147,8 @@ CF_EXPORT void CFArrayApplyFunction(CFArrayRef array, CFRange range, CFArrayAppl
  * `array` can be changed.
  * Ownership: the value is retained by its callback.
  * Threads: one at a time for this array.
- * Errors: an array that cannot be changed stops the process with a sentence; without memory the array stays as it is, and that is logged once.
+ * Errors: an array that cannot be changed stops the process with a sentence; without memory the array stays as it is, and that is logged
+ * once.
  */
 CF_EXPORT void CFArrayAppendValue(CFMutableArrayRef array, const void *value) CRL_LINK(CFArrayAppendValue);
 

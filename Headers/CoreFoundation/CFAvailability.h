@@ -52,8 +52,8 @@
 
 /*
  * CF_ENUM(type, name) and CF_OPTIONS(type, name), as in `typedef CF_ENUM(SInt32, Colour) { red, green };`.
- * Where the language lets an enumeration have an underlying type (C++11, C23, Swift), the enumeration is that type; elsewhere the typedef is
- * the integer type itself and the enumerators are plain constants, so that sizes agree everywhere. The typedef that comes first takes up
+ * Where the language lets an enumeration have an underlying type (C++11, C23, Swift), the enumeration is that type; elsewhere the typedef
+ * is the integer type itself and the enumerators are plain constants, so that sizes agree everywhere. The typedef that comes first takes up
  * the `typedef` before the macro: an enumeration cannot be declared with its type and named in one declaration.
  */
 #if defined(__cplusplus)

@@ -101,8 +101,8 @@
 #define CF_NO_TAIL_CALL
 
 /*
- * Reference types in Swift. On Linux Swift's importer takes a typedef that has one of Apple's names for a native Swift class and would count
- * the object by its own layout. So, for each type, as CFRunLoop.h does:
+ * Reference types in Swift. On Linux Swift's importer takes a typedef that has one of Apple's names for a native Swift class and would
+ * count the object by its own layout. So, for each type, as CFRunLoop.h does:
  *
  *     #if defined(__swift__)
  *     #define CFRunLoopRef CRLRunLoopRef_          the importer does not know this name; the mutable ...Refs need it too
@@ -111,8 +111,8 @@
  *     typedef struct __CFRunLoop *CFRunLoopRef;    `const struct` where Apple's is, and for mutable twins the same tag without it
  *     CRL_REFERENCE_ALIAS(__CFString, CFMutableString);  for mutable twins: the same class by a second name
  *
- * Swift then sees a class CFRunLoop, and CFRunLoopRef as another name of it, which ARC counts with CFRetain and CFRelease. Functions that return
- * one say CF_RETURNS_RETAINED or CF_RETURNS_NOT_RETAINED. Swift has only one class for a mutable type and its immutable twin.
+ * Swift then sees a class CFRunLoop, and CFRunLoopRef as another name of it, which ARC counts with CFRetain and CFRelease. Functions that
+ * return one say CF_RETURNS_RETAINED or CF_RETURNS_NOT_RETAINED. Swift has only one class for a mutable type and its immutable twin.
  */
 #if defined(__swift__)
 #define CRL_REFERENCE_TYPE(_tag, _name)                                                                                              \
@@ -443,7 +443,8 @@ CF_EXPORT void CFAllocatorSetDefault(CFAllocatorRef allocator) CRL_LINK(CFAlloca
  * Threads: any thread.
  * Errors: NULL when there is no memory; a NULL context stops the process with a sentence.
  */
-CF_EXPORT CFAllocatorRef CFAllocatorCreate(CFAllocatorRef allocator, CFAllocatorContext *context) CRL_LINK(CFAllocatorCreate) CF_RETURNS_RETAINED;
+CF_EXPORT CFAllocatorRef CFAllocatorCreate(CFAllocatorRef allocator, CFAllocatorContext *context)
+    CRL_LINK(CFAllocatorCreate) CF_RETURNS_RETAINED;
 
 /**
  * Returns new memory of an allocator, not zeroed.
@@ -463,7 +464,8 @@ CF_EXPORT void *CFAllocatorAllocate(CFAllocatorRef allocator, CFIndex size, CFOp
  * Errors: NULL with the block unchanged when there is no memory, the allocator cannot reallocate or `newSize` is negative; NULL when the
  * block was given back.
  */
-CF_EXPORT void *CFAllocatorReallocate(CFAllocatorRef allocator, void *block, CFIndex newSize, CFOptionFlags hint) CRL_LINK(CFAllocatorReallocate);
+CF_EXPORT void *CFAllocatorReallocate(CFAllocatorRef allocator, void *block, CFIndex newSize, CFOptionFlags hint)
+    CRL_LINK(CFAllocatorReallocate);
 
 /**
  * Gives a block back.

@@ -42,8 +42,8 @@ CF_EXPORT CFDataRef CFDataCreate(CFAllocatorRef allocator, const UInt8 *bytes, C
 
 /**
  * Makes data of bytes in their place.
- * `allocator` is NULL for the default; `bytes` has `length` bytes and is not changed while the data lives; `deallocator` frees them, NULL for
- * the default allocator, kCFAllocatorNull when nobody shall.
+ * `allocator` is NULL for the default; `bytes` has `length` bytes and is not changed while the data lives; `deallocator` frees them, NULL
+ * for the default allocator, kCFAllocatorNull when nobody shall.
  * Ownership: the caller releases the data; the bytes are the data's.
  * Threads: any thread.
  * Errors: NULL when `length` is negative, `bytes` is NULL with a length, or there is no memory; then the bytes are the caller's.
@@ -68,7 +68,8 @@ CF_EXPORT CFDataRef CFDataCreateCopy(CFAllocatorRef allocator, CFDataRef data) C
  * Errors: NULL when there is no memory.
  * Differs from Apple: a capacity is never a limit.
  */
-CF_EXPORT CFMutableDataRef CFDataCreateMutable(CFAllocatorRef allocator, CFIndex capacity) CRL_LINK(CFDataCreateMutable) CF_RETURNS_RETAINED;
+CF_EXPORT CFMutableDataRef CFDataCreateMutable(CFAllocatorRef allocator, CFIndex capacity)
+    CRL_LINK(CFDataCreateMutable) CF_RETURNS_RETAINED;
 
 /**
  * Makes data with the same bytes that can be changed.

@@ -120,7 +120,9 @@ CF_EXPORT CFMutableDictionaryRef CFDictionaryCreateMutableCopy(CFAllocatorRef al
 /** Returns the number of keys. Threads: any thread. Errors: NULL stops the process with a sentence. */
 CF_EXPORT CFIndex CFDictionaryGetCount(CFDictionaryRef dictionary) CRL_LINK(CFDictionaryGetCount);
 
-/** Returns 1 when a key, or an equal one, is there, and 0 otherwise. Threads: any thread. Errors: NULL stops the process with a sentence. */
+/**
+ * Returns 1 when a key, or an equal one, is there, and 0 otherwise. Threads: any thread. Errors: NULL stops the process with a sentence.
+ */
 CF_EXPORT CFIndex CFDictionaryGetCountOfKey(CFDictionaryRef dictionary, const void *key) CRL_LINK(CFDictionaryGetCountOfKey);
 
 /** Returns how many keys have a value, or an equal one. Threads: any thread. Errors: NULL stops the process with a sentence. */
@@ -195,7 +197,8 @@ CF_EXPORT void CFDictionarySetValue(CFMutableDictionaryRef dictionary, const voi
  * Threads: one at a time for this dictionary.
  * Errors: as CFDictionaryAddValue's.
  */
-CF_EXPORT void CFDictionaryReplaceValue(CFMutableDictionaryRef dictionary, const void *key, const void *value) CRL_LINK(CFDictionaryReplaceValue);
+CF_EXPORT void CFDictionaryReplaceValue(CFMutableDictionaryRef dictionary, const void *key, const void *value)
+    CRL_LINK(CFDictionaryReplaceValue);
 
 /**
  * Takes out a key with its value, when it is there.

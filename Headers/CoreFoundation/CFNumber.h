@@ -67,7 +67,8 @@ CF_EXPORT CFTypeID CFNumberGetTypeID(void) CRL_LINK(CFNumberGetTypeID);
  * Threads: any thread.
  * Errors: NULL when the type is unknown, `value` is NULL or there is no memory.
  */
-CF_EXPORT CFNumberRef CFNumberCreate(CFAllocatorRef allocator, CFNumberType type, const void *value) CRL_LINK(CFNumberCreate) CF_RETURNS_RETAINED;
+CF_EXPORT CFNumberRef CFNumberCreate(CFAllocatorRef allocator, CFNumberType type, const void *value)
+    CRL_LINK(CFNumberCreate) CF_RETURNS_RETAINED;
 
 /** Returns the type that a number is stored as: one of the six with a stated width. Threads: any thread. Errors: NULL stops the process. */
 CF_EXPORT CFNumberType CFNumberGetType(CFNumberRef number) CRL_LINK(CFNumberGetType);

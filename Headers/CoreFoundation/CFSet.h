@@ -60,8 +60,8 @@ CF_EXPORT CFTypeID CFSetGetTypeID(void) CRL_LINK(CFSetGetTypeID);
 
 /**
  * Makes a set of values; of equal ones the first is kept.
- * `allocator` is NULL for the default; `values` has `count` pointers, and may be NULL when that is 0; `callBacks` is copied, and NULL is as a
- * structure of NULLs.
+ * `allocator` is NULL for the default; `values` has `count` pointers, and may be NULL when that is 0; `callBacks` is copied, and NULL is as
+ * a structure of NULLs.
  * Ownership: the caller releases the set; each value is retained by its callback.
  * Threads: any thread.
  * Errors: NULL when `count` is negative, `values` is NULL with a count, or there is no memory.
@@ -80,8 +80,8 @@ CF_EXPORT CFSetRef CFSetCreateCopy(CFAllocatorRef allocator, CFSetRef set) CRL_L
 
 /**
  * Makes an empty set that can be changed.
- * `allocator` is NULL for the default; `capacity` is a hint at its later count, 0 for none; `callBacks` is copied, and NULL is as a structure
- * of NULLs.
+ * `allocator` is NULL for the default; `capacity` is a hint at its later count, 0 for none; `callBacks` is copied, and NULL is as a
+ * structure of NULLs.
  * Ownership: the caller releases the set.
  * Threads: any thread.
  * Errors: NULL when there is no memory.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * Texts: sequences of UTF-16 units. Lengths, indices and ranges count units, so a character outside the Basic Multilingual Plane counts two.
+ * Texts: sequences of UTF-16 units. Lengths, indices and ranges count units, so a character outside the Basic Multilingual Plane counts
+ * two.
  *
  * A text that cannot be changed may be used by any number of threads. One that can may be used by one thread at a time.
  * Any function that is given NULL where it needs a text, a text of another type, or an index outside the text, stops the process with a
@@ -89,10 +90,12 @@ CF_EXPORT CFStringRef CFStringCreateWithCString(CFAllocatorRef allocator, const 
  * default allocator, kCFAllocatorNull when nobody shall.
  * Ownership: the caller releases the text; the bytes are the text's, and are freed as soon as it does not need them.
  * Threads: any thread.
- * Errors: NULL when `text` is NULL, the bytes are not valid, the encoding is unknown or there is no memory; then the bytes are the caller's.
+ * Errors: NULL when `text` is NULL, the bytes are not valid, the encoding is unknown or there is no memory; then the bytes are the
+ * caller's.
  */
 CF_EXPORT CFStringRef CFStringCreateWithCStringNoCopy(CFAllocatorRef allocator, const char *text, CFStringEncoding encoding,
-                                                      CFAllocatorRef deallocator) CRL_LINK(CFStringCreateWithCStringNoCopy) CF_RETURNS_RETAINED;
+                                                      CFAllocatorRef deallocator)
+    CRL_LINK(CFStringCreateWithCStringNoCopy) CF_RETURNS_RETAINED;
 
 /**
  * Makes a text of bytes.
@@ -128,8 +131,8 @@ CF_EXPORT CFStringRef CFStringCreateWithSubstring(CFAllocatorRef allocator, CFSt
 
 /**
  * Makes a text by a format: printf's conversions, `%@` for any object, and `%1$@` for arguments by position.
- * `allocator` is NULL for the default; `options` is not used; `%s` takes UTF-8, and what is not valid UTF-8 as ISO Latin 1; `%S` takes UTF-16
- * units that end with 0; `%C` takes one unit; widths and precisions count units, the precision of `%s` bytes.
+ * `allocator` is NULL for the default; `options` is not used; `%s` takes UTF-8, and what is not valid UTF-8 as ISO Latin 1; `%S` takes
+ * UTF-16 units that end with 0; `%C` takes one unit; widths and precisions count units, the precision of `%s` bytes.
  * Ownership: the caller releases the text.
  * Threads: any thread.
  * Errors: NULL when there is no memory; a conversion that is not known is copied as it stands; `%n` writes nothing.
@@ -145,7 +148,8 @@ CF_EXPORT CFStringRef CFStringCreateWithFormat(CFAllocatorRef allocator, CFDicti
  * Errors: NULL when there is no memory.
  */
 CF_EXPORT CFStringRef CFStringCreateWithFormatAndArguments(CFAllocatorRef allocator, CFDictionaryRef options, CFStringRef format,
-                                                           va_list arguments) CRL_LINK(CFStringCreateWithFormatAndArguments) CF_RETURNS_RETAINED;
+                                                           va_list arguments)
+    CRL_LINK(CFStringCreateWithFormatAndArguments) CF_RETURNS_RETAINED;
 
 /**
  * Makes a text of texts with another between each two of them.
@@ -183,7 +187,8 @@ CF_EXPORT CFStringRef CFStringCreateCopy(CFAllocatorRef allocator, CFStringRef t
  * Threads: any thread.
  * Errors: NULL when there is no memory.
  */
-CF_EXPORT CFMutableStringRef CFStringCreateMutable(CFAllocatorRef allocator, CFIndex maxLength) CRL_LINK(CFStringCreateMutable) CF_RETURNS_RETAINED;
+CF_EXPORT CFMutableStringRef CFStringCreateMutable(CFAllocatorRef allocator, CFIndex maxLength)
+    CRL_LINK(CFStringCreateMutable) CF_RETURNS_RETAINED;
 
 /**
  * Makes a text with the same characters that can be changed.
@@ -216,15 +221,16 @@ CF_EXPORT void CFStringGetCharacters(CFStringRef text, CFRange range, UniChar *b
 
 /**
  * Writes a text as bytes, as far as they fit and can be written, and returns how many of its units that were.
- * `range` lies within the text; `lossByte` replaces what `encoding` does not have, 0 to stop there; `isExternalRepresentation` writes a byte
- * order mark first in UTF-16 and UTF-32; `buffer` has `maxLength` bytes, NULL to count only; `usedLength` may be NULL and gets the
+ * `range` lies within the text; `lossByte` replaces what `encoding` does not have, 0 to stop there; `isExternalRepresentation` writes a
+ * byte order mark first in UTF-16 and UTF-32; `buffer` has `maxLength` bytes, NULL to count only; `usedLength` may be NULL and gets the
  * number of bytes.
  * Threads: any thread.
  * Errors: 0 for an unknown encoding; a range outside the text stops the process with a sentence.
  * Differs from Apple: `lossByte` replaces an unpaired surrogate in UTF-8 too.
  */
-CF_EXPORT CFIndex CFStringGetBytes(CFStringRef text, CFRange range, CFStringEncoding encoding, UInt8 lossByte, Boolean isExternalRepresentation,
-                                   UInt8 *buffer, CFIndex maxLength, CFIndex *usedLength) CRL_LINK(CFStringGetBytes);
+CF_EXPORT CFIndex CFStringGetBytes(CFStringRef text, CFRange range, CFStringEncoding encoding, UInt8 lossByte,
+                                   Boolean isExternalRepresentation, UInt8 *buffer, CFIndex maxLength, CFIndex *usedLength)
+    CRL_LINK(CFStringGetBytes);
 
 /**
  * Copies a whole text as a C string.
@@ -296,16 +302,18 @@ CF_EXPORT void CFStringAppend(CFMutableStringRef text, CFStringRef appended) CRL
  * Threads: one at a time for this text.
  * Errors: a text that cannot be changed stops the process with a sentence; without memory the text stays as it is, and that is logged once.
  */
-CF_EXPORT void CFStringAppendCharacters(CFMutableStringRef text, const UniChar *characters, CFIndex count) CRL_LINK(CFStringAppendCharacters);
+CF_EXPORT void CFStringAppendCharacters(CFMutableStringRef text, const UniChar *characters, CFIndex count)
+    CRL_LINK(CFStringAppendCharacters);
 
 /**
  * Adds a C string at the end of a text.
  * `text` can be changed; `appended` ends with NUL; `encoding` says what its bytes mean.
  * Threads: one at a time for this text.
- * Errors: bytes that are not valid add nothing; a text that cannot be changed, and NULL, stop the process with a sentence; without memory the
- * text stays as it is, and that is logged once.
+ * Errors: bytes that are not valid add nothing; a text that cannot be changed, and NULL, stop the process with a sentence; without memory
+ * the text stays as it is, and that is logged once.
  */
-CF_EXPORT void CFStringAppendCString(CFMutableStringRef text, const char *appended, CFStringEncoding encoding) CRL_LINK(CFStringAppendCString);
+CF_EXPORT void CFStringAppendCString(CFMutableStringRef text, const char *appended, CFStringEncoding encoding)
+    CRL_LINK(CFStringAppendCString);
 
 /**
  * Adds at the end of a text what CFStringCreateWithFormat would make.
@@ -313,7 +321,8 @@ CF_EXPORT void CFStringAppendCString(CFMutableStringRef text, const char *append
  * Threads: one at a time for this text.
  * Errors: a text that cannot be changed stops the process with a sentence; without memory the text stays as it is, and that is logged once.
  */
-CF_EXPORT void CFStringAppendFormat(CFMutableStringRef text, CFDictionaryRef options, CFStringRef format, ...) CRL_LINK(CFStringAppendFormat);
+CF_EXPORT void CFStringAppendFormat(CFMutableStringRef text, CFDictionaryRef options, CFStringRef format, ...)
+    CRL_LINK(CFStringAppendFormat);
 
 /**
  * Makes a text of data that came from outside, and may start with a byte order mark.
@@ -332,7 +341,8 @@ CF_EXPORT CFStringRef CFStringCreateFromExternalRepresentation(CFAllocatorRef al
  * Threads: any thread.
  * Errors: NULL when the text cannot be written completely, the encoding is unknown or there is no memory.
  */
-CF_EXPORT CFDataRef CFStringCreateExternalRepresentation(CFAllocatorRef allocator, CFStringRef text, CFStringEncoding encoding, UInt8 lossByte)
+CF_EXPORT CFDataRef CFStringCreateExternalRepresentation(CFAllocatorRef allocator, CFStringRef text, CFStringEncoding encoding,
+                                                         UInt8 lossByte)
     CRL_LINK(CFStringCreateExternalRepresentation) CF_RETURNS_RETAINED;
 
 /**

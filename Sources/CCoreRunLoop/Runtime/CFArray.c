@@ -27,21 +27,25 @@ struct array {
     CFArrayCallBacks callbacks; /* constant */
 };
 
-static const void *retain_value(const struct array *array, const void *value) {
+static const void *retain_value(const struct array *array, const void *value)
+{
     return array->callbacks.retain != NULL ? array->callbacks.retain(object_allocator(array), value) : value;
 }
 
-static void release_value(const struct array *array, const void *value) {
+static void release_value(const struct array *array, const void *value)
+{
     if (array->callbacks.release != NULL) {
         array->callbacks.release(object_allocator(array), value);
     }
 }
 
-static bool values_equal(const struct array *array, const void *one, const void *other) {
+static bool values_equal(const struct array *array, const void *one, const void *other)
+{
     return one == other || (array->callbacks.equal != NULL && array->callbacks.equal(one, other));
 }
 
-static void finalize(CFTypeRef object) {
+static void finalize(CFTypeRef object)
+{
     const struct array *array = object;
     for (CFIndex i = 0; i < array->count; i++) {
         release_value(array, array->values[i]);
@@ -51,7 +55,8 @@ static void finalize(CFTypeRef object) {
     }
 }
 
-static Boolean equal(CFTypeRef object1, CFTypeRef object2) {
+static Boolean equal(CFTypeRef object1, CFTypeRef object2)
+{
     const struct array *one = object1;
     const struct array *other = object2;
     if (one->count != other->count || one->callbacks.equal != other->callbacks.equal) {
@@ -65,11 +70,13 @@ static Boolean equal(CFTypeRef object1, CFTypeRef object2) {
     return true;
 }
 
-static CFHashCode hash(CFTypeRef object) {
+static CFHashCode hash(CFTypeRef object)
+{
     return (CFHashCode)((const struct array *)object)->count;
 }
 
-static void append_value_description(CFMutableStringRef words, const struct array *array, CFIndex index) {
+static void append_value_description(CFMutableStringRef words, const struct array *array, CFIndex index)
+{
     const void *value = array->values[index];
     CFStringRef description = array->callbacks.copyDescription != NULL ? array->callbacks.copyDescription(value) : NULL;
     if (description != NULL) {
@@ -80,14 +87,16 @@ static void append_value_description(CFMutableStringRef words, const struct arra
     }
 }
 
-static CFStringRef copy_description(CFTypeRef object) {
+static CFStringRef copy_description(CFTypeRef object)
+{
     const struct array *array = object;
     CFMutableStringRef words = CFStringCreateMutable(NULL, 0);
     if (words == NULL) {
         return NULL;
     }
     bool is_mutable = (array->object.info & array_is_mutable) != 0;
-    CFStringAppendFormat(words, NULL, CFSTR("<CFArray %p>{%s, count = %ld, values = (\n"), object, is_mutable ? "mutable" : "immutable", array->count);
+    CFStringAppendFormat(words, NULL, CFSTR("<CFArray %p>{%s, count = %ld, values = (\n"), object, is_mutable ? "mutable" : "immutable",
+                         array->count);
     for (CFIndex i = 0; i < array->count; i++) {
         append_value_description(words, array, i);
     }
@@ -104,12 +113,14 @@ static const struct object_class array_class = {
     .copy_description = copy_description,
 };
 
-static const void *type_retain(CFAllocatorRef allocator, const void *value) {
+static const void *type_retain(CFAllocatorRef allocator, const void *value)
+{
     (void)allocator;
     return CFRetain(value);
 }
 
-static void type_release(CFAllocatorRef allocator, const void *value) {
+static void type_release(CFAllocatorRef allocator, const void *value)
+{
     (void)allocator;
     CFRelease(value);
 }
@@ -121,12 +132,14 @@ const CFArrayCallBacks kCFTypeArrayCallBacks = {
     .equal = CFEqual,
 };
 
-static const struct array *array_of(CFArrayRef array, const char *function) {
+static const struct array *array_of(CFArrayRef array, const char *function)
+{
     object_require(array, object_type_array, function, "array");
     return (const struct array *)(const void *)array;
 }
 
-static struct array *mutable_of(CFMutableArrayRef array, const char *function) {
+static struct array *mutable_of(CFMutableArrayRef array, const char *function)
+{
     object_require(array, object_type_array, function, "array");
     struct array *changed = (struct array *)(void *)array;
     if ((changed->object.info & array_is_mutable) == 0) {
@@ -135,19 +148,22 @@ static struct array *mutable_of(CFMutableArrayRef array, const char *function) {
     return changed;
 }
 
-static void require_index(CFIndex index, CFIndex end, CFIndex count, const char *function) {
+static void require_index(CFIndex index, CFIndex end, CFIndex count, const char *function)
+{
     if (index < 0 || index >= end) {
         fault_stop_format(function, "the index %ld is outside the array, whose count is %ld", index, count);
     }
 }
 
-static void require_range(CFRange range, CFIndex count, const char *function) {
+static void require_range(CFRange range, CFIndex count, const char *function)
+{
     if (range.location < 0 || range.length < 0 || range.location > count || range.length > count - range.location) {
         fault_stop_format(function, "the range {%ld, %ld} is outside the array, whose count is %ld", range.location, range.length, count);
     }
 }
 
-static bool set_capacity(struct array *array, CFIndex capacity) {
+static bool set_capacity(struct array *array, CFIndex capacity)
+{
     size_t size;
     if (__builtin_mul_overflow((size_t)capacity, sizeof *array->values, &size)) {
         return false;
@@ -162,7 +178,8 @@ static bool set_capacity(struct array *array, CFIndex capacity) {
     return true;
 }
 
-static bool reserve(struct array *array, CFIndex count) {
+static bool reserve(struct array *array, CFIndex count)
+{
     if (count <= array->capacity) {
         return true;
     }
@@ -171,12 +188,14 @@ static bool reserve(struct array *array, CFIndex count) {
     return set_capacity(array, capacity > capacity_first ? capacity : capacity_first);
 }
 
-static void log_no_memory(void) {
+static void log_no_memory(void)
+{
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     fault_log_once(&logged, "CFArray: no memory; the array stays as it was");
 }
 
-static struct array *create_mutable(CFAllocatorRef allocator, CFIndex capacity, const CFArrayCallBacks *callbacks) {
+static struct array *create_mutable(CFAllocatorRef allocator, CFIndex capacity, const CFArrayCallBacks *callbacks)
+{
     struct array *array = object_create(allocator, &array_class, sizeof *array);
     if (array == NULL) {
         return NULL;
@@ -190,11 +209,13 @@ static struct array *create_mutable(CFAllocatorRef allocator, CFIndex capacity, 
     return array;
 }
 
-CFTypeID CFArrayGetTypeID(void) {
+CFTypeID CFArrayGetTypeID(void)
+{
     return object_type_array;
 }
 
-CFArrayRef CFArrayCreate(CFAllocatorRef allocator, const void **values, CFIndex count, const CFArrayCallBacks *callBacks) {
+CFArrayRef CFArrayCreate(CFAllocatorRef allocator, const void **values, CFIndex count, const CFArrayCallBacks *callBacks)
+{
     size_t size;
     if (count < 0 || (values == NULL && count > 0) || __builtin_mul_overflow((size_t)count, sizeof *values, &size) ||
         __builtin_add_overflow(size, sizeof(struct array), &size)) {
@@ -213,7 +234,8 @@ CFArrayRef CFArrayCreate(CFAllocatorRef allocator, const void **values, CFIndex 
     return (CFArrayRef)(const void *)array;
 }
 
-CFArrayRef CFArrayCreateCopy(CFAllocatorRef allocator, CFArrayRef array) {
+CFArrayRef CFArrayCreateCopy(CFAllocatorRef allocator, CFArrayRef array)
+{
     const struct array *original = array_of(array, "CFArrayCreateCopy");
     if ((original->object.info & array_is_mutable) == 0 && object_allocator(original) == allocator_resolve(allocator)) {
         return CFRetain(array);
@@ -221,11 +243,13 @@ CFArrayRef CFArrayCreateCopy(CFAllocatorRef allocator, CFArrayRef array) {
     return CFArrayCreate(allocator, original->values, original->count, &original->callbacks);
 }
 
-CFMutableArrayRef CFArrayCreateMutable(CFAllocatorRef allocator, CFIndex capacity, const CFArrayCallBacks *callBacks) {
+CFMutableArrayRef CFArrayCreateMutable(CFAllocatorRef allocator, CFIndex capacity, const CFArrayCallBacks *callBacks)
+{
     return (CFMutableArrayRef)(void *)create_mutable(allocator, capacity, callBacks);
 }
 
-CFMutableArrayRef CFArrayCreateMutableCopy(CFAllocatorRef allocator, CFIndex capacity, CFArrayRef array) {
+CFMutableArrayRef CFArrayCreateMutableCopy(CFAllocatorRef allocator, CFIndex capacity, CFArrayRef array)
+{
     const struct array *original = array_of(array, "CFArrayCreateMutableCopy");
     struct array *copy = create_mutable(allocator, capacity, &original->callbacks);
     if (copy == NULL || !reserve(copy, original->count)) {
@@ -241,17 +265,20 @@ CFMutableArrayRef CFArrayCreateMutableCopy(CFAllocatorRef allocator, CFIndex cap
     return (CFMutableArrayRef)(void *)copy;
 }
 
-CFIndex CFArrayGetCount(CFArrayRef array) {
+CFIndex CFArrayGetCount(CFArrayRef array)
+{
     return array_of(array, "CFArrayGetCount")->count;
 }
 
-const void *CFArrayGetValueAtIndex(CFArrayRef array, CFIndex index) {
+const void *CFArrayGetValueAtIndex(CFArrayRef array, CFIndex index)
+{
     const struct array *read = array_of(array, "CFArrayGetValueAtIndex");
     require_index(index, read->count, read->count, "CFArrayGetValueAtIndex");
     return read->values[index];
 }
 
-void CFArrayGetValues(CFArrayRef array, CFRange range, const void **values) {
+void CFArrayGetValues(CFArrayRef array, CFRange range, const void **values)
+{
     const struct array *read = array_of(array, "CFArrayGetValues");
     require_range(range, read->count, "CFArrayGetValues");
     if (range.length > 0) {
@@ -259,7 +286,8 @@ void CFArrayGetValues(CFArrayRef array, CFRange range, const void **values) {
     }
 }
 
-static CFIndex first_index(const struct array *array, CFRange range, const void *value) {
+static CFIndex first_index(const struct array *array, CFRange range, const void *value)
+{
     for (CFIndex i = 0; i < range.length; i++) {
         if (values_equal(array, value, array->values[range.location + i])) {
             return range.location + i;
@@ -268,19 +296,22 @@ static CFIndex first_index(const struct array *array, CFRange range, const void 
     return kCFNotFound;
 }
 
-Boolean CFArrayContainsValue(CFArrayRef array, CFRange range, const void *value) {
+Boolean CFArrayContainsValue(CFArrayRef array, CFRange range, const void *value)
+{
     const struct array *read = array_of(array, "CFArrayContainsValue");
     require_range(range, read->count, "CFArrayContainsValue");
     return first_index(read, range, value) != kCFNotFound;
 }
 
-CFIndex CFArrayGetFirstIndexOfValue(CFArrayRef array, CFRange range, const void *value) {
+CFIndex CFArrayGetFirstIndexOfValue(CFArrayRef array, CFRange range, const void *value)
+{
     const struct array *read = array_of(array, "CFArrayGetFirstIndexOfValue");
     require_range(range, read->count, "CFArrayGetFirstIndexOfValue");
     return first_index(read, range, value);
 }
 
-void CFArrayApplyFunction(CFArrayRef array, CFRange range, CFArrayApplierFunction applier, void *context) {
+void CFArrayApplyFunction(CFArrayRef array, CFRange range, CFArrayApplierFunction applier, void *context)
+{
     const struct array *read = array_of(array, "CFArrayApplyFunction");
     require_range(range, read->count, "CFArrayApplyFunction");
     if (applier == NULL) {
@@ -292,7 +323,8 @@ void CFArrayApplyFunction(CFArrayRef array, CFRange range, CFArrayApplierFunctio
     }
 }
 
-static void insert(struct array *array, CFIndex index, const void *value) {
+static void insert(struct array *array, CFIndex index, const void *value)
+{
     if (!reserve(array, array->count + 1)) {
         log_no_memory();
         return;
@@ -303,18 +335,21 @@ static void insert(struct array *array, CFIndex index, const void *value) {
     array->count++;
 }
 
-void CFArrayAppendValue(CFMutableArrayRef array, const void *value) {
+void CFArrayAppendValue(CFMutableArrayRef array, const void *value)
+{
     struct array *changed = mutable_of(array, "CFArrayAppendValue");
     insert(changed, changed->count, value);
 }
 
-void CFArrayInsertValueAtIndex(CFMutableArrayRef array, CFIndex index, const void *value) {
+void CFArrayInsertValueAtIndex(CFMutableArrayRef array, CFIndex index, const void *value)
+{
     struct array *changed = mutable_of(array, "CFArrayInsertValueAtIndex");
     require_index(index, changed->count + 1, changed->count, "CFArrayInsertValueAtIndex");
     insert(changed, index, value);
 }
 
-void CFArraySetValueAtIndex(CFMutableArrayRef array, CFIndex index, const void *value) {
+void CFArraySetValueAtIndex(CFMutableArrayRef array, CFIndex index, const void *value)
+{
     struct array *changed = mutable_of(array, "CFArraySetValueAtIndex");
     require_index(index, changed->count + 1, changed->count, "CFArraySetValueAtIndex");
     if (index == changed->count) {
@@ -327,7 +362,8 @@ void CFArraySetValueAtIndex(CFMutableArrayRef array, CFIndex index, const void *
     release_value(changed, old);
 }
 
-void CFArrayRemoveValueAtIndex(CFMutableArrayRef array, CFIndex index) {
+void CFArrayRemoveValueAtIndex(CFMutableArrayRef array, CFIndex index)
+{
     struct array *changed = mutable_of(array, "CFArrayRemoveValueAtIndex");
     require_index(index, changed->count, changed->count, "CFArrayRemoveValueAtIndex");
     const void *old = changed->values[index];
@@ -336,7 +372,8 @@ void CFArrayRemoveValueAtIndex(CFMutableArrayRef array, CFIndex index) {
     release_value(changed, old);
 }
 
-void CFArrayRemoveAllValues(CFMutableArrayRef array) {
+void CFArrayRemoveAllValues(CFMutableArrayRef array)
+{
     struct array *changed = mutable_of(array, "CFArrayRemoveAllValues");
     const void **values = changed->values;
     CFIndex count = changed->count;
@@ -350,7 +387,8 @@ void CFArrayRemoveAllValues(CFMutableArrayRef array) {
 }
 
 /* Merges two sorted neighbours; `spare` has room for both. */
-static void merge(const void **values, CFIndex middle, CFIndex count, const void **spare, CFComparatorFunction comparator, void *context) {
+static void merge(const void **values, CFIndex middle, CFIndex count, const void **spare, CFComparatorFunction comparator, void *context)
+{
     memcpy(spare, values, (size_t)middle * sizeof *values);
     CFIndex left = 0;
     CFIndex right = middle;
@@ -360,7 +398,8 @@ static void merge(const void **values, CFIndex middle, CFIndex count, const void
     }
 }
 
-static void sort(const void **values, CFIndex count, const void **spare, CFComparatorFunction comparator, void *context) {
+static void sort(const void **values, CFIndex count, const void **spare, CFComparatorFunction comparator, void *context)
+{
     for (CFIndex width = 1; width < count; width *= 2) {
         for (CFIndex start = 0; start + width < count; start += 2 * width) {
             CFIndex end = start + 2 * width < count ? start + 2 * width : count;
@@ -369,7 +408,8 @@ static void sort(const void **values, CFIndex count, const void **spare, CFCompa
     }
 }
 
-void CFArraySortValues(CFMutableArrayRef array, CFRange range, CFComparatorFunction comparator, void *context) {
+void CFArraySortValues(CFMutableArrayRef array, CFRange range, CFComparatorFunction comparator, void *context)
+{
     struct array *changed = mutable_of(array, "CFArraySortValues");
     require_range(range, changed->count, "CFArraySortValues");
     if (comparator == NULL) {

@@ -37,18 +37,21 @@ static const char *const type_names[object_type_count] = {
     [object_type_mach_port] = "CFMachPort",
 };
 
-CFTypeRef CFRetain(CFTypeRef object) {
+CFTypeRef CFRetain(CFTypeRef object)
+{
     object_class_of(object, "CFRetain");
     object_retain(object);
     return object;
 }
 
-void CFRelease(CFTypeRef object) {
+void CFRelease(CFTypeRef object)
+{
     object_class_of(object, "CFRelease");
     object_release(object);
 }
 
-CFIndex CFGetRetainCount(CFTypeRef object) {
+CFIndex CFGetRetainCount(CFTypeRef object)
+{
     object_class_of(object, "CFGetRetainCount");
     if (object_is_wide_literal(object)) {
         return LONG_MAX;
@@ -58,18 +61,21 @@ CFIndex CFGetRetainCount(CFTypeRef object) {
     return count == 0 ? LONG_MAX : (CFIndex)count;
 }
 
-CFTypeID CFGetTypeID(CFTypeRef object) {
+CFTypeID CFGetTypeID(CFTypeRef object)
+{
     return object_class_of(object, "CFGetTypeID")->type_id;
 }
 
-CFStringRef CFCopyTypeIDDescription(CFTypeID type_id) {
+CFStringRef CFCopyTypeIDDescription(CFTypeID type_id)
+{
     if (type_id >= object_type_count || type_names[type_id] == NULL) {
         return NULL;
     }
     return CFStringCreateWithCString(NULL, type_names[type_id], kCFStringEncodingASCII);
 }
 
-Boolean CFEqual(CFTypeRef object1, CFTypeRef object2) {
+Boolean CFEqual(CFTypeRef object1, CFTypeRef object2)
+{
     const struct object_class *class1 = object_class_of(object1, "CFEqual");
     const struct object_class *class2 = object_class_of(object2, "CFEqual");
     if (object1 == object2) {
@@ -78,24 +84,29 @@ Boolean CFEqual(CFTypeRef object1, CFTypeRef object2) {
     return class1->type_id == class2->type_id && class1->equal != NULL && class1->equal(object1, object2);
 }
 
-CFHashCode CFHash(CFTypeRef object) {
+CFHashCode CFHash(CFTypeRef object)
+{
     const struct object_class *isa = object_class_of(object, "CFHash");
     return isa->hash != NULL ? isa->hash(object) : (CFHashCode)(uintptr_t)object;
 }
 
-CFStringRef CFCopyDescription(CFTypeRef object) {
+CFStringRef CFCopyDescription(CFTypeRef object)
+{
     return object != NULL ? object_copy_description(object) : NULL;
 }
 
-CFAllocatorRef CFGetAllocator(CFTypeRef object) {
+CFAllocatorRef CFGetAllocator(CFTypeRef object)
+{
     return object != NULL ? object_allocator(object) : kCFAllocatorSystemDefault;
 }
 
-CFTypeRef CFMakeCollectable(CFTypeRef object) {
+CFTypeRef CFMakeCollectable(CFTypeRef object)
+{
     return object;
 }
 
-static CFStringRef null_copy_words(CFTypeRef object) {
+static CFStringRef null_copy_words(CFTypeRef object)
+{
     (void)object;
     return CFSTR("<null>");
 }
@@ -110,6 +121,7 @@ static const struct object null_object = {.isa = &null_class};
 
 const CFNullRef kCFNull = (CFNullRef)(const void *)&null_object;
 
-CFTypeID CFNullGetTypeID(void) {
+CFTypeID CFNullGetTypeID(void)
+{
     return object_type_null;
 }

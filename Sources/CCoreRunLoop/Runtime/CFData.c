@@ -25,7 +25,8 @@ struct data {
     CFAllocatorRef deallocator; /* of external bytes: retained; constant */
 };
 
-static void finalize(CFTypeRef object) {
+static void finalize(CFTypeRef object)
+{
     const struct data *data = object;
     if ((data->object.info & data_is_mutable) != 0) {
         allocator_deallocate(object_allocator(data), data->bytes);
@@ -35,13 +36,15 @@ static void finalize(CFTypeRef object) {
     }
 }
 
-static Boolean equal(CFTypeRef object1, CFTypeRef object2) {
+static Boolean equal(CFTypeRef object1, CFTypeRef object2)
+{
     const struct data *one = object1;
     const struct data *other = object2;
     return one->length == other->length && (one->length == 0 || memcmp(one->bytes, other->bytes, (size_t)one->length) == 0);
 }
 
-static CFHashCode hash(CFTypeRef object) {
+static CFHashCode hash(CFTypeRef object)
+{
     const struct data *data = object;
     uint64_t value = 0xCBF29CE484222325 ^ (uint64_t)data->length;
     for (CFIndex i = 0; i < data->length && i < hashed_max; i++) {
@@ -50,7 +53,8 @@ static CFHashCode hash(CFTypeRef object) {
     return (CFHashCode)(value ^ (value >> 32));
 }
 
-static CFStringRef copy_description(CFTypeRef object) {
+static CFStringRef copy_description(CFTypeRef object)
+{
     const struct data *data = object;
     static const char digits[] = "0123456789abcdef";
     char hexadecimal[2 * described_max + 1];
@@ -73,12 +77,14 @@ static const struct object_class data_class = {
     .copy_description = copy_description,
 };
 
-static const struct data *data_of(CFDataRef data, const char *function) {
+static const struct data *data_of(CFDataRef data, const char *function)
+{
     object_require(data, object_type_data, function, "data");
     return (const struct data *)(const void *)data;
 }
 
-static struct data *mutable_of(CFMutableDataRef data, const char *function) {
+static struct data *mutable_of(CFMutableDataRef data, const char *function)
+{
     object_require(data, object_type_data, function, "data");
     struct data *changed = (struct data *)(void *)data;
     if ((changed->object.info & data_is_mutable) == 0) {
@@ -87,13 +93,15 @@ static struct data *mutable_of(CFMutableDataRef data, const char *function) {
     return changed;
 }
 
-static void require_range(CFRange range, CFIndex length, const char *function) {
+static void require_range(CFRange range, CFIndex length, const char *function)
+{
     if (range.location < 0 || range.length < 0 || range.location > length || range.length > length - range.location) {
         fault_stop_format(function, "the range {%ld, %ld} is outside the data, whose length is %ld", range.location, range.length, length);
     }
 }
 
-static bool reserve(struct data *data, CFIndex length) {
+static bool reserve(struct data *data, CFIndex length)
+{
     if (length <= data->capacity) {
         return true;
     }
@@ -109,11 +117,13 @@ static bool reserve(struct data *data, CFIndex length) {
     return true;
 }
 
-CFTypeID CFDataGetTypeID(void) {
+CFTypeID CFDataGetTypeID(void)
+{
     return object_type_data;
 }
 
-CFDataRef CFDataCreate(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex length) {
+CFDataRef CFDataCreate(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex length)
+{
     if (length < 0 || (bytes == NULL && length > 0) || (size_t)length > (size_t)PTRDIFF_MAX - sizeof(struct data)) {
         return NULL;
     }
@@ -129,7 +139,8 @@ CFDataRef CFDataCreate(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex len
     return (CFDataRef)(const void *)data;
 }
 
-CFDataRef CFDataCreateWithBytesNoCopy(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex length, CFAllocatorRef deallocator) {
+CFDataRef CFDataCreateWithBytesNoCopy(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex length, CFAllocatorRef deallocator)
+{
     struct data *data = length >= 0 && (bytes != NULL || length == 0) ? object_create(allocator, &data_class, sizeof *data) : NULL;
     if (data == NULL) {
         return NULL;
@@ -142,7 +153,8 @@ CFDataRef CFDataCreateWithBytesNoCopy(CFAllocatorRef allocator, const UInt8 *byt
     return (CFDataRef)(const void *)data;
 }
 
-CFDataRef CFDataCreateCopy(CFAllocatorRef allocator, CFDataRef data) {
+CFDataRef CFDataCreateCopy(CFAllocatorRef allocator, CFDataRef data)
+{
     const struct data *original = data_of(data, "CFDataCreateCopy");
     if ((original->object.info & data_is_mutable) == 0 && object_allocator(original) == allocator_resolve(allocator)) {
         return CFRetain(data);
@@ -150,7 +162,8 @@ CFDataRef CFDataCreateCopy(CFAllocatorRef allocator, CFDataRef data) {
     return CFDataCreate(allocator, original->bytes, original->length);
 }
 
-CFMutableDataRef CFDataCreateMutable(CFAllocatorRef allocator, CFIndex capacity) {
+CFMutableDataRef CFDataCreateMutable(CFAllocatorRef allocator, CFIndex capacity)
+{
     struct data *data = object_create(allocator, &data_class, sizeof *data);
     if (data == NULL) {
         return NULL;
@@ -163,7 +176,8 @@ CFMutableDataRef CFDataCreateMutable(CFAllocatorRef allocator, CFIndex capacity)
     return (CFMutableDataRef)(void *)data;
 }
 
-CFMutableDataRef CFDataCreateMutableCopy(CFAllocatorRef allocator, CFIndex capacity, CFDataRef data) {
+CFMutableDataRef CFDataCreateMutableCopy(CFAllocatorRef allocator, CFIndex capacity, CFDataRef data)
+{
     const struct data *original = data_of(data, "CFDataCreateMutableCopy");
     CFMutableDataRef copy = CFDataCreateMutable(allocator, capacity);
     if (copy == NULL) {
@@ -181,21 +195,25 @@ CFMutableDataRef CFDataCreateMutableCopy(CFAllocatorRef allocator, CFIndex capac
     return copy;
 }
 
-CFIndex CFDataGetLength(CFDataRef data) {
+CFIndex CFDataGetLength(CFDataRef data)
+{
     return data_of(data, "CFDataGetLength")->length;
 }
 
-const UInt8 *CFDataGetBytePtr(CFDataRef data) {
+const UInt8 *CFDataGetBytePtr(CFDataRef data)
+{
     static const UInt8 nothing[1];
     const struct data *read = data_of(data, "CFDataGetBytePtr");
     return read->bytes != NULL ? read->bytes : nothing;
 }
 
-UInt8 *CFDataGetMutableBytePtr(CFMutableDataRef data) {
+UInt8 *CFDataGetMutableBytePtr(CFMutableDataRef data)
+{
     return mutable_of(data, "CFDataGetMutableBytePtr")->bytes;
 }
 
-void CFDataGetBytes(CFDataRef data, CFRange range, UInt8 *buffer) {
+void CFDataGetBytes(CFDataRef data, CFRange range, UInt8 *buffer)
+{
     const struct data *read = data_of(data, "CFDataGetBytes");
     require_range(range, read->length, "CFDataGetBytes");
     if (range.length > 0) {
@@ -204,7 +222,8 @@ void CFDataGetBytes(CFDataRef data, CFRange range, UInt8 *buffer) {
 }
 
 /* Puts `length` bytes, or zeros for NULL, in the place of `range`. */
-static void replace(struct data *data, CFRange range, const UInt8 *bytes, CFIndex length, const char *function) {
+static void replace(struct data *data, CFRange range, const UInt8 *bytes, CFIndex length, const char *function)
+{
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     if (length < 0) {
         fault_stop_format(function, "the length %ld is negative", length);
@@ -237,7 +256,8 @@ static void replace(struct data *data, CFRange range, const UInt8 *bytes, CFInde
     allocator_deallocate(kCFAllocatorSystemDefault, copied);
 }
 
-static void set_length(struct data *data, CFIndex length, const char *function) {
+static void set_length(struct data *data, CFIndex length, const char *function)
+{
     if (length < 0) {
         fault_stop_format(function, "the length %ld is negative", length);
     }
@@ -248,11 +268,13 @@ static void set_length(struct data *data, CFIndex length, const char *function) 
     }
 }
 
-void CFDataSetLength(CFMutableDataRef data, CFIndex length) {
+void CFDataSetLength(CFMutableDataRef data, CFIndex length)
+{
     set_length(mutable_of(data, "CFDataSetLength"), length, "CFDataSetLength");
 }
 
-void CFDataIncreaseLength(CFMutableDataRef data, CFIndex extraLength) {
+void CFDataIncreaseLength(CFMutableDataRef data, CFIndex extraLength)
+{
     struct data *changed = mutable_of(data, "CFDataIncreaseLength");
     CFIndex length;
     if (__builtin_add_overflow(changed->length, extraLength, &length)) {
@@ -261,26 +283,30 @@ void CFDataIncreaseLength(CFMutableDataRef data, CFIndex extraLength) {
     set_length(changed, length, "CFDataIncreaseLength");
 }
 
-static void require_bytes(const UInt8 *bytes, CFIndex length, const char *function) {
+static void require_bytes(const UInt8 *bytes, CFIndex length, const char *function)
+{
     if (bytes == NULL && length > 0) {
         fault_stop(function, "the bytes are NULL");
     }
 }
 
-void CFDataAppendBytes(CFMutableDataRef data, const UInt8 *bytes, CFIndex length) {
+void CFDataAppendBytes(CFMutableDataRef data, const UInt8 *bytes, CFIndex length)
+{
     struct data *changed = mutable_of(data, "CFDataAppendBytes");
     require_bytes(bytes, length, "CFDataAppendBytes");
     replace(changed, CFRangeMake(changed->length, 0), bytes, length, "CFDataAppendBytes");
 }
 
-void CFDataReplaceBytes(CFMutableDataRef data, CFRange range, const UInt8 *bytes, CFIndex length) {
+void CFDataReplaceBytes(CFMutableDataRef data, CFRange range, const UInt8 *bytes, CFIndex length)
+{
     struct data *changed = mutable_of(data, "CFDataReplaceBytes");
     require_range(range, changed->length, "CFDataReplaceBytes");
     require_bytes(bytes, length, "CFDataReplaceBytes");
     replace(changed, range, bytes, length, "CFDataReplaceBytes");
 }
 
-void CFDataDeleteBytes(CFMutableDataRef data, CFRange range) {
+void CFDataDeleteBytes(CFMutableDataRef data, CFRange range)
+{
     struct data *changed = mutable_of(data, "CFDataDeleteBytes");
     require_range(range, changed->length, "CFDataDeleteBytes");
     replace(changed, range, NULL, 0, "CFDataDeleteBytes");

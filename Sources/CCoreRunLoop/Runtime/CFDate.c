@@ -20,7 +20,8 @@ struct date {
 const CFTimeInterval kCFAbsoluteTimeIntervalSince1970 = seconds_1970_to_2001;
 const CFTimeInterval kCFAbsoluteTimeIntervalSince1904 = 3061152000;
 
-static int64_t system_wall_clock(void) {
+static int64_t system_wall_clock(void)
+{
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
@@ -28,27 +29,32 @@ static int64_t system_wall_clock(void) {
 
 int64_t (*runtime_wall_clock)(void) = system_wall_clock;
 
-CFAbsoluteTime CFAbsoluteTimeGetCurrent(void) {
+CFAbsoluteTime CFAbsoluteTimeGetCurrent(void)
+{
     int64_t since_2001_ns = runtime_wall_clock() - seconds_1970_to_2001 * INT64_C(1000000000);
     /* Apart, because a double does not hold so many nanoseconds exactly. */
     return (double)(since_2001_ns / 1000000000) + (double)(since_2001_ns % 1000000000) * 1e-9;
 }
 
-static CFComparisonResult order_of(CFAbsoluteTime one, CFAbsoluteTime other) {
+static CFComparisonResult order_of(CFAbsoluteTime one, CFAbsoluteTime other)
+{
     return one < other ? kCFCompareLessThan : one > other ? kCFCompareGreaterThan : kCFCompareEqualTo;
 }
 
-static Boolean equal(CFTypeRef one, CFTypeRef other) {
+static Boolean equal(CFTypeRef one, CFTypeRef other)
+{
     return order_of(((const struct date *)one)->time, ((const struct date *)other)->time) == kCFCompareEqualTo;
 }
 
-static CFHashCode hash(CFTypeRef object) {
+static CFHashCode hash(CFTypeRef object)
+{
     CFAbsoluteTime time = ((const struct date *)object)->time;
     bool fits = time > -9e18 && time < 9e18;
     return fits ? (CFHashCode)(int64_t)time : 0;
 }
 
-static CFStringRef copy_description(CFTypeRef object) {
+static CFStringRef copy_description(CFTypeRef object)
+{
     CFAbsoluteTime time = ((const struct date *)object)->time;
     time_t seconds = time > -6e10 && time < 2e11 ? (time_t)__builtin_floor(time) + seconds_1970_to_2001 : 0;
     struct tm parts;
@@ -67,16 +73,19 @@ static const struct object_class date_class = {
     .copy_description = copy_description,
 };
 
-static CFAbsoluteTime time_of(CFDateRef date, const char *function) {
+static CFAbsoluteTime time_of(CFDateRef date, const char *function)
+{
     object_require(date, object_type_date, function, "date");
     return ((const struct date *)(const void *)date)->time;
 }
 
-CFTypeID CFDateGetTypeID(void) {
+CFTypeID CFDateGetTypeID(void)
+{
     return object_type_date;
 }
 
-CFDateRef CFDateCreate(CFAllocatorRef allocator, CFAbsoluteTime time) {
+CFDateRef CFDateCreate(CFAllocatorRef allocator, CFAbsoluteTime time)
+{
     struct date *date = object_create(allocator, &date_class, sizeof *date);
     if (date != NULL) {
         date->time = time;
@@ -84,15 +93,18 @@ CFDateRef CFDateCreate(CFAllocatorRef allocator, CFAbsoluteTime time) {
     return (CFDateRef)(const void *)date;
 }
 
-CFAbsoluteTime CFDateGetAbsoluteTime(CFDateRef date) {
+CFAbsoluteTime CFDateGetAbsoluteTime(CFDateRef date)
+{
     return time_of(date, "CFDateGetAbsoluteTime");
 }
 
-CFTimeInterval CFDateGetTimeIntervalSinceDate(CFDateRef date, CFDateRef otherDate) {
+CFTimeInterval CFDateGetTimeIntervalSinceDate(CFDateRef date, CFDateRef otherDate)
+{
     return time_of(date, "CFDateGetTimeIntervalSinceDate") - time_of(otherDate, "CFDateGetTimeIntervalSinceDate");
 }
 
-CFComparisonResult CFDateCompare(CFDateRef date, CFDateRef otherDate, void *context) {
+CFComparisonResult CFDateCompare(CFDateRef date, CFDateRef otherDate, void *context)
+{
     (void)context;
     return order_of(time_of(date, "CFDateCompare"), time_of(otherDate, "CFDateCompare"));
 }

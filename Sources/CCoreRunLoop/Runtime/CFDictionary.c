@@ -21,7 +21,8 @@ static const struct object_class dictionary_class = {
     .copy_description = pairs_copy_description,
 };
 
-static const void *copy_string(CFAllocatorRef allocator, const void *value) {
+static const void *copy_string(CFAllocatorRef allocator, const void *value)
+{
     return CFStringCreateCopy(allocator, value);
 }
 
@@ -48,12 +49,14 @@ const CFDictionaryValueCallBacks kCFTypeDictionaryValueCallBacks = {
     .equal = CFEqual,
 };
 
-static const struct pairs *pairs_of(CFDictionaryRef dictionary, const char *function) {
+static const struct pairs *pairs_of(CFDictionaryRef dictionary, const char *function)
+{
     object_require(dictionary, object_type_dictionary, function, "dictionary");
     return (const struct pairs *)(const void *)dictionary;
 }
 
-static struct pairs *mutable_of(CFMutableDictionaryRef dictionary, const char *function) {
+static struct pairs *mutable_of(CFMutableDictionaryRef dictionary, const char *function)
+{
     object_require(dictionary, object_type_dictionary, function, "dictionary");
     struct pairs *pairs = (struct pairs *)(void *)dictionary;
     if ((pairs->object.info & pairs_are_mutable) == 0) {
@@ -62,12 +65,14 @@ static struct pairs *mutable_of(CFMutableDictionaryRef dictionary, const char *f
     return pairs;
 }
 
-CFTypeID CFDictionaryGetTypeID(void) {
+CFTypeID CFDictionaryGetTypeID(void)
+{
     return object_type_dictionary;
 }
 
 CFDictionaryRef CFDictionaryCreate(CFAllocatorRef allocator, const void **keys, const void **values, CFIndex count,
-                                   const CFDictionaryKeyCallBacks *keyCallBacks, const CFDictionaryValueCallBacks *valueCallBacks) {
+                                   const CFDictionaryKeyCallBacks *keyCallBacks, const CFDictionaryValueCallBacks *valueCallBacks)
+{
     bool is_valid = count >= 0 && (count == 0 || (keys != NULL && values != NULL));
     struct pairs *pairs = is_valid ? pairs_create(allocator, &dictionary_class, 0, count, keyCallBacks, valueCallBacks) : NULL;
     for (CFIndex i = 0; pairs != NULL && i < count; i++) {
@@ -79,7 +84,8 @@ CFDictionaryRef CFDictionaryCreate(CFAllocatorRef allocator, const void **keys, 
     return (CFDictionaryRef)(const void *)pairs;
 }
 
-CFDictionaryRef CFDictionaryCreateCopy(CFAllocatorRef allocator, CFDictionaryRef dictionary) {
+CFDictionaryRef CFDictionaryCreateCopy(CFAllocatorRef allocator, CFDictionaryRef dictionary)
+{
     const struct pairs *original = pairs_of(dictionary, "CFDictionaryCreateCopy");
     if ((original->object.info & pairs_are_mutable) == 0 && object_allocator(original) == allocator_resolve(allocator)) {
         return CFRetain(dictionary);
@@ -88,25 +94,31 @@ CFDictionaryRef CFDictionaryCreateCopy(CFAllocatorRef allocator, CFDictionaryRef
 }
 
 CFMutableDictionaryRef CFDictionaryCreateMutable(CFAllocatorRef allocator, CFIndex capacity, const CFDictionaryKeyCallBacks *keyCallBacks,
-                                                 const CFDictionaryValueCallBacks *valueCallBacks) {
-    return (CFMutableDictionaryRef)(void *)pairs_create(allocator, &dictionary_class, pairs_are_mutable, capacity, keyCallBacks, valueCallBacks);
+                                                 const CFDictionaryValueCallBacks *valueCallBacks)
+{
+    return (CFMutableDictionaryRef)(void *)pairs_create(allocator, &dictionary_class, pairs_are_mutable, capacity, keyCallBacks,
+                                                        valueCallBacks);
 }
 
-CFMutableDictionaryRef CFDictionaryCreateMutableCopy(CFAllocatorRef allocator, CFIndex capacity, CFDictionaryRef dictionary) {
+CFMutableDictionaryRef CFDictionaryCreateMutableCopy(CFAllocatorRef allocator, CFIndex capacity, CFDictionaryRef dictionary)
+{
     (void)capacity;
     const struct pairs *original = pairs_of(dictionary, "CFDictionaryCreateMutableCopy");
     return (CFMutableDictionaryRef)(void *)pairs_create_copy(allocator, original, pairs_are_mutable);
 }
 
-CFIndex CFDictionaryGetCount(CFDictionaryRef dictionary) {
+CFIndex CFDictionaryGetCount(CFDictionaryRef dictionary)
+{
     return (CFIndex)pairs_of(dictionary, "CFDictionaryGetCount")->table.count;
 }
 
-CFIndex CFDictionaryGetCountOfKey(CFDictionaryRef dictionary, const void *key) {
+CFIndex CFDictionaryGetCountOfKey(CFDictionaryRef dictionary, const void *key)
+{
     return pairs_find(pairs_of(dictionary, "CFDictionaryGetCountOfKey"), key) != NULL ? 1 : 0;
 }
 
-static CFIndex count_of_value(const struct pairs *pairs, const void *value) {
+static CFIndex count_of_value(const struct pairs *pairs, const void *value)
+{
     CFIndex count = 0;
     size_t index = 0;
     const struct hash_slot *slot;
@@ -118,24 +130,29 @@ static CFIndex count_of_value(const struct pairs *pairs, const void *value) {
     return count;
 }
 
-CFIndex CFDictionaryGetCountOfValue(CFDictionaryRef dictionary, const void *value) {
+CFIndex CFDictionaryGetCountOfValue(CFDictionaryRef dictionary, const void *value)
+{
     return count_of_value(pairs_of(dictionary, "CFDictionaryGetCountOfValue"), value);
 }
 
-Boolean CFDictionaryContainsKey(CFDictionaryRef dictionary, const void *key) {
+Boolean CFDictionaryContainsKey(CFDictionaryRef dictionary, const void *key)
+{
     return pairs_find(pairs_of(dictionary, "CFDictionaryContainsKey"), key) != NULL;
 }
 
-Boolean CFDictionaryContainsValue(CFDictionaryRef dictionary, const void *value) {
+Boolean CFDictionaryContainsValue(CFDictionaryRef dictionary, const void *value)
+{
     return count_of_value(pairs_of(dictionary, "CFDictionaryContainsValue"), value) > 0;
 }
 
-const void *CFDictionaryGetValue(CFDictionaryRef dictionary, const void *key) {
+const void *CFDictionaryGetValue(CFDictionaryRef dictionary, const void *key)
+{
     const struct hash_slot *slot = pairs_find(pairs_of(dictionary, "CFDictionaryGetValue"), key);
     return slot != NULL ? slot->value : NULL;
 }
 
-Boolean CFDictionaryGetValueIfPresent(CFDictionaryRef dictionary, const void *key, const void **value) {
+Boolean CFDictionaryGetValueIfPresent(CFDictionaryRef dictionary, const void *key, const void **value)
+{
     const struct hash_slot *slot = pairs_find(pairs_of(dictionary, "CFDictionaryGetValueIfPresent"), key);
     if (slot != NULL && value != NULL) {
         *value = slot->value;
@@ -143,7 +160,8 @@ Boolean CFDictionaryGetValueIfPresent(CFDictionaryRef dictionary, const void *ke
     return slot != NULL;
 }
 
-void CFDictionaryGetKeysAndValues(CFDictionaryRef dictionary, const void **keys, const void **values) {
+void CFDictionaryGetKeysAndValues(CFDictionaryRef dictionary, const void **keys, const void **values)
+{
     const struct pairs *pairs = pairs_of(dictionary, "CFDictionaryGetKeysAndValues");
     size_t index = 0;
     const struct hash_slot *slot;
@@ -157,7 +175,8 @@ void CFDictionaryGetKeysAndValues(CFDictionaryRef dictionary, const void **keys,
     }
 }
 
-void CFDictionaryApplyFunction(CFDictionaryRef dictionary, CFDictionaryApplierFunction applier, void *context) {
+void CFDictionaryApplyFunction(CFDictionaryRef dictionary, CFDictionaryApplierFunction applier, void *context)
+{
     const struct pairs *pairs = pairs_of(dictionary, "CFDictionaryApplyFunction");
     if (applier == NULL) {
         fault_stop("CFDictionaryApplyFunction", "the function is NULL");
@@ -170,11 +189,13 @@ void CFDictionaryApplyFunction(CFDictionaryRef dictionary, CFDictionaryApplierFu
     }
 }
 
-void CFDictionaryAddValue(CFMutableDictionaryRef dictionary, const void *key, const void *value) {
+void CFDictionaryAddValue(CFMutableDictionaryRef dictionary, const void *key, const void *value)
+{
     pairs_log_no_memory(pairs_add(mutable_of(dictionary, "CFDictionaryAddValue"), key, value));
 }
 
-void CFDictionarySetValue(CFMutableDictionaryRef dictionary, const void *key, const void *value) {
+void CFDictionarySetValue(CFMutableDictionaryRef dictionary, const void *key, const void *value)
+{
     struct pairs *pairs = mutable_of(dictionary, "CFDictionarySetValue");
     struct hash_slot *slot = pairs_find(pairs, key);
     if (slot != NULL) {
@@ -184,7 +205,8 @@ void CFDictionarySetValue(CFMutableDictionaryRef dictionary, const void *key, co
     }
 }
 
-void CFDictionaryReplaceValue(CFMutableDictionaryRef dictionary, const void *key, const void *value) {
+void CFDictionaryReplaceValue(CFMutableDictionaryRef dictionary, const void *key, const void *value)
+{
     struct pairs *pairs = mutable_of(dictionary, "CFDictionaryReplaceValue");
     struct hash_slot *slot = pairs_find(pairs, key);
     if (slot != NULL) {
@@ -192,7 +214,8 @@ void CFDictionaryReplaceValue(CFMutableDictionaryRef dictionary, const void *key
     }
 }
 
-void CFDictionaryRemoveValue(CFMutableDictionaryRef dictionary, const void *key) {
+void CFDictionaryRemoveValue(CFMutableDictionaryRef dictionary, const void *key)
+{
     struct pairs *pairs = mutable_of(dictionary, "CFDictionaryRemoveValue");
     struct hash_slot *slot = pairs_find(pairs, key);
     if (slot != NULL) {
@@ -200,6 +223,7 @@ void CFDictionaryRemoveValue(CFMutableDictionaryRef dictionary, const void *key)
     }
 }
 
-void CFDictionaryRemoveAllValues(CFMutableDictionaryRef dictionary) {
+void CFDictionaryRemoveAllValues(CFMutableDictionaryRef dictionary)
+{
     pairs_remove_all(mutable_of(dictionary, "CFDictionaryRemoveAllValues"));
 }

@@ -28,7 +28,8 @@ struct number {
 static const double integer_limit = 9223372036854775808.0;
 
 /* The type of a stated width that another one is, or 0. */
-static CFNumberType canonical_type(CFNumberType type) {
+static CFNumberType canonical_type(CFNumberType type)
+{
     static const CFNumberType types[kCFNumberMaxType + 1] = {
         [kCFNumberSInt8Type] = kCFNumberSInt8Type,
         [kCFNumberSInt16Type] = kCFNumberSInt16Type,
@@ -50,11 +51,13 @@ static CFNumberType canonical_type(CFNumberType type) {
     return type > 0 && type <= kCFNumberMaxType ? types[type] : 0;
 }
 
-static bool is_floating(CFNumberType type) {
+static bool is_floating(CFNumberType type)
+{
     return type == kCFNumberFloat32Type || type == kCFNumberFloat64Type;
 }
 
-static CFIndex size_of(CFNumberType type) {
+static CFIndex size_of(CFNumberType type)
+{
     switch (type) {
     case kCFNumberSInt8Type:
         return 1;
@@ -69,15 +72,18 @@ static CFIndex size_of(CFNumberType type) {
 }
 
 /* A double that is a whole number that an int64_t holds. */
-static bool is_integral(double value) {
+static bool is_integral(double value)
+{
     return value >= -integer_limit && value < integer_limit && value == (double)(int64_t)value;
 }
 
-static CFComparisonResult order_of_integers(int64_t one, int64_t other) {
+static CFComparisonResult order_of_integers(int64_t one, int64_t other)
+{
     return one < other ? kCFCompareLessThan : one > other ? kCFCompareGreaterThan : kCFCompareEqualTo;
 }
 
-static CFComparisonResult order_of_doubles(double one, double other) {
+static CFComparisonResult order_of_doubles(double one, double other)
+{
     if (isnan(one) || isnan(other)) {
         return order_of_integers(!isnan(one), !isnan(other));
     }
@@ -85,7 +91,8 @@ static CFComparisonResult order_of_doubles(double one, double other) {
 }
 
 /* Exact: an int64_t near its limits is not turned into a double. */
-static CFComparisonResult order_of_mixed(int64_t integer, double floating) {
+static CFComparisonResult order_of_mixed(int64_t integer, double floating)
+{
     if (isnan(floating) || floating < -integer_limit) {
         return kCFCompareGreaterThan;
     }
@@ -96,7 +103,8 @@ static CFComparisonResult order_of_mixed(int64_t integer, double floating) {
     return result != kCFCompareEqualTo ? result : order_of_doubles(0, floating - trunc(floating));
 }
 
-static CFComparisonResult order_of(const struct number *one, const struct number *other) {
+static CFComparisonResult order_of(const struct number *one, const struct number *other)
+{
     if (is_floating(one->type)) {
         return is_floating(other->type) ? order_of_doubles(one->value.floating, other->value.floating)
                                         : -order_of_mixed(other->value.integer, one->value.floating);
@@ -105,11 +113,13 @@ static CFComparisonResult order_of(const struct number *one, const struct number
                                     : order_of_integers(one->value.integer, other->value.integer);
 }
 
-static Boolean equal(CFTypeRef one, CFTypeRef other) {
+static Boolean equal(CFTypeRef one, CFTypeRef other)
+{
     return order_of(one, other) == kCFCompareEqualTo;
 }
 
-static CFHashCode hash(CFTypeRef object) {
+static CFHashCode hash(CFTypeRef object)
+{
     const struct number *number = object;
     if (!is_floating(number->type)) {
         return (CFHashCode)number->value.integer;
@@ -126,7 +136,8 @@ static CFHashCode hash(CFTypeRef object) {
     return (CFHashCode)(bits ^ (bits >> 32));
 }
 
-static CFStringRef copy_text(CFTypeRef object) {
+static CFStringRef copy_text(CFTypeRef object)
+{
     const struct number *number = object;
     if (!is_floating(number->type)) {
         return CFStringCreateWithFormat(NULL, NULL, CFSTR("%lld"), (long long)number->value.integer);
@@ -150,7 +161,8 @@ static CFStringRef copy_text(CFTypeRef object) {
     return text;
 }
 
-static CFStringRef copy_description(CFTypeRef object) {
+static CFStringRef copy_description(CFTypeRef object)
+{
     CFStringRef text = copy_text(object);
     CFStringRef words = text != NULL ? CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFNumber %p>{value = %@, type = %ld}"), object, text,
                                                                 (long)((const struct number *)object)->type)
@@ -170,16 +182,19 @@ static const struct object_class number_class = {
     .copy_text = copy_text,
 };
 
-static const struct number *number_of(CFNumberRef number, const char *function) {
+static const struct number *number_of(CFNumberRef number, const char *function)
+{
     object_require(number, object_type_number, function, "number");
     return (const struct number *)(const void *)number;
 }
 
-CFTypeID CFNumberGetTypeID(void) {
+CFTypeID CFNumberGetTypeID(void)
+{
     return object_type_number;
 }
 
-CFNumberRef CFNumberCreate(CFAllocatorRef allocator, CFNumberType type, const void *value) {
+CFNumberRef CFNumberCreate(CFAllocatorRef allocator, CFNumberType type, const void *value)
+{
     CFNumberType canonical = canonical_type(type);
     struct number *number = canonical != 0 && value != NULL ? object_create(allocator, &number_class, sizeof *number) : NULL;
     if (number == NULL) {
@@ -218,19 +233,23 @@ CFNumberRef CFNumberCreate(CFAllocatorRef allocator, CFNumberType type, const vo
     return (CFNumberRef)(const void *)number;
 }
 
-CFNumberType CFNumberGetType(CFNumberRef number) {
+CFNumberType CFNumberGetType(CFNumberRef number)
+{
     return number_of(number, "CFNumberGetType")->type;
 }
 
-CFIndex CFNumberGetByteSize(CFNumberRef number) {
+CFIndex CFNumberGetByteSize(CFNumberRef number)
+{
     return size_of(number_of(number, "CFNumberGetByteSize")->type);
 }
 
-Boolean CFNumberIsFloatType(CFNumberRef number) {
+Boolean CFNumberIsFloatType(CFNumberRef number)
+{
     return is_floating(number_of(number, "CFNumberIsFloatType")->type);
 }
 
-static bool store_integer(int64_t value, CFIndex size, void *ret_value) {
+static bool store_integer(int64_t value, CFIndex size, void *ret_value)
+{
     switch (size) {
     case 1: {
         SInt8 stored = (SInt8)value;
@@ -254,7 +273,8 @@ static bool store_integer(int64_t value, CFIndex size, void *ret_value) {
 }
 
 /* A double as an integer of `size` bytes: cut towards zero, and to the nearest possible value. */
-static bool store_truncated(double value, CFIndex size, void *ret_value) {
+static bool store_truncated(double value, CFIndex size, void *ret_value)
+{
     double limit = ldexp(1, (int)size * 8 - 1);
     int64_t highest = size == 8 ? INT64_MAX : ((int64_t)1 << (size * 8 - 1)) - 1;
     int64_t truncated = isnan(value) ? 0 : value >= limit ? highest : value <= -limit ? -highest - 1 : (int64_t)value;
@@ -262,7 +282,8 @@ static bool store_truncated(double value, CFIndex size, void *ret_value) {
     return is_integral(value) && (int64_t)value == truncated;
 }
 
-static bool store_floating(double value, CFIndex size, void *ret_value) {
+static bool store_floating(double value, CFIndex size, void *ret_value)
+{
     if (size == 8) {
         memcpy(ret_value, &value, sizeof value);
         return true;
@@ -272,12 +293,14 @@ static bool store_floating(double value, CFIndex size, void *ret_value) {
     return (double)stored == value || isnan(value);
 }
 
-static bool store_integer_as_floating(int64_t value, CFIndex size, void *ret_value) {
+static bool store_integer_as_floating(int64_t value, CFIndex size, void *ret_value)
+{
     double nearest = (double)value;
     return store_floating(nearest, size, ret_value) && is_integral(nearest) && (int64_t)nearest == value;
 }
 
-Boolean CFNumberGetValue(CFNumberRef number, CFNumberType type, void *value) {
+Boolean CFNumberGetValue(CFNumberRef number, CFNumberType type, void *value)
+{
     const struct number *read = number_of(number, "CFNumberGetValue");
     if (value == NULL) {
         fault_stop("CFNumberGetValue", "the value is NULL");
@@ -295,20 +318,24 @@ Boolean CFNumberGetValue(CFNumberRef number, CFNumberType type, void *value) {
     return is_floating(canonical) ? store_integer_as_floating(integer, size, value) : store_integer(integer, size, value);
 }
 
-CFComparisonResult CFNumberCompare(CFNumberRef number, CFNumberRef otherNumber, void *context) {
+CFComparisonResult CFNumberCompare(CFNumberRef number, CFNumberRef otherNumber, void *context)
+{
     (void)context;
     return order_of(number_of(number, "CFNumberCompare"), number_of(otherNumber, "CFNumberCompare"));
 }
 
-static bool is_true(CFTypeRef boolean) {
+static bool is_true(CFTypeRef boolean)
+{
     return ((const struct object *)boolean)->info != 0;
 }
 
-static CFStringRef boolean_copy_text(CFTypeRef object) {
+static CFStringRef boolean_copy_text(CFTypeRef object)
+{
     return is_true(object) ? CFSTR("true") : CFSTR("false");
 }
 
-static CFStringRef boolean_copy_description(CFTypeRef object) {
+static CFStringRef boolean_copy_description(CFTypeRef object)
+{
     return CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFBoolean %p>{value = %@}"), object, object);
 }
 
@@ -325,11 +352,13 @@ static const struct object false_object = {.isa = &boolean_class, .info = 0};
 const CFBooleanRef kCFBooleanTrue = (CFBooleanRef)(const void *)&true_object;
 const CFBooleanRef kCFBooleanFalse = (CFBooleanRef)(const void *)&false_object;
 
-CFTypeID CFBooleanGetTypeID(void) {
+CFTypeID CFBooleanGetTypeID(void)
+{
     return object_type_boolean;
 }
 
-Boolean CFBooleanGetValue(CFBooleanRef boolean) {
+Boolean CFBooleanGetValue(CFBooleanRef boolean)
+{
     object_require(boolean, object_type_boolean, "CFBooleanGetValue", "boolean");
     return is_true(boolean);
 }

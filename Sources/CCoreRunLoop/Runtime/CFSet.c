@@ -29,12 +29,14 @@ const CFSetCallBacks kCFTypeSetCallBacks = {
     .hash = CFHash,
 };
 
-static const struct pairs *pairs_of(CFSetRef set, const char *function) {
+static const struct pairs *pairs_of(CFSetRef set, const char *function)
+{
     object_require(set, object_type_set, function, "set");
     return (const struct pairs *)(const void *)set;
 }
 
-static struct pairs *mutable_of(CFMutableSetRef set, const char *function) {
+static struct pairs *mutable_of(CFMutableSetRef set, const char *function)
+{
     object_require(set, object_type_set, function, "set");
     struct pairs *pairs = (struct pairs *)(void *)set;
     if ((pairs->object.info & pairs_are_mutable) == 0) {
@@ -43,7 +45,8 @@ static struct pairs *mutable_of(CFMutableSetRef set, const char *function) {
     return pairs;
 }
 
-static struct pairs *create(CFAllocatorRef allocator, uint32_t flags, CFIndex capacity, const CFSetCallBacks *callbacks) {
+static struct pairs *create(CFAllocatorRef allocator, uint32_t flags, CFIndex capacity, const CFSetCallBacks *callbacks)
+{
     CFDictionaryKeyCallBacks key = {.version = 0};
     if (callbacks != NULL) {
         key = (CFDictionaryKeyCallBacks){
@@ -57,11 +60,13 @@ static struct pairs *create(CFAllocatorRef allocator, uint32_t flags, CFIndex ca
     return pairs_create(allocator, &set_class, flags, capacity, &key, NULL);
 }
 
-CFTypeID CFSetGetTypeID(void) {
+CFTypeID CFSetGetTypeID(void)
+{
     return object_type_set;
 }
 
-CFSetRef CFSetCreate(CFAllocatorRef allocator, const void **values, CFIndex count, const CFSetCallBacks *callBacks) {
+CFSetRef CFSetCreate(CFAllocatorRef allocator, const void **values, CFIndex count, const CFSetCallBacks *callBacks)
+{
     bool is_valid = count >= 0 && (count == 0 || values != NULL);
     struct pairs *pairs = is_valid ? create(allocator, 0, count, callBacks) : NULL;
     for (CFIndex i = 0; pairs != NULL && i < count; i++) {
@@ -73,7 +78,8 @@ CFSetRef CFSetCreate(CFAllocatorRef allocator, const void **values, CFIndex coun
     return (CFSetRef)(const void *)pairs;
 }
 
-CFSetRef CFSetCreateCopy(CFAllocatorRef allocator, CFSetRef set) {
+CFSetRef CFSetCreateCopy(CFAllocatorRef allocator, CFSetRef set)
+{
     const struct pairs *original = pairs_of(set, "CFSetCreateCopy");
     if ((original->object.info & pairs_are_mutable) == 0 && object_allocator(original) == allocator_resolve(allocator)) {
         return CFRetain(set);
@@ -81,29 +87,35 @@ CFSetRef CFSetCreateCopy(CFAllocatorRef allocator, CFSetRef set) {
     return (CFSetRef)(const void *)pairs_create_copy(allocator, original, 0);
 }
 
-CFMutableSetRef CFSetCreateMutable(CFAllocatorRef allocator, CFIndex capacity, const CFSetCallBacks *callBacks) {
+CFMutableSetRef CFSetCreateMutable(CFAllocatorRef allocator, CFIndex capacity, const CFSetCallBacks *callBacks)
+{
     return (CFMutableSetRef)(void *)create(allocator, pairs_are_mutable, capacity, callBacks);
 }
 
-CFMutableSetRef CFSetCreateMutableCopy(CFAllocatorRef allocator, CFIndex capacity, CFSetRef set) {
+CFMutableSetRef CFSetCreateMutableCopy(CFAllocatorRef allocator, CFIndex capacity, CFSetRef set)
+{
     (void)capacity;
     return (CFMutableSetRef)(void *)pairs_create_copy(allocator, pairs_of(set, "CFSetCreateMutableCopy"), pairs_are_mutable);
 }
 
-CFIndex CFSetGetCount(CFSetRef set) {
+CFIndex CFSetGetCount(CFSetRef set)
+{
     return (CFIndex)pairs_of(set, "CFSetGetCount")->table.count;
 }
 
-Boolean CFSetContainsValue(CFSetRef set, const void *value) {
+Boolean CFSetContainsValue(CFSetRef set, const void *value)
+{
     return pairs_find(pairs_of(set, "CFSetContainsValue"), value) != NULL;
 }
 
-const void *CFSetGetValue(CFSetRef set, const void *value) {
+const void *CFSetGetValue(CFSetRef set, const void *value)
+{
     const struct hash_slot *slot = pairs_find(pairs_of(set, "CFSetGetValue"), value);
     return slot != NULL ? slot->key : NULL;
 }
 
-void CFSetGetValues(CFSetRef set, const void **values) {
+void CFSetGetValues(CFSetRef set, const void **values)
+{
     const struct pairs *pairs = pairs_of(set, "CFSetGetValues");
     size_t index = 0;
     const struct hash_slot *slot;
@@ -112,7 +124,8 @@ void CFSetGetValues(CFSetRef set, const void **values) {
     }
 }
 
-void CFSetApplyFunction(CFSetRef set, CFSetApplierFunction applier, void *context) {
+void CFSetApplyFunction(CFSetRef set, CFSetApplierFunction applier, void *context)
+{
     const struct pairs *pairs = pairs_of(set, "CFSetApplyFunction");
     if (applier == NULL) {
         fault_stop("CFSetApplyFunction", "the function is NULL");
@@ -125,11 +138,13 @@ void CFSetApplyFunction(CFSetRef set, CFSetApplierFunction applier, void *contex
     }
 }
 
-void CFSetAddValue(CFMutableSetRef set, const void *value) {
+void CFSetAddValue(CFMutableSetRef set, const void *value)
+{
     pairs_log_no_memory(pairs_add(mutable_of(set, "CFSetAddValue"), value, NULL));
 }
 
-void CFSetSetValue(CFMutableSetRef set, const void *value) {
+void CFSetSetValue(CFMutableSetRef set, const void *value)
+{
     struct pairs *pairs = mutable_of(set, "CFSetSetValue");
     struct hash_slot *slot = pairs_find(pairs, value);
     if (slot != NULL) {
@@ -139,7 +154,8 @@ void CFSetSetValue(CFMutableSetRef set, const void *value) {
     }
 }
 
-void CFSetRemoveValue(CFMutableSetRef set, const void *value) {
+void CFSetRemoveValue(CFMutableSetRef set, const void *value)
+{
     struct pairs *pairs = mutable_of(set, "CFSetRemoveValue");
     struct hash_slot *slot = pairs_find(pairs, value);
     if (slot != NULL) {
@@ -147,6 +163,7 @@ void CFSetRemoveValue(CFMutableSetRef set, const void *value) {
     }
 }
 
-void CFSetRemoveAllValues(CFMutableSetRef set) {
+void CFSetRemoveAllValues(CFMutableSetRef set)
+{
     pairs_remove_all(mutable_of(set, "CFSetRemoveAllValues"));
 }

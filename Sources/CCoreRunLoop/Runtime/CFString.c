@@ -21,11 +21,13 @@
 #include "Runtime/text.h"
 #include "Support/fault.h"
 
-CFTypeID CFStringGetTypeID(void) {
+CFTypeID CFStringGetTypeID(void)
+{
     return object_type_string;
 }
 
-CFStringRef __CFStringMakeConstantString(const char *text) {
+CFStringRef __CFStringMakeConstantString(const char *text)
+{
     if (text == NULL) {
         return NULL;
     }
@@ -40,18 +42,22 @@ CFStringRef __CFStringMakeConstantString(const char *text) {
 }
 
 CFStringRef CFStringCreateWithBytes(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex count, CFStringEncoding encoding,
-                                    Boolean isExternalRepresentation) {
+                                    Boolean isExternalRepresentation)
+{
     if (count < 0 || (bytes == NULL && count > 0)) {
         return NULL;
     }
     return string_create_decoded(allocator, bytes, (size_t)count, encoding, isExternalRepresentation);
 }
 
-CFStringRef CFStringCreateWithCString(CFAllocatorRef allocator, const char *text, CFStringEncoding encoding) {
+CFStringRef CFStringCreateWithCString(CFAllocatorRef allocator, const char *text, CFStringEncoding encoding)
+{
     return text != NULL ? string_create_decoded(allocator, (const uint8_t *)text, strlen(text), encoding, false) : NULL;
 }
 
-CFStringRef CFStringCreateWithCStringNoCopy(CFAllocatorRef allocator, const char *text, CFStringEncoding encoding, CFAllocatorRef deallocator) {
+CFStringRef CFStringCreateWithCStringNoCopy(CFAllocatorRef allocator, const char *text, CFStringEncoding encoding,
+                                            CFAllocatorRef deallocator)
+{
     if (text == NULL) {
         return NULL;
     }
@@ -71,7 +77,8 @@ CFStringRef CFStringCreateWithCStringNoCopy(CFAllocatorRef allocator, const char
     return copy;
 }
 
-CFStringRef CFStringCreateWithCharacters(CFAllocatorRef allocator, const UniChar *characters, CFIndex count) {
+CFStringRef CFStringCreateWithCharacters(CFAllocatorRef allocator, const UniChar *characters, CFIndex count)
+{
     if (count < 0 || (characters == NULL && count > 0)) {
         return NULL;
     }
@@ -79,19 +86,23 @@ CFStringRef CFStringCreateWithCharacters(CFAllocatorRef allocator, const UniChar
     return string_create(allocator, &text, CFRangeMake(0, count));
 }
 
-static void require_range(CFRange range, CFIndex length, const char *function) {
+static void require_range(CFRange range, CFIndex length, const char *function)
+{
     if (range.location < 0 || range.length < 0 || range.location > length || range.length > length - range.location) {
-        fault_stop_format(function, "the range {%ld, %ld} is outside the string, whose length is %ld", range.location, range.length, length);
+        fault_stop_format(function, "the range {%ld, %ld} is outside the string, whose length is %ld", range.location, range.length,
+                          length);
     }
 }
 
-CFStringRef CFStringCreateWithSubstring(CFAllocatorRef allocator, CFStringRef text, CFRange range) {
+CFStringRef CFStringCreateWithSubstring(CFAllocatorRef allocator, CFStringRef text, CFRange range)
+{
     struct text view = text_of(text, "CFStringCreateWithSubstring");
     require_range(range, view.length, "CFStringCreateWithSubstring");
     return string_create(allocator, &view, range);
 }
 
-CFStringRef CFStringCreateWithFormatAndArguments(CFAllocatorRef allocator, CFDictionaryRef options, CFStringRef format, va_list arguments) {
+CFStringRef CFStringCreateWithFormatAndArguments(CFAllocatorRef allocator, CFDictionaryRef options, CFStringRef format, va_list arguments)
+{
     (void)options;
     struct text view = text_of(format, "CFStringCreateWithFormat");
     CFMutableStringRef built = string_create_mutable(kCFAllocatorSystemDefault, 0);
@@ -107,7 +118,8 @@ CFStringRef CFStringCreateWithFormatAndArguments(CFAllocatorRef allocator, CFDic
     return created;
 }
 
-CFStringRef CFStringCreateWithFormat(CFAllocatorRef allocator, CFDictionaryRef options, CFStringRef format, ...) {
+CFStringRef CFStringCreateWithFormat(CFAllocatorRef allocator, CFDictionaryRef options, CFStringRef format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
     CFStringRef created = CFStringCreateWithFormatAndArguments(allocator, options, format, arguments);
@@ -115,12 +127,14 @@ CFStringRef CFStringCreateWithFormat(CFAllocatorRef allocator, CFDictionaryRef o
     return created;
 }
 
-static bool append_string(CFMutableStringRef built, CFStringRef string, const char *function) {
+static bool append_string(CFMutableStringRef built, CFStringRef string, const char *function)
+{
     struct text text = text_of(string, function);
     return string_append(built, &text);
 }
 
-CFStringRef CFStringCreateByCombiningStrings(CFAllocatorRef allocator, CFArrayRef array, CFStringRef separator) {
+CFStringRef CFStringCreateByCombiningStrings(CFAllocatorRef allocator, CFArrayRef array, CFStringRef separator)
+{
     static const char function[] = "CFStringCreateByCombiningStrings";
     object_require(array, object_type_array, function, "array");
     object_require(separator, object_type_string, function, "separator");
@@ -137,7 +151,8 @@ CFStringRef CFStringCreateByCombiningStrings(CFAllocatorRef allocator, CFArrayRe
     return created;
 }
 
-static bool append_part(CFMutableArrayRef parts, CFAllocatorRef allocator, const struct text *text, CFIndex start, CFIndex end) {
+static bool append_part(CFMutableArrayRef parts, CFAllocatorRef allocator, const struct text *text, CFIndex start, CFIndex end)
+{
     CFStringRef part = string_create(allocator, text, CFRangeMake(start, end - start));
     if (part == NULL) {
         return false;
@@ -148,7 +163,8 @@ static bool append_part(CFMutableArrayRef parts, CFAllocatorRef allocator, const
     return CFArrayGetCount(parts) > count;
 }
 
-CFArrayRef CFStringCreateArrayBySeparatingStrings(CFAllocatorRef allocator, CFStringRef text, CFStringRef separator) {
+CFArrayRef CFStringCreateArrayBySeparatingStrings(CFAllocatorRef allocator, CFStringRef text, CFStringRef separator)
+{
     struct text view = text_of(text, "CFStringCreateArrayBySeparatingStrings");
     struct text wanted = text_of(separator, "CFStringCreateArrayBySeparatingStrings");
     CFMutableArrayRef parts = CFArrayCreateMutable(allocator, 0, &kCFTypeArrayCallBacks);
@@ -168,23 +184,28 @@ CFArrayRef CFStringCreateArrayBySeparatingStrings(CFAllocatorRef allocator, CFSt
     return NULL;
 }
 
-static bool is_mutable(CFStringRef string) {
+static bool is_mutable(CFStringRef string)
+{
     return !object_is_wide_literal(string) && (((const struct object *)(const void *)string)->info & string_is_mutable) != 0;
 }
 
-CFStringRef CFStringCreateCopy(CFAllocatorRef allocator, CFStringRef text) {
+CFStringRef CFStringCreateCopy(CFAllocatorRef allocator, CFStringRef text)
+{
     struct text view = text_of(text, "CFStringCreateCopy");
-    if (!is_mutable(text) && (object_is_wide_literal(text) || object_allocator(text) == allocator_resolve(allocator) || CFGetRetainCount(text) == LONG_MAX)) {
+    if (!is_mutable(text) &&
+        (object_is_wide_literal(text) || object_allocator(text) == allocator_resolve(allocator) || CFGetRetainCount(text) == LONG_MAX)) {
         return CFRetain(text);
     }
     return string_create(allocator, &view, CFRangeMake(0, view.length));
 }
 
-CFMutableStringRef CFStringCreateMutable(CFAllocatorRef allocator, CFIndex maxLength) {
+CFMutableStringRef CFStringCreateMutable(CFAllocatorRef allocator, CFIndex maxLength)
+{
     return string_create_mutable(allocator, maxLength);
 }
 
-CFMutableStringRef CFStringCreateMutableCopy(CFAllocatorRef allocator, CFIndex maxLength, CFStringRef text) {
+CFMutableStringRef CFStringCreateMutableCopy(CFAllocatorRef allocator, CFIndex maxLength, CFStringRef text)
+{
     struct text view = text_of(text, "CFStringCreateMutableCopy");
     CFMutableStringRef copy = string_create_mutable(allocator, maxLength);
     if (copy != NULL && !string_append(copy, &view)) {
@@ -194,11 +215,13 @@ CFMutableStringRef CFStringCreateMutableCopy(CFAllocatorRef allocator, CFIndex m
     return copy;
 }
 
-CFIndex CFStringGetLength(CFStringRef text) {
+CFIndex CFStringGetLength(CFStringRef text)
+{
     return text_of(text, "CFStringGetLength").length;
 }
 
-UniChar CFStringGetCharacterAtIndex(CFStringRef text, CFIndex index) {
+UniChar CFStringGetCharacterAtIndex(CFStringRef text, CFIndex index)
+{
     struct text view = text_of(text, "CFStringGetCharacterAtIndex");
     if (index < 0 || index >= view.length) {
         fault_stop_format("CFStringGetCharacterAtIndex", "the index %ld is outside the string, whose length is %ld", index, view.length);
@@ -206,7 +229,8 @@ UniChar CFStringGetCharacterAtIndex(CFStringRef text, CFIndex index) {
     return text_unit(&view, index);
 }
 
-void CFStringGetCharacters(CFStringRef text, CFRange range, UniChar *buffer) {
+void CFStringGetCharacters(CFStringRef text, CFRange range, UniChar *buffer)
+{
     struct text view = text_of(text, "CFStringGetCharacters");
     require_range(range, view.length, "CFStringGetCharacters");
     text_copy_units(&view, range, buffer);
@@ -219,7 +243,8 @@ struct sink {
     CFIndex used;
 };
 
-static bool sink_put(struct sink *sink, const uint8_t *bytes, size_t count) {
+static bool sink_put(struct sink *sink, const uint8_t *bytes, size_t count)
+{
     if (sink->buffer != NULL) {
         if ((CFIndex)count > sink->size - sink->used) {
             return false;
@@ -231,7 +256,8 @@ static bool sink_put(struct sink *sink, const uint8_t *bytes, size_t count) {
 }
 
 /* One character, or the unit at `index` for encodings that write units. */
-static uint32_t character_at(const struct text *text, CFIndex index, CFIndex end, CFStringEncoding encoding, CFIndex *ret_units) {
+static uint32_t character_at(const struct text *text, CFIndex index, CFIndex end, CFStringEncoding encoding, CFIndex *ret_units)
+{
     uint32_t unit = text_unit(text, index);
     *ret_units = 1;
     if (!encoding_joins_pairs(encoding) || !unit_is_high_surrogate(unit) || index + 1 >= end) {
@@ -245,7 +271,8 @@ static uint32_t character_at(const struct text *text, CFIndex index, CFIndex end
     return 0x10000 + ((unit & 0x3FF) << 10 | (next & 0x3FF));
 }
 
-static size_t write_loss_byte(CFStringEncoding encoding, UInt8 loss_byte, uint8_t bytes[encoding_bytes_max]) {
+static size_t write_loss_byte(CFStringEncoding encoding, UInt8 loss_byte, uint8_t bytes[encoding_bytes_max])
+{
     if (encoding_bytes_per_unit(encoding) > 1) {
         return encoding_write(encoding, loss_byte, bytes);
     }
@@ -253,7 +280,8 @@ static size_t write_loss_byte(CFStringEncoding encoding, UInt8 loss_byte, uint8_
     return 1;
 }
 
-static CFIndex write_range(const struct text *text, CFRange range, CFStringEncoding encoding, UInt8 loss_byte, struct sink *sink) {
+static CFIndex write_range(const struct text *text, CFRange range, CFStringEncoding encoding, UInt8 loss_byte, struct sink *sink)
+{
     CFIndex end = range.location + range.length;
     CFIndex index = range.location;
     while (index < end) {
@@ -271,7 +299,9 @@ static CFIndex write_range(const struct text *text, CFRange range, CFStringEncod
     return index - range.location;
 }
 
-static CFIndex write_text(const struct text *text, CFRange range, CFStringEncoding encoding, UInt8 loss_byte, bool is_external, struct sink *sink) {
+static CFIndex write_text(const struct text *text, CFRange range, CFStringEncoding encoding, UInt8 loss_byte, bool is_external,
+                          struct sink *sink)
+{
     if (!encoding_is_known(encoding)) {
         return 0;
     }
@@ -289,7 +319,8 @@ static CFIndex write_text(const struct text *text, CFRange range, CFStringEncodi
 }
 
 CFIndex CFStringGetBytes(CFStringRef text, CFRange range, CFStringEncoding encoding, UInt8 lossByte, Boolean isExternalRepresentation,
-                         UInt8 *buffer, CFIndex maxLength, CFIndex *usedLength) {
+                         UInt8 *buffer, CFIndex maxLength, CFIndex *usedLength)
+{
     struct text view = text_of(text, "CFStringGetBytes");
     require_range(range, view.length, "CFStringGetBytes");
     struct sink sink = {.buffer = buffer, .size = maxLength > 0 ? maxLength : 0};
@@ -300,7 +331,8 @@ CFIndex CFStringGetBytes(CFStringRef text, CFRange range, CFStringEncoding encod
     return count;
 }
 
-Boolean CFStringGetCString(CFStringRef text, char *buffer, CFIndex size, CFStringEncoding encoding) {
+Boolean CFStringGetCString(CFStringRef text, char *buffer, CFIndex size, CFStringEncoding encoding)
+{
     struct text view = text_of(text, "CFStringGetCString");
     if (buffer == NULL || size < 1 || !encoding_is_known(encoding)) {
         return false;
@@ -311,7 +343,8 @@ Boolean CFStringGetCString(CFStringRef text, char *buffer, CFIndex size, CFStrin
     return count == view.length;
 }
 
-const char *CFStringGetCStringPtr(CFStringRef text, CFStringEncoding encoding) {
+const char *CFStringGetCStringPtr(CFStringRef text, CFStringEncoding encoding)
+{
     struct text view = text_of(text, "CFStringGetCStringPtr");
     if (!encoding_extends_ascii(encoding)) {
         return NULL;
@@ -323,7 +356,8 @@ const char *CFStringGetCStringPtr(CFStringRef text, CFStringEncoding encoding) {
     return view.form == text_ascii ? view.units : NULL;
 }
 
-CFIndex CFStringGetMaximumSizeForEncoding(CFIndex length, CFStringEncoding encoding) {
+CFIndex CFStringGetMaximumSizeForEncoding(CFIndex length, CFStringEncoding encoding)
+{
     CFIndex size;
     CFIndex bytes_per_unit = encoding_bytes_per_unit(encoding);
     if (length < 0 || bytes_per_unit == 0 || __builtin_mul_overflow(length, bytes_per_unit, &size)) {
@@ -332,59 +366,69 @@ CFIndex CFStringGetMaximumSizeForEncoding(CFIndex length, CFStringEncoding encod
     return size;
 }
 
-CFComparisonResult CFStringCompareWithOptions(CFStringRef text1, CFStringRef text2, CFRange range, CFStringCompareFlags options) {
+CFComparisonResult CFStringCompareWithOptions(CFStringRef text1, CFStringRef text2, CFRange range, CFStringCompareFlags options)
+{
     struct text view1 = text_of(text1, "CFStringCompareWithOptions");
     struct text view2 = text_of(text2, "CFStringCompareWithOptions");
     require_range(range, view1.length, "CFStringCompareWithOptions");
     return text_compare(&view1, range, &view2, options);
 }
 
-CFComparisonResult CFStringCompare(CFStringRef text1, CFStringRef text2, CFStringCompareFlags options) {
+CFComparisonResult CFStringCompare(CFStringRef text1, CFStringRef text2, CFStringCompareFlags options)
+{
     struct text view1 = text_of(text1, "CFStringCompare");
     struct text view2 = text_of(text2, "CFStringCompare");
     return text_compare(&view1, CFRangeMake(0, view1.length), &view2, options);
 }
 
-static CFRange find(CFStringRef text, CFStringRef wanted, CFStringCompareFlags options, const char *function) {
+static CFRange find(CFStringRef text, CFStringRef wanted, CFStringCompareFlags options, const char *function)
+{
     struct text view = text_of(text, function);
     struct text wanted_view = text_of(wanted, function);
     CFIndex location = text_find(&view, CFRangeMake(0, view.length), &wanted_view, options);
     return CFRangeMake(location, location != kCFNotFound ? wanted_view.length : 0);
 }
 
-CFRange CFStringFind(CFStringRef text, CFStringRef wanted, CFStringCompareFlags options) {
+CFRange CFStringFind(CFStringRef text, CFStringRef wanted, CFStringCompareFlags options)
+{
     return find(text, wanted, options, "CFStringFind");
 }
 
-Boolean CFStringHasPrefix(CFStringRef text, CFStringRef prefix) {
+Boolean CFStringHasPrefix(CFStringRef text, CFStringRef prefix)
+{
     return find(text, prefix, kCFCompareAnchored, "CFStringHasPrefix").location != kCFNotFound;
 }
 
-Boolean CFStringHasSuffix(CFStringRef text, CFStringRef suffix) {
+Boolean CFStringHasSuffix(CFStringRef text, CFStringRef suffix)
+{
     return find(text, suffix, kCFCompareAnchored | kCFCompareBackwards, "CFStringHasSuffix").location != kCFNotFound;
 }
 
-static void require_mutable(CFMutableStringRef string, const char *function) {
+static void require_mutable(CFMutableStringRef string, const char *function)
+{
     object_require(string, object_type_string, function, "string");
     if (!is_mutable(string)) {
         fault_stop(function, "the string cannot be changed");
     }
 }
 
-static void log_no_memory(bool is_done) {
+static void log_no_memory(bool is_done)
+{
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     if (!is_done) {
         fault_log_once(&logged, "CFStringAppend: no memory; the string stays as it was");
     }
 }
 
-void CFStringAppend(CFMutableStringRef text, CFStringRef appended) {
+void CFStringAppend(CFMutableStringRef text, CFStringRef appended)
+{
     require_mutable(text, "CFStringAppend");
     struct text view = text_of(appended, "CFStringAppend");
     log_no_memory(string_append(text, &view));
 }
 
-void CFStringAppendCharacters(CFMutableStringRef text, const UniChar *characters, CFIndex count) {
+void CFStringAppendCharacters(CFMutableStringRef text, const UniChar *characters, CFIndex count)
+{
     require_mutable(text, "CFStringAppendCharacters");
     if (characters != NULL && count > 0) {
         struct text view = text_of_units(characters, count);
@@ -392,7 +436,8 @@ void CFStringAppendCharacters(CFMutableStringRef text, const UniChar *characters
     }
 }
 
-void CFStringAppendCString(CFMutableStringRef text, const char *appended, CFStringEncoding encoding) {
+void CFStringAppendCString(CFMutableStringRef text, const char *appended, CFStringEncoding encoding)
+{
     require_mutable(text, "CFStringAppendCString");
     if (appended == NULL) {
         fault_stop("CFStringAppendCString", "the C string is NULL");
@@ -405,7 +450,8 @@ void CFStringAppendCString(CFMutableStringRef text, const char *appended, CFStri
     }
 }
 
-void CFStringAppendFormat(CFMutableStringRef text, CFDictionaryRef options, CFStringRef format, ...) {
+void CFStringAppendFormat(CFMutableStringRef text, CFDictionaryRef options, CFStringRef format, ...)
+{
     require_mutable(text, "CFStringAppendFormat");
     va_list arguments;
     va_start(arguments, format);
@@ -419,12 +465,14 @@ void CFStringAppendFormat(CFMutableStringRef text, CFDictionaryRef options, CFSt
     CFRelease(formatted);
 }
 
-CFStringRef CFStringCreateFromExternalRepresentation(CFAllocatorRef allocator, CFDataRef data, CFStringEncoding encoding) {
+CFStringRef CFStringCreateFromExternalRepresentation(CFAllocatorRef allocator, CFDataRef data, CFStringEncoding encoding)
+{
     object_require(data, object_type_data, "CFStringCreateFromExternalRepresentation", "data");
     return CFStringCreateWithBytes(allocator, CFDataGetBytePtr(data), CFDataGetLength(data), encoding, true);
 }
 
-CFDataRef CFStringCreateExternalRepresentation(CFAllocatorRef allocator, CFStringRef text, CFStringEncoding encoding, UInt8 lossByte) {
+CFDataRef CFStringCreateExternalRepresentation(CFAllocatorRef allocator, CFStringRef text, CFStringEncoding encoding, UInt8 lossByte)
+{
     struct text view = text_of(text, "CFStringCreateExternalRepresentation");
     CFRange range = CFRangeMake(0, view.length);
     struct sink counter = {.buffer = NULL};
@@ -445,11 +493,13 @@ CFDataRef CFStringCreateExternalRepresentation(CFAllocatorRef allocator, CFStrin
     return data;
 }
 
-static bool is_space(UniChar unit) {
+static bool is_space(UniChar unit)
+{
     return unit == ' ' || (unit >= '\t' && unit <= '\r');
 }
 
-static CFIndex skip_spaces(const struct text *text) {
+static CFIndex skip_spaces(const struct text *text)
+{
     CFIndex index = 0;
     while (index < text->length && is_space(text_unit(text, index))) {
         index++;
@@ -457,18 +507,21 @@ static CFIndex skip_spaces(const struct text *text) {
     return index;
 }
 
-static CFIndex skip_digits(const struct text *text, CFIndex index) {
+static CFIndex skip_digits(const struct text *text, CFIndex index)
+{
     while (index < text->length && text_unit(text, index) >= '0' && text_unit(text, index) <= '9') {
         index++;
     }
     return index;
 }
 
-static CFIndex skip_sign(const struct text *text, CFIndex index) {
+static CFIndex skip_sign(const struct text *text, CFIndex index)
+{
     return index < text->length && (text_unit(text, index) == '-' || text_unit(text, index) == '+') ? index + 1 : index;
 }
 
-SInt32 CFStringGetIntValue(CFStringRef text) {
+SInt32 CFStringGetIntValue(CFStringRef text)
+{
     struct text view = text_of(text, "CFStringGetIntValue");
     CFIndex start = skip_spaces(&view);
     CFIndex index = skip_sign(&view, start);
@@ -483,7 +536,8 @@ SInt32 CFStringGetIntValue(CFStringRef text) {
 }
 
 /* Where the decimal number that starts at `start` ends. */
-static CFIndex end_of_decimal(const struct text *text, CFIndex start) {
+static CFIndex end_of_decimal(const struct text *text, CFIndex start)
+{
     CFIndex integer = skip_sign(text, start);
     CFIndex end = skip_digits(text, integer);
     CFIndex digits = end - integer;
@@ -500,7 +554,8 @@ static CFIndex end_of_decimal(const struct text *text, CFIndex start) {
     return digits > 0 ? end : start;
 }
 
-double CFStringGetDoubleValue(CFStringRef text) {
+double CFStringGetDoubleValue(CFStringRef text)
+{
     struct text view = text_of(text, "CFStringGetDoubleValue");
     CFIndex start = skip_spaces(&view);
     CFIndex end = end_of_decimal(&view, start);
@@ -515,7 +570,8 @@ double CFStringGetDoubleValue(CFStringRef text) {
     return value;
 }
 
-static void print(CFStringRef string) {
+static void print(CFStringRef string)
+{
     struct text text = text_of(string, "CFShow");
     CFIndex index = 0;
     while (index < text.length) {
@@ -526,7 +582,8 @@ static void print(CFStringRef string) {
     }
 }
 
-void CFShow(CFTypeRef object) {
+void CFShow(CFTypeRef object)
+{
     CFStringRef words = NULL;
     if (object == NULL) {
         words = CFSTR("(null)");
@@ -544,13 +601,14 @@ void CFShow(CFTypeRef object) {
     funlockfile(stderr);
 }
 
-void CFShowStr(CFStringRef text) {
+void CFShowStr(CFStringRef text)
+{
     if (text == NULL) {
         fputs("(null)\n", stderr);
         return;
     }
     static const char *const forms[] = {"bytes", "UTF-16", "wide literal", "wide literal"};
     struct text view = text_of(text, "CFShowStr");
-    fprintf(stderr, "length %ld, stored as %s, %s, references %ld\n", view.length, forms[view.form], is_mutable(text) ? "mutable" : "immutable",
-            CFGetRetainCount(text));
+    fprintf(stderr, "length %ld, stored as %s, %s, references %ld\n", view.length, forms[view.form],
+            is_mutable(text) ? "mutable" : "immutable", CFGetRetainCount(text));
 }

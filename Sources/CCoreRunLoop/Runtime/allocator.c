@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns the allocators: the built-in ones, those made of a caller's functions, and each thread's default. CFAllocator's public functions stand
- * here too, although CFBase.h declares them: they are this file's subject.
+ * Owns the allocators: the built-in ones, those made of a caller's functions, and each thread's default. CFAllocator's public functions
+ * stand here too, although CFBase.h declares them: they are this file's subject.
  *
  * No locks: an allocator does not change after its creation; the default is the thread's own.
  */
@@ -21,31 +21,36 @@ struct allocator {
     bool lives_in_itself; /* constant */
 };
 
-static void *system_allocate(CFIndex size, CFOptionFlags hint, void *info) {
+static void *system_allocate(CFIndex size, CFOptionFlags hint, void *info)
+{
     (void)hint;
     (void)info;
     return malloc((size_t)size);
 }
 
-static void *system_reallocate(void *block, CFIndex size, CFOptionFlags hint, void *info) {
+static void *system_reallocate(void *block, CFIndex size, CFOptionFlags hint, void *info)
+{
     (void)hint;
     (void)info;
     return realloc(block, (size_t)size);
 }
 
-static void system_deallocate(void *block, void *info) {
+static void system_deallocate(void *block, void *info)
+{
     (void)info;
     free(block);
 }
 
-static void finalize(CFTypeRef object) {
+static void finalize(CFTypeRef object)
+{
     const struct allocator *allocator = object;
     if (!allocator->lives_in_itself && allocator->context.release != NULL) {
         allocator->context.release(allocator->context.info);
     }
 }
 
-static CFStringRef copy_description(CFTypeRef object) {
+static CFStringRef copy_description(CFTypeRef object)
+{
     const struct allocator *allocator = object;
     const CFAllocatorContext *context = &allocator->context;
     CFStringRef info = context->copyDescription != NULL ? context->copyDescription(context->info) : NULL;
@@ -86,18 +91,21 @@ const CFAllocatorRef kCFAllocatorUseContext = (CFAllocatorRef)(const void *)&con
 
 static _Thread_local CFAllocatorRef thread_default;
 
-static const struct allocator *allocator_of(CFAllocatorRef allocator) {
+static const struct allocator *allocator_of(CFAllocatorRef allocator)
+{
     return (const struct allocator *)(const void *)allocator;
 }
 
-CFAllocatorRef allocator_resolve(CFAllocatorRef allocator) {
+CFAllocatorRef allocator_resolve(CFAllocatorRef allocator)
+{
     if (allocator != NULL) {
         return allocator;
     }
     return thread_default != NULL ? thread_default : kCFAllocatorSystemDefault;
 }
 
-void *allocator_allocate(CFAllocatorRef allocator, size_t size) {
+void *allocator_allocate(CFAllocatorRef allocator, size_t size)
+{
     const CFAllocatorContext *context = &allocator_of(allocator)->context;
     if (size == 0 || size > (size_t)PTRDIFF_MAX || context->allocate == NULL) {
         return NULL;
@@ -105,7 +113,8 @@ void *allocator_allocate(CFAllocatorRef allocator, size_t size) {
     return context->allocate((CFIndex)size, 0, context->info);
 }
 
-void *allocator_allocate_zeroed(CFAllocatorRef allocator, size_t size) {
+void *allocator_allocate_zeroed(CFAllocatorRef allocator, size_t size)
+{
     if (allocator_of(allocator)->context.allocate == system_allocate) {
         return calloc(1, size);
     }
@@ -116,7 +125,8 @@ void *allocator_allocate_zeroed(CFAllocatorRef allocator, size_t size) {
     return block;
 }
 
-void *allocator_resize(CFAllocatorRef allocator, void *block, size_t old_size, size_t new_size) {
+void *allocator_resize(CFAllocatorRef allocator, void *block, size_t old_size, size_t new_size)
+{
     const CFAllocatorContext *context = &allocator_of(allocator)->context;
     if (block != NULL && context->reallocate != NULL && new_size <= (size_t)PTRDIFF_MAX) {
         return context->reallocate(block, (CFIndex)new_size, 0, context->info);
@@ -129,14 +139,16 @@ void *allocator_resize(CFAllocatorRef allocator, void *block, size_t old_size, s
     return resized;
 }
 
-void allocator_deallocate(CFAllocatorRef allocator, void *block) {
+void allocator_deallocate(CFAllocatorRef allocator, void *block)
+{
     const CFAllocatorContext *context = &allocator_of(allocator)->context;
     if (block != NULL && context->deallocate != NULL) {
         context->deallocate(block, context->info);
     }
 }
 
-void allocator_free_itself(CFAllocatorRef allocator, void *block) {
+void allocator_free_itself(CFAllocatorRef allocator, void *block)
+{
     CFAllocatorContext context = allocator_of(allocator)->context;
     if (context.deallocate != NULL) {
         context.deallocate(block, context.info);
@@ -146,7 +158,8 @@ void allocator_free_itself(CFAllocatorRef allocator, void *block) {
     }
 }
 
-static struct allocator *create_in_itself(const CFAllocatorContext *context, void *info) {
+static struct allocator *create_in_itself(const CFAllocatorContext *context, void *info)
+{
     size_t size = object_block_size(sizeof(struct allocator));
     void *block = context->allocate != NULL ? context->allocate((CFIndex)size, 0, info) : NULL;
     if (block == NULL) {
@@ -158,7 +171,8 @@ static struct allocator *create_in_itself(const CFAllocatorContext *context, voi
     return allocator;
 }
 
-CFAllocatorRef CFAllocatorCreate(CFAllocatorRef allocator, CFAllocatorContext *context) {
+CFAllocatorRef CFAllocatorCreate(CFAllocatorRef allocator, CFAllocatorContext *context)
+{
     if (context == NULL) {
         fault_stop("CFAllocatorCreate", "the context is NULL");
     }
@@ -178,15 +192,18 @@ CFAllocatorRef CFAllocatorCreate(CFAllocatorRef allocator, CFAllocatorContext *c
     return (CFAllocatorRef)(const void *)created;
 }
 
-CFTypeID CFAllocatorGetTypeID(void) {
+CFTypeID CFAllocatorGetTypeID(void)
+{
     return object_type_allocator;
 }
 
-CFAllocatorRef CFAllocatorGetDefault(void) {
+CFAllocatorRef CFAllocatorGetDefault(void)
+{
     return allocator_resolve(NULL);
 }
 
-void CFAllocatorSetDefault(CFAllocatorRef allocator) {
+void CFAllocatorSetDefault(CFAllocatorRef allocator)
+{
     if (allocator == NULL || allocator == kCFAllocatorUseContext) {
         return;
     }
@@ -195,13 +212,15 @@ void CFAllocatorSetDefault(CFAllocatorRef allocator) {
     thread_default = allocator;
 }
 
-static CFAllocatorRef resolve_checked(CFAllocatorRef allocator, const char *function) {
+static CFAllocatorRef resolve_checked(CFAllocatorRef allocator, const char *function)
+{
     CFAllocatorRef resolved = allocator_resolve(allocator);
     object_require(resolved, object_type_allocator, function, "allocator");
     return resolved;
 }
 
-void *CFAllocatorAllocate(CFAllocatorRef allocator, CFIndex size, CFOptionFlags hint) {
+void *CFAllocatorAllocate(CFAllocatorRef allocator, CFIndex size, CFOptionFlags hint)
+{
     const CFAllocatorContext *context = &allocator_of(resolve_checked(allocator, "CFAllocatorAllocate"))->context;
     if (size <= 0 || context->allocate == NULL) {
         return NULL;
@@ -209,7 +228,8 @@ void *CFAllocatorAllocate(CFAllocatorRef allocator, CFIndex size, CFOptionFlags 
     return context->allocate(size, hint, context->info);
 }
 
-void *CFAllocatorReallocate(CFAllocatorRef allocator, void *block, CFIndex newSize, CFOptionFlags hint) {
+void *CFAllocatorReallocate(CFAllocatorRef allocator, void *block, CFIndex newSize, CFOptionFlags hint)
+{
     CFAllocatorRef resolved = resolve_checked(allocator, "CFAllocatorReallocate");
     const CFAllocatorContext *context = &allocator_of(resolved)->context;
     if (block == NULL) {
@@ -225,17 +245,20 @@ void *CFAllocatorReallocate(CFAllocatorRef allocator, void *block, CFIndex newSi
     return context->reallocate(block, newSize, hint, context->info);
 }
 
-void CFAllocatorDeallocate(CFAllocatorRef allocator, void *block) {
+void CFAllocatorDeallocate(CFAllocatorRef allocator, void *block)
+{
     allocator_deallocate(resolve_checked(allocator, "CFAllocatorDeallocate"), block);
 }
 
-CFIndex CFAllocatorGetPreferredSizeForSize(CFAllocatorRef allocator, CFIndex size, CFOptionFlags hint) {
+CFIndex CFAllocatorGetPreferredSizeForSize(CFAllocatorRef allocator, CFIndex size, CFOptionFlags hint)
+{
     const CFAllocatorContext *context = &allocator_of(resolve_checked(allocator, "CFAllocatorGetPreferredSizeForSize"))->context;
     CFIndex preferred = size > 0 && context->preferredSize != NULL ? context->preferredSize(size, hint, context->info) : size;
     return preferred > size ? preferred : size;
 }
 
-void CFAllocatorGetContext(CFAllocatorRef allocator, CFAllocatorContext *context) {
+void CFAllocatorGetContext(CFAllocatorRef allocator, CFAllocatorContext *context)
+{
     CFAllocatorRef resolved = resolve_checked(allocator, "CFAllocatorGetContext");
     if (context == NULL) {
         fault_stop("CFAllocatorGetContext", "the context is NULL");

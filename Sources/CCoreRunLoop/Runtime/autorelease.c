@@ -28,7 +28,8 @@ static pthread_key_t end_of_thread;
 static bool has_end_of_thread;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-void autorelease_drain(void) {
+void autorelease_drain(void)
+{
     struct pool *pool = thread_pool;
     while (pool != NULL && pool->count > 0) {
         pool->count--;
@@ -36,22 +37,26 @@ void autorelease_drain(void) {
     }
 }
 
-bool autorelease_has_objects(void) {
+bool autorelease_has_objects(void)
+{
     return thread_pool != NULL && thread_pool->count > 0;
 }
 
-static void pool_free(void *pool) {
+static void pool_free(void *pool)
+{
     autorelease_drain();
     thread_pool = NULL;
     free(((struct pool *)pool)->objects);
     free(pool);
 }
 
-static void make_key(void) {
+static void make_key(void)
+{
     has_end_of_thread = pthread_key_create(&end_of_thread, pool_free) == 0;
 }
 
-static struct pool *pool_of_thread(void) {
+static struct pool *pool_of_thread(void)
+{
     if (thread_pool != NULL) {
         return thread_pool;
     }
@@ -65,7 +70,8 @@ static struct pool *pool_of_thread(void) {
     return pool;
 }
 
-static bool pool_add(struct pool *pool, CFTypeRef object) {
+static bool pool_add(struct pool *pool, CFTypeRef object)
+{
     if (pool->count == pool->capacity) {
         size_t capacity = pool->capacity == 0 ? capacity_first : pool->capacity * 2;
         CFTypeRef *objects = realloc(pool->objects, capacity * sizeof *objects);
@@ -79,7 +85,8 @@ static bool pool_add(struct pool *pool, CFTypeRef object) {
     return true;
 }
 
-CFTypeRef CFAutorelease(CFTypeRef object) {
+CFTypeRef CFAutorelease(CFTypeRef object)
+{
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     object_class_of(object, "CFAutorelease");
     struct pool *pool = pool_of_thread();

@@ -7,7 +7,8 @@
 
 #include <stdbool.h>
 
-/* Releases what the calling thread's pool holds. The loop calls it at the end of each outermost pass, with no lock held; costs one load when the pool is empty. */
+/* Releases what the calling thread's pool holds. The loop calls it at the end of each outermost pass, with no lock held; costs one load
+   when the pool is empty. */
 void autorelease_drain(void);
 
 /* The calling thread's pool holds something. */

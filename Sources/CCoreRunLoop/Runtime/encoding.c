@@ -31,11 +31,13 @@ static const uint16_t windows_latin1[table_windows_latin1] = {
 
 static const bool machine_is_big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 
-bool encoding_is_known(CFStringEncoding encoding) {
+bool encoding_is_known(CFStringEncoding encoding)
+{
     return encoding_bytes_per_unit(encoding) != 0;
 }
 
-bool encoding_extends_ascii(CFStringEncoding encoding) {
+bool encoding_extends_ascii(CFStringEncoding encoding)
+{
     switch (encoding) {
     case kCFStringEncodingMacRoman:
     case kCFStringEncodingWindowsLatin1:
@@ -48,7 +50,8 @@ bool encoding_extends_ascii(CFStringEncoding encoding) {
     }
 }
 
-bool encoding_joins_pairs(CFStringEncoding encoding) {
+bool encoding_joins_pairs(CFStringEncoding encoding)
+{
     switch (encoding) {
     case kCFStringEncodingUTF8:
     case kCFStringEncodingUTF32:
@@ -60,7 +63,8 @@ bool encoding_joins_pairs(CFStringEncoding encoding) {
     }
 }
 
-CFIndex encoding_bytes_per_unit(CFStringEncoding encoding) {
+CFIndex encoding_bytes_per_unit(CFStringEncoding encoding)
+{
     switch (encoding) {
     case kCFStringEncodingMacRoman:
     case kCFStringEncodingWindowsLatin1:
@@ -84,7 +88,8 @@ CFIndex encoding_bytes_per_unit(CFStringEncoding encoding) {
     }
 }
 
-static bool skip_mark(struct decoder *decoder, const char *mark, size_t size) {
+static bool skip_mark(struct decoder *decoder, const char *mark, size_t size)
+{
     if ((size_t)(decoder->end - decoder->next) < size) {
         return false;
     }
@@ -97,7 +102,8 @@ static bool skip_mark(struct decoder *decoder, const char *mark, size_t size) {
     return true;
 }
 
-bool decoder_start(struct decoder *decoder, const uint8_t *bytes, size_t count, CFStringEncoding encoding, bool is_external) {
+bool decoder_start(struct decoder *decoder, const uint8_t *bytes, size_t count, CFStringEncoding encoding, bool is_external)
+{
     if (!encoding_is_known(encoding)) {
         return false;
     }
@@ -126,11 +132,13 @@ bool decoder_start(struct decoder *decoder, const uint8_t *bytes, size_t count, 
     return true;
 }
 
-static size_t bytes_left(const struct decoder *decoder) {
+static size_t bytes_left(const struct decoder *decoder)
+{
     return (size_t)(decoder->end - decoder->next);
 }
 
-static int32_t next_utf8(struct decoder *decoder) {
+static int32_t next_utf8(struct decoder *decoder)
+{
     uint8_t first = *decoder->next++;
     if (first < 0x80) {
         return first;
@@ -155,7 +163,8 @@ static int32_t next_utf8(struct decoder *decoder) {
     return character;
 }
 
-static int32_t next_utf16(struct decoder *decoder, bool big_endian) {
+static int32_t next_utf16(struct decoder *decoder, bool big_endian)
+{
     if (bytes_left(decoder) < 2) {
         return decoder_invalid;
     }
@@ -164,7 +173,8 @@ static int32_t next_utf16(struct decoder *decoder, bool big_endian) {
     return big_endian ? bytes[0] << 8 | bytes[1] : bytes[1] << 8 | bytes[0];
 }
 
-static int32_t next_utf32(struct decoder *decoder, bool big_endian) {
+static int32_t next_utf32(struct decoder *decoder, bool big_endian)
+{
     if (bytes_left(decoder) < 4) {
         return decoder_invalid;
     }
@@ -177,13 +187,17 @@ static int32_t next_utf32(struct decoder *decoder, bool big_endian) {
     return is_valid ? (int32_t)character : decoder_invalid;
 }
 
-static int digit_value(uint8_t byte, int base) {
-    int value = byte >= '0' && byte <= '9' ? byte - '0' : byte >= 'a' && byte <= 'f' ? byte - 'a' + 10
-              : byte >= 'A' && byte <= 'F' ? byte - 'A' + 10 : base;
+static int digit_value(uint8_t byte, int base)
+{
+    int value = byte >= '0' && byte <= '9'   ? byte - '0'
+                : byte >= 'a' && byte <= 'f' ? byte - 'a' + 10
+                : byte >= 'A' && byte <= 'F' ? byte - 'A' + 10
+                                             : base;
     return value < base ? value : -1;
 }
 
-static int32_t next_digits(struct decoder *decoder, size_t count, int base) {
+static int32_t next_digits(struct decoder *decoder, size_t count, int base)
+{
     int32_t character = 0;
     if (bytes_left(decoder) < count) {
         return decoder_invalid;
@@ -198,7 +212,8 @@ static int32_t next_digits(struct decoder *decoder, size_t count, int base) {
     return character;
 }
 
-static int32_t next_escaped(struct decoder *decoder) {
+static int32_t next_escaped(struct decoder *decoder)
+{
     uint8_t first = *decoder->next++;
     if (first >= 0x80) {
         return decoder_invalid;
@@ -220,13 +235,15 @@ static int32_t next_escaped(struct decoder *decoder) {
     return character < 0x100 ? character : decoder_invalid;
 }
 
-static int32_t byte_in_windows_latin1(uint8_t byte) {
+static int32_t byte_in_windows_latin1(uint8_t byte)
+{
     bool is_in_table = byte >= 0x80 && byte < 0xA0;
     int32_t character = is_in_table ? windows_latin1[byte - 0x80] : byte;
     return is_in_table && character == 0 ? decoder_invalid : character;
 }
 
-int32_t decoder_next(struct decoder *decoder) {
+int32_t decoder_next(struct decoder *decoder)
+{
     if (decoder->next == decoder->end) {
         return decoder_at_end;
     }
@@ -251,12 +268,14 @@ int32_t decoder_next(struct decoder *decoder) {
     }
 }
 
-static size_t write_one(uint8_t *bytes, uint32_t byte) {
+static size_t write_one(uint8_t *bytes, uint32_t byte)
+{
     bytes[0] = (uint8_t)byte;
     return 1;
 }
 
-static size_t write_from_table(const uint16_t *table, int count, uint32_t character, uint8_t *bytes) {
+static size_t write_from_table(const uint16_t *table, int count, uint32_t character, uint8_t *bytes)
+{
     for (int i = 0; i < count; i++) {
         if (table[i] == character && character != 0) {
             return write_one(bytes, (uint32_t)i + 0x80);
@@ -265,7 +284,8 @@ static size_t write_from_table(const uint16_t *table, int count, uint32_t charac
     return 0;
 }
 
-static size_t write_utf8(uint32_t character, uint8_t *bytes) {
+static size_t write_utf8(uint32_t character, uint8_t *bytes)
+{
     if (unit_is_high_surrogate(character) || unit_is_low_surrogate(character)) {
         return 0;
     }
@@ -280,14 +300,16 @@ static size_t write_utf8(uint32_t character, uint8_t *bytes) {
     return more + 1;
 }
 
-static size_t write_number(uint32_t number, size_t size, bool big_endian, uint8_t *bytes) {
+static size_t write_number(uint32_t number, size_t size, bool big_endian, uint8_t *bytes)
+{
     for (size_t i = 0; i < size; i++) {
         bytes[big_endian ? size - 1 - i : i] = (uint8_t)(number >> (8 * i));
     }
     return size;
 }
 
-static size_t write_escaped(uint32_t unit, uint8_t *bytes) {
+static size_t write_escaped(uint32_t unit, uint8_t *bytes)
+{
     static const char digits[] = "0123456789abcdef";
     if (unit < 0x80 && unit != '\\') {
         return write_one(bytes, unit);
@@ -308,7 +330,8 @@ static size_t write_escaped(uint32_t unit, uint8_t *bytes) {
     return start + count;
 }
 
-size_t encoding_write(CFStringEncoding encoding, uint32_t character, uint8_t ret_bytes[encoding_bytes_max]) {
+size_t encoding_write(CFStringEncoding encoding, uint32_t character, uint8_t ret_bytes[encoding_bytes_max])
+{
     switch (encoding) {
     case kCFStringEncodingUTF8:
         return write_utf8(character, ret_bytes);
@@ -339,7 +362,8 @@ size_t encoding_write(CFStringEncoding encoding, uint32_t character, uint8_t ret
                         ret_bytes);
 }
 
-size_t encoding_write_mark(CFStringEncoding encoding, uint8_t ret_bytes[encoding_bytes_max]) {
+size_t encoding_write_mark(CFStringEncoding encoding, uint8_t ret_bytes[encoding_bytes_max])
+{
     bool has_mark = encoding == kCFStringEncodingUTF16 || encoding == kCFStringEncodingUTF32;
     return has_mark ? encoding_write(encoding, 0xFEFF, ret_bytes) : 0;
 }

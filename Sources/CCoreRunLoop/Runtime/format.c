@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns the reading of formats. The format is read twice: first to learn the types of all arguments, which must be taken from the list in their
- * order whatever order the format uses them in, then to write. Both readings go through next_conversion, so they agree.
+ * Owns the reading of formats. The format is read twice: first to learn the types of all arguments, which must be taken from the list in
+ * their order whatever order the format uses them in, then to write. Both readings go through next_conversion, so they agree.
  *
  * Numbers are written by snprintf in a plain locale, so that a point stays a point.
  */
@@ -38,7 +38,17 @@ enum kind {
     kind_wide,
 };
 
-enum length { length_none, length_char, length_short, length_long, length_long_long, length_intmax, length_size, length_ptrdiff, length_long_double };
+enum length {
+    length_none,
+    length_char,
+    length_short,
+    length_long,
+    length_long_long,
+    length_intmax,
+    length_size,
+    length_ptrdiff,
+    length_long_double
+};
 
 struct conversion {
     CFIndex start; /* of the '%' */
@@ -72,12 +82,14 @@ struct reader {
     int next_argument; /* index of the one that a conversion without a position takes */
 };
 
-static UniChar peek(const struct reader *reader) {
+static UniChar peek(const struct reader *reader)
+{
     return reader->position < reader->format->length ? text_unit(reader->format, reader->position) : 0;
 }
 
 /* A decimal number, cut off at INT_MAX; none when there is no digit. */
-static int read_number(struct reader *reader) {
+static int read_number(struct reader *reader)
+{
     int number = none;
     for (UniChar unit = peek(reader); unit >= '0' && unit <= '9'; unit = peek(reader)) {
         int digit = unit - '0';
@@ -89,7 +101,8 @@ static int read_number(struct reader *reader) {
 }
 
 /* `12$`: the index of the argument, or none with nothing read. */
-static int read_position(struct reader *reader) {
+static int read_position(struct reader *reader)
+{
     CFIndex start = reader->position;
     int number = read_number(reader);
     if (number > 0 && peek(reader) == '$') {
@@ -100,7 +113,8 @@ static int read_position(struct reader *reader) {
     return none;
 }
 
-static void read_flags(struct reader *reader, struct conversion *conversion) {
+static void read_flags(struct reader *reader, struct conversion *conversion)
+{
     for (;; reader->position++) {
         UniChar unit = peek(reader);
         const char *flag = unit != 0 && unit < 0x80 ? strchr(flag_units, unit) : NULL;
@@ -113,7 +127,8 @@ static void read_flags(struct reader *reader, struct conversion *conversion) {
 }
 
 /* `*` or `*2$` or a number. */
-static int read_amount(struct reader *reader, int *ret_argument) {
+static int read_amount(struct reader *reader, int *ret_argument)
+{
     if (peek(reader) != '*') {
         return read_number(reader);
     }
@@ -123,10 +138,12 @@ static int read_amount(struct reader *reader, int *ret_argument) {
     return none;
 }
 
-static enum length read_length(struct reader *reader) {
+static enum length read_length(struct reader *reader)
+{
     UniChar unit = peek(reader);
     static const char letters[] = "hlqjztL";
-    static const enum length lengths[] = {length_short, length_long, length_long_long, length_intmax, length_size, length_ptrdiff, length_long_double};
+    static const enum length lengths[] = {length_short, length_long,    length_long_long,  length_intmax,
+                                          length_size,  length_ptrdiff, length_long_double};
     const char *letter = unit != 0 && unit < 0x80 ? strchr(letters, unit) : NULL;
     if (letter == NULL) {
         return length_none;
@@ -140,7 +157,8 @@ static enum length read_length(struct reader *reader) {
     return length;
 }
 
-static enum kind kind_of_integer(enum length length) {
+static enum kind kind_of_integer(enum length length)
+{
     switch (length) {
     case length_long:
         return kind_long;
@@ -158,7 +176,8 @@ static enum kind kind_of_integer(enum length length) {
     }
 }
 
-static enum kind kind_of(char letter, enum length length) {
+static enum kind kind_of(char letter, enum length length)
+{
     switch (letter) {
     case 'd':
     case 'i':
@@ -194,7 +213,8 @@ static enum kind kind_of(char letter, enum length length) {
 }
 
 /* The capital forms of whole-number conversions are those of older systems, and mean the same. */
-static char plain_letter(UniChar unit) {
+static char plain_letter(UniChar unit)
+{
     switch (unit) {
     case 'D':
         return 'd';
@@ -208,7 +228,8 @@ static char plain_letter(UniChar unit) {
 }
 
 /* Reads what follows a '%'. False when it is not a conversion. */
-static bool read_conversion(struct reader *reader, struct conversion *conversion) {
+static bool read_conversion(struct reader *reader, struct conversion *conversion)
+{
     conversion->argument = read_position(reader);
     read_flags(reader, conversion);
     conversion->width = read_amount(reader, &conversion->width_argument);
@@ -231,18 +252,21 @@ static bool read_conversion(struct reader *reader, struct conversion *conversion
     } else if (conversion->argument == none) {
         conversion->argument = reader->next_argument++;
     }
-    return conversion->argument < arguments_max && conversion->width_argument < arguments_max && conversion->precision_argument < arguments_max;
+    return conversion->argument < arguments_max && conversion->width_argument < arguments_max &&
+           conversion->precision_argument < arguments_max;
 }
 
 /* Goes on to the next conversion; false at the end of the format. What is not a conversion is skipped, and takes no argument. */
-static bool next_conversion(struct reader *reader, struct conversion *ret_conversion) {
+static bool next_conversion(struct reader *reader, struct conversion *ret_conversion)
+{
     while (reader->position < reader->format->length) {
         if (peek(reader) != '%') {
             reader->position++;
             continue;
         }
         struct reader before = *reader;
-        *ret_conversion = (struct conversion){.start = reader->position, .width_argument = none, .precision_argument = none, .precision = none};
+        *ret_conversion =
+            (struct conversion){.start = reader->position, .width_argument = none, .precision_argument = none, .precision = none};
         reader->position++;
         if (read_conversion(reader, ret_conversion)) {
             ret_conversion->end = reader->position;
@@ -254,14 +278,16 @@ static bool next_conversion(struct reader *reader, struct conversion *ret_conver
     return false;
 }
 
-static void note_kind(struct argument *arguments, int index, enum kind kind) {
+static void note_kind(struct argument *arguments, int index, enum kind kind)
+{
     if (index != none && (arguments[index].kind == kind_unused || (arguments[index].kind == kind_pointer && kind > kind_pointer))) {
         arguments[index].kind = kind;
     }
 }
 
 /* Learns the type of each argument, and how many there are. */
-static int learn_arguments(const struct text *format, struct argument *arguments) {
+static int learn_arguments(const struct text *format, struct argument *arguments)
+{
     struct reader reader = {.format = format};
     struct conversion conversion;
     while (next_conversion(&reader, &conversion)) {
@@ -276,20 +302,25 @@ static int learn_arguments(const struct text *format, struct argument *arguments
     return count;
 }
 
-static bool is_integer(enum kind kind) {
+static bool is_integer(enum kind kind)
+{
     return kind <= kind_ptrdiff;
 }
 
-static bool is_floating(enum kind kind) {
+static bool is_floating(enum kind kind)
+{
     return kind == kind_double || kind == kind_long_double;
 }
 
 /* Whether an argument taken as one kind can be shown as another: the format may name one argument twice. */
-static bool fits(enum kind taken, enum kind wanted) {
-    return taken == wanted || (taken >= kind_pointer && wanted == kind_pointer) || (is_integer(taken) && is_integer(wanted)) || (is_floating(taken) && is_floating(wanted));
+static bool fits(enum kind taken, enum kind wanted)
+{
+    return taken == wanted || (taken >= kind_pointer && wanted == kind_pointer) || (is_integer(taken) && is_integer(wanted)) ||
+           (is_floating(taken) && is_floating(wanted));
 }
 
-static int amount_of(const struct argument *arguments, int index, int amount) {
+static int amount_of(const struct argument *arguments, int index, int amount)
+{
     if (index == none || !is_integer(arguments[index].kind)) {
         return amount;
     }
@@ -298,7 +329,8 @@ static int amount_of(const struct argument *arguments, int index, int amount) {
 }
 
 /* Puts the width and precision that stand among the arguments into the conversion. */
-static void settle_amounts(struct conversion *conversion, const struct argument *arguments) {
+static void settle_amounts(struct conversion *conversion, const struct argument *arguments)
+{
     if (conversion->width_argument == none && conversion->width == none) {
         conversion->width = 0;
     }
@@ -313,7 +345,8 @@ static void settle_amounts(struct conversion *conversion, const struct argument 
     }
 }
 
-static bool append_padded(CFMutableStringRef string, const struct conversion *conversion, const struct text *text) {
+static bool append_padded(CFMutableStringRef string, const struct conversion *conversion, const struct text *text)
+{
     CFIndex padding = conversion->width > text->length ? conversion->width - text->length : 0;
     bool is_left = conversion->has_flag[flag_left];
     return (is_left || string_append_repeated(string, ' ', padding)) && string_append(string, text) &&
@@ -321,7 +354,8 @@ static bool append_padded(CFMutableStringRef string, const struct conversion *co
 }
 
 /* snprintf's conversion for a number: the flags and amounts as given, the length `modifier`. */
-static void write_specification(char *ret_specification, const struct conversion *conversion, const char *modifier) {
+static void write_specification(char *ret_specification, const struct conversion *conversion, const char *modifier)
+{
     char *end = ret_specification;
     *end++ = '%';
     for (int i = 0; i < flags_max; i++) {
@@ -341,7 +375,8 @@ static void write_specification(char *ret_specification, const struct conversion
     *end = '\0';
 }
 
-static intmax_t narrow_signed(intmax_t value, const struct conversion *conversion) {
+static intmax_t narrow_signed(intmax_t value, const struct conversion *conversion)
+{
     switch (conversion->length) {
     case length_char:
         return (signed char)value;
@@ -352,7 +387,8 @@ static intmax_t narrow_signed(intmax_t value, const struct conversion *conversio
     }
 }
 
-static intmax_t narrow_unsigned(intmax_t value, const struct conversion *conversion) {
+static intmax_t narrow_unsigned(intmax_t value, const struct conversion *conversion)
+{
     switch (conversion->length) {
     case length_char:
         return (unsigned char)value;
@@ -361,10 +397,13 @@ static intmax_t narrow_unsigned(intmax_t value, const struct conversion *convers
     default:
         break;
     }
-    return conversion->kind == kind_int ? (intmax_t)(unsigned int)value : conversion->kind == kind_long ? (intmax_t)(unsigned long)value : value;
+    return conversion->kind == kind_int    ? (intmax_t)(unsigned int)value
+           : conversion->kind == kind_long ? (intmax_t)(unsigned long)value
+                                           : value;
 }
 
-static int print_number(char *buffer, size_t size, const struct conversion *conversion, const struct argument *argument) {
+static int print_number(char *buffer, size_t size, const struct conversion *conversion, const struct argument *argument)
+{
     char specification[16];
     bool has_precision = conversion->precision != none;
     int width = conversion->width;
@@ -373,7 +412,8 @@ static int print_number(char *buffer, size_t size, const struct conversion *conv
         long double value = argument->value.floating;
         write_specification(specification, conversion, argument->kind == kind_long_double ? "L" : "");
         if (argument->kind == kind_long_double) {
-            return has_precision ? snprintf(buffer, size, specification, width, precision, value) : snprintf(buffer, size, specification, width, value);
+            return has_precision ? snprintf(buffer, size, specification, width, precision, value)
+                                 : snprintf(buffer, size, specification, width, value);
         }
         return has_precision ? snprintf(buffer, size, specification, width, precision, (double)value)
                              : snprintf(buffer, size, specification, width, (double)value);
@@ -382,10 +422,12 @@ static int print_number(char *buffer, size_t size, const struct conversion *conv
     intmax_t value = argument->value.integer;
     value = is_signed ? narrow_signed(value, conversion) : narrow_unsigned(value, conversion);
     write_specification(specification, conversion, "j");
-    return has_precision ? snprintf(buffer, size, specification, width, precision, value) : snprintf(buffer, size, specification, width, value);
+    return has_precision ? snprintf(buffer, size, specification, width, precision, value)
+                         : snprintf(buffer, size, specification, width, value);
 }
 
-static bool append_number(CFMutableStringRef string, const struct conversion *conversion, const struct argument *argument) {
+static bool append_number(CFMutableStringRef string, const struct conversion *conversion, const struct argument *argument)
+{
     /* snprintf would write such a number for seconds, and then find it too long. */
     if (conversion->width > number_size_max || conversion->precision > number_size_max) {
         return false;
@@ -413,13 +455,15 @@ static bool append_number(CFMutableStringRef string, const struct conversion *co
     return is_done;
 }
 
-static bool append_pointer(CFMutableStringRef string, const struct conversion *conversion, const void *pointer) {
+static bool append_pointer(CFMutableStringRef string, const struct conversion *conversion, const void *pointer)
+{
     char buffer[number_buffer_size];
     struct text text = text_of_ascii(buffer, snprintf(buffer, sizeof buffer, "0x%jx", (uintmax_t)(uintptr_t)pointer));
     return append_padded(string, conversion, &text);
 }
 
-static bool append_characters(CFMutableStringRef string, const struct conversion *conversion, intmax_t value) {
+static bool append_characters(CFMutableStringRef string, const struct conversion *conversion, intmax_t value)
+{
     UniChar units[2];
     CFIndex count = 1;
     if (conversion->letter == 'C') {
@@ -434,7 +478,8 @@ static bool append_characters(CFMutableStringRef string, const struct conversion
 }
 
 /* A view cut to the conversion's precision, without leaving half of a pair. */
-static struct text cut(struct text text, const struct conversion *conversion) {
+static struct text cut(struct text text, const struct conversion *conversion)
+{
     if (conversion->precision != none && conversion->precision < text.length) {
         text.length = conversion->precision;
         if (text.length > 0 && unit_is_high_surrogate(text_unit(&text, text.length - 1))) {
@@ -444,12 +489,14 @@ static struct text cut(struct text text, const struct conversion *conversion) {
     return text;
 }
 
-static bool append_string(CFMutableStringRef string, const struct conversion *conversion, CFStringRef appended) {
+static bool append_string(CFMutableStringRef string, const struct conversion *conversion, CFStringRef appended)
+{
     struct text text = cut(text_of(appended, "CFStringCreateWithFormat"), conversion);
     return append_padded(string, conversion, &text);
 }
 
-static bool append_object(CFMutableStringRef string, const struct conversion *conversion, CFTypeRef object) {
+static bool append_object(CFMutableStringRef string, const struct conversion *conversion, CFTypeRef object)
+{
     if (object == NULL) {
         return append_string(string, conversion, CFSTR("(null)"));
     }
@@ -462,7 +509,8 @@ static bool append_object(CFMutableStringRef string, const struct conversion *co
 }
 
 /* The bytes of a C string up to the precision, without the first part of a UTF-8 sequence that the precision cuts. */
-static size_t bytes_within(const char *bytes, int precision) {
+static size_t bytes_within(const char *bytes, int precision)
+{
     if (precision == none) {
         return strlen(bytes);
     }
@@ -479,7 +527,8 @@ static size_t bytes_within(const char *bytes, int precision) {
     return count - start < needed ? start : count;
 }
 
-static bool append_bytes(CFMutableStringRef string, const struct conversion *conversion, const char *bytes) {
+static bool append_bytes(CFMutableStringRef string, const struct conversion *conversion, const char *bytes)
+{
     size_t count = bytes_within(bytes, conversion->precision);
     CFStringRef decoded = string_create_decoded(NULL, (const uint8_t *)bytes, count, kCFStringEncodingUTF8, false);
     if (decoded == NULL) {
@@ -494,7 +543,8 @@ static bool append_bytes(CFMutableStringRef string, const struct conversion *con
     return is_done;
 }
 
-static bool append_wide(CFMutableStringRef string, const struct conversion *conversion, const wchar_t *characters) {
+static bool append_wide(CFMutableStringRef string, const struct conversion *conversion, const wchar_t *characters)
+{
     size_t count = conversion->precision != none ? wcsnlen(characters, (size_t)conversion->precision) : wcslen(characters);
     CFStringEncoding encoding = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? kCFStringEncodingUTF32BE : kCFStringEncodingUTF32LE;
     CFStringRef decoded = string_create_decoded(NULL, (const uint8_t *)characters, count * sizeof(wchar_t), encoding, false);
@@ -507,7 +557,8 @@ static bool append_wide(CFMutableStringRef string, const struct conversion *conv
     return is_done;
 }
 
-static bool append_units(CFMutableStringRef string, const struct conversion *conversion, const UniChar *units) {
+static bool append_units(CFMutableStringRef string, const struct conversion *conversion, const UniChar *units)
+{
     CFIndex length = 0;
     while ((conversion->precision == none || length < conversion->precision) && units[length] != 0) {
         length++;
@@ -516,7 +567,8 @@ static bool append_units(CFMutableStringRef string, const struct conversion *con
     return append_padded(string, conversion, &text);
 }
 
-static bool append_text(CFMutableStringRef string, const struct conversion *conversion, const void *pointer) {
+static bool append_text(CFMutableStringRef string, const struct conversion *conversion, const void *pointer)
+{
     if (pointer == NULL) {
         return append_string(string, conversion, CFSTR("(null)"));
     }
@@ -530,7 +582,8 @@ static bool append_text(CFMutableStringRef string, const struct conversion *conv
     }
 }
 
-static bool append_argument(CFMutableStringRef string, const struct conversion *conversion, const struct argument *argument) {
+static bool append_argument(CFMutableStringRef string, const struct conversion *conversion, const struct argument *argument)
+{
     const void *pointer = argument->value.pointer;
     switch (conversion->letter) {
     case '@':
@@ -551,7 +604,8 @@ static bool append_argument(CFMutableStringRef string, const struct conversion *
 }
 
 /* Adds units of the format itself. */
-static bool append_literal(CFMutableStringRef string, const struct text *format, CFIndex start, CFIndex end) {
+static bool append_literal(CFMutableStringRef string, const struct text *format, CFIndex start, CFIndex end)
+{
     while (start < end) {
         UniChar units[64];
         CFIndex count = end - start < 64 ? end - start : 64;
@@ -565,7 +619,9 @@ static bool append_literal(CFMutableStringRef string, const struct text *format,
     return true;
 }
 
-static bool append_conversion(CFMutableStringRef string, const struct text *format, struct conversion *conversion, const struct argument *arguments) {
+static bool append_conversion(CFMutableStringRef string, const struct text *format, struct conversion *conversion,
+                              const struct argument *arguments)
+{
     if (conversion->letter == '%') {
         return string_append_repeated(string, '%', 1);
     }
@@ -577,7 +633,8 @@ static bool append_conversion(CFMutableStringRef string, const struct text *form
     return append_argument(string, conversion, argument);
 }
 
-static bool append_all(CFMutableStringRef string, const struct text *format, const struct argument *arguments) {
+static bool append_all(CFMutableStringRef string, const struct text *format, const struct argument *arguments)
+{
     struct reader reader = {.format = format};
     struct conversion conversion;
     CFIndex copied = 0;
@@ -590,7 +647,8 @@ static bool append_all(CFMutableStringRef string, const struct text *format, con
     return append_literal(string, format, copied, format->length);
 }
 
-bool format_append(CFMutableStringRef string, const struct text *format, va_list list) {
+bool format_append(CFMutableStringRef string, const struct text *format, va_list list)
+{
     struct argument arguments[arguments_max] = {{.kind = kind_unused}};
     int count = learn_arguments(format, arguments);
     for (int i = 0; i < count; i++) {

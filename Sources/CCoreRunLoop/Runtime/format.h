@@ -2,8 +2,8 @@
 /*
  * Formats: printf's conversions and %@, written into a string.
  *
- * A format cannot do harm by itself: what is not a conversion is copied as it stands, arguments by position may come in any order, and %n writes
- * nothing. Arguments that do not have the types that the format says are the caller's mistake, as with printf.
+ * A format cannot do harm by itself: what is not a conversion is copied as it stands, arguments by position may come in any order, and %n
+ * writes nothing. Arguments that do not have the types that the format says are the caller's mistake, as with printf.
  */
 #ifndef CRL_RUNTIME_FORMAT_H
 #define CRL_RUNTIME_FORMAT_H

@@ -29,7 +29,8 @@ struct prefix {
 static _Atomic long live_count;
 #endif
 
-static void live_count_add(long change) {
+static void live_count_add(long change)
+{
 #if defined(CRL_TESTING)
     atomic_fetch_add_explicit(&live_count, change, memory_order_relaxed);
 #else
@@ -37,7 +38,8 @@ static void live_count_add(long change) {
 #endif
 }
 
-long object_live_count(void) {
+long object_live_count(void)
+{
 #if defined(CRL_TESTING)
     return atomic_load_explicit(&live_count, memory_order_relaxed);
 #else
@@ -45,15 +47,18 @@ long object_live_count(void) {
 #endif
 }
 
-static bool is_near(uint32_t count, uint32_t mark) {
+static bool is_near(uint32_t count, uint32_t mark)
+{
     return count >= mark - count_slack && count < mark + count_slack;
 }
 
-static struct prefix *prefix_of(const void *object) {
+static struct prefix *prefix_of(const void *object)
+{
     return (struct prefix *)(uintptr_t)object - 1;
 }
 
-void *object_create(CFAllocatorRef allocator, const struct object_class *isa, size_t size) {
+void *object_create(CFAllocatorRef allocator, const struct object_class *isa, size_t size)
+{
     if (size > (size_t)PTRDIFF_MAX - sizeof(struct prefix)) {
         return NULL;
     }
@@ -71,7 +76,8 @@ void *object_create(CFAllocatorRef allocator, const struct object_class *isa, si
     return object;
 }
 
-void *object_create_in_block(void *block, const struct object_class *isa) {
+void *object_create_in_block(void *block, const struct object_class *isa)
+{
     struct prefix *prefix = block;
     struct object *object = (struct object *)(void *)(prefix + 1);
     prefix->allocator = (CFAllocatorRef)(const void *)object;
@@ -81,22 +87,26 @@ void *object_create_in_block(void *block, const struct object_class *isa) {
     return object;
 }
 
-size_t object_block_size(size_t size) {
+size_t object_block_size(size_t size)
+{
     return sizeof(struct prefix) + size;
 }
 
-void object_make_immortal(void *object) {
+void object_make_immortal(void *object)
+{
     atomic_store_explicit(&((struct object *)object)->count, 0, memory_order_relaxed);
     live_count_add(-1);
 }
 
-void object_discard_immortal(void *object) {
+void object_discard_immortal(void *object)
+{
     live_count_add(1);
     atomic_store_explicit(&((struct object *)object)->count, 1, memory_order_relaxed);
     object_release(object);
 }
 
-const struct object_class *object_class_of(CFTypeRef object, const char *function) {
+const struct object_class *object_class_of(CFTypeRef object, const char *function)
+{
     if (object == NULL) {
         fault_stop(function, "the object is NULL");
     }
@@ -110,7 +120,8 @@ const struct object_class *object_class_of(CFTypeRef object, const char *functio
     return isa;
 }
 
-void object_require(CFTypeRef object, CFTypeID type_id, const char *function, const char *argument) {
+void object_require(CFTypeRef object, CFTypeID type_id, const char *function, const char *argument)
+{
     if (object == NULL) {
         fault_stop_format(function, "the %s is NULL", argument);
     }
@@ -120,7 +131,8 @@ void object_require(CFTypeRef object, CFTypeID type_id, const char *function, co
     }
 }
 
-static _Noreturn void stop_on_count(const struct object *object, uint32_t count, const char *function) {
+static _Noreturn void stop_on_count(const struct object *object, uint32_t count, const char *function)
+{
     if (is_near(count, count_dead)) {
         fault_stop_format(function, "this %s has already been freed", object->isa->name);
     }
@@ -130,7 +142,8 @@ static _Noreturn void stop_on_count(const struct object *object, uint32_t count,
     fault_stop_format(function, "this %s has too many references, or its memory was overwritten", object->isa->name);
 }
 
-void object_retain(const void *reference) {
+void object_retain(const void *reference)
+{
     if (object_is_wide_literal(reference)) {
         return;
     }
@@ -145,7 +158,8 @@ void object_retain(const void *reference) {
     }
 }
 
-static void destroy(struct object *object) {
+static void destroy(struct object *object)
+{
     const struct object_class *isa = object->isa;
     atomic_store_explicit(&object->count, count_finalizing, memory_order_relaxed);
     if (isa->finalize != NULL) {
@@ -166,7 +180,8 @@ static void destroy(struct object *object) {
     object_release(allocator);
 }
 
-bool object_try_retain(const void *reference) {
+bool object_try_retain(const void *reference)
+{
     struct object *object = (struct object *)(uintptr_t)reference;
     uint32_t count = atomic_load_explicit(&object->count, memory_order_relaxed);
     do {
@@ -177,7 +192,8 @@ bool object_try_retain(const void *reference) {
     return true;
 }
 
-void object_release(const void *reference) {
+void object_release(const void *reference)
+{
     if (object_is_wide_literal(reference)) {
         return;
     }
@@ -194,7 +210,8 @@ void object_release(const void *reference) {
     }
 }
 
-CFAllocatorRef object_allocator(CFTypeRef object) {
+CFAllocatorRef object_allocator(CFTypeRef object)
+{
     if (object_is_wide_literal(object) || atomic_load_explicit(&((const struct object *)object)->count, memory_order_relaxed) == 0) {
         return kCFAllocatorSystemDefault;
     }
@@ -210,7 +227,8 @@ struct described {
 
 static _Thread_local const struct described *described;
 
-static bool is_being_described(CFTypeRef object) {
+static bool is_being_described(CFTypeRef object)
+{
     for (const struct described *each = described; each != NULL; each = each->outer) {
         if (each->object == object) {
             return true;
@@ -219,7 +237,8 @@ static bool is_being_described(CFTypeRef object) {
     return described != NULL && described->depth >= description_depth_max;
 }
 
-static CFStringRef copy_words(CFTypeRef object, CFStringRef (*copy)(CFTypeRef), const char *name) {
+static CFStringRef copy_words(CFTypeRef object, CFStringRef (*copy)(CFTypeRef), const char *name)
+{
     if (copy == NULL || is_being_described(object)) {
         return CFStringCreateWithFormat(NULL, NULL, CFSTR("<%s %p>"), name, object);
     }
@@ -230,12 +249,14 @@ static CFStringRef copy_words(CFTypeRef object, CFStringRef (*copy)(CFTypeRef), 
     return words;
 }
 
-CFStringRef object_copy_description(CFTypeRef object) {
+CFStringRef object_copy_description(CFTypeRef object)
+{
     const struct object_class *isa = object_class_of(object, "CFCopyDescription");
     return copy_words(object, isa->copy_description, isa->name);
 }
 
-CFStringRef object_copy_text(CFTypeRef object) {
+CFStringRef object_copy_text(CFTypeRef object)
+{
     const struct object_class *isa = object_class_of(object, "CFStringCreateWithFormat");
     return isa->copy_text != NULL ? isa->copy_text(object) : copy_words(object, isa->copy_description, isa->name);
 }

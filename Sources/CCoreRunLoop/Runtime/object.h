@@ -8,7 +8,8 @@
  *
  * Literals made by the compiler are objects too:
  *   clang's CFSTR: {&__CFConstantStringClassReference, 32-bit flags, 32-bit zero (our immortal count), bytes, length};
- *   gcc's CFSTR: a wide string literal whose first character is odd, 4-byte aligned; `object_is_wide_literal` tells them by the lowest bit of the
+ *   gcc's CFSTR: a wide string literal whose first character is odd, 4-byte aligned; `object_is_wide_literal` tells them by the lowest bit
+ * of the
  *   first word, which is never set in the address of a class.
  */
 #ifndef CRL_RUNTIME_OBJECT_H
@@ -62,7 +63,8 @@ struct object {
     _Atomic uint32_t count; /* references; 0 = immortal */
 };
 
-/* A new object of `size` bytes in all, zeroed behind the header, with one reference; NULL if there is no memory. NULL allocator = default. */
+/* A new object of `size` bytes in all, zeroed behind the header, with one reference; NULL if there is no memory. NULL allocator = default.
+   */
 void *object_create(CFAllocatorRef allocator, const struct object_class *isa, size_t size);
 
 /* For an allocator that lives in memory of its own: the object inside `block`, which has object_block_size(size) zeroed bytes. */
@@ -75,7 +77,8 @@ CFAllocatorRef object_allocator(CFTypeRef object);
 /* The class of any object, literals included. Stops with a sentence that names `function` when `object` is NULL. */
 const struct object_class *object_class_of(CFTypeRef object, const char *function);
 
-static inline bool object_is_wide_literal(CFTypeRef object) {
+static inline bool object_is_wide_literal(CFTypeRef object)
+{
     uint32_t first_word;
     memcpy(&first_word, object, sizeof first_word);
     return (first_word & 1) != 0;

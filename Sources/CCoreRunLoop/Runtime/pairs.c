@@ -10,30 +10,36 @@
 
 enum { capacity_hint_max = 4096 };
 
-static const void *retain(const struct pairs *pairs, CFDictionaryRetainCallBack callback, const void *value) {
+static const void *retain(const struct pairs *pairs, CFDictionaryRetainCallBack callback, const void *value)
+{
     return callback != NULL ? callback(object_allocator(pairs), value) : value;
 }
 
-static void release(const struct pairs *pairs, CFDictionaryReleaseCallBack callback, const void *value) {
+static void release(const struct pairs *pairs, CFDictionaryReleaseCallBack callback, const void *value)
+{
     if (callback != NULL) {
         callback(object_allocator(pairs), value);
     }
 }
 
-static bool keys_equal(const void *one, const void *other, const void *context) {
+static bool keys_equal(const void *one, const void *other, const void *context)
+{
     const struct pairs *pairs = context;
     return pairs->key.equal != NULL && pairs->key.equal(one, other);
 }
 
-bool pairs_values_equal(const struct pairs *pairs, const void *one, const void *other) {
+bool pairs_values_equal(const struct pairs *pairs, const void *one, const void *other)
+{
     return one == other || (pairs->value.equal != NULL && pairs->value.equal(one, other));
 }
 
-static uint64_t hash_of_key(const struct pairs *pairs, const void *key) {
+static uint64_t hash_of_key(const struct pairs *pairs, const void *key)
+{
     return pairs->key.hash != NULL ? pairs->key.hash(key) : (uint64_t)(uintptr_t)key;
 }
 
-static bool reserve(struct pairs *pairs, size_t count) {
+static bool reserve(struct pairs *pairs, size_t count)
+{
     size_t capacity = hash_table_capacity_for(count);
     if (capacity != 0 && capacity <= pairs->table.capacity) {
         return true;
@@ -48,7 +54,8 @@ static bool reserve(struct pairs *pairs, size_t count) {
 }
 
 struct pairs *pairs_create(CFAllocatorRef allocator, const struct object_class *isa, uint32_t flags, CFIndex capacity,
-                           const CFDictionaryKeyCallBacks *key, const CFDictionaryValueCallBacks *value) {
+                           const CFDictionaryKeyCallBacks *key, const CFDictionaryValueCallBacks *value)
+{
     struct pairs *pairs = object_create(allocator, isa, sizeof *pairs);
     if (pairs == NULL) {
         return NULL;
@@ -67,7 +74,8 @@ struct pairs *pairs_create(CFAllocatorRef allocator, const struct object_class *
     return pairs;
 }
 
-struct pairs *pairs_create_copy(CFAllocatorRef allocator, const struct pairs *original, uint32_t flags) {
+struct pairs *pairs_create_copy(CFAllocatorRef allocator, const struct pairs *original, uint32_t flags)
+{
     struct pairs *copy = pairs_create(allocator, original->object.isa, flags, 0, &original->key, &original->value);
     bool is_done = copy != NULL && reserve(copy, original->table.count);
     size_t index = 0;
@@ -82,11 +90,13 @@ struct pairs *pairs_create_copy(CFAllocatorRef allocator, const struct pairs *or
     return copy;
 }
 
-struct hash_slot *pairs_find(const struct pairs *pairs, const void *key) {
+struct hash_slot *pairs_find(const struct pairs *pairs, const void *key)
+{
     return pairs->table.count != 0 ? hash_table_find(&pairs->table, hash_of_key(pairs, key), key, keys_equal, pairs) : NULL;
 }
 
-bool pairs_add(struct pairs *pairs, const void *key, const void *value) {
+bool pairs_add(struct pairs *pairs, const void *key, const void *value)
+{
     if (pairs_find(pairs, key) != NULL) {
         return true;
     }
@@ -103,7 +113,8 @@ bool pairs_add(struct pairs *pairs, const void *key, const void *value) {
     return true;
 }
 
-void pairs_replace_key(struct pairs *pairs, struct hash_slot *slot, const void *key) {
+void pairs_replace_key(struct pairs *pairs, struct hash_slot *slot, const void *key)
+{
     const void *old = slot->key;
     if (old != key) {
         slot->key = retain(pairs, pairs->key.retain, key);
@@ -111,20 +122,23 @@ void pairs_replace_key(struct pairs *pairs, struct hash_slot *slot, const void *
     }
 }
 
-void pairs_replace_value(struct pairs *pairs, struct hash_slot *slot, const void *value) {
+void pairs_replace_value(struct pairs *pairs, struct hash_slot *slot, const void *value)
+{
     const void *old = slot->value;
     slot->value = retain(pairs, pairs->value.retain, value);
     release(pairs, pairs->value.release, old);
 }
 
-void pairs_remove(struct pairs *pairs, struct hash_slot *slot) {
+void pairs_remove(struct pairs *pairs, struct hash_slot *slot)
+{
     struct hash_slot removed = *slot;
     hash_table_remove(&pairs->table, slot);
     release(pairs, pairs->key.release, removed.key);
     release(pairs, pairs->value.release, removed.value);
 }
 
-void pairs_remove_all(struct pairs *pairs) {
+void pairs_remove_all(struct pairs *pairs)
+{
     struct hash_table removed = pairs->table;
     pairs->table = (struct hash_table){.slots = NULL};
     size_t index = 0;
@@ -136,11 +150,13 @@ void pairs_remove_all(struct pairs *pairs) {
     allocator_deallocate(object_allocator(pairs), removed.slots);
 }
 
-void pairs_finalize(CFTypeRef object) {
+void pairs_finalize(CFTypeRef object)
+{
     pairs_remove_all((struct pairs *)(uintptr_t)object);
 }
 
-Boolean pairs_equal(CFTypeRef object1, CFTypeRef object2) {
+Boolean pairs_equal(CFTypeRef object1, CFTypeRef object2)
+{
     const struct pairs *one = object1;
     const struct pairs *other = object2;
     if (one->table.count != other->table.count || one->key.equal != other->key.equal || one->value.equal != other->value.equal) {
@@ -157,11 +173,13 @@ Boolean pairs_equal(CFTypeRef object1, CFTypeRef object2) {
     return true;
 }
 
-CFHashCode pairs_hash(CFTypeRef object) {
+CFHashCode pairs_hash(CFTypeRef object)
+{
     return (CFHashCode)((const struct pairs *)object)->table.count;
 }
 
-static void append_description(CFMutableStringRef words, CFDictionaryCopyDescriptionCallBack callback, const void *value) {
+static void append_description(CFMutableStringRef words, CFDictionaryCopyDescriptionCallBack callback, const void *value)
+{
     CFStringRef description = callback != NULL ? callback(value) : NULL;
     if (description != NULL) {
         CFStringAppend(words, description);
@@ -171,7 +189,8 @@ static void append_description(CFMutableStringRef words, CFDictionaryCopyDescrip
     }
 }
 
-CFStringRef pairs_copy_description(CFTypeRef object) {
+CFStringRef pairs_copy_description(CFTypeRef object)
+{
     const struct pairs *pairs = object;
     CFMutableStringRef words = CFStringCreateMutable(NULL, 0);
     if (words == NULL) {
@@ -179,7 +198,8 @@ CFStringRef pairs_copy_description(CFTypeRef object) {
     }
     bool has_values = pairs->object.isa->type_id == object_type_dictionary;
     CFStringAppendFormat(words, NULL, CFSTR("<%s %p>{%s, count = %zu, %s = (\n"), pairs->object.isa->name, object,
-                         (pairs->object.info & pairs_are_mutable) != 0 ? "mutable" : "immutable", pairs->table.count, has_values ? "entries" : "values");
+                         (pairs->object.info & pairs_are_mutable) != 0 ? "mutable" : "immutable", pairs->table.count,
+                         has_values ? "entries" : "values");
     size_t index = 0;
     const struct hash_slot *slot;
     while ((slot = hash_table_next(&pairs->table, &index)) != NULL) {
@@ -195,19 +215,22 @@ CFStringRef pairs_copy_description(CFTypeRef object) {
     return words;
 }
 
-void pairs_log_no_memory(bool is_done) {
+void pairs_log_no_memory(bool is_done)
+{
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     if (!is_done) {
         fault_log_once(&logged, "CFDictionary, CFSet: no memory; the collection stays as it was");
     }
 }
 
-const void *pairs_type_retain(CFAllocatorRef allocator, const void *value) {
+const void *pairs_type_retain(CFAllocatorRef allocator, const void *value)
+{
     (void)allocator;
     return CFRetain(value);
 }
 
-void pairs_type_release(CFAllocatorRef allocator, const void *value) {
+void pairs_type_release(CFAllocatorRef allocator, const void *value)
+{
     (void)allocator;
     CFRelease(value);
 }

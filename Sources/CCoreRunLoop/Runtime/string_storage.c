@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns the memory of strings: immutable ones with their units behind the object, ones that use a caller's bytes, growing ones, and the table
- * of immortal ones.
+ * Owns the memory of strings: immutable ones with their units behind the object, ones that use a caller's bytes, growing ones, and the
+ * table of immortal ones.
  *
  * A string is stored as bytes exactly as long as all its units are below 128; bytes are always followed by a NUL. A mutable string turns to
  * UTF-16 when it must and stays so. Mutable strings belong to one thread at a time. The table is lock-free: entries are only ever added.
@@ -33,7 +33,8 @@ struct interned {
 
 static _Atomic(struct interned *) interned[intern_buckets];
 
-static void finalize(CFTypeRef object) {
+static void finalize(CFTypeRef object)
+{
     const struct string *string = object;
     if ((string->object.info & string_is_mutable) != 0) {
         allocator_deallocate(object_allocator(object), (void *)(uintptr_t)string->units);
@@ -44,22 +45,26 @@ static void finalize(CFTypeRef object) {
     }
 }
 
-static Boolean equal(CFTypeRef one, CFTypeRef other) {
+static Boolean equal(CFTypeRef one, CFTypeRef other)
+{
     struct text text1 = text_of(one, "CFEqual");
     struct text text2 = text_of(other, "CFEqual");
     return text_equal(&text1, &text2);
 }
 
-static CFHashCode hash(CFTypeRef object) {
+static CFHashCode hash(CFTypeRef object)
+{
     struct text text = text_of(object, "CFHash");
     return text_hash(&text);
 }
 
-static CFStringRef copy_description(CFTypeRef object) {
+static CFStringRef copy_description(CFTypeRef object)
+{
     return CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFString %p>{contents = \"%@\"}"), object, object);
 }
 
-static CFStringRef copy_text(CFTypeRef object) {
+static CFStringRef copy_text(CFTypeRef object)
+{
     return CFStringCreateCopy(NULL, object);
 }
 
@@ -74,7 +79,8 @@ const struct object_class string_class = {
 };
 
 /* Bytes for `length` units and, behind bytes, the NUL; 0 when that is more than memory can be. */
-static size_t size_for(CFIndex length, bool is_ascii) {
+static size_t size_for(CFIndex length, bool is_ascii)
+{
     size_t size;
     if (__builtin_mul_overflow((size_t)length, is_ascii ? 1 : sizeof(UniChar), &size) || size > (size_t)PTRDIFF_MAX / 2) {
         return 0;
@@ -82,7 +88,8 @@ static size_t size_for(CFIndex length, bool is_ascii) {
     return size + (is_ascii ? 1 : sizeof(UniChar));
 }
 
-struct string *string_create_unfilled(CFAllocatorRef allocator, CFIndex length, bool is_ascii, void **ret_units) {
+struct string *string_create_unfilled(CFAllocatorRef allocator, CFIndex length, bool is_ascii, void **ret_units)
+{
     size_t size = size_for(length, is_ascii);
     struct string *string = size != 0 ? object_create(allocator, &string_class, sizeof *string + size) : NULL;
     if (string == NULL) {
@@ -95,11 +102,13 @@ struct string *string_create_unfilled(CFAllocatorRef allocator, CFIndex length, 
     return string;
 }
 
-static CFStringRef reference(struct string *string) {
+static CFStringRef reference(struct string *string)
+{
     return (CFStringRef)(const void *)string;
 }
 
-static void copy_bytes(const struct text *text, CFRange range, uint8_t *ret_bytes) {
+static void copy_bytes(const struct text *text, CFRange range, uint8_t *ret_bytes)
+{
     if (text->form == text_ascii) {
         if (range.length > 0) {
             memcpy(ret_bytes, (const uint8_t *)text->units + range.location, (size_t)range.length);
@@ -111,7 +120,8 @@ static void copy_bytes(const struct text *text, CFRange range, uint8_t *ret_byte
     }
 }
 
-static bool range_is_ascii(const struct text *text, CFRange range) {
+static bool range_is_ascii(const struct text *text, CFRange range)
+{
     for (CFIndex i = 0; text->form != text_ascii && i < range.length; i++) {
         if (text_unit(text, range.location + i) >= 0x80) {
             return false;
@@ -120,7 +130,8 @@ static bool range_is_ascii(const struct text *text, CFRange range) {
     return true;
 }
 
-CFStringRef string_create(CFAllocatorRef allocator, const struct text *text, CFRange range) {
+CFStringRef string_create(CFAllocatorRef allocator, const struct text *text, CFRange range)
+{
     void *units;
     bool is_ascii = range_is_ascii(text, range);
     struct string *string = string_create_unfilled(allocator, range.length, is_ascii, &units);
@@ -135,7 +146,8 @@ CFStringRef string_create(CFAllocatorRef allocator, const struct text *text, CFR
     return reference(string);
 }
 
-CFStringRef string_create_external(CFAllocatorRef allocator, const char *bytes, CFIndex length, CFAllocatorRef deallocator) {
+CFStringRef string_create_external(CFAllocatorRef allocator, const char *bytes, CFIndex length, CFAllocatorRef deallocator)
+{
     struct external_string *string = object_create(allocator, &string_class, sizeof *string);
     if (string == NULL) {
         return NULL;
@@ -148,7 +160,8 @@ CFStringRef string_create_external(CFAllocatorRef allocator, const char *bytes, 
     return reference(&string->string);
 }
 
-static bool are_ascii(const uint8_t *bytes, size_t count) {
+static bool are_ascii(const uint8_t *bytes, size_t count)
+{
     for (size_t i = 0; i < count; i++) {
         if (bytes[i] >= 0x80) {
             return false;
@@ -158,7 +171,8 @@ static bool are_ascii(const uint8_t *bytes, size_t count) {
 }
 
 /* Counts the units that the bytes make, or gives kCFNotFound when they are not valid. */
-static CFIndex measure(struct decoder decoder, bool *ret_is_ascii) {
+static CFIndex measure(struct decoder decoder, bool *ret_is_ascii)
+{
     CFIndex length = 0;
     *ret_is_ascii = true;
     int32_t character;
@@ -171,7 +185,8 @@ static CFIndex measure(struct decoder decoder, bool *ret_is_ascii) {
     return character == decoder_at_end ? length : kCFNotFound;
 }
 
-static void fill(struct decoder decoder, bool is_ascii, void *units) {
+static void fill(struct decoder decoder, bool is_ascii, void *units)
+{
     uint8_t *byte = units;
     UniChar *unit = units;
     int32_t character;
@@ -184,7 +199,8 @@ static void fill(struct decoder decoder, bool is_ascii, void *units) {
     }
 }
 
-CFStringRef string_create_decoded(CFAllocatorRef allocator, const uint8_t *bytes, size_t count, CFStringEncoding encoding, bool is_external) {
+CFStringRef string_create_decoded(CFAllocatorRef allocator, const uint8_t *bytes, size_t count, CFStringEncoding encoding, bool is_external)
+{
     if (encoding_extends_ascii(encoding) && are_ascii(bytes, count)) {
         struct text text = text_of_ascii((const char *)bytes, (CFIndex)count);
         return string_create(allocator, &text, CFRangeMake(0, (CFIndex)count));
@@ -204,7 +220,8 @@ CFStringRef string_create_decoded(CFAllocatorRef allocator, const uint8_t *bytes
     return reference(string);
 }
 
-static CFStringRef find_interned(const struct interned *from, const struct interned *to, const struct text *text) {
+static CFStringRef find_interned(const struct interned *from, const struct interned *to, const struct text *text)
+{
     for (const struct interned *entry = from; entry != to; entry = entry->next) {
         struct text candidate = text_of(entry->string, "CFSTR");
         if (text_equal(&candidate, text)) {
@@ -214,7 +231,8 @@ static CFStringRef find_interned(const struct interned *from, const struct inter
     return NULL;
 }
 
-static struct interned *create_interned(const struct text *text) {
+static struct interned *create_interned(const struct text *text)
+{
     struct interned *entry = malloc(sizeof *entry);
     if (entry == NULL) {
         return NULL;
@@ -227,7 +245,8 @@ static struct interned *create_interned(const struct text *text) {
     return entry;
 }
 
-CFStringRef string_intern(const struct text *text) {
+CFStringRef string_intern(const struct text *text)
+{
     _Atomic(struct interned *) *bucket = &interned[text_hash(text) % intern_buckets];
     /* Acquire, with the release below: who sees an entry sees its string. */
     struct interned *first = atomic_load_explicit(bucket, memory_order_acquire);
@@ -255,16 +274,19 @@ CFStringRef string_intern(const struct text *text) {
     return entry->string;
 }
 
-static struct mutable_string *mutable_of(CFMutableStringRef string) {
+static struct mutable_string *mutable_of(CFMutableStringRef string)
+{
     return (struct mutable_string *)(void *)string;
 }
 
-static bool is_utf16(const struct mutable_string *string) {
+static bool is_utf16(const struct mutable_string *string)
+{
     return (string->string.object.info & string_is_utf16) != 0;
 }
 
 /* Makes room for `length` units and the NUL, as bytes or as UTF-16. */
-static bool reserve(struct mutable_string *string, CFIndex length) {
+static bool reserve(struct mutable_string *string, CFIndex length)
+{
     size_t needed = size_for(length, !is_utf16(string));
     if (needed == 0 || needed <= string->size) {
         return needed != 0;
@@ -282,7 +304,8 @@ static bool reserve(struct mutable_string *string, CFIndex length) {
     return true;
 }
 
-static bool widen(struct mutable_string *string, CFIndex length) {
+static bool widen(struct mutable_string *string, CFIndex length)
+{
     size_t size = size_for(length, false);
     CFAllocatorRef allocator = object_allocator(string);
     UniChar *units = size != 0 ? allocator_allocate(allocator, size) : NULL;
@@ -300,7 +323,8 @@ static bool widen(struct mutable_string *string, CFIndex length) {
     return true;
 }
 
-CFMutableStringRef string_create_mutable(CFAllocatorRef allocator, CFIndex capacity) {
+CFMutableStringRef string_create_mutable(CFAllocatorRef allocator, CFIndex capacity)
+{
     struct mutable_string *string = object_create(allocator, &string_class, sizeof *string);
     if (string == NULL) {
         return NULL;
@@ -316,7 +340,8 @@ CFMutableStringRef string_create_mutable(CFAllocatorRef allocator, CFIndex capac
     return created;
 }
 
-bool string_append(CFMutableStringRef reference, const struct text *appended) {
+bool string_append(CFMutableStringRef reference, const struct text *appended)
+{
     struct mutable_string *string = mutable_of(reference);
     CFIndex old_length = string->string.length;
     CFIndex length;
@@ -343,7 +368,8 @@ bool string_append(CFMutableStringRef reference, const struct text *appended) {
     return true;
 }
 
-bool string_append_repeated(CFMutableStringRef reference, char byte, CFIndex count) {
+bool string_append_repeated(CFMutableStringRef reference, char byte, CFIndex count)
+{
     char bytes[64];
     memset(bytes, byte, sizeof bytes);
     struct mutable_string *string = mutable_of(reference);

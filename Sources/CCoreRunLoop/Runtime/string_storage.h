@@ -34,7 +34,8 @@ CFStringRef string_create(CFAllocatorRef allocator, const struct text *text, CFR
 CFStringRef string_create_external(CFAllocatorRef allocator, const char *bytes, CFIndex length, CFAllocatorRef deallocator);
 
 /* A new string of bytes; NULL when they are not valid, the encoding is unknown or there is no memory. */
-CFStringRef string_create_decoded(CFAllocatorRef allocator, const uint8_t *bytes, size_t count, CFStringEncoding encoding, bool is_external);
+CFStringRef string_create_decoded(CFAllocatorRef allocator, const uint8_t *bytes, size_t count, CFStringEncoding encoding,
+                                  bool is_external);
 
 /* The immortal string with these units, always the same one; NULL if there is no memory. */
 CFStringRef string_intern(const struct text *text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns how the units of a text are read, compared and searched. Knows every way in which a string may be stored; how one is made and grows is
- * string_storage.c's.
+ * Owns how the units of a text are read, compared and searched. Knows every way in which a string may be stored; how one is made and grows
+ * is string_storage.c's.
  *
  * Any thread. Nothing here changes a string.
  */
@@ -15,7 +15,8 @@
 #include "Runtime/plain_locale.h"
 #include "Runtime/string_storage.h"
 
-static struct text text_of_literal(CFTypeRef literal) {
+static struct text text_of_literal(CFTypeRef literal)
+{
     const uint32_t *characters = (const uint32_t *)literal + 1;
     struct text text = {.units = characters, .form = text_utf32};
     for (; *characters != 0; characters++) {
@@ -28,7 +29,8 @@ static struct text text_of_literal(CFTypeRef literal) {
     return text;
 }
 
-struct text text_of(CFStringRef string, const char *function) {
+struct text text_of(CFStringRef string, const char *function)
+{
     object_require(string, object_type_string, function, "string");
     if (object_is_wide_literal(string)) {
         return text_of_literal(string);
@@ -41,16 +43,19 @@ struct text text_of(CFStringRef string, const char *function) {
     };
 }
 
-struct text text_of_units(const UniChar *units, CFIndex length) {
+struct text text_of_units(const UniChar *units, CFIndex length)
+{
     return (struct text){.units = units, .length = length, .form = text_utf16};
 }
 
-struct text text_of_ascii(const char *bytes, CFIndex length) {
+struct text text_of_ascii(const char *bytes, CFIndex length)
+{
     return (struct text){.units = bytes, .length = length, .form = text_ascii};
 }
 
 /* Characters of a wide literal, from the one that has the unit `range.location`. */
-static void copy_with_pairs(const struct text *text, CFRange range, UniChar *ret_units) {
+static void copy_with_pairs(const struct text *text, CFRange range, UniChar *ret_units)
+{
     const uint32_t *characters = text->units;
     CFIndex end = range.location + range.length;
     for (CFIndex index = 0; index < end; characters++) {
@@ -64,7 +69,8 @@ static void copy_with_pairs(const struct text *text, CFRange range, UniChar *ret
     }
 }
 
-UniChar text_unit(const struct text *text, CFIndex index) {
+UniChar text_unit(const struct text *text, CFIndex index)
+{
     switch (text->form) {
     case text_ascii:
         return ((const uint8_t *)text->units)[index];
@@ -80,7 +86,8 @@ UniChar text_unit(const struct text *text, CFIndex index) {
     return unit;
 }
 
-void text_copy_units(const struct text *text, CFRange range, UniChar *ret_units) {
+void text_copy_units(const struct text *text, CFRange range, UniChar *ret_units)
+{
     if (range.length == 0) {
         return;
     }
@@ -95,7 +102,8 @@ void text_copy_units(const struct text *text, CFRange range, UniChar *ret_units)
     }
 }
 
-bool text_is_ascii(const struct text *text) {
+bool text_is_ascii(const struct text *text)
+{
     if (text->form == text_ascii) {
         return true;
     }
@@ -110,7 +118,8 @@ bool text_is_ascii(const struct text *text) {
     return true;
 }
 
-bool text_equal(const struct text *one, const struct text *other) {
+bool text_equal(const struct text *one, const struct text *other)
+{
     if (one->length != other->length) {
         return false;
     }
@@ -126,7 +135,8 @@ bool text_equal(const struct text *one, const struct text *other) {
     return true;
 }
 
-CFHashCode text_hash(const struct text *text) {
+CFHashCode text_hash(const struct text *text)
+{
     /* FNV-1a over units, so that every form of the same text has the same value. */
     uint64_t hash = 0xCBF29CE484222325;
     for (CFIndex i = 0; i < text->length; i++) {
@@ -135,7 +145,8 @@ CFHashCode text_hash(const struct text *text) {
     return (CFHashCode)(hash ^ (hash >> 32));
 }
 
-static UniChar fold(UniChar unit) {
+static UniChar fold(UniChar unit)
+{
     if (unit < 0x80) {
         return unit >= 'A' && unit <= 'Z' ? (UniChar)(unit + ('a' - 'A')) : unit;
     }
@@ -148,7 +159,8 @@ static UniChar fold(UniChar unit) {
     return folded < 0x10000 ? (UniChar)folded : unit;
 }
 
-static bool is_digit(UniChar unit) {
+static bool is_digit(UniChar unit)
+{
     return unit >= '0' && unit <= '9';
 }
 
@@ -157,7 +169,8 @@ struct digits {
     CFIndex end;
 };
 
-static struct digits digits_at(const struct text *text, CFIndex index, CFIndex end) {
+static struct digits digits_at(const struct text *text, CFIndex index, CFIndex end)
+{
     struct digits digits = {.start = index};
     while (digits.start < end && text_unit(text, digits.start) == '0') {
         digits.start++;
@@ -169,11 +182,13 @@ static struct digits digits_at(const struct text *text, CFIndex index, CFIndex e
     return digits;
 }
 
-static CFComparisonResult order_of(CFIndex one, CFIndex other) {
+static CFComparisonResult order_of(CFIndex one, CFIndex other)
+{
     return one < other ? kCFCompareLessThan : one > other ? kCFCompareGreaterThan : kCFCompareEqualTo;
 }
 
-static CFComparisonResult compare_digits(const struct text *one, struct digits a, const struct text *other, struct digits b) {
+static CFComparisonResult compare_digits(const struct text *one, struct digits a, const struct text *other, struct digits b)
+{
     CFComparisonResult result = order_of(a.end - a.start, b.end - b.start);
     for (CFIndex i = 0; result == kCFCompareEqualTo && a.start + i < a.end; i++) {
         result = order_of(text_unit(one, a.start + i), text_unit(other, b.start + i));
@@ -181,7 +196,8 @@ static CFComparisonResult compare_digits(const struct text *one, struct digits a
     return result;
 }
 
-CFComparisonResult text_compare(const struct text *one, CFRange range, const struct text *other, CFOptionFlags options) {
+CFComparisonResult text_compare(const struct text *one, CFRange range, const struct text *other, CFOptionFlags options)
+{
     CFIndex i = range.location;
     CFIndex j = 0;
     CFIndex end = range.location + range.length;
@@ -212,7 +228,8 @@ CFComparisonResult text_compare(const struct text *one, CFRange range, const str
     return order_of(end - i, other->length - j);
 }
 
-static bool stands_at(const struct text *text, CFIndex index, const struct text *wanted, bool folds) {
+static bool stands_at(const struct text *text, CFIndex index, const struct text *wanted, bool folds)
+{
     for (CFIndex i = 0; i < wanted->length; i++) {
         UniChar a = text_unit(text, index + i);
         UniChar b = text_unit(wanted, i);
@@ -223,7 +240,8 @@ static bool stands_at(const struct text *text, CFIndex index, const struct text 
     return true;
 }
 
-CFIndex text_find(const struct text *text, CFRange range, const struct text *wanted, CFOptionFlags options) {
+CFIndex text_find(const struct text *text, CFRange range, const struct text *wanted, CFOptionFlags options)
+{
     if (wanted->length == 0 || wanted->length > range.length) {
         return kCFNotFound;
     }

@@ -45,16 +45,19 @@ CFComparisonResult text_compare(const struct text *one, CFRange range, const str
 /* Where `wanted` is in `range` of `text`, or kCFNotFound. */
 CFIndex text_find(const struct text *text, CFRange range, const struct text *wanted, CFOptionFlags options);
 
-static inline bool unit_is_high_surrogate(uint32_t unit) {
+static inline bool unit_is_high_surrogate(uint32_t unit)
+{
     return (unit & 0xFFFFFC00) == 0xD800;
 }
 
-static inline bool unit_is_low_surrogate(uint32_t unit) {
+static inline bool unit_is_low_surrogate(uint32_t unit)
+{
     return (unit & 0xFFFFFC00) == 0xDC00;
 }
 
 /* Writes a character as one or two units, and says how many. */
-static inline CFIndex units_of_character(uint32_t character, UniChar ret_units[2]) {
+static inline CFIndex units_of_character(uint32_t character, UniChar ret_units[2])
+{
     if (character < 0x10000) {
         ret_units[0] = (UniChar)character;
         return 1;

@@ -16,7 +16,8 @@
 
 enum { pieces_max = 5, sentence_size = 256 };
 
-static void write_line(const char *const *pieces, int count) {
+static void write_line(const char *const *pieces, int count)
+{
     struct iovec vectors[pieces_max];
     for (int i = 0; i < count; i++) {
         vectors[i].iov_base = (void *)(uintptr_t)pieces[i];
@@ -26,13 +27,15 @@ static void write_line(const char *const *pieces, int count) {
     }
 }
 
-_Noreturn void fault_stop(const char *function, const char *sentence) {
+_Noreturn void fault_stop(const char *function, const char *sentence)
+{
     const char *const pieces[pieces_max] = {"CoreRunLoop: ", function, ": ", sentence, "\n"};
     write_line(pieces, pieces_max);
     abort();
 }
 
-_Noreturn void fault_stop_format(const char *function, const char *format, ...) {
+_Noreturn void fault_stop_format(const char *function, const char *format, ...)
+{
     char sentence[sentence_size];
     va_list arguments;
     va_start(arguments, format);
@@ -41,7 +44,8 @@ _Noreturn void fault_stop_format(const char *function, const char *format, ...) 
     fault_stop(function, sentence);
 }
 
-void fault_log_once(atomic_flag *logged, const char *text) {
+void fault_log_once(atomic_flag *logged, const char *text)
+{
     if (atomic_flag_test_and_set_explicit(logged, memory_order_relaxed)) {
         return;
     }

@@ -9,14 +9,16 @@ static const uint64_t occupied = (uint64_t)1 << 63;
 enum { capacity_first = 8 };
 
 /* Callers' hashes may be poor: counts, or addresses with equal low bits. */
-static uint64_t tag_of(uint64_t hash) {
+static uint64_t tag_of(uint64_t hash)
+{
     hash ^= hash >> 32;
     hash *= 0x9E3779B97F4A7C15;
     hash ^= hash >> 29;
     return hash | occupied;
 }
 
-size_t hash_table_capacity_for(size_t count) {
+size_t hash_table_capacity_for(size_t count)
+{
     if (count > SIZE_MAX / sizeof(struct hash_slot) / 4) {
         return 0;
     }
@@ -27,7 +29,8 @@ size_t hash_table_capacity_for(size_t count) {
     return capacity;
 }
 
-static void place(struct hash_table *table, struct hash_slot entry) {
+static void place(struct hash_table *table, struct hash_slot entry)
+{
     size_t mask = table->capacity - 1;
     size_t index = entry.tag & mask;
     while (table->slots[index].tag != 0) {
@@ -36,7 +39,8 @@ static void place(struct hash_table *table, struct hash_slot entry) {
     table->slots[index] = entry;
 }
 
-struct hash_slot *hash_table_adopt(struct hash_table *table, struct hash_slot *slots, size_t capacity) {
+struct hash_slot *hash_table_adopt(struct hash_table *table, struct hash_slot *slots, size_t capacity)
+{
     struct hash_slot *old = table->slots;
     size_t old_capacity = table->capacity;
     table->slots = slots;
@@ -49,7 +53,9 @@ struct hash_slot *hash_table_adopt(struct hash_table *table, struct hash_slot *s
     return old;
 }
 
-struct hash_slot *hash_table_find(const struct hash_table *table, uint64_t hash, const void *key, hash_table_equal equal, const void *context) {
+struct hash_slot *hash_table_find(const struct hash_table *table, uint64_t hash, const void *key, hash_table_equal equal,
+                                  const void *context)
+{
     if (table->count == 0) {
         return NULL;
     }
@@ -64,12 +70,14 @@ struct hash_slot *hash_table_find(const struct hash_table *table, uint64_t hash,
     return NULL;
 }
 
-void hash_table_insert(struct hash_table *table, uint64_t hash, const void *key, const void *value) {
+void hash_table_insert(struct hash_table *table, uint64_t hash, const void *key, const void *value)
+{
     place(table, (struct hash_slot){.tag = tag_of(hash), .key = key, .value = value});
     table->count++;
 }
 
-void hash_table_remove(struct hash_table *table, struct hash_slot *slot) {
+void hash_table_remove(struct hash_table *table, struct hash_slot *slot)
+{
     size_t mask = table->capacity - 1;
     size_t hole = (size_t)(slot - table->slots);
     table->count--;
@@ -84,7 +92,8 @@ void hash_table_remove(struct hash_table *table, struct hash_slot *slot) {
     table->slots[hole] = (struct hash_slot){.tag = 0};
 }
 
-struct hash_slot *hash_table_next(const struct hash_table *table, size_t *index) {
+struct hash_slot *hash_table_next(const struct hash_table *table, size_t *index)
+{
     while (*index < table->capacity) {
         struct hash_slot *slot = &table->slots[(*index)++];
         if (slot->tag != 0) {

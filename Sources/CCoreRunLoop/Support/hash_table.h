@@ -36,7 +36,8 @@ size_t hash_table_capacity_for(size_t count);
 struct hash_slot *hash_table_adopt(struct hash_table *table, struct hash_slot *slots, size_t capacity);
 
 /* The slot of a key, or NULL. */
-struct hash_slot *hash_table_find(const struct hash_table *table, uint64_t hash, const void *key, hash_table_equal equal, const void *context);
+struct hash_slot *hash_table_find(const struct hash_table *table, uint64_t hash, const void *key, hash_table_equal equal,
+                                  const void *context);
 
 /* Adds a key that is not there; needs hash_table_capacity_for(count + 1) slots. */
 void hash_table_insert(struct hash_table *table, uint64_t hash, const void *key, const void *value);

@@ -9,7 +9,8 @@
 #include "CoreFoundation/CFString.h"
 #include "harness.h"
 
-static bool spend(struct counting *counting) {
+static bool spend(struct counting *counting)
+{
     if (counting->allowance == 0) {
         return false;
     }
@@ -18,7 +19,8 @@ static bool spend(struct counting *counting) {
     return true;
 }
 
-static void *allocate(CFIndex size, CFOptionFlags hint, void *info) {
+static void *allocate(CFIndex size, CFOptionFlags hint, void *info)
+{
     struct counting *counting = info;
     (void)hint;
     if (!spend(counting)) {
@@ -32,44 +34,53 @@ static void *allocate(CFIndex size, CFOptionFlags hint, void *info) {
     return block;
 }
 
-static void *reallocate(void *block, CFIndex size, CFOptionFlags hint, void *info) {
+static void *reallocate(void *block, CFIndex size, CFOptionFlags hint, void *info)
+{
     (void)hint;
     return spend(info) ? realloc(block, (size_t)size) : NULL;
 }
 
-static void deallocate(void *block, void *info) {
+static void deallocate(void *block, void *info)
+{
     ((struct counting *)info)->blocks--;
     free(block);
 }
 
-static CFIndex preferred(CFIndex size, CFOptionFlags hint, void *info) {
+static CFIndex preferred(CFIndex size, CFOptionFlags hint, void *info)
+{
     (void)hint;
     ((struct counting *)info)->preferred_calls++;
     return (size + 63) / 64 * 64;
 }
 
-static const void *retain(const void *info) {
+static const void *retain(const void *info)
+{
     ((struct counting *)(uintptr_t)info)->references++;
     return info;
 }
 
-static void release(const void *info) {
+static void release(const void *info)
+{
     ((struct counting *)(uintptr_t)info)->references--;
 }
 
-static CFStringRef copy_description(const void *info) {
+static CFStringRef copy_description(const void *info)
+{
     (void)info;
     return CFSTR("counting");
 }
 
-void counting_open(struct counting *counting, long allowance, int reallocates) {
+void counting_open(struct counting *counting, long allowance, int reallocates)
+{
     *counting = (struct counting){.allowance = allowance};
-    CFAllocatorContext context = {0, counting, retain, release, copy_description, allocate, reallocates ? reallocate : NULL, deallocate, preferred};
+    CFAllocatorContext context = {0,          counting, retain, release, copy_description, allocate, reallocates ? reallocate : NULL,
+                                  deallocate, preferred};
     counting->allocator = CFAllocatorCreate(NULL, &context);
     REQUIRE(counting->allocator != NULL);
 }
 
-void counting_close(struct counting *counting) {
+void counting_close(struct counting *counting)
+{
     EXPECT_EQ(CFGetRetainCount(counting->allocator), 1);
     CFRelease(counting->allocator);
     EXPECT_EQ(counting->blocks, 0);

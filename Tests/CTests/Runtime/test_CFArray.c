@@ -9,11 +9,13 @@
 #include "counting_allocator.h"
 #include "harness.h"
 
-static const void *pointer(intptr_t number) {
+static const void *pointer(intptr_t number)
+{
     return (const void *)number;
 }
 
-static CFMutableArrayRef array_of_numbers(CFIndex count) {
+static CFMutableArrayRef array_of_numbers(CFIndex count)
+{
     CFMutableArrayRef array = CFArrayCreateMutable(NULL, 0, NULL);
     for (CFIndex i = 0; i < count; i++) {
         CFArrayAppendValue(array, pointer(i));
@@ -22,16 +24,19 @@ static CFMutableArrayRef array_of_numbers(CFIndex count) {
 }
 
 /* Small numbers as text: "0 1 2". */
-static void expect_numbers(CFArrayRef array, const char *expected) {
+static void expect_numbers(CFArrayRef array, const char *expected)
+{
     char text[500] = "";
     size_t length = 0;
     for (CFIndex i = 0; i < CFArrayGetCount(array); i++) {
-        length += (size_t)snprintf(text + length, sizeof text - length, i == 0 ? "%ld" : " %ld", (long)(intptr_t)CFArrayGetValueAtIndex(array, i));
+        length += (size_t)snprintf(text + length, sizeof text - length, i == 0 ? "%ld" : " %ld",
+                                   (long)(intptr_t)CFArrayGetValueAtIndex(array, i));
     }
     EXPECT_STR(text, expected);
 }
 
-TEST(an_array_keeps_its_values_in_order, "") {
+TEST(an_array_keeps_its_values_in_order, "")
+{
     const void *values[] = {CFSTR("a"), CFSTR("b"), CFSTR("a")};
     CFArrayRef array = CFArrayCreate(NULL, values, 3, &kCFTypeArrayCallBacks);
     EXPECT_EQ(CFGetTypeID(array), CFArrayGetTypeID());
@@ -51,7 +56,8 @@ TEST(an_array_keeps_its_values_in_order, "") {
     CFRelease(array);
 }
 
-TEST(an_array_counts_its_values_by_its_callbacks, "") {
+TEST(an_array_counts_its_values_by_its_callbacks, "")
+{
     CFDataRef value = CFDataCreate(NULL, NULL, 0);
     const void *values[] = {value, value};
     CFArrayRef array = CFArrayCreate(NULL, values, 2, &kCFTypeArrayCallBacks);
@@ -75,7 +81,8 @@ TEST(an_array_counts_its_values_by_its_callbacks, "") {
     CFRelease(value);
 }
 
-TEST(values_without_callbacks_may_be_any_pointers, "") {
+TEST(values_without_callbacks_may_be_any_pointers, "")
+{
     CFMutableArrayRef array = array_of_numbers(3);
     CFArrayAppendValue(array, NULL);
     EXPECT_EQ(CFArrayGetFirstIndexOfValue(array, CFRangeMake(1, 3), NULL), 3);
@@ -92,29 +99,34 @@ struct counted {
     int releases;
 };
 
-static const void *note_retain(CFAllocatorRef allocator, const void *value) {
+static const void *note_retain(CFAllocatorRef allocator, const void *value)
+{
     EXPECT(allocator == kCFAllocatorSystemDefault);
     ((struct counted *)(uintptr_t)value)->retains++;
     return value;
 }
 
-static void note_release(CFAllocatorRef allocator, const void *value) {
+static void note_release(CFAllocatorRef allocator, const void *value)
+{
     EXPECT(allocator == kCFAllocatorSystemDefault);
     ((struct counted *)(uintptr_t)value)->releases++;
 }
 
-static CFStringRef describe_nothing(const void *value) {
+static CFStringRef describe_nothing(const void *value)
+{
     (void)value;
     return NULL;
 }
 
-static Boolean always_equal(const void *one, const void *other) {
+static Boolean always_equal(const void *one, const void *other)
+{
     (void)one;
     (void)other;
     return true;
 }
 
-TEST(a_callers_callbacks_are_called_once_for_each_value, "") {
+TEST(a_callers_callbacks_are_called_once_for_each_value, "")
+{
     const CFArrayCallBacks callbacks = {0, note_retain, note_release, describe_nothing, always_equal};
     struct counted one = {0, 0};
     struct counted other = {0, 0};
@@ -136,7 +148,8 @@ TEST(a_callers_callbacks_are_called_once_for_each_value, "") {
     EXPECT_EQ(other.releases, 2);
 }
 
-TEST(values_are_inserted_replaced_and_removed_anywhere, "") {
+TEST(values_are_inserted_replaced_and_removed_anywhere, "")
+{
     CFMutableArrayRef array = array_of_numbers(5);
     CFArrayInsertValueAtIndex(array, 0, pointer(10));
     CFArrayInsertValueAtIndex(array, 3, pointer(11));
@@ -159,7 +172,8 @@ TEST(values_are_inserted_replaced_and_removed_anywhere, "") {
     CFRelease(array);
 }
 
-TEST(arrays_are_copied_when_they_could_change, "") {
+TEST(arrays_are_copied_when_they_could_change, "")
+{
     CFMutableArrayRef array = array_of_numbers(3);
     CFArrayRef copy = CFArrayCreateCopy(NULL, array);
     CFArrayRef again = CFArrayCreateCopy(NULL, copy);
@@ -185,16 +199,19 @@ TEST(arrays_are_copied_when_they_could_change, "") {
     CFRelease(array);
 }
 
-static void add_up(const void *value, void *context) {
+static void add_up(const void *value, void *context)
+{
     *(intptr_t *)context += (intptr_t)value;
 }
 
-static void remove_last(const void *value, void *context) {
+static void remove_last(const void *value, void *context)
+{
     (void)value;
     CFArrayRemoveValueAtIndex(context, CFArrayGetCount(context) - 1);
 }
 
-TEST(a_function_is_applied_to_a_part_of_an_array, "") {
+TEST(a_function_is_applied_to_a_part_of_an_array, "")
+{
     CFMutableArrayRef array = array_of_numbers(10);
     intptr_t sum = 0;
     CFArrayApplyFunction(array, CFRangeMake(2, 3), add_up, &sum);
@@ -204,14 +221,16 @@ TEST(a_function_is_applied_to_a_part_of_an_array, "") {
     CFRelease(array);
 }
 
-static CFComparisonResult by_tens(const void *one, const void *other, void *context) {
+static CFComparisonResult by_tens(const void *one, const void *other, void *context)
+{
     intptr_t a = (intptr_t)one / 10;
     intptr_t b = (intptr_t)other / 10;
     ++*(int *)context;
     return a < b ? kCFCompareLessThan : a > b ? kCFCompareGreaterThan : kCFCompareEqualTo;
 }
 
-TEST(sorting_keeps_the_order_of_equal_values, "") {
+TEST(sorting_keeps_the_order_of_equal_values, "")
+{
     static const intptr_t numbers[] = {31, 12, 25, 11, 32, 20, 13, 5};
     CFMutableArrayRef array = CFArrayCreateMutable(NULL, 0, NULL);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
@@ -229,7 +248,8 @@ TEST(sorting_keeps_the_order_of_equal_values, "") {
     CFRelease(array);
 }
 
-TEST(sorting_is_right_for_every_count, "") {
+TEST(sorting_is_right_for_every_count, "")
+{
     unsigned state = 3;
     for (CFIndex count = 0; count < 70; count++) {
         CFMutableArrayRef array = CFArrayCreateMutable(NULL, 0, NULL);
@@ -246,7 +266,8 @@ TEST(sorting_is_right_for_every_count, "") {
     }
 }
 
-TEST(counts_that_cannot_be_give_null, "") {
+TEST(counts_that_cannot_be_give_null, "")
+{
     const void *value = NULL;
     EXPECT(CFArrayCreate(NULL, &value, -1, NULL) == NULL);
     EXPECT(CFArrayCreate(NULL, NULL, 1, NULL) == NULL);
@@ -259,7 +280,8 @@ TEST(counts_that_cannot_be_give_null, "") {
     CFRelease(array);
 }
 
-TEST(misuse_of_arrays_stops_with_a_sentence, "") {
+TEST(misuse_of_arrays_stops_with_a_sentence, "")
+{
     CFMutableArrayRef array = array_of_numbers(3);
     CFMutableArrayRef fixed = (CFMutableArrayRef)(uintptr_t)CFArrayCreateCopy(NULL, array);
     EXPECT_STOPS("CFArrayGetValueAtIndex: the index 3 is outside the array, whose count is 3", { CFArrayGetValueAtIndex(array, 3); });
@@ -278,7 +300,8 @@ TEST(misuse_of_arrays_stops_with_a_sentence, "") {
     CFRelease(array);
 }
 
-TEST(arrays_without_memory_stay_as_they_are, "") {
+TEST(arrays_without_memory_stay_as_they_are, "")
+{
     struct counting counting;
     counting_open(&counting, 2, false);
     CFMutableArrayRef array = CFArrayCreateMutable(counting.allocator, 0, &kCFTypeArrayCallBacks);

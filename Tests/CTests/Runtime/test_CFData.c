@@ -9,18 +9,21 @@
 #include "counting_allocator.h"
 #include "harness.h"
 
-static void expect_bytes(CFDataRef data, const char *expected) {
+static void expect_bytes(CFDataRef data, const char *expected)
+{
     EXPECT_EQ(CFDataGetLength(data), strlen(expected));
     EXPECT(memcmp(CFDataGetBytePtr(data), expected, strlen(expected)) == 0);
 }
 
-static CFMutableDataRef mutable_of(const char *bytes) {
+static CFMutableDataRef mutable_of(const char *bytes)
+{
     CFMutableDataRef data = CFDataCreateMutable(NULL, 0);
     CFDataAppendBytes(data, (const UInt8 *)bytes, (CFIndex)strlen(bytes));
     return data;
 }
 
-TEST(data_holds_a_copy_of_bytes, "") {
+TEST(data_holds_a_copy_of_bytes, "")
+{
     UInt8 bytes[] = "hello";
     CFDataRef data = CFDataCreate(NULL, bytes, 5);
     bytes[0] = 'J';
@@ -33,7 +36,8 @@ TEST(data_holds_a_copy_of_bytes, "") {
     CFRelease(data);
 }
 
-TEST(empty_data_has_a_place_all_the_same, "") {
+TEST(empty_data_has_a_place_all_the_same, "")
+{
     CFDataRef data = CFDataCreate(NULL, NULL, 0);
     EXPECT_EQ(CFDataGetLength(data), 0);
     EXPECT(CFDataGetBytePtr(data) != NULL);
@@ -49,7 +53,8 @@ TEST(empty_data_has_a_place_all_the_same, "") {
     CFRelease(data);
 }
 
-TEST(lengths_that_cannot_be_give_null, "") {
+TEST(lengths_that_cannot_be_give_null, "")
+{
     UInt8 byte = 0;
     EXPECT(CFDataCreate(NULL, &byte, -1) == NULL);
     EXPECT(CFDataCreate(NULL, NULL, 1) == NULL);
@@ -60,13 +65,15 @@ TEST(lengths_that_cannot_be_give_null, "") {
 
 static int bytes_freed;
 
-static void free_bytes(void *bytes, void *info) {
+static void free_bytes(void *bytes, void *info)
+{
     (void)info;
     free(bytes);
     bytes_freed++;
 }
 
-TEST(bytes_used_in_place_are_freed_by_their_deallocator, "") {
+TEST(bytes_used_in_place_are_freed_by_their_deallocator, "")
+{
     CFAllocatorContext context = {.deallocate = free_bytes};
     CFAllocatorRef deallocator = CFAllocatorCreate(NULL, &context);
     UInt8 *bytes = calloc(1, 4);
@@ -83,7 +90,8 @@ TEST(bytes_used_in_place_are_freed_by_their_deallocator, "") {
     CFRelease(data);
 }
 
-TEST(data_is_copied_when_it_could_change, "") {
+TEST(data_is_copied_when_it_could_change, "")
+{
     CFMutableDataRef changed = mutable_of("abc");
     CFDataRef copy = CFDataCreateCopy(NULL, changed);
     CFDataRef again = CFDataCreateCopy(NULL, copy);
@@ -102,7 +110,8 @@ TEST(data_is_copied_when_it_could_change, "") {
     CFRelease(changed);
 }
 
-TEST(data_grows_and_shrinks_with_zeros, "") {
+TEST(data_grows_and_shrinks_with_zeros, "")
+{
     CFMutableDataRef data = mutable_of("abc");
     CFDataSetLength(data, 6);
     EXPECT(memcmp(CFDataGetBytePtr(data), "abc\0\0\0", 6) == 0);
@@ -120,7 +129,8 @@ TEST(data_grows_and_shrinks_with_zeros, "") {
     CFRelease(data);
 }
 
-TEST(bytes_are_replaced_by_more_fewer_or_none, "") {
+TEST(bytes_are_replaced_by_more_fewer_or_none, "")
+{
     CFMutableDataRef data = mutable_of("0123456789");
     CFDataReplaceBytes(data, CFRangeMake(2, 3), (const UInt8 *)"ABCDE", 5);
     expect_bytes(data, "01ABCDE56789");
@@ -137,7 +147,8 @@ TEST(bytes_are_replaced_by_more_fewer_or_none, "") {
     CFRelease(data);
 }
 
-TEST(bytes_may_come_from_the_data_itself, "") {
+TEST(bytes_may_come_from_the_data_itself, "")
+{
     CFMutableDataRef data = mutable_of("abcdef");
     for (int i = 0; i < 6; i++) {
         CFDataAppendBytes(data, CFDataGetBytePtr(data), CFDataGetLength(data));
@@ -150,7 +161,8 @@ TEST(bytes_may_come_from_the_data_itself, "") {
     CFRelease(data);
 }
 
-TEST(equal_bytes_are_equal_data, "") {
+TEST(equal_bytes_are_equal_data, "")
+{
     CFDataRef one = CFDataCreate(NULL, (const UInt8 *)"abc", 3);
     CFMutableDataRef other = mutable_of("abc");
     EXPECT(CFEqual(one, other));
@@ -162,7 +174,8 @@ TEST(equal_bytes_are_equal_data, "") {
     CFRelease(one);
 }
 
-TEST(data_is_described_by_its_first_bytes, "") {
+TEST(data_is_described_by_its_first_bytes, "")
+{
     CFMutableDataRef data = mutable_of("\x01\xAB");
     CFStringRef words = CFCopyDescription(data);
     EXPECT(CFStringHasSuffix(words, CFSTR("{length = 2, bytes = 0x01ab}")));
@@ -174,7 +187,8 @@ TEST(data_is_described_by_its_first_bytes, "") {
     CFRelease(data);
 }
 
-TEST(misuse_of_data_stops_with_a_sentence, "") {
+TEST(misuse_of_data_stops_with_a_sentence, "")
+{
     CFMutableDataRef fixed = (CFMutableDataRef)(uintptr_t)CFDataCreate(NULL, (const UInt8 *)"abc", 3);
     CFMutableDataRef data = mutable_of("abc");
     UInt8 byte = 0;
@@ -194,7 +208,8 @@ TEST(misuse_of_data_stops_with_a_sentence, "") {
     CFRelease(fixed);
 }
 
-TEST(data_without_memory_stays_as_it_is, "") {
+TEST(data_without_memory_stays_as_it_is, "")
+{
     struct counting counting;
     counting_open(&counting, 2, false);
     CFMutableDataRef data = CFDataCreateMutable(counting.allocator, 0);

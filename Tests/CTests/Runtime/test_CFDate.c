@@ -10,11 +10,13 @@
 
 static int64_t now_ns;
 
-static int64_t fixed_clock(void) {
+static int64_t fixed_clock(void)
+{
     return now_ns;
 }
 
-TEST(the_time_now_is_counted_from_2001, "") {
+TEST(the_time_now_is_counted_from_2001, "")
+{
     runtime_wall_clock = fixed_clock;
     now_ns = 978307200 * INT64_C(1000000000);
     EXPECT_NEAR(CFAbsoluteTimeGetCurrent(), 0, 0);
@@ -26,12 +28,14 @@ TEST(the_time_now_is_counted_from_2001, "") {
     EXPECT_NEAR(kCFAbsoluteTimeIntervalSince1904, 3061152000.0, 0);
 }
 
-TEST(the_time_now_is_the_systems, "") {
+TEST(the_time_now_is_the_systems, "")
+{
     double before = (double)time(NULL);
     EXPECT_NEAR(CFAbsoluteTimeGetCurrent() + kCFAbsoluteTimeIntervalSince1970, before, 5 + test_patience_s());
 }
 
-TEST(dates_are_ordered_and_equal_by_their_times, "") {
+TEST(dates_are_ordered_and_equal_by_their_times, "")
+{
     CFDateRef one = CFDateCreate(NULL, 100.5);
     CFDateRef same = CFDateCreate(NULL, 100.5);
     CFDateRef later = CFDateCreate(NULL, 200);
@@ -49,7 +53,8 @@ TEST(dates_are_ordered_and_equal_by_their_times, "") {
     CFRelease(later);
 }
 
-TEST(any_number_is_a_date, "") {
+TEST(any_number_is_a_date, "")
+{
     static const double times[] = {-1e300, 1e300, 0, -0.5, 1e18};
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
         CFDateRef date = CFDateCreate(NULL, times[i]);
@@ -66,7 +71,8 @@ TEST(any_number_is_a_date, "") {
     EXPECT(CFDateCreate(kCFAllocatorNull, 0) == NULL);
 }
 
-TEST(dates_are_described_in_utc, "") {
+TEST(dates_are_described_in_utc, "")
+{
     CFDateRef date = CFDateCreate(NULL, 86400.25);
     CFStringRef words = CFCopyDescription(date);
     EXPECT(CFStringHasSuffix(words, CFSTR("{time = 86400.250000000, 2001-01-02 00:00:00 +0000}")));

@@ -8,18 +8,22 @@
 #include "counting_allocator.h"
 #include "harness.h"
 
-static CFMutableDictionaryRef new_dictionary(void) {
+static CFMutableDictionaryRef new_dictionary(void)
+{
     return CFDictionaryCreateMutable(NULL, 0, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
 }
 
-static const void *pointer(intptr_t number) {
+static const void *pointer(intptr_t number)
+{
     return (const void *)number;
 }
 
-TEST(a_dictionary_finds_values_by_equal_keys, "") {
+TEST(a_dictionary_finds_values_by_equal_keys, "")
+{
     const void *keys[] = {CFSTR("one"), CFSTR("two"), CFSTR("one")};
     const void *values[] = {CFSTR("1"), CFSTR("2"), CFSTR("other")};
-    CFDictionaryRef dictionary = CFDictionaryCreate(NULL, keys, values, 3, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
+    CFDictionaryRef dictionary =
+        CFDictionaryCreate(NULL, keys, values, 3, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
     EXPECT_EQ(CFGetTypeID(dictionary), CFDictionaryGetTypeID());
     EXPECT_EQ(CFDictionaryGetCount(dictionary), 2);
     CFStringRef key = CFStringCreateWithCString(NULL, "one", kCFStringEncodingUTF8);
@@ -42,7 +46,8 @@ TEST(a_dictionary_finds_values_by_equal_keys, "") {
     CFRelease(dictionary);
 }
 
-TEST(keys_are_added_set_replaced_and_removed, "") {
+TEST(keys_are_added_set_replaced_and_removed, "")
+{
     CFMutableDictionaryRef dictionary = new_dictionary();
     CFDictionaryAddValue(dictionary, CFSTR("k"), CFSTR("1"));
     CFDictionaryAddValue(dictionary, CFSTR("k"), CFSTR("2"));
@@ -65,7 +70,8 @@ TEST(keys_are_added_set_replaced_and_removed, "") {
     CFRelease(dictionary);
 }
 
-TEST(keys_and_values_are_counted, "") {
+TEST(keys_and_values_are_counted, "")
+{
     CFDataRef key = CFDataCreate(NULL, (const UInt8 *)"k", 1);
     CFDataRef same_key = CFDataCreate(NULL, (const UInt8 *)"k", 1);
     CFDataRef value = CFDataCreate(NULL, (const UInt8 *)"v", 1);
@@ -89,7 +95,8 @@ TEST(keys_and_values_are_counted, "") {
     CFRelease(value);
 }
 
-TEST(keys_that_are_texts_may_be_copied, "") {
+TEST(keys_that_are_texts_may_be_copied, "")
+{
     CFMutableDictionaryRef dictionary = CFDictionaryCreateMutable(NULL, 0, &kCFCopyStringDictionaryKeyCallBacks, NULL);
     CFMutableStringRef key = CFStringCreateMutable(NULL, 0);
     CFStringAppend(key, CFSTR("key"));
@@ -101,7 +108,8 @@ TEST(keys_that_are_texts_may_be_copied, "") {
     CFRelease(dictionary);
 }
 
-TEST(keys_without_callbacks_are_pointers, "") {
+TEST(keys_without_callbacks_are_pointers, "")
+{
     CFMutableDictionaryRef dictionary = CFDictionaryCreateMutable(NULL, 100, NULL, NULL);
     for (intptr_t i = -1; i < 5000; i++) {
         CFDictionarySetValue(dictionary, pointer(i * 64), pointer(i));
@@ -121,18 +129,21 @@ TEST(keys_without_callbacks_are_pointers, "") {
     CFRelease(dictionary);
 }
 
-static void add_up(const void *key, const void *value, void *context) {
+static void add_up(const void *key, const void *value, void *context)
+{
     *(intptr_t *)context += (intptr_t)key * 1000 + (intptr_t)value;
 }
 
-static void add_another(const void *key, const void *value, void *context) {
+static void add_another(const void *key, const void *value, void *context)
+{
     (void)value;
     if (CFDictionaryGetCount(context) < 1000) {
         CFDictionarySetValue(context, pointer((intptr_t)key + 100000), NULL);
     }
 }
 
-TEST(all_keys_and_values_can_be_seen, "") {
+TEST(all_keys_and_values_can_be_seen, "")
+{
     CFMutableDictionaryRef dictionary = CFDictionaryCreateMutable(NULL, 0, NULL, NULL);
     for (intptr_t i = 1; i <= 10; i++) {
         CFDictionarySetValue(dictionary, pointer(i), pointer(i * 2));
@@ -155,7 +166,8 @@ TEST(all_keys_and_values_can_be_seen, "") {
     CFRelease(dictionary);
 }
 
-TEST(equal_dictionaries_have_equal_keys_with_equal_values, "") {
+TEST(equal_dictionaries_have_equal_keys_with_equal_values, "")
+{
     CFMutableDictionaryRef one = new_dictionary();
     CFMutableDictionaryRef other = new_dictionary();
     for (int i = 0; i < 50; i++) {
@@ -181,7 +193,8 @@ TEST(equal_dictionaries_have_equal_keys_with_equal_values, "") {
     CFRelease(other);
 }
 
-TEST(dictionaries_are_copied_when_they_could_change, "") {
+TEST(dictionaries_are_copied_when_they_could_change, "")
+{
     CFMutableDictionaryRef dictionary = new_dictionary();
     CFDictionarySetValue(dictionary, CFSTR("k"), CFSTR("v"));
     CFDictionaryRef copy = CFDictionaryCreateCopy(NULL, dictionary);
@@ -197,7 +210,8 @@ TEST(dictionaries_are_copied_when_they_could_change, "") {
     CFRelease(dictionary);
 }
 
-TEST(dictionaries_are_described, "") {
+TEST(dictionaries_are_described, "")
+{
     CFMutableDictionaryRef dictionary = new_dictionary();
     CFDictionarySetValue(dictionary, CFSTR("key"), kCFBooleanTrue);
     CFStringRef words = CFCopyDescription(dictionary);
@@ -215,7 +229,8 @@ TEST(dictionaries_are_described, "") {
     CFRelease(plain);
 }
 
-TEST(dictionaries_that_cannot_be_made_are_null, "") {
+TEST(dictionaries_that_cannot_be_made_are_null, "")
+{
     const void *list[1] = {NULL};
     EXPECT(CFDictionaryCreate(NULL, list, list, -1, NULL, NULL) == NULL);
     EXPECT(CFDictionaryCreate(NULL, NULL, list, 1, NULL, NULL) == NULL);
@@ -228,17 +243,20 @@ TEST(dictionaries_that_cannot_be_made_are_null, "") {
     CFRelease(hinted);
 }
 
-TEST(misuse_of_dictionaries_stops_with_a_sentence, "") {
+TEST(misuse_of_dictionaries_stops_with_a_sentence, "")
+{
     CFMutableDictionaryRef fixed = (CFMutableDictionaryRef)(uintptr_t)CFDictionaryCreate(NULL, NULL, NULL, 0, NULL, NULL);
     EXPECT_STOPS("CFDictionaryGetCount: the dictionary is NULL", { CFDictionaryGetCount(NULL); });
-    EXPECT_STOPS("CFDictionaryGetValue: the dictionary is a CFNull", { CFDictionaryGetValue((CFDictionaryRef)(const void *)kCFNull, NULL); });
+    EXPECT_STOPS("CFDictionaryGetValue: the dictionary is a CFNull",
+                 { CFDictionaryGetValue((CFDictionaryRef)(const void *)kCFNull, NULL); });
     EXPECT_STOPS("CFDictionarySetValue: the dictionary cannot be changed", { CFDictionarySetValue(fixed, NULL, NULL); });
     EXPECT_STOPS("CFDictionaryRemoveAllValues: the dictionary is NULL", { CFDictionaryRemoveAllValues(NULL); });
     EXPECT_STOPS("CFDictionaryApplyFunction: the function is NULL", { CFDictionaryApplyFunction(fixed, NULL, NULL); });
     CFRelease(fixed);
 }
 
-TEST(dictionaries_without_memory_stay_as_they_are, "") {
+TEST(dictionaries_without_memory_stay_as_they_are, "")
+{
     struct counting counting;
     counting_open(&counting, 2, false);
     CFMutableDictionaryRef dictionary =

@@ -8,26 +8,31 @@
 #include "counting_allocator.h"
 #include "harness.h"
 
-static CFNumberRef integer_of(SInt64 value) {
+static CFNumberRef integer_of(SInt64 value)
+{
     return CFNumberCreate(NULL, kCFNumberSInt64Type, &value);
 }
 
-static CFNumberRef double_of(double value) {
+static CFNumberRef double_of(double value)
+{
     return CFNumberCreate(NULL, kCFNumberDoubleType, &value);
 }
 
-TEST(every_type_is_kept_as_one_of_six, "") {
+TEST(every_type_is_kept_as_one_of_six, "")
+{
     const SInt64 value = 0x0102030405060708;
     static const struct {
         CFNumberType type;
         CFNumberType kept;
         CFIndex size;
     } table[] = {
-        {kCFNumberSInt8Type, kCFNumberSInt8Type, 1}, {kCFNumberSInt16Type, kCFNumberSInt16Type, 2}, {kCFNumberSInt32Type, kCFNumberSInt32Type, 4},
-        {kCFNumberSInt64Type, kCFNumberSInt64Type, 8}, {kCFNumberFloat32Type, kCFNumberFloat32Type, 4}, {kCFNumberFloat64Type, kCFNumberFloat64Type, 8},
-        {kCFNumberCharType, kCFNumberSInt8Type, 1}, {kCFNumberShortType, kCFNumberSInt16Type, 2}, {kCFNumberIntType, kCFNumberSInt32Type, 4},
-        {kCFNumberLongType, kCFNumberSInt64Type, 8}, {kCFNumberLongLongType, kCFNumberSInt64Type, 8}, {kCFNumberFloatType, kCFNumberFloat32Type, 4},
-        {kCFNumberDoubleType, kCFNumberFloat64Type, 8}, {kCFNumberCFIndexType, kCFNumberSInt64Type, 8},
+        {kCFNumberSInt8Type, kCFNumberSInt8Type, 1},      {kCFNumberSInt16Type, kCFNumberSInt16Type, 2},
+        {kCFNumberSInt32Type, kCFNumberSInt32Type, 4},    {kCFNumberSInt64Type, kCFNumberSInt64Type, 8},
+        {kCFNumberFloat32Type, kCFNumberFloat32Type, 4},  {kCFNumberFloat64Type, kCFNumberFloat64Type, 8},
+        {kCFNumberCharType, kCFNumberSInt8Type, 1},       {kCFNumberShortType, kCFNumberSInt16Type, 2},
+        {kCFNumberIntType, kCFNumberSInt32Type, 4},       {kCFNumberLongType, kCFNumberSInt64Type, 8},
+        {kCFNumberLongLongType, kCFNumberSInt64Type, 8},  {kCFNumberFloatType, kCFNumberFloat32Type, 4},
+        {kCFNumberDoubleType, kCFNumberFloat64Type, 8},   {kCFNumberCFIndexType, kCFNumberSInt64Type, 8},
         {kCFNumberNSIntegerType, kCFNumberSInt64Type, 8}, {kCFNumberCGFloatType, kCFNumberFloat64Type, 8},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -44,7 +49,8 @@ TEST(every_type_is_kept_as_one_of_six, "") {
     EXPECT(CFNumberCreate(NULL, kCFNumberIntType, NULL) == NULL);
 }
 
-TEST(a_number_comes_back_as_every_type_that_holds_it, "") {
+TEST(a_number_comes_back_as_every_type_that_holds_it, "")
+{
     SInt64 value = -5;
     CFNumberRef number = integer_of(value);
     for (CFNumberType type = 1; type <= kCFNumberMaxType; type++) {
@@ -69,7 +75,8 @@ TEST(a_number_comes_back_as_every_type_that_holds_it, "") {
     CFRelease(number);
 }
 
-TEST(an_integer_that_does_not_fit_gives_its_lower_bits_and_false, "") {
+TEST(an_integer_that_does_not_fit_gives_its_lower_bits_and_false, "")
+{
     CFNumberRef number = integer_of(300);
     SInt8 s8 = 0;
     SInt16 s16 = 0;
@@ -87,16 +94,25 @@ TEST(an_integer_that_does_not_fit_gives_its_lower_bits_and_false, "") {
     CFRelease(number);
 }
 
-TEST(a_fraction_is_cut_off_and_a_large_number_goes_to_the_limit, "") {
+TEST(a_fraction_is_cut_off_and_a_large_number_goes_to_the_limit, "")
+{
     static const struct {
         double value;
         Boolean is_exact;
         SInt32 s32;
         SInt64 s64;
     } table[] = {
-        {3.0, true, 3, 3}, {3.7, false, 3, 3}, {-3.7, false, -3, -3}, {1e10, false, INT32_MAX, 10000000000}, {-1e10, false, INT32_MIN, -10000000000},
-        {1e300, false, INT32_MAX, INT64_MAX}, {-1e300, false, INT32_MIN, INT64_MIN}, {-2147483648.0, true, INT32_MIN, INT32_MIN},
-        {(double)INFINITY, false, INT32_MAX, INT64_MAX}, {-(double)INFINITY, false, INT32_MIN, INT64_MIN}, {(double)NAN, false, 0, 0},
+        {3.0, true, 3, 3},
+        {3.7, false, 3, 3},
+        {-3.7, false, -3, -3},
+        {1e10, false, INT32_MAX, 10000000000},
+        {-1e10, false, INT32_MIN, -10000000000},
+        {1e300, false, INT32_MAX, INT64_MAX},
+        {-1e300, false, INT32_MIN, INT64_MIN},
+        {-2147483648.0, true, INT32_MIN, INT32_MIN},
+        {(double)INFINITY, false, INT32_MAX, INT64_MAX},
+        {-(double)INFINITY, false, INT32_MIN, INT64_MIN},
+        {(double)NAN, false, 0, 0},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         CFNumberRef number = double_of(table[i].value);
@@ -110,7 +126,8 @@ TEST(a_fraction_is_cut_off_and_a_large_number_goes_to_the_limit, "") {
     }
 }
 
-TEST(floating_point_conversions_tell_whether_digits_were_lost, "") {
+TEST(floating_point_conversions_tell_whether_digits_were_lost, "")
+{
     float f32 = 0;
     double f64 = 0;
     CFNumberRef number = double_of(0.1);
@@ -143,7 +160,8 @@ TEST(floating_point_conversions_tell_whether_digits_were_lost, "") {
     CFRelease(number);
 }
 
-static void expect_order(CFNumberRef one, CFNumberRef other, CFComparisonResult expected) {
+static void expect_order(CFNumberRef one, CFNumberRef other, CFComparisonResult expected)
+{
     EXPECT_EQ(CFNumberCompare(one, other, NULL), expected);
     EXPECT_EQ(CFNumberCompare(other, one, NULL), -expected);
     EXPECT_EQ(CFEqual(one, other), expected == kCFCompareEqualTo);
@@ -154,7 +172,8 @@ static void expect_order(CFNumberRef one, CFNumberRef other, CFComparisonResult 
     CFRelease(other);
 }
 
-TEST(numbers_are_ordered_by_their_exact_values, "") {
+TEST(numbers_are_ordered_by_their_exact_values, "")
+{
     expect_order(integer_of(1), integer_of(2), kCFCompareLessThan);
     expect_order(integer_of(7), double_of(7), kCFCompareEqualTo);
     expect_order(integer_of(0), double_of(-0.0), kCFCompareEqualTo);
@@ -173,14 +192,16 @@ TEST(numbers_are_ordered_by_their_exact_values, "") {
     expect_order(double_of(0.1), double_of(0.1), kCFCompareEqualTo);
 }
 
-static void expect_words(CFNumberRef number, CFStringRef expected) {
+static void expect_words(CFNumberRef number, CFStringRef expected)
+{
     CFStringRef text = CFStringCreateWithFormat(NULL, NULL, CFSTR("%@"), number);
     EXPECT(CFEqual(text, expected));
     CFRelease(text);
     CFRelease(number);
 }
 
-TEST(numbers_are_written_with_the_fewest_digits, "") {
+TEST(numbers_are_written_with_the_fewest_digits, "")
+{
     float f32 = 0.1F;
     expect_words(integer_of(INT64_MIN), CFSTR("-9223372036854775808"));
     expect_words(double_of(0.1), CFSTR("0.1"));
@@ -196,7 +217,8 @@ TEST(numbers_are_written_with_the_fewest_digits, "") {
     CFRelease(number);
 }
 
-TEST(truth_values_are_two_objects, "") {
+TEST(truth_values_are_two_objects, "")
+{
     EXPECT_EQ(CFGetTypeID(kCFBooleanTrue), CFBooleanGetTypeID());
     EXPECT(CFBooleanGetValue(kCFBooleanTrue));
     EXPECT(!CFBooleanGetValue(kCFBooleanFalse));
@@ -206,7 +228,8 @@ TEST(truth_values_are_two_objects, "") {
     CFRelease(one);
 }
 
-TEST(misuse_of_numbers_stops_with_a_sentence, "") {
+TEST(misuse_of_numbers_stops_with_a_sentence, "")
+{
     CFNumberRef number = integer_of(1);
     EXPECT_STOPS("CFNumberGetValue: the value is NULL", { CFNumberGetValue(number, kCFNumberIntType, NULL); });
     EXPECT_STOPS("CFNumberGetType: the number is NULL", { CFNumberGetType(NULL); });

@@ -6,11 +6,13 @@
 #include "counting_allocator.h"
 #include "harness.h"
 
-static const void *pointer(intptr_t number) {
+static const void *pointer(intptr_t number)
+{
     return (const void *)number;
 }
 
-TEST(a_set_holds_each_value_once, "") {
+TEST(a_set_holds_each_value_once, "")
+{
     CFStringRef a = CFStringCreateWithCString(NULL, "a", kCFStringEncodingUTF8);
     const void *values[] = {CFSTR("a"), CFSTR("b"), a};
     CFSetRef set = CFSetCreate(NULL, values, 3, &kCFTypeSetCallBacks);
@@ -28,7 +30,8 @@ TEST(a_set_holds_each_value_once, "") {
     CFRelease(a);
 }
 
-TEST(members_are_added_set_and_removed, "") {
+TEST(members_are_added_set_and_removed, "")
+{
     CFStringRef one = CFStringCreateWithCString(NULL, "x", kCFStringEncodingUTF8);
     CFStringRef other = CFStringCreateWithCString(NULL, "x", kCFStringEncodingUTF8);
     CFMutableSetRef set = CFSetCreateMutable(NULL, 0, &kCFTypeSetCallBacks);
@@ -54,11 +57,13 @@ TEST(members_are_added_set_and_removed, "") {
     CFRelease(other);
 }
 
-static void add_up(const void *value, void *context) {
+static void add_up(const void *value, void *context)
+{
     *(intptr_t *)context += (intptr_t)value;
 }
 
-TEST(a_function_is_applied_to_all_members, "") {
+TEST(a_function_is_applied_to_all_members, "")
+{
     CFMutableSetRef set = CFSetCreateMutable(NULL, 10, NULL);
     for (intptr_t i = 0; i <= 100; i++) {
         CFSetAddValue(set, pointer(i));
@@ -70,7 +75,8 @@ TEST(a_function_is_applied_to_all_members, "") {
     CFRelease(set);
 }
 
-TEST(equal_sets_have_equal_members, "") {
+TEST(equal_sets_have_equal_members, "")
+{
     const void *values[] = {CFSTR("a"), CFSTR("b"), CFSTR("c")};
     CFSetRef one = CFSetCreate(NULL, values, 3, &kCFTypeSetCallBacks);
     CFMutableSetRef other = CFSetCreateMutableCopy(NULL, 0, one);
@@ -89,7 +95,8 @@ TEST(equal_sets_have_equal_members, "") {
     CFRelease(one);
 }
 
-TEST(sets_are_described, "") {
+TEST(sets_are_described, "")
+{
     const void *values[] = {CFSTR("member")};
     CFSetRef set = CFSetCreate(NULL, values, 1, &kCFTypeSetCallBacks);
     CFStringRef words = CFCopyDescription(set);
@@ -99,7 +106,8 @@ TEST(sets_are_described, "") {
     CFRelease(set);
 }
 
-TEST(sets_that_cannot_be_made_are_null, "") {
+TEST(sets_that_cannot_be_made_are_null, "")
+{
     const void *value = NULL;
     EXPECT(CFSetCreate(NULL, &value, -1, NULL) == NULL);
     EXPECT(CFSetCreate(NULL, NULL, 1, NULL) == NULL);
@@ -108,7 +116,8 @@ TEST(sets_that_cannot_be_made_are_null, "") {
     CFRelease(empty);
 }
 
-TEST(misuse_of_sets_stops_with_a_sentence, "") {
+TEST(misuse_of_sets_stops_with_a_sentence, "")
+{
     CFMutableSetRef fixed = (CFMutableSetRef)(uintptr_t)CFSetCreate(NULL, NULL, 0, NULL);
     EXPECT_STOPS("CFSetGetCount: the set is NULL", { CFSetGetCount(NULL); });
     EXPECT_STOPS("CFSetAddValue: the set cannot be changed", { CFSetAddValue(fixed, NULL); });
@@ -117,7 +126,8 @@ TEST(misuse_of_sets_stops_with_a_sentence, "") {
     CFRelease(fixed);
 }
 
-TEST(sets_without_memory_stay_as_they_are, "") {
+TEST(sets_without_memory_stay_as_they_are, "")
+{
     struct counting counting;
     counting_open(&counting, 1, true);
     CFMutableSetRef set = CFSetCreateMutable(counting.allocator, 50, &kCFTypeSetCallBacks);

@@ -11,14 +11,16 @@
 #include "counting_allocator.h"
 #include "harness.h"
 
-static CFStringRef text_of(const char *utf8) {
+static CFStringRef text_of(const char *utf8)
+{
     CFStringRef text = CFStringCreateWithCString(NULL, utf8, kCFStringEncodingUTF8);
     REQUIRE(text != NULL);
     return text;
 }
 
 /* Compares with a C string and releases. */
-static void expect_text(CFStringRef text, const char *expected) {
+static void expect_text(CFStringRef text, const char *expected)
+{
     char buffer[500] = "NULL";
     if (text != NULL) {
         EXPECT(CFStringGetCString(text, buffer, sizeof buffer, kCFStringEncodingUTF8));
@@ -27,7 +29,8 @@ static void expect_text(CFStringRef text, const char *expected) {
     EXPECT_STR(buffer, expected);
 }
 
-TEST(texts_count_utf16_units, "") {
+TEST(texts_count_utf16_units, "")
+{
     CFStringRef text = text_of("aé€😀");
     EXPECT_EQ(CFStringGetLength(text), 5);
     EXPECT_EQ(CFStringGetCharacterAtIndex(text, 3), 0xD83D);
@@ -46,7 +49,8 @@ TEST(texts_count_utf16_units, "") {
     EXPECT(CFStringCreateWithCString(NULL, NULL, kCFStringEncodingUTF8) == NULL);
 }
 
-TEST(texts_of_ascii_characters_have_a_c_string, "") {
+TEST(texts_of_ascii_characters_have_a_c_string, "")
+{
     UniChar units[] = {'a', 'b', 'c'};
     CFStringRef text = CFStringCreateWithCharacters(NULL, units, 3);
     EXPECT_STR(CFStringGetCStringPtr(text, kCFStringEncodingUTF8), "abc");
@@ -63,7 +67,8 @@ TEST(texts_of_ascii_characters_have_a_c_string, "") {
     CFRelease(changed);
 }
 
-TEST(a_c_string_must_fit_with_its_nul, "") {
+TEST(a_c_string_must_fit_with_its_nul, "")
+{
     char buffer[20];
     CFStringRef text = text_of("aé");
     EXPECT(CFStringGetCString(text, buffer, 4, kCFStringEncodingUTF8));
@@ -82,19 +87,22 @@ TEST(a_c_string_must_fit_with_its_nul, "") {
 
 static int bytes_freed;
 
-static void free_bytes(void *bytes, void *info) {
+static void free_bytes(void *bytes, void *info)
+{
     (void)info;
     free(bytes);
     bytes_freed++;
 }
 
-static char *new_bytes(const char *bytes) {
+static char *new_bytes(const char *bytes)
+{
     char *copy = malloc(strlen(bytes) + 1);
     REQUIRE(copy != NULL);
     return strcpy(copy, bytes);
 }
 
-TEST(bytes_that_are_not_copied_are_freed_when_they_are_not_needed, "") {
+TEST(bytes_that_are_not_copied_are_freed_when_they_are_not_needed, "")
+{
     CFAllocatorContext context = {.deallocate = free_bytes};
     CFAllocatorRef deallocator = CFAllocatorCreate(NULL, &context);
     char *bytes = new_bytes("ascii");
@@ -117,7 +125,8 @@ TEST(bytes_that_are_not_copied_are_freed_when_they_are_not_needed, "") {
     CFRelease(deallocator);
 }
 
-TEST(copies_have_the_same_text, "") {
+TEST(copies_have_the_same_text, "")
+{
     CFStringRef text = text_of("größer");
     CFStringRef copy = CFStringCreateCopy(NULL, text);
     EXPECT(copy == text);
@@ -138,7 +147,8 @@ TEST(copies_have_the_same_text, "") {
     CFRelease(text);
 }
 
-TEST(a_text_grows_from_bytes_to_units, "") {
+TEST(a_text_grows_from_bytes_to_units, "")
+{
     CFMutableStringRef text = CFStringCreateMutable(NULL, 0);
     for (int i = 0; i < 1000; i++) {
         CFStringAppendCString(text, "abc", kCFStringEncodingASCII);
@@ -167,7 +177,8 @@ TEST(a_text_grows_from_bytes_to_units, "") {
     expect_text(text, "");
 }
 
-static CFComparisonResult compared(const char *one, const char *other, CFStringCompareFlags options) {
+static CFComparisonResult compared(const char *one, const char *other, CFStringCompareFlags options)
+{
     CFStringRef text1 = text_of(one);
     CFStringRef text2 = text_of(other);
     CFComparisonResult result = CFStringCompare(text1, text2, options);
@@ -177,7 +188,8 @@ static CFComparisonResult compared(const char *one, const char *other, CFStringC
     return result;
 }
 
-TEST(texts_are_ordered_unit_by_unit, "") {
+TEST(texts_are_ordered_unit_by_unit, "")
+{
     EXPECT_EQ(compared("a", "b", 0), kCFCompareLessThan);
     EXPECT_EQ(compared("abc", "abc", 0), kCFCompareEqualTo);
     EXPECT_EQ(compared("ab", "abc", 0), kCFCompareLessThan);
@@ -187,7 +199,8 @@ TEST(texts_are_ordered_unit_by_unit, "") {
     EXPECT_EQ(compared("z", "é", 0), kCFCompareLessThan);
 }
 
-TEST(capital_and_small_letters_may_be_the_same, "") {
+TEST(capital_and_small_letters_may_be_the_same, "")
+{
     EXPECT_EQ(compared("Straße", "sTRAßE", kCFCompareCaseInsensitive), kCFCompareEqualTo);
     EXPECT_EQ(compared("ÄÖÜ", "äöü", kCFCompareCaseInsensitive), kCFCompareEqualTo);
     EXPECT_EQ(compared("Σίσυφος", "ΣΊΣΥΦΟΣ", kCFCompareCaseInsensitive), kCFCompareEqualTo);
@@ -196,7 +209,8 @@ TEST(capital_and_small_letters_may_be_the_same, "") {
     EXPECT_EQ(compared("東", "京", kCFCompareCaseInsensitive), kCFCompareGreaterThan);
 }
 
-TEST(digits_in_a_row_may_be_a_number, "") {
+TEST(digits_in_a_row_may_be_a_number, "")
+{
     EXPECT_EQ(compared("a2", "a10", kCFCompareNumerically), kCFCompareLessThan);
     EXPECT_EQ(compared("a2", "a10", 0), kCFCompareGreaterThan);
     EXPECT_EQ(compared("a01", "a1", kCFCompareNumerically), kCFCompareEqualTo);
@@ -206,13 +220,15 @@ TEST(digits_in_a_row_may_be_a_number, "") {
     EXPECT_EQ(compared("A7x", "a07X", kCFCompareNumerically | kCFCompareCaseInsensitive), kCFCompareEqualTo);
 }
 
-TEST(a_part_can_be_compared, "") {
+TEST(a_part_can_be_compared, "")
+{
     EXPECT_EQ(CFStringCompareWithOptions(CFSTR("xabcx"), CFSTR("ABC"), CFRangeMake(1, 3), kCFCompareCaseInsensitive), kCFCompareEqualTo);
     EXPECT_EQ(CFStringCompareWithOptions(CFSTR("xabcx"), CFSTR("abc"), CFRangeMake(1, 2), 0), kCFCompareLessThan);
     EXPECT_EQ(CFStringCompareWithOptions(CFSTR("x12x"), CFSTR("12"), CFRangeMake(1, 2), kCFCompareNumerically), kCFCompareEqualTo);
 }
 
-static CFIndex found(const char *text, const char *wanted, CFStringCompareFlags options) {
+static CFIndex found(const char *text, const char *wanted, CFStringCompareFlags options)
+{
     CFStringRef text1 = text_of(text);
     CFStringRef text2 = text_of(wanted);
     CFRange range = CFStringFind(text1, text2, options);
@@ -222,7 +238,8 @@ static CFIndex found(const char *text, const char *wanted, CFStringCompareFlags 
     return range.location;
 }
 
-TEST(a_text_is_found_in_another, "") {
+TEST(a_text_is_found_in_another, "")
+{
     EXPECT_EQ(found("hello", "l", 0), 2);
     EXPECT_EQ(found("hello", "l", kCFCompareBackwards), 3);
     EXPECT_EQ(found("hello", "h", kCFCompareAnchored), 0);
@@ -242,7 +259,8 @@ TEST(a_text_is_found_in_another, "") {
     EXPECT(!CFStringHasSuffix(CFSTR("prefix"), CFSTR("")));
 }
 
-static void expect_parts(const char *text, const char *separator, const char *expected) {
+static void expect_parts(const char *text, const char *separator, const char *expected)
+{
     CFStringRef text1 = text_of(text);
     CFStringRef text2 = text_of(separator);
     CFArrayRef parts = CFStringCreateArrayBySeparatingStrings(NULL, text1, text2);
@@ -255,7 +273,8 @@ static void expect_parts(const char *text, const char *separator, const char *ex
     CFRelease(text2);
 }
 
-TEST(texts_are_separated_and_combined, "") {
+TEST(texts_are_separated_and_combined, "")
+{
     expect_parts("a,b,c", ",", "a|b|c");
     expect_parts("", ",", "");
     expect_parts(",", ",", "|");
@@ -267,9 +286,10 @@ TEST(texts_are_separated_and_combined, "") {
     CFRelease(nothing);
 }
 
-TEST(texts_go_outside_and_come_back, "") {
-    static const CFStringEncoding encodings[] = {kCFStringEncodingUTF8, kCFStringEncodingUTF16, kCFStringEncodingUTF32, kCFStringEncodingUTF16BE,
-                                                 kCFStringEncodingNonLossyASCII};
+TEST(texts_go_outside_and_come_back, "")
+{
+    static const CFStringEncoding encodings[] = {kCFStringEncodingUTF8, kCFStringEncodingUTF16, kCFStringEncodingUTF32,
+                                                 kCFStringEncodingUTF16BE, kCFStringEncodingNonLossyASCII};
     CFStringRef text = text_of("aé😀z");
     for (size_t i = 0; i < sizeof encodings / sizeof encodings[0]; i++) {
         CFDataRef data = CFStringCreateExternalRepresentation(NULL, text, encodings[i], 0);
@@ -290,12 +310,26 @@ TEST(texts_go_outside_and_come_back, "") {
     CFRelease(text);
 }
 
-TEST(whole_numbers_are_read_as_far_as_they_go, "") {
+TEST(whole_numbers_are_read_as_far_as_they_go, "")
+{
     static const struct {
         const char *text;
         SInt32 value;
-    } table[] = {{"12", 12}, {"  -12x", -12}, {"+5", 5}, {"99999999999", INT32_MAX}, {"-99999999999", INT32_MIN}, {"-2147483648", INT32_MIN},
-                 {"2147483647", INT32_MAX}, {"abc", 0}, {"", 0}, {"-", 0}, {"0x10", 0}, {"1 2", 1}, {"\t\n7", 7}, {"12.9", 12}, {"007", 7}};
+    } table[] = {{"12", 12},
+                 {"  -12x", -12},
+                 {"+5", 5},
+                 {"99999999999", INT32_MAX},
+                 {"-99999999999", INT32_MIN},
+                 {"-2147483648", INT32_MIN},
+                 {"2147483647", INT32_MAX},
+                 {"abc", 0},
+                 {"", 0},
+                 {"-", 0},
+                 {"0x10", 0},
+                 {"1 2", 1},
+                 {"\t\n7", 7},
+                 {"12.9", 12},
+                 {"007", 7}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         CFStringRef text = text_of(table[i].text);
         EXPECT_EQ(CFStringGetIntValue(text), table[i].value);
@@ -303,12 +337,29 @@ TEST(whole_numbers_are_read_as_far_as_they_go, "") {
     }
 }
 
-TEST(decimal_numbers_are_read_as_far_as_they_go, "") {
+TEST(decimal_numbers_are_read_as_far_as_they_go, "")
+{
     static const struct {
         const char *text;
         double value;
-    } table[] = {{"12.5", 12.5}, {"  -12.25x", -12.25}, {"+5", 5}, {"1e3", 1000}, {"1E-2", 0.01}, {"abc", 0}, {"", 0}, {"0x10", 0}, {".5", 0.5}, {"5.", 5},
-                 {"1e", 1}, {"1e+", 1}, {"1,5", 1}, {".", 0}, {"-", 0}, {"inf", 0}, {"nan", 0}, {"-.5e1z", -5},
+    } table[] = {{"12.5", 12.5},
+                 {"  -12.25x", -12.25},
+                 {"+5", 5},
+                 {"1e3", 1000},
+                 {"1E-2", 0.01},
+                 {"abc", 0},
+                 {"", 0},
+                 {"0x10", 0},
+                 {".5", 0.5},
+                 {"5.", 5},
+                 {"1e", 1},
+                 {"1e+", 1},
+                 {"1,5", 1},
+                 {".", 0},
+                 {"-", 0},
+                 {"inf", 0},
+                 {"nan", 0},
+                 {"-.5e1z", -5},
                  {"0.1000000000000000000000000000000000000000000000000000000000000000000000000000000000000000001", 0.1}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         CFStringRef text = text_of(table[i].text);
@@ -319,7 +370,8 @@ TEST(decimal_numbers_are_read_as_far_as_they_go, "") {
 }
 
 /* What `show` writes to standard error. */
-static const char *shown(void (*show)(CFTypeRef), CFTypeRef object) {
+static const char *shown(void (*show)(CFTypeRef), CFTypeRef object)
+{
     static char text[4096];
     int ends[2];
     REQUIRE(pipe(ends) == 0);
@@ -336,11 +388,13 @@ static const char *shown(void (*show)(CFTypeRef), CFTypeRef object) {
     return text;
 }
 
-static void show_storage(CFTypeRef text) {
+static void show_storage(CFTypeRef text)
+{
     CFShowStr(text);
 }
 
-TEST(objects_are_shown_on_standard_error, "") {
+TEST(objects_are_shown_on_standard_error, "")
+{
     EXPECT_STR(shown(CFShow, CFSTR("größer 😀")), "größer 😀\n");
     EXPECT_STR(shown(CFShow, kCFNull), "<null>\n");
     EXPECT_STR(shown(CFShow, NULL), "(null)\n");
@@ -358,18 +412,21 @@ TEST(objects_are_shown_on_standard_error, "") {
     EXPECT_STR(shown(show_storage, NULL), "(null)\n");
 }
 
-TEST(misuse_of_texts_stops_with_a_sentence, "") {
+TEST(misuse_of_texts_stops_with_a_sentence, "")
+{
     CFStringRef text = CFSTR("abc");
     CFMutableStringRef fixed = (CFMutableStringRef)(uintptr_t)text_of("abc");
     UniChar units[4];
     EXPECT_STOPS("CFStringGetLength: the string is NULL", { CFStringGetLength(NULL); });
     EXPECT_STOPS("CFStringGetLength: the string is a CFNull", { CFStringGetLength((CFStringRef)(const void *)kCFNull); });
-    EXPECT_STOPS("CFStringGetCharacterAtIndex: the index 3 is outside the string, whose length is 3", { CFStringGetCharacterAtIndex(text, 3); });
+    EXPECT_STOPS("CFStringGetCharacterAtIndex: the index 3 is outside the string, whose length is 3",
+                 { CFStringGetCharacterAtIndex(text, 3); });
     EXPECT_STOPS("CFStringGetCharacterAtIndex: the index -1", { CFStringGetCharacterAtIndex(text, -1); });
     EXPECT_STOPS("CFStringGetCharacters: the range {2, 2} is outside", { CFStringGetCharacters(text, CFRangeMake(2, 2), units); });
     EXPECT_STOPS("CFStringGetBytes: the range {4, 0} is outside",
                  { CFStringGetBytes(text, CFRangeMake(4, 0), kCFStringEncodingUTF8, 0, false, NULL, 0, NULL); });
-    EXPECT_STOPS("CFStringCreateWithSubstring: the range {1, 9223372036854775807}", { CFStringCreateWithSubstring(NULL, text, CFRangeMake(1, LONG_MAX)); });
+    EXPECT_STOPS("CFStringCreateWithSubstring: the range {1, 9223372036854775807}",
+                 { CFStringCreateWithSubstring(NULL, text, CFRangeMake(1, LONG_MAX)); });
     EXPECT_STOPS("CFStringCompareWithOptions: the range {0, -1}", { CFStringCompareWithOptions(text, text, CFRangeMake(0, -1), 0); });
     EXPECT_STOPS("CFStringAppend: the string cannot be changed", { CFStringAppend(fixed, text); });
     EXPECT_STOPS("CFStringAppendFormat: the string cannot be changed", { CFStringAppendFormat(fixed, NULL, text); });
@@ -382,7 +439,8 @@ TEST(misuse_of_texts_stops_with_a_sentence, "") {
 }
 
 /* Every way to make a text, each with ever more memory until it succeeds. */
-static CFTypeRef make_one(int way, CFAllocatorRef allocator) {
+static CFTypeRef make_one(int way, CFAllocatorRef allocator)
+{
     static const UniChar units[] = {0x20AC};
     CFTypeRef made = NULL;
     CFArrayRef array;
@@ -415,7 +473,8 @@ static CFTypeRef make_one(int way, CFAllocatorRef allocator) {
     }
 }
 
-TEST(making_a_text_without_memory_gives_null_and_leaks_nothing, "") {
+TEST(making_a_text_without_memory_gives_null_and_leaks_nothing, "")
+{
     for (int way = 0; way < 10; way++) {
         for (int reallocates = 0; reallocates < 2; reallocates++) {
             CFTypeRef made = NULL;
@@ -434,7 +493,8 @@ TEST(making_a_text_without_memory_gives_null_and_leaks_nothing, "") {
     }
 }
 
-TEST(a_text_that_cannot_grow_stays_as_it_is, "") {
+TEST(a_text_that_cannot_grow_stays_as_it_is, "")
+{
     struct counting counting;
     counting_open(&counting, 2, true);
     CFMutableStringRef text = CFStringCreateMutable(counting.allocator, 0);
@@ -446,7 +506,8 @@ TEST(a_text_that_cannot_grow_stays_as_it_is, "") {
     counting_close(&counting);
 }
 
-TEST(texts_do_not_grow_beyond_what_an_index_can_hold, "") {
+TEST(texts_do_not_grow_beyond_what_an_index_can_hold, "")
+{
     /* A literal in clang's layout that claims more than there can be; only its length may be looked at. */
     struct {
         const void *isa;

@@ -10,8 +10,10 @@
 #include "counting_allocator.h"
 #include "harness.h"
 
-TEST(the_built_in_allocators_are_immortal_objects_of_one_type, "") {
-    CFAllocatorRef all[] = {kCFAllocatorSystemDefault, kCFAllocatorMalloc, kCFAllocatorMallocZone, kCFAllocatorNull, kCFAllocatorUseContext};
+TEST(the_built_in_allocators_are_immortal_objects_of_one_type, "")
+{
+    CFAllocatorRef all[] = {kCFAllocatorSystemDefault, kCFAllocatorMalloc, kCFAllocatorMallocZone, kCFAllocatorNull,
+                            kCFAllocatorUseContext};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         EXPECT_EQ(CFGetTypeID(all[i]), CFAllocatorGetTypeID());
         CFRelease(all[i]);
@@ -22,7 +24,8 @@ TEST(the_built_in_allocators_are_immortal_objects_of_one_type, "") {
     EXPECT(CFAllocatorGetDefault() == kCFAllocatorSystemDefault);
 }
 
-TEST(memory_of_the_default_allocator_grows_shrinks_and_goes, "") {
+TEST(memory_of_the_default_allocator_grows_shrinks_and_goes, "")
+{
     char *block = CFAllocatorAllocate(NULL, 8, 0);
     REQUIRE(block != NULL);
     memcpy(block, "1234567", 8);
@@ -37,7 +40,8 @@ TEST(memory_of_the_default_allocator_grows_shrinks_and_goes, "") {
     EXPECT_EQ(CFAllocatorGetPreferredSizeForSize(NULL, 100, 0), 100);
 }
 
-TEST(sizes_that_no_memory_has_give_null, "") {
+TEST(sizes_that_no_memory_has_give_null, "")
+{
     EXPECT(CFAllocatorAllocate(NULL, 0, 0) == NULL);
     EXPECT(CFAllocatorAllocate(NULL, -5, 0) == NULL);
     EXPECT(CFAllocatorReallocate(NULL, NULL, -5, 0) == NULL);
@@ -45,7 +49,8 @@ TEST(sizes_that_no_memory_has_give_null, "") {
     EXPECT(allocator_allocate(kCFAllocatorSystemDefault, 0) == NULL);
 }
 
-TEST(the_null_allocator_has_no_memory_and_frees_nothing, "") {
+TEST(the_null_allocator_has_no_memory_and_frees_nothing, "")
+{
     char byte;
     EXPECT(CFAllocatorAllocate(kCFAllocatorNull, 8, 0) == NULL);
     EXPECT(CFAllocatorReallocate(kCFAllocatorNull, &byte, 8, 0) == NULL);
@@ -54,7 +59,8 @@ TEST(the_null_allocator_has_no_memory_and_frees_nothing, "") {
     EXPECT(CFStringCreateWithCString(kCFAllocatorUseContext, "x", kCFStringEncodingUTF8) == NULL);
 }
 
-TEST(a_callers_allocator_is_retained_by_its_objects, "") {
+TEST(a_callers_allocator_is_retained_by_its_objects, "")
+{
     struct counting counting;
     counting_open(&counting, -1, true);
     EXPECT_EQ(counting.references, 1);
@@ -78,25 +84,29 @@ TEST(a_callers_allocator_is_retained_by_its_objects, "") {
     CFRelease(words);
 }
 
-static void *own_allocate(CFIndex size, CFOptionFlags hint, void *info) {
+static void *own_allocate(CFIndex size, CFOptionFlags hint, void *info)
+{
     (void)hint;
     ++*(int *)info;
     return malloc((size_t)size);
 }
 
-static void own_deallocate(void *block, void *info) {
+static void own_deallocate(void *block, void *info)
+{
     --*(int *)info;
     free(block);
 }
 
 static int info_releases;
 
-static void own_release(const void *info) {
+static void own_release(const void *info)
+{
     (void)info;
     info_releases++;
 }
 
-TEST(an_allocator_may_live_in_its_own_memory, "") {
+TEST(an_allocator_may_live_in_its_own_memory, "")
+{
     int blocks = 0;
     CFAllocatorContext context = {.info = &blocks, .release = own_release, .allocate = own_allocate, .deallocate = own_deallocate};
     CFAllocatorRef allocator = CFAllocatorCreate(kCFAllocatorUseContext, &context);
@@ -112,14 +122,16 @@ TEST(an_allocator_may_live_in_its_own_memory, "") {
     EXPECT_EQ(info_releases, 1);
 }
 
-TEST(an_allocator_that_cannot_be_made_gives_its_info_back, "") {
+TEST(an_allocator_that_cannot_be_made_gives_its_info_back, "")
+{
     CFAllocatorContext context = {.release = own_release};
     EXPECT(CFAllocatorCreate(kCFAllocatorUseContext, &context) == NULL);
     EXPECT(CFAllocatorCreate(kCFAllocatorNull, &context) == NULL);
     EXPECT_EQ(info_releases, 2);
 }
 
-TEST(blocks_of_allocators_that_cannot_reallocate_are_copied, "") {
+TEST(blocks_of_allocators_that_cannot_reallocate_are_copied, "")
+{
     struct counting counting;
     counting_open(&counting, -1, false);
     char *block = allocator_allocate(counting.allocator, 4);
@@ -134,12 +146,14 @@ TEST(blocks_of_allocators_that_cannot_reallocate_are_copied, "") {
     counting_close(&counting);
 }
 
-static void *default_of_another_thread(void *unused) {
+static void *default_of_another_thread(void *unused)
+{
     (void)unused;
     return (void *)(uintptr_t)CFAllocatorGetDefault();
 }
 
-TEST(the_default_allocator_is_each_threads_own, "") {
+TEST(the_default_allocator_is_each_threads_own, "")
+{
     struct counting counting;
     counting_open(&counting, -1, true);
     CFAllocatorSetDefault(NULL);
@@ -161,7 +175,8 @@ TEST(the_default_allocator_is_each_threads_own, "") {
     counting_close(&counting);
 }
 
-TEST(misuse_of_allocators_stops_with_a_sentence, "") {
+TEST(misuse_of_allocators_stops_with_a_sentence, "")
+{
     CFAllocatorRef wrong = (CFAllocatorRef)(const void *)kCFNull;
     EXPECT_STOPS("CFAllocatorCreate: the context is NULL", { CFAllocatorCreate(NULL, NULL); });
     EXPECT_STOPS("CFAllocatorGetContext: the context is NULL", { CFAllocatorGetContext(NULL, NULL); });

@@ -9,8 +9,8 @@
 
 static const CFStringEncoding encodings[] = {
     kCFStringEncodingMacRoman, kCFStringEncodingWindowsLatin1, kCFStringEncodingISOLatin1, kCFStringEncodingASCII,
-    kCFStringEncodingUTF8, kCFStringEncodingNonLossyASCII, kCFStringEncodingUTF16, kCFStringEncodingUTF16BE,
-    kCFStringEncodingUTF16LE, kCFStringEncodingUTF32, kCFStringEncodingUTF32BE, kCFStringEncodingUTF32LE,
+    kCFStringEncodingUTF8,     kCFStringEncodingNonLossyASCII, kCFStringEncodingUTF16,     kCFStringEncodingUTF16BE,
+    kCFStringEncodingUTF16LE,  kCFStringEncodingUTF32,         kCFStringEncodingUTF32BE,   kCFStringEncodingUTF32LE,
 };
 
 enum { encoding_count = sizeof encodings / sizeof encodings[0] };
@@ -27,8 +27,10 @@ struct bytes_and_units {
 
 #define BYTES(_literal) _literal, (int)sizeof _literal - 1
 
-static void expect_decoded(const struct bytes_and_units *expected) {
-    CFStringRef text = CFStringCreateWithBytes(NULL, (const UInt8 *)expected->bytes, expected->count, expected->encoding, expected->is_external);
+static void expect_decoded(const struct bytes_and_units *expected)
+{
+    CFStringRef text =
+        CFStringCreateWithBytes(NULL, (const UInt8 *)expected->bytes, expected->count, expected->encoding, expected->is_external);
     if (expected->length < 0) {
         EXPECT_STR(text == NULL ? expected->name : "valid", expected->name);
         return;
@@ -40,14 +42,27 @@ static void expect_decoded(const struct bytes_and_units *expected) {
     UniChar units[6] = {0};
     EXPECT_EQ(CFStringGetLength(text), expected->length);
     CFStringGetCharacters(text, CFRangeMake(0, CFStringGetLength(text)), units);
-    EXPECT_STR(memcmp(units, expected->units, (size_t)expected->length * sizeof(UniChar)) == 0 ? expected->name : "other units", expected->name);
+    EXPECT_STR(memcmp(units, expected->units, (size_t)expected->length * sizeof(UniChar)) == 0 ? expected->name : "other units",
+               expected->name);
     CFRelease(text);
 }
 
-TEST(bytes_become_the_units_that_their_encoding_says, "") {
+TEST(bytes_become_the_units_that_their_encoding_says, "")
+{
     static const struct bytes_and_units table[] = {
-        {"UTF-8, one to four bytes", kCFStringEncodingUTF8, false, BYTES("a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"), 5, {'a', 0xE9, 0x20AC, 0xD83D, 0xDE00}},
-        {"UTF-8, a mark is skipped", kCFStringEncodingUTF8, true, BYTES("\xEF\xBB\xBF" "a"), 1, {'a'}},
+        {"UTF-8, one to four bytes",
+         kCFStringEncodingUTF8,
+         false,
+         BYTES("a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"),
+         5,
+         {'a', 0xE9, 0x20AC, 0xD83D, 0xDE00}},
+        {"UTF-8, a mark is skipped",
+         kCFStringEncodingUTF8,
+         true,
+         BYTES("\xEF\xBB\xBF"
+               "a"),
+         1,
+         {'a'}},
         {"UTF-8, a mark is always skipped", kCFStringEncodingUTF8, false, BYTES("\xEF\xBB\xBF\xC3\xA9"), 1, {0xE9}},
         {"UTF-8, the last character", kCFStringEncodingUTF8, false, BYTES("\xF4\x8F\xBF\xBF"), 2, {0xDBFF, 0xDFFF}},
         {"NUL inside", kCFStringEncodingUTF8, false, BYTES("a\0b"), 3, {'a', 0, 'b'}},
@@ -60,7 +75,13 @@ TEST(bytes_become_the_units_that_their_encoding_says, "") {
         {"UTF-16LE", kCFStringEncodingUTF16LE, false, BYTES("a\0\xAC\x20"), 2, {'a', 0x20AC}},
         {"UTF-16BE keeps a mark", kCFStringEncodingUTF16BE, true, BYTES("\xFE\xFF\0a"), 2, {0xFEFF, 'a'}},
         {"UTF-16 with BE mark", kCFStringEncodingUTF16, true, BYTES("\xFE\xFF\0a"), 1, {'a'}},
-        {"UTF-16 with LE mark", kCFStringEncodingUTF16, true, BYTES("\xFF\xFE" "a\0"), 1, {'a'}},
+        {"UTF-16 with LE mark",
+         kCFStringEncodingUTF16,
+         true,
+         BYTES("\xFF\xFE"
+               "a\0"),
+         1,
+         {'a'}},
         {"UTF-16 from outside without a mark", kCFStringEncodingUTF16, true, BYTES("\0a\0b"), 2, {'a', 'b'}},
         {"UTF-16, an unpaired surrogate", kCFStringEncodingUTF16LE, false, BYTES("\x00\xD8"), 1, {0xD800}},
         {"UTF-32BE", kCFStringEncodingUTF32BE, false, BYTES("\0\0\0a\0\x01\xF6\0"), 3, {'a', 0xD83D, 0xDE00}},
@@ -75,7 +96,8 @@ TEST(bytes_become_the_units_that_their_encoding_says, "") {
     }
 }
 
-TEST(bytes_that_are_not_valid_are_refused, "") {
+TEST(bytes_that_are_not_valid_are_refused, "")
+{
     static const struct bytes_and_units table[] = {
         {"ASCII above 127", kCFStringEncodingASCII, false, BYTES("a\x80"), -1, {0}},
         {"UTF-8, a lone continuation", kCFStringEncodingUTF8, false, BYTES("a\x80"), -1, {0}},
@@ -107,7 +129,8 @@ TEST(bytes_that_are_not_valid_are_refused, "") {
     EXPECT(CFStringCreateWithBytes(NULL, NULL, 1, kCFStringEncodingUTF8, false) == NULL);
 }
 
-TEST(what_an_encoding_writes_it_reads_again, "") {
+TEST(what_an_encoding_writes_it_reads_again, "")
+{
     for (int i = 0; i < encoding_count; i++) {
         for (uint32_t character = 0; character < 0x11000; character += character < 0x3000 ? 1 : 7) {
             uint8_t bytes[encoding_bytes_max];
@@ -132,7 +155,8 @@ TEST(what_an_encoding_writes_it_reads_again, "") {
     }
 }
 
-static int characters_of(CFStringEncoding encoding) {
+static int characters_of(CFStringEncoding encoding)
+{
     int count = 0;
     for (uint32_t character = 0; character < 0x10000; character++) {
         uint8_t bytes[encoding_bytes_max];
@@ -141,14 +165,16 @@ static int characters_of(CFStringEncoding encoding) {
     return count;
 }
 
-TEST(one_byte_encodings_have_as_many_characters_as_they_should, "") {
+TEST(one_byte_encodings_have_as_many_characters_as_they_should, "")
+{
     EXPECT_EQ(characters_of(kCFStringEncodingASCII), 128);
     EXPECT_EQ(characters_of(kCFStringEncodingISOLatin1), 256);
     EXPECT_EQ(characters_of(kCFStringEncodingMacRoman), 256);
     EXPECT_EQ(characters_of(kCFStringEncodingWindowsLatin1), 251);
 }
 
-TEST(no_bytes_whatever_make_the_decoders_read_beyond_them, "") {
+TEST(no_bytes_whatever_make_the_decoders_read_beyond_them, "")
+{
     /* Every pair and, by a simple generator, many longer runs; the sanitizers watch. */
     unsigned state = 7;
     for (int i = 0; i < 60000; i++) {
@@ -171,8 +197,9 @@ TEST(no_bytes_whatever_make_the_decoders_read_beyond_them, "") {
     }
 }
 
-static void expect_bytes(CFStringRef text, CFRange range, CFStringEncoding encoding, UInt8 loss_byte, bool is_external, CFIndex room, CFIndex expected_units,
-                         const char *expected) {
+static void expect_bytes(CFStringRef text, CFRange range, CFStringEncoding encoding, UInt8 loss_byte, bool is_external, CFIndex room,
+                         CFIndex expected_units, const char *expected)
+{
     UInt8 buffer[64];
     char shown[200] = "";
     CFIndex used = -1;
@@ -191,7 +218,8 @@ static void expect_bytes(CFStringRef text, CFRange range, CFStringEncoding encod
     }
 }
 
-TEST(texts_become_bytes_as_far_as_they_fit_and_can_be_written, "") {
+TEST(texts_become_bytes_as_far_as_they_fit_and_can_be_written, "")
+{
     CFStringRef text = CFStringCreateWithCString(NULL, "aé😀z", kCFStringEncodingUTF8);
     CFRange all = CFRangeMake(0, 5);
     expect_bytes(text, all, kCFStringEncodingUTF8, 0, false, 64, 5, "61 c3 a9 f0 9f 98 80 7a ");
@@ -220,7 +248,8 @@ TEST(texts_become_bytes_as_far_as_they_fit_and_can_be_written, "") {
     CFRelease(text);
 }
 
-TEST(text_for_the_outside_starts_with_a_mark, "") {
+TEST(text_for_the_outside_starts_with_a_mark, "")
+{
     static const bool big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
     CFRange all = CFRangeMake(0, 1);
     expect_bytes(CFSTR("a"), all, kCFStringEncodingUTF16, 0, true, 64, 1, big ? "fe ff 00 61 " : "ff fe 61 00 ");
@@ -229,7 +258,8 @@ TEST(text_for_the_outside_starts_with_a_mark, "") {
     expect_bytes(CFSTR("a"), all, kCFStringEncodingUTF16, 0, true, 1, 0, "");
 }
 
-TEST(unpaired_surrogates_are_written_where_that_is_possible, "") {
+TEST(unpaired_surrogates_are_written_where_that_is_possible, "")
+{
     UniChar units[] = {'a', 0xD800, 'b', 0xDC00};
     CFStringRef text = CFStringCreateWithCharacters(NULL, units, 4);
     CFRange all = CFRangeMake(0, 4);
@@ -240,7 +270,8 @@ TEST(unpaired_surrogates_are_written_where_that_is_possible, "") {
     CFRelease(text);
 }
 
-TEST(maximum_sizes_are_never_too_small, "") {
+TEST(maximum_sizes_are_never_too_small, "")
+{
     static const CFIndex sizes[encoding_count] = {1, 1, 1, 1, 3, 6, 2, 2, 2, 4, 4, 4};
     for (int i = 0; i < encoding_count; i++) {
         EXPECT_EQ(CFStringGetMaximumSizeForEncoding(10, encodings[i]), 10 * sizes[i]);

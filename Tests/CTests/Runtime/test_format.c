@@ -14,7 +14,8 @@
 #include "counting_allocator.h"
 #include "harness.h"
 
-static const char *formatted(const char *format, ...) {
+static const char *formatted(const char *format, ...)
+{
     static char buffer[2000];
     CFStringRef own_format = CFStringCreateWithCString(NULL, format, kCFStringEncodingUTF8);
     va_list arguments;
@@ -33,14 +34,15 @@ static const char *formatted(const char *format, ...) {
 }
 
 /* The same as printf for everything that both know. */
-#define EXPECT_AS_PRINTF(...)                                 \
-    do {                                                      \
-        char expected_[2000];                                 \
-        snprintf(expected_, sizeof expected_, __VA_ARGS__);   \
-        EXPECT_STR(formatted(__VA_ARGS__), expected_);        \
+#define EXPECT_AS_PRINTF(...)                               \
+    do {                                                    \
+        char expected_[2000];                               \
+        snprintf(expected_, sizeof expected_, __VA_ARGS__); \
+        EXPECT_STR(formatted(__VA_ARGS__), expected_);      \
     } while (0)
 
-TEST(numbers_are_written_as_printf_writes_them, "") {
+TEST(numbers_are_written_as_printf_writes_them, "")
+{
     EXPECT_AS_PRINTF("%d %i %u %x %X %o", -42, 42, 42U, 255U, 255U, 8U);
     EXPECT_AS_PRINTF("%5d|%-5d|%05d|%+d|% d|%.3d|%8.3d", 42, 42, 42, 42, 42, 7, 7);
     EXPECT_AS_PRINTF("%#x %#o %#X %x", 255U, 8U, 255U, 0U);
@@ -59,16 +61,19 @@ TEST(numbers_are_written_as_printf_writes_them, "") {
     EXPECT_AS_PRINTF("%*d|%.*f", -6, 1, -2, 3.5);
 }
 
-TEST(the_older_letters_mean_the_same, "") {
+TEST(the_older_letters_mean_the_same, "")
+{
     EXPECT_STR(formatted("%D %U %O %Ld %qd", -1, 2, 8, 5LL, 6LL), "-1 2 10 5 6");
     EXPECT_STR(formatted("%'d", 1234567), "1234567");
 }
 
-TEST(short_integers_are_cut_as_their_length_says, "") {
+TEST(short_integers_are_cut_as_their_length_says, "")
+{
     EXPECT_STR(formatted("%hhd %hhu %hd %hu", 300, 300, 70000, 70000), "44 44 4464 4464");
 }
 
-TEST(characters_and_texts_are_written_with_their_widths, "") {
+TEST(characters_and_texts_are_written_with_their_widths, "")
+{
     UniChar units[] = {'e', 0x20AC, 0};
     EXPECT_STR(formatted("%c%c|%3c|%-3c|", 'a', 'b', 'c', 'd'), "ab|  c|d  |");
     EXPECT_STR(formatted("%C|%lc|%c", 0x20AC, (wint_t)0x1F600, 0xE9), "€|😀|é");
@@ -80,11 +85,13 @@ TEST(characters_and_texts_are_written_with_their_widths, "") {
     EXPECT_STR(formatted("%p %8p %-6p| %p", (void *)0x1234, (void *)0x10, (void *)0x10, NULL), "0x1234     0x10 0x10  | 0x0");
 }
 
-TEST(bytes_that_are_not_utf8_are_taken_as_latin_1, "") {
+TEST(bytes_that_are_not_utf8_are_taken_as_latin_1, "")
+{
     EXPECT_STR(formatted("%s", "Z\xFCrich"), "Zürich");
 }
 
-TEST(a_precision_never_reads_beyond_it_nor_cuts_a_character, "") {
+TEST(a_precision_never_reads_beyond_it_nor_cuts_a_character, "")
+{
     const char unterminated[3] = {'a', 'b', 'c'};
     EXPECT_STR(formatted("%.3s", unterminated), "abc");
     EXPECT_STR(formatted("%.*s", 2, unterminated), "ab");
@@ -97,17 +104,20 @@ TEST(a_precision_never_reads_beyond_it_nor_cuts_a_character, "") {
     EXPECT_STR(formatted("%.1s", "\x80\x80"), "\xC2\x80");
 }
 
-TEST(invalid_wide_characters_are_named, "") {
+TEST(invalid_wide_characters_are_named, "")
+{
     wchar_t invalid[] = {0x110000, 0};
     EXPECT_STR(formatted("%ls", invalid), "(invalid)");
 }
 
-TEST(objects_are_written_as_what_they_say, "") {
+TEST(objects_are_written_as_what_they_say, "")
+{
     int number = -7;
     double floating = 0.1;
     CFNumberRef integer = CFNumberCreate(NULL, kCFNumberIntType, &number);
     CFNumberRef real = CFNumberCreate(NULL, kCFNumberDoubleType, &floating);
-    EXPECT_STR(formatted("%@ %@ %@ %@ %@ %@", CFSTR("Zürich"), integer, real, kCFBooleanTrue, kCFNull, NULL), "Zürich -7 0.1 true <null> (null)");
+    EXPECT_STR(formatted("%@ %@ %@ %@ %@ %@", CFSTR("Zürich"), integer, real, kCFBooleanTrue, kCFNull, NULL),
+               "Zürich -7 0.1 true <null> (null)");
     EXPECT_STR(formatted("[%6@|%-6@|%.2@|%6.2@]", CFSTR("ab"), CFSTR("cd"), CFSTR("text"), integer), "[    ab|cd    |te|    -7]");
     CFArrayRef array = CFArrayCreate(NULL, NULL, 0, &kCFTypeArrayCallBacks);
     EXPECT(strstr(formatted("%@", array), "<CFArray 0x") != NULL);
@@ -116,7 +126,8 @@ TEST(objects_are_written_as_what_they_say, "") {
     CFRelease(real);
 }
 
-TEST(arguments_may_be_named_by_position_in_any_order, "") {
+TEST(arguments_may_be_named_by_position_in_any_order, "")
+{
     EXPECT_STR(formatted("%2$d %1$s %2$d", "one", 2), "2 one 2");
     EXPECT_STR(formatted("%3$@ %1$f %2$lld %4$s", 1.5, 5000000000LL, CFSTR("text"), "end"), "text 1.500000 5000000000 end");
     EXPECT_STR(formatted("%2$*1$d|%3$.*1$f", 5, 42, 3.14159265), "   42|3.14159");
@@ -126,7 +137,8 @@ TEST(arguments_may_be_named_by_position_in_any_order, "") {
     EXPECT_STR(formatted("%1$Lf %2$f", 2.5L, 1.5), "2.500000 1.500000");
 }
 
-TEST(an_argument_named_twice_with_types_that_do_not_agree_is_not_touched, "") {
+TEST(an_argument_named_twice_with_types_that_do_not_agree_is_not_touched, "")
+{
     EXPECT_STR(formatted("%1$d %1$s", 42), "42 %1$s");
     EXPECT_STR(formatted("%1$s %1$@ %1$f", "text"), "text %1$@ %1$f");
     EXPECT_STR(formatted("%1$d %1$ld %1$hhd", 300), "300 300 44");
@@ -136,7 +148,8 @@ TEST(an_argument_named_twice_with_types_that_do_not_agree_is_not_touched, "") {
     EXPECT(strstr(formatted("%1$p %1$@", text), " an object") != NULL);
 }
 
-TEST(what_is_not_a_conversion_is_copied, "") {
+TEST(what_is_not_a_conversion_is_copied, "")
+{
     EXPECT_STR(formatted("100%"), "100%");
     EXPECT_STR(formatted("%"), "%");
     EXPECT_STR(formatted("%y %d", 5), "%y 5");
@@ -152,26 +165,29 @@ TEST(what_is_not_a_conversion_is_copied, "") {
     EXPECT_STR(formatted(""), "");
 }
 
-TEST(nothing_is_written_for_n, "") {
+TEST(nothing_is_written_for_n, "")
+{
     int written = 77;
     EXPECT_STR(formatted("ab%ncd%d", &written, 5), "abcd5");
     EXPECT_EQ(written, 77);
 }
 
-TEST(a_format_with_very_many_conversions_uses_the_first_arguments, "") {
+TEST(a_format_with_very_many_conversions_uses_the_first_arguments, "")
+{
     char format[400];
     for (int i = 0; i < 130; i++) {
         memcpy(format + 2 * i, "%d", 3);
     }
-    const char *text = formatted(format, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0,
-                                 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0,
-                                 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0,
-                                 1, 2, 3, 4, 5, 6, 7, 8);
+    const char *text = formatted(format, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3,
+                                 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
+                                 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5,
+                                 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8);
     EXPECT_EQ(strlen(text), 128 + 4);
     EXPECT_STR(text + 120, "12345678%d%d");
 }
 
-TEST(a_point_is_a_point_in_every_locale, "") {
+TEST(a_point_is_a_point_in_every_locale, "")
+{
     if (setlocale(LC_ALL, "de_DE.UTF-8") == NULL) {
         setlocale(LC_ALL, "");
     }
@@ -179,13 +195,18 @@ TEST(a_point_is_a_point_in_every_locale, "") {
     EXPECT_NEAR(CFStringGetDoubleValue(CFSTR("1.5")), 1.5, 0);
 }
 
-TEST(formats_may_be_literals_of_any_kind, "") {
-    CFStringRef text = CFStringCreateWithFormat(NULL, NULL, (CFStringRef)(const void *)L"\1" L"😀 %d ü %@", 5, CFSTR("x"));
+TEST(formats_may_be_literals_of_any_kind, "")
+{
+    CFStringRef text = CFStringCreateWithFormat(NULL, NULL,
+                                                (CFStringRef)(const void *)L"\1"
+                                                                           L"😀 %d ü %@",
+                                                5, CFSTR("x"));
     EXPECT(CFEqual(text, CFSTR("😀 5 ü x")));
     CFRelease(text);
 }
 
-TEST(a_format_appends_to_a_text_even_the_text_itself, "") {
+TEST(a_format_appends_to_a_text_even_the_text_itself, "")
+{
     CFMutableStringRef text = CFStringCreateMutable(NULL, 0);
     CFStringAppendFormat(text, NULL, CFSTR("%s-%d"), "one", 2);
     CFStringAppendFormat(text, NULL, CFSTR("/%@/%@"), text, text);
@@ -193,7 +214,8 @@ TEST(a_format_appends_to_a_text_even_the_text_itself, "") {
     CFRelease(text);
 }
 
-TEST(formats_that_run_out_of_memory_give_null, "") {
+TEST(formats_that_run_out_of_memory_give_null, "")
+{
     struct counting counting;
     counting_open(&counting, 0, true);
     EXPECT(CFStringCreateWithFormat(counting.allocator, NULL, CFSTR("%d"), 1) == NULL);
@@ -209,6 +231,7 @@ TEST(formats_that_run_out_of_memory_give_null, "") {
     counting_close(&counting);
 }
 
-TEST(a_wrong_format_object_stops_with_a_sentence, "") {
+TEST(a_wrong_format_object_stops_with_a_sentence, "")
+{
     EXPECT_STOPS("CFStringCreateWithFormat: the string is NULL", { CFStringCreateWithFormat(NULL, NULL, NULL); });
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The literals that compilers make, and that they are the same texts as those made at run time. Both kinds are tested whichever compiler builds
- * this file: the one that CFSTR gives here, the wide literal, and a copy of what clang lays down.
+ * The literals that compilers make, and that they are the same texts as those made at run time. Both kinds are tested whichever compiler
+ * builds this file: the one that CFSTR gives here, the wide literal, and a copy of what clang lays down.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -38,14 +38,17 @@ static const UniChar other_units[] = {'Z', 0xFC, 'r', 'i', 'c', 'h', ' ', 0xD83D
 static const struct clang_literal laid_other = {&string_class, 0x7D0, 0, other_units, 12};
 static const struct clang_literal laid_empty = {&string_class, 0x7C8, 0, "", 0};
 
-static CFStringRef laid(const struct clang_literal *literal) {
+static CFStringRef laid(const struct clang_literal *literal)
+{
     return (CFStringRef)(const void *)literal;
 }
 
 enum { forms = 6 };
 
 /* The same text in every way it can be stored; the last three are to be released. */
-static void make_all(CFStringRef from_cfstr, CFStringRef wide, const struct clang_literal *literal, const char *utf8, CFStringRef ret_all[forms]) {
+static void make_all(CFStringRef from_cfstr, CFStringRef wide, const struct clang_literal *literal, const char *utf8,
+                     CFStringRef ret_all[forms])
+{
     ret_all[0] = from_cfstr;
     ret_all[1] = wide;
     ret_all[2] = laid(literal);
@@ -62,7 +65,8 @@ static void make_all(CFStringRef from_cfstr, CFStringRef wide, const struct clan
     CFRelease(widened);
 }
 
-static void expect_all_equal(CFStringRef all[forms], const char *utf8, CFIndex length) {
+static void expect_all_equal(CFStringRef all[forms], const char *utf8, CFIndex length)
+{
     for (int i = 0; i < forms; i++) {
         char buffer[100];
         EXPECT_EQ(CFGetTypeID(all[i]), CFStringGetTypeID());
@@ -83,7 +87,8 @@ static void expect_all_equal(CFStringRef all[forms], const char *utf8, CFIndex l
     }
 }
 
-TEST(equal_texts_are_equal_however_they_are_stored, "12") {
+TEST(equal_texts_are_equal_however_they_are_stored, "12")
+{
     CFStringRef all[forms];
     make_all(ascii_literal, wide_ascii, &laid_ascii, "kCFRunLoopDefaultMode", all);
     expect_all_equal(all, "kCFRunLoopDefaultMode", 21);
@@ -93,12 +98,14 @@ TEST(equal_texts_are_equal_however_they_are_stored, "12") {
     expect_all_equal(all, "", 0);
 }
 
-TEST(parts_of_a_literal_are_joined, "") {
+TEST(parts_of_a_literal_are_joined, "")
+{
     EXPECT_EQ(CFStringGetLength(joined_literal), 9);
     EXPECT(CFEqual(joined_literal, CFSTR("two parts")));
 }
 
-TEST(different_literals_differ, "") {
+TEST(different_literals_differ, "")
+{
     EXPECT(!CFEqual(wide_ascii, wide_other));
     EXPECT(!CFEqual(WIDE("a"), WIDE("b")));
     EXPECT(!CFEqual(wide_empty, laid(&laid_ascii)));
@@ -106,7 +113,8 @@ TEST(different_literals_differ, "") {
     EXPECT(!CFEqual(WIDE("😀"), WIDE("😁")));
 }
 
-TEST(an_ascii_literal_has_a_c_string_that_stays, "") {
+TEST(an_ascii_literal_has_a_c_string_that_stays, "")
+{
     const char *first = CFStringGetCStringPtr(wide_ascii, kCFStringEncodingUTF8);
     EXPECT_STR(first, "kCFRunLoopDefaultMode");
     EXPECT(CFStringGetCStringPtr(wide_ascii, kCFStringEncodingASCII) == first);
@@ -116,7 +124,8 @@ TEST(an_ascii_literal_has_a_c_string_that_stays, "") {
     EXPECT(CFStringGetCStringPtr(wide_ascii, kCFStringEncodingUTF16) == NULL);
 }
 
-TEST(memory_used_again_for_another_literal_gives_the_new_text, "") {
+TEST(memory_used_again_for_another_literal_gives_the_new_text, "")
+{
     /* As after dlclose and dlopen. */
     static wchar_t place[8] = L"\1one";
     CFStringRef literal = (CFStringRef)(const void *)place;
@@ -125,8 +134,10 @@ TEST(memory_used_again_for_another_literal_gives_the_new_text, "") {
     EXPECT_STR(CFStringGetCStringPtr(literal, kCFStringEncodingUTF8), "two");
 }
 
-TEST(literals_are_keys_values_and_members, "") {
-    CFMutableDictionaryRef dictionary = CFDictionaryCreateMutable(NULL, 0, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
+TEST(literals_are_keys_values_and_members, "")
+{
+    CFMutableDictionaryRef dictionary =
+        CFDictionaryCreateMutable(NULL, 0, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
     CFDictionarySetValue(dictionary, wide_ascii, wide_other);
     EXPECT(CFDictionaryGetValue(dictionary, laid(&laid_ascii)) == wide_other);
     EXPECT(CFDictionaryGetValue(dictionary, ascii_literal) == wide_other);
@@ -145,7 +156,8 @@ TEST(literals_are_keys_values_and_members, "") {
     CFRelease(array);
 }
 
-TEST(parts_of_a_literal_with_pairs_can_be_read, "") {
+TEST(parts_of_a_literal_with_pairs_can_be_read, "")
+{
     UniChar units[12];
     CFStringGetCharacters(wide_other, CFRangeMake(0, 12), units);
     EXPECT(memcmp(units, other_units, sizeof units) == 0);
@@ -159,7 +171,8 @@ TEST(parts_of_a_literal_with_pairs_can_be_read, "") {
     EXPECT(CFStringHasSuffix(wide_other, WIDE("東京")));
 }
 
-TEST(a_copy_of_a_literal_is_the_literal, "") {
+TEST(a_copy_of_a_literal_is_the_literal, "")
+{
     CFStringRef copy = CFStringCreateCopy(NULL, wide_ascii);
     EXPECT(copy == wide_ascii);
     copy = CFStringCreateCopy(NULL, laid(&laid_ascii));
@@ -170,13 +183,16 @@ TEST(a_copy_of_a_literal_is_the_literal, "") {
     CFRelease(changed);
 }
 
-TEST(literals_cannot_be_changed, "") {
-    EXPECT_STOPS("CFStringAppend: the string cannot be changed", { CFStringAppend((CFMutableStringRef)(uintptr_t)wide_ascii, empty_literal); });
+TEST(literals_cannot_be_changed, "")
+{
+    EXPECT_STOPS("CFStringAppend: the string cannot be changed",
+                 { CFStringAppend((CFMutableStringRef)(uintptr_t)wide_ascii, empty_literal); });
     EXPECT_STOPS("CFStringAppend: the string cannot be changed",
                  { CFStringAppend((CFMutableStringRef)(uintptr_t)laid(&laid_ascii), empty_literal); });
 }
 
-TEST(constant_strings_made_at_run_time_are_one_for_each_text, "") {
+TEST(constant_strings_made_at_run_time_are_one_for_each_text, "")
+{
     char text[] = "made at run time";
     CFStringRef one = __CFStringMakeConstantString(text);
     REQUIRE(one != NULL);
@@ -195,7 +211,8 @@ TEST(constant_strings_made_at_run_time_are_one_for_each_text, "") {
 
 enum { interning_threads = 4, interned_texts = 2000 };
 
-static void *intern_many(void *results) {
+static void *intern_many(void *results)
+{
     const void **found = results;
     for (int i = 0; i < interned_texts; i++) {
         char text[32];
@@ -205,7 +222,8 @@ static void *intern_many(void *results) {
     return NULL;
 }
 
-TEST(all_threads_get_the_same_constant_strings, "") {
+TEST(all_threads_get_the_same_constant_strings, "")
+{
     static const void *found[interning_threads][interned_texts];
     pthread_t threads[interning_threads];
     for (int i = 0; i < interning_threads; i++) {

@@ -14,7 +14,8 @@ struct counter {
     int *finalized;
 };
 
-static void note_finalized(CFTypeRef object) {
+static void note_finalized(CFTypeRef object)
+{
     const struct counter *counter = object;
     /* A finalizer may use the object as long as it gives back what it takes. */
     CFRetain(object);
@@ -24,14 +25,16 @@ static void note_finalized(CFTypeRef object) {
 
 static const struct object_class counter_class = {.type_id = object_type_count, .name = "Counter", .finalize = note_finalized};
 
-static struct counter *counter_create(int *finalized) {
+static struct counter *counter_create(int *finalized)
+{
     struct counter *counter = object_create(NULL, &counter_class, sizeof *counter);
     REQUIRE(counter != NULL);
     counter->finalized = finalized;
     return counter;
 }
 
-TEST(an_object_is_finalized_once_when_its_last_reference_goes, "") {
+TEST(an_object_is_finalized_once_when_its_last_reference_goes, "")
+{
     int finalized = 0;
     struct counter *counter = counter_create(&finalized);
     long live = object_live_count();
@@ -45,7 +48,8 @@ TEST(an_object_is_finalized_once_when_its_last_reference_goes, "") {
     EXPECT_EQ(object_live_count(), live - 1);
 }
 
-TEST(new_objects_are_zeroed_and_aligned, "") {
+TEST(new_objects_are_zeroed_and_aligned, "")
+{
     struct large {
         struct object object;
         unsigned char bytes[1000];
@@ -64,12 +68,14 @@ TEST(new_objects_are_zeroed_and_aligned, "") {
     EXPECT(object_create(NULL, &counter_class, SIZE_MAX) == NULL);
 }
 
-static const void *immortals(int index) {
+static const void *immortals(int index)
+{
     const void *all[] = {kCFNull, kCFBooleanTrue, kCFBooleanFalse, kCFAllocatorSystemDefault, CFSTR("literal"), L"\1wide"};
     return index < (int)(sizeof all / sizeof all[0]) ? all[index] : NULL;
 }
 
-TEST(constants_and_literals_are_never_counted, "") {
+TEST(constants_and_literals_are_never_counted, "")
+{
     for (int i = 0; immortals(i) != NULL; i++) {
         CFTypeRef object = immortals(i);
         EXPECT_EQ(CFGetRetainCount(object), LONG_MAX);
@@ -82,7 +88,8 @@ TEST(constants_and_literals_are_never_counted, "") {
     }
 }
 
-TEST(an_object_made_immortal_survives_all_releases, "") {
+TEST(an_object_made_immortal_survives_all_releases, "")
+{
     int finalized = 0;
     struct counter *counter = counter_create(&finalized);
     object_make_immortal(counter);
@@ -93,7 +100,8 @@ TEST(an_object_made_immortal_survives_all_releases, "") {
     EXPECT_EQ(finalized, 1);
 }
 
-TEST(null_stops_with_a_sentence_that_names_the_function, "") {
+TEST(null_stops_with_a_sentence_that_names_the_function, "")
+{
     EXPECT_STOPS("CoreRunLoop: CFRelease: the object is NULL\n", { CFRelease(NULL); });
     EXPECT_STOPS("CFRetain: the object is NULL", { CFRetain(NULL); });
     EXPECT_STOPS("CFGetRetainCount: the object is NULL", { CFGetRetainCount(NULL); });
@@ -106,7 +114,8 @@ TEST(null_stops_with_a_sentence_that_names_the_function, "") {
     EXPECT(CFGetAllocator(NULL) == kCFAllocatorSystemDefault);
 }
 
-static void *keep_allocate(CFIndex size, CFOptionFlags hint, void *info) {
+static void *keep_allocate(CFIndex size, CFOptionFlags hint, void *info)
+{
     static _Alignas(16) char memory[1024];
     (void)hint;
     (void)info;
@@ -114,12 +123,14 @@ static void *keep_allocate(CFIndex size, CFOptionFlags hint, void *info) {
 }
 
 /* An allocator that never frees, so that a freed object can be looked at under sanitizers too. */
-static CFAllocatorRef keeping_allocator(void) {
+static CFAllocatorRef keeping_allocator(void)
+{
     CFAllocatorContext context = {.allocate = keep_allocate};
     return CFAllocatorCreate(NULL, &context);
 }
 
-TEST(a_release_too_many_stops_with_a_sentence_that_names_the_type, "") {
+TEST(a_release_too_many_stops_with_a_sentence_that_names_the_type, "")
+{
     CFAllocatorRef allocator = keeping_allocator();
     CFDataRef data = CFDataCreate(allocator, NULL, 0);
     CFRelease(data);
@@ -128,15 +139,18 @@ TEST(a_release_too_many_stops_with_a_sentence_that_names_the_type, "") {
     CFRelease(allocator);
 }
 
-static void release_itself(CFTypeRef object) {
+static void release_itself(CFTypeRef object)
+{
     CFRelease(object);
 }
 
-static void retain_itself(CFTypeRef object) {
+static void retain_itself(CFTypeRef object)
+{
     CFRetain(object);
 }
 
-TEST(a_finalizer_out_of_balance_stops_with_a_sentence, "") {
+TEST(a_finalizer_out_of_balance_stops_with_a_sentence, "")
+{
     static const struct object_class releasing = {.type_id = object_type_count, .name = "Releasing", .finalize = release_itself};
     static const struct object_class retaining = {.type_id = object_type_count, .name = "Retaining", .finalize = retain_itself};
     EXPECT_STOPS("CFRelease: this Releasing is being freed, and was released once too often",
@@ -145,7 +159,8 @@ TEST(a_finalizer_out_of_balance_stops_with_a_sentence, "") {
                  { CFRelease(object_create(NULL, &retaining, sizeof(struct object))); });
 }
 
-TEST(a_count_that_cannot_be_true_stops_with_a_sentence, "") {
+TEST(a_count_that_cannot_be_true_stops_with_a_sentence, "")
+{
     int finalized = 0;
     struct counter *counter = counter_create(&finalized);
     EXPECT_STOPS("CFRetain: this Counter has too many references, or its memory was overwritten", {
@@ -155,25 +170,36 @@ TEST(a_count_that_cannot_be_true_stops_with_a_sentence, "") {
     CFRelease(counter);
 }
 
-TEST(a_pointer_to_zeros_is_not_an_object, "") {
+TEST(a_pointer_to_zeros_is_not_an_object, "")
+{
     static const struct object nothing;
     EXPECT_STOPS("CFGetTypeID: the pointer does not point to an object", { CFGetTypeID(&nothing); });
 }
 
-TEST(an_object_of_another_type_is_refused_by_name, "") {
+TEST(an_object_of_another_type_is_refused_by_name, "")
+{
     EXPECT_STOPS("CFArrayGetCount: the array is NULL", { CFArrayGetCount(NULL); });
     EXPECT_STOPS("CFArrayGetCount: the array is a CFNull", { CFArrayGetCount((CFArrayRef)(const void *)kCFNull); });
     EXPECT_STOPS("CFDataGetLength: the data is a CFString", { CFDataGetLength((CFDataRef)(const void *)CFSTR("text")); });
 }
 
-TEST(types_have_numbers_and_names, "") {
+TEST(types_have_numbers_and_names, "")
+{
     struct {
         CFTypeID number;
         const char *name;
     } types[] = {
-        {CFAllocatorGetTypeID(), "CFAllocator"}, {CFNullGetTypeID(), "CFNull"}, {CFBooleanGetTypeID(), "CFBoolean"}, {CFNumberGetTypeID(), "CFNumber"},
-        {CFStringGetTypeID(), "CFString"}, {CFDataGetTypeID(), "CFData"}, {CFDateGetTypeID(), "CFDate"}, {CFArrayGetTypeID(), "CFArray"},
-        {CFDictionaryGetTypeID(), "CFDictionary"}, {CFSetGetTypeID(), "CFSet"}, {object_type_run_loop_timer, "CFRunLoopTimer"},
+        {CFAllocatorGetTypeID(), "CFAllocator"},
+        {CFNullGetTypeID(), "CFNull"},
+        {CFBooleanGetTypeID(), "CFBoolean"},
+        {CFNumberGetTypeID(), "CFNumber"},
+        {CFStringGetTypeID(), "CFString"},
+        {CFDataGetTypeID(), "CFData"},
+        {CFDateGetTypeID(), "CFDate"},
+        {CFArrayGetTypeID(), "CFArray"},
+        {CFDictionaryGetTypeID(), "CFDictionary"},
+        {CFSetGetTypeID(), "CFSet"},
+        {object_type_run_loop_timer, "CFRunLoopTimer"},
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         CFStringRef name = CFCopyTypeIDDescription(types[i].number);
@@ -189,7 +215,8 @@ TEST(types_have_numbers_and_names, "") {
     EXPECT(kCFCoreFoundationVersionNumber >= kCFCoreFoundationVersionNumber10_9);
 }
 
-TEST(objects_without_a_value_are_equal_to_themselves_only, "") {
+TEST(objects_without_a_value_are_equal_to_themselves_only, "")
+{
     int finalized = 0;
     struct counter *one = counter_create(&finalized);
     struct counter *other = counter_create(&finalized);
@@ -203,7 +230,8 @@ TEST(objects_without_a_value_are_equal_to_themselves_only, "") {
     CFRelease(other);
 }
 
-static void expect_description(CFTypeRef object, const char *fragment) {
+static void expect_description(CFTypeRef object, const char *fragment)
+{
     CFStringRef words = CFCopyDescription(object);
     CFStringRef wanted = CFStringCreateWithCString(NULL, fragment, kCFStringEncodingUTF8);
     if (CFStringFind(words, wanted, 0).location == kCFNotFound) {
@@ -214,7 +242,8 @@ static void expect_description(CFTypeRef object, const char *fragment) {
     CFRelease(wanted);
 }
 
-TEST(every_object_can_be_described, "") {
+TEST(every_object_can_be_described, "")
+{
     int finalized = 0;
     struct counter *counter = counter_create(&finalized);
     expect_description(counter, "<Counter 0x");
@@ -227,7 +256,8 @@ TEST(every_object_can_be_described, "") {
     CFRelease(counter);
 }
 
-TEST(a_collection_that_holds_itself_is_described_once, "") {
+TEST(a_collection_that_holds_itself_is_described_once, "")
+{
     CFMutableArrayRef array = CFArrayCreateMutable(NULL, 0, &kCFTypeArrayCallBacks);
     for (int i = 0; i < 20; i++) {
         CFArrayAppendValue(array, array);
@@ -246,7 +276,8 @@ TEST(a_collection_that_holds_itself_is_described_once, "") {
     CFRelease(array);
 }
 
-TEST(deep_nesting_is_described_to_a_limit, "") {
+TEST(deep_nesting_is_described_to_a_limit, "")
+{
     CFArrayRef innermost = CFArrayCreate(NULL, NULL, 0, &kCFTypeArrayCallBacks);
     for (int i = 0; i < 100; i++) {
         const void *values[] = {innermost};
@@ -260,7 +291,8 @@ TEST(deep_nesting_is_described_to_a_limit, "") {
     CFRelease(innermost);
 }
 
-TEST(lent_objects_live_until_the_pool_is_drained, "") {
+TEST(lent_objects_live_until_the_pool_is_drained, "")
+{
     int finalized = 0;
     for (int i = 0; i < 100; i++) {
         struct counter *counter = counter_create(&finalized);
@@ -273,7 +305,8 @@ TEST(lent_objects_live_until_the_pool_is_drained, "") {
     EXPECT_EQ(finalized, 100);
 }
 
-static void lend_again(CFTypeRef object) {
+static void lend_again(CFTypeRef object)
+{
     static int lent;
     (void)object;
     if (lent++ == 0) {
@@ -282,7 +315,8 @@ static void lend_again(CFTypeRef object) {
     }
 }
 
-TEST(what_a_finalizer_lends_goes_in_the_same_drain, "") {
+TEST(what_a_finalizer_lends_goes_in_the_same_drain, "")
+{
     static const struct object_class lending = {.type_id = object_type_count, .name = "Lending", .finalize = lend_again};
     long live = object_live_count();
     CFAutorelease(object_create(NULL, &lending, sizeof(struct object)));
@@ -290,13 +324,15 @@ TEST(what_a_finalizer_lends_goes_in_the_same_drain, "") {
     EXPECT_EQ(object_live_count(), live);
 }
 
-static void *lend_and_end(void *finalized) {
+static void *lend_and_end(void *finalized)
+{
     CFAutorelease(counter_create(finalized));
     CFAutorelease(counter_create(finalized));
     return NULL;
 }
 
-TEST(a_threads_end_drains_its_pool, "") {
+TEST(a_threads_end_drains_its_pool, "")
+{
     int finalized = 0;
     pthread_t thread;
     REQUIRE(pthread_create(&thread, NULL, lend_and_end, &finalized) == 0);
@@ -306,7 +342,8 @@ TEST(a_threads_end_drains_its_pool, "") {
 
 enum { sharing_threads = 4, sharing_rounds = 20000 };
 
-static void *retain_and_release(void *object) {
+static void *retain_and_release(void *object)
+{
     for (int i = 0; i < sharing_rounds; i++) {
         CFRetain(object);
         CFRelease(object);
@@ -315,7 +352,8 @@ static void *retain_and_release(void *object) {
     return NULL;
 }
 
-TEST(counting_is_atomic, "") {
+TEST(counting_is_atomic, "")
+{
     int finalized = 0;
     struct counter *counter = counter_create(&finalized);
     pthread_t threads[sharing_threads];

@@ -8,19 +8,22 @@
 #include "Support/fault.h"
 #include "harness.h"
 
-TEST(a_fault_prints_one_line_and_aborts, "") {
+TEST(a_fault_prints_one_line_and_aborts, "")
+{
     EXPECT_STOPS("CoreRunLoop: CFThing: the thing is NULL\n", { fault_stop("CFThing", "the thing is NULL"); });
     EXPECT_STOPS("CoreRunLoop: CFThing: 7 is too many\n", { fault_stop_format("CFThing", "%d is too many", 7); });
 }
 
-TEST(a_long_sentence_is_cut, "") {
+TEST(a_long_sentence_is_cut, "")
+{
     char name[1000];
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';
     EXPECT_STOPS("CoreRunLoop: CFThing: xxx", { fault_stop_format("CFThing", "%s", name); });
 }
 
-TEST(a_line_is_logged_once_and_errno_is_kept, "") {
+TEST(a_line_is_logged_once_and_errno_is_kept, "")
+{
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     int ends[2];
     REQUIRE(pipe(ends) == 0);

@@ -8,20 +8,24 @@
 
 enum { model_size = 300, steps = 20000 };
 
-static bool same(const void *one, const void *other, const void *context) {
+static bool same(const void *one, const void *other, const void *context)
+{
     (void)context;
     return one == other;
 }
 
-static uint64_t poor_hash(uintptr_t key) {
+static uint64_t poor_hash(uintptr_t key)
+{
     return key % 7;
 }
 
-static const void *pointer(uintptr_t number) {
+static const void *pointer(uintptr_t number)
+{
     return (const void *)number;
 }
 
-static void add(struct hash_table *table, uintptr_t key, uintptr_t value) {
+static void add(struct hash_table *table, uintptr_t key, uintptr_t value)
+{
     size_t capacity = hash_table_capacity_for(table->count + 1);
     if (capacity > table->capacity) {
         free(hash_table_adopt(table, calloc(capacity, sizeof(struct hash_slot)), capacity));
@@ -29,7 +33,8 @@ static void add(struct hash_table *table, uintptr_t key, uintptr_t value) {
     hash_table_insert(table, poor_hash(key), pointer(key), pointer(value));
 }
 
-static void expect_model(const struct hash_table *table, const uintptr_t *model) {
+static void expect_model(const struct hash_table *table, const uintptr_t *model)
+{
     size_t found = 0;
     size_t index = 0;
     const struct hash_slot *slot;
@@ -40,7 +45,8 @@ static void expect_model(const struct hash_table *table, const uintptr_t *model)
     EXPECT_EQ(found, table->count);
 }
 
-TEST(a_hash_table_holds_what_was_put_in_whatever_the_hashes, "") {
+TEST(a_hash_table_holds_what_was_put_in_whatever_the_hashes, "")
+{
     struct hash_table table = {.slots = NULL};
     uintptr_t model[model_size] = {0};
     size_t count = 0;
@@ -69,7 +75,8 @@ TEST(a_hash_table_holds_what_was_put_in_whatever_the_hashes, "") {
     free(table.slots);
 }
 
-TEST(a_hash_table_keeps_a_quarter_of_its_slots_empty, "") {
+TEST(a_hash_table_keeps_a_quarter_of_its_slots_empty, "")
+{
     for (size_t count = 0; count < 1000; count++) {
         size_t capacity = hash_table_capacity_for(count);
         EXPECT(capacity >= 8 && (capacity & (capacity - 1)) == 0);
@@ -79,7 +86,8 @@ TEST(a_hash_table_keeps_a_quarter_of_its_slots_empty, "") {
     EXPECT_EQ(hash_table_capacity_for(SIZE_MAX / sizeof(struct hash_slot)), 0);
 }
 
-TEST(an_empty_hash_table_finds_nothing, "") {
+TEST(an_empty_hash_table_finds_nothing, "")
+{
     struct hash_table table = {.slots = NULL};
     size_t index = 0;
     EXPECT(hash_table_find(&table, 1, NULL, same, NULL) == NULL);
