@@ -21,7 +21,7 @@ MODE_CONSTANT(NSEventTrackingRunLoopMode);
 
 static void require_loop(CFRunLoopRef loop, const char *function)
 {
-    object_require(loop, object_type_run_loop, function, "loop");
+    object_check(loop, &run_loop_class, function, "loop");
 }
 
 static bool is_mode_name(CFTypeRef mode)
@@ -141,16 +141,18 @@ CFRunLoopRunResult CFRunLoopRunInMode(CFRunLoopMode mode, CFTimeInterval seconds
 {
     static atomic_flag logged_none = ATOMIC_FLAG_INIT;
     static atomic_flag logged_common = ATOMIC_FLAG_INIT;
+    CFRunLoopRunResult result;
 
     if (!is_mode_name(mode)) {
         fault_log_once(&logged_none, "CFRunLoopRunInMode: the mode is NULL or not a string; nothing is run");
         return kCFRunLoopRunFinished; /* 24 */
     }
-    if (mode_name_is_common(mode)) {
+    result = run_in_mode(thread_loop_current(), mode, seconds, returnAfterSourceHandled);
+    /* No mode ever has the common modes' name, so a run of them finishes by itself. */
+    if (result == kCFRunLoopRunFinished && mode_name_is_common(mode)) {
         fault_log_once(&logged_common, "CFRunLoopRunInMode: the common modes are a set and cannot be run");
-        return kCFRunLoopRunFinished;
     }
-    return run_in_mode(thread_loop_current(), mode, seconds, returnAfterSourceHandled);
+    return result;
 }
 
 Boolean CFRunLoopIsWaiting(CFRunLoopRef loop)
@@ -184,7 +186,7 @@ void CRLRunLoopPerformFunction(CFRunLoopRef loop, CFTypeRef mode, void (*functio
 void CFRunLoopAddSource(CFRunLoopRef loop, CFRunLoopSourceRef source, CFRunLoopMode mode)
 {
     require_loop(loop, "CFRunLoopAddSource");
-    object_require(source, object_type_run_loop_source, "CFRunLoopAddSource", "source");
+    object_check(source, &source_class, "CFRunLoopAddSource", "source");
     if (check_mode(mode)) {
         source_add(loop, source, mode);
     }
@@ -193,7 +195,7 @@ void CFRunLoopAddSource(CFRunLoopRef loop, CFRunLoopSourceRef source, CFRunLoopM
 void CFRunLoopRemoveSource(CFRunLoopRef loop, CFRunLoopSourceRef source, CFRunLoopMode mode)
 {
     require_loop(loop, "CFRunLoopRemoveSource");
-    object_require(source, object_type_run_loop_source, "CFRunLoopRemoveSource", "source");
+    object_check(source, &source_class, "CFRunLoopRemoveSource", "source");
     if (check_mode(mode)) {
         source_remove(loop, source, mode);
     }
@@ -202,14 +204,14 @@ void CFRunLoopRemoveSource(CFRunLoopRef loop, CFRunLoopSourceRef source, CFRunLo
 Boolean CFRunLoopContainsSource(CFRunLoopRef loop, CFRunLoopSourceRef source, CFRunLoopMode mode)
 {
     require_loop(loop, "CFRunLoopContainsSource");
-    object_require(source, object_type_run_loop_source, "CFRunLoopContainsSource", "source");
+    object_check(source, &source_class, "CFRunLoopContainsSource", "source");
     return check_mode(mode) && source_is_in(loop, source, mode);
 }
 
 void CFRunLoopAddObserver(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFRunLoopMode mode)
 {
     require_loop(loop, "CFRunLoopAddObserver");
-    object_require(observer, object_type_run_loop_observer, "CFRunLoopAddObserver", "observer");
+    object_check(observer, &observer_class, "CFRunLoopAddObserver", "observer");
     if (check_mode(mode)) {
         observer_add(loop, observer, mode);
     }
@@ -218,7 +220,7 @@ void CFRunLoopAddObserver(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFRu
 void CFRunLoopRemoveObserver(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFRunLoopMode mode)
 {
     require_loop(loop, "CFRunLoopRemoveObserver");
-    object_require(observer, object_type_run_loop_observer, "CFRunLoopRemoveObserver", "observer");
+    object_check(observer, &observer_class, "CFRunLoopRemoveObserver", "observer");
     if (check_mode(mode)) {
         observer_remove(loop, observer, mode);
     }
@@ -227,14 +229,14 @@ void CFRunLoopRemoveObserver(CFRunLoopRef loop, CFRunLoopObserverRef observer, C
 Boolean CFRunLoopContainsObserver(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFRunLoopMode mode)
 {
     require_loop(loop, "CFRunLoopContainsObserver");
-    object_require(observer, object_type_run_loop_observer, "CFRunLoopContainsObserver", "observer");
+    object_check(observer, &observer_class, "CFRunLoopContainsObserver", "observer");
     return check_mode(mode) && observer_is_in(loop, observer, mode);
 }
 
 void CFRunLoopAddTimer(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFRunLoopMode mode)
 {
     require_loop(loop, "CFRunLoopAddTimer");
-    object_require(timer, object_type_run_loop_timer, "CFRunLoopAddTimer", "timer");
+    object_check(timer, &timer_class, "CFRunLoopAddTimer", "timer");
     if (check_mode(mode)) {
         timer_add(loop, timer, mode);
     }
@@ -243,7 +245,7 @@ void CFRunLoopAddTimer(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFRunLoopMode
 void CFRunLoopRemoveTimer(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFRunLoopMode mode)
 {
     require_loop(loop, "CFRunLoopRemoveTimer");
-    object_require(timer, object_type_run_loop_timer, "CFRunLoopRemoveTimer", "timer");
+    object_check(timer, &timer_class, "CFRunLoopRemoveTimer", "timer");
     if (check_mode(mode)) {
         timer_remove(loop, timer, mode);
     }
@@ -252,6 +254,6 @@ void CFRunLoopRemoveTimer(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFRunLoopM
 Boolean CFRunLoopContainsTimer(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFRunLoopMode mode)
 {
     require_loop(loop, "CFRunLoopContainsTimer");
-    object_require(timer, object_type_run_loop_timer, "CFRunLoopContainsTimer", "timer");
+    object_check(timer, &timer_class, "CFRunLoopContainsTimer", "timer");
     return check_mode(mode) && timer_is_in(loop, timer, mode);
 }

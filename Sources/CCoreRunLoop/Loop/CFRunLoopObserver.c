@@ -6,7 +6,7 @@
 
 static void require_observer(CFRunLoopObserverRef observer, const char *function)
 {
-    object_require(observer, object_type_run_loop_observer, function, "observer");
+    object_check(observer, &observer_class, function, "observer");
 }
 
 CFTypeID CFRunLoopObserverGetTypeID(void)
@@ -47,7 +47,7 @@ void CFRunLoopObserverInvalidate(CFRunLoopObserverRef observer)
 Boolean CFRunLoopObserverIsValid(CFRunLoopObserverRef observer)
 {
     require_observer(observer, "CFRunLoopObserverIsValid");
-    return atomic_load_explicit(&observer->is_valid, memory_order_acquire);
+    return (atomic_load_explicit(&observer->state, memory_order_acquire) & observer_valid) != 0;
 }
 
 void CFRunLoopObserverGetContext(CFRunLoopObserverRef observer, CFRunLoopObserverContext *context)
@@ -56,9 +56,7 @@ void CFRunLoopObserverGetContext(CFRunLoopObserverRef observer, CFRunLoopObserve
     if (!context) {
         fault_stop("CFRunLoopObserverGetContext", "the context is NULL");
     }
-    lock_take(item_lock(observer));
-    context->info = observer->context_info;
-    lock_drop(item_lock(observer));
+    context->info = CFRunLoopObserverIsValid(observer) ? observer->context_info : NULL;
     context->version = 0;
     context->retain = observer->context ? observer->context->retain : NULL;
     context->release = observer->context ? observer->context->release : NULL;

@@ -7,7 +7,7 @@
 
 static void require_source(CFRunLoopSourceRef source, const char *function)
 {
-    object_require(source, object_type_run_loop_source, function, "source");
+    object_check(source, &source_class, function, "source");
 }
 
 CFTypeID CFRunLoopSourceGetTypeID(void)

@@ -6,7 +6,7 @@
 
 static void require_timer(CFRunLoopTimerRef timer, const char *function)
 {
-    object_require(timer, object_type_run_loop_timer, function, "timer");
+    object_check(timer, &timer_class, function, "timer");
 }
 
 CFTypeID CFRunLoopTimerGetTypeID(void)

@@ -249,17 +249,13 @@ static void dispose(const struct block *block)
     }
 }
 
-bool blocks_run(CFRunLoopRef loop, struct mode *mode)
+void blocks_run_queued(CFRunLoopRef loop, struct mode *mode)
 {
-    struct block *blocks;
+    struct block *blocks = detach_runnable(loop, mode);
     struct block *done = NULL;
 
-    if (!mode->blocks.head && !loop->common_blocks.head && !loop->listed_blocks.head) {
-        return false;
-    }
-    blocks = detach_runnable(loop, mode);
     if (!blocks) {
-        return false;
+        return;
     }
     loop_unlock(loop);
     while (blocks) {
@@ -278,7 +274,6 @@ bool blocks_run(CFRunLoopRef loop, struct mode *mode)
         node_give_back(loop, done);
         done = next;
     }
-    return true;
 }
 
 void blocks_discard_all(CFRunLoopRef loop)

@@ -26,7 +26,14 @@ void block_enqueue(CFRunLoopRef loop, CFTypeRef mode, void (*function)(void *inf
 bool blocks_are_queued(CFRunLoopRef loop, const struct mode *mode);
 
 /* Runs what was queued for `mode` before the call (166). Enters and leaves with the lock held. */
-bool blocks_run(CFRunLoopRef loop, struct mode *mode);
+void blocks_run_queued(CFRunLoopRef loop, struct mode *mode);
+
+static inline void blocks_run(CFRunLoopRef loop, struct mode *mode)
+{
+    if (mode->blocks.head || loop->common_blocks.head || loop->listed_blocks.head) {
+        blocks_run_queued(loop, mode);
+    }
+}
 
 /* Destroys all, unexecuted (167). */
 void blocks_discard_all(CFRunLoopRef loop);

@@ -17,10 +17,10 @@ static const int64_t seconds_1970_to_2001 = 978307200;
 /* Wall minus monotonic; a value that any thread may replace by a better one, so relaxed. */
 static _Atomic int64_t kept_distance_ns = INT64_MIN;
 
-static int64_t clock_distance_ns(void)
+static int64_t clock_distance_ns(int64_t now_ns)
 {
     int64_t kept = atomic_load_explicit(&kept_distance_ns, memory_order_relaxed);
-    int64_t distance = kernel.wall_ns() - kernel.monotonic_ns();
+    int64_t distance = kernel.wall_ns() - now_ns;
 
     if (kept != INT64_MIN && distance - kept <= jitter_ns && kept - distance <= jitter_ns) {
         return kept;
@@ -43,16 +43,16 @@ int64_t instant_of_date(CFAbsoluteTime date, int64_t now_ns)
     if (date > INSTANT_LATEST_DATE) {
         date = INSTANT_LATEST_DATE;
     }
-    instant_ns = (int64_t)(date * second_ns) + seconds_1970_to_2001 * 1000000000 - clock_distance_ns();
+    instant_ns = (int64_t)(date * second_ns) + seconds_1970_to_2001 * 1000000000 - clock_distance_ns(now_ns);
     if (instant_ns < now_ns) {
         return now_ns; /* 112 */
     }
     return instant_ns - now_ns > longest_ns ? now_ns + longest_ns : instant_ns;
 }
 
-CFAbsoluteTime date_of_instant(int64_t instant_ns)
+CFAbsoluteTime date_of_instant(int64_t instant_ns, int64_t now_ns)
 {
-    return (double)(instant_ns + clock_distance_ns()) / second_ns - (double)seconds_1970_to_2001;
+    return (double)(instant_ns + clock_distance_ns(now_ns)) / second_ns - (double)seconds_1970_to_2001;
 }
 
 int64_t instant_interval_ns(CFTimeInterval seconds)

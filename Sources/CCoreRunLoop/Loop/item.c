@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "Loop/thread_loop.h"
+
 bool item_context_adopt(const struct item_context *functions, void *info, struct item_context **ret_context, void **ret_info)
 {
     *ret_context = NULL;
@@ -49,6 +51,20 @@ void common_item_remove(struct common_item *item)
     free(item);
 }
 
+static void keep(CFRunLoopRef loop)
+{
+    if (!thread_loop_is_current(loop)) {
+        object_retain(loop);
+    }
+}
+
+static void let_go(CFRunLoopRef loop)
+{
+    if (!thread_loop_is_current(loop)) {
+        object_release(loop);
+    }
+}
+
 CFRunLoopRef item_lock_with_loop(const void *item, _Atomic(CFRunLoopRef) *its_loop)
 {
     struct lock *lock = item_lock(item);
@@ -61,8 +77,8 @@ CFRunLoopRef item_lock_with_loop(const void *item, _Atomic(CFRunLoopRef) *its_lo
         if (!loop) {
             return NULL;
         }
-        /* A loop lets go of its items, under their locks, before its memory can go. */
-        object_retain(loop);
+        /* A loop lets go of its items, under their locks, before its memory can go; this thread's own cannot go meanwhile. */
+        keep(loop);
         lock_drop(lock);
         loop_lock(loop);
         lock_take(lock);
@@ -71,7 +87,7 @@ CFRunLoopRef item_lock_with_loop(const void *item, _Atomic(CFRunLoopRef) *its_lo
         }
         lock_drop(lock);
         loop_unlock(loop);
-        object_release(loop);
+        let_go(loop);
     }
 }
 
@@ -80,6 +96,6 @@ void item_unlock_with_loop(const void *item, CFRunLoopRef loop)
     lock_drop(item_lock(item));
     if (loop) {
         loop_unlock(loop);
-        object_release(loop);
+        let_go(loop);
     }
 }

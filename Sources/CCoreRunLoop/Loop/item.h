@@ -35,7 +35,7 @@ static inline struct common_item *common_item_of(struct link *link)
     return container_of(link, struct common_item, link);
 }
 
-/* Locks the loop that the item is in, if any, and then the item. Returns the loop, with a reference. */
+/* Locks the loop that the item is in, if any, and then the item. Returns the loop, which stays alive until it is unlocked. */
 CFRunLoopRef item_lock_with_loop(const void *item, _Atomic(CFRunLoopRef) *its_loop);
 void item_unlock_with_loop(const void *item, CFRunLoopRef loop);
 

@@ -119,7 +119,8 @@ static void forget_callouts(CFRunLoopRef loop)
         timer->firing_on = NULL;
     }
     for (CFRunLoopObserverRef observer = loop->calling; observer; observer = observer->called_outer) {
-        observer->called_on = NULL;
+        atomic_store_explicit(&observer->called_on, NULL, memory_order_relaxed);
+        (void)atomic_fetch_and_explicit(&observer->state, ~(uint32_t)observer_called, memory_order_relaxed);
     }
     loop->firing = NULL;
     loop->calling = NULL;

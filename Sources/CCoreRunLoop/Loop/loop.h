@@ -145,8 +145,14 @@ extern const struct object_class run_loop_class;
 
 /* ---- modes (mode.c); the lock is held ---- */
 
+bool mode_name_equals_common(CFStringRef name);
+
 /* The name is kCFRunLoopCommonModes, by value (rule 13). */
-bool mode_name_is_common(CFStringRef name);
+static inline bool mode_name_is_common(CFStringRef name)
+{
+    return name != kCFRunLoopDefaultMode && mode_name_equals_common(name);
+}
+
 struct mode *mode_find(CFRunLoopRef loop, CFStringRef name);
 /* Finds or makes it; NULL if there is no memory. */
 struct mode *mode_declare(CFRunLoopRef loop, CFStringRef name);

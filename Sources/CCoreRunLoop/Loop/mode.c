@@ -10,7 +10,7 @@
 #include "Loop/watch.h"
 #include "Support/fault.h"
 
-bool mode_name_is_common(CFStringRef name)
+bool mode_name_equals_common(CFStringRef name)
 {
     return name == kCFRunLoopCommonModes || CFEqual(name, kCFRunLoopCommonModes);
 }

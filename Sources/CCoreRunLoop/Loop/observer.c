@@ -12,13 +12,18 @@
 static const CFRunLoopActivity activities[activity_count] = {kCFRunLoopEntry,         kCFRunLoopBeforeTimers, kCFRunLoopBeforeSources,
                                                              kCFRunLoopBeforeWaiting, kCFRunLoopAfterWaiting, kCFRunLoopExit};
 
+static bool is_valid(const struct __CFRunLoopObserver *observer)
+{
+    return (atomic_load_explicit(&observer->state, memory_order_relaxed) & observer_valid) != 0;
+}
+
 /* ---- construction ---- */
 
 static void finalize(CFTypeRef object)
 {
     CFRunLoopObserverRef observer = (CFRunLoopObserverRef)(uintptr_t)object;
 
-    if (atomic_load_explicit(&observer->is_valid, memory_order_relaxed)) {
+    if (is_valid(observer)) {
         item_context_release(observer->context, observer->context_info);
     }
     free(observer->context);
@@ -30,7 +35,7 @@ static CFStringRef describe(CFTypeRef object)
     CFStringRef context = item_context_describe(observer->context, observer->context_info);
     CFStringRef text = CFStringCreateWithFormat(
         NULL, NULL, CFSTR("<CFRunLoopObserver %p>{valid = %s, activities = 0x%x, repeats = %s, order = %ld, callout = %p, context = %@}"), object,
-        atomic_load_explicit(&observer->is_valid, memory_order_relaxed) ? "Yes" : "No", observer->activities, observer->repeats ? "Yes" : "No",
+        is_valid(observer) ? "Yes" : "No", observer->activities, observer->repeats ? "Yes" : "No",
         (long)observer->order, (void *)(uintptr_t)observer->callout, context);
 
     if (context) {
@@ -39,7 +44,7 @@ static CFStringRef describe(CFTypeRef object)
     return text;
 }
 
-static const struct object_class observer_class = {
+const struct object_class observer_class = {
     .type_id = object_type_run_loop_observer,
     .name = "CFRunLoopObserver",
     .finalize = finalize,
@@ -59,7 +64,7 @@ CFRunLoopObserverRef observer_create(CFAllocatorRef allocator, CFOptionFlags wat
         object_release(observer);
         return NULL;
     }
-    atomic_store_explicit(&observer->is_valid, true, memory_order_relaxed);
+    atomic_store_explicit(&observer->state, observer_valid, memory_order_relaxed);
     observer->callout = callout;
     observer->order = order;
     observer->activities = (uint32_t)watched;
@@ -226,7 +231,7 @@ static struct observer_member *member_in(CFRunLoopObserverRef observer, const st
 
 static bool may_join(CFRunLoopRef loop, CFRunLoopObserverRef observer)
 {
-    return !loop->is_dead && atomic_load_explicit(&observer->is_valid, memory_order_relaxed) && (!loop_of(observer) || loop_of(observer) == loop);
+    return !loop->is_dead && is_valid(observer) && (!loop_of(observer) || loop_of(observer) == loop);
 }
 
 static bool attach(CFRunLoopRef loop, CFRunLoopObserverRef observer, struct mode *mode, struct observer_list **dropped)
@@ -461,31 +466,46 @@ void observers_remove_all(CFRunLoopRef loop)
     } while (observer);
 }
 
+/* Who releases the info, after VALID was cleared from the state `old`: true, this thread now; false, the callout under way, at its end. */
+static bool releases_now(CFRunLoopObserverRef observer, uint32_t old)
+{
+    if (thread_loop_is_current(atomic_load_explicit(&observer->called_on, memory_order_relaxed))) {
+        return true; /* in its own callout: there is no bracket around it (153) */
+    }
+    old &= ~(uint32_t)observer_valid;
+    while (old & observer_called) {
+        if (atomic_compare_exchange_weak_explicit(&observer->state, &old, old | observer_releases_late, memory_order_acq_rel, memory_order_acquire)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void release_info(CFRunLoopObserverRef observer)
+{
+    void *info = observer->context_info;
+
+    observer->context_info = NULL;
+    item_context_release(observer->context, info);
+}
+
 void observer_invalidate(CFRunLoopObserverRef observer)
 {
     struct observer_list *dropped = NULL;
     CFRunLoopRef loop;
-    void *info = NULL;
+    uint32_t old;
     bool was_common = false;
-    bool releases = false;
 
     object_retain(observer);
     loop = item_lock_with_loop(observer, &observer->loop);
-    if (atomic_load_explicit(&observer->is_valid, memory_order_relaxed)) {
-        atomic_store_explicit(&observer->is_valid, false, memory_order_release);
+    old = atomic_fetch_and_explicit(&observer->state, ~(uint32_t)observer_valid, memory_order_acq_rel);
+    if (old & observer_valid) {
         was_common = leave_everything(observer, &dropped);
         leave_loop_if_unused(observer);
-        /* There is no bracket around an observer's callout (153): on another thread, the release is left to its end. */
-        observer->releases_late = observer->called_on && !thread_loop_is_current(observer->called_on);
-        releases = !observer->releases_late;
-        info = observer->context_info;
-        if (releases) {
-            observer->context_info = NULL;
-        }
     }
     item_unlock_with_loop(observer, loop);
-    if (releases) {
-        item_context_release(observer->context, info);
+    if ((old & observer_valid) && releases_now(observer, old)) {
+        release_info(observer);
     }
     free_dropped(dropped);
     if (was_common) {
@@ -497,52 +517,37 @@ void observer_invalidate(CFRunLoopObserverRef observer)
 /* ---- calling ---- */
 
 /* False if it is invalid (150), or in callout already (151). */
-static bool begin_call(CFRunLoopRef loop, CFRunLoopObserverRef observer, void **ret_info)
+static bool begin_call(CFRunLoopRef loop, CFRunLoopObserverRef observer)
 {
-    struct lock *lock = item_lock(observer);
-    bool may_call;
+    uint32_t old = observer_valid;
 
-    lock_take(lock);
-    may_call = atomic_load_explicit(&observer->is_valid, memory_order_relaxed) && !observer->called_on;
-    if (may_call) {
-        observer->called_on = loop;
-        *ret_info = observer->context_info;
+    if (!atomic_compare_exchange_strong_explicit(&observer->state, &old, observer_valid | observer_called, memory_order_acq_rel, memory_order_relaxed)) {
+        return false;
     }
-    lock_drop(lock);
-    return may_call;
+    atomic_store_explicit(&observer->called_on, loop, memory_order_relaxed);
+    return true;
 }
 
 static void end_call(CFRunLoopObserverRef observer)
 {
-    struct lock *lock = item_lock(observer);
-    void *info = NULL;
-    bool releases;
+    uint32_t old;
 
-    lock_take(lock);
-    observer->called_on = NULL;
-    releases = observer->releases_late;
-    if (releases) {
-        observer->releases_late = false;
-        info = observer->context_info;
-        observer->context_info = NULL;
-    }
-    lock_drop(lock);
-    if (releases) {
-        item_context_release(observer->context, info);
+    atomic_store_explicit(&observer->called_on, NULL, memory_order_relaxed);
+    old = atomic_fetch_and_explicit(&observer->state, ~(uint32_t)(observer_called | observer_releases_late), memory_order_acq_rel);
+    if (old & observer_releases_late) {
+        release_info(observer);
     }
 }
 
 static void call(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFRunLoopActivity activity)
 {
-    void *info = NULL;
-
-    if (!(observer->activities & activity) || !begin_call(loop, observer, &info)) {
+    if (!(observer->activities & activity) || !begin_call(loop, observer)) {
         return;
     }
     observer->called_outer = loop->calling;
     loop->calling = observer;
     if (observer->callout) {
-        observer->callout(observer, activity, info);
+        observer->callout(observer, activity, observer->context_info);
     }
     loop->calling = observer->called_outer;
     if (!observer->repeats) {
@@ -551,15 +556,12 @@ static void call(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFRunLoopActi
     end_call(observer);
 }
 
-void observers_notify(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity activity)
+void observers_call(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity activity)
 {
     struct observer_list *dropped = NULL;
     struct observer_list *list;
     int index = 0;
 
-    if (!(atomic_load_explicit(&mode->observed, memory_order_relaxed) & activity)) {
-        return;
-    }
     while (activities[index] != activity) {
         index++;
     }

@@ -12,19 +12,24 @@ struct observer_member {
     struct observer_member *next;
 };
 
+/*
+ * valid -> (not valid)       invalidation
+ * called: a callout is under way; another thread that invalidates meanwhile leaves the release of the info to its end
+ */
+enum observer_state { observer_valid = 1, observer_called = 2, observer_releases_late = 4 };
+
 struct __CFRunLoopObserver {
     struct object object;
     CFRunLoopObserverCallBack callout; /* C */
-    void *context_info; /* I; NULL once invalid */
+    void *context_info; /* NULL once released; written by whoever releases it, which the state decides */
     struct item_context *context; /* C; NULL if the context has no functions */
     _Atomic(CFRunLoopRef) loop; /* written under L+I; not retained */
-    CFRunLoopRef called_on; /* I; the loop in whose callout it is */
+    _Atomic(CFRunLoopRef) called_on; /* the loop in whose callout it is; written by whoever set observer_called */
     CFRunLoopObserverRef called_outer; /* O of called_on */
     CFIndex order; /* C */
     uint32_t activities; /* C */
     bool repeats; /* C */
-    _Atomic bool is_valid; /* written under I */
-    bool releases_late; /* I; invalidated by another thread during the callout, which then releases the info */
+    _Atomic uint32_t state; /* observer_valid, observer_called, observer_releases_late */
     struct common_item *common; /* L+I */
     struct observer_member *members; /* L+I */
     struct observer_member first_member; /* free while its mode is NULL */
@@ -38,6 +43,8 @@ struct observer_list {
     CFRunLoopObserverRef observers[]; /* C; each with a reference */
 };
 
+extern const struct object_class observer_class;
+
 CFRunLoopObserverRef observer_create(CFAllocatorRef allocator, CFOptionFlags activities, bool repeats, CFIndex order, CFRunLoopObserverCallBack callout,
                                      const CFRunLoopObserverContext *context);
 void observer_add(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef mode_name);
@@ -47,7 +54,14 @@ void observer_invalidate(CFRunLoopObserverRef observer);
 void observers_join_common_mode(CFRunLoopRef loop, struct mode *mode);
 void observers_remove_all(CFRunLoopRef loop);
 
+void observers_call(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity activity);
+
 /* Tells all that watch `activity` in `mode`. Enters and leaves with the lock held; drops it during callouts. */
-void observers_notify(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity activity);
+static inline void observers_notify(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity activity)
+{
+    if (atomic_load_explicit(&mode->observed, memory_order_relaxed) & activity) {
+        observers_call(loop, mode, activity);
+    }
+}
 
 #endif

@@ -341,10 +341,10 @@ bool pass_before_wait(CFRunLoopRef loop, struct activation *run)
     mailbox_arm(loop->mailbox);
     observers_notify(loop, run->mode, kCFRunLoopBeforeTimers); /* [2] */
     observers_notify(loop, run->mode, kCFRunLoopBeforeSources); /* [3] */
-    (void)blocks_run(loop, run->mode);
+    blocks_run(loop, run->mode);
     run->has_handled_source = perform_sources(loop, run); /* [4] */
     if (run->has_handled_source) {
-        (void)blocks_run(loop, run->mode);
+        blocks_run(loop, run->mode);
     }
     return !run->has_handled_source && !run->polls;
 }
@@ -352,19 +352,22 @@ bool pass_before_wait(CFRunLoopRef loop, struct activation *run)
 CFRunLoopRunResult pass_after_wait(CFRunLoopRef loop, struct activation *run, enum wake_cause cause)
 {
     run->has_handled_source |= handle(loop, run, cause); /* [9] */
-    (void)blocks_run(loop, run->mode);
+    blocks_run(loop, run->mode);
     return reason_to_return(loop, run);
 }
 
 /* [5] Only the main queue goes straight to its handling; a ready port still gets [6] and [8] (32, 181). */
 bool pass_main_queue_first(CFRunLoopRef loop, struct activation *run)
 {
-    bool serves = main_queue_serves(loop, run->mode);
-    bool looks = serves && !run->served_main_queue;
+    bool serves;
+    bool looks;
 
-    if (loop->is_main) {
-        watch_main_queue(loop, run->mode, serves ? main_queue_descriptor() : -1, serves);
+    if (!loop->is_main) {
+        return false;
     }
+    serves = main_queue_serves(loop, run->mode);
+    looks = serves && !run->served_main_queue;
+    watch_main_queue(loop, run->mode, serves ? main_queue_descriptor() : -1, serves);
     run->served_main_queue = false;
     return looks && main_queue_is_ready();
 }

@@ -66,7 +66,7 @@ static CFStringRef describe(CFTypeRef object)
                                     (void *)(uintptr_t)source_callback(source, source_callback_perform));
 }
 
-static const struct object_class source_class = {
+const struct object_class source_class = {
     .type_id = object_type_run_loop_source,
     .name = "CFRunLoopSource",
     .finalize = finalize,
@@ -74,21 +74,6 @@ static const struct object_class source_class = {
     .hash = source_hash,
     .copy_description = describe,
 };
-
-source_function source_callback(CFRunLoopSourceRef source, enum source_callback which)
-{
-    uint32_t present = source->object.info & ((1u << source_callback_count) - 1);
-    uint32_t bit = 1u << which;
-
-    return present & bit ? source->callbacks[__builtin_popcount(present & (bit - 1))] : NULL;
-}
-
-struct source_port_part *source_port_part(CFRunLoopSourceRef source)
-{
-    uint32_t present = source->object.info & ((1u << source_callback_count) - 1);
-
-    return (struct source_port_part *)(void *)&source->callbacks[__builtin_popcount(present)];
-}
 
 CFRunLoopSourceRef source_create(CFAllocatorRef allocator, CFIndex order, enum source_kind kind, void *info, const source_function *callbacks)
 {

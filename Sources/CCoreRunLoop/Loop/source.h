@@ -92,8 +92,25 @@ static inline int source_version(const struct __CFRunLoopSource *source)
     return source_kind(source) == source_manual || (source->object.info & source_version_0_bit) ? 0 : 1;
 }
 
-source_function source_callback(CFRunLoopSourceRef source, enum source_callback which);
-struct source_port_part *source_port_part(CFRunLoopSourceRef source);
+extern const struct object_class source_class;
+
+static inline uint32_t source_callbacks_present(const struct __CFRunLoopSource *source)
+{
+    return source->object.info & ((1u << source_callback_count) - 1);
+}
+
+static inline source_function source_callback(const struct __CFRunLoopSource *source, enum source_callback which)
+{
+    uint32_t present = source_callbacks_present(source);
+    uint32_t bit = 1u << which;
+
+    return present & bit ? source->callbacks[__builtin_popcount(present & (bit - 1))] : NULL;
+}
+
+static inline struct source_port_part *source_port_part(CFRunLoopSourceRef source)
+{
+    return (struct source_port_part *)(void *)&source->callbacks[__builtin_popcount(source_callbacks_present(source))];
+}
 
 /* NULL if there is no memory. `callbacks` has source_callback_count entries. */
 CFRunLoopSourceRef source_create(CFAllocatorRef allocator, CFIndex order, enum source_kind kind, void *info, const source_function *callbacks);

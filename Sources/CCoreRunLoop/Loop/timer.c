@@ -52,7 +52,7 @@ static CFStringRef describe(CFTypeRef object)
     return text;
 }
 
-static const struct object_class timer_class = {
+const struct object_class timer_class = {
     .type_id = object_type_run_loop_timer,
     .name = "CFRunLoopTimer",
     .finalize = finalize,
@@ -629,12 +629,28 @@ static void advance_date(CFRunLoopTimerRef timer)
     int64_t periods = now_ns > timer->fire_ns ? (now_ns - timer->fire_ns) / interval_ns + 1 : 1;
 
     timer->fire_ns = periods > INT64_MAX / interval_ns ? kernel_never : instant_add(timer->fire_ns, periods * interval_ns);
-    timer->date = date_of_instant(timer->fire_ns);
+    timer->date = date_of_instant(timer->fire_ns, now_ns);
 }
 
-static void end_firing(CFRunLoopTimerRef timer)
+/* Takes the timer from the loop's callouts. Returns the loop that it is in, locked with it: not always the one it fired on, for the callout may have moved it. */
+static CFRunLoopRef lock_after_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef timer)
 {
-    CFRunLoopRef loop = item_lock_with_loop(timer, &timer->loop); /* not always the loop it fired on: the callout may have moved it */
+    CFRunLoopRef loop = item_lock_with_loop(timer, &timer->loop);
+
+    if (loop != fired_on) {
+        item_unlock_with_loop(timer, loop);
+        loop_lock(fired_on);
+        fired_on->firing = timer->firing_outer;
+        loop_unlock(fired_on);
+        return item_lock_with_loop(timer, &timer->loop);
+    }
+    fired_on->firing = timer->firing_outer;
+    return loop;
+}
+
+static void end_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef timer)
+{
+    CFRunLoopRef loop = lock_after_firing(fired_on, timer);
     bool releases = timer->releases_late;
     bool is_finished = timer->is_valid && timer->interval == 0;
     void *info = timer->context_info;
@@ -673,10 +689,7 @@ static void call_out(CFRunLoopRef loop, CFRunLoopTimerRef timer)
     if (timer->callout) {
         timer->callout(timer, info);
     }
-    loop_lock(loop);
-    loop->firing = timer->firing_outer;
-    loop_unlock(loop);
-    end_firing(timer);
+    end_firing(loop, timer);
     if (context && context->retain && context->release) {
         context->release(info);
     }

@@ -44,6 +44,8 @@ struct __CFRunLoopTimer {
     struct common_item *common; /* its place among the common items of `loop` */
 };
 
+extern const struct object_class timer_class;
+
 /* NULL if there is no memory. */
 CFRunLoopTimerRef timer_create(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFIndex order, CFRunLoopTimerCallBack callout,
                                const CFRunLoopTimerContext *context);

@@ -94,6 +94,14 @@ bool object_try_retain(const void *object);
 /* Stops with one sentence unless `object` is of type `type_id`: "CFRunLoopAddTimer: the timer is NULL". */
 void object_require(CFTypeRef object, CFTypeID type_id, const char *function, const char *argument);
 
+/* As object_require, quick where the object is of the one class that a caller of `function` should give. */
+static inline void object_check(CFTypeRef object, const struct object_class *expected, const char *function, const char *argument)
+{
+    if (!object || ((const struct object *)object)->isa != expected) {
+        object_require(object, expected->type_id, function, argument);
+    }
+}
+
 /* Takes a new object, still known to its maker only, out of the counting for the rest of the process. */
 void object_make_immortal(void *object);
 
