@@ -3,9 +3,13 @@
  * The literals that compilers make, and that they are the same texts as those made at run time. Both kinds are tested whichever compiler
  * builds this file: the one that CFSTR gives here, the wide literal, and a copy of what clang lays down.
  */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "CoreFoundation/CoreFoundation.h"
 #include "Runtime/object.h"
@@ -238,5 +242,83 @@ TEST(all_threads_get_the_same_constant_strings, "")
                 FAIL("two threads have different constants");
             }
         }
+    }
+}
+
+/* A shared object of literals, built by a compiler that is installed here. */
+static const char literals_source[] =
+    "#include \"CoreFoundation/CFString.h\"\n"
+    "CFStringRef const literals[] = {CFSTR(\"kCFRunLoopDefaultMode\"), CFSTR(\"Zürich 😀 東京\"), CFSTR(\"\"), 0};\n";
+
+static bool is_there(const char *compiler)
+{
+    char command[200];
+    snprintf(command, sizeof command, "%s --version > /dev/null 2>&1", compiler);
+    return system(command) == 0;
+}
+
+static void write_source(const char *path)
+{
+    FILE *file = fopen(path, "w");
+    REQUIRE(file != NULL);
+    fputs(literals_source, file);
+    fclose(file);
+}
+
+/* clang's literals refer to the class by name; here the name is 0, and the test puts the class in. */
+static void give_class(CFStringRef literal)
+{
+    struct clang_literal *laid_out = (struct clang_literal *)(uintptr_t)literal;
+    if (!object_is_wide_literal(literal)) {
+        EXPECT(laid_out->isa == NULL);
+        laid_out->isa = &string_class;
+    }
+}
+
+static void expect_literals_of(const char *compiler, const char *directory)
+{
+    char source[100];
+    char object[100];
+    char command[500];
+    snprintf(source, sizeof source, "%s/literals.c", directory);
+    snprintf(object, sizeof object, "%s/literals.so", directory);
+    write_source(source);
+    snprintf(command, sizeof command, "%s -std=c89 -pedantic -Wall -Werror -O2 -fPIC -shared -IHeaders %s -o %s -Wl,--defsym=%s=0",
+             compiler, source, object, "__CFConstantStringClassReference");
+    EXPECT_EQ(system(command), 0);
+    void *handle = dlopen(object, RTLD_NOW);
+    const CFStringRef *literals = handle != NULL ? dlsym(handle, "literals") : NULL;
+    unlink(source);
+    unlink(object);
+    REQUIRE(literals != NULL);
+    static CFStringRef const expected[] = {WIDE("kCFRunLoopDefaultMode"), WIDE("Zürich 😀 東京"), WIDE("")};
+    for (int i = 0; i < 3; i++) {
+        give_class(literals[i]);
+        EXPECT(CFEqual(literals[i], expected[i]));
+        EXPECT_EQ(CFHash(literals[i]), CFHash(expected[i]));
+        CFRelease(literals[i]);
+    }
+    EXPECT_STR(CFStringGetCStringPtr(literals[0], kCFStringEncodingUTF8), "kCFRunLoopDefaultMode");
+    dlclose(handle);
+}
+
+TEST_LIMIT(the_literals_of_every_compiler_here_are_the_same_texts, "", 60)
+{
+    static const char *const compilers[] = {"gcc", "clang", "clang -fblocks", "clang -fno-constant-cfstrings", "gcc -funsigned-char"};
+    char directory[] = "/tmp/crl-literals-XXXXXX";
+    if (access("Headers/CoreFoundation/CFString.h", R_OK) != 0) {
+        SKIP("the headers are not in the working directory");
+    }
+    REQUIRE(mkdtemp(directory) != NULL);
+    int built = 0;
+    for (size_t i = 0; i < sizeof compilers / sizeof compilers[0]; i++) {
+        if (is_there(compilers[i])) {
+            expect_literals_of(compilers[i], directory);
+            built++;
+        }
+    }
+    rmdir(directory);
+    if (built == 0) {
+        SKIP("no compiler is installed");
     }
 }
