@@ -32,8 +32,8 @@ static void close_if_open(int *descriptor)
 {
     if (*descriptor >= 0) {
         (void)kernel.close(*descriptor);
-        *descriptor = -1;
     }
+    *descriptor = -1;
 }
 
 void hosting_forget_descriptors(CFRunLoopRef loop)
@@ -70,9 +70,12 @@ static bool open_descriptor(CFRunLoopRef loop, struct hosting *hosting)
 {
     int event = loop_event(loop);
 
-    hosting->descriptor = event < 0 ? event : kernel.set_create();
-    hosting->alarm = hosting->descriptor < 0 ? -1 : kernel.alarm_create();
-    return hosting->alarm >= 0 && kernel.set_add(hosting->descriptor, event, kernel_readable, host_token_event) == 0 &&
+    if (event < 0) {
+        return false;
+    }
+    hosting->descriptor = kernel.set_create();
+    hosting->alarm = kernel.alarm_create();
+    return hosting->descriptor >= 0 && hosting->alarm >= 0 && kernel.set_add(hosting->descriptor, event, kernel_readable, host_token_event) == 0 &&
            kernel.set_add(hosting->descriptor, hosting->alarm, kernel_readable, host_token_alarm) == 0;
 }
 

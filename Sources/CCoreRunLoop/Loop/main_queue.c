@@ -12,7 +12,7 @@ extern void _dispatch_main_queue_callback_4CF(void *unused) __attribute__((weak)
 
 static bool is_abandoned; /* written in the child of a fork, where there is one thread */
 
-static bool is_available(void)
+bool main_queue_is_available(void)
 {
     return !is_abandoned && _dispatch_get_main_queue_handle_4CF != NULL && _dispatch_main_queue_callback_4CF != NULL;
 }
@@ -24,12 +24,12 @@ void main_queue_abandon(void)
 
 bool main_queue_serves(CFRunLoopRef loop, const struct mode *mode)
 {
-    return loop->is_main && mode->is_common && !loop->in_main_queue && is_available();
+    return loop->is_main && mode->is_common && !loop->in_main_queue && main_queue_is_available();
 }
 
 int main_queue_descriptor(void)
 {
-    return is_available() ? _dispatch_get_main_queue_handle_4CF() : -1;
+    return main_queue_is_available() ? _dispatch_get_main_queue_handle_4CF() : -1;
 }
 
 bool main_queue_is_ready(void)

@@ -8,6 +8,9 @@
 
 #include "Loop/loop.h"
 
+/* libdispatch is in the process. */
+bool main_queue_is_available(void);
+
 /* A run of `mode` by `loop` on this thread drains the queue: the main loop, a common mode, and not from inside one of the queue's own blocks (179). */
 bool main_queue_serves(CFRunLoopRef loop, const struct mode *mode);
 

@@ -362,7 +362,7 @@ bool pass_main_queue_first(CFRunLoopRef loop, struct activation *run)
     bool serves;
     bool looks;
 
-    if (!loop->is_main) {
+    if (!loop->is_main || !main_queue_is_available()) {
         return false;
     }
     serves = main_queue_serves(loop, run->mode);
