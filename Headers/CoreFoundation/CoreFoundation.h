@@ -44,8 +44,8 @@
 
 #include "CFFileDescriptor.h"
 
-/* Where libdispatch is installed, its types are known after this include, as on Apple's systems. */
-#if !defined(__swift__) && __has_include(<dispatch/dispatch.h>)
+/* Where libdispatch is installed, its types are known after this include, as on Apple's systems. Its headers need Clang. */
+#if defined(__clang__) && !defined(__swift__) && __has_include(<dispatch/dispatch.h>)
 #include <dispatch/dispatch.h>
 #endif
 
