@@ -11,6 +11,7 @@
 #include "Loop/thread_loop.h"
 #include "Loop/timer.h"
 #include "Loop/watch.h"
+#include "Support/fault.h"
 
 static void free_modes(CFRunLoopRef loop)
 {
@@ -30,6 +31,9 @@ static void finalize(CFTypeRef object)
 {
     CFRunLoopRef loop = (CFRunLoopRef)(uintptr_t)object;
 
+    if (!loop->is_dead) {
+        fault_stop("CFRelease", "the run loop of a living thread was released more often than it was retained"); /* 2 */
+    }
     thread_loop_unregister(loop);
     free_modes(loop);
     source_set_free(&loop->common_sources);
@@ -81,6 +85,7 @@ CFRunLoopRef loop_create(bool is_main)
         loop->default_mode = mode_declare(loop, kCFRunLoopDefaultMode);
     }
     if (!loop->default_mode) {
+        loop->is_dead = true;
         object_release(loop);
         return NULL;
     }

@@ -33,8 +33,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 
 /* Set while the thread has a loop; afterwards `has_ended`. */
-static __thread CFRunLoopRef current;
-static __thread bool has_ended;
+static __thread CFRunLoopRef current __attribute__((tls_model("initial-exec")));
+static __thread bool has_ended __attribute__((tls_model("initial-exec")));
 
 /* ---- the registry ---- */
 
@@ -145,11 +145,10 @@ static void after_fork_in_parent(void)
     lock_drop(&registry_lock);
 }
 
-/* The wait sets and the eventfd are shared with the parent: the child closes its numbers, never changes what they stand for, and makes its own when it next waits. */
-static void make_own(CFRunLoopRef loop)
+/* The wait sets and the eventfd are shared with the parent: the child closes its numbers and never changes what they stand for. */
+static void let_go_of_descriptors(CFRunLoopRef loop)
 {
     int event = atomic_load_explicit(&loop->mailbox->event, memory_order_relaxed);
-    uint32_t word = atomic_load_explicit(&loop->mailbox->word, memory_order_relaxed);
 
     for (struct mode *mode = loop->modes; mode; mode = mode->next) {
         watch_rebuild(loop, mode, true);
@@ -158,14 +157,23 @@ static void make_own(CFRunLoopRef loop)
         (void)kernel.close(event);
         atomic_store_explicit(&loop->mailbox->event, -1, memory_order_relaxed);
     }
-    atomic_store_explicit(&loop->mailbox->word, word % wake_writer, memory_order_relaxed); /* writers do not exist here */
     hosting_forget_descriptors(loop);
+}
+
+/* Of the thread that forked: it makes its own descriptors when it next waits. */
+static void make_own(CFRunLoopRef loop)
+{
+    uint32_t word = atomic_load_explicit(&loop->mailbox->word, memory_order_relaxed);
+
+    let_go_of_descriptors(loop);
+    atomic_store_explicit(&loop->mailbox->word, word % wake_writer, memory_order_relaxed); /* writers do not exist here */
     loop->must_requeue = true;
 }
 
 /* Of a thread that does not exist here. */
 static void bury(CFRunLoopRef loop)
 {
+    let_go_of_descriptors(loop);
     loop->is_dead = true;
     loop->waiting = NULL;
     atomic_store_explicit(&loop->mailbox->word, wake_idle, memory_order_relaxed);
@@ -238,6 +246,7 @@ static CFRunLoopRef main_loop_made(void)
     }
     lock_drop(&registry_lock);
     if (loop != made) {
+        made->is_dead = true;
         object_release(made);
     }
     return loop;
