@@ -169,9 +169,7 @@ static enum wake_cause wake_from_host(CFRunLoopRef loop, struct hosting *hosting
         (void)kernel.counter_drain(loop_event(loop));
     }
     if (watch_is_needed(mode) && watch_prepare(loop, mode) == 0 && !watch_has_batch(mode)) {
-        loop_unlock(loop);
-        watch_wait(mode->watches, 0);
-        loop_lock(loop);
+        pass_poll_descriptors(loop, mode);
     }
     cause = pass_ready_cause(loop, &hosting->run, mode->timers.count > 0 ? kernel.monotonic_ns() : 0);
     word |= mailbox_word(loop->mailbox);
@@ -261,8 +259,10 @@ int64_t CRLRunLoopGetTimeout(CFRunLoopRef loop)
     }
     loop_lock(loop);
     limit_ns = timers_limit(hosting->run.mode);
+    if (watch_must_retry(hosting->run.mode) && hosting->limit_ns < limit_ns) {
+        limit_ns = hosting->limit_ns;
+    }
     loop_unlock(loop);
-    limit_ns = watch_must_retry(hosting->run.mode) && hosting->limit_ns < limit_ns ? hosting->limit_ns : limit_ns;
     if (limit_ns == kernel_never) {
         return -1;
     }

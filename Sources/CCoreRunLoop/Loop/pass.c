@@ -141,11 +141,12 @@ enum wake_cause pass_ready_cause(CFRunLoopRef loop, struct activation *run, int6
     return cause;
 }
 
-/* Asks the kernel for reports without waiting. */
-static void poll_descriptors(CFRunLoopRef loop, struct mode *mode)
+void pass_poll_descriptors(CFRunLoopRef loop, const struct mode *mode)
 {
+    struct watch_set *watches = mode->watches;
+
     loop_unlock(loop);
-    watch_wait(mode->watches, 0);
+    watch_wait(watches, 0);
     loop_lock(loop);
 }
 
@@ -160,7 +161,7 @@ enum wake_cause pass_look(CFRunLoopRef loop, struct activation *run)
     enum wake_cause cause;
 
     if (watch_is_needed(mode) && watch_prepare(loop, mode) == 0 && !watch_has_batch(mode)) {
-        poll_descriptors(loop, mode);
+        pass_poll_descriptors(loop, mode);
     }
     cause = pass_ready_cause(loop, run, mode->timers.count > 0 ? kernel.monotonic_ns() : 0);
     run->took_token |= mailbox_disarm(loop->mailbox);
@@ -181,6 +182,7 @@ static int64_t earliness_ns(CFRunLoopRef loop, enum wake_word phase, int64_t lef
 /* One sleep, until something happens or about `limit_ns`. False if a wake-up is there already. */
 static bool sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase, int64_t now_ns, int64_t limit_ns)
 {
+    struct watch_set *watches = mode->watches;
     int64_t deadline_ns = limit_ns;
     uint32_t word;
 
@@ -198,7 +200,7 @@ static bool sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phas
     if (phase == wake_futex) {
         (void)kernel.futex_wait(&loop->mailbox->word, word, deadline_ns);
     } else {
-        watch_wait(mode->watches, deadline_ns);
+        watch_wait(watches, deadline_ns);
     }
     loop_lock(loop);
     loop->waiting = NULL;
@@ -223,7 +225,7 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
         int64_t limit_ns;
 
         if (has_set && watch_has_kept(mode) && !watch_has_batch(mode)) {
-            poll_descriptors(loop, mode); /* what is always ready must not keep the others waiting */
+            pass_poll_descriptors(loop, mode); /* what is always ready must not keep the others waiting */
         }
         now_ns = now_if_timed(run);
         cause = pass_ready_cause(loop, run, now_ns);

@@ -24,6 +24,9 @@ bool pass_main_queue_first(CFRunLoopRef loop, struct activation *run);
 /* Steps 5 to 7 without sleeping: what is ready now. */
 enum wake_cause pass_look(CFRunLoopRef loop, struct activation *run);
 
+/* Asks the kernel for reports without waiting. */
+void pass_poll_descriptors(CFRunLoopRef loop, const struct mode *mode);
+
 /* What a wait has left to handle: kept reports and due timers, by turns. */
 enum wake_cause pass_ready_cause(CFRunLoopRef loop, struct activation *run, int64_t now_ns);
 
