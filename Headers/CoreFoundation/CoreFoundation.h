@@ -43,6 +43,7 @@
 #include "CFRunLoop.h"
 
 #include "CFFileDescriptor.h"
+#include "CFSocket.h"
 
 /* Where libdispatch is installed, its types are known after this include, as on Apple's systems. Its headers need Clang. */
 #if defined(__clang__) && !defined(__swift__) && __has_include(<dispatch/dispatch.h>)

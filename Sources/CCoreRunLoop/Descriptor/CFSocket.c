@@ -1,0 +1,712 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The public calls on sockets. What happens when a descriptor is ready is in socket_events.c; fields and guards are in socket.h.
+ */
+#include "CoreFoundation/CFSocket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+
+#include "Descriptor/socket.h"
+#include "Loop/descriptor_source.h"
+#include "Loop/instant.h"
+#include "Loop/thread_loop.h"
+#include "Support/fault.h"
+
+enum { listen_backlog = 256 /* 270 */, default_registry_port = 2454 };
+
+static const CFOptionFlags reading_kinds = kCFSocketDataCallBack; /* both bits */
+
+const CFStringRef kCFSocketCommandKey = CFSTR("Command");
+const CFStringRef kCFSocketNameKey = CFSTR("Name");
+const CFStringRef kCFSocketValueKey = CFSTR("Value");
+const CFStringRef kCFSocketResultKey = CFSTR("Result");
+const CFStringRef kCFSocketErrorKey = CFSTR("Error");
+const CFStringRef kCFSocketRegisterCommand = CFSTR("Register");
+const CFStringRef kCFSocketRetrieveCommand = CFSTR("Retrieve");
+
+static void require(CFSocketRef s, const char *function)
+{
+    object_require(s, object_type_socket, function, "socket");
+}
+
+/* ---- the descriptor ---- */
+
+int socket_begin_use(CFSocketRef s)
+{
+    int native;
+
+    socket_lock(s);
+    native = s->native;
+    s->users += native >= 0;
+    socket_unlock(s);
+    return native;
+}
+
+void socket_end_use(CFSocketRef s)
+{
+    int native = -1;
+
+    socket_lock(s);
+    s->users--;
+    if (s->users == 0 && s->closes_late) {
+        s->closes_late = false;
+        native = s->native_to_close;
+    }
+    socket_unlock(s);
+    if (native >= 0) {
+        (void)kernel.close(native);
+    }
+}
+
+CFSocketError socket_error_of(int result)
+{
+    return result == -ETIMEDOUT ? kCFSocketTimeout : result < 0 ? kCFSocketError : kCFSocketSuccess;
+}
+
+CFDataRef socket_copy_address(CFAllocatorRef allocator, const struct kernel_address *address)
+{
+    return CFDataCreate(allocator, address->bytes, (CFIndex)address->length);
+}
+
+/* ---- interest ---- */
+
+void socket_update(CFSocketRef s)
+{
+    uint32_t wanted = s->events & ~(s->disabled | s->spent);
+    uint32_t interest = 0;
+
+    if (s->is_valid && !s->is_idle) {
+        interest |= (wanted & socket_event_read) && !s->backs_off ? kernel_readable : 0u;
+        interest |= wanted & (socket_event_connect | socket_event_write) ? kernel_writable : 0u;
+    }
+    atomic_store_explicit(&s->interest, interest, memory_order_release);
+}
+
+/* Two threads may change the interest at once: whoever comes last finds the other's change. */
+void socket_tell(CFSocketRef s, CFRunLoopSourceRef source)
+{
+    uint32_t interest = atomic_load_explicit(&s->interest, memory_order_acquire);
+    uint32_t told;
+
+    do {
+        told = interest;
+        descriptor_source_set_interest(source, told);
+        interest = atomic_load_explicit(&s->interest, memory_order_acquire);
+    } while (interest != told);
+}
+
+/* The source, with a reference, or NULL. I. */
+static CFRunLoopSourceRef living_source(CFSocketRef s)
+{
+    return s->source && object_try_retain(s->source) ? s->source : NULL;
+}
+
+void socket_tell_source(CFSocketRef s)
+{
+    CFRunLoopSourceRef source;
+
+    socket_lock(s);
+    source = living_source(s);
+    socket_unlock(s);
+    if (source) {
+        socket_tell(s, source);
+        object_release(source);
+    }
+}
+
+/* ---- the object ---- */
+
+void socket_release_info(CFSocketRef s, void *info)
+{
+    if (s->context.release) {
+        s->context.release(info);
+    }
+}
+
+/* No source is left, for a source holds a reference; nor a user. */
+static void finalize(CFTypeRef object)
+{
+    CFSocketRef s = (CFSocketRef)(uintptr_t)object;
+
+    if (!s->is_valid) {
+        return;
+    }
+    socket_registry_remove(s->native, s);
+    socket_release_info(s, s->context.info);
+    if ((s->flags & kCFSocketCloseOnInvalidate) && !s->lost_descriptor) {
+        (void)kernel.close(s->native);
+    }
+}
+
+static CFStringRef describe(CFTypeRef object)
+{
+    CFSocketRef s = (CFSocketRef)(uintptr_t)object;
+    CFStringRef context = s->context.copyDescription ? s->context.copyDescription(s->context.info) : NULL;
+    CFStringRef text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFSocket %p>{valid = %s, descriptor = %d, types = %lu, flags = %lu, callout = %p, info = %p%@%@}"),
+                                                object, s->is_valid ? "Yes" : "No", s->native,
+                                                s->reading | (s->events & ~(unsigned long)socket_event_read), s->flags,
+                                                (void *)(uintptr_t)s->callout, s->context.info, context ? CFSTR(", context = ") : CFSTR(""),
+                                                context ? context : CFSTR(""));
+
+    if (context) {
+        CFRelease(context);
+    }
+    return text;
+}
+
+static const struct object_class socket_class = {
+    .type_id = object_type_socket,
+    .name = "CFSocket",
+    .finalize = finalize,
+    .copy_description = describe,
+};
+
+CFTypeID CFSocketGetTypeID(void)
+{
+    return object_type_socket;
+}
+
+/* A socket whose context is not adopted yet, so that it can be thrown away. */
+static CFSocketRef make(CFAllocatorRef allocator, int native, CFOptionFlags types, CFSocketCallBack callout)
+{
+    CFSocketRef s = object_create(allocator, &socket_class, sizeof *s);
+
+    if (!s) {
+        return NULL;
+    }
+    s->callout = callout;
+    s->reading = types & reading_kinds;
+    s->flags = s->reading | kCFSocketCloseOnInvalidate; /* 253: the kinds' flags have the kinds' numbers */
+    s->type = kernel.socket_type(native);
+    s->native = native;
+    if (callout) {
+        s->events = (s->reading ? (uint32_t)socket_event_read : 0u) | (uint32_t)(types & (kCFSocketConnectCallBack | kCFSocketWriteCallBack));
+    }
+    if (!socket_is_connection_oriented(s)) {
+        s->spent = socket_event_connect; /* there is no connection to wait for */
+    }
+    return s;
+}
+
+static CFSocketRef create(CFAllocatorRef allocator, int native, CFOptionFlags types, CFSocketCallBack callout, const CFSocketContext *context)
+{
+    CFSocketRef s = make(allocator, native, types, callout);
+    bool failed;
+    CFSocketRef other;
+
+    if (!s) {
+        return NULL;
+    }
+    if (context) {
+        s->context = *context;
+        s->context.info = context->retain ? (void *)(uintptr_t)context->retain(context->info) : context->info;
+    }
+    s->is_valid = true;
+    socket_update(s);
+    other = socket_registry_add(native, s, &failed);
+    if (other || failed) {
+        s->is_valid = false; /* so that the descriptor stays open */
+        socket_release_info(s, s->context.info);
+        object_release(s);
+        return other;
+    }
+    return s;
+}
+
+CFSocketRef CFSocketCreateWithNative(CFAllocatorRef allocator, CFSocketNativeHandle sock, CFOptionFlags callBackTypes,
+                                     CFSocketCallBack callout, const CFSocketContext *context)
+{
+    CFSocketRef s = socket_registry_find(sock);
+
+    if (s) {
+        return s; /* 251 */
+    }
+    return sock >= 0 && kernel.descriptor_is_open(sock) ? create(allocator, sock, callBackTypes, callout, context) : NULL;
+}
+
+CFSocketRef CFSocketCreate(CFAllocatorRef allocator, SInt32 protocolFamily, SInt32 socketType, SInt32 protocol,
+                           CFOptionFlags callBackTypes, CFSocketCallBack callout, const CFSocketContext *context)
+{
+    CFSocketRef s;
+    int native;
+
+    protocolFamily = protocolFamily <= 0 ? PF_INET : protocolFamily; /* 271 */
+    if (protocolFamily == PF_INET) {
+        socketType = socketType <= 0 ? SOCK_STREAM : socketType;
+        if (protocol <= 0) {
+            protocol = socketType == SOCK_STREAM ? IPPROTO_TCP : socketType == SOCK_DGRAM ? IPPROTO_UDP : protocol;
+        }
+    }
+    native = kernel.socket_create(protocolFamily, socketType, protocol);
+    if (native < 0) {
+        return NULL;
+    }
+    socket_registry_evict(native);
+    s = create(allocator, native, callBackTypes, callout, context);
+    if (!s) {
+        (void)kernel.close(native);
+    }
+    return s;
+}
+
+static CFSocketRef keep_if(CFSocketRef s, CFSocketError error)
+{
+    if (s && error != kCFSocketSuccess) {
+        CFSocketInvalidate(s);
+        object_release(s);
+        return NULL;
+    }
+    return s;
+}
+
+CFSocketRef CFSocketCreateWithSocketSignature(CFAllocatorRef allocator, const CFSocketSignature *signature, CFOptionFlags callBackTypes,
+                                              CFSocketCallBack callout, const CFSocketContext *context)
+{
+    CFSocketRef s = signature ? CFSocketCreate(allocator, signature->protocolFamily, signature->socketType, signature->protocol,
+                                               callBackTypes, callout, context)
+                              : NULL;
+
+    return s ? keep_if(s, CFSocketSetAddress(s, signature->address)) : NULL;
+}
+
+CFSocketRef CFSocketCreateConnectedToSocketSignature(CFAllocatorRef allocator, const CFSocketSignature *signature,
+                                                     CFOptionFlags callBackTypes, CFSocketCallBack callout, const CFSocketContext *context,
+                                                     CFTimeInterval timeout)
+{
+    CFSocketRef s = signature ? CFSocketCreate(allocator, signature->protocolFamily, signature->socketType, signature->protocol,
+                                               callBackTypes, callout, context)
+                              : NULL;
+
+    return s ? keep_if(s, CFSocketConnectToAddress(s, signature->address, timeout)) : NULL;
+}
+
+CFSocketNativeHandle CFSocketGetNative(CFSocketRef s)
+{
+    int native;
+
+    require(s, "CFSocketGetNative");
+    socket_lock(s);
+    native = s->native;
+    socket_unlock(s);
+    return native;
+}
+
+void CFSocketGetContext(CFSocketRef s, CFSocketContext *context)
+{
+    require(s, "CFSocketGetContext");
+    if (!context) {
+        fault_stop("CFSocketGetContext", "the context is NULL");
+    }
+    socket_lock(s);
+    *context = s->context;
+    socket_unlock(s);
+    context->version = 0;
+}
+
+Boolean CFSocketIsValid(CFSocketRef s)
+{
+    bool is_valid;
+
+    require(s, "CFSocketIsValid");
+    socket_lock(s);
+    is_valid = s->is_valid;
+    socket_unlock(s);
+    return is_valid;
+}
+
+/* ---- addresses ---- */
+
+CFSocketError CFSocketSetAddress(CFSocketRef s, CFDataRef address)
+{
+    int native;
+    int result;
+
+    require(s, "CFSocketSetAddress");
+    if (!address) {
+        return kCFSocketError;
+    }
+    native = socket_begin_use(s);
+    if (native < 0) {
+        return kCFSocketError;
+    }
+    result = kernel.socket_bind(native, CFDataGetBytePtr(address), (size_t)CFDataGetLength(address));
+    if (result == 0) {
+        (void)kernel.socket_listen(native, listen_backlog);
+        socket_lock(s);
+        s->is_idle = false;
+        socket_update(s);
+        socket_unlock(s);
+    }
+    socket_end_use(s);
+    socket_tell_source(s);
+    return result < 0 ? kCFSocketError : kCFSocketSuccess;
+}
+
+/* Instant at which a wait for `timeout` ends, as kernel.socket_connect takes it. */
+static int64_t connect_deadline(CFTimeInterval timeout)
+{
+    if (timeout < 0) {
+        return 0;
+    }
+    return timeout > 0 ? instant_after(kernel.monotonic_ns(), timeout) : kernel_never;
+}
+
+CFSocketError CFSocketConnectToAddress(CFSocketRef s, CFDataRef address, CFTimeInterval timeout)
+{
+    int native;
+    int result;
+
+    require(s, "CFSocketConnectToAddress");
+    if (!address) {
+        return kCFSocketError;
+    }
+    native = socket_begin_use(s);
+    if (native < 0) {
+        return kCFSocketError;
+    }
+    result = kernel.socket_connect(native, CFDataGetBytePtr(address), (size_t)CFDataGetLength(address), connect_deadline(timeout));
+    socket_lock(s);
+    s->is_connecting = result == -EINPROGRESS || result == -ETIMEDOUT;
+    s->is_idle = result < 0 && !s->is_connecting && result != -EISCONN;
+    socket_update(s);
+    socket_unlock(s);
+    socket_end_use(s);
+    socket_tell_source(s);
+    return result == -EINPROGRESS ? kCFSocketSuccess : socket_error_of(result);
+}
+
+static CFDataRef copy_address(CFSocketRef s, bool is_of_peer)
+{
+    int native = socket_begin_use(s);
+    struct kernel_address address;
+    int result;
+
+    if (native < 0) {
+        return NULL;
+    }
+    result = kernel.socket_address(native, is_of_peer, &address);
+    socket_end_use(s);
+    return result < 0 || address.length == 0 ? NULL : socket_copy_address(object_allocator(s), &address);
+}
+
+CFDataRef CFSocketCopyAddress(CFSocketRef s)
+{
+    require(s, "CFSocketCopyAddress");
+    return copy_address(s, false);
+}
+
+CFDataRef CFSocketCopyPeerAddress(CFSocketRef s)
+{
+    require(s, "CFSocketCopyPeerAddress");
+    return copy_address(s, true);
+}
+
+/* ---- flags and callbacks ---- */
+
+CFOptionFlags CFSocketGetSocketFlags(CFSocketRef s)
+{
+    CFOptionFlags flags;
+
+    require(s, "CFSocketGetSocketFlags");
+    socket_lock(s);
+    flags = s->flags;
+    socket_unlock(s);
+    return flags;
+}
+
+void CFSocketSetSocketFlags(CFSocketRef s, CFOptionFlags flags)
+{
+    require(s, "CFSocketSetSocketFlags");
+    socket_lock(s);
+    s->flags = flags;
+    socket_unlock(s);
+}
+
+void CFSocketDisableCallBacks(CFSocketRef s, CFOptionFlags callBackTypes)
+{
+    uint32_t events = (uint32_t)callBackTypes & (socket_event_connect | socket_event_write);
+
+    require(s, "CFSocketDisableCallBacks");
+    events |= callBackTypes & s->reading ? (uint32_t)socket_event_read : 0u;
+    socket_lock(s);
+    s->disabled |= events;
+    socket_update(s);
+    socket_unlock(s);
+    socket_tell_source(s);
+}
+
+void CFSocketEnableCallBacks(CFSocketRef s, CFOptionFlags callBackTypes)
+{
+    uint32_t events = (uint32_t)callBackTypes & (socket_event_connect | socket_event_write);
+
+    require(s, "CFSocketEnableCallBacks");
+    events |= s->reading && (callBackTypes & s->reading) == s->reading ? (uint32_t)socket_event_read : 0u;
+    if (!events) {
+        return;
+    }
+    socket_lock(s);
+    s->disabled &= ~events;
+    s->spent &= ~(events & ~(uint32_t)socket_event_connect); /* Connect comes once (261) */
+    s->is_idle = false;
+    socket_update(s);
+    socket_unlock(s);
+    socket_tell_source(s);
+}
+
+/* ---- sending ---- */
+
+/* The kernel remembers the limit, so that sends with the same one cost no call. */
+static void limit_sends(CFSocketRef s, int native, int64_t limit_ns)
+{
+    if (atomic_exchange_explicit(&s->send_limit_ns, limit_ns, memory_order_relaxed) != limit_ns) {
+        (void)kernel.socket_limit_sends(native, limit_ns);
+    }
+}
+
+static int send_once(CFSocketRef s, int native, CFDataRef address, CFDataRef data, CFTimeInterval timeout)
+{
+    size_t address_length = address ? (size_t)CFDataGetLength(address) : 0;
+    int64_t now_ns = timeout > 0 ? kernel.monotonic_ns() : 0;
+    int64_t deadline_ns = timeout > 0 ? instant_after(now_ns, timeout) : kernel_never;
+    int result;
+
+    limit_sends(s, native, deadline_ns == kernel_never ? 0 : deadline_ns - now_ns);
+    do {
+        result = kernel.socket_send(native, CFDataGetBytePtr(data), (size_t)CFDataGetLength(data),
+                                    address_length ? CFDataGetBytePtr(address) : NULL, address_length);
+    } while (result == -EINTR && (deadline_ns == kernel_never || kernel.monotonic_ns() < deadline_ns));
+    return (result == -EAGAIN || result == -EINTR) && deadline_ns != kernel_never ? -ETIMEDOUT : result;
+}
+
+CFSocketError CFSocketSendData(CFSocketRef s, CFDataRef address, CFDataRef data, CFTimeInterval timeout)
+{
+    int native;
+    int result;
+
+    require(s, "CFSocketSendData");
+    native = data ? socket_begin_use(s) : -1;
+    if (native < 0) {
+        return kCFSocketError;
+    }
+    result = send_once(s, native, address, data, timeout);
+    socket_end_use(s);
+    return result == 0 ? kCFSocketError : socket_error_of(result); /* 272 */
+}
+
+/* ---- the source ---- */
+
+static void forget(void *object, CFRunLoopSourceRef source)
+{
+    CFSocketRef s = object;
+
+    socket_lock(s);
+    if (s->source == source) {
+        s->source = NULL;
+    }
+    socket_unlock(s);
+}
+
+static void release_object(void *object)
+{
+    object_release(object);
+}
+
+static CFStringRef describe_source(const void *object)
+{
+    return CFCopyDescription(object);
+}
+
+static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFSocketRef s, int native, CFIndex order)
+{
+    const struct descriptor_source_context context = {.info = s, .release = release_object, .forget = forget, .perform = socket_perform,
+                                                      .copy_description = describe_source, .is_version_0 = true};
+    CFRunLoopSourceRef source;
+
+    object_retain(s);
+    source = descriptor_source_create(allocator, order, native, &context);
+    if (!source) {
+        object_release(s);
+    }
+    return source;
+}
+
+/* Makes `made` the socket's source, unless it has one that can be used, which is returned then. */
+static CFRunLoopSourceRef adopt_source(CFSocketRef s, CFRunLoopSourceRef made)
+{
+    CFRunLoopSourceRef source;
+
+    socket_lock(s);
+    source = living_source(s);
+    if (source && !CFRunLoopSourceIsValid(source)) {
+        s->source = NULL;
+    }
+    if (!s->source && s->is_valid && made) {
+        s->source = made;
+    }
+    socket_unlock(s);
+    return source;
+}
+
+CFRunLoopSourceRef CFSocketCreateRunLoopSource(CFAllocatorRef allocator, CFSocketRef s, CFIndex order)
+{
+    CFRunLoopSourceRef source;
+    CFRunLoopSourceRef made;
+    int native;
+
+    require(s, "CFSocketCreateRunLoopSource");
+    source = adopt_source(s, NULL);
+    if (source && CFRunLoopSourceIsValid(source)) {
+        return source;
+    }
+    if (source) {
+        object_release(source);
+    }
+    native = CFSocketGetNative(s);
+    made = native >= 0 ? make_source(allocator, s, native, order) : NULL;
+    if (!made) {
+        return NULL;
+    }
+    source = adopt_source(s, made);
+    if (source) { /* another thread was faster */
+        CFRunLoopSourceInvalidate(made);
+        object_release(made);
+        return source;
+    }
+    socket_tell(s, made);
+    return made;
+}
+
+/* ---- the end ---- */
+
+/* What an invalidation has to give back once the lock is dropped. */
+struct leftovers {
+    CFRunLoopSourceRef source;
+    CFRunLoopTimerRef retry;
+    void *info;
+    int native;
+    bool closes;
+    bool becomes_blocking;
+    bool releases;
+};
+
+/* False if the socket was invalid already. */
+static bool take_apart(CFSocketRef s, struct leftovers *ret_leftovers)
+{
+    bool was_valid;
+
+    socket_lock(s);
+    was_valid = s->is_valid;
+    if (was_valid) {
+        s->is_valid = false;
+        socket_update(s);
+        ret_leftovers->source = living_source(s);
+        ret_leftovers->retry = s->retry;
+        if (s->retry) {
+            CFRetain(s->retry);
+        }
+        ret_leftovers->native = s->native;
+        ret_leftovers->closes = (s->flags & kCFSocketCloseOnInvalidate) && !s->lost_descriptor;
+        ret_leftovers->becomes_blocking = s->made_non_blocking && !ret_leftovers->closes && !s->lost_descriptor;
+        ret_leftovers->info = s->context.info;
+        /* A callout on another thread still uses the info: the last one to end releases it. */
+        ret_leftovers->releases = s->calls == 0 || (s->calls == 1 && thread_loop_is_current(s->called_on));
+        s->releases_late = !ret_leftovers->releases;
+        s->context.info = ret_leftovers->releases ? NULL : s->context.info;
+        s->source = NULL;
+        s->native = -1;
+    }
+    socket_unlock(s);
+    return was_valid;
+}
+
+/* Now, or by whoever still uses the descriptor. The source is out of the loops: nobody waits for the number any more. */
+static void close_native(CFSocketRef s, int native)
+{
+    bool is_used;
+
+    socket_lock(s);
+    is_used = s->users > 0;
+    s->closes_late = is_used;
+    s->native_to_close = native;
+    socket_unlock(s);
+    if (!is_used) {
+        (void)kernel.close(native);
+    }
+}
+
+void CFSocketInvalidate(CFSocketRef s)
+{
+    struct leftovers leftovers = {0};
+
+    require(s, "CFSocketInvalidate");
+    object_retain(s);
+    if (take_apart(s, &leftovers)) {
+        socket_registry_remove(leftovers.native, s);
+        if (leftovers.source) {
+            descriptor_source_invalidate(leftovers.source);
+            object_release(leftovers.source);
+        }
+        if (leftovers.retry) {
+            CFRunLoopTimerInvalidate(leftovers.retry);
+            CFRelease(leftovers.retry);
+        }
+        if (leftovers.becomes_blocking) {
+            (void)kernel.make_non_blocking(leftovers.native, false);
+        }
+        if (leftovers.closes) {
+            close_native(s, leftovers.native);
+        }
+        if (leftovers.releases) {
+            socket_release_info(s, leftovers.info);
+        }
+    }
+    object_release(s);
+}
+
+/* ---- the name registry of 1999 ---- */
+
+static _Atomic UInt16 registry_port = default_registry_port;
+
+CFSocketError CFSocketRegisterValue(const CFSocketSignature *nameServerSignature, CFTimeInterval timeout, CFStringRef name, CFPropertyListRef value)
+{
+    (void)nameServerSignature, (void)timeout, (void)name, (void)value;
+    return kCFSocketError;
+}
+
+CFSocketError CFSocketCopyRegisteredValue(const CFSocketSignature *nameServerSignature, CFTimeInterval timeout, CFStringRef name,
+                                          CFPropertyListRef *value, CFDataRef *nameServerAddress)
+{
+    (void)nameServerSignature, (void)timeout, (void)name, (void)value, (void)nameServerAddress;
+    return kCFSocketError;
+}
+
+CFSocketError CFSocketRegisterSocketSignature(const CFSocketSignature *nameServerSignature, CFTimeInterval timeout, CFStringRef name,
+                                              const CFSocketSignature *signature)
+{
+    (void)nameServerSignature, (void)timeout, (void)name, (void)signature;
+    return kCFSocketError;
+}
+
+CFSocketError CFSocketCopyRegisteredSocketSignature(const CFSocketSignature *nameServerSignature, CFTimeInterval timeout, CFStringRef name,
+                                                    CFSocketSignature *signature, CFDataRef *nameServerAddress)
+{
+    (void)nameServerSignature, (void)timeout, (void)name, (void)signature, (void)nameServerAddress;
+    return kCFSocketError;
+}
+
+CFSocketError CFSocketUnregister(const CFSocketSignature *nameServerSignature, CFTimeInterval timeout, CFStringRef name)
+{
+    (void)nameServerSignature, (void)timeout, (void)name;
+    return kCFSocketError;
+}
+
+void CFSocketSetDefaultNameRegistryPortNumber(UInt16 port)
+{
+    registry_port = port;
+}
+
+UInt16 CFSocketGetDefaultNameRegistryPortNumber(void)
+{
+    return registry_port;
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a socket does when its descriptor is ready: takes the events that are wanted, and delivers them in the order Connect, reading, Write (264).
+ *
+ * Runs on the loop's thread, without a lock but where it looks at the socket's fields. An event is spent from the moment it is taken, so that neither a nested
+ * run nor another loop delivers it a second time meanwhile (276).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "Descriptor/socket.h"
+#include "Loop/descriptor_source.h"
+#include "Loop/thread_loop.h"
+#include "Support/fault.h"
+
+enum { stream_read_size = 32768, datagram_read_size = 65535 }; /* 256 */
+
+/* How long nothing is taken when there is no room for it: eight attempts a second. */
+static const CFTimeInterval back_off_s = 0.125;
+
+/* One perform. */
+struct delivery {
+    CFSocketRef s;
+    CFRunLoopSourceRef source;
+    int native;
+    uint32_t ready;
+    uint32_t events; /* taken */
+    uint32_t unused; /* taken, but there was nothing to tell */
+    bool takes_error;
+    void *info;
+};
+
+/* ---- taking ---- */
+
+/* A hang-up with no error, on something that was never seen to work: it may just not have begun. */
+static bool turns_out_idle(CFSocketRef s, uint32_t ready)
+{
+    bool may_be_idle;
+    bool is_idle;
+    int native;
+
+    if (!(ready & kernel_failed) || (ready & kernel_error) || !socket_is_connection_oriented(s)) {
+        return false;
+    }
+    socket_lock(s);
+    may_be_idle = !s->is_known_active;
+    socket_unlock(s);
+    native = may_be_idle ? socket_begin_use(s) : -1;
+    if (native < 0) {
+        return false;
+    }
+    is_idle = kernel.socket_is_idle(native);
+    socket_end_use(s);
+    socket_lock(s);
+    s->is_idle |= is_idle;
+    socket_update(s);
+    socket_unlock(s);
+    return is_idle;
+}
+
+static uint32_t events_of(uint32_t readiness)
+{
+    return (readiness & kernel_readable ? (uint32_t)socket_event_read : 0u) |
+           (readiness & kernel_writable ? (uint32_t)socket_event_connect | socket_event_write : 0u);
+}
+
+static bool take(struct delivery *delivery)
+{
+    const uint32_t connecting = (uint32_t)socket_event_connect | socket_event_write;
+    CFSocketRef s = delivery->s;
+    uint32_t ready = delivery->ready;
+
+    if (ready & kernel_failed) {
+        ready |= kernel_readable | kernel_writable;
+    }
+    socket_lock(s);
+    if (s->is_valid) {
+        /* Readiness that nobody wants any more has no bit in the interest. */
+        delivery->events = events_of(ready & atomic_load_explicit(&s->interest, memory_order_relaxed)) & s->events & ~(s->disabled | s->spent);
+    }
+    if (delivery->events) {
+        s->spent |= delivery->events;
+        s->is_known_active |= !(ready & kernel_failed);
+        s->calls++;
+        s->called_on = thread_loop_current();
+        delivery->native = s->native;
+        delivery->info = s->context.info;
+        delivery->takes_error = !(s->flags & kCFSocketLeaveErrors) && (delivery->events & (s->is_connecting ? connecting : socket_event_connect));
+        socket_update(s);
+    }
+    socket_unlock(s);
+    return delivery->events != 0;
+}
+
+/* What was told once stays spent, but for what is enabled again by itself (255, 262, 265). */
+static void give_back(struct delivery *delivery)
+{
+    CFSocketRef s = delivery->s;
+    uint32_t again = delivery->unused;
+    void *info = NULL;
+    bool releases;
+
+    socket_lock(s);
+    if (s->reading && (s->flags & s->reading) == s->reading && !s->has_ended) {
+        again |= socket_event_read;
+    }
+    if (s->flags & kCFSocketAutomaticallyReenableWriteCallBack) {
+        again |= socket_event_write;
+    }
+    s->spent &= ~(again & delivery->events);
+    socket_update(s);
+    s->calls--;
+    releases = s->releases_late && s->calls == 0;
+    if (releases) {
+        s->releases_late = false;
+        info = s->context.info;
+        s->context.info = NULL;
+    }
+    socket_unlock(s);
+    if (releases) {
+        socket_release_info(s, info);
+    }
+}
+
+static void call(struct delivery *delivery, CFSocketCallBackType type, CFDataRef address, const void *data)
+{
+    delivery->s->callout(delivery->s, type, address, data, delivery->info);
+}
+
+/* ---- Connect ---- */
+
+/* Whether the connection failed: then there is nothing to write (263). */
+static bool deliver_connect(struct delivery *delivery)
+{
+    CFSocketRef s = delivery->s;
+    SInt32 error = 0;
+
+    if (delivery->takes_error && socket_begin_use(s) >= 0) {
+        int taken = kernel.socket_take_error(delivery->native);
+
+        error = taken > 0 ? taken : 0;
+        delivery->ready &= ~(uint32_t)kernel_error;
+        socket_end_use(s);
+    }
+    socket_lock(s);
+    s->is_connecting = false;
+    s->is_known_active |= error == 0;
+    socket_unlock(s);
+    if (delivery->events & socket_event_connect) {
+        call(delivery, kCFSocketConnectCallBack, NULL, error ? &error : NULL);
+    }
+    return error != 0;
+}
+
+/* ---- Read ---- */
+
+static void deliver_read(struct delivery *delivery)
+{
+    CFSocketRef s = delivery->s;
+
+    /* The end is told once: the kernel would report it for ever (258). Looking for data would take a pending error away from the program. */
+    if ((delivery->ready & kernel_ended) && !(delivery->ready & kernel_error) && socket_begin_use(s) >= 0) {
+        int peeked = kernel.socket_peek(delivery->native);
+
+        socket_end_use(s);
+        if (peeked == -EAGAIN) {
+            delivery->unused |= socket_event_read;
+            return;
+        }
+        socket_lock(s);
+        s->has_ended = peeked == 0;
+        socket_unlock(s);
+    }
+    call(delivery, kCFSocketReadCallBack, NULL, NULL);
+}
+
+/* ---- backing off ---- */
+
+/* When the timer has fired, or its loop has gone: looks for connections again. */
+static void resume(const void *info)
+{
+    CFSocketRef s = (CFSocketRef)(uintptr_t)info;
+    CFRunLoopTimerRef retry;
+
+    socket_lock(s);
+    retry = s->retry;
+    s->retry = NULL;
+    s->backs_off = false;
+    socket_update(s);
+    socket_unlock(s);
+    socket_tell_source(s);
+    if (retry) {
+        CFRelease(retry);
+    }
+    CFRelease(s);
+}
+
+static void ignore_timer(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer, (void)info;
+}
+
+/* No descriptor for another connection, or no memory for bytes: they stay with the system, and the loop does not spin over them (260). */
+static void back_off(struct delivery *delivery)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    CFSocketRef s = delivery->s;
+    CFRunLoopTimerContext context = {0, s, CFRetain, resume, NULL};
+    CFRunLoopTimerRef timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + back_off_s, 0, 0, 0, ignore_timer, &context);
+    bool backs_off;
+
+    fault_log_once(&logged, "CFSocket: no descriptor or memory is left for what comes in; it waits until there is");
+    if (!timer) {
+        return;
+    }
+    socket_lock(s);
+    backs_off = s->is_valid && !s->backs_off;
+    if (backs_off) {
+        s->backs_off = true;
+        s->retry = timer;
+        CFRetain(timer);
+        socket_update(s);
+    }
+    socket_unlock(s);
+    if (backs_off) {
+        descriptor_source_add_timer(delivery->source, timer);
+    } else {
+        CFRunLoopTimerInvalidate(timer);
+    }
+    CFRelease(timer);
+}
+
+/* ---- Data ---- */
+
+/* What was received, as data that owns the buffer. */
+static CFDataRef adopt_bytes(UInt8 *bytes, int length)
+{
+    UInt8 *fitting = length > 0 ? realloc(bytes, (size_t)length) : NULL;
+    CFDataRef data = length > 0 ? CFDataCreateWithBytesNoCopy(NULL, fitting ? fitting : bytes, length, kCFAllocatorMalloc) : CFDataCreate(NULL, NULL, 0);
+
+    if (!data || length == 0) {
+        free(fitting ? fitting : bytes);
+    }
+    return data;
+}
+
+static CFDataRef copy_sender(CFSocketRef s, int native, struct kernel_address *sender)
+{
+    if (sender->length == 0 && (!socket_is_connection_oriented(s) || kernel.socket_address(native, true, sender) < 0)) {
+        sender->length = 0;
+    }
+    return socket_copy_address(NULL, sender);
+}
+
+/* Receives once. The bytes, empty at the end, or NULL if there is nothing to tell. */
+static CFDataRef receive(struct delivery *delivery, CFDataRef *ret_sender)
+{
+    CFSocketRef s = delivery->s;
+    size_t size = s->type == SOCK_DGRAM ? datagram_read_size : stream_read_size;
+    UInt8 *bytes = malloc(size);
+    struct kernel_address sender = {0};
+    CFDataRef data;
+    int result;
+
+    if (!bytes) {
+        back_off(delivery);
+        return NULL;
+    }
+    if (socket_begin_use(s) < 0) {
+        free(bytes);
+        return NULL;
+    }
+    result = kernel.socket_receive(delivery->native, bytes, size, &sender);
+    if (result == -EAGAIN || (result < 0 && !socket_is_connection_oriented(s) && s->type >= 0)) {
+        socket_end_use(s); /* somebody else was faster, or an error that concerns one datagram */
+        free(bytes);
+        return NULL;
+    }
+    *ret_sender = copy_sender(s, delivery->native, &sender);
+    socket_end_use(s);
+    data = adopt_bytes(bytes, result > 0 ? result : 0); /* an error ends a stream as the peer's end does */
+    if (!data && *ret_sender) {
+        CFRelease(*ret_sender);
+    }
+    return data;
+}
+
+static void deliver_data(struct delivery *delivery)
+{
+    CFSocketRef s = delivery->s;
+    CFDataRef sender = NULL;
+    CFDataRef data = receive(delivery, &sender);
+    bool is_end;
+
+    if (!data) {
+        delivery->unused |= socket_event_read;
+        return;
+    }
+    is_end = CFDataGetLength(data) == 0 && (socket_is_connection_oriented(s) || s->type < 0);
+    call(delivery, kCFSocketDataCallBack, sender, data);
+    CFRelease(data);
+    if (sender) {
+        CFRelease(sender);
+    }
+    if (is_end) {
+        CFSocketInvalidate(s); /* 257 */
+    }
+}
+
+/* ---- Accept ---- */
+
+static void stay_idle(CFSocketRef s)
+{
+    socket_lock(s);
+    s->is_idle = true;
+    socket_update(s);
+    socket_unlock(s);
+}
+
+/* A connection that went away before it was accepted must not make accept wait for the next one. */
+static void make_non_blocking(CFSocketRef s, int native)
+{
+    bool is_done;
+    int result;
+
+    socket_lock(s);
+    is_done = s->made_non_blocking;
+    socket_unlock(s);
+    if (is_done) {
+        return;
+    }
+    result = kernel.make_non_blocking(native, true);
+    socket_lock(s);
+    s->made_non_blocking = result == 0;
+    socket_unlock(s);
+}
+
+static void refuse(struct delivery *delivery, int error)
+{
+    switch (-error) {
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+        back_off(delivery);
+        break;
+    case EINVAL: /* not listening: until it is, nothing can come */
+    case EOPNOTSUPP:
+    case ENOTSOCK:
+        stay_idle(delivery->s);
+        break;
+    default: /* that connection is gone already, or never was */
+        break;
+    }
+}
+
+static void deliver_accept(struct delivery *delivery)
+{
+    CFSocketRef s = delivery->s;
+    struct kernel_address peer = {0};
+    CFSocketNativeHandle accepted;
+    CFDataRef address;
+
+    if (socket_begin_use(s) < 0) {
+        return;
+    }
+    make_non_blocking(s, delivery->native);
+    accepted = kernel.socket_accept(delivery->native, &peer);
+    socket_end_use(s);
+    if (accepted < 0) {
+        delivery->unused |= socket_event_read;
+        refuse(delivery, accepted);
+        return;
+    }
+    socket_registry_evict(accepted);
+    address = socket_copy_address(NULL, &peer);
+    call(delivery, kCFSocketAcceptCallBack, address, &accepted);
+    if (address) {
+        CFRelease(address);
+    }
+}
+
+/* ---- all of them ---- */
+
+static void deliver(struct delivery *delivery)
+{
+    CFSocketRef s = delivery->s;
+    bool has_failed = false;
+
+    if ((delivery->events & socket_event_connect) || delivery->takes_error) {
+        has_failed = deliver_connect(delivery);
+    }
+    if ((delivery->events & socket_event_read) && CFSocketIsValid(s)) {
+        switch (s->reading) {
+        case kCFSocketReadCallBack:
+            deliver_read(delivery);
+            break;
+        case kCFSocketAcceptCallBack:
+            deliver_accept(delivery);
+            break;
+        default:
+            deliver_data(delivery);
+            break;
+        }
+    }
+    if ((delivery->events & socket_event_write) && !has_failed && CFSocketIsValid(s)) {
+        call(delivery, kCFSocketWriteCallBack, NULL, NULL);
+    }
+}
+
+void socket_perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
+{
+    CFSocketRef s = object;
+    struct delivery delivery = {.s = s, .source = source, .ready = ready};
+
+    if (turns_out_idle(s, ready) || !take(&delivery)) {
+        socket_tell(s, source);
+        return;
+    }
+    socket_tell(s, source);
+    object_retain(s);
+    if (s->context.retain) {
+        delivery.info = (void *)(uintptr_t)s->context.retain(delivery.info); /* 275 */
+    }
+    deliver(&delivery);
+    if (s->context.retain) {
+        socket_release_info(s, delivery.info);
+    }
+    give_back(&delivery);
+    socket_tell(s, source);
+    object_release(s);
+}
