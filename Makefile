@@ -6,12 +6,13 @@
 # What is built lies under build/<compiler>-<flavour>/, and what SwiftPM builds under .build/. FLAVOUR is release, asan, tsan, ubsan or coverage.
 
 ## all            the libraries (the default)
-## deps           installs what is missing, by apt
+## deps           installs what is missing, by apt; deps-integration also what the programs of others need
 ## demo           builds and runs the demonstration
 ## examples       builds every folder of Examples
 ## check          every test and check below, but for the tools'
 ##   check-c        the C tests; TEST_FLAGS="--filter x --verbose", --help for more; LAYERS="Support Runtime" builds only some
 ##   listings       the guide's listings, as programs
+##   check-examples a loop hosted by epoll and by GLib, and the demonstration
 ##   conformance    traces compared with those of the Swift toolchain's Core Foundation
 ##   check-symbols  what the library exports, against the headers and corerunloop.symbols
 ##   check-plain    libCoreFoundation.so through Python's ctypes
@@ -72,24 +73,28 @@ OWN_CFLAGS := -std=gnu11 -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(INCLUD
 OWN_LDFLAGS := -pthread -Wl,--as-needed
 LIBS := -lbsd -lm
 
+COMMA := ,
+
 # What a flavour adds.
 FLAGS_release :=
 FLAGS_asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FLAGS_ubsan := -fsanitize=undefined,float-cast-overflow -fno-sanitize-recover=all
 FLAGS_tsan := -fsanitize=thread
-FLAGS_coverage := $(if $(IS_CLANG),-fprofile-instr-generate -fcoverage-mapping,--coverage -fprofile-update=atomic)
+# gcc's own fork for coverage would forget what ran in the fork's handlers.
+FLAGS_coverage := $(if $(IS_CLANG),-fprofile-instr-generate -fcoverage-mapping,--coverage -fprofile-update=atomic -fno-builtin-fork)
 FLAVOUR_FLAGS := $(FLAGS_$(FLAVOUR))
 # The clang of a Swift toolchain needs that toolchain's libdispatch for its thread sanitizer.
 ifeq ($(FLAVOUR)-$(IS_CLANG),tsan-yes)
 SWIFT_LIBRARIES := $(wildcard $(dir $(realpath $(shell command -v $(firstword $(CC)))))../lib/swift/linux)
 TEST_LIBS += $(if $(SWIFT_LIBRARIES),-L$(SWIFT_LIBRARIES) -Wl$(COMMA)-rpath$(COMMA)$(SWIFT_LIBRARIES) -ldispatch -lBlocksRuntime)
 endif
-COMMA := ,
 ifneq ($(filter asan tsan ubsan,$(FLAVOUR)),)
 FLAVOUR_FLAGS += -O1 -g
 endif
 ifeq ($(FLAVOUR),coverage)
 FLAVOUR_FLAGS += -O0 -g
+# Forked children that end by _exit or a signal count too: harness.c writes their coverage first.
+TEST_LIBS += -Wl,--wrap=_exit $(if $(IS_CLANG),,-Wl$(COMMA)-u$(COMMA)__gcov_dump)
 endif
 
 # V=1 shows the commands.
@@ -114,7 +119,7 @@ all: $(SHARED) $(B)/libcorerunloop.so $(STATIC) $(PLAIN)
 # --- The library ---
 
 # Rebuilds when the flags change, as well as when a source does.
-FLAGS_NOW := $(CC) $(CPPFLAGS) $(OWN_CFLAGS) $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS)
+FLAGS_NOW := $(CC) $(CPPFLAGS) $(OWN_CFLAGS) $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) $(TEST_LIBS)
 $(B)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(FLAGS_NOW)' | cmp -s - $@ || echo '$(FLAGS_NOW)' > $@
@@ -173,14 +178,14 @@ $(PLAIN): $(B)/plain/whole.o
 
 .PHONY: check check-c check-symbols check-swift check-plain check-headers check-install check-rules listings conformance runner
 # Swift comes last and alone: SwiftPM plans again when a file under the root comes or goes.
-check: check-c check-symbols listings conformance check-plain check-headers check-install
+check: check-c check-symbols listings check-examples conformance check-plain check-headers check-install
 	@$(MAKE) --no-print-directory check-swift
 	@$(MAKE) --no-print-directory check-rules
 	@echo "make check: passed with $(CC)"
 
-$(RUNNER): $(TESTING_OBJECTS) $(TEST_OBJECTS)
+$(RUNNER): $(TESTING_OBJECTS) $(TEST_OBJECTS) $(B)/flags
 	$(SAY) LINK $@
-	$(Q)$(LINK) -o $@ $^ $(LIBS) $(TEST_LIBS)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(LIBS) $(TEST_LIBS)
 
 runner: $(RUNNER)
 check-c: $(RUNNER)
@@ -252,7 +257,7 @@ coverage:
 
 .PHONY: demo run-demo examples bench
 DEMO_SOURCES := $(wildcard Examples/demo.c Examples/demo/*.c)
-$(B)/demo: $(DEMO_SOURCES) $(STATIC)
+$(B)/demo: $(DEMO_SOURCES) $(wildcard Examples/demo/*.h) $(STATIC)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -pthread $(WARNINGS_OF_PROGRAMS) -IHeaders $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -o $@ $(DEMO_SOURCES) $(STATIC) $(OWN_LDFLAGS) $(LIBS)
 
@@ -263,13 +268,24 @@ demo:
 run-demo: $(B)/demo
 	@$(B)/demo $(DEMO_ARGUMENTS)
 
-EXAMPLES := $(patsubst Examples/%/,$(B)/examples/%,$(sort $(dir $(wildcard Examples/*/*.c))))
+# Examples/NAME/packages names what pkg-config must know for it; where it does not, the example is passed over.
+packages_of = $(shell cat Examples/$(1)/packages 2> /dev/null)
+flags_of = $(if $(call packages_of,$(1)),$(shell pkg-config $(2) $(call packages_of,$(1))))
+EXAMPLE_NAMES := $(patsubst Examples/%/,%,$(sort $(dir $(wildcard Examples/*/*.c))))
+EXAMPLES_LEFT_OUT := $(foreach name,$(EXAMPLE_NAMES),$(if $(call packages_of,$(name)),$(if $(shell pkg-config --exists $(call packages_of,$(name)) && echo yes),,$(name))))
+EXAMPLES := $(patsubst %,$(B)/examples/%,$(filter-out $(EXAMPLES_LEFT_OUT),$(EXAMPLE_NAMES)))
 examples: $(EXAMPLES)
+	$(Q)$(foreach name,$(EXAMPLES_LEFT_OUT),echo "examples: $(name) passed over, there is no $(call packages_of,$(name)) here (make deps-integration)";)
 .SECONDEXPANSION:
-$(B)/examples/%: $$(wildcard Examples/$$*/*.c) $(STATIC)
+$(B)/examples/%: $$(wildcard Examples/$$*/*.[ch]) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) CC $@
-	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -pthread $(WARNINGS_OF_PROGRAMS) -IHeaders $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(STATIC) $(OWN_LDFLAGS) $(LIBS)
+	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -pthread $(WARNINGS_OF_PROGRAMS) -IHeaders $(call flags_of,$*,--cflags) $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(STATIC) $(OWN_LDFLAGS) $(LIBS) $(call flags_of,$*,--libs)
+
+# The examples that end by themselves and know whether all went well.
+.PHONY: check-examples
+check-examples: examples
+	$(Q)scripts/run-programs "examples ($(COMPILER))" 30 $(filter %-host,$(EXAMPLES)) $(B)/examples/demo
 
 # Builds its programs by itself, for this library and for the Swift toolchain's Core Foundation where there is one.
 bench: $(STATIC)
@@ -338,9 +354,11 @@ uninstall: man
 
 -include $(LIBRARY_OBJECTS:.o=.d) $(TESTING_OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d) $(LISTINGS:=.d)
 
-.PHONY: deps clean help
+.PHONY: deps deps-integration clean help
 deps:
 	@scripts/deps
+deps-integration:
+	@scripts/deps integration
 
 clean:
 	rm -rf build .build
