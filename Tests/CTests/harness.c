@@ -100,6 +100,15 @@ static void write_coverage(void)
         __llvm_profile_write_file();
 }
 
+/* In coverage builds the linker sends calls of _exit here. */
+void __real__exit(int status) __attribute__((noreturn, weak));
+void __wrap__exit(int status) __attribute__((noreturn));
+void __wrap__exit(int status)
+{
+    write_coverage();
+    __real__exit(status);
+}
+
 /* What tests call */
 
 void test_failed(const char *file, int line, const char *format, ...)
