@@ -307,20 +307,28 @@ static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFFileDescriptor
     return source;
 }
 
-/* Makes `made` the object's source, unless it has one that can be used, which is returned then. */
-static CFRunLoopSourceRef adopt_source(CFFileDescriptorRef f, CFRunLoopSourceRef made)
+/* The source that can be used, with a reference: the one there is, or else `made`. NULL if there is neither, or the object is invalid. */
+static CFRunLoopSourceRef settle_source(CFFileDescriptorRef f, CFRunLoopSourceRef made)
 {
     CFRunLoopSourceRef source;
+    CFRunLoopSourceRef stale = NULL;
 
     lock(f);
     source = living_source(f);
     if (source && !CFRunLoopSourceIsValid(source)) {
+        stale = source;
+        source = NULL;
         f->source = NULL;
     }
-    if (!f->source && f->is_valid && made) {
+    if (!source && made && f->is_valid) {
+        object_retain(made);
         f->source = made;
+        source = made;
     }
     unlock(f);
+    if (stale) {
+        object_release(stale);
+    }
     return source;
 }
 
@@ -330,25 +338,22 @@ CFRunLoopSourceRef CFFileDescriptorCreateRunLoopSource(CFAllocatorRef allocator,
     CFRunLoopSourceRef made;
 
     require(f, "CFFileDescriptorCreateRunLoopSource");
-    source = adopt_source(f, NULL);
-    if (source && CFRunLoopSourceIsValid(source)) {
+    source = settle_source(f, NULL);
+    if (source || !CFFileDescriptorIsValid(f)) {
         return source;
     }
-    if (source) {
-        object_release(source);
-    }
-    made = CFFileDescriptorIsValid(f) ? make_source(allocator, f, CFFileDescriptorGetNativeDescriptor(f), order) : NULL;
+    made = make_source(allocator, f, CFFileDescriptorGetNativeDescriptor(f), order);
     if (!made) {
         return NULL;
     }
-    source = adopt_source(f, made);
-    if (source) { /* another thread was faster */
-        CFRunLoopSourceInvalidate(made);
-        object_release(made);
-        return source;
+    source = settle_source(f, made);
+    if (source == made) {
+        tell_source(f, made);
+    } else {
+        CFRunLoopSourceInvalidate(made); /* another thread was faster, or has invalidated the object */
     }
-    tell_source(f, made);
-    return made;
+    object_release(made);
+    return source;
 }
 
 void CFFileDescriptorInvalidate(CFFileDescriptorRef f)
