@@ -2,8 +2,9 @@
 /*
  * A kernel table with clocks that a test moves by hand.
  *
- * A wait that would sleep ends at once: with what is ready, or else with both clocks moved on to its deadline. A wait without a deadline and with nothing ready would
- * sleep for ever: it ends the test with a message. Descriptors, eventfds and wait sets are the real ones. For tests that run their loop on one thread.
+ * A wait that would sleep ends at once: with what is ready, or else with both clocks moved on to its deadline. A wait without a deadline
+ * and with nothing ready would sleep for ever: it ends the test with a message. Descriptors, eventfds and wait sets are the real ones. For
+ * tests that run their loop on one thread.
  */
 #ifndef CRL_TESTS_FAKE_KERNEL_H
 #define CRL_TESTS_FAKE_KERNEL_H
@@ -22,7 +23,8 @@ void fake_kernel_step_wall(int64_t ns);
 /* Monotonic time since installation. */
 int64_t fake_kernel_elapsed_ns(void);
 
-/* How often the library asked to sleep (a wait on a futex, or in a wait set with a deadline in the future), and how often for anything of the kernel at all. */
+/* How often the library asked to sleep (a wait on a futex, or in a wait set with a deadline in the future), and how often for anything of
+ * the kernel at all. */
 uint64_t fake_kernel_sleeps(void);
 uint64_t fake_kernel_calls(void);
 

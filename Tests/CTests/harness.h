@@ -29,9 +29,9 @@ enum { test_default_limit_s = 10 };
 
 /* TEST(name, "134 118") { ... }: names are unique over the whole tree, sentences with underscores. */
 #define TEST(_name, _rules) TEST_LIMIT(_name, _rules, test_default_limit_s)
-#define TEST_LIMIT(_name, _rules, _limit_s)                                                                    \
-    static void test_##_name(void);                                                                            \
-    static const struct test test_record_##_name = {#_name, _rules, __FILE__, __LINE__, _limit_s, test_##_name}; \
+#define TEST_LIMIT(_name, _rules, _limit_s)                                                                                \
+    static void test_##_name(void);                                                                                        \
+    static const struct test test_record_##_name = {#_name, _rules, __FILE__, __LINE__, _limit_s, test_##_name};           \
     static const struct test *const test_entry_##_name __attribute__((used, section("crl_tests"))) = &test_record_##_name; \
     static void test_##_name(void)
 
@@ -45,13 +45,13 @@ enum { test_default_limit_s = 10 };
 #define SKIP(_reason) test_skip(_reason)
 
 /* EXPECT_STOPS("CFRelease: ", { CFRelease(NULL); }): in a forked child the statements abort, and stderr contains the fragment. */
-#define EXPECT_STOPS(_fragment, ...)                             \
-    do {                                                         \
-        if (test_stops_begin()) {                                \
-            __VA_ARGS__;                                         \
-            test_stops_survived();                               \
-        }                                                        \
-        test_stops_check(__FILE__, __LINE__, _fragment);         \
+#define EXPECT_STOPS(_fragment, ...)                     \
+    do {                                                 \
+        if (test_stops_begin()) {                        \
+            __VA_ARGS__;                                 \
+            test_stops_survived();                       \
+        }                                                \
+        test_stops_check(__FILE__, __LINE__, _fragment); \
     } while (0)
 
 /* What happened, in order, joined with spaces. Zero-initialize: `struct trace t = {0};`. Any thread. */

@@ -13,7 +13,8 @@ CASE(type_identifiers, "183", on_thread)
     static struct probe source = PROBE("A", NULL);
     static struct probe timer = PROBE("T", NULL);
     static struct probe observer = PROBE("O", NULL);
-    CFTypeRef objects[] = {LOOP, probe_source(&source, 0), probe_timer(&timer, 100, 0), probe_observer(&observer, kCFRunLoopEntry, true, 0)};
+    CFTypeRef objects[] = {LOOP, probe_source(&source, 0), probe_timer(&timer, 100, 0),
+                           probe_observer(&observer, kCFRunLoopEntry, true, 0)};
     const CFTypeID types[] = {CFRunLoopGetTypeID(), CFRunLoopSourceGetTypeID(), CFRunLoopTimerGetTypeID(), CFRunLoopObserverGetTypeID()};
     for (int i = 0; i < 4; i++) {
         bool distinct = types[i] != 0;

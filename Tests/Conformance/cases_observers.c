@@ -236,11 +236,11 @@ CASE(observer_with_handler, "147 152", on_thread)
 {
     static struct probe idle = PROBE("idle", NULL);
     int local = 3;
-    CFRunLoopObserverRef o = CFRunLoopObserverCreateWithHandler(
-        NULL, kCFRunLoopEntry | kCFRunLoopExit, true, 0, ^(CFRunLoopObserverRef it, CFRunLoopActivity activity) {
-            probe_note("handler%d:%s", local, probe_activity_name(activity));
-            probe_note_bool("valid", CFRunLoopObserverIsValid(it));
-        });
+    CFRunLoopObserverRef o = CFRunLoopObserverCreateWithHandler(NULL, kCFRunLoopEntry | kCFRunLoopExit, true, 0,
+                                                                ^(CFRunLoopObserverRef it, CFRunLoopActivity activity) {
+                                                                    probe_note("handler%d:%s", local, probe_activity_name(activity));
+                                                                    probe_note_bool("valid", CFRunLoopObserverIsValid(it));
+                                                                });
     local = 4;
     probe_source_add(&idle, 0, LOOP, MODE);
     CFRunLoopAddObserver(LOOP, o, MODE);

@@ -238,13 +238,14 @@ CASE(seq_37p_block_while_asleep, "37 162", on_thread)
     probe_stage(MODE);
     loop = LOOP;
     probe_thread_when_waiting(&other, loop, wakes, loop);
-    CFRunLoopObserverRef observer = CFRunLoopObserverCreateWithHandler(NULL, kCFRunLoopBeforeWaiting, false, 0, ^(CFRunLoopObserverRef it, CFRunLoopActivity activity) {
-        (void)it;
-        (void)activity;
-        CFRunLoopPerformBlock(loop, MODE, ^{
-            probe_log("B");
+    CFRunLoopObserverRef observer =
+        CFRunLoopObserverCreateWithHandler(NULL, kCFRunLoopBeforeWaiting, false, 0, ^(CFRunLoopObserverRef it, CFRunLoopActivity activity) {
+            (void)it;
+            (void)activity;
+            CFRunLoopPerformBlock(loop, MODE, ^{
+                probe_log("B");
+            });
         });
-    });
     CFRunLoopAddObserver(loop, observer, MODE);
     CFRelease(observer);
     probe_run(MODE, 0.3, false);

@@ -341,7 +341,7 @@ static Boolean numbers_are_equal(const void *one, const void *other)
 
 static CFHashCode number_hash(const void *info)
 {
-    return (CFHashCode)*(const int *)info;
+    return (CFHashCode) * (const int *)info;
 }
 
 static void nothing(void *info)

@@ -97,8 +97,8 @@ CASE(wake_up_in_a_block_after_the_wait_is_dropped, "63", on_thread)
 {
     static struct probe timer = PROBE("T", NULL);
     probe_stage(MODE);
-    CFRunLoopObserverRef observer = CFRunLoopObserverCreateWithHandler(
-        NULL, kCFRunLoopAfterWaiting, false, 0, ^(CFRunLoopObserverRef it, CFRunLoopActivity activity) {
+    CFRunLoopObserverRef observer =
+        CFRunLoopObserverCreateWithHandler(NULL, kCFRunLoopAfterWaiting, false, 0, ^(CFRunLoopObserverRef it, CFRunLoopActivity activity) {
             (void)it;
             (void)activity;
             CFRunLoopPerformBlock(CFRunLoopGetCurrent(), MODE, ^{

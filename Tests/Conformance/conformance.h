@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conformance cases: small programs that run loops and log what happens, built once against the toolchain's Core Foundation and once against
- * this library; `run` compares the two logs. A case uses public API only, and its log must not depend on how fast the machine is.
+ * Conformance cases: small programs that run loops and log what happens, built once against the toolchain's Core Foundation and once
+ * against this library; `run` compares the two logs. A case uses public API only, and its log must not depend on how fast the machine is.
  *
  * Each case is a function in a process of its own. It runs on a secondary thread, because the main loop also serves the dispatch queue,
  * unless it says `on_main`. What its thread's exit would log is left out.
@@ -25,13 +25,13 @@ struct conformance_case {
 void conformance_register(struct conformance_case *one);
 
 /* CASE(name, "rules", on_thread) { statements } */
-#define CASE(name_, rules_, thread_)                                                                                             \
-    static void name_##_case(void);                                                                                              \
-    static struct conformance_case name_##_entry = {#name_, CONFORMANCE_GROUP, rules_, thread_, name_##_case, NULL};              \
-    __attribute__((constructor)) static void name_##_register(void)                                                              \
-    {                                                                                                                            \
-        conformance_register(&name_##_entry);                                                                                    \
-    }                                                                                                                            \
+#define CASE(name_, rules_, thread_)                                                                                 \
+    static void name_##_case(void);                                                                                  \
+    static struct conformance_case name_##_entry = {#name_, CONFORMANCE_GROUP, rules_, thread_, name_##_case, NULL}; \
+    __attribute__((constructor)) static void name_##_register(void)                                                  \
+    {                                                                                                                \
+        conformance_register(&name_##_entry);                                                                        \
+    }                                                                                                                \
     static void name_##_case(void)
 
 /* Ends the process: the case cannot be tried with this build. */

@@ -91,9 +91,9 @@ void CFRunLoopSourceGetContext(CFRunLoopSourceRef source, CFRunLoopSourceContext
     context->info = source->context_info;
     context->retain = (const void *(*)(const void *))source_callback(source, source_callback_retain);
     context->release = (void (*)(const void *))source_callback(source, source_callback_release);
-    context->copyDescription = (CFStringRef(*)(const void *))source_callback(source, source_callback_describe);
-    context->equal = (Boolean(*)(const void *, const void *))source_callback(source, source_callback_equal);
-    context->hash = (CFHashCode(*)(const void *))source_callback(source, source_callback_hash);
+    context->copyDescription = (CFStringRef (*)(const void *))source_callback(source, source_callback_describe);
+    context->equal = (Boolean (*)(const void *, const void *))source_callback(source, source_callback_equal);
+    context->hash = (CFHashCode (*)(const void *))source_callback(source, source_callback_hash);
     if (version == 0) {
         context->schedule = (void (*)(void *, CFRunLoopRef, CFRunLoopMode))source_callback(source, source_callback_schedule);
         context->cancel = (void (*)(void *, CFRunLoopRef, CFRunLoopMode))source_callback(source, source_callback_cancel);
@@ -101,7 +101,7 @@ void CFRunLoopSourceGetContext(CFRunLoopSourceRef source, CFRunLoopSourceContext
     } else {
         CFRunLoopSourceContext1 *port = (CFRunLoopSourceContext1 *)(void *)context;
 
-        port->getPort = source_kind(source) == source_port ? (__CFPort(*)(void *))source_callback(source, source_callback_port) : NULL;
+        port->getPort = source_kind(source) == source_port ? (__CFPort (*)(void *))source_callback(source, source_callback_port) : NULL;
         port->perform = source_kind(source) == source_port ? (void (*)(void *))source_callback(source, source_callback_perform) : NULL;
     }
 }

@@ -14,8 +14,8 @@ CFTypeID CFRunLoopTimerGetTypeID(void)
     return object_type_run_loop_timer;
 }
 
-CFRunLoopTimerRef CFRunLoopTimerCreate(CFAllocatorRef allocator, CFAbsoluteTime fireDate, CFTimeInterval interval, CFOptionFlags flags, CFIndex order,
-                                       CFRunLoopTimerCallBack callout, CFRunLoopTimerContext *context)
+CFRunLoopTimerRef CFRunLoopTimerCreate(CFAllocatorRef allocator, CFAbsoluteTime fireDate, CFTimeInterval interval, CFOptionFlags flags,
+                                       CFIndex order, CFRunLoopTimerCallBack callout, CFRunLoopTimerContext *context)
 {
     (void)flags; /* 109 */
     return timer_create(allocator, fireDate, interval, order, callout, context);

@@ -182,7 +182,8 @@ static bool listed_block_matches(CFRunLoopRef loop, const struct mode *mode)
 
 bool blocks_are_queued(CFRunLoopRef loop, const struct mode *mode)
 {
-    return mode->blocks.head || (mode->is_common && loop->common_blocks.head) || (loop->listed_blocks.head && listed_block_matches(loop, mode));
+    return mode->blocks.head || (mode->is_common && loop->common_blocks.head) ||
+           (loop->listed_blocks.head && listed_block_matches(loop, mode));
 }
 
 static struct block *detach_all(struct block_queue *queue)

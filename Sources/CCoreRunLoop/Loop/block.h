@@ -2,8 +2,8 @@
 /*
  * Work to be done once, in the first matching mode that runs: what CFRunLoopPerformBlock and CRLRunLoopPerformFunction queue.
  *
- * One queue for each mode, one for the common modes, one for lists of modes, which is searched. Sequence numbers give the order across the three (163).
- * Blocks are the loop's (L) while queued and belong to the thread that detached them afterwards.
+ * One queue for each mode, one for the common modes, one for lists of modes, which is searched. Sequence numbers give the order across the
+ * three (163). Blocks are the loop's (L) while queued and belong to the thread that detached them afterwards.
  */
 #ifndef CRL_LOOP_BLOCK_H
 #define CRL_LOOP_BLOCK_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls of CFRunLoop.h that take blocks, written against the block ABI so that a compiler without blocks can build them: a block is a structure whose fourth field
- * is the function to call, with the block itself as first argument. The blocks runtime is bound by weak symbols; a program that has blocks has it.
+ * The calls of CFRunLoop.h that take blocks, written against the block ABI so that a compiler without blocks can build them: a block is a
+ * structure whose fourth field is the function to call, with the block itself as first argument. The blocks runtime is bound by weak
+ * symbols; a program that has blocks has it.
  */
 #include "CoreFoundation/CFRunLoop.h"
 #include "Loop/block.h"
@@ -57,10 +58,10 @@ static void release_queued_block(void *block)
 
 /* The public names, by their link names: the headers declare them with block types, which not every compiler has. */
 CF_EXPORT void perform_block(CFRunLoopRef loop, CFTypeRef mode, void *block) CRL_LINK(CFRunLoopPerformBlock);
-CF_EXPORT CFRunLoopObserverRef create_observer(CFAllocatorRef allocator, CFOptionFlags activities, Boolean repeats, CFIndex order, void *block)
-    CRL_LINK(CFRunLoopObserverCreateWithHandler);
-CF_EXPORT CFRunLoopTimerRef create_timer(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFOptionFlags flags, CFIndex order, void *block)
-    CRL_LINK(CFRunLoopTimerCreateWithHandler);
+CF_EXPORT CFRunLoopObserverRef create_observer(CFAllocatorRef allocator, CFOptionFlags activities, Boolean repeats, CFIndex order,
+                                               void *block) CRL_LINK(CFRunLoopObserverCreateWithHandler);
+CF_EXPORT CFRunLoopTimerRef create_timer(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFOptionFlags flags,
+                                         CFIndex order, void *block) CRL_LINK(CFRunLoopTimerCreateWithHandler);
 
 void perform_block(CFRunLoopRef loop, CFTypeRef mode, void *block)
 {
@@ -81,7 +82,8 @@ CFRunLoopObserverRef create_observer(CFAllocatorRef allocator, CFOptionFlags act
     return block ? observer_create(allocator, activities, repeats, order, call_observer_block, &context) : NULL;
 }
 
-CFRunLoopTimerRef create_timer(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFOptionFlags flags, CFIndex order, void *block)
+CFRunLoopTimerRef create_timer(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFOptionFlags flags, CFIndex order,
+                               void *block)
 {
     CFRunLoopTimerContext context = {.info = block, .retain = block_copy, .release = block_release};
 

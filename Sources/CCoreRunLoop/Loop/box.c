@@ -64,9 +64,10 @@ static void discard(struct box *box)
     box_release(box);
 }
 
-CFRunLoopObserverRef CRLRunLoopObserverCreateWithFunction(CFAllocatorRef allocator, CFOptionFlags activities, Boolean repeats, CFIndex order,
-                                                          void (*function)(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info), void *info,
-                                                          void (*release)(void *info))
+CFRunLoopObserverRef
+    CRLRunLoopObserverCreateWithFunction(CFAllocatorRef allocator, CFOptionFlags activities, Boolean repeats, CFIndex order,
+                                         void (*function)(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info),
+                                         void *info, void (*release)(void *info))
 {
     struct box *box = function ? box_create((void (*)(void))function, info, release) : NULL;
     CFRunLoopObserverContext context = {.info = box, .release = box_release};
@@ -78,8 +79,9 @@ CFRunLoopObserverRef CRLRunLoopObserverCreateWithFunction(CFAllocatorRef allocat
     return observer;
 }
 
-CFRunLoopTimerRef CRLRunLoopTimerCreateWithFunction(CFAllocatorRef allocator, CFAbsoluteTime fireDate, CFTimeInterval interval, CFOptionFlags flags,
-                                                    CFIndex order, void (*function)(CFRunLoopTimerRef timer, void *info), void *info,
+CFRunLoopTimerRef CRLRunLoopTimerCreateWithFunction(CFAllocatorRef allocator, CFAbsoluteTime fireDate, CFTimeInterval interval,
+                                                    CFOptionFlags flags, CFIndex order,
+                                                    void (*function)(CFRunLoopTimerRef timer, void *info), void *info,
                                                     void (*release)(void *info))
 {
     struct box *box = function ? box_create((void (*)(void))function, info, release) : NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A function with its info and the info's release, counted: what stands in a context where Apple's API takes a block and CRLRunLoop.h takes a function.
+ * A function with its info and the info's release, counted: what stands in a context where Apple's API takes a block and CRLRunLoop.h takes
+ * a function.
  */
 #ifndef CRL_LOOP_BOX_H
 #define CRL_LOOP_BOX_H

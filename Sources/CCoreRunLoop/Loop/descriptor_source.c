@@ -6,7 +6,8 @@
 #include "Loop/thread_loop.h"
 #include "Loop/watch.h"
 
-CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex order, int descriptor, const struct descriptor_source_context *context)
+CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex order, int descriptor,
+                                            const struct descriptor_source_context *context)
 {
     const source_function callbacks[source_callback_count] = {
         [source_callback_perform] = (source_function)context->perform,
@@ -70,7 +71,8 @@ void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest
     }
 }
 
-/* Goes to the end of the slots before it invalidates, and wakes on the way back: the loops are known only before, and nothing is left to find only after. */
+/* Goes to the end of the slots before it invalidates, and wakes on the way back: the loops are known only before, and nothing is left to
+ * find only after. */
 static void invalidate_from(CFRunLoopSourceRef source, struct slot *slot)
 {
     struct slot *next = atomic_load_explicit(&slot->next, memory_order_acquire);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sources that the loop performs when a descriptor is ready: what CFFileDescriptor, CFSocket, signal and child sources are made of. To the program they are
- * version-1 sources, unless they say otherwise.
+ * Sources that the loop performs when a descriptor is ready: what CFFileDescriptor, CFSocket, signal and child sources are made of. To the
+ * program they are version-1 sources, unless they say otherwise.
  */
 #ifndef CRL_LOOP_DESCRIPTOR_SOURCE_H
 #define CRL_LOOP_DESCRIPTOR_SOURCE_H
@@ -16,14 +16,17 @@ struct descriptor_source_context {
     void (*release)(void *info); /* when the source is freed */
     /* The source is being freed: the last moment to forget a weak reference to it, under the lock that guards it. May be NULL. */
     void (*forget)(void *info, CFRunLoopSourceRef source);
-    /* On the loop's thread, no lock held; `ready` is of enum kernel_readiness, failures included. Called again as long as it stays ready and wanted. */
+    /* On the loop's thread, no lock held; `ready` is of enum kernel_readiness, failures included. Called again as long as it stays ready
+     * and wanted. */
     void (*perform)(void *info, CFRunLoopSourceRef source, uint32_t ready);
     CFStringRef (*copy_description)(const void *info); /* may be NULL */
     bool is_version_0; /* what the source calls itself; it is performed as any other of these */
 };
 
-/* NULL if there is no memory, and then the info stays the caller's. The descriptor stays the caller's, who must invalidate the source before closing it. Interest is none at first. */
-CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex order, int descriptor, const struct descriptor_source_context *context);
+/* NULL if there is no memory, and then the info stays the caller's. The descriptor stays the caller's, who must invalidate the source
+ * before closing it. Interest is none at first. */
+CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex order, int descriptor,
+                                            const struct descriptor_source_context *context);
 
 /* Any thread; a loop asleep in a mode of the source takes note at once. `interest` is kernel_readable | kernel_writable. */
 void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest);

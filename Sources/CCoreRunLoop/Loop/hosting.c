@@ -75,7 +75,8 @@ static bool open_descriptor(CFRunLoopRef loop, struct hosting *hosting)
     }
     hosting->descriptor = kernel.set_create();
     hosting->alarm = kernel.alarm_create();
-    return hosting->descriptor >= 0 && hosting->alarm >= 0 && kernel.set_add(hosting->descriptor, event, kernel_readable, host_token_event) == 0 &&
+    return hosting->descriptor >= 0 && hosting->alarm >= 0 &&
+           kernel.set_add(hosting->descriptor, event, kernel_readable, host_token_event) == 0 &&
            kernel.set_add(hosting->descriptor, hosting->alarm, kernel_readable, host_token_alarm) == 0;
 }
 

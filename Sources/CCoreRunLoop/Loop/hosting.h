@@ -2,8 +2,8 @@
 /*
  * A loop whose waiting another loop does: the same pass, cut at the sleep. The state of a hosted run between the host's calls.
  *
- * The host polls one descriptor: a wait set that holds the loop's eventfd, an alarm for its timers, and the wait set of the hosted mode. All functions run on the
- * loop's own thread; the structure is O.
+ * The host polls one descriptor: a wait set that holds the loop's eventfd, an alarm for its timers, and the wait set of the hosted mode.
+ * All functions run on the loop's own thread; the structure is O.
  */
 #ifndef CRL_LOOP_HOSTING_H
 #define CRL_LOOP_HOSTING_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conversion between the two clocks. The distance between them is kept and only replaced when it has moved by more than the jitter of reading both, so that
- * equal dates become equal instants.
+ * Conversion between the two clocks. The distance between them is kept and only replaced when it has moved by more than the jitter of
+ * reading both, so that equal dates become equal instants.
  */
 #include "Loop/instant.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Wall dates and monotonic instants. A date is seconds since 2001 on the wall clock; an instant is nanoseconds of CLOCK_MONOTONIC. Timers fire by instants,
- * fixed when the date is given (rule 110).
+ * Wall dates and monotonic instants. A date is seconds since 2001 on the wall clock; an instant is nanoseconds of CLOCK_MONOTONIC. Timers
+ * fire by instants, fixed when the date is given (rule 110).
  */
 #ifndef CRL_LOOP_INSTANT_H
 #define CRL_LOOP_INSTANT_H

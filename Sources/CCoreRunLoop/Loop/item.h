@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What timers and observers have in common: they belong to at most one loop, may be among its common items, and have a context of the same form.
+ * What timers and observers have in common: they belong to at most one loop, may be among its common items, and have a context of the same
+ * form.
  */
 #ifndef CRL_LOOP_ITEM_H
 #define CRL_LOOP_ITEM_H
@@ -14,7 +15,8 @@ struct item_context {
     CFStringRef (*copy_description)(const void *info);
 };
 
-/* Takes over a context: retains the info, keeps the functions. False if there is no memory; NULL `ret_context` is what a context without functions leaves. */
+/* Takes over a context: retains the info, keeps the functions. False if there is no memory; NULL `ret_context` is what a context without
+ * functions leaves. */
 bool item_context_adopt(const struct item_context *functions, void *info, struct item_context **ret_context, void **ret_info);
 void item_context_release(const struct item_context *context, const void *info);
 /* A text for descriptions, owned by the caller; NULL if there is no memory. */

@@ -5,14 +5,17 @@
  *   L  the loop's lock      I  the item's lock (Support/lock.h)      O  only the thread whose loop it is
  *   A  atomic, see the comment      C  constant after creation
  *
- * Lock order: registry -> loop -> item -> mailbox pool. Never two loops at once, never a loop while holding an item. No lock is held at any callout, at any
- * retain, release, hash, equal or copyDescription of a context, at the disposal of a block, or when a reference that may be the last is dropped.
+ * Lock order: registry -> loop -> item -> mailbox pool. Never two loops at once, never a loop while holding an item. No lock is held at any
+ * callout, at any retain, release, hash, equal or copyDescription of a context, at the disposal of a block, or when a reference that may be
+ * the last is dropped.
  *
  * Invariants
- *   (I1) A source's mark is set and its slot is bound to this loop => the slot is in the mailbox's queue, or its members are in the pending lists, or a
- *        running signaller or joiner is about to do one of the two and to wake the loop if it could have looked in between.
+ *   (I1) A source's mark is set and its slot is bound to this loop => the slot is in the mailbox's queue, or its members are in the
+ *        pending lists, or a running signaller or joiner is about to do one of the two and to wake the loop if it could have looked in
+ *        between.
  *   (I2) A mark is taken by exactly one compare-and-swap; queues and pending lists are hints.
- *   (I3) A bound slot holds one reference on its source and one on its loop. A timer or observer in a loop is referenced once by it and holds none on it.
+ *   (I3) A bound slot holds one reference on its source and one on its loop. A timer or observer in a loop is referenced once by it and
+ *        holds none on it.
  *   (I4) Work of a pass is proportional to what is signalled, due or ready in its mode.
  *   (I5) While asleep, `armed_ns` is no later than the limit of any timer of `waiting`, or RETIME is set.
  */

@@ -19,8 +19,8 @@
  *   FUTEX, EPOLL -> ARMED    mailbox_rearm, to look again without ending the wait
  *   any -> IDLE              mailbox_disarm, the wait is over; returns the token that was there
  *
- * Memory orders, row by row, are argued in docs/threads.md. Mailboxes come from a pool and are never given back to the allocator, because a late
- * signaller may wake one whose loop has just gone (a spurious wake-up of another loop is harmless).
+ * Memory orders, row by row, are argued in docs/threads.md. Mailboxes come from a pool and are never given back to the allocator, because a
+ * late signaller may wake one whose loop has just gone (a spurious wake-up of another loop is harmless).
  */
 #ifndef CRL_LOOP_MAILBOX_H
 #define CRL_LOOP_MAILBOX_H
@@ -100,10 +100,12 @@ static inline bool mailbox_disarm(struct mailbox *mailbox)
     return (old & wake_token) != 0;
 }
 
-/* Entering an activation: returns the word as it was, installs RUN without STOP, ARMED (a wake-up from an Entry observer is kept); a token is carried in. */
+/* Entering an activation: returns the word as it was, installs RUN without STOP, ARMED (a wake-up from an Entry observer is kept); a token
+ * is carried in. */
 uint32_t mailbox_enter(struct mailbox *mailbox);
 
-/* Leaving it: the outer activation's RUN, STOP and phase come back. A token is kept if the outer one is in a pass; `give_back` sets one (rule 64). */
+/* Leaving it: the outer activation's RUN, STOP and phase come back. A token is kept if the outer one is in a pass; `give_back` sets one
+ * (rule 64). */
 void mailbox_leave(struct mailbox *mailbox, uint32_t outer, bool give_back);
 
 static inline bool mailbox_is_stopped(const struct mailbox *mailbox)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The main dispatch queue (rules 178-182): where libdispatch is in the process, the main loop drains its queue in common modes. Bound by weak symbols, so that the
- * library depends on nothing.
+ * The main dispatch queue (rules 178-182): where libdispatch is in the process, the main loop drains its queue in common modes. Bound by
+ * weak symbols, so that the library depends on nothing.
  */
 #ifndef CRL_LOOP_MAIN_QUEUE_H
 #define CRL_LOOP_MAIN_QUEUE_H
@@ -11,7 +11,8 @@
 /* libdispatch is in the process. */
 bool main_queue_is_available(void);
 
-/* A run of `mode` by `loop` on this thread drains the queue: the main loop, a common mode, and not from inside one of the queue's own blocks (179). */
+/* A run of `mode` by `loop` on this thread drains the queue: the main loop, a common mode, and not from inside one of the queue's own
+ * blocks (179). */
 bool main_queue_serves(CFRunLoopRef loop, const struct mode *mode);
 
 /* The descriptor that becomes readable when the queue has work; -1 without libdispatch. */

@@ -34,9 +34,9 @@ static CFStringRef describe(CFTypeRef object)
     CFRunLoopObserverRef observer = (CFRunLoopObserverRef)(uintptr_t)object;
     CFStringRef context = item_context_describe(observer->context, observer->context_info);
     CFStringRef text = CFStringCreateWithFormat(
-        NULL, NULL, CFSTR("<CFRunLoopObserver %p>{valid = %s, activities = 0x%x, repeats = %s, order = %ld, callout = %p, context = %@}"), object,
-        is_valid(observer) ? "Yes" : "No", observer->activities, observer->repeats ? "Yes" : "No",
-        (long)observer->order, (void *)(uintptr_t)observer->callout, context);
+        NULL, NULL, CFSTR("<CFRunLoopObserver %p>{valid = %s, activities = 0x%x, repeats = %s, order = %ld, callout = %p, context = %@}"),
+        object, is_valid(observer) ? "Yes" : "No", observer->activities, observer->repeats ? "Yes" : "No", (long)observer->order,
+        (void *)(uintptr_t)observer->callout, context);
 
     if (context) {
         CFRelease(context);
@@ -51,8 +51,8 @@ const struct object_class observer_class = {
     .copy_description = describe,
 };
 
-CFRunLoopObserverRef observer_create(CFAllocatorRef allocator, CFOptionFlags watched, bool repeats, CFIndex order, CFRunLoopObserverCallBack callout,
-                                     const CFRunLoopObserverContext *context)
+CFRunLoopObserverRef observer_create(CFAllocatorRef allocator, CFOptionFlags watched, bool repeats, CFIndex order,
+                                     CFRunLoopObserverCallBack callout, const CFRunLoopObserverContext *context)
 {
     CFRunLoopObserverRef observer = object_create(allocator, &observer_class, sizeof *observer);
 
@@ -186,7 +186,8 @@ static void remove_from_arrays(struct mode *mode, const struct __CFRunLoopObserv
 /* Which arrays hold it: those of its activities; one that watches none stands in the first, so that the loop knows of it. */
 static bool belongs_to(const struct __CFRunLoopObserver *observer, int activity)
 {
-    const uint32_t known = kCFRunLoopEntry | kCFRunLoopBeforeTimers | kCFRunLoopBeforeSources | kCFRunLoopBeforeWaiting | kCFRunLoopAfterWaiting | kCFRunLoopExit;
+    const uint32_t known = kCFRunLoopEntry | kCFRunLoopBeforeTimers | kCFRunLoopBeforeSources | kCFRunLoopBeforeWaiting |
+                           kCFRunLoopAfterWaiting | kCFRunLoopExit;
 
     return (observer->activities & activities[activity]) || (activity == 0 && !(observer->activities & known));
 }
@@ -474,7 +475,8 @@ static bool releases_now(CFRunLoopObserverRef observer, uint32_t old)
     }
     old &= ~(uint32_t)observer_valid;
     while (old & observer_called) {
-        if (atomic_compare_exchange_weak_explicit(&observer->state, &old, old | observer_releases_late, memory_order_acq_rel, memory_order_acquire)) {
+        if (atomic_compare_exchange_weak_explicit(&observer->state, &old, old | observer_releases_late, memory_order_acq_rel,
+                                                  memory_order_acquire)) {
             return false;
         }
     }
@@ -521,7 +523,8 @@ static bool begin_call(CFRunLoopRef loop, CFRunLoopObserverRef observer)
 {
     uint32_t old = observer_valid;
 
-    if (!atomic_compare_exchange_strong_explicit(&observer->state, &old, observer_valid | observer_called, memory_order_acq_rel, memory_order_relaxed)) {
+    if (!atomic_compare_exchange_strong_explicit(&observer->state, &old, observer_valid | observer_called, memory_order_acq_rel,
+                                                 memory_order_relaxed)) {
         return false;
     }
     atomic_store_explicit(&observer->called_on, loop, memory_order_relaxed);

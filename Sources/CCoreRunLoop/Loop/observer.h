@@ -45,8 +45,8 @@ struct observer_list {
 
 extern const struct object_class observer_class;
 
-CFRunLoopObserverRef observer_create(CFAllocatorRef allocator, CFOptionFlags activities, bool repeats, CFIndex order, CFRunLoopObserverCallBack callout,
-                                     const CFRunLoopObserverContext *context);
+CFRunLoopObserverRef observer_create(CFAllocatorRef allocator, CFOptionFlags activities, bool repeats, CFIndex order,
+                                     CFRunLoopObserverCallBack callout, const CFRunLoopObserverContext *context);
 void observer_add(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef mode_name);
 void observer_remove(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef mode_name);
 bool observer_is_in(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef mode_name);

@@ -2,8 +2,8 @@
 /*
  * One pass of the run loop, in the ten steps of the guide. Numbers in brackets are those steps; the others are rules (docs/order.md).
  *
- * The loop's lock is held throughout, except around callouts and the sleep. From mailbox_arm to mailbox_disarm a wake-up is kept; outside it is dropped,
- * because a pass follows that looks at everything again, or none at all.
+ * The loop's lock is held throughout, except around callouts and the sleep. From mailbox_arm to mailbox_disarm a wake-up is kept; outside
+ * it is dropped, because a pass follows that looks at everything again, or none at all.
  */
 #include "Loop/pass.h"
 
@@ -58,7 +58,8 @@ static bool perform_one_source(CFRunLoopRef loop, struct mode *mode)
     return performed;
 }
 
-/* All that are signalled now, as a snapshot (50, 82). Each stays in the pending lists until its turn, so that a nested run can perform it. */
+/* All that are signalled now, as a snapshot (50, 82). Each stays in the pending lists until its turn, so that
+ * a nested run can perform it. */
 static bool perform_all_sources(CFRunLoopRef loop, struct mode *mode)
 {
     enum { on_stack = 16 };
@@ -407,7 +408,8 @@ void run_enter(CFRunLoopRef loop, struct activation *run, struct mode *mode)
     loop->activation = run;
 }
 
-/* The run was nested where the outer one has collected its sources and is about to sleep: what it took, the outer one must not miss (64). */
+/* The run was nested where the outer one has collected its sources and is about to sleep: what it took, the
+ * outer one must not miss (64). */
 static bool owes_token(CFRunLoopRef loop, const struct activation *run)
 {
     const struct activation *outer = run->outer;

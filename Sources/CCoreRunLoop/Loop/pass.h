@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of a pass: pass.c is the only file that knows it. All functions run on the loop's own thread and enter and leave with the lock held.
+ * The order of a pass: pass.c is the only file that knows it. All functions run on the loop's own thread and enter and leave with the lock
+ * held.
  */
 #ifndef CRL_LOOP_PASS_H
 #define CRL_LOOP_PASS_H

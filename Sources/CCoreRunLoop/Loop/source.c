@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mechanics of sources: signalling without a lock, draining, joining and leaving modes. Which thread may do what is in source.h; why each memory order
- * suffices, in docs/threads.md.
+ * The mechanics of sources: signalling without a lock, draining, joining and leaving modes. Which thread may do what is in source.h; why
+ * each memory order suffices, in docs/threads.md.
  */
 #include "Loop/source.h"
 
@@ -50,20 +50,21 @@ static CFStringRef describe(CFTypeRef object)
 {
     CFRunLoopSourceRef source = (CFRunLoopSourceRef)(uintptr_t)object;
     source_function copy = source_callback(source, source_callback_describe);
-    CFStringRef context = copy ? ((CFStringRef(*)(const void *))copy)(source->context_info) : NULL;
+    CFStringRef context = copy ? ((CFStringRef (*)(const void *))copy)(source->context_info) : NULL;
     CFStringRef text;
 
     if (context) {
-        text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFRunLoopSource %p>{version = %d, valid = %s, signalled = %s, order = %ld, context = %@}"), object,
-                                        source_version(source), source_is_valid(source) ? "Yes" : "No",
+        text = CFStringCreateWithFormat(NULL, NULL,
+                                        CFSTR("<CFRunLoopSource %p>{version = %d, valid = %s, signalled = %s, order = %ld, context = %@}"),
+                                        object, source_version(source), source_is_valid(source) ? "Yes" : "No",
                                         source_is_marked(source) ? "Yes" : "No", (long)source->order, context);
         CFRelease(context);
         return text;
     }
-    return CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFRunLoopSource %p>{version = %d, valid = %s, signalled = %s, order = %ld, info = %p, callout = %p}"),
-                                    object, source_version(source), source_is_valid(source) ? "Yes" : "No",
-                                    source_is_marked(source) ? "Yes" : "No", (long)source->order, source->context_info,
-                                    (void *)(uintptr_t)source_callback(source, source_callback_perform));
+    return CFStringCreateWithFormat(
+        NULL, NULL, CFSTR("<CFRunLoopSource %p>{version = %d, valid = %s, signalled = %s, order = %ld, info = %p, callout = %p}"), object,
+        source_version(source), source_is_valid(source) ? "Yes" : "No", source_is_marked(source) ? "Yes" : "No", (long)source->order,
+        source->context_info, (void *)(uintptr_t)source_callback(source, source_callback_perform));
 }
 
 const struct object_class source_class = {
@@ -75,7 +76,8 @@ const struct object_class source_class = {
     .copy_description = describe,
 };
 
-CFRunLoopSourceRef source_create(CFAllocatorRef allocator, CFIndex order, enum source_kind kind, void *info, const source_function *callbacks)
+CFRunLoopSourceRef source_create(CFAllocatorRef allocator, CFIndex order, enum source_kind kind, void *info,
+                                 const source_function *callbacks)
 {
     uint32_t present = 0;
     size_t size;
@@ -171,7 +173,8 @@ static void wake_bound_loops(CFRunLoopSourceRef source)
     }
 }
 
-/* The pushes are done: others may now leave early. If somebody has left while they were not, or a loop has looked, wakes on everyone's behalf. */
+/* The pushes are done: others may now leave early. If somebody has left while they were not, or a loop has looked, wakes on everyone's
+ * behalf. */
 static void finish_signal(CFRunLoopSourceRef source, uint64_t busy)
 {
     uint64_t mark = busy;
@@ -202,8 +205,8 @@ void source_signal(CFRunLoopSourceRef source)
         if (state == mark_set || state == mark_contested || state == mark_invalid) {
             return;
         }
-        if (atomic_compare_exchange_weak_explicit(&source->mark, &mark, generation | (state == mark_clear ? mark_busy : mark_contested), memory_order_seq_cst,
-                                                  memory_order_relaxed)) {
+        if (atomic_compare_exchange_weak_explicit(&source->mark, &mark, generation | (state == mark_clear ? mark_busy : mark_contested),
+                                                  memory_order_seq_cst, memory_order_relaxed)) {
             if (state == mark_clear) {
                 push_free_slots(source);
                 finish_signal(source, generation | mark_busy);
@@ -849,10 +852,11 @@ void source_invalidate(CFRunLoopSourceRef source)
         if (mark_state_of(mark) == mark_invalid) {
             return;
         }
-    } while (!atomic_compare_exchange_weak_explicit(&source->mark, &mark, (mark & ~(uint64_t)mark_state_mask) | mark_invalid, memory_order_seq_cst,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&source->mark, &mark, (mark & ~(uint64_t)mark_state_mask) | mark_invalid,
+                                                    memory_order_seq_cst, memory_order_relaxed));
     object_retain(source);
-    /* From here no slot can be bound, so one walk over them meets every loop; a zombie has no members and is left to its loop's next drain. */
+    /* From here no slot can be bound, so one walk over them meets every loop; a zombie has no members and is
+     * left to its loop's next drain. */
     for (struct slot *slot = &source->first_slot; slot; slot = slot_after(slot)) {
         CFRunLoopRef loop;
 

@@ -6,14 +6,14 @@
  *
  *   CLEAR -> BUSY           the first signaller; it then pushes every free slot onto its loop's queue
  *   BUSY -> BUSY_CONTESTED  a second signaller, or a signal handler, arrives before the pushes are done: it may leave at once ...
- *   BUSY -> SET             ... because the first, if it finds CONTESTED or a mark already taken, wakes every bound loop on everyone's behalf
- *   any set -> CLEAR        exactly one loop, just before perform
- *   any -> INVALID          for good
+ *   BUSY -> SET             ... because the first, if it finds CONTESTED or a mark already taken, wakes every bound loop on everyone's
+ * behalf any set -> CLEAR        exactly one loop, just before perform any -> INVALID          for good
  *
  * Without BUSY, a second signaller could return early and wake a loop that finds nothing yet, while the first pushes and wakes nobody.
  *
- * A slot joins a source to one loop. Its bind word is 0 (free), the mailbox's address (bound), or that with the lowest bit set (bound, and queued or being
- * queued). Leaving the last mode unbinds it; if a push is under way it stays bound without members (a zombie) until the loop's next drain meets it.
+ * A slot joins a source to one loop. Its bind word is 0 (free), the mailbox's address (bound), or that with the lowest bit set (bound, and
+ * queued or being queued). Leaving the last mode unbinds it; if a push is under way it stays bound without members (a zombie) until the
+ * loop's next drain meets it.
  */
 #ifndef CRL_LOOP_SOURCE_H
 #define CRL_LOOP_SOURCE_H
@@ -113,7 +113,8 @@ static inline struct source_port_part *source_port_part(CFRunLoopSourceRef sourc
 }
 
 /* NULL if there is no memory. `callbacks` has source_callback_count entries. */
-CFRunLoopSourceRef source_create(CFAllocatorRef allocator, CFIndex order, enum source_kind kind, void *info, const source_function *callbacks);
+CFRunLoopSourceRef source_create(CFAllocatorRef allocator, CFIndex order, enum source_kind kind, void *info,
+                                 const source_function *callbacks);
 
 bool source_is_valid(const struct __CFRunLoopSource *source);
 void source_signal(CFRunLoopSourceRef source); /* signal-safe */

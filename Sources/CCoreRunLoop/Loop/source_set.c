@@ -83,7 +83,7 @@ CFHashCode source_hash(CFTypeRef object)
     CFRunLoopSourceRef source = (CFRunLoopSourceRef)(uintptr_t)object;
     source_function hash = source_callback(source, source_callback_hash);
 
-    return hash ? ((CFHashCode(*)(const void *))hash)(source->context_info) : (CFHashCode)(uintptr_t)source->context_info;
+    return hash ? ((CFHashCode (*)(const void *))hash)(source->context_info) : (CFHashCode)(uintptr_t)source->context_info;
 }
 
 /* All that rule 93 asks but `equal` itself. */
@@ -102,7 +102,7 @@ static bool infos_are_equal(CFRunLoopSourceRef one, CFRunLoopSourceRef other)
     if (!equal) {
         return one->context_info == other->context_info;
     }
-    return ((Boolean(*)(const void *, const void *))equal)(one->context_info, other->context_info);
+    return ((Boolean (*)(const void *, const void *))equal)(one->context_info, other->context_info);
 }
 
 Boolean source_equal(CFTypeRef one, CFTypeRef other)
@@ -143,7 +143,8 @@ static int compare_candidate(CFRunLoopRef loop, struct source_set *set, struct s
     return set->changes != changes ? -1 : is_equal;
 }
 
-static struct source_member *find_equal(CFRunLoopRef loop, struct source_set *set, CFRunLoopSourceRef source, CFHashCode hash, bool *ret_changed)
+static struct source_member *find_equal(CFRunLoopRef loop, struct source_set *set, CFRunLoopSourceRef source, CFHashCode hash,
+                                        bool *ret_changed)
 {
     *ret_changed = false;
     for (struct source_member *member = *bucket_of(set, hash); member; member = member->chain) {
@@ -160,7 +161,8 @@ static struct source_member *find_equal(CFRunLoopRef loop, struct source_set *se
     return NULL;
 }
 
-struct source_member *source_set_find(CFRunLoopRef loop, struct source_set *set, struct mode *mode, CFRunLoopSourceRef source, CFHashCode hash)
+struct source_member *source_set_find(CFRunLoopRef loop, struct source_set *set, struct mode *mode, CFRunLoopSourceRef source,
+                                      CFHashCode hash)
 {
     struct source_member *member;
     bool changed;

@@ -2,9 +2,9 @@
 /*
  * The registry of loops.
  *
- * A thread finds its loop by a thread-local pointer. A thread-specific key, whose destructor puts itself off to a late round, ends the loop, so that destructors of
- * other keys can still use it (171). The registry lock guards the list of loops, the main loop's pointer and the limbo: loops that have ended while a signaller had a push
- * onto them under way; the next loop to be made, or thread to end, sweeps it.
+ * A thread finds its loop by a thread-local pointer. A thread-specific key, whose destructor puts itself off to a late round, ends the
+ * loop, so that destructors of other keys can still use it (171). The registry lock guards the list of loops, the main loop's pointer and
+ * the limbo: loops that have ended while a signaller had a push onto them under way; the next loop to be made, or thread to end, sweeps it.
  */
 #include "Loop/thread_loop.h"
 
@@ -19,8 +19,8 @@
 #include "Support/fault.h"
 
 /*
- * The round of thread-specific destructors in which a loop ends: late, so that most others have run, but not the last, which runtimes (sanitizers among them) use to
- * take down what our callbacks stand on.
+ * The round of thread-specific destructors in which a loop ends: late, so that most others have run, but not the last, which runtimes
+ * (sanitizers among them) use to take down what our callbacks stand on.
  */
 enum { rounds_before_end = PTHREAD_DESTRUCTOR_ITERATIONS - 1 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mechanics of timers; states and guards are in timer.h. Timers never touch the kernel: the pass asks for the limit and passes it to its wait. */
+/* The mechanics of timers; states and guards are in timer.h. Timers never touch the kernel: the pass asks for the limit and passes it to
+ * its wait. */
 #include "Loop/timer.h"
 
 #include <math.h>
@@ -42,9 +43,10 @@ static CFStringRef describe(CFTypeRef object)
 {
     CFRunLoopTimerRef timer = (CFRunLoopTimerRef)(uintptr_t)object;
     CFStringRef context = item_context_describe(timer->context, timer->context_info);
-    CFStringRef text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFRunLoopTimer %p>{valid = %s, interval = %g, next fire date = %f, order = %ld, callout = %p, context = %@}"),
-                                                object, timer->is_valid ? "Yes" : "No", timer->interval, timer_date(timer), (long)timer->order,
-                                                (void *)(uintptr_t)timer->callout, context);
+    CFStringRef text = CFStringCreateWithFormat(
+        NULL, NULL, CFSTR("<CFRunLoopTimer %p>{valid = %s, interval = %g, next fire date = %f, order = %ld, callout = %p, context = %@}"),
+        object, timer->is_valid ? "Yes" : "No", timer->interval, timer_date(timer), (long)timer->order, (void *)(uintptr_t)timer->callout,
+        context);
 
     if (context) {
         CFRelease(context);
@@ -84,16 +86,16 @@ static void set_date_fields(CFRunLoopTimerRef timer, CFAbsoluteTime date)
     timer->date = date > INSTANT_LATEST_DATE ? INSTANT_LATEST_DATE : date;
 }
 
-CFRunLoopTimerRef timer_create(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFIndex order, CFRunLoopTimerCallBack callout,
-                               const CFRunLoopTimerContext *context)
+CFRunLoopTimerRef timer_create(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFIndex order,
+                               CFRunLoopTimerCallBack callout, const CFRunLoopTimerContext *context)
 {
     CFRunLoopTimerRef timer = object_create(allocator, &timer_class, sizeof *timer);
 
     if (!timer) {
         return NULL;
     }
-    if (context && !item_context_adopt(&(struct item_context){context->retain, context->release, context->copyDescription}, context->info, &timer->context,
-                                       &timer->context_info)) {
+    if (context && !item_context_adopt(&(struct item_context){context->retain, context->release, context->copyDescription}, context->info,
+                                       &timer->context, &timer->context_info)) {
         object_release(timer);
         return NULL;
     }
@@ -632,7 +634,8 @@ static void advance_date(CFRunLoopTimerRef timer)
     timer->date = date_of_instant(timer->fire_ns, now_ns);
 }
 
-/* Takes the timer from the loop's callouts. Returns the loop that it is in, locked with it: not always the one it fired on, for the callout may have moved it. */
+/* Takes the timer from the loop's callouts. Returns the loop that it is in, locked with it: not always the one it fired on, for the callout
+ * may have moved it. */
 static CFRunLoopRef lock_after_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef timer)
 {
     CFRunLoopRef loop = item_lock_with_loop(timer, &timer->loop);
@@ -681,7 +684,8 @@ static void end_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef timer)
 static void call_out(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 {
     const struct item_context *context = timer->context;
-    void *info = timer->context_info; /* still ours: an invalidation from now on leaves its release to end_firing, or is made by this thread */
+    void *info =
+        timer->context_info; /* still ours: an invalidation from now on leaves its release to end_firing, or is made by this thread */
 
     if (context && context->retain) {
         info = (void *)(uintptr_t)context->retain(info);

@@ -206,7 +206,8 @@ static void changed(CFRunLoopRef loop, struct mode *mode)
         flush(loop, watches);
     }
     /* The batch is the sleeper's own, and empty. */
-    if (!watches->has_event || !list_is_empty(&watches->always_ready) || watch_must_retry(mode) || (mailbox_word(loop->mailbox) & wake_phase) == wake_futex) {
+    if (!watches->has_event || !list_is_empty(&watches->always_ready) || watch_must_retry(mode) ||
+        (mailbox_word(loop->mailbox) & wake_phase) == wake_futex) {
         mailbox_retime(loop->mailbox);
     }
 }
@@ -465,7 +466,8 @@ static struct watch_report next_of_batch(CFRunLoopRef loop, struct mode *mode, b
         } else if (watch && watch->standing == watch_installed) {
             report = take_turn(watch, event.ready);
         } else if (event.token != watch_token_event && ++watches->stale_reports >= stale_reports_until_rebuild) {
-            /* A file that was closed under its number but lives on elsewhere cannot be taken out of the set; only a new set is rid of it. */
+            /* A file that was closed under its number but lives on elsewhere cannot be taken out of the set;
+             * only a new set is rid of it. */
             watch_rebuild(loop, mode, true);
         }
     }

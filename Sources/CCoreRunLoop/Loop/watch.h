@@ -2,9 +2,10 @@
 /*
  * Descriptors of a mode: one wait set for each mode that has any, one watch for each descriptor, however many sources stand on it.
  *
- * Interest is changed in memory and told to the kernel when the mode next waits, so that a callback that re-arms what it has just been disarmed of costs no
- * call; a mode that is being waited on is told at once. A watch is known to the kernel by its descriptor and a generation, so that a report for
- * one that is gone is recognised. Guarded by the loop's lock; the kept batch of reports belongs to the loop's thread.
+ * Interest is changed in memory and told to the kernel when the mode next waits, so that a callback that re-arms what it has just been
+ * disarmed of costs no call; a mode that is being waited on is told at once. A watch is known to the kernel by its descriptor and a
+ * generation, so that a report for one that is gone is recognised. Guarded by the loop's lock; the kept batch of reports belongs to the
+ * loop's thread.
  *
  * What the kernel refuses:
  *   EPERM   regular files, directories, /dev/null: always ready, as poll says of them
@@ -90,7 +91,8 @@ bool watch_must_retry(const struct mode *mode);
 /* The next source to perform, from what is kept; `ret_main_queue` tells instead that the main queue is ready. */
 struct watch_report watch_next(CFRunLoopRef loop, struct mode *mode, bool *ret_main_queue);
 
-/* A counter that was reported ready had nothing: its number may stand for another file by now, or for none. The kernel is asked before the next wait. */
+/* A counter that was reported ready had nothing: its number may stand for another file by now, or for none. The kernel is asked before the
+ * next wait. */
 void watch_doubt(struct mode *mode, CFRunLoopSourceRef source);
 
 /* A new set: for the child of a fork, and to be rid of registrations that cannot be taken out. */

@@ -63,8 +63,8 @@ struct object {
     _Atomic uint32_t count; /* references; 0 = immortal */
 };
 
-/* A new object of `size` bytes in all, zeroed behind the header, with one reference; NULL if there is no memory. NULL allocator = default.
-   */
+/* A new object of `size` bytes in all, zeroed behind the header, with one reference; NULL if there is no
+ * memory. NULL allocator = default. */
 void *object_create(CFAllocatorRef allocator, const struct object_class *isa, size_t size);
 
 /* For an allocator that lives in memory of its own: the object inside `block`, which has object_block_size(size) zeroed bytes. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's wait on a 32-bit word, private to the process. Here and not behind the kernel table because the locks of every layer stand on it;
- * the loop's own sleep goes through the table.
+ * The kernel's wait on a 32-bit word, private to the process. Here and not behind the kernel table because the locks of every layer stand
+ * on it; the loop's own sleep goes through the table.
  */
 #ifndef CRL_SUPPORT_FUTEX_H
 #define CRL_SUPPORT_FUTEX_H

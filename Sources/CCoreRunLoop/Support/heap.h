@@ -2,8 +2,8 @@
 /*
  * A four-ary heap of (key, node), smallest first; equal keys leave in order of their nodes' sequence numbers.
  *
- * The keys stand in the array itself, four to a cache line, so that sifting follows no pointer unless keys are equal. Each node knows its place, which makes
- * removing and re-keying O(log n). The owner guards the heap.
+ * The keys stand in the array itself, four to a cache line, so that sifting follows no pointer unless keys are equal. Each node knows its
+ * place, which makes removing and re-keying O(log n). The owner guards the heap.
  */
 #ifndef CRL_SUPPORT_HEAP_H
 #define CRL_SUPPORT_HEAP_H

@@ -15,7 +15,7 @@ struct link {
 };
 
 /* The structure of type `type` whose member `field` is at `pointer`. */
-#define container_of(pointer, type, field) ((type *)(void *)((char *)(pointer)-offsetof(type, field)))
+#define container_of(pointer, type, field) ((type *)(void *)((char *)(pointer) - offsetof(type, field)))
 
 static inline void link_init(struct link *link)
 {

@@ -14,7 +14,8 @@ static struct {
 
 void lock_take_contended(struct lock *lock)
 {
-    /* Once asleep, a thread cannot know whether others sleep too, so from here it always leaves the mark that makes the holder wake somebody. */
+    /* Once asleep, a thread cannot know whether others sleep too, so from here it always leaves the mark that makes the holder wake
+     * somebody. */
     while (atomic_exchange_explicit(&lock->state, lock_contended, memory_order_acquire) != lock_free) {
         (void)futex_wait(&lock->state, lock_contended, INT64_MAX);
     }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lock of four bytes: free, held, or held with somebody asleep on it. Not recursive, not fair, and, unlike a pthread mutex, it can be set free
- * again in the child of a fork. Never held over user code.
+ * A lock of four bytes: free, held, or held with somebody asleep on it. Not recursive, not fair, and, unlike a pthread mutex, it can be set
+ * free again in the child of a fork. Never held over user code.
  *
  * Items (sources, timers, observers) have no lock of their own but share a row of locks, chosen by address: an item lock is always the
- * innermost one and no thread ever holds two of them, so that two items on one lock cannot deadlock; and a fork can take and reset the whole row.
+ * innermost one and no thread ever holds two of them, so that two items on one lock cannot deadlock; and a fork can take and reset the
+ * whole row.
  */
 #ifndef CRL_SUPPORT_LOCK_H
 #define CRL_SUPPORT_LOCK_H

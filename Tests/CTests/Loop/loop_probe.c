@@ -114,7 +114,8 @@ static bool has_context_calls(const struct probe *probe)
 
 CFRunLoopSourceRef probe_source(struct probe *probe, CFIndex order)
 {
-    CFRunLoopSourceContext context = {.version = 0, .info = probe, .schedule = source_schedule, .cancel = source_cancel, .perform = source_perform};
+    CFRunLoopSourceContext context = {
+        .version = 0, .info = probe, .schedule = source_schedule, .cancel = source_cancel, .perform = source_perform};
     if (has_context_calls(probe)) {
         context.retain = info_retain;
         context.release = info_release;
@@ -182,7 +183,8 @@ CFRunLoopSourceRef probe_port_source_add(struct probe *probe, CFIndex order, int
     return source;
 }
 
-CFRunLoopTimerRef probe_timer_add(struct probe *probe, CFTimeInterval from_now, CFTimeInterval interval, CFRunLoopRef loop, CFStringRef mode)
+CFRunLoopTimerRef probe_timer_add(struct probe *probe, CFTimeInterval from_now, CFTimeInterval interval, CFRunLoopRef loop,
+                                  CFStringRef mode)
 {
     CFRunLoopTimerRef timer = probe_timer(probe, from_now, interval);
     CFRunLoopAddTimer(loop, timer, mode);

@@ -58,7 +58,8 @@ CFRunLoopObserverRef probe_observer(struct probe *probe, CFOptionFlags activitie
 /* The same, added to a mode of a loop and released: the loop holds them. */
 CFRunLoopSourceRef probe_source_add(struct probe *probe, CFIndex order, CFRunLoopRef loop, CFStringRef mode);
 CFRunLoopSourceRef probe_port_source_add(struct probe *probe, CFIndex order, int descriptor, CFRunLoopRef loop, CFStringRef mode);
-CFRunLoopTimerRef probe_timer_add(struct probe *probe, CFTimeInterval from_now, CFTimeInterval interval, CFRunLoopRef loop, CFStringRef mode);
+CFRunLoopTimerRef probe_timer_add(struct probe *probe, CFTimeInterval from_now, CFTimeInterval interval, CFRunLoopRef loop,
+                                  CFStringRef mode);
 CFRunLoopObserverRef probe_observer_add(struct probe *probe, CFOptionFlags activities, CFIndex order, CFRunLoopRef loop, CFStringRef mode);
 
 /* An observer of all activities that logs E BT BS BW AW X; its order is the highest, so that others come first. */

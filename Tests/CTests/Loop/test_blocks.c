@@ -320,8 +320,8 @@ TEST(timers_and_observers_with_blocks, "138 147")
         EXPECT(CFRunLoopTimerIsValid(timer));
         probe_note("T%d", value);
     });
-    CFRunLoopObserverRef o = CFRunLoopObserverCreateWithHandler(
-        NULL, kCFRunLoopExit, true, 0, ^(CFRunLoopObserverRef observer, CFRunLoopActivity activity) {
+    CFRunLoopObserverRef o =
+        CFRunLoopObserverCreateWithHandler(NULL, kCFRunLoopExit, true, 0, ^(CFRunLoopObserverRef observer, CFRunLoopActivity activity) {
             EXPECT(CFRunLoopObserverIsValid(observer));
             probe_note("%s%d", probe_activity_name(activity), value);
         });

@@ -155,7 +155,8 @@ static void invalidates_while_performing(void *context)
 
 TEST(a_source_invalidated_and_released_while_it_performs, "88 73 L15 L17")
 {
-    static struct probe source = {.name = "S0", .action = performs_until_invalidated, .logging = probe_logs_context | probe_logs_membership};
+    static struct probe source = {
+        .name = "S0", .action = performs_until_invalidated, .logging = probe_logs_context | probe_logs_membership};
     struct probe_thread other;
     CFRunLoopSourceRef a = probe_source(&source, 0);
     CFRunLoopAddSource(LOOP, a, MODE);

@@ -82,9 +82,9 @@ TEST_LIMIT(the_process_ends_in_a_callback, "P8", 40)
         int status = 0;
         waitpid(child, &status, 0);
         bool is_exit = chosen_ending == ends_by_exit || chosen_ending == ends_by_quick_exit;
-        EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), is_exit                           ? 7
+        EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), is_exit                          ? 7
                                                                                : chosen_ending == ends_by_abort ? -SIGABRT
-                                                                                                                 : -SIGKILL);
+                                                                                                                : -SIGKILL);
     }
 }
 

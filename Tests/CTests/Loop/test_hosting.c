@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A loop hosted by another: the same scenarios are run by CFRunLoopRunInMode and by bare epoll hosts of three kinds, and the traces compared; then
- * what each call of CRLRunLoop.h promises by itself.
+ * A loop hosted by another: the same scenarios are run by CFRunLoopRunInMode and by bare epoll hosts of three kinds, and the traces
+ * compared; then what each call of CRLRunLoop.h promises by itself.
  *
  * A scenario sets up a fresh loop on a thread of its own, and ends its run by stopping it or by emptying its mode.
  */

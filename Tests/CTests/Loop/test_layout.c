@@ -34,11 +34,13 @@ _Static_assert(kCFRunLoopAllActivities == 0x0FFFFFFF, "activities");
 _Static_assert(kCFFileDescriptorReadCallBack == 1 && kCFFileDescriptorWriteCallBack == 2, "kinds of callback");
 _Static_assert(noErr == 0 && paramErr == -50 && kMPInsufficientResourcesErr == -29298, "results of tasks");
 
-TEST(layouts_and_values_are_as_compiled_programs_expect_them, "47") {
+TEST(layouts_and_values_are_as_compiled_programs_expect_them, "47")
+{
     EXPECT(kCFRunLoopRunHandledSource == 4);
 }
 
-TEST(the_mode_constants_spell_their_own_names, "") {
+TEST(the_mode_constants_spell_their_own_names, "")
+{
     EXPECT(CFEqual(kCFRunLoopDefaultMode, CFSTR("kCFRunLoopDefaultMode")));
     EXPECT(CFEqual(kCFRunLoopCommonModes, CFSTR("kCFRunLoopCommonModes")));
     EXPECT(CFEqual(NSConnectionReplyMode, CFSTR("NSConnectionReplyMode")));

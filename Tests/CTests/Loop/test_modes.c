@@ -650,14 +650,14 @@ TEST(a_block_fills_every_mode_that_it_matches, "25 26")
     const void *names[] = {CFSTR("M"), CFSTR("N")};
     CFArrayRef array = CFArrayCreate(NULL, names, 2, &kCFTypeArrayCallBacks);
     CFRunLoopAddCommonMode(LOOP, CFSTR("C"));
-    CRLRunLoopPerformFunction(LOOP, array, logs_text, (void *)(uintptr_t) "B1", NULL);
-    CRLRunLoopPerformFunction(LOOP, kCFRunLoopCommonModes, logs_text, (void *)(uintptr_t) "B2", NULL);
-    CRLRunLoopPerformFunction(LOOP, CFSTR("O"), logs_text, (void *)(uintptr_t) "B3", NULL);
+    CRLRunLoopPerformFunction(LOOP, array, logs_text, (void *)(uintptr_t)"B1", NULL);
+    CRLRunLoopPerformFunction(LOOP, kCFRunLoopCommonModes, logs_text, (void *)(uintptr_t)"B2", NULL);
+    CRLRunLoopPerformFunction(LOOP, CFSTR("O"), logs_text, (void *)(uintptr_t)"B3", NULL);
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunFinished);
     EXPECT_EQ(CFRunLoopRunInMode(CFSTR("N"), 0, false), kCFRunLoopRunTimedOut);
     EXPECT_EQ(CFRunLoopRunInMode(CFSTR("M"), 0, false), kCFRunLoopRunFinished);
     CFRunLoopAddCommonMode(LOOP, CFSTR("C"));
-    CRLRunLoopPerformFunction(LOOP, CFSTR("C"), logs_text, (void *)(uintptr_t) "B4", NULL);
+    CRLRunLoopPerformFunction(LOOP, CFSTR("C"), logs_text, (void *)(uintptr_t)"B4", NULL);
     EXPECT_EQ(CFRunLoopRunInMode(CFSTR("C"), 0, false), kCFRunLoopRunTimedOut);
     EXPECT_EQ(CFRunLoopRunInMode(CFSTR("O"), 0, false), kCFRunLoopRunTimedOut);
     EXPECT_EQ(CFRunLoopRunInMode(CFSTR("O"), 0, false), kCFRunLoopRunFinished);

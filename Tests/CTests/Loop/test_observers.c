@@ -358,7 +358,8 @@ TEST(an_observer_with_a_function, "147 153")
 {
     clock_start();
     char name[] = "F";
-    CFRunLoopObserverRef o = CRLRunLoopObserverCreateWithFunction(NULL, kCFRunLoopEntry | kCFRunLoopExit, true, 0, function_observed, name, info_released);
+    CFRunLoopObserverRef o =
+        CRLRunLoopObserverCreateWithFunction(NULL, kCFRunLoopEntry | kCFRunLoopExit, true, 0, function_observed, name, info_released);
     add_idle(MODE);
     CFRunLoopAddObserver(LOOP, o, MODE);
     probe_run(MODE, 0, false);

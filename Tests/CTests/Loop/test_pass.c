@@ -199,7 +199,7 @@ TEST(sequence_37o_block_poll, "37 51")
 
 static void queues_and_wakes(void *context)
 {
-    CRLRunLoopPerformFunction(context, MODE, logs_text, (void *)(uintptr_t) "B", NULL);
+    CRLRunLoopPerformFunction(context, MODE, logs_text, (void *)(uintptr_t)"B", NULL);
     CFRunLoopWakeUp(context);
 }
 

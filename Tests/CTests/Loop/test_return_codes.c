@@ -106,7 +106,7 @@ TEST(timers_blocks_and_observers_are_no_sources, "51 155")
     probe_source_add(&idle, 0, LOOP, MODE);
     probe_timer_add(&timer, 0.01, 0, LOOP, MODE);
     probe_observer_add(&observer, kCFRunLoopBeforeWaiting, 0, LOOP, MODE);
-    CRLRunLoopPerformFunction(LOOP, MODE, logs_text, (void *)(uintptr_t) "B", NULL);
+    CRLRunLoopPerformFunction(LOOP, MODE, logs_text, (void *)(uintptr_t)"B", NULL);
     probe_run(MODE, 0.1, true);
     EXPECT_LOG("B O T O TO");
     EXPECT_EQ(clock_ms(), 100);

@@ -372,7 +372,8 @@ static void invalidates_itself_and_goes_on(struct probe *probe)
 TEST(a_source_may_invalidate_itself, "88 L15 L17")
 {
     clock_start();
-    static struct probe source = {.name = "A", .action = invalidates_itself_and_goes_on, .logging = probe_logs_membership | probe_logs_context};
+    static struct probe source = {
+        .name = "A", .action = invalidates_itself_and_goes_on, .logging = probe_logs_membership | probe_logs_context};
     probe_stage(MODE);
     CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
     probe_run(MODE, 0, false);

@@ -16,24 +16,28 @@ struct task_work {
     bool calls_exit;
 };
 
-static void work_perform(void *info) {
+static void work_perform(void *info)
+{
     struct task_work *work = info;
     trace_add(&work->trace, "S0");
 }
 
-static void work_cancel(void *info, CFRunLoopRef rl, CFStringRef mode) {
+static void work_cancel(void *info, CFRunLoopRef rl, CFStringRef mode)
+{
     struct task_work *work = info;
     (void)mode;
     trace_add(&work->trace, rl == work->loop ? "cancel" : "cancel-elsewhere");
 }
 
-static void work_release(const void *info) {
+static void work_release(const void *info)
+{
     struct task_work *work = (struct task_work *)info;
     trace_add(&work->trace, "release");
     sem_post(&work->ended);
 }
 
-static OSStatus run_a_loop(void *parameter) {
+static OSStatus run_a_loop(void *parameter)
+{
     struct task_work *work = parameter;
     CFRunLoopSourceContext context = {0, work, NULL, work_release, NULL, NULL, NULL, NULL, work_cancel, work_perform};
     CFRunLoopSourceRef source = CFRunLoopSourceCreate(NULL, 0, &context);
@@ -42,12 +46,14 @@ static OSStatus run_a_loop(void *parameter) {
     CFRunLoopSourceSignal(source);
     CFRelease(source);
     (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, FALSE);
-    if (work->calls_exit) MPExit(0);
+    if (work->calls_exit)
+        MPExit(0);
     trace_add(&work->trace, "return");
     return noErr;
 }
 
-TEST(a_task_has_a_run_loop_that_ends_with_it, "1 96 170") {
+TEST(a_task_has_a_run_loop_that_ends_with_it, "1 96 170")
+{
     struct task_work work = {.loop = NULL};
     sem_init(&work.ended, 0, 0);
     EXPECT_EQ(MPCreateTask(run_a_loop, &work, 8 * 4096, NULL, NULL, NULL, 0, NULL), noErr);
@@ -56,7 +62,8 @@ TEST(a_task_has_a_run_loop_that_ends_with_it, "1 96 170") {
     EXPECT(work.loop != CFRunLoopGetCurrent());
 }
 
-TEST(MPExit_takes_the_run_loop_down, "96 170") {
+TEST(MPExit_takes_the_run_loop_down, "96 170")
+{
     struct task_work work = {.calls_exit = true};
     sem_init(&work.ended, 0, 0);
     EXPECT_EQ(MPCreateTask(run_a_loop, &work, 8 * 4096, NULL, NULL, NULL, 0, NULL), noErr);

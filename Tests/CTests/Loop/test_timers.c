@@ -732,8 +732,7 @@ TEST(a_timer_with_a_function, "138")
 {
     clock_start();
     char name[] = "F1";
-    CFRunLoopTimerRef t =
-        CRLRunLoopTimerCreateWithFunction(NULL, CFAbsoluteTimeGetCurrent(), 1, 0, 0, function_fired, name, info_released);
+    CFRunLoopTimerRef t = CRLRunLoopTimerCreateWithFunction(NULL, CFAbsoluteTimeGetCurrent(), 1, 0, 0, function_fired, name, info_released);
     CFRunLoopAddTimer(LOOP, t, MODE);
     probe_run(MODE, 0, false);
     EXPECT_LOG("F1 goes-on release(F1) TO");

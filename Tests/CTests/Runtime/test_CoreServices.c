@@ -27,12 +27,14 @@ struct meeting {
     int detach_state;
 };
 
-static void meeting_open(struct meeting *meeting) {
+static void meeting_open(struct meeting *meeting)
+{
     memset(meeting, 0, sizeof *meeting);
     sem_init(&meeting->done, 0, 0);
 }
 
-static OSStatus look_around(void *parameter) {
+static OSStatus look_around(void *parameter)
+{
     struct meeting *meeting = parameter;
     pthread_attr_t attributes;
     meeting->parameter_seen = parameter;
@@ -45,7 +47,8 @@ static OSStatus look_around(void *parameter) {
     return noErr;
 }
 
-TEST(a_task_gets_its_parameter_on_a_detached_thread, "") {
+TEST(a_task_gets_its_parameter_on_a_detached_thread, "")
+{
     struct meeting meeting;
     meeting_open(&meeting);
     MPTaskID task = NULL;
@@ -56,7 +59,8 @@ TEST(a_task_gets_its_parameter_on_a_detached_thread, "") {
     EXPECT(task != NULL);
 }
 
-TEST(a_small_stack_is_raised_to_64_KiB, "") {
+TEST(a_small_stack_is_raised_to_64_KiB, "")
+{
     struct meeting meeting;
     meeting_open(&meeting);
     EXPECT_EQ(MPCreateTask(look_around, &meeting, 1, NULL, NULL, NULL, 0, NULL), noErr);
@@ -65,7 +69,8 @@ TEST(a_small_stack_is_raised_to_64_KiB, "") {
     EXPECT(meeting.stack_bytes < 8 * 1024 * 1024);
 }
 
-TEST(an_odd_stack_size_is_rounded_up, "") {
+TEST(an_odd_stack_size_is_rounded_up, "")
+{
     struct meeting meeting;
     meeting_open(&meeting);
     EXPECT_EQ(MPCreateTask(look_around, &meeting, 1024 * 1024 + 1, NULL, NULL, NULL, 0, NULL), noErr);
@@ -73,34 +78,41 @@ TEST(an_odd_stack_size_is_rounded_up, "") {
     EXPECT(meeting.stack_bytes > 1024 * 1024);
 }
 
-static OSStatus say_number(void *parameter) {
+static OSStatus say_number(void *parameter)
+{
     struct meeting *meeting = parameter;
     meeting->number_seen[atomic_fetch_add(&meeting->next, 1)] = MPCurrentTaskID();
     sem_post(&meeting->done);
     return noErr;
 }
 
-static bool contains(const MPTaskID *numbers, MPTaskID number) {
+static bool contains(const MPTaskID *numbers, MPTaskID number)
+{
     for (int i = 0; i < task_count; i++)
-        if (numbers[i] == number) return true;
+        if (numbers[i] == number)
+            return true;
     return false;
 }
 
-TEST(task_numbers_are_small_and_unique_and_known_to_both_sides, "") {
+TEST(task_numbers_are_small_and_unique_and_known_to_both_sides, "")
+{
     struct meeting meeting;
     meeting_open(&meeting);
     for (int i = 0; i < task_count; i++)
         EXPECT_EQ(MPCreateTask(say_number, &meeting, 0, NULL, NULL, NULL, 0, &meeting.number_given[i]), noErr);
-    for (int i = 0; i < task_count; i++) sem_wait(&meeting.done);
+    for (int i = 0; i < task_count; i++)
+        sem_wait(&meeting.done);
     for (int i = 0; i < task_count; i++) {
         uintptr_t number = (uintptr_t)meeting.number_given[i];
         EXPECT(number > 0 && number < INT_MAX);
         EXPECT(contains(meeting.number_seen, meeting.number_given[i]));
-        for (int k = 0; k < i; k++) EXPECT(meeting.number_given[k] != meeting.number_given[i]);
+        for (int k = 0; k < i; k++)
+            EXPECT(meeting.number_given[k] != meeting.number_given[i]);
     }
 }
 
-TEST(a_thread_that_is_no_task_has_a_number_too, "") {
+TEST(a_thread_that_is_no_task_has_a_number_too, "")
+{
     struct meeting meeting;
     meeting_open(&meeting);
     MPTaskID own = MPCurrentTaskID();
@@ -118,14 +130,16 @@ struct early_reader {
     MPTaskID seen;
 };
 
-static OSStatus read_early(void *parameter) {
+static OSStatus read_early(void *parameter)
+{
     struct early_reader *reader = parameter;
     reader->seen = reader->task;
     sem_post(&reader->done);
     return noErr;
 }
 
-TEST(the_number_is_stored_before_the_task_starts, "") {
+TEST(the_number_is_stored_before_the_task_starts, "")
+{
     for (int i = 0; i < 50; i++) {
         struct early_reader reader = {.task = NULL};
         sem_init(&reader.done, 0, 0);
@@ -135,7 +149,8 @@ TEST(the_number_is_stored_before_the_task_starts, "") {
     }
 }
 
-TEST(refusals_leave_the_task_variable_alone, "") {
+TEST(refusals_leave_the_task_variable_alone, "")
+{
     MPTaskID task = (MPTaskID)(uintptr_t)7;
     EXPECT_EQ(MPCreateTask(NULL, NULL, 0, NULL, NULL, NULL, 0, &task), paramErr);
     EXPECT_EQ(MPCreateTask(say_number, NULL, 0, (MPQueueID)(uintptr_t)1, NULL, NULL, 0, &task), paramErr);
@@ -146,16 +161,19 @@ TEST(refusals_leave_the_task_variable_alone, "") {
 
 static pthread_key_t thread_key;
 
-static void thread_ends(void *value) {
+static void thread_ends(void *value)
+{
     sem_post(value);
 }
 
-static OSStatus leave_in_the_middle(void *parameter) {
+static OSStatus leave_in_the_middle(void *parameter)
+{
     pthread_setspecific(thread_key, parameter);
     MPExit(0);
 }
 
-TEST(MPExit_ends_the_thread_with_its_destructors, "") {
+TEST(MPExit_ends_the_thread_with_its_destructors, "")
+{
     sem_t ended;
     sem_init(&ended, 0, 0);
     pthread_key_create(&thread_key, thread_ends);
