@@ -309,7 +309,7 @@ lint: $(SHARED) $(PLAIN)
 # In the shape of .clang-format; for those who have it.
 .PHONY: format
 format:
-	clang-format -i $$(git ls-files 'Headers/*.h' 'Sources/*.[ch]' 'Tests/*.[ch]' 'Examples/*.[ch]' 'Benchmarks/*.[ch]')
+	clang-format -i $$(git ls-files 'Sources/*.[ch]' 'Tests/CTests/*.[ch]' 'Tests/Conformance/*.[ch]' 'Examples/*.[ch]' 'Benchmarks/*.[ch]')
 	if command -v swift-format > /dev/null; then swift-format format --in-place --recursive Package.swift Tests/*Tests; fi
 
 # Writes the list of names that the library promises, from the headers.
