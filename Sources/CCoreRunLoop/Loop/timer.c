@@ -397,38 +397,6 @@ void timers_remove_all(CFRunLoopRef loop)
     }
 }
 
-void timer_invalidate(CFRunLoopTimerRef timer)
-{
-    CFRunLoopRef loop;
-    void *info = NULL;
-    bool was_valid;
-    bool has_left = false;
-    bool releases = false;
-
-    object_retain(timer);
-    loop = item_lock_with_loop(timer, &timer->loop);
-    was_valid = timer->is_valid;
-    if (was_valid) {
-        timer->is_valid = false;
-        has_left = leave_everything(timer);
-        /* On another thread the callout may still be about to retain the info: it releases it when it has ended. */
-        timer->releases_late = timer->firing_on && !thread_loop_is_current(timer->firing_on);
-        releases = !timer->releases_late;
-        info = timer->context_info;
-        if (releases) {
-            timer->context_info = NULL;
-        }
-    }
-    item_unlock_with_loop(timer, loop);
-    if (releases) {
-        item_context_release(timer->context, info);
-    }
-    if (has_left) {
-        object_release(timer);
-    }
-    object_release(timer);
-}
-
 /* ---- dates ---- */
 
 /* Puts a new date into every heap, and the timer too if it was in callout. L and I. */
@@ -651,33 +619,86 @@ static CFRunLoopRef lock_after_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef t
     return loop;
 }
 
-static void end_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef timer)
+/* What is left to do once the locks are dropped. */
+struct farewell {
+    bool releases_info;
+    bool has_left_loop;
+    void *info;
+};
+
+/* Makes the timer invalid; its info is released by the caller, or by the callout that is under way on another thread. L and I. */
+static struct farewell invalidate(CFRunLoopTimerRef timer)
 {
-    CFRunLoopRef loop = lock_after_firing(fired_on, timer);
-    bool releases = timer->releases_late;
-    bool is_finished = timer->is_valid && timer->interval == 0;
-    void *info = timer->context_info;
+    struct farewell farewell = {.info = timer->context_info};
+
+    timer->is_valid = false;
+    farewell.has_left_loop = leave_everything(timer);
+    /* On another thread the callout may still be about to retain the info: it releases it when it has ended. */
+    timer->releases_late = timer->firing_on && !thread_loop_is_current(timer->firing_on);
+    farewell.releases_info = !timer->releases_late;
+    if (farewell.releases_info) {
+        timer->context_info = NULL;
+    }
+    return farewell;
+}
+
+static void bid_farewell(CFRunLoopTimerRef timer, const struct farewell *farewell)
+{
+    if (farewell->releases_info) {
+        item_context_release(timer->context, farewell->info);
+    }
+    if (farewell->has_left_loop) {
+        object_release(timer);
+    }
+}
+
+void timer_invalidate(CFRunLoopTimerRef timer)
+{
+    struct farewell farewell = {.releases_info = false};
+    CFRunLoopRef loop;
+
+    object_retain(timer);
+    loop = item_lock_with_loop(timer, &timer->loop);
+    if (timer->is_valid) {
+        farewell = invalidate(timer);
+    }
+    item_unlock_with_loop(timer, loop);
+    bid_farewell(timer, &farewell);
+    object_release(timer);
+}
+
+/* Its next date, or its end if it fires once (118, 124). L and I. */
+static struct farewell settle_after_firing(CFRunLoopRef loop, CFRunLoopTimerRef timer)
+{
+    struct farewell farewell = {.releases_info = timer->releases_late, .info = timer->context_info};
 
     timer->firing_on = NULL;
     timer->releases_late = false;
-    if (releases) {
+    if (farewell.releases_info) {
         timer->context_info = NULL;
     }
-    if (timer->is_valid && !is_finished) {
-        if (!timer->is_redated) {
-            advance_date(timer);
-        }
-        if (loop) {
-            reschedule(loop, timer);
-        }
+    if (!timer->is_valid) {
+        return farewell;
     }
+    if (timer->interval == 0) {
+        return invalidate(timer);
+    }
+    if (!timer->is_redated) {
+        advance_date(timer);
+    }
+    if (loop) {
+        reschedule(loop, timer);
+    }
+    return farewell;
+}
+
+static void end_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef timer)
+{
+    CFRunLoopRef loop = lock_after_firing(fired_on, timer);
+    struct farewell farewell = settle_after_firing(loop, timer);
+
     item_unlock_with_loop(timer, loop);
-    if (is_finished) {
-        timer_invalidate(timer); /* 124 */
-    }
-    if (releases) {
-        item_context_release(timer->context, info);
-    }
+    bid_farewell(timer, &farewell);
 }
 
 /* One callout, bracketed by the context's retain and release (135). No lock is held. */

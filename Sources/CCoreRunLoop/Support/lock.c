@@ -6,11 +6,7 @@
 
 #include "Support/futex.h"
 
-enum { item_lock_count = 64, cache_line = 64 };
-
-static struct {
-    _Alignas(cache_line) struct lock lock;
-} item_locks[item_lock_count];
+struct padded_lock item_locks[item_lock_count];
 
 void lock_take_contended(struct lock *lock)
 {
@@ -24,14 +20,6 @@ void lock_take_contended(struct lock *lock)
 void lock_wake_waiter(struct lock *lock)
 {
     (void)futex_wake(&lock->state);
-}
-
-struct lock *item_lock(const void *item)
-{
-    /* Objects are 16-byte aligned and at least 48 bytes apart; the multiplication spreads neighbours over the row. */
-    uint64_t hash = ((uint64_t)(uintptr_t)item >> 4) * UINT64_C(0x9E3779B97F4A7C15);
-
-    return &item_locks[hash >> 58].lock;
 }
 
 void item_locks_take_all(void)

@@ -45,7 +45,20 @@ static inline void lock_reset(struct lock *lock)
     atomic_store_explicit(&lock->state, lock_free, memory_order_relaxed);
 }
 
-struct lock *item_lock(const void *item);
+enum { item_lock_count = 64, cache_line = 64 };
+
+struct padded_lock {
+    _Alignas(cache_line) struct lock lock;
+};
+extern struct padded_lock item_locks[item_lock_count];
+
+static inline struct lock *item_lock(const void *item)
+{
+    /* Objects are 16-byte aligned and at least 48 bytes apart; the multiplication spreads neighbours over the row. */
+    uint64_t hash = ((uint64_t)(uintptr_t)item >> 4) * UINT64_C(0x9E3779B97F4A7C15);
+
+    return &item_locks[hash >> 58].lock;
+}
 
 /* For fork: takes all item locks, drops them in the parent, resets them in the child. */
 void item_locks_take_all(void);
