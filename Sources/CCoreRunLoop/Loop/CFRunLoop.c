@@ -6,9 +6,9 @@
 #include "Loop/block.h"
 #include "Loop/observer.h"
 #include "Loop/pass.h"
-#include "Loop/source.h"
+#include "Loop/source_membership.h"
 #include "Loop/thread_loop.h"
-#include "Loop/timer.h"
+#include "Loop/timer_firing.h"
 #include "Support/fault.h"
 
 /* Constants by their own names (rule 12: what counts is the text). */

@@ -2,7 +2,7 @@
 /* Sources on descriptors for the layer above; see descriptor_source.h. */
 #include "Loop/descriptor_source.h"
 
-#include "Loop/source.h"
+#include "Loop/source_membership.h"
 #include "Loop/thread_loop.h"
 #include "Loop/watch.h"
 

@@ -10,7 +10,7 @@
 #include "Loop/observer.h"
 #include "Loop/pass.h"
 #include "Loop/thread_loop.h"
-#include "Loop/timer.h"
+#include "Loop/timer_firing.h"
 #include "Loop/watch.h"
 
 /* ---- the state ---- */

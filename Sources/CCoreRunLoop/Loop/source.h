@@ -116,46 +116,21 @@ static inline struct source_port_part *source_port_part(CFRunLoopSourceRef sourc
 CFRunLoopSourceRef source_create(CFAllocatorRef allocator, CFIndex order, enum source_kind kind, void *info,
                                  const source_function *callbacks);
 
+static inline uint64_t source_mark_state(uint64_t mark)
+{
+    return mark & mark_state_mask;
+}
+
+static inline struct slot *slot_after(struct slot *slot)
+{
+    return atomic_load_explicit(&slot->next, memory_order_acquire);
+}
+
 bool source_is_valid(const struct __CFRunLoopSource *source);
 void source_signal(CFRunLoopSourceRef source); /* signal-safe */
 bool source_is_marked(CFRunLoopSourceRef source);
 
 /* For the pass: takes the mark; false if there was none. */
 bool source_take_mark(CFRunLoopSourceRef source);
-
-/* Membership. These take the lock, call schedule and cancel without it. */
-void source_add(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_name);
-void source_remove(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_name);
-bool source_is_in(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_name);
-void source_add_to_mode(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode);
-/* Adds every common source to a mode that has just become common (19). */
-void sources_join_common_mode(CFRunLoopRef loop, struct mode *mode);
-void source_invalidate(CFRunLoopSourceRef source);
-/* Takes every source out of every mode of a loop whose thread ends, with cancel. */
-void sources_remove_all(CFRunLoopRef loop);
-
-/* The membership of exactly this source in `mode` of `loop`; NULL mode: of the common items. L. */
-struct source_member *source_member_in(CFRunLoopRef loop, CFRunLoopSourceRef source, const struct mode *mode);
-
-/* Slots to let go of once the lock is dropped; chained by queue_next. */
-struct slot_reap {
-    struct slot *first;
-};
-void slots_release(struct slot_reap *reap);
-
-/* Moves what the mailbox holds into the pending lists. L. */
-void source_queue_drain(CFRunLoopRef loop, struct slot_reap *reap);
-
-/* The first pending source of a mode in order, or NULL. L. */
-struct source_member *source_first_pending(struct mode *mode);
-
-/* Takes the source out of all pending lists of this loop. L. */
-void source_unlink_pending(CFRunLoopRef loop, CFRunLoopSourceRef source);
-
-/* In the child of a fork: what a signaller that does not exist here has left half done is finished by the marks. L. */
-void sources_requeue(CFRunLoopRef loop);
-
-/* Puts the pending list in order if it is not. L. */
-void source_sort_pending(struct mode *mode);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "Loop/source_membership.h"
+
 static uint64_t spread(CFHashCode hash)
 {
     return (uint64_t)hash * UINT64_C(0x9E3779B97F4A7C15) >> 32;

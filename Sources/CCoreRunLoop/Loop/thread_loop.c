@@ -14,7 +14,7 @@
 #include "Kernel/kernel.h"
 #include "Loop/hosting.h"
 #include "Loop/main_queue.h"
-#include "Loop/source.h"
+#include "Loop/source_queue.h"
 #include "Loop/watch.h"
 #include "Support/fault.h"
 

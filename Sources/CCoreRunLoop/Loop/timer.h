@@ -6,8 +6,8 @@
  *   SCHEDULED  in the heaps of all its modes
  *   FIRING     in callout, out of every heap
  *
- *   FREE -> SCHEDULED [timer_add]   SCHEDULED -> FIRING [timers_fire]   FIRING -> SCHEDULED, with the next date of its series [timers_fire]
- *   any -> FREE, invalid [timer_invalidate; timers_fire of a one-shot]
+ *   FREE -> SCHEDULED [timer_add]   SCHEDULED -> FIRING [timer_firing.c]   FIRING -> SCHEDULED, with the next date of its series [timer_firing.c]
+ *   any -> FREE, invalid [timer_invalidate; a one-shot that has fired]
  *
  * A new date gives a new sequence number, so that the entry of a snapshot taken before no longer matches.
  */
@@ -62,21 +62,29 @@ void timers_join_common_mode(CFRunLoopRef loop, struct mode *mode);
 /* Lets go of every timer of a loop whose thread ends. */
 void timers_remove_all(CFRunLoopRef loop);
 
-/* ---- for the pass; L ---- */
+/* ---- shared with timer_firing.c; L of its loop, if it is in one, and I ---- */
 
-/* The earliest date is not later than `now_ns`. */
-static inline bool timers_are_due(const struct mode *mode, int64_t now_ns)
+static inline CFRunLoopRef timer_loop(CFRunLoopTimerRef timer)
 {
-    return mode->timers.count > 0 && mode->timers.entries[0].key <= now_ns;
+    return atomic_load_explicit(&timer->loop, memory_order_relaxed);
 }
 
-/* The latest instant at which to wake for this mode's timers, tolerances used; kernel_never for none. */
-int64_t timers_limit(const struct mode *mode);
+struct timer_member *timer_member_in(CFRunLoopTimerRef timer, const struct mode *mode);
 
-/* Fires all that are due at `now_ns`, in order of date (34). Drops the lock during callouts. */
-void timers_fire(CFRunLoopRef loop, struct mode *mode, int64_t now_ns);
+/* Puts a new date into every heap, and the timer too if it was in callout. */
+void timer_reschedule(CFRunLoopRef loop, CFRunLoopTimerRef timer);
 
-/* Rule 131; 0.0 for none. L. */
-CFAbsoluteTime timers_next_date(CFRunLoopRef loop, const struct mode *mode);
+/* What is left to do once the locks are dropped. */
+struct timer_farewell {
+    bool releases_info;
+    bool has_left_loop;
+    void *info;
+};
+
+/* Makes the timer invalid; its info is released by the caller, or by the callout that is under way on another thread. */
+struct timer_farewell timer_make_invalid(CFRunLoopTimerRef timer);
+
+/* No lock is held. */
+void timer_bid_farewell(CFRunLoopTimerRef timer, const struct timer_farewell *farewell);
 
 #endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which timers are due, when to wake for them, and their callouts. */
+#include "Loop/timer_firing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "Kernel/kernel.h"
+#include "Loop/instant.h"
+
+/* A due timer in the snapshot of a pass. */
+struct timer_entry {
+    CFRunLoopTimerRef timer; /* with a reference */
+    int64_t key;
+    uint64_t sequence; /* of the date that is due */
+};
+
+/* What one pass has found due; on its stack. Every timer stays in its heaps until its turn, so that a nested run meets it there. */
+struct timer_batch {
+    struct timer_entry *entries;
+    uint32_t count;
+    uint32_t capacity;
+    struct timer_entry first_entries[8];
+};
+
+static CFRunLoopTimerRef timer_of_entry(const struct heap_entry *entry)
+{
+    return container_of(entry->node, struct timer_member, node)->timer;
+}
+
+static int64_t limit_of_entry(const struct heap_entry *entry)
+{
+    CFRunLoopTimerRef timer = timer_of_entry(entry);
+
+    return timer->tolerance > 0 ? instant_add(entry->key, instant_interval_ns(timer->tolerance)) : entry->key;
+}
+
+int64_t timers_limit(const struct mode *mode)
+{
+    enum { most_nodes = 32 };
+    const struct heap *heap = &mode->timers;
+    uint32_t open[most_nodes * heap_arity + 1];
+    uint32_t open_count = 0;
+    int64_t best = kernel_never;
+
+    if (heap->count == 0) {
+        return kernel_never;
+    }
+    if (mode->tolerant_count == 0) {
+        return heap->entries[0].key;
+    }
+    /* The earliest of (date + tolerance). A node later than the best limit so far cannot lower it, nor can what stands below it. */
+    open[open_count++] = 0;
+    for (uint32_t visited = 0; open_count > 0; visited++) {
+        uint32_t index = open[--open_count];
+        const struct heap_entry *entry = &heap->entries[index];
+        uint64_t child = (uint64_t)index * heap_arity + 1;
+
+        if (entry->key >= best) {
+            continue;
+        }
+        if (visited >= most_nodes) {
+            best = entry->key; /* unexplored: its bare date is a safe bound for all below it */
+            continue;
+        }
+        best = limit_of_entry(entry) < best ? limit_of_entry(entry) : best;
+        for (uint32_t i = 0; i < heap_arity && child + i < heap->count; i++) {
+            open[open_count++] = (uint32_t)child + i;
+        }
+    }
+    return best;
+}
+
+static bool batch_append(struct timer_batch *batch, const struct heap_entry *due)
+{
+    CFRunLoopTimerRef timer = timer_of_entry(due);
+
+    if (batch->count == batch->capacity) {
+        struct timer_entry *grown = malloc((size_t)batch->capacity * 2 * sizeof *grown);
+
+        if (!grown) {
+            return false; /* the rest stays due */
+        }
+        memcpy(grown, batch->entries, batch->count * sizeof *grown);
+        if (batch->entries != batch->first_entries) {
+            free(batch->entries);
+        }
+        batch->entries = grown;
+        batch->capacity *= 2;
+    }
+    object_retain(timer);
+    batch->entries[batch->count++] = (struct timer_entry){timer, due->key, due->node->sequence};
+    return true;
+}
+
+/* All that is due below and at `index`: what is not due has nothing due below it. */
+static bool batch_collect(struct timer_batch *batch, const struct heap *heap, uint64_t index, int64_t now_ns)
+{
+    uint64_t child = index * heap_arity + 1;
+
+    if (index >= heap->count || heap->entries[index].key > now_ns) {
+        return true;
+    }
+    if (!batch_append(batch, &heap->entries[index])) {
+        return false;
+    }
+    for (uint64_t i = 0; i < heap_arity; i++) {
+        if (!batch_collect(batch, heap, child + i, now_ns)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int compare_entries(const void *one, const void *other)
+{
+    const struct timer_entry *first = one;
+    const struct timer_entry *second = other;
+
+    if (first->key != second->key) {
+        return first->key < second->key ? -1 : 1;
+    }
+    return first->sequence < second->sequence ? -1 : first->sequence > second->sequence;
+}
+
+/* The entry still stands for a date to be fired, in this loop and mode (132). L and I. */
+static bool may_fire(CFRunLoopRef loop, const struct mode *mode, const struct timer_entry *entry)
+{
+    CFRunLoopTimerRef timer = entry->timer;
+    const struct timer_member *member = timer->is_valid && timer_loop(timer) == loop && !timer->firing_on ? timer_member_in(timer, mode) : NULL;
+
+    return member && member->node.sequence == entry->sequence;
+}
+
+static bool begin_firing(CFRunLoopRef loop, const struct mode *mode, const struct timer_entry *entry)
+{
+    CFRunLoopTimerRef timer = entry->timer;
+    struct lock *lock = item_lock(timer);
+    bool fires;
+
+    lock_take(lock);
+    fires = may_fire(loop, mode, entry);
+    if (fires) {
+        for (struct timer_member *member = timer->members; member; member = member->next) {
+            heap_remove(&member->mode->timers, &member->node);
+        }
+        timer->firing_on = loop;
+        timer->firing_outer = loop->firing;
+        timer->is_redated = false;
+        loop->firing = timer;
+    }
+    lock_drop(lock);
+    return fires;
+}
+
+/* The first date of the series that is strictly later than now (118), by division (120). */
+static void advance_date(CFRunLoopTimerRef timer)
+{
+    int64_t interval_ns = instant_interval_ns(timer->interval);
+    int64_t now_ns = kernel.monotonic_ns();
+    int64_t periods = now_ns > timer->fire_ns ? (now_ns - timer->fire_ns) / interval_ns + 1 : 1;
+
+    timer->fire_ns = periods > INT64_MAX / interval_ns ? kernel_never : instant_add(timer->fire_ns, periods * interval_ns);
+    timer->date = date_of_instant(timer->fire_ns, now_ns);
+}
+
+/* Takes the timer from the loop's callouts. Returns the loop that it is in, locked with it: not always the one it fired on, for the callout
+ * may have moved it. */
+static CFRunLoopRef lock_after_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef timer)
+{
+    CFRunLoopRef loop = item_lock_with_loop(timer, &timer->loop);
+
+    if (loop != fired_on) {
+        item_unlock_with_loop(timer, loop);
+        loop_lock(fired_on);
+        fired_on->firing = timer->firing_outer;
+        loop_unlock(fired_on);
+        return item_lock_with_loop(timer, &timer->loop);
+    }
+    fired_on->firing = timer->firing_outer;
+    return loop;
+}
+
+/* Its next date, or its end if it fires once (118, 124). L and I. */
+static struct timer_farewell settle_after_firing(CFRunLoopRef loop, CFRunLoopTimerRef timer)
+{
+    struct timer_farewell farewell = {.releases_info = timer->releases_late, .info = timer->context_info};
+
+    timer->firing_on = NULL;
+    timer->releases_late = false;
+    if (farewell.releases_info) {
+        timer->context_info = NULL;
+    }
+    if (!timer->is_valid) {
+        return farewell;
+    }
+    if (timer->interval == 0) {
+        return timer_make_invalid(timer);
+    }
+    if (!timer->is_redated) {
+        advance_date(timer);
+    }
+    if (loop) {
+        timer_reschedule(loop, timer);
+    }
+    return farewell;
+}
+
+static void end_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef timer)
+{
+    CFRunLoopRef loop = lock_after_firing(fired_on, timer);
+    struct timer_farewell farewell = settle_after_firing(loop, timer);
+
+    item_unlock_with_loop(timer, loop);
+    timer_bid_farewell(timer, &farewell);
+}
+
+/* One callout, bracketed by the context's retain and release (135). No lock is held. */
+static void call_out(CFRunLoopRef loop, CFRunLoopTimerRef timer)
+{
+    const struct item_context *context = timer->context;
+    void *info =
+        timer->context_info; /* still ours: an invalidation from now on leaves its release to end_firing, or is made by this thread */
+
+    if (context && context->retain) {
+        info = (void *)(uintptr_t)context->retain(info);
+    }
+    if (timer->callout) {
+        timer->callout(timer, info);
+    }
+    end_firing(loop, timer);
+    if (context && context->retain && context->release) {
+        context->release(info);
+    }
+}
+
+void timers_fire(CFRunLoopRef loop, struct mode *mode, int64_t now_ns)
+{
+    struct timer_batch batch = {.capacity = sizeof batch.first_entries / sizeof batch.first_entries[0]};
+
+    batch.entries = batch.first_entries;
+    (void)batch_collect(&batch, &mode->timers, 0, now_ns);
+    if (batch.count > 1) {
+        qsort(batch.entries, batch.count, sizeof batch.entries[0], compare_entries);
+    }
+    for (uint32_t i = 0; i < batch.count; i++) {
+        const struct timer_entry *entry = &batch.entries[i];
+        bool fires = begin_firing(loop, mode, entry);
+
+        loop_unlock(loop);
+        if (fires) {
+            call_out(loop, entry->timer);
+        }
+        object_release(entry->timer);
+        loop_lock(loop);
+    }
+    if (batch.entries != batch.first_entries) {
+        free(batch.entries);
+    }
+}
+
+CFAbsoluteTime timers_next_date(CFRunLoopRef loop, const struct mode *mode)
+{
+    CFAbsoluteTime earliest = mode->timers.count > 0 ? timer_of_entry(&mode->timers.entries[0])->date : 0.0;
+
+    /* A timer in callout counts with the date that has come (123). */
+    for (CFRunLoopTimerRef timer = loop->firing; timer; timer = timer->firing_outer) {
+        struct lock *lock = item_lock(timer);
+
+        lock_take(lock);
+        if (timer->is_valid && timer_loop(timer) == loop && timer_member_in(timer, mode) && (earliest == 0.0 || timer->date < earliest)) {
+            earliest = timer->date;
+        }
+        lock_drop(lock);
+    }
+    return earliest;
+}
