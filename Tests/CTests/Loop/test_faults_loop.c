@@ -72,7 +72,7 @@ TEST_LIMIT(stress_wake_up_races_with_the_end_of_the_thread, "172 L9 L11", 120)
 {
     static struct probe source = {.name = "S0", .logging = probe_is_silent};
     static struct short_life life;
-    int count = rounds(100000);
+    int count = test_is_soak() ? 1000000 : rounds(100000);
     life.source = probe_source(&source, 0);
     for (int i = 0; i < count; i++) {
         struct probe_thread thread;

@@ -199,7 +199,7 @@ TEST_LIMIT(stress_fork_while_other_threads_hold_locks, "176 P2", 60)
     for (int i = 0; i < 3; i++) {
         probe_thread_start(&threads[i], works_all_the_time, LOOP);
     }
-    int rounds = test_is_instrumented() ? 10 : test_is_soak() ? 2000 : 50;
+    int rounds = test_is_soak() ? 2000 : test_is_instrumented() ? 10 : 50;
     for (int i = 0; i < rounds; i++) {
         EXPECT(in_child(uses_the_loop));
     }

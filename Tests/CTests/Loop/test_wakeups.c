@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which wake-ups are kept and which are dropped, what takes effect on a sleeping loop without one, and that none is lost: rules 61 to 71.
- * The stress of rule 65 sends 200,000 wake-ups from 8 threads, and 10 million in `make soak`.
+ * The stress of rule 65 sends 200,000 wake-ups from 8 threads, and 100 million in `make soak`.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -211,10 +211,7 @@ static void flood_loop(bool with_descriptor)
     struct flooder flooders[signaller_count];
     struct probe_thread threads[signaller_count];
     int event = probe_event();
-    flood.rounds = (test_is_soak() ? 10000000 : 200000) / signaller_count;
-    if (test_is_instrumented()) {
-        flood.rounds /= 10;
-    }
+    flood.rounds = (test_is_soak() ? 100000000 : test_is_instrumented() ? 20000 : 200000) / signaller_count;
     CFRunLoopSourceContext context = {.info = &flood, .perform = flood_performed};
     CFRunLoopObserverContext observer = {.info = &flood};
     flood.loop = LOOP;
@@ -292,7 +289,7 @@ TEST_LIMIT(stress_a_source_in_two_loops_loses_no_mark, "65 86 L20", 120)
     CFRunLoopSourceContext context = {.info = &shared, .perform = shared_performed};
     struct shared_runner runners[2] = {{&shared, 0}, {&shared, 1}};
     struct probe_thread threads[2];
-    int rounds = test_is_instrumented() ? 2000 : test_is_soak() ? 1000000 : 20000;
+    int rounds = test_is_soak() ? 1000000 : test_is_instrumented() ? 2000 : 20000;
     shared.source = CFRunLoopSourceCreate(NULL, 0, &context);
     for (int i = 0; i < 2; i++) {
         probe_thread_start(&threads[i], runs_shared, &runners[i]);
