@@ -2,7 +2,8 @@
 /*
  * CFFileDescriptor: a descriptor, its callback, and which kinds of readiness are armed. Never reads or writes the descriptor.
  *
- * The item lock (I) guards the fields. The source is made at the first wish, holds a reference on this object, and is known here only weakly.
+ * The item lock (I) guards the fields. The source is made at the first wish, holds a reference on this object, and is known here only
+ * weakly.
  */
 #include "CoreFoundation/CFFileDescriptor.h"
 
@@ -70,10 +71,10 @@ static CFStringRef describe(CFTypeRef object)
 {
     CFFileDescriptorRef f = (CFFileDescriptorRef)(uintptr_t)object;
     CFStringRef context = f->context.copyDescription ? f->context.copyDescription(f->context.info) : NULL;
-    CFStringRef text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFFileDescriptor %p>{valid = %s, descriptor = %d, armed = %u, callout = %p, info = %p%@%@}"),
-                                                object, f->is_valid ? "Yes" : "No", f->descriptor,
-                                                (unsigned)atomic_load_explicit(&f->armed, memory_order_relaxed), (void *)(uintptr_t)f->callout,
-                                                f->context.info, context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
+    CFStringRef text = CFStringCreateWithFormat(
+        NULL, NULL, CFSTR("<CFFileDescriptor %p>{valid = %s, descriptor = %d, armed = %u, callout = %p, info = %p%@%@}"), object,
+        f->is_valid ? "Yes" : "No", f->descriptor, (unsigned)atomic_load_explicit(&f->armed, memory_order_relaxed),
+        (void *)(uintptr_t)f->callout, f->context.info, context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
 
     if (context) {
         CFRelease(context);
@@ -159,7 +160,8 @@ static uint32_t readiness_of(CFOptionFlags kinds)
 
 static CFOptionFlags kinds_of(uint32_t readiness)
 {
-    return (readiness & kernel_readable ? kCFFileDescriptorReadCallBack : 0ul) | (readiness & kernel_writable ? kCFFileDescriptorWriteCallBack : 0ul);
+    return (readiness & kernel_readable ? kCFFileDescriptorReadCallBack : 0ul) |
+           (readiness & kernel_writable ? kCFFileDescriptorWriteCallBack : 0ul);
 }
 
 /* The source, with a reference, or NULL. I. */

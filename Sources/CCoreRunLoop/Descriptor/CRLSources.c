@@ -73,7 +73,8 @@ static void perform_signal(void *info, CFRunLoopSourceRef source, uint32_t ready
     }
 }
 
-CFRunLoopSourceRef CRLSignalSourceCreate(CFAllocatorRef allocator, int signalNumber, CFIndex order, CRLSignalCallBack callout, const CRLSourceContext *context)
+CFRunLoopSourceRef CRLSignalSourceCreate(CFAllocatorRef allocator, int signalNumber, CFIndex order, CRLSignalCallBack callout,
+                                         const CRLSourceContext *context)
 {
     struct watched parts = {.signal_callout = callout};
 
@@ -105,7 +106,8 @@ static void perform_child(void *info, CFRunLoopSourceRef source, uint32_t ready)
     object_release(source);
 }
 
-CFRunLoopSourceRef CRLChildSourceCreate(CFAllocatorRef allocator, pid_t pid, CFIndex order, CRLChildCallBack callout, const CRLSourceContext *context)
+CFRunLoopSourceRef CRLChildSourceCreate(CFAllocatorRef allocator, pid_t pid, CFIndex order, CRLChildCallBack callout,
+                                        const CRLSourceContext *context)
 {
     struct watched parts = {.pid = pid, .child_callout = callout};
 

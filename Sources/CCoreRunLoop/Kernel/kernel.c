@@ -92,7 +92,9 @@ static int counter_drain(int descriptor)
 
     /* The program may have made its eventfd blocking: ask first. */
     if (poll(&one, 1, 0) > 0) {
-        result = one.revents & POLLNVAL ? -EBADF : one.revents & POLLIN ? result_of(read(descriptor, &count, sizeof count), saved) : -EAGAIN;
+        result = one.revents & POLLNVAL ? -EBADF
+                 : one.revents & POLLIN ? result_of(read(descriptor, &count, sizeof count), saved)
+                                        : -EAGAIN;
     }
     errno = saved;
     return result < 0 ? result : 0;
@@ -270,7 +272,10 @@ static enum kernel_descriptor_kind descriptor_kind(int descriptor)
     ssize_t length;
     bool is_counter;
 
-    /* The kernel names what stands behind a descriptor; without /proc nothing is known, and nothing is read that is not known to be a counter. */
+    /*
+     * The kernel names what stands behind a descriptor; without /proc nothing is known, and nothing is read that is not known to be a
+     * counter.
+     */
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     length = readlink(path, target, sizeof target - 1);
     target[length > 0 ? length : 0] = '\0';
@@ -356,21 +361,50 @@ static void yield_thread(void)
     (void)sched_yield();
 }
 
-#define KERNEL_LINUX                                                                                                                       \
-    {                                                                                                                                      \
-        .monotonic_ns = monotonic_ns, .wall_ns = wall_ns, .timer_slack_ns = timer_slack_ns, .futex_wait = futex_wait,                      \
-        .futex_wake = futex_wake, .event_create = event_create, .event_post = event_post, .counter_drain = counter_drain,                  \
-        .alarm_create = alarm_create, .alarm_set = alarm_set, .set_create = set_create, .set_add = set_add, .set_add_edge = set_add_edge,  \
-        .set_change = set_change, .set_remove = set_remove, .set_wait = set_wait, .descriptor_ready = descriptor_ready,                    \
-        .descriptor_is_open = descriptor_is_open, .descriptor_kind = descriptor_kind, .close = close_descriptor,                           \
-        .socket_create = kernel_socket_create, .socket_type = kernel_socket_type, .socket_bind = kernel_socket_bind,                       \
-        .socket_listen = kernel_socket_listen, .socket_connect = kernel_socket_connect, .socket_accept = kernel_socket_accept,             \
-        .socket_receive = kernel_socket_receive, .socket_peek = kernel_socket_peek, .socket_send = kernel_socket_send,                     \
-        .socket_limit_sends = kernel_socket_limit_sends, .socket_take_error = kernel_socket_take_error,                                    \
-        .socket_address = kernel_socket_address, .socket_is_idle = kernel_socket_is_idle, .make_non_blocking = kernel_make_non_blocking,   \
-        .signal_open = signal_open, .signal_take = signal_take, .signal_block = signal_block, .process_is_child = process_is_child,        \
-        .process_open = process_open, .process_reap = process_reap,                \
-        .is_main_thread = is_main_thread, .yield = yield_thread,                                                                           \
+#define KERNEL_LINUX                                     \
+    {                                                    \
+        .monotonic_ns = monotonic_ns,                    \
+        .wall_ns = wall_ns,                              \
+        .timer_slack_ns = timer_slack_ns,                \
+        .futex_wait = futex_wait,                        \
+        .futex_wake = futex_wake,                        \
+        .event_create = event_create,                    \
+        .event_post = event_post,                        \
+        .counter_drain = counter_drain,                  \
+        .alarm_create = alarm_create,                    \
+        .alarm_set = alarm_set,                          \
+        .set_create = set_create,                        \
+        .set_add = set_add,                              \
+        .set_add_edge = set_add_edge,                    \
+        .set_change = set_change,                        \
+        .set_remove = set_remove,                        \
+        .set_wait = set_wait,                            \
+        .descriptor_ready = descriptor_ready,            \
+        .descriptor_is_open = descriptor_is_open,        \
+        .descriptor_kind = descriptor_kind,              \
+        .close = close_descriptor,                       \
+        .socket_create = kernel_socket_create,           \
+        .socket_type = kernel_socket_type,               \
+        .socket_bind = kernel_socket_bind,               \
+        .socket_listen = kernel_socket_listen,           \
+        .socket_connect = kernel_socket_connect,         \
+        .socket_accept = kernel_socket_accept,           \
+        .socket_receive = kernel_socket_receive,         \
+        .socket_peek = kernel_socket_peek,               \
+        .socket_send = kernel_socket_send,               \
+        .socket_limit_sends = kernel_socket_limit_sends, \
+        .socket_take_error = kernel_socket_take_error,   \
+        .socket_address = kernel_socket_address,         \
+        .socket_is_idle = kernel_socket_is_idle,         \
+        .make_non_blocking = kernel_make_non_blocking,   \
+        .signal_open = signal_open,                      \
+        .signal_take = signal_take,                      \
+        .signal_block = signal_block,                    \
+        .process_is_child = process_is_child,            \
+        .process_open = process_open,                    \
+        .process_reap = process_reap,                    \
+        .is_main_thread = is_main_thread,                \
+        .yield = yield_thread,                           \
     }
 
 struct kernel kernel = KERNEL_LINUX;

@@ -53,7 +53,8 @@ struct kernel {
 
     int (*event_create)(void); /* an eventfd, non-blocking, close-on-exec */
     int (*event_post)(int event); /* adds 1; a saturated counter counts as success; safe in a signal handler */
-    int (*counter_drain)(int descriptor); /* takes the 8 bytes of an eventfd or timerfd, without blocking; -EAGAIN, -EBADF: there were none */
+    /* takes the 8 bytes of an eventfd or timerfd, without blocking; -EAGAIN, -EBADF: there were none */
+    int (*counter_drain)(int descriptor);
 
     int (*alarm_create)(void); /* a timerfd on CLOCK_MONOTONIC */
     int (*alarm_set)(int alarm, int64_t deadline_ns); /* kernel_never disarms; an instant in the past is due at once */
@@ -76,7 +77,10 @@ struct kernel {
     int (*socket_type)(int socket); /* SOCK_STREAM and so on; -ENOTSOCK */
     int (*socket_bind)(int socket, const void *address, size_t length);
     int (*socket_listen)(int socket, int backlog);
-    /* Waits until `deadline_ns` (-ETIMEDOUT), or as long as the protocol does (kernel_never), or not at all (0: -EINPROGRESS while it goes on by itself). */
+    /*
+     * Waits until `deadline_ns` (-ETIMEDOUT), or as long as the protocol does (kernel_never), or not at all (0: -EINPROGRESS while it goes
+     * on by itself).
+     */
     int (*socket_connect)(int socket, const void *address, size_t length, int64_t deadline_ns);
     int (*socket_accept)(int socket, struct kernel_address *ret_peer); /* a descriptor, blocking, close-on-exec */
     int (*socket_receive)(int socket, void *bytes, size_t size, struct kernel_address *ret_peer); /* never waits; 0 at the end */
@@ -85,7 +89,8 @@ struct kernel {
     int (*socket_limit_sends)(int socket, int64_t limit_ns); /* how long sending may block; 0: no limit */
     int (*socket_take_error)(int socket); /* the pending error, a positive errno, which is then gone; 0: none */
     int (*socket_address)(int socket, bool is_of_peer, struct kernel_address *ret_address);
-    bool (*socket_is_idle)(int socket); /* of a connection-oriented one: neither listening nor connecting, and it has never been connected */
+    /* of a connection-oriented one: neither listening nor connecting, and it has never been connected */
+    bool (*socket_is_idle)(int socket);
     int (*make_non_blocking)(int descriptor, bool is_non_blocking); /* whether it was */
 
     int (*signal_open)(int signal); /* a signalfd for one signal */

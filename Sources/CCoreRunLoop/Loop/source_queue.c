@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is between a signal and its perform: slots in the mailbox's queue, and members in the pending lists of modes. Hints only: the mark is the truth. The
+ * What is between a signal and its perform: slots in the mailbox's queue, and members in the pending lists of modes. Hints only: the mark
+ * is the truth. The
  * loop's lock is held throughout.
  */
 #include "Loop/source_queue.h"
@@ -16,7 +17,6 @@ static void reap_add(struct slot_reap *reap, struct slot *slot)
     slot->queue_next = reap->first;
     reap->first = slot;
 }
-
 
 bool slot_unbind(CFRunLoopRef loop, struct slot *slot, struct slot_reap *reap)
 {

@@ -6,7 +6,8 @@
  *   SCHEDULED  in the heaps of all its modes
  *   FIRING     in callout, out of every heap
  *
- *   FREE -> SCHEDULED [timer_add]   SCHEDULED -> FIRING [timer_firing.c]   FIRING -> SCHEDULED, with the next date of its series [timer_firing.c]
+ *   FREE -> SCHEDULED [timer_add]   SCHEDULED -> FIRING [timer_firing.c]   FIRING -> SCHEDULED, with the next date of its series
+ *   [timer_firing.c]
  *   any -> FREE, invalid [timer_invalidate; a one-shot that has fired]
  *
  * A new date gives a new sequence number, so that the entry of a snapshot taken before no longer matches.

@@ -127,7 +127,8 @@ static int compare_entries(const void *one, const void *other)
 static bool may_fire(CFRunLoopRef loop, const struct mode *mode, const struct timer_entry *entry)
 {
     CFRunLoopTimerRef timer = entry->timer;
-    const struct timer_member *member = timer->is_valid && timer_loop(timer) == loop && !timer->firing_on ? timer_member_in(timer, mode) : NULL;
+    const struct timer_member *member =
+        timer->is_valid && timer_loop(timer) == loop && !timer->firing_on ? timer_member_in(timer, mode) : NULL;
 
     return member && member->node.sequence == entry->sequence;
 }
