@@ -17,6 +17,7 @@
 
 #include "CoreFoundation/CFBase.h"
 #include "CoreFoundation/CFDate.h"
+#include "CoreFoundation/CFMessagePort.h"
 #include "CoreFoundation/CFRunLoop.h"
 #include "CoreFoundation/CFString.h"
 
@@ -195,6 +196,27 @@ CF_EXPORT CFRunLoopSourceRef CRLSignalSourceCreate(CFAllocatorRef allocator, int
 CF_EXPORT CFRunLoopSourceRef CRLChildSourceCreate(CFAllocatorRef allocator, pid_t pid, CFIndex order, CRLChildCallBack callout,
                                                   const CRLSourceContext *context)
     CRL_LINK(CRLChildSourceCreate) CF_RETURNS_RETAINED;
+
+/* Limits of message ports */
+
+/**
+ * Sets how many messages the queue of the local port `local` holds from one sending process before senders have to wait; 5 at first.
+ *
+ * `messages` is 1 to 4096. The kernel's own limit on the whole queue (net.unix.max_dgram_qlen) stands behind it. Processes that are already
+ * connected are told with the next confirmation that they get.
+ * Threads: any.
+ * Errors: a number outside the range is brought into it; ignored for a port that is remote or invalid.
+ */
+CF_EXPORT void CRLMessagePortSetQueueLimit(CFMessagePortRef local, CFIndex messages) CRL_LINK(CRLMessagePortSetQueueLimit);
+
+/**
+ * Sets how many bytes of messages the local port `local` holds in memory at once, while its callbacks run; 256 MiB at first.
+ *
+ * A message that would go beyond it is dropped: its sender gets kCFMessagePortTransportError at once, and one line is logged.
+ * Threads: any.
+ * Errors: a negative number counts as 0; ignored for a port that is remote or invalid.
+ */
+CF_EXPORT void CRLMessagePortSetMemoryBudget(CFMessagePortRef local, CFIndex bytes) CRL_LINK(CRLMessagePortSetMemoryBudget);
 
 CF_EXTERN_C_END
 

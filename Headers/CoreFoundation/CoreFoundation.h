@@ -43,6 +43,7 @@
 #include "CFRunLoop.h"
 
 #include "CFFileDescriptor.h"
+#include "CFMessagePort.h"
 #include "CFSocket.h"
 
 /* Where libdispatch is installed, its types are known after this include, as on Apple's systems. Its headers need Clang. */

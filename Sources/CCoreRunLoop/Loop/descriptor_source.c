@@ -24,8 +24,10 @@ CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex or
     return source;
 }
 
+typedef void (*member_function)(CFRunLoopRef loop, struct source_member *member);
+
 /* Tells every mode of `loop` that `source` is in. */
-static void interest_changed_in(CFRunLoopRef loop, CFRunLoopSourceRef source)
+static void tell_modes(CFRunLoopRef loop, CFRunLoopSourceRef source, member_function tell)
 {
     loop_lock(loop);
     for (struct slot *slot = &source->first_slot; slot; slot = atomic_load_explicit(&slot->next, memory_order_acquire)) {
@@ -34,7 +36,7 @@ static void interest_changed_in(CFRunLoopRef loop, CFRunLoopSourceRef source)
         }
         for (struct source_member *member = slot->members; member; member = member->next) {
             if (member->mode) {
-                watch_interest_changed(loop, member);
+                tell(loop, member);
             }
         }
     }
@@ -56,19 +58,28 @@ static CFRunLoopRef copy_loop(CFRunLoopSourceRef source, struct slot *slot)
     return loop;
 }
 
-void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest)
+static void tell_loops(CFRunLoopSourceRef source, member_function tell)
 {
-    if (atomic_exchange_explicit(&source_port_part(source)->interest, interest, memory_order_relaxed) == interest) {
-        return;
-    }
     for (struct slot *slot = &source->first_slot; slot; slot = atomic_load_explicit(&slot->next, memory_order_acquire)) {
         CFRunLoopRef loop = copy_loop(source, slot);
 
         if (loop) {
-            interest_changed_in(loop, source);
+            tell_modes(loop, source, tell);
             object_release(loop);
         }
     }
+}
+
+void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest)
+{
+    if (atomic_exchange_explicit(&source_port_part(source)->interest, interest, memory_order_relaxed) != interest) {
+        tell_loops(source, watch_interest_changed);
+    }
+}
+
+void descriptor_source_file_replaced(CFRunLoopSourceRef source)
+{
+    tell_loops(source, watch_file_replaced);
 }
 
 /* Goes to the end of the slots before it invalidates, and wakes on the way back: the loops are known only before, and nothing is left to

@@ -37,4 +37,7 @@ void descriptor_source_invalidate(CFRunLoopSourceRef source);
 /* Adds `timer` to the modes of the calling thread's loop that the source is in. */
 void descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef timer);
 
+/* Any thread: the descriptor's number stands for another file than before, which is watched from now on. */
+void descriptor_source_file_replaced(CFRunLoopSourceRef source);
+
 #endif

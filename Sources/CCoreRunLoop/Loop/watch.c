@@ -300,6 +300,14 @@ void watch_interest_changed(CFRunLoopRef loop, struct source_member *member)
     }
 }
 
+void watch_file_replaced(CFRunLoopRef loop, struct source_member *member)
+{
+    if (link_is_linked(&member->link)) {
+        watch_of_member(member)->must_verify = true;
+        recompute(loop, member->mode, watch_of_member(member));
+    }
+}
+
 /* ---- before a wait ---- */
 
 bool watch_is_needed(const struct mode *mode)

@@ -71,6 +71,8 @@ void watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member
 void watch_remove_member(CFRunLoopRef loop, struct source_member *member);
 /* A member's interest has changed. */
 void watch_interest_changed(CFRunLoopRef loop, struct source_member *member);
+/* Its descriptor's number stands for another file now. */
+void watch_file_replaced(CFRunLoopRef loop, struct source_member *member);
 
 /* The mode has a descriptor, so its wait needs a wait set. */
 bool watch_is_needed(const struct mode *mode);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The system calls of message ports, in a table beside that of kernel.h: directories, locks, Unix sockets, memory that is passed on.
+ *
+ * The same promises as kernel.h: 0, a value or a negative errno; errno stays the caller's. Descriptors that come out are close-on-exec, and
+ * sockets never block.
+ */
+#ifndef CRL_KERNEL_KERNEL_PORTS_H
+#define CRL_KERNEL_KERNEL_PORTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+struct kernel_ports {
+    uid_t (*effective_uid)(void);
+    pid_t (*process_id)(void);
+    const char *(*environment)(const char *name); /* NULL in programs that run with other rights than their user's */
+    void (*random_bytes)(void *ret_bytes, size_t size);
+    size_t (*descriptor_limit)(void);
+    /* A page that reads as zero in a child, however it was made; NULL if there is none. The parent writes into it. */
+    volatile uint32_t *(*fork_mark)(void);
+
+    /* Files; `directory` may be AT_FDCWD, and links are never followed in the last part of a path. */
+    int (*directory_open)(int directory, const char *path);
+    int (*directory_make)(int directory, const char *path); /* for the owner only */
+    /* Calls `each` for every entry but "." and ".."; `directory` stays open. */
+    int (*directory_list)(int directory, void (*each)(void *info, const char *leaf), void *info);
+    int (*file_open)(int directory, const char *leaf, int flags);
+    int (*file_status)(int descriptor, struct stat *ret_status);
+    int (*path_status)(int directory, const char *leaf, struct stat *ret_status);
+    int (*file_lock)(int directory, const char *leaf); /* opens, makes and locks; -EWOULDBLOCK: another has it */
+    int (*file_replace)(int descriptor, const void *bytes, size_t size); /* the whole contents */
+    ssize_t (*file_read)(int descriptor, void *bytes, size_t size, off_t offset);
+    int (*file_rename)(int directory, const char *from, const char *to);
+    int (*file_unlink)(int directory, const char *leaf);
+
+    /* Sockets. */
+    int (*datagram_create)(bool takes_credentials);
+    int (*datagram_bind)(int socket, const char *path); /* the file is its owner's only */
+    int (*datagram_connect)(int socket, const char *path);
+    int (*line_create)(int ret_ends[2]); /* a SEQPACKET pair */
+    ssize_t (*send)(int socket, const void *bytes, size_t size);
+    ssize_t (*send_message)(int socket, const struct msghdr *message);
+    ssize_t (*receive)(int socket, void *bytes, size_t size);
+    ssize_t (*receive_message)(int socket, struct msghdr *message);
+    bool (*is_line)(int descriptor); /* a connected or once connected SEQPACKET socket of the Unix kind */
+    int (*hang_up)(int socket); /* shutdown of both directions */
+    int (*replace)(int from, int number); /* makes `number` stand for the file behind `from` */
+    /* Waits until `socket` is ready for any of `interest`, or failed, or `deadline_ns`; the readiness, 0, or -EINTR. */
+    int (*wait)(int socket, uint32_t interest, int64_t deadline_ns);
+    void (*pause)(int64_t duration_ns);
+
+    /* Memory. */
+    /* Of fixed size, with all pages there if `reserve`; -EFBIG above the process's limit on files, which would kill it. */
+    int (*memory_create)(uint64_t size, bool reserve);
+    int (*memory_write)(int descriptor, const void *bytes, uint64_t size); /* and makes it unchangeable */
+    bool (*memory_is_fixed)(int descriptor, uint64_t size, bool unchangeable); /* sealed, ordinary pages, all there, of that size */
+    int (*memory_size)(int descriptor, uint64_t *ret_size);
+    int (*memory_map)(int descriptor, uint64_t size, bool touch, void **ret_address); /* shared, both ways; a child does not get it */
+    void (*memory_unmap)(void *address, uint64_t size);
+};
+
+extern struct kernel_ports kernel_ports;
+
+/* The table as it is for production; tests copy it back. */
+extern const struct kernel_ports kernel_ports_linux;
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reply lines of a remote port; see client_line.h. */
+#include "Port/client_line.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
+#include "Loop/descriptor_source.h"
+
+/* ---- reading ---- */
+
+static void finish_with_memory(struct client_line *line, struct packet *packet)
+{
+    struct call *call = line->call;
+    bool is_read = packet->descriptor_count == 1 && payload_read(packet->descriptors[0], call->memory_length, &call->reply) == 0;
+
+    call->state = is_read ? call_replied : call_broken;
+}
+
+static void take_reply(struct client_line *line, const struct wire_frame *frame)
+{
+    struct call *call = line->call;
+
+    if (frame->message_id != (int32_t)(0u - (uint32_t)call->message_id)) {
+        call->state = call_broken;
+        return;
+    }
+    call->is_kept = frame->flags & wire_kept;
+    call->refuses_arena = frame->flags & wire_no_arena;
+    if (frame->flags & wire_in_memory) {
+        call->memory_length = frame->length;
+        call->state = call_awaits_memory;
+        return;
+    }
+    if (frame->flags & wire_in_arena) {
+        call->reply = frame->length <= line->arena.size ? payload_copy(line->arena.address, frame->length) : NULL;
+    } else {
+        call->reply = payload_copy(frame->data, frame->length);
+    }
+    call->state = call->reply ? call_replied : call_broken;
+}
+
+/* One packet. Only what belongs to the call counts; a line that carries anything else is broken. */
+static void take_packet(struct client_line *line, const uint8_t *bytes, struct packet *packet)
+{
+    struct call *call = line->call;
+    struct wire_frame frame;
+    bool awaits_memory = call->state == call_awaits_memory;
+
+    if (packet->is_cut || wire_decode(wire_on_line, bytes, packet->size, &frame) != wire_ok || frame.conversation != call->conversation ||
+        (frame.type == wire_descriptor) != awaits_memory || wire_descriptor_count(&frame) != packet->descriptor_count) {
+        call->state = call_broken;
+        return;
+    }
+    call->has_sequence = true;
+    call->sequence = frame.sequence;
+    if (awaits_memory) {
+        finish_with_memory(line, packet);
+    } else if (frame.type == wire_reply) {
+        take_reply(line, &frame);
+    } else if (frame.type == wire_dropped) {
+        call->is_kept = frame.flags & wire_kept;
+        call->state = call_dropped;
+    } else {
+        call->state = call_broken;
+    }
+}
+
+/* A packet, or a negative errno. A reply's bytes are read without the means to take descriptors, which then cannot get in. */
+static int receive(const struct client_line *line, uint8_t *buffer, struct packet *ret_packet)
+{
+    ssize_t size;
+
+    if (line->call->state == call_awaits_memory) {
+        return packet_receive(line->descriptor, buffer, ret_packet);
+    }
+    size = kernel_ports.receive(line->descriptor, buffer, wire_frame_max);
+    *ret_packet = (struct packet){.size = size > 0 ? (size_t)size : 0, .is_cut = size > wire_frame_max};
+    return size < 0 ? (int)size : 0;
+}
+
+void client_line_read(struct client_line *line)
+{
+    struct call *call = line->call;
+    uint8_t *buffer = scratch_take(line->scratch);
+    int resets = 0;
+
+    while (buffer && (call->state == call_waiting || call->state == call_awaits_memory)) {
+        struct packet packet;
+        int result = receive(line, buffer, &packet);
+
+        if (result == -ECONNRESET && resets++ == 0) {
+            continue; /* the kernel tells of the end before it hands out what came before it */
+        }
+        if (result == -EAGAIN || result == -EINTR) {
+            break;
+        }
+        if (result < 0 || packet.size == 0) {
+            packet_close(&packet);
+            call->state = call_hung_up;
+            break;
+        }
+        take_packet(line, buffer, &packet);
+        packet_close(&packet);
+    }
+    if (buffer) {
+        scratch_give(line->scratch, buffer);
+    }
+}
+
+/* ---- lines ---- */
+
+static void perform(void *info, CFRunLoopSourceRef source, uint32_t ready)
+{
+    struct client_line *line = info;
+
+    (void)source;
+    (void)ready;
+    if (line->call) {
+        client_line_read(line);
+    }
+}
+
+static void release_line(void *info)
+{
+    free(info);
+}
+
+static uint64_t random_token(void)
+{
+    uint64_t token;
+
+    do {
+        kernel_ports.random_bytes(&token, sizeof token);
+    } while (token == 0);
+    return token;
+}
+
+static struct client_line *create(CFMessagePortRef port, int ends[2])
+{
+    struct descriptor_source_context context = {.release = release_line, .perform = perform};
+    struct client_line *line = calloc(1, sizeof *line);
+
+    if (!line) {
+        return NULL;
+    }
+    context.info = line;
+    link_init(&line->link);
+    line->token = random_token();
+    line->descriptor = ends[0];
+    line->scratch = &port->scratch;
+    line->source = descriptor_source_create(NULL, 0, ends[0], &context);
+    if (!line->source) {
+        free(line);
+        return NULL;
+    }
+    descriptor_source_set_interest(line->source, kernel_readable);
+    return line;
+}
+
+void client_line_close(struct client_line *line)
+{
+    int descriptor = line->descriptor;
+    CFRunLoopSourceRef source = line->source;
+
+    arena_release(&line->arena);
+    line->call = NULL;
+    CFRunLoopSourceInvalidate(source);
+    (void)kernel.close(descriptor);
+    object_release(source);
+}
+
+struct client_line *client_line_take(CFMessagePortRef port, int *ret_end, int *ret_error)
+{
+    struct remote_port *remote = &port->side.remote;
+    struct client_line *line = NULL;
+    int ends[2] = {-1, -1};
+
+    *ret_end = -1;
+    port_lock(port);
+    if (!list_is_empty(&remote->free_lines)) {
+        line = container_of(remote->free_lines.next, struct client_line, link);
+        list_remove(&line->link);
+        remote->free_count--;
+        list_append(&remote->busy_lines, &line->link);
+    }
+    port_unlock(port);
+    if (line) {
+        return line;
+    }
+    *ret_error = kernel_ports.line_create(ends);
+    line = *ret_error < 0 ? NULL : create(port, ends);
+    if (!line) {
+        if (ends[0] >= 0) {
+            *ret_error = -ENOMEM;
+            (void)kernel.close(ends[0]);
+            (void)kernel.close(ends[1]);
+        }
+        return NULL;
+    }
+    *ret_end = ends[1];
+    port_lock(port);
+    line->number = ++remote->last_line ? remote->last_line : ++remote->last_line;
+    list_append(&remote->busy_lines, &line->link);
+    port_unlock(port);
+    return line;
+}
+
+void client_line_discard(CFMessagePortRef port, struct client_line *line)
+{
+    port_lock(port);
+    list_remove(&line->link);
+    port_unlock(port);
+    client_line_close(line);
+}
+
+void client_line_give(CFMessagePortRef port, struct client_line *line)
+{
+    struct remote_port *remote = &port->side.remote;
+    struct client_line *old = NULL;
+
+    port_lock(port);
+    list_remove(&line->link);
+    if (!port_is_valid(port)) {
+        old = line;
+    } else {
+        list_insert_after(&remote->free_lines, &line->link);
+        if (++remote->free_count > free_lines_max) {
+            old = container_of(remote->free_lines.prev, struct client_line, link);
+            list_remove(&old->link);
+            remote->free_count--;
+        }
+    }
+    port_unlock(port);
+    if (old) {
+        client_line_close(old);
+    }
+}

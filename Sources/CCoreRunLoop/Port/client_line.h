@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The client's side of reply lines. A line belongs to one call at a time, so that no reply can reach another; free ones wait in a list of
+ * the remote port, and a call takes the one used last. After a timeout a line is closed, and a late reply has nowhere to go.
+ */
+#ifndef CRL_PORT_CLIENT_LINE_H
+#define CRL_PORT_CLIENT_LINE_H
+
+#include "Port/message_port.h"
+#include "Port/payload.h"
+
+enum { free_lines_max = 4 };
+
+enum call_state { call_waiting, call_awaits_memory, call_replied, call_dropped, call_hung_up, call_broken };
+
+/* What a line's reader finds. The calling thread's only. */
+struct call {
+    enum call_state state;
+    uint64_t conversation;
+    SInt32 message_id;
+    uint64_t memory_length; /* what the reply's memory must have */
+    CFDataRef reply;
+    bool is_kept;
+    bool refuses_arena;
+    bool has_sequence;
+    uint32_t sequence; /* that the answer confirmed */
+};
+
+struct client_line {
+    struct link link; /* of the remote's free or busy lines; P */
+    uint32_t number; /* C */
+    uint64_t token; /* C */
+    int descriptor; /* C */
+    bool is_kept; /* the server has the other end */
+    bool refuses_arena;
+    bool has_sent_much; /* a request above payload_arena_second went before */
+    uint64_t wish; /* the longest request or reply that found no room in the arena */
+    struct arena arena;
+    struct scratch *scratch; /* the remote's */
+    struct call *call; /* NULL while free */
+    CFRunLoopSourceRef source; /* owns this structure */
+};
+
+/* A free line, or a new one, in which case `ret_end` is the end to send along, and otherwise -1. NULL: a negative errno in `ret_error`. */
+struct client_line *client_line_take(CFMessagePortRef port, int *ret_end, int *ret_error);
+
+/* Back into the list, or closed. */
+void client_line_give(CFMessagePortRef port, struct client_line *line);
+void client_line_discard(CFMessagePortRef port, struct client_line *line);
+
+/* Reads what has come until the call's answer, or until there is no more. */
+void client_line_read(struct client_line *line);
+
+#endif

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What comes in at a local port: checks, in an order that trusts nothing before it is known; the callout; the reply.
+ *
+ * No lock is held while the callout runs. Data is in memory of its own before anything looks at it. A frame that is refused costs its
+ * sender an offence; its descriptors are closed, which the sender notices.
+ */
+#include <errno.h>
+
+#include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
+#include "Loop/thread_loop.h"
+#include "Port/message_port.h"
+#include "Port/port_log.h"
+
+enum { housekeeping_max = 64 }; /* frames without a callout that one firing of the source takes */
+
+static const char server[] = "CFMessagePort";
+
+/* One message, from its packet to its reply. */
+struct incoming {
+    CFDataRef data; /* NULL: there is nothing to run */
+    uint64_t accepted; /* bytes that count against the budget */
+    SInt32 message_id;
+    uint64_t conversation;
+    uint32_t sequence;
+    struct server_line *line; /* NULL: nobody waits for a reply */
+    bool keeps_line;
+};
+
+/* ---- misbehaviour ---- */
+
+static struct offender *offender_of(struct local_port *local, pid_t pid)
+{
+    struct offender *mildest = &local->offenders[0];
+
+    for (int i = 0; i < offenders_max; i++) {
+        struct offender *offender = &local->offenders[i];
+
+        if (offender->count > 0 && offender->pid == pid) {
+            return offender;
+        }
+        if (offender->count < mildest->count) {
+            mildest = offender;
+        }
+    }
+    *mildest = (struct offender){pid, 0};
+    return mildest;
+}
+
+/* Drops the packet; a peer that goes on like this loses its lines. */
+static void refuse(CFMessagePortRef port, struct packet *packet, const char *why)
+{
+    struct local_port *local = &port->side.local;
+    struct offender *offender;
+
+    port_log(server, "a message from process %d was dropped: %s", packet->has_sender ? (int)packet->pid : 0, why);
+    packet_close(packet);
+    port_lock(port);
+    offender = offender_of(local, packet->pid);
+    if (++offender->count >= offences_max) {
+        offender->count = 0;
+        line_table_drop_peer(&local->lines, packet->pid);
+    }
+    port_unlock(port);
+}
+
+/* ---- what goes back ---- */
+
+static void acknowledge(CFMessagePortRef port, const struct packet *packet, const struct wire_frame *frame)
+{
+    struct local_port *local = &port->side.local;
+    struct server_line *control;
+
+    port_lock(port);
+    control = line_table_find(&local->lines, 0, frame->extra, packet->pid, true);
+    if (control) {
+        const struct wire_frame ack = {.type = wire_ack, .length = local->queue_limit, .sequence = frame->sequence};
+        int result = packet_send(control->descriptor, &ack, NULL, NULL, 0);
+
+        if (result < 0 && result != -EAGAIN) { /* of a full line nothing is lost: the next one says it all */
+            line_table_drop(&local->lines, control);
+        }
+    }
+    port_unlock(port);
+}
+
+static void end_run(CFMessagePortRef port, struct server_line *line, bool is_broken)
+{
+    port_lock(port);
+    if (is_broken) {
+        line_table_drop(&port->side.local.lines, line);
+    }
+    line_table_end_run(&port->side.local.lines, line);
+    port_unlock(port);
+}
+
+static void tell_dropped(CFMessagePortRef port, const struct incoming *message, enum wire_drop_reason reason)
+{
+    const struct wire_frame frame = {
+        .type = wire_dropped,
+        .flags = message->keeps_line ? wire_kept : 0,
+        .conversation = message->conversation,
+        .extra = reason,
+        .sequence = message->sequence,
+    };
+
+    if (message->line) {
+        end_run(port, message->line, packet_send(message->line->descriptor, &frame, NULL, NULL, 0) < 0);
+    }
+}
+
+/* The reply says that memory follows; the packet behind it brings that. */
+static int send_in_memory(const struct server_line *line, struct wire_frame *frame, const void *bytes)
+{
+    int memory = payload_put(bytes, frame->length);
+    const struct wire_frame second = {.type = wire_descriptor, .conversation = frame->conversation, .sequence = frame->sequence};
+    int result;
+
+    if (memory < 0) {
+        const struct wire_frame dropped = {.type = wire_dropped,
+                                           .flags = frame->flags & wire_kept,
+                                           .conversation = frame->conversation,
+                                           .extra = wire_drop_memory,
+                                           .sequence = frame->sequence};
+
+        port_log(server, "a reply could not be sent: %s", port_error_text(memory));
+        return packet_send(line->descriptor, &dropped, NULL, NULL, 0);
+    }
+    frame->flags |= wire_in_memory;
+    result = packet_send(line->descriptor, frame, NULL, NULL, 0);
+    if (result == 0) {
+        result = packet_send(line->descriptor, &second, NULL, &memory, 1);
+    }
+    (void)kernel.close(memory);
+    return result;
+}
+
+static void send_reply(CFMessagePortRef port, const struct incoming *message, CFDataRef reply)
+{
+    struct server_line *line = message->line;
+    uint64_t length = reply ? (uint64_t)CFDataGetLength(reply) : 0;
+    const UInt8 *bytes = length > 0 ? CFDataGetBytePtr(reply) : NULL;
+    struct wire_frame frame = {
+        .type = wire_reply,
+        .flags = (message->keeps_line ? wire_kept : 0) | (line->refuses_arena ? wire_no_arena : 0),
+        .message_id = (int32_t)(0u - (uint32_t)message->message_id),
+        .conversation = message->conversation,
+        .sequence = message->sequence,
+    };
+    int result;
+
+    if (length > wire_payload_max) {
+        port_log(server, "a reply of %llu bytes is too large; an empty one is sent", (unsigned long long)length);
+        length = 0;
+    }
+    frame.length = length;
+    frame.flags |= length == 0 ? wire_null_data : 0;
+    if (length > payload_arena_from && length <= line->arena.size) {
+        memcpy(line->arena.address, bytes, length);
+        frame.flags |= wire_in_arena;
+        result = packet_send(line->descriptor, &frame, NULL, NULL, 0);
+    } else if (length <= wire_inline_max) {
+        result = packet_send(line->descriptor, &frame, length > 0 ? bytes : NULL, NULL, 0);
+    } else {
+        result = send_in_memory(line, &frame, bytes);
+    }
+    end_run(port, line, result < 0); /* a client that does not read has lost its line */
+}
+
+/* ---- lines ---- */
+
+static bool take_control(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame)
+{
+    struct local_port *local = &port->side.local;
+    struct server_line *line = NULL;
+
+    if (kernel_ports.is_line(packet->descriptors[0])) {
+        line = server_line_create(frame->line, frame->token, packet->pid, packet->descriptors[0], true);
+    }
+    if (!line) {
+        return false;
+    }
+    (void)packet_take(packet, 0);
+    port_lock(port);
+    line_table_sweep(&local->lines);
+    if (local->lines.control_count >= line_control_max) {
+        line_table_drop(&local->lines, line_table_some_control(&local->lines));
+    }
+    if (line_table_find(&local->lines, frame->line, frame->token, packet->pid, true) || !line_table_keep(&local->lines, line)) {
+        server_line_free(line);
+    }
+    port_unlock(port);
+    return true;
+}
+
+/* Installs the line that comes with a request. NULL: what comes is no line. */
+static struct server_line *take_new_line(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame, bool *ret_keeps)
+{
+    struct local_port *local = &port->side.local;
+    struct server_line *line = NULL;
+
+    if (kernel_ports.is_line(packet->descriptors[0])) {
+        line = server_line_create(frame->line, frame->token, packet->pid, packet->descriptors[0], false);
+    }
+    if (!line) {
+        return NULL;
+    }
+    (void)packet_take(packet, 0);
+    line->is_running = true;
+    port_lock(port);
+    line_table_sweep(&local->lines);
+    *ret_keeps = !line_table_find(&local->lines, frame->line, frame->token, packet->pid, false) && line_table_keep(&local->lines, line);
+    port_unlock(port);
+    return line;
+}
+
+/* The line that a request names. False: it is not one that this peer may name now; NULL with true: it is gone, and nobody waits. */
+static bool find_line(CFMessagePortRef port, const struct packet *packet, const struct wire_frame *frame, struct incoming *message)
+{
+    struct line_table *lines = &port->side.local.lines;
+    struct server_line *line;
+    bool may_run;
+
+    port_lock(port);
+    line = line_table_find(lines, frame->line, frame->token, packet->pid, false);
+    may_run = line ? !line->is_running : line_table_was(lines, frame->line, frame->token, packet->pid);
+    if (line && may_run) {
+        line->is_running = true;
+        message->line = line;
+        message->keeps_line = true;
+    }
+    port_unlock(port);
+    return may_run;
+}
+
+/* ---- data ---- */
+
+/* Makes the arena that comes with a request the line's. -EINVAL: it is none; 1: it cannot be used here, but its data can be read. */
+static int take_arena(CFMessagePortRef port, struct server_line *line, int descriptor)
+{
+    struct line_table *lines = &port->side.local.lines;
+    struct arena arena = {NULL, 0};
+    uint64_t room;
+    int result;
+
+    port_lock(port);
+    lines->mapped -= line->arena.size;
+    room = lines->mapped < payload_arena_max ? payload_arena_max - lines->mapped : 0;
+    port_unlock(port);
+    arena_release(&line->arena);
+    result = arena_adopt(descriptor, room, &arena);
+    line->refuses_arena = result < 0;
+    if (result < 0) {
+        return result == -EINVAL ? result : 1;
+    }
+    line->arena = arena;
+    port_lock(port);
+    lines->mapped += arena.size;
+    port_unlock(port);
+    return 0;
+}
+
+static int copy_from_arena(const struct server_line *line, uint64_t length, CFDataRef *ret_data)
+{
+    if (!line || length > line->arena.size) {
+        return -EINVAL;
+    }
+    *ret_data = payload_copy(line->arena.address, length);
+    return *ret_data ? 0 : -ENOMEM;
+}
+
+/* The frame's data, in memory of its own. */
+static int take_data(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame, struct incoming *message)
+{
+    int last = packet->descriptor_count - 1;
+    int arena_result = 0;
+
+    if (frame->flags & wire_new_arena) {
+        if (!message->line) {
+            return -EINVAL;
+        }
+        arena_result = take_arena(port, message->line, packet->descriptors[last]);
+        if (arena_result < 0) {
+            return arena_result;
+        }
+    }
+    if (frame->flags & wire_in_arena) {
+        return arena_result == 1 ? arena_peek(packet->descriptors[last], frame->length, &message->data)
+                                 : copy_from_arena(message->line, frame->length, &message->data);
+    }
+    if (frame->flags & wire_in_memory) {
+        return payload_read(packet->descriptors[last], frame->length, &message->data);
+    }
+    message->data = payload_copy(frame->data, frame->length);
+    return message->data ? 0 : -ENOMEM;
+}
+
+static bool reserve(CFMessagePortRef port, uint64_t length)
+{
+    struct local_port *local = &port->side.local;
+    bool fits;
+
+    port_lock(port);
+    fits = length <= local->budget && local->in_use <= local->budget - length;
+    local->in_use += fits ? length : 0;
+    port_unlock(port);
+    return fits;
+}
+
+static void unreserve(CFMessagePortRef port, uint64_t length)
+{
+    port_lock(port);
+    port->side.local.in_use -= length;
+    port_unlock(port);
+}
+
+/* ---- one packet ---- */
+
+static bool has_own_name(CFMessagePortRef port, const struct wire_frame *frame)
+{
+    bool result;
+
+    port_lock(port);
+    result = frame->name_length == 0 ||
+             (frame->name_length == port->name.length && memcmp(frame->name, port->name.bytes, frame->name_length) == 0);
+    port_unlock(port);
+    return result;
+}
+
+/* Why the packet is not taken, or NULL; what it says is in `ret_frame` then. */
+static const char *objection(CFMessagePortRef port, const uint8_t *bytes, const struct packet *packet, struct wire_frame *ret_frame)
+{
+    enum wire_error error;
+
+    if (!packet->has_sender || packet->uid != port->side.local.owner) {
+        return "it is from another user";
+    }
+    if (packet->is_cut) {
+        return "it is too large, or this process has no descriptor left for what came with it";
+    }
+    error = wire_decode(wire_on_port, bytes, packet->size, ret_frame);
+    if (error != wire_ok) {
+        return wire_error_text(error);
+    }
+    if (wire_descriptor_count(ret_frame) != packet->descriptor_count) {
+        return "it does not bring the descriptors that it says";
+    }
+    return has_own_name(port, ret_frame) ? NULL : "it is for a port of another name";
+}
+
+/* Finds the line and the data of a message. False: it is dropped, and everybody told. */
+static bool accept_message(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame, struct incoming *message)
+{
+    int result;
+
+    if (frame->type == wire_request && (frame->flags & wire_new_line)) {
+        message->line = take_new_line(port, packet, frame, &message->keeps_line);
+        if (!message->line) {
+            refuse(port, packet, "what it brings is not the end of a line");
+            return false;
+        }
+    } else if (frame->type == wire_request && !find_line(port, packet, frame, message)) {
+        refuse(port, packet, "it names a line that is not its sender's, or that is busy");
+        return false;
+    }
+    if (!reserve(port, frame->length)) {
+        port_log(server, "a message of %llu bytes from process %d was dropped: it is beyond the port's memory budget",
+                 (unsigned long long)frame->length, (int)packet->pid);
+        tell_dropped(port, message, wire_drop_budget);
+        packet_close(packet);
+        return false;
+    }
+    message->accepted = frame->length;
+    result = take_data(port, packet, frame, message);
+    if (result < 0) {
+        unreserve(port, message->accepted);
+        tell_dropped(port, message, result == -EINVAL ? wire_drop_malformed : wire_drop_memory);
+        if (result == -EINVAL) {
+            refuse(port, packet, "its data is not in memory that can be trusted");
+        } else {
+            port_log(server, "a message was dropped: %s", port_error_text(result));
+            packet_close(packet);
+        }
+        return false;
+    }
+    packet_close(packet);
+    return true;
+}
+
+/* Takes one packet apart. -EAGAIN: there is none; 0: `message` is to be run if it has data. */
+static int take_packet(CFMessagePortRef port, uint8_t *buffer, struct incoming *message)
+{
+    struct wire_frame frame;
+    struct packet packet;
+    const char *why;
+    int result;
+
+    if (!local_port_begin_read(port)) {
+        return -EAGAIN;
+    }
+    result = packet_receive(port->side.local.socket, buffer, &packet);
+    port_lock(port);
+    local_port_end_read(port);
+    port_unlock(port);
+    if (result < 0 || (packet.size == 0 && !packet.has_sender)) {
+        return -EAGAIN;
+    }
+    why = objection(port, buffer, &packet, &frame);
+    if (why) {
+        refuse(port, &packet, why);
+        return 0;
+    }
+    if (frame.type == wire_control) {
+        if (!take_control(port, &packet, &frame)) {
+            refuse(port, &packet, "what it brings is not the end of a line");
+        }
+        return 0;
+    }
+    if (frame.flags & wire_want_ack) {
+        acknowledge(port, &packet, &frame); /* before the callout: its place in the queue is free */
+    }
+    message->message_id = frame.message_id;
+    message->conversation = frame.conversation;
+    message->sequence = frame.sequence;
+    (void)accept_message(port, &packet, &frame, message);
+    return 0;
+}
+
+/* ---- the callout ---- */
+
+static bool begin_call(CFMessagePortRef port, void **ret_info)
+{
+    struct local_port *local = &port->side.local;
+    bool begins;
+
+    port_lock(port);
+    begins = port_is_valid(port);
+    if (begins) {
+        local->calls++;
+        local->called_on = thread_loop_current();
+        *ret_info = local->context.info;
+    }
+    port_unlock(port);
+    return begins;
+}
+
+static void end_call(CFMessagePortRef port)
+{
+    struct local_port *local = &port->side.local;
+    void *info = NULL;
+    bool releases;
+
+    port_lock(port);
+    local->calls--;
+    releases = local->releases_late && local->calls == 0;
+    if (releases) {
+        local->releases_late = false;
+        info = local->context.info;
+        local->context.info = NULL;
+    }
+    port_unlock(port);
+    if (releases && local->context.release) {
+        local->context.release(info);
+    }
+}
+
+static CFDataRef call_out(CFMessagePortRef port, const struct incoming *message, void *info)
+{
+    const struct local_port *local = &port->side.local;
+    CFDataRef reply = NULL;
+
+    if (local->context.retain) {
+        info = (void *)(uintptr_t)local->context.retain(info); /* 224 */
+    }
+    if (local->callout) {
+        reply = local->callout(port, message->message_id, message->data, info);
+    }
+    if (local->context.retain && local->context.release) {
+        local->context.release(info);
+    }
+    return reply;
+}
+
+static void run(CFMessagePortRef port, struct incoming *message)
+{
+    CFDataRef reply = NULL;
+    void *info = NULL;
+
+    if (begin_call(port, &info)) {
+        reply = call_out(port, message, info);
+        end_call(port);
+    }
+    CFRelease(message->data);
+    unreserve(port, message->accepted);
+    if (message->line) {
+        send_reply(port, message, reply);
+    }
+    if (reply) {
+        CFRelease(reply);
+    }
+}
+
+void local_port_receive(CFMessagePortRef port)
+{
+    struct incoming message = {.data = NULL};
+    uint8_t *buffer = scratch_take(&port->scratch);
+    int result = buffer ? 0 : -ENOMEM;
+
+    for (int i = 0; i < housekeeping_max && result == 0 && !message.data; i++) {
+        message = (struct incoming){.data = NULL};
+        result = take_packet(port, buffer, &message);
+    }
+    if (buffer) {
+        scratch_give(&port->scratch, buffer);
+    }
+    if (message.data) {
+        object_retain(port);
+        run(port, &message);
+        object_release(port);
+    }
+}

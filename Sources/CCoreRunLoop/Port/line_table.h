@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lines that peers have handed to a local port: reply lines, and control lines. Guarded by the port's lock.
+ *
+ * A line whose request is running is not freed under it: whoever wants it gone hangs it up, and the request's end frees it. Lines whose
+ * other end is closed are found by a wait set that nobody waits in: it is asked when a new line comes, so that dead peers cost the loop no
+ * wake-up and the table still cannot fill with them. What a line that went that way was called is remembered for a while: a request that
+ * its peer had queued before is still to be run.
+ */
+#ifndef CRL_PORT_LINE_TABLE_H
+#define CRL_PORT_LINE_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "Port/payload.h"
+#include "Support/list.h"
+
+enum line_limits {
+    line_reply_max = 256, /* and a quarter of the process's descriptors */
+    line_reply_max_of_peer = 64,
+    line_control_max = 64,
+    line_gone_max = 1024,
+    line_buckets = 64,
+};
+
+struct server_line {
+    struct link link; /* of the bucket, by token */
+    uint64_t token; /* C */
+    uint32_t number; /* C */
+    pid_t pid; /* C */
+    int descriptor; /* C */
+    bool is_control; /* C */
+    bool is_kept; /* in the table */
+    bool is_running;
+    bool is_doomed; /* hung up; freed when it runs no more */
+    bool refuses_arena; /* whoever runs it */
+    struct arena arena; /* whoever runs it */
+};
+
+struct gone_line {
+    uint64_t token;
+    uint32_t number;
+    pid_t pid;
+};
+
+struct line_table {
+    struct link buckets[line_buckets];
+    uint32_t reply_count;
+    uint32_t control_count;
+    uint64_t mapped; /* bytes of arenas */
+    int set; /* -1 until needed */
+    struct gone_line *gone; /* NULL until needed */
+    uint32_t gone_next;
+};
+
+void line_table_init(struct line_table *table);
+
+struct server_line *line_table_find(struct line_table *table, uint32_t number, uint64_t token, pid_t pid, bool is_control);
+bool line_table_was(const struct line_table *table, uint32_t number, uint64_t token, pid_t pid);
+
+/* A line that takes over `descriptor`; NULL if there is no memory, and then it is still the caller's. In no table yet. */
+struct server_line *server_line_create(uint32_t number, uint64_t token, pid_t pid, int descriptor, bool is_control);
+/* Of a line in no table. */
+void server_line_free(struct server_line *line);
+
+/* Puts a line into the table, unless that has enough of them. */
+bool line_table_keep(struct line_table *table, struct server_line *line);
+
+/* Takes it out and closes it; a running one is hung up and left to its request. */
+void line_table_drop(struct line_table *table, struct server_line *line);
+
+/* The request on it has ended: frees it if it was hung up meanwhile. */
+void line_table_end_run(struct line_table *table, struct server_line *line);
+
+/* Drops the lines whose peers are gone. */
+void line_table_sweep(struct line_table *table);
+void line_table_drop_peer(struct line_table *table, pid_t pid);
+void line_table_drop_all(struct line_table *table);
+/* The oldest control line, or NULL. */
+struct server_line *line_table_some_control(struct line_table *table);
+
+/* In the child of a fork: closes what is the parent's too, and hangs nothing up. */
+void line_table_abandon(struct line_table *table);
+
+#endif

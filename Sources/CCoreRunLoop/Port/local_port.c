@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The receiving side of message ports: its name, its source, its end. What comes in is intake.c's.
+ *
+ * A closed socket's number may be somebody else's at once. So whoever reads from the socket is counted, and the last of them closes it.
+ */
+#include "CRLRunLoop.h"
+#include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
+#include "Loop/descriptor_source.h"
+#include "Loop/thread_loop.h"
+#include "Port/dispatch_queue.h"
+#include "Port/message_port.h"
+#include "Port/port_log.h"
+#include "Support/fault.h"
+
+/* ---- names ---- */
+
+static struct port_card card_of(const struct local_port *local, const struct port_name *name)
+{
+    struct port_card card = {.queue_limit = local->queue_limit, .budget = local->budget};
+
+    card.name = *name;
+    return card;
+}
+
+/* A new socket, registered under `name` if that is not NULL; or a negative errno. */
+static int open_socket(const char *function, const struct local_port *local, const struct port_name *name,
+                       struct publication *ret_publication)
+{
+    struct port_card card;
+    int socket = kernel_ports.datagram_create(true);
+    int result = socket;
+
+    if (socket >= 0 && name) {
+        card = card_of(local, name);
+        result = registry_publish(function, &card, socket, ret_publication);
+    }
+    if (socket >= 0 && result < 0) {
+        (void)kernel.close(socket);
+    } else if (socket < 0) {
+        port_log(function, "no socket can be made: %s", port_error_text(socket));
+    }
+    return result < 0 ? result : socket;
+}
+
+static CFMessagePortRef create_new(CFAllocatorRef allocator, const struct port_name *name, CFMessagePortCallBack callout,
+                                   const CFMessagePortContext *context)
+{
+    CFMessagePortRef port = message_port_allocate(allocator, false, name);
+    struct local_port *local;
+
+    if (!port) {
+        return NULL;
+    }
+    local = &port->side.local;
+    local->callout = callout;
+    local->queue_limit = queue_limit_default;
+    local->budget = budget_default;
+    local->owner = kernel_ports.effective_uid();
+    local->socket = -1;
+    line_table_init(&local->lines);
+    local->socket = open_socket("CFMessagePortCreateLocal", local, name, &local->publication);
+    if (local->socket < 0) {
+        atomic_store_explicit(&port->is_valid, false, memory_order_relaxed);
+        object_release(port);
+        return NULL;
+    }
+    if (context) {
+        local->context = *context;
+        local->context.version = 0;
+    }
+    return port;
+}
+
+CFMessagePortRef local_port_create(CFAllocatorRef allocator, const struct port_name *name, CFMessagePortCallBack callout,
+                                   const CFMessagePortContext *context, bool *ret_is_new)
+{
+    CFMessagePortRef port;
+
+    port_table_begin_creation();
+    port_table_republish();
+    port = name ? port_table_find(false, name) : NULL;
+    *ret_is_new = !port;
+    if (!port) {
+        port = create_new(allocator, name, callout, context);
+        if (port) {
+            port_table_add(port);
+        }
+    }
+    port_table_end_creation();
+    if (port && *ret_is_new && context && context->retain) {
+        void *info = (void *)(uintptr_t)context->retain(context->info);
+
+        port_lock(port);
+        port->side.local.context.info = info;
+        port_unlock(port);
+    }
+    return port;
+}
+
+/* Makes the port's socket the one at `fresh`, under the number that the source stands on. P */
+static int put_in_place(struct local_port *local, int fresh)
+{
+    int result = kernel_ports.replace(fresh, local->socket);
+
+    (void)kernel.close(fresh);
+    return result < 0 ? result : 0;
+}
+
+/* Gives the port a new socket, registered as `name`; whoever was connected to the old one finds it closed. */
+static bool move_to(const char *function, CFMessagePortRef port, const struct port_name *name)
+{
+    struct local_port *local = &port->side.local;
+    struct publication publication = {.directory = NULL};
+    struct publication old;
+    CFRunLoopSourceRef source = NULL;
+    int fresh = open_socket(function, local, name, &publication);
+    bool moved;
+
+    if (fresh < 0) {
+        return false;
+    }
+    port_lock(port);
+    old = local->publication;
+    moved = port_is_valid(port) && local->socket >= 0 && put_in_place(local, fresh) == 0;
+    if (moved) {
+        local->publication = publication;
+        line_table_drop_all(&local->lines);
+        source = local->source;
+        if (source) {
+            object_retain(source);
+        }
+    }
+    port_unlock(port);
+    registry_withdraw(moved ? &old : &publication);
+    if (source) {
+        descriptor_source_file_replaced(source);
+        object_release(source);
+    }
+    return moved;
+}
+
+bool local_port_rename(CFMessagePortRef port, const struct port_name *name)
+{
+    CFStringRef string = port_name_string(name);
+    CFStringRef old_string = NULL;
+    CFMessagePortRef other;
+    bool renamed = false;
+
+    port_table_begin_creation();
+    other = port_table_find(false, name);
+    if (string && !other && port_is_valid(port) && move_to("CFMessagePortSetName", port, name)) {
+        port_table_remove(port);
+        port_lock(port);
+        port->name = *name;
+        old_string = port->name_string;
+        port->name_string = string;
+        port_unlock(port);
+        port_table_add(port);
+        renamed = true;
+    }
+    port_table_end_creation();
+    if (other) {
+        object_release(other);
+    }
+    if (old_string) {
+        (void)CFAutorelease(old_string); /* somebody may have just asked for it */
+    }
+    if (!renamed && string) {
+        CFRelease(string);
+    }
+    return renamed;
+}
+
+void local_port_republish(CFMessagePortRef port)
+{
+    struct port_name name;
+    struct publication lost;
+
+    port_lock(port);
+    name = port->name;
+    lost = port->side.local.publication;
+    port->side.local.publication.directory = NULL;
+    port_unlock(port);
+    registry_withdraw(&lost);
+    if (!move_to("CFMessagePortCreateLocal", port, &name)) {
+        port_log("CFMessagePortCreateLocal", "a port whose files were removed cannot be registered again");
+    }
+}
+
+/* ---- the source ---- */
+
+static void perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
+{
+    (void)source;
+    (void)ready;
+    local_port_receive(object);
+}
+
+static void release_object(void *object)
+{
+    object_release(object);
+}
+
+static CFStringRef describe_source(const void *object)
+{
+    return CFCopyDescription(object);
+}
+
+static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFMessagePortRef port, CFIndex order)
+{
+    const struct descriptor_source_context context = {
+        .info = port, .release = release_object, .perform = perform, .copy_description = describe_source};
+    CFRunLoopSourceRef source;
+
+    object_retain(port);
+    source = descriptor_source_create(allocator, order, port->side.local.socket, &context);
+    if (source) {
+        descriptor_source_set_interest(source, kernel_readable);
+    } else {
+        object_release(port);
+    }
+    return source;
+}
+
+/* The source in use, with a reference; or makes `made` it, if that is not NULL. An invalid one is given up into `ret_old`. */
+static CFRunLoopSourceRef adopt_source(CFMessagePortRef port, CFRunLoopSourceRef made, CFRunLoopSourceRef *ret_old)
+{
+    struct local_port *local = &port->side.local;
+    CFRunLoopSourceRef source = NULL;
+
+    *ret_old = NULL;
+    port_lock(port);
+    if (port_is_valid(port) && !local->dispatch_source) {
+        if (local->source && !CFRunLoopSourceIsValid(local->source)) {
+            *ret_old = local->source;
+            local->source = NULL;
+        }
+        if (!local->source && made) {
+            object_retain(made);
+            local->source = made;
+        }
+        source = local->source;
+        if (source) {
+            object_retain(source);
+        }
+    }
+    port_unlock(port);
+    return source;
+}
+
+CFRunLoopSourceRef local_port_source(CFAllocatorRef allocator, CFMessagePortRef port, CFIndex order)
+{
+    CFRunLoopSourceRef old;
+    CFRunLoopSourceRef made = NULL;
+    CFRunLoopSourceRef source = adopt_source(port, NULL, &old);
+    bool is_usable;
+
+    if (old) {
+        object_release(old);
+    }
+    if (source) {
+        return source;
+    }
+    port_lock(port);
+    is_usable = port_is_valid(port) && !port->side.local.dispatch_source && port->side.local.socket >= 0;
+    port_unlock(port);
+    if (is_usable) {
+        made = make_source(allocator, port, order);
+    }
+    if (!made) {
+        return NULL;
+    }
+    source = adopt_source(port, made, &old);
+    if (old) {
+        object_release(old);
+    }
+    if (source != made) { /* another thread was faster, or the port has ended */
+        CFRunLoopSourceInvalidate(made);
+    }
+    object_release(made);
+    return source;
+}
+
+void local_port_set_queue(CFMessagePortRef port, void *queue)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    void *made = NULL;
+    void *old = NULL;
+    bool is_usable;
+
+    port_lock(port);
+    is_usable = port_is_valid(port) && !port->side.local.source && port->side.local.socket >= 0;
+    port_unlock(port);
+    if (is_usable && queue) {
+        made = dispatch_queue_attach(port, port->side.local.socket, queue);
+        is_usable = made != NULL;
+    }
+    if (!is_usable) {
+        fault_log_once(&logged, "CFMessagePortSetDispatchQueue: the port cannot be driven by a queue: it is not local, not valid or has a "
+                                "run loop source, or there is no libdispatch in this process");
+        return;
+    }
+    port_lock(port);
+    old = port->side.local.dispatch_source;
+    port->side.local.dispatch_source = made;
+    port_unlock(port);
+    if (old) {
+        dispatch_queue_detach(old);
+    }
+}
+
+/* ---- the end ---- */
+
+void local_port_withdraw(CFMessagePortRef port)
+{
+    struct publication publication;
+
+    port_table_remove(port);
+    port_lock(port);
+    publication = port->side.local.publication;
+    port->side.local.publication.directory = NULL;
+    port_unlock(port);
+    registry_withdraw(&publication);
+}
+
+void local_port_release_info(CFMessagePortRef port)
+{
+    struct local_port *local = &port->side.local;
+    void *info = NULL;
+    bool releases;
+
+    port_lock(port);
+    releases = local->calls == 0 || (local->calls == 1 && thread_loop_is_current(local->called_on));
+    local->releases_late = !releases;
+    if (releases) {
+        info = local->context.info;
+        local->context.info = NULL;
+    }
+    port_unlock(port);
+    if (releases && local->context.release) {
+        local->context.release(info);
+    }
+}
+
+void local_port_close(CFMessagePortRef port)
+{
+    struct local_port *local = &port->side.local;
+    CFRunLoopSourceRef source;
+    void *queue;
+
+    port_lock(port);
+    source = local->source;
+    local->source = NULL;
+    queue = local->dispatch_source;
+    local->dispatch_source = NULL;
+    port_unlock(port);
+    if (source) {
+        CFRunLoopSourceInvalidate(source);
+        object_release(source);
+    }
+    if (queue) {
+        dispatch_queue_detach(queue);
+    }
+    port_lock(port);
+    line_table_drop_all(&local->lines);
+    if (local->socket >= 0 && local->readers == 0) {
+        (void)kernel.close(local->socket);
+        local->socket = -1;
+    } else if (local->socket >= 0) {
+        (void)kernel_ports.hang_up(local->socket); /* the last reader closes it */
+    }
+    port_unlock(port);
+}
+
+bool local_port_begin_read(CFMessagePortRef port)
+{
+    bool can;
+
+    port_lock(port);
+    can = port_is_valid(port) && port->side.local.socket >= 0;
+    port->side.local.readers += can ? 1 : 0;
+    port_unlock(port);
+    return can;
+}
+
+/* P */
+void local_port_end_read(CFMessagePortRef port)
+{
+    struct local_port *local = &port->side.local;
+
+    if (--local->readers == 0 && !port_is_valid(port) && local->socket >= 0 && !local->source) {
+        (void)kernel.close(local->socket);
+        local->socket = -1;
+    }
+}
+
+void local_port_abandon(CFMessagePortRef port)
+{
+    struct local_port *local = &port->side.local;
+
+    registry_abandon(&local->publication);
+    line_table_abandon(&local->lines);
+    if (local->source) {
+        descriptor_source_set_interest(local->source, 0);
+    }
+    if (local->socket >= 0) {
+        (void)kernel.close(local->socket);
+        local->socket = -1;
+    }
+    local->readers = 0;
+}
+
+void CRLMessagePortSetQueueLimit(CFMessagePortRef local, CFIndex messages)
+{
+    struct port_card card;
+
+    object_require(local, object_type_message_port, "CRLMessagePortSetQueueLimit", "port");
+    if (local->is_remote) {
+        return;
+    }
+    port_lock(local);
+    local->side.local.queue_limit = messages < 1 ? 1 : messages > queue_limit_max ? queue_limit_max : (uint32_t)messages;
+    card = card_of(&local->side.local, &local->name);
+    if (local->side.local.publication.directory) {
+        registry_update(&local->side.local.publication, &card);
+    }
+    port_unlock(local);
+}
+
+void CRLMessagePortSetMemoryBudget(CFMessagePortRef local, CFIndex bytes)
+{
+    struct port_card card;
+
+    object_require(local, object_type_message_port, "CRLMessagePortSetMemoryBudget", "port");
+    if (local->is_remote) {
+        return;
+    }
+    port_lock(local);
+    local->side.local.budget = bytes < 0 ? 0 : (uint64_t)bytes;
+    card = card_of(&local->side.local, &local->name);
+    if (local->side.local.publication.directory) {
+        registry_update(&local->side.local.publication, &card);
+    }
+    port_unlock(local);
+}

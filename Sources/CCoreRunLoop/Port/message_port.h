@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Message ports: the object, and what the files of this folder know of one another.
+ *
+ *   P  the port's own lock      T  the table's lock      C  constant after creation      A  atomic
+ *
+ * Lock order: creation -> table -> port, and none of them together with one of the run loop's, nor while user code is called. The
+ * registry's lock is inside all of them. A port's lock may be held over system calls that do not wait.
+ */
+#ifndef CRL_PORT_MESSAGE_PORT_H
+#define CRL_PORT_MESSAGE_PORT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "CoreFoundation/CFMessagePort.h"
+#include "CoreFoundation/CFRunLoop.h"
+#include "Port/line_table.h"
+#include "Port/packet.h"
+#include "Port/port_name.h"
+#include "Port/registry.h"
+#include "Runtime/object.h"
+#include "Support/list.h"
+#include "Support/lock.h"
+
+enum message_port_defaults {
+    queue_limit_default = 5,
+    queue_limit_max = 4096,
+    offenders_max = 16,
+    offences_max = 16,
+};
+
+static const uint64_t budget_default = UINT64_C(256) << 20;
+
+struct offender {
+    pid_t pid;
+    uint32_t count;
+};
+
+struct local_port {
+    CFMessagePortCallBack callout; /* C */
+    CFMessagePortContext context; /* C but for the info: P; NULL once released */
+    uint32_t calls; /* P; callouts under way */
+    CFRunLoopRef called_on; /* P; the loop of the latest */
+    bool releases_late; /* P; the last callout releases the info */
+    int socket; /* P; -1 once closed */
+    uint32_t readers; /* P; threads that are reading from the socket */
+    uid_t owner; /* C; whose messages are taken */
+    struct publication publication; /* P */
+    CFRunLoopSourceRef source; /* P; a reference, until the port is invalid */
+    struct line_table lines; /* P */
+    uint32_t queue_limit; /* P */
+    uint64_t budget; /* P */
+    uint64_t in_use; /* P; bytes accepted whose callouts have not ended */
+    struct offender offenders[offenders_max]; /* P */
+    void *dispatch_source; /* P */
+};
+
+struct remote_port {
+    int socket; /* P; -1 once closed */
+    int place; /* P; stands for the owner's socket */
+    uint32_t users; /* P; threads between looking at a descriptor and being done with it: they put off its closing */
+    uint32_t sequence; /* P; of the last frame sent */
+    uint32_t confirmed; /* P; of the last frame known to have been received */
+    uint32_t queue_limit; /* P */
+    uint64_t budget; /* C; what the owner said at connection: larger data is not sent */
+    int control; /* P; our end of the control line, -1 if there is none */
+    uint64_t control_token; /* P */
+    bool has_no_control; /* P; the owner did not take it: the kernel's queue alone limits us */
+    uint32_t last_line; /* P; the number of the latest line */
+    uint64_t last_conversation; /* P */
+    struct link free_lines; /* P; latest first */
+    struct link busy_lines; /* P */
+    uint32_t free_count; /* P */
+};
+
+struct __CFMessagePort {
+    struct object object;
+    struct lock lock;
+    bool is_remote; /* C */
+    atomic_bool is_valid; /* A; written under P */
+    struct link table_link; /* T */
+    struct port_name name; /* P; length 0: unnamed */
+    CFStringRef name_string; /* P */
+    CFMessagePortInvalidationCallBack invalidated; /* P */
+    struct scratch scratch; /* A */
+    union {
+        struct local_port local;
+        struct remote_port remote;
+    } side;
+};
+
+static inline void port_lock(CFMessagePortRef port)
+{
+    lock_take(&port->lock);
+}
+
+static inline void port_unlock(CFMessagePortRef port)
+{
+    lock_drop(&port->lock);
+}
+
+static inline bool port_is_valid(CFMessagePortRef port)
+{
+    return atomic_load_explicit(&port->is_valid, memory_order_acquire);
+}
+
+extern const struct object_class message_port_class;
+
+/* ---- port_table.c: which ports this process has ---- */
+
+/* One thread at a time finds or makes a port of a name. */
+void port_table_begin_creation(void);
+void port_table_end_creation(void);
+/* The valid port of that name, with a reference, or NULL. */
+CFMessagePortRef port_table_find(bool is_remote, const struct port_name *name);
+void port_table_add(CFMessagePortRef port);
+void port_table_remove(CFMessagePortRef port);
+/* Registers again what others can no longer find. */
+void port_table_republish(void);
+
+/* ---- local_port.c ---- */
+
+CFMessagePortRef local_port_create(CFAllocatorRef allocator, const struct port_name *name, CFMessagePortCallBack callout,
+                                   const CFMessagePortContext *context, bool *ret_is_new);
+bool local_port_rename(CFMessagePortRef port, const struct port_name *name);
+void local_port_republish(CFMessagePortRef port);
+CFRunLoopSourceRef local_port_source(CFAllocatorRef allocator, CFMessagePortRef port, CFIndex order);
+void local_port_set_queue(CFMessagePortRef port, void *queue);
+/* The part of invalidation that comes before the callback, and the part that comes after. */
+void local_port_withdraw(CFMessagePortRef port);
+void local_port_close(CFMessagePortRef port);
+/* Gives the info back, unless a callout on another thread uses it. */
+void local_port_release_info(CFMessagePortRef port);
+void local_port_abandon(CFMessagePortRef port); /* in the child of a fork */
+/* Around a read from the socket; false if there is none any more. The end is with the lock held. */
+bool local_port_begin_read(CFMessagePortRef port);
+void local_port_end_read(CFMessagePortRef port);
+
+/* ---- intake.c: what comes in at a local port ---- */
+
+/* Takes packets until one has led to a callout or there is none. */
+void local_port_receive(CFMessagePortRef port);
+
+/* ---- remote_port.c ---- */
+
+CFMessagePortRef remote_port_create(CFAllocatorRef allocator, const struct port_name *name);
+void remote_port_close(CFMessagePortRef port);
+void remote_port_abandon(CFMessagePortRef port);
+/* Asks whether the owner still is there; invalidates if not. */
+void remote_port_check(CFMessagePortRef port);
+/* Puts off the closing of descriptors; false if they are closed already. */
+bool remote_port_use(CFMessagePortRef port);
+void remote_port_unuse(CFMessagePortRef port);
+/* A frame came back: what was sent before it has been received. P */
+void remote_port_confirm(struct remote_port *remote, uint32_t sequence);
+/* Sends a frame, waiting for room. `frame->sequence` and what belongs to the control line are set here. A kCFMessagePort code. */
+SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const void *data, const int *descriptors, int count,
+                        int64_t deadline_ns);
+
+/* ---- call.c ---- */
+
+SInt32 message_send(CFMessagePortRef port, SInt32 message_id, CFDataRef data, CFTimeInterval send_timeout, CFTimeInterval receive_timeout,
+                    CFStringRef reply_mode, CFDataRef *ret_reply);
+/* Closes a line that is in no call. */
+struct client_line;
+void client_line_close(struct client_line *line);
+
+/* ---- CFMessagePort.c ---- */
+
+/* A new object of either side, valid, in no table; NULL if there is no memory. */
+CFMessagePortRef message_port_allocate(CFAllocatorRef allocator, bool is_remote, const struct port_name *name);
+void message_port_invalidate(CFMessagePortRef port);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Data outside packets; see payload.h. */
+#define _GNU_SOURCE
+#include "Port/payload.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "CoreFoundation/CFData.h"
+#include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
+
+static const uint64_t huge_page = 2 << 20;
+static const uint64_t huge_from = 4 << 20; /* from here on copies go to huge pages, if the system has any to give */
+
+/* Memory that CFData frees with free. */
+static void *memory_for(uint64_t length)
+{
+    void *memory;
+
+    if (length < huge_from) {
+        return malloc(length ? length : 1);
+    }
+    memory = aligned_alloc(huge_page, (length + huge_page - 1) / huge_page * huge_page);
+    if (memory) {
+        int saved = errno;
+
+        (void)madvise(memory, length, MADV_HUGEPAGE);
+        errno = saved;
+    }
+    return memory;
+}
+
+static CFDataRef data_of(void *memory, uint64_t length)
+{
+    CFDataRef data = CFDataCreateWithBytesNoCopy(NULL, memory, (CFIndex)length, kCFAllocatorMalloc);
+
+    if (!data) {
+        free(memory);
+    }
+    return data;
+}
+
+CFDataRef payload_copy(const void *bytes, uint64_t length)
+{
+    void *memory;
+
+    if (length < huge_from) {
+        return CFDataCreate(NULL, bytes, (CFIndex)length);
+    }
+    memory = memory_for(length);
+    if (!memory) {
+        return NULL;
+    }
+    memcpy(memory, bytes, length);
+    return data_of(memory, length);
+}
+
+int payload_put(const void *bytes, uint64_t length)
+{
+    int descriptor = kernel_ports.memory_create(length, false);
+    int result = descriptor < 0 ? descriptor : kernel_ports.memory_write(descriptor, bytes, length);
+
+    if (descriptor >= 0 && result < 0) {
+        (void)kernel.close(descriptor);
+    }
+    return result < 0 ? result : descriptor;
+}
+
+/* `length` bytes from the beginning of a file that is known to have them. */
+static int read_all(int descriptor, uint64_t length, CFDataRef *ret_data)
+{
+    char *memory = memory_for(length);
+    uint64_t done = 0;
+
+    if (!memory) {
+        return -ENOMEM;
+    }
+    while (done < length) {
+        ssize_t size = kernel_ports.file_read(descriptor, memory + done, length - done, (off_t)done);
+
+        if (size <= 0) {
+            free(memory);
+            return -EINVAL;
+        }
+        done += (uint64_t)size;
+    }
+    *ret_data = data_of(memory, length);
+    return *ret_data ? 0 : -ENOMEM;
+}
+
+int payload_read(int descriptor, uint64_t length, CFDataRef *ret_data)
+{
+    return kernel_ports.memory_is_fixed(descriptor, length, true) ? read_all(descriptor, length, ret_data) : -EINVAL;
+}
+
+/* ---- arenas ---- */
+
+static uint64_t arena_size_for(uint64_t length)
+{
+    uint64_t size = payload_arena_min;
+
+    while (size < length) {
+        size *= 2;
+    }
+    return size;
+}
+
+int arena_create(uint64_t length, struct arena *ret_arena, int *ret_descriptor)
+{
+    uint64_t size = arena_size_for(length);
+    int descriptor = kernel_ports.memory_create(size, true);
+    int result = descriptor < 0 ? descriptor : kernel_ports.memory_map(descriptor, size, true, &ret_arena->address);
+
+    if (result < 0) {
+        if (descriptor >= 0) {
+            (void)kernel.close(descriptor);
+        }
+        return result;
+    }
+    ret_arena->size = size;
+    *ret_descriptor = descriptor;
+    return 0;
+}
+
+/* The arena's size, if it is one at all. */
+static int check(int descriptor, uint64_t *ret_size)
+{
+    int result = kernel_ports.memory_size(descriptor, ret_size);
+
+    if (result < 0 || *ret_size < payload_arena_min || *ret_size % payload_arena_min != 0 ||
+        !kernel_ports.memory_is_fixed(descriptor, *ret_size, false)) {
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int arena_adopt(int descriptor, uint64_t limit, struct arena *ret_arena)
+{
+    uint64_t size = 0;
+    int result = check(descriptor, &size);
+
+    if (result == 0 && size > limit) {
+        result = -E2BIG;
+    }
+    if (result == 0) {
+        result = kernel_ports.memory_map(descriptor, size, false, &ret_arena->address);
+    }
+    if (result == 0) {
+        ret_arena->size = size;
+    }
+    return result;
+}
+
+int arena_peek(int descriptor, uint64_t length, CFDataRef *ret_data)
+{
+    uint64_t size = 0;
+    int result = check(descriptor, &size);
+
+    return result < 0 || length > size ? -EINVAL : read_all(descriptor, length, ret_data);
+}
+
+void arena_release(struct arena *arena)
+{
+    if (arena->address) {
+        kernel_ports.memory_unmap(arena->address, arena->size);
+        *arena = (struct arena){NULL, 0};
+    }
+}

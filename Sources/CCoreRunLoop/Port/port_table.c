@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ports of this process by name, and what becomes of them in the child of a fork: there they are invalid, and their descriptors closed
+ * without a word to anybody, for a child that kept them would keep the parent's names alive.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+
+#include "Kernel/kernel_ports.h"
+#include "Loop/thread_loop.h"
+#include "Port/message_port.h"
+
+enum { bucket_count = 64 };
+
+static struct lock creation_lock;
+static struct lock table_lock;
+static struct link buckets[bucket_count]; /* T; ports without a name are in the first */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static CFMessagePortRef port_of(struct link *link)
+{
+    return container_of(link, struct __CFMessagePort, table_link);
+}
+
+static struct link *bucket_of(const struct port_name *name)
+{
+    uint32_t hash = 0;
+
+    for (uint32_t i = 0; i < name->length; i++) {
+        hash = hash * 31 + (uint8_t)name->bytes[i];
+    }
+    return &buckets[hash % bucket_count];
+}
+
+/* ---- fork ---- */
+
+static void before_fork(void)
+{
+    lock_take(&creation_lock);
+    lock_take(&table_lock);
+    for (int i = 0; i < bucket_count; i++) {
+        list_for_each(link, &buckets[i]) {
+            port_lock(port_of(link));
+        }
+    }
+    registry_before_fork();
+}
+
+static void after_fork_in_parent(void)
+{
+    registry_after_fork(false);
+    for (int i = 0; i < bucket_count; i++) {
+        list_for_each(link, &buckets[i]) {
+            port_unlock(port_of(link));
+        }
+    }
+    lock_drop(&table_lock);
+    lock_drop(&creation_lock);
+}
+
+static void after_fork_in_child(void)
+{
+    registry_after_fork(true);
+    for (int i = 0; i < bucket_count; i++) {
+        list_for_each_removable(link, &buckets[i]) {
+            CFMessagePortRef port = port_of(link);
+
+            lock_reset(&port->lock);
+            list_remove(link);
+            atomic_store_explicit(&port->is_valid, false, memory_order_release);
+            if (port->is_remote) {
+                remote_port_abandon(port);
+            } else {
+                local_port_abandon(port);
+            }
+        }
+    }
+    lock_reset(&table_lock);
+    lock_reset(&creation_lock);
+}
+
+static void prepare_once(void)
+{
+    for (int i = 0; i < bucket_count; i++) {
+        link_init(&buckets[i]);
+    }
+    /* After the run loop's own handlers: in the child, its locks are free again when ours runs. */
+    (void)thread_loop_current();
+    (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* ---- the table ---- */
+
+void port_table_begin_creation(void)
+{
+    (void)pthread_once(&once, prepare_once);
+    lock_take(&creation_lock);
+}
+
+void port_table_end_creation(void)
+{
+    lock_drop(&creation_lock);
+}
+
+CFMessagePortRef port_table_find(bool is_remote, const struct port_name *name)
+{
+    CFMessagePortRef found = NULL;
+
+    lock_take(&table_lock);
+    list_for_each(link, bucket_of(name)) {
+        CFMessagePortRef port = port_of(link);
+
+        if (port->is_remote == is_remote && port_is_valid(port) && port_name_equal(&port->name, name) && object_try_retain(port)) {
+            found = port;
+            break;
+        }
+    }
+    lock_drop(&table_lock);
+    return found;
+}
+
+void port_table_add(CFMessagePortRef port)
+{
+    lock_take(&table_lock);
+    list_append(bucket_of(&port->name), &port->table_link);
+    lock_drop(&table_lock);
+}
+
+void port_table_remove(CFMessagePortRef port)
+{
+    lock_take(&table_lock);
+    list_remove(&port->table_link);
+    lock_drop(&table_lock);
+}
+
+/* A local port, with a reference, that others cannot find; NULL when all is well. */
+static CFMessagePortRef find_lost(void)
+{
+    CFMessagePortRef found = NULL;
+
+    lock_take(&table_lock);
+    for (int i = 0; i < bucket_count && !found; i++) {
+        list_for_each(link, &buckets[i]) {
+            CFMessagePortRef port = port_of(link);
+            bool is_lost;
+
+            port_lock(port);
+            is_lost = !port->is_remote && port_is_valid(port) && port->side.local.publication.directory &&
+                      !registry_is_published(&port->side.local.publication);
+            port_unlock(port);
+            if (is_lost && object_try_retain(port)) {
+                found = port;
+                break;
+            }
+        }
+    }
+    lock_drop(&table_lock);
+    return found;
+}
+
+void port_table_republish(void)
+{
+    CFMessagePortRef last = NULL;
+    CFMessagePortRef lost;
+
+    /* One that cannot be registered again is given up on. */
+    while ((lost = find_lost()) != NULL && lost != last) {
+        local_port_republish(lost);
+        if (last) {
+            object_release(last);
+        }
+        last = lost;
+    }
+    if (lost) {
+        object_release(lost);
+    }
+    if (last) {
+        object_release(last);
+    }
+}

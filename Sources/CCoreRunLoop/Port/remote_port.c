@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sending side of message ports: the connection, how many messages may be under way, and finding out that the receiver is gone.
+ *
+ * A frame counts as under way until something comes back that confirms it: a reply, or an acknowledgement on the control line, which is
+ * asked for from the third on. The kernel keeps the order of one socket, so a frame's number confirms all before it.
+ */
+#include <errno.h>
+
+#include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
+#include "Port/client_line.h"
+#include "Port/message_port.h"
+#include "Port/port_log.h"
+
+enum { unasked_max = 2 };
+
+/* The longest wait between two looks: the kernel reports room late, and another thread may take an acknowledgement. */
+static const int64_t slice_ns = 10000000;
+
+/* ---- making one ---- */
+
+CFMessagePortRef remote_port_create(CFAllocatorRef allocator, const struct port_name *name)
+{
+    CFMessagePortRef port;
+    struct remote_port *remote;
+    struct port_card card;
+    int result;
+
+    port_table_begin_creation();
+    port = port_table_find(true, name);
+    if (port) {
+        port_table_end_creation();
+        remote_port_check(port);
+        if (port_is_valid(port)) {
+            return port;
+        }
+        object_release(port);
+        port_table_begin_creation();
+    }
+    port_table_republish();
+    port = message_port_allocate(allocator, true, name);
+    result = -ENOMEM;
+    if (port) {
+        remote = &port->side.remote;
+        link_init(&remote->free_lines);
+        link_init(&remote->busy_lines);
+        remote->control = remote->socket = remote->place = -1;
+        result = registry_connect("CFMessagePortCreateRemote", name, &remote->socket, &remote->place, &card);
+    }
+    if (port && result < 0) {
+        atomic_store_explicit(&port->is_valid, false, memory_order_relaxed);
+        object_release(port);
+        port = NULL;
+    }
+    if (port) {
+        port->side.remote.queue_limit = card.queue_limit;
+        port->side.remote.budget = card.budget;
+        port_table_add(port);
+    }
+    port_table_end_creation();
+    return port;
+}
+
+/* ---- its end ---- */
+
+static void close_one(int *descriptor)
+{
+    if (*descriptor >= 0) {
+        (void)kernel.close(*descriptor);
+        *descriptor = -1;
+    }
+}
+
+/* P, the port is invalid and nobody uses it. */
+static void close_descriptors(struct remote_port *remote)
+{
+    close_one(&remote->socket);
+    close_one(&remote->place);
+    close_one(&remote->control);
+}
+
+void remote_port_close(CFMessagePortRef port)
+{
+    struct remote_port *remote = &port->side.remote;
+    struct link closing;
+
+    link_init(&closing);
+    port_lock(port);
+    list_append_all(&closing, &remote->free_lines);
+    remote->free_count = 0;
+    list_for_each(link, &remote->busy_lines) {
+        (void)kernel_ports.hang_up(container_of(link, struct client_line, link)->descriptor); /* wakes the call */
+    }
+    if (remote->users == 0) {
+        close_descriptors(remote);
+    } else {
+        (void)kernel_ports.hang_up(remote->socket);
+        if (remote->control >= 0) {
+            (void)kernel_ports.hang_up(remote->control);
+        }
+    }
+    port_unlock(port);
+    while (!list_is_empty(&closing)) {
+        struct client_line *line = container_of(closing.next, struct client_line, link);
+
+        list_remove(&line->link);
+        client_line_close(line);
+    }
+}
+
+void remote_port_abandon(CFMessagePortRef port)
+{
+    struct remote_port *remote = &port->side.remote;
+
+    list_for_each(link, &remote->free_lines) {
+        struct client_line *line = container_of(link, struct client_line, link);
+
+        line->arena = (struct arena){NULL, 0}; /* not mapped here */
+        (void)kernel.close(line->descriptor);
+        line->descriptor = -1;
+    }
+    list_for_each(link, &remote->busy_lines) {
+        struct client_line *line = container_of(link, struct client_line, link);
+
+        line->arena = (struct arena){NULL, 0};
+        (void)kernel.close(line->descriptor);
+        line->descriptor = -1;
+    }
+    remote->users = 0;
+    close_descriptors(remote);
+}
+
+bool remote_port_use(CFMessagePortRef port)
+{
+    bool can;
+
+    port_lock(port);
+    can = port_is_valid(port);
+    port->side.remote.users += can ? 1 : 0;
+    port_unlock(port);
+    return can;
+}
+
+void remote_port_unuse(CFMessagePortRef port)
+{
+    struct remote_port *remote = &port->side.remote;
+
+    port_lock(port);
+    if (remote->users > 0 && --remote->users == 0 && !port_is_valid(port)) {
+        close_descriptors(remote);
+    }
+    port_unlock(port);
+}
+
+void remote_port_check(CFMessagePortRef port)
+{
+    bool is_alive;
+
+    if (!remote_port_use(port)) {
+        return;
+    }
+    is_alive = registry_probe(port->side.remote.place);
+    remote_port_unuse(port);
+    if (!is_alive) {
+        message_port_invalidate(port);
+    }
+}
+
+/* ---- the control line ---- */
+
+void remote_port_confirm(struct remote_port *remote, uint32_t sequence)
+{
+    if ((int32_t)(sequence - remote->confirmed) > 0 && (int32_t)(remote->sequence - sequence) >= 0) {
+        remote->confirmed = sequence;
+    }
+}
+
+/* Takes what acknowledgements there are. */
+static void drain_control(struct remote_port *remote)
+{
+    uint8_t bytes[wire_header_size + 1];
+    struct wire_frame frame;
+    ssize_t size;
+
+    while (remote->control >= 0 && (size = kernel_ports.receive(remote->control, bytes, sizeof bytes)) != -EAGAIN) {
+        if (size == -EINTR) {
+            continue;
+        }
+        if (size <= 0) {
+            close_one(&remote->control); /* the receiver is gone, or does not want it */
+            remote->has_no_control = true;
+        } else if ((size_t)size <= sizeof bytes && wire_decode(wire_on_line, bytes, (size_t)size, &frame) == wire_ok &&
+                   frame.type == wire_ack) {
+            remote_port_confirm(remote, frame.sequence);
+            remote->queue_limit = frame.length > 0 ? (uint32_t)frame.length : 1;
+        }
+    }
+}
+
+/* Hands one over. -EAGAIN: the queue is full; without the means for one the kernel's queue has to do. */
+static int offer_control(CFMessagePortRef port)
+{
+    struct remote_port *remote = &port->side.remote;
+    struct wire_frame frame = {.type = wire_control, .flags = wire_new_line, .line = 1};
+    int ends[2];
+    int result = kernel_ports.line_create(ends);
+
+    if (result < 0) {
+        remote->has_no_control = true;
+        return 0;
+    }
+    kernel_ports.random_bytes(&frame.token, sizeof frame.token);
+    frame.token |= 1;
+    frame.name = port->name.bytes;
+    frame.name_length = port->name.length;
+    result = packet_send(remote->socket, &frame, NULL, &ends[1], 1);
+    (void)kernel.close(ends[1]);
+    if (result < 0) {
+        (void)kernel.close(ends[0]);
+        return result;
+    }
+    remote->control = ends[0];
+    remote->control_token = frame.token;
+    return 0;
+}
+
+/* ---- sending ---- */
+
+enum outcome { outcome_sent, outcome_full, outcome_busy, outcome_gone, outcome_failed };
+
+static enum outcome outcome_of(int error)
+{
+    switch (-error) {
+    case 0:
+        return outcome_sent;
+    case EAGAIN:
+    case EINTR:
+        return outcome_busy;
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case ENOTCONN:
+    case EPIPE:
+        return outcome_gone;
+    default:
+        return outcome_failed;
+    }
+}
+
+/* P */
+static enum outcome try_send(CFMessagePortRef port, struct wire_frame *frame, const void *data, const int *descriptors, int count,
+                             int *ret_error)
+{
+    struct remote_port *remote = &port->side.remote;
+    uint32_t under_way;
+    uint32_t asked_from;
+    int result = 0;
+
+    if (remote->sequence - remote->confirmed >= remote->queue_limit) {
+        drain_control(remote);
+    }
+    under_way = remote->sequence - remote->confirmed;
+    asked_from = remote->queue_limit <= unasked_max ? remote->queue_limit - 1 : unasked_max;
+    if (under_way >= remote->queue_limit && remote->control >= 0) {
+        return outcome_full;
+    }
+    if (under_way >= asked_from && remote->control < 0 && !remote->has_no_control) {
+        result = offer_control(port);
+    }
+    if (result == 0) {
+        frame->flags &= (uint16_t)~wire_want_ack;
+        frame->extra = 0;
+        if (under_way >= asked_from && remote->control >= 0) {
+            frame->flags |= wire_want_ack;
+            frame->extra = remote->control_token;
+        }
+        frame->sequence = remote->sequence + 1;
+        result = packet_send(remote->socket, frame, data, descriptors, count);
+    }
+    if (result == 0) {
+        remote->sequence++;
+    }
+    *ret_error = result;
+    return outcome_of(result);
+}
+
+SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const void *data, const int *descriptors, int count,
+                        int64_t deadline_ns)
+{
+    struct remote_port *remote = &port->side.remote;
+
+    for (;;) {
+        enum outcome outcome;
+        int error = 0;
+        int64_t now_ns;
+        int control;
+
+        port_lock(port);
+        outcome = port_is_valid(port) ? try_send(port, frame, data, descriptors, count, &error) : outcome_gone;
+        control = remote->control;
+        port_unlock(port);
+        if (outcome == outcome_sent) {
+            return kCFMessagePortSuccess;
+        }
+        if (outcome == outcome_gone) {
+            message_port_invalidate(port);
+            return kCFMessagePortBecameInvalidError;
+        }
+        if (outcome == outcome_failed) {
+            port_log("CFMessagePortSendRequest", "a message cannot be sent: %s", port_error_text(error));
+            return kCFMessagePortTransportError;
+        }
+        now_ns = kernel.monotonic_ns();
+        if (now_ns >= deadline_ns) {
+            return kCFMessagePortSendTimeout;
+        }
+        now_ns = deadline_ns - now_ns > slice_ns ? now_ns + slice_ns : deadline_ns;
+        if (outcome == outcome_full) {
+            (void)kernel_ports.wait(control, kernel_readable, now_ns);
+        } else {
+            (void)kernel_ports.wait(remote->socket, kernel_writable, now_ns);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Encoding and decoding; see wire.h. Little endian whatever the machine. */
+#include "Port/wire.h"
+
+#include <string.h>
+
+/* Where the fields stand. */
+enum wire_offset {
+    at_magic = 0,
+    at_version = 4,
+    at_type = 5,
+    at_flags = 6,
+    at_message_id = 8,
+    at_line = 12,
+    at_token = 16,
+    at_conversation = 24,
+    at_length = 32,
+    at_extra = 40,
+    at_sequence = 48,
+    at_name_length = 52,
+    at_reserved_16 = 54,
+    at_reserved_64 = 56,
+};
+
+static void put(uint8_t *bytes, uint64_t value, int size)
+{
+    for (int i = 0; i < size; i++) {
+        bytes[i] = (uint8_t)(value >> (8 * i));
+    }
+}
+
+static uint64_t get(const uint8_t *bytes, int size)
+{
+    uint64_t value = 0;
+
+    for (int i = 0; i < size; i++) {
+        value |= (uint64_t)bytes[i] << (8 * i);
+    }
+    return value;
+}
+
+void wire_encode(const struct wire_frame *frame, uint8_t ret_header[wire_header_size])
+{
+    put(ret_header + at_magic, wire_magic, 4);
+    put(ret_header + at_version, wire_version, 1);
+    put(ret_header + at_type, (uint64_t)frame->type, 1);
+    put(ret_header + at_flags, frame->flags, 2);
+    put(ret_header + at_message_id, (uint32_t)frame->message_id, 4);
+    put(ret_header + at_line, frame->line, 4);
+    put(ret_header + at_token, frame->token, 8);
+    put(ret_header + at_conversation, frame->conversation, 8);
+    put(ret_header + at_length, frame->length, 8);
+    put(ret_header + at_extra, frame->extra, 8);
+    put(ret_header + at_sequence, frame->sequence, 4);
+    put(ret_header + at_name_length, frame->name_length, 2);
+    put(ret_header + at_reserved_16, 0, 2);
+    put(ret_header + at_reserved_64, 0, 8);
+}
+
+/* ---- names ---- */
+
+/* The number of bytes of the UTF-8 character at `bytes`, or 0. */
+static size_t character_size(const uint8_t *bytes, size_t left)
+{
+    uint8_t first = bytes[0];
+    size_t size = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+
+    if (size == 0 || size > left || first == 0) {
+        return 0;
+    }
+    for (size_t i = 1; i < size; i++) {
+        if ((bytes[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    if ((first == 0xE0 && bytes[1] < 0xA0) || (first == 0xED && bytes[1] > 0x9F) || (first == 0xF0 && bytes[1] < 0x90) ||
+        (first == 0xF4 && bytes[1] > 0x8F)) {
+        return 0;
+    }
+    return size;
+}
+
+bool wire_name_is_valid(const char *name, size_t length)
+{
+    const uint8_t *bytes = (const uint8_t *)name;
+    size_t place = 0;
+
+    if (length == 0 || length > wire_name_max) {
+        return false;
+    }
+    while (place < length) {
+        size_t size = character_size(bytes + place, length - place);
+
+        if (size == 0) {
+            return false;
+        }
+        place += size;
+    }
+    return true;
+}
+
+/* ---- what each type may hold ---- */
+
+struct wire_shape {
+    uint16_t flags; /* that may be set */
+    bool has_data; /* length is the data's */
+    bool names_line; /* line and token must not be zero */
+    bool has_conversation;
+    bool has_extra;
+    bool has_message_id;
+};
+
+static const uint16_t data_flags = wire_null_data | wire_in_arena | wire_in_memory;
+
+static bool shape_of(enum wire_channel channel, enum wire_type type, struct wire_shape *ret_shape)
+{
+    const uint16_t request_flags = data_flags | wire_want_ack | wire_new_line | wire_new_arena;
+    bool is_on_port = type == wire_request || type == wire_one_way || type == wire_control;
+
+    if (is_on_port != (channel == wire_on_port)) {
+        return false;
+    }
+    switch (type) {
+    case wire_request:
+        *ret_shape = (struct wire_shape){request_flags, true, true, true, true, true};
+        return true;
+    case wire_one_way:
+        *ret_shape = (struct wire_shape){wire_null_data | wire_in_memory | wire_want_ack, true, false, false, true, true};
+        return true;
+    case wire_control:
+        *ret_shape = (struct wire_shape){wire_new_line, false, true, false, false, false};
+        return true;
+    case wire_reply:
+        *ret_shape = (struct wire_shape){data_flags | wire_kept | wire_no_arena, true, false, true, false, true};
+        return true;
+    case wire_ack:
+        *ret_shape = (struct wire_shape){0, false, false, false, false, false};
+        return true;
+    case wire_dropped:
+        *ret_shape = (struct wire_shape){wire_kept, false, false, true, true, false};
+        return true;
+    case wire_descriptor:
+        *ret_shape = (struct wire_shape){0, false, false, true, false, false};
+        return true;
+    }
+    return false;
+}
+
+static bool flags_agree(const struct wire_frame *frame, const struct wire_shape *shape)
+{
+    uint16_t places = frame->flags & (wire_in_arena | wire_in_memory | wire_null_data);
+
+    if (frame->flags & ~shape->flags) {
+        return false;
+    }
+    if (places & (places - 1)) {
+        return false; /* data is in one place */
+    }
+    if (frame->type == wire_control && !(frame->flags & wire_new_line)) {
+        return false;
+    }
+    /* Two descriptors at most: a line's end, and one of arena and memory. */
+    return !((frame->flags & wire_new_arena) && (frame->flags & wire_in_memory));
+}
+
+static bool fields_agree(const struct wire_frame *frame, const struct wire_shape *shape)
+{
+    bool names_line = frame->line != 0 && frame->token != 0;
+    bool names_none = frame->line == 0 && frame->token == 0;
+
+    return (shape->names_line ? names_line : names_none) && (shape->has_conversation == (frame->conversation != 0)) &&
+           (shape->has_extra || frame->extra == 0) && (shape->has_message_id || frame->message_id == 0);
+}
+
+static enum wire_error take_name(const uint8_t *packet, size_t size, struct wire_frame *frame)
+{
+    bool wants_name = (frame->flags & wire_new_line) != 0;
+
+    if ((frame->name_length != 0) != wants_name || frame->name_length > wire_name_max) {
+        return wire_error_name;
+    }
+    if (size < wire_header_size + (size_t)frame->name_length) {
+        return wire_error_name;
+    }
+    frame->name = (const char *)packet + wire_header_size;
+    return !wants_name || wire_name_is_valid(frame->name, frame->name_length) ? wire_ok : wire_error_name;
+}
+
+static enum wire_error take_data(const uint8_t *packet, size_t size, const struct wire_shape *shape, struct wire_frame *frame)
+{
+    size_t before = wire_header_size + (size_t)frame->name_length;
+    size_t in_packet = size - before;
+
+    frame->data = NULL;
+    if (!shape->has_data) {
+        bool length_fits = frame->type == wire_ack ? frame->length <= UINT32_MAX : frame->length == 0;
+
+        return in_packet == 0 && length_fits ? wire_ok : wire_error_length;
+    }
+    if (frame->length > wire_payload_max || ((frame->flags & wire_null_data) && frame->length != 0)) {
+        return wire_error_length;
+    }
+    if (frame->flags & (wire_in_arena | wire_in_memory)) {
+        return in_packet == 0 ? wire_ok : wire_error_length;
+    }
+    if (in_packet > wire_inline_max || frame->length != in_packet) {
+        return wire_error_length;
+    }
+    frame->data = packet + before;
+    return wire_ok;
+}
+
+enum wire_error wire_decode(enum wire_channel channel, const uint8_t *packet, size_t size, struct wire_frame *ret_frame)
+{
+    struct wire_shape shape = {0};
+    enum wire_error error;
+
+    if (size < wire_header_size) {
+        return wire_error_short;
+    }
+    if (get(packet + at_magic, 4) != wire_magic) {
+        return wire_error_magic;
+    }
+    if (get(packet + at_version, 1) != wire_version) {
+        return wire_error_version;
+    }
+    *ret_frame = (struct wire_frame){
+        .type = (enum wire_type)get(packet + at_type, 1),
+        .flags = (uint16_t)get(packet + at_flags, 2),
+        .message_id = (int32_t)(uint32_t)get(packet + at_message_id, 4),
+        .line = (uint32_t)get(packet + at_line, 4),
+        .token = get(packet + at_token, 8),
+        .conversation = get(packet + at_conversation, 8),
+        .length = get(packet + at_length, 8),
+        .extra = get(packet + at_extra, 8),
+        .sequence = (uint32_t)get(packet + at_sequence, 4),
+        .name_length = (uint16_t)get(packet + at_name_length, 2),
+    };
+    if (!shape_of(channel, ret_frame->type, &shape)) {
+        return wire_error_type;
+    }
+    if (!flags_agree(ret_frame, &shape)) {
+        return wire_error_flags;
+    }
+    if (get(packet + at_reserved_16, 2) != 0 || get(packet + at_reserved_64, 8) != 0) {
+        return wire_error_reserved;
+    }
+    error = take_name(packet, size, ret_frame);
+    if (error == wire_ok) {
+        error = take_data(packet, size, &shape, ret_frame);
+    }
+    return error != wire_ok ? error : fields_agree(ret_frame, &shape) ? wire_ok : wire_error_fields;
+}
+
+int wire_descriptor_count(const struct wire_frame *frame)
+{
+    int count = frame->type == wire_descriptor ? 1 : 0;
+
+    count += frame->flags & wire_new_line ? 1 : 0;
+    count += frame->flags & wire_new_arena ? 1 : 0;
+    /* A reply announces its memory; it comes in a packet of its own, so that replies without can be read with recv. */
+    count += (frame->flags & wire_in_memory) && frame->type != wire_reply ? 1 : 0;
+    return count;
+}
+
+const char *wire_error_text(enum wire_error error)
+{
+    static const char *const texts[wire_error_count] = {
+        [wire_ok] = "nothing is wrong",
+        [wire_error_short] = "it is shorter than a header",
+        [wire_error_magic] = "it is not a frame of this protocol",
+        [wire_error_version] = "it is of another version",
+        [wire_error_type] = "its type is unknown or does not belong here",
+        [wire_error_flags] = "its flags contradict its type or each other",
+        [wire_error_reserved] = "its reserved bytes are not zero",
+        [wire_error_name] = "its name is missing, not wanted or not a name",
+        [wire_error_length] = "its length disagrees with its size",
+        [wire_error_fields] = "a field holds what its type does not allow",
+    };
+
+    return error < wire_error_count ? texts[error] : "it is malformed";
+}
