@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connecting, addresses and sending: rules 261, 263, 266, 268 to 272. On loopback and Unix sockets.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "Descriptor/socket_recorder.h"
+#include "Kernel/kernel.h"
+
+static bool is_blocking(CFSocketRef s)
+{
+    return (fcntl(CFSocketGetNative(s), F_GETFL) & O_NONBLOCK) == 0;
+}
+
+/* A socket without a peer, its source in the mode. */
+static void open_client(struct recorder *recorder, CFOptionFlags types)
+{
+    CFSocketContext context = recorder_context(recorder);
+
+    recorder->object = CFSocketCreate(NULL, PF_INET, SOCK_STREAM, 0, types, recorder_called, &context);
+    REQUIRE(recorder->object != NULL);
+    recorder_schedule(recorder);
+}
+
+/* ---- how long it takes ---- */
+
+TEST(a_socket_connects_and_stays_blocking, "268 269 261")
+{
+    static const CFTimeInterval timeouts[] = {0, 5, -1, 1e300};
+    CFDataRef any = loopback_address(AF_INET);
+    int listener = listen_on(any, 5);
+    CFDataRef where = address_of(listener);
+
+    for (size_t i = 0; i < sizeof timeouts / sizeof *timeouts; i++) {
+        struct recorder recorder = RECORDER();
+        CFDataRef peer;
+
+        open_client(&recorder, connects);
+        EXPECT(is_blocking(recorder.object));
+        EXPECT_EQ(CFSocketConnectToAddress(recorder.object, where, timeouts[i]), kCFSocketSuccess);
+        EXPECT(is_blocking(recorder.object));
+        recorder_await(&recorder, 1);
+        look();
+        EXPECT_LOG("connect");
+        peer = CFSocketCopyPeerAddress(recorder.object);
+        EXPECT(peer && CFEqual(peer, where));
+        CFRelease(peer);
+        recorder_free(&recorder);
+    }
+    close(listener);
+    CFRelease(where);
+    CFRelease(any);
+}
+
+TEST(a_socket_that_does_not_block_stays_so, "268 269")
+{
+    static const CFTimeInterval timeouts[] = {0, 5, -1};
+    CFDataRef any = loopback_address(AF_INET);
+    int listener = listen_on(any, 5);
+    CFDataRef where = address_of(listener);
+
+    for (size_t i = 0; i < sizeof timeouts / sizeof *timeouts; i++) {
+        int native = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        CFSocketRef s = CFSocketCreateWithNative(NULL, native, 0, NULL, NULL);
+
+        EXPECT_EQ(CFSocketConnectToAddress(s, where, timeouts[i]), kCFSocketSuccess);
+        EXPECT(!is_blocking(s));
+        CFRelease(s);
+    }
+    close(listener);
+    CFRelease(where);
+    CFRelease(any);
+}
+
+TEST(a_refused_socket_says_so_at_once_or_in_its_callback, "261 263 268")
+{
+    CFDataRef where = refusing_address();
+    struct recorder recorder = RECORDER();
+
+    open_client(&recorder, connects | writes);
+    EXPECT_EQ(CFSocketConnectToAddress(recorder.object, where, 0), kCFSocketError);
+    EXPECT_EQ(CFSocketConnectToAddress(recorder.object, where, 5), kCFSocketError);
+    look();
+    EXPECT_LOG(""); /* who waited knows */
+    EXPECT_EQ(CFSocketConnectToAddress(recorder.object, where, -1), kCFSocketSuccess);
+    recorder_await(&recorder, 1);
+    look();
+    EXPECT_LOG("connect(111)"); /* and no write */
+    EXPECT_EQ(recorder.error, ECONNREFUSED);
+    recorder_free(&recorder);
+    CFRelease(where);
+}
+
+TEST(a_refused_socket_is_read_once, "263 264 258")
+{
+    CFDataRef where = refusing_address();
+    struct recorder recorder = RECORDER(.drains = true);
+
+    open_client(&recorder, connects | reads | writes);
+    EXPECT_EQ(CFSocketConnectToAddress(recorder.object, where, -1), kCFSocketSuccess);
+    recorder_await(&recorder, 2);
+    look();
+    EXPECT_LOG("connect(111) read");
+    recorder_free(&recorder);
+    CFRelease(where);
+}
+
+TEST(a_refused_socket_of_data_is_invalid, "257 263")
+{
+    CFDataRef where = refusing_address();
+    struct recorder recorder = RECORDER();
+
+    open_client(&recorder, connects | receives | writes);
+    EXPECT_EQ(CFSocketConnectToAddress(recorder.object, where, -1), kCFSocketSuccess);
+    recorder_await(&recorder, 2);
+    EXPECT_LOG("connect(111) data()");
+    EXPECT(!CFSocketIsValid(recorder.object));
+    CFRelease(recorder.object);
+    CFRelease(where);
+}
+
+TEST(a_refused_socket_without_connect_has_no_write, "263")
+{
+    CFDataRef where = refusing_address();
+    struct recorder recorder = RECORDER();
+
+    open_client(&recorder, writes);
+    EXPECT_EQ(CFSocketConnectToAddress(recorder.object, where, -1), kCFSocketSuccess);
+    for (int i = 0; i < 20; i++) {
+        CFRunLoopRunInMode(MODE, 0.01, false);
+    }
+    EXPECT_LOG("");
+    recorder_free(&recorder);
+    CFRelease(where);
+}
+
+TEST(errors_left_in_the_socket_are_not_told, "266")
+{
+    CFDataRef where = refusing_address();
+    struct recorder recorder = RECORDER();
+    int error = 0;
+    socklen_t size = sizeof error;
+
+    open_client(&recorder, connects);
+    CFSocketSetSocketFlags(recorder.object, kCFSocketLeaveErrors | kCFSocketCloseOnInvalidate);
+    EXPECT_EQ(CFSocketConnectToAddress(recorder.object, where, -1), kCFSocketSuccess);
+    recorder_await(&recorder, 1);
+    EXPECT_LOG("connect");
+    getsockopt(CFSocketGetNative(recorder.object), SOL_SOCKET, SO_ERROR, &error, &size);
+    EXPECT_EQ(error, ECONNREFUSED);
+    recorder_free(&recorder);
+    CFRelease(where);
+}
+
+/* A listener whose queue is full: the kernel lets further connections wait. */
+static int open_full_listener(const char *path, CFDataRef *ret_address, int *ret_filler)
+{
+    int listener;
+
+    *ret_address = path_address(path);
+    listener = listen_on(*ret_address, 0);
+    *ret_filler = connect_to(*ret_address);
+    return listener;
+}
+
+TEST(a_connection_that_takes_too_long_times_out, "268 269")
+{
+    char path[64];
+    CFDataRef where;
+    int filler;
+    int listener;
+    CFSocketRef s = CFSocketCreate(NULL, PF_UNIX, SOCK_STREAM, 0, 0, NULL, NULL);
+    struct timeval limit = {1, 1};
+    socklen_t size = sizeof limit;
+    CFAbsoluteTime start;
+
+    (void)snprintf(path, sizeof path, "/tmp/crl-socket-%d", (int)getpid());
+    listener = open_full_listener(path, &where, &filler);
+    start = CFAbsoluteTimeGetCurrent();
+    EXPECT_EQ(CFSocketConnectToAddress(s, where, 0.1), kCFSocketTimeout);
+    EXPECT(CFAbsoluteTimeGetCurrent() - start >= 0.099);
+    EXPECT(is_blocking(s));
+    getsockopt(CFSocketGetNative(s), SOL_SOCKET, SO_SNDTIMEO, &limit, &size);
+    EXPECT_EQ(limit.tv_sec, 0);
+    EXPECT_EQ(limit.tv_usec, 0);
+    close(accept(listener, NULL, NULL)); /* room for one */
+    EXPECT_EQ(CFSocketConnectToAddress(s, where, 5), kCFSocketSuccess);
+    CFRelease(s);
+    close(filler);
+    close(listener);
+    unlink(path);
+    CFRelease(where);
+}
+
+TEST(a_socket_connected_later_is_not_told_before, "261 268")
+{
+    CFDataRef any = loopback_address(AF_INET);
+    int listener = listen_on(any, 5);
+    CFDataRef where = address_of(listener);
+    struct recorder recorder = RECORDER(.drains = true);
+
+    open_client(&recorder, connects | reads | writes);
+    look();
+    EXPECT_LOG(""); /* the kernel calls such a socket hung up, readable and writable */
+    EXPECT_EQ(CFSocketConnectToAddress(recorder.object, where, -1), kCFSocketSuccess);
+    recorder_await(&recorder, 2);
+    look();
+    EXPECT_LOG("connect write");
+    recorder_free(&recorder);
+    close(listener);
+    CFRelease(where);
+    CFRelease(any);
+}
+
+/* ---- addresses ---- */
+
+TEST(a_signature_makes_a_listening_or_a_connected_socket, "270")
+{
+    struct recorder server = RECORDER(.name = "s");
+    struct recorder client = RECORDER(.name = "c");
+    CFSocketContext server_context = recorder_context(&server);
+    CFSocketContext client_context = recorder_context(&client);
+    CFDataRef any = loopback_address(AF_INET6);
+    CFSocketSignature signature = {PF_INET6, SOCK_STREAM, IPPROTO_TCP, any};
+    int value = 0;
+    socklen_t size = sizeof value;
+
+    server.object = CFSocketCreateWithSocketSignature(NULL, &signature, accepts, recorder_called, &server_context);
+    if (!server.object) {
+        CFRelease(any);
+        SKIP("there is no IPv6 loopback here");
+    }
+    recorder_schedule(&server);
+    getsockopt(CFSocketGetNative(server.object), SOL_SOCKET, SO_ACCEPTCONN, &value, &size);
+    EXPECT_EQ(value, 1);
+    signature.address = CFSocketCopyAddress(server.object);
+    client.object = CFSocketCreateConnectedToSocketSignature(NULL, &signature, connects, recorder_called, &client_context, 5);
+    REQUIRE(client.object != NULL);
+    recorder_schedule(&client);
+    recorder_await(&server, 1);
+    recorder_await(&client, 1);
+    EXPECT(server.accepted >= 0);
+    recorder_free(&client);
+    recorder_free(&server);
+    CFRelease(signature.address);
+    CFRelease(any);
+}
+
+TEST(a_signature_that_cannot_be_had_makes_no_socket, "270")
+{
+    CFDataRef taken = loopback_address(AF_INET);
+    int listener = listen_on(taken, 5);
+    CFDataRef where = address_of(listener);
+    CFDataRef nobody = refusing_address();
+    struct recorder recorder = RECORDER();
+    CFSocketContext context = recorder_context(&recorder);
+    CFSocketSignature signature = {PF_INET, SOCK_STREAM, 0, where};
+
+    EXPECT(CFSocketCreateWithSocketSignature(NULL, &signature, accepts, recorder_called, &context) == NULL);
+    signature.address = nobody;
+    EXPECT(CFSocketCreateConnectedToSocketSignature(NULL, &signature, reads, recorder_called, &context, 5) == NULL);
+    EXPECT(CFSocketCreateConnectedToSocketSignature(NULL, &signature, reads, recorder_called, &context, 0) == NULL);
+    signature.address = NULL;
+    EXPECT(CFSocketCreateWithSocketSignature(NULL, &signature, accepts, recorder_called, &context) == NULL);
+    EXPECT(CFSocketCreateConnectedToSocketSignature(NULL, &signature, accepts, recorder_called, &context, 1) == NULL);
+    EXPECT(CFSocketCreateWithSocketSignature(NULL, NULL, accepts, recorder_called, &context) == NULL);
+    EXPECT(CFSocketCreateConnectedToSocketSignature(NULL, NULL, accepts, recorder_called, &context, 1) == NULL);
+    EXPECT_EQ(recorder.retains, recorder.releases);
+    close(listener);
+    CFRelease(nobody);
+    CFRelease(where);
+    CFRelease(taken);
+}
+
+TEST(an_address_cannot_be_set_where_it_is_taken, "270")
+{
+    CFDataRef any = loopback_address(AF_INET);
+    int listener = listen_on(any, 5);
+    CFDataRef where = address_of(listener);
+    CFSocketRef s = CFSocketCreate(NULL, 0, 0, 0, 0, NULL, NULL);
+    CFSocketRef datagrams = CFSocketCreate(NULL, 0, SOCK_DGRAM, 0, 0, NULL, NULL);
+    CFDataRef empty = CFDataCreate(NULL, NULL, 0);
+
+    EXPECT_EQ(CFSocketSetAddress(s, where), kCFSocketError);
+    EXPECT_EQ(CFSocketSetAddress(s, empty), kCFSocketError);
+    EXPECT_EQ(CFSocketSetAddress(s, any), kCFSocketSuccess);
+    EXPECT_EQ(CFSocketSetAddress(datagrams, any), kCFSocketSuccess); /* which cannot listen */
+    CFRelease(empty);
+    CFRelease(s);
+    CFRelease(datagrams);
+    close(listener);
+    CFRelease(where);
+    CFRelease(any);
+}
+
+TEST(unix_sockets_listen_and_connect_by_path, "270 259")
+{
+    char path[64];
+    struct recorder server = RECORDER();
+    struct recorder client = RECORDER();
+    CFSocketContext server_context = recorder_context(&server);
+    CFSocketContext client_context = recorder_context(&client);
+    CFSocketSignature signature = {PF_UNIX, SOCK_STREAM, 0, NULL};
+    CFDataRef data = CFDataCreate(NULL, (const UInt8 *)"hello", 5);
+
+    (void)snprintf(path, sizeof path, "/tmp/crl-socket-%d", (int)getpid());
+    signature.address = path_address(path);
+    server.object = CFSocketCreateWithSocketSignature(NULL, &signature, accepts, recorder_called, &server_context);
+    REQUIRE(server.object != NULL);
+    recorder_schedule(&server);
+    client.object = CFSocketCreateConnectedToSocketSignature(NULL, &signature, receives, recorder_called, &client_context, -1);
+    REQUIRE(client.object != NULL);
+    recorder_schedule(&client);
+    recorder_await(&server, 1);
+    EXPECT_EQ(CFSocketSendData(client.object, NULL, data, 0), kCFSocketSuccess);
+    EXPECT_EQ(drain(server.accepted), 5);
+    tell(server.accepted, "back");
+    recorder_await(&client, 1);
+    EXPECT_LOG("accept data(4)");
+    recorder_free(&client);
+    recorder_free(&server);
+    unlink(path);
+    CFRelease(data);
+    CFRelease(signature.address);
+}
+
+/* ---- sending ---- */
+
+TEST(part_of_what_is_sent_is_a_success, "272")
+{
+    int ends[2];
+    CFMutableDataRef data = CFDataCreateMutable(NULL, 0);
+    CFDataRef empty = CFDataCreate(NULL, NULL, 0);
+    CFSocketRef s;
+    struct timeval limit;
+    socklen_t size = sizeof limit;
+    CFAbsoluteTime start;
+
+    pair_open(ends);
+    CFDataSetLength(data, 10000000);
+    s = CFSocketCreateWithNative(NULL, ends[0], 0, NULL, NULL);
+    EXPECT_EQ(CFSocketSendData(s, NULL, empty, 1), kCFSocketError); /* nothing went */
+    EXPECT_EQ(CFSocketSendData(s, NULL, NULL, 1), kCFSocketError);
+    EXPECT_EQ(CFSocketSendData(s, NULL, data, 0.05), kCFSocketSuccess);
+    getsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &limit, &size);
+    EXPECT_EQ(limit.tv_sec, 0);
+    EXPECT(limit.tv_usec > 40000 && limit.tv_usec <= 52000);
+    start = CFAbsoluteTimeGetCurrent();
+    EXPECT_EQ(CFSocketSendData(s, NULL, data, 0.05), kCFSocketTimeout); /* full */
+    EXPECT(CFAbsoluteTimeGetCurrent() - start >= 0.049);
+    EXPECT(drain(ends[1]) > 0);
+    CFDataSetLength(data, 10);
+    EXPECT_EQ(CFSocketSendData(s, NULL, data, 0), kCFSocketSuccess);
+    getsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &limit, &size);
+    EXPECT_EQ(limit.tv_usec, 0);
+    EXPECT_EQ(drain(ends[1]), 10);
+    CFRelease(s);
+    CFRelease(data);
+    CFRelease(empty);
+    close(ends[1]);
+}
+
+TEST(a_datagram_is_sent_to_an_address, "272")
+{
+    CFDataRef any = loopback_address(AF_INET);
+    CFSocketRef sender = CFSocketCreate(NULL, PF_INET, SOCK_DGRAM, 0, 0, NULL, NULL);
+    struct recorder receiver = RECORDER();
+    CFSocketContext context = recorder_context(&receiver);
+    CFSocketSignature signature = {PF_INET, SOCK_DGRAM, 0, any};
+    CFDataRef data = CFDataCreate(NULL, (const UInt8 *)"hello", 5);
+    CFDataRef where;
+
+    receiver.object = CFSocketCreateWithSocketSignature(NULL, &signature, receives, recorder_called, &context);
+    recorder_schedule(&receiver);
+    where = CFSocketCopyAddress(receiver.object);
+    EXPECT_EQ(CFSocketSendData(sender, where, data, 1), kCFSocketSuccess);
+    recorder_await(&receiver, 1);
+    EXPECT_LOG("data(5)");
+    EXPECT_EQ(CFSocketSendData(sender, NULL, data, 0), kCFSocketError); /* to nobody */
+    CFRelease(sender);
+    recorder_free(&receiver);
+    CFRelease(where);
+    CFRelease(data);
+    CFRelease(any);
+}
+
+TEST(sending_to_a_closed_socket_raises_no_signal, "272 F15")
+{
+    int ends[2];
+    CFDataRef data = CFDataCreate(NULL, (const UInt8 *)"hello", 5);
+    CFSocketRef s;
+    struct sigaction action;
+
+    pair_open(ends);
+    s = CFSocketCreateWithNative(NULL, ends[0], 0, NULL, NULL);
+    close(ends[1]);
+    sigaction(SIGPIPE, NULL, &action);
+    EXPECT(action.sa_handler == SIG_DFL); /* it would end the process */
+    EXPECT_EQ(CFSocketSendData(s, NULL, data, 0), kCFSocketError);
+    sigaction(SIGPIPE, NULL, &action);
+    EXPECT(action.sa_handler == SIG_DFL);
+    CFRelease(s);
+    CFRelease(data);
+}

@@ -1,0 +1,644 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What goes wrong with sockets: no descriptors left, connections that vanish, numbers above 1024, signals, spurious readiness, threads that invalidate
+ * (rules 260 and 274, fault cases F6, F8 to F15). Failures that the system will not produce on demand are put into the kernel table.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "Descriptor/socket_recorder.h"
+#include "Kernel/kernel.h"
+#include "fake_kernel.h"
+
+/* ---- accept ---- */
+
+static int refusal;
+static int refusals_left;
+static _Atomic int attempts;
+
+static int refusing_accept(int socket, struct kernel_address *ret_peer)
+{
+    attempts++;
+    if (refusals_left > 0) {
+        refusals_left--;
+        return -refusal;
+    }
+    return kernel_linux.socket_accept(socket, ret_peer);
+}
+
+static void refuse_accepts(int error, int count)
+{
+    refusal = error;
+    refusals_left = count;
+    attempts = 0;
+    kernel.socket_accept = refusing_accept;
+}
+
+/* A listener with one connection that waits. */
+struct listening {
+    struct recorder recorder;
+    CFDataRef any;
+    CFDataRef where;
+    int client;
+};
+
+static void open_listener(struct listening *listening)
+{
+    int listener;
+
+    *listening = (struct listening){.recorder = RECORDER()};
+    listening->any = loopback_address(AF_INET);
+    listener = listen_on(listening->any, 5);
+    listening->where = address_of(listener);
+    listening->client = connect_to(listening->where);
+    recorder_add(&listening->recorder, listener, accepts);
+}
+
+static void close_listener(struct listening *listening)
+{
+    recorder_free(&listening->recorder);
+    close(listening->client);
+    CFRelease(listening->where);
+    CFRelease(listening->any);
+}
+
+TEST(a_listening_socket_survives_connections_that_vanish, "260")
+{
+    static const int errors[] = {ECONNABORTED, EPROTO, EINTR, EAGAIN, EPERM, ENETDOWN};
+
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        struct listening listening;
+
+        open_listener(&listening);
+        refuse_accepts(errors[i], 2);
+        recorder_await(&listening.recorder, 1);
+        EXPECT_EQ(attempts, 3);
+        EXPECT_LOG("accept");
+        close_listener(&listening);
+    }
+}
+
+TEST(a_listening_socket_without_descriptors_rests, "260 F6")
+{
+    static const int errors[] = {EMFILE, ENFILE, ENOBUFS, ENOMEM};
+
+    fake_kernel_install(); /* ten seconds pass at once */
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        struct listening listening;
+        uint64_t sleeps = fake_kernel_sleeps();
+
+        open_listener(&listening);
+        refuse_accepts(errors[i], 1000000);
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, 10, false), kCFRunLoopRunTimedOut);
+        EXPECT_LOG("");
+        EXPECT(attempts > 10);
+        EXPECT(attempts <= 100);
+        EXPECT(fake_kernel_sleeps() - sleeps < 200);
+        refusals_left = 0; /* there are some again */
+        CFRunLoopRunInMode(MODE, 1, false);
+        EXPECT_LOG("accept");
+        close_listener(&listening);
+    }
+}
+
+TEST(a_resting_socket_may_be_invalidated_or_disabled, "260 F6 F10")
+{
+    struct listening listening;
+
+    open_listener(&listening);
+    refuse_accepts(EMFILE, 1);
+    look();
+    EXPECT_EQ(attempts, 1);
+    CFSocketDisableCallBacks(listening.recorder.object, accepts);
+    CFRunLoopRunInMode(MODE, 0.2, false);
+    EXPECT_EQ(attempts, 1);
+    CFSocketEnableCallBacks(listening.recorder.object, accepts);
+    refuse_accepts(EMFILE, 1);
+    look();
+    EXPECT_EQ(attempts, 1);
+    close_listener(&listening); /* its timer goes with it */
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunFinished);
+}
+
+TEST(descriptors_that_really_run_out_come_back, "260 F6")
+{
+    struct listening listening;
+    struct rlimit rich;
+    struct rlimit poor;
+    int top;
+
+    open_listener(&listening);
+    look();
+    EXPECT_LOG("accept"); /* the loop has all it needs */
+    close(listening.client);
+    listening.client = connect_to(listening.where);
+    top = dup(listening.client);
+    close(top);
+    getrlimit(RLIMIT_NOFILE, &rich);
+    poor = rich;
+    poor.rlim_cur = (rlim_t)top;
+    setrlimit(RLIMIT_NOFILE, &poor);
+    look();
+    EXPECT_LOG("");
+    setrlimit(RLIMIT_NOFILE, &rich);
+    recorder_await(&listening.recorder, 2);
+    EXPECT_LOG("accept");
+    close_listener(&listening);
+}
+
+static void ask_without_listening(void)
+{
+    struct recorder recorder = RECORDER();
+    int native = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    recorder_add(&recorder, native, accepts);
+    look();
+    EXPECT_LOG("");
+    recorder_free(&recorder);
+}
+
+TEST(a_socket_that_does_not_listen_does_not_spin, "260")
+{
+    uint64_t calls;
+    struct recorder recorder = RECORDER();
+
+    fake_kernel_install();
+    ask_without_listening();
+    recorder_add(&recorder, socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), accepts);
+    look();
+    calls = fake_kernel_calls();
+    CFRunLoopRunInMode(MODE, 1000, false);
+    EXPECT(fake_kernel_calls() - calls < 20);
+    EXPECT_LOG("");
+    recorder_free(&recorder);
+}
+
+/* ---- numbers, hang-ups, errors ---- */
+
+TEST(sockets_above_number_1024_are_like_any_other, "274 F8")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER(.drains = true);
+    struct rlimit limit;
+    int high;
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_max < 3000) {
+        SKIP("the limit on descriptors is below 3,000");
+    }
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    pair_open(ends);
+    high = fcntl(ends[0], F_DUPFD_CLOEXEC, 2500);
+    REQUIRE(high >= 2500);
+    close(ends[0]);
+    recorder_add(&recorder, high, reads | writes);
+    tell(ends[1], "abc");
+    look();
+    EXPECT_LOG("read write");
+    recorder_free(&recorder);
+    close(ends[1]);
+}
+
+static int thread_count(void)
+{
+    DIR *directory = opendir("/proc/self/task");
+    int count = 0;
+
+    while (directory && readdir(directory)) {
+        count++;
+    }
+    if (directory) {
+        closedir(directory);
+    }
+    return count - 2; /* . and .. */
+}
+
+TEST(many_sockets_make_no_thread, "274 F8")
+{
+    enum { count = 500 };
+    static struct recorder recorders[count];
+    static int peers[count];
+    CFIndex calls = 0;
+
+    for (int i = 0; i < count; i++) {
+        int ends[2];
+
+        pair_open(ends);
+        recorders[i] = (struct recorder)RECORDER(.is_silent = true, .drains = true);
+        recorder_add(&recorders[i], ends[0], reads);
+        peers[i] = ends[1];
+        tell(ends[1], "x");
+    }
+    CFRunLoopRunInMode(MODE, 0, false);
+    for (int i = 0; i < count; i++) {
+        look();
+    }
+    for (int i = 0; i < count; i++) {
+        calls += recorders[i].calls;
+        recorder_free(&recorders[i]);
+        close(peers[i]);
+    }
+    EXPECT_EQ(calls, count);
+    EXPECT(thread_count() <= 1 || test_is_instrumented()); /* a sanitizer has one of its own */
+}
+
+static void reset_peer(int socket)
+{
+    struct linger linger = {1, 0};
+
+    setsockopt(socket, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+    close(socket);
+}
+
+TEST(a_reset_socket_gives_its_data_and_one_end, "257 F9")
+{
+    CFDataRef any = loopback_address(AF_INET);
+    int listener = listen_on(any, 5);
+    CFDataRef where = address_of(listener);
+    struct recorder recorder = RECORDER();
+    int client = connect_to(where);
+    int server = accept(listener, NULL, NULL);
+
+    recorder_add(&recorder, client, receives);
+    tell(server, "abc");
+    recorder_await(&recorder, 1);
+    reset_peer(server);
+    recorder_await(&recorder, 2);
+    look();
+    EXPECT_LOG("data(3) data()");
+    EXPECT(!CFSocketIsValid(recorder.object));
+    CFRelease(recorder.object);
+    close(listener);
+    CFRelease(where);
+    CFRelease(any);
+}
+
+static void notes_result(struct recorder *recorder)
+{
+    char byte;
+    ssize_t got = recv(CFSocketGetNative(recorder->object), &byte, 1, MSG_DONTWAIT);
+
+    probe_note("%s", got > 0 ? "byte" : got == 0 ? "end" : errno == ECONNRESET ? "reset" : "other");
+}
+
+TEST(a_reset_socket_is_read_to_its_end, "258 F9")
+{
+    CFDataRef any = loopback_address(AF_INET);
+    int listener = listen_on(any, 5);
+    CFDataRef where = address_of(listener);
+    struct recorder recorder = RECORDER(.action = notes_result);
+    int client = connect_to(where);
+    int server = accept(listener, NULL, NULL);
+
+    recorder_add(&recorder, client, reads);
+    reset_peer(server);
+    recorder_await(&recorder, 2);
+    look();
+    look();
+    EXPECT_LOG("read reset read end"); /* the error is the program's to see */
+    recorder_free(&recorder);
+    close(listener);
+    CFRelease(where);
+    CFRelease(any);
+}
+
+TEST(a_half_closed_socket_still_writes, "F11 258")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER(.drains = true);
+
+    pair_open(ends);
+    recorder_add(&recorder, ends[0], reads | writes);
+    look();
+    EXPECT_LOG("write");
+    shutdown(ends[1], SHUT_WR);
+    look();
+    EXPECT_LOG("read");
+    CFSocketEnableCallBacks(recorder.object, writes);
+    look();
+    EXPECT_LOG("write");
+    tell(ends[0], "abc");
+    EXPECT_EQ(drain(ends[1]), 3);
+    recorder_free(&recorder);
+    close(ends[1]);
+}
+
+TEST(an_error_of_one_datagram_is_not_an_end, "257 F14")
+{
+    CFDataRef nobody = refusing_address();
+    struct recorder recorder = RECORDER();
+    int native = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    connect(native, (const struct sockaddr *)(const void *)CFDataGetBytePtr(nobody), (socklen_t)CFDataGetLength(nobody));
+    recorder_add(&recorder, native, receives);
+    tell(native, "is somebody there?");
+    for (int i = 0; i < 20; i++) {
+        CFRunLoopRunInMode(MODE, 0.005, false);
+    }
+    EXPECT_LOG(""); /* the refusal was received, and is no data */
+    EXPECT(CFSocketIsValid(recorder.object));
+    recorder_free(&recorder);
+    CFRelease(nobody);
+}
+
+/* ---- readiness that is not there ---- */
+
+static int lying_wait(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
+{
+    int count = kernel_linux.set_wait(set, events, capacity, deadline_ns);
+
+    for (int i = 0; i < count; i++) {
+        events[i].ready |= kernel_readable;
+    }
+    return count;
+}
+
+TEST(spurious_readiness_of_a_socket_delivers_nothing, "F14")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER();
+
+    kernel.set_wait = lying_wait;
+    pair_open(ends); /* blocking: a read would hang */
+    recorder_add(&recorder, ends[0], receives | writes);
+    CFSocketSetSocketFlags(recorder.object, kCFSocketCloseOnInvalidate | kCFSocketAutomaticallyReenableWriteCallBack | receives);
+    look();
+    EXPECT_LOG("write write write write write");
+    tell(ends[1], "abc"); /* nor is the one shot used up by it */
+    CFSocketDisableCallBacks(recorder.object, writes);
+    look();
+    EXPECT_LOG("data(3)");
+    recorder_free(&recorder);
+    close(ends[1]);
+}
+
+static int robbed_accept(int socket, struct kernel_address *ret_peer)
+{
+    kernel.socket_accept = kernel_linux.socket_accept;
+    close(kernel_linux.socket_accept(socket, ret_peer)); /* somebody else was faster */
+    return kernel_linux.socket_accept(socket, ret_peer);
+}
+
+TEST(a_vanished_connection_does_not_block_the_loop, "F14 260")
+{
+    struct listening listening;
+
+    open_listener(&listening);
+    CFSocketSetSocketFlags(listening.recorder.object, kCFSocketCloseOnInvalidate);
+    kernel.socket_accept = robbed_accept;
+    look();
+    EXPECT_LOG("");
+    close(listening.client);
+    listening.client = connect_to(listening.where); /* the one shot was not used up */
+    recorder_await(&listening.recorder, 1);
+    EXPECT_LOG("accept");
+    close_listener(&listening);
+}
+
+/* ---- invalidation ---- */
+
+static int closed_number;
+static _Atomic int close_count;
+
+static int counted_close(int descriptor)
+{
+    close_count += descriptor == closed_number;
+    return kernel_linux.close(descriptor);
+}
+
+static void invalidates_and_reuses(struct recorder *recorder)
+{
+    int number = CFSocketGetNative(recorder->object);
+
+    CFSocketInvalidate(recorder->object);
+    EXPECT_EQ(fcntl(number, F_GETFD), -1);
+    *(int *)recorder->context = dup2(STDERR_FILENO, number); /* somebody else's from here on */
+}
+
+TEST(a_socket_invalidated_in_its_callback_is_closed_once, "267 F10")
+{
+    int ends[2];
+    int stranger = -1;
+    struct recorder recorder = RECORDER(.action = invalidates_and_reuses, .context = &stranger);
+
+    pair_open(ends);
+    closed_number = ends[0];
+    kernel.close = counted_close;
+    recorder_add(&recorder, ends[0], receives | writes);
+    tell(ends[1], "abc");
+    look();
+    EXPECT_LOG("data(3)");
+    CFSocketInvalidate(recorder.object);
+    CFRelease(recorder.object);
+    EXPECT_EQ(close_count, 1);
+    EXPECT(fcntl(stranger, F_GETFD) >= 0);
+    close(stranger);
+    close(ends[1]);
+}
+
+TEST(a_socket_closed_by_the_program_does_not_close_its_successor, "251 F10")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER();
+    int number;
+    CFSocketRef successor;
+
+    pair_open(ends);
+    number = ends[0];
+    recorder_create(&recorder, number, reads);
+    close(number); /* wrong, but it happens */
+    successor = CFSocketCreate(NULL, PF_UNIX, SOCK_STREAM, 0, 0, NULL, NULL);
+    EXPECT_EQ(CFSocketGetNative(successor), number);
+    EXPECT(successor != recorder.object);
+    CFSocketInvalidate(recorder.object);
+    EXPECT(fcntl(number, F_GETFD) >= 0);
+    CFRelease(recorder.object);
+    CFRelease(successor);
+    EXPECT_EQ(fcntl(number, F_GETFD), -1);
+    close(ends[1]);
+}
+
+struct invalidator {
+    CFSocketRef socket;
+    _Atomic bool starts;
+};
+
+static void invalidates_at_once(void *context)
+{
+    struct invalidator *invalidator = context;
+
+    while (!invalidator->starts) {
+        sched_yield();
+    }
+    CFSocketInvalidate(invalidator->socket);
+}
+
+TEST_LIMIT(a_socket_may_be_invalidated_by_another_thread_meanwhile, "267 276 F10", 60)
+{
+    CFDataRef data = CFDataCreate(NULL, (const UInt8 *)"hello", 5);
+
+    for (int round = 0; round < 200; round++) {
+        int ends[2];
+        struct recorder recorder = RECORDER(.is_silent = true);
+        struct invalidator invalidator = {NULL, false};
+        struct probe_thread thread;
+
+        pair_open(ends);
+        recorder_add(&recorder, ends[0], receives | writes);
+        invalidator.socket = recorder.object;
+        probe_thread_start(&thread, invalidates_at_once, &invalidator);
+        tell(ends[1], "abc");
+        invalidator.starts = true;
+        while (CFSocketIsValid(recorder.object)) {
+            CFRunLoopRunInMode(MODE, 0, true);
+            (void)CFSocketSendData(recorder.object, NULL, data, 1);
+            (void)drain(ends[1]);
+        }
+        probe_thread_join(&thread);
+        look();
+        EXPECT_EQ(recorder.retains, recorder.releases);
+        EXPECT_EQ(CFGetRetainCount(recorder.object), 1);
+        CFRelease(recorder.object);
+        close(ends[1]);
+    }
+    CFRelease(data);
+}
+
+struct sender {
+    CFSocketRef socket;
+    CFDataRef data;
+    _Atomic bool is_sending;
+    CFSocketError error;
+};
+
+static void sends(void *context)
+{
+    struct sender *sender = context;
+
+    sender->is_sending = true;
+    sender->error = CFSocketSendData(sender->socket, NULL, sender->data, 0.3);
+}
+
+TEST(a_socket_in_use_is_closed_by_its_last_user, "267 272 F10")
+{
+    int ends[2];
+    CFMutableDataRef data = CFDataCreateMutable(NULL, 0);
+    struct sender sender = {.data = data};
+    struct probe_thread thread;
+
+    pair_open(ends);
+    CFDataSetLength(data, 10000000); /* more than fits: the sender blocks, without a lock */
+    sender.socket = CFSocketCreateWithNative(NULL, ends[0], 0, NULL, NULL);
+    probe_thread_start(&thread, sends, &sender);
+    while (!sender.is_sending) {
+        sched_yield();
+    }
+    CFSocketInvalidate(sender.socket);
+    EXPECT_EQ(CFSocketGetNative(sender.socket), -1);
+    probe_thread_join(&thread);
+    EXPECT_EQ(fcntl(ends[0], F_GETFD), -1);
+    CFRelease(sender.socket);
+    CFRelease(data);
+    close(ends[1]);
+}
+
+/* ---- signals ---- */
+
+static _Atomic int alarms;
+
+static void counts_alarm(int number)
+{
+    (void)number;
+    alarms++;
+}
+
+static void storm(bool begins)
+{
+    struct sigaction action = {.sa_handler = counts_alarm}; /* no SA_RESTART */
+    struct itimerval interval = {{0, begins ? 100 : 0}, {0, begins ? 100 : 0}};
+
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &interval, NULL);
+}
+
+TEST(a_storm_of_signals_moves_no_deadline_of_a_socket, "F12 268 272")
+{
+    int ends[2];
+    CFMutableDataRef data = CFDataCreateMutable(NULL, 0);
+    CFSocketRef s;
+    CFAbsoluteTime start;
+
+    pair_open(ends);
+    CFDataSetLength(data, 10000000);
+    s = CFSocketCreateWithNative(NULL, ends[0], 0, NULL, NULL);
+    while (CFSocketSendData(s, NULL, data, 0.01) == kCFSocketSuccess) {
+    }
+    storm(true);
+    start = CFAbsoluteTimeGetCurrent();
+    EXPECT_EQ(CFSocketSendData(s, NULL, data, 0.2), kCFSocketTimeout);
+    storm(false);
+    EXPECT(CFAbsoluteTimeGetCurrent() - start >= 0.19);
+    EXPECT(CFAbsoluteTimeGetCurrent() - start < 0.2 + test_patience_s());
+    EXPECT(alarms > 0);
+    CFRelease(s);
+    CFRelease(data);
+    close(ends[1]);
+}
+
+TEST(data_of_a_socket_comes_through_a_storm_of_signals, "F12")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER(.is_silent = true);
+
+    pair_open(ends);
+    recorder_add(&recorder, ends[0], receives);
+    storm(true);
+    for (int i = 1; i <= 200; i++) {
+        while (send(ends[1], "x", 1, MSG_NOSIGNAL) < 0) {
+        }
+        recorder_await(&recorder, i);
+    }
+    storm(false);
+    EXPECT_EQ(recorder.bytes, 200);
+    recorder_free(&recorder);
+    close(ends[1]);
+}
+
+/* ---- the kernel's room ---- */
+
+static int add_refusals;
+
+static int full_add(int set, int descriptor, uint32_t interest, uint64_t token)
+{
+    return add_refusals-- > 0 ? -ENOSPC : kernel_linux.set_add(set, descriptor, interest, token);
+}
+
+TEST(a_socket_the_kernel_cannot_watch_is_watched_later, "F13")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER(.drains = true);
+
+    kernel.set_add = full_add;
+    add_refusals = 3;
+    pair_open(ends);
+    recorder_add(&recorder, ends[0], reads);
+    tell(ends[1], "abc");
+    recorder_await(&recorder, 1);
+    tell(ends[1], "abc");
+    recorder_await(&recorder, 2);
+    CFRunLoopRunInMode(MODE, 0.1, false);
+    EXPECT(add_refusals <= 0);
+    recorder_free(&recorder);
+    close(ends[1]);
+}
