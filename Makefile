@@ -225,8 +225,9 @@ check-install: all
 check-rules: $(RUNNER)
 	$(Q)scripts/check-rules $(RUNNER)
 
+# SwiftPM builds C with its own clang, but for a CC in the environment.
 check-swift:
-	$(Q)if command -v swift > /dev/null; then swift test $(SWIFT_FLAGS); \
+	$(Q)if command -v swift > /dev/null; then env -u CC -u CFLAGS -u LDFLAGS swift test $(SWIFT_FLAGS); \
 	else echo "check-swift: skipped, there is no swift here"; fi
 
 # --- The same tests under tools ---
@@ -365,3 +366,25 @@ clean:
 
 help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
+
+# --- The executable specification (Tests/Model) ---
+
+.PHONY: model-check
+SEED ?= 1
+SEQUENCES ?= 100000
+MODEL_SOURCES := $(sort $(wildcard Tests/Model/*.c))
+MODEL_OBJECTS := $(MODEL_SOURCES:Tests/Model/%.c=$(B)/model/%.o) $(B)/tests/fake_kernel.o
+$(B)/model/%.o: Tests/Model/%.c $(B)/flags
+	@mkdir -p $(@D)
+	$(SAY) CC $<
+	$(Q)$(COMPILE) -DCRL_TESTING -ITests/CTests -o $@ $<
+
+MODEL_LIBRARY := $(filter $(foreach layer,Support Runtime Kernel Loop,$(B)/testing/$(layer)/%),$(TESTING_OBJECTS))
+$(B)/model-check: $(MODEL_OBJECTS) $(MODEL_LIBRARY)
+	$(SAY) LINK $@
+	$(Q)$(LINK) -o $@ $^ $(LIBS) $(TEST_LIBS)
+
+model-check: $(B)/model-check
+	$(Q)$(B)/model-check '$(SEED)' '$(SEQUENCES)'
+
+-include $(filter %.d,$(MODEL_OBJECTS:.o=.d))
