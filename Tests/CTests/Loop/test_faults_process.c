@@ -108,9 +108,10 @@ static void runs_without_descriptors(void *context)
     CFRunLoopSourceRef a = probe_source_add(&source, 0, LOOP, MODE);
     probe_timer_add(&timer, 0.001, 0.001, LOOP, MODE);
     CFRunLoopSourceSignal(a);
-    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.02, false), kCFRunLoopRunTimedOut);
+    while (timer.calls < 3) {
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.02, false), kCFRunLoopRunTimedOut);
+    }
     EXPECT_EQ(source.calls, 1);
-    EXPECT(timer.calls > 1);
     CFRunLoopTimerInvalidate(probe_timer_of(&timer));
     probe_port_source_add(&port, 0, event_of_the_poor, LOOP, MODE);
     CFRunLoopSourceSignal(a);

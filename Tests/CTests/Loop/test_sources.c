@@ -351,7 +351,7 @@ TEST(a_signal_alone_wakes_no_loop, "77 87")
     probe_stage(MODE);
     CFRunLoopSourceRef a = probe_source_add(&source, 0, LOOP, MODE);
     probe_thread_when_waiting(&other, LOOP, signals_it, a);
-    probe_run(MODE, 0.2, false);
+    probe_run(MODE, test_is_instrumented() ? 3 : 0.3, false);
     probe_thread_join(&other);
     EXPECT_LOG("E BT BS BW AW X TO");
     probe_run(MODE, 0, true);

@@ -382,6 +382,12 @@ TEST(signal_handlers_may_stop, "66 L3")
     stop_interval_timer();
 }
 
+/* For another thread to do something first. */
+static double long_enough_s(void)
+{
+    return test_is_instrumented() ? 3 : 0.3;
+}
+
 static void changes_quietly(void *context)
 {
     static struct probe source = PROBE("S0", NULL);
@@ -404,7 +410,7 @@ TEST(changes_wake_nobody, "67 162")
     CFRunLoopSourceRef source = probe_source_add(&old, 0, LOOP, MODE);
     CFRetain(source);
     probe_thread_when_waiting(&other, LOOP, changes_quietly, &old);
-    probe_run(MODE, 0.2, false);
+    probe_run(MODE, long_enough_s(), false);
     probe_thread_join(&other);
     EXPECT_LOG("E BT BS BW AW B X TO"); /* one wait, ended by the timeout */
     CFRelease(source);
@@ -453,9 +459,9 @@ TEST(a_date_moved_away_leaves_no_wake_up, "69 71")
     static struct probe timer = PROBE("T", NULL);
     struct probe_thread other;
     probe_stage(MODE);
-    CFRunLoopTimerRef t = probe_timer_add(&timer, 0.1, 0, LOOP, MODE);
+    CFRunLoopTimerRef t = probe_timer_add(&timer, long_enough_s(), 0, LOOP, MODE);
     probe_thread_when_waiting(&other, LOOP, sets_far_date, t);
-    probe_run(MODE, 0.3, false);
+    probe_run(MODE, 2 * long_enough_s(), false);
     probe_thread_join(&other);
     EXPECT_LOG("E BT BS BW AW X TO");
 }
@@ -527,10 +533,10 @@ TEST(a_timer_removed_while_asleep_leaves_no_wake_up, "68 71")
     struct probe_thread other;
     probe_stage(MODE);
     timer.context = LOOP;
-    CFRunLoopTimerRef t = probe_timer(&timer, 0.1, 0);
+    CFRunLoopTimerRef t = probe_timer(&timer, long_enough_s(), 0);
     CFRunLoopAddTimer(LOOP, t, MODE);
     probe_thread_when_waiting(&other, LOOP, removes_timer, &timer);
-    probe_run(MODE, 0.3, false);
+    probe_run(MODE, 2 * long_enough_s(), false);
     probe_thread_join(&other);
     EXPECT_LOG("E BT BS BW AW X TO");
     CFRelease(t);
