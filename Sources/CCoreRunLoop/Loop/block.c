@@ -118,7 +118,7 @@ static struct block_queue *queue_for(CFRunLoopRef loop, CFTypeRef mode_name, CFA
         declare_modes(loop, names);
         return &loop->listed_blocks;
     }
-    if (mode_name_is_common(mode_name)) {
+    if (mode_name_means_common(loop, mode_name)) {
         return &loop->common_blocks;
     }
     mode = mode_declare(loop, mode_name);

@@ -15,11 +15,16 @@
 /* The latest date (113). */
 #define INSTANT_LATEST_DATE 4039289856.0
 
-/* `now_ns` is the monotonic clock as just read: the wall clock is read beside it. */
+/* Both clocks as just read. */
+struct instant_clocks {
+    int64_t wall_ns; /* since 1970 */
+    int64_t now_ns;
+};
+struct instant_clocks instant_read_clocks(void);
 
-/* The instant of `date`; never earlier than `now_ns`. NaN: kernel_never. Equal dates give equal instants (134). */
-int64_t instant_of_date(CFAbsoluteTime date, int64_t now_ns);
-CFAbsoluteTime date_of_instant(int64_t instant_ns, int64_t now_ns);
+/* The instant of `date`; never earlier than now. NaN: kernel_never. Equal dates give equal instants, or later ones later (134). */
+int64_t instant_of_date(CFAbsoluteTime date, struct instant_clocks clocks);
+CFAbsoluteTime date_of_instant(int64_t instant_ns, struct instant_clocks clocks);
 
 /* A positive interval in nanoseconds, at least 1 and at most the longest. */
 int64_t instant_interval_ns(CFTimeInterval seconds);

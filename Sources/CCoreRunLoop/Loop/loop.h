@@ -156,6 +156,11 @@ static inline bool mode_name_is_common(CFStringRef name)
     return name != kCFRunLoopDefaultMode && mode_name_equals_common(name);
 }
 
+/*
+ * The same, quicker where a mode of the loop has this very string for its name: no mode has the common modes' name, and comparing texts
+ * costs more than all the rest of a call.
+ */
+bool mode_name_means_common(CFRunLoopRef loop, CFStringRef name);
 struct mode *mode_find(CFRunLoopRef loop, CFStringRef name);
 /* Finds or makes it; NULL if there is no memory. */
 struct mode *mode_declare(CFRunLoopRef loop, CFStringRef name);

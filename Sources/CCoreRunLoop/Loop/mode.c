@@ -15,14 +15,28 @@ bool mode_name_equals_common(CFStringRef name)
     return name == kCFRunLoopCommonModes || CFEqual(name, kCFRunLoopCommonModes);
 }
 
+static struct mode *find_identical(CFRunLoopRef loop, CFStringRef name)
+{
+    struct mode *mode = loop->modes;
+
+    while (mode && mode->name != name) {
+        mode = mode->next;
+    }
+    return mode;
+}
+
+bool mode_name_means_common(CFRunLoopRef loop, CFStringRef name)
+{
+    return !find_identical(loop, name) && mode_name_is_common(name);
+}
+
 static struct mode *find_any(CFRunLoopRef loop, CFStringRef name)
 {
+    struct mode *identical = find_identical(loop, name);
     CFHashCode hash;
 
-    for (struct mode *mode = loop->modes; mode; mode = mode->next) {
-        if (mode->name == name) {
-            return mode;
-        }
+    if (identical) {
+        return identical;
     }
     hash = CFHash(name);
     for (struct mode *mode = loop->modes; mode; mode = mode->next) {

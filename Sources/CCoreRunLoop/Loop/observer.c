@@ -315,7 +315,7 @@ void observer_add(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef 
     struct observer_list *dropped = NULL;
 
     loop_lock(loop);
-    if (mode_name_is_common(mode_name)) {
+    if (mode_name_means_common(loop, mode_name)) {
         join_common(loop, observer);
         for (struct mode *mode = loop->modes; mode; mode = mode->next) {
             if (mode->is_common) {
@@ -376,7 +376,7 @@ void observer_remove(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringR
     loop_lock(loop);
     lock_take(lock);
     if (loop_of(observer) == loop) {
-        if (mode_name_is_common(mode_name)) {
+        if (mode_name_means_common(loop, mode_name)) {
             was_common = leave_common_modes(loop, observer, &dropped);
         } else {
             leave_mode(observer, mode_find(loop, mode_name), &dropped);
@@ -399,7 +399,7 @@ bool observer_is_in(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRe
     loop_lock(loop);
     lock_take(lock);
     if (loop_of(observer) == loop) {
-        is_member = mode_name_is_common(mode_name) ? observer->common != NULL : member_in(observer, mode_find(loop, mode_name)) != NULL;
+        is_member = mode_name_means_common(loop, mode_name) ? observer->common != NULL : member_in(observer, mode_find(loop, mode_name)) != NULL;
     }
     lock_drop(lock);
     loop_unlock(loop);

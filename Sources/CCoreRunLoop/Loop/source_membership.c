@@ -268,18 +268,18 @@ static void add_to_common(CFRunLoopRef loop, CFRunLoopSourceRef source)
 void source_add(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_name)
 {
     struct mode *mode;
+    bool is_common;
 
     if (!source_is_valid(source)) {
         return; /* 89 */
     }
-    if (mode_name_is_common(mode_name)) {
-        add_to_common(loop, source);
-        return;
-    }
     loop_lock(loop);
-    mode = loop->is_dead ? NULL : mode_declare(loop, mode_name);
+    is_common = mode_name_means_common(loop, mode_name);
+    mode = loop->is_dead || is_common ? NULL : mode_declare(loop, mode_name);
     loop_unlock(loop);
-    if (mode) {
+    if (is_common) {
+        add_to_common(loop, source);
+    } else if (mode) {
         source_add_to_mode(loop, source, mode);
     }
 }
@@ -343,27 +343,28 @@ static void remove_from_common(CFRunLoopRef loop, CFRunLoopSourceRef source)
 void source_remove(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_name)
 {
     struct mode *mode;
+    bool is_common;
 
-    if (mode_name_is_common(mode_name)) {
-        remove_from_common(loop, source);
-        return;
-    }
     loop_lock(loop);
-    mode = mode_find(loop, mode_name);
+    is_common = mode_name_means_common(loop, mode_name);
+    mode = is_common ? NULL : mode_find(loop, mode_name);
     loop_unlock(loop);
-    if (mode) {
+    if (is_common) {
+        remove_from_common(loop, source);
+    } else if (mode) {
         remove_from_mode(loop, source, mode);
     }
 }
 
 bool source_is_in(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_name)
 {
-    bool is_common = mode_name_is_common(mode_name);
     CFHashCode hash = source_hash(source);
     struct mode *mode;
+    bool is_common;
     bool is_member;
 
     loop_lock(loop);
+    is_common = mode_name_means_common(loop, mode_name);
     mode = is_common ? NULL : mode_find(loop, mode_name);
     is_member = (mode || is_common) && source_set_find(loop, set_of(loop, mode), mode, source, hash);
     loop_unlock(loop);

@@ -67,7 +67,7 @@ static CFTimeInterval checked_interval(CFTimeInterval interval)
 
 static void set_date_fields(CFRunLoopTimerRef timer, CFAbsoluteTime date)
 {
-    timer->fire_ns = instant_of_date(date, kernel.monotonic_ns());
+    timer->fire_ns = instant_of_date(date, instant_read_clocks());
     timer->date = date > INSTANT_LATEST_DATE ? INSTANT_LATEST_DATE : date;
 }
 
@@ -233,7 +233,7 @@ static void join_common(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name)
 {
     loop_lock(loop);
-    if (mode_name_is_common(mode_name)) {
+    if (mode_name_means_common(loop, mode_name)) {
         join_common(loop, timer);
         for (struct mode *mode = loop->modes; mode; mode = mode->next) {
             if (mode->is_common) {
@@ -282,7 +282,7 @@ void timer_remove(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_n
     loop_lock(loop);
     lock_take(lock);
     if (timer_loop(timer) == loop) {
-        if (mode_name_is_common(mode_name)) {
+        if (mode_name_means_common(loop, mode_name)) {
             leave_common(loop, timer);
         } else {
             leave_mode(timer, mode_find(loop, mode_name));
@@ -304,7 +304,7 @@ bool timer_is_in(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_na
     loop_lock(loop);
     lock_take(lock);
     if (timer_loop(timer) == loop) {
-        is_member = mode_name_is_common(mode_name) ? timer->common != NULL : timer_member_in(timer, mode_find(loop, mode_name)) != NULL;
+        is_member = mode_name_means_common(loop, mode_name) ? timer->common != NULL : timer_member_in(timer, mode_find(loop, mode_name)) != NULL;
     }
     lock_drop(lock);
     loop_unlock(loop);

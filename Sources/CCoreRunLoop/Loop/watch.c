@@ -8,7 +8,7 @@
 
 #include "Support/fault.h"
 
-enum { stale_reports_until_rebuild = 2 };
+static const uint64_t no_token = UINT64_MAX;
 
 static uint64_t token_of(const struct watch *watch)
 {
@@ -36,6 +36,7 @@ static struct watch_set *set_create(void)
     if (watches) {
         watches->set = -1;
         watches->next_generation = 1;
+        watches->stale_token = watches->last_stale_token = no_token;
         link_init(&watches->dirty);
         link_init(&watches->always_ready);
         link_init(&watches->refused);
@@ -402,6 +403,8 @@ void watch_wait(struct watch_set *watches, int64_t deadline_ns)
 {
     int count = kernel.set_wait(watches->set, watches->batch, watch_batch_size, deadline_ns);
 
+    watches->last_stale_token = watches->stale_token;
+    watches->stale_token = no_token;
     watches->batch_begin = 0;
     watches->batch_end = count > 0 ? (uint32_t)count : 0;
     watches->batch_is_fresh = count > 1;
@@ -473,11 +476,16 @@ static struct watch_report next_of_batch(CFRunLoopRef loop, struct mode *mode, b
             *ret_main_queue = true;
         } else if (watch && watch->standing == watch_installed) {
             report = take_turn(watch, event.ready);
-        } else if (event.token != watch_token_event && ++watches->stale_reports >= stale_reports_until_rebuild) {
-            /* A file that was closed under its number but lives on elsewhere cannot be taken out of the set;
-             * only a new set is rid of it. */
-            watch_rebuild(loop, mode, true);
+        } else if (event.token != watch_token_event && event.token < watches->stale_token) {
+            watches->stale_token = event.token;
         }
+    }
+    if (!watch_has_batch(mode) && watches->stale_token != no_token && watches->stale_token == watches->last_stale_token) {
+        /*
+         * The same stale report in two waits: no neighbour that has just gone, but a file that was closed under its number and lives on
+         * elsewhere. It cannot be taken out of the set; only a new set is rid of it.
+         */
+        watch_rebuild(loop, mode, true);
     }
     return report;
 }
@@ -581,7 +589,7 @@ void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old)
     watches->set = -1;
     watches->has_event = false;
     watches->has_main_queue = false;
-    watches->stale_reports = 0;
+    watches->stale_token = watches->last_stale_token = no_token;
     watches->batch_begin = watches->batch_end = 0;
     for (uint32_t i = 0; i < watches->capacity; i++) {
         struct watch *watch = watches->watches[i];

@@ -54,7 +54,8 @@ struct watch_set {
     struct watch **watches; /* by descriptor; NULL where there is none */
     uint32_t capacity; /* of `watches` */
     uint32_t next_generation;
-    uint32_t stale_reports;
+    uint64_t stale_token; /* O; the smallest token of a watch that is gone, among this wait's reports; UINT64_MAX: none */
+    uint64_t last_stale_token; /* O; of the wait before */
     struct link dirty;
     struct link always_ready;
     struct link refused;
