@@ -43,6 +43,7 @@
 #include "CFRunLoop.h"
 
 #include "CFFileDescriptor.h"
+#include "CFMachPort.h"
 #include "CFMessagePort.h"
 #include "CFSocket.h"
 

@@ -83,6 +83,24 @@ static int event_post(int event)
     return result < 0 && result != -EAGAIN ? result : 0;
 }
 
+static int event_renew(int event)
+{
+    int saved = errno;
+    int fresh = event_create();
+    int result;
+
+    if (fresh < 0) {
+        return fresh;
+    }
+    result = result_of(dup2(fresh, event), saved);
+    if (result >= 0) {
+        result = result_of(fcntl(event, F_SETFD, FD_CLOEXEC), saved);
+    }
+    (void)close(fresh);
+    errno = saved;
+    return result < 0 ? result : 0;
+}
+
 static int counter_drain(int descriptor)
 {
     int saved = errno;
@@ -313,11 +331,12 @@ static int signal_take(int descriptor, struct signalfd_siginfo *ret_info)
 
 static int signal_block(int signal)
 {
+    int saved = errno;
     sigset_t set;
 
     (void)sigemptyset(&set);
     if (sigaddset(&set, signal) < 0) {
-        return -EINVAL;
+        return result_of(-1, saved);
     }
     return -pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
@@ -370,6 +389,7 @@ static void yield_thread(void)
         .futex_wake = futex_wake,                        \
         .event_create = event_create,                    \
         .event_post = event_post,                        \
+        .event_renew = event_renew,                      \
         .counter_drain = counter_drain,                  \
         .alarm_create = alarm_create,                    \
         .alarm_set = alarm_set,                          \

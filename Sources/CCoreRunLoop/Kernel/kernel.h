@@ -53,6 +53,7 @@ struct kernel {
 
     int (*event_create)(void); /* an eventfd, non-blocking, close-on-exec */
     int (*event_post)(int event); /* adds 1; a saturated counter counts as success; safe in a signal handler */
+    int (*event_renew)(int event); /* the number stands for a new eventfd, at 0, from now on: for the child of a fork */
     /* takes the 8 bytes of an eventfd or timerfd, without blocking; -EAGAIN, -EBADF: there were none */
     int (*counter_drain)(int descriptor);
 

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Mach-style ports of one process: the object, its run loop source, and receiving. Fields and guards are in mach_port.h.
+ */
+#include "CoreFoundation/CFMachPort.h"
+
+#include <stdlib.h>
+
+#include "Kernel/kernel.h"
+#include "Loop/descriptor_source.h"
+#include "Loop/thread_loop.h"
+#include "Port/mach_port.h"
+#include "Support/fault.h"
+
+static void require(CFMachPortRef port, const char *function)
+{
+    object_require(port, object_type_mach_port, function, "port");
+}
+
+static void release_info(CFMachPortRef port, void *info)
+{
+    if (port->context.release) {
+        port->context.release(info);
+    }
+}
+
+/* ---- the queue ---- */
+
+void mach_port_update_event(CFMachPortRef port)
+{
+    bool is_posted = port->queued > 0;
+
+    if (port->event < 0 || port->is_posted == is_posted) {
+        return;
+    }
+    port->is_posted = is_posted;
+    if (is_posted) {
+        (void)kernel.event_post(port->event);
+    } else {
+        kernel.counter_drain(port->event);
+    }
+}
+
+void mach_port_wake_sender(CFMachPortRef port)
+{
+    bool has_waiters;
+
+    mach_port_lock(port);
+    has_waiters = port->waiting_senders > 0 && (port->queued < mach_port_queue_limit || !port->is_valid);
+    atomic_fetch_add_explicit(&port->room, has_waiters, memory_order_relaxed);
+    mach_port_unlock(port);
+    if (has_waiters) {
+        (void)kernel.futex_wake(&port->room);
+    }
+}
+
+static void free_messages(struct link *queue)
+{
+    list_for_each_removable(link, queue) {
+        list_remove(link);
+        free(container_of(link, struct mach_message, link));
+    }
+}
+
+/* ---- the object ---- */
+
+/* No source is left, for a source holds a reference. */
+static void finalize(CFTypeRef object)
+{
+    CFMachPortRef port = (CFMachPortRef)(uintptr_t)object;
+
+    if (!port->is_valid) {
+        return;
+    }
+    mach_port_table_remove(port);
+    free_messages(&port->queue);
+    if (port->event >= 0) {
+        (void)kernel.close(port->event);
+    }
+    release_info(port, port->context.info);
+}
+
+static Boolean equal(CFTypeRef one, CFTypeRef other)
+{
+    return ((const struct __CFMachPort *)one)->number == ((const struct __CFMachPort *)other)->number; /* 249 */
+}
+
+static CFHashCode hash(CFTypeRef object)
+{
+    return ((const struct __CFMachPort *)object)->number;
+}
+
+static CFStringRef describe(CFTypeRef object)
+{
+    CFMachPortRef port = (CFMachPortRef)(uintptr_t)object;
+    CFStringRef context = port->context.copyDescription ? port->context.copyDescription(port->context.info) : NULL;
+    CFStringRef text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFMachPort %p>{valid = %s, port = %x, callout = %p, info = %p%@%@}"),
+                                                object, port->is_valid ? "Yes" : "No", port->number, (void *)(uintptr_t)port->callout,
+                                                port->context.info, context ? CFSTR(", context = ") : CFSTR(""),
+                                                context ? context : CFSTR(""));
+
+    if (context) {
+        CFRelease(context);
+    }
+    return text;
+}
+
+static const struct object_class mach_port_class = {
+    .type_id = object_type_mach_port,
+    .name = "CFMachPort",
+    .finalize = finalize,
+    .equal = equal,
+    .hash = hash,
+    .copy_description = describe,
+};
+
+CFTypeID CFMachPortGetTypeID(void)
+{
+    return object_type_mach_port;
+}
+
+static void set_should_free(Boolean *shouldFreeInfo, bool value)
+{
+    if (shouldFreeInfo) {
+        *shouldFreeInfo = value;
+    }
+}
+
+CFMachPortRef CFMachPortCreate(CFAllocatorRef allocator, CFMachPortCallBack callout, CFMachPortContext *context, Boolean *shouldFreeInfo)
+{
+    CFMachPortRef port = object_create(allocator, &mach_port_class, sizeof *port);
+
+    set_should_free(shouldFreeInfo, true);
+    if (!port) {
+        return NULL;
+    }
+    port->event = -1;
+    link_init(&port->queue);
+    if (!mach_port_table_add(port, &port->number)) {
+        object_release(port); /* not valid yet: nothing to give back */
+        return NULL;
+    }
+    if (context) {
+        port->context = *context;
+        port->context.info = context->retain ? (void *)(uintptr_t)context->retain(context->info) : context->info;
+    }
+    port->callout = callout;
+    port->is_valid = true;
+    set_should_free(shouldFreeInfo, false);
+    return port;
+}
+
+CFMachPortRef CFMachPortCreateWithPort(CFAllocatorRef allocator, mach_port_t portNum, CFMachPortCallBack callout,
+                                       CFMachPortContext *context, Boolean *shouldFreeInfo)
+{
+    (void)allocator, (void)callout, (void)context;
+    set_should_free(shouldFreeInfo, true);
+    return mach_port_table_find(portNum);
+}
+
+mach_port_t CFMachPortGetPort(CFMachPortRef port)
+{
+    require(port, "CFMachPortGetPort");
+    return port->number;
+}
+
+void CFMachPortGetContext(CFMachPortRef port, CFMachPortContext *context)
+{
+    require(port, "CFMachPortGetContext");
+    if (!context) {
+        fault_stop("CFMachPortGetContext", "the context is NULL");
+    }
+    mach_port_lock(port);
+    *context = port->context;
+    mach_port_unlock(port);
+    context->version = 0;
+}
+
+Boolean CFMachPortIsValid(CFMachPortRef port)
+{
+    bool is_valid;
+
+    require(port, "CFMachPortIsValid");
+    mach_port_lock(port);
+    is_valid = port->is_valid;
+    mach_port_unlock(port);
+    return is_valid;
+}
+
+CFMachPortInvalidationCallBack CFMachPortGetInvalidationCallBack(CFMachPortRef port)
+{
+    CFMachPortInvalidationCallBack callout;
+
+    require(port, "CFMachPortGetInvalidationCallBack");
+    mach_port_lock(port);
+    callout = port->invalidation_callout;
+    mach_port_unlock(port);
+    return callout;
+}
+
+void CFMachPortSetInvalidationCallBack(CFMachPortRef port, CFMachPortInvalidationCallBack callout)
+{
+    bool calls_now;
+
+    require(port, "CFMachPortSetInvalidationCallBack");
+    mach_port_lock(port);
+    calls_now = !port->is_valid && !port->invalidation_callout && callout;
+    if (port->is_valid) {
+        port->invalidation_callout = callout;
+    }
+    mach_port_unlock(port);
+    if (calls_now) {
+        callout(port, NULL); /* 248 */
+    }
+}
+
+/* ---- receiving ---- */
+
+/* The next message, whose callout counts from here on; NULL if there is none. */
+static struct mach_message *begin_call(CFMachPortRef port, void **ret_info)
+{
+    struct mach_message *message = NULL;
+
+    mach_port_lock(port);
+    if (port->is_valid && port->queued > 0) {
+        struct link *link = port->queue.next;
+
+        list_remove(link);
+        port->queued--;
+        message = container_of(link, struct mach_message, link);
+        port->calls++;
+        port->called_on = thread_loop_current();
+        *ret_info = port->context.info;
+        mach_port_update_event(port);
+    }
+    mach_port_unlock(port);
+    return message;
+}
+
+static void end_call(CFMachPortRef port)
+{
+    void *info = NULL;
+    bool releases;
+
+    mach_port_lock(port);
+    port->calls--;
+    releases = port->releases_late && port->calls == 0;
+    if (releases) {
+        port->releases_late = false;
+        info = port->context.info;
+        port->context.info = NULL;
+    }
+    mach_port_unlock(port);
+    if (releases) {
+        release_info(port, info);
+    }
+}
+
+static void perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
+{
+    CFMachPortRef port = object;
+    void *info = NULL;
+    struct mach_message *message = begin_call(port, &info);
+
+    (void)source, (void)ready;
+    if (!message) {
+        return;
+    }
+    mach_port_wake_sender(port);
+    object_retain(port);
+    if (port->callout) {
+        if (port->context.retain) {
+            info = (void *)(uintptr_t)port->context.retain(info); /* 246 */
+        }
+        port->callout(port, &message->header, (CFIndex)message->size, info);
+        if (port->context.retain) {
+            release_info(port, info);
+        }
+    }
+    end_call(port);
+    free(message);
+    object_release(port);
+}
+
+/* ---- the source ---- */
+
+static void forget(void *object, CFRunLoopSourceRef source)
+{
+    CFMachPortRef port = object;
+
+    mach_port_lock(port);
+    if (port->source == source) {
+        port->source = NULL;
+    }
+    mach_port_unlock(port);
+}
+
+static void release_object(void *object)
+{
+    object_release(object);
+}
+
+static CFStringRef describe_source(const void *object)
+{
+    return CFCopyDescription(object);
+}
+
+/* The port's eventfd, made now if there is none; -1 when there cannot be one. */
+static int event_of(CFMachPortRef port)
+{
+    int event;
+
+    mach_port_lock(port);
+    if (port->is_valid && port->event < 0) {
+        event = kernel.event_create();
+        port->event = event < 0 ? -1 : event;
+        mach_port_update_event(port);
+    }
+    event = port->event;
+    mach_port_unlock(port);
+    return event;
+}
+
+static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFMachPortRef port, CFIndex order)
+{
+    const struct descriptor_source_context context = {
+        .info = port, .release = release_object, .forget = forget, .perform = perform, .copy_description = describe_source};
+    int event = event_of(port);
+    CFRunLoopSourceRef source;
+
+    if (event < 0) {
+        return NULL;
+    }
+    object_retain(port);
+    source = descriptor_source_create(allocator, order, event, &context);
+    if (!source) {
+        object_release(port);
+        return NULL;
+    }
+    descriptor_source_set_interest(source, kernel_readable);
+    return source;
+}
+
+/* Makes `made` the port's source, unless it has one that can be used, which is returned then, or is invalid. */
+static CFRunLoopSourceRef adopt_source(CFMachPortRef port, CFRunLoopSourceRef made)
+{
+    CFRunLoopSourceRef source;
+
+    mach_port_lock(port);
+    source = port->source && object_try_retain(port->source) ? port->source : NULL;
+    if (source && !CFRunLoopSourceIsValid(source)) {
+        port->source = NULL;
+    }
+    if (!port->source && port->is_valid && made) {
+        port->source = made;
+    }
+    mach_port_unlock(port);
+    return source;
+}
+
+CFRunLoopSourceRef CFMachPortCreateRunLoopSource(CFAllocatorRef allocator, CFMachPortRef port, CFIndex order)
+{
+    CFRunLoopSourceRef source;
+    CFRunLoopSourceRef made;
+
+    require(port, "CFMachPortCreateRunLoopSource");
+    source = adopt_source(port, NULL);
+    if (source && CFRunLoopSourceIsValid(source)) {
+        return source;
+    }
+    if (source) {
+        object_release(source);
+    }
+    made = CFMachPortIsValid(port) ? make_source(allocator, port, order) : NULL;
+    if (!made) {
+        return NULL;
+    }
+    source = adopt_source(port, made);
+    if (source) { /* another thread was faster */
+        CFRunLoopSourceInvalidate(made);
+        object_release(made);
+        return source;
+    }
+    return made;
+}
+
+/* ---- the end ---- */
+
+/* What an invalidation has to give back once the lock is dropped. */
+struct leftovers {
+    struct link queue;
+    CFRunLoopSourceRef source;
+    CFMachPortInvalidationCallBack callout;
+    void *info;
+    int event;
+};
+
+/* False if the port was invalid already. */
+static bool take_apart(CFMachPortRef port, struct leftovers *ret_leftovers)
+{
+    bool was_valid;
+
+    link_init(&ret_leftovers->queue);
+    mach_port_lock(port);
+    was_valid = port->is_valid;
+    if (was_valid) {
+        port->is_valid = false;
+        ret_leftovers->source = port->source && object_try_retain(port->source) ? port->source : NULL;
+        ret_leftovers->callout = port->invalidation_callout;
+        ret_leftovers->info = port->context.info;
+        ret_leftovers->event = port->event;
+        list_append_all(&ret_leftovers->queue, &port->queue);
+        port->queued = 0;
+        port->source = NULL;
+        port->event = -1;
+    }
+    mach_port_unlock(port);
+    return was_valid;
+}
+
+/* A callout on another thread still uses the info: the last one to end releases it. */
+static void release_context(CFMachPortRef port, void *info)
+{
+    bool releases;
+
+    mach_port_lock(port);
+    releases = port->calls == 0 || (port->calls == 1 && thread_loop_is_current(port->called_on));
+    port->releases_late = !releases;
+    if (releases) {
+        port->context.info = NULL;
+    }
+    mach_port_unlock(port);
+    if (releases) {
+        release_info(port, info);
+    }
+}
+
+void CFMachPortInvalidate(CFMachPortRef port)
+{
+    struct leftovers leftovers = {.event = -1};
+
+    require(port, "CFMachPortInvalidate");
+    object_retain(port);
+    if (take_apart(port, &leftovers)) {
+        mach_port_table_remove(port);
+        mach_port_wake_sender(port);
+        free_messages(&leftovers.queue);
+        if (leftovers.callout) {
+            leftovers.callout(port, leftovers.info); /* 247 */
+        }
+        if (leftovers.source) {
+            descriptor_source_invalidate(leftovers.source);
+            object_release(leftovers.source);
+        }
+        release_context(port, leftovers.info);
+        if (leftovers.event >= 0) {
+            (void)kernel.close(leftovers.event);
+        }
+    }
+    object_release(port);
+}
