@@ -2,11 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import PackageDescription
 
+let strict: [SwiftSetting] = [
+    .strictMemorySafety(),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
 let package = Package(
     name: "CoreRunLoop",
     products: [
         // Apple's C API, imported with Darwin's spellings.
-        .library(name: "CCoreRunLoop", targets: ["CCoreRunLoop"])
+        .library(name: "CCoreRunLoop", targets: ["CCoreRunLoop"]),
+        // The overlay: safe classes, threads, ports, executors. Without Foundation.
+        .library(name: "CoreRunLoop", targets: ["CoreRunLoop"]),
+        // Date, Data and TimeInterval in the overlay's calls.
+        .library(name: "CoreRunLoopFoundation", targets: ["CoreRunLoopFoundation"]),
+        // For test suites: a clock moved by hand, and a trait that runs a test on a loop.
+        .library(name: "CoreRunLoopTesting", targets: ["CoreRunLoopTesting"]),
     ],
     targets: [
         .systemLibrary(name: "CLibBSD", pkgConfig: "libbsd", providers: [.apt(["libbsd-dev"])]),
@@ -19,7 +32,13 @@ let package = Package(
             cSettings: [.headerSearchPath("Sources/CCoreRunLoop")],
             linkerSettings: [.linkedLibrary("m")]
         ),
+        // System calls and thread-local words that Swift cannot spell, and the few private functions of the C library that the overlay needs.
+        .target(name: "CoreRunLoopShims", dependencies: ["CCoreRunLoop"], cSettings: [.headerSearchPath("../CCoreRunLoop")]),
+        .target(name: "CoreRunLoop", dependencies: ["CCoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
+        .target(name: "CoreRunLoopFoundation", dependencies: ["CoreRunLoop"], swiftSettings: strict),
+        .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
+        .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11

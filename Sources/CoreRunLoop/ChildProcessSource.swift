@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import CCoreRunLoop
+import CoreRunLoopShims
+
+/// A source that waits for the end of a child process, takes its status from the system, and calls a closure once.
+///
+/// It stands on a process descriptor, not on SIGCHLD: other parts of the program may handle that signal, but must not ignore it, and must not
+/// wait for this child themselves.
+public final class ChildProcessSource: RunLoopSource {
+    /// How a process ended.
+    public enum Status: Hashable, Sendable {
+        /// By itself, with this code.
+        case exited(Int32)
+        /// By this signal.
+        case signalled(Int32)
+        /// Unknown: someone else has taken the status.
+        case unknown
+    }
+
+    /// The C object of this source.
+    public let cfRunLoopSource: CFRunLoopSource
+    /// The child's number.
+    public let processID: Int32
+
+    private final class Body: Sendable {
+        let callback: @Sendable (Int32, Status) -> Void
+        init(_ callback: @escaping @Sendable (Int32, Status) -> Void) { self.callback = callback }
+    }
+
+    /// Makes a source for a child process; it is in no loop yet.
+    ///
+    /// - Parameters:
+    ///   - processID: A child that nobody has waited for; one that has ended already counts.
+    ///   - order: Of several sources that are ready, lower ones are handled first.
+    ///   - callback: Called once, on the loop's thread, with the child's number and how it ended.
+    /// - Throws: ``RunLoopError/notAChild(_:)``.
+    ///
+    /// The corresponding C function is `CRLChildSourceCreate`.
+    public init(processID: Int32, order: Int = 0, callback: @escaping @Sendable (Int32, Status) -> Void) throws(RunLoopError) {
+        self.processID = processID
+        var context = unsafe CRLSourceContext()
+        unsafe context.info = retainedInfo(Body(callback))
+        unsafe context.release = { info in unsafe releaseConstantInfo(info) }
+        let source: CFRunLoopSource? = unsafe CRLChildSourceCreate(
+            nil, processID, order,
+            { _, process, status, info in
+                let code = shim_exit_code(status)
+                let signal = shim_exit_signal(status)
+                let body = unsafe object(Body.self, from: info)
+                body.callback(process, status == -1 ? .unknown : code >= 0 ? .exited(code) : .signalled(signal))
+            }, &context)
+        guard let source else {
+            unsafe releaseInfo(context.info)
+            throw .notAChild(processID)
+        }
+        cfRunLoopSource = source
+    }
+
+    /// Ends the source for good, and leaves the child to the program. Any thread.
+    public func invalidate() { CFRunLoopSourceInvalidate(cfRunLoopSource) }
+}

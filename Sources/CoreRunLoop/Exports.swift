@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Apple's C interface comes with the overlay; here are the spellings of Darwin that the importer cannot give.
+
+@_exported public import CCoreRunLoop
+
+/// The older name of ``RunLoop``.
+public typealias NSRunLoop = RunLoop
+/// The older name of ``Timer``.
+public typealias NSTimer = Timer
+/// The older name of ``Thread``.
+public typealias NSThread = Thread
+
+/// Runs `body` and returns what it returns.
+///
+/// Darwin's function of this name drains the objects that Objective-C code left in a pool. Swift on Linux leaves none there, so that code
+/// written for both systems only needs the name.
+public func autoreleasepool<Result, Failure: Error>(invoking body: () throws(Failure) -> Result) throws(Failure) -> Result {
+    try body()
+}
+
+/// Queues `block` for the loop, as the C function of this name does, with the mode's name typed. The loop is not woken.
+public func CFRunLoopPerformBlock(_ loop: CFRunLoop, _ mode: CFRunLoopMode, _ block: @escaping @Sendable () -> Void) {
+    withExtendedLifetime(mode) {
+        unsafe CCoreRunLoop.CFRunLoopPerformBlock(loop, unsafeBitCast(mode, to: CFTypeRef?.self), block)
+    }
+}
+
+extension CFRunLoopMode {
+    /// The mode itself: on Darwin a mode is a structure around its name.
+    public var rawValue: CFString { self }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A version-0 source with a queue of commands. The C source's info is the core, which holds the queue and the closures and knows the loops
+// that the source is in; the Swift object holds the C source.
+
+public import CCoreRunLoop
+import Synchronization
+
+/// What the C source's context refers to: all but the commands, whose type C's functions cannot know.
+private class InputSourceCore: @unchecked Sendable {
+    final let loops = Mutex<[CFRunLoop]>([])
+    final let schedule: (@Sendable (RunLoop, RunLoop.Mode) -> Void)?
+    final let cancel: (@Sendable (RunLoop, RunLoop.Mode) -> Void)?
+
+    init(_ schedule: (@Sendable (RunLoop, RunLoop.Mode) -> Void)?, _ cancel: (@Sendable (RunLoop, RunLoop.Mode) -> Void)?) {
+        self.schedule = schedule
+        self.cancel = cancel
+    }
+
+    /// The source has joined a mode.
+    final func join(_ loop: CFRunLoop, _ mode: CFRunLoopMode) {
+        loops.withLock { $0.append(loop) }
+        schedule?(RunLoop.of(loop), RunLoop.Mode(mode))
+    }
+
+    /// The source has left a mode.
+    final func leave(_ loop: CFRunLoop, _ mode: CFRunLoopMode) {
+        loops.withLock { loops in
+            if let index = loops.firstIndex(where: { address(of: $0) == address(of: loop) }) { loops.remove(at: index) }
+        }
+        cancel?(RunLoop.of(loop), RunLoop.Mode(mode))
+    }
+
+    /// The source is performed.
+    func performAll() {}
+
+    final func makeSource(order: Int) -> CFRunLoopSource {
+        var context = unsafe CFRunLoopSourceContext()
+        unsafe context.info = retainedInfo(self)
+        unsafe context.release = { info in unsafe releaseConstantInfo(info) }
+        unsafe context.schedule = { info, loop, mode in
+            if let loop, let mode { unsafe object(InputSourceCore.self, from: info).join(loop, mode) }
+        }
+        unsafe context.cancel = { info, loop, mode in
+            if let loop, let mode { unsafe object(InputSourceCore.self, from: info).leave(loop, mode) }
+        }
+        unsafe context.perform = { info in unsafe object(InputSourceCore.self, from: info).performAll() }
+        return unsafe require(CFRunLoopSourceCreate(nil, order, &context), "InputSource")
+    }
+}
+
+/// The queue.
+private final class CommandCore<Command: Sendable>: InputSourceCore, @unchecked Sendable {
+    let commands = Mutex<[Command]>([])
+    let perform: @Sendable ([Command]) -> Void
+
+    init(
+        _ schedule: (@Sendable (RunLoop, RunLoop.Mode) -> Void)?, _ cancel: (@Sendable (RunLoop, RunLoop.Mode) -> Void)?,
+        _ perform: @escaping @Sendable ([Command]) -> Void
+    ) {
+        self.perform = perform
+        super.init(schedule, cancel)
+    }
+
+    override func performAll() {
+        let taken = commands.withLock { commands in
+            defer { commands.removeAll(keepingCapacity: false) }
+            return commands
+        }
+        perform(taken)
+    }
+}
+
+/// A source of a program's own: other threads send it commands, and the loop's thread performs them.
+///
+/// ```swift
+/// let source = InputSource<String> { commands in for command in commands { print(command) } }
+/// loop.add(source, forMode: .default)
+/// source.send("redraw")        // from any thread
+/// ```
+///
+/// Commands that are sent before the loop comes to them are performed together, in the order of sending.
+public final class InputSource<Command: Sendable>: RunLoopSource {
+    /// The C object of this source.
+    public let cfRunLoopSource: CFRunLoopSource
+    private let core: CommandCore<Command>
+
+    /// Makes a source that is in no loop yet.
+    ///
+    /// - Parameters:
+    ///   - order: Of several sources that are ready in a pass, lower ones are performed first.
+    ///   - schedule: Called once for each mode that the source joins, on the thread that adds it.
+    ///   - cancel: Called once for each mode that it leaves, on the thread that removes or invalidates it.
+    ///   - perform: Called on the loop's thread with the commands sent since the last call; with none after a plain ``signal()``.
+    ///
+    /// The corresponding C function is `CFRunLoopSourceCreate`.
+    public init(
+        order: Int = 0, schedule: (@Sendable (RunLoop, RunLoop.Mode) -> Void)? = nil,
+        cancel: (@Sendable (RunLoop, RunLoop.Mode) -> Void)? = nil, perform: @escaping @Sendable ([Command]) -> Void
+    ) {
+        core = CommandCore(schedule, cancel, perform)
+        cfRunLoopSource = core.makeSource(order: order)
+    }
+
+    /// Queues `command`, marks the source and wakes the loops that it is in. Any thread.
+    public func send(_ command: Command) {
+        enqueue(command)
+        signal()
+    }
+
+    /// Queues `command` without telling anyone: ``fireAllCommands(on:)`` or ``signal()`` does that. Any thread.
+    public func enqueue(_ command: Command) { core.commands.withLock { $0.append(command) } }
+
+    /// How many commands wait to be performed. Any thread.
+    public var pendingCount: Int { core.commands.withLock { $0.count } }
+
+    /// Marks the source and wakes the loops that it is in. Any thread.
+    ///
+    /// The corresponding C functions are `CFRunLoopSourceSignal` and `CFRunLoopWakeUp`.
+    public func signal() {
+        CFRunLoopSourceSignal(cfRunLoopSource)
+        for loop in core.loops.withLock({ $0 }) { CFRunLoopWakeUp(loop) }
+    }
+
+    /// Marks the source without waking a loop: it is performed in the next pass that is made for another reason. Any thread.
+    public func signalWithoutWaking() { CFRunLoopSourceSignal(cfRunLoopSource) }
+
+    /// Marks the source and wakes one loop. Any thread.
+    public func fireAllCommands(on loop: RunLoop) {
+        CFRunLoopSourceSignal(cfRunLoopSource)
+        loop.wake()
+    }
+
+    /// The loops that the source is in, each once. Any thread.
+    public var loops: [RunLoop] {
+        var seen = Set<RunLoop>()
+        return core.loops.withLock { $0 }.map(RunLoop.of).filter { seen.insert($0).inserted }
+    }
+
+    /// Takes the source out of every mode of every loop for good. Any thread.
+    ///
+    /// The corresponding C function is `CFRunLoopSourceInvalidate`.
+    public func invalidate() { CFRunLoopSourceInvalidate(cfRunLoopSource) }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The single place where Swift objects become the `info` pointers of C contexts and come back. A context owns one reference to its object.
+
+import CCoreRunLoop
+
+/// A reference to `object` as a context's `info`, to be given back by `releaseInfo`.
+func retainedInfo(_ object: some AnyObject) -> UnsafeMutableRawPointer {
+    unsafe Unmanaged.passRetained(object).toOpaque()
+}
+
+/// The object behind an `info`, borrowed.
+func object<T: AnyObject>(_ type: T.Type = T.self, from info: UnsafeMutableRawPointer?) -> T {
+    guard let info = unsafe info else { preconditionFailure("a context of CoreRunLoop's own has lost its info") }
+    return unsafe Unmanaged<T>.fromOpaque(info).takeUnretainedValue()
+}
+
+/// Gives a context's reference back. For `void (*release)(void *)`.
+func releaseInfo(_ info: UnsafeMutableRawPointer?) {
+    if let info = unsafe info { unsafe Unmanaged<AnyObject>.fromOpaque(info).release() }
+}
+
+/// Gives a context's reference back. For `void (*release)(const void *)`.
+func releaseConstantInfo(_ info: UnsafeRawPointer?) {
+    if let info = unsafe info { unsafe Unmanaged<AnyObject>.fromOpaque(info).release() }
+}
+
+/// What the C library returns where only a lack of memory gives NULL.
+func require<T>(_ created: T?, _ function: StaticString) -> T {
+    guard let created else { preconditionFailure("\(function): there is no memory") }
+    return created
+}
+
+/// The address of a C object, for identity.
+func address<T>(of reference: T) -> UInt { unsafe unsafeBitCast(reference, to: UInt.self) }
+
+/// A closure that may not leave its thread, kept in an object that may: only the loop's own thread calls it, and that is the thread that
+/// made it.
+struct OwnThread<Closure>: @unchecked Sendable {
+    let closure: Closure
+    init(_ closure: Closure) { self.closure = closure }
+}
+
+extension String {
+    init(_ string: CFString) {
+        let length = CFStringGetLength(string)
+        let capacity = length * 3 + 1
+        self = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: capacity) { buffer in
+            guard let base = buffer.baseAddress,
+                unsafe CFStringGetCString(string, base, capacity, CFStringBuiltInEncodings.UTF8.rawValue)
+            else { return "" }
+            return unsafe String(cString: base)
+        }
+    }
+
+    var cfString: CFString {
+        var text = self
+        return text.withUTF8 { bytes in
+            unsafe require(
+                CFStringCreateWithBytes(nil, bytes.baseAddress, bytes.count, CFStringBuiltInEncodings.UTF8.rawValue, false),
+                "String.cfString")
+        }
+    }
+}

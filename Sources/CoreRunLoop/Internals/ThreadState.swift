@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the overlay keeps for each thread: its `RunLoop` and its `Thread`, so that `current` is the same object every time. One word of
+// thread-local storage, freed when the thread ends. Only its own thread touches it.
+
+import CoreRunLoopShims
+
+final class ThreadState {
+    var loop: RunLoop?
+    var thread: Thread?
+
+    /// The calling thread's.
+    static var current: ThreadState {
+        if let word = unsafe shim_thread_word() { return unsafe Unmanaged<ThreadState>.fromOpaque(word).takeUnretainedValue() }
+        let state = ThreadState()
+        unsafe shim_set_thread_word(retainedInfo(state)) { word in unsafe releaseInfo(word) }
+        return state
+    }
+
+    /// The calling thread's, if it has one.
+    static var existing: ThreadState? {
+        guard let word = unsafe shim_thread_word() else { return nil }
+        return unsafe Unmanaged<ThreadState>.fromOpaque(word).takeUnretainedValue()
+    }
+}
+
+/// Closed at first and opened once; whoever waits at it goes through.
+@safe final class Gate: @unchecked Sendable {
+    private let gate: OpaquePointer = unsafe shim_gate_create()
+
+    deinit { unsafe shim_gate_destroy(gate) }
+
+    func open() { unsafe shim_gate_open(gate) }
+
+    /// Waits until it is open; `nil` is without limit. Says whether it is.
+    @discardableResult
+    func wait(for limit: Duration? = nil) -> Bool { unsafe shim_gate_wait(gate, limit.map { max(0, $0.inNanoseconds) } ?? -1) }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C observer's info is the body, which both the C object and the Swift object hold; the body knows the Swift object weakly, so that no
+// cycle keeps an observer alive that nobody has added.
+
+public import CCoreRunLoop
+import Synchronization
+
+extension RunLoop {
+    /// A closure that is called at chosen points of each pass.
+    ///
+    /// ```swift
+    /// let observer = RunLoop.Observer(activities: [.beforeWaiting, .afterWaiting]) { _, activity in print(activity) }
+    /// RunLoop.current.add(observer, forMode: .default)
+    /// ```
+    ///
+    /// An observer keeps no mode alive, is in one loop at most, and is kept by its loop until it is removed or invalidated.
+    public final class Observer: Sendable {
+        /// The C object of this observer.
+        public let cfRunLoopObserver: CFRunLoopObserver
+        private let body: Body
+
+        /// The closure, and the way back to the Swift object.
+        private final class Body: Sendable {
+            struct State: @unchecked Sendable {
+                var callback: (@Sendable (Observer, Activity) -> Void)?
+                weak var observer: Observer?
+            }
+            let state: Mutex<State>
+            init(_ callback: @escaping @Sendable (Observer, Activity) -> Void) { state = Mutex(State(callback: callback)) }
+
+            func call(_ observer: CFRunLoopObserver, _ activity: Activity) {
+                let (callback, object) = state.withLock { ($0.callback, $0.observer) }
+                callback?(object ?? Observer(observer, self), activity)
+            }
+        }
+
+        private init(_ observer: CFRunLoopObserver, _ body: Body) {
+            cfRunLoopObserver = observer
+            self.body = body
+            body.state.withLock { $0.observer = self }
+        }
+
+        /// Makes an observer that is in no loop yet.
+        ///
+        /// - Parameters:
+        ///   - activities: The points of a pass.
+        ///   - repeats: `false` invalidates the observer after its first call.
+        ///   - order: Lower ones are called first, equal ones in the order of adding.
+        ///   - callback: Called on the loop's thread with exactly one activity.
+        ///
+        /// The corresponding C function is `CFRunLoopObserverCreate`.
+        public convenience init(
+            activities: Activity, repeats: Bool = true, order: Int = 0, callback: @escaping @Sendable (Observer, Activity) -> Void
+        ) {
+            let body = Body(callback)
+            let observer = unsafe CRLRunLoopObserverCreateWithFunction(
+                nil, activities.rawValue, repeats, order,
+                { observer, activity, info in
+                    if let observer { unsafe object(Body.self, from: info).call(observer, activity) }
+                }, retainedInfo(body),
+                { info in
+                    unsafe object(Body.self, from: info).state.withLock { $0.callback = nil }
+                    unsafe releaseInfo(info)
+                })
+            self.init(require(observer, "RunLoop.Observer"), body)
+        }
+
+        /// The points of a pass at which it is called. Any thread.
+        public var activities: Activity { Activity(rawValue: CFRunLoopObserverGetActivities(cfRunLoopObserver)) }
+        /// Whether it is called more than once. Any thread.
+        public var repeats: Bool { CFRunLoopObserverDoesRepeat(cfRunLoopObserver) }
+        /// Its place among the observers of a mode: lower ones are called first. Any thread.
+        public var order: Int { CFRunLoopObserverGetOrder(cfRunLoopObserver) }
+        /// Whether it has not been invalidated. Any thread.
+        public var isValid: Bool { CFRunLoopObserverIsValid(cfRunLoopObserver) }
+
+        /// Takes it out of its loop for good and drops its closure. Any thread, also in the closure.
+        ///
+        /// The corresponding C function is `CFRunLoopObserverInvalidate`.
+        public func invalidate() { CFRunLoopObserverInvalidate(cfRunLoopObserver) }
+    }
+
+    /// Adds `observer` to `mode`. Nothing happens when it is there, is in another loop, or is invalid. Any thread.
+    ///
+    /// The corresponding C function is `CFRunLoopAddObserver`.
+    public func add(_ observer: Observer, forMode mode: Mode) { CFRunLoopAddObserver(loop, observer.cfRunLoopObserver, mode.name) }
+
+    /// Takes `observer` out of `mode`. Any thread.
+    ///
+    /// The corresponding C function is `CFRunLoopRemoveObserver`.
+    public func remove(_ observer: Observer, forMode mode: Mode) { CFRunLoopRemoveObserver(loop, observer.cfRunLoopObserver, mode.name) }
+
+    /// Whether `observer` is in `mode`. Any thread.
+    ///
+    /// The corresponding C function is `CFRunLoopContainsObserver`.
+    public func contains(_ observer: Observer, inMode mode: Mode) -> Bool {
+        CFRunLoopContainsObserver(loop, observer.cfRunLoopObserver, mode.name)
+    }
+
+    /// Calls `callback` at the given points of each pass, on this thread, until the observer is invalidated.
+    ///
+    /// The closure stays on the loop's thread, so that it may use what that thread alone has.
+    @available(*, noasync, message: "a task has no thread of its own; use an Observer with a @Sendable closure")
+    @discardableResult
+    public func observe(
+        _ activities: Activity, inMode mode: Mode = .common, order: Int = 0, callback: @escaping (Observer, Activity) -> Void
+    ) -> Observer {
+        preconditionIsCurrent()
+        let own = OwnThread(callback)
+        let observer = Observer(activities: activities, order: order) { own.closure($0, $1) }
+        add(observer, forMode: mode)
+        return observer
+    }
+}

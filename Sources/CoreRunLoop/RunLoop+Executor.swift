@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A loop as an executor of Swift's concurrency. Jobs wait in a queue of the loop's object; one queued function of the C loop stands for all
+// of them, so that a burst of jobs costs one wake-up, and the loop's modes stay empty when there are none.
+//
+// Invariants: while `isPosted`, a queued function will call `drain`. Only the loop's thread takes jobs (or, once that has ended, the one
+// thread that stands in for it), and never inside a job: a run that is nested in a job leaves the jobs to the drain that is under way.
+
+import CCoreRunLoop
+import CoreRunLoopShims
+import Synchronization
+
+struct JobQueue: Sendable {
+    var waiting: [UnownedJob] = []
+    var isPosted = false
+    /// A job is on the stack of the loop's thread.
+    var isRunning = false
+    /// The loop's thread has ended, and another has taken its place.
+    var isOrphaned = false
+    var standIn: Int32 = 0
+}
+
+extension RunLoop: SerialExecutor, TaskExecutor {
+    /// How many jobs one pass runs before timers and sources have their turn.
+    private static let budget = 256
+
+    /// Queues a job of a task; it runs on the loop's thread, while the loop runs in a common mode. Called by Swift.
+    public func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let mustPost = jobs.withLock { jobs in
+            jobs.waiting.append(job)
+            defer { jobs.isPosted = true }
+            return !jobs.isPosted && !jobs.isRunning
+        }
+        if mustPost { post() }
+    }
+
+    /// As a reference for an actor's `unownedExecutor`.
+    public func asUnownedSerialExecutor() -> UnownedSerialExecutor { unsafe UnownedSerialExecutor(ordinary: self) }
+
+    /// As a reference for a task's executor preference.
+    public func asUnownedTaskExecutor() -> UnownedTaskExecutor { unsafe UnownedTaskExecutor(ordinary: self) }
+
+    /// Whether the calling thread is this loop's, so that an actor of this loop may be used at once. Called by Swift.
+    public func isIsolatingCurrentContext() -> Bool? {
+        isCurrent || jobs.withLock { $0.isOrphaned && $0.standIn == shim_thread_id() }
+    }
+
+    /// Stops the process when the calling thread is not this loop's. Called by Swift.
+    public func checkIsolated() {
+        precondition(isIsolatingCurrentContext() == true, "RunLoop: expected to be on the loop's own thread")
+    }
+
+    /// Has the loop call `drain` once.
+    private func post() {
+        let info = unsafe retainedInfo(JobTicket(self))
+        withExtendedLifetime(Mode.common.name) { name in
+            unsafe CRLRunLoopPerformFunction(
+                loop, unsafeBitCast(name, to: CFTypeRef?.self), { info in unsafe object(JobTicket.self, from: info).redeem() }, info,
+                { info in unsafe releaseInfo(info) })
+        }
+        CFRunLoopWakeUp(loop)
+    }
+
+    /// Runs what is queued. On the loop's thread.
+    fileprivate func drain() {
+        // Inside a job there is nothing to begin: the drain that runs it goes on with these.
+        guard var batch = beginDrain() else { return }
+        var left = Self.budget
+        while true {
+            for job in batch {
+                unsafe job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
+            }
+            left -= batch.count
+            batch.removeAll(keepingCapacity: true)
+            guard left > 0 else { break }
+            jobs.withLock { swap(&$0.waiting, &batch) }
+            if batch.isEmpty { break }
+        }
+        let mustPost = jobs.withLock { jobs in
+            if jobs.waiting.isEmpty { swap(&jobs.waiting, &batch) }  // keeps the memory for the next burst
+            jobs.isRunning = false
+            jobs.isPosted = !jobs.waiting.isEmpty
+            return jobs.isPosted
+        }
+        if mustPost { post() }
+    }
+
+    /// The jobs to begin with; `nil` when a drain is under way.
+    private func beginDrain() -> [UnownedJob]? {
+        jobs.withLock { jobs in
+            if jobs.isRunning { return nil }
+            jobs.isRunning = true
+            var batch: [UnownedJob] = []
+            swap(&batch, &jobs.waiting)
+            return batch
+        }
+    }
+
+    /// The queued function was dropped: the loop's thread has ended. Its jobs must still run, or their tasks would hang for ever.
+    fileprivate func abandon() {
+        jobs.withLock { jobs in
+            if !jobs.isOrphaned { jobs.isRunning = false }
+            jobs.isOrphaned = true
+        }
+        let info = unsafe retainedInfo(self)
+        let error = unsafe shim_thread_start(
+            0,
+            { info in
+                let loop = unsafe object(RunLoop.self, from: info)
+                loop.jobs.withLock { $0.standIn = shim_thread_id() }
+                loop.drain()
+                unsafe releaseInfo(info)
+            }, info)
+        precondition(error == 0, "RunLoop: there is no thread to run an actor's jobs on, whose own loop has ended")
+    }
+}
+
+/// Stands for the queued jobs in the C loop's queue; tells whether it was called or dropped.
+private final class JobTicket: Sendable {
+    let loop: RunLoop
+    let isRedeemed = Atomic(false)
+    init(_ loop: RunLoop) { self.loop = loop }
+
+    func redeem() {
+        isRedeemed.store(true, ordering: .relaxed)
+        loop.drain()
+    }
+
+    deinit { if !isRedeemed.load(ordering: .relaxed) { loop.abandon() } }
+}
+
+/// An actor whose code runs on a loop's thread.
+///
+/// ```swift
+/// actor Worker: RunLoopActor {
+///     nonisolated let runLoop: RunLoop
+///     init(on runLoop: RunLoop) { self.runLoop = runLoop }
+/// }
+/// ```
+///
+/// The loop's callbacks on that thread are in the actor's isolation: `assumeIsolated` gives them the actor's state without waiting. Jobs run
+/// while the loop runs in a common mode; a run that a job itself makes runs no further jobs.
+public protocol RunLoopActor: Actor {
+    /// The loop that runs this actor's code; always the same.
+    nonisolated var runLoop: RunLoop { get }
+}
+
+extension RunLoopActor {
+    /// The loop, as Swift asks for it.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe runLoop.asUnownedSerialExecutor() }
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Running a loop, in Cocoa's forms (boxes A to E of the rules) and in the C interface's. All on the loop's own thread.
+
+public import CCoreRunLoop
+import CoreRunLoopShims
+import Synchronization
+
+extension RunLoop {
+    /// Runs in the default mode until the mode has nothing left to wait for.
+    ///
+    /// ``stop()`` ends one of the runs that this is made of, and the next begins: use ``run(in:for:returnAfterSourceHandled:)`` or
+    /// ``run(in:until:)`` for a loop that can be stopped.
+    @available(*, noasync, message: "running a loop would block the task's thread")
+    public func run() { while run(mode: .default, before: .distantFuture) {} }
+
+    /// Runs in the default mode until `limit`; returns earlier when the mode is empty. A limit in the past is one look, without sleeping.
+    @available(*, noasync, message: "running a loop would block the task's thread")
+    public func run(until limit: WallTime) {
+        while run(mode: .default, before: limit) && limit > .now {}
+    }
+
+    /// Runs in the default mode for `duration`; returns earlier when the mode is empty.
+    @available(*, noasync, message: "running a loop would block the task's thread")
+    public func run(for duration: Duration) { run(until: .now + duration) }
+
+    /// Runs once in `mode`: until an input source was handled, or until `limit`.
+    ///
+    /// Timers are no input: they fire, any number of times, without ending the run. A limit in the past is one look without sleeping.
+    ///
+    /// - Returns: `false`, at once, when the mode has neither source nor timer nor queued block, or is ``Mode/common``; otherwise `true`,
+    ///   also when ``stop()`` or the limit ended the run.
+    @available(*, noasync, message: "running a loop would block the task's thread")
+    public func run(mode: Mode, before limit: WallTime) -> Bool {
+        preconditionIsCurrent()
+        if shim_mode_is_empty(loop, mode.name) { return false }
+        _ = CFRunLoopRunInMode(mode.name, limit.timeIntervalSinceNow, true)
+        return true
+    }
+
+    /// Runs in `mode` and says why the run ended.
+    ///
+    /// - Parameters:
+    ///   - mode: Any mode but ``Mode/common``.
+    ///   - duration: How long at most; `nil` is without limit, zero one pass without sleeping.
+    ///   - returnAfterSourceHandled: Whether the first source that was handled ends the run.
+    /// - Returns: ``RunResult/finished`` when nothing is left to wait for, at once if that is so at the beginning.
+    ///
+    /// The corresponding C function is `CFRunLoopRunInMode`.
+    @available(*, noasync, message: "running a loop would block the task's thread")
+    public func run(in mode: Mode = .default, for duration: Duration? = nil, returnAfterSourceHandled: Bool = false) -> RunResult {
+        preconditionIsCurrent()
+        return CFRunLoopRunInMode(mode.name, duration?.inSeconds ?? 1e20, returnAfterSourceHandled)
+    }
+
+    /// Runs once in `mode` as ``run(mode:before:)`` does, without an answer.
+    @available(*, noasync, message: "running a loop would block the task's thread")
+    public func acceptInput(forMode mode: Mode, before limit: WallTime) { _ = run(mode: mode, before: limit) }
+
+    /// Makes one pass without sleeping, in which due timers fire, and tells when the mode's next timer fires.
+    ///
+    /// - Returns: `nil` when the mode is empty, ``WallTime/distantFuture`` when it has sources but no timer.
+    @available(*, noasync, message: "running a loop would block the task's thread")
+    public func limitDate(forMode mode: Mode) -> WallTime? {
+        preconditionIsCurrent()
+        _ = CFRunLoopRunInMode(mode.name, 0, false)
+        if shim_mode_is_empty(loop, mode.name) { return nil }
+        let next = CFRunLoopGetNextTimerFireDate(loop, mode.name)
+        return next == 0 ? .distantFuture : WallTime(timeIntervalSinceReferenceDate: next)
+    }
+
+    /// When the next timer of `mode` fires; `nil` without timers. Any thread.
+    ///
+    /// The corresponding C function is `CFRunLoopGetNextTimerFireDate`.
+    public func nextTimerFireDate(inMode mode: Mode) -> WallTime? {
+        let next = CFRunLoopGetNextTimerFireDate(loop, mode.name)
+        return next == 0 ? nil : WallTime(timeIntervalSinceReferenceDate: next)
+    }
+
+    // MARK: Stops that are not lost
+
+    /// A request to end runs that holds from the moment it is made, also for a run that has not begun.
+    public final class StopToken: Sendable {
+        private struct State {
+            var isRequested = false
+            var running: [CFRunLoop] = []
+        }
+        private let state = Mutex(State())
+
+        /// Makes a token whose stop has not been requested.
+        public init() {}
+
+        /// Whether ``requestStop()`` has been called. Any thread.
+        public var isRequested: Bool { state.withLock { $0.isRequested } }
+
+        /// Ends every run that was given this token, now and later. Any thread, but not a signal handler.
+        public func requestStop() {
+            let running = state.withLock { state in
+                state.isRequested = true
+                return state.running
+            }
+            for loop in running { CFRunLoopStop(loop) }
+        }
+
+        /// False if it is too late to run.
+        fileprivate func enter(_ loop: CFRunLoop) -> Bool {
+            state.withLock { state in
+                if !state.isRequested { state.running.append(loop) }
+                return !state.isRequested
+            }
+        }
+
+        fileprivate func leave(_ loop: CFRunLoop) {
+            state.withLock { state in
+                if let index = state.running.lastIndex(where: { address(of: $0) == address(of: loop) }) { state.running.remove(at: index) }
+            }
+        }
+    }
+
+    /// Runs in `mode` until `token` is asked to stop, sleeping also while the mode is empty.
+    ///
+    /// A stop that was requested before the run began ends it at once; a plain ``stop()`` does not end it.
+    @available(*, noasync, message: "running a loop would block the task's thread")
+    public func run(in mode: Mode = .default, until token: StopToken) {
+        preconditionIsCurrent()
+        let alive = keepAlive(in: mode)
+        while token.enter(loop) {
+            // A request between `enter` and the run's beginning finds no run to stop, and one during a nested run stops that one.
+            let entry = Observer(activities: [.entry, .beforeTimers, .beforeWaiting], order: .min) { [loop] _, _ in
+                if token.isRequested { CFRunLoopStop(loop) }
+            }
+            add(entry, forMode: mode)
+            _ = CFRunLoopRunInMode(mode.name, 1e20, false)
+            entry.invalidate()
+            token.leave(loop)
+            if token.isRequested { break }
+        }
+        alive.cancel()
+    }
+
+    // MARK: Keep-alive
+
+    /// Keeps a mode from being empty, so that a run waits although nothing has been added to it yet; ends with its last owner.
+    public struct KeepAlive: ~Copyable, Sendable {
+        private let source: CFRunLoopSource
+
+        fileprivate init(_ loop: CFRunLoop, _ mode: Mode) {
+            var context = unsafe CFRunLoopSourceContext()
+            unsafe context.info = retainedInfo(Nothing())
+            unsafe context.release = { info in unsafe releaseConstantInfo(info) }
+            source = unsafe require(CFRunLoopSourceCreate(nil, 0, &context), "RunLoop.keepAlive")
+            CFRunLoopAddSource(loop, source, mode.name)
+        }
+
+        /// Ends it now.
+        public consuming func cancel() {}
+
+        deinit { CFRunLoopSourceInvalidate(source) }
+
+        private final class Nothing {}
+    }
+
+    /// Keeps `mode` from being empty for as long as the token lives. Any thread.
+    ///
+    /// It takes the place of the port without messages that Cocoa programs add for this purpose.
+    public func keepAlive(in mode: Mode = .default) -> KeepAlive { KeepAlive(loop, mode) }
+
+    // MARK: In another loop
+
+    /// A descriptor that becomes readable when ``dispatchHosted()`` has something to do; `nil` when none can be made.
+    ///
+    /// For a host loop (GLib, libuv, a game's) that does the waiting. It must poll level-triggered and must not read it.
+    ///
+    /// The corresponding C function is `CRLRunLoopGetDescriptor`.
+    @available(*, noasync)
+    public var pollableDescriptor: Int32? {
+        preconditionIsCurrent()
+        let descriptor = CRLRunLoopGetDescriptor(loop)
+        return descriptor >= 0 ? descriptor : nil
+    }
+
+    /// Does the part of a pass that comes before the sleep; `false` when there is nothing to wait for or the run was stopped.
+    ///
+    /// The corresponding C function is `CRLRunLoopPrepare`.
+    @available(*, noasync)
+    public func prepareHosted(mode: Mode = .default) -> Bool {
+        preconditionIsCurrent()
+        return CRLRunLoopPrepare(loop, mode.name)
+    }
+
+    /// How long the host may wait at most; `nil` without limit.
+    ///
+    /// The corresponding C function is `CRLRunLoopGetTimeout`.
+    @available(*, noasync)
+    public var hostedTimeout: Duration? {
+        preconditionIsCurrent()
+        let limit = CRLRunLoopGetTimeout(loop)
+        return limit < 0 ? nil : .nanoseconds(limit)
+    }
+
+    /// Does the part of a pass that comes after the sleep; `nil` when the run goes on, otherwise why it is over.
+    ///
+    /// The corresponding C function is `CRLRunLoopDispatch`.
+    @available(*, noasync)
+    public func dispatchHosted() -> RunResult? {
+        preconditionIsCurrent()
+        let result = CRLRunLoopDispatch(loop)
+        return result.rawValue == 0 ? nil : result
+    }
+
+    /// Ends the hosted run.
+    ///
+    /// The corresponding C function is `CRLRunLoopLeave`.
+    @available(*, noasync)
+    public func leaveHosted() {
+        preconditionIsCurrent()
+        CRLRunLoopLeave(loop)
+    }
+}

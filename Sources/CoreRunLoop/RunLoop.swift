@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A loop's Swift object. One object a loop: the registry below holds it weakly by the C loop's address, and the loop's own thread strongly.
+// All state is in the C loop but for the queues of jobs and requests, which have their own locks.
+
+public import CCoreRunLoop
+import CoreRunLoopShims
+import Synchronization
+
+/// A thread's run loop: it sleeps until a source, timer or port needs attention, and then calls whoever waits for it.
+///
+/// Every thread has one, made when ``current`` is first asked for. The program runs it, for as long and in the mode it chooses:
+///
+/// ```swift
+/// let loop = RunLoop.current
+/// _ = Timer.scheduledTimer(withTimeInterval: .seconds(1), repeats: true) { _ in print("tick") }
+/// loop.run(until: .now + .seconds(10))
+/// ```
+///
+/// Calls that run the loop or look at its current state belong to the loop's own thread; from elsewhere they stop the process with a
+/// sentence. ``wake()``, ``stop()``, ``perform(_:)`` and everything that adds, signals or invalidates may be called on any thread.
+///
+/// The same loop serves the C interface: ``getCFRunLoop()`` gives the C object, and calls through it and through this class may be mixed.
+public final class RunLoop: Sendable {
+    let loop: CFRunLoop
+    let jobs = Mutex(JobQueue())
+    let requests = Mutex(RequestQueue())
+
+    private init(_ loop: CFRunLoop) { self.loop = loop }
+
+    deinit { Self.registry.withLock { entries in if entries[address(of: loop)]?.object == nil { entries[address(of: loop)] = nil } } }
+
+    // MARK: One object a loop
+
+    private struct Entry: @unchecked Sendable { weak var object: RunLoop? }
+    private static let registry = Mutex<[UInt: Entry]>([:])
+
+    /// Gets the object of a C loop.
+    ///
+    /// - Parameter loop: Any loop; the object keeps it alive.
+    /// - Returns: The same object every time, as long as someone holds it; the loop's own thread does once it has asked for ``current``.
+    public static func of(_ loop: CFRunLoop) -> RunLoop {
+        registry.withLock { entries in
+            if let object = entries[address(of: loop)]?.object { return object }
+            let object = RunLoop(loop)
+            entries[address(of: loop)] = Entry(object: object)
+            return object
+        }
+    }
+
+    /// The calling thread's loop, made when the thread has none yet.
+    ///
+    /// A task's thread changes at every `await`, so this cannot be asked for in an asynchronous function.
+    ///
+    /// The corresponding C function is `CFRunLoopGetCurrent`.
+    @available(*, noasync, message: "a task has no thread of its own; keep the RunLoop that you mean")
+    public static var current: RunLoop {
+        let state = ThreadState.current
+        if let loop = state.loop { return loop }
+        let loop = of(CFRunLoopGetCurrent())
+        state.loop = loop
+        return loop
+    }
+
+    /// The main thread's loop. Any thread.
+    ///
+    /// The corresponding C function is `CFRunLoopGetMain`.
+    public static let main: RunLoop = of(CFRunLoopGetMain())
+
+    /// The C object of this loop, for calls of Apple's C interface. Any thread.
+    public func getCFRunLoop() -> CFRunLoop { loop }
+
+    /// Whether the calling thread is this loop's. Any thread.
+    public var isCurrent: Bool { shim_loop_is_current(loop) }
+
+    /// Stops the process with a sentence when the calling thread is not this loop's.
+    public func preconditionIsCurrent(_ function: StaticString = #function) {
+        precondition(isCurrent, "RunLoop.\(function): only the loop's own thread may call this")
+    }
+
+    // MARK: State
+
+    /// The mode in which the loop runs: of nested runs the innermost; `nil` when it is not running.
+    ///
+    /// Any thread; from another one the answer may be out of date when it arrives.
+    ///
+    /// The corresponding C function is `CFRunLoopCopyCurrentMode`.
+    public var currentMode: Mode? { CFRunLoopCopyCurrentMode(loop).map(Mode.init) }
+
+    /// Whether the loop's thread sleeps in it. Any thread.
+    ///
+    /// The corresponding C function is `CFRunLoopIsWaiting`.
+    public var isWaiting: Bool { CFRunLoopIsWaiting(loop) }
+
+    /// All modes that the loop has heard of, in no particular order. Any thread.
+    ///
+    /// The corresponding C function is `CFRunLoopCopyAllModes`.
+    public var allModes: [Mode] {
+        guard let names = CFRunLoopCopyAllModes(loop) else { return [] }
+        return (0..<CFArrayGetCount(names)).map { unsafe Mode(unsafeBitCast(CFArrayGetValueAtIndex(names, $0), to: CFString.self)) }
+    }
+
+    /// Makes `mode` one of the loop's common modes for good, and adds to it whatever was added to ``Mode/common``. Any thread.
+    ///
+    /// The corresponding C function is `CFRunLoopAddCommonMode`.
+    public func addCommonMode(_ mode: Mode) { CFRunLoopAddCommonMode(loop, mode.name) }
+
+    /// Makes the loop do another pass; a sleeping loop wakes. Any thread, signal handlers included.
+    ///
+    /// The corresponding C function is `CFRunLoopWakeUp`.
+    public func wake() { CFRunLoopWakeUp(loop) }
+
+    /// Ends the innermost run of the loop at the end of its current pass. Any thread, signal handlers included.
+    ///
+    /// A loop that is not running takes no notice: a request that must not be lost is a ``StopToken``. ``run()`` and ``run(until:)``
+    /// begin anew after a stop, as Cocoa's do; ``run(in:for:returnAfterSourceHandled:)`` returns ``RunResult/stopped``.
+    ///
+    /// The corresponding C function is `CFRunLoopStop`.
+    public func stop() { CFRunLoopStop(loop) }
+}
+
+extension RunLoop: Hashable {
+    /// Whether both are the same loop.
+    public static func == (first: RunLoop, second: RunLoop) -> Bool { address(of: first.loop) == address(of: second.loop) }
+    /// Feeds the loop's identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(address(of: loop)) }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import CCoreRunLoop
+import CoreRunLoopShims
+
+/// A source that handles a signal in a loop, where the closure may do anything.
+///
+/// ```swift
+/// let source = try SignalSource(signal: SIGTERM) { _ in RunLoop.main.stop() }
+/// RunLoop.main.add(source, forMode: .common)
+/// ```
+///
+/// The signal must be blocked in every thread, or it takes its usual course in one that does not block it. Making the source blocks it in the
+/// calling thread, and threads that start later inherit that: make the source before other threads start, or call ``block(_:)`` first.
+public final class SignalSource: RunLoopSource {
+    /// One signal, as the kernel reports it. Equal signals that wait are one.
+    public struct Signal: Hashable, Sendable {
+        /// The signal's number.
+        public let number: Int32
+        /// The sender's process.
+        public let processID: Int32
+        /// The sender's user.
+        public let userID: UInt32
+        /// The value sent with it, by `sigqueue`.
+        public let value: Int32
+    }
+
+    /// The C object of this source.
+    public let cfRunLoopSource: CFRunLoopSource
+
+    private final class Body: Sendable {
+        let callback: @Sendable (Signal) -> Void
+        init(_ callback: @escaping @Sendable (Signal) -> Void) { self.callback = callback }
+    }
+
+    /// Makes a source for a signal, which it blocks in the calling thread; it is in no loop yet.
+    ///
+    /// - Throws: ``RunLoopError/invalidSignal(_:)`` for a number that is no signal, and for one that cannot be blocked.
+    ///
+    /// The corresponding C function is `CRLSignalSourceCreate`.
+    public init(signal number: Int32, order: Int = 0, callback: @escaping @Sendable (Signal) -> Void) throws(RunLoopError) {
+        var context = unsafe CRLSourceContext()
+        unsafe context.info = retainedInfo(Body(callback))
+        unsafe context.release = { info in unsafe releaseConstantInfo(info) }
+        let source: CFRunLoopSource? = unsafe CRLSignalSourceCreate(
+            nil, number, order,
+            { _, signal, info in
+                guard let signal = unsafe signal?.pointee else { return }
+                let body = unsafe object(Body.self, from: info)
+                body.callback(
+                    Signal(
+                        number: Int32(bitPattern: signal.ssi_signo), processID: Int32(bitPattern: signal.ssi_pid), userID: signal.ssi_uid,
+                        value: signal.ssi_int))
+            }, &context)
+        guard let source else {
+            unsafe releaseInfo(context.info)
+            throw .invalidSignal(number)
+        }
+        cfRunLoopSource = source
+    }
+
+    /// Blocks a signal in the calling thread and in those that it starts from now on.
+    ///
+    /// - Throws: ``RunLoopError/invalidSignal(_:)`` for a number that is no signal.
+    public static func block(_ number: Int32) throws(RunLoopError) {
+        if shim_block_signal(number) != 0 { throw .invalidSignal(number) }
+    }
+
+    /// Ends the source for good. Any thread. The signal stays blocked.
+    public func invalidate() { CFRunLoopSourceInvalidate(cfRunLoopSource) }
+}

@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A thread's Swift object. `state` guards everything that more than one thread uses; the kernel's thread is always detached, and whoever
+// waits for its end waits for `finish`, which runs on the thread itself.
+
+import CCoreRunLoop
+import CoreRunLoopShims
+import Synchronization
+
+/// A thread, with a run loop of its own.
+///
+/// ```swift
+/// let worker = Thread { RunLoop.current.run(in: .default, until: stop) }
+/// worker.name = "worker"
+/// worker.start()
+/// ```
+///
+/// A thread runs its ``main()`` once, and then ends. Subclasses may override ``main()``. Threads are detached: nobody has to wait for one;
+/// ``join(timeout:)`` and ``value`` do.
+open class Thread: @unchecked Sendable {
+    private enum Phase { case new, running, finished }
+
+    private struct State {
+        var phase = Phase.new
+        var isCancelled = false
+        var name: String?
+        var stackSize = 0
+        var priority: Double?
+        var threadID: Int32 = 0
+        var loop: RunLoop?
+        var early: [@Sendable (RunLoop?) -> Void] = []
+        var failure: (any Error)?
+        var waiting: [CheckedContinuation<Void, any Error>] = []
+        var dictionary: [String: any Sendable] = [:]
+        var willExit: [@Sendable () -> Void] = []
+    }
+
+    private let state: Mutex<State>
+    private let body: (@Sendable () throws -> Void)?
+    private let end = Gate()
+    private let isForeign: Bool
+
+    // MARK: Creation
+
+    /// Makes a thread that does nothing, for subclasses that override ``main()``.
+    public init() {
+        body = nil
+        isForeign = false
+        state = Mutex(State())
+    }
+
+    /// Makes a thread that runs `block` when it is started. An error that the block throws comes out of ``value``.
+    public init(block: @escaping @Sendable () throws -> Void) {
+        body = block
+        isForeign = false
+        state = Mutex(State())
+    }
+
+    /// Makes a thread that calls a method of `target` when it is started.
+    ///
+    /// - Parameters:
+    ///   - target: Kept until the method returns.
+    ///   - action: A method as `Class.method`, with one parameter.
+    ///   - argument: What the method gets.
+    public convenience init<Target: AnyObject & Sendable, Argument: Sendable>(
+        target: Target, selector action: @escaping @Sendable (Target) -> (Argument) -> Void, object argument: Argument
+    ) {
+        self.init { action(target)(argument) }
+    }
+
+    /// Makes a thread that calls a method of `target` that has no parameter.
+    ///
+    /// - Parameters:
+    ///   - target: Kept until the method returns.
+    ///   - action: A method as `Class.method`.
+    ///   - object: Without a meaning; `nil`.
+    public convenience init<Target: AnyObject & Sendable>(
+        target: Target, selector action: @escaping @Sendable (Target) -> () -> Void, object: Never? = nil
+    ) {
+        self.init { action(target)() }
+    }
+
+    /// The object of a thread that something else has started.
+    private init(foreignWithID threadID: Int32) {
+        body = nil
+        isForeign = true
+        state = Mutex(State(phase: .running, threadID: threadID))
+    }
+
+    /// Starts a thread that runs `block`.
+    public static func detachNewThread(_ block: @escaping @Sendable () throws -> Void) { Thread(block: block).start() }
+
+    /// Starts a thread that calls a method of `target` with `argument`.
+    public static func detachNewThreadSelector<Target: AnyObject & Sendable, Argument: Sendable>(
+        _ action: @escaping @Sendable (Target) -> (Argument) -> Void, toTarget target: Target, with argument: Argument
+    ) {
+        Thread(target: target, selector: action, object: argument).start()
+    }
+
+    /// Starts a thread that calls a method of `target` that has no parameter.
+    public static func detachNewThreadSelector<Target: AnyObject & Sendable>(
+        _ action: @escaping @Sendable (Target) -> () -> Void, toTarget target: Target, with object: Never? = nil
+    ) {
+        Thread(target: target, selector: action).start()
+    }
+
+    // MARK: The calling thread
+
+    /// The calling thread's object; of a thread that something else has started it is made now.
+    @available(*, noasync, message: "a task's thread changes at every await")
+    public static var current: Thread {
+        let state = ThreadState.current
+        if let thread = state.thread { return thread }
+        let thread = shim_is_main_thread() ? main : Thread(foreignWithID: shim_thread_id())
+        if thread !== main { thread.state.withLock { $0.loop = RunLoop.current } }
+        state.thread = thread
+        return thread
+    }
+
+    /// The main thread's object. Any thread.
+    public static let main: Thread = {
+        let thread = Thread(foreignWithID: shim_process_id())
+        thread.state.withLock {
+            $0.loop = RunLoop.main
+            $0.name = "main"
+        }
+        return thread
+    }()
+
+    /// Whether the calling thread is the main thread.
+    public static var isMainThread: Bool { shim_is_main_thread() }
+
+    /// Whether this is the main thread. Any thread.
+    public var isMainThread: Bool { self === Thread.main }
+
+    private static let multiThreaded = Atomic(false)
+
+    /// Whether a `Thread` has ever been started.
+    public static func isMultiThreaded() -> Bool { multiThreaded.load(ordering: .relaxed) }
+
+    /// Sleeps until `date`; a date in the past returns at once.
+    @available(*, noasync, message: "sleeping would block the task's thread; use Task.sleep")
+    public static func sleep(until date: WallTime) { shim_sleep_ns((date - .now).inNanoseconds) }
+
+    /// Sleeps for `duration`; zero and less return at once.
+    @available(*, noasync, message: "sleeping would block the task's thread; use Task.sleep")
+    public static func sleep(for duration: Duration) { shim_sleep_ns(duration.inNanoseconds) }
+
+    /// Ends the calling thread now.
+    ///
+    /// What Swift has on the stack is not unwound: objects and locks that its functions hold stay held. Return from ``main()`` where that is
+    /// possible. Who waits for ``value`` gets ``ThreadError/exited``.
+    @available(*, noasync, message: "a task has no thread to end")
+    public static func exit() -> Never {
+        current.finish(ThreadError.exited)
+        shim_thread_exit()
+    }
+
+    // MARK: Properties
+
+    /// The thread's name; the kernel shows its first 15 bytes. Any thread, before and after the start.
+    public var name: String? {
+        get { state.withLock { $0.name } }
+        set {
+            state.withLock { $0.name = newValue }
+            if self === ThreadState.existing?.thread { unsafe shim_set_thread_name(newValue ?? "") }
+        }
+    }
+
+    /// Names the thread with a name that the kernel keeps whole.
+    ///
+    /// - Throws: ``ThreadError/invalidName(_:)`` for more than 15 bytes, and for a zero byte.
+    public func setName(_ name: String) throws(ThreadError) {
+        if name.utf8.count > 15 || name.utf8.contains(0) { throw .invalidName(name) }
+        self.name = name
+    }
+
+    /// The size of the thread's stack in bytes; zero before the start unless it was set: then the system chooses.
+    ///
+    /// It may be set before the start, to a multiple of 4096 that the system allows; any other value makes the start fail.
+    public var stackSize: Int {
+        get { state.withLock { $0.stackSize } }
+        set { state.withLock { if $0.phase == .new { $0.stackSize = newValue } } }
+    }
+
+    /// Sets the size of the stack that the thread will have.
+    ///
+    /// - Throws: ``ThreadError/invalidStackSize(_:)`` for a size that is too small or no multiple of 4096, ``ThreadError/alreadyStarted(_:)``
+    ///   after the start.
+    public func setStackSize(_ bytes: Int) throws(ThreadError) {
+        try Self.check(stackSize: bytes)
+        if state.withLock({ $0.phase != .new }) { throw .alreadyStarted(name ?? "") }
+        stackSize = bytes
+    }
+
+    private static func check(stackSize: Int) throws(ThreadError) {
+        if stackSize < Int(shim_smallest_stack()) || stackSize % 4096 != 0 { throw .invalidStackSize(stackSize) }
+    }
+
+    /// The thread's priority, 0 to 1, usually 0.5; the getter tells what the kernel has, as far as 40 steps can say it.
+    ///
+    /// Linux lets any process lower it, and few raise it: a value that is not allowed has no effect here, and is an error in
+    /// ``setThreadPriority(_:)``.
+    public var threadPriority: Double {
+        get {
+            let (threadID, wanted) = state.withLock { ($0.phase == .running ? $0.threadID : 0, $0.priority) }
+            return threadID == 0 ? wanted ?? 0.5 : Self.priority(nice: shim_get_thread_nice(threadID))
+        }
+        set { try? setThreadPriority(newValue) }
+    }
+
+    /// Sets the thread's priority, 0 to 1. Any thread, before and after the start.
+    ///
+    /// - Throws: ``ThreadError/invalidPriority(_:)`` outside that range, ``ThreadError/priorityDenied(_:)`` when the system does not allow it.
+    public func setThreadPriority(_ priority: Double) throws(ThreadError) {
+        if !(0...1).contains(priority) { throw .invalidPriority(priority) }
+        let threadID = state.withLock { state in
+            state.priority = priority
+            return state.phase == .running ? state.threadID : 0
+        }
+        if threadID != 0 && shim_thread_nice(threadID, Self.nice(priority: priority)) != 0 { throw .priorityDenied(priority) }
+    }
+
+    /// The calling thread's priority.
+    @available(*, noasync) public static func threadPriority() -> Double { current.threadPriority }
+
+    /// Sets the calling thread's priority; `false` when it is not allowed.
+    @available(*, noasync)
+    @discardableResult
+    public static func setThreadPriority(_ priority: Double) -> Bool { (try? current.setThreadPriority(priority)) != nil }
+
+    private static func nice(priority: Double) -> Int32 {
+        Int32(((0.5 - priority) * (priority < 0.5 ? 38 : 40)).rounded())
+    }
+
+    private static func priority(nice: Int32) -> Double { 0.5 - Double(nice) / (nice > 0 ? 38 : 40) }
+
+    /// Values that belong to the thread, for whichever code runs on it; gone when it ends. Any thread.
+    public var threadDictionary: [String: any Sendable] {
+        get { state.withLock { $0.dictionary } }
+        set {
+            let old = state.withLock { state in
+                defer { state.dictionary = newValue }
+                return state.dictionary
+            }
+            _ = old  // freed here, outside the lock
+        }
+    }
+
+    /// Changes one value of ``threadDictionary`` without losing another thread's change.
+    public func withThreadDictionary<Result>(_ body: (inout [String: any Sendable]) -> Result) -> Result {
+        state.withLock { state in body(&state.dictionary) }
+    }
+
+    /// The thread's loop; `nil` before the start. Any thread.
+    public var runLoop: RunLoop? { state.withLock { $0.loop } }
+
+    // MARK: Life
+
+    /// Whether ``cancel()`` was called. Any thread.
+    public var isCancelled: Bool { state.withLock { $0.isCancelled } }
+    /// Whether it has been started and has not ended. Any thread.
+    public var isExecuting: Bool { state.withLock { $0.phase == .running } }
+    /// Whether it has ended. Any thread.
+    public var isFinished: Bool { state.withLock { $0.phase == .finished } }
+
+    /// Asks the thread to end: sets ``isCancelled``, which ``main()`` has to look at, and wakes its loop. Any thread.
+    ///
+    /// A thread that is cancelled before its start ends without running ``main()``.
+    public func cancel() {
+        let loop = state.withLock { state in
+            state.isCancelled = true
+            return state.loop
+        }
+        loop?.wake()
+    }
+
+    /// What the thread does: calls the block or method that it was made with. Subclasses may override it.
+    open func main() throws { try body?() }
+
+    /// Starts the thread.
+    ///
+    /// - Throws: ``ThreadError/alreadyStarted(_:)``, ``ThreadError/invalidStackSize(_:)``, or ``ThreadError/system(_:)`` when the system has
+    ///   no thread left. A thread that could not be started has ended.
+    public func launch() throws(ThreadError) {
+        let stackSize = self.stackSize
+        if isForeign
+            || !state.withLock({ state in
+                defer { if state.phase == .new { state.phase = .running } }
+                return state.phase == .new
+            })
+        {
+            throw .alreadyStarted(name ?? "")
+        }
+        do throws(ThreadError) {
+            if stackSize != 0 { try Self.check(stackSize: stackSize) }
+            Self.multiThreaded.store(true, ordering: .relaxed)
+            let info = unsafe retainedInfo(self)
+            let error = unsafe shim_thread_start(
+                UInt(stackSize),
+                { info in
+                    let thread = unsafe object(Thread.self, from: info)
+                    thread.begin()
+                    unsafe releaseInfo(info)
+                }, info)
+            if error != 0 {
+                unsafe releaseInfo(info)
+                throw .system(error)
+            }
+        } catch {
+            finish(error)
+            throw error
+        }
+    }
+
+    /// Starts the thread, as ``launch()`` does; a failure is reported on the standard error output and by ``value``.
+    public func start() {
+        do throws(ThreadError) { try launch() } catch { report("Thread.start: \(error)") }
+    }
+
+    /// On the new thread.
+    private func begin() {
+        let local = ThreadState.current
+        local.thread = self
+        let loop = RunLoop.current
+        let (name, priority, early) = state.withLock { state in
+            state.threadID = shim_thread_id()
+            state.stackSize = Int(shim_stack_size())
+            state.loop = loop
+            defer { state.early = [] }
+            return (state.name, state.priority, state.early)
+        }
+        if let name { unsafe shim_set_thread_name(name) }
+        if let priority { try? setThreadPriority(priority) }
+        for request in early { request(loop) }
+        var failure: (any Error)?
+        if !isCancelled {
+            do { try main() } catch { failure = error }
+        }
+        finish(failure)
+    }
+
+    /// On the thread itself, or where it could not be started.
+    private func finish(_ failure: (any Error)?) {
+        let handlers = state.withLock { state in
+            defer { state.willExit = [] }
+            return state.willExit
+        }
+        for handler in handlers { handler() }
+        Self.announceExit(of: self)
+        let (loop, early, waiting, dictionary) = state.withLock { state in
+            state.phase = .finished
+            state.failure = failure
+            defer {
+                state.early = []
+                state.waiting = []
+                state.dictionary = [:]
+            }
+            return (state.loop, state.early, state.waiting, state.dictionary)
+        }
+        for request in early { request(nil) }
+        loop?.refuseRequests()
+        _ = dictionary  // freed here, outside the lock
+        end.open()
+        for continuation in waiting { continuation.resume(with: failure.map { .failure($0) } ?? .success(())) }
+    }
+
+    /// Gives the thread's loop to `body`: now, at the start of a thread that is to be started, or `nil` when the thread has ended.
+    func withLoop(_ body: @escaping @Sendable (RunLoop?) -> Void) {
+        let (isReady, loop) = state.withLock { state -> (Bool, RunLoop?) in
+            if state.phase == .finished { return (true, nil) }
+            if let loop = state.loop { return (true, loop) }
+            state.early.append(body)
+            return (false, nil)
+        }
+        if isReady { body(loop) }
+    }
+
+    // MARK: The end
+
+    /// Waits until the thread has ended.
+    ///
+    /// - Parameter timeout: How long at most; `nil` is without limit.
+    /// - Returns: Whether it has ended; `false` at once when a thread would wait for itself.
+    @available(*, noasync, message: "waiting would block the task's thread; use value")
+    @discardableResult
+    public func join(timeout: Duration? = nil) -> Bool {
+        if ThreadState.existing?.thread === self { return false }
+        return end.wait(for: timeout)
+    }
+
+    /// Waits until the thread has ended, and throws what its ``main()`` threw.
+    ///
+    /// - Throws: The error of ``main()``; ``ThreadError/exited`` after ``exit()``; why it could not be started.
+    public var value: Void {
+        get async throws {
+            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                let outcome = state.withLock { state -> Result<Void, any Error>? in
+                    if state.phase == .finished { return state.failure.map { .failure($0) } ?? .success(()) }
+                    state.waiting.append(continuation)
+                    return nil
+                }
+                if let outcome { continuation.resume(with: outcome) }
+            }
+        }
+    }
+
+    /// Has `handler` called on the thread when it is about to end, while its dictionary is still there. Any thread.
+    public func onExit(_ handler: @escaping @Sendable () -> Void) { state.withLock { $0.willExit.append(handler) } }
+
+    /// A handler that is called when threads end, as long as the registration lives.
+    public struct ExitRegistration: ~Copyable, Sendable {
+        fileprivate let number: Int
+        /// Ends it now.
+        public consuming func cancel() {}
+        deinit { Thread.exitHandlers.withLock { _ = $0.handlers.removeValue(forKey: number) } }
+    }
+
+    private struct ExitHandlers {
+        var last = 0
+        var handlers: [Int: @Sendable (Thread) -> Void] = [:]
+    }
+    private static let exitHandlers = Mutex(ExitHandlers())
+
+    /// Has `handler` called whenever a `Thread` is about to end, on that thread: what Cocoa posts as `NSThreadWillExit`.
+    public static func onWillExit(_ handler: @escaping @Sendable (Thread) -> Void) -> ExitRegistration {
+        let number = exitHandlers.withLock { state in
+            state.last += 1
+            state.handlers[state.last] = handler
+            return state.last
+        }
+        return ExitRegistration(number: number)
+    }
+
+    private static func announceExit(of thread: Thread) {
+        for (_, handler) in exitHandlers.withLock({ $0.handlers }).sorted(by: { $0.key < $1.key }) { handler(thread) }
+    }
+
+    // MARK: Values
+
+    /// Starts a thread whose body returns a value.
+    ///
+    /// ```swift
+    /// let sum = try Thread.joinable { (1...1000).reduce(0, +) }
+    /// print(try await sum.value)
+    /// ```
+    ///
+    /// - Throws: What ``launch()`` throws.
+    public static func joinable<Value: Sendable>(
+        name: String? = nil, stackSize: Int = 0, _ body: @escaping @Sendable () throws -> Value
+    ) throws(ThreadError) -> Joinable<Value> {
+        let result = Joinable<Value>(body)
+        result.thread.name = name
+        result.thread.stackSize = stackSize
+        try result.thread.launch()
+        return result
+    }
+
+    /// A thread that ends with a value.
+    public final class Joinable<Value: Sendable>: Sendable {
+        private final class Slot: Sendable { let value = Mutex<Value?>(nil) }
+        private let slot = Slot()
+        /// The thread.
+        public let thread: Thread
+
+        fileprivate init(_ body: @escaping @Sendable () throws -> Value) {
+            thread = Thread { [slot] in
+                let value = try body()
+                slot.value.withLock { $0 = value }
+            }
+        }
+
+        /// Waits for the thread's end.
+        ///
+        /// - Throws: What the body threw.
+        public var value: Value {
+            get async throws {
+                try await thread.value
+                guard let value = slot.value.withLock({ $0 }) else { throw ThreadError.exited }
+                return value
+            }
+        }
+
+        /// Waits for the thread's end, blocking the calling thread; `nil` when the time is over or there is no value.
+        @available(*, noasync, message: "waiting would block the task's thread; use value")
+        public func join(timeout: Duration? = nil) -> Value? {
+            thread.join(timeout: timeout) ? slot.value.withLock { $0 } : nil
+        }
+
+        /// Asks the thread to end.
+        public func cancel() { thread.cancel() }
+    }
+
+    /// Starts a thread that does nothing but run its loop, until ``RunLoop/StopToken/requestStop()``.
+    ///
+    /// - Parameters:
+    ///   - name: The thread's name.
+    ///   - stop: What ends it.
+    /// - Returns: The loop of the new thread; actors, timers and sources may be given to it at once.
+    /// - Throws: What ``launch()`` throws.
+    public static func runningLoop(name: String? = nil, until stop: RunLoop.StopToken) throws(ThreadError) -> RunLoop {
+        let started = Gate()
+        let thread = Thread {
+            started.open()
+            RunLoop.current.run(in: .default, until: stop)
+        }
+        thread.name = name
+        try thread.launch()
+        started.wait()
+        guard let loop = thread.runLoop else { preconditionFailure("a thread that runs has a loop") }
+        return loop
+    }
+}
+
+/// One line on the standard error output.
+func report(_ text: String) {
+    var line = "CoreRunLoop: \(text)\n"
+    line.withUTF8 { bytes in
+        if let base = bytes.baseAddress { unsafe shim_report(base, bytes.count) }
+    }
+}

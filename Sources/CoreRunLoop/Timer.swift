@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// As with observers, the C timer's info is the body, which both the C object and the Swift object hold, and which knows the Swift object
+// weakly. The body's closure and user info are dropped when the timer is invalidated.
+
+public import CCoreRunLoop
+import Synchronization
+
+/// A closure that a run loop calls at a date, or at every interval after one.
+///
+/// ```swift
+/// let timer = Timer(timeInterval: .milliseconds(500), repeats: true) { timer in print("every half second") }
+/// timer.tolerance = .milliseconds(50)
+/// RunLoop.main.add(timer, forMode: .common)
+/// ```
+///
+/// A repeating timer fires at whole intervals after its first date: a late firing does not move the later ones, and periods that were
+/// missed are one firing. It never fires inside its own closure. A timer fires only while its loop runs in one of its modes, and is no
+/// real-time mechanism.
+///
+/// The loop keeps the timer, and the timer its closure, until it is invalidated: ``invalidate()``, or the firing of a timer that does not
+/// repeat. A closure that captures what owns the timer therefore keeps both alive; ``Timer/Scheduled`` is a registration that ends with
+/// its owner.
+public final class Timer: Sendable {
+    /// The C object of this timer.
+    public let cfRunLoopTimer: CFRunLoopTimer
+    private let body: Body
+
+    private final class Body: Sendable {
+        struct State: @unchecked Sendable {
+            var block: (@Sendable (Timer) -> Void)?
+            var userInfo: (any Sendable)?
+            weak var timer: Timer?
+        }
+        let state: Mutex<State>
+        init(_ block: @escaping @Sendable (Timer) -> Void, _ userInfo: (any Sendable)?) {
+            state = Mutex(State(block: block, userInfo: userInfo))
+        }
+
+        func fire(_ timer: CFRunLoopTimer) {
+            let (block, object) = state.withLock { ($0.block, $0.timer) }
+            block?(object ?? Timer(timer, self))
+        }
+
+        func clear() {
+            let dropped = state.withLock { state in
+                defer {
+                    state.block = nil
+                    state.userInfo = nil
+                }
+                return (state.block, state.userInfo)
+            }
+            _ = dropped  // freed here, outside the lock
+        }
+    }
+
+    private init(_ timer: CFRunLoopTimer, _ body: Body) {
+        cfRunLoopTimer = timer
+        self.body = body
+        body.state.withLock { $0.timer = self }
+    }
+
+    /// The shortest interval of a repeating timer: what an interval of zero or less becomes.
+    public static let shortestInterval = Duration.microseconds(100)
+
+    private convenience init(
+        fireSeconds: Double, seconds: Double, repeats: Bool, userInfo: (any Sendable)?, block: @escaping @Sendable (Timer) -> Void
+    ) {
+        let body = Body(block, userInfo)
+        let interval = repeats ? max(seconds, Self.shortestInterval.inSeconds) : 0
+        let timer = unsafe CRLRunLoopTimerCreateWithFunction(
+            nil, fireSeconds, interval, 0, 0,
+            { timer, info in
+                if let timer { unsafe object(Body.self, from: info).fire(timer) }
+            }, retainedInfo(body),
+            { info in
+                unsafe object(Body.self, from: info).clear()
+                unsafe releaseInfo(info)
+            })
+        self.init(require(timer, "Timer"), body)
+    }
+
+    // MARK: Creation
+
+    /// Makes a timer that first fires at `date`, and is in no loop yet.
+    ///
+    /// - Parameters:
+    ///   - date: A date in the past is due as soon as a loop watches the timer.
+    ///   - interval: Zero or less becomes 0.1 ms. Without a meaning when the timer does not repeat.
+    ///   - repeats: `false` makes a timer that is invalid after it has fired once.
+    ///   - userInfo: Anything; see ``userInfo``.
+    ///   - block: Called on the thread of the loop that the timer is added to.
+    public convenience init(
+        fire date: WallTime, interval: Duration, repeats: Bool, userInfo: (any Sendable)? = nil,
+        block: @escaping @Sendable (Timer) -> Void
+    ) {
+        self.init(
+            fireSeconds: date.timeIntervalSinceReferenceDate, seconds: interval.inSeconds, repeats: repeats, userInfo: userInfo,
+            block: block)
+    }
+
+    /// Makes a timer that first fires `interval` from now, and is in no loop yet.
+    ///
+    /// - Parameters:
+    ///   - interval: Zero or less becomes 0.1 ms.
+    ///   - repeats: `false` makes a timer that is invalid after it has fired once.
+    ///   - userInfo: Anything; see ``userInfo``.
+    ///   - block: Called on the thread of the loop that the timer is added to.
+    public convenience init(
+        timeInterval interval: Duration, repeats: Bool, userInfo: (any Sendable)? = nil, block: @escaping @Sendable (Timer) -> Void
+    ) {
+        let shortest = max(interval, Self.shortestInterval)
+        self.init(fire: .now + shortest, interval: interval, repeats: repeats, userInfo: userInfo, block: block)
+    }
+
+    /// Makes a timer that calls a closure without parameters: what Cocoa does with an invocation. It is in no loop yet.
+    public convenience init(timeInterval interval: Duration, invocation: @escaping @Sendable () -> Void, repeats: Bool) {
+        self.init(timeInterval: interval, repeats: repeats) { _ in invocation() }
+    }
+
+    /// Makes a timer that first fires at `date` and calls a method of `target`; it is in no loop yet.
+    ///
+    /// - Parameters:
+    ///   - date: A date in the past is due as soon as a loop watches the timer.
+    ///   - interval: Zero or less becomes 0.1 ms.
+    ///   - target: Kept until the timer is invalidated.
+    ///   - action: A method as `Class.method`, with the timer as its parameter.
+    ///   - userInfo: Anything; see ``userInfo``.
+    ///   - repeats: `false` makes a timer that is invalid after it has fired once.
+    public convenience init<Target: AnyObject & Sendable>(
+        fire date: WallTime, interval: Duration, target: Target, selector action: @escaping @Sendable (Target) -> (Timer) -> Void,
+        userInfo: (any Sendable)? = nil, repeats: Bool
+    ) {
+        self.init(fire: date, interval: interval, repeats: repeats, userInfo: userInfo) { action(target)($0) }
+    }
+
+    /// Makes a timer that calls a method of `target` after `interval`; it is in no loop yet.
+    public convenience init<Target: AnyObject & Sendable>(
+        timeInterval interval: Duration, target: Target, selector action: @escaping @Sendable (Target) -> (Timer) -> Void,
+        userInfo: (any Sendable)? = nil, repeats: Bool
+    ) {
+        self.init(timeInterval: interval, repeats: repeats, userInfo: userInfo) { action(target)($0) }
+    }
+
+    /// Makes a timer that calls a method of `target` that has no parameter, after `interval`; it is in no loop yet.
+    public convenience init<Target: AnyObject & Sendable>(
+        timeInterval interval: Duration, target: Target, selector action: @escaping @Sendable (Target) -> () -> Void,
+        userInfo: (any Sendable)? = nil, repeats: Bool
+    ) {
+        self.init(timeInterval: interval, repeats: repeats, userInfo: userInfo) { _ in action(target)() }
+    }
+
+    /// Makes a timer and adds it to the calling thread's loop in the default mode.
+    ///
+    /// The closure stays on this thread, so that it may use what this thread alone has; on the main thread, the main actor's state.
+    ///
+    /// - Parameters:
+    ///   - interval: Zero or less becomes 0.1 ms.
+    ///   - repeats: `false` makes a timer that is invalid after it has fired once.
+    ///   - userInfo: Anything; see ``userInfo``.
+    ///   - block: Called on this thread, while its loop runs.
+    @available(*, noasync, message: "a task has no thread of its own; make a Timer and add it to the RunLoop that you mean")
+    @discardableResult
+    public static func scheduledTimer(
+        withTimeInterval interval: Duration, repeats: Bool, userInfo: (any Sendable)? = nil, block: @escaping (Timer) -> Void
+    ) -> Timer {
+        let own = OwnThread(block)
+        let timer = Timer(timeInterval: interval, repeats: repeats, userInfo: userInfo) { own.closure($0) }
+        RunLoop.current.add(timer, forMode: .default)
+        return timer
+    }
+
+    /// Makes a timer that calls a closure without parameters, and adds it to the calling thread's loop in the default mode.
+    @available(*, noasync, message: "a task has no thread of its own; make a Timer and add it to the RunLoop that you mean")
+    @discardableResult
+    public static func scheduledTimer(timeInterval interval: Duration, invocation: @escaping () -> Void, repeats: Bool) -> Timer {
+        scheduledTimer(withTimeInterval: interval, repeats: repeats) { _ in invocation() }
+    }
+
+    /// Makes a timer that calls a method of `target`, and adds it to the calling thread's loop in the default mode.
+    ///
+    /// - Parameters:
+    ///   - interval: Zero or less becomes 0.1 ms.
+    ///   - target: Kept until the timer is invalidated.
+    ///   - action: A method as `Class.method`, with the timer as its parameter.
+    ///   - userInfo: Anything; see ``userInfo``.
+    ///   - repeats: `false` makes a timer that is invalid after it has fired once.
+    @available(*, noasync, message: "a task has no thread of its own; make a Timer and add it to the RunLoop that you mean")
+    @discardableResult
+    public static func scheduledTimer<Target: AnyObject>(
+        timeInterval interval: Duration, target: Target, selector action: @escaping (Target) -> (Timer) -> Void,
+        userInfo: (any Sendable)? = nil, repeats: Bool
+    ) -> Timer {
+        scheduledTimer(withTimeInterval: interval, repeats: repeats, userInfo: userInfo) { action(target)($0) }
+    }
+
+    /// Makes a timer that calls a method of `target` that has no parameter, and adds it to the calling thread's loop in the default mode.
+    @available(*, noasync, message: "a task has no thread of its own; make a Timer and add it to the RunLoop that you mean")
+    @discardableResult
+    public static func scheduledTimer<Target: AnyObject>(
+        timeInterval interval: Duration, target: Target, selector action: @escaping (Target) -> () -> Void,
+        userInfo: (any Sendable)? = nil, repeats: Bool
+    ) -> Timer {
+        scheduledTimer(withTimeInterval: interval, repeats: repeats, userInfo: userInfo) { _ in action(target)() }
+    }
+
+    // MARK: Use
+
+    /// Calls the closure now, on this thread. A repeating timer's dates stay as they are; one that fires once is then invalid.
+    ///
+    /// An invalid timer does nothing.
+    public func fire() {
+        guard isValid else { return }
+        body.fire(cfRunLoopTimer)
+        if !CFRunLoopTimerDoesRepeat(cfRunLoopTimer) { invalidate() }
+    }
+
+    /// When it fires next; in its closure the date that has just come. Setting it counts the intervals from there. Any thread.
+    ///
+    /// An invalid timer has no date: ``WallTime/distantPast``.
+    ///
+    /// The corresponding C functions are `CFRunLoopTimerGetNextFireDate` and `CFRunLoopTimerSetNextFireDate`.
+    public var fireDate: WallTime {
+        get {
+            let date = CFRunLoopTimerGetNextFireDate(cfRunLoopTimer)
+            return date == 0 && !isValid ? .distantPast : WallTime(timeIntervalSinceReferenceDate: date)
+        }
+        set { CFRunLoopTimerSetNextFireDate(cfRunLoopTimer, newValue.timeIntervalSinceReferenceDate) }
+    }
+
+    /// The interval of a repeating timer; zero when it fires once. Any thread.
+    public var timeInterval: Duration { Duration(clampedSeconds: CFRunLoopTimerGetInterval(cfRunLoopTimer)) }
+
+    /// How much later than its date it may fire, so that the loop can wake once for several timers. Any thread.
+    ///
+    /// At first zero. A negative one becomes zero; of a repeating timer at most half of the interval is taken. Later dates are not moved
+    /// by it. A tenth of the interval is a good choice.
+    public var tolerance: Duration {
+        get { Duration(clampedSeconds: CFRunLoopTimerGetTolerance(cfRunLoopTimer)) }
+        set { CFRunLoopTimerSetTolerance(cfRunLoopTimer, newValue.inSeconds) }
+    }
+
+    /// What was given at creation; `nil` once the timer is invalid. Any thread.
+    public var userInfo: (any Sendable)? { body.state.withLock { $0.userInfo } }
+
+    /// Whether it may still fire: also true in the closure of a timer that fires once. Any thread.
+    public var isValid: Bool { CFRunLoopTimerIsValid(cfRunLoopTimer) }
+
+    /// Whether it fires more than once. Any thread.
+    public var repeats: Bool { CFRunLoopTimerDoesRepeat(cfRunLoopTimer) }
+
+    /// Takes it out of its loop for good, and drops its closure and user info. Any thread, also in the closure.
+    ///
+    /// After a call on the loop's own thread the closure is not called again; after one on another thread at most the call that is under
+    /// way ends.
+    ///
+    /// The corresponding C function is `CFRunLoopTimerInvalidate`.
+    public func invalidate() { CFRunLoopTimerInvalidate(cfRunLoopTimer) }
+
+    /// A timer that ends with its owner: dropping the registration invalidates it.
+    public struct Scheduled: ~Copyable, Sendable {
+        /// The timer.
+        public let timer: Timer
+        fileprivate init(_ timer: Timer) { self.timer = timer }
+        /// Ends it now.
+        public consuming func cancel() {}
+        deinit { timer.invalidate() }
+    }
+}
+
+extension RunLoop {
+    /// Adds `timer` to `mode`. Any thread; a sleeping loop takes notice by itself.
+    ///
+    /// Nothing happens when it is there, is in another loop, or is invalid. A timer may be in several modes of one loop.
+    ///
+    /// The corresponding C function is `CFRunLoopAddTimer`.
+    public func add(_ timer: Timer, forMode mode: Mode) { CFRunLoopAddTimer(loop, timer.cfRunLoopTimer, mode.name) }
+
+    /// Takes `timer` out of `mode`; it stays valid. Any thread.
+    ///
+    /// The corresponding C function is `CFRunLoopRemoveTimer`.
+    public func remove(_ timer: Timer, forMode mode: Mode) { CFRunLoopRemoveTimer(loop, timer.cfRunLoopTimer, mode.name) }
+
+    /// Whether `timer` is in `mode`. Any thread.
+    ///
+    /// The corresponding C function is `CFRunLoopContainsTimer`.
+    public func contains(_ timer: Timer, inMode mode: Mode) -> Bool { CFRunLoopContainsTimer(loop, timer.cfRunLoopTimer, mode.name) }
+
+    /// Adds a timer that is invalidated when the registration that is returned goes away. Any thread.
+    ///
+    /// - Parameters:
+    ///   - interval: Zero or less becomes 0.1 ms.
+    ///   - repeats: Whether it fires more than once.
+    ///   - tolerance: See ``Timer/tolerance``.
+    ///   - mode: Where it is added.
+    ///   - block: Called on the loop's thread.
+    public func schedule(
+        every interval: Duration, repeats: Bool = true, tolerance: Duration = .zero, inMode mode: Mode = .common,
+        _ block: @escaping @Sendable (Timer) -> Void
+    ) -> Timer.Scheduled {
+        let timer = Timer(timeInterval: interval, repeats: repeats, block: block)
+        timer.tolerance = tolerance
+        add(timer, forMode: mode)
+        return Timer.Scheduled(timer)
+    }
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the Swift overlay needs and cannot spell: threads with a stack size, a thread-local word with a destructor, a gate to wait at,
+ * thread names and priorities, the loop's monotonic clock, and two questions to the C library that are no part of its public interface.
+ *
+ * Everything may be called from any thread unless its comment says otherwise. Not part of the package's interface.
+ */
+#ifndef CORE_RUN_LOOP_SHIMS_H
+#define CORE_RUN_LOOP_SHIMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "CoreFoundation/CFRunLoop.h"
+
+#pragma clang assume_nonnull begin
+
+/* Whether CFRunLoopRunInMode would find nothing to wait for in `mode` (rule 25). */
+bool shim_mode_is_empty(CFRunLoopRef loop, CFRunLoopMode mode);
+/* Whether the calling thread is the loop's. */
+bool shim_loop_is_current(CFRunLoopRef loop);
+/* Whether `mode` is one of the loop's common modes. */
+bool shim_mode_is_common(CFRunLoopRef loop, CFRunLoopMode mode);
+/* Nanoseconds of the clock that the loop's timers follow. */
+int64_t shim_monotonic_ns(void);
+/* Whether the calling thread is the process's first. */
+bool shim_is_main_thread(void);
+
+/* The calling thread's word; NULL at first. */
+void *_Nullable shim_thread_word(void);
+/* Sets it; `destroy` gets it when the thread ends, and is the same in every call. */
+void shim_set_thread_word(void *_Nullable word, void (*_Nonnull destroy)(void *_Nullable word));
+
+/* Starts a detached thread. `stack_size` 0 is the system's. Returns 0 or an errno value; then `body` is not called. */
+int shim_thread_start(uintptr_t stack_size, void (*_Nonnull body)(void *_Nullable info), void *_Nullable info);
+/* The smallest stack that a thread may have, in bytes. */
+uintptr_t shim_smallest_stack(void);
+/* The size of the calling thread's stack, in bytes. */
+uintptr_t shim_stack_size(void);
+/* Ends the calling thread without unwinding what Swift has on its stack. */
+void shim_thread_exit(void) __attribute__((noreturn));
+/* The kernel's number of the calling thread. */
+int shim_thread_id(void);
+/* The kernel's name of the calling thread: its first 15 bytes. */
+void shim_set_thread_name(const char *_Nonnull name);
+/* The nice value of a thread; sets 0 or an errno value. */
+int shim_thread_nice(int thread_id, int nice);
+int shim_get_thread_nice(int thread_id);
+void shim_sleep_ns(int64_t ns);
+
+/* A gate: closed at first, opened once; everyone who waits goes through. */
+struct shim_gate;
+struct shim_gate *_Nonnull shim_gate_create(void);
+void shim_gate_destroy(struct shim_gate *_Nonnull gate);
+void shim_gate_open(struct shim_gate *_Nonnull gate);
+/* Waits until it is open, at most `limit_ns`, without limit if that is negative. Says whether it is open. */
+bool shim_gate_wait(struct shim_gate *_Nonnull gate, int64_t limit_ns);
+
+/* Writes to the standard error output. */
+void shim_report(const uint8_t *_Nonnull text, intptr_t length);
+int32_t shim_process_id(void);
+
+/* Blocks a signal in the calling thread; 0 or an errno value. */
+int shim_block_signal(int signal);
+/* What a wait status says: the exit code, or -1; the signal, or 0. */
+int shim_exit_code(int status);
+int shim_exit_signal(int status);
+
+/* CoreRunLoopTesting: clocks that tests move by hand, in the place of the kernel's, for the whole process. */
+void shim_clock_install(void);
+void shim_clock_remove(void);
+void shim_clock_advance(int64_t ns);
+
+#pragma clang assume_nonnull end
+
+#endif

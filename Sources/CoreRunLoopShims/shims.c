@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads, gates and questions; see CoreRunLoopShims.h. */
+#define _GNU_SOURCE 1
+#include "CoreRunLoopShims.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "Kernel/kernel.h"
+#include "Loop/loop.h"
+#include "Loop/thread_loop.h"
+
+bool shim_mode_is_empty(CFRunLoopRef loop, CFRunLoopMode name)
+{
+    const struct mode *mode;
+    bool is_empty;
+
+    loop_lock(loop);
+    mode = mode_find(loop, name);
+    is_empty = !mode || loop->is_dead || mode_is_empty(loop, mode);
+    loop_unlock(loop);
+    return is_empty;
+}
+
+bool shim_mode_is_common(CFRunLoopRef loop, CFRunLoopMode name)
+{
+    const struct mode *mode;
+    bool is_common;
+
+    loop_lock(loop);
+    mode = mode_find(loop, name);
+    is_common = mode && mode->is_common;
+    loop_unlock(loop);
+    return is_common;
+}
+
+bool shim_loop_is_current(CFRunLoopRef loop)
+{
+    return thread_loop_is_current(loop);
+}
+
+int64_t shim_monotonic_ns(void)
+{
+    return kernel.monotonic_ns();
+}
+
+bool shim_is_main_thread(void)
+{
+    return kernel.is_main_thread();
+}
+
+/* ---- the thread's word ---- */
+
+static _Thread_local void *thread_word;
+static pthread_key_t word_key;
+static pthread_once_t word_once = PTHREAD_ONCE_INIT;
+static void (*word_destroy)(void *word);
+
+static void end_word(void *word)
+{
+    thread_word = NULL;
+    word_destroy(word);
+}
+
+static void make_key(void)
+{
+    (void)pthread_key_create(&word_key, end_word);
+}
+
+void *shim_thread_word(void)
+{
+    return thread_word;
+}
+
+void shim_set_thread_word(void *word, void (*destroy)(void *word))
+{
+    word_destroy = destroy; /* the same value every time */
+    (void)pthread_once(&word_once, make_key);
+    (void)pthread_setspecific(word_key, word);
+    thread_word = word;
+}
+
+/* ---- threads ---- */
+
+struct beginning {
+    void (*body)(void *info);
+    void *info;
+};
+
+static void *begin(void *argument)
+{
+    struct beginning beginning = *(struct beginning *)argument;
+
+    free(argument);
+    beginning.body(beginning.info);
+    return NULL;
+}
+
+int shim_thread_start(uintptr_t stack_size, void (*body)(void *info), void *info)
+{
+    struct beginning *beginning = malloc(sizeof *beginning);
+    pthread_attr_t attributes;
+    pthread_t thread;
+    int error;
+
+    if (!beginning) {
+        return ENOMEM;
+    }
+    *beginning = (struct beginning){body, info};
+    (void)pthread_attr_init(&attributes);
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    error = stack_size ? pthread_attr_setstacksize(&attributes, stack_size) : 0;
+    if (!error) {
+        error = pthread_create(&thread, &attributes, begin, beginning);
+    }
+    (void)pthread_attr_destroy(&attributes);
+    if (error) {
+        free(beginning);
+    }
+    return error;
+}
+
+uintptr_t shim_smallest_stack(void)
+{
+    long smallest = sysconf(_SC_THREAD_STACK_MIN);
+
+    return smallest > 0 ? (uintptr_t)smallest : 16384;
+}
+
+uintptr_t shim_stack_size(void)
+{
+    pthread_attr_t attributes;
+    void *address;
+    size_t size = 0;
+
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        (void)pthread_attr_getstack(&attributes, &address, &size);
+        (void)pthread_attr_destroy(&attributes);
+    }
+    return size;
+}
+
+void shim_thread_exit(void)
+{
+    pthread_exit(NULL);
+}
+
+int shim_thread_id(void)
+{
+    return (int)syscall(SYS_gettid);
+}
+
+void shim_set_thread_name(const char *name)
+{
+    char text[16];
+    size_t length = strnlen(name, sizeof text - 1);
+
+    while (length > 0 && length == sizeof text - 1 && ((unsigned char)name[length] & 0xC0) == 0x80) {
+        length--; /* not in the middle of a character */
+    }
+    (void)memcpy(text, name, length);
+    text[length] = '\0';
+    (void)pthread_setname_np(pthread_self(), text);
+}
+
+int shim_thread_nice(int thread_id, int nice)
+{
+    return setpriority(PRIO_PROCESS, (id_t)thread_id, nice) == 0 ? 0 : errno;
+}
+
+int shim_get_thread_nice(int thread_id)
+{
+    int nice;
+
+    errno = 0;
+    nice = getpriority(PRIO_PROCESS, (id_t)thread_id);
+    return errno ? 0 : nice;
+}
+
+void shim_sleep_ns(int64_t ns)
+{
+    struct timespec left = {ns / 1000000000, ns % 1000000000};
+
+    while (ns > 0 && nanosleep(&left, &left) != 0 && errno == EINTR) {
+    }
+}
+
+/* ---- gates ---- */
+
+struct shim_gate {
+    pthread_mutex_t mutex;
+    pthread_cond_t opened;
+    bool is_open; /* guarded by mutex */
+};
+
+struct shim_gate *shim_gate_create(void)
+{
+    struct shim_gate *gate = calloc(1, sizeof *gate);
+    pthread_condattr_t attributes;
+
+    if (!gate) {
+        abort();
+    }
+    (void)pthread_mutex_init(&gate->mutex, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&gate->opened, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    return gate;
+}
+
+void shim_gate_destroy(struct shim_gate *gate)
+{
+    (void)pthread_cond_destroy(&gate->opened);
+    (void)pthread_mutex_destroy(&gate->mutex);
+    free(gate);
+}
+
+void shim_gate_open(struct shim_gate *gate)
+{
+    (void)pthread_mutex_lock(&gate->mutex);
+    gate->is_open = true;
+    (void)pthread_cond_broadcast(&gate->opened);
+    (void)pthread_mutex_unlock(&gate->mutex);
+}
+
+bool shim_gate_wait(struct shim_gate *gate, int64_t limit_ns)
+{
+    struct timespec until;
+    int error = 0;
+    bool is_open;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    if (limit_ns > 0) {
+        limit_ns = limit_ns > INT64_C(1000000000000000000) ? INT64_C(1000000000000000000) : limit_ns;
+        until.tv_sec += limit_ns / 1000000000;
+        until.tv_nsec += limit_ns % 1000000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+    }
+    (void)pthread_mutex_lock(&gate->mutex);
+    while (!gate->is_open && error == 0) {
+        error = limit_ns < 0 ? pthread_cond_wait(&gate->opened, &gate->mutex) : pthread_cond_timedwait(&gate->opened, &gate->mutex, &until);
+    }
+    is_open = gate->is_open;
+    (void)pthread_mutex_unlock(&gate->mutex);
+    return is_open;
+}
+
+void shim_report(const uint8_t *text, intptr_t length)
+{
+    ssize_t written = write(STDERR_FILENO, text, (size_t)length);
+
+    (void)written; /* nobody is left to tell */
+}
+
+int32_t shim_process_id(void)
+{
+    return getpid();
+}
+
+/* ---- signals and children ---- */
+
+int shim_block_signal(int number)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    return sigaddset(&set, number) != 0 ? EINVAL : pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+int shim_exit_code(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int shim_exit_signal(int status)
+{
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}

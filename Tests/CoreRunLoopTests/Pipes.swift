@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CoreRunLoop
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+func makePipe() -> (reading: Int32, writing: Int32) {
+    var ends: [Int32] = [0, 0]
+    precondition(pipe(&ends) == 0)
+    return (ends[0], ends[1])
+}
+
+func drainPipe(_ descriptor: Int32) {
+    var byte: UInt8 = 0
+    _ = read(descriptor, &byte, 1)
+}
+
+func writePipe(_ descriptor: Int32) {
+    var byte: UInt8 = 1
+    _ = write(descriptor, &byte, 1)
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Section 1.2 of the rules: the loop itself, boxes A to E, and the matrix of what ends, wakes and keeps alive a run.
+
+import CoreRunLoop
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `A run loop` {
+    @Test func `is one object a thread`() async throws {
+        let (first, second) = try await onThread { (RunLoop.current, RunLoop.current) }
+        #expect(first === second)
+        let other = try await onThread { RunLoop.current }
+        #expect(first !== other)
+        #expect(first != other)
+    }
+
+    // That the main thread's is current there is shown by the programs: the test runner's main thread has ended.
+    @Test func `of the main thread is one object everywhere`() async throws {
+        #expect(RunLoop.main === RunLoop.of(CFRunLoopGetMain()))
+        #expect(try await onThread { !RunLoop.main.isCurrent && RunLoop.current !== RunLoop.main })
+    }
+
+    @Test func `shares its object with the C interface`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            #expect(RunLoop.of(CFRunLoopGetCurrent()) === loop)
+            let count = Count()
+            let timer = Timer(fire: .now, interval: .zero, repeats: false) { _ in count.next() }
+            CFRunLoopAddTimer(loop.getCFRunLoop(), timer.cfRunLoopTimer, kCFRunLoopDefaultMode)
+            #expect(loop.contains(timer, inMode: .default))
+            #expect(CFRunLoopRunInMode(.defaultMode, 5, false) == .finished)
+            #expect(count.value == 1)
+        }
+    }
+
+    @Test func `is freed with its last holder`() async throws {
+        let weakly = try await onThread { () -> WeakLoop in WeakLoop(RunLoop.current) }
+        while weakly.loop != nil { await Task.yield() }
+    }
+
+    @Test func `knows its mode while it runs, the inner one of nested runs`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let trace = Trace()
+            #expect(loop.currentMode == nil)
+            loop.perform {
+                trace.add(loop.currentMode?.rawValue ?? "none")
+                loop.perform(inModes: ["inner"]) { trace.add(loop.currentMode?.rawValue ?? "none") }
+                _ = loop.run(mode: "inner", before: .distantPast)
+                trace.add(loop.currentMode?.rawValue ?? "none")
+            }
+            #expect(loop.run(in: .default, for: .zero) == .timedOut)
+            #expect(trace.events == ["kCFRunLoopDefaultMode", "inner", "kCFRunLoopDefaultMode"])
+            #expect(loop.currentMode == nil)
+        }
+    }
+
+    @Test func `lists the modes that were named`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            #expect(!loop.allModes.contains("extra"))
+            loop.perform(inModes: ["extra"]) {}
+            #expect(loop.allModes.contains("extra"))
+            #expect(!loop.allModes.contains(.common))
+        }
+    }
+
+    @Test func `names modes by their text`() {
+        #expect(RunLoop.Mode("kCFRunLoopDefaultMode") == .default)
+        #expect(RunLoop.Mode.common.rawValue == "kCFRunLoopCommonModes")
+        #expect(RunLoop.Mode.modalPanel.rawValue == "NSModalPanelRunLoopMode")
+        #expect(RunLoop.Mode.eventTracking.rawValue == "NSEventTrackingRunLoopMode")
+        #expect(RunLoop.Mode.connectionReply.rawValue == "NSConnectionReplyMode")
+        #expect(RunLoop.Mode(RunLoop.Mode("ü mode 漢").name).rawValue == "ü mode 漢")
+        #expect(RunLoop.Mode.cocoaCommon == [.default, .modalPanel, .eventTracking])
+    }
+
+    @Test func `adds items of the common modes to modes that become common later`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let timer = Timer(timeInterval: .seconds(100), repeats: false) { _ in }
+            loop.add(timer, forMode: .common)
+            #expect(loop.contains(timer, inMode: .default))
+            #expect(!loop.contains(timer, inMode: .eventTracking))
+            loop.addCommonMode(.eventTracking)
+            #expect(loop.contains(timer, inMode: .eventTracking))
+            timer.invalidate()
+        }
+    }
+}
+
+private final class WeakLoop: @unchecked Sendable {
+    weak var loop: RunLoop?
+    init(_ loop: RunLoop) { self.loop = loop }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `Running` {
+    @Test(arguments: [RunLoop.Mode.default, "never heard of", .common])
+    func `an empty mode returns at once, without a call to an observer`(mode: RunLoop.Mode) async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let trace = Trace()
+            loop.add(RunLoop.Observer(activities: .allActivities) { _, activity in trace.add(activity.short) }, forMode: .default)
+            #expect(!loop.run(mode: mode, before: .distantFuture))
+            #expect(loop.run(in: mode) == .finished)
+            loop.run()
+            loop.run(until: .distantFuture)
+            loop.acceptInput(forMode: mode, before: .distantFuture)
+            #expect(trace.events == [])
+        }
+    }
+
+    @Test func `with a date in the past is one look`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let trace = Trace()
+            let alive = loop.keepAlive()
+            loop.add(RunLoop.Observer(activities: .allActivities) { _, activity in trace.add(activity.short) }, forMode: .default)
+            loop.add(Timer(fire: .distantPast, interval: .zero, repeats: false) { _ in trace.add("T") }, forMode: .default)
+            #expect(loop.run(mode: .default, before: .now))
+            #expect(trace.text == "E BT BS T X")
+            alive.cancel()
+        }
+    }
+
+    @Test func `until a date fires the timers that are due even if the date is past`() async throws {
+        try await onThread {
+            let count = Count()
+            RunLoop.current.add(Timer(fire: .distantPast, interval: .zero, repeats: false) { _ in count.next() }, forMode: .default)
+            RunLoop.current.run(until: .distantPast)
+            #expect(count.value == 1)
+        }
+    }
+
+    @Test func `until a date begins anew after an input source and after a stop`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let count = Count()
+            let source = InputSource<Void> { _ in count.next() }
+            loop.add(source, forMode: .default)
+            var left = 3
+            Timer.scheduledTimer(withTimeInterval: .milliseconds(1), repeats: true) { timer in
+                if left == 0 {
+                    timer.invalidate()
+                    source.invalidate()
+                } else {
+                    left -= 1
+                    source.signal()
+                    loop.stop()
+                }
+            }
+            loop.run(until: .now + .seconds(50))
+            #expect(count.value == 3)
+        }
+    }
+
+    @Test func `for ever is not ended by a stop`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            var stops = 0
+            Timer.scheduledTimer(withTimeInterval: .milliseconds(1), repeats: true) { timer in
+                stops += 1
+                loop.stop()
+                if stops == 5 { timer.invalidate() }
+            }
+            loop.run()
+            #expect(stops == 5)
+        }
+    }
+
+    @Test func `is told by the limit date what is next`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let count = Count()
+            #expect(loop.limitDate(forMode: .default) == nil)
+            let alive = loop.keepAlive()
+            #expect(loop.limitDate(forMode: .default) == .distantFuture)
+            loop.add(Timer(fire: .now, interval: .zero, repeats: false) { _ in count.next() }, forMode: .default)
+            let date = WallTime.now + .seconds(1000)
+            let timer = Timer(fire: date, interval: .zero, repeats: false) { _ in }
+            loop.add(timer, forMode: .default)
+            let limit = try #require(loop.limitDate(forMode: .default))
+            #expect(abs((limit - date).components.seconds) < 1)
+            #expect(count.value == 1)
+            #expect(loop.nextTimerFireDate(inMode: .default) != nil)
+            alive.cancel()
+            timer.invalidate()
+            #expect(loop.limitDate(forMode: .default) == nil)
+        }
+    }
+
+    @Test func `with a token ends although the stop came before`() async throws {
+        try await onThread {
+            let token = RunLoop.StopToken()
+            token.requestStop()
+            RunLoop.current.run(in: .default, until: token)
+            #expect(token.isRequested)
+        }
+    }
+
+    @Test func `with a token sleeps in an empty mode, and is not ended by a plain stop`() async throws {
+        let token = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(name: "empty", until: token)
+        loop.stop()
+        #expect(try await loop.run { loop.isCurrent })
+        loop.stop()
+        #expect(try await loop.run { 7 } == 7)
+        token.requestStop()
+    }
+
+    @Test func `with a token ends the outer run too when a nested one runs`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let token = RunLoop.StopToken()
+            loop.perform {
+                let alive = loop.keepAlive(in: "nested")
+                loop.perform(inModes: ["nested"]) { token.requestStop() }
+                #expect(loop.run(in: "nested") == .stopped)
+                alive.cancel()
+            }
+            loop.run(in: .default, until: token)
+        }
+    }
+
+    @Test func `of hosted passes sends what a run sends`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let trace = Trace()
+            #expect(loop.pollableDescriptor != nil)
+            loop.add(RunLoop.Observer(activities: .allActivities) { _, activity in trace.add(activity.short) }, forMode: .default)
+            loop.add(Timer(fire: .distantPast, interval: .zero, repeats: false) { _ in trace.add("T") }, forMode: .default)
+            #expect(loop.prepareHosted())
+            #expect(loop.hostedTimeout == .zero)
+            #expect(loop.dispatchHosted() == .finished)
+            loop.leaveHosted()
+            let hosted = trace.text
+            trace.clear()
+            loop.add(Timer(fire: .distantPast, interval: .zero, repeats: false) { _ in trace.add("T") }, forMode: .default)
+            #expect(loop.run(in: .default) == .finished)
+            #expect(trace.text == hosted)
+        }
+    }
+
+    @Test func `on another thread's loop stops the process with a sentence`() async {
+        await #expect(processExitsWith: .failure) {
+            try await onThread { _ = RunLoop.main.run(mode: .default, before: .now) }
+        }
+    }
+}
+
+/// What a kind of item does to a run: one row of the matrix.
+struct Cause: CustomTestStringConvertible, Sendable {
+    let name: String
+    /// Ends `run(mode:before:)`.
+    let ends: Bool
+    /// Wakes a loop that sleeps, by itself.
+    let wakes: Bool
+    /// Keeps a mode from being empty.
+    let keepsAlive: Bool
+    /// Adds the item, so that it is in place before the run.
+    let add: @Sendable (RunLoop, @escaping @Sendable () -> Void) -> @Sendable () -> Void
+    var testDescription: String { name }
+
+    // `add` returns what makes the item ready.
+    static let all: [Cause] = [
+        Cause(name: "version-0 source", ends: true, wakes: false, keepsAlive: true) { loop, happened in
+            let source = InputSource<Void> { _ in happened() }
+            loop.add(source, forMode: .default)
+            return { source.signalWithoutWaking() }
+        },
+        Cause(name: "input source that is sent a command", ends: true, wakes: true, keepsAlive: true) { loop, happened in
+            let source = InputSource<Int> { _ in happened() }
+            loop.add(source, forMode: .default)
+            return { source.send(1) }
+        },
+        Cause(name: "descriptor", ends: true, wakes: true, keepsAlive: true) { loop, happened in
+            let (reading, writing) = makePipe()
+            let source = try! DescriptorSource(descriptor: reading, closeOnInvalidate: true) { event in
+                drainPipe(event.descriptor)
+                happened()
+            }
+            loop.add(source, forMode: .default)
+            return { writePipe(writing) }
+        },
+        Cause(name: "timer", ends: false, wakes: true, keepsAlive: true) { loop, happened in
+            let timer = Timer(fire: .distantFuture, interval: .seconds(1000), repeats: true) { _ in happened() }
+            loop.add(timer, forMode: .default)
+            return { timer.fireDate = .now }
+        },
+        Cause(name: "queued block", ends: false, wakes: true, keepsAlive: false) { loop, happened in
+            { loop.perform { happened() } }
+        },
+        Cause(name: "C's queued function", ends: false, wakes: false, keepsAlive: false) { loop, happened in
+            { CFRunLoopPerformBlock(loop.getCFRunLoop(), CFRunLoopMode.defaultMode) { happened() } }
+        },
+        Cause(name: "perform on a thread", ends: true, wakes: true, keepsAlive: false) { loop, happened in
+            { Task.detached { try await loop.run { happened() } } }
+        },
+        Cause(name: "perform in order", ends: false, wakes: true, keepsAlive: false) { loop, happened in
+            { loop.perform(Target.action, target: Target(happened), argument: 0) }
+        },
+        Cause(name: "job of an actor", ends: false, wakes: true, keepsAlive: false) { loop, happened in
+            { Task.detached { await Worker(on: loop).perform(happened) } }
+        },
+    ]
+}
+
+final class Target: Sendable {
+    let closure: @Sendable () -> Void
+    init(_ closure: @escaping @Sendable () -> Void) { self.closure = closure }
+    func call(_ argument: Int) { closure() }
+    static let action = Action("call", Target.call)
+}
+
+actor Worker: RunLoopActor {
+    nonisolated let runLoop: RunLoop
+    var state = 0
+    init(on runLoop: RunLoop) { self.runLoop = runLoop }
+    func perform(_ closure: @Sendable () -> Void) { closure() }
+    func increment() -> Int {
+        state += 1
+        return state
+    }
+    var isOnLoop: Bool { runLoop.isCurrent }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `What a run returns for` {
+    @Test(arguments: Cause.all) func `keeping a mode alive`(cause: Cause) async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let makeReady = cause.add(loop) {}
+            #expect(loop.run(mode: .default, before: .distantPast) == cause.keepsAlive)
+            withExtendedLifetime(makeReady) {}
+        }
+    }
+
+    @Test(arguments: Cause.all) func `ending a run`(cause: Cause) async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let alive = loop.keepAlive()
+            let count = Count()
+            let makeReady = cause.add(loop) {
+                count.next()
+                // Whatever does not end the run leaves this to end it with another result.
+                if !cause.ends { loop.stop() }
+            }
+            makeReady()
+            let result = CFRunLoopRunInMode(.defaultMode, 30, true)
+            #expect(result == (cause.ends ? .handledSource : .stopped))
+            #expect(count.value == 1)
+            alive.cancel()
+        }
+    }
+
+    @Test(arguments: Cause.all) func `waking a loop that sleeps`(cause: Cause) async throws {
+        let count = Count()
+        let token = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: token)
+        let makeReady = cause.add(loop) { count.next() }
+        while !loop.isWaiting { await Task.yield() }
+        makeReady()
+        if cause.wakes {
+            while count.value == 0 { await Task.yield() }
+        } else {
+            #expect(count.value == 0)
+            loop.wake()
+            while count.value == 0 { await Task.yield() }
+        }
+        token.requestStop()
+    }
+
+    @Test func `observers, which do none of the three`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let trace = Trace()
+            loop.observe(.allActivities, inMode: .default) { _, activity in trace.add(activity.short) }
+            #expect(!loop.run(mode: .default, before: .distantFuture))
+            #expect(trace.events.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CoreRunLoop
+import Synchronization
+import Testing
+
+/// Runs a test's body on a thread of its own, whose loop nothing else has used.
+func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await Thread.joinable(name: "test", body).value
+}
+
+/// What happened, in order. Any thread.
+final class Trace: Sendable {
+    private let list = Mutex<[String]>([])
+    func add(_ event: String) { list.withLock { $0.append(event) } }
+    var events: [String] { list.withLock { $0 } }
+    var text: String { events.joined(separator: " ") }
+    func clear() { list.withLock { $0 = [] } }
+}
+
+/// A number that closures change.
+final class Count: Sendable {
+    private let number = Mutex(0)
+    @discardableResult
+    func next() -> Int {
+        number.withLock { number in
+            number += 1
+            return number
+        }
+    }
+    var value: Int { number.withLock { $0 } }
+}
+
+/// Tells when it is freed.
+final class Witness: Sendable {
+    let onDeinit: @Sendable () -> Void
+    init(_ onDeinit: @escaping @Sendable () -> Void) { self.onDeinit = onDeinit }
+    deinit { onDeinit() }
+    func touch() {}
+}
+
+extension RunLoop.Activity {
+    /// The names used in traces: E BT BS BW AW X.
+    var short: String {
+        switch self {
+        case .entry: "E"
+        case .beforeTimers: "BT"
+        case .beforeSources: "BS"
+        case .beforeWaiting: "BW"
+        case .afterWaiting: "AW"
+        case .exit: "X"
+        default: "?"
+        }
+    }
+}

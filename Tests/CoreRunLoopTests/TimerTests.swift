@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Section 1.3 of the rules.
+
+import CoreRunLoop
+import Testing
+
+private final class Owner: Sendable {
+    let trace: Trace
+    init(_ trace: Trace) { self.trace = trace }
+    func fired(_ timer: Timer) { trace.add("fired \(timer.userInfo as? String ?? "nothing")") }
+    func plain() { trace.add("plain") }
+    deinit { trace.add("freed") }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A timer` {
+    @Test func `that is made with an interval first fires after the interval`() async throws {
+        try await onThread {
+            let before = WallTime.now
+            let timer = Timer(timeInterval: .seconds(50), repeats: true) { _ in Issue.record("fired at once") }
+            RunLoop.current.add(timer, forMode: .default)
+            _ = RunLoop.current.run(mode: .default, before: .distantPast)
+            let first = timer.fireDate - before
+            #expect(first >= .seconds(50) && first < .seconds(51))
+            #expect(timer.timeInterval == .seconds(50))
+            #expect(timer.repeats)
+            timer.invalidate()
+        }
+    }
+
+    @Test(arguments: [Duration.zero, .seconds(-5)]) func `of no interval repeats every 0.1 ms`(interval: Duration) {
+        let timer = Timer(timeInterval: interval, repeats: true) { _ in }
+        #expect(timer.timeInterval == .microseconds(100))
+    }
+
+    @Test func `that fires once reads no interval, and is invalid after its closure`() async throws {
+        try await onThread {
+            let trace = Trace()
+            let timer = Timer(fire: .now, interval: .seconds(5), repeats: false) { timer in trace.add("valid \(timer.isValid)") }
+            #expect(timer.timeInterval == .zero)
+            #expect(!timer.repeats)
+            RunLoop.current.add(timer, forMode: .default)
+            RunLoop.current.run()
+            #expect(trace.events == ["valid true"])
+            #expect(!timer.isValid)
+            #expect(timer.fireDate == .distantPast)
+        }
+    }
+
+    @Test func `gives its closure the same object`() async throws {
+        try await onThread {
+            let same = Count()
+            let timer = Timer(fire: .now, interval: .zero, repeats: false, userInfo: 17) { timer in
+                if timer.userInfo as? Int == 17 { same.next() }
+            }
+            let probe = Timer(fire: .now, interval: .zero, repeats: false) { given in if given === timer { Issue.record("another's") } }
+            RunLoop.current.add(probe, forMode: .default)
+            RunLoop.current.add(timer, forMode: .default)
+            RunLoop.current.run()
+            #expect(same.value == 1)
+            #expect(timer.userInfo == nil)
+        }
+    }
+
+    @Test func `fires by hand without a change of its dates`() {
+        let count = Count()
+        let timer = Timer(timeInterval: .seconds(100), repeats: true) { _ in count.next() }
+        let date = timer.fireDate
+        timer.fire()
+        timer.fire()
+        #expect(count.value == 2)
+        #expect(timer.fireDate == date)
+        let once = Timer(timeInterval: .seconds(100), repeats: false) { _ in count.next() }
+        once.fire()
+        once.fire()
+        #expect(count.value == 3)
+        #expect(!once.isValid)
+    }
+
+    @Test func `is moved by its date, and keeps its interval`() async throws {
+        try await onThread {
+            let count = Count()
+            let timer = Timer(fire: .distantFuture, interval: .seconds(1000), repeats: true) { _ in count.next() }
+            RunLoop.current.add(timer, forMode: .default)
+            timer.fireDate = .now
+            _ = RunLoop.current.run(mode: .default, before: .now)
+            #expect(count.value == 1)
+            #expect(timer.timeInterval == .seconds(1000))
+            let next = timer.fireDate - .now
+            #expect(next > .seconds(998) && next <= .seconds(1000))
+            timer.invalidate()
+        }
+    }
+
+    @Test(arguments: [
+        (Duration.seconds(-1), Duration.zero), (.zero, .zero), (.milliseconds(100), .milliseconds(100)), (.seconds(5), .milliseconds(500)),
+    ])
+    func `holds its tolerance within half of the interval`(given: Duration, kept: Duration) {
+        let timer = Timer(timeInterval: .seconds(1), repeats: true) { _ in }
+        #expect(timer.tolerance == .zero)
+        timer.tolerance = given
+        #expect(abs(timer.tolerance.components.attoseconds - kept.components.attoseconds) < 1_000_000_000_000)
+    }
+
+    @Test func `is in one loop at most, once a mode`() async throws {
+        let timer = Timer(timeInterval: .seconds(100), repeats: true) { _ in }
+        try await onThread {
+            RunLoop.current.add(timer, forMode: .default)
+            RunLoop.current.add(timer, forMode: .default)
+            RunLoop.current.add(timer, forMode: "second")
+            #expect(RunLoop.current.contains(timer, inMode: "second"))
+            let loop = RunLoop.current
+            let other = try Thread.joinable {
+                RunLoop.current.add(timer, forMode: .default)
+                return RunLoop.current.contains(timer, inMode: .default)
+            }
+            #expect(other.join() == false)
+            loop.remove(timer, forMode: .default)
+            #expect(!loop.contains(timer, inMode: .default))
+            #expect(timer.isValid)
+            timer.invalidate()
+            timer.invalidate()
+            #expect(!loop.contains(timer, inMode: "second"))
+            loop.add(timer, forMode: .default)
+            #expect(!loop.contains(timer, inMode: .default))
+        }
+    }
+
+    @Test func `is invalidated from any thread`() async throws {
+        let token = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: token)
+        let count = Count()
+        let timer = Timer(timeInterval: .microseconds(200), repeats: true) { _ in count.next() }
+        loop.add(timer, forMode: .default)
+        while count.value < 3 { await Task.yield() }
+        timer.invalidate()
+        try await loop.run {}
+        let last = count.value
+        try await loop.run {}
+        #expect(count.value == last)
+        token.requestStop()
+    }
+
+    @Test func `does not fire inside its own closure`() async throws {
+        try await onThread {
+            let count = Count()
+            let timer = Timer(fire: .now, interval: .microseconds(100), repeats: true) { timer in
+                if count.next() == 1 {
+                    _ = RunLoop.current.run(mode: .default, before: .now + .milliseconds(5))
+                    #expect(count.value == 1)
+                    timer.invalidate()
+                }
+            }
+            RunLoop.current.add(timer, forMode: .default)
+            RunLoop.current.run()
+            #expect(count.value == 1)
+        }
+    }
+
+    @Test func `is scheduled on the calling thread, with a closure that stays there`() async throws {
+        try await onThread {
+            var local = 0  // not shared with any other thread
+            Timer.scheduledTimer(withTimeInterval: .milliseconds(1), repeats: true) { timer in
+                local += 1
+                if local % 10 == 3 { timer.invalidate() }
+            }
+            Timer.scheduledTimer(timeInterval: .milliseconds(1), invocation: { local += 10 }, repeats: false)
+            RunLoop.current.run()
+            #expect(local == 13)
+        }
+    }
+
+    @Test func `calls a target's method, and keeps the target until it is invalid`() async throws {
+        let trace = Trace()
+        try await onThread {
+            func schedule() -> [Timer] {
+                let owner = Owner(trace)
+                let first = Timer(timeInterval: .milliseconds(1), target: owner, selector: Owner.fired, userInfo: "text", repeats: false)
+                RunLoop.current.add(first, forMode: .default)
+                let second = Timer.scheduledTimer(timeInterval: .milliseconds(1), target: owner, selector: Owner.plain, repeats: false)
+                return [first, second]
+            }
+            let timers = schedule()
+            #expect(trace.events.isEmpty)
+            RunLoop.current.run()
+            #expect(trace.events == ["fired text", "plain", "freed"])
+            withExtendedLifetime(timers) {}
+        }
+    }
+
+    @Test func `that nobody adds is freed with its closure`() {
+        let freed = Count()
+        func make() {
+            let witness = Witness { freed.next() }
+            let timer = Timer(timeInterval: .seconds(1), repeats: true) { _ in witness.touch() }
+            timer.fire()
+        }
+        make()
+        #expect(freed.value == 1)
+    }
+
+    @Test func `that a thread leaves in its loop is freed with the thread`() async throws {
+        let freed = Count()
+        try await onThread {
+            let witness = Witness { freed.next() }
+            Timer.scheduledTimer(withTimeInterval: .seconds(1000), repeats: true) { _ in witness.touch() }
+        }
+        while freed.value == 0 { await Task.yield() }
+    }
+
+    @Test func `that was scheduled for an owner ends with the owner`() async throws {
+        let token = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: token)
+        let count = Count()
+        func schedule() async -> Timer {
+            let registration = loop.schedule(every: .microseconds(100), tolerance: .zero) { _ in count.next() }
+            while count.value == 0 { await Task.yield() }
+            return registration.timer
+        }
+        #expect(!(await schedule()).isValid)
+        loop.schedule(every: .seconds(100)) { _ in }.cancel()
+        token.requestStop()
+    }
+
+    @Test func `collapses the periods that were missed into one firing, and keeps its phase`() async throws {
+        try await onThread {
+            let dates = Trace()
+            let start = WallTime.now
+            let timer = Timer(fire: start + .milliseconds(10), interval: .milliseconds(10), repeats: true) { timer in
+                let slot = ((timer.fireDate - start).inMilliseconds / 10).rounded()
+                dates.add("\(Int(slot))")
+                if dates.events.count == 1 { Thread.sleep(for: .milliseconds(35)) }
+                if dates.events.count == 2 { timer.invalidate() }
+            }
+            RunLoop.current.add(timer, forMode: .default)
+            RunLoop.current.run()
+            let slots = dates.events.compactMap(Int.init)
+            #expect(slots.first == 1)
+            #expect(slots.count == 2 && slots[1] >= 4)
+        }
+    }
+}
+
+extension Duration {
+    var inMilliseconds: Double { Double(components.seconds) * 1000 + Double(components.attoseconds) * 1e-15 }
+}
