@@ -375,7 +375,7 @@ static void nested_run_that_is_stopped(void)
     c.action = probe_stops_loop;
     probe_source_add(&b, 0, LOOP, MODE);
     probe_timer_add(&a, 0.001, 0, LOOP, MODE);
-    probe_timer_add(&c, 0.004, 0, LOOP, MODE);
+    probe_timer_add(&c, 0.004, 0.004, LOOP, MODE); /* again, if a slow machine fires it in the nested run and it stops that one */
 }
 
 static void logs_call(void *name)
