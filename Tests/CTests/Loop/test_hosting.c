@@ -316,13 +316,14 @@ static void wake_up_in_a_timer(void)
     probe_timer_add(&a, 0.002, 0.002, LOOP, MODE);
 }
 
+/* In the scenarios of nested runs the timer that ends them repeats: on a slow machine it may fire in the nested run and stop only that one. */
 static void nested_run_in_a_timer(void)
 {
     begin();
     a.action = probe_runs_nested;
     b.action = probe_stops_loop;
     probe_timer_add(&a, 0.001, 0, LOOP, MODE);
-    probe_timer_add(&b, 0.004, 0, LOOP, MODE);
+    probe_timer_add(&b, 0.004, 0.004, LOOP, MODE);
 }
 
 static void nested_run_in_a_source(void)
@@ -332,7 +333,7 @@ static void nested_run_in_a_source(void)
     b.action = probe_stops_loop;
     CFRunLoopSourceSignal(probe_source_add(&a, 0, LOOP, MODE));
     CFRunLoopSourceSignal(probe_source_add(&c, 1, LOOP, MODE));
-    probe_timer_add(&b, 0.004, 0, LOOP, MODE);
+    probe_timer_add(&b, 0.004, 0.004, LOOP, MODE);
 }
 
 static void runs_nested_once(struct probe *probe)
@@ -375,7 +376,7 @@ static void nested_run_that_is_stopped(void)
     c.action = probe_stops_loop;
     probe_source_add(&b, 0, LOOP, MODE);
     probe_timer_add(&a, 0.001, 0, LOOP, MODE);
-    probe_timer_add(&c, 0.004, 0.004, LOOP, MODE); /* again, if a slow machine fires it in the nested run and it stops that one */
+    probe_timer_add(&c, 0.004, 0.004, LOOP, MODE);
 }
 
 static void logs_call(void *name)
