@@ -10,6 +10,7 @@
 #include "Kernel/kernel.h"
 #include "Loop/descriptor_source.h"
 #include "Loop/thread_loop.h"
+#include "Loop/weak_source.h"
 #include "Runtime/object.h"
 #include "Support/fault.h"
 #include "Support/lock.h"
@@ -27,7 +28,7 @@ struct __CFFileDescriptor {
     uint32_t calls; /* I; callouts under way: more than one only if the source is in several loops */
     CFRunLoopRef called_on; /* I; the loop of the latest of them */
     _Atomic uint32_t armed; /* kinds to be told of, as kernel_readiness; written under I */
-    CFRunLoopSourceRef source; /* I; weak */
+    struct weak_source source; /* I */
 };
 
 static void lock(CFFileDescriptorRef f)
@@ -164,12 +165,6 @@ static CFOptionFlags kinds_of(uint32_t readiness)
            (readiness & kernel_writable ? kCFFileDescriptorWriteCallBack : 0ul);
 }
 
-/* The source, with a reference, or NULL. I. */
-static CFRunLoopSourceRef living_source(CFFileDescriptorRef f)
-{
-    return f->source && object_try_retain(f->source) ? f->source : NULL;
-}
-
 /* Makes the source's interest what is armed. Two threads may arm and disarm at once: whoever comes last finds the other's change. */
 static void tell_source(CFFileDescriptorRef f, CFRunLoopSourceRef source)
 {
@@ -193,7 +188,7 @@ static void arm(CFFileDescriptorRef f, uint32_t added, uint32_t removed)
 
         atomic_store_explicit(&f->armed, (armed | added) & ~removed, memory_order_release);
     }
-    source = living_source(f);
+    source = weak_source_retain(&f->source);
     unlock(f);
     if (source) {
         tell_source(f, source);
@@ -278,11 +273,7 @@ static void forget(void *object, CFRunLoopSourceRef source)
 {
     CFFileDescriptorRef f = object;
 
-    lock(f);
-    if (f->source == source) {
-        f->source = NULL;
-    }
-    unlock(f);
+    weak_source_forget(f, &f->source, source);
 }
 
 static void release_object(void *object)
@@ -309,38 +300,13 @@ static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFFileDescriptor
     return source;
 }
 
-/* The source that can be used, with a reference: the one there is, or else `made`. NULL if there is neither, or the object is invalid. */
-static CFRunLoopSourceRef settle_source(CFFileDescriptorRef f, CFRunLoopSourceRef made)
-{
-    CFRunLoopSourceRef source;
-    CFRunLoopSourceRef stale = NULL;
-
-    lock(f);
-    source = living_source(f);
-    if (source && !CFRunLoopSourceIsValid(source)) {
-        stale = source;
-        source = NULL;
-        f->source = NULL;
-    }
-    if (!source && made && f->is_valid) {
-        object_retain(made);
-        f->source = made;
-        source = made;
-    }
-    unlock(f);
-    if (stale) {
-        object_release(stale);
-    }
-    return source;
-}
-
 CFRunLoopSourceRef CFFileDescriptorCreateRunLoopSource(CFAllocatorRef allocator, CFFileDescriptorRef f, CFIndex order)
 {
     CFRunLoopSourceRef source;
     CFRunLoopSourceRef made;
 
     require(f, "CFFileDescriptorCreateRunLoopSource");
-    source = settle_source(f, NULL);
+    source = weak_source_settle(f, &f->source, NULL, &f->is_valid);
     if (source || !CFFileDescriptorIsValid(f)) {
         return source;
     }
@@ -348,7 +314,7 @@ CFRunLoopSourceRef CFFileDescriptorCreateRunLoopSource(CFAllocatorRef allocator,
     if (!made) {
         return NULL;
     }
-    source = settle_source(f, made);
+    source = weak_source_settle(f, &f->source, made, &f->is_valid);
     if (source == made) {
         tell_source(f, made);
     } else {
@@ -373,8 +339,8 @@ void CFFileDescriptorInvalidate(CFFileDescriptorRef f)
     if (was_valid) {
         f->is_valid = false;
         atomic_store_explicit(&f->armed, 0, memory_order_release);
-        source = living_source(f);
-        f->source = NULL;
+        source = weak_source_retain(&f->source);
+        f->source.source = NULL;
         descriptor = f->descriptor;
         f->descriptor = -1;
         /* A callout on another thread still uses the info: the last one to end releases it. */

@@ -96,18 +96,12 @@ void socket_tell(CFSocketRef s, CFRunLoopSourceRef source)
     } while (interest != told);
 }
 
-/* The source, with a reference, or NULL. I. */
-static CFRunLoopSourceRef living_source(CFSocketRef s)
-{
-    return s->source && object_try_retain(s->source) ? s->source : NULL;
-}
-
 void socket_tell_source(CFSocketRef s)
 {
     CFRunLoopSourceRef source;
 
     socket_lock(s);
-    source = living_source(s);
+    source = weak_source_retain(&s->source);
     socket_unlock(s);
     if (source) {
         socket_tell(s, source);
@@ -500,11 +494,7 @@ static void forget(void *object, CFRunLoopSourceRef source)
 {
     CFSocketRef s = object;
 
-    socket_lock(s);
-    if (s->source == source) {
-        s->source = NULL;
-    }
-    socket_unlock(s);
+    weak_source_forget(s, &s->source, source);
 }
 
 static void release_object(void *object)
@@ -531,23 +521,6 @@ static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFSocketRef s, i
     return source;
 }
 
-/* Makes `made` the socket's source, unless it has one that can be used, which is returned then. */
-static CFRunLoopSourceRef adopt_source(CFSocketRef s, CFRunLoopSourceRef made)
-{
-    CFRunLoopSourceRef source;
-
-    socket_lock(s);
-    source = living_source(s);
-    if (source && !CFRunLoopSourceIsValid(source)) {
-        s->source = NULL;
-    }
-    if (!s->source && s->is_valid && made) {
-        s->source = made;
-    }
-    socket_unlock(s);
-    return source;
-}
-
 CFRunLoopSourceRef CFSocketCreateRunLoopSource(CFAllocatorRef allocator, CFSocketRef s, CFIndex order)
 {
     CFRunLoopSourceRef source;
@@ -555,26 +528,23 @@ CFRunLoopSourceRef CFSocketCreateRunLoopSource(CFAllocatorRef allocator, CFSocke
     int native;
 
     require(s, "CFSocketCreateRunLoopSource");
-    source = adopt_source(s, NULL);
-    if (source && CFRunLoopSourceIsValid(source)) {
+    source = weak_source_settle(s, &s->source, NULL, &s->is_valid);
+    native = CFSocketGetNative(s);
+    if (source || native < 0) {
         return source;
     }
-    if (source) {
-        object_release(source);
-    }
-    native = CFSocketGetNative(s);
-    made = native >= 0 ? make_source(allocator, s, native, order) : NULL;
+    made = make_source(allocator, s, native, order);
     if (!made) {
         return NULL;
     }
-    source = adopt_source(s, made);
-    if (source) { /* another thread was faster */
-        CFRunLoopSourceInvalidate(made);
-        object_release(made);
-        return source;
+    source = weak_source_settle(s, &s->source, made, &s->is_valid);
+    if (source == made) {
+        socket_tell(s, made);
+    } else {
+        CFRunLoopSourceInvalidate(made); /* another thread was faster, or has invalidated the socket */
     }
-    socket_tell(s, made);
-    return made;
+    object_release(made);
+    return source;
 }
 
 /* ---- the end ---- */
@@ -600,7 +570,7 @@ static bool take_apart(CFSocketRef s, struct leftovers *ret_leftovers)
     if (was_valid) {
         s->is_valid = false;
         socket_update(s);
-        ret_leftovers->source = living_source(s);
+        ret_leftovers->source = weak_source_retain(&s->source);
         ret_leftovers->retry = s->retry;
         if (s->retry) {
             CFRetain(s->retry);
@@ -613,7 +583,7 @@ static bool take_apart(CFSocketRef s, struct leftovers *ret_leftovers)
         ret_leftovers->releases = s->calls == 0 || (s->calls == 1 && thread_loop_is_current(s->called_on));
         s->releases_late = !ret_leftovers->releases;
         s->context.info = ret_leftovers->releases ? NULL : s->context.info;
-        s->source = NULL;
+        s->source.source = NULL;
         s->native = -1;
     }
     socket_unlock(s);

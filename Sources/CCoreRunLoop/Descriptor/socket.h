@@ -17,6 +17,7 @@
 
 #include "CoreFoundation/CFSocket.h"
 #include "Kernel/kernel.h"
+#include "Loop/weak_source.h"
 #include "Runtime/object.h"
 #include "Support/lock.h"
 
@@ -55,7 +56,7 @@ struct __CFSocket {
     CFRunLoopTimerRef retry; /* I; ends the backing off */
     _Atomic int64_t send_limit_ns; /* what the kernel was told; 0: none */
     _Atomic uint32_t interest; /* of enum kernel_readiness; written under I */
-    CFRunLoopSourceRef source; /* I; weak */
+    struct weak_source source; /* I */
 };
 
 static inline void socket_lock(CFSocketRef s)

@@ -18,7 +18,7 @@ CFRunLoopTimerRef CFRunLoopTimerCreate(CFAllocatorRef allocator, CFAbsoluteTime 
                                        CFIndex order, CFRunLoopTimerCallBack callout, CFRunLoopTimerContext *context)
 {
     (void)flags; /* 109 */
-    return timer_create(allocator, fireDate, interval, order, callout, context);
+    return run_loop_timer_create(allocator, fireDate, interval, order, callout, context);
 }
 
 CFAbsoluteTime CFRunLoopTimerGetNextFireDate(CFRunLoopTimerRef timer)

@@ -88,5 +88,5 @@ CFRunLoopTimerRef create_timer(CFAllocatorRef allocator, CFAbsoluteTime date, CF
     CFRunLoopTimerContext context = {.info = block, .retain = block_copy, .release = block_release};
 
     (void)flags;
-    return block ? timer_create(allocator, date, interval, order, call_timer_block, &context) : NULL;
+    return block ? run_loop_timer_create(allocator, date, interval, order, call_timer_block, &context) : NULL;
 }

@@ -86,7 +86,7 @@ CFRunLoopTimerRef CRLRunLoopTimerCreateWithFunction(CFAllocatorRef allocator, CF
 {
     struct box *box = function ? box_create((void (*)(void))function, info, release) : NULL;
     CFRunLoopTimerContext context = {.info = box, .retain = box_retain, .release = box_release};
-    CFRunLoopTimerRef timer = box ? timer_create(allocator, fireDate, interval, order, call_timer, &context) : NULL;
+    CFRunLoopTimerRef timer = box ? run_loop_timer_create(allocator, fireDate, interval, order, call_timer, &context) : NULL;
 
     (void)flags;
     if (!box) {

@@ -71,7 +71,7 @@ static void set_date_fields(CFRunLoopTimerRef timer, CFAbsoluteTime date)
     timer->date = date > INSTANT_LATEST_DATE ? INSTANT_LATEST_DATE : date;
 }
 
-CFRunLoopTimerRef timer_create(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFIndex order,
+CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFIndex order,
                                CFRunLoopTimerCallBack callout, const CFRunLoopTimerContext *context)
 {
     CFRunLoopTimerRef timer = object_create(allocator, &timer_class, sizeof *timer);

@@ -48,7 +48,7 @@ struct __CFRunLoopTimer {
 extern const struct object_class timer_class;
 
 /* NULL if there is no memory. */
-CFRunLoopTimerRef timer_create(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFIndex order,
+CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFIndex order,
                                CFRunLoopTimerCallBack callout, const CFRunLoopTimerContext *context);
 
 void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name);

@@ -288,11 +288,7 @@ static void forget(void *object, CFRunLoopSourceRef source)
 {
     CFMachPortRef port = object;
 
-    mach_port_lock(port);
-    if (port->source == source) {
-        port->source = NULL;
-    }
-    mach_port_unlock(port);
+    weak_source_forget(port, &port->source, source);
 }
 
 static void release_object(void *object)
@@ -341,47 +337,26 @@ static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFMachPortRef po
     return source;
 }
 
-/* Makes `made` the port's source, unless it has one that can be used, which is returned then, or is invalid. */
-static CFRunLoopSourceRef adopt_source(CFMachPortRef port, CFRunLoopSourceRef made)
-{
-    CFRunLoopSourceRef source;
-
-    mach_port_lock(port);
-    source = port->source && object_try_retain(port->source) ? port->source : NULL;
-    if (source && !CFRunLoopSourceIsValid(source)) {
-        port->source = NULL;
-    }
-    if (!port->source && port->is_valid && made) {
-        port->source = made;
-    }
-    mach_port_unlock(port);
-    return source;
-}
-
 CFRunLoopSourceRef CFMachPortCreateRunLoopSource(CFAllocatorRef allocator, CFMachPortRef port, CFIndex order)
 {
     CFRunLoopSourceRef source;
     CFRunLoopSourceRef made;
 
     require(port, "CFMachPortCreateRunLoopSource");
-    source = adopt_source(port, NULL);
-    if (source && CFRunLoopSourceIsValid(source)) {
+    source = weak_source_settle(port, &port->source, NULL, &port->is_valid);
+    if (source || !CFMachPortIsValid(port)) {
         return source;
     }
-    if (source) {
-        object_release(source);
-    }
-    made = CFMachPortIsValid(port) ? make_source(allocator, port, order) : NULL;
+    made = make_source(allocator, port, order);
     if (!made) {
         return NULL;
     }
-    source = adopt_source(port, made);
-    if (source) { /* another thread was faster */
-        CFRunLoopSourceInvalidate(made);
-        object_release(made);
-        return source;
+    source = weak_source_settle(port, &port->source, made, &port->is_valid);
+    if (source != made) {
+        CFRunLoopSourceInvalidate(made); /* another thread was faster, or has invalidated the port */
     }
-    return made;
+    object_release(made);
+    return source;
 }
 
 /* ---- the end ---- */
@@ -405,13 +380,13 @@ static bool take_apart(CFMachPortRef port, struct leftovers *ret_leftovers)
     was_valid = port->is_valid;
     if (was_valid) {
         port->is_valid = false;
-        ret_leftovers->source = port->source && object_try_retain(port->source) ? port->source : NULL;
+        ret_leftovers->source = weak_source_retain(&port->source);
         ret_leftovers->callout = port->invalidation_callout;
         ret_leftovers->info = port->context.info;
         ret_leftovers->event = port->event;
         list_append_all(&ret_leftovers->queue, &port->queue);
         port->queued = 0;
-        port->source = NULL;
+        port->source.source = NULL;
         port->event = -1;
     }
     mach_port_unlock(port);

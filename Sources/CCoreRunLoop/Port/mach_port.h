@@ -9,6 +9,7 @@
 #define CRL_PORT_MACH_PORT_H
 
 #include "CRLMachPort.h"
+#include "Loop/weak_source.h"
 #include "Runtime/object.h"
 #include "Support/list.h"
 #include "Support/lock.h"
@@ -37,7 +38,7 @@ struct __CFMachPort {
     bool is_posted; /* I */
     uint32_t calls; /* I; callouts under way */
     CFRunLoopRef called_on; /* I; the loop of the latest of them */
-    CFRunLoopSourceRef source; /* I; weak */
+    struct weak_source source; /* I */
 };
 
 static inline void mach_port_lock(CFMachPortRef port)
