@@ -369,22 +369,39 @@ help:
 
 # --- The executable specification (Tests/Model) ---
 
-.PHONY: model-check
+## model-check      SEQUENCES=100000 SEED=1 random programs in the model and in the library
+## model-toolchain  the same programs, without a clock, in the model and in the Swift toolchain's Core Foundation
+
+.PHONY: model-check model-toolchain
 SEED ?= 1
 SEQUENCES ?= 100000
 MODEL_SOURCES := $(sort $(wildcard Tests/Model/*.c))
 MODEL_OBJECTS := $(MODEL_SOURCES:Tests/Model/%.c=$(B)/model/%.o) $(B)/tests/fake_kernel.o
+MODEL_LIBRARY := $(filter $(foreach layer,Support Runtime Kernel Loop,$(B)/testing/$(layer)/%),$(TESTING_OBJECTS))
 $(B)/model/%.o: Tests/Model/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(SAY) CC $<
 	$(Q)$(COMPILE) -DCRL_TESTING -ITests/CTests -o $@ $<
 
-MODEL_LIBRARY := $(filter $(foreach layer,Support Runtime Kernel Loop,$(B)/testing/$(layer)/%),$(TESTING_OBJECTS))
 $(B)/model-check: $(MODEL_OBJECTS) $(MODEL_LIBRARY)
 	$(SAY) LINK $@
 	$(Q)$(LINK) -o $@ $^ $(LIBS) $(TEST_LIBS)
 
 model-check: $(B)/model-check
-	$(Q)$(B)/model-check '$(SEED)' '$(SEQUENCES)'
+	$(Q)$(B)/model-check '$(SEED)' '$(SEQUENCES)' 2> $(B)/model-check.log || { status=$$?; cat $(B)/model-check.log >&2; exit $$status; }
 
--include $(filter %.d,$(MODEL_OBJECTS:.o=.d))
+SWIFT_USR := $(wildcard $(dir $(realpath $(shell command -v swift)))..)
+build/model-toolchain: $(MODEL_SOURCES) $(wildcard Tests/Model/*.h)
+	@mkdir -p $(@D)
+	$(Q)$(SWIFT_USR)/bin/clang -g -O1 -std=gnu11 -D_GNU_SOURCE -pthread -w -fblocks -DMODEL_TOOLCHAIN -I$(SWIFT_USR)/lib/swift -o $@ $(MODEL_SOURCES) \
+	-L$(SWIFT_USR)/lib/swift/linux -Wl,-rpath,$(SWIFT_USR)/lib/swift/linux -lFoundation -ldispatch -lBlocksRuntime -lm
+
+ifneq ($(wildcard $(SWIFT_USR)/lib/swift/CoreFoundation/CoreFoundation.h),)
+model-toolchain: build/model-toolchain
+	$(Q)build/model-toolchain '$(SEED)' '$(SEQUENCES)' 2> build/model-toolchain.log || { status=$$?; cat build/model-toolchain.log >&2; exit $$status; }
+else
+model-toolchain:
+	@echo "model-toolchain: skipped, there is no Swift toolchain here"
+endif
+
+-include $(MODEL_OBJECTS:.o=.d)
