@@ -241,6 +241,8 @@ static void end_line(CFMessagePortRef port, struct client_line *line)
     if (call->refuses_arena) {
         line->refuses_arena = true;
         arena_release(&line->arena);
+    } else if (call->state == call_dropped) {
+        arena_release(&line->arena); /* the receiver may not have looked at what came with the request */
     } else if (call->reply && (uint64_t)CFDataGetLength(call->reply) > line->wish) {
         line->wish = (uint64_t)CFDataGetLength(call->reply);
     }

@@ -85,13 +85,21 @@ static void acknowledge(CFMessagePortRef port, const struct packet *packet, cons
     port_unlock(port);
 }
 
+/* The other side may use the line again as soon as it has the answer. */
+static void begin_reply(CFMessagePortRef port, struct server_line *line)
+{
+    port_lock(port);
+    server_line_before_reply(line);
+    port_unlock(port);
+}
+
 static void end_run(CFMessagePortRef port, struct server_line *line, bool is_broken)
 {
     port_lock(port);
     if (is_broken) {
         line_table_drop(&port->side.local.lines, line);
     }
-    line_table_end_run(&port->side.local.lines, line);
+    line_table_end(&port->side.local.lines, line);
     port_unlock(port);
 }
 
@@ -106,12 +114,13 @@ static void tell_dropped(CFMessagePortRef port, const struct incoming *message, 
     };
 
     if (message->line) {
+        begin_reply(port, message->line);
         end_run(port, message->line, packet_send(message->line->descriptor, &frame, NULL, NULL, 0) < 0);
     }
 }
 
 /* The reply says that memory follows; the packet behind it brings that. */
-static int send_in_memory(const struct server_line *line, struct wire_frame *frame, const void *bytes)
+static int send_in_memory(CFMessagePortRef port, struct server_line *line, struct wire_frame *frame, const void *bytes)
 {
     int memory = payload_put(bytes, frame->length);
     const struct wire_frame second = {.type = wire_descriptor, .conversation = frame->conversation, .sequence = frame->sequence};
@@ -125,9 +134,11 @@ static int send_in_memory(const struct server_line *line, struct wire_frame *fra
                                            .sequence = frame->sequence};
 
         port_log(server, "a reply could not be sent: %s", port_error_text(memory));
+        begin_reply(port, line);
         return packet_send(line->descriptor, &dropped, NULL, NULL, 0);
     }
     frame->flags |= wire_in_memory;
+    begin_reply(port, line);
     result = packet_send(line->descriptor, frame, NULL, NULL, 0);
     if (result == 0) {
         result = packet_send(line->descriptor, &second, NULL, &memory, 1);
@@ -159,11 +170,13 @@ static void send_reply(CFMessagePortRef port, const struct incoming *message, CF
     if (length > payload_arena_from && length <= line->arena.size) {
         memcpy(line->arena.address, bytes, length);
         frame.flags |= wire_in_arena;
+        begin_reply(port, line);
         result = packet_send(line->descriptor, &frame, NULL, NULL, 0);
     } else if (length <= wire_inline_max) {
+        begin_reply(port, line);
         result = packet_send(line->descriptor, &frame, length > 0 ? bytes : NULL, NULL, 0);
     } else {
-        result = send_in_memory(line, &frame, bytes);
+        result = send_in_memory(port, line, &frame, bytes);
     }
     end_run(port, line, result < 0); /* a client that does not read has lost its line */
 }
@@ -207,7 +220,7 @@ static struct server_line *take_new_line(CFMessagePortRef port, struct packet *p
         return NULL;
     }
     (void)packet_take(packet, 0);
-    line->is_running = true;
+    server_line_begin(line);
     port_lock(port);
     line_table_sweep(&local->lines);
     *ret_keeps = !line_table_find(&local->lines, frame->line, frame->token, packet->pid, false) && line_table_keep(&local->lines, line);
@@ -226,7 +239,7 @@ static bool find_line(CFMessagePortRef port, const struct packet *packet, const 
     line = line_table_find(lines, frame->line, frame->token, packet->pid, false);
     may_run = line ? !line->is_running : line_table_was(lines, frame->line, frame->token, packet->pid);
     if (line && may_run) {
-        line->is_running = true;
+        server_line_begin(line);
         message->line = line;
         message->keeps_line = true;
     }

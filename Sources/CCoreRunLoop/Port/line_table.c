@@ -131,8 +131,7 @@ void line_table_drop(struct line_table *table, struct server_line *line)
     line->is_kept = false;
     *(line->is_control ? &table->control_count : &table->reply_count) -= 1;
     (void)kernel.set_remove(table->set, line->descriptor);
-    if (line->is_running) {
-        line->is_doomed = true;
+    if (line->holders > 0) {
         (void)kernel_ports.hang_up(line->descriptor);
         return;
     }
@@ -140,10 +139,20 @@ void line_table_drop(struct line_table *table, struct server_line *line)
     server_line_free(line);
 }
 
-void line_table_end_run(struct line_table *table, struct server_line *line)
+void server_line_begin(struct server_line *line)
+{
+    line->is_running = true;
+    line->holders++;
+}
+
+void server_line_before_reply(struct server_line *line)
 {
     line->is_running = false;
-    if (!line->is_kept) {
+}
+
+void line_table_end(struct line_table *table, struct server_line *line)
+{
+    if (--line->holders == 0 && !line->is_kept) {
         table->mapped -= line->arena.size;
         server_line_free(line);
     }
@@ -230,7 +239,7 @@ void line_table_abandon(struct line_table *table)
             line->is_kept = false;
             (void)kernel.close(line->descriptor);
             line->descriptor = -1;
-            if (!line->is_running) {
+            if (line->holders == 0) {
                 server_line_free(line);
             }
         }

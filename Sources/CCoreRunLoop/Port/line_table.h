@@ -33,8 +33,8 @@ struct server_line {
     int descriptor; /* C */
     bool is_control; /* C */
     bool is_kept; /* in the table */
-    bool is_running;
-    bool is_doomed; /* hung up; freed when it runs no more */
+    bool is_running; /* a request on it has no reply yet */
+    uint32_t holders; /* requests whose end still needs it: the next one may begin before the reply to the last is quite sent */
     bool refuses_arena; /* whoever runs it */
     struct arena arena; /* whoever runs it */
 };
@@ -71,8 +71,10 @@ bool line_table_keep(struct line_table *table, struct server_line *line);
 /* Takes it out and closes it; a running one is hung up and left to its request. */
 void line_table_drop(struct line_table *table, struct server_line *line);
 
-/* The request on it has ended: frees it if it was hung up meanwhile. */
-void line_table_end_run(struct line_table *table, struct server_line *line);
+/* A request begins on it, is about to be replied to, and has ended, which frees a line that was dropped meanwhile. */
+void server_line_begin(struct server_line *line);
+void server_line_before_reply(struct server_line *line);
+void line_table_end(struct line_table *table, struct server_line *line);
 
 /* Drops the lines whose peers are gone. */
 void line_table_sweep(struct line_table *table);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the tests of message ports share: a directory of names of the test's own, and servers in threads and in processes of their own.
+ */
+#ifndef CRL_TESTS_PORT_PROBE_H
+#define CRL_TESTS_PORT_PROBE_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "CoreFoundation/CoreFoundation.h"
+#include "CRLRunLoop.h"
+#include "harness.h"
+
+/* As TEST, with a directory of names for this test alone. */
+#define PORT_TEST(_name, _rules) PORT_TEST_LIMIT(_name, _rules, test_default_limit_s)
+#define PORT_TEST_LIMIT(_name, _rules, _limit_s)  \
+    static void ported_##_name(void);             \
+    TEST_LIMIT(_name, _rules, _limit_s)           \
+    {                                             \
+        port_probe_begin();                       \
+        ported_##_name();                         \
+        port_probe_end();                         \
+    }                                             \
+    static void ported_##_name(void)
+
+#define MODE CFSTR("reply mode")
+#define NAME CFSTR("a port")
+
+void port_probe_begin(void);
+void port_probe_end(void);
+const char *port_probe_directory(void); /* XDG_RUNTIME_DIR */
+const char *port_probe_names(void); /* the directory of names in it */
+/* How many files are in the directory of names, without the sweeper's lock. */
+int port_probe_count_files(void);
+
+double port_probe_now(void);
+
+CFDataRef port_data(const char *text);
+/* `length` bytes that depend on their place and on `seed`. */
+CFDataRef port_pattern(CFIndex length, unsigned seed);
+bool port_is_pattern(CFDataRef data, CFIndex length, unsigned seed);
+bool port_data_is(CFDataRef data, const char *text);
+
+/* Callouts. */
+CFDataRef port_echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info);
+CFDataRef port_silence(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info);
+/* Adds "id:text" to the trace that is the info, and replies with nothing. */
+CFDataRef port_note(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info);
+
+/* A local port in the calling thread's loop, in `mode`. Ends with port_drop. */
+CFMessagePortRef port_open(CFStringRef name, CFMessagePortCallBack callout, void *info, CFStringRef mode);
+void port_drop(CFMessagePortRef port); /* invalidates and releases */
+
+/* A request with patient time limits. */
+SInt32 port_ask(CFMessagePortRef remote, SInt32 message_id, CFDataRef data, CFDataRef *ret_reply);
+SInt32 port_tell(CFMessagePortRef remote, SInt32 message_id, CFDataRef data);
+
+/* A local port whose messages a thread of its own handles. */
+struct port_thread {
+    CFStringRef name;
+    CFMessagePortCallBack callout;
+    void *info;
+    CFMessagePortRef port;
+    CFRunLoopRef loop;
+    pthread_t thread;
+    pthread_barrier_t ready;
+};
+void port_thread_start(struct port_thread *server, CFStringRef name, CFMessagePortCallBack callout, void *info);
+void port_thread_stop(struct port_thread *server);
+
+/* A local port in another process; `prepare` may be NULL. Returns when the name is registered. */
+pid_t port_process_start(CFStringRef name, CFMessagePortCallBack callout, void *info, void (*prepare)(CFMessagePortRef port));
+/* As that, but its loop never runs. */
+pid_t port_process_start_idle(CFStringRef name);
+void port_process_kill(pid_t pid);
+
+#endif

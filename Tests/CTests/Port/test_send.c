@@ -1,0 +1,877 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sending and receiving: rules 211 to 243, and the fault cases that belong to them. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "Port/port_probe.h"
+
+static struct trace events;
+
+static CFMessagePortRef connect_to(CFStringRef name)
+{
+    CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, name);
+
+    REQUIRE(remote != NULL);
+    return remote;
+}
+
+/* ---- results, one way, reply ---- */
+
+PORT_TEST(one_way_messages_are_queued_and_forgotten, "211 212 218 234")
+{
+    CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
+    CFMessagePortRef remote = connect_to(NAME);
+    CFDataRef a = port_data("a");
+    CFDataRef untouched = a;
+
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, a, 1, 1, NULL, &untouched), kCFMessagePortSuccess);
+    EXPECT_EQ(untouched, a);
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 2, a, 1, 1, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_TRACE(&events, "");
+    /* One callback a pass. */
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_TRACE(&events, "1:a");
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_TRACE(&events, "1:a 2:a");
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunTimedOut);
+    CFRelease(a);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+PORT_TEST(a_one_way_message_outlives_its_sender, "212 H9")
+{
+    CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        CFMessagePortRef remote = connect_to(NAME);
+        CFDataRef data = port_data("last words");
+
+        _exit(CFMessagePortSendRequest(remote, 5, data, 1, 0, NULL, NULL) == kCFMessagePortSuccess ? 0 : 1);
+    }
+    int status = 1;
+    waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_TRACE(&events, "5:last words");
+    port_drop(port);
+}
+
+static void note_activity(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
+{
+    (void)observer;
+    (void)info;
+    trace_add(&events, activity == kCFRunLoopEntry ? "E" : activity == kCFRunLoopExit ? "X" : "?");
+}
+
+static void note_perform(void *info)
+{
+    trace_add(&events, "source");
+    (void)info;
+}
+
+PORT_TEST(the_wait_for_a_reply_runs_the_loop, "213 214 216 M13")
+{
+    struct port_thread server;
+    CFRunLoopSourceContext context = {.perform = note_perform};
+    CFRunLoopSourceRef source = CFRunLoopSourceCreate(NULL, 0, &context);
+    CFRunLoopSourceRef elsewhere = CFRunLoopSourceCreate(NULL, 1, &context);
+    CFRunLoopObserverRef observer =
+        CFRunLoopObserverCreate(NULL, kCFRunLoopEntry | kCFRunLoopExit, true, 0, note_activity, NULL);
+    CFMessagePortRef remote;
+    CFDataRef reply = NULL;
+
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = connect_to(NAME);
+    /* The mode has nothing in it, and does not exist before. */
+    EXPECT_EQ(port_ask(remote, 1, NULL, &reply), kCFMessagePortSuccess);
+    CFRelease(reply);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), elsewhere, kCFRunLoopDefaultMode);
+    CFRunLoopAddObserver(CFRunLoopGetCurrent(), observer, MODE);
+    CFRunLoopSourceSignal(source);
+    CFRunLoopSourceSignal(elsewhere);
+    EXPECT_EQ(port_ask(remote, 1, NULL, &reply), kCFMessagePortSuccess);
+    /* The first activation ends with the source, and the wait goes on. */
+    EXPECT_TRACE(&events, "E source X E X");
+    CFRelease(reply);
+    CFRunLoopSourceInvalidate(source);
+    CFRunLoopSourceInvalidate(elsewhere);
+    CFRunLoopObserverInvalidate(observer);
+    CFRelease(source);
+    CFRelease(elsewhere);
+    CFRelease(observer);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunFinished); /* nothing stays in the mode */
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+static void tick(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer;
+    ++*(int *)info;
+    CFRunLoopStop(CFRunLoopGetCurrent());
+}
+
+static void signal_again(void *info)
+{
+    CFRunLoopSourceSignal(*(CFRunLoopSourceRef *)info);
+}
+
+PORT_TEST(sources_and_stops_do_not_lengthen_or_end_the_wait, "214 215 233")
+{
+    pid_t owner = port_process_start_idle(NAME);
+    CFMessagePortRef remote = connect_to(NAME);
+    CFRunLoopSourceRef busy = NULL;
+    CFRunLoopSourceContext context = {.info = &busy, .perform = signal_again};
+    CFRunLoopTimerContext timer_context = {0, NULL, NULL, NULL, NULL};
+    CFRunLoopTimerRef timer;
+    int ticks = 0;
+    double begun;
+
+    timer_context.info = &ticks;
+    timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent(), 0.02, 0, 0, tick, &timer_context);
+    CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, MODE);
+    begun = port_probe_now();
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 1, 0.2, MODE, NULL), kCFMessagePortReceiveTimeout);
+    EXPECT(port_probe_now() - begun >= 0.2);
+    EXPECT(port_probe_now() - begun < 0.25 || test_is_instrumented());
+    EXPECT(ticks >= 2);
+    CFRunLoopTimerInvalidate(timer);
+    CFRelease(timer);
+    busy = CFRunLoopSourceCreate(NULL, 0, &context);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), busy, MODE);
+    CFRunLoopSourceSignal(busy);
+    begun = port_probe_now();
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 1, 0.1, MODE, NULL), kCFMessagePortReceiveTimeout);
+    EXPECT(port_probe_now() - begun >= 0.1);
+    EXPECT(port_probe_now() - begun < 0.15 || test_is_instrumented());
+    CFRunLoopSourceInvalidate(busy);
+    CFRelease(busy);
+    CFRelease(remote);
+    port_process_kill(owner);
+}
+
+PORT_TEST(common_modes_stand_for_the_default_mode, "217")
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+    CFDataRef reply = NULL;
+    clock_t begun;
+
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = connect_to(NAME);
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 1, 1, kCFRunLoopCommonModes, &reply), kCFMessagePortSuccess);
+    CFRelease(reply);
+    CFRelease(remote);
+    port_thread_stop(&server);
+    /* And no processor time goes by while nothing comes. */
+    pid_t owner = port_process_start_idle(NAME);
+    remote = connect_to(NAME);
+    begun = clock();
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 1, 0.3, kCFRunLoopCommonModes, NULL), kCFMessagePortReceiveTimeout);
+    EXPECT((double)(clock() - begun) / CLOCKS_PER_SEC < 0.1);
+    CFRelease(remote);
+    port_process_kill(owner);
+}
+
+static CFDataRef reply_by_id(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)port;
+    (void)info;
+    EXPECT(data != NULL);
+    if (message_id == 0) {
+        EXPECT_EQ(CFDataGetLength(data), 0);
+        return NULL;
+    }
+    return CFDataCreate(NULL, (const UInt8 *)&message_id, sizeof message_id);
+}
+
+PORT_TEST(replies_are_new_data_and_never_null, "218 219 220 221 222 240")
+{
+    static const SInt32 ids[] = {1, -1, INT32_MIN, INT32_MAX, 42};
+    struct port_thread server;
+    CFMessagePortRef remote;
+    CFDataRef reply = NULL;
+
+    port_thread_start(&server, NAME, reply_by_id, NULL);
+    remote = connect_to(NAME);
+    EXPECT_EQ(port_ask(remote, 0, NULL, &reply), kCFMessagePortSuccess);
+    REQUIRE(reply != NULL);
+    EXPECT_EQ(CFDataGetLength(reply), 0);
+    EXPECT_EQ(CFGetRetainCount(reply), 1);
+    CFRelease(reply);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        REQUIRE(port_ask(remote, ids[i], NULL, &reply) == kCFMessagePortSuccess);
+        EXPECT(memcmp(CFDataGetBytePtr(reply), &ids[i], sizeof ids[i]) == 0);
+        CFRelease(reply);
+    }
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+static const void *note_retain(const void *info)
+{
+    trace_add(&events, "retain");
+    return info;
+}
+
+static void note_release(const void *info)
+{
+    (void)info;
+    trace_add(&events, "release");
+}
+
+static CFDataRef counted_reply;
+
+static CFDataRef note_call(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)port;
+    (void)message_id;
+    (void)data;
+    (void)info;
+    trace_add(&events, "call");
+    CFRetain(counted_reply);
+    return counted_reply;
+}
+
+PORT_TEST(the_context_is_held_during_each_callback_and_the_reply_released, "223 224")
+{
+    CFMessagePortContext context = {0, &events, note_retain, note_release, NULL};
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, note_call, &context, NULL);
+    CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+    CFMessagePortRef remote = connect_to(NAME);
+    CFDataRef reply = NULL;
+
+    counted_reply = port_data("counted");
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    EXPECT_EQ(port_ask(remote, 1, NULL, &reply), kCFMessagePortSuccess);
+    EXPECT_TRACE(&events, "retain retain call release");
+    EXPECT_EQ(CFGetRetainCount(counted_reply), 1);
+    EXPECT(reply != counted_reply && CFEqual(reply, counted_reply));
+    CFRelease(reply);
+    CFRelease(counted_reply);
+    CFRelease(source);
+    CFRelease(remote);
+    port_drop(port);
+    EXPECT_TRACE(&events, "retain retain call release release");
+}
+
+/* ---- the queue ---- */
+
+static void expect_full_after(CFMessagePortRef remote, int count)
+{
+    for (int i = 0; i < count; i++) {
+        EXPECT_EQ(CFMessagePortSendRequest(remote, i, NULL, 0, 0, NULL, NULL), kCFMessagePortSuccess);
+    }
+    EXPECT_EQ(CFMessagePortSendRequest(remote, count, NULL, 0, 0, NULL, NULL), kCFMessagePortSendTimeout);
+}
+
+PORT_TEST(the_sixth_message_to_a_receiver_that_does_not_run_times_out, "225 226 227 M7")
+{
+    pid_t owner = port_process_start_idle(NAME);
+    CFMessagePortRef remote = connect_to(NAME);
+    static const double limits[] = {-1, 0, 1e-9, 0.05, 0.2};
+    double begun;
+
+    expect_full_after(remote, 5);
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        double wanted = limits[i] < 0.001 ? 0 : limits[i];
+
+        begun = port_probe_now();
+        EXPECT_EQ(CFMessagePortSendRequest(remote, 9, NULL, limits[i], 0, NULL, NULL), kCFMessagePortSendTimeout);
+        EXPECT(port_probe_now() - begun >= wanted);
+        EXPECT(port_probe_now() - begun < wanted + 0.02 || test_is_instrumented());
+    }
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 9, NULL, 0, 1, MODE, NULL), kCFMessagePortSendTimeout);
+    EXPECT(CFMessagePortIsValid(remote));
+    CFRelease(remote);
+    port_process_kill(owner);
+}
+
+PORT_TEST(room_in_the_queue_comes_back_as_messages_are_taken, "226 M9")
+{
+    CFMessagePortRef port = port_open(NAME, port_silence, NULL, MODE);
+    CFMessagePortRef remote = connect_to(NAME);
+
+    expect_full_after(remote, 5);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource); /* the third asked to be confirmed */
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(port_tell(remote, i, NULL), kCFMessagePortSuccess);
+    }
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 9, NULL, 0, 0, NULL, NULL), kCFMessagePortSendTimeout);
+    for (int i = 0; i < 5; i++) {
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    }
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunTimedOut);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+static void raise_limit(CFMessagePortRef port)
+{
+    CRLMessagePortSetQueueLimit(port, 8);
+}
+
+PORT_TEST(the_queue_limit_can_be_set, "226")
+{
+    CFMessagePortRef port = port_open(NAME, port_silence, NULL, MODE);
+    CFMessagePortRef remote;
+
+    raise_limit(port);
+    remote = connect_to(NAME);
+    expect_full_after(remote, 8);
+    CFRelease(remote);
+    CFMessagePortInvalidate(port);
+    CFRelease(port);
+    port = port_open(NAME, port_silence, NULL, MODE);
+    CRLMessagePortSetQueueLimit(port, 0); /* becomes 1 */
+    remote = connect_to(NAME);
+    expect_full_after(remote, 1);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 0, NULL, 0, 0, NULL, NULL), kCFMessagePortSuccess);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+PORT_TEST(a_blocked_sender_goes_on_when_there_is_room, "225 226 M7")
+{
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_silence, NULL, NULL);
+    CFMessagePortRef remote = connect_to(NAME);
+    CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+    struct port_thread server;
+
+    expect_full_after(remote, 5);
+    port_thread_start(&server, CFSTR("another"), port_silence, NULL);
+    CFRunLoopAddSource(server.loop, source, kCFRunLoopDefaultMode);
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, NAN, 0, NULL, NULL), kCFMessagePortSuccess);
+    for (int i = 0; i < 20; i++) {
+        EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, INFINITY, 0, NULL, NULL), kCFMessagePortSuccess);
+    }
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 864000, NAN, MODE, NULL), kCFMessagePortSuccess);
+    CFRelease(source);
+    CFRelease(remote);
+    CFMessagePortInvalidate(port);
+    CFRelease(port);
+    port_thread_stop(&server);
+}
+
+/* ---- the wait ---- */
+
+PORT_TEST(receive_timeouts_are_kept, "228 229 M8")
+{
+    pid_t owner = port_process_start_idle(NAME);
+    CFMessagePortRef remote = connect_to(NAME);
+    static const double limits[] = {-1, 0, 1e-9, 0.05, 0.2};
+
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        double wanted = limits[i] < 0 ? 0 : limits[i];
+        double begun = port_probe_now();
+
+        EXPECT_EQ(CFMessagePortSendRequest(remote, 9, NULL, 0, limits[i], MODE, NULL), kCFMessagePortReceiveTimeout);
+        EXPECT(port_probe_now() - begun >= wanted);
+        EXPECT(port_probe_now() - begun < wanted + 0.02 || test_is_instrumented());
+    }
+    CFRelease(remote);
+    port_process_kill(owner);
+}
+
+PORT_TEST(a_poll_finds_a_reply_that_is_there, "228")
+{
+    struct trace seen = {0};
+    CFMessagePortRef port = port_open(NAME, port_note, &seen, MODE);
+    CFMessagePortRef remote = connect_to(NAME);
+
+    /* The one pass handles the request; the reply is there by then. */
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 0, 0, MODE, NULL), kCFMessagePortSuccess);
+    EXPECT_TRACE(&seen, "1:");
+    CFRelease(remote);
+    port_drop(port);
+}
+
+static CFDataRef echo_late(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)port;
+    if (message_id == 1) {
+        (void)pthread_barrier_wait(info);
+        (void)pthread_barrier_wait(info);
+    }
+    return CFRetain(data);
+}
+
+PORT_TEST(a_late_reply_is_thrown_away, "230 233 M10")
+{
+    struct port_thread server;
+    pthread_barrier_t barrier;
+    CFMessagePortRef remote;
+    CFDataRef late = port_data("late");
+    CFDataRef good = port_data("good");
+    CFDataRef reply = NULL;
+
+    pthread_barrier_init(&barrier, NULL, 2);
+    port_thread_start(&server, NAME, echo_late, &barrier);
+    remote = connect_to(NAME);
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, late, 1, 0.02, MODE, &reply), kCFMessagePortReceiveTimeout);
+    EXPECT_EQ(reply, NULL);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    for (int i = 2; i < 100; i++) {
+        EXPECT_EQ(port_ask(remote, i, good, &reply), kCFMessagePortSuccess);
+        EXPECT(port_data_is(reply, "good"));
+        CFRelease(reply);
+    }
+    CFRelease(late);
+    CFRelease(good);
+    CFRelease(remote);
+    port_thread_stop(&server);
+    pthread_barrier_destroy(&barrier);
+}
+
+static CFDataRef die(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)port;
+    (void)info;
+    if (message_id == 666) {
+        (void)raise(SIGKILL);
+    }
+    return CFRetain(data);
+}
+
+PORT_TEST(the_death_of_the_receiver_ends_the_wait_at_once, "232 M1")
+{
+    for (int round = 0; round < 3; round++) {
+        pid_t owner = port_process_start(NAME, die, NULL, NULL);
+        CFMessagePortRef remote = connect_to(NAME);
+        double begun;
+
+        for (int i = 0; i < round; i++) { /* with and without a line that the receiver keeps */
+            EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+        }
+        begun = port_probe_now();
+        EXPECT_EQ(port_ask(remote, 666, NULL, NULL), kCFMessagePortBecameInvalidError);
+        EXPECT(port_probe_now() - begun < 0.5 * test_patience_s());
+        EXPECT(!CFMessagePortIsValid(remote));
+        CFRelease(remote);
+        waitpid(owner, NULL, 0);
+    }
+}
+
+static void *kill_soon(void *info)
+{
+    usleep(20000); /* so that the request is in the queue; nothing depends on it */
+    (void)kill(*(pid_t *)info, SIGKILL);
+    return NULL;
+}
+
+PORT_TEST(the_death_of_a_receiver_that_never_ran_ends_the_wait, "232 243 M1 H13")
+{
+    pid_t owner = port_process_start_idle(NAME);
+    CFMessagePortRef remote = connect_to(NAME);
+    pthread_t killer;
+    double begun = port_probe_now();
+
+    pthread_create(&killer, NULL, kill_soon, &owner);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortBecameInvalidError);
+    EXPECT(port_probe_now() - begun < 1 || test_is_instrumented());
+    pthread_join(killer, NULL);
+    waitpid(owner, NULL, 0);
+    CFRelease(remote);
+    /* And of one whose queue is full. */
+    owner = port_process_start_idle(NAME);
+    remote = connect_to(NAME);
+    expect_full_after(remote, 5);
+    pthread_create(&killer, NULL, kill_soon, &owner);
+    EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortBecameInvalidError);
+    pthread_join(killer, NULL);
+    waitpid(owner, NULL, 0);
+    CFRelease(remote);
+}
+
+PORT_TEST(messages_arrive_in_order_whatever_their_size, "234 240 M15")
+{
+    static const CFIndex sizes[] = {0, 1, 100000, 10, 70000, 65536, 3, 65537, 5, 300000};
+    enum { count = sizeof sizes / sizeof sizes[0] };
+    struct trace seen = {0};
+    struct port_thread server;
+    CFMessagePortRef remote;
+    char expected[200] = "";
+
+    port_thread_start(&server, NAME, port_note, &seen);
+    remote = connect_to(NAME);
+    for (int i = 0; i < count; i++) {
+        CFMutableDataRef data = CFDataCreateMutable(NULL, 0);
+
+        CFDataSetLength(data, sizes[i]); /* zeros: the trace shows the id alone */
+        EXPECT_EQ(port_tell(remote, i, data), kCFMessagePortSuccess);
+        CFRelease(data);
+        snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "%d: ", i);
+    }
+    EXPECT_EQ(port_ask(remote, count, NULL, NULL), kCFMessagePortSuccess);
+    snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "%d:", count);
+    EXPECT_TRACE(&seen, expected);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+enum { asking_threads = 4 };
+
+struct asker {
+    CFMessagePortRef remote;
+    unsigned number;
+    int rounds;
+};
+
+static void *ask_much(void *info)
+{
+    const struct asker *asker = info;
+
+    for (int i = 0; i < asker->rounds; i++) {
+        CFIndex length = (CFIndex)((unsigned)i * 37 % 3000);
+        CFDataRef data = port_pattern(length, asker->number);
+        CFDataRef reply = NULL;
+        SInt32 result = port_ask(asker->remote, (SInt32)asker->number, data, &reply);
+
+        EXPECT_EQ(result, kCFMessagePortSuccess);
+        EXPECT(port_is_pattern(reply, length, asker->number));
+        CFRelease(data);
+        if (result != kCFMessagePortSuccess) {
+            break;
+        }
+        CFRelease(reply);
+    }
+    return NULL;
+}
+
+PORT_TEST_LIMIT(threads_on_one_remote_get_their_own_replies, "235 M12 M21", 60)
+{
+    struct port_thread server;
+    struct asker askers[asking_threads];
+    pthread_t threads[asking_threads];
+    CFMessagePortRef remote;
+
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = connect_to(NAME);
+    for (unsigned i = 0; i < asking_threads; i++) {
+        askers[i] = (struct asker){remote, i + 1, test_is_soak() ? 250000 : 2500};
+        pthread_create(&threads[i], NULL, ask_much, &askers[i]);
+    }
+    for (int i = 0; i < asking_threads; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+/* ---- re-entrancy ---- */
+
+PORT_TEST(a_thread_can_ask_its_own_port, "236 H24")
+{
+    CFMessagePortRef port = port_open(NAME, port_echo, NULL, MODE);
+    CFMessagePortRef remote = connect_to(NAME);
+    CFDataRef data = port_data("me");
+    CFDataRef reply = NULL;
+
+    EXPECT_EQ(port_ask(remote, 1, data, &reply), kCFMessagePortSuccess);
+    EXPECT(port_data_is(reply, "me"));
+    CFRelease(reply);
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, data, 1, 0.05, CFSTR("without it"), NULL), kCFMessagePortReceiveTimeout);
+    CFRelease(data);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+static CFDataRef descend(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    CFDataRef reply = NULL;
+    SInt32 here = message_id;
+
+    (void)port;
+    (void)data;
+    if (message_id > 0) {
+        CFMessagePortRef other = ((CFMessagePortRef *)info)[message_id % 2];
+
+        EXPECT_EQ(port_ask(other, message_id - 1, NULL, &reply), kCFMessagePortSuccess);
+        if (reply) {
+            EXPECT(memcmp(CFDataGetBytePtr(reply), &(SInt32){message_id - 1}, sizeof(SInt32)) == 0);
+            CFRelease(reply);
+        }
+    }
+    return CFDataCreate(NULL, (const UInt8 *)&here, sizeof here);
+}
+
+PORT_TEST(requests_nest_64_deep, "236 237 H25 M14")
+{
+    CFMessagePortRef remotes[2];
+    CFMessagePortRef a = port_open(CFSTR("A"), descend, remotes, MODE);
+    CFMessagePortRef b = port_open(CFSTR("B"), descend, remotes, MODE);
+    CFDataRef reply = NULL;
+
+    remotes[0] = connect_to(CFSTR("A"));
+    remotes[1] = connect_to(CFSTR("B"));
+    EXPECT_EQ(port_ask(remotes[0], 64, NULL, &reply), kCFMessagePortSuccess);
+    CFRelease(reply);
+    CFRelease(remotes[0]);
+    CFRelease(remotes[1]);
+    port_drop(a);
+    port_drop(b);
+}
+
+static CFMessagePortRef back_to_main;
+
+static CFDataRef ask_back(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    CFDataRef reply = NULL;
+
+    (void)port;
+    (void)info;
+    EXPECT_EQ(port_ask(back_to_main, message_id, data, &reply), kCFMessagePortSuccess);
+    return reply;
+}
+
+PORT_TEST(the_receiver_can_ask_the_asker, "237")
+{
+    CFMessagePortRef own = port_open(CFSTR("own"), port_echo, NULL, MODE);
+    struct port_thread server;
+    CFMessagePortRef remote;
+    CFDataRef data = port_data("there and back");
+    CFDataRef reply = NULL;
+
+    back_to_main = connect_to(CFSTR("own"));
+    port_thread_start(&server, NAME, ask_back, NULL);
+    remote = connect_to(NAME);
+    EXPECT_EQ(port_ask(remote, 1, data, &reply), kCFMessagePortSuccess);
+    EXPECT(port_data_is(reply, "there and back"));
+    CFRelease(reply);
+    CFRelease(data);
+    CFRelease(remote);
+    CFRelease(back_to_main);
+    port_thread_stop(&server);
+    port_drop(own);
+}
+
+static CFMessagePortRef victim;
+
+static void invalidate_victim(void *info)
+{
+    (void)info;
+    CFMessagePortInvalidate(victim);
+    CFRelease(victim);
+}
+
+PORT_TEST(a_remote_may_be_invalidated_and_released_inside_the_wait, "238 M20")
+{
+    pid_t owner = port_process_start_idle(NAME);
+    double begun = port_probe_now();
+
+    victim = connect_to(NAME);
+    CRLRunLoopPerformFunction(CFRunLoopGetCurrent(), MODE, invalidate_victim, NULL, NULL);
+    EXPECT_EQ(port_ask(victim, 1, NULL, NULL), kCFMessagePortBecameInvalidError);
+    EXPECT(port_probe_now() - begun < 0.5 * test_patience_s());
+    port_process_kill(owner);
+}
+
+static void *invalidate_soon(void *info)
+{
+    usleep(20000); /* so that the other thread waits; nothing depends on it */
+    CFMessagePortInvalidate((CFMessagePortRef)info);
+    return NULL;
+}
+
+PORT_TEST(a_remote_invalidated_by_another_thread_ends_the_wait, "232 238")
+{
+    pid_t owner = port_process_start_idle(NAME);
+    CFMessagePortRef remote = connect_to(NAME);
+    double begun = port_probe_now();
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, invalidate_soon, remote);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortBecameInvalidError);
+    EXPECT(port_probe_now() - begun < 0.5 * test_patience_s());
+    pthread_join(thread, NULL);
+    CFRelease(remote);
+    port_process_kill(owner);
+}
+
+static CFDataRef invalidate_itself(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    CFMessagePortInvalidate(message_id == 1 ? port : (CFMessagePortRef)info);
+    return CFRetain(data);
+}
+
+PORT_TEST(a_callback_may_invalidate_its_own_port, "232 203 H26")
+{
+    CFMessagePortRef port = port_open(NAME, invalidate_itself, NULL, MODE);
+    CFMessagePortRef remote = connect_to(NAME);
+    SInt32 result = port_ask(remote, 1, NULL, NULL);
+
+    EXPECT(result == kCFMessagePortBecameInvalidError || result == kCFMessagePortSuccess);
+    EXPECT(!CFMessagePortIsValid(port));
+    EXPECT(!CFMessagePortIsValid(remote));
+    CFRelease(remote);
+    CFRelease(port);
+    /* And the port through which it is being asked. */
+    victim = port_open(NAME, port_silence, NULL, MODE);
+    port = port_open(CFSTR("other"), invalidate_itself, victim, MODE);
+    remote = connect_to(CFSTR("other"));
+    EXPECT_EQ(port_ask(remote, 2, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT(!CFMessagePortIsValid(victim));
+    CFRelease(victim);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+PORT_TEST(invalidating_a_port_drops_its_messages, "243")
+{
+    CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
+    CFMessagePortRef remote = connect_to(NAME);
+
+    EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortSuccess);
+    CFMessagePortInvalidate(port);
+    (void)CFRunLoopRunInMode(MODE, 0, true);
+    EXPECT_TRACE(&events, "");
+    EXPECT_EQ(port_tell(remote, 2, NULL), kCFMessagePortBecameInvalidError);
+    CFRelease(remote);
+    CFRelease(port);
+}
+
+PORT_TEST(sending_to_a_local_port_is_refused, "242 211")
+{
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_echo, NULL, NULL);
+
+    EXPECT_EQ(port_ask(port, 1, NULL, NULL), kCFMessagePortIsInvalid);
+    port_drop(port);
+}
+
+/* ---- sizes ---- */
+
+PORT_TEST_LIMIT(payloads_of_every_size_arrive_whole, "239 240 M15", 60)
+{
+    static const CFIndex sizes[] = {0, 1, 63, 1024, 1025, 4096, 4097, 65535, 65536, 65537, 212960, 1 << 20, 5 << 20, 100, 16 << 20, 7};
+    struct port_thread server;
+    CFMessagePortRef remote;
+
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = connect_to(NAME);
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+            CFDataRef data = port_pattern(sizes[i], (unsigned)i);
+            CFDataRef reply = NULL;
+
+            EXPECT_EQ(port_ask(remote, 1, data, &reply), kCFMessagePortSuccess);
+            EXPECT(port_is_pattern(reply, sizes[i], (unsigned)i));
+            CFRelease(data);
+            if (reply) {
+                CFRelease(reply);
+            }
+        }
+    }
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+static CFDataRef reply_large(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)port;
+    (void)data;
+    (void)info;
+    return port_pattern(message_id, 3);
+}
+
+PORT_TEST_LIMIT(replies_may_be_larger_than_requests, "239 M15", 30)
+{
+    static const SInt32 sizes[] = {70000, 300000, 3 << 20, 100, 70000, 20 << 20, 65536};
+    struct port_thread server;
+    CFMessagePortRef remote;
+
+    port_thread_start(&server, NAME, reply_large, NULL);
+    remote = connect_to(NAME);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        CFDataRef reply = NULL;
+
+        EXPECT_EQ(port_ask(remote, sizes[i], NULL, &reply), kCFMessagePortSuccess);
+        EXPECT(port_is_pattern(reply, sizes[i], 3));
+        if (reply) {
+            CFRelease(reply);
+        }
+    }
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+PORT_TEST(what_is_too_large_is_not_sent, "239 M15")
+{
+    CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
+    CFMessagePortRef remote = connect_to(NAME);
+    /* Bytes that are never touched, in address space only. */
+    UInt8 byte = 0;
+    CFDataRef data = CFDataCreateWithBytesNoCopy(NULL, &byte, 0x60000001, kCFAllocatorNull);
+
+    EXPECT_EQ(port_ask(remote, 1, data, NULL), kCFMessagePortTransportError);
+    EXPECT_EQ(port_tell(remote, 1, data), kCFMessagePortTransportError);
+    EXPECT(CFMessagePortIsValid(remote));
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_TRACE(&events, "1:");
+    CFRelease(data);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+static CFDataRef reply_huge(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    static UInt8 byte;
+
+    (void)port;
+    (void)message_id;
+    (void)data;
+    (void)info;
+    return CFDataCreateWithBytesNoCopy(NULL, &byte, 0x60000001, kCFAllocatorNull);
+}
+
+PORT_TEST(a_reply_that_is_too_large_becomes_empty, "239 H22")
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+    CFDataRef reply = NULL;
+
+    port_thread_start(&server, NAME, reply_huge, NULL);
+    remote = connect_to(NAME);
+    EXPECT_EQ(port_ask(remote, 1, NULL, &reply), kCFMessagePortSuccess);
+    EXPECT_EQ(CFDataGetLength(reply), 0);
+    CFRelease(reply);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+PORT_TEST(what_is_beyond_the_budget_fails_at_once, "239")
+{
+    struct port_thread server;
+    CFDataRef large = port_pattern(200000, 1);
+    CFDataRef small = port_pattern(2000, 1);
+    CFMessagePortRef remote, early;
+    double begun;
+
+    port_thread_start(&server, NAME, port_echo, NULL);
+    early = connect_to(NAME); /* has read the old budget, so that the receiver has to refuse */
+    CRLMessagePortSetMemoryBudget(server.port, 100000);
+    begun = port_probe_now();
+    EXPECT_EQ(port_ask(early, 1, large, NULL), kCFMessagePortTransportError);
+    EXPECT_EQ(port_ask(early, 1, small, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(port_ask(early, 1, large, NULL), kCFMessagePortTransportError);
+    CFMessagePortInvalidate(early);
+    CFRelease(early);
+    remote = connect_to(NAME);
+    EXPECT_EQ(port_tell(remote, 1, large), kCFMessagePortTransportError);
+    EXPECT_EQ(port_ask(remote, 1, small, NULL), kCFMessagePortSuccess);
+    EXPECT(port_probe_now() - begun < 0.5 * test_patience_s());
+    CFRelease(large);
+    CFRelease(small);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
