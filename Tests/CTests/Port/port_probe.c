@@ -203,6 +203,7 @@ void port_thread_start(struct port_thread *server, CFStringRef name, CFMessagePo
     (void)pthread_barrier_init(&server->ready, NULL, 2);
     REQUIRE(pthread_create(&server->thread, NULL, serve, server) == 0);
     (void)pthread_barrier_wait(&server->ready);
+    CFRetain(server->loop); /* which may end between two calls on it */
 }
 
 static void stop_current(void *info)
@@ -216,6 +217,7 @@ void port_thread_stop(struct port_thread *server)
     CRLRunLoopPerformFunction(server->loop, kCFRunLoopDefaultMode, stop_current, NULL, NULL);
     CFRunLoopWakeUp(server->loop);
     (void)pthread_join(server->thread, NULL);
+    CFRelease(server->loop);
     (void)pthread_barrier_destroy(&server->ready);
 }
 
