@@ -164,6 +164,7 @@ bool mode_name_means_common(CFRunLoopRef loop, CFStringRef name);
 struct mode *mode_find(CFRunLoopRef loop, CFStringRef name);
 /* Finds or makes it; NULL if there is no memory. */
 struct mode *mode_declare(CFRunLoopRef loop, CFStringRef name);
+/* The same, for something that may not come to be added (11). */
 struct mode *mode_create_undeclared(CFRunLoopRef loop, CFStringRef name);
 /* Rule 25. */
 bool mode_is_empty(CFRunLoopRef loop, const struct mode *mode);

@@ -323,7 +323,7 @@ void observer_add(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef 
             }
         }
     } else {
-        struct mode *mode = loop->is_dead ? NULL : mode_declare(loop, mode_name);
+        struct mode *mode = loop->is_dead ? NULL : mode_create_undeclared(loop, mode_name);
 
         if (mode) {
             join_mode(loop, observer, mode, &dropped);

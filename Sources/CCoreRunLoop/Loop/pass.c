@@ -95,7 +95,7 @@ static bool perform_all_sources(CFRunLoopRef loop, struct mode *mode)
     return performed;
 }
 
-static bool perform_sources(CFRunLoopRef loop, struct activation *run)
+static void drain_queue(CFRunLoopRef loop)
 {
     struct slot_reap reap = {NULL};
 
@@ -105,6 +105,11 @@ static bool perform_sources(CFRunLoopRef loop, struct activation *run)
         slots_release(&reap);
         loop_lock(loop);
     }
+}
+
+static bool perform_sources(CFRunLoopRef loop, struct activation *run)
+{
+    drain_queue(loop);
     if (list_is_empty(&run->mode->pending)) {
         return false;
     }
@@ -408,26 +413,25 @@ void run_enter(CFRunLoopRef loop, struct activation *run, struct mode *mode)
     loop->activation = run;
 }
 
-/* The run was nested where the outer one has collected its sources and is about to sleep: what it took, the
- * outer one must not miss (64). */
-static bool owes_token(CFRunLoopRef loop, const struct activation *run)
+/* The run was nested where the outer one has collected its sources and is about to sleep: what it took, the outer one must not miss (64). L. */
+static bool owes_token(const struct activation *run)
 {
     const struct activation *outer = run->outer;
 
     if (!outer || !(outer->is_before_waiting || outer->is_hosted_asleep)) {
         return false;
     }
-    return run->took_token || outer->is_hosted_asleep || !list_is_empty(&outer->mode->pending) ||
-           atomic_load_explicit(&loop->mailbox->queue, memory_order_relaxed);
+    return run->took_token || outer->is_hosted_asleep || !list_is_empty(&outer->mode->pending);
 }
 
 void run_leave(CFRunLoopRef loop, struct activation *run)
 {
     if (run->outer) {
         run->outer->took_token |= run->took_token;
+        drain_queue(loop); /* so that what waits for the outer mode is known */
     }
     loop->activation = run->outer;
-    mailbox_leave(loop->mailbox, run->outer_word, owes_token(loop, run));
+    mailbox_leave(loop->mailbox, run->outer_word, owes_token(run));
 }
 
 /* Sets the time limit (43). */

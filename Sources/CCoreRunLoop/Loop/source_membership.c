@@ -228,11 +228,13 @@ static bool join(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode
 
 void source_add_to_mode(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode)
 {
+    struct slot_reap reap = {NULL};
     CFHashCode hash = source_hash(source);
     bool joined;
 
     ask_port(source);
     loop_lock(loop);
+    source_queue_drain(loop, &reap); /* a mark that is kept over the join comes after those signalled before it (83) */
     joined = join(loop, source, mode, hash);
     if (joined) {
         mode->is_declared = true;
@@ -243,6 +245,7 @@ void source_add_to_mode(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mod
         }
     }
     loop_unlock(loop);
+    slots_release(&reap);
     if (joined) {
         call_schedule(source, loop, mode);
     }

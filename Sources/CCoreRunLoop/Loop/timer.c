@@ -153,7 +153,7 @@ static void attach(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mode *mode
 {
     member->timer = timer;
     member->mode = mode;
-    member->node.sequence = timer->members ? timer->members->node.sequence : loop->next_sequence++;
+    member->node.sequence = loop->next_sequence++; /* its place among equal dates is that of its coming to this mode (134) */
     member->next = timer->members;
     timer->members = member;
     mode->timer_count++;
@@ -241,7 +241,7 @@ void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name
             }
         }
     } else {
-        struct mode *mode = loop->is_dead ? NULL : mode_declare(loop, mode_name);
+        struct mode *mode = loop->is_dead ? NULL : mode_create_undeclared(loop, mode_name);
 
         if (mode) {
             join_mode(loop, timer, mode);

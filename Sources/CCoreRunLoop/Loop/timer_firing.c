@@ -123,14 +123,16 @@ static int compare_entries(const void *one, const void *other)
     return first->sequence < second->sequence ? -1 : first->sequence > second->sequence;
 }
 
-/* The entry still stands for a date to be fired, in this loop and mode (132). L and I. */
+/* Its turn has come, and it is still due in this loop and mode (132): for the date that was found, or for another that has come since. L and I. */
 static bool may_fire(CFRunLoopRef loop, const struct mode *mode, const struct timer_entry *entry)
 {
     CFRunLoopTimerRef timer = entry->timer;
-    const struct timer_member *member =
-        timer->is_valid && timer_loop(timer) == loop && !timer->firing_on ? timer_member_in(timer, mode) : NULL;
+    const struct timer_member *member = NULL;
 
-    return member && member->node.sequence == entry->sequence;
+    if (timer->is_valid && timer_loop(timer) == loop && !timer->firing_on) {
+        member = timer_member_in(timer, mode);
+    }
+    return member && (member->node.sequence == entry->sequence || timer->fire_ns <= kernel.monotonic_ns());
 }
 
 static bool begin_firing(CFRunLoopRef loop, const struct mode *mode, const struct timer_entry *entry)
@@ -263,17 +265,17 @@ void timers_fire(CFRunLoopRef loop, struct mode *mode, int64_t now_ns)
 
 CFAbsoluteTime timers_next_date(CFRunLoopRef loop, const struct mode *mode)
 {
-    CFAbsoluteTime earliest = mode->timers.count > 0 ? timer_of_entry(&mode->timers.entries[0])->date : 0.0;
+    CFRunLoopTimerRef earliest = mode->timers.count > 0 ? timer_of_entry(&mode->timers.entries[0]) : NULL;
 
-    /* A timer in callout counts with the date that has come (123). */
+    /* A timer in callout counts with the date that has come (123), which is earlier than any that came after it at the same instant. */
     for (CFRunLoopTimerRef timer = loop->firing; timer; timer = timer->firing_outer) {
         struct lock *lock = item_lock(timer);
 
         lock_take(lock);
-        if (timer->is_valid && timer_loop(timer) == loop && timer_member_in(timer, mode) && (earliest == 0.0 || timer->date < earliest)) {
-            earliest = timer->date;
+        if (timer->is_valid && timer_loop(timer) == loop && timer_member_in(timer, mode) && (!earliest || timer->fire_ns <= earliest->fire_ns)) {
+            earliest = timer;
         }
         lock_drop(lock);
     }
-    return earliest;
+    return earliest ? earliest->date : 0.0;
 }
