@@ -117,6 +117,14 @@ private func string(_ text: String) -> CFString {
     @Test func fileDescriptors() {
         expectBalanced(CFFileDescriptor.self) { CFFileDescriptorCreate(nil, 0, false, { _, _, _ in }, nil) }
     }
+
+    @Test func sockets() {
+        expectBalanced(CFSocket.self) { CFSocketCreate(nil, 0, 0, 0, CFSocketCallBackType.readCallBack.rawValue, { _, _, _, _, _ in }, nil) }
+    }
+
+    @Test func machPorts() {
+        expectBalanced(CFMachPort.self) { CFMachPortCreate(nil, { _, _, _, _ in }, nil, nil) }
+    }
 }
 
 @Suite struct `Borrowed objects are counted by ARC` {

@@ -33,6 +33,8 @@ import Testing
     #expect(CFStringRef.self == CFString.self)
     #expect(CFMutableStringRef.self == CFMutableString.self)
     #expect(CFFileDescriptorRef.self == CFFileDescriptor.self)
+    #expect(CFSocketRef.self == CFSocket.self)
+    #expect(CFMachPortRef.self == CFMachPort.self)
 }
 
 @Test func `names of the structures`() {
