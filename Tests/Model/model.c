@@ -36,6 +36,7 @@ struct timer {
     int64_t date; /* as reported (111) */
     uint64_t joined[mode_count + 1];
     uint64_t placed[mode_count]; /* among equal dates (134) */
+    uint64_t called_at;
     uint64_t dated_at; /* for the toolchain, where time goes on between two dates */
 };
 
@@ -472,6 +473,7 @@ static void timer_advance(int i)
 static void fire(int i)
 {
     timers[i].firing = true;
+    timers[i].called_at = ++order;
     timers[i].dated = false;
     interpreter_call(event_timer, i, 0);
     timers[i].firing = false;
@@ -520,13 +522,25 @@ static int64_t next_instant(int mode)
     return next;
 }
 
-/* The date of the timer that comes first, one in its callback with the date that has come (123, 131); -1 for none. */
+/* Of two dates that come at the same instant, one whose callback is under way came earlier; of two such, the one that was called first. */
+static bool comes_before(int i, int j, int mode)
+{
+    if (timers[i].fires_at != timers[j].fires_at || (!timers[i].firing && !timers[j].firing)) {
+        return fires_before(i, j, mode);
+    }
+    if (timers[i].firing && timers[j].firing) {
+        return timers[i].called_at < timers[j].called_at;
+    }
+    return timers[i].firing;
+}
+
+/* The date of the timer that comes first (131), one in its callback with the date that has come (123); INT64_MIN for none. */
 static int64_t next_date(int mode)
 {
     int next = -1;
 
     for (int i = 0; i < item_count; i++) {
-        if (timers[i].joined[mode] && (next < 0 || fires_before(i, next, mode))) {
+        if (timers[i].joined[mode] && (next < 0 || comes_before(i, next, mode))) {
             next = i;
         }
     }

@@ -198,8 +198,8 @@ static void choose_place(struct chooser *chooser, struct op *op, struct program_
 }
 
 /*
- * What another Core Foundation does in its own way: a pending wake-up can hide timers that are due, and an observer that runs the loop after the
- * wait does not meet them: so either timers and polls, or wake-ups and waits. Observers join a new common mode in any order: so one of them.
+ * What another Core Foundation does in its own way: a pending wake-up can hide timers that are due, and an observer that runs the loop after
+ * the wait does not meet them: so either timers and polls, or wake-ups and waits. Observers join a new common mode in any order: so one.
  */
 static void restrict_to_certain(struct program *program, bool has_timers)
 {
