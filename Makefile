@@ -20,6 +20,7 @@
 ##   check-install  a staged installation, and programs built against it
 ##   check-swift    the Swift import, and Foundation in the same process
 ##   check-rules    which rules the tests cover
+## integration    programs of others with real servers: Redis, PostgreSQL, D-Bus, ZeroMQ, HTTP by libcurl; after deps-integration
 ## asan tsan ubsan valgrind   the C tests under a tool
 ## coverage       lines of Sources/CCoreRunLoop that the C tests run; fails below COVERAGE_MIN=90 percent
 ## soak           the stress tests at full length
@@ -287,6 +288,11 @@ $(B)/examples/%: $$(wildcard Examples/$$*/*.[ch]) $(STATIC)
 .PHONY: check-examples
 check-examples: examples
 	$(Q)scripts/run-programs "examples ($(COMPILER))" 30 $(filter %-host,$(EXAMPLES)) $(B)/examples/demo
+
+# The examples that talk to programs of others, each with a real server of its own on loopback or a Unix socket (make deps-integration).
+.PHONY: integration
+integration: examples
+	$(Q)INTEGRATION_PROGRAMS=$(B)/examples PYTHONDONTWRITEBYTECODE=1 scripts/run-programs "integration ($(COMPILER))" 180 $(sort $(wildcard Tests/Integration/test_*.py))
 
 # Builds its programs by itself, for this library and for the Swift toolchain's Core Foundation where there is one.
 bench: $(STATIC)
