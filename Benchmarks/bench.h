@@ -2,7 +2,8 @@
 /*
  * The benchmark program: built twice, against this library and against the Swift toolchain's Core Foundation, from the same sources.
  *
- * It runs one case at a time, once, in a process of its own, on a secondary thread (where neither library has the main dispatch queue to look after), and
+ * It runs one case at a time, once, in a process of its own, on a secondary thread (where neither library has the
+ * main dispatch queue to look after), and
  * prints one number. Repetition, interleaving, medians and system calls are the runner's business.
  */
 #ifndef BENCH_H

@@ -91,7 +91,9 @@ static void descriptor_events(long count)
         long target = performed + active_count;
 
         for (long i = 0; i < active_count; i++) {
-            (void)!write(events[next_random() % (unsigned long)(event_count / active_count) + (unsigned long)(i * (event_count / active_count))], &one, sizeof one);
+            (void)!write(
+                events[next_random() % (unsigned long)(event_count / active_count) + (unsigned long)(i * (event_count / active_count))],
+                &one, sizeof one);
         }
         while (performed < target) {
             (void)look(bench_mode());

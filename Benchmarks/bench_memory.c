@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What things weigh: bytes that malloc has given away, with all that belongs to the thing once it is in a loop. One arena, so that all threads count. */
+/*
+ * What things weigh: bytes that malloc has given away, with all that belongs to the thing once it is in a loop. One
+ * arena, so that all threads count.
+ */
 #include <dirent.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -50,7 +53,8 @@ static double bytes_per_observer(long number)
     (void)idle_source(bench_mode());
     before = allocated();
     for (long i = 0; i < number; i++) {
-        CFRunLoopAddObserver(CFRunLoopGetCurrent(), CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeWaiting, true, 0, observe, NULL), bench_mode());
+        CFRunLoopAddObserver(CFRunLoopGetCurrent(), CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeWaiting, true, 0, observe, NULL),
+                             bench_mode());
     }
     return (allocated() - before) / (double)number;
 }

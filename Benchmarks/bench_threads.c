@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two loops on two threads that wake each other: on one processor, where the library's own work shows, and on two, where the kernel's wake-up does. */
+/*
+ * Two loops on two threads that wake each other: on one processor, where the library's own work shows, and on two,
+ * where the kernel's wake-up does.
+ */
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>

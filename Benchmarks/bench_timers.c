@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Timers: adding, moving, cancelling and firing among N. Dates are random, far in the future unless they are to fire. Of a large crowd a thousand are moved
+ * Timers: adding, moving, cancelling and firing among N. Dates are random, far in the future unless they are to
+ * fire. Of a large crowd a thousand are moved
  * or cancelled, chosen at random, for otherwise a library that searches would never come to an end.
  */
 #include <stdlib.h>

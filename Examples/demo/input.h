@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the demonstration's lines come from: standard input, or a file that is being appended to. Either is watched through a CFFileDescriptor:
+ * Where the demonstration's lines come from: standard input, or a file that is being appended to. Either is watched
+ * through a CFFileDescriptor:
  * standard input itself, or the inotify descriptor that tells of the file.
  */
 #ifndef DEMO_INPUT_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The demonstration: one run loop that follows its input, beats with two timers, and obeys a second thread; an observer writes down every pass.
+ * The demonstration: one run loop that follows its input, beats with two timers, and obeys a second thread; an
+ * observer writes down every pass.
  *
  *     demo             lines typed or piped into it; without either, a file that a child process appends to
  *     demo FILE        a file that others append to

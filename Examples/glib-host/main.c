@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A run loop inside GLib's main loop: GLib's timeouts and idle functions and Core Foundation's timers, sources and queued functions, on one thread.
+ * A run loop inside GLib's main loop: GLib's timeouts and idle functions and Core Foundation's timers, sources and
+ * queued functions, on one thread.
  *
  * Prints what happens and ends by itself; the exit status is 0 if everything came that should, in the order in which it should.
  */

@@ -6,7 +6,10 @@
 #include <CoreFoundation/CoreFoundation.h>
 #include <glib.h>
 
-/* Runs `mode` of the calling thread's run loop for as long as the source lives; `ended` is called when that run is over, and the source is gone then. */
+/*
+ * Runs `mode` of the calling thread's run loop for as long as the source lives; `ended` is called when that run is
+ * over, and the source is gone then.
+ */
 GSource *run_loop_source_new(CFStringRef mode, void (*ended)(CFRunLoopRunResult result, gpointer data), gpointer data);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each entry of the kernel table, as Linux fills it: values, negative errors, errno left alone. Calls of sockets are in test_kernel_sockets.c.
+ * Each entry of the kernel table, as Linux fills it: values, negative errors, errno left alone. Calls of sockets are
+ * in test_kernel_sockets.c.
  * Deadlines are absolute, so that tests use ones in the past or a moment away and never sleep for long.
  */
 #define _GNU_SOURCE

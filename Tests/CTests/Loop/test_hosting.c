@@ -316,7 +316,10 @@ static void wake_up_in_a_timer(void)
     probe_timer_add(&a, 0.002, 0.002, LOOP, MODE);
 }
 
-/* In the scenarios of nested runs the timer that ends them repeats: on a slow machine it may fire in the nested run and stop only that one. */
+/*
+ * In the scenarios of nested runs the timer that ends them repeats: on a slow machine it may fire in the nested run and
+ * stop only that one.
+ */
 static void nested_run_in_a_timer(void)
 {
     begin();
