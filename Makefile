@@ -2,7 +2,7 @@
 #
 # The C library and every check. `make help` lists the targets.
 #
-# CC, CPPFLAGS, CFLAGS, LDFLAGS, PREFIX, DESTDIR, LIBDIR, INCLUDEDIR and MANDIR may be given; what the library itself needs is added to them.
+# CC, CPPFLAGS, CFLAGS, LDFLAGS, PREFIX, DESTDIR, LIBDIR, INCLUDEDIR, BINDIR and MANDIR may be given; what the library itself needs is added to them.
 # What is built lies under build/<compiler>-<flavour>/, and what SwiftPM builds under .build/. FLAVOUR is release, asan, tsan, ubsan or coverage.
 
 ## all            the libraries (the default)
@@ -19,6 +19,7 @@
 ##   check-headers  each public header alone, C89 to C23 and C++
 ##   check-install  a staged installation, and programs built against it
 ##   check-swift    the Swift import, and Foundation in the same process
+##   check-tool     the command messageport
 ##   check-rules    which rules the tests cover
 ## integration    programs of others with real servers: Redis, PostgreSQL, D-Bus, ZeroMQ, HTTP by libcurl; after deps-integration
 ## asan tsan ubsan valgrind   the C tests under a tool
@@ -53,6 +54,8 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
+BINDIR ?= $(PREFIX)/bin
+COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 CFLAGS ?= -O2 -g
 WERROR ?= -Werror
 TEST_JOBS ?= 2
@@ -111,11 +114,12 @@ TEST_OBJECTS := $(TESTS:Tests/CTests/%.c=$(B)/tests/%.o)
 SHARED := $(B)/libcorerunloop.so.$(SOVERSION)
 STATIC := $(B)/libcorerunloop.a
 PLAIN := $(B)/plain/libCoreFoundation.so
+TOOL := $(B)/messageport
 RUNNER := $(B)/run-tests
 OBJCOPY ?= objcopy
 PYTHON ?= python3
 
-all: $(SHARED) $(B)/libcorerunloop.so $(STATIC) $(PLAIN)
+all: $(SHARED) $(B)/libcorerunloop.so $(STATIC) $(PLAIN) $(TOOL)
 
 # --- The library ---
 
@@ -175,11 +179,16 @@ $(PLAIN): $(B)/plain/whole.o
 	$(SAY) LINK $@
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic -o $@ $< $(LIBS)
 
+# The tool has the library in it: it looks into the directory of names, which is no public interface.
+$(TOOL): $(wildcard Sources/messageport/*.[ch]) $(B)/whole.o
+	$(SAY) CC $@
+	$(Q)$(CC) $(CPPFLAGS) $(OWN_CFLAGS) $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(B)/whole.o $(OWN_LDFLAGS) $(LIBS) $(TEST_LIBS)
+
 # --- Tests ---
 
-.PHONY: check check-c check-symbols check-swift check-plain check-headers check-install check-rules listings conformance runner
+.PHONY: check check-c check-symbols check-swift check-plain check-headers check-install check-rules check-tool listings conformance runner
 # Swift comes last and alone: SwiftPM plans again when a file under the root comes or goes.
-check: check-c check-symbols listings check-examples conformance check-plain check-headers check-install
+check: check-c check-symbols listings check-examples conformance check-plain check-headers check-install check-tool
 	@$(MAKE) --no-print-directory check-swift
 	@$(MAKE) --no-print-directory check-rules
 	@echo "make check: passed with $(CC)"
@@ -216,6 +225,9 @@ check-symbols: $(SHARED)
 check-plain: $(PLAIN)
 	$(Q)scripts/check-symbols --plain $(PLAIN)
 	$(Q)$(PYTHON) Tests/PlainNames/test_plain_names.py $(PLAIN)
+
+check-tool: $(TOOL)
+	$(Q)Tests/Tool/test_messageport $(TOOL)
 
 check-headers:
 	$(Q)scripts/check-headers
@@ -337,13 +349,18 @@ INSTALL ?= install
 D_LIB = $(DESTDIR)$(LIBDIR)
 D_INCLUDE = $(DESTDIR)$(INCLUDEDIR)/corerunloop
 D_MAN = $(DESTDIR)$(MANDIR)
+D_BIN = $(DESTDIR)$(BINDIR)
+D_COMPLETION = $(DESTDIR)$(COMPLETIONDIR)
 FILL_IN = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@VERSION@|$(VERSION)|g' -e 's|@SOVERSION@|$(SOVERSION)|g'
 
 install: all man
-	$(Q)$(INSTALL) -d $(D_LIB)/pkgconfig $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_INCLUDE)/CoreFoundation $(D_INCLUDE)/CoreServices $(D_MAN)/man3 $(D_MAN)/man7
+	$(Q)$(INSTALL) -d $(D_LIB)/pkgconfig $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_INCLUDE)/CoreFoundation $(D_INCLUDE)/CoreServices $(D_MAN)/man1 $(D_MAN)/man3 $(D_MAN)/man7 $(D_BIN) $(D_COMPLETION)
 	$(Q)$(INSTALL) -m 755 $(SHARED) $(D_LIB)/
 	$(Q)ln -sf libcorerunloop.so.$(SOVERSION) $(D_LIB)/libcorerunloop.so
 	$(Q)$(INSTALL) -m 644 $(STATIC) $(D_LIB)/
+	$(Q)$(INSTALL) -m 755 $(TOOL) $(D_BIN)/
+	$(Q)$(INSTALL) -m 644 Sources/messageport/messageport.1 $(D_MAN)/man1/
+	$(Q)$(INSTALL) -m 644 Sources/messageport/completion.bash $(D_COMPLETION)/messageport
 	$(Q)$(INSTALL) -m 755 $(PLAIN) $(D_LIB)/corerunloop/
 	$(Q)for file in $(HEADERS:Headers/%=%) module.modulemap; do $(INSTALL) -m 644 Headers/$$file $(D_INCLUDE)/$$file || exit 1; done
 	$(Q)$(FILL_IN) corerunloop.pc.in > $(D_LIB)/pkgconfig/corerunloop.pc
@@ -353,6 +370,7 @@ install: all man
 
 uninstall: man
 	$(Q)rm -f $(D_LIB)/libcorerunloop.so $(SHARED:$(B)/%=$(D_LIB)/%) $(D_LIB)/libcorerunloop.a $(D_LIB)/pkgconfig/corerunloop.pc
+	$(Q)rm -f $(D_BIN)/messageport $(D_MAN)/man1/messageport.1 $(D_COMPLETION)/messageport
 	$(Q)rm -rf $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_INCLUDE)
 	$(Q)for page in $$(cd build/man && find man3 man7 -type f); do rm -f $(D_MAN)/$$page; done
 	@echo "removed from $(DESTDIR)$(PREFIX)"

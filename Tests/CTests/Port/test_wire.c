@@ -15,7 +15,8 @@
 
 static const char folder[] = "Tests/Wire";
 
-static const char *const verdicts[wire_error_count] = {"ok", "short", "magic", "version", "type", "flags", "reserved", "name", "length", "fields"};
+static const char *const verdicts[wire_error_count] = {"ok",    "short",    "magic", "version", "type",
+                                                       "flags", "reserved", "name",  "length",  "fields"};
 
 static size_t read_file(const char *name, const char *suffix, void *ret_bytes, size_t size)
 {
@@ -95,7 +96,8 @@ TEST(golden_frames_decode_as_they_should, "241 H1 H2 H3 H5")
 TEST(every_single_bit_flip_is_decoded_or_refused, "241 H2 H3")
 {
     const struct wire_frame frame = {
-        .type = wire_request, .flags = wire_new_line, .message_id = 1, .line = 3, .token = 5, .conversation = 7, .length = 4, .name_length = 2};
+        .type = wire_request, .flags = wire_new_line, .message_id = 1, .line = 3, .token = 5, .conversation = 7, .length = 4,
+        .name_length = 2};
     uint8_t bytes[wire_header_size + 6];
     int accepted = 0;
 

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* messageport list and messageport watch: what the directory of names says. */
+#define LIBBSD_OPENBSD_VIS
+#include <bsd/vis.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "Port/registry.h"
+#include "messageport.h"
+
+/* ---- processes ---- */
+
+/* The program of a process, and whether it is stopped; "-" and "alive" where /proc does not say. */
+static const char *state_of(pid_t pid, char program[32])
+{
+    char path[64];
+    char line[512];
+    FILE *file;
+    char *begin;
+    char *end;
+
+    (void)snprintf(program, 32, "-");
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    file = fopen(path, "r");
+    if (!file || !fgets(line, sizeof line, file)) {
+        if (file) {
+            (void)fclose(file);
+        }
+        return "alive";
+    }
+    (void)fclose(file);
+    begin = strchr(line, '(');
+    end = strrchr(line, ')');
+    if (!begin || !end || end < begin || strlen(end) < 3) {
+        return "alive";
+    }
+    (void)snprintf(program, 32, "%.*s", (int)(end - begin - 1), begin + 1);
+    return end[2] == 'T' || end[2] == 't' ? "stopped" : "alive";
+}
+
+/* ---- list ---- */
+
+struct listing {
+    struct registry_entry *entries;
+    size_t count;
+};
+
+static void collect(void *info, const struct registry_entry *entry)
+{
+    struct listing *listing = info;
+    struct registry_entry *entries;
+
+    if (!entry->is_alive) {
+        return; /* its process has died, and the next one to register a name cleans up */
+    }
+    entries = realloc(listing->entries, (listing->count + 1) * sizeof *entries);
+    if (entries) {
+        listing->entries = entries;
+        entries[listing->count++] = *entry;
+    }
+}
+
+static int by_name(const void *one, const void *other)
+{
+    return strcmp(((const struct registry_entry *)one)->card.name.bytes, ((const struct registry_entry *)other)->card.name.bytes);
+}
+
+static void print_entry(const struct registry_entry *entry, bool as_json, int width)
+{
+    char program[32];
+    char visible[4 * (wire_name_max + 1)];
+    const char *state = state_of(entry->card.pid, program);
+
+    if (!as_json) {
+        (void)strvis(visible, entry->card.name.bytes, VIS_CSTYLE | VIS_NL | VIS_TAB);
+        (void)printf("%-*s %8d  %-16s %-8s %8lld %6s\n", width, visible, (int)entry->card.pid, program, state, (long long)entry->age_s, "-");
+        return;
+    }
+    (void)fputs("{\"name\":", stdout);
+    print_json_string(entry->card.name.bytes, entry->card.name.length);
+    (void)printf(",\"pid\":%d,\"program\":", (int)entry->card.pid);
+    print_json_string(program, strlen(program));
+    (void)printf(",\"state\":\"%s\",\"age\":%lld,\"queue\":null,\"queue_limit\":%u}\n", state, (long long)entry->age_s,
+                 entry->card.queue_limit);
+}
+
+int list_ports(const struct options *options)
+{
+    struct listing listing = {NULL, 0};
+    int width = 4;
+
+    if (registry_list(collect, &listing) < 0) {
+        return exit_error; /* the library has said why */
+    }
+    if (listing.count > 0) {
+        qsort(listing.entries, listing.count, sizeof listing.entries[0], by_name);
+    }
+    for (size_t i = 0; i < listing.count; i++) {
+        width = listing.entries[i].card.name.length > width ? listing.entries[i].card.name.length : width;
+    }
+    if (!options->is_json) {
+        (void)printf("%-*s %8s  %-16s %-8s %8s %6s\n", width, "NAME", "PID", "PROGRAM", "STATE", "AGE", "QUEUE");
+    }
+    for (size_t i = 0; i < listing.count; i++) {
+        print_entry(&listing.entries[i], options->is_json, width);
+    }
+    free(listing.entries);
+    return exit_success;
+}
+
+/* ---- watch ---- */
+
+struct search {
+    const struct options *options;
+    bool found;
+    pid_t pid;
+};
+
+static void look(void *info, const struct registry_entry *entry)
+{
+    struct search *search = info;
+
+    if (entry->is_alive && strcmp(entry->card.name.bytes, search->options->name) == 0) {
+        search->found = true;
+        search->pid = entry->card.pid;
+    }
+}
+
+static void print_change(const struct search *search, pid_t pid)
+{
+    const char *name = search->options->name;
+
+    if (search->options->is_json) {
+        (void)fputs("{\"name\":", stdout);
+        print_json_string(name, strlen(name));
+        (void)printf(",\"event\":\"%s\",\"pid\":%d}\n", search->found ? "appeared" : "gone", (int)pid);
+    } else {
+        (void)printf("%s %s (process %d)\n", name, search->found ? "appeared" : "gone", (int)pid);
+    }
+    (void)fflush(stdout);
+}
+
+int watch_name(const struct options *options)
+{
+    enum { look_again_ms = 500 }; /* a process that is killed changes no file */
+    char path[PATH_MAX];
+    pid_t seen = 0;
+    int changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+    if (!registry_path(path, sizeof path)) {
+        return exit_error;
+    }
+    if (changes < 0 || inotify_add_watch(changes, path, IN_CREATE | IN_DELETE | IN_MOVED_TO) < 0) {
+        return fail(exit_error, "%s cannot be watched: %s", path, strerror(errno));
+    }
+    for (;;) {
+        struct search search = {options, false, 0};
+        struct pollfd one = {.fd = changes, .events = POLLIN};
+        char events[4096];
+
+        (void)registry_list(look, &search);
+        if (seen != 0 && (!search.found || search.pid != seen)) {
+            struct search gone = {options, false, 0};
+
+            print_change(&gone, seen);
+            seen = 0;
+        }
+        if (search.found && seen == 0) {
+            seen = search.pid;
+            print_change(&search, seen);
+        }
+        (void)poll(&one, 1, look_again_ms);
+        while (read(changes, events, sizeof events) > 0) {
+        }
+    }
+}
