@@ -323,15 +323,17 @@ static void two_due_timers(void (*action)(struct probe *))
     static struct probe first = {.name = "T1", .context = &second};
     static struct probe third = PROBE("T3", NULL);
     first.action = action;
-    CFRunLoopTimerRef t = probe_timer(&second, 0.002, 0);
-    probe_timer_add(&first, 0, 0, LOOP, MODE);
-    CFRunLoopAddTimer(LOOP, t, MODE);
-    probe_timer_add(&third, 0.004, 0, LOOP, MODE);
-    mark_time();
-    while (steps_since_mark(0.01) < 1) {
+    CFAbsoluteTime base = CFAbsoluteTimeGetCurrent() + 0.05;
+    CFRunLoopTimerRef timers[] = {probe_timer_at(&second, base + 0.002, 0), probe_timer_at(&first, base, 0), probe_timer_at(&third, base + 0.004, 0)};
+    for (int i = 0; i < 3; i++) {
+        CFRunLoopAddTimer(LOOP, timers[i], MODE);
+    }
+    while (CFAbsoluteTimeGetCurrent() < base + 0.01) {
     }
     probe_run(MODE, 0, false);
-    CFRelease(t);
+    for (int i = 0; i < 3; i++) {
+        CFRelease(timers[i]);
+    }
 }
 
 CASE(due_timers_in_order_of_date, "34 132", on_thread)
@@ -468,7 +470,7 @@ CASE(due_timer_waits_for_its_mode, "142", on_thread)
     mark_time();
     probe_source_add(&idle, 0, LOOP, MODE);
     probe_timer_add(&silent_timer, 0.2 * step, step, LOOP, CFSTR("M"));
-    probe_run(MODE, 2.7 * step, false);
+    probe_run(MODE, 2.5 * step, false);
     probe_run(CFSTR("M"), 0, false);
     probe_run(CFSTR("M"), 0, false);
 }
