@@ -324,7 +324,8 @@ static void two_due_timers(void (*action)(struct probe *))
     static struct probe third = PROBE("T3", NULL);
     first.action = action;
     CFAbsoluteTime base = CFAbsoluteTimeGetCurrent() + 0.05;
-    CFRunLoopTimerRef timers[] = {probe_timer_at(&second, base + 0.002, 0), probe_timer_at(&first, base, 0), probe_timer_at(&third, base + 0.004, 0)};
+    CFRunLoopTimerRef timers[] = {probe_timer_at(&second, base + 0.002, 0), probe_timer_at(&first, base, 0),
+                                  probe_timer_at(&third, base + 0.004, 0)};
     for (int i = 0; i < 3; i++) {
         CFRunLoopAddTimer(LOOP, timers[i], MODE);
     }
