@@ -198,8 +198,8 @@ static void choose_place(struct chooser *chooser, struct op *op, struct program_
 }
 
 /*
- * What another Core Foundation does in its own way: a pending wake-up can hide timers that are due, and an observer that runs the loop after
- * the wait does not meet them: so either timers and polls, or wake-ups and waits. Observers join a new common mode in any order: so one.
+ * What another Core Foundation does in its own way: a pending wake-up can hide timers that are due, and an observer that runs the loop
+ * after the wait does not meet them: so either timers and polls, or wake-ups and waits. Observers join a new common mode in any order.
  */
 static void restrict_to_certain(struct program *program, bool has_timers)
 {
@@ -220,13 +220,13 @@ static void restrict_to_certain(struct program *program, bool has_timers)
     }
 }
 
-/* What a source's schedule or cancel does shows the order of modes and sources, which no rule fixes: so one source in the common modes. */
+/* In which order sources join a new common mode no rule says; the marks that they bring, and what schedule does, show it: so one source. */
 static void restrict_common_sources(struct program *program)
 {
     bool matters = false;
 
     for (int i = 0; i < program->op_count; i++) {
-        matters |= program->ops[i].place == place_membership;
+        matters |= program->ops[i].place == place_membership || program->ops[i].kind == op_add_common_mode;
     }
     for (int i = 0; i < program->op_count; i++) {
         struct op *op = &program->ops[i];
