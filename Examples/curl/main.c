@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Downloads in a run loop: libcurl says which sockets to watch and when it wants to be called, and a CFFileDescriptor for each socket and one timer do that.
+ * Downloads in a run loop: libcurl says which sockets to watch and when it wants to be called, and a CFFileDescriptor for each socket
+ * and one timer do that.
  *
  * usage: curl URL...
  * Downloads all of them at once, prints for each its status, its length and a checksum (FNV-1a, 64 bits), and ends with 0 if all arrived.
@@ -88,7 +89,8 @@ static CFOptionFlags callbacks_for(int what)
 
 static void socket_is_ready(CFFileDescriptorRef descriptor, CFOptionFlags types, void *info)
 {
-    int events = (types & kCFFileDescriptorReadCallBack ? CURL_CSELECT_IN : 0) | (types & kCFFileDescriptorWriteCallBack ? CURL_CSELECT_OUT : 0);
+    int events =
+        (types & kCFFileDescriptorReadCallBack ? CURL_CSELECT_IN : 0) | (types & kCFFileDescriptorWriteCallBack ? CURL_CSELECT_OUT : 0);
 
     CFRetain(descriptor); /* libcurl may be done with the socket meanwhile */
     (void)curl_multi_socket_action(multi, CFFileDescriptorGetNativeDescriptor(descriptor), events, &left);

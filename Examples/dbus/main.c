@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * D-Bus in a run loop: two connections of sd-bus, one that offers a service and one that calls it, each driven by a CFFileDescriptor and a timer.
+ * D-Bus in a run loop: two connections of sd-bus, one that offers a service and one that calls it, each driven by a CFFileDescriptor and
+ * a timer.
  *
  * usage: dbus [CALLS]
- * Uses the session bus (DBUS_SESSION_BUS_ADDRESS). Calls an Echo method over and over, a hundred times unless told otherwise, then waits for the signal
- * that the service sends at the end; ends with 0 if all answers were right.
+ * Uses the session bus (DBUS_SESSION_BUS_ADDRESS). Calls an Echo method over and over, a hundred times unless told otherwise, then waits
+ * for the signal that the service sends at the end; ends with 0 if all answers were right.
  */
 #include <CoreFoundation/CoreFoundation.h>
 #include <poll.h>
@@ -194,7 +195,8 @@ static int answer(sd_bus_message *message, void *info, sd_bus_error *error)
 
 static void call_echo(void)
 {
-    int result = sd_bus_call_method_async(client.bus, NULL, service_name, path, interface, "Echo", answer, NULL, "si", "hello", answered + 1);
+    int result =
+        sd_bus_call_method_async(client.bus, NULL, service_name, path, interface, "Echo", answer, NULL, "si", "hello", answered + 1);
 
     if (result < 0) {
         fail("cannot call", result);

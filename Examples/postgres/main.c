@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asynchronous queries of PostgreSQL in a run loop: a CFSocket tells when libpq's socket has something, one connection listens, another one notifies.
+ * Asynchronous queries of PostgreSQL in a run loop: a CFSocket tells when libpq's socket has something, one connection listens, another
+ * one notifies.
  *
  * usage: postgres CONNECTION-STRING
  * Connects both without blocking, queries, sends three notifications and waits for them; ends with 0 when they came in order.

@@ -5,8 +5,8 @@
  * usage: zeromq [REQUESTS [ENDPOINT]]
  * The client sends requests, a thousand unless told otherwise, and checks the answers; ends with 0 if all were right.
  *
- * ZMQ_FD says that something may have changed, not what: it is read by ZeroMQ only, and changes are told once. So whoever is told, and whoever has
- * sent or received, asks for ZMQ_EVENTS until there are none.
+ * ZMQ_FD says that something may have changed, not what: it is read by ZeroMQ only, and changes are told once. So whoever is told, and
+ * whoever has sent or received, asks for ZMQ_EVENTS until there are none.
  */
 #include <CoreFoundation/CoreFoundation.h>
 #include <pthread.h>

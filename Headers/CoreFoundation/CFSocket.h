@@ -261,8 +261,8 @@ CF_EXPORT void CFSocketEnableCallBacks(CFSocketRef s, CFOptionFlags callBackType
 /**
  * Sends `data` once: all of it, or as much as the system takes.
  *
- * A NULL or empty `address` sends to whom the socket is connected to. A `timeout` above 0 is the most seconds to wait for room in a blocking
- * socket; otherwise there is no limit. A socket that is not blocking never waits. SIGPIPE is not raised.
+ * A NULL or empty `address` sends to whom the socket is connected to. A `timeout` above 0 is the most seconds to wait for room in a
+ * blocking socket; otherwise there is no limit. A socket that is not blocking never waits. SIGPIPE is not raised.
  * Threads: any, several at once; it may wait, and holds no lock meanwhile.
  * Errors: kCFSocketTimeout when there was no room for anything in time; kCFSocketError when nothing was sent for another reason, `data` is
  * NULL or empty (an empty datagram is sent all the same), or `s` is invalid. kCFSocketSuccess says that something was sent, not that all

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the integration tests share: a server of somebody else's on loopback or a Unix socket, started and stopped by the test, and the example that
-talks to it. A test that cannot have its server or its example ends with status 77 and says why in its last line.
+"""What the integration tests share: a server of somebody else's on loopback or a Unix socket, started and stopped by the test, and the
+example that talks to it. A test that cannot have its server or its example ends with status 77 and says why in its last line.
 
 The environment names the folder of the examples: INTEGRATION_PROGRAMS.
 """
@@ -30,7 +30,8 @@ def example(name):
 
 def tool(name, *folders):
     """The path of a program, looked for in PATH and then in `folders`."""
-    path = shutil.which(name) or next((os.path.join(folder, name) for folder in folders if os.path.exists(os.path.join(folder, name))), None)
+    places = [os.path.join(folder, name) for folder in folders]
+    path = shutil.which(name) or next(filter(os.path.exists, places), None)
     if not path:
         skip(f"there is no {name} here (make deps-integration)")
     return path

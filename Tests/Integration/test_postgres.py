@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""libpq's asynchronous queries, LISTEN and NOTIFY, with a real PostgreSQL on a Unix socket. The server refuses root: then it runs as somebody else.
+"""libpq's asynchronous queries, LISTEN and NOTIFY, with a real PostgreSQL on a Unix socket. The server refuses root: then it runs as
+somebody else.
 
 Rules: 251 253 255 262 265 267
 """

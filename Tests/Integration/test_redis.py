@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""hiredis's own adapter for Core Foundation, unmodified, with a real redis-server, over a Unix socket and over loopback; and with no server at all.
+"""hiredis's own adapter for Core Foundation, unmodified, with a real redis-server, over a Unix socket and over loopback; and
+with no server at all.
 
 Rules: 251 254 255 262 265 267
 """

@@ -1,29 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The public calls on sockets. What happens when a descriptor is ready is in socket_events.c; fields and guards are in socket.h.
+ * The public calls on sockets, but for addresses and sending (CFSocketTransfer.c) and the name registry (CFSocketNames.c). What happens
+ * when a descriptor is ready is in socket_events.c; fields and guards are in socket.h.
  */
 #include "CoreFoundation/CFSocket.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 
 #include "Descriptor/socket.h"
 #include "Loop/descriptor_source.h"
-#include "Loop/instant.h"
 #include "Loop/thread_loop.h"
 #include "Support/fault.h"
 
-enum { listen_backlog = 256 /* 270 */, default_registry_port = 2454 };
-
 static const CFOptionFlags reading_kinds = kCFSocketDataCallBack; /* both bits */
-
-const CFStringRef kCFSocketCommandKey = CFSTR("Command");
-const CFStringRef kCFSocketNameKey = CFSTR("Name");
-const CFStringRef kCFSocketValueKey = CFSTR("Value");
-const CFStringRef kCFSocketResultKey = CFSTR("Result");
-const CFStringRef kCFSocketErrorKey = CFSTR("Error");
-const CFStringRef kCFSocketRegisterCommand = CFSTR("Register");
-const CFStringRef kCFSocketRetrieveCommand = CFSTR("Retrieve");
 
 static void require(CFSocketRef s, const char *function)
 {
@@ -57,11 +46,6 @@ void socket_end_use(CFSocketRef s)
     if (native >= 0) {
         (void)kernel.close(native);
     }
-}
-
-CFSocketError socket_error_of(int result)
-{
-    return result == -ETIMEDOUT ? kCFSocketTimeout : result < 0 ? kCFSocketError : kCFSocketSuccess;
 }
 
 CFDataRef socket_copy_address(CFAllocatorRef allocator, const struct kernel_address *address)
@@ -137,11 +121,10 @@ static CFStringRef describe(CFTypeRef object)
 {
     CFSocketRef s = (CFSocketRef)(uintptr_t)object;
     CFStringRef context = s->context.copyDescription ? s->context.copyDescription(s->context.info) : NULL;
-    CFStringRef text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFSocket %p>{valid = %s, descriptor = %d, types = %lu, flags = %lu, callout = %p, info = %p%@%@}"),
-                                                object, s->is_valid ? "Yes" : "No", s->native,
-                                                s->reading | (s->events & ~(unsigned long)socket_event_read), s->flags,
-                                                (void *)(uintptr_t)s->callout, s->context.info, context ? CFSTR(", context = ") : CFSTR(""),
-                                                context ? context : CFSTR(""));
+    CFStringRef text = CFStringCreateWithFormat(
+        NULL, NULL, CFSTR("<CFSocket %p>{valid = %s, descriptor = %d, types = %lu, flags = %lu, callout = %p, info = %p%@%@}"), object,
+        s->is_valid ? "Yes" : "No", s->native, s->reading | (s->events & ~(unsigned long)socket_event_read), s->flags,
+        (void *)(uintptr_t)s->callout, s->context.info, context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
 
     if (context) {
         CFRelease(context);
@@ -175,7 +158,8 @@ static CFSocketRef make(CFAllocatorRef allocator, int native, CFOptionFlags type
     s->type = kernel.socket_type(native);
     s->native = native;
     if (callout) {
-        s->events = (s->reading ? (uint32_t)socket_event_read : 0u) | (uint32_t)(types & (kCFSocketConnectCallBack | kCFSocketWriteCallBack));
+        s->events =
+            (s->reading ? (uint32_t)socket_event_read : 0u) | (uint32_t)(types & (kCFSocketConnectCallBack | kCFSocketWriteCallBack));
     }
     if (!socket_is_connection_oriented(s)) {
         s->spent = socket_event_connect; /* there is no connection to wait for */
@@ -183,7 +167,8 @@ static CFSocketRef make(CFAllocatorRef allocator, int native, CFOptionFlags type
     return s;
 }
 
-static CFSocketRef create(CFAllocatorRef allocator, int native, CFOptionFlags types, CFSocketCallBack callout, const CFSocketContext *context)
+static CFSocketRef create(CFAllocatorRef allocator, int native, CFOptionFlags types, CFSocketCallBack callout,
+                          const CFSocketContext *context)
 {
     CFSocketRef s = make(allocator, native, types, callout);
     bool failed;
@@ -219,8 +204,8 @@ CFSocketRef CFSocketCreateWithNative(CFAllocatorRef allocator, CFSocketNativeHan
     return sock >= 0 && kernel.descriptor_is_open(sock) ? create(allocator, sock, callBackTypes, callout, context) : NULL;
 }
 
-CFSocketRef CFSocketCreate(CFAllocatorRef allocator, SInt32 protocolFamily, SInt32 socketType, SInt32 protocol,
-                           CFOptionFlags callBackTypes, CFSocketCallBack callout, const CFSocketContext *context)
+CFSocketRef CFSocketCreate(CFAllocatorRef allocator, SInt32 protocolFamily, SInt32 socketType, SInt32 protocol, CFOptionFlags callBackTypes,
+                           CFSocketCallBack callout, const CFSocketContext *context)
 {
     CFSocketRef s;
     int native;
@@ -309,93 +294,6 @@ Boolean CFSocketIsValid(CFSocketRef s)
     return is_valid;
 }
 
-/* ---- addresses ---- */
-
-CFSocketError CFSocketSetAddress(CFSocketRef s, CFDataRef address)
-{
-    int native;
-    int result;
-
-    require(s, "CFSocketSetAddress");
-    if (!address) {
-        return kCFSocketError;
-    }
-    native = socket_begin_use(s);
-    if (native < 0) {
-        return kCFSocketError;
-    }
-    result = kernel.socket_bind(native, CFDataGetBytePtr(address), (size_t)CFDataGetLength(address));
-    if (result == 0) {
-        (void)kernel.socket_listen(native, listen_backlog);
-        socket_lock(s);
-        s->is_idle = false;
-        socket_update(s);
-        socket_unlock(s);
-    }
-    socket_end_use(s);
-    socket_tell_source(s);
-    return result < 0 ? kCFSocketError : kCFSocketSuccess;
-}
-
-/* Instant at which a wait for `timeout` ends, as kernel.socket_connect takes it. */
-static int64_t connect_deadline(CFTimeInterval timeout)
-{
-    if (timeout < 0) {
-        return 0;
-    }
-    return timeout > 0 ? instant_after(kernel.monotonic_ns(), timeout) : kernel_never;
-}
-
-CFSocketError CFSocketConnectToAddress(CFSocketRef s, CFDataRef address, CFTimeInterval timeout)
-{
-    int native;
-    int result;
-
-    require(s, "CFSocketConnectToAddress");
-    if (!address) {
-        return kCFSocketError;
-    }
-    native = socket_begin_use(s);
-    if (native < 0) {
-        return kCFSocketError;
-    }
-    result = kernel.socket_connect(native, CFDataGetBytePtr(address), (size_t)CFDataGetLength(address), connect_deadline(timeout));
-    socket_lock(s);
-    s->is_connecting = result == -EINPROGRESS || result == -ETIMEDOUT;
-    s->is_idle = result < 0 && !s->is_connecting && result != -EISCONN;
-    socket_update(s);
-    socket_unlock(s);
-    socket_end_use(s);
-    socket_tell_source(s);
-    return result == -EINPROGRESS ? kCFSocketSuccess : socket_error_of(result);
-}
-
-static CFDataRef copy_address(CFSocketRef s, bool is_of_peer)
-{
-    int native = socket_begin_use(s);
-    struct kernel_address address;
-    int result;
-
-    if (native < 0) {
-        return NULL;
-    }
-    result = kernel.socket_address(native, is_of_peer, &address);
-    socket_end_use(s);
-    return result < 0 || address.length == 0 ? NULL : socket_copy_address(object_allocator(s), &address);
-}
-
-CFDataRef CFSocketCopyAddress(CFSocketRef s)
-{
-    require(s, "CFSocketCopyAddress");
-    return copy_address(s, false);
-}
-
-CFDataRef CFSocketCopyPeerAddress(CFSocketRef s)
-{
-    require(s, "CFSocketCopyPeerAddress");
-    return copy_address(s, true);
-}
-
 /* ---- flags and callbacks ---- */
 
 CFOptionFlags CFSocketGetSocketFlags(CFSocketRef s)
@@ -448,46 +346,6 @@ void CFSocketEnableCallBacks(CFSocketRef s, CFOptionFlags callBackTypes)
     socket_tell_source(s);
 }
 
-/* ---- sending ---- */
-
-/* The kernel remembers the limit, so that sends with the same one cost no call. */
-static void limit_sends(CFSocketRef s, int native, int64_t limit_ns)
-{
-    if (atomic_exchange_explicit(&s->send_limit_ns, limit_ns, memory_order_relaxed) != limit_ns) {
-        (void)kernel.socket_limit_sends(native, limit_ns);
-    }
-}
-
-static int send_once(CFSocketRef s, int native, CFDataRef address, CFDataRef data, CFTimeInterval timeout)
-{
-    size_t address_length = address ? (size_t)CFDataGetLength(address) : 0;
-    int64_t now_ns = timeout > 0 ? kernel.monotonic_ns() : 0;
-    int64_t deadline_ns = timeout > 0 ? instant_after(now_ns, timeout) : kernel_never;
-    int result;
-
-    limit_sends(s, native, deadline_ns == kernel_never ? 0 : deadline_ns - now_ns);
-    do {
-        result = kernel.socket_send(native, CFDataGetBytePtr(data), (size_t)CFDataGetLength(data),
-                                    address_length ? CFDataGetBytePtr(address) : NULL, address_length);
-    } while (result == -EINTR && (deadline_ns == kernel_never || kernel.monotonic_ns() < deadline_ns));
-    return (result == -EAGAIN || result == -EINTR) && deadline_ns != kernel_never ? -ETIMEDOUT : result;
-}
-
-CFSocketError CFSocketSendData(CFSocketRef s, CFDataRef address, CFDataRef data, CFTimeInterval timeout)
-{
-    int native;
-    int result;
-
-    require(s, "CFSocketSendData");
-    native = data ? socket_begin_use(s) : -1;
-    if (native < 0) {
-        return kCFSocketError;
-    }
-    result = send_once(s, native, address, data, timeout);
-    socket_end_use(s);
-    return result == 0 ? kCFSocketError : socket_error_of(result); /* 272 */
-}
-
 /* ---- the source ---- */
 
 static void forget(void *object, CFRunLoopSourceRef source)
@@ -509,8 +367,12 @@ static CFStringRef describe_source(const void *object)
 
 static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFSocketRef s, int native, CFIndex order)
 {
-    const struct descriptor_source_context context = {.info = s, .release = release_object, .forget = forget, .perform = socket_perform,
-                                                      .copy_description = describe_source, .is_version_0 = true};
+    const struct descriptor_source_context context = {.info = s,
+                                                      .release = release_object,
+                                                      .forget = forget,
+                                                      .perform = socket_perform,
+                                                      .copy_description = describe_source,
+                                                      .is_version_0 = true};
     CFRunLoopSourceRef source;
 
     object_retain(s);
@@ -632,51 +494,4 @@ void CFSocketInvalidate(CFSocketRef s)
         }
     }
     object_release(s);
-}
-
-/* ---- the name registry of 1999 ---- */
-
-static _Atomic UInt16 registry_port = default_registry_port;
-
-CFSocketError CFSocketRegisterValue(const CFSocketSignature *nameServerSignature, CFTimeInterval timeout, CFStringRef name, CFPropertyListRef value)
-{
-    (void)nameServerSignature, (void)timeout, (void)name, (void)value;
-    return kCFSocketError;
-}
-
-CFSocketError CFSocketCopyRegisteredValue(const CFSocketSignature *nameServerSignature, CFTimeInterval timeout, CFStringRef name,
-                                          CFPropertyListRef *value, CFDataRef *nameServerAddress)
-{
-    (void)nameServerSignature, (void)timeout, (void)name, (void)value, (void)nameServerAddress;
-    return kCFSocketError;
-}
-
-CFSocketError CFSocketRegisterSocketSignature(const CFSocketSignature *nameServerSignature, CFTimeInterval timeout, CFStringRef name,
-                                              const CFSocketSignature *signature)
-{
-    (void)nameServerSignature, (void)timeout, (void)name, (void)signature;
-    return kCFSocketError;
-}
-
-CFSocketError CFSocketCopyRegisteredSocketSignature(const CFSocketSignature *nameServerSignature, CFTimeInterval timeout, CFStringRef name,
-                                                    CFSocketSignature *signature, CFDataRef *nameServerAddress)
-{
-    (void)nameServerSignature, (void)timeout, (void)name, (void)signature, (void)nameServerAddress;
-    return kCFSocketError;
-}
-
-CFSocketError CFSocketUnregister(const CFSocketSignature *nameServerSignature, CFTimeInterval timeout, CFStringRef name)
-{
-    (void)nameServerSignature, (void)timeout, (void)name;
-    return kCFSocketError;
-}
-
-void CFSocketSetDefaultNameRegistryPortNumber(UInt16 port)
-{
-    registry_port = port;
-}
-
-UInt16 CFSocketGetDefaultNameRegistryPortNumber(void)
-{
-    return registry_port;
 }

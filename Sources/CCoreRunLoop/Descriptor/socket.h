@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A socket object, shared by CFSocket.c (the public calls), socket_events.c (what happens when the descriptor is ready) and socket_registry.c (which
- * object stands for which descriptor).
+ * A socket object, shared by CFSocket.c and CFSocketTransfer.c (the public calls), socket_events.c (what happens when the descriptor is
+ * ready) and socket_registry.c (which object stands for which descriptor).
  *
- * Guards: C constant after creation, I the item lock. An event is wanted unless it is disabled (by the program) or spent (told, and to be enabled again). All of
- * that is taken together into `interest`, which the run loop source is told outside the lock. The source holds a reference on the socket, and is known here
- * only weakly.
+ * Guards: C constant after creation, I the item lock. An event is wanted unless it is disabled (by the program) or spent (told, and to be
+ * enabled again). All of that is taken together into `interest`, which the run loop source is told outside the lock. The source holds a
+ * reference on the socket, and is known here only weakly.
  *
  * Whoever uses the descriptor outside the lock counts as a user; an invalidation meanwhile leaves the closing to the last of them, so that
  * nobody meets a stranger under the number.
@@ -88,7 +88,6 @@ void socket_tell(CFSocketRef s, CFRunLoopSourceRef source);
 /* The callback of the run loop source; see descriptor_source.h. */
 void socket_perform(void *object, CFRunLoopSourceRef source, uint32_t ready);
 
-CFSocketError socket_error_of(int result);
 CFDataRef socket_copy_address(CFAllocatorRef allocator, const struct kernel_address *address);
 /* Gives the context's info back, if the context says how. */
 void socket_release_info(CFSocketRef s, void *info);

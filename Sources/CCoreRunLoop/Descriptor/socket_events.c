@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a socket does when its descriptor is ready: takes the events that are wanted, and delivers them in the order Connect, reading, Write (264).
+ * What a socket does when its descriptor is ready: takes the events that are wanted, and delivers them in the order Connect, reading,
+ * Write (264).
  *
- * Runs on the loop's thread, without a lock but where it looks at the socket's fields. An event is spent from the moment it is taken, so that neither a nested
- * run nor another loop delivers it a second time meanwhile (276).
+ * Runs on the loop's thread, without a lock but where it looks at the socket's fields. An event is spent from the moment it is taken, so
+ * that neither a nested run nor another loop delivers it a second time meanwhile (276).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -76,7 +77,8 @@ static bool take(struct delivery *delivery)
     socket_lock(s);
     if (s->is_valid) {
         /* Readiness that nobody wants any more has no bit in the interest. */
-        delivery->events = events_of(ready & atomic_load_explicit(&s->interest, memory_order_relaxed)) & s->events & ~(s->disabled | s->spent);
+        delivery->events =
+            events_of(ready & atomic_load_explicit(&s->interest, memory_order_relaxed)) & s->events & ~(s->disabled | s->spent);
     }
     if (delivery->events) {
         s->spent |= delivery->events;
@@ -85,7 +87,8 @@ static bool take(struct delivery *delivery)
         s->called_on = thread_loop_current();
         delivery->native = s->native;
         delivery->info = s->context.info;
-        delivery->takes_error = !(s->flags & kCFSocketLeaveErrors) && (delivery->events & (s->is_connecting ? connecting : socket_event_connect));
+        delivery->takes_error =
+            !(s->flags & kCFSocketLeaveErrors) && (delivery->events & (s->is_connecting ? connecting : socket_event_connect));
         socket_update(s);
     }
     socket_unlock(s);
@@ -158,7 +161,8 @@ static void deliver_read(struct delivery *delivery)
 {
     CFSocketRef s = delivery->s;
 
-    /* The end is told once: the kernel would report it for ever (258). Looking for data would take a pending error away from the program. */
+    /* The end is told once: the kernel would report it for ever (258). Looking for data would take a pending error away from the
+     * program. */
     if ((delivery->ready & kernel_ended) && !(delivery->ready & kernel_error) && socket_begin_use(s) >= 0) {
         int peeked = kernel.socket_peek(delivery->native);
 
@@ -236,7 +240,8 @@ static void back_off(struct delivery *delivery)
 static CFDataRef adopt_bytes(UInt8 *bytes, int length)
 {
     UInt8 *fitting = length > 0 ? realloc(bytes, (size_t)length) : NULL;
-    CFDataRef data = length > 0 ? CFDataCreateWithBytesNoCopy(NULL, fitting ? fitting : bytes, length, kCFAllocatorMalloc) : CFDataCreate(NULL, NULL, 0);
+    CFDataRef data =
+        length > 0 ? CFDataCreateWithBytesNoCopy(NULL, fitting ? fitting : bytes, length, kCFAllocatorMalloc) : CFDataCreate(NULL, NULL, 0);
 
     if (!data || length == 0) {
         free(fitting ? fitting : bytes);

@@ -94,10 +94,10 @@ static CFStringRef describe(CFTypeRef object)
 {
     CFMachPortRef port = (CFMachPortRef)(uintptr_t)object;
     CFStringRef context = port->context.copyDescription ? port->context.copyDescription(port->context.info) : NULL;
-    CFStringRef text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFMachPort %p>{valid = %s, port = %x, callout = %p, info = %p%@%@}"),
-                                                object, port->is_valid ? "Yes" : "No", port->number, (void *)(uintptr_t)port->callout,
-                                                port->context.info, context ? CFSTR(", context = ") : CFSTR(""),
-                                                context ? context : CFSTR(""));
+    CFStringRef text =
+        CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFMachPort %p>{valid = %s, port = %x, callout = %p, info = %p%@%@}"), object,
+                                 port->is_valid ? "Yes" : "No", port->number, (void *)(uintptr_t)port->callout, port->context.info,
+                                 context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
 
     if (context) {
         CFRelease(context);

@@ -2,8 +2,8 @@
 /*
  * A port in the style of Mach, shared by CFMachPort.c (the object), CRLMachPort.c (sending) and mach_port_table.c (numbers).
  *
- * Guards: C constant after creation, I the item lock, A atomic. The table's lock is taken alone. The eventfd is readable while the queue holds anything
- * (written and read under I, so that the two never disagree), and exists only once somebody wants the source.
+ * Guards: C constant after creation, I the item lock, A atomic. The table's lock is taken alone. The eventfd is readable while the queue
+ * holds anything (written and read under I, so that the two never disagree), and exists only once somebody wants the source.
  */
 #ifndef CRL_PORT_MACH_PORT_H
 #define CRL_PORT_MACH_PORT_H

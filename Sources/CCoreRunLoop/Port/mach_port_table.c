@@ -2,8 +2,8 @@
 /*
  * Numbers of Mach-style ports: a place in the table, and above it how often the place was used, so that a number is not soon used again.
  *
- * One lock guards the table; nothing else is locked while it is held. A fork takes it, and gives the child's ports eventfds of their own: what they shared with
- * the parent would wake the parent. The table stays until the process ends.
+ * One lock guards the table; nothing else is locked while it is held. A fork takes it, and gives the child's ports eventfds of their
+ * own: what they shared with the parent would wake the parent. The table stays until the process ends.
  */
 #include <pthread.h>
 #include <stdlib.h>

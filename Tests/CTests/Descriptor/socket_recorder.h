@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recorder for one CFSocket: what its callback was told, and how its context was counted; and peers to talk to, on loopback and on Unix sockets.
+ * A recorder for one CFSocket: what its callback was told, and how its context was counted; and peers to talk to, on loopback and on
+ * Unix sockets.
  *
  * Logged are read, accept, data(5) or data() at the end, connect or connect(111), and write; with a name, name:read.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CFSocket object: creation, flags, its source, its context, its end; and the name registry's calls (rules 183 to 187, 251 to 254, 267, 271, 273, 275).
+ * The CFSocket object: creation, flags, its source, its context, its end; and the name registry's calls (rules 183 to 187, 251 to 254,
+ * 267, 271, 273, 275).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -58,7 +59,14 @@ TEST(socket_flags_begin_with_the_kind_of_reading, "252 253")
     static const struct {
         CFOptionFlags types;
         CFOptionFlags flags;
-    } cases[] = {{0, 128}, {reads, 129}, {accepts, 130}, {receives, 131}, {reads | accepts, 131}, {writes, 128}, {connects, 128}, {reads | writes | connects, 129}};
+    } cases[] = {{0, 128},
+                 {reads, 129},
+                 {accepts, 130},
+                 {receives, 131},
+                 {reads | accepts, 131},
+                 {writes, 128},
+                 {connects, 128},
+                 {reads | writes | connects, 129}};
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CFSocketRef s = CFSocketCreate(NULL, PF_UNIX, SOCK_STREAM, 0, cases[i].types, recorder_called, NULL);

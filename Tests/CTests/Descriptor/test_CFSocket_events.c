@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Callbacks of sockets: reading, data, accepting, writing, their order, enabling and disabling (rules 255 to 266, 276). Unix sockets are ready at once.
+ * Callbacks of sockets: reading, data, accepting, writing, their order, enabling and disabling (rules 255 to 266, 276). Unix sockets are
+ * ready at once.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

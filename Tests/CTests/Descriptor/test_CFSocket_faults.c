@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes wrong with sockets: no descriptors left, connections that vanish, numbers above 1024, signals, spurious readiness, threads that invalidate
- * (rules 260 and 274, fault cases F6, F8 to F15). Failures that the system will not produce on demand are put into the kernel table.
+ * What goes wrong with sockets: no descriptors left, connections that vanish, numbers above 1024, signals, spurious readiness, threads
+ * that invalidate (rules 260 and 274, fault cases F6, F8 to F15). Failures that the system will not produce on demand are put into the
+ * kernel table.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
