@@ -107,6 +107,9 @@ static void finalize(CFTypeRef object)
 {
     CFSocketRef s = (CFSocketRef)(uintptr_t)object;
 
+    if (s->peer) {
+        CFRelease(s->peer);
+    }
     if (!s->is_valid) {
         return;
     }

@@ -59,6 +59,7 @@ static int64_t connect_deadline(CFTimeInterval timeout)
 
 CFSocketError CFSocketConnectToAddress(CFSocketRef s, CFDataRef address, CFTimeInterval timeout)
 {
+    CFDataRef old_peer;
     int native;
     int result;
 
@@ -74,9 +75,14 @@ CFSocketError CFSocketConnectToAddress(CFSocketRef s, CFDataRef address, CFTimeI
     socket_lock(s);
     s->is_connecting = result == -EINPROGRESS || result == -ETIMEDOUT;
     s->is_idle = result < 0 && !s->is_connecting && result != -EISCONN;
+    old_peer = s->peer;
+    s->peer = NULL;
     socket_update(s);
     socket_unlock(s);
     socket_end_use(s);
+    if (old_peer) {
+        CFRelease(old_peer);
+    }
     socket_tell_source(s);
     return result == -EINPROGRESS ? kCFSocketSuccess : error_of(result);
 }

@@ -54,6 +54,7 @@ struct __CFSocket {
     uint32_t calls; /* I; deliveries under way */
     CFRunLoopRef called_on; /* I; the loop of the latest of them */
     CFRunLoopTimerRef retry; /* I; ends the backing off */
+    CFDataRef peer; /* I; of a connected socket, once data came from there */
     _Atomic int64_t send_limit_ns; /* what the kernel was told; 0: none */
     _Atomic uint32_t interest; /* of enum kernel_readiness; written under I */
     struct weak_source source; /* I */

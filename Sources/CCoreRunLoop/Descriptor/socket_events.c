@@ -249,12 +249,28 @@ static CFDataRef adopt_bytes(UInt8 *bytes, int length)
     return data;
 }
 
-static CFDataRef copy_sender(CFSocketRef s, int native, struct kernel_address *sender)
+/* Who a connected socket is connected to, asked once. */
+static CFDataRef copy_peer(CFSocketRef s, int native)
 {
-    if (sender->length == 0 && (!socket_is_connection_oriented(s) || kernel.socket_address(native, true, sender) < 0)) {
-        sender->length = 0;
+    struct kernel_address address;
+    CFDataRef peer;
+
+    socket_lock(s);
+    peer = s->peer ? CFRetain(s->peer) : NULL;
+    socket_unlock(s);
+    if (peer) {
+        return peer;
     }
-    return socket_copy_address(NULL, sender);
+    if (kernel.socket_address(native, true, &address) < 0) {
+        address.length = 0;
+    }
+    peer = socket_copy_address(NULL, &address);
+    socket_lock(s);
+    if (!s->peer && peer && address.length > 0) {
+        s->peer = CFRetain(peer);
+    }
+    socket_unlock(s);
+    return peer;
 }
 
 /* Receives once. The bytes, empty at the end, or NULL if there is nothing to tell. */
@@ -281,7 +297,8 @@ static CFDataRef receive(struct delivery *delivery, CFDataRef *ret_sender)
         free(bytes);
         return NULL;
     }
-    *ret_sender = copy_sender(s, delivery->native, &sender);
+    *ret_sender =
+        sender.length == 0 && socket_is_connection_oriented(s) ? copy_peer(s, delivery->native) : socket_copy_address(NULL, &sender);
     socket_end_use(s);
     data = adopt_bytes(bytes, result > 0 ? result : 0); /* an error ends a stream as the peer's end does */
     if (!data && *ret_sender) {

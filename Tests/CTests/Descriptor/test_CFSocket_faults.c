@@ -15,8 +15,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "CoreFoundation/CFFileDescriptor.h"
 #include "Descriptor/socket_recorder.h"
 #include "Kernel/kernel.h"
 #include "fake_kernel.h"
@@ -642,4 +644,86 @@ TEST(a_socket_the_kernel_cannot_watch_is_watched_later, "F13")
     EXPECT(add_refusals <= 0);
     recorder_free(&recorder);
     close(ends[1]);
+}
+
+/* ---- others on the same descriptor ---- */
+
+static void notes_descriptor(CFFileDescriptorRef f, CFOptionFlags types, void *info)
+{
+    (void)f, (void)info;
+    probe_note("descriptor(%lu)", types);
+}
+
+TEST(a_socket_and_a_file_descriptor_object_share_a_number, "290 F4")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER();
+    CFFileDescriptorRef f;
+    CFRunLoopSourceRef source;
+
+    pair_open(ends);
+    recorder_add(&recorder, ends[0], reads);
+    f = CFFileDescriptorCreate(NULL, ends[0], false, notes_descriptor, NULL);
+    source = CFFileDescriptorCreateRunLoopSource(NULL, f, 0);
+    CFRunLoopAddSource(LOOP, source, MODE);
+    CFFileDescriptorEnableCallBacks(f, kCFFileDescriptorWriteCallBack);
+    look();
+    EXPECT_LOG("descriptor(2)");
+    tell(ends[1], "abc");
+    CFFileDescriptorEnableCallBacks(f, kCFFileDescriptorReadCallBack);
+    recorder.drains = true;
+    CFSocketSetSocketFlags(recorder.object, 0);
+    CFRunLoopRunInMode(MODE, 0, true);
+    CFFileDescriptorInvalidate(f);
+    CFRelease(source);
+    CFRelease(f);
+    look();
+    EXPECT_EQ(recorder.calls, 1);
+    recorder_free(&recorder);
+    pair_close(ends);
+}
+
+/* ---- forks ---- */
+
+struct creator {
+    int native;
+    _Atomic bool ends;
+};
+
+static void creates_and_frees(void *context)
+{
+    struct creator *creator = context;
+
+    while (!creator->ends) {
+        CFSocketRef s = CFSocketCreateWithNative(NULL, creator->native, 0, NULL, NULL);
+
+        CFSocketSetSocketFlags(s, 0);
+        CFRelease(s);
+    }
+}
+
+TEST_LIMIT(the_child_of_a_fork_can_make_sockets, "176 P2", 60)
+{
+    int ends[2];
+    struct creator creator = {.ends = false};
+    struct probe_thread thread;
+
+    pair_open(ends);
+    creator.native = ends[0];
+    probe_thread_start(&thread, creates_and_frees, &creator);
+    for (int i = 0; i < 50; i++) {
+        int status = -1;
+        pid_t child = fork();
+
+        if (child == 0) {
+            CFSocketRef s = CFSocketCreateWithNative(NULL, ends[1], 0, NULL, NULL);
+
+            _exit(s && CFSocketIsValid(s) ? 0 : 1);
+        }
+        EXPECT_EQ(waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+    }
+    creator.ends = true;
+    probe_thread_join(&thread);
+    pair_close(ends);
 }
