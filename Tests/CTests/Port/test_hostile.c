@@ -1,0 +1,657 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hostile peers of the same user: H1 to H15. Each attack runs in a process of its own against a port that must go on serving others, leak nothing and
+ * never crash; what the attacker gets is his own affair.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "Port/port_probe.h"
+#include "Port/wire.h"
+
+/* ---- the attacker's means ---- */
+
+static int attacker_connect(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int socket_number = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s/victim.sock", port_probe_names());
+    if (connect(socket_number, (struct sockaddr *)&address, sizeof address) != 0) {
+        _exit(9);
+    }
+    return socket_number;
+}
+
+static void attacker_send(int to, const void *bytes, size_t size, const int *descriptors, int count)
+{
+    char control[CMSG_SPACE(300 * sizeof(int))] = {0};
+    struct iovec piece = {(void *)(uintptr_t)bytes, size};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+
+    if (count > 0) {
+        struct cmsghdr *header = (struct cmsghdr *)(void *)control;
+
+        message.msg_control = control;
+        message.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN((size_t)count * sizeof(int));
+        memcpy(CMSG_DATA(header), descriptors, (size_t)count * sizeof(int));
+    }
+    while (sendmsg(to, &message, MSG_NOSIGNAL) < 0 && (errno == EAGAIN || errno == EINTR)) {
+    }
+}
+
+static void attacker_send_frame(int to, struct wire_frame *frame, const int *descriptors, int count)
+{
+    uint8_t bytes[wire_header_size + 64] = {0};
+    size_t size = wire_header_size;
+
+    if (frame->flags & wire_new_line) {
+        frame->name_length = 6;
+    }
+    wire_encode(frame, bytes);
+    if (frame->name_length > 0) {
+        memcpy(bytes + size, "victim", 6);
+        size += 6;
+    }
+    if (!(frame->flags & (wire_in_arena | wire_in_memory | wire_null_data)) && frame->length <= 32 && frame->type != wire_control) {
+        size += (size_t)frame->length;
+    }
+    attacker_send(to, bytes, size, descriptors, count);
+}
+
+static struct wire_frame request(uint16_t flags)
+{
+    static uint64_t token = 1000;
+
+    return (struct wire_frame){.type = wire_request, .flags = flags, .line = 1, .token = ++token, .conversation = 1};
+}
+
+/* Runs `attack` in another process, and then a polite request. */
+static void withstand(void (*attack)(int socket))
+{
+    CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, CFSTR("victim"));
+    CFDataRef data = port_data("polite");
+    CFDataRef reply = NULL;
+    pid_t pid = fork();
+    int status = 1;
+
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        attack(attacker_connect());
+        _exit(0);
+    }
+    REQUIRE(remote != NULL);
+    waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(port_ask(remote, 1, data, &reply), kCFMessagePortSuccess);
+    EXPECT(port_data_is(reply, "polite"));
+    if (reply) {
+        CFRelease(reply);
+    }
+    CFRelease(data);
+    CFRelease(remote);
+}
+
+static void victim_start(struct port_thread *server)
+{
+    port_thread_start(server, CFSTR("victim"), port_echo, NULL);
+}
+
+/* ---- H1 to H5 ---- */
+
+static void send_short_and_wrong_frames(int to)
+{
+    struct wire_frame frame = {.type = wire_one_way, .flags = wire_null_data};
+    uint8_t bytes[wire_header_size + 8];
+
+    memset(bytes, 0, sizeof bytes);
+    for (size_t size = 0; size < wire_header_size; size += size < 2 ? 1 : 20) {
+        attacker_send(to, bytes, size, NULL, 0);
+    }
+    wire_encode(&frame, bytes);
+    attacker_send(to, bytes, wire_header_size - 1, NULL, 0);
+    for (size_t place = 0; place < wire_header_size; place++) {
+        wire_encode(&frame, bytes);
+        bytes[place] ^= 0xA5;
+        attacker_send(to, bytes, wire_header_size, NULL, 0);
+    }
+    for (int i = 0; i < 64; i++) { /* lengths from 1 to 2^63 that are not there */
+        frame.flags = 0;
+        frame.length = UINT64_C(1) << i;
+        wire_encode(&frame, bytes);
+        attacker_send(to, bytes, wire_header_size, NULL, 0);
+    }
+    frame.length = UINT64_MAX;
+    wire_encode(&frame, bytes);
+    attacker_send(to, bytes, wire_header_size, NULL, 0);
+}
+
+PORT_TEST(frames_that_are_short_or_wrong_are_dropped, "241 H1 H2 H3")
+{
+    struct port_thread server;
+
+    victim_start(&server);
+    withstand(send_short_and_wrong_frames);
+    port_thread_stop(&server);
+}
+
+static void send_too_large(int to)
+{
+    static uint8_t bytes[wire_frame_max + 4096];
+    struct wire_frame frame = {.type = wire_one_way, .length = sizeof bytes - wire_header_size};
+
+    wire_encode(&frame, bytes);
+    attacker_send(to, bytes, sizeof bytes, NULL, 0);
+    frame.length = wire_inline_max; /* the rest is cut off on the way in */
+    wire_encode(&frame, bytes);
+    attacker_send(to, bytes, sizeof bytes, NULL, 0);
+}
+
+PORT_TEST(a_packet_larger_than_a_frame_is_dropped, "241 H4")
+{
+    struct port_thread server;
+
+    victim_start(&server);
+    withstand(send_too_large);
+    port_thread_stop(&server);
+}
+
+static void send_wrong_names(int to)
+{
+    static const char *const names[] = {"victix", "victi", "vic\0im", "\xFF\xFE\xFD\xFC\xFB\xFA"};
+    uint8_t bytes[wire_header_size + 256];
+    int ends[2];
+
+    (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends);
+    for (int i = 0; i < 4; i++) {
+        struct wire_frame frame = request(wire_new_line | wire_null_data);
+
+        frame.name_length = i == 1 ? 5 : 6;
+        wire_encode(&frame, bytes);
+        memcpy(bytes + wire_header_size, names[i], frame.name_length);
+        attacker_send(to, bytes, wire_header_size + (size_t)frame.name_length, &ends[1], 1);
+        frame.name_length = 200;
+        wire_encode(&frame, bytes);
+        memset(bytes + wire_header_size, 'n', 200);
+        attacker_send(to, bytes, wire_header_size + 200, &ends[1], 1);
+    }
+}
+
+PORT_TEST(names_that_are_not_the_ports_are_refused, "241 H5")
+{
+    struct port_thread server;
+
+    victim_start(&server);
+    withstand(send_wrong_names);
+    port_thread_stop(&server);
+}
+
+/* ---- H6: ends of lines that are none ---- */
+
+static void send_false_lines(int to)
+{
+    struct wire_frame frame = request(wire_null_data);
+    int pair[2], shut[2], pipes[2], full[2], stream[2];
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    int others[16];
+    int count = 0;
+    char byte = 0;
+
+    attacker_send_frame(to, &frame, NULL, 0); /* names a line that there is not */
+    frame = request(wire_null_data | wire_new_line);
+    attacker_send_frame(to, &frame, NULL, 0); /* says it brings one */
+    (void)!pipe(pipes);
+    (void)socketpair(AF_UNIX, SOCK_STREAM, 0, stream);
+    (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair);
+    (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, shut);
+    (void)socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, full);
+    (void)shutdown(shut[1], SHUT_RDWR);
+    (void)close(shut[0]);
+    while (send(full[1], &byte, 1, MSG_NOSIGNAL) == 1) {
+    }
+    (void)snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "crl-test-%d", (int)getpid());
+    (void)bind(listener, (struct sockaddr *)&name, sizeof name);
+    (void)listen(listener, 1);
+    others[count++] = open("/dev/null", O_RDWR);
+    others[count++] = open("/", O_RDONLY | O_DIRECTORY);
+    others[count++] = stream[1];
+    others[count++] = listener;
+    others[count++] = epoll_create1(0);
+    others[count++] = to;
+    others[count++] = pipes[1];
+    others[count++] = shut[1];
+    others[count++] = full[1];
+    for (int i = 0; i < count; i++) {
+        frame = request(wire_null_data | wire_new_line);
+        attacker_send_frame(to, &frame, &others[i], 1);
+    }
+    frame = request(wire_null_data | wire_new_line); /* the same line twice, and used while it runs */
+    attacker_send_frame(to, &frame, &pair[1], 1);
+    attacker_send_frame(to, &frame, &pair[1], 1);
+    frame.flags = wire_null_data;
+    frame.name_length = 0;
+    for (int i = 0; i < 20; i++) {
+        attacker_send_frame(to, &frame, NULL, 0);
+    }
+}
+
+PORT_TEST(what_is_no_line_is_refused, "241 H6 H11")
+{
+    struct port_thread server;
+
+    victim_start(&server);
+    withstand(send_false_lines);
+    port_thread_stop(&server);
+}
+
+/* ---- H7: descriptors ---- */
+
+static void send_many_descriptors(int to)
+{
+    struct wire_frame frame = {.type = wire_one_way, .flags = wire_null_data};
+    int descriptors[253];
+    int null = open("/dev/null", O_RDWR);
+
+    for (int i = 0; i < 253; i++) {
+        descriptors[i] = null;
+    }
+    attacker_send_frame(to, &frame, descriptors, 1);
+    attacker_send_frame(to, &frame, descriptors, 2);
+    attacker_send_frame(to, &frame, descriptors, 3);
+    attacker_send_frame(to, &frame, descriptors, 253);
+    frame = request(wire_null_data | wire_new_line);
+    attacker_send_frame(to, &frame, descriptors, 3);
+    attacker_send_frame(to, &frame, descriptors, 253);
+}
+
+PORT_TEST(more_descriptors_than_belong_are_closed, "241 H7")
+{
+    struct port_thread server;
+
+    victim_start(&server);
+    withstand(send_many_descriptors);
+    port_thread_stop(&server);
+}
+
+/* ---- H8: memory ---- */
+
+static int memory_of(off_t size, int seals, bool filled)
+{
+    int memory = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    (void)!ftruncate(memory, size);
+    if (filled) {
+        (void)fallocate(memory, 0, 0, size);
+    }
+    (void)fcntl(memory, F_ADD_SEALS, seals);
+    return memory;
+}
+
+static void send_false_memory(int to)
+{
+    enum { all = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
+    const off_t size = 100000;
+    char path[] = "/tmp/crl-hostile-XXXXXX";
+    int plain = mkstemp(path);
+    int memories[] = {
+        memory_of(size, 0, true),
+        memory_of(size, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW, true),
+        memory_of(size - 1, all, true),
+        memory_of((off_t)1 << 40, all, false),
+        memory_of(size, all, false),
+        memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB),
+        open("/dev/zero", O_RDONLY),
+        plain,
+    };
+
+    (void)unlink(path);
+    (void)!ftruncate(plain, size);
+    for (size_t i = 0; i < sizeof memories / sizeof memories[0]; i++) {
+        struct wire_frame frame = {.type = wire_one_way, .flags = wire_in_memory, .length = (uint64_t)size};
+        int both[2];
+
+        if (memories[i] < 0) {
+            continue;
+        }
+        attacker_send_frame(to, &frame, &memories[i], 1);
+        frame = request(wire_new_line | wire_new_arena | wire_in_arena);
+        frame.length = (uint64_t)size;
+        int ends[2];
+        (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends);
+        both[0] = ends[1];
+        both[1] = memories[i];
+        attacker_send_frame(to, &frame, both, 2);
+        /* More than the arena has. */
+        frame.flags = wire_in_arena;
+        frame.name_length = 0;
+        frame.length = 0x50000000;
+        attacker_send_frame(to, &frame, NULL, 0);
+    }
+}
+
+PORT_TEST(memory_that_cannot_be_trusted_is_not_touched, "241 H8")
+{
+    struct port_thread server;
+
+    victim_start(&server);
+    withstand(send_false_memory);
+    port_thread_stop(&server);
+}
+
+/* Punches holes into the arena while it is being read. */
+static void punch_arena(int to)
+{
+    int memory = memory_of(1 << 20, F_SEAL_SHRINK | F_SEAL_GROW, true);
+    int ends[2];
+
+    for (int i = 0; i < 50; i++) {
+        struct wire_frame frame = request(wire_new_line | wire_new_arena | wire_in_arena);
+        int both[2];
+
+        (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends);
+        both[0] = ends[1];
+        both[1] = memory;
+        frame.length = 1 << 20;
+        attacker_send_frame(to, &frame, both, 2);
+        (void)fallocate(memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 1 << 20);
+        (void)fallocate(memory, 0, 0, 1 << 20);
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+    }
+}
+
+PORT_TEST(an_arena_may_change_while_it_is_read, "241 H8")
+{
+    struct port_thread server;
+
+    victim_start(&server);
+    withstand(punch_arena);
+    port_thread_stop(&server);
+}
+
+/* ---- H9 to H13 ---- */
+
+static void die_after_sending(int to)
+{
+    int ends[2];
+
+    for (int i = 0; i < 100; i++) {
+        struct wire_frame frame = request(wire_new_line | wire_null_data);
+
+        (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends);
+        attacker_send_frame(to, &frame, &ends[1], 1);
+        (void)close(ends[1]);
+        if (i % 2) {
+            (void)close(ends[0]);
+        }
+    }
+}
+
+PORT_TEST(senders_that_die_leave_nothing, "H9")
+{
+    struct port_thread server;
+
+    victim_start(&server);
+    for (int i = 0; i < 5; i++) {
+        withstand(die_after_sending);
+    }
+    port_thread_stop(&server);
+}
+
+static void tick(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer;
+    atomic_fetch_add((atomic_int *)info, 1);
+}
+
+PORT_TEST(a_flood_does_not_starve_timers_and_sources, "H10")
+{
+    atomic_int ticks = 0;
+    CFRunLoopTimerContext context = {0, &ticks, NULL, NULL, NULL};
+    CFMessagePortRef port = port_open(CFSTR("victim"), port_silence, NULL, kCFRunLoopDefaultMode);
+    CFRunLoopTimerRef timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent(), 0.002, 0, 0, tick, &context);
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        int to = attacker_connect();
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) {
+            struct wire_frame frame = {.type = wire_one_way, .flags = wire_null_data};
+
+            attacker_send_frame(to, &frame, NULL, 0);
+        }
+    }
+    CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, kCFRunLoopDefaultMode);
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.2, false);
+    EXPECT(atomic_load(&ticks) > 20);
+    CFRunLoopTimerInvalidate(timer);
+    CFRelease(timer);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    port_drop(port);
+}
+
+static void send_many_controls(int to)
+{
+    for (uint64_t i = 0; i < 200; i++) {
+        struct wire_frame frame = {.type = wire_control, .flags = wire_new_line, .line = 1, .token = i + 1};
+        int ends[2];
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0) {
+            attacker_send_frame(to, &frame, &ends[1], 1);
+            (void)close(ends[1]);
+        }
+    }
+}
+
+PORT_TEST(control_lines_are_bounded, "H12")
+{
+    struct port_thread server;
+
+    victim_start(&server);
+    withstand(send_many_controls);
+    port_thread_stop(&server);
+}
+
+static void offer_many_lines(int to)
+{
+    for (int i = 0; i < 400; i++) {
+        struct wire_frame frame = request(wire_new_line | wire_null_data);
+        int ends[2];
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0) {
+            attacker_send_frame(to, &frame, &ends[1], 1);
+            (void)close(ends[1]);
+        }
+    }
+}
+
+PORT_TEST(reply_lines_are_bounded, "H12 H11")
+{
+    struct port_thread server;
+
+    victim_start(&server);
+    withstand(offer_many_lines);
+    port_thread_stop(&server);
+}
+
+PORT_TEST(a_stopped_receiver_costs_its_senders_only_their_patience, "H13 M9")
+{
+    pid_t owner = port_process_start(NAME, port_echo, NULL, NULL);
+    CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, NAME);
+    CFDataRef reply = NULL;
+    int sent = 0;
+
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    kill(owner, SIGSTOP);
+    waitpid(owner, NULL, WUNTRACED);
+    for (int i = 0; i < 10000; i++) {
+        sent += CFMessagePortSendRequest(remote, i, NULL, 0, 0, NULL, NULL) == kCFMessagePortSuccess ? 1 : 0;
+    }
+    EXPECT_EQ(sent, 5);
+    kill(owner, SIGCONT);
+    EXPECT_EQ(port_ask(remote, 1, NULL, &reply), kCFMessagePortSuccess);
+    CFRelease(reply);
+    CFRelease(remote);
+    port_process_kill(owner);
+}
+
+/* ---- H14, H15 ---- */
+
+PORT_TEST(another_users_messages_are_dropped_even_if_the_directory_is_open, "H14 H15 210")
+{
+    struct trace seen = {0};
+    CFMessagePortRef port = port_open(CFSTR("victim"), port_note, &seen, MODE);
+    char path[256];
+    pid_t pid;
+
+    if (geteuid() != 0) {
+        port_drop(port);
+        SKIP("needs root, to become another user");
+    }
+    (void)chmod(port_probe_directory(), 0777);
+    (void)chmod(port_probe_names(), 0777);
+    (void)snprintf(path, sizeof path, "%s/victim.sock", port_probe_names());
+    (void)chmod(path, 0777);
+    pid = fork();
+    if (pid == 0) {
+        struct wire_frame frame = {.type = wire_one_way, .flags = wire_null_data};
+
+        if (setgid(65534) != 0 || setuid(65534) != 0) {
+            _exit(3);
+        }
+        attacker_send_frame(attacker_connect(), &frame, NULL, 0);
+        _exit(0);
+    }
+    int status = 1;
+    waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+    (void)CFRunLoopRunInMode(MODE, 0, true);
+    EXPECT_TRACE(&seen, "");
+    port_drop(port);
+}
+
+/* ---- a hostile server: H23 ---- */
+
+static void write_card(void)
+{
+    char path[256];
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "%s/victim.lock", port_probe_names());
+    file = fopen(path, "w");
+    (void)fprintf(file, "%d 5 1000000 6\nvictim\n", (int)getpid());
+    (void)fclose(file);
+}
+
+static void answer_falsely(int mode)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int own = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    uint8_t bytes[wire_frame_max];
+    char control[CMSG_SPACE(8 * sizeof(int))];
+    struct iovec piece = {bytes, sizeof bytes};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    struct wire_frame frame;
+    ssize_t size;
+    int line;
+
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s/victim.sock", port_probe_names());
+    (void)bind(own, (struct sockaddr *)&address, sizeof address);
+    (void)kill(getppid(), SIGUSR1);
+    size = recvmsg(own, &message, 0);
+    if (size < 0 || wire_decode(wire_on_port, bytes, (size_t)size, &frame) != wire_ok || !CMSG_FIRSTHDR(&message)) {
+        _exit(1);
+    }
+    memcpy(&line, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof line);
+    struct wire_frame reply = {.type = wire_reply, .flags = wire_null_data, .message_id = -frame.message_id, .conversation = frame.conversation};
+    switch (mode) {
+    case 0:
+        reply.conversation++;
+        break;
+    case 1:
+        reply.message_id++;
+        break;
+    case 2:
+        reply.type = wire_ack;
+        reply.message_id = 0;
+        reply.conversation = 0;
+        reply.flags = 0;
+        break;
+    case 3:
+        reply.flags = wire_in_arena;
+        reply.length = 1 << 20;
+        break;
+    case 4:
+        reply.flags = 0;
+        reply.length = 77;
+        break;
+    default:
+        reply.flags = wire_in_memory;
+        reply.length = 70000;
+        break;
+    }
+    wire_encode(&reply, bytes);
+    (void)send(line, bytes, wire_header_size, MSG_NOSIGNAL);
+    if (mode == 5) { /* the memory that follows is none */
+        int null = open("/dev/null", O_RDONLY);
+
+        reply = (struct wire_frame){.type = wire_descriptor, .conversation = frame.conversation};
+        wire_encode(&reply, bytes);
+        attacker_send(line, bytes, wire_header_size, &null, 1);
+    }
+    for (;;) {
+        (void)pause();
+    }
+}
+
+PORT_TEST(false_replies_are_no_replies, "241 H23 M11")
+{
+    sigset_t wanted;
+    int got;
+
+    (void)sigemptyset(&wanted);
+    (void)sigaddset(&wanted, SIGUSR1);
+    (void)sigprocmask(SIG_BLOCK, &wanted, NULL);
+    for (int mode = 0; mode < 6; mode++) {
+        CFMessagePortRef port = CFMessagePortCreateLocal(NULL, CFSTR("another"), port_echo, NULL, NULL); /* sweeps, and makes the directory */
+        CFMessagePortRef remote;
+        CFDataRef reply = NULL;
+        pid_t pid;
+
+        write_card();
+        pid = fork();
+        if (pid == 0) {
+            (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+            answer_falsely(mode);
+        }
+        (void)sigwait(&wanted, &got);
+        remote = CFMessagePortCreateRemote(NULL, CFSTR("victim"));
+        if (remote) {
+            EXPECT_EQ(port_ask(remote, 5, NULL, &reply), kCFMessagePortTransportError);
+            EXPECT_EQ(reply, NULL);
+            CFRelease(remote);
+        } else {
+            FAIL("there is no remote");
+        }
+        port_process_kill(pid);
+        port_drop(port);
+    }
+}
