@@ -2,6 +2,7 @@
 /*
  * The table as Linux fills it. No state of its own but one flag: whether the kernel has epoll_pwait2.
  */
+#define _GNU_SOURCE
 #include "Kernel/kernel.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -101,18 +103,34 @@ static int event_renew(int event)
     return result < 0 ? result : 0;
 }
 
+/* Reads a counter that may be blocking: asks first. */
+static int drain_after_poll(int descriptor, uint64_t *ret_count)
+{
+    struct pollfd one = {.fd = descriptor, .events = POLLIN};
+
+    if (poll(&one, 1, 0) <= 0) {
+        return -EAGAIN;
+    }
+    if (one.revents & POLLNVAL) {
+        return -EBADF;
+    }
+    return one.revents & POLLIN ? result_of(read(descriptor, ret_count, sizeof *ret_count), errno) : -EAGAIN;
+}
+
 static int counter_drain(int descriptor)
 {
     int saved = errno;
     uint64_t count;
-    struct pollfd one = {.fd = descriptor, .events = POLLIN};
-    int result = -EAGAIN;
+    int result = -EOPNOTSUPP;
 
-    /* The program may have made its eventfd blocking: ask first. */
-    if (poll(&one, 1, 0) > 0) {
-        result = one.revents & POLLNVAL ? -EBADF
-                 : one.revents & POLLIN ? result_of(read(descriptor, &count, sizeof count), saved)
-                                        : -EAGAIN;
+#ifdef RWF_NOWAIT
+    struct iovec into = {.iov_base = &count, .iov_len = sizeof count};
+
+    /* One call, whether or not the program has made its counter blocking; timerfds on older kernels refuse. */
+    result = result_of(preadv2(descriptor, &into, 1, -1, RWF_NOWAIT), saved);
+#endif
+    if (result == -EOPNOTSUPP || result == -ENOSYS || result == -EINVAL) {
+        result = drain_after_poll(descriptor, &count);
     }
     errno = saved;
     return result < 0 ? result : 0;

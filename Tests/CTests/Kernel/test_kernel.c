@@ -129,15 +129,28 @@ TEST(an_event_is_posted_and_drained, "61 100 L10")
     EXPECT_ERRNO_KEPT();
 }
 
-TEST(a_blocking_counter_is_drained_without_blocking, "99")
+static void expect_drains(void)
 {
-    int event = eventfd(5, EFD_CLOEXEC);
+    int event = eventfd(5, EFD_CLOEXEC); /* blocking */
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 
-    kernel.counter_drain(event);
+    BEGIN();
+    EXPECT_EQ(kernel.counter_drain(event), 0);
     EXPECT_EQ(kernel.descriptor_ready(event, kernel_readable), 0);
-    kernel.counter_drain(event);
-    kernel.counter_drain(closed_number);
+    EXPECT_EQ(kernel.counter_drain(event), -EAGAIN);
+    EXPECT_EQ(kernel.counter_drain(timer), -EAGAIN);
+    timerfd_settime(timer, TFD_TIMER_ABSTIME, &(struct itimerspec){.it_value = {0, 1}}, NULL);
+    EXPECT_EQ(kernel.counter_drain(timer), 0);
+    EXPECT_EQ(kernel.counter_drain(timer), -EAGAIN);
+    EXPECT_EQ(kernel.counter_drain(closed_number), -EBADF);
+    EXPECT_ERRNO_KEPT();
     close(event);
+    close(timer);
+}
+
+TEST(a_blocking_counter_is_drained_without_blocking, "99 F14")
+{
+    expect_drains();
 }
 
 TEST(an_alarm_is_due_when_it_should_be, "T14")
@@ -320,6 +333,14 @@ TEST(waits_work_without_nanoseconds, "143 T8")
     expect_waits();
 }
 
+TEST(counters_are_drained_without_the_newest_call, "99")
+{
+    if (!forbid(SYS_preadv2, EOPNOTSUPP)) {
+        SKIP("system calls cannot be filtered here");
+    }
+    expect_drains();
+}
+
 TEST(waits_work_where_nanoseconds_are_forbidden, "143 T8")
 {
     if (!forbid(441, EPERM)) { /* as some containers answer calls that they do not know */
@@ -496,7 +517,8 @@ TEST(descriptors_that_run_out_are_an_error_number, "F7")
     EXPECT_EQ(kernel.alarm_create(), -EMFILE);
     EXPECT_EQ(kernel.set_create(), -EMFILE);
     EXPECT_EQ(kernel.signal_open(SIGUSR1), -EMFILE);
-    EXPECT_EQ(kernel.process_open(getpid()), -EMFILE);
+    int process = kernel.process_open(getpid());
+    EXPECT(process == -EMFILE || process == -ENOSYS);
     EXPECT_ERRNO_KEPT();
     setrlimit(RLIMIT_NOFILE, &rich);
 }

@@ -95,7 +95,7 @@ TEST(an_items_lock_is_always_the_same, "")
 
 TEST(all_item_locks_are_taken_for_a_fork, "P2")
 {
-    char item;
+    char item = 0;
 
     item_locks_take_all();
     EXPECT_EQ(atomic_load(&item_lock(&item)->state), lock_held);
