@@ -10,7 +10,8 @@
 #include "Runtime/wall_clock.h"
 #include "fake_kernel.h"
 
-enum { tick_ns = 1953125, start_s = 1000 };
+enum { tick_ns = 1953125 };
+static const int64_t start_s = 1000;
 
 static int64_t wall_near_reference(void)
 {
@@ -31,7 +32,7 @@ static double ticks(int count)
 
 static CFAbsoluteTime in_ticks(int count)
 {
-    return start_s + (double)(fake_kernel_elapsed_ns() / tick_ns + count) / 512;
+    return (double)start_s + (double)(fake_kernel_elapsed_ns() / tick_ns + count) / 512;
 }
 
 static void spend_ticks(int count)
@@ -51,7 +52,7 @@ static void answer(long long value)
 
 static void answer_date(CFAbsoluteTime date)
 {
-    answer((long long)((date - start_s) * 512 + (date < start_s ? -0.5 : 0.5)));
+    answer((long long)((date - (double)start_s) * 512 + (date < (double)start_s ? -0.5 : 0.5)));
 }
 
 TEST(equal_dates_go_by_the_time_of_joining_the_mode, "134")
