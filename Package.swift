@@ -39,6 +39,13 @@ let package = Package(
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
         .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
+        // The articles' Swift, in the language mode that is nearest to theirs.
+        .testTarget(
+            name: "ListingTests",
+            dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"],
+            path: "Tests/Listings/Swift",
+            swiftSettings: [.swiftLanguageMode(.v5)]
+        ),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11

@@ -31,9 +31,13 @@ public final class DescriptorSource: RunLoopSource {
         /// What the descriptor is ready for.
         public let readiness: Readiness
         fileprivate let object: CFFileDescriptor
+        fileprivate let body: Body
 
         /// The descriptor; -1 once the source is invalid.
         public var descriptor: Int32 { CFFileDescriptorGetNativeDescriptor(object) }
+
+        /// Takes back what the source was asked to tell of; `DescriptorSource.interest` asks anew.
+        func pause() { body.interest.withLock { $0 = [] } }
 
         /// Invalidates the source, from inside its closure.
         public func invalidate() { CFFileDescriptorInvalidate(object) }
@@ -45,7 +49,7 @@ public final class DescriptorSource: RunLoopSource {
     public let cfRunLoopSource: CFRunLoopSource
     private let body: Body
 
-    private final class Body: Sendable {
+    fileprivate final class Body: Sendable {
         let interest: Mutex<Readiness>
         let callback: @Sendable (Event) -> Void
         init(_ interest: Readiness, _ callback: @escaping @Sendable (Event) -> Void) {
@@ -79,7 +83,7 @@ public final class DescriptorSource: RunLoopSource {
                 guard let file else { return }
                 let body = unsafe object(Body.self, from: info)
                 withExtendedLifetime(body) {
-                    body.callback(Event(readiness: Readiness(rawValue: UInt(kinds)), object: file))
+                    body.callback(Event(readiness: Readiness(rawValue: UInt(kinds)), object: file, body: body))
                     let again = body.interest.withLock { $0.intersection(Readiness(rawValue: UInt(kinds))) }
                     CFFileDescriptorEnableCallBacks(file, CFOptionFlags(again.rawValue))
                 }

@@ -25,6 +25,7 @@ public final class RunLoop: Sendable {
     let loop: CFRunLoop
     let jobs = Mutex(JobQueue())
     let requests = Mutex(RequestQueue())
+    let end = EndHandlers()
 
     private init(_ loop: CFRunLoop) { self.loop = loop }
 

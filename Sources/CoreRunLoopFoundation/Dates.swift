@@ -1,4 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Cocoa's calls with Foundation's Date and TimeInterval. Names that Foundation has too (RunLoop, Timer, Thread) are told apart in a program
+// that imports both by the module, `CoreRunLoop::RunLoop`, or by the names with NS.
 
-import CoreRunLoop
-import Foundation
+public import CoreRunLoop
+public import Foundation
+
+extension WallTime {
+    /// The same date.
+    public init(_ date: Date) { self.init(timeIntervalSinceReferenceDate: date.timeIntervalSinceReferenceDate) }
+}
+
+extension Date {
+    /// The same date.
+    public init(_ time: WallTime) { self.init(timeIntervalSinceReferenceDate: time.timeIntervalSinceReferenceDate) }
+}
+
+extension CoreRunLoop::RunLoop {
+    /// Runs in the default mode until `limit`; see `run(until:)` with a `WallTime`.
+    @available(*, noasync)
+    public func run(until limit: Date) { run(until: WallTime(limit)) }
+
+    /// Runs once in `mode`; see `run(mode:before:)` with a `WallTime`.
+    @available(*, noasync)
+    public func run(mode: Mode, before limit: Date) -> Bool { run(mode: mode, before: WallTime(limit)) }
+
+    /// Runs once in `mode`, without an answer.
+    @available(*, noasync)
+    public func acceptInput(forMode mode: Mode, before limit: Date) { acceptInput(forMode: mode, before: WallTime(limit)) }
+}
+
+extension CoreRunLoop::Timer {
+    /// Makes a timer that first fires `interval` seconds from now, and is in no loop yet.
+    public convenience init(timeInterval interval: TimeInterval, repeats: Bool, block: @escaping @Sendable (CoreRunLoop::Timer) -> Void) {
+        self.init(timeInterval: Duration(clampedSeconds: interval), repeats: repeats, block: block)
+    }
+
+    /// Makes a timer that first fires at `date`, and is in no loop yet.
+    public convenience init(
+        fire date: Date, interval: TimeInterval, repeats: Bool, block: @escaping @Sendable (CoreRunLoop::Timer) -> Void
+    ) {
+        self.init(fire: WallTime(date), interval: Duration(clampedSeconds: interval), repeats: repeats, block: block)
+    }
+
+    /// Makes a timer that calls a method of `target` that has no parameter; it is in no loop yet.
+    public convenience init<Target: AnyObject & Sendable>(
+        timeInterval interval: TimeInterval, target: Target, selector action: @escaping @Sendable (Target) -> () -> Void,
+        userInfo: (any Sendable)?, repeats: Bool
+    ) {
+        self.init(
+            timeInterval: Duration(clampedSeconds: interval), target: target, selector: action, userInfo: userInfo, repeats: repeats)
+    }
+
+    /// Makes a timer that calls a method of `target` with the timer; it is in no loop yet.
+    public convenience init<Target: AnyObject & Sendable>(
+        timeInterval interval: TimeInterval, target: Target,
+        selector action: @escaping @Sendable (Target) -> (CoreRunLoop::Timer) -> Void, userInfo: (any Sendable)?, repeats: Bool
+    ) {
+        self.init(
+            timeInterval: Duration(clampedSeconds: interval), target: target, selector: action, userInfo: userInfo, repeats: repeats)
+    }
+
+    /// Makes a timer and adds it to the calling thread's loop in the default mode.
+    @available(*, noasync)
+    @discardableResult
+    public static func scheduledTimer(
+        withTimeInterval interval: TimeInterval, repeats: Bool, block: @escaping (CoreRunLoop::Timer) -> Void
+    ) -> CoreRunLoop::Timer {
+        scheduledTimer(withTimeInterval: Duration(clampedSeconds: interval), repeats: repeats, block: block)
+    }
+
+    /// Makes a timer that calls a method of `target` that has no parameter, and adds it to the calling thread's loop in the default mode.
+    @available(*, noasync)
+    @discardableResult
+    public static func scheduledTimer<Target: AnyObject>(
+        timeInterval interval: TimeInterval, target: Target, selector action: @escaping (Target) -> () -> Void,
+        userInfo: (any Sendable)?, repeats: Bool
+    ) -> CoreRunLoop::Timer {
+        scheduledTimer(
+            timeInterval: Duration(clampedSeconds: interval), target: target, selector: action, userInfo: userInfo, repeats: repeats)
+    }
+
+    /// Makes a timer that calls a method of `target` with the timer, and adds it to the calling thread's loop in the default mode.
+    @available(*, noasync)
+    @discardableResult
+    public static func scheduledTimer<Target: AnyObject>(
+        timeInterval interval: TimeInterval, target: Target, selector action: @escaping (Target) -> (CoreRunLoop::Timer) -> Void,
+        userInfo: (any Sendable)?, repeats: Bool
+    ) -> CoreRunLoop::Timer {
+        scheduledTimer(
+            timeInterval: Duration(clampedSeconds: interval), target: target, selector: action, userInfo: userInfo, repeats: repeats)
+    }
+
+    /// The next fire date as Foundation has it.
+    public var date: Date {
+        get { Date(fireDate) }
+        set { fireDate = WallTime(newValue) }
+    }
+}
+
+extension CoreRunLoop::Thread {
+    /// Sleeps until `date`; a date in the past returns at once.
+    @available(*, noasync)
+    public static func sleep(until date: Date) { sleep(until: WallTime(date)) }
+
+    /// Sleeps for `interval` seconds; zero and less return at once.
+    @available(*, noasync)
+    public static func sleep(forTimeInterval interval: TimeInterval) { sleep(for: Duration(clampedSeconds: interval)) }
+}

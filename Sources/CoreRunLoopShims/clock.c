@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clocks that tests move by hand, for CoreRunLoopTesting: the kernel table's clocks are replaced, and a wait that would sleep for a deadline
- * looks again every millisecond of real time whether the test has moved the clock.
+ * Clocks that tests move by hand, for CoreRunLoopTesting. A thread has the kernel's clocks, or a hand-moved pair that it shares with the threads
+ * that it starts. A wait of such a thread that would sleep until a deadline looks again every millisecond whether the clock was moved.
  *
- * Installed and removed while no loop runs on another thread; the clock itself may be moved from any.
+ * The kernel table is replaced at the first use and stays so: threads without a hand-moved clock get what they got before.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "CoreRunLoopShims.h"
 #include "Kernel/kernel.h"
 #include "Runtime/wall_clock.h"
 
-static _Atomic int64_t ahead_ns; /* how far both clocks were moved */
-static int64_t start_monotonic_ns;
-static int64_t start_wall_ns;
+/* Lives as long as the process: threads of an ended test may still look at it. */
+struct shim_clock {
+    _Atomic int64_t ahead_ns; /* how far both clocks were moved */
+    int64_t start_monotonic_ns;
+    int64_t start_wall_ns;
+};
+
+static _Thread_local struct shim_clock *thread_clock;
 
 static int64_t hand_monotonic_ns(void)
 {
-    return start_monotonic_ns + atomic_load(&ahead_ns);
+    return thread_clock ? thread_clock->start_monotonic_ns + atomic_load(&thread_clock->ahead_ns) : kernel_linux.monotonic_ns();
 }
 
 static int64_t hand_wall_ns(void)
 {
-    return start_wall_ns + atomic_load(&ahead_ns);
-}
-
-static int64_t no_slack(void)
-{
-    return 0;
+    return thread_clock ? thread_clock->start_wall_ns + atomic_load(&thread_clock->ahead_ns) : kernel_linux.wall_ns();
 }
 
 /* The real instant at which a wait for `deadline_ns` of the hand-moved clock looks again. */
@@ -41,7 +43,7 @@ static int hand_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t de
 {
     int error;
 
-    if (deadline_ns == kernel_never) {
+    if (!thread_clock || deadline_ns == kernel_never) {
         return kernel_linux.futex_wait(word, expected, deadline_ns);
     }
     do {
@@ -54,7 +56,7 @@ static int hand_set_wait(int set, struct kernel_event *events, int capacity, int
 {
     int count;
 
-    if (deadline_ns == kernel_never || deadline_ns <= 0) {
+    if (!thread_clock || deadline_ns == kernel_never || deadline_ns <= 0) {
         return kernel_linux.set_wait(set, events, capacity, deadline_ns);
     }
     do {
@@ -63,30 +65,44 @@ static int hand_set_wait(int set, struct kernel_event *events, int capacity, int
     return count;
 }
 
-void shim_clock_install(void)
+static void install(void)
 {
-    start_monotonic_ns = kernel_linux.monotonic_ns();
-    start_wall_ns = kernel_linux.wall_ns();
-    atomic_store(&ahead_ns, 0);
     kernel.monotonic_ns = hand_monotonic_ns;
     kernel.wall_ns = hand_wall_ns;
     runtime_wall_clock = hand_wall_ns;
-    kernel.timer_slack_ns = no_slack;
     kernel.futex_wait = hand_futex_wait;
     kernel.set_wait = hand_set_wait;
 }
 
-void shim_clock_remove(void)
+void shim_clock_begin(void)
 {
-    kernel.monotonic_ns = kernel_linux.monotonic_ns;
-    kernel.wall_ns = kernel_linux.wall_ns;
-    runtime_wall_clock = kernel_linux.wall_ns;
-    kernel.timer_slack_ns = kernel_linux.timer_slack_ns;
-    kernel.futex_wait = kernel_linux.futex_wait;
-    kernel.set_wait = kernel_linux.set_wait;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct shim_clock *clock = calloc(1, sizeof *clock);
+
+    if (!clock) {
+        abort();
+    }
+    (void)pthread_once(&once, install);
+    clock->start_monotonic_ns = kernel_linux.monotonic_ns();
+    /* Whole seconds, which a date of 64 bits holds exactly: what is to come after whole seconds is due exactly then. */
+    clock->start_wall_ns = kernel_linux.wall_ns() / 1000000000 * 1000000000;
+    thread_clock = clock;
 }
 
-void shim_clock_advance(int64_t ns)
+bool shim_clock_advance(int64_t ns)
 {
-    (void)atomic_fetch_add(&ahead_ns, ns);
+    if (thread_clock) {
+        (void)atomic_fetch_add(&thread_clock->ahead_ns, ns);
+    }
+    return thread_clock != NULL;
+}
+
+void *shim_clock_of_thread(void)
+{
+    return thread_clock;
+}
+
+void shim_clock_inherit(void *clock)
+{
+    thread_clock = clock;
 }

@@ -94,6 +94,7 @@ void shim_set_thread_word(void *word, void (*destroy)(void *word))
 struct beginning {
     void (*body)(void *info);
     void *info;
+    void *clock;
 };
 
 static void *begin(void *argument)
@@ -101,6 +102,7 @@ static void *begin(void *argument)
     struct beginning beginning = *(struct beginning *)argument;
 
     free(argument);
+    shim_clock_inherit(beginning.clock);
     beginning.body(beginning.info);
     return NULL;
 }
@@ -115,7 +117,7 @@ int shim_thread_start(uintptr_t stack_size, void (*body)(void *info), void *info
     if (!beginning) {
         return ENOMEM;
     }
-    *beginning = (struct beginning){body, info};
+    *beginning = (struct beginning){body, info, shim_clock_of_thread()};
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     error = stack_size ? pthread_attr_setstacksize(&attributes, stack_size) : 0;
@@ -266,6 +268,11 @@ void shim_report(const uint8_t *text, intptr_t length)
 int32_t shim_process_id(void)
 {
     return getpid();
+}
+
+void shim_process_exit(int status)
+{
+    exit(status);
 }
 
 /* ---- signals and children ---- */

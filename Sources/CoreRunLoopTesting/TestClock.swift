@@ -1,3 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Time that a test moves by hand, and loops for tests.
 
-import CoreRunLoop
+public import CoreRunLoop
+import CoreRunLoopShims
+public import Testing
+
+/// The clocks of a test, held still and moved by hand.
+///
+/// ```swift
+/// @Test(.manualTime) func `a reminder comes after an hour`() {
+///     ...
+///     ManualTime.advance(by: .seconds(3600))
+///     RunLoop.current.pump()
+/// }
+/// ```
+///
+/// Timers, ``WallTime`` and ``RunLoop/Clock`` follow them on the test's own thread, on threads that it starts, and in tasks that prefer a
+/// loop of these threads. `ContinuousClock` and other tests do not. Loops on other threads look at them once a millisecond.
+public enum ManualTime {
+    /// Moves the clocks on by `duration`; a negative one is ignored.
+    ///
+    /// It stops the process with a sentence on a thread that has no such clocks.
+    public static func advance(by duration: Duration) {
+        precondition(shim_clock_advance(max(0, duration.inNanoseconds)), "ManualTime.advance: this thread's clocks are not moved by hand")
+    }
+
+    /// Moves the clocks on by `duration` in steps, and pumps `loop` after each, so that timers fire at their own dates.
+    @available(*, noasync)
+    public static func advance(by duration: Duration, pumping loop: RunLoop, step: Duration = .milliseconds(1)) {
+        var left = duration
+        loop.pump()
+        while left > .zero {
+            let next = min(left, step)
+            advance(by: next)
+            left -= next
+            loop.pump()
+        }
+    }
+}
+
+extension RunLoop {
+    /// Does everything that is ready, without sleeping: passes in `mode` until one finds nothing to do.
+    ///
+    /// - Parameters:
+    ///   - mode: Any mode but the common ones' name.
+    ///   - limit: How many passes at most.
+    @available(*, noasync)
+    public func pump(mode: Mode = .default, limit: Int = 100) {
+        for _ in 0..<limit where run(in: mode, for: .zero, returnAfterSourceHandled: true) != .handledSource { return }
+    }
+
+    /// Runs passes in `mode` until `condition` holds.
+    ///
+    /// - Parameters:
+    ///   - mode: Any mode but the common ones' name.
+    ///   - limit: How long at most, in real time.
+    ///   - condition: Asked after each pass.
+    /// - Returns: Whether the condition holds.
+    @available(*, noasync)
+    public func pump(until condition: () -> Bool, mode: Mode = .default, limit: Duration = .seconds(10)) -> Bool {
+        let end = ContinuousClock.now + limit
+        let alive = keepAlive(in: mode)
+        while !condition() {
+            if ContinuousClock.now >= end { break }
+            _ = run(in: mode, for: .milliseconds(1), returnAfterSourceHandled: true)
+        }
+        alive.cancel()
+        return condition()
+    }
+}
+
+/// Runs a test on a thread of its own whose loop runs: `RunLoop.current` is that loop, which nothing else has used.
+public struct RunLoopTrait: TestTrait, SuiteTrait, TestScoping {
+    /// Holds for the tests of a suite, each on a loop of its own.
+    public var isRecursive: Bool { true }
+
+    /// Gives the test its loop.
+    public func provideScope(for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void) async throws {
+        guard testCase != nil else { return try await function() }
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(name: "test", until: stop)
+        defer { stop.requestStop() }
+        try await withTaskExecutorPreference(loop) { try await function() }
+    }
+}
+
+/// Gives a test clocks of its own: ``ManualTime``. The test runs on a loop of its own.
+public struct ManualTimeTrait: TestTrait, SuiteTrait, TestScoping {
+    /// Holds for the tests of a suite.
+    public var isRecursive: Bool { true }
+
+    /// Holds the clocks still while the test runs.
+    public func provideScope(for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void) async throws {
+        try await RunLoopTrait().provideScope(for: test, testCase: testCase) {
+            if testCase != nil { shim_clock_begin() }
+            try await function()
+        }
+    }
+}
+
+extension Trait where Self == RunLoopTrait {
+    /// Runs the test on a loop of its own.
+    public static var runLoop: RunLoopTrait { RunLoopTrait() }
+}
+
+extension Trait where Self == ManualTimeTrait {
+    /// Runs the test on a loop of its own, with clocks that ``ManualTime`` moves.
+    public static var manualTime: ManualTimeTrait { ManualTimeTrait() }
+}

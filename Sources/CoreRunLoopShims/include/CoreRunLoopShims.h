@@ -59,6 +59,8 @@ bool shim_gate_wait(struct shim_gate *_Nonnull gate, int64_t limit_ns);
 /* Writes to the standard error output. */
 void shim_report(const uint8_t *_Nonnull text, intptr_t length);
 int32_t shim_process_id(void);
+/* Ends the process, as `exit` does. */
+void shim_process_exit(int status) __attribute__((noreturn));
 
 /* Blocks a signal in the calling thread; 0 or an errno value. */
 int shim_block_signal(int signal);
@@ -66,10 +68,13 @@ int shim_block_signal(int signal);
 int shim_exit_code(int status);
 int shim_exit_signal(int status);
 
-/* CoreRunLoopTesting: clocks that tests move by hand, in the place of the kernel's, for the whole process. */
-void shim_clock_install(void);
-void shim_clock_remove(void);
-void shim_clock_advance(int64_t ns);
+/* CoreRunLoopTesting: gives the calling thread, and those that it starts, clocks that stand still until they are moved. */
+void shim_clock_begin(void);
+/* Moves the calling thread's clocks; false if they are the kernel's. */
+bool shim_clock_advance(int64_t ns);
+/* The calling thread's, for a thread that it starts. */
+void *_Nullable shim_clock_of_thread(void);
+void shim_clock_inherit(void *_Nullable clock);
 
 #pragma clang assume_nonnull end
 

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A loop's events as asynchronous sequences. Each iteration has a timer, observer or source of its own, which is invalidated when the iteration
+// ends or its task is cancelled. The element arrives after the event: what must happen at the event itself is a closure's work.
+
+public import CCoreRunLoop
+import Synchronization
+
+/// What becomes of ticks whose time came while nobody could take them.
+public enum MissedTickPolicy: Hashable, Sendable, CaseIterable {
+    /// One late tick stands for all that were missed, and tells how many there were.
+    case collapse
+    /// There is no late tick: after a time without ticks the next one comes on time, and tells how many were missed.
+    case skip
+    /// Every tick comes, the late ones in a burst.
+    case all
+}
+
+extension RunLoop {
+    /// Ticks of a loop's timer.
+    public struct Ticks: AsyncSequence, Sendable {
+        /// One tick.
+        public struct Element: Hashable, Sendable {
+            /// When it was due.
+            public let scheduled: WallTime
+            /// How many ticks between the one before and this one were missed.
+            public let missed: Int
+        }
+        /// Ticks do not fail.
+        public typealias Failure = Never
+
+        fileprivate let loop: RunLoop
+        fileprivate let interval: Duration
+        fileprivate let tolerance: Duration
+        fileprivate let policy: MissedTickPolicy
+        fileprivate let mode: Mode
+
+        /// Begins ticking: the first tick is due one interval from now.
+        public func makeAsyncIterator() -> Iterator { Iterator(self) }
+
+        /// The ticks of one iteration.
+        public struct Iterator: AsyncIteratorProtocol {
+            private var slots: AsyncStream<Int>.Iterator
+            private var last = 0
+            private let start: WallTime
+            private let interval: Duration
+
+            fileprivate init(_ ticks: Ticks) {
+                let start = WallTime.now
+                let (interval, policy) = (ticks.interval, ticks.policy)
+                self.start = start
+                self.interval = interval
+                let (stream, continuation) = AsyncStream.makeStream(
+                    of: Int.self, bufferingPolicy: policy == .all ? .unbounded : .bufferingNewest(1))
+                slots = stream.makeAsyncIterator()
+                let timer = Timer(fire: start + interval, interval: interval, repeats: true) { [delivered = Mutex(0)] timer in
+                    let late = WallTime.now - timer.fireDate
+                    let slot = Int(((timer.fireDate - start) / interval).rounded())
+                    switch policy {
+                    case .skip where late >= interval: break
+                    case .skip, .collapse: continuation.yield(slot)
+                    case .all:
+                        // The periods that this firing stands for, up to now.
+                        let newest = Swift.max(slot, Int((WallTime.now - start) / interval))
+                        let first = delivered.withLock { delivered in
+                            defer { delivered = Swift.max(delivered, newest) }
+                            return delivered + 1
+                        }
+                        if first <= newest { for slot in first...newest { continuation.yield(slot) } }
+                    }
+                }
+                timer.tolerance = ticks.tolerance
+                ticks.loop.feed(continuation) { timer.invalidate() }
+                ticks.loop.add(timer, forMode: ticks.mode)
+            }
+
+            /// The next tick; `nil` when the task is cancelled or the loop's thread has ended.
+            public mutating func next() async -> Element? { await next(isolation: nil) }
+
+            /// The next tick; `nil` when the task is cancelled or the loop's thread has ended.
+            public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
+                guard let slot = await slots.next(isolation: actor) else { return nil }
+                defer { last = slot }
+                return Element(scheduled: start + interval * slot, missed: Swift.max(0, slot - last - 1))
+            }
+        }
+    }
+
+    /// Ticks every `interval`, while the loop runs in `mode`. Any thread.
+    ///
+    /// ```swift
+    /// for await tick in try loop.ticks(every: .seconds(1)) { print(tick.scheduled, tick.missed) }
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - interval: More than zero.
+    ///   - tolerance: How late a tick may be so that the loop can wake once for several timers.
+    ///   - policy: What becomes of ticks that were missed.
+    ///   - mode: Where the timer is added.
+    /// - Throws: ``RunLoopError/invalidDuration(_:)``.
+    public func ticks(
+        every interval: Duration, tolerance: Duration = .zero, policy: MissedTickPolicy = .collapse, inMode mode: Mode = .common
+    ) throws(RunLoopError) -> Ticks {
+        if interval <= .zero { throw .invalidDuration(interval) }
+        if tolerance < .zero { throw .invalidDuration(tolerance) }
+        return Ticks(loop: self, interval: interval, tolerance: tolerance, policy: policy, mode: mode)
+    }
+
+    /// The points that the loop's passes come to, told afterwards. Any thread.
+    ///
+    /// The observer is added now. Of activities that nobody has taken yet the newest 256 are kept.
+    ///
+    /// - Parameters:
+    ///   - activities: Which ones.
+    ///   - mode: Where the observer is added.
+    public func activities(_ activities: Activity, inMode mode: Mode = .common) -> AsyncStream<Activity> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Activity.self, bufferingPolicy: .bufferingNewest(256))
+        let observer = Observer(activities: activities) { _, activity in continuation.yield(activity) }
+        feed(continuation) { observer.invalidate() }
+        add(observer, forMode: mode)
+        return stream
+    }
+
+    /// The signals of the given numbers that the process receives, while the loop runs in `mode`. Any thread.
+    ///
+    /// The signals are blocked in the calling thread, and must be in all others: see ``SignalSource``.
+    ///
+    /// - Throws: ``RunLoopError/invalidSignal(_:)``.
+    public func signals(_ numbers: [Int32], inMode mode: Mode = .common) throws(RunLoopError) -> AsyncStream<SignalSource.Signal> {
+        let (stream, continuation) = AsyncStream.makeStream(of: SignalSource.Signal.self)
+        var sources: [SignalSource] = []
+        for number in numbers {
+            let source = try SignalSource(signal: number) { signal in continuation.yield(signal) }
+            sources.append(source)
+        }
+        feed(continuation) { [sources] in for source in sources { source.invalidate() } }
+        for source in sources { add(source, forMode: mode) }
+        return stream
+    }
+
+    /// When a descriptor is ready, each time that it is asked for.
+    public struct DescriptorReadiness: AsyncSequence, Sendable {
+        /// What the descriptor is ready for.
+        public typealias Element = DescriptorSource.Readiness
+        /// Waiting does not fail.
+        public typealias Failure = Never
+
+        fileprivate let loop: RunLoop
+        fileprivate let descriptor: Int32
+        fileprivate let interest: DescriptorSource.Readiness
+        fileprivate let mode: Mode
+
+        /// Begins watching.
+        public func makeAsyncIterator() -> Iterator { Iterator(self) }
+
+        /// One iteration. The descriptor is watched only while a call of `next` waits.
+        public struct Iterator: AsyncIteratorProtocol {
+            private var events: AsyncStream<Element>.Iterator
+            private let source: DescriptorSource?
+            private let interest: DescriptorSource.Readiness
+
+            fileprivate init(_ readiness: DescriptorReadiness) {
+                let (stream, continuation) = AsyncStream.makeStream(of: Element.self)
+                interest = readiness.interest
+                events = stream.makeAsyncIterator()
+                source = try? DescriptorSource(descriptor: readiness.descriptor, interest: []) { event in
+                    event.pause()
+                    continuation.yield(event.readiness)
+                }
+                guard let source else {
+                    continuation.finish()
+                    return
+                }
+                readiness.loop.feed(continuation) { source.invalidate() }
+                readiness.loop.add(source, forMode: readiness.mode)
+            }
+
+            /// Waits until the descriptor is ready; `nil` when it was not open, the task is cancelled, or the loop's thread has ended.
+            public mutating func next() async -> Element? { await next(isolation: nil) }
+
+            /// Waits until the descriptor is ready; `nil` when it was not open, the task is cancelled, or the loop's thread has ended.
+            public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
+                source?.interest = interest
+                return await events.next(isolation: actor)
+            }
+        }
+    }
+
+    /// Waits for a descriptor, while the loop runs in `mode`. Any thread.
+    ///
+    /// - Throws: ``RunLoopError/invalidDescriptor(_:)`` when it is not open.
+    public func readiness(
+        of descriptor: Int32, for interest: DescriptorSource.Readiness = .readable, inMode mode: Mode = .common
+    ) throws(RunLoopError) -> DescriptorReadiness {
+        _ = try DescriptorSource(descriptor: descriptor, interest: []) { _ in }
+        return DescriptorReadiness(loop: self, descriptor: descriptor, interest: interest, mode: mode)
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CCoreRunLoop
+
+extension RunLoop {
+    /// An item in a loop that is invalidated when its registration goes away.
+    ///
+    /// It cannot be copied: whoever holds it decides how long the item lives.
+    public struct Registration: ~Copyable, Sendable {
+        private var end: (@Sendable () -> Void)?
+
+        fileprivate init(_ end: @escaping @Sendable () -> Void) { self.end = end }
+
+        /// Ends it now.
+        public consuming func cancel() {}
+
+        /// Leaves the item in the loop for good.
+        public consuming func leave() { end = nil }
+
+        deinit { end?() }
+    }
+
+    /// Adds `timer` to `mode` for as long as the registration lives. Any thread.
+    public func register(_ timer: Timer, inMode mode: Mode = .common) -> Registration {
+        add(timer, forMode: mode)
+        return Registration { timer.invalidate() }
+    }
+
+    /// Adds `observer` to `mode` for as long as the registration lives. Any thread.
+    public func register(_ observer: Observer, inMode mode: Mode = .common) -> Registration {
+        add(observer, forMode: mode)
+        return Registration { observer.invalidate() }
+    }
+
+    /// Adds `source` to `mode` for as long as the registration lives. Any thread.
+    public func register(_ source: some RunLoopSource, inMode mode: Mode = .common) -> Registration {
+        add(source, forMode: mode)
+        return Registration { CFRunLoopSourceInvalidate(source.cfRunLoopSource) }
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Being told that a loop is gone, for everyone who waits for one of its events. An observer of no activity, which only the C loop keeps, is
+// freed when the loop is taken down with its thread, or at once when that has happened before; its release calls the handlers.
+
+import CCoreRunLoop
+import Synchronization
+
+/// Who is to be told of a loop's end.
+final class EndHandlers: Sendable {
+    private struct State {
+        var isWatching = false
+        var hasEnded = false
+        var last = 0
+        var handlers: [Int: @Sendable () -> Void] = [:]
+    }
+    private let state = Mutex(State())
+
+    /// Has `handler` called once, when the loop's thread has ended; at once if it has.
+    func add(on loop: CFRunLoop, _ handler: @escaping @Sendable () -> Void) -> Int {
+        let (number, mustWatch, hasEnded) = state.withLock { state -> (Int, Bool, Bool) in
+            if state.hasEnded { return (0, false, true) }
+            state.last += 1
+            state.handlers[state.last] = handler
+            defer { state.isWatching = true }
+            return (state.last, !state.isWatching, false)
+        }
+        if hasEnded { handler() }
+        if mustWatch { watch(loop) }
+        return number
+    }
+
+    func remove(_ number: Int) { state.withLock { _ = $0.handlers.removeValue(forKey: number) } }
+
+    private func watch(_ loop: CFRunLoop) {
+        let observer = unsafe CRLRunLoopObserverCreateWithFunction(
+            nil, 0, true, 0, { _, _, _ in }, retainedInfo(self),
+            { info in
+                unsafe object(EndHandlers.self, from: info).tell()
+                unsafe releaseInfo(info)
+            })
+        CFRunLoopAddObserver(loop, observer, kCFRunLoopDefaultMode)
+    }
+
+    private func tell() {
+        let handlers = state.withLock { state in
+            state.hasEnded = true
+            defer { state.handlers = [:] }
+            return state.handlers
+        }
+        for (_, handler) in handlers.sorted(by: { $0.key < $1.key }) { handler() }
+    }
+}
+
+extension RunLoop {
+    /// Ends `continuation`'s stream with the loop's thread, and has `cleanUp` called when the stream has ended for whatever reason.
+    func feed<Element>(_ continuation: AsyncStream<Element>.Continuation, cleanUp: @escaping @Sendable () -> Void) {
+        let number = end.add(on: loop) { continuation.finish() }
+        continuation.onTermination = { [end] _ in
+            end.remove(number)
+            cleanUp()
+        }
+    }
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CoreRunLoop
+import CoreRunLoopTesting
+import Synchronization
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+@globalActor private actor Pinned: RunLoopActor {
+    static let stop = RunLoop.StopToken()
+    static let loop: RunLoop = {
+        guard let loop = try? Thread.runningLoop(name: "pinned", until: stop) else { fatalError("no thread") }
+        return loop
+    }()
+    static let shared = Pinned()
+    nonisolated let runLoop = Pinned.loop
+}
+
+@Pinned private var pinnedState = 0
+
+/// Runs a body with a loop on a thread of its own.
+private func withLoop<Value: Sendable>(_ body: (RunLoop) async throws -> Value) async throws -> Value {
+    let stop = RunLoop.StopToken()
+    let loop = try Thread.runningLoop(name: "loop", until: stop)
+    defer { stop.requestStop() }
+    return try await body(loop)
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A loop as an executor` {
+    @Test func `runs an actor's code on its thread`() async throws {
+        try await withLoop { loop in
+            let worker = Worker(on: loop)
+            #expect(await worker.isOnLoop)
+            var last = 0
+            for _ in 0..<100 { last = await worker.increment() }
+            #expect(last == 100)
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<8 { group.addTask { for _ in 0..<250 { _ = await worker.increment() } } }
+            }
+            #expect(await worker.increment() == 2101)
+        }
+    }
+
+    @Test func `runs a global actor's code on its thread`() async {
+        let onLoop = await Task { @Pinned in
+            pinnedState += 1
+            return Pinned.loop.isCurrent
+        }.value
+        #expect(onLoop)
+    }
+
+    @Test func `is a task's preferred executor`() async throws {
+        try await withLoop { loop in
+            #expect(await Task(executorPreference: loop) { loop.isCurrent }.value)
+            #expect(await withTaskExecutorPreference(loop) { await concurrently { loop.isCurrent } })
+        }
+    }
+
+    @Test func `gives callbacks the actor's state without waiting`() async throws {
+        try await withLoop { loop in
+            let worker = Worker(on: loop)
+            let seen = Count()
+            let timer = Timer(fire: .now, interval: .zero, repeats: false) { _ in
+                worker.assumeIsolated { $0.state = 41 }
+                seen.next()
+            }
+            loop.add(timer, forMode: .common)
+            while seen.value == 0 { await Task.yield() }
+            #expect(await worker.increment() == 42)
+        }
+    }
+
+    @Test func `stops the process when another thread assumes the actor's isolation`() async {
+        await #expect(processExitsWith: .failure) {
+            let worker = Worker(on: RunLoop.main)
+            try await onThread { worker.assumeIsolated { $0.state = 1 } }
+        }
+    }
+
+    @Test func `does not run an actor's other jobs inside a job's own run of the loop`() async throws {
+        try await withLoop { loop in
+            let nesting = Nesting(on: loop)
+            async let outer: Void = nesting.runNested()
+            while nesting.hasBegun.value == 0 { await Task.yield() }
+            async let inner: Void = nesting.other()
+            await outer
+            await inner
+            #expect(nesting.trace.text == "begin timer end other")
+        }
+    }
+
+    @Test func `wakes its loop once for a burst of jobs`() async throws {
+        try await withLoop { loop in
+            let passes = Count()
+            let observer = RunLoop.Observer(activities: .afterWaiting) { _, _ in passes.next() }
+            loop.add(observer, forMode: .common)
+            let done = Count()
+            try await loop.run {
+                // The loop is busy here: what is enqueued meanwhile must not wake it once a job.
+                for _ in 0..<100 { Task(executorPreference: loop) { done.next() } }
+            }
+            while done.value < 100 { await Task.yield() }
+            #expect(passes.value < 20)
+            observer.invalidate()
+        }
+    }
+
+    @Test func `leaves no job behind when its thread ends`() async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        let worker = Worker(on: loop)
+        _ = await worker.increment()
+        stop.requestStop()
+        while loop.isWaiting { await Task.yield() }
+        for _ in 0..<20 { _ = await worker.increment() }
+        #expect(await worker.increment() == 22)
+    }
+
+    @Test func `frees its actors and itself`() async throws {
+        let weakly = try await withLoop { loop in
+            let worker = Worker(on: loop)
+            _ = await worker.increment()
+            return WeakWorker(worker)
+        }
+        while weakly.worker != nil { await Task.yield() }
+    }
+}
+
+private actor Nesting: RunLoopActor {
+    nonisolated let runLoop: RunLoop
+    nonisolated let trace = Trace()
+    nonisolated let hasBegun = Count()
+    init(on runLoop: RunLoop) { self.runLoop = runLoop }
+
+    func runNested() {
+        trace.add("begin")
+        hasBegun.next()
+        let timer = Timer(timeInterval: .milliseconds(20), repeats: false) { [trace, runLoop] _ in
+            trace.add("timer")
+            runLoop.stop()
+        }
+        runLoop.add(timer, forMode: .default)
+        nested()
+        trace.add("end")
+    }
+
+    private func nested() { _ = runLoop.run(in: .default) }
+
+    func other() { trace.add("other") }
+}
+
+@concurrent private func concurrently<Value: Sendable>(_ body: @Sendable () -> Value) async -> Value { body() }
+
+private final class WeakWorker: @unchecked Sendable {
+    weak var worker: Worker?
+    init(_ worker: Worker) { self.worker = worker }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A loop's clock` {
+    @Test func `sleeps with a timer of the loop`() async throws {
+        try await withLoop { loop in
+            let start = loop.clock.now
+            try await Task.sleep(for: .milliseconds(5), clock: loop.clock)
+            #expect(start.duration(to: loop.clock.now) >= .milliseconds(5))
+            try await loop.clock.sleep(until: start)
+            try await loop.clock.sleep(until: loop.clock.now.advanced(by: .milliseconds(1)), tolerance: .milliseconds(1))
+            #expect(loop.clock.minimumResolution == .nanoseconds(1))
+        }
+    }
+
+    @Test func `is cancelled at once`() async throws {
+        try await withLoop { loop in
+            let task = Task { try await Task.sleep(for: .seconds(1000), clock: loop.clock) }
+            while loop.nextTimerFireDate(inMode: .default) == nil { await Task.yield() }
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+            #expect(loop.nextTimerFireDate(inMode: .default) == nil)
+        }
+    }
+
+    @Test func `of a thread that ends wakes its sleepers with an error`() async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        let task = Task { try await Task.sleep(for: .seconds(1000), clock: loop.clock) }
+        while loop.nextTimerFireDate(inMode: .default) == nil { await Task.yield() }
+        stop.requestStop()
+        await #expect(throws: RunLoopError.loopEnded) { try await task.value }
+        await #expect(throws: RunLoopError.loopEnded) { try await Task.sleep(for: .seconds(1000), clock: loop.clock) }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `Sequences of a loop's events` {
+    @Test func `tick at multiples of their interval`() async throws {
+        try await withLoop { loop in
+            var dates: [WallTime] = []
+            for await tick in try loop.ticks(every: .milliseconds(2)) {
+                dates.append(tick.scheduled)
+                if dates.count == 3 { break }
+            }
+            #expect(zip(dates, dates.dropFirst()).allSatisfy { ($1 - $0) >= .milliseconds(1.9) })
+            while loop.nextTimerFireDate(inMode: .default) != nil { await Task.yield() }
+        }
+    }
+
+    @Test func `collapse, skip or deliver the ticks that were missed`() async throws {
+        for policy in MissedTickPolicy.allCases {
+            try await withLoop { loop in
+                var ticks = try loop.ticks(every: .milliseconds(4), policy: policy).makeAsyncIterator()
+                _ = await ticks.next()
+                try await loop.run { Thread.sleep(for: .milliseconds(30)) }
+                let (second, third) = (await ticks.next(), await ticks.next())
+                let missed = try #require(second?.missed) + (try #require(third?.missed))
+                #expect(policy == .all ? missed == 0 : missed > 2)
+            }
+        }
+    }
+
+    @Test(arguments: [Duration.zero, .seconds(-1)]) func `refuse an interval that is not positive`(interval: Duration) {
+        #expect(throws: RunLoopError.invalidDuration(interval)) { try RunLoop.main.ticks(every: interval) }
+    }
+
+    @Test func `end when their task is cancelled`() async throws {
+        try await withLoop { loop in
+            let ticks = try loop.ticks(every: .seconds(1000))
+            let task = Task { for await _ in ticks { Issue.record("ticked") } }
+            while loop.nextTimerFireDate(inMode: .default) == nil { await Task.yield() }
+            task.cancel()
+            await task.value
+            #expect(loop.nextTimerFireDate(inMode: .default) == nil)
+        }
+    }
+
+    @Test func `end when the loop's thread ends`() async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        let ticks = try loop.ticks(every: .seconds(1000))
+        let task = Task { for await _ in ticks {} }
+        while loop.nextTimerFireDate(inMode: .default) == nil { await Task.yield() }
+        stop.requestStop()
+        await task.value
+    }
+
+    @Test func `tell of activities`() async throws {
+        try await withLoop { loop in
+            var seen: [RunLoop.Activity] = []
+            let activities = loop.activities([.beforeWaiting, .afterWaiting])
+            loop.wake()
+            loop.perform {}
+            for await activity in activities {
+                seen.append(activity)
+                if seen.count == 2 { break }
+                loop.wake()
+            }
+            #expect(seen.contains(.afterWaiting))
+        }
+    }
+
+    @Test func `tell of a descriptor only while someone waits`() async throws {
+        try await withLoop { loop in
+            let (reading, writing) = makePipe()
+            writePipe(writing)
+            var readiness = try loop.readiness(of: reading).makeAsyncIterator()
+            #expect(await readiness.next() == .readable)
+            #expect(await readiness.next() == .readable)
+            drainPipe(reading)
+            writePipe(writing)
+            #expect(await readiness.next() == .readable)
+            close(writing)
+            close(reading)
+            #expect(throws: RunLoopError.invalidDescriptor(987_654)) { try loop.readiness(of: 987_654) }
+        }
+    }
+
+    @Test func `tell of signals`() async throws {
+        let stop = RunLoop.StopToken()
+        let signals = Mutex<AsyncStream<SignalSource.Signal>?>(nil)
+        let thread = Thread {
+            signals.withLock { $0 = try? RunLoop.current.signals([SIGUSR2]) }
+            pthread_kill(pthread_self(), SIGUSR2)
+            RunLoop.current.run(in: .default, until: stop)
+        }
+        thread.start()
+        while signals.withLock({ $0 == nil }) { await Task.yield() }
+        let stream = try #require(signals.withLock { $0 })
+        for await signal in stream {
+            #expect(signal.number == SIGUSR2)
+            break
+        }
+        stop.requestStop()
+        #expect(throws: RunLoopError.invalidSignal(0)) { try RunLoop.main.signals([0]) }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A registration` {
+    @Test func `ends its item with its owner, unless it is left`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let dropped = Timer(timeInterval: .seconds(10), repeats: true) { _ in }
+            let left = Timer(timeInterval: .seconds(10), repeats: true) { _ in }
+            let observer = RunLoop.Observer(activities: .entry) { _, _ in }
+            let source = InputSource<Void> { _ in }
+            func register() {
+                _ = loop.register(dropped)
+                loop.register(left).leave()
+                loop.register(observer).cancel()
+                let registration = loop.register(source)
+                #expect(source.isValid)
+                _ = consume registration
+            }
+            register()
+            #expect(!dropped.isValid && left.isValid && !observer.isValid && !source.isValid)
+            left.invalidate()
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `Helpers for tests` {
+    @Test(.runLoop) func `run a test on a loop of its own`() async {
+        #expect(Self.isOnNamedThread())
+        await Task.yield()
+        #expect(Self.isOnNamedThread())
+    }
+
+    private static func isOnNamedThread() -> Bool { Thread.current.name == "test" && RunLoop.current.isCurrent }
+
+    @Test(.manualTime) func `move the clocks by hand`() {
+        let count = Count()
+        let start = WallTime.now
+        Timer.scheduledTimer(withTimeInterval: .seconds(3600), repeats: true) { _ in count.next() }
+        RunLoop.current.pump()
+        #expect(count.value == 0)
+        ManualTime.advance(by: .seconds(3600))
+        RunLoop.current.pump()
+        #expect(count.value == 1)
+        ManualTime.advance(by: .seconds(7200), pumping: .current, step: .seconds(600))
+        #expect(count.value == 3)
+        #expect(WallTime.now - start == .seconds(10800))
+        ManualTime.advance(by: .seconds(-5))
+        #expect(WallTime.now - start == .seconds(10800))
+    }
+
+    @Test(.manualTime) func `let sleeps pass at once`() async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        let task = Task(executorPreference: loop) { try await Task.sleep(for: .seconds(86400), clock: loop.clock) }
+        while loop.nextTimerFireDate(inMode: .default) == nil { await Task.yield() }
+        ManualTime.advance(by: .seconds(86400))
+        try await task.value
+        stop.requestStop()
+    }
+
+    @Test func `pump until something has happened`() async throws {
+        try await onThread {
+            let count = Count()
+            let loop = RunLoop.current
+            Thread.detachNewThread { loop.perform { count.next() } }
+            #expect(loop.pump(until: { count.value == 1 }))
+            #expect(!loop.pump(until: { false }, limit: .milliseconds(2)))
+        }
+    }
+}

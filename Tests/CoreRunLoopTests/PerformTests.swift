@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Section 1.6 and box F of the rules: the perform family.
+
+import CoreRunLoop
+import Testing
+
+private final class Receiver: Performing, Sendable {
+    let trace = Trace()
+    func plain() { trace.add("plain") }
+    func number(_ number: Int) { trace.add("\(number)") }
+    func thread(_ expected: Thread) { trace.add("\(Thread.current === expected)") }
+    static let number = Action("number", Receiver.number)
+    static let plain = Action("plain", Receiver.plain)
+}
+
+/// A thread that runs its loop until it is told to stop.
+private func looping(_ stop: RunLoop.StopToken) -> Thread {
+    let thread = Thread { RunLoop.current.run(in: .default, until: stop) }
+    thread.start()
+    return thread
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `Performing on a thread` {
+    @Test func `runs requests in order, in one pass`() async throws {
+        let receiver = Receiver()
+        try await onThread {
+            let thread = Thread.current
+            let requester = Thread {
+                for number in 1...5 { receiver.perform(Receiver.number, on: thread, with: number, waitUntilDone: false) }
+                receiver.perform(Receiver.plain, on: thread, waitUntilDone: false)
+            }
+            requester.start()
+            requester.join()
+            let alive = RunLoop.current.keepAlive()
+            #expect(RunLoop.current.run(mode: .default, before: .distantFuture))
+            #expect(receiver.trace.text == "1 2 3 4 5 plain")
+            alive.cancel()
+            #expect(!RunLoop.current.run(mode: .default, before: .distantFuture))
+        }
+    }
+
+    @Test func `leaves requests that are made meanwhile to the next pass`() async throws {
+        let receiver = Receiver()
+        try await onThread {
+            let loop = RunLoop.current
+            Thread.current.perform {
+                receiver.trace.add("first")
+                Thread.current.perform { receiver.trace.add("second") }
+            }
+            #expect(loop.run(mode: .default, before: .distantFuture))
+            #expect(receiver.trace.text == "first")
+            #expect(loop.run(mode: .default, before: .distantFuture))
+            #expect(receiver.trace.text == "first second")
+        }
+    }
+
+    @Test func `waits for the method to return`() async throws {
+        let stop = RunLoop.StopToken()
+        let thread = looping(stop)
+        let receiver = Receiver()
+        try await onThread {
+            try receiver.perform(Receiver.thread, on: thread, with: thread, waitUntilDone: true).get()
+            #expect(receiver.trace.text == "true")
+            #expect(try thread.performAndWait { 7 } == 7)
+            #expect(throws: RunLoopError.loopEnded) { try thread.performAndWait { throw RunLoopError.loopEnded } }
+        }
+        #expect(try await thread.run { Thread.current === thread })
+        stop.requestStop()
+        try await thread.value
+    }
+
+    @Test func `on the calling thread calls at once, before what is queued`() async throws {
+        let receiver = Receiver()
+        try await onThread {
+            receiver.perform(Receiver.number, on: .current, with: 2, waitUntilDone: false)
+            receiver.perform(Receiver.number, on: .current, with: 1, waitUntilDone: true)
+            _ = RunLoop.current.run(mode: .default, before: .distantFuture)
+            #expect(receiver.trace.text == "1 2")
+        }
+    }
+
+    @Test func `without modes does nothing`() async throws {
+        let receiver = Receiver()
+        try await onThread {
+            try receiver.perform(Receiver.plain, on: .current, waitUntilDone: true, modes: []).get()
+            receiver.perform(Receiver.plain, afterDelay: .zero, inModes: [])
+            RunLoop.current.perform(Receiver.plain, target: receiver, argument: (), modes: [])
+            RunLoop.current.perform(inModes: []) { receiver.trace.add("block") }
+            #expect(!RunLoop.current.run(mode: .default, before: .now))
+            #expect(receiver.trace.events.isEmpty)
+        }
+    }
+
+    @Test func `waits for one of its modes`() async throws {
+        let receiver = Receiver()
+        try await onThread {
+            receiver.perform(Receiver.plain, on: .current, waitUntilDone: false, modes: ["one", "other"])
+            #expect(!RunLoop.current.run(mode: .default, before: .now))
+            #expect(RunLoop.current.run(mode: "other", before: .distantFuture))
+            #expect(receiver.trace.text == "plain")
+            #expect(!RunLoop.current.run(mode: "one", before: .now))
+        }
+    }
+
+    @Test func `on a thread that has ended is an error`() async throws {
+        let thread = Thread {}
+        thread.start()
+        try await thread.value
+        try await onThread {
+            let receiver = Receiver()
+            #expect(throws: PerformError.threadFinished) {
+                try receiver.perform(Receiver.plain, on: thread, waitUntilDone: true).get()
+            }
+            #expect(throws: PerformError.threadFinished) {
+                try receiver.perform(Receiver.plain, on: thread, waitUntilDone: false).get()
+            }
+            #expect(!thread.perform {})
+        }
+        await #expect(throws: PerformError.threadFinished) { try await thread.run {} }
+    }
+
+    @Test func `on a thread that ends before it comes to the request is an error`() async throws {
+        let gate = Count()
+        let thread = Thread { while gate.value == 0 { Thread.sleep(for: .milliseconds(1)) } }
+        thread.start()
+        while thread.runLoop == nil { await Task.yield() }
+        let waiting = try Thread.joinable { () -> PerformError? in
+            do { try thread.performAndWait {} } catch { return error as? PerformError }
+            return nil
+        }
+        let suspended = Task { try await thread.run {} }
+        while thread.runLoop?.allModes.isEmpty == true { await Task.yield() }
+        gate.next()
+        #expect(try await waiting.value == .threadFinished)
+        await #expect(throws: PerformError.threadFinished) { try await suspended.value }
+    }
+
+    @Test func `of threads that wait for each other is an error`() async throws {
+        let stop = RunLoop.StopToken()
+        let (first, second) = (looping(stop), looping(stop))
+        while first.runLoop == nil || second.runLoop == nil { await Task.yield() }
+        let result = try await first.run { () -> PerformError? in
+            try second.performAndWait { () -> PerformError? in
+                do { try first.performAndWait {} } catch { return error as? PerformError }
+                return nil
+            }
+        }
+        #expect(result == .wouldDeadlock)
+        stop.requestStop()
+    }
+
+    @Test func `gives up after a time limit`() async throws {
+        try await onThread {
+            let asleep = try Thread.joinable { Thread.sleep(for: .milliseconds(50)) }
+            while asleep.thread.runLoop == nil { Thread.sleep(for: .microseconds(100)) }
+            #expect(throws: PerformError.timedOut) {
+                try asleep.thread.performAndWait(timeout: .milliseconds(1)) { Issue.record("performed") }
+            }
+            _ = asleep.join()
+        }
+    }
+
+    @Test func `is given up when the task is cancelled`() async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        let task = Task { try await loop.run(modes: ["never"]) { Issue.record("performed") } }
+        task.cancel()
+        await #expect(throws: PerformError.cancelled) { try await task.value }
+        stop.requestStop()
+    }
+
+    @Test func `before the thread's start happens after it`() async throws {
+        let receiver = Receiver()
+        let stop = RunLoop.StopToken()
+        let thread = Thread { RunLoop.current.run(in: .default, until: stop) }
+        thread.perform { receiver.trace.add("early") }
+        thread.start()
+        #expect(try await thread.run { receiver.trace.text } == "early")
+        stop.requestStop()
+    }
+
+    @Test func `in the background is on a new thread`() async throws {
+        let receiver = Receiver()
+        receiver.performSelector(inBackground: Receiver.number, with: 5)
+        receiver.performSelector(inBackground: Receiver.plain)
+        while receiver.trace.events.count < 2 { await Task.yield() }
+        #expect(Set(receiver.trace.events) == ["5", "plain"])
+    }
+
+    @Test func `from many threads loses nothing`() async throws {
+        let stop = RunLoop.StopToken()
+        let thread = looping(stop)
+        let count = Count()
+        let requesters = (0..<4).map { _ in Thread { for _ in 0..<500 { thread.perform { count.next() } } } }
+        for requester in requesters { requester.start() }
+        for requester in requesters { try await requester.value }
+        try await thread.run {}
+        #expect(count.value == 2000)
+        stop.requestStop()
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `Performing after a delay` {
+    @Test func `keeps the order of equal dates, and never happens at once`() async throws {
+        try await onThread {
+            let receiver = Receiver()
+            for number in 1...3 { receiver.perform(Receiver.number, with: number, afterDelay: .zero) }
+            receiver.perform(Receiver.plain, afterDelay: .milliseconds(2))
+            #expect(receiver.trace.events.isEmpty)
+            RunLoop.current.run()
+            #expect(receiver.trace.text == "1 2 3 plain")
+        }
+    }
+
+    @Test func `is cancelled by target, method and argument`() async throws {
+        try await onThread {
+            let (receiver, other) = (Receiver(), Receiver())
+            for number in 1...3 { receiver.perform(Receiver.number, with: number, afterDelay: .milliseconds(1)) }
+            receiver.perform(Receiver.plain, with: (), afterDelay: .milliseconds(1))
+            other.perform(Receiver.number, with: 2, afterDelay: .milliseconds(1))
+            Receiver.cancelPreviousPerformRequests(withTarget: receiver, selector: Receiver.number, object: 2)
+            Receiver.cancelPreviousPerformRequests(withTarget: receiver, selector: Receiver.plain)
+            Receiver.cancelPreviousPerformRequests(withTarget: receiver, selector: Receiver.number, object: 99)
+            RunLoop.current.run()
+            #expect(receiver.trace.text == "1 3")
+            #expect(other.trace.text == "2")
+            receiver.perform(Receiver.plain, afterDelay: .milliseconds(1))
+            Receiver.cancelPreviousPerformRequests(withTarget: receiver)
+            RunLoop.current.run()
+            #expect(receiver.trace.text == "1 3")
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `Performing in order` {
+    @Test func `takes lower orders first, equal ones as they came`() async throws {
+        try await onThread {
+            let (receiver, loop) = (Receiver(), RunLoop.current)
+            for (number, order) in [(3, 5), (1, -2), (4, 5), (2, 0)] {
+                loop.perform(Receiver.number, target: receiver, argument: number, order: order)
+            }
+            #expect(receiver.trace.events.isEmpty)
+            _ = loop.run(mode: .default, before: .now)
+            #expect(receiver.trace.text == "1 2 3 4")
+            #expect(!loop.run(mode: .default, before: .now))
+        }
+    }
+
+    @Test func `happens once though in several modes, and not when it was cancelled`() async throws {
+        try await onThread {
+            let (receiver, loop) = (Receiver(), RunLoop.current)
+            loop.perform(Receiver.number, target: receiver, argument: 1, modes: [.default, "second"])
+            loop.perform(Receiver.number, target: receiver, argument: 2, modes: [.default])
+            loop.cancelPerform(Receiver.number, target: receiver, argument: 2)
+            _ = loop.run(mode: "second", before: .now)
+            _ = loop.run(mode: .default, before: .now)
+            #expect(receiver.trace.text == "1")
+            loop.perform(Receiver.plain, target: receiver, argument: ())
+            loop.cancelPerforms(withTarget: receiver)
+            _ = loop.run(mode: .default, before: .now)
+            #expect(receiver.trace.text == "1")
+        }
+    }
+}

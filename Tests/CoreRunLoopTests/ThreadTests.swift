@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Section 1.5 of the rules.
+
+import CoreRunLoop
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+private struct Failure: Error, Equatable {}
+
+private final class Subclass: Thread, @unchecked Sendable {
+    let trace: Trace
+    init(_ trace: Trace) {
+        self.trace = trace
+        super.init()
+    }
+    override func main() { trace.add("main of a subclass") }
+}
+
+private final class Target2: Sendable {
+    let trace = Trace()
+    func plain() { trace.add("plain") }
+    func with(_ text: String) { trace.add(text) }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A thread` {
+    @Test func `has one object`() async throws {
+        let same = try await onThread { Thread.current === Thread.current }
+        #expect(same)
+        #expect(Thread.main.isMainThread)
+        #expect(try await onThread { !Thread.isMainThread && Thread.current !== Thread.main })
+        #expect(Thread.isMultiThreaded())
+    }
+
+    @Test func `that something else started gets an object`() async throws {
+        let names = Trace()
+        var id = pthread_t()
+        let info = Unmanaged.passRetained(names).toOpaque()
+        pthread_create(
+            &id, nil,
+            { info in
+                let names = Unmanaged<Trace>.fromOpaque(info!).takeRetainedValue()
+                names.add(
+                    "\(Thread.current === Thread.current) \(Thread.current.isExecuting) \(Thread.current.runLoop === RunLoop.current)")
+                return nil
+            }, info)
+        pthread_join(id, nil)
+        #expect(names.events == ["true true true"])
+    }
+
+    @Test func `runs its block, its subclass or a target's method`() async throws {
+        let trace = Trace()
+        let target = Target2()
+        let threads = [
+            Thread { trace.add("block") }, Subclass(trace), Thread(target: target, selector: Target2.with, object: "argument"),
+            Thread(target: target, selector: Target2.plain),
+        ]
+        for thread in threads {
+            #expect(!thread.isExecuting && !thread.isFinished)
+            thread.start()
+            try await thread.value
+            #expect(thread.isFinished && !thread.isExecuting)
+        }
+        #expect(trace.events == ["block", "main of a subclass"])
+        #expect(target.trace.events == ["argument", "plain"])
+        Thread.detachNewThreadSelector(Target2.plain, toTarget: target)
+        Thread.detachNewThreadSelector(Target2.with, toTarget: target, with: "again")
+        Thread.detachNewThread { trace.add("detached") }
+        while target.trace.events.count < 4 || trace.events.count < 3 { await Task.yield() }
+    }
+
+    @Test func `gives its error to whoever waits`() async throws {
+        let thread = Thread { throw Failure() }
+        thread.start()
+        await #expect(throws: Failure()) { try await thread.value }
+        await #expect(throws: Failure()) { try await Thread.joinable { () -> Int in throw Failure() }.value }
+        #expect(try await Thread.joinable { 42 }.value == 42)
+    }
+
+    @Test func `started twice is an error that names it`() async throws {
+        let thread = Thread {}
+        thread.name = "twice"
+        try thread.launch()
+        #expect(throws: ThreadError.alreadyStarted("twice")) { try thread.launch() }
+        thread.start()
+        try await thread.value
+        #expect(throws: ThreadError.alreadyStarted("main")) { try Thread.main.launch() }
+    }
+
+    @Test(arguments: [1, 4096, 100_001, -4096]) func `refuses a stack that is too small or no multiple of 4096`(size: Int) async {
+        let thread = Thread {}
+        #expect(throws: ThreadError.invalidStackSize(size)) { try thread.setStackSize(size) }
+        thread.stackSize = size
+        #expect(throws: ThreadError.invalidStackSize(size)) { try thread.launch() }
+        await #expect(throws: ThreadError.invalidStackSize(size)) { try await thread.value }
+    }
+
+    @Test func `has the stack that it was given`() async throws {
+        let thread = Thread { #expect(Thread.current.stackSize >= 1 << 20) }
+        try thread.setStackSize(1 << 20)
+        #expect(thread.stackSize == 1 << 20)
+        try thread.launch()
+        try await thread.value
+        #expect(throws: ThreadError.alreadyStarted("")) { try thread.setStackSize(1 << 20) }
+    }
+
+    @Test func `keeps its name, of which the kernel shows 15 bytes`() async throws {
+        let thread = Thread {
+            #expect(kernelName() == "a name of more ")
+            Thread.current.name = "ünüsuäl nämeß"
+            #expect(kernelName() == "ünüsuäl näm")
+        }
+        thread.name = "a name of more than 15 bytes"
+        thread.start()
+        try await thread.value
+        #expect(thread.name == "ünüsuäl nämeß")
+        #expect(throws: ThreadError.invalidName("a name of more than 15")) { try thread.setName("a name of more than 15") }
+        try thread.setName("fifteen bytes..")
+    }
+
+    @Test func `is cancelled by a flag that it looks at`() async throws {
+        let before = Thread { Issue.record("ran though cancelled") }
+        before.cancel()
+        before.start()
+        try await before.value
+        #expect(before.isCancelled && before.isFinished)
+        let polls = Thread { while !Thread.current.isCancelled { RunLoop.current.run(for: .milliseconds(1)) } }
+        polls.start()
+        #expect(try await onThread { !polls.join(timeout: .milliseconds(1)) })
+        polls.cancel()
+        try await polls.value
+    }
+
+    @Test func `with a long task is asked through its loop to end`() async throws {
+        let asked = Count()
+        let started = Count()
+        let source = InputSource<Void> { _ in asked.next() }
+        let thread = Thread {
+            RunLoop.current.add(source, forMode: .default)
+            while asked.value == 0 {
+                started.next()  // a piece of the work
+                RunLoop.current.run(until: .now)
+            }
+            source.invalidate()
+        }
+        thread.start()
+        while started.value == 0 { await Task.yield() }
+        source.signal()
+        try await thread.value
+    }
+
+    @Test func `ends by exit without unwinding`() async throws {
+        let trace = Trace()
+        let thread = Thread {
+            Thread.current.onExit { trace.add("exit") }
+            Thread.exit()
+        }
+        thread.start()
+        await #expect(throws: ThreadError.exited) { try await thread.value }
+        #expect(trace.events == ["exit"])
+    }
+
+    @Test func `tells of its end on itself, while its dictionary is there`() async throws {
+        let trace = Trace()
+        let registration = Thread.onWillExit { thread in
+            guard thread.name == "notified" else { return }
+            trace.add("\(thread === Thread.current) \(thread.threadDictionary["key"] as? Int ?? 0)")
+        }
+        let thread = Thread {
+            Thread.current.threadDictionary["key"] = 17
+            #expect(Thread.current.withThreadDictionary { $0["key"] as? Int } == 17)
+        }
+        thread.name = "notified"
+        thread.start()
+        try await thread.value
+        #expect(trace.events == ["true 17"])
+        #expect(thread.threadDictionary.isEmpty)
+        registration.cancel()
+    }
+
+    @Test func `may be joined, but not by itself`() async throws {
+        try await onThread {
+            #expect(!Thread.current.join())
+            let other = try Thread.joinable(name: "joined", stackSize: 1 << 18) { "value" }
+            #expect(other.join() == "value")
+            #expect(other.thread.join())
+        }
+    }
+
+    @Test func `sleeps until a date or for a time`() async throws {
+        try await onThread {
+            let start = WallTime.now
+            Thread.sleep(until: .distantPast)
+            Thread.sleep(for: .seconds(-1))
+            #expect(WallTime.now - start < .seconds(1))
+            Thread.sleep(for: .milliseconds(5))
+            Thread.sleep(until: .now + .milliseconds(5))
+            #expect(WallTime.now - start >= .milliseconds(10))
+        }
+    }
+
+    @Test func `can be given a lower priority, and is told when a higher one is denied`() async throws {
+        let thread = Thread {
+            #expect(Thread.current.threadPriority < 0.3)
+            #expect(Thread.setThreadPriority(0.1))
+            #expect(abs(Thread.threadPriority() - 0.1) < 0.02)
+        }
+        thread.threadPriority = 0.25
+        #expect(thread.threadPriority == 0.25)
+        thread.start()
+        try await thread.value
+        #expect(throws: ThreadError.invalidPriority(1.5)) { try thread.setThreadPriority(1.5) }
+        #expect(throws: ThreadError.self) { try thread.setThreadPriority(.nan) }
+    }
+}
+
+private func kernelName() -> String {
+    guard let file = fopen("/proc/thread-self/comm", "r") else { return "" }
+    defer { fclose(file) }
+    var name = [UInt8](repeating: 0, count: 64)
+    let length = fread(&name, 1, name.count, file)
+    return String(decoding: name.prefix(max(0, length - 1)), as: UTF8.self)
+}
