@@ -40,7 +40,7 @@ static void expect_same_bytes(const char *name, const struct wire_frame *frame, 
     wire_encode(frame, header);
     if (memcmp(header, bytes, sizeof header) != 0) {
         printf("%s\n", name);
-        EXPECT(!"the encoded frame is the golden one");
+        test_failed(__FILE__, __LINE__, "%s", "the encoded frame is the golden one");
     }
 }
 
@@ -61,7 +61,7 @@ static void check(const char *name)
     error = wire_decode(strcmp(channel, "port") == 0 ? wire_on_port : wire_on_line, exact, size, &frame);
     if (strcmp(verdicts[error], verdict) != 0) {
         printf("%s: %s, not %s\n", name, verdicts[error], verdict);
-        EXPECT(!"the verdict is the golden one");
+        test_failed(__FILE__, __LINE__, "%s", "the verdict is the golden one");
     }
     if (error == wire_ok) {
         expect_same_bytes(name, &frame, exact);
