@@ -119,7 +119,9 @@ private func string(_ text: String) -> CFString {
     }
 
     @Test func sockets() {
-        expectBalanced(CFSocket.self) { CFSocketCreate(nil, 0, 0, 0, CFSocketCallBackType.readCallBack.rawValue, { _, _, _, _, _ in }, nil) }
+        expectBalanced(CFSocket.self) {
+            CFSocketCreate(nil, 0, 0, 0, CFSocketCallBackType.readCallBack.rawValue, { _, _, _, _, _ in }, nil)
+        }
     }
 
     @Test func machPorts() {
