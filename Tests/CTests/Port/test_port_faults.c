@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes that fork, die and run out of things: M1, M2, M5, M6, M22 to M24, P1 to P5 where they concern ports, and the kernel's queue limits. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "Kernel/kernel_ports.h"
+#include "Port/port_probe.h"
+
+static CFMessagePortRef connect_to(CFStringRef name)
+{
+    CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, name);
+
+    REQUIRE(remote != NULL);
+    return remote;
+}
+
+/* Runs `body` in a child that is another process to the ports; its failures count. */
+static int in_child(int (*body)(void))
+{
+    int status = 1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        _exit(body());
+    }
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* ---- fork ---- */
+
+static CFMessagePortRef forked_local, forked_remote;
+
+static int look_in_child(void)
+{
+    EXPECT(!CFMessagePortIsValid(forked_local));
+    EXPECT(!CFMessagePortIsValid(forked_remote));
+    EXPECT_EQ(port_ask(forked_remote, 1, NULL, NULL), kCFMessagePortIsInvalid);
+    EXPECT_EQ(CFMessagePortCreateRunLoopSource(NULL, forked_local, 0), NULL);
+    CFMessagePortInvalidate(forked_local);
+    CFMessagePortInvalidate(forked_remote);
+    (void)CFRunLoopRunInMode(MODE, 0, true);
+    /* The parent's name is the parent's, and a name of its own the child's. */
+    EXPECT_EQ(CFMessagePortCreateLocal(NULL, NAME, port_echo, NULL, NULL), NULL);
+    CFMessagePortRef own = port_open(CFSTR("the child's"), port_echo, NULL, MODE);
+    CFMessagePortRef remote = connect_to(CFSTR("the child's"));
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    CFRelease(remote);
+    port_drop(own);
+    return 0;
+}
+
+PORT_TEST(ports_are_the_parents_after_a_fork, "176 P1 P2")
+{
+    forked_local = port_open(NAME, port_echo, NULL, MODE);
+    forked_remote = connect_to(NAME);
+    EXPECT_EQ(port_ask(forked_remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(in_child(look_in_child), 0);
+    EXPECT_EQ(port_ask(forked_remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    CFRelease(forked_remote);
+    port_drop(forked_local);
+}
+
+static int leave_child_behind(void)
+{
+    CFMessagePortRef port = port_open(NAME, port_echo, NULL, MODE);
+    CFMessagePortRef remote = connect_to(NAME);
+
+    (void)port;
+    (void)port_ask(remote, 1, NULL, NULL);
+    if (fork() == 0) {
+        (void)close(STDOUT_FILENO);
+        for (;;) {
+            (void)pause();
+        }
+    }
+    return kill(getpid(), SIGKILL);
+}
+
+PORT_TEST(a_child_that_lives_on_keeps_no_name, "195 M5")
+{
+    CFMessagePortRef port;
+
+    EXPECT_EQ(in_child(leave_child_behind), 128 + SIGKILL);
+    EXPECT_EQ(CFMessagePortCreateRemote(NULL, NAME), NULL);
+    port = CFMessagePortCreateLocal(NULL, NAME, port_echo, NULL, NULL);
+    REQUIRE(port != NULL);
+    port_drop(port);
+}
+
+static CFDataRef fork_and_echo(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    pid_t pid = fork();
+
+    (void)port;
+    (void)message_id;
+    (void)info;
+    if (pid == 0) {
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+    return CFRetain(data);
+}
+
+PORT_TEST(a_receiver_may_fork_for_each_request, "M6")
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+
+    port_thread_start(&server, NAME, fork_and_echo, NULL);
+    remote = connect_to(NAME);
+    for (int i = 0; i < 20; i++) {
+        EXPECT_EQ(port_ask(remote, i, NULL, NULL), kCFMessagePortSuccess);
+    }
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+static int count_descriptors(void)
+{
+    DIR *stream = opendir("/proc/self/fd");
+    int count = -1;
+
+    while (stream && readdir(stream)) {
+        count++;
+    }
+    (void)closedir(stream);
+    return count;
+}
+
+PORT_TEST(no_descriptor_survives_an_exec, "177 P3")
+{
+    CFMessagePortRef port = port_open(NAME, port_echo, NULL, MODE);
+    CFMessagePortRef remote = connect_to(NAME);
+    CFDataRef large = port_pattern(200000, 1);
+    DIR *stream;
+
+    EXPECT_EQ(port_ask(remote, 1, large, NULL), kCFMessagePortSuccess);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortSuccess);
+    }
+    stream = opendir("/proc/self/fd");
+    for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+        char target[256] = "";
+        char path[300];
+        int number = atoi(entry->d_name);
+
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
+        (void)!readlink(path, target, sizeof target - 1);
+        if (number > 2 && (strstr(target, "socket:") || strstr(target, "corerunloop") || strstr(target, "eventpoll"))) {
+            EXPECT(fcntl(number, F_GETFD) & FD_CLOEXEC);
+        }
+    }
+    (void)closedir(stream);
+    CFRelease(large);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+static void *live_briefly(void *info)
+{
+    CFMessagePortRef remote = connect_to(NAME);
+
+    (void)info;
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    CFRelease(remote);
+    return NULL;
+}
+
+PORT_TEST_LIMIT(threads_come_and_go_without_a_trace, "P4 P5", 60)
+{
+    struct port_thread server;
+    int before = 0;
+
+    port_thread_start(&server, NAME, port_echo, NULL);
+    for (int i = 0; i < (test_is_soak() ? 10000 : 200); i++) {
+        pthread_t thread;
+
+        REQUIRE(pthread_create(&thread, NULL, live_briefly, NULL) == 0);
+        pthread_join(thread, NULL);
+        if (i == 20) {
+            before = count_descriptors();
+        }
+    }
+    EXPECT(count_descriptors() <= before + 2);
+    port_thread_stop(&server);
+}
+
+/* ---- no descriptors, no memory, no /proc ---- */
+
+static int ask_with_few_descriptors(void)
+{
+    CFMessagePortRef remote = connect_to(NAME);
+    struct rlimit limit;
+    CFDataRef data = port_pattern(200000, 1);
+    SInt32 result;
+
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = 3;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    /* The line is there; what needs a descriptor fails and the port stays valid. */
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(port_tell(remote, 1, data), kCFMessagePortTransportError);
+    result = port_ask(remote, 1, data, NULL);
+    EXPECT_EQ(result, kCFMessagePortTransportError);
+    EXPECT_EQ(CFMessagePortCreateLocal(NULL, CFSTR("x"), port_echo, NULL, NULL), NULL);
+    EXPECT_EQ(CFMessagePortCreateRemote(NULL, CFSTR("y")), NULL);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    return 0;
+}
+
+PORT_TEST(a_sender_without_descriptors_is_told_so, "M23")
+{
+    pid_t owner = port_process_start(NAME, port_echo, NULL, NULL);
+
+    EXPECT_EQ(in_child(ask_with_few_descriptors), 0);
+    port_process_kill(owner);
+}
+
+static CFDataRef lower_limit_or_echo(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    struct rlimit limit;
+
+    (void)port;
+    (void)info;
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    if (message_id == 1) {
+        limit.rlim_cur = 3;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    } else if (message_id == 2) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    return CFRetain(data);
+}
+
+static int ask_anew(void)
+{
+    CFMessagePortRef remote = connect_to(NAME);
+    double begun = port_probe_now();
+
+    EXPECT_EQ(port_ask(remote, 0, NULL, NULL), kCFMessagePortTransportError);
+    EXPECT(port_probe_now() - begun < 0.5 * test_patience_s());
+    EXPECT(CFMessagePortIsValid(remote));
+    EXPECT_EQ(port_tell(remote, 0, NULL), kCFMessagePortSuccess);
+    return 0;
+}
+
+PORT_TEST(a_receiver_without_descriptors_serves_the_lines_it_has, "M23 H7")
+{
+    pid_t owner = port_process_start(NAME, lower_limit_or_echo, NULL, NULL);
+    CFMessagePortRef remote = connect_to(NAME);
+
+    EXPECT_EQ(port_ask(remote, 0, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess); /* the limit falls */
+    for (int i = 0; i < 100; i++) {
+        EXPECT_EQ(port_ask(remote, 0, NULL, NULL), kCFMessagePortSuccess);
+    }
+    EXPECT_EQ(in_child(ask_anew), 0);
+    EXPECT_EQ(port_ask(remote, 2, NULL, NULL), kCFMessagePortSuccess);
+    CFRelease(remote);
+    port_process_kill(owner);
+}
+
+static int ask_with_small_files(void)
+{
+    CFMessagePortRef remote = connect_to(NAME);
+    struct rlimit limit = {1000, RLIM_INFINITY};
+    CFDataRef large = port_pattern(200000, 1);
+    CFDataRef middle = port_pattern(60000, 1);
+    CFDataRef reply = NULL;
+
+    (void)setrlimit(RLIMIT_FSIZE, &limit);
+    EXPECT_EQ(port_tell(remote, 1, large), kCFMessagePortTransportError);
+    EXPECT_EQ(port_ask(remote, 1, large, NULL), kCFMessagePortTransportError);
+    for (int i = 0; i < 4; i++) { /* without an arena it still goes in the packet */
+        EXPECT_EQ(port_ask(remote, 1, middle, &reply), kCFMessagePortSuccess);
+        EXPECT(port_is_pattern(reply, 60000, 1));
+        CFRelease(reply);
+    }
+    EXPECT(CFMessagePortIsValid(remote));
+    (void)dup2(open("/dev/null", O_WRONLY), STDERR_FILENO); /* which is a file, and has a limit too */
+    limit.rlim_cur = 10; /* less than a card has */
+    (void)setrlimit(RLIMIT_FSIZE, &limit);
+    EXPECT_EQ(CFMessagePortCreateLocal(NULL, CFSTR("x"), port_echo, NULL, NULL), NULL);
+    return 0;
+}
+
+PORT_TEST(the_limit_on_files_is_an_error_and_no_signal, "M24 H21")
+{
+    pid_t owner = port_process_start(NAME, port_echo, NULL, NULL);
+
+    EXPECT_EQ(in_child(ask_with_small_files), 0);
+    port_process_kill(owner);
+}
+
+static int no_memory_create(uint64_t size, bool reserve)
+{
+    (void)size;
+    (void)reserve;
+    return -ENOSPC;
+}
+
+PORT_TEST(a_reply_for_which_there_is_no_memory_fails_at_once, "M24")
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+    CFDataRef large = port_pattern(60000, 1);
+
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = connect_to(NAME);
+    EXPECT_EQ(port_ask(remote, 1, large, NULL), kCFMessagePortSuccess);
+    kernel_ports.memory_create = no_memory_create;
+    EXPECT_EQ(port_ask(remote, 1, large, NULL), kCFMessagePortSuccess);
+    CFRelease(large);
+    large = port_pattern(70000, 1);
+    EXPECT_EQ(port_ask(remote, 1, large, NULL), kCFMessagePortTransportError);
+    kernel_ports = kernel_ports_linux;
+    EXPECT_EQ(port_ask(remote, 1, large, NULL), kCFMessagePortSuccess);
+    CFRelease(large);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+static int refuse_directory(int directory, const char *path)
+{
+    (void)directory;
+    (void)path;
+    return -ENOSPC;
+}
+
+PORT_TEST(a_full_disk_gives_no_port, "H21")
+{
+    kernel_ports.directory_make = refuse_directory;
+    EXPECT_EQ(CFMessagePortCreateLocal(NULL, NAME, port_echo, NULL, NULL), NULL);
+    EXPECT_EQ(CFMessagePortCreateRemote(NULL, NAME), NULL);
+    kernel_ports = kernel_ports_linux;
+}
+
+/* Names under /proc do not exist, as in a chroot. */
+static int without_proc_status(int directory, const char *leaf, struct stat *ret_status)
+{
+    return strncmp(leaf, "/proc", 5) == 0 ? -ENOENT : kernel_ports_linux.path_status(directory, leaf, ret_status);
+}
+
+static int without_proc_connect(int socket_number, const char *path)
+{
+    return strncmp(path, "/proc", 5) == 0 ? -ENOENT : kernel_ports_linux.datagram_connect(socket_number, path);
+}
+
+PORT_TEST(ports_work_without_proc, "M22")
+{
+    CFMessagePortRef port, remote;
+
+    kernel_ports.path_status = without_proc_status;
+    kernel_ports.datagram_connect = without_proc_connect;
+    port = port_open(NAME, port_echo, NULL, MODE);
+    remote = connect_to(NAME);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    CFRelease(remote);
+    port_drop(port);
+    kernel_ports = kernel_ports_linux;
+}
+
+/* ---- the kernel's limit on queues ---- */
+
+static int expect_five(void)
+{
+    static const int limits[] = {4, 10, 512};
+
+    if (unshare(CLONE_NEWNET) != 0) {
+        return 77;
+    }
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        FILE *file = fopen("/proc/sys/net/unix/max_dgram_qlen", "w");
+        CFMessagePortRef port, remote;
+
+        if (!file || fprintf(file, "%d\n", limits[i]) < 0 || fclose(file) != 0) {
+            return 77;
+        }
+        port = port_open(NAME, port_silence, NULL, MODE);
+        remote = connect_to(NAME);
+        for (int j = 0; j < 5 - (limits[i] < 5 ? 1 : 0); j++) {
+            EXPECT_EQ(CFMessagePortSendRequest(remote, j, NULL, 0, 0, NULL, NULL), kCFMessagePortSuccess);
+        }
+        if (limits[i] >= 5) {
+            EXPECT_EQ(CFMessagePortSendRequest(remote, 5, NULL, 0, 0, NULL, NULL), kCFMessagePortSendTimeout);
+        }
+        CFRelease(remote);
+        port_drop(port);
+    }
+    return 0;
+}
+
+PORT_TEST(five_messages_wait_whatever_the_kernels_limit, "226")
+{
+    int result = in_child(expect_five);
+
+    if (result == 77) {
+        SKIP("needs root, for a network namespace and its sysctl");
+    }
+    EXPECT_EQ(result, 0);
+}
+
+/* ---- crashes ---- */
+
+static CFDataRef echo_large(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)port;
+    (void)info;
+    return message_id % 7 == 0 ? port_pattern(300000, 1) : CFRetain(data);
+}
+
+static void *kill_at_some_moment(void *info)
+{
+    unsigned state = (unsigned)getpid() + *(unsigned *)info;
+
+    usleep((useconds_t)(rand_r(&state) % 4000)); /* any moment will do */
+    (void)kill((pid_t)*(unsigned *)info, SIGKILL);
+    return NULL;
+}
+
+PORT_TEST_LIMIT(a_receiver_killed_at_any_moment_keeps_nobody_waiting, "232 M1 M2 M3", 120)
+{
+    CFDataRef data = port_pattern(70000, 2);
+
+    for (int round = 0; round < (test_is_soak() ? 1000 : 100); round++) {
+        unsigned owner = (unsigned)port_process_start(NAME, echo_large, NULL, NULL);
+        CFMessagePortRef remote = connect_to(NAME);
+        pthread_t killer;
+        SInt32 result = kCFMessagePortSuccess;
+        double last = 0;
+
+        pthread_create(&killer, NULL, kill_at_some_moment, &owner);
+        for (int i = 0; result == kCFMessagePortSuccess; i++) {
+            last = port_probe_now();
+            result = i % 3 == 0 ? port_tell(remote, i, data) : port_ask(remote, i, i % 3 == 1 ? data : NULL, NULL);
+        }
+        EXPECT_EQ(result, kCFMessagePortBecameInvalidError);
+        EXPECT(port_probe_now() - last < 0.5 * test_patience_s());
+        EXPECT(!CFMessagePortIsValid(remote));
+        pthread_join(killer, NULL);
+        waitpid((pid_t)owner, NULL, 0);
+        CFRelease(remote);
+    }
+    CFRelease(data);
+}
+
+static void ask_until_killed(void)
+{
+    CFMessagePortRef remote = connect_to(NAME);
+    CFDataRef data = port_pattern(70000, 2);
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (int i = 0;; i++) {
+        (void)(i % 3 == 0 ? port_tell(remote, i, data) : port_ask(remote, i, i % 3 == 1 ? data : NULL, NULL));
+    }
+}
+
+PORT_TEST_LIMIT(senders_killed_at_any_moment_leave_nothing_behind, "H9 M2", 120)
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+    unsigned state = (unsigned)getpid();
+    int before = 0;
+
+    port_thread_start(&server, NAME, echo_large, NULL);
+    for (int round = 0; round < (test_is_soak() ? 1000 : 60); round++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            ask_until_killed();
+        }
+        usleep((useconds_t)(rand_r(&state) % 4000)); /* any moment will do */
+        port_process_kill(pid);
+        if (round == 10) {
+            before = count_descriptors();
+        }
+    }
+    remote = connect_to(NAME);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT(count_descriptors() <= before + 8);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+PORT_TEST_LIMIT(stress_messages_leave_memory_and_descriptors_flat, "P4", 60)
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+    CFDataRef data = port_pattern(3000, 1);
+    int rounds = test_is_soak() ? 10000000 : 20000;
+    int before = 0;
+
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = connect_to(NAME);
+    for (int i = 0; i < rounds; i++) {
+        REQUIRE((i % 2 ? port_tell(remote, i, data) : port_ask(remote, i, data, NULL)) == kCFMessagePortSuccess);
+        if (i == 1000) {
+            before = count_descriptors();
+        }
+    }
+    EXPECT(count_descriptors() <= before);
+    CFRelease(data);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
