@@ -77,12 +77,16 @@ static int leave_child_behind(void)
 
     (void)port;
     (void)port_ask(remote, 1, NULL, NULL);
+    int ready[2];
+    char byte = 0;
+    (void)!pipe(ready);
     if (fork() == 0) {
-        (void)close(STDOUT_FILENO);
+        (void)!write(ready[1], &byte, 1);
         for (;;) {
             (void)pause();
         }
     }
+    (void)!read(ready[0], &byte, 1);
     return kill(getpid(), SIGKILL);
 }
 
@@ -311,25 +315,27 @@ static int no_memory_create(uint64_t size, bool reserve)
     return -ENOSPC;
 }
 
+static CFDataRef reply_of_that_length(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)port;
+    (void)data;
+    (void)info;
+    return port_pattern(message_id, 1);
+}
+
 PORT_TEST(a_reply_for_which_there_is_no_memory_fails_at_once, "M24")
 {
-    struct port_thread server;
-    CFMessagePortRef remote;
-    CFDataRef large = port_pattern(60000, 1);
+    CFMessagePortRef port = port_open(NAME, reply_of_that_length, NULL, MODE);
+    CFMessagePortRef remote = connect_to(NAME);
 
-    port_thread_start(&server, NAME, port_echo, NULL);
-    remote = connect_to(NAME);
-    EXPECT_EQ(port_ask(remote, 1, large, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(port_ask(remote, 60000, NULL, NULL), kCFMessagePortSuccess);
     kernel_ports.memory_create = no_memory_create;
-    EXPECT_EQ(port_ask(remote, 1, large, NULL), kCFMessagePortSuccess);
-    CFRelease(large);
-    large = port_pattern(70000, 1);
-    EXPECT_EQ(port_ask(remote, 1, large, NULL), kCFMessagePortTransportError);
+    EXPECT_EQ(port_ask(remote, 60000, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(port_ask(remote, 70000, NULL, NULL), kCFMessagePortTransportError);
     kernel_ports = kernel_ports_linux;
-    EXPECT_EQ(port_ask(remote, 1, large, NULL), kCFMessagePortSuccess);
-    CFRelease(large);
+    EXPECT_EQ(port_ask(remote, 70000, NULL, NULL), kCFMessagePortSuccess);
     CFRelease(remote);
-    port_thread_stop(&server);
+    port_drop(port);
 }
 
 static int refuse_directory(int directory, const char *path)
