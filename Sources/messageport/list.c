@@ -79,7 +79,8 @@ static void print_entry(const struct registry_entry *entry, bool as_json, int wi
 
     if (!as_json) {
         (void)strvis(visible, entry->card.name.bytes, VIS_CSTYLE | VIS_NL | VIS_TAB);
-        (void)printf("%-*s %8d  %-16s %-8s %8lld %6s\n", width, visible, (int)entry->card.pid, program, state, (long long)entry->age_s, "-");
+        (void)printf("%-*s %8d  %-16s %-8s %8lld %6s\n", width, visible, (int)entry->card.pid, program, state, (long long)entry->age_s,
+                     "-");
         return;
     }
     (void)fputs("{\"name\":", stdout);

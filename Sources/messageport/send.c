@@ -167,7 +167,8 @@ static CFDataRef answer(CFMessagePortRef port, SInt32 id, CFDataRef data, void *
         (void)fail(exit_error, "the command ended with status %d", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
     }
     if (options->is_json) {
-        (void)printf("{\"id\":%d,\"length\":%ld,\"reply_length\":%ld}\n", (int)id, CFDataGetLength(data), reply ? CFDataGetLength(reply) : 0L);
+        (void)printf("{\"id\":%d,\"length\":%ld,\"reply_length\":%ld}\n", (int)id, CFDataGetLength(data),
+                     reply ? CFDataGetLength(reply) : 0L);
         (void)fflush(stdout);
     }
     return reply;

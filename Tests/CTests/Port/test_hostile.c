@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hostile peers of the same user: H1 to H15. Each attack runs in a process of its own against a port that must go on serving others, leak nothing and
- * never crash; what the attacker gets is his own affair.
+ * Hostile peers of the same user: H1 to H15. Each attack runs in a process of its own against a port that must go on serving others, leak
+ * nothing and never crash; what the attacker gets is his own affair.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -581,7 +581,8 @@ static void answer_falsely(int mode)
         _exit(1);
     }
     memcpy(&line, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof line);
-    struct wire_frame reply = {.type = wire_reply, .flags = wire_null_data, .message_id = -frame.message_id, .conversation = frame.conversation};
+    struct wire_frame reply = {
+        .type = wire_reply, .flags = wire_null_data, .message_id = -frame.message_id, .conversation = frame.conversation};
     switch (mode) {
     case 0:
         reply.conversation++;
@@ -631,7 +632,8 @@ PORT_TEST(false_replies_are_no_replies, "241 H23 M11")
     (void)sigaddset(&wanted, SIGUSR1);
     (void)sigprocmask(SIG_BLOCK, &wanted, NULL);
     for (int mode = 0; mode < 6; mode++) {
-        CFMessagePortRef port = CFMessagePortCreateLocal(NULL, CFSTR("another"), port_echo, NULL, NULL); /* sweeps, and makes the directory */
+        /* Sweeps, and makes the directory. */
+        CFMessagePortRef port = CFMessagePortCreateLocal(NULL, CFSTR("another"), port_echo, NULL, NULL);
         CFMessagePortRef remote;
         CFDataRef reply = NULL;
         pid_t pid;

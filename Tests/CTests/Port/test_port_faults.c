@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that fork, die and run out of things: M1, M2, M5, M6, M22 to M24, P1 to P5 where they concern ports, and the kernel's queue limits. */
+/*
+ * Processes that fork, die and run out of things: M1, M2, M5, M6, M22 to M24, P1 to P5 where they concern ports, and the kernel's queue
+ * limits.
+ */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
