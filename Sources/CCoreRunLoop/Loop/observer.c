@@ -399,7 +399,8 @@ bool observer_is_in(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRe
     loop_lock(loop);
     lock_take(lock);
     if (loop_of(observer) == loop) {
-        is_member = mode_name_means_common(loop, mode_name) ? observer->common != NULL : member_in(observer, mode_find(loop, mode_name)) != NULL;
+        is_member =
+            mode_name_means_common(loop, mode_name) ? observer->common != NULL : member_in(observer, mode_find(loop, mode_name)) != NULL;
     }
     lock_drop(lock);
     loop_unlock(loop);

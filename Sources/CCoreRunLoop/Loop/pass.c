@@ -413,7 +413,10 @@ void run_enter(CFRunLoopRef loop, struct activation *run, struct mode *mode)
     loop->activation = run;
 }
 
-/* The run was nested where the outer one has collected its sources and is about to sleep: what it took, the outer one must not miss (64). L. */
+/*
+ * The run was nested where the outer one has collected its sources and is about to sleep: what it took, the outer one must not miss (64).
+ * L.
+ */
 static bool owes_token(const struct activation *run)
 {
     const struct activation *outer = run->outer;

@@ -72,7 +72,7 @@ static void set_date_fields(CFRunLoopTimerRef timer, CFAbsoluteTime date)
 }
 
 CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFIndex order,
-                               CFRunLoopTimerCallBack callout, const CFRunLoopTimerContext *context)
+                                        CFRunLoopTimerCallBack callout, const CFRunLoopTimerContext *context)
 {
     CFRunLoopTimerRef timer = object_create(allocator, &timer_class, sizeof *timer);
 
@@ -304,7 +304,8 @@ bool timer_is_in(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_na
     loop_lock(loop);
     lock_take(lock);
     if (timer_loop(timer) == loop) {
-        is_member = mode_name_means_common(loop, mode_name) ? timer->common != NULL : timer_member_in(timer, mode_find(loop, mode_name)) != NULL;
+        is_member =
+            mode_name_means_common(loop, mode_name) ? timer->common != NULL : timer_member_in(timer, mode_find(loop, mode_name)) != NULL;
     }
     lock_drop(lock);
     loop_unlock(loop);

@@ -49,7 +49,7 @@ extern const struct object_class timer_class;
 
 /* NULL if there is no memory. */
 CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFIndex order,
-                               CFRunLoopTimerCallBack callout, const CFRunLoopTimerContext *context);
+                                        CFRunLoopTimerCallBack callout, const CFRunLoopTimerContext *context);
 
 void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name);
 void timer_remove(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name);

@@ -123,7 +123,10 @@ static int compare_entries(const void *one, const void *other)
     return first->sequence < second->sequence ? -1 : first->sequence > second->sequence;
 }
 
-/* Its turn has come, and it is still due in this loop and mode (132): for the date that was found, or for another that has come since. L and I. */
+/*
+ * Its turn has come, and it is still due in this loop and mode (132): for the date that was found, or for another that has come since. L
+ * and I.
+ */
 static bool may_fire(CFRunLoopRef loop, const struct mode *mode, const struct timer_entry *entry)
 {
     CFRunLoopTimerRef timer = entry->timer;
@@ -272,7 +275,8 @@ CFAbsoluteTime timers_next_date(CFRunLoopRef loop, const struct mode *mode)
         struct lock *lock = item_lock(timer);
 
         lock_take(lock);
-        if (timer->is_valid && timer_loop(timer) == loop && timer_member_in(timer, mode) && (!earliest || timer->fire_ns <= earliest->fire_ns)) {
+        if (timer->is_valid && timer_loop(timer) == loop && timer_member_in(timer, mode) &&
+            (!earliest || timer->fire_ns <= earliest->fire_ns)) {
             earliest = timer;
         }
         lock_drop(lock);
