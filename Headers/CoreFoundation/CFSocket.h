@@ -214,7 +214,8 @@ CF_EXPORT CFSocketNativeHandle CFSocketGetNative(CFSocketRef s) CRL_LINK(CFSocke
 /**
  * Creates the socket's run loop source, to be added to the modes in which its callbacks may come; later calls return the same source.
  *
- * Nothing is waited for before the source is added. `order` counts in the first call only.
+ * Nothing is waited for before the source is added. `order` counts in the first call only. A program that connects the descriptor by
+ * itself after the loop has looked at the socket calls CFSocketEnableCallBacks then: nobody else tells the loop.
  * Ownership: the caller releases the source, which keeps the socket alive.
  * Threads: any.
  * Errors: NULL when the socket is invalid, or there is no memory.
