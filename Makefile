@@ -64,10 +64,17 @@ VERSION := $(shell sed -n 's/^\#define CRL_VERSION_STRING "\(.*\)"/\1/p' Headers
 VERSION := $(or $(VERSION),0.1.0)
 SOVERSION := 0
 
+COMMA := ,
+
 # LAYERS limits the sources and the tests to some layers, for working on one while another does not compile: make check-c LAYERS="Support Runtime".
 LAYERS ?= Support Runtime Kernel Loop Descriptor Port
 SOURCES := $(sort $(wildcard $(LAYERS:%=Sources/CCoreRunLoop/%/*.c)))
 TESTS := $(sort $(wildcard Tests/CTests/*.c $(LAYERS:%=Tests/CTests/%/*.c)))
+# The tests of the n-th failure need all layers, and see the runner's allocations before the C library does.
+ifneq ($(filter Port,$(LAYERS)),)
+TESTS += $(sort $(wildcard Tests/CTests/Failure/*.c))
+RUNNER_LDFLAGS := $(patsubst %,-Wl$(COMMA)--wrap=%,malloc calloc realloc aligned_alloc free)
+endif
 HEADERS := $(sort $(wildcard Headers/*.h Headers/*/*.h))
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
@@ -76,8 +83,6 @@ INCLUDES := -IHeaders -ISources/CCoreRunLoop
 OWN_CFLAGS := -std=gnu11 -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(INCLUDES)
 OWN_LDFLAGS := -pthread -Wl,--as-needed
 LIBS := -lbsd -lm
-
-COMMA := ,
 
 # What a flavour adds.
 FLAGS_release :=
@@ -195,7 +200,7 @@ check: check-c check-symbols listings check-examples conformance check-plain che
 
 $(RUNNER): $(TESTING_OBJECTS) $(TEST_OBJECTS) $(B)/flags
 	$(SAY) LINK $@
-	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(LIBS) $(TEST_LIBS)
+	$(Q)$(LINK) $(RUNNER_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) $(TEST_LIBS)
 
 runner: $(RUNNER)
 check-c: $(RUNNER)
@@ -450,3 +455,11 @@ build/fuzz/fuzz_%: build/fuzz/Fuzz/fuzz_%.o $(FUZZ_OBJECTS)
 fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%)
 	$(Q)scripts/fuzz '$(FUZZ_SECONDS)' $^
 -include $(FUZZ_OBJECTS:.o=.d) $(FUZZ_TARGETS:%=build/fuzz/Fuzz/fuzz_%.d)
+
+# --- SPIN models (Tests/Models) ---
+
+## model            checks the SPIN models of the wake word and of sources, and that their broken variants fail
+
+.PHONY: model
+model:
+	$(Q)scripts/check-models $(MODEL_FLAGS)
