@@ -10,6 +10,16 @@ public typealias NSRunLoop = RunLoop
 public typealias NSTimer = Timer
 /// The older name of ``Thread``.
 public typealias NSThread = Thread
+/// The older name of ``Port``.
+public typealias NSPort = Port
+/// The older name of ``MachPort``.
+public typealias NSMachPort = MachPort
+/// The older name of ``MessagePort``.
+public typealias NSMessagePort = MessagePort
+/// The older name of ``PortMessage``.
+public typealias NSPortMessage = PortMessage
+/// The older name of ``PortDelegate``.
+public typealias NSPortDelegate = PortDelegate
 
 /// Runs `body` and returns what it returns.
 ///

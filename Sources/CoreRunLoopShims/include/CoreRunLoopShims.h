@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "CoreFoundation/CFMessagePort.h"
 #include "CoreFoundation/CFRunLoop.h"
 
 #pragma clang assume_nonnull begin
@@ -67,6 +68,19 @@ int shim_block_signal(int signal);
 /* What a wait status says: the exit code, or -1; the signal, or 0. */
 int shim_exit_code(int status);
 int shim_exit_signal(int status);
+
+/* What a local message port answers. */
+struct shim_reply;
+void shim_reply_set(struct shim_reply *reply, const uint8_t *_Nullable bytes, intptr_t length);
+typedef void (*shim_receive)(void *_Nullable info, int32_t number, const uint8_t *_Nullable bytes, intptr_t length, struct shim_reply *reply);
+/* Creates a local port whose messages go to `receive`, the same function in every call. `info` is retained by `retain` if a port is made. */
+CFMessagePortRef _Nullable shim_message_port_create(CFStringRef name, shim_receive receive, void *info,
+                                                    const void *_Nullable (*_Nonnull retain)(const void *_Nullable info),
+                                                    void (*_Nonnull release)(const void *_Nullable info)) CF_RETURNS_RETAINED;
+/* CFMessagePortSendRequest with bytes in the place of objects; without a `ret_reply` nothing is waited for. The reply is to be freed. */
+int32_t shim_message_port_send(CFMessagePortRef port, int32_t number, const uint8_t *_Nullable bytes, intptr_t length, double send_limit,
+                               double reply_limit, uint8_t *_Nullable *_Nullable ret_reply, intptr_t *_Nullable ret_length);
+void shim_free(void *_Nullable bytes);
 
 /* CoreRunLoopTesting: gives the calling thread, and those that it starts, clocks that stand still until they are moved. */
 void shim_clock_begin(void);

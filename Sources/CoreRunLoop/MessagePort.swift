@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CFMessagePort. Messages between two of this class are envelopes, in which a port is its name; everything else is a request as C programs
+// send it, and goes to the request handlers.
+
+public import CCoreRunLoop
+import CoreRunLoopShims
+import Synchronization
+
+/// A kind of request with its answer: the number that it has on the wire, and how both become bytes.
+///
+/// ```swift
+/// extension Exchange where Request == String, Reply == String {
+///     static let greeting = Exchange.text(number: 1)
+/// }
+/// ```
+public struct Exchange<Request: Sendable, Reply: Sendable>: Sendable {
+    /// The message's number.
+    public let number: Int32
+    let encodeRequest: @Sendable (Request) -> [UInt8]
+    let decodeRequest: @Sendable ([UInt8]) -> Request?
+    let encodeReply: @Sendable (Reply) -> [UInt8]
+    let decodeReply: @Sendable ([UInt8]) -> Reply?
+
+    /// Describes an exchange by four closures; the two that decode return `nil` for bytes that are malformed.
+    public init(
+        number: Int32, encodeRequest: @escaping @Sendable (Request) -> [UInt8], decodeRequest: @escaping @Sendable ([UInt8]) -> Request?,
+        encodeReply: @escaping @Sendable (Reply) -> [UInt8], decodeReply: @escaping @Sendable ([UInt8]) -> Reply?
+    ) {
+        self.number = number
+        self.encodeRequest = encodeRequest
+        self.decodeRequest = decodeRequest
+        self.encodeReply = encodeReply
+        self.decodeReply = decodeReply
+    }
+}
+
+extension Exchange where Request == String, Reply == String {
+    /// An exchange of texts.
+    public static func text(number: Int32) -> Exchange {
+        let decode: @Sendable ([UInt8]) -> String? = { String(validating: $0, as: UTF8.self) }
+        return Exchange(
+            number: number, encodeRequest: { Array($0.utf8) }, decodeRequest: decode, encodeReply: { Array($0.utf8) }, decodeReply: decode)
+    }
+}
+
+extension Exchange where Request == [UInt8], Reply == [UInt8] {
+    /// An exchange of bytes.
+    public static func bytes(number: Int32) -> Exchange {
+        Exchange(number: number, encodeRequest: { $0 }, decodeRequest: { $0 }, encodeReply: { $0 }, decodeReply: { $0 })
+    }
+}
+
+/// A port between processes of one machine, found by its name.
+///
+/// ```swift
+/// let port = try MessagePort(name: "com.example.greeter")
+/// port.handle(.text(number: 1)) { name in "hello, \(name)" }
+/// RunLoop.main.add(port, forMode: .common)
+/// // in another process
+/// let answer = try await MessagePort(remote: "com.example.greeter").request(.text(number: 1), "world")
+/// ```
+public final class MessagePort: Port, @unchecked Sendable {
+    /// The C object.
+    public let cfMessagePort: CFMessagePort
+    /// Whether it stands for another port: one that can only be sent to.
+    public let isRemote: Bool
+    private let body: Body
+    private let ownSource: CFRunLoopSource?
+    private let toItself = Mutex<CFMessagePort?>(nil)
+
+    private struct Weakly: @unchecked Sendable { weak var port: MessagePort? }
+
+    private final class Body: Sendable {
+        let port = Mutex(Weakly())
+        let handlers = Mutex<[Int32: @Sendable ([UInt8]) -> [UInt8]?]>([:])
+        let fallback = Mutex<(@Sendable (Int32, [UInt8]) -> [UInt8]?)?>(nil)
+
+        func receive(_ number: Int32, _ bytes: [UInt8]) -> [UInt8]? {
+            if let port = port.withLock({ $0.port }), port.receiveEnvelope(number, bytes) { return nil }
+            if let handler = handlers.withLock({ $0[number] }) { return handler(bytes) }
+            return fallback.withLock { $0 }?(number, bytes)
+        }
+    }
+
+    private static let lastNumber = Mutex(0)
+
+    /// A name that nobody else has.
+    private static func freshName() -> String {
+        let number = lastNumber.withLock { number in
+            number += 1
+            return number
+        }
+        return "corerunloop.\(shim_process_id()).\(number).\(UInt64.random(in: 0 ... .max))"
+    }
+
+    /// Makes a local port, which can be added to a loop.
+    ///
+    /// - Parameter name: By which others find it; `nil` for a name that nobody else has.
+    /// - Throws: ``PortError/nameTaken(_:)`` when another port has the name, ``PortError/invalidName(_:)``.
+    ///
+    /// The corresponding C function is `CFMessagePortCreateLocal`.
+    public init(name: String?) throws(PortError) {
+        let name = name ?? Self.freshName()
+        if name.isEmpty || name.utf8.count > 128 || name.utf8.contains(0) { throw .invalidName(name) }
+        let body = Body()
+        let info = unsafe retainedInfo(body)
+        let made: CFMessagePort? = unsafe shim_message_port_create(
+            name.cfString,
+            { info, number, bytes, length, reply in
+                let body = unsafe object(Body.self, from: info)
+                let answer = body.receive(number, unsafe Array(UnsafeBufferPointer(start: bytes, count: length)))
+                if let answer { unsafe answer.withUnsafeBufferPointer { unsafe shim_reply_set(reply, $0.baseAddress, $0.count) } }
+            }, info,
+            { info in
+                if let info = unsafe info { _ = unsafe Unmanaged<AnyObject>.fromOpaque(info).retain() }
+                return unsafe info
+            }, { info in unsafe releaseConstantInfo(info) })
+        unsafe releaseInfo(info)  // the context has its own by its retain
+        guard let made else {
+            let owner: CFMessagePort? = CFMessagePortCreateRemote(nil, name.cfString)
+            throw owner == nil ? .transport : .nameTaken(name)
+        }
+        self.body = body
+        cfMessagePort = made
+        isRemote = false
+        ownSource = CFMessagePortCreateRunLoopSource(nil, made, 0)
+        super.init()
+        body.port.withLock { $0.port = self }
+        unsafe CFMessagePortSetInvalidationCallBack(made) { _, info in
+            if unsafe info != nil { unsafe object(Body.self, from: info).port.withLock { $0.port }?.becomeInvalid() }
+        }
+    }
+
+    /// Makes a local port with a name that nobody else has.
+    ///
+    /// - Throws: ``PortError/transport`` when the directory of names cannot be used.
+    public convenience init(anonymous: Void = ()) throws(PortError) { try self.init(name: nil) }
+
+    /// Stands for the port with a name, for sending.
+    ///
+    /// - Throws: ``PortError/notFound(_:)`` when nobody has the name.
+    ///
+    /// The corresponding C function is `CFMessagePortCreateRemote`.
+    public init(remote name: String) throws(PortError) {
+        let found: CFMessagePort? = CFMessagePortCreateRemote(nil, name.cfString)
+        guard let found else { throw .notFound(name) }
+        cfMessagePort = found
+        isRemote = true
+        ownSource = nil
+        body = Body()
+        super.init()
+        Self.remotes.withLock { remotes in
+            remotes = remotes.filter { $0.value.contains { $0.port != nil } }
+            remotes[address(of: found), default: []].append(Weakly(port: self))
+        }
+        // A remote port's callback has no info of its own, and several objects may share one C port.
+        unsafe CFMessagePortSetInvalidationCallBack(found) { port, _ in
+            guard let port else { return }
+            let objects = MessagePort.remotes.withLock { $0.removeValue(forKey: address(of: port)) } ?? []
+            for object in objects { object.port?.becomeInvalid() }
+        }
+    }
+
+    private static let remotes = Mutex<[UInt: [Weakly]]>([:])
+
+    deinit { if !isRemote { CFMessagePortInvalidate(cfMessagePort) } }
+
+    override var source: CFRunLoopSource? { ownSource }
+
+    override func close() { CFMessagePortInvalidate(cfMessagePort) }
+
+    /// Whether it can be used: a remote one until its peer has gone. Any thread.
+    public override var isValid: Bool { super.isValid && CFMessagePortIsValid(cfMessagePort) }
+
+    /// The port's name; empty when it is invalid. Any thread.
+    public var name: String {
+        let name: CFString? = CFMessagePortGetName(cfMessagePort)
+        return name.map { String($0) } ?? ""
+    }
+
+    /// Gives a local port another name.
+    ///
+    /// - Returns: `false` when another port has it.
+    ///
+    /// The corresponding C function is `CFMessagePortSetName`.
+    public func setName(_ name: String) -> Bool { CFMessagePortSetName(cfMessagePort, name.cfString) }
+
+    // MARK: Messages
+
+    override func encode(_ port: Port) -> [UInt8]? { (port as? MessagePort).map { Array($0.name.utf8) } }
+
+    /// The number of messages between objects of this class: an envelope with the message's own number at its end.
+    private static let envelope: Int32 = 0x4352_4C31
+
+    override func transmit(_ parts: [Part], _ msgid: UInt32, _ receivePort: Port?, _ date: WallTime) -> Bool {
+        guard let remote = remotePort() else { return false }
+        let answerTo = (receivePort as? MessagePort).map { Array($0.name.utf8) } ?? []
+        let number = (0..<4).map { UInt8(truncatingIfNeeded: msgid >> (UInt32($0) * 8)) }
+        let bytes = Envelope.encode(answerTo: answerTo, [.bytes(number)] + parts)
+        return unsafe bytes.withUnsafeBufferPointer { buffer in
+            unsafe shim_message_port_send(
+                remote, Self.envelope, buffer.baseAddress, buffer.count, max(0, date.timeIntervalSinceNow), 0, nil, nil)
+        } == 0
+    }
+
+    /// What to send to: of a local port, a remote one for its own name.
+    private func remotePort() -> CFMessagePort? {
+        if isRemote { return cfMessagePort }
+        let name = self.name
+        return toItself.withLock { port in
+            if let port, CFMessagePortIsValid(port) { return port }
+            port = CFMessagePortCreateRemote(nil, name.cfString)
+            return port
+        }
+    }
+
+    /// On the loop's thread. False if it is none.
+    private func receiveEnvelope(_ number: Int32, _ bytes: [UInt8]) -> Bool {
+        guard number == Self.envelope, let (answerTo, parts) = Envelope.decode(bytes), case .bytes(let own)? = parts.first, own.count == 4
+        else { return false }
+        var components: [any Sendable] = []
+        for part in parts.dropFirst() {
+            switch part {
+            case .bytes(let bytes): components.append(bytes)
+            case .port(let bytes):
+                guard let port = Self.port(named: String(decoding: bytes, as: UTF8.self)) else { continue }
+                components.append(port)
+            }
+        }
+        deliver(
+            PortMessage(
+                answerTo: answerTo.isEmpty ? nil : Self.port(named: String(decoding: answerTo, as: UTF8.self)), cameTo: self,
+                number: own.reversed().reduce(0) { $0 << 8 | UInt32($1) }, components: components))
+        return true
+    }
+
+    private static func port(named name: String) -> MessagePort? { try? MessagePort(remote: name) }
+
+    // MARK: Requests
+
+    /// Answers requests of one kind, on the loop's thread. Any thread; replaces the handler of the same number.
+    ///
+    /// - Parameter reply: Returns the answer. A request that is malformed gets an empty answer.
+    public func handle<Request, Reply>(_ exchange: Exchange<Request, Reply>, _ reply: @escaping @Sendable (Request) -> Reply) {
+        body.handlers.withLock {
+            $0[exchange.number] = { bytes in exchange.decodeRequest(bytes).map { exchange.encodeReply(reply($0)) } }
+        }
+    }
+
+    /// Answers the requests that no ``handle(_:_:)`` answers, on the loop's thread; also those of C programs.
+    public var onRequest: (@Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?)? {
+        get { body.fallback.withLock { $0 } }
+        set { body.fallback.withLock { $0 = newValue } }
+    }
+
+    /// Sends a request and waits for the answer.
+    ///
+    /// The waiting is done by a thread of its own, so that neither the task's thread nor a loop is blocked.
+    ///
+    /// - Parameters:
+    ///   - exchange: The kind of request.
+    ///   - request: The request.
+    ///   - timeout: How long the message may wait for room, and then how long the answer may take.
+    /// - Throws: ``PortError``; `CancellationError` when the task is cancelled: the message may then still be handled.
+    public func request<Request, Reply>(
+        _ exchange: Exchange<Request, Reply>, _ request: Request, timeout: Duration = .seconds(30)
+    ) async throws -> Reply {
+        if timeout < .zero { throw RunLoopError.invalidDuration(timeout) }
+        let bytes = try await requestBytes(number: exchange.number, exchange.encodeRequest(request), timeout: timeout)
+        guard let reply = exchange.decodeReply(bytes) else { throw PortError.malformed(exchange.number) }
+        return reply
+    }
+
+    /// Sends bytes as C programs do, and waits for the answer's.
+    ///
+    /// - Throws: ``PortError``; `CancellationError` when the task is cancelled: the message may then still be handled.
+    public func requestBytes(number: Int32, _ bytes: [UInt8], timeout: Duration = .seconds(30)) async throws -> [UInt8] {
+        try Task.checkCancellation()
+        let waiter = Waiter()
+        let sent = Answer()
+        try Thread { [self] in
+            do throws(PortError) {
+                let bytes = try requestNow(number: number, bytes, timeout: timeout)
+                sent.bytes.withLock { $0 = bytes }
+                waiter.resume(with: .success(()))
+            } catch { waiter.resume(with: .failure(error)) }
+        }.launch()
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { waiter.wait($0) }
+        } onCancel: {
+            waiter.resume(with: .failure(CancellationError()))
+        }
+        return sent.bytes.withLock { $0 }
+    }
+
+    /// Sends bytes and blocks the calling thread until the answer has come.
+    ///
+    /// The corresponding C function is `CFMessagePortSendRequest`.
+    ///
+    /// - Throws: ``PortError``.
+    @available(*, noasync, message: "waiting would block the task's thread; use requestBytes(number:_:timeout:)")
+    public func requestNow(number: Int32, _ bytes: [UInt8], timeout: Duration = .seconds(30)) throws(PortError) -> [UInt8] {
+        guard super.isValid, let remote = remotePort() else { throw .invalid(name) }
+        var reply: UnsafeMutablePointer<UInt8>?
+        var length = 0
+        let limit = timeout.inSeconds
+        let status = unsafe bytes.withUnsafeBufferPointer { buffer in
+            unsafe shim_message_port_send(remote, number, buffer.baseAddress, buffer.count, limit, limit, &reply, &length)
+        }
+        defer { unsafe shim_free(reply) }
+        switch status {
+        case 0: return unsafe reply.map { unsafe Array(UnsafeBufferPointer(start: $0, count: length)) } ?? []
+        case -1: throw .sendTimeout
+        case -2: throw .receiveTimeout
+        case -3, -5: throw .invalid(name)
+        default: throw .transport
+        }
+    }
+
+    /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``. Ends when the port becomes invalid.
+    public var messages: AsyncStream<PortMessage> { messageStream() }
+
+    private final class Answer: Sendable { let bytes = Mutex<[UInt8]>([]) }
+}
+
+extension MachPort {
+    /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``. Ends when the port becomes invalid.
+    public var messages: AsyncStream<PortMessage> { messageStream() }
+}
+
+extension Port {
+    fileprivate func messageStream() -> AsyncStream<PortMessage> {
+        let (stream, continuation) = AsyncStream.makeStream(of: PortMessage.self)
+        onMessage = { continuation.yield($0) }
+        continuation.onTermination = { [weak self] _ in self?.onMessage = nil }
+        onInvalidate { continuation.finish() }
+        return stream
+    }
+}
+
+/// Where message ports are found by their names: the user's directory of ports.
+public final class MessagePortNameServer: Sendable {
+    /// The only one.
+    public static let shared = MessagePortNameServer()
+    private init() {}
+
+    /// Finds the port with this name.
+    ///
+    /// - Parameter host: `nil` or empty: message ports do not leave their machine.
+    /// - Returns: `nil` when nobody has the name.
+    public func port(forName name: String, host: String? = nil) -> MessagePort? {
+        guard host?.isEmpty ?? true else { return nil }
+        return try? MessagePort(remote: name)
+    }
+
+    /// Gives a port of this process a name, in the place of the one that it has.
+    ///
+    /// - Returns: `false` when a living port has the name, or `port` only sends. Invalidating the port gives the name up.
+    public func registerPort(_ port: MessagePort, name: String) -> Bool { !port.isRemote && port.isValid && port.setName(name) }
+}
+
+/// Where the threads of one process find ports by their names.
+public final class MachBootstrapServer: Sendable {
+    /// The only one.
+    public static let shared = MachBootstrapServer()
+    private struct Entry: @unchecked Sendable { weak var port: MachPort? }
+    private let ports = Mutex<[String: Entry]>([:])
+    private init() {}
+
+    /// Finds the port with this name; `nil` when nobody has it.
+    public func port(forName name: String) -> MachPort? {
+        ports.withLock { $0[name]?.port }.flatMap { $0.isValid ? $0 : nil }
+    }
+
+    /// Gives a port a name.
+    ///
+    /// - Returns: `false` when a living port has the name.
+    public func registerPort(_ port: MachPort, name: String) -> Bool {
+        ports.withLock { ports in
+            if let owner = ports[name]?.port, owner.isValid, owner !== port { return false }
+            ports[name] = Entry(port: port)
+            return true
+        }
+    }
+}

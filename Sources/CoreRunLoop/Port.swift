@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What all ports have in common. A port keeps itself alive while it is in a loop, as the loop would on Darwin: the C source's info only knows
+// the port weakly. `state` guards everything; handlers and delegates are called without it.
+
+import CCoreRunLoop
+import CoreRunLoopShims
+import Synchronization
+
+/// Why a port could not be made or used. Each case names the value that was refused.
+public enum PortError: Error, Hashable, Sendable {
+    /// The name is empty, too long, or holds a character that names may not have.
+    case invalidName(String)
+    /// Another port has the name.
+    case nameTaken(String)
+    /// No port has the name.
+    case notFound(String)
+    /// The port is invalid: it has been invalidated, or its peer has gone.
+    case invalid(String)
+    /// The receiver's queue stayed full.
+    case sendTimeout
+    /// No answer came in time.
+    case receiveTimeout
+    /// The message is too large, or the system has no means left.
+    case transport
+    /// The receiver gave no answer.
+    case noReply
+    /// The bytes are not what was expected.
+    case malformed(Int32)
+}
+
+/// Something that a message can carry as bytes: `[UInt8]`, and, with `CoreRunLoopFoundation`, `Data`.
+public protocol PortMessageData: Sendable {
+    /// The bytes.
+    var portMessageBytes: [UInt8] { get }
+}
+
+extension Array: PortMessageData where Element == UInt8 {
+    /// The bytes.
+    public var portMessageBytes: [UInt8] { self }
+}
+
+/// What a port tells of its messages.
+public protocol PortDelegate: AnyObject, Sendable {
+    /// A message has come: called on the thread of the loop that the port is in.
+    func handle(_ message: PortMessage)
+}
+
+/// A message: to whom, from whom, a number, and components.
+///
+/// In a message that is to be sent, ``sendPort`` is the receiver and ``receivePort`` is where an answer should go. In one that has come,
+/// ``sendPort`` is where to answer, and ``receivePort`` the port that it came to.
+public final class PortMessage: Sendable {
+    /// To whom to send: the receiver, or, of a message that has come, where to answer.
+    public let sendPort: Port?
+    /// The sender's own port, or, of a message that has come, the port that it came to.
+    public let receivePort: Port?
+    /// The components: byte arrays and ports.
+    public let components: [any Sendable]
+    private let number: Mutex<UInt32>
+
+    /// Makes a message to be sent.
+    ///
+    /// - Parameters:
+    ///   - sendPort: The receiver.
+    ///   - receivePort: Where an answer should go.
+    ///   - components: Bytes, and ports of the receiver's class. `nil` is none.
+    public init(sendPort: Port?, receivePort: Port?, components: [any Sendable]?) {
+        self.sendPort = sendPort
+        self.receivePort = receivePort
+        self.components = components ?? []
+        number = Mutex(0)
+    }
+
+    init(answerTo sendPort: Port?, cameTo receivePort: Port, number: UInt32, components: [any Sendable]) {
+        self.sendPort = sendPort
+        self.receivePort = receivePort
+        self.components = components
+        self.number = Mutex(number)
+    }
+
+    /// What the message is; the program's own. At first 0.
+    public var msgid: UInt32 {
+        get { number.withLock { $0 } }
+        set { number.withLock { $0 = newValue } }
+    }
+
+    /// Sends the message; waits while the receiver's queue is full.
+    ///
+    /// - Parameter date: Until when to wait; a date in the past tries once.
+    /// - Returns: Whether it is in the receiver's queue.
+    public func send(before date: WallTime) -> Bool {
+        sendPort?.send(before: date, msgid: msgid, components: components, from: receivePort) ?? false
+    }
+}
+
+/// A channel for messages between threads or processes; its subclasses say by what means.
+///
+/// A port that is in a loop keeps it alive, and is kept by it. Messages wait in the port's queue until the loop runs in one of its modes, and
+/// go to the delegate, which the port does not keep; without one they are dropped.
+open class Port: @unchecked Sendable, Hashable {
+    private struct State: @unchecked Sendable {
+        weak var delegate: (any PortDelegate)?
+        var handler: (@Sendable (PortMessage) -> Void)?
+        var places: [(loop: RunLoop, mode: RunLoop.Mode)] = []
+        var keptAlive: Port?
+        var endWatches: [RunLoop: Int] = [:]
+        var invalidated = false
+        var onInvalidate: [@Sendable () -> Void] = []
+    }
+    private let state = Mutex(State())
+
+    /// For subclasses.
+    init() {}
+
+    /// Makes a port of the usual class: ``MachPort``.
+    public static func port() -> Port { MachPort() }
+
+    /// The C source that is added to loops; `nil` for a port that only sends.
+    var source: CFRunLoopSource? { nil }
+
+    /// Gives up what the port stands on. Called once.
+    func close() {}
+
+    // MARK: Messages
+
+    /// Who gets the messages; not kept. Any thread.
+    public var delegate: (any PortDelegate)? {
+        get { state.withLock { $0.delegate } }
+        set { state.withLock { $0.delegate = newValue } }
+    }
+
+    /// Sets the delegate.
+    public func setDelegate(_ delegate: (any PortDelegate)?) { self.delegate = delegate }
+
+    /// A closure in the place of a delegate. Any thread.
+    public var onMessage: (@Sendable (PortMessage) -> Void)? {
+        get { state.withLock { $0.handler } }
+        set { state.withLock { $0.handler = newValue } }
+    }
+
+    /// On the loop's thread.
+    func deliver(_ message: PortMessage) {
+        let (delegate, handler) = state.withLock { ($0.delegate, $0.handler) }
+        delegate?.handle(message)
+        handler?(message)
+    }
+
+    /// Sends a message to this port; waits while its queue is full.
+    ///
+    /// - Parameters:
+    ///   - date: Until when to wait; a date in the past tries once.
+    ///   - msgid: What the message is.
+    ///   - components: Bytes, and ports of this port's class. `nil` is none.
+    ///   - receivePort: Where an answer should go, of this port's class.
+    ///   - reserved: Has no effect: this library needs no room in the first component.
+    /// - Returns: `false` when the queue stayed full, the port is invalid, or a component or the answer's port is of a wrong type, which is
+    ///   reported on the standard error output.
+    public func send(
+        before date: WallTime, msgid: UInt32 = 0, components: [any Sendable]?, from receivePort: Port?, reserved: Int = 0
+    ) -> Bool {
+        guard isValid else { return false }
+        guard let parts = encode(components ?? []) else { return false }
+        if let receivePort, type(of: receivePort) != type(of: self) {
+            report("\(type(of: self)).send: the answer's port is a \(type(of: receivePort))")
+            return false
+        }
+        return transmit(parts, msgid, receivePort, date)
+    }
+
+    /// For subclasses: sends an encoded message.
+    func transmit(_ parts: [Part], _ msgid: UInt32, _ receivePort: Port?, _ date: WallTime) -> Bool { false }
+
+    /// For subclasses: a port as a component's bytes; `nil` if it cannot travel.
+    func encode(_ port: Port) -> [UInt8]? { nil }
+
+    private func encode(_ components: [any Sendable]) -> [Part]? {
+        var parts: [Part] = []
+        for component in components {
+            if let data = component as? any PortMessageData {
+                parts.append(.bytes(data.portMessageBytes))
+            } else if let port = component as? Port, type(of: port) == type(of: self), let bytes = encode(port) {
+                parts.append(.port(bytes))
+            } else {
+                report("\(type(of: self)).send: a component is a \(type(of: component)); bytes and ports of the same class can be sent")
+                return nil
+            }
+        }
+        return parts
+    }
+
+    // MARK: Life
+
+    /// Whether it can be used. Any thread.
+    open var isValid: Bool { !state.withLock { $0.invalidated } }
+
+    /// Ends the port for good: it leaves every loop, and those who asked are told, once. Any thread.
+    public func invalidate() { becomeInvalid() }
+
+    func becomeInvalid() {
+        let ended = state.withLock { state -> (State, Bool) in
+            let old = state
+            if old.invalidated { return (State(), false) }
+            state.invalidated = true
+            state.places = []
+            state.keptAlive = nil
+            state.endWatches = [:]
+            state.onInvalidate = []
+            return (old, true)
+        }
+        guard ended.1 else { return }
+        for (loop, number) in ended.0.endWatches { loop.end.remove(number) }
+        close()
+        for handler in ended.0.onInvalidate { handler() }
+        for (_, handler) in Self.invalidationHandlers.withLock({ $0.handlers }).sorted(by: { $0.key < $1.key }) { handler(self) }
+    }
+
+    /// Has `handler` called when the port becomes invalid; at once if it is. Any thread.
+    public func onInvalidate(_ handler: @escaping @Sendable () -> Void) {
+        let isLate = state.withLock { state in
+            if !state.invalidated { state.onInvalidate.append(handler) }
+            return state.invalidated
+        }
+        if isLate { handler() }
+    }
+
+    private struct Handlers {
+        var last = 0
+        var handlers: [Int: @Sendable (Port) -> Void] = [:]
+    }
+    private static let invalidationHandlers = Mutex(Handlers())
+
+    /// A handler that is called when ports become invalid, as long as the registration lives.
+    public struct InvalidationRegistration: ~Copyable, Sendable {
+        fileprivate let number: Int
+        /// Ends it now.
+        public consuming func cancel() {}
+        deinit { Port.invalidationHandlers.withLock { _ = $0.handlers.removeValue(forKey: number) } }
+    }
+
+    /// Has `handler` called whenever a port becomes invalid, once a port: what Cocoa posts as `NSPortDidBecomeInvalid`.
+    public static func onDidBecomeInvalid(_ handler: @escaping @Sendable (Port) -> Void) -> InvalidationRegistration {
+        let number = invalidationHandlers.withLock { state in
+            state.last += 1
+            state.handlers[state.last] = handler
+            return state.last
+        }
+        return InvalidationRegistration(number: number)
+    }
+
+    // MARK: Loops
+
+    fileprivate func schedule(in loop: RunLoop, _ mode: RunLoop.Mode) {
+        guard let source else { return }
+        let (mustAdd, mustWatch) = state.withLock { state -> (Bool, Bool) in
+            if state.invalidated || state.places.contains(where: { $0.loop == loop && $0.mode == mode }) { return (false, false) }
+            state.places.append((loop, mode))
+            state.keptAlive = self
+            return (true, state.endWatches[loop] == nil)
+        }
+        guard mustAdd else { return }
+        CFRunLoopAddSource(loop.loop, source, mode.name)
+        if mustWatch {
+            let number = loop.end.add(on: loop.loop) { [weak self, weak loop] in if let loop { self?.forget(loop) } }
+            state.withLock { $0.endWatches[loop] = number }
+        }
+    }
+
+    fileprivate func remove(from loop: RunLoop, _ mode: RunLoop.Mode) {
+        guard let source else { return }
+        let dropped = state.withLock { state -> Port? in
+            state.places.removeAll { $0.loop == loop && $0.mode == mode }
+            defer { if state.places.isEmpty { state.keptAlive = nil } }
+            return state.keptAlive
+        }
+        CFRunLoopRemoveSource(loop.loop, source, mode.name)
+        _ = dropped  // freed here, outside the lock
+    }
+
+    /// The loop's thread has ended.
+    private func forget(_ loop: RunLoop) {
+        let dropped = state.withLock { state -> Port? in
+            state.places.removeAll { $0.loop == loop }
+            state.endWatches[loop] = nil
+            defer { if state.places.isEmpty { state.keptAlive = nil } }
+            return state.keptAlive
+        }
+        _ = dropped  // freed here, outside the lock
+    }
+
+    /// Whether both are the same object.
+    public static func == (first: Port, second: Port) -> Bool { first === second }
+    /// Feeds the object's identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
+extension RunLoop {
+    /// Adds `port` to `mode`; once more has no effect. Any thread.
+    ///
+    /// The loop keeps the port until it is removed, or invalid, or the loop's thread ends.
+    public func add(_ port: Port, forMode mode: Mode) { port.schedule(in: self, mode) }
+
+    /// Takes `port` out of `mode`. Any thread.
+    public func remove(_ port: Port, forMode mode: Mode) { port.remove(from: self, mode) }
+}
+
+/// An encoded component.
+enum Part: Equatable {
+    case bytes([UInt8])
+    case port([UInt8])
+}
+
+/// A message's bytes: a mark, the answer's port, the components; numbers are of 32 bits, lowest byte first.
+enum Envelope {
+    private static let mark: [UInt8] = Array("CRLPORT1".utf8)
+
+    static func encode(answerTo: [UInt8], _ parts: [Part]) -> [UInt8] {
+        var bytes = mark
+        append(answerTo, to: &bytes)
+        append(UInt32(parts.count), to: &bytes)
+        for part in parts {
+            switch part {
+            case .bytes(let content):
+                bytes.append(0)
+                append(content, to: &bytes)
+            case .port(let content):
+                bytes.append(1)
+                append(content, to: &bytes)
+            }
+        }
+        return bytes
+    }
+
+    /// `nil` for bytes that were not made by `encode`.
+    static func decode(_ bytes: [UInt8]) -> (answerTo: [UInt8], parts: [Part])? {
+        var rest = bytes[...]
+        guard rest.starts(with: mark) else { return nil }
+        rest = rest.dropFirst(mark.count)
+        guard let answerTo = takeBytes(&rest), let count = takeNumber(&rest) else { return nil }
+        var parts: [Part] = []
+        for _ in 0..<count {
+            guard let kind = rest.popFirst(), kind <= 1, let content = takeBytes(&rest) else { return nil }
+            parts.append(kind == 0 ? .bytes(content) : .port(content))
+        }
+        return rest.isEmpty ? (answerTo, parts) : nil
+    }
+
+    private static func append(_ number: UInt32, to bytes: inout [UInt8]) {
+        for shift in stride(from: 0, to: 32, by: 8) { bytes.append(UInt8(truncatingIfNeeded: number >> UInt32(shift))) }
+    }
+
+    private static func append(_ content: [UInt8], to bytes: inout [UInt8]) {
+        append(UInt32(content.count), to: &bytes)
+        bytes += content
+    }
+
+    private static func takeNumber(_ rest: inout ArraySlice<UInt8>) -> UInt32? {
+        guard rest.count >= 4 else { return nil }
+        defer { rest = rest.dropFirst(4) }
+        return rest.prefix(4).reversed().reduce(0) { $0 << 8 | UInt32($1) }
+    }
+
+    private static func takeBytes(_ rest: inout ArraySlice<UInt8>) -> [UInt8]? {
+        guard let count = takeNumber(&rest), rest.count >= Int(count) else { return nil }
+        defer { rest = rest.dropFirst(Int(count)) }
+        return Array(rest.prefix(Int(count)))
+    }
+}

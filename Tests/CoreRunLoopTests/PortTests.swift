@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Section 1.4 of the rules.
+
+import CoreRunLoop
+import Synchronization
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+private final class Delegate: PortDelegate {
+    let messages = Mutex<[PortMessage]>([])
+    let onMessage: @Sendable (PortMessage) -> Void
+    init(_ onMessage: @escaping @Sendable (PortMessage) -> Void = { _ in }) { self.onMessage = onMessage }
+    func handle(_ message: PortMessage) {
+        messages.withLock { $0.append(message) }
+        onMessage(message)
+    }
+    var count: Int { messages.withLock { $0.count } }
+    var last: PortMessage? { messages.withLock { $0.last } }
+}
+
+/// The two classes of ports.
+private enum Kind: CaseIterable, Sendable {
+    case mach, message
+    func make() throws -> Port {
+        switch self {
+        case .mach: MachPort()
+        case .message: try MessagePort(name: nil)
+        }
+    }
+}
+
+private func name(_ function: String = #function) -> String { "crl.tests.\(getpid()).\(UInt32.random(in: 0 ... .max))" }
+
+@Suite(.timeLimit(.minutes(1))) struct `A port` {
+    @Test(arguments: Kind.allCases) private func `carries a number, bytes, empty components and ports`(kind: Kind) async throws {
+        try await onThread {
+            let (port, answer, other) = (try kind.make(), try kind.make(), try kind.make())
+            let delegate = Delegate()
+            port.setDelegate(delegate)
+            RunLoop.current.add(port, forMode: .default)
+            let message = PortMessage(sendPort: port, receivePort: answer, components: [[1, 2, 3] as [UInt8], [] as [UInt8], other])
+            message.msgid = 0xFFFF_FFFF
+            #expect(message.send(before: .now))
+            #expect(RunLoop.current.run(mode: .default, before: .distantFuture))
+            let got = try #require(delegate.last)
+            #expect(got.msgid == 0xFFFF_FFFF)
+            #expect(got.receivePort === port)
+            #expect(got.components.count == 3)
+            #expect(got.components[0] as? [UInt8] == [1, 2, 3])
+            #expect(got.components[1] as? [UInt8] == [])
+            if kind == .mach {
+                #expect(got.sendPort === answer)
+                #expect(got.components[2] as? Port === other)
+            } else {
+                #expect((got.sendPort as? MessagePort)?.name == (answer as? MessagePort)?.name)
+                #expect((got.components[2] as? MessagePort)?.name == (other as? MessagePort)?.name)
+            }
+            port.invalidate()
+        }
+    }
+
+    @Test(arguments: Kind.allCases) private func `sends without components`(kind: Kind) async throws {
+        try await onThread {
+            let port = try kind.make()
+            let delegate = Delegate()
+            port.delegate = delegate
+            RunLoop.current.add(port, forMode: .default)
+            RunLoop.current.add(port, forMode: .default)
+            #expect(port.send(before: .now, msgid: 100, components: nil, from: nil))
+            #expect(RunLoop.current.run(mode: .default, before: .distantFuture))
+            #expect(delegate.count == 1)
+            #expect(delegate.last?.components.isEmpty == true)
+            #expect(delegate.last?.sendPort == nil)
+            RunLoop.current.remove(port, forMode: .default)
+            #expect(!RunLoop.current.run(mode: .default, before: .now))
+        }
+    }
+
+    @Test func `refuses components and answers' ports of a wrong type`() throws {
+        let (mach, message) = (MachPort(), try MessagePort(name: nil))
+        #expect(!mach.send(before: .now, components: ["text"], from: nil))
+        #expect(!mach.send(before: .now, components: [17], from: nil))
+        #expect(!mach.send(before: .now, components: [message], from: nil))
+        #expect(!mach.send(before: .now, components: nil, from: message))
+        #expect(!PortMessage(sendPort: nil, receivePort: mach, components: nil).send(before: .now))
+    }
+
+    @Test(arguments: Kind.allCases) private func `is full after five messages`(kind: Kind) async throws {
+        try await onThread {
+            let port = try kind.make()
+            for _ in 0..<5 { #expect(port.send(before: .now, components: nil, from: nil)) }
+            #expect(!port.send(before: .now, components: nil, from: nil))
+            #expect(!port.send(before: .now + .milliseconds(2), components: nil, from: nil))
+            let count = Count()
+            port.onMessage = { _ in count.next() }
+            RunLoop.current.add(port, forMode: .default)
+            for _ in 0..<5 { #expect(RunLoop.current.run(mode: .default, before: .distantFuture)) }
+            #expect(count.value == 5)
+            port.invalidate()
+        }
+    }
+
+    @Test(arguments: Kind.allCases) private func `tells once that it has become invalid, and leaves its loops`(kind: Kind) async throws {
+        try await onThread {
+            let port = try kind.make()
+            let (own, all) = (Count(), Count())
+            port.onInvalidate { own.next() }
+            let registration = Port.onDidBecomeInvalid { if $0 === port { all.next() } }
+            RunLoop.current.add(port, forMode: .default)
+            #expect(port.isValid)
+            port.invalidate()
+            port.invalidate()
+            #expect(!port.isValid)
+            #expect(own.value == 1 && all.value == 1)
+            #expect(!RunLoop.current.run(mode: .default, before: .now))
+            #expect(!port.send(before: .now, components: nil, from: nil))
+            port.onInvalidate { own.next() }
+            #expect(own.value == 2)
+            registration.cancel()
+        }
+    }
+
+    @Test(arguments: Kind.allCases) private func `keeps a loop alive, which keeps it`(kind: Kind) async throws {
+        let freed = Count()
+        try await onThread {
+            func add() throws {
+                let port = try kind.make()
+                let witness = Witness { freed.next() }
+                port.onMessage = { _ in witness.touch() }
+                RunLoop.current.add(port, forMode: .default)
+            }
+            try add()
+            #expect(freed.value == 0)
+            #expect(RunLoop.current.run(in: .default, for: .zero) == .timedOut)
+        }
+        while freed.value == 0 { await Task.yield() }
+    }
+
+    @Test func `without a delegate drops its messages`() async throws {
+        try await onThread {
+            let port = Port.port()
+            RunLoop.current.add(port, forMode: .default)
+            #expect(port.send(before: .now, components: nil, from: nil))
+            #expect(RunLoop.current.run(mode: .default, before: .distantFuture))
+            port.invalidate()
+        }
+    }
+
+    @Test func `gives its messages as a sequence`() async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        let port = MachPort()
+        loop.add(port, forMode: .common)
+        let messages = port.messages
+        for number in 1...3 { #expect(port.send(before: .now, msgid: UInt32(number), components: nil, from: nil)) }
+        var numbers: [UInt32] = []
+        for await message in messages {
+            numbers.append(message.msgid)
+            if numbers.count == 3 { port.invalidate() }
+        }
+        #expect(numbers == [1, 2, 3])
+        stop.requestStop()
+    }
+}
+
+/// Listings 3-12 to 3-15 in outline; Tests/Listings has them as printed.
+@Suite(.timeLimit(.minutes(1))) struct `The check-in protocol` {
+    @Test func `works between two threads, with nothing but a number`() async throws {
+        let trace = Trace()
+        try await onThread {
+            let loop = RunLoop.current
+            let main = MachPort()
+            let worker = Mutex<Port?>(nil)
+            let delegate = Delegate { message in
+                trace.add("check-in \(message.msgid)")
+                worker.withLock { $0 = message.sendPort }
+                message.sendPort?.onInvalidate { trace.add("gone") }
+                #expect(message.sendPort?.send(before: .now + .seconds(5), msgid: 7, components: nil, from: main) == true)
+            }
+            main.setDelegate(delegate)
+            loop.add(main, forMode: .default)
+            let thread = Thread {
+                let own = MachPort()
+                var shouldExit = false
+                let commands = Count()
+                own.onMessage = { message in
+                    #expect(message.receivePort === own && message.sendPort === main)
+                    trace.add("command \(message.msgid)")
+                    commands.next()
+                }
+                RunLoop.current.add(own, forMode: .default)
+                let message = PortMessage(sendPort: main, receivePort: own, components: nil)
+                message.msgid = 100
+                #expect(message.send(before: .now))
+                while !shouldExit {
+                    #expect(RunLoop.current.run(mode: .default, before: .distantFuture))
+                    shouldExit = commands.value > 0
+                }
+                own.invalidate()
+            }
+            thread.start()
+            #expect(loop.run(mode: .default, before: .distantFuture))
+            thread.join()
+            main.invalidate()
+        }
+        #expect(trace.events == ["check-in 100", "command 7", "gone"])
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A message port` {
+    private func withServer<Value: Sendable>(_ body: (MessagePort, String) async throws -> Value) async throws -> Value {
+        let stop = RunLoop.StopToken()
+        defer { stop.requestStop() }
+        let loop = try Thread.runningLoop(until: stop)
+        let name = name()
+        let server = try MessagePort(name: name)
+        loop.add(server, forMode: .common)
+        let value = try await body(server, name)
+        server.invalidate()
+        return value
+    }
+
+    @Test func `answers typed requests`() async throws {
+        try await withServer { server, name in
+            server.handle(.text(number: 1)) { "hello, \($0)" }
+            server.handle(.bytes(number: 2)) { $0.reversed() }
+            let client = try MessagePort(remote: name)
+            #expect(client.isRemote && !server.isRemote && server.name == name)
+            #expect(try await client.request(.text(number: 1), "wörld") == "hello, wörld")
+            #expect(try await client.request(.bytes(number: 2), [1, 2, 3]) == [3, 2, 1])
+            let large = [UInt8](repeating: 7, count: 300_000)
+            #expect(try await client.request(.bytes(number: 2), large) == large)
+        }
+    }
+
+    @Test func `answers C's requests by their number`() async throws {
+        try await withServer { server, name in
+            server.onRequest = { number, bytes in number == 5 ? bytes + [9] : nil }
+            let client = try MessagePort(remote: name)
+            #expect(try await client.requestBytes(number: 5, [1]) == [1, 9])
+            #expect(try await client.requestBytes(number: 6, [1]) == [])
+            #expect(try await onThread { try client.requestNow(number: 5, []) } == [9])
+        }
+    }
+
+    @Test func `serves many requests at once`() async throws {
+        try await withServer { server, name in
+            server.handle(.bytes(number: 2)) { $0 }
+            let client = try MessagePort(remote: name)
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                for number in 0..<20 {
+                    group.addTask { try await client.request(.bytes(number: 2), [UInt8(number)]) == [UInt8(number)] }
+                }
+                for try await isEqual in group { #expect(isEqual) }
+            }
+        }
+    }
+
+    @Test func `gives up at a deadline, and when the task is cancelled`() async throws {
+        let silent = try MessagePort(name: name())  // in no loop: nobody answers
+        let client = try MessagePort(remote: silent.name)
+        await #expect(throws: PortError.receiveTimeout) {
+            try await client.request(.text(number: 1), "anyone?", timeout: .milliseconds(10))
+        }
+        let task = Task { try await client.request(.text(number: 1), "anyone?", timeout: .seconds(20)) }
+        await Task.yield()
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        await #expect(throws: RunLoopError.invalidDuration(.seconds(-1))) {
+            try await client.request(.text(number: 1), "anyone?", timeout: .seconds(-1))
+        }
+        silent.invalidate()
+    }
+
+    @Test func `has errors that name what was refused`() async throws {
+        let name = name()
+        let owner = try MessagePort(name: name)
+        #expect(throws: PortError.nameTaken(name)) { try MessagePort(name: name) }
+        #expect(throws: PortError.invalidName("")) { try MessagePort(name: "") }
+        #expect(throws: PortError.invalidName("a\0b")) { try MessagePort(name: "a\0b") }
+        #expect(throws: PortError.notFound("crl.tests.nobody")) { try MessagePort(remote: "crl.tests.nobody") }
+        let client = try MessagePort(remote: name)
+        owner.invalidate()
+        await #expect(throws: PortError.self) { try await client.request(.text(number: 1), "dead?", timeout: .seconds(5)) }
+        #expect(throws: PortError.notFound(name)) { try MessagePort(remote: name) }
+    }
+
+    @Test func `is found by the name server, and renamed`() throws {
+        let (first, second) = (try MessagePort(name: nil), try MessagePort(name: nil))
+        let name = name()
+        let server = MessagePortNameServer.shared
+        #expect(server.registerPort(first, name: name))
+        #expect(!server.registerPort(second, name: name))
+        #expect(server.port(forName: name)?.isRemote == true)
+        #expect(server.port(forName: name, host: "elsewhere") == nil)
+        #expect(server.port(forName: "crl.tests.nobody") == nil)
+        first.invalidate()
+        #expect(server.port(forName: name) == nil)
+        #expect(server.registerPort(second, name: name))
+        let mach = MachPort()
+        #expect(MachBootstrapServer.shared.registerPort(mach, name: name))
+        #expect(!MachBootstrapServer.shared.registerPort(MachPort(), name: name))
+        #expect(MachBootstrapServer.shared.port(forName: name) === mach)
+        mach.invalidate()
+        #expect(MachBootstrapServer.shared.port(forName: name) == nil)
+    }
+}
