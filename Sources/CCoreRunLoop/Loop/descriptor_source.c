@@ -58,6 +58,13 @@ static CFRunLoopRef copy_loop(CFRunLoopSourceRef source, struct slot *slot)
     return loop;
 }
 
+void descriptor_source_make_lingering(CFRunLoopSourceRef source)
+{
+    static _Atomic uint64_t last;
+
+    source_port_part(source)->lingering = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
 static void tell_loops(CFRunLoopSourceRef source, member_function tell)
 {
     for (struct slot *slot = &source->first_slot; slot; slot = atomic_load_explicit(&slot->next, memory_order_acquire)) {

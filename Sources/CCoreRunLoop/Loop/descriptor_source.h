@@ -37,6 +37,12 @@ void descriptor_source_invalidate(CFRunLoopSourceRef source);
 /* Adds `timer` to the modes of the calling thread's loop that the source is in. */
 void descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef timer);
 
+/*
+ * For a source that is added and removed again and again, before anybody else knows it: nobody else has a descriptor of the same file. Between a removal
+ * and the mode's next wait the kernel may still watch it.
+ */
+void descriptor_source_make_lingering(CFRunLoopSourceRef source);
+
 /* Any thread: the descriptor's number stands for another file than before, which is watched from now on. */
 void descriptor_source_file_replaced(CFRunLoopSourceRef source);
 

@@ -77,6 +77,7 @@ struct source_port_part {
     int descriptor; /* -1: none. Written at each add of a version-1 source that is in no mode yet, under I */
     bool is_counter; /* an eventfd or timerfd: the loop reads it (99) */
     _Atomic uint32_t interest; /* kernel_readable | kernel_writable; of descriptor sources */
+    uint64_t lingering; /* C; not 0: unique, and the kernel may go on watching until the mode is waited on again without it */
 };
 
 enum { source_kind_shift = 16, source_version_0_bit = 1 << 24 /* a descriptor's that says it is of version 0 (254) */ };

@@ -190,8 +190,13 @@ static void flush(CFRunLoopRef loop, struct watch_set *watches)
         }
     }
     list_for_each_removable(link, &watches->dirty) {
+        struct watch *watch = container_of(link, struct watch, dirty_link);
+
         list_remove(link);
-        tell_kernel(loop, watches, container_of(link, struct watch, dirty_link));
+        tell_kernel(loop, watches, watch);
+        if (watch->lingering) {
+            watch_destroy(watches, watch);
+        }
     }
 }
 
@@ -253,7 +258,8 @@ void watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member
     }
     watch = mode->watches ? watch_find(mode->watches, (uint32_t)descriptor) : NULL;
     if (watch) {
-        watch->must_verify = true;
+        watch->must_verify |= !watch->lingering || watch->lingering != source_port_part(source)->lingering;
+        watch->lingering = 0;
     } else {
         watch = mode->watches ? watch_create(mode->watches, descriptor) : NULL;
     }
@@ -272,6 +278,17 @@ static struct watch *watch_of_member(const struct source_member *member)
     return watch_find(member->mode->watches, (uint32_t)source_port_part(member->slot->source)->descriptor);
 }
 
+/* A source that comes and goes: if it is back before the next wait, the kernel need not be told. A closed descriptor leaves the set by itself. */
+static void watch_linger(struct watch_set *watches, struct watch *watch, uint64_t mark)
+{
+    watch->lingering = mark;
+    watch->wanted = 0;
+    list_remove(&watch->ready_link);
+    if (!link_is_linked(&watch->dirty_link)) {
+        list_append(&watches->dirty, &watch->dirty_link);
+    }
+}
+
 void watch_remove_member(CFRunLoopRef loop, struct source_member *member)
 {
     struct watch_set *watches = member->mode->watches;
@@ -285,6 +302,11 @@ void watch_remove_member(CFRunLoopRef loop, struct source_member *member)
     watches->member_count--;
     if (!list_is_empty(&watch->members)) {
         recompute(loop, member->mode, watch);
+        return;
+    }
+    if (source_port_part(member->slot->source)->lingering && watch->standing == watch_installed && !watch->must_verify &&
+        !mode_is_waited_on(loop, member->mode)) {
+        watch_linger(watches, watch, source_port_part(member->slot->source)->lingering);
         return;
     }
     /* At once, because the program may close the descriptor next. */

@@ -39,6 +39,7 @@ struct watch {
     uint32_t installed; /* what the kernel was told */
     enum watch_standing standing;
     bool must_verify; /* the number may stand for another file than before */
+    uint64_t lingering; /* without members: the mark of the source that was the last; the next wait takes it out of the set */
     struct link members; /* source_member.link; rotated, so that several sources on one descriptor take turns */
     struct link dirty_link; /* wanted and installed may differ */
     struct link ready_link; /* in always_ready or refused while wanted */

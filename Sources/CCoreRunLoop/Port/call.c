@@ -8,6 +8,7 @@
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 #include "Loop/instant.h"
+#include "Loop/pass.h"
 #include "Loop/thread_loop.h"
 #include "Port/client_line.h"
 #include "Port/message_port.h"
@@ -151,6 +152,13 @@ static void wait_without_loop(struct client_line *line, int64_t deadline_ns)
     client_line_read(line);
 }
 
+static CFTimeInterval seconds_until(int64_t deadline_ns)
+{
+    int64_t now_ns = deadline_ns == kernel_never || deadline_ns == 0 ? 0 : kernel.monotonic_ns();
+
+    return deadline_ns == kernel_never ? for_ever_from_s : now_ns < deadline_ns ? (CFTimeInterval)(deadline_ns - now_ns) / 1e9 : 0;
+}
+
 static bool is_open(const struct call *call)
 {
     return call->state == call_waiting || call->state == call_awaits_memory;
@@ -164,6 +172,7 @@ static void await(CFMessagePortRef port, struct client_line *line, CFTimeInterva
 {
     struct call *call = line->call;
     int64_t deadline_ns = receive_deadline(timeout);
+    CFTimeInterval left = is_for_ever(timeout) ? for_ever_from_s : timeout;
     CFRunLoopRef loop = thread_loop_current();
 
     if (CFEqual(mode, kCFRunLoopCommonModes)) {
@@ -171,20 +180,14 @@ static void await(CFMessagePortRef port, struct client_line *line, CFTimeInterva
     }
     CFRunLoopAddSource(loop, line->source, mode);
     while (is_open(call) && port_is_valid(port)) {
-        CFTimeInterval left = for_ever_from_s;
-
-        if (deadline_ns != kernel_never) {
-            int64_t now_ns = deadline_ns > 0 ? kernel.monotonic_ns() : 0;
-
-            left = now_ns < deadline_ns ? (CFTimeInterval)(deadline_ns - now_ns) / 1e9 : 0;
-        }
-        if (CFRunLoopRunInMode(mode, left, true) == kCFRunLoopRunFinished) {
+        if (run_in_mode(loop, mode, left, true) == kCFRunLoopRunFinished) {
             wait_without_loop(line, deadline_ns);
         }
         if (is_open(call) && deadline_ns != kernel_never && kernel.monotonic_ns() >= deadline_ns) {
             client_line_read(line); /* what is there counts, even if another source had its turn (228) */
             break;
         }
+        left = is_open(call) ? seconds_until(deadline_ns) : 0;
     }
     CFRunLoopRemoveSource(loop, line->source, mode);
 }

@@ -156,6 +156,7 @@ static struct client_line *create(CFMessagePortRef port, int ends[2])
         free(line);
         return NULL;
     }
+    descriptor_source_make_lingering(line->source);
     descriptor_source_set_interest(line->source, kernel_readable);
     return line;
 }

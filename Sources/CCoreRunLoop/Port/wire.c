@@ -2,6 +2,7 @@
 /* Encoding and decoding; see wire.h. Little endian whatever the machine. */
 #include "Port/wire.h"
 
+#include <endian.h>
 #include <string.h>
 
 /* Where the fields stand. */
@@ -22,21 +23,20 @@ enum wire_offset {
     at_reserved_64 = 56,
 };
 
-static void put(uint8_t *bytes, uint64_t value, int size)
+/* Of 1, 2, 4 or 8 bytes; a copy of known size is one instruction. */
+static inline void put(uint8_t *bytes, uint64_t value, size_t size)
 {
-    for (int i = 0; i < size; i++) {
-        bytes[i] = (uint8_t)(value >> (8 * i));
-    }
+    uint64_t little = htole64(value);
+
+    memcpy(bytes, &little, size); /* the lowest bytes come first */
 }
 
-static uint64_t get(const uint8_t *bytes, int size)
+static inline uint64_t get(const uint8_t *bytes, size_t size)
 {
-    uint64_t value = 0;
+    uint64_t little = 0;
 
-    for (int i = 0; i < size; i++) {
-        value |= (uint64_t)bytes[i] << (8 * i);
-    }
-    return value;
+    memcpy(&little, bytes, size);
+    return le64toh(little);
 }
 
 void wire_encode(const struct wire_frame *frame, uint8_t ret_header[wire_header_size])
