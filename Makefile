@@ -419,6 +419,13 @@ $(B)/model-check: $(MODEL_OBJECTS) $(MODEL_LIBRARY)
 model-check: $(B)/model-check
 	$(Q)$(B)/model-check '$(SEED)' '$(SEQUENCES)' 2> $(B)/model-check.log || { status=$$?; cat $(B)/model-check.log >&2; exit $$status; }
 
+check: model-check
+soak: model-soak
+.PHONY: model-soak
+model-soak: $(B)/model-check
+	$(Q)$(B)/model-check '$(SEED)' '$(SOAK_SEQUENCES)' 2> $(B)/model-check.log || { status=$$?; cat $(B)/model-check.log >&2; exit $$status; }
+SOAK_SEQUENCES ?= 10000000
+
 SWIFT_USR := $(wildcard $(dir $(realpath $(shell command -v swift)))..)
 build/model-toolchain: $(MODEL_SOURCES) $(wildcard Tests/Model/*.h)
 	@mkdir -p $(@D)
