@@ -38,8 +38,8 @@ void descriptor_source_invalidate(CFRunLoopSourceRef source);
 void descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef timer);
 
 /*
- * For a source that is added and removed again and again, before anybody else knows it: nobody else has a descriptor of the same file. Between a removal
- * and the mode's next wait the kernel may still watch it.
+ * For a source that is added and removed again and again, before anybody else knows it: nobody else has a descriptor of the same file.
+ * Between a removal and the mode's next wait the kernel may still watch it.
  */
 void descriptor_source_make_lingering(CFRunLoopSourceRef source);
 

@@ -278,7 +278,7 @@ static struct watch *watch_of_member(const struct source_member *member)
     return watch_find(member->mode->watches, (uint32_t)source_port_part(member->slot->source)->descriptor);
 }
 
-/* A source that comes and goes: if it is back before the next wait, the kernel need not be told. A closed descriptor leaves the set by itself. */
+/* A source that comes and goes: if it is back before the next wait, the kernel need not be told. A closed descriptor leaves by itself. */
 static void watch_linger(struct watch_set *watches, struct watch *watch, uint64_t mark)
 {
     watch->lingering = mark;

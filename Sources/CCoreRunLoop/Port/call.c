@@ -189,6 +189,9 @@ static void await(CFMessagePortRef port, struct client_line *line, CFTimeInterva
         }
         left = is_open(call) ? seconds_until(deadline_ns) : 0;
     }
+    if (is_open(call)) {
+        client_line_read(line); /* a reply that came while the port ended wins (231) */
+    }
     CFRunLoopRemoveSource(loop, line->source, mode);
 }
 

@@ -293,7 +293,9 @@ void local_port_set_queue(CFMessagePortRef port, void *queue)
     port_lock(port);
     is_usable = port_is_valid(port) && !port->side.local.source && port->side.local.socket >= 0;
     port_unlock(port);
-    if (is_usable && queue) {
+    if (!queue) {
+        is_usable = true; /* the end of a queue is always possible */
+    } else if (is_usable) {
         made = dispatch_queue_attach(port, port->side.local.socket, queue);
         is_usable = made != NULL;
     }
@@ -361,6 +363,7 @@ void local_port_close(CFMessagePortRef port)
         object_release(source);
     }
     if (queue) {
+        (void)kernel_ports.hang_up(local->socket); /* libdispatch holds on to a copy of it for a while */
         dispatch_queue_detach(queue);
     }
     port_lock(port);

@@ -309,16 +309,23 @@ void registry_update(const struct publication *publication, const struct port_ca
     (void)write_card(publication->lock, card);
 }
 
+/* Known to be gone, or another file; a process that may not look, for it runs with other rights now, knows nothing. */
+static bool is_still(int directory, const char *path, dev_t device, ino_t inode)
+{
+    struct stat status;
+    int result = kernel_ports.path_status(directory, path, &status);
+
+    return result == 0 ? status.st_dev == device && status.st_ino == inode : result != -ENOENT && result != -ENOTDIR;
+}
+
 bool registry_is_published(const struct publication *publication)
 {
     char leaf[leaf_size];
-    struct stat status;
-    struct stat directory;
+    const struct port_directory *directory = publication->directory;
 
     file_leaf(&publication->name, ".sock", leaf);
-    return kernel_ports.path_status(publication->directory->descriptor, leaf, &status) == 0 && status.st_ino == publication->inode &&
-           status.st_dev == publication->device && kernel_ports.path_status(AT_FDCWD, publication->directory->path, &directory) == 0 &&
-           directory.st_ino == publication->directory->inode && directory.st_dev == publication->directory->device;
+    return is_still(directory->descriptor, leaf, publication->device, publication->inode) &&
+           is_still(AT_FDCWD, directory->path, directory->device, directory->inode);
 }
 
 void registry_withdraw(struct publication *publication)

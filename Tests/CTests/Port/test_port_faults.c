@@ -202,6 +202,28 @@ PORT_TEST_LIMIT(threads_come_and_go_without_a_trace, "P4 P5", 60)
     port_thread_stop(&server);
 }
 
+static int change_user(void)
+{
+    CFMessagePortRef port = port_open(NAME, port_echo, NULL, MODE);
+    CFMessagePortRef remote = connect_to(NAME);
+
+    EXPECT_EQ(seteuid(65534), 0);
+    EXPECT_EQ(CFMessagePortCreateRemote(NULL, CFSTR("another")), NULL);
+    EXPECT_EQ(seteuid(0), 0);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    CFRelease(remote);
+    port_drop(port);
+    return 0;
+}
+
+PORT_TEST(a_process_may_change_its_user, "M17")
+{
+    if (geteuid() != 0) {
+        SKIP("needs root, to become another user");
+    }
+    EXPECT_EQ(in_child(change_user), 0);
+}
+
 /* ---- no descriptors, no memory, no /proc ---- */
 
 static int ask_with_few_descriptors(void)
