@@ -702,13 +702,15 @@ static void creates_and_frees(void *context)
     }
 }
 
-TEST_LIMIT(the_child_of_a_fork_can_make_sockets, "176 P2", 60)
+TEST_LIMIT(the_child_of_a_fork_can_find_its_sockets, "176 P2", 60)
 {
     int ends[2];
     struct creator creator = {.ends = false};
     struct probe_thread thread;
+    CFSocketRef known;
 
     pair_open(ends);
+    known = CFSocketCreateWithNative(NULL, ends[1], 0, NULL, NULL);
     creator.native = ends[0];
     probe_thread_start(&thread, creates_and_frees, &creator);
     for (int i = 0; i < 50; i++) {
@@ -716,14 +718,16 @@ TEST_LIMIT(the_child_of_a_fork_can_make_sockets, "176 P2", 60)
         pid_t child = fork();
 
         if (child == 0) {
+            /* The table's lock may be the other thread's. Nothing is allocated: a sanitizer's allocator does not survive a fork. */
             CFSocketRef s = CFSocketCreateWithNative(NULL, ends[1], 0, NULL, NULL);
 
-            _exit(s && CFSocketIsValid(s) ? 0 : 1);
+            _exit(s == known && CFSocketIsValid(s) ? 0 : 1);
         }
         EXPECT_EQ(waitpid(child, &status, 0), child);
         EXPECT_EQ(status, 0);
     }
     creator.ends = true;
     probe_thread_join(&thread);
-    pair_close(ends);
+    CFRelease(known);
+    close(ends[0]);
 }
