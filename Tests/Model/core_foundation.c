@@ -18,6 +18,7 @@
 
 #ifndef MODEL_TOOLCHAIN
 #include <errno.h>
+#include <poll.h>
 
 #include "CRLRunLoop.h"
 #include "Kernel/kernel.h"
@@ -215,6 +216,60 @@ static int futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadlin
         }
     } while (interpreter_asleep());
     return sleep_until(deadline_ns);
+}
+#endif
+
+#ifndef MODEL_TOOLCHAIN
+static int no_alarm(int alarm, int64_t deadline_ns)
+{
+    (void)alarm;
+    (void)deadline_ns;
+    return 0; /* it would go by the real clock; the host goes by CRLRunLoopGetTimeout */
+}
+
+/* The host's wait, until its poll would return. */
+static void wait_as_host(CFRunLoopRef loop)
+{
+    struct pollfd polled = {.fd = CRLRunLoopGetDescriptor(loop), .events = POLLIN};
+
+    for (;;) {
+        int64_t timeout_ns = CRLRunLoopGetTimeout(loop);
+
+        if (timeout_ns == 0 || poll(&polled, 1, 0) > 0) {
+            return;
+        }
+        if (interpreter_asleep()) {
+            continue;
+        }
+        if (timeout_ns > 0) {
+            fake_kernel_advance(timeout_ns);
+            return;
+        }
+        interpreter_sleeps_for_ever();
+    }
+}
+
+/* A run without a limit, with another loop doing the waiting. */
+static CFRunLoopRunResult run_hosted(CFStringRef mode)
+{
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    CFRunLoopRunResult result = (CFRunLoopRunResult)0;
+
+    do {
+        if (CRLRunLoopPrepare(loop, mode)) {
+            wait_as_host(loop);
+            result = CRLRunLoopDispatch(loop);
+        } else {
+            CFStringRef current = CFRunLoopCopyCurrentMode(loop);
+
+            result = current ? kCFRunLoopRunStopped : kCFRunLoopRunFinished; /* in Entry, or before it */
+            if (current) {
+                CFRelease(current);
+            }
+        }
+    } while (!result);
+    CRLRunLoopLeave(loop);
+    return result;
 }
 #endif
 
@@ -500,6 +555,11 @@ static int64_t apply_in_mode(const struct op *op, CFStringRef mode)
         perform_in(op->item, op->mode);
         break;
     case op_run:
+#ifndef MODEL_TOOLCHAIN
+        if (program->is_hosted && op->place == place_main && op->value < 0 && !op->flag) {
+            return run_hosted(mode);
+        }
+#endif
         return CFRunLoopRunInMode(mode, seconds_of(op->value), op->flag);
     case op_busy:
 #ifndef MODEL_TOOLCHAIN
@@ -568,6 +628,7 @@ static void execute(const struct program *executed, void (*body)(void))
     kernel.wall_ns = wall_near_reference;
     runtime_wall_clock = wall_near_reference;
     kernel.futex_wait = futex_wait;
+    kernel.alarm_set = no_alarm;
 #endif
     if (pthread_create(&id, NULL, thread, NULL) != 0) {
         abort();

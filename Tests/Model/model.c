@@ -11,6 +11,9 @@
 
 enum { most_blocks = 512, most_runs = 8 };
 
+/* Rules 57 and 64 where a nested run took, or met, the wake-up: not yet so in the library. */
+static const bool is_to_the_letter = false;
+
 bool model_follows_toolchain;
 bool model_has_slept;
 
@@ -51,6 +54,7 @@ struct run {
     bool keeps_wake_ups; /* from Entry or the start of a pass to the end of its wait (64) */
     bool before_waiting;
     bool took_wake_up;
+    bool owed_wake_up; /* one came while a run inside this one was past its own wait */
     bool polls;
     bool returns_after_source;
     int64_t deadline; /* INT64_MAX: none (43) */
@@ -606,6 +610,14 @@ static void wake_up(void)
 {
     if (innermost() && innermost()->keeps_wake_ups) { /* 62, 63, 64 */
         woken = true;
+        return;
+    }
+    /* Dropped by a run that is past its wait; but an outer run that is still before its own keeps it (64). */
+    for (int outer = run_count - 2; outer >= 0 && !model_follows_toolchain && is_to_the_letter; outer--) {
+        if (runs[outer].keeps_wake_ups) {
+            runs[outer].owed_wake_up = true;
+            return;
+        }
     }
 }
 
@@ -613,7 +625,7 @@ static void stop(void)
 {
     if (innermost()) { /* 56; the innermost only (55) */
         innermost()->stopped = true;
-        wake_up(); /* the wait returns at once (37t, 57) */
+        woken |= innermost()->keeps_wake_ups; /* the wait returns at once (37t, 57) */
     }
 }
 
@@ -634,7 +646,8 @@ static bool sleep(struct run *run)
         bool goes_on;
 
         due = any_due(run->mode);
-        if (due || now >= run->deadline || woken) {
+        if (due || now >= run->deadline || woken ||
+            (run->stopped && !model_follows_toolchain && is_to_the_letter)) { /* 37t, whoever took the wake-up */
             break;
         }
         waiting = model_has_slept = true;
@@ -730,12 +743,16 @@ static void leave(const struct run *run)
     } else if (outer->before_waiting && !model_follows_toolchain && (took || any_marked(outer->mode))) {
         woken = true; /* the outer pass has collected already (64) */
     }
+    if (outer && outer->keeps_wake_ups) {
+        woken |= outer->owed_wake_up;
+        outer->owed_wake_up = false;
+    }
     if (outer) {
         outer->took_wake_up |= took;
     }
 }
 
-static int run_in_mode(int mode, int32_t ticks, bool returns_after_source)
+static int run_in_mode(int mode, int32_t ticks, bool returns_after_source, bool is_hosted)
 {
     struct run *run = &runs[run_count];
     int result = 0;
@@ -748,6 +765,9 @@ static int run_in_mode(int mode, int32_t ticks, bool returns_after_source)
     run_count++;
     notify(mode, at_entry);
     result = run->stopped ? stopped : 0; /* 29 */
+    if (run->stopped && is_hosted) {
+        end_wait(run); /* choice: where the run is in two halves, the wake-up of that stop goes before Exit */
+    }
     while (!result) {
         result = pass(run);
     }
@@ -947,7 +967,7 @@ static int64_t apply(const struct op *op)
         perform_block(op->item, op->mode);
         break;
     case op_run:
-        return run_in_mode(op->mode, op->value, op->flag);
+        return run_in_mode(op->mode, op->value, op->flag, program->is_hosted && op->place == place_main);
     case op_busy:
         now += op->value;
         break;

@@ -244,6 +244,7 @@ static struct program choose_program(struct chooser *chooser, struct program_sty
 
     choose_items(chooser, &program, style);
     program.wakes_early = is_likely(chooser, 10);
+    program.is_hosted = !style.real_clock && is_likely(chooser, 15);
     choose_beginning(chooser, &program, style);
     count = 4 + choose(chooser, 26);
     for (int i = 0; i < count && (!chooser->bytes || chooser->left > 0); i++) {
@@ -257,6 +258,12 @@ static struct program choose_program(struct chooser *chooser, struct program_sty
         program.op_count--;
     }
     *append(&program) = (struct op){.kind = op_run, .mode = (uint8_t)choose_real_mode(chooser), .value = choose_limit(chooser, style)};
+    for (int i = 0; program.is_hosted && i < program.op_count; i++) {
+        if (program.ops[i].place == place_main && program.ops[i].kind == op_run) {
+            program.ops[i].value = -1;
+            program.ops[i].flag = false;
+        }
+    }
     restrict_common_sources(&program);
     if (style.real_clock) {
         restrict_to_certain(&program, is_likely(chooser, 40));

@@ -85,6 +85,7 @@ struct program {
     bool observer_repeats[item_count];
     int32_t timer_interval[item_count]; /* ticks; 0: one-shot */
     bool wakes_early; /* the kernel ends each wait halfway once */
+    bool is_hosted; /* the main function's runs without a limit are CRLRunLoopPrepare and Dispatch */
     int op_count;
     struct op ops[most_ops];
 };
