@@ -458,8 +458,8 @@ static void memory_unmap(void *address, uint64_t size)
         .file_lock = file_lock, .file_replace = file_replace, .file_read = file_read, .file_rename = file_rename,                       \
         .file_unlink = file_unlink, .datagram_create = datagram_create, .datagram_bind = datagram_bind,                                 \
         .datagram_connect = datagram_connect, .line_create = line_create, .send = send_bytes, .send_message = send_message,             \
-        .receive = receive, .receive_message = receive_message, .is_line = is_line, .hang_up = hang_up, .replace = replace, .duplicate = duplicate,             \
-        .wait = wait_for, .pause = pause_for, .memory_create = memory_create, .memory_write = memory_write,                             \
+        .receive = receive, .receive_message = receive_message, .is_line = is_line, .hang_up = hang_up, .replace = replace, \
+        .duplicate = duplicate, .wait = wait_for, .pause = pause_for, .memory_create = memory_create, .memory_write = memory_write,                             \
         .memory_is_fixed = memory_is_fixed, .memory_size = memory_size, .memory_map = memory_map, .memory_unmap = memory_unmap,         \
     }
 
