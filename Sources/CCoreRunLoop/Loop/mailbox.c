@@ -78,6 +78,15 @@ static uint32_t with_flags(uint32_t old, uint32_t flags)
     return (old | flags) + ((old & wake_phase) == wake_epoll ? (uint32_t)wake_writer : 0);
 }
 
+/* What a wake-up makes of the word `old`; the same word: nothing is to be done. */
+static uint32_t woken(uint32_t old)
+{
+    if ((old & wake_phase) == wake_idle) {
+        return old & wake_outer ? old | wake_owed : old;
+    }
+    return old & wake_token ? old : with_flags(old, wake_token);
+}
+
 void mailbox_wake(struct mailbox *mailbox)
 {
     uint32_t old;
@@ -86,10 +95,10 @@ void mailbox_wake(struct mailbox *mailbox)
     barrier_full();
     old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
     do {
-        if ((old & wake_phase) == wake_idle || (old & wake_token)) {
+        if (woken(old) == old) {
             return;
         }
-    } while (!exchange(mailbox, &old, with_flags(old, wake_token)));
+    } while (!exchange(mailbox, &old, woken(old)));
     end_sleep(mailbox, old);
 }
 
@@ -137,7 +146,8 @@ bool mailbox_sleep(struct mailbox *mailbox, enum wake_word phase, uint32_t *ret_
     uint32_t new;
 
     do {
-        if (old & wake_token) {
+        /* A stop can be here without a token: one that came between the check at the end of the last pass and the start of this one. */
+        if (old & (wake_token | wake_stop)) {
             return false;
         }
         new = (old & ~(uint32_t)wake_phase) | (uint32_t)phase;
@@ -158,27 +168,40 @@ void mailbox_rearm(struct mailbox *mailbox)
 uint32_t mailbox_enter(struct mailbox *mailbox)
 {
     uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
+    uint32_t new;
 
-    while (!exchange(mailbox, &old, (old & ~(uint32_t)(wake_phase | wake_stop | wake_retime)) | wake_run | wake_armed)) {
-    }
+    do {
+        bool is_before_wait = (old & wake_phase) != wake_idle || (old & wake_outer);
+
+        new = (old & ~(uint32_t)(wake_phase | wake_stop | wake_retime)) | wake_run | wake_armed | (is_before_wait ? wake_outer : 0u);
+    } while (!exchange(mailbox, &old, new));
     barrier_after_update();
     return old;
 }
 
+/* The word that the outer run finds again: its own phase, stop and place, and what it is owed. */
+static uint32_t restored(uint32_t inner, uint32_t outer, bool give_back)
+{
+    const uint32_t owned = wake_phase | wake_stop | wake_run | wake_retime | wake_outer;
+    uint32_t word = (inner & ~owned) | (outer & (wake_phase | wake_stop | wake_run | wake_outer));
+
+    if ((outer & wake_phase) == wake_idle) {
+        word &= ~(uint32_t)wake_token;
+        return outer & wake_outer ? word : word & ~(uint32_t)wake_owed; /* what is owed goes further out */
+    }
+    if (give_back || (inner & wake_owed)) {
+        word |= wake_token;
+    }
+    return word & ~(uint32_t)wake_owed;
+}
+
 void mailbox_leave(struct mailbox *mailbox, uint32_t outer, bool give_back)
 {
-    const uint32_t owned = wake_phase | wake_stop | wake_run | wake_retime;
-    const uint32_t restored = outer & (wake_phase | wake_stop | wake_run);
     uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
     uint32_t new;
 
     do {
-        new = (old & ~owned) | restored;
-        if ((outer & wake_phase) == wake_idle) {
-            new &= ~(uint32_t)wake_token;
-        } else if (give_back) {
-            new |= wake_token;
-        }
+        new = restored(old, outer, give_back);
     } while (!exchange(mailbox, &old, new));
     barrier_after_update();
     if ((new & wake_phase) == wake_epoll && (new & wake_token)) {

@@ -12,10 +12,12 @@
  *   STOP     the innermost activation has been told to stop (55)
  *   RUN      an activation is running: a stop makes sense (56)
  *   RETIME   a timer or descriptor changed under the sleeper: compute the deadline again, without a pass (68, 71)
+ *   OUTER    this run is nested in a pass that has not waited yet: a wake-up that this run drops is owed to that pass (64) ...
+ *   OWED     ... and one was dropped
  *   writers  from bit 8: threads that will still write the eventfd; its number must not be given back before they have
  *
  *   IDLE -> ARMED            mailbox_arm, at the start of every pass
- *   ARMED -> FUTEX, EPOLL    mailbox_sleep, refused while there is a token
+ *   ARMED -> FUTEX, EPOLL    mailbox_sleep, refused while there is a token or a stop
  *   FUTEX, EPOLL -> ARMED    mailbox_rearm, to look again without ending the wait
  *   any -> IDLE              mailbox_disarm, the wait is over; returns the token that was there
  *
@@ -43,6 +45,8 @@ enum wake_word {
     wake_stop = 8,
     wake_run = 16,
     wake_retime = 32,
+    wake_outer = 64,
+    wake_owed = 128,
     wake_writer = 256
 };
 
@@ -85,7 +89,7 @@ static inline void mailbox_arm(struct mailbox *mailbox)
     barrier_after_update();
 }
 
-/* Under the loop's lock. False if a token is there: do not sleep. `ret_word` gets the word to sleep on. */
+/* Under the loop's lock. False if a token or a stop is there: do not sleep. `ret_word` gets the word to sleep on. */
 bool mailbox_sleep(struct mailbox *mailbox, enum wake_word phase, uint32_t *ret_word);
 
 /* Back from sleep, still in the wait; clears RETIME. */

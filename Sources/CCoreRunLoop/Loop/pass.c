@@ -414,24 +414,20 @@ void run_enter(CFRunLoopRef loop, struct activation *run, struct mode *mode)
 }
 
 /*
- * The run was nested where the outer one has collected its sources and is about to sleep: what it took, the outer one must not miss (64).
- * L.
+ * The run was nested where the outer one has collected its sources and is about to sleep: the wake-up that it took, the outer one must not miss
+ * (64). What it dropped is owed by the wake word itself.
  */
 static bool owes_token(const struct activation *run)
 {
     const struct activation *outer = run->outer;
 
-    if (!outer || !(outer->is_before_waiting || outer->is_hosted_asleep)) {
-        return false;
-    }
-    return run->took_token || outer->is_hosted_asleep || !list_is_empty(&outer->mode->pending);
+    return outer && (outer->is_hosted_asleep || (outer->is_before_waiting && run->took_token));
 }
 
 void run_leave(CFRunLoopRef loop, struct activation *run)
 {
     if (run->outer) {
         run->outer->took_token |= run->took_token;
-        drain_queue(loop); /* so that what waits for the outer mode is known */
     }
     loop->activation = run->outer;
     mailbox_leave(loop->mailbox, run->outer_word, owes_token(run));
