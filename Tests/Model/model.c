@@ -11,9 +11,6 @@
 
 enum { most_blocks = 512, most_runs = 8 };
 
-/* Rules 57 and 64 where a nested run took, or met, the wake-up: not yet so in the library. */
-static const bool is_to_the_letter = false;
-
 bool model_follows_toolchain;
 bool model_has_slept;
 
@@ -613,7 +610,7 @@ static void wake_up(void)
         return;
     }
     /* Dropped by a run that is past its wait; but an outer run that is still before its own keeps it (64). */
-    for (int outer = run_count - 2; outer >= 0 && !model_follows_toolchain && is_to_the_letter; outer--) {
+    for (int outer = run_count - 2; outer >= 0 && !model_follows_toolchain; outer--) {
         if (runs[outer].keeps_wake_ups) {
             runs[outer].owed_wake_up = true;
             return;
@@ -646,8 +643,7 @@ static bool sleep(struct run *run)
         bool goes_on;
 
         due = any_due(run->mode);
-        if (due || now >= run->deadline || woken ||
-            (run->stopped && !model_follows_toolchain && is_to_the_letter)) { /* 37t, whoever took the wake-up */
+        if (due || now >= run->deadline || woken || (run->stopped && !model_follows_toolchain)) { /* 37t, whoever took the wake-up */
             break;
         }
         waiting = model_has_slept = true;
@@ -721,17 +717,6 @@ static int pass(struct run *run)
     return is_empty(run->mode) ? finished : 0;
 }
 
-/* Something in the outer mode is marked. Choice: a run inside a BeforeWaiting observer then lets the outer wait end at once. */
-static bool any_marked(int mode)
-{
-    for (int i = 0; i < item_count; i++) {
-        if (sources[i].joined[mode] && sources[i].marked) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void leave(const struct run *run)
 {
     struct run *outer = run_count > 1 ? &runs[run_count - 2] : NULL;
@@ -740,7 +725,7 @@ static void leave(const struct run *run)
     run_count--;
     if (!outer || !outer->keeps_wake_ups) {
         woken = false; /* 58, 62, 63 */
-    } else if (outer->before_waiting && !model_follows_toolchain && (took || any_marked(outer->mode))) {
+    } else if (outer->before_waiting && !model_follows_toolchain && took) {
         woken = true; /* the outer pass has collected already (64) */
     }
     if (outer && outer->keeps_wake_ups) {

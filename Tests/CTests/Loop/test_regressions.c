@@ -6,6 +6,7 @@
  * fake kernel's wait, as if another thread did it.
  */
 #include "Kernel/kernel.h"
+#include "Loop/mailbox.h"
 #include "Loop/loop_trace.h"
 #include "Runtime/wall_clock.h"
 #include "fake_kernel.h"
@@ -38,6 +39,22 @@ static CFAbsoluteTime in_ticks(int count)
 static void spend_ticks(int count)
 {
     fake_kernel_advance((int64_t)count * tick_ns);
+}
+
+/* A block that is a probe. */
+static void queued_function(void *info)
+{
+    struct probe *probe = info;
+
+    probe->calls++;
+    if (probe->action) {
+        probe->action(probe);
+    }
+}
+
+static void probe_queue(struct probe *probe)
+{
+    CRLRunLoopPerformFunction(LOOP, MODE, queued_function, probe, NULL);
 }
 
 static void notes_ticks(struct probe *probe)
@@ -223,4 +240,84 @@ TEST(a_signal_in_another_mode_does_not_end_the_outer_wait, "77 87")
     probe_run(MODE, ticks(1), false);
     EXPECT_LOG("O1:BS O1:BW S0 HS T2@1 TO");
     CFRelease(timer);
+}
+
+static void queue_and_wake(struct probe *probe)
+{
+    probe_queue(probe->context);
+    CFRunLoopWakeUp(LOOP);
+}
+
+static void polls_another_mode_once(struct probe *probe)
+{
+    if (probe->calls == 1) {
+        probe_run(CFSTR("X"), 0, false);
+    }
+}
+
+TEST(a_wake_up_past_a_nested_wait_is_kept_for_the_outer_run, "64 65 L7")
+{
+    static struct probe idle = PROBE("S0", NULL);
+    static struct probe b0 = {.name = "B0", .action = notes_ticks, .logging = probe_is_silent};
+    static struct probe t1 = {.name = "T1", .action = queue_and_wake, .context = &b0};
+    static struct probe o1 = {.name = "O1", .action = polls_another_mode_once, .logging = probe_is_silent};
+
+    ticks_start();
+    probe_source_add(&idle, 0, LOOP, MODE);
+    CFRunLoopTimerRef timer = probe_timer_at(&t1, in_ticks(0), 0);
+    CFRunLoopAddTimer(LOOP, timer, CFSTR("X"));
+    probe_observer_add(&o1, kCFRunLoopBeforeWaiting, 0, LOOP, MODE);
+    probe_run(MODE, ticks(10), false);
+    EXPECT_LOG("T1 TO B0@0 TO");
+    CFRelease(timer);
+}
+
+static void stops_once(struct probe *probe)
+{
+    if (probe->calls == 1) {
+        CFRunLoopStop(LOOP);
+    }
+}
+
+static void polls_the_mode_once(struct probe *probe)
+{
+    if (probe->calls == 1) {
+        probe_run(MODE, 0, false);
+    }
+}
+
+TEST(a_nested_run_that_takes_the_wake_up_leaves_the_stop, "37 55 57")
+{
+    static struct probe idle = PROBE("S0", NULL);
+    static struct probe o2 = {.name = "O2", .action = stops_once, .logging = probe_is_silent};
+    static struct probe o1 = {.name = "O1", .action = polls_the_mode_once, .logging = probe_is_silent};
+
+    ticks_start();
+    probe_source_add(&idle, 0, LOOP, MODE);
+    probe_observer_add(&o2, kCFRunLoopBeforeTimers, 0, LOOP, MODE);
+    probe_observer_add(&o1, kCFRunLoopBeforeSources, 0, LOOP, MODE);
+    probe_run(MODE, ticks(10), false);
+    EXPECT_LOG("TO S");
+    EXPECT_EQ(fake_kernel_elapsed_ns(), 0);
+}
+
+/* The instant between two passes, which only another thread or a signal handler can meet (SPIN, Tests/Models/mailbox.pml). */
+TEST(a_stop_between_two_passes_keeps_the_loop_from_sleeping, "55 57 L5")
+{
+    struct mailbox *mailbox = mailbox_create();
+    uint32_t outer;
+    uint32_t word;
+
+    REQUIRE(mailbox != NULL);
+    outer = mailbox_enter(mailbox);
+    mailbox_arm(mailbox);
+    EXPECT(!mailbox_disarm(mailbox));
+    mailbox_stop(mailbox);
+    mailbox_arm(mailbox);
+    EXPECT(!mailbox_sleep(mailbox, wake_futex, &word));
+    EXPECT(mailbox_is_stopped(mailbox));
+    EXPECT(!mailbox_disarm(mailbox));
+    mailbox_leave(mailbox, outer, false);
+    EXPECT_EQ(mailbox_word(mailbox), wake_idle);
+    mailbox_recycle(mailbox);
 }
