@@ -222,7 +222,7 @@ void message_port_invalidate(CFMessagePortRef port)
     callout = port->invalidated;
     info = port->is_remote ? NULL : port->side.local.context.info;
     port_unlock(port);
-    if (was_valid) {
+    if (was_valid && !port_is_orphan()) { /* else it is the parent's: nothing of it may be touched */
         if (port->is_remote) {
             port_table_remove(port);
         } else {

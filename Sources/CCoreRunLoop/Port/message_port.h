@@ -101,9 +101,17 @@ static inline void port_unlock(CFMessagePortRef port)
     lock_drop(&port->lock);
 }
 
+/* Zero in a child that was made without the handlers of fork, where no port is valid; NULL where the kernel cannot tell. Written before any port is. */
+extern volatile uint32_t *port_fork_mark;
+
+static inline bool port_is_orphan(void)
+{
+    return port_fork_mark && *port_fork_mark == 0;
+}
+
 static inline bool port_is_valid(CFMessagePortRef port)
 {
-    return atomic_load_explicit(&port->is_valid, memory_order_acquire);
+    return atomic_load_explicit(&port->is_valid, memory_order_acquire) && !port_is_orphan();
 }
 
 extern const struct object_class message_port_class;

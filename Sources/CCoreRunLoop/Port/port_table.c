@@ -17,6 +17,8 @@ static struct lock table_lock;
 static struct link buckets[bucket_count]; /* T; ports without a name are in the first */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+volatile uint32_t *port_fork_mark;
+
 static CFMessagePortRef port_of(struct link *link)
 {
     return container_of(link, struct __CFMessagePort, table_link);
@@ -77,12 +79,19 @@ static void after_fork_in_child(void)
     }
     lock_reset(&table_lock);
     lock_reset(&creation_lock);
+    if (port_fork_mark) {
+        *port_fork_mark = 1; /* from here on ports are this process's own */
+    }
 }
 
 static void prepare_once(void)
 {
     for (int i = 0; i < bucket_count; i++) {
         link_init(&buckets[i]);
+    }
+    port_fork_mark = kernel_ports.fork_mark();
+    if (port_fork_mark) {
+        *port_fork_mark = 1;
     }
     /* After the run loop's own handlers: in the child, its locks are free again when ours runs. */
     (void)thread_loop_current();
@@ -94,6 +103,9 @@ static void prepare_once(void)
 void port_table_begin_creation(void)
 {
     (void)pthread_once(&once, prepare_once);
+    if (port_is_orphan()) {
+        after_fork_in_child(); /* made by _Fork or clone, which run no handlers */
+    }
     lock_take(&creation_lock);
 }
 

@@ -73,6 +73,33 @@ PORT_TEST(ports_are_the_parents_after_a_fork, "176 P1 P2")
     port_drop(forked_local);
 }
 
+PORT_TEST(a_child_made_without_handlers_touches_nothing_of_its_parents, "176 P1")
+{
+    pid_t pid;
+    int status = 1;
+
+    forked_local = port_open(NAME, port_echo, NULL, MODE);
+    forked_remote = connect_to(NAME);
+    EXPECT_EQ(port_ask(forked_remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    pid = _Fork();
+    if (pid == 0) {
+        EXPECT(!CFMessagePortIsValid(forked_local));
+        EXPECT_EQ(CFMessagePortSendRequest(forked_remote, 1, NULL, 0, 0, NULL, NULL), kCFMessagePortIsInvalid);
+        CFMessagePortInvalidate(forked_local);
+        EXPECT_EQ(CFMessagePortCreateLocal(NULL, NAME, port_echo, NULL, NULL), NULL);
+        CFMessagePortRef own = CFMessagePortCreateLocal(NULL, CFSTR("the child's"), port_echo, NULL, NULL);
+        EXPECT(own && CFMessagePortIsValid(own));
+        port_drop(own);
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(port_probe_count_files(), 2);
+    EXPECT_EQ(port_ask(forked_remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    CFRelease(forked_remote);
+    port_drop(forked_local);
+}
+
 static int leave_child_behind(void)
 {
     CFMessagePortRef port = port_open(NAME, port_echo, NULL, MODE);
