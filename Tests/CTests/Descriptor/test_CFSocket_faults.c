@@ -186,6 +186,24 @@ TEST(a_socket_that_does_not_listen_does_not_spin, "260")
     recorder_free(&recorder);
 }
 
+TEST(a_socket_that_cannot_accept_waits_for_better_times, "260")
+{
+    static const int errors[] = {EINVAL, EOPNOTSUPP, ENOTSOCK};
+
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        struct listening listening;
+
+        open_listener(&listening);
+        refuse_accepts(errors[i], 1);
+        look();
+        EXPECT_EQ(attempts, 1); /* and no more */
+        CFSocketEnableCallBacks(listening.recorder.object, accepts);
+        recorder_await(&listening.recorder, 1);
+        EXPECT_LOG("accept");
+        close_listener(&listening);
+    }
+}
+
 /* ---- numbers, hang-ups, errors ---- */
 
 TEST(sockets_above_number_1024_are_like_any_other, "274 F8")
@@ -554,6 +572,45 @@ TEST(a_socket_in_use_is_closed_by_its_last_user, "267 272 F10")
     CFRelease(sender.socket);
     CFRelease(data);
     close(ends[1]);
+}
+
+struct race {
+    int native;
+    _Atomic int ready;
+    CFSocketRef objects[2];
+};
+
+static void creates(void *context)
+{
+    struct race *race = context;
+
+    race->ready++;
+    while (race->ready < 2) {
+    }
+    race->objects[1] = CFSocketCreateWithNative(NULL, race->native, 0, NULL, NULL);
+}
+
+TEST_LIMIT(threads_that_race_for_a_socket_get_the_same, "251", 60)
+{
+    for (int round = 0; round < 200; round++) {
+        int ends[2];
+        struct race race = {.ready = 0};
+        struct probe_thread thread;
+
+        pair_open(ends);
+        race.native = ends[0];
+        probe_thread_start(&thread, creates, &race);
+        race.ready++;
+        while (race.ready < 2) {
+        }
+        race.objects[0] = CFSocketCreateWithNative(NULL, race.native, 0, NULL, NULL);
+        probe_thread_join(&thread);
+        REQUIRE(race.objects[0] == race.objects[1]);
+        EXPECT_EQ(CFGetRetainCount(race.objects[0]), 2);
+        CFRelease(race.objects[0]);
+        CFRelease(race.objects[1]);
+        close(ends[1]);
+    }
 }
 
 /* ---- signals ---- */
