@@ -36,7 +36,7 @@ struct probe {
     void (*action)(struct probe *probe);
     void *context; /* the action's own */
     unsigned logging; /* enum probe_logging */
-    CFRunLoopActivity activity; /* of an observer: the one now delivered */
+    _Atomic CFRunLoopActivity activity; /* of an observer: the one now delivered */
     CFTypeRef item; /* borrowed: the source, timer or observer made for this probe */
     int descriptor; /* of a version-1 source */
     _Atomic int calls;
