@@ -30,13 +30,15 @@ let package = Package(
             sources: ["Sources/CCoreRunLoop"],
             publicHeadersPath: "Headers",
             cSettings: [.headerSearchPath("Sources/CCoreRunLoop")],
-            linkerSettings: [.linkedLibrary("m")]
+            linkerSettings: [.linkedLibrary("m"), .linkedLibrary("BlocksRuntime")]
         ),
         // System calls and thread-local words that Swift cannot spell, and the few private functions of the C library that the overlay needs.
         .target(name: "CoreRunLoopShims", dependencies: ["CCoreRunLoop"], cSettings: [.headerSearchPath("../CCoreRunLoop")]),
         .target(name: "CoreRunLoop", dependencies: ["CCoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .target(name: "CoreRunLoopFoundation", dependencies: ["CoreRunLoop"], swiftSettings: strict),
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
+        .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
+        .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
         .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
         // The articles' Swift, in the language mode that is nearest to theirs.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cocoa's calls with Foundation's Date and TimeInterval. Names that Foundation has too (RunLoop, Timer, Thread) are told apart in a program
+// Cocoa's calls with Foundation's Date and TimeInterval. Those with a date are disfavoured, so that `.now` and `.distantFuture` mean a
+// WallTime where the type is not said. Names that Foundation has too (RunLoop, Timer, Thread) are told apart in a program
 // that imports both by the module, `CoreRunLoop::RunLoop`, or by the names with NS.
 
 public import CoreRunLoop
@@ -19,14 +20,17 @@ extension Date {
 extension CoreRunLoop::RunLoop {
     /// Runs in the default mode until `limit`; see `run(until:)` with a `WallTime`.
     @available(*, noasync)
+    @_disfavoredOverload
     public func run(until limit: Date) { run(until: WallTime(limit)) }
 
     /// Runs once in `mode`; see `run(mode:before:)` with a `WallTime`.
     @available(*, noasync)
+    @_disfavoredOverload
     public func run(mode: Mode, before limit: Date) -> Bool { run(mode: mode, before: WallTime(limit)) }
 
     /// Runs once in `mode`, without an answer.
     @available(*, noasync)
+    @_disfavoredOverload
     public func acceptInput(forMode mode: Mode, before limit: Date) { acceptInput(forMode: mode, before: WallTime(limit)) }
 }
 
@@ -102,9 +106,29 @@ extension CoreRunLoop::Timer {
 extension CoreRunLoop::Thread {
     /// Sleeps until `date`; a date in the past returns at once.
     @available(*, noasync)
+    @_disfavoredOverload
     public static func sleep(until date: Date) { sleep(until: WallTime(date)) }
 
     /// Sleeps for `interval` seconds; zero and less return at once.
     @available(*, noasync)
     public static func sleep(forTimeInterval interval: TimeInterval) { sleep(for: Duration(clampedSeconds: interval)) }
+}
+
+extension Data: PortMessageData {
+    /// The bytes.
+    public var portMessageBytes: [UInt8] { [UInt8](self) }
+}
+
+extension CoreRunLoop::PortMessage {
+    /// The components that are bytes, as Foundation has them.
+    public var dataComponents: [Data] { components.compactMap { ($0 as? [UInt8]).map { Data($0) } } }
+}
+
+extension CoreRunLoop::MessagePort {
+    /// Sends data as C programs do, and waits for the answer's.
+    ///
+    /// - Throws: What `requestBytes(number:_:timeout:)` throws.
+    public func requestData(number: Int32, _ data: Data, timeout: TimeInterval = 30) async throws -> Data {
+        Data(try await requestBytes(number: number, [UInt8](data), timeout: Duration(clampedSeconds: timeout)))
+    }
 }

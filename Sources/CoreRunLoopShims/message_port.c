@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CFMessagePort with bytes in the place of CFData, whose references a callback's result and an out-parameter would carry past Swift's eyes. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@ struct shim_reply {
     CFDataRef data;
 };
 
-static shim_receive receive_function;
+static _Atomic(shim_receive) receive_function;
 
 void shim_reply_set(struct shim_reply *reply, const uint8_t *bytes, intptr_t length)
 {
@@ -25,7 +26,7 @@ static CFDataRef receive(CFMessagePortRef port, SInt32 number, CFDataRef data, v
     struct shim_reply reply = {NULL};
 
     (void)port;
-    receive_function(info, number, CFDataGetBytePtr(data), CFDataGetLength(data), &reply);
+    atomic_load(&receive_function)(info, number, CFDataGetBytePtr(data), CFDataGetLength(data), &reply);
     return reply.data;
 }
 
@@ -36,7 +37,7 @@ CFMessagePortRef shim_message_port_create(CFStringRef name, shim_receive functio
     Boolean is_known = false;
     CFMessagePortRef port;
 
-    receive_function = function; /* the same value every time */
+    atomic_store(&receive_function, function); /* the same value every time */
     port = CFMessagePortCreateLocal(NULL, name, receive, &context, &is_known);
     if (port && is_known) {
         CFRelease(port);

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -63,12 +64,12 @@ bool shim_is_main_thread(void)
 static _Thread_local void *thread_word;
 static pthread_key_t word_key;
 static pthread_once_t word_once = PTHREAD_ONCE_INIT;
-static void (*word_destroy)(void *word);
+static _Atomic(void (*)(void *word)) word_destroy;
 
 static void end_word(void *word)
 {
     thread_word = NULL;
-    word_destroy(word);
+    atomic_load_explicit(&word_destroy, memory_order_relaxed)(word);
 }
 
 static void make_key(void)
@@ -83,7 +84,7 @@ void *shim_thread_word(void)
 
 void shim_set_thread_word(void *word, void (*destroy)(void *word))
 {
-    word_destroy = destroy; /* the same value every time */
+    atomic_store_explicit(&word_destroy, destroy, memory_order_relaxed); /* the same value every time */
     (void)pthread_once(&word_once, make_key);
     (void)pthread_setspecific(word_key, word);
     thread_word = word;
@@ -273,6 +274,39 @@ int32_t shim_process_id(void)
 void shim_process_exit(int status)
 {
     exit(status);
+}
+
+/* ---- locks ---- */
+
+struct shim_lock {
+    pthread_mutex_t mutex;
+};
+
+struct shim_lock *shim_lock_create(void)
+{
+    struct shim_lock *lock = malloc(sizeof *lock);
+
+    if (!lock) {
+        abort();
+    }
+    (void)pthread_mutex_init(&lock->mutex, NULL);
+    return lock;
+}
+
+void shim_lock_destroy(struct shim_lock *lock)
+{
+    (void)pthread_mutex_destroy(&lock->mutex);
+    free(lock);
+}
+
+void shim_lock_take(struct shim_lock *lock)
+{
+    (void)pthread_mutex_lock(&lock->mutex);
+}
+
+void shim_lock_drop(struct shim_lock *lock)
+{
+    (void)pthread_mutex_unlock(&lock->mutex);
 }
 
 /* ---- signals and children ---- */

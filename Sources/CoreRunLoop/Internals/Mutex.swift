@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A value behind a lock, with the interface of the standard library's. That one sleeps on a futex of its own, whose order the thread sanitizer
+// does not see on Linux, so that every use would be reported as a race; pthread's it sees.
+
+import CoreRunLoopShims
+
+@safe struct Mutex<Value>: ~Copyable, @unchecked Sendable {
+    private let lock: OpaquePointer
+    private let value: UnsafeMutablePointer<Value>
+
+    init(_ value: Value) {
+        unsafe lock = shim_lock_create()
+        unsafe self.value = .allocate(capacity: 1)
+        unsafe self.value.initialize(to: value)
+    }
+
+    deinit {
+        unsafe shim_lock_destroy(lock)
+        unsafe value.deinitialize(count: 1)
+        unsafe value.deallocate()
+    }
+
+    /// Runs `body` with the lock held: it may call nothing that could take it again.
+    borrowing func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure) -> Result {
+        unsafe shim_lock_take(lock)
+        defer { unsafe shim_lock_drop(lock) }
+        return try unsafe body(&value.pointee)
+    }
+}
