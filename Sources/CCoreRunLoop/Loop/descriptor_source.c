@@ -65,6 +65,19 @@ void descriptor_source_make_lingering(CFRunLoopSourceRef source)
     source_port_part(source)->lingering = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
+void descriptor_source_end_lingering(CFRunLoopSourceRef source, CFRunLoopRef loop, CFStringRef mode_name)
+{
+    struct source_port_part *part = source_port_part(source);
+    struct mode *mode;
+
+    loop_lock(loop);
+    mode = mode_find(loop, mode_name);
+    if (mode) {
+        watch_end_lingering(mode, part->descriptor, part->lingering);
+    }
+    loop_unlock(loop);
+}
+
 static void tell_loops(CFRunLoopSourceRef source, member_function tell)
 {
     for (struct slot *slot = &source->first_slot; slot; slot = atomic_load_explicit(&slot->next, memory_order_acquire)) {

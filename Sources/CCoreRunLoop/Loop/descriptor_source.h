@@ -39,9 +39,11 @@ void descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef ti
 
 /*
  * For a source that is added and removed again and again, before anybody else knows it: nobody else has a descriptor of the same file.
- * Between a removal and the mode's next wait the kernel may still watch it.
+ * Between a removal and the mode's next wait the kernel may still watch it. Before the descriptor is closed, or watched by another loop,
+ * it is to be taken out of where it was last.
  */
 void descriptor_source_make_lingering(CFRunLoopSourceRef source);
+void descriptor_source_end_lingering(CFRunLoopSourceRef source, CFRunLoopRef loop, CFStringRef mode_name);
 
 /* Any thread: the descriptor's number stands for another file than before, which is watched from now on. */
 void descriptor_source_file_replaced(CFRunLoopSourceRef source);

@@ -316,6 +316,18 @@ void watch_remove_member(CFRunLoopRef loop, struct source_member *member)
     watch_destroy(watches, watch);
 }
 
+void watch_end_lingering(struct mode *mode, int descriptor, uint64_t mark)
+{
+    struct watch *watch = mode->watches ? watch_find(mode->watches, (uint32_t)descriptor) : NULL;
+
+    if (watch && watch->lingering == mark) {
+        if (watch->standing == watch_installed) {
+            (void)kernel.set_remove(mode->watches->set, watch->descriptor);
+        }
+        watch_destroy(mode->watches, watch);
+    }
+}
+
 void watch_interest_changed(CFRunLoopRef loop, struct source_member *member)
 {
     if (link_is_linked(&member->link)) {

@@ -178,6 +178,7 @@ static void await(CFMessagePortRef port, struct client_line *line, CFTimeInterva
     if (CFEqual(mode, kCFRunLoopCommonModes)) {
         mode = kCFRunLoopDefaultMode; /* 217 */
     }
+    client_line_enter(line, loop, mode);
     CFRunLoopAddSource(loop, line->source, mode);
     while (is_open(call) && port_is_valid(port)) {
         if (run_in_mode(loop, mode, left, true) == kCFRunLoopRunFinished) {

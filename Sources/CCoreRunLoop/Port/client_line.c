@@ -161,6 +161,28 @@ static struct client_line *create(CFMessagePortRef port, int ends[2])
     return line;
 }
 
+/* The line's descriptor is in no wait set after this. */
+static void leave(struct client_line *line)
+{
+    if (line->loop) {
+        descriptor_source_end_lingering(line->source, line->loop, line->mode);
+        object_release(line->loop);
+        CFRelease(line->mode);
+        line->loop = NULL;
+    }
+}
+
+void client_line_enter(struct client_line *line, CFRunLoopRef loop, CFStringRef mode)
+{
+    if (line->loop == loop && CFEqual(line->mode, mode)) {
+        return;
+    }
+    leave(line);
+    object_retain(loop);
+    line->loop = loop;
+    line->mode = CFStringCreateCopy(NULL, mode);
+}
+
 void client_line_close(struct client_line *line)
 {
     int descriptor = line->descriptor;
@@ -169,6 +191,7 @@ void client_line_close(struct client_line *line)
     arena_release(&line->arena);
     line->call = NULL;
     CFRunLoopSourceInvalidate(source);
+    leave(line);
     (void)kernel.close(descriptor);
     object_release(source);
 }

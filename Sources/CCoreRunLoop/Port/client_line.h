@@ -39,6 +39,8 @@ struct client_line {
     struct scratch *scratch; /* the remote's */
     struct call *call; /* NULL while free */
     CFRunLoopSourceRef source; /* owns this structure */
+    CFRunLoopRef loop; /* where the source was last, with a reference; NULL: nowhere yet */
+    CFStringRef mode; /* and in which mode */
 };
 
 /* A free line, or a new one, in which case `ret_end` is the end to send along, and otherwise -1. NULL: a negative errno in `ret_error`. */
@@ -47,6 +49,9 @@ struct client_line *client_line_take(CFMessagePortRef port, int *ret_end, int *r
 /* Back into the list, or closed. */
 void client_line_give(CFMessagePortRef port, struct client_line *line);
 void client_line_discard(CFMessagePortRef port, struct client_line *line);
+
+/* Notes where the source is going to be, and ends what the kernel may still watch elsewhere. */
+void client_line_enter(struct client_line *line, CFRunLoopRef loop, CFStringRef mode);
 
 /* Reads what has come until the call's answer, or until there is no more. */
 void client_line_read(struct client_line *line);
