@@ -178,9 +178,11 @@ void client_line_enter(struct client_line *line, CFRunLoopRef loop, CFStringRef 
         return;
     }
     leave(line);
-    object_retain(loop);
-    line->loop = loop;
     line->mode = CFStringCreateCopy(NULL, mode);
+    if (line->mode) { /* without memory nothing is noted, and the loop finds out by itself that a descriptor is closed */
+        object_retain(loop);
+        line->loop = loop;
+    }
 }
 
 void client_line_close(struct client_line *line)
