@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Article 001's two custom sources with a picture on the terminal in the place of the collection view: the main thread tells the worker to
-// choose nine new shades, the worker tells the main thread to draw them. Enter is the stop button that the article leaves as an exercise; the
-// end of the input, or 20 pictures, stop it, too.
+// choose nine new shades, the worker tells the main thread to draw them. Enter is the stop button that the article leaves as an exercise;
+// the end of the input, or 20 pictures, stop it, too.
 
 import CoreRunLoop
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A loop's events as asynchronous sequences. Each iteration has a timer, observer or source of its own, which is invalidated when the iteration
-// ends or its task is cancelled. The element arrives after the event: what must happen at the event itself is a closure's work.
+// A loop's events as asynchronous sequences. Each iteration has a timer, observer or source of its own, which is invalidated when the
+// iteration ends or its task is cancelled. The element arrives after the event: what must happen at the event itself is a closure's work.
 
 public import CCoreRunLoop
 import Synchronization

@@ -5,8 +5,8 @@ import CoreRunLoopShims
 
 /// A source that waits for the end of a child process, takes its status from the system, and calls a closure once.
 ///
-/// It stands on a process descriptor, not on SIGCHLD: other parts of the program may handle that signal, but must not ignore it, and must not
-/// wait for this child themselves.
+/// It stands on a process descriptor, not on SIGCHLD: other parts of the program may handle that signal, but must not ignore it, and must
+/// not wait for this child themselves.
 public final class ChildProcessSource: RunLoopSource {
     /// How a process ended.
     public enum Status: Hashable, Sendable {

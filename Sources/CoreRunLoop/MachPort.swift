@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CFMachPort and CRLMachPortSend. A message is a header and an envelope; ports travel as their numbers, which the registry turns back into the
-// objects of this process.
+// CFMachPort and CRLMachPortSend. A message is a header and an envelope; ports travel as their numbers, which the registry turns back into
+// the objects of this process.
 
 public import CCoreRunLoop
 import Synchronization

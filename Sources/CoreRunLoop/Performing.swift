@@ -2,8 +2,8 @@
 //
 // Requests to other threads: closures with an end that somebody may be waiting for, and on top of them Cocoa's perform family.
 //
-// A batch is one version-0 source that carries the requests of one set of modes, queued since the last such source was performed. It is made
-// by the first request, performed with all of them in one pass, and gone after that; so a loop's modes are not kept alive by an empty
+// A batch is one version-0 source that carries the requests of one set of modes, queued since the last such source was performed. It is
+// made by the first request, performed with all of them in one pass, and gone after that; so a loop's modes are not kept alive by an empty
 // queue. When the loop is taken down the source's `cancel` refuses what is left.
 
 import CCoreRunLoop

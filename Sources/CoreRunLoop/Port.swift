@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all ports have in common. A port keeps itself alive while it is in a loop, as the loop would on Darwin: the C source's info only knows
-// the port weakly. `state` guards everything; handlers and delegates are called without it.
+// What all ports have in common. A port keeps itself alive while it is in a loop, as the loop would on Darwin: the C source's info only
+// knows the port weakly. `state` guards everything; handlers and delegates are called without it.
 
 import CCoreRunLoop
 import CoreRunLoopShims
@@ -96,8 +96,8 @@ public final class PortMessage: Sendable {
 
 /// A channel for messages between threads or processes; its subclasses say by what means.
 ///
-/// A port that is in a loop keeps it alive, and is kept by it. Messages wait in the port's queue until the loop runs in one of its modes, and
-/// go to the delegate, which the port does not keep; without one they are dropped.
+/// A port that is in a loop keeps it alive, and is kept by it. Messages wait in the port's queue until the loop runs in one of its modes,
+/// and go to the delegate, which the port does not keep; without one they are dropped.
 open class Port: @unchecked Sendable, Hashable {
     private struct State: @unchecked Sendable {
         weak var delegate: (any PortDelegate)?

@@ -14,8 +14,8 @@ extension RunLoop {
     /// try await Task.sleep(for: .seconds(1), clock: loop.clock)
     /// ```
     ///
-    /// It runs on while the system sleeps no more than `CLOCK_MONOTONIC` does, and a test can move it by hand. A sleep ends while the loop runs
-    /// in a common mode.
+    /// It runs on while the system sleeps no more than `CLOCK_MONOTONIC` does, and a test can move it by hand. A sleep ends while the loop
+    /// runs in a common mode.
     public struct Clock: _Concurrency.Clock, Sendable {
         /// An instant of the clock, in nanoseconds from an origin that means nothing.
         public struct Instant: InstantProtocol, Sendable {

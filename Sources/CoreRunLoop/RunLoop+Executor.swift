@@ -139,8 +139,8 @@ private final class JobTicket: Sendable {
 /// }
 /// ```
 ///
-/// The loop's callbacks on that thread are in the actor's isolation: `assumeIsolated` gives them the actor's state without waiting. Jobs run
-/// while the loop runs in a common mode; a run that a job itself makes runs no further jobs.
+/// The loop's callbacks on that thread are in the actor's isolation: `assumeIsolated` gives them the actor's state without waiting. Jobs
+/// run while the loop runs in a common mode; a run that a job itself makes runs no further jobs.
 public protocol RunLoopActor: Actor {
     /// The loop that runs this actor's code; always the same.
     nonisolated var runLoop: RunLoop { get }

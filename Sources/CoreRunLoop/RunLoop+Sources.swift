@@ -2,8 +2,8 @@
 
 public import CCoreRunLoop
 
-/// An input source: something whose events a loop handles. The overlay's sources are of this kind, and a program's own wrapper of a C source
-/// can be.
+/// An input source: something whose events a loop handles. The overlay's sources are of this kind, and a program's own wrapper of a C
+/// source can be.
 public protocol RunLoopSource: AnyObject, Sendable {
     /// The C object of this source.
     var cfRunLoopSource: CFRunLoopSource { get }

@@ -11,9 +11,9 @@ import Synchronization
 /// }
 /// ```
 ///
-/// The process ends when ``run()`` has returned, with status 0, or has thrown, with status 1 and the error on the standard error output: not
-/// before, whoever stops the loop, and not later, whatever is still in it. On the main actor's behalf the loop needs the dispatch library in
-/// the process, which Swift programs on Linux have.
+/// The process ends when ``run()`` has returned, with status 0, or has thrown, with status 1 and the error on the standard error output:
+/// not before, whoever stops the loop, and not later, whatever is still in it. On the main actor's behalf the loop needs the dispatch
+/// library in the process, which Swift programs on Linux have.
 public protocol RunLoopProgram {
     /// Makes the program.
     init()

@@ -10,8 +10,8 @@ import CoreRunLoopShims
 /// RunLoop.main.add(source, forMode: .common)
 /// ```
 ///
-/// The signal must be blocked in every thread, or it takes its usual course in one that does not block it. Making the source blocks it in the
-/// calling thread, and threads that start later inherit that: make the source before other threads start, or call ``block(_:)`` first.
+/// The signal must be blocked in every thread, or it takes its usual course in one that does not block it. Making the source blocks it in
+/// the calling thread, and threads that start later inherit that: make the source before other threads start, or call ``block(_:)`` first.
 public final class SignalSource: RunLoopSource {
     /// One signal, as the kernel reports it. Equal signals that wait are one.
     public struct Signal: Hashable, Sendable {

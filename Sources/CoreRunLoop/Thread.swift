@@ -148,8 +148,8 @@ open class Thread: @unchecked Sendable {
 
     /// Ends the calling thread now.
     ///
-    /// What Swift has on the stack is not unwound: objects and locks that its functions hold stay held. Return from ``main()`` where that is
-    /// possible. Who waits for ``value`` gets ``ThreadError/exited``.
+    /// What Swift has on the stack is not unwound: objects and locks that its functions hold stay held. Return from ``main()`` where that
+    /// is possible. Who waits for ``value`` gets ``ThreadError/exited``.
     @available(*, noasync, message: "a task has no thread to end")
     public static func exit() -> Never {
         current.finish(ThreadError.exited)
@@ -185,8 +185,8 @@ open class Thread: @unchecked Sendable {
 
     /// Sets the size of the stack that the thread will have.
     ///
-    /// - Throws: ``ThreadError/invalidStackSize(_:)`` for a size that is too small or no multiple of 4096, ``ThreadError/alreadyStarted(_:)``
-    ///   after the start.
+    /// - Throws: ``ThreadError/invalidStackSize(_:)`` for a size that is too small or no multiple of 4096,
+    ///   ``ThreadError/alreadyStarted(_:)`` after the start.
     public func setStackSize(_ bytes: Int) throws(ThreadError) {
         try Self.check(stackSize: bytes)
         if state.withLock({ $0.phase != .new }) { throw .alreadyStarted(name ?? "") }
@@ -211,7 +211,8 @@ open class Thread: @unchecked Sendable {
 
     /// Sets the thread's priority, 0 to 1. Any thread, before and after the start.
     ///
-    /// - Throws: ``ThreadError/invalidPriority(_:)`` outside that range, ``ThreadError/priorityDenied(_:)`` when the system does not allow it.
+    /// - Throws: ``ThreadError/invalidPriority(_:)`` outside that range, ``ThreadError/priorityDenied(_:)`` when the system does not allow
+    ///   it.
     public func setThreadPriority(_ priority: Double) throws(ThreadError) {
         if !(0...1).contains(priority) { throw .invalidPriority(priority) }
         let threadID = state.withLock { state in
@@ -280,8 +281,8 @@ open class Thread: @unchecked Sendable {
 
     /// Starts the thread.
     ///
-    /// - Throws: ``ThreadError/alreadyStarted(_:)``, ``ThreadError/invalidStackSize(_:)``, or ``ThreadError/system(_:)`` when the system has
-    ///   no thread left. A thread that could not be started has ended.
+    /// - Throws: ``ThreadError/alreadyStarted(_:)``, ``ThreadError/invalidStackSize(_:)``, or ``ThreadError/system(_:)`` when the system
+    ///   has no thread left. A thread that could not be started has ended.
     public func launch() throws(ThreadError) {
         let stackSize = self.stackSize
         if isForeign

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clocks that tests move by hand, for CoreRunLoopTesting. A thread has the kernel's clocks, or a hand-moved pair that it shares with the threads
- * that it starts. A wait of such a thread that would sleep until a deadline looks again every millisecond whether the clock was moved.
+ * Clocks that tests move by hand, for CoreRunLoopTesting. A thread has the kernel's clocks, or a hand-moved pair that it shares with the
+ * threads that it starts. A wait of such a thread that would sleep until a deadline looks again every millisecond whether the clock was
+ * moved.
  *
  * The kernel table is replaced at the first use and stays so: threads without a hand-moved clock get what they got before.
  */

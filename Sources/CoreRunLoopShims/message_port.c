@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CFMessagePort with bytes in the place of CFData, whose references a callback's result and an out-parameter would carry past Swift's eyes. */
+/*
+ * CFMessagePort with bytes in the place of CFData, whose references a callback's result and an out-parameter would carry past Swift's eyes.
+ */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -79,8 +79,9 @@ int shim_exit_signal(int status);
 /* What a local message port answers. */
 struct shim_reply;
 void shim_reply_set(struct shim_reply *reply, const uint8_t *_Nullable bytes, intptr_t length);
-typedef void (*shim_receive)(void *_Nullable info, int32_t number, const uint8_t *_Nullable bytes, intptr_t length, struct shim_reply *reply);
-/* Creates a local port whose messages go to `receive`, the same function in every call. `info` is retained by `retain` if a port is made. */
+typedef void (*shim_receive)(void *_Nullable info, int32_t number, const uint8_t *_Nullable bytes, intptr_t length,
+                             struct shim_reply *reply);
+/* Creates a local port whose messages go to `receive`, the same function in every call. `retain` gets `info` if a port is made. */
 CFMessagePortRef _Nullable shim_message_port_create(CFStringRef name, shim_receive receive, void *info,
                                                     const void *_Nullable (*_Nonnull retain)(const void *_Nullable info),
                                                     void (*_Nonnull release)(const void *_Nullable info)) CF_RETURNS_RETAINED;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Article 001's two custom sources: the main thread and a worker send each other commands. Changed are the spellings of Swift 2, the
-// selectors, and UIKit: the delegate and the controller are the listing's own, the cells' transparency is a list of numbers, and the timer waits
-// a hundredth of a second. The part of the main thread is played by a thread of the test's, whose loop the listing is given, for the test
-// runner's main thread does not run its loop.
+// selectors, and UIKit: the delegate and the controller are the listing's own, the cells' transparency is a list of numbers, and the timer
+// waits a hundredth of a second. The part of the main thread is played by a thread of the test's, whose loop the listing is given, for the
+// test runner's main thread does not run its loop.
 
 import CoreRunLoop
 import CoreRunLoopFoundation

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The guide's listings 3-12 to 3-19 in Swift, with the printed names where they can be kept. 3-15's slip, `setMsgId:setMsgid:`, is left out;
-// 3-19's missing check of what CreateRemote returns is not.
+// The guide's listings 3-12 to 3-19 in Swift, with the printed names where they can be kept. 3-15's slip, `setMsgId:setMsgid:`, is left
+// out; 3-19's missing check of what CreateRemote returns is not.
 
 import CoreRunLoop
 import Synchronization
