@@ -12,6 +12,7 @@
 #include "Descriptor/socket.h"
 #include "Loop/descriptor_source.h"
 #include "Loop/thread_loop.h"
+#include "Runtime/data.h"
 #include "Support/fault.h"
 
 enum { stream_read_size = 32768, datagram_read_size = 65535 }; /* 256 */
@@ -236,15 +237,14 @@ static void back_off(struct delivery *delivery)
 
 /* ---- Data ---- */
 
-/* What was received, as data that owns the buffer. */
-static CFDataRef adopt_bytes(UInt8 *bytes, int length)
+/* Room for what is to be received: made before, as what has been taken from the system cannot be put back. */
+static CFDataRef room_for(size_t size)
 {
-    UInt8 *fitting = length > 0 ? realloc(bytes, (size_t)length) : NULL;
-    CFDataRef data =
-        length > 0 ? CFDataCreateWithBytesNoCopy(NULL, fitting ? fitting : bytes, length, kCFAllocatorMalloc) : CFDataCreate(NULL, NULL, 0);
+    UInt8 *bytes = malloc(size);
+    CFDataRef data = bytes ? CFDataCreateWithBytesNoCopy(NULL, bytes, (CFIndex)size, kCFAllocatorMalloc) : NULL;
 
-    if (!data || length == 0) {
-        free(fitting ? fitting : bytes);
+    if (!data) {
+        free(bytes);
     }
     return data;
 }
@@ -273,37 +273,42 @@ static CFDataRef copy_peer(CFSocketRef s, int native)
     return peer;
 }
 
+/* The system's own want of memory, which says nothing about the connection. */
+static bool is_shortage(int result)
+{
+    return result == -ENOMEM || result == -ENOBUFS;
+}
+
 /* Receives once. The bytes, empty at the end, or NULL if there is nothing to tell. */
 static CFDataRef receive(struct delivery *delivery, CFDataRef *ret_sender)
 {
     CFSocketRef s = delivery->s;
     size_t size = s->type == SOCK_DGRAM ? datagram_read_size : stream_read_size;
-    UInt8 *bytes = malloc(size);
+    CFDataRef data = room_for(size);
     struct kernel_address sender = {0};
-    CFDataRef data;
     int result;
 
-    if (!bytes) {
+    if (!data) {
         back_off(delivery);
         return NULL;
     }
     if (socket_begin_use(s) < 0) {
-        free(bytes);
+        CFRelease(data);
         return NULL;
     }
-    result = kernel.socket_receive(delivery->native, bytes, size, &sender);
-    if (result == -EAGAIN || (result < 0 && !socket_is_connection_oriented(s) && s->type >= 0)) {
+    result = kernel.socket_receive(delivery->native, (UInt8 *)(uintptr_t)CFDataGetBytePtr(data), size, &sender);
+    if (result == -EAGAIN || is_shortage(result) || (result < 0 && !socket_is_connection_oriented(s) && s->type >= 0)) {
         socket_end_use(s); /* somebody else was faster, or an error that concerns one datagram */
-        free(bytes);
+        CFRelease(data);
+        if (is_shortage(result)) {
+            back_off(delivery);
+        }
         return NULL;
     }
     *ret_sender =
         sender.length == 0 && socket_is_connection_oriented(s) ? copy_peer(s, delivery->native) : socket_copy_address(NULL, &sender);
     socket_end_use(s);
-    data = adopt_bytes(bytes, result > 0 ? result : 0); /* an error ends a stream as the peer's end does */
-    if (!data && *ret_sender) {
-        CFRelease(*ret_sender);
-    }
+    data_shorten(data, result > 0 ? result : 0); /* an error ends a stream as the peer's end does */
     return data;
 }
 

@@ -4,7 +4,7 @@
  *
  * Immutable data is anybody's; mutable data belongs to one thread at a time.
  */
-#include "CoreFoundation/CFData.h"
+#include "Runtime/data.h"
 
 #include <string.h>
 
@@ -151,6 +151,16 @@ CFDataRef CFDataCreateWithBytesNoCopy(CFAllocatorRef allocator, const UInt8 *byt
     data->deallocator = allocator_resolve(deallocator);
     CFRetain(data->deallocator);
     return (CFDataRef)(const void *)data;
+}
+
+void data_shorten(CFDataRef data, CFIndex length)
+{
+    struct data *shortened = (struct data *)(uintptr_t)data;
+    UInt8 *fitting = length > 0 ? allocator_resize(shortened->deallocator, shortened->bytes, (size_t)shortened->length, (size_t)length) : NULL;
+    if (fitting != NULL) {
+        shortened->bytes = fitting;
+    }
+    shortened->length = length;
 }
 
 CFDataRef CFDataCreateCopy(CFAllocatorRef allocator, CFDataRef data)
