@@ -81,6 +81,8 @@ static struct observer_list *list_create(uint32_t count)
     if (list) {
         list->uses = 1;
         list->count = count;
+        list->left = 0;
+        list->has_stale = false;
     }
     return list;
 }
@@ -99,7 +101,7 @@ static void free_dropped(struct observer_list *list)
     while (list) {
         struct observer_list *next = list->next_dropped;
 
-        for (uint32_t i = 0; i < list->count; i++) {
+        for (uint32_t i = 0; i < list->count + list->left; i++) {
             object_release(list->observers[i]);
         }
         free(list);
@@ -123,18 +125,30 @@ static struct observer_list *list_with(const struct observer_list *old, CFRunLoo
 {
     uint32_t old_count = old ? old->count : 0;
     struct observer_list *list = list_create(old_count + 1);
-    uint32_t place = 0;
+    uint32_t count = 0;
+    bool is_placed = false;
 
     if (!list) {
         return NULL;
     }
-    while (place < old_count && old->observers[place]->order <= observer->order) {
-        place++;
+    for (uint32_t i = 0; i < old_count; i++) {
+        if (old->observers[i] == observer) {
+            continue; /* a stale one */
+        }
+        if (!is_placed && old->observers[i]->order > observer->order) {
+            list->observers[count++] = observer;
+            is_placed = true;
+        }
+        list->observers[count++] = old->observers[i];
     }
-    for (uint32_t i = 0; i <= old_count; i++) {
-        list->observers[i] = i < place ? old->observers[i] : i == place ? observer : old->observers[i - 1];
+    if (!is_placed) {
+        list->observers[count++] = observer;
+    }
+    for (uint32_t i = 0; i < count; i++) {
         object_retain(list->observers[i]);
     }
+    list->count = count;
+    list->has_stale = old && old->has_stale;
     return list;
 }
 
@@ -160,13 +174,44 @@ static struct observer_list *list_without(const struct observer_list *old, const
             object_retain(old->observers[i]);
         }
     }
+    if (list) {
+        list->has_stale = old->has_stale;
+    }
     return list;
+}
+
+/* Moves one of an array that nobody walks behind the others, where its reference stays until the array goes. */
+static void take_out(struct observer_list *list, uint32_t place)
+{
+    CFRunLoopObserverRef observer = list->observers[place];
+
+    list->count--;
+    for (uint32_t i = place; i < list->count; i++) {
+        list->observers[i] = list->observers[i + 1];
+    }
+    list->observers[list->count] = observer;
+    list->left++;
+}
+
+/* Without memory for another array. */
+static void remove_in_place(struct observer_list *list, const struct __CFRunLoopObserver *observer)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+
+    if (list->uses > 1) {
+        list->has_stale = true;
+        fault_log_once(&logged, "CFRunLoopRemoveObserver: there is no memory; the observer may be called until this round of calls ends");
+        return;
+    }
+    for (uint32_t i = list->count; i-- > 0;) {
+        if (list->observers[i] == observer) {
+            take_out(list, i);
+        }
+    }
 }
 
 static void remove_from_arrays(struct mode *mode, const struct __CFRunLoopObserver *observer, struct observer_list **dropped)
 {
-    static atomic_flag logged = ATOMIC_FLAG_INIT;
-
     for (int i = 0; i < activity_count; i++) {
         struct observer_list *old = mode->observers[i];
         struct observer_list *list;
@@ -176,7 +221,7 @@ static void remove_from_arrays(struct mode *mode, const struct __CFRunLoopObserv
         }
         list = old->count > 1 ? list_without(old, observer) : NULL;
         if (!list && old->count > 1) {
-            fault_log_once(&logged, "CFRunLoopRemoveObserver: there is no memory; the observer is called until it is invalidated");
+            remove_in_place(old, observer);
             continue;
         }
         publish(mode, i, list, dropped);
@@ -428,6 +473,17 @@ static bool leave_everything(CFRunLoopObserverRef observer, struct observer_list
     return leave_common(observer);
 }
 
+/* Any one of an array that is still the loop's. L. */
+static CFRunLoopObserverRef any_member(CFRunLoopRef loop, const struct observer_list *list)
+{
+    for (uint32_t i = 0; list && i < list->count; i++) {
+        if (loop_of(list->observers[i]) == loop) {
+            return list->observers[i];
+        }
+    }
+    return NULL;
+}
+
 /* Any observer of the loop. L. */
 static CFRunLoopObserverRef any_observer(CFRunLoopRef loop)
 {
@@ -436,12 +492,24 @@ static CFRunLoopObserverRef any_observer(CFRunLoopRef loop)
     }
     for (struct mode *mode = loop->modes; mode; mode = mode->next) {
         for (int i = 0; i < activity_count; i++) {
-            if (mode->observers[i]) {
-                return mode->observers[i]->observers[0];
+            CFRunLoopObserverRef observer = any_member(loop, mode->observers[i]);
+
+            if (observer) {
+                return observer;
             }
         }
     }
     return NULL;
+}
+
+/* Arrays that are left hold only those who had left before, without memory for another array. L. */
+static void drop_arrays(CFRunLoopRef loop, struct observer_list **dropped)
+{
+    for (struct mode *mode = loop->modes; mode; mode = mode->next) {
+        for (int i = 0; i < activity_count; i++) {
+            publish(mode, i, NULL, dropped);
+        }
+    }
 }
 
 void observers_remove_all(CFRunLoopRef loop)
@@ -459,6 +527,8 @@ void observers_remove_all(CFRunLoopRef loop)
             was_common = leave_everything(observer, &dropped);
             leave_loop_if_unused(observer);
             lock_drop(item_lock(observer));
+        } else {
+            drop_arrays(loop, &dropped);
         }
         loop_unlock(loop);
         free_dropped(dropped);
@@ -560,6 +630,23 @@ static void call(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFRunLoopActi
     end_call(observer);
 }
 
+/* Nobody walks the array any more. L. */
+static void take_out_stale(const struct mode *mode, struct observer_list *list)
+{
+    list->has_stale = false;
+    for (uint32_t i = list->count; i-- > 0;) {
+        struct lock *lock = item_lock(list->observers[i]);
+        bool is_member;
+
+        lock_take(lock);
+        is_member = member_in(list->observers[i], mode) != NULL;
+        lock_drop(lock);
+        if (!is_member) {
+            take_out(list, i);
+        }
+    }
+}
+
 void observers_call(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity activity)
 {
     struct observer_list *dropped = NULL;
@@ -577,6 +664,9 @@ void observers_call(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity acti
     }
     loop_lock(loop);
     list_drop(list, &dropped);
+    if (list == mode->observers[index] && list->has_stale && list->uses == 1) {
+        take_out_stale(mode, list);
+    }
     if (dropped) {
         loop_unlock(loop);
         free_dropped(dropped);
