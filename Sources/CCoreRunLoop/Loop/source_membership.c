@@ -226,6 +226,19 @@ static bool join(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode
     return result == attached;
 }
 
+/* Without memory to watch its descriptor a source is not in the mode: it would never be performed. L. */
+static bool watch_joined(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode, struct slot_reap *reap)
+{
+    struct source_member *member = source_member_in(loop, source, mode);
+
+    if (watch_add_member(loop, mode, member)) {
+        return true;
+    }
+    detach(loop, &mode->sources, member, reap);
+    log_no_memory();
+    return false;
+}
+
 void source_add_to_mode(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode)
 {
     struct slot_reap reap = {NULL};
@@ -236,14 +249,12 @@ void source_add_to_mode(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mod
     loop_lock(loop);
     source_queue_drain(loop, &reap); /* a mark that is kept over the join comes after those signalled before it (83) */
     joined = join(loop, source, mode, hash);
-    if (joined) {
-        mode->is_declared = true;
-        if (source_kind(source) == source_manual) {
-            notice_mark(loop, source, mode);
-        } else {
-            watch_add_member(loop, mode, source_member_in(loop, source, mode));
-        }
+    if (joined && source_kind(source) != source_manual) {
+        joined = watch_joined(loop, source, mode, &reap);
+    } else if (joined) {
+        notice_mark(loop, source, mode);
     }
+    mode->is_declared |= joined;
     loop_unlock(loop);
     slots_release(&reap);
     if (joined) {

@@ -237,21 +237,14 @@ static void recompute(CFRunLoopRef loop, struct mode *mode, struct watch *watch)
 
 /* ---- members ---- */
 
-static void log_no_memory(void)
-{
-    static atomic_flag logged = ATOMIC_FLAG_INIT;
-
-    fault_log_once(&logged, "CFRunLoopAddSource: there is no memory to watch the descriptor; the source will not be performed");
-}
-
-void watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member *member)
+bool watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member *member)
 {
     CFRunLoopSourceRef source = member->slot->source;
     int descriptor = source_port_part(source)->descriptor;
     struct watch *watch;
 
     if (descriptor < 0) {
-        return; /* 98: never fires by itself */
+        return true; /* 98: never fires by itself */
     }
     if (!mode->watches) {
         mode->watches = set_create();
@@ -264,13 +257,13 @@ void watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member
         watch = mode->watches ? watch_create(mode->watches, descriptor) : NULL;
     }
     if (!watch) {
-        log_no_memory();
-        return;
+        return false;
     }
     list_append(&watch->members, &member->link);
     mode->watches->member_count++;
     mode->watches->sorts |= source->order != 0;
     recompute(loop, mode, watch);
+    return true;
 }
 
 static struct watch *watch_of_member(const struct source_member *member)

@@ -69,7 +69,7 @@ struct watch_set {
 
 /* ---- L ---- */
 
-void watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member *member);
+bool watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member *member);
 void watch_remove_member(CFRunLoopRef loop, struct source_member *member);
 /* A member's interest has changed. */
 void watch_interest_changed(CFRunLoopRef loop, struct source_member *member);

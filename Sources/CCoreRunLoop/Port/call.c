@@ -21,6 +21,7 @@ static const CFTimeInterval for_ever_from_s = 864000;
 static const int64_t dying_ns = 50000000;
 static const int64_t asking_ns = 2000000;
 static const int64_t slice_ns = 10000000;
+static const CFTimeInterval slice_s = 0.01;
 
 /* What goes along with a request. */
 struct load {
@@ -174,15 +175,19 @@ static void await(CFMessagePortRef port, struct client_line *line, CFTimeInterva
     int64_t deadline_ns = receive_deadline(timeout);
     CFTimeInterval left = is_for_ever(timeout) ? for_ever_from_s : timeout;
     CFRunLoopRef loop = thread_loop_current();
+    bool is_watched;
 
     if (CFEqual(mode, kCFRunLoopCommonModes)) {
         mode = kCFRunLoopDefaultMode; /* 217 */
     }
     client_line_enter(line, loop, mode);
     CFRunLoopAddSource(loop, line->source, mode);
+    is_watched = CFRunLoopContainsSource(loop, line->source, mode);
     while (is_open(call) && port_is_valid(port)) {
-        if (run_in_mode(loop, mode, left, true) == kCFRunLoopRunFinished) {
+        if (run_in_mode(loop, mode, is_watched || left < slice_s ? left : slice_s, true) == kCFRunLoopRunFinished) {
             wait_without_loop(line, deadline_ns);
+        } else if (!is_watched) {
+            client_line_read(line); /* there was no memory to watch the line */
         }
         if (is_open(call) && deadline_ns != kernel_never && kernel.monotonic_ns() >= deadline_ns) {
             client_line_read(line); /* what is there counts, even if another source had its turn (228) */

@@ -299,7 +299,7 @@ TEST(numbers_that_are_no_descriptors_never_fire, "98 101 106")
             continue;
         }
         probes[i] = (struct probe)PROBE("S1", NULL);
-        probe_port_source_add(&probes[i], 0, numbers[i], LOOP, MODE);
+        CFRunLoopAddSource(LOOP, probe_port_source(&probes[i], 0, numbers[i]), MODE); /* or not, for want of memory */
     }
     for (int i = 0; i < 5; i++) {
         (void)CFRunLoopRunInMode(MODE, 0.001, false);
@@ -309,6 +309,7 @@ TEST(numbers_that_are_no_descriptors_never_fire, "98 101 106")
         if (probes[i].item) {
             EXPECT(CFRunLoopSourceIsValid(probe_source_of(&probes[i])));
             probe_invalidate(&probes[i]);
+            CFRelease(probe_source_of(&probes[i]));
         }
     }
 }
