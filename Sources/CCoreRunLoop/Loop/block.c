@@ -64,20 +64,30 @@ static const void **names_of(CFTypeRef list, CFIndex *ret_count)
     return names;
 }
 
-/* A list of our own, of copies of the names that are strings: the caller's may change, and its callbacks may be anything. */
+/*
+ * A list of our own, of copies of the names that are strings: the caller's may change, and its callbacks may be anything. NULL without
+ * memory for all of them: a request for some of its modes might never be served.
+ */
 static CFArrayRef copy_names(CFTypeRef list)
 {
     CFMutableArrayRef copy = CFArrayCreateMutable(kCFAllocatorSystemDefault, 0, &kCFTypeArrayCallBacks);
     CFIndex count = 0;
+    CFIndex wanted = 0;
     const void **names = names_of(list, &count);
 
     for (CFIndex i = 0; copy && i < count; i++) {
-        CFStringRef name = names[i] && CFGetTypeID(names[i]) == object_type_string ? CFStringCreateCopy(NULL, names[i]) : NULL;
+        bool is_name = names[i] && CFGetTypeID(names[i]) == object_type_string;
+        CFStringRef name = is_name ? CFStringCreateCopy(NULL, names[i]) : NULL;
 
+        wanted += is_name;
         if (name) {
             CFArrayAppendValue(copy, name);
             CFRelease(name);
         }
+    }
+    if (copy && (!names || CFArrayGetCount(copy) < wanted)) {
+        CFRelease(copy);
+        copy = NULL;
     }
     free(names);
     return copy;
