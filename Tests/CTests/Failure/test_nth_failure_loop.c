@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The n-th failure in loops: sources, timers, observers, blocks, modes, threads, forks, hosting. */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "CRLRunLoop.h"
+#include "CoreServices/CoreServices.h"
+#include "Failure/nth_failure.h"
+
+#define MODE CFSTR("a mode")
+#define OTHER_MODE CFSTR("another mode")
+
+static _Atomic int performed;
+static _Atomic int released;
+static _Atomic int retained;
+
+static void perform(void *info)
+{
+    (void)info;
+    performed++;
+}
+
+static const void *retain(const void *info)
+{
+    retained++;
+    return info;
+}
+
+static void release(const void *info)
+{
+    (void)info;
+    released++;
+}
+
+static void release_function_info(void *info)
+{
+    (void)info;
+    released++;
+}
+
+static void begin(void)
+{
+    performed = 0;
+    released = 0;
+    retained = 0;
+}
+
+/* Each with an info of its own, as sources with equal infos are equal. */
+static CFRunLoopSourceRef make_source(CFIndex order)
+{
+    static char infos[64];
+    CFRunLoopSourceContext context = {.info = &infos[order], .retain = retain, .release = release, .perform = perform};
+
+    return bag_keep(CFRunLoopSourceCreate(NULL, order, &context));
+}
+
+static bool add_source(CFRunLoopSourceRef source, CFStringRef mode)
+{
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, mode);
+    return CFRunLoopContainsSource(CFRunLoopGetCurrent(), source, mode);
+}
+
+static CFRunLoopTimerRef make_timer(double from_now, double interval)
+{
+    CFRunLoopTimerContext context = {.retain = retain, .release = release};
+
+    return bag_keep(CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + from_now, interval, 0, 0,
+                                         (CFRunLoopTimerCallBack)(void (*)(void))NULL, &context));
+}
+
+static void fired(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer;
+    perform(info);
+}
+
+static CFRunLoopTimerRef make_firing_timer(double from_now, double interval)
+{
+    CFRunLoopTimerContext context = {.retain = retain, .release = release};
+
+    return bag_keep(CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + from_now, interval, 0, 0, fired, &context));
+}
+
+static bool add_timer(CFRunLoopTimerRef timer, CFStringRef mode)
+{
+    CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, mode);
+    return CFRunLoopContainsTimer(CFRunLoopGetCurrent(), timer, mode);
+}
+
+static _Atomic unsigned seen;
+
+static void observed(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
+{
+    (void)observer;
+    (void)info;
+    seen |= (unsigned)activity;
+}
+
+static bool add_observer(CFRunLoopObserverRef observer, CFStringRef mode)
+{
+    CFRunLoopAddObserver(CFRunLoopGetCurrent(), observer, mode);
+    return CFRunLoopContainsObserver(CFRunLoopGetCurrent(), observer, mode);
+}
+
+NTH_FAILURE(sources, "")
+{
+    enum { count = 24 };
+    CFRunLoopSourceRef sources[count];
+
+    begin();
+    for (int i = 0; i < count; i++) {
+        NEED(sources[i] = make_source(i));
+        NEED(add_source(sources[i], MODE));
+        if (i % 3 == 0) {
+            NEED(add_source(sources[i], OTHER_MODE));
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        CFRunLoopSourceSignal(sources[i]);
+    }
+    MUST(CFRunLoopRunInMode(MODE, 0, false) != kCFRunLoopRunFinished);
+    (void)CFRunLoopRunInMode(MODE, 0, false); /* without memory for all of them one pass takes some */
+    MUST(performed == count);
+    CFRunLoopRemoveSource(CFRunLoopGetCurrent(), sources[0], MODE);
+    CFRunLoopSourceSignal(sources[0]);
+    MUST(CFRunLoopRunInMode(OTHER_MODE, 0, true) == kCFRunLoopRunHandledSource);
+    MUST(performed == count + 1);
+    return true;
+}
+
+NTH_FAILURE(timers, "")
+{
+    enum { count = 20 };
+    CFRunLoopTimerRef repeating;
+    CFRunLoopTimerRef late;
+
+    begin();
+    for (int i = 0; i < count; i++) {
+        CFRunLoopTimerRef timer = make_firing_timer(0.0001 * (count - i), 0);
+
+        NEED(timer);
+        NEED(add_timer(timer, MODE));
+    }
+    NEED(repeating = make_firing_timer(0.001, 0.0005));
+    NEED(add_timer(repeating, MODE));
+    NEED(add_timer(repeating, OTHER_MODE));
+    NEED(late = make_firing_timer(3600, 0));
+    NEED(add_timer(late, MODE));
+    MUST(CFRunLoopRunInMode(MODE, 0.005, false) == kCFRunLoopRunTimedOut);
+    MUST(performed > count);
+    performed = 0;
+    CFRunLoopTimerSetNextFireDate(late, CFAbsoluteTimeGetCurrent());
+    CFRunLoopTimerInvalidate(repeating);
+    MUST(CFRunLoopRunInMode(MODE, 0.001, false) != kCFRunLoopRunHandledSource);
+    MUST(performed == 1);
+    return true;
+}
+
+NTH_FAILURE(timers_without_callbacks, "")
+{
+    CFRunLoopTimerRef timer;
+
+    begin();
+    NEED(timer = make_timer(0, 0));
+    NEED(add_timer(timer, MODE));
+    MUST(CFRunLoopRunInMode(MODE, 1, false) == kCFRunLoopRunFinished);
+    MUST(!CFRunLoopTimerIsValid(timer));
+    MUST(retained == released);
+    return true;
+}
+
+NTH_FAILURE(observers, "")
+{
+    enum { count = 12 };
+    CFRunLoopObserverContext context = {.retain = retain, .release = release};
+    CFRunLoopSourceRef source;
+    CFRunLoopObserverRef once;
+
+    begin();
+    seen = 0;
+    for (int i = 0; i < count; i++) {
+        CFRunLoopObserverRef observer =
+            bag_keep(CFRunLoopObserverCreate(NULL, kCFRunLoopAllActivities, true, count - i, observed, &context));
+
+        NEED(observer);
+        NEED(add_observer(observer, i % 2 ? MODE : kCFRunLoopCommonModes));
+        NEED(add_observer(observer, MODE) || i % 2);
+    }
+    NEED(once = bag_keep(CFRunLoopObserverCreate(NULL, kCFRunLoopEntry, false, 0, observed, &context)));
+    NEED(add_observer(once, MODE));
+    NEED(source = make_source(0));
+    NEED(add_source(source, MODE));
+    MUST(CFRunLoopRunInMode(MODE, 0.0005, false) == kCFRunLoopRunTimedOut);
+    MUST(seen == (kCFRunLoopEntry | kCFRunLoopBeforeTimers | kCFRunLoopBeforeSources | kCFRunLoopBeforeWaiting | kCFRunLoopAfterWaiting |
+                  kCFRunLoopExit));
+    MUST(!CFRunLoopObserverIsValid(once));
+    return true;
+}
+
+NTH_FAILURE(functions, "")
+{
+    const void *names[] = {MODE, OTHER_MODE};
+    CFArrayRef modes;
+    CFRunLoopSourceRef source;
+    CFRunLoopTimerRef timer;
+    CFRunLoopObserverRef observer;
+
+    (void)CFRunLoopRunInMode(MODE, 0, false); /* what is left of a run that was refused something */
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false);
+    begin();
+    NEED(modes = bag_keep(CFArrayCreate(NULL, names, 2, &kCFTypeArrayCallBacks)));
+    NEED(source = make_source(0));
+    NEED(add_source(source, MODE));
+    NEED(add_source(source, kCFRunLoopDefaultMode));
+    CRLRunLoopPerformFunction(CFRunLoopGetCurrent(), MODE, perform, &performed, release_function_info);
+    CRLRunLoopPerformFunction(CFRunLoopGetCurrent(), modes, perform, &performed, release_function_info);
+    CRLRunLoopPerformFunction(CFRunLoopGetCurrent(), kCFRunLoopCommonModes, perform, &performed, release_function_info);
+    (void)CFRunLoopRunInMode(MODE, 0, false);
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false);
+    MUST(released == 3); /* without memory the function is released and not called */
+    NEED(performed == 3);
+    NEED(timer = bag_keep(CRLRunLoopTimerCreateWithFunction(NULL, 0, 0, 0, 0, fired, NULL, NULL)));
+    NEED(observer = bag_keep(CRLRunLoopObserverCreateWithFunction(NULL, kCFRunLoopExit, true, 0, observed, NULL, release_function_info)));
+    NEED(add_timer(timer, MODE));
+    NEED(add_observer(observer, MODE));
+    performed = 0;
+    (void)CFRunLoopRunInMode(MODE, 0, false);
+    MUST(performed == 1);
+    return true;
+}
+
+NTH_FAILURE(common_modes, "")
+{
+    CFRunLoopSourceRef source;
+    CFRunLoopSourceRef second;
+    CFRunLoopTimerRef timer;
+    CFRunLoopObserverRef observer;
+    CFArrayRef modes;
+
+    begin();
+    seen = 0;
+    NEED(source = make_source(0));
+    NEED(second = make_source(1));
+    NEED(timer = make_firing_timer(-1, 0));
+    NEED(observer = bag_keep(CFRunLoopObserverCreate(NULL, kCFRunLoopExit, true, 0, observed, NULL)));
+    NEED(add_source(source, kCFRunLoopCommonModes));
+    NEED(add_timer(timer, kCFRunLoopCommonModes));
+    NEED(add_observer(observer, kCFRunLoopCommonModes));
+    CFRunLoopAddCommonMode(CFRunLoopGetCurrent(), MODE);
+    CFRunLoopAddCommonMode(CFRunLoopGetCurrent(), OTHER_MODE);
+    NEED(add_source(second, kCFRunLoopCommonModes));
+    NEED(CFRunLoopContainsSource(CFRunLoopGetCurrent(), source, MODE));
+    NEED(CFRunLoopContainsSource(CFRunLoopGetCurrent(), second, MODE));
+    NEED(CFRunLoopContainsTimer(CFRunLoopGetCurrent(), timer, MODE));
+    NEED(CFRunLoopContainsObserver(CFRunLoopGetCurrent(), observer, MODE));
+    CFRunLoopSourceSignal(source);
+    CFRunLoopSourceSignal(second);
+    (void)CFRunLoopRunInMode(MODE, 0, false);
+    MUST(performed == 3);
+    MUST(seen == kCFRunLoopExit);
+    NEED(modes = bag_keep(CFRunLoopCopyAllModes(CFRunLoopGetCurrent())));
+    MUST(CFArrayGetCount(modes) >= 2);
+    CFRunLoopRemoveSource(CFRunLoopGetCurrent(), second, kCFRunLoopCommonModes);
+    MUST(!CFRunLoopContainsSource(CFRunLoopGetCurrent(), second, MODE));
+    return true;
+}
+
+static void run_nested(void *info)
+{
+    CFRunLoopSourceRef inner = *(CFRunLoopSourceRef *)info;
+    CFStringRef mode = CFRunLoopCopyCurrentMode(CFRunLoopGetCurrent());
+
+    MUST(mode != NULL);
+    if (mode) {
+        CFRelease(mode);
+    }
+    CFRunLoopSourceSignal(inner);
+    MUST(CFRunLoopRunInMode(OTHER_MODE, 1, true) == kCFRunLoopRunHandledSource);
+    CFRunLoopStop(CFRunLoopGetCurrent());
+}
+
+NTH_FAILURE(nested_runs, "")
+{
+    static CFRunLoopSourceRef inner;
+    CFRunLoopSourceContext context = {.info = &inner, .perform = run_nested};
+    CFRunLoopSourceRef outer;
+
+    begin();
+    NEED(inner = make_source(0));
+    NEED(outer = bag_keep(CFRunLoopSourceCreate(NULL, 0, &context)));
+    NEED(add_source(inner, OTHER_MODE));
+    NEED(add_source(outer, MODE));
+    for (int i = 1; i <= 3; i++) {
+        CFRunLoopSourceSignal(outer);
+        MUST(CFRunLoopRunInMode(MODE, 1, false) == kCFRunLoopRunStopped);
+        MUST(performed == i);
+    }
+    return true;
+}
+
+static int post_of;
+
+static int get_port(void *info)
+{
+    return *(int *)info;
+}
+
+NTH_FAILURE(version_1_sources, "")
+{
+    CFRunLoopSourceContext1 context = {.version = 1, .info = &post_of, .getPort = get_port, .perform = perform};
+    CFRunLoopSourceRef source;
+    uint64_t one = 1;
+
+    begin();
+    post_of = bag_keep_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    NEED(source = bag_keep(CFRunLoopSourceCreate(NULL, 0, (CFRunLoopSourceContext *)(void *)&context)));
+    NEED(add_source(source, MODE));
+    NEED(add_source(source, OTHER_MODE));
+    for (int i = 1; i <= 3; i++) {
+        MUST(write(post_of, &one, sizeof one) == sizeof one);
+        MUST(run_until(&performed, i, i == 2 ? OTHER_MODE : MODE));
+    }
+    MUST(CFRunLoopRunInMode(MODE, 0, false) == kCFRunLoopRunTimedOut);
+    MUST(performed == 3);
+    return true;
+}
+
+/* A thread with a loop of its own, which another thread signals and which ends with everything still in it. */
+struct worker {
+    CFRunLoopRef loop; /* retained */
+    CFRunLoopSourceRef source;
+    bool is_ready;
+    bool is_complete;
+    pthread_barrier_t ready;
+};
+
+static bool prepare_work(void)
+{
+    CFRunLoopTimerContext context = {.retain = retain, .release = release};
+    CFRunLoopSourceContext source_context = {.info = &released, .retain = retain, .release = release, .perform = perform};
+    CFRunLoopTimerRef timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + 1000, 1, 0, 0, fired, &context);
+    CFRunLoopSourceRef left;
+    bool is_good;
+
+    NEED(timer);
+    is_good = add_timer(timer, kCFRunLoopDefaultMode);
+    CFRelease(timer);
+    NEED(is_good);
+    NEED(left = CFRunLoopSourceCreate(NULL, 1, &source_context));
+    is_good = add_source(left, MODE);
+    CFRelease(left);
+    return is_good;
+}
+
+static void *work(void *info)
+{
+    struct worker *worker = info;
+
+    worker->loop = (CFRunLoopRef)(uintptr_t)CFRetain(CFRunLoopGetCurrent());
+    worker->is_ready = prepare_work() && add_source(worker->source, kCFRunLoopDefaultMode);
+    (void)pthread_barrier_wait(&worker->ready);
+    worker->is_complete = worker->is_ready && run_until(&performed, 1, kCFRunLoopDefaultMode);
+    return NULL;
+}
+
+NTH_FAILURE(threads, "")
+{
+    struct worker worker = {.source = NULL};
+    pthread_t thread;
+
+    begin();
+    NEED(worker.source = make_source(0));
+    (void)pthread_barrier_init(&worker.ready, NULL, 2);
+    MUST(pthread_create(&thread, NULL, work, &worker) == 0);
+    (void)pthread_barrier_wait(&worker.ready);
+    CFRunLoopSourceSignal(worker.source);
+    CFRunLoopWakeUp(worker.loop);
+    (void)pthread_join(thread, NULL);
+    (void)pthread_barrier_destroy(&worker.ready);
+    CFRelease(worker.loop);
+    MUST(!worker.is_ready || worker.is_complete);
+    CFRunLoopSourceInvalidate(worker.source);
+    MUST(retained - released <= 1); /* that of the source which is in the bag */
+    return worker.is_ready;
+}
+
+static _Atomic int tasks_done;
+
+static OSStatus run_task(void *info)
+{
+    CFRunLoopTimerRef timer = CFRunLoopTimerCreate(NULL, 0, 0, 0, 0, fired, NULL);
+
+    (void)info;
+    if (timer) {
+        CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, MODE);
+        CFRelease(timer);
+        (void)CFRunLoopRunInMode(MODE, 0, false);
+    }
+    tasks_done++;
+    return noErr;
+}
+
+NTH_FAILURE(tasks, "")
+{
+    double deadline = CFAbsoluteTimeGetCurrent() + test_patience_s();
+
+    tasks_done = 0;
+    NEED(MPCreateTask(run_task, NULL, 0, NULL, NULL, NULL, 0, NULL) == noErr);
+    while (tasks_done == 0 && CFAbsoluteTimeGetCurrent() < deadline) {
+        (void)sched_yield();
+    }
+    MUST(tasks_done == 1);
+    return true;
+}
+
+NTH_FAILURE(forks, "")
+{
+    CFRunLoopSourceContext1 context = {.version = 1, .info = &post_of, .getPort = get_port, .perform = perform};
+    CFRunLoopSourceRef source;
+    CFRunLoopTimerRef timer;
+    uint64_t one = 1;
+    int status = 0;
+    pid_t pid;
+
+    begin();
+    post_of = bag_keep_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    NEED(source = bag_keep(CFRunLoopSourceCreate(NULL, 0, (CFRunLoopSourceContext *)(void *)&context)));
+    NEED(timer = make_firing_timer(0.001, 0.001));
+    NEED(add_source(source, MODE));
+    NEED(add_timer(timer, MODE));
+    (void)CFRunLoopRunInMode(MODE, 0, false);
+    MUST((pid = fork()) >= 0);
+    if (pid == 0) {
+        bool is_good;
+
+        performed = 0;
+        (void)CFRunLoopRunInMode(MODE, 0.01, false);
+        is_good = performed > 0;
+        _exit(is_good ? 0 : 1);
+    }
+    MUST(waitpid(pid, &status, 0) == pid);
+    MUST(status == 0);
+    performed = 0;
+    CFRunLoopTimerInvalidate(timer);
+    MUST(write(post_of, &one, sizeof one) == sizeof one);
+    MUST(run_until(&performed, 1, MODE));
+    return true;
+}
+
+NTH_FAILURE(hosting, "")
+{
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    CFRunLoopSourceContext1 context = {.version = 1, .info = &post_of, .getPort = get_port, .perform = perform};
+    CFRunLoopSourceRef source;
+    CFRunLoopTimerRef timer;
+    struct pollfd one = {.events = POLLIN};
+    uint64_t post = 1;
+
+    begin();
+    NEED((one.fd = CRLRunLoopGetDescriptor(loop)) >= 0);
+    post_of = bag_keep_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    NEED(source = bag_keep(CFRunLoopSourceCreate(NULL, 0, (CFRunLoopSourceContext *)(void *)&context)));
+    NEED(timer = make_firing_timer(0.002, 0));
+    NEED(add_source(source, MODE));
+    NEED(add_timer(timer, MODE));
+    MUST(write(post_of, &post, sizeof post) == sizeof post);
+    for (int turn = 0; turn < 1000 && performed < 2; turn++) {
+        int64_t timeout_ns;
+
+        if (!CRLRunLoopPrepare(loop, MODE)) {
+            CRLRunLoopLeave(loop);
+            return false;
+        }
+        timeout_ns = CRLRunLoopGetTimeout(loop);
+        (void)poll(&one, 1, timeout_ns < 0 ? 1000 : (int)((timeout_ns + 999999) / 1000000));
+        if (CRLRunLoopDispatch(loop) != 0) {
+            break;
+        }
+    }
+    CRLRunLoopLeave(loop);
+    MUST(performed == 2);
+    return true;
+}
+
+/* As hosting, where the host waits for the descriptor alone. */
+NTH_FAILURE(hosting_by_descriptor, "")
+{
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    CFRunLoopTimerRef timer;
+    struct pollfd one = {.events = POLLIN};
+
+    begin();
+    NEED((one.fd = CRLRunLoopGetDescriptor(loop)) >= 0);
+    NEED(timer = make_firing_timer(0.002, 0.002));
+    NEED(add_timer(timer, MODE));
+    for (int turn = 0; turn < 100 && performed < 3; turn++) {
+        if (!CRLRunLoopPrepare(loop, MODE)) {
+            CRLRunLoopLeave(loop);
+            return false;
+        }
+        MUST(poll(&one, 1, 1000) == 1);
+        if (CRLRunLoopDispatch(loop) != 0) {
+            break;
+        }
+    }
+    CRLRunLoopLeave(loop);
+    MUST(performed == 3);
+    return true;
+}
+
+NTH_FAILURE(descriptions, "")
+{
+    CFRunLoopSourceRef source;
+    CFRunLoopTimerRef timer;
+    CFRunLoopObserverRef observer;
+    CFStringRef text;
+
+    begin();
+    NEED(source = make_source(0));
+    NEED(timer = make_firing_timer(100, 100));
+    NEED(observer = bag_keep(CFRunLoopObserverCreate(NULL, kCFRunLoopExit, true, 0, observed, NULL)));
+    NEED(add_source(source, MODE));
+    NEED(add_timer(timer, MODE));
+    NEED(add_observer(observer, MODE));
+    NEED(text = bag_keep(CFCopyDescription(source)));
+    NEED(text = bag_keep(CFCopyDescription(timer)));
+    NEED(text = bag_keep(CFCopyDescription(observer)));
+    NEED(text = bag_keep(CFCopyDescription(CFRunLoopGetCurrent())));
+    NEED(text = bag_keep(CFStringCreateWithFormat(NULL, NULL, CFSTR("%@ and %@"), source, timer)));
+    return CFStringGetLength(text) > 0;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The n-th failure in message ports and Mach-style ports. */
+#include <string.h>
+
+#include "CRLMachPort.h"
+#include "CRLRunLoop.h"
+#include "Failure/nth_failure.h"
+#include "Port/port_probe.h"
+
+static const double patience_s = 1;
+static _Atomic int handled;
+static bool could_not_reply;
+
+static CFDataRef echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    CFDataRef reply = CFDataCreateCopy(NULL, data);
+
+    (void)local;
+    (void)message_id;
+    (void)info;
+    handled++;
+    could_not_reply |= !reply;
+    return reply;
+}
+
+static CFMessagePortRef open_port(CFStringRef name, CFStringRef mode)
+{
+    CFMessagePortRef port = bag_keep(CFMessagePortCreateLocal(NULL, name, echo, NULL, NULL));
+    CFRunLoopSourceRef source = port ? bag_keep(CFMessagePortCreateRunLoopSource(NULL, port, 0)) : NULL;
+
+    if (!source) {
+        return NULL;
+    }
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, mode);
+    return CFRunLoopContainsSource(CFRunLoopGetCurrent(), source, mode) ? port : NULL;
+}
+
+static bool ask(CFMessagePortRef remote, CFDataRef data)
+{
+    CFDataRef reply = NULL;
+    SInt32 result = CFMessagePortSendRequest(remote, 7, data, patience_s, patience_s, MODE, &reply);
+
+    if (result != kCFMessagePortSuccess) {
+        MUST(reply == NULL);
+        return false;
+    }
+    MUST(reply != NULL);
+    bag_keep(reply);
+    if (could_not_reply) {
+        return false;
+    }
+    MUST(CFEqual(reply, data));
+    return true;
+}
+
+/* The server is this thread, in the mode in which it waits for the reply. */
+static bool exchange(CFIndex size)
+{
+    static UInt8 bytes[1 << 20];
+    CFMessagePortRef remote;
+    CFDataRef data;
+
+    handled = 0;
+    could_not_reply = false;
+    NEED(open_port(NAME, MODE));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    NEED(data = bag_keep(CFDataCreate(NULL, bytes, size)));
+    NEED(ask(remote, data));
+    NEED(ask(remote, data));
+    MUST(handled == 2);
+    NEED(CFMessagePortSendRequest(remote, 8, data, patience_s, 0, NULL, NULL) == kCFMessagePortSuccess);
+    while (handled < 3 && CFRunLoopRunInMode(MODE, 0.2, true) == kCFRunLoopRunHandledSource) {
+    }
+    return handled == 3; /* without memory a message is dropped, which is logged, and told only to those who wait */
+}
+
+NTH_FAILURE(small_messages, "")
+{
+    return exchange(20);
+}
+
+NTH_FAILURE(messages_in_memory, "")
+{
+    return exchange(100000);
+}
+
+NTH_FAILURE(large_messages, "")
+{
+    if (!test_is_soak()) {
+        return true; /* the same ways as messages_in_memory */
+    }
+    return exchange(1 << 20);
+}
+
+NTH_FAILURE(two_ports, "")
+{
+    CFMessagePortRef remote;
+    CFDataRef data;
+
+    could_not_reply = false;
+    handled = 0;
+    NEED(open_port(CFSTR("one name"), MODE));
+    NEED(open_port(CFSTR("another name"), MODE));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, CFSTR("another name"))));
+    NEED(data = bag_keep(CFDataCreate(NULL, (const UInt8 *)"x", 1)));
+    return ask(remote, data);
+}
+
+NTH_FAILURE(names, "")
+{
+    CFMessagePortRef local;
+    CFMessagePortRef same;
+    CFMessagePortRef remote;
+
+    NEED(open_port(CFSTR("another"), MODE));
+    NEED(local = bag_keep(CFMessagePortCreateLocal(NULL, CFSTR("old"), echo, NULL, NULL)));
+    NEED(same = bag_keep(CFMessagePortCreateLocal(NULL, CFSTR("old"), echo, NULL, NULL)));
+    MUST(same == local);
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, CFSTR("old"))));
+    NEED(CFMessagePortSetName(local, CFSTR("new")));
+    MUST(CFStringCompare(CFMessagePortGetName(local), CFSTR("new"), 0) == kCFCompareEqualTo);
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, CFSTR("new"))));
+    NEED(CFMessagePortIsValid(remote));
+    CFMessagePortInvalidate(local);
+    NEED(!CFMessagePortIsValid(remote)); /* where it could not be asked, it counts as valid */
+    MUST(CFMessagePortCreateRemote(NULL, CFSTR("new")) == NULL);
+    (void)CFRunLoopRunInMode(MODE, 0, false); /* gives back the old name */
+    return true;
+}
+
+static _Atomic int received;
+
+static void mach_received(CFMachPortRef port, void *message, CFIndex size, void *info)
+{
+    (void)port;
+    (void)message;
+    (void)info;
+    received += size == sizeof(mach_msg_header_t);
+}
+
+NTH_FAILURE(mach_ports, "")
+{
+    mach_msg_header_t message = {.msgh_size = sizeof message};
+    CFMachPortRef port;
+    CFRunLoopSourceRef source;
+
+    received = 0;
+    NEED(port = bag_keep(CFMachPortCreate(NULL, mach_received, NULL, NULL)));
+    NEED(bag_keep(CFMachPortCreate(NULL, mach_received, NULL, NULL)));
+    message.msgh_remote_port = CFMachPortGetPort(port);
+    NEED(CRLMachPortSend(&message, 0) == kCRLMachPortSuccess);
+    NEED(source = bag_keep(CFMachPortCreateRunLoopSource(NULL, port, 0)));
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    NEED(CFRunLoopContainsSource(CFRunLoopGetCurrent(), source, MODE));
+    NEED(CRLMachPortSend(&message, 1) == kCRLMachPortSuccess);
+    MUST(run_until(&received, 2, MODE));
+    return true;
+}
