@@ -334,9 +334,11 @@ static bool has_own_name(CFMessagePortRef port, const struct wire_frame *frame)
 {
     bool result;
 
+    if (frame->name_length == 0) {
+        return true; /* whoever has the line has named the port before */
+    }
     port_lock(port);
-    result = frame->name_length == 0 ||
-             (frame->name_length == port->name.length && memcmp(frame->name, port->name.bytes, frame->name_length) == 0);
+    result = frame->name_length == port->name.length && memcmp(frame->name, port->name.bytes, frame->name_length) == 0;
     port_unlock(port);
     return result;
 }

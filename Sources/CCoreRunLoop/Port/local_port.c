@@ -291,10 +291,10 @@ void local_port_set_queue(CFMessagePortRef port, void *queue)
     bool is_usable;
 
     port_lock(port);
-    is_usable = port_is_valid(port) && !port->side.local.source && port->side.local.socket >= 0;
+    is_usable = !port->is_remote && port_is_valid(port) && !port->side.local.source && port->side.local.socket >= 0;
     port_unlock(port);
     if (!queue) {
-        is_usable = true; /* the end of a queue is always possible */
+        is_usable = !port->is_remote; /* the end of a queue is always possible */
     } else if (is_usable) {
         made = dispatch_queue_attach(port, port->side.local.socket, queue);
         is_usable = made != NULL;

@@ -812,6 +812,8 @@ PORT_TEST(a_dispatch_queue_drives_a_port_where_there_is_one, "244 201")
     CFMessagePortRef remote = connect_to(NAME);
     CFRunLoopSourceRef source;
 
+    set_queue(remote, port); /* ignored, with a line */
+    set_queue(remote, NULL);
     if (!dispatch_get_global_queue) {
         set_queue(port, port); /* ignored, with a line */
         source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
