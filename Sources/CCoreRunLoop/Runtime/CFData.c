@@ -156,7 +156,10 @@ CFDataRef CFDataCreateWithBytesNoCopy(CFAllocatorRef allocator, const UInt8 *byt
 void data_shorten(CFDataRef data, CFIndex length)
 {
     struct data *shortened = (struct data *)(uintptr_t)data;
-    UInt8 *fitting = length > 0 ? allocator_resize(shortened->deallocator, shortened->bytes, (size_t)shortened->length, (size_t)length) : NULL;
+    UInt8 *fitting = NULL;
+    if (length > 0) {
+        fitting = allocator_resize(shortened->deallocator, shortened->bytes, (size_t)shortened->length, (size_t)length);
+    }
     if (fitting != NULL) {
         shortened->bytes = fitting;
     }

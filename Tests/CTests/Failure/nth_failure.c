@@ -232,7 +232,7 @@ static void run_in_child(bool (*scenario)(void))
     double began_s = now_s();
     bool is_complete;
 
-    (void)alarm((unsigned)(hang_s * test_patience_s() / 5));
+    (void)alarm((unsigned)((double)hang_s * test_patience_s() / 5));
     failing_memory_begin();
     failing_calls_install();
     atomic_store(&is_armed, true);
@@ -407,8 +407,8 @@ void nth_failure_run(const char *name, bool (*scenario)(void))
                 runs++;
             }
         }
-        (void)fprintf(stderr, "nth_failure %s: %u calls, %u failures injected, %d sites (%d of memory, %d of the kernel)\n", name, calls, runs,
-                      shared->site_count, shared->memory_site_count, shared->site_count - shared->memory_site_count);
+        (void)fprintf(stderr, "nth_failure %s: %u calls, %u failures injected, %d sites (%d of memory, %d of the kernel)\n", name,
+                      calls, runs, shared->site_count, shared->memory_site_count, shared->site_count - shared->memory_site_count);
     }
     port_probe_end();
     (void)munmap(shared, sizeof *shared);

@@ -32,7 +32,8 @@ INT_CALL(set_add, ENOSPC, ENOMEM, (int set, int descriptor, uint32_t interest, u
 INT_CALL(set_add_edge, ENOSPC, ENOMEM, (int set, int descriptor, uint64_t token), (set, descriptor, token))
 INT_CALL(set_change, ENOMEM, ENOENT, (int set, int descriptor, uint32_t interest, uint64_t token), (set, descriptor, interest, token))
 INT_CALL(set_remove, ENOENT, EBADF, (int set, int descriptor), (set, descriptor))
-INT_CALL(set_wait, EINTR, 0, (int set, struct kernel_event *events, int capacity, int64_t deadline_ns), (set, events, capacity, deadline_ns))
+INT_CALL(set_wait, EINTR, 0, (int set, struct kernel_event *events, int capacity, int64_t deadline_ns),
+         (set, events, capacity, deadline_ns))
 CALL(kernel, uint32_t, descriptor_ready, ENOMEM, 0, 0, (int descriptor, uint32_t interest), (descriptor, interest))
 CALL(kernel, int64_t, timer_slack_ns, EPERM, 0, 0, (void), ())
 /* Linux has closed it all the same. */

@@ -2,8 +2,8 @@
 /*
  * Allocations that fail in their turn, and the table of blocks that are alive.
  *
- * The linker sends the runner's own calls of malloc and its siblings here (--wrap), so that the C library's and the sanitizers' own are left
- * out. The table is guarded by a spin lock; it lies in static memory, as it may not allocate.
+ * The linker sends the runner's own calls of malloc and its siblings here (--wrap), so that the C library's and the sanitizers' own are
+ * left out. The table is guarded by a spin lock; it lies in static memory, as it may not allocate.
  */
 #include <errno.h>
 #include <execinfo.h>

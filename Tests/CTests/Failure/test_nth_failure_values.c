@@ -10,7 +10,8 @@ NTH_FAILURE(strings, "")
     CFMutableStringRef growing;
     CFDataRef bytes;
 
-    NEED(text = bag_keep(CFStringCreateWithCString(NULL, "Grüße, \xF0\x9F\x8C\x8D, and a text that is long enough", kCFStringEncodingUTF8)));
+    text = bag_keep(CFStringCreateWithCString(NULL, "Grüße, \xF0\x9F\x8C\x8D, and a text that is long enough", kCFStringEncodingUTF8));
+    NEED(text);
     NEED(bytes = bag_keep(CFStringCreateExternalRepresentation(NULL, text, kCFStringEncodingUTF8, 0)));
     NEED(bytes = bag_keep(CFStringCreateExternalRepresentation(NULL, text, kCFStringEncodingUTF16, 0)));
     NEED(text = bag_keep(CFStringCreateFromExternalRepresentation(NULL, bytes, kCFStringEncodingUTF16)));
@@ -39,8 +40,9 @@ NTH_FAILURE(formats, "")
 
     memset(wide, 'x', sizeof wide - 1);
     wide[sizeof wide - 1] = '\0';
-    NEED(text = bag_keep(CFStringCreateWithFormat(NULL, NULL, CFSTR("%d %s %@ %5.2f %p %C %2$s"), 1, wide, CFSTR("inner"), 2.5, (void *)wide,
-                                                  0xE9)));
+    text = bag_keep(
+        CFStringCreateWithFormat(NULL, NULL, CFSTR("%d %s %@ %5.2f %p %C %2$s"), 1, wide, CFSTR("inner"), 2.5, (void *)wide, 0xE9));
+    NEED(text);
     MUST(CFStringGetLength(text) > 1200);
     NEED(growing = bag_keep(CFStringCreateMutable(NULL, 0)));
     CFStringAppendFormat(growing, NULL, CFSTR("%.400f and %@"), 1e200, text);
