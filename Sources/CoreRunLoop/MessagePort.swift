@@ -241,7 +241,9 @@ public final class MessagePort: Port, @unchecked Sendable {
 
     /// Answers requests of one kind, on the loop's thread. Any thread; replaces the handler of the same number.
     ///
-    /// - Parameter reply: Returns the answer. A request that is malformed gets an empty answer.
+    /// - Parameters:
+    ///   - exchange: The kind of request.
+    ///   - reply: Returns the answer. A request that is malformed gets an empty answer.
     public func handle<Request, Reply>(_ exchange: Exchange<Request, Reply>, _ reply: @escaping @Sendable (Request) -> Reply) {
         body.handlers.withLock {
             $0[exchange.number] = { bytes in exchange.decodeRequest(bytes).map { exchange.encodeReply(reply($0)) } }
@@ -347,7 +349,9 @@ public final class MessagePortNameServer: Sendable {
 
     /// Finds the port with this name.
     ///
-    /// - Parameter host: `nil` or empty: message ports do not leave their machine.
+    /// - Parameters:
+    ///   - name: The name.
+    ///   - host: `nil` or empty: message ports do not leave their machine.
     /// - Returns: `nil` when nobody has the name.
     public func port(forName name: String, host: String? = nil) -> MessagePort? {
         guard host?.isEmpty ?? true else { return nil }
@@ -356,6 +360,9 @@ public final class MessagePortNameServer: Sendable {
 
     /// Gives a port of this process a name, in the place of the one that it has.
     ///
+    /// - Parameters:
+    ///   - port: A local port.
+    ///   - name: The name.
     /// - Returns: `false` when a living port has the name, or `port` only sends. Invalidating the port gives the name up.
     public func registerPort(_ port: MessagePort, name: String) -> Bool { !port.isRemote && port.isValid && port.setName(name) }
 }

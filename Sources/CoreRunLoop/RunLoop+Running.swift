@@ -44,7 +44,7 @@ extension RunLoop {
     ///   - mode: Any mode but ``Mode/common``.
     ///   - duration: How long at most; `nil` is without limit, zero one pass without sleeping.
     ///   - returnAfterSourceHandled: Whether the first source that was handled ends the run.
-    /// - Returns: ``RunResult/finished`` when nothing is left to wait for, at once if that is so at the beginning.
+    /// - Returns: `.finished` when nothing is left to wait for, at once if that is so at the beginning.
     ///
     /// The corresponding C function is `CFRunLoopRunInMode`.
     @available(*, noasync, message: "running a loop would block the task's thread")

@@ -114,7 +114,7 @@ public final class RunLoop: Sendable {
     /// Ends the innermost run of the loop at the end of its current pass. Any thread, signal handlers included.
     ///
     /// A loop that is not running takes no notice: a request that must not be lost is a ``StopToken``. ``run()`` and ``run(until:)``
-    /// begin anew after a stop, as Cocoa's do; ``run(in:for:returnAfterSourceHandled:)`` returns ``RunResult/stopped``.
+    /// begin anew after a stop, as Cocoa's do; ``run(in:for:returnAfterSourceHandled:)`` returns `.stopped`.
     ///
     /// The corresponding C function is `CFRunLoopStop`.
     public func stop() { CFRunLoopStop(loop) }

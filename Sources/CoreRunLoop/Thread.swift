@@ -200,7 +200,7 @@ open class Thread: @unchecked Sendable {
     /// The thread's priority, 0 to 1, usually 0.5; the getter tells what the kernel has, as far as 40 steps can say it.
     ///
     /// Linux lets any process lower it, and few raise it: a value that is not allowed has no effect here, and is an error in
-    /// ``setThreadPriority(_:)``.
+    /// ``setThreadPriority(_:)->()``.
     public var threadPriority: Double {
         get {
             let (threadID, wanted) = state.withLock { ($0.phase == .running ? $0.threadID : 0, $0.priority) }
