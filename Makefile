@@ -24,7 +24,7 @@
 ## integration    programs of others with real servers: Redis, PostgreSQL, D-Bus, ZeroMQ, HTTP by libcurl; after deps-integration
 ## asan tsan ubsan valgrind   the C tests under a tool
 ## coverage       lines of Sources/CCoreRunLoop that the C tests run; fails below COVERAGE_MIN=90 percent
-## soak           the stress tests at full length
+## soak           the stress tests at full length, and every n of the n-th failure
 ## bench          the benchmarks
 ## lint           layers, comments, symbols, headers, style
 ## format         the C sources by clang-format, the Swift sources by swift-format
@@ -208,7 +208,7 @@ check-c: $(RUNNER)
 
 .PHONY: soak
 soak: $(RUNNER)
-	$(Q)$(RUNNER) --soak --filter stress_ --time-factor 100 --jobs 1
+	$(Q)$(RUNNER) --soak --filter stress_ --filter nth_failure_ --time-factor 100 --jobs 1
 
 # A listing is a program of its own, built as a user would build it: by its name, with Apple's include lines.
 LISTINGS := $(patsubst Tests/Listings/%.c,$(B)/listings/%,$(wildcard Tests/Listings/*.c))

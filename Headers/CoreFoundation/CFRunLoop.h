@@ -222,7 +222,8 @@ CF_EXPORT Boolean CFRunLoopContainsSource(CFRunLoopRef rl, CFRunLoopSourceRef so
  * when it is invalid. A mark that a version-0 source carries is kept and honoured. The loop is not woken.
  * Ownership: the loop retains the source until it is removed or invalidated, or the loop's thread ends.
  * Threads: any; `schedule` and `getPort` are called on the calling thread.
- * Errors: a NULL `mode`, and a loop whose thread has ended, are ignored.
+ * Errors: a NULL `mode`, and a loop whose thread has ended, are ignored; nothing is added when there is no memory, which is
+ * logged once.
  */
 CF_EXPORT void CFRunLoopAddSource(CFRunLoopRef rl, CFRunLoopSourceRef source, CFRunLoopMode mode) CRL_LINK(CFRunLoopAddSource);
 
@@ -252,7 +253,8 @@ CF_EXPORT Boolean CFRunLoopContainsObserver(CFRunLoopRef rl, CFRunLoopObserverRe
  * nothing.
  * Ownership: the loop retains the observer until it is removed or invalidated, or the loop's thread ends.
  * Threads: any.
- * Errors: a NULL `mode`, and a loop whose thread has ended, are ignored.
+ * Errors: a NULL `mode`, and a loop whose thread has ended, are ignored; nothing is added when there is no memory, which is
+ * logged once.
  */
 CF_EXPORT void CFRunLoopAddObserver(CFRunLoopRef rl, CFRunLoopObserverRef observer, CFRunLoopMode mode) CRL_LINK(CFRunLoopAddObserver);
 
@@ -281,7 +283,8 @@ CF_EXPORT Boolean CFRunLoopContainsTimer(CFRunLoopRef rl, CFRunLoopTimerRef time
  * nothing.
  * Ownership: the loop retains the timer until it is removed or invalidated, or the loop's thread ends.
  * Threads: any.
- * Errors: a NULL `mode`, and a loop whose thread has ended, are ignored.
+ * Errors: a NULL `mode`, and a loop whose thread has ended, are ignored; nothing is added when there is no memory, which is
+ * logged once.
  */
 CF_EXPORT void CFRunLoopAddTimer(CFRunLoopRef rl, CFRunLoopTimerRef timer, CFRunLoopMode mode) CRL_LINK(CFRunLoopAddTimer);
 
