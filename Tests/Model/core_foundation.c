@@ -126,6 +126,21 @@ static void cancel(void *info, CFRunLoopRef loop, CFStringRef mode)
     interpreter_call(event_cancel, ((struct context *)info)->item, mode_of(mode));
 }
 
+#ifndef MODEL_TOOLCHAIN
+static int port = -1; /* the eventfd of source 3 */
+
+static int get_port(void *info)
+{
+    use(info);
+    return port;
+}
+
+static bool is_port(const struct op *op)
+{
+    return program->has_port && op->class == class_source && op->item == port_item;
+}
+#endif
+
 static void observe(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
 {
     (void)observer;
@@ -217,6 +232,19 @@ static int futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadlin
     } while (interpreter_asleep());
     return sleep_until(deadline_ns);
 }
+
+static int set_wait(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
+{
+    do {
+        int count = kernel_linux.set_wait(set, events, capacity, 0);
+
+        if (count != 0 || deadline_ns <= kernel.monotonic_ns()) {
+            return count;
+        }
+    } while (interpreter_asleep());
+    (void)sleep_until(deadline_ns);
+    return kernel_linux.set_wait(set, events, capacity, 0);
+}
 #endif
 
 #ifndef MODEL_TOOLCHAIN
@@ -306,6 +334,15 @@ static void create(const struct op *op)
     CFRunLoopTimerContext timer = {.info = info, .retain = retain, .release = release};
     CFOptionFlags activities = 0;
 
+#ifndef MODEL_TOOLCHAIN
+    if (is_port(op)) {
+        CFRunLoopSourceContext1 context = {
+            .version = 1, .info = info, .retain = retain, .release = release, .getPort = get_port, .perform = perform};
+
+        sources[item] = CFRunLoopSourceCreate(NULL, 0, (CFRunLoopSourceContext *)(void *)&context);
+        return;
+    }
+#endif
     switch ((enum item_class)op->class) {
     case class_source:
         sources[item] = CFRunLoopSourceCreate(NULL, program->source_order[item], &source);
@@ -527,6 +564,12 @@ static int64_t apply_in_mode(const struct op *op, CFStringRef mode)
     case op_is_valid:
         return is_valid(op);
     case op_signal:
+#ifndef MODEL_TOOLCHAIN
+        if (is_port(op)) {
+            (void)kernel_linux.event_post(port);
+            break;
+        }
+#endif
         CFRunLoopSourceSignal(sources[op->item]);
         break;
     case op_is_signalled:
@@ -628,12 +671,19 @@ static void execute(const struct program *executed, void (*body)(void))
     kernel.wall_ns = wall_near_reference;
     runtime_wall_clock = wall_near_reference;
     kernel.futex_wait = futex_wait;
+    kernel.set_wait = set_wait;
     kernel.alarm_set = no_alarm;
+    port = program->has_port ? kernel_linux.event_create() : -1;
 #endif
     if (pthread_create(&id, NULL, thread, NULL) != 0) {
         abort();
     }
     pthread_join(id, NULL);
+#ifndef MODEL_TOOLCHAIN
+    if (port >= 0) {
+        (void)kernel_linux.close(port);
+    }
+#endif
     check_references();
 }
 

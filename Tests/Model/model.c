@@ -72,6 +72,7 @@ static struct run runs[most_runs];
 static int run_count;
 static bool woken; /* a wake-up is kept; one for all modes and runs (46) */
 static bool waiting;
+static bool port_posted; /* the descriptor of source 3 is readable, if that is a version-1 source */
 
 static struct run *innermost(void)
 {
@@ -141,6 +142,17 @@ static bool is_empty(int mode)
 
 /* ---- sources ---- */
 
+static bool is_port(int i)
+{
+    return program->has_port && i == port_item;
+}
+
+/* The kernel would report it in a run of the mode. */
+static bool port_is_ready(int mode)
+{
+    return program->has_port && port_posted && sources[port_item].valid && sources[port_item].joined[mode];
+}
+
 static void source_join(int i, int mode)
 {
     if (sources[i].valid && !sources[i].joined[mode]) { /* 16, 89 */
@@ -149,7 +161,9 @@ static void source_join(int i, int mode)
             sources[i].marked_at[mode] = order; /* a mark is kept (79, 80), and counts from here */
         }
         make_mode(mode);
-        interpreter_call(event_schedule, i, mode); /* after the source is in the mode (75) */
+        if (!is_port(i)) { /* 107 */
+            interpreter_call(event_schedule, i, mode); /* after the source is in the mode (75) */
+        }
     }
 }
 
@@ -157,7 +171,9 @@ static void source_leave(int i, int mode)
 {
     if (sources[i].joined[mode]) {
         sources[i].joined[mode] = 0;
-        interpreter_call(event_cancel, i, mode); /* after it has left (76) */
+        if (!is_port(i)) {
+            interpreter_call(event_cancel, i, mode); /* after it has left (76) */
+        }
     }
 }
 
@@ -226,6 +242,10 @@ static void source_invalidate(int i)
 
 static void source_signal(int i)
 {
+    if (is_port(i)) {
+        port_posted = true; /* several events before it is served are one (100) */
+        return;
+    }
     if (sources[i].valid && !sources[i].marked) { /* coalesces (77); in no loop, too (79); not when invalid (81) */
         sources[i].marked = true;
         order++;
@@ -634,18 +654,33 @@ static void end_wait(struct run *run)
     run->keeps_wake_ups = false;
 }
 
-/* Sleeps. True if timers are due: the one kind of cause that the model knows (30). */
-static bool sleep(struct run *run)
+enum cause { cause_none, cause_timers, cause_port }; /* what is handled after a wait: one kind (30) */
+
+/*
+ * Sleeps. A port that was ready before is found by asking the kernel, which a wake-up that is there already saves (choice); one that
+ * becomes ready in the sleep is found with the wake-up.
+ */
+static enum cause sleep(struct run *run)
 {
     bool due = false;
+    bool asks = false;
 
     for (;;) {
         bool goes_on;
 
+        if (asks && port_is_ready(run->mode)) {
+            end_wait(run);
+            return cause_port;
+        }
         due = any_due(run->mode);
         if (due || now >= run->deadline || woken || (run->stopped && !model_follows_toolchain)) { /* 37t, whoever took the wake-up */
             break;
         }
+        if (program->has_port && sources[port_item].joined[run->mode] && !asks) {
+            asks = true;
+            continue;
+        }
+        asks = asks && sources[port_item].joined[run->mode];
         waiting = model_has_slept = true;
         goes_on = interpreter_asleep();
         if (!goes_on) {
@@ -661,16 +696,28 @@ static bool sleep(struct run *run)
         waiting = false;
     }
     end_wait(run);
-    return due;
+    return due ? cause_timers : cause_none;
 }
 
 /* A poll: what is ready now. */
-static bool look(struct run *run)
+static enum cause look(struct run *run)
 {
     bool due = any_due(run->mode);
+    bool ready = port_is_ready(run->mode);
 
     end_wait(run);
-    return due;
+    return due ? cause_timers : ready ? cause_port : cause_none;
+}
+
+/* True if it is still ready, and still there (15, 88). The loop reads the counter (99). */
+static bool perform_port(int mode)
+{
+    if (!port_is_ready(mode)) {
+        return false;
+    }
+    port_posted = false;
+    interpreter_call(event_source, port_item, 0);
+    return true;
 }
 
 /* ---- the pass and the run ---- */
@@ -681,7 +728,7 @@ enum { finished = 1, stopped = 2, timed_out = 3, handled_source = 4 }; /* 47 */
 static int pass(struct run *run)
 {
     bool handled;
-    bool due;
+    enum cause cause;
 
     run->keeps_wake_ups = true; /* 64 */
     notify(run->mode, at_before_timers);
@@ -692,16 +739,18 @@ static int pass(struct run *run)
         run_blocks(run->mode);
     }
     if (handled || run->polls) {
-        due = look(run);
+        cause = look(run);
     } else {
         run->before_waiting = true;
         notify(run->mode, at_before_waiting);
         run->before_waiting = false;
-        due = sleep(run);
+        cause = sleep(run);
         notify(run->mode, at_after_waiting);
     }
-    if (due) {
+    if (cause == cause_timers) {
         fire_timers(run->mode);
+    } else if (cause == cause_port) {
+        handled |= perform_port(run->mode);
     }
     run_blocks(run->mode);
     /* 48 */
@@ -988,7 +1037,7 @@ static void execute(const struct program *executed, void (*body)(void))
     memset(common_since, 0, sizeof common_since);
     memset(mode_made, 0, sizeof mode_made);
     run_count = 0;
-    woken = waiting = false;
+    woken = waiting = port_posted = false;
     model_has_slept = false;
     make_mode(mode_default); /* 10 */
     common_since[mode_default] = ++order; /* 18 */

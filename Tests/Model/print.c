@@ -31,6 +31,10 @@ static void print_creation(FILE *file, const struct program *program, const stru
 {
     switch ((enum item_class)op->class) {
     case class_source:
+        if (program->has_port && op->item == port_item) {
+            fprintf(file, "probe_port_source(&s%d, 0, probe_event());\n", op->item);
+            break;
+        }
         fprintf(file, "probe_source(&s%d, %d);\n", op->item, program->source_order[op->item]);
         break;
     case class_observer:
@@ -71,6 +75,10 @@ static void print_op(FILE *file, const struct program *program, const struct op 
         fprintf(file, "answer(probe_is_valid(&%c%d));\n", letter, op->item);
         break;
     case op_signal:
+        if (program->has_port && op->item == port_item) {
+            fprintf(file, "probe_event_post(s%d.descriptor);\n", op->item);
+            break;
+        }
         fprintf(file, "CFRunLoopSourceSignal(probe_source_of(&s%d));\n", op->item);
         break;
     case op_is_signalled:

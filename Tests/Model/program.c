@@ -237,6 +237,23 @@ static void restrict_common_sources(struct program *program)
     }
 }
 
+/* Between a timer and a port the rules leave the order open (35): a program with a port has no timers. */
+static void put_port(struct program *program)
+{
+    program->has_port = true;
+    for (int i = 0; i < program->op_count; i++) {
+        struct op *op = &program->ops[i];
+
+        if (op->kind == op_set_date || op->kind == op_get_date) {
+            op->kind = op_signal;
+        }
+        if (op->class == class_timer) {
+            op->class = class_source;
+            op->item = port_item;
+        }
+    }
+}
+
 static struct program choose_program(struct chooser *chooser, struct program_style style)
 {
     struct program program = {.op_count = 0};
@@ -265,6 +282,9 @@ static struct program choose_program(struct chooser *chooser, struct program_sty
         }
     }
     restrict_common_sources(&program);
+    if (!style.real_clock && !program.is_hosted && is_likely(chooser, 15)) {
+        put_port(&program);
+    }
     if (style.real_clock) {
         restrict_to_certain(&program, is_likely(chooser, 40));
     }

@@ -17,6 +17,7 @@ enum program_limits {
     item_count = 4, /* of each class */
     most_ops = 64,
     call_count = 2, /* how many calls of a callback have operations of their own */
+    port_item = 3,
     tick_ns = 1953125,
 };
 
@@ -86,6 +87,7 @@ struct program {
     int32_t timer_interval[item_count]; /* ticks; 0: one-shot */
     bool wakes_early; /* the kernel ends each wait halfway once */
     bool is_hosted; /* the main function's runs without a limit are CRLRunLoopPrepare and Dispatch */
+    bool has_port; /* source 3 is a version-1 source on an eventfd, and a signal of it is an event */
     int op_count;
     struct op ops[most_ops];
 };

@@ -5,6 +5,8 @@
  * Time is counted in ticks of 1/512 s, from a date near which doubles are exact. What is to happen while the loop sleeps happens inside the
  * fake kernel's wait, as if another thread did it.
  */
+#include <unistd.h>
+
 #include "Kernel/kernel.h"
 #include "Loop/mailbox.h"
 #include "Loop/loop_trace.h"
@@ -320,4 +322,120 @@ TEST(a_stop_between_two_passes_keeps_the_loop_from_sleeping, "55 57 L5")
     mailbox_leave(mailbox, outer, false);
     EXPECT_EQ(mailbox_word(mailbox), wake_idle);
     mailbox_recycle(mailbox);
+}
+
+static void runs_on_first_call(struct probe *probe)
+{
+    if (probe->calls == 1) {
+        probe_run(MODE, ticks(1), false);
+    }
+}
+
+static void polls_on_second_call(struct probe *probe)
+{
+    probe_notes_activity(probe);
+    if (probe->calls == 2) {
+        probe_run(MODE, 0, false);
+    }
+}
+
+static void notes_ticks_and_wakes_once(struct probe *probe)
+{
+    notes_ticks(probe);
+    if (probe->calls == 1) {
+        CFRunLoopWakeUp(LOOP);
+    }
+}
+
+TEST(a_wake_up_owed_to_the_outermost_run_passes_by_the_others, "46 64")
+{
+    static struct probe o0 = {.name = "O0", .action = runs_on_first_call, .logging = probe_is_silent};
+    static struct probe o3 = {.name = "O3", .action = polls_on_second_call, .logging = probe_is_silent};
+    static struct probe t0 = {.name = "T0", .action = notes_ticks_and_wakes_once, .logging = probe_is_silent};
+
+    ticks_start();
+    probe_observer_add(&o0, kCFRunLoopBeforeTimers, 0, LOOP, MODE);
+    probe_observer_add(&o3, kCFRunLoopBeforeTimers, 0, LOOP, MODE);
+    CFRunLoopTimerRef timer = probe_timer_at(&t0, in_ticks(0), ticks(2));
+    CFRunLoopAddTimer(LOOP, timer, MODE);
+    probe_run(MODE, 0, false);
+    EXPECT_LOG("O3:BT T0@0 O3:BT TO TO O3:BT TO");
+    CFRelease(timer);
+}
+
+static void spends_two_ticks(struct probe *probe)
+{
+    (void)probe;
+    spend_ticks(2);
+}
+
+TEST(a_timer_that_is_always_due_starves_no_port, "35 T10 T20")
+{
+    static struct probe t0 = {.name = "T0", .action = spends_two_ticks, .logging = probe_is_silent};
+    static struct probe p0 = {.name = "P0", .action = notes_ticks, .logging = probe_is_silent};
+
+    ticks_start();
+    p0.descriptor = probe_event();
+    probe_port_source_add(&p0, 0, p0.descriptor, LOOP, MODE);
+    CFRunLoopTimerRef timer = probe_timer_at(&t0, in_ticks(0), ticks(1));
+    CFRunLoopAddTimer(LOOP, timer, MODE);
+    static struct probe o0 = {.name = "O0", .action = spends_two_ticks, .logging = probe_is_silent};
+    probe_observer_add(&o0, kCFRunLoopBeforeTimers, 0, LOOP, MODE);
+    probe_event_post(p0.descriptor);
+    probe_run(MODE, ticks(40), false);
+    EXPECT(p0.calls == 1);
+    EXPECT(t0.calls >= 1);
+    CFRunLoopTimerInvalidate(timer);
+    CFRelease(timer);
+    CFRunLoopSourceInvalidate(probe_source_of(&p0));
+    close(p0.descriptor);
+}
+
+static void invalidates_once(struct probe *probe)
+{
+    (void)probe;
+    probe_invalidate(probe->context);
+}
+
+TEST(a_port_invalidated_after_the_wait_is_not_performed, "88 L15")
+{
+    static struct probe p0 = {.name = "P0", .action = notes_ticks, .logging = probe_is_silent};
+    static struct probe idle = PROBE("S0", NULL);
+    static struct probe o0 = {.name = "O0", .action = invalidates_once, .context = &p0, .logging = probe_is_silent};
+
+    ticks_start();
+    probe_source_add(&idle, 0, LOOP, MODE);
+    p0.descriptor = probe_event();
+    probe_port_source_add(&p0, 0, p0.descriptor, LOOP, MODE);
+    CFRetain(p0.item);
+    probe_observer_add(&o0, kCFRunLoopAfterWaiting, 0, LOOP, MODE);
+    probe_event_post(p0.descriptor);
+    probe_run(MODE, ticks(4), false);
+    EXPECT_LOG("TO");
+    CFRelease(p0.item);
+    close(p0.descriptor);
+}
+
+static void removes_it(struct probe *probe)
+{
+    CFRunLoopRemoveSource(LOOP, probe_source_of(probe->context), MODE);
+}
+
+TEST(a_port_removed_after_the_wait_is_not_performed, "15")
+{
+    static struct probe p0 = {.name = "P0", .action = notes_ticks, .logging = probe_is_silent};
+    static struct probe idle = PROBE("S0", NULL);
+    static struct probe o0 = {.name = "O0", .action = removes_it, .context = &p0, .logging = probe_is_silent};
+
+    ticks_start();
+    probe_source_add(&idle, 0, LOOP, MODE);
+    p0.descriptor = probe_event();
+    probe_port_source_add(&p0, 0, p0.descriptor, LOOP, MODE);
+    CFRetain(p0.item);
+    probe_observer_add(&o0, kCFRunLoopAfterWaiting, 0, LOOP, MODE);
+    probe_event_post(p0.descriptor);
+    probe_run(MODE, ticks(4), false);
+    EXPECT_LOG("TO");
+    CFRelease(p0.item);
+    close(p0.descriptor);
 }
