@@ -173,26 +173,24 @@ uint32_t mailbox_enter(struct mailbox *mailbox)
     do {
         bool is_before_wait = (old & wake_phase) != wake_idle || (old & wake_outer);
 
-        new = (old & ~(uint32_t)(wake_phase | wake_stop | wake_retime)) | wake_run | wake_armed | (is_before_wait ? wake_outer : 0u);
+        new = (old & ~(uint32_t)(wake_phase | wake_stop | wake_retime | wake_owed)) | wake_run | wake_armed |
+              (is_before_wait ? wake_outer : 0u);
     } while (!exchange(mailbox, &old, new));
     barrier_after_update();
     return old;
 }
 
-/* The word that the outer run finds again: its own phase, stop and place, and what it is owed. */
+/* The word that the outer run finds again: its own phase, stop and place, and what it is owed. What it was owed before is in its own word. */
 static uint32_t restored(uint32_t inner, uint32_t outer, bool give_back)
 {
-    const uint32_t owned = wake_phase | wake_stop | wake_run | wake_retime | wake_outer;
-    uint32_t word = (inner & ~owned) | (outer & (wake_phase | wake_stop | wake_run | wake_outer));
+    const uint32_t kept = wake_phase | wake_stop | wake_run | wake_outer | wake_owed;
+    uint32_t word = (inner & ~(kept | wake_retime)) | (outer & kept);
 
     if ((outer & wake_phase) == wake_idle) {
         word &= ~(uint32_t)wake_token;
-        return outer & wake_outer ? word : word & ~(uint32_t)wake_owed; /* what is owed goes further out */
+        return outer & wake_outer ? word | (inner & wake_owed) : word; /* what is owed goes further out */
     }
-    if (give_back || (inner & wake_owed)) {
-        word |= wake_token;
-    }
-    return word & ~(uint32_t)wake_owed;
+    return give_back || (inner & wake_owed) ? word | wake_token : word;
 }
 
 void mailbox_leave(struct mailbox *mailbox, uint32_t outer, bool give_back)

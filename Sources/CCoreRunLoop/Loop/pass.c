@@ -15,6 +15,7 @@
 #include "Loop/instant.h"
 #include "Loop/main_queue.h"
 #include "Loop/observer.h"
+#include "Loop/source_membership.h"
 #include "Loop/source_queue.h"
 #include "Loop/timer_firing.h"
 #include "Loop/watch.h"
@@ -230,10 +231,10 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
         int64_t now_ns;
         int64_t limit_ns;
 
-        if (has_set && watch_has_kept(mode) && !watch_has_batch(mode)) {
-            pass_poll_descriptors(loop, mode); /* what is always ready must not keep the others waiting */
-        }
         now_ns = now_if_timed(run);
+        if (has_set && !watch_has_batch(mode) && (watch_has_kept(mode) || (mode->prefers_port && timers_are_due(mode, now_ns)))) {
+            pass_poll_descriptors(loop, mode); /* what is always ready, or always due, must not keep the others waiting */
+        }
         cause = pass_ready_cause(loop, run, now_ns);
         if (cause != cause_none || now_ns >= run->deadline_ns) {
             break;
@@ -272,10 +273,17 @@ static bool call_port(CFRunLoopSourceRef source)
 static bool perform_port(CFRunLoopRef loop, struct activation *run)
 {
     struct watch_report report = run->report;
-    bool performed = true;
+    bool performed;
 
     run->report.source = NULL;
+    /* An AfterWaiting observer may have taken it out (15, 88). */
+    performed = source_is_valid(report.source) && source_member_in(loop, report.source, run->mode);
     loop_unlock(loop);
+    if (!performed) {
+        object_release(report.source);
+        loop_lock(loop);
+        return false;
+    }
     if (source_kind(report.source) == source_descriptor) {
         source_function perform = source_callback(report.source, source_callback_perform);
 

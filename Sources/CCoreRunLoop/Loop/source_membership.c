@@ -164,9 +164,21 @@ static void notice_mark(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mod
     }
 }
 
+/* Some loop holds the source. I. */
+static bool is_bound(CFRunLoopSourceRef source)
+{
+    for (struct slot *slot = &source->first_slot; slot; slot = slot_after(slot)) {
+        if (atomic_load_explicit(&slot->loop, memory_order_relaxed)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Which descriptor a version-1 source stands for is asked at each add (98), without a lock. */
 static void ask_port(CFRunLoopSourceRef source)
 {
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
     source_function port = source_callback(source, source_callback_port);
     struct source_port_part *part;
     struct lock *lock = item_lock(source);
@@ -178,10 +190,18 @@ static void ask_port(CFRunLoopSourceRef source)
     }
     part = source_port_part(source);
     descriptor = port ? ((int (*)(void *))port)(source->context_info) : -1;
+    if (descriptor >= 0 && !kernel.descriptor_is_open(descriptor)) {
+        fault_log_once(&logged,
+                       "CFRunLoopAddSource: getPort returned a number that is no descriptor; the source will never fire by itself");
+        descriptor = -1;
+    }
     is_counter = descriptor >= 0 && kernel.descriptor_kind(descriptor) == kernel_descriptor_counter;
     lock_take(lock);
-    part->descriptor = descriptor;
-    part->is_counter = is_counter;
+    if (!is_bound(source)) {
+        /* While it is in some mode its watch is found by the number that it had then: getPort must not change its mind (98). */
+        part->descriptor = descriptor;
+        part->is_counter = is_counter;
+    }
     lock_drop(lock);
 }
 

@@ -360,3 +360,32 @@ TEST(a_nested_run_serves_the_ports_of_its_mode, "45 104")
     close(events[0]);
     close(events[1]);
 }
+
+static int port_of_the_moment;
+
+static int gives_the_port_of_the_moment(void *info)
+{
+    (void)info;
+    return port_of_the_moment;
+}
+
+TEST(get_port_that_changes_its_mind_is_not_believed_while_the_source_is_in_a_mode, "98")
+{
+    CFRunLoopSourceContext1 context = {.version = 1, .getPort = gives_the_port_of_the_moment};
+    CFRunLoopSourceRef source = CFRunLoopSourceCreate(NULL, 0, (CFRunLoopSourceContext *)(void *)&context);
+    int first = probe_event();
+    int second = probe_event();
+
+    port_of_the_moment = first;
+    CFRunLoopAddSource(LOOP, source, MODE);
+    port_of_the_moment = second;
+    CFRunLoopAddSource(LOOP, source, CFSTR("M"));
+    port_of_the_moment = -1;
+    CFRunLoopAddSource(LOOP, source, CFSTR("N"));
+    probe_event_post(first);
+    EXPECT_EQ(CFRunLoopRunInMode(CFSTR("M"), 0, true), kCFRunLoopRunHandledSource);
+    CFRunLoopSourceInvalidate(source); /* finds its watches in all three */
+    CFRelease(source);
+    close(first);
+    close(second);
+}
