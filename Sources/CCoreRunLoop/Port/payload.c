@@ -13,6 +13,7 @@
 #include "Kernel/kernel_ports.h"
 
 static const uint64_t huge_page = 2 << 20;
+static const uint64_t beside_from = 16 << 10; /* from here on the bytes stand beside the object, for objects are zeroed first */
 static const uint64_t huge_from = 4 << 20; /* from here on copies go to huge pages, if the system has any to give */
 
 /* Memory that CFData frees with free. */
@@ -47,7 +48,7 @@ CFDataRef payload_copy(const void *bytes, uint64_t length)
 {
     void *memory;
 
-    if (length < huge_from) {
+    if (length < beside_from) {
         return CFDataCreate(NULL, bytes, (CFIndex)length);
     }
     memory = memory_for(length);
