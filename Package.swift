@@ -41,6 +41,7 @@ let package = Package(
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
         .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
+        .testTarget(name: "CoreRunLoopFoundationTests", dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"]),
         // The articles' Swift, in the language mode that is nearest to theirs.
         .testTarget(
             name: "ListingTests",
