@@ -32,7 +32,8 @@ let package = Package(
             cSettings: [.headerSearchPath("Sources/CCoreRunLoop")],
             linkerSettings: [.linkedLibrary("m"), .linkedLibrary("BlocksRuntime")]
         ),
-        // System calls and thread-local words that Swift cannot spell, and the few private functions of the C library that the overlay needs.
+        // System calls and thread-local words that Swift cannot spell, and the few private functions of the C library that the overlay
+        // needs.
         .target(name: "CoreRunLoopShims", dependencies: ["CCoreRunLoop"], cSettings: [.headerSearchPath("../CCoreRunLoop")]),
         .target(name: "CoreRunLoop", dependencies: ["CCoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .target(name: "CoreRunLoopFoundation", dependencies: ["CoreRunLoop"], swiftSettings: strict),

@@ -449,18 +449,45 @@ static void memory_unmap(void *address, uint64_t size)
     errno = saved;
 }
 
-#define KERNEL_PORTS_LINUX                                                                                                              \
-    {                                                                                                                                   \
-        .effective_uid = effective_uid, .process_id = process_id, .environment = environment, .random_bytes = random_bytes,             \
-        .descriptor_limit = descriptor_limit, .fork_mark = fork_mark, .directory_open = directory_open,                                 \
-        .directory_make = directory_make, .directory_list = directory_list, .file_open = file_open, .file_status = file_status,         \
-        .path_status = path_status,                                                                                                     \
-        .file_lock = file_lock, .file_replace = file_replace, .file_read = file_read, .file_rename = file_rename,                       \
-        .file_unlink = file_unlink, .datagram_create = datagram_create, .datagram_bind = datagram_bind,                                 \
-        .datagram_connect = datagram_connect, .line_create = line_create, .send = send_bytes, .send_message = send_message,             \
-        .receive = receive, .receive_message = receive_message, .is_line = is_line, .hang_up = hang_up, .replace = replace, \
-        .duplicate = duplicate, .wait = wait_for, .pause = pause_for, .memory_create = memory_create, .memory_write = memory_write,                             \
-        .memory_is_fixed = memory_is_fixed, .memory_size = memory_size, .memory_map = memory_map, .memory_unmap = memory_unmap,         \
+#define KERNEL_PORTS_LINUX                    \
+    {                                         \
+        .effective_uid = effective_uid,       \
+        .process_id = process_id,             \
+        .environment = environment,           \
+        .random_bytes = random_bytes,         \
+        .descriptor_limit = descriptor_limit, \
+        .fork_mark = fork_mark,               \
+        .directory_open = directory_open,     \
+        .directory_make = directory_make,     \
+        .directory_list = directory_list,     \
+        .file_open = file_open,               \
+        .file_status = file_status,           \
+        .path_status = path_status,           \
+        .file_lock = file_lock,               \
+        .file_replace = file_replace,         \
+        .file_read = file_read,               \
+        .file_rename = file_rename,           \
+        .file_unlink = file_unlink,           \
+        .datagram_create = datagram_create,   \
+        .datagram_bind = datagram_bind,       \
+        .datagram_connect = datagram_connect, \
+        .line_create = line_create,           \
+        .send = send_bytes,                   \
+        .send_message = send_message,         \
+        .receive = receive,                   \
+        .receive_message = receive_message,   \
+        .is_line = is_line,                   \
+        .hang_up = hang_up,                   \
+        .replace = replace,                   \
+        .duplicate = duplicate,               \
+        .wait = wait_for,                     \
+        .pause = pause_for,                   \
+        .memory_create = memory_create,       \
+        .memory_write = memory_write,         \
+        .memory_is_fixed = memory_is_fixed,   \
+        .memory_size = memory_size,           \
+        .memory_map = memory_map,             \
+        .memory_unmap = memory_unmap,         \
     }
 
 struct kernel_ports kernel_ports = KERNEL_PORTS_LINUX;

@@ -180,7 +180,9 @@ uint32_t mailbox_enter(struct mailbox *mailbox)
     return old;
 }
 
-/* The word that the outer run finds again: its own phase, stop and place, and what it is owed. What it was owed before is in its own word. */
+/*
+ * The word that the outer run finds again: its own phase, stop and place, and what it is owed. What it was owed before is in its own word.
+ */
 static uint32_t restored(uint32_t inner, uint32_t outer, bool give_back)
 {
     const uint32_t kept = wake_phase | wake_stop | wake_run | wake_outer | wake_owed;

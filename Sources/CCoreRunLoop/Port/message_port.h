@@ -101,7 +101,10 @@ static inline void port_unlock(CFMessagePortRef port)
     lock_drop(&port->lock);
 }
 
-/* Zero in a child that was made without the handlers of fork, where no port is valid; NULL where the kernel cannot tell. Written before any port is. */
+/*
+ * Zero in a child that was made without the handlers of fork, where no port is valid; NULL where the kernel cannot tell. Written before
+ * any port is.
+ */
 extern volatile uint32_t *port_fork_mark;
 
 static inline bool port_is_orphan(void)
