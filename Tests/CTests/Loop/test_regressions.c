@@ -439,3 +439,18 @@ TEST(a_port_removed_after_the_wait_is_not_performed, "15")
     CFRelease(p0.item);
     close(p0.descriptor);
 }
+
+TEST(a_port_in_the_common_modes_is_performed, "17 98")
+{
+    static struct probe p0 = PROBE("P0", NULL);
+
+    ticks_start();
+    p0.descriptor = probe_event();
+    CFRunLoopAddCommonMode(LOOP, MODE);
+    probe_port_source_add(&p0, 0, p0.descriptor, LOOP, kCFRunLoopCommonModes);
+    probe_event_post(p0.descriptor);
+    probe_run(MODE, 0, false);
+    EXPECT_LOG("P0 TO");
+    CFRunLoopSourceInvalidate(probe_source_of(&p0));
+    close(p0.descriptor);
+}
