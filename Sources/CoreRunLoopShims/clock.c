@@ -20,9 +20,11 @@ struct shim_clock {
     _Atomic int64_t ahead_ns; /* how far both clocks were moved */
     int64_t start_monotonic_ns;
     int64_t start_wall_ns;
+    struct shim_clock *older; /* constant once shared; every clock stays reachable, for leak checkers */
 };
 
 static _Thread_local struct shim_clock *thread_clock;
+static struct shim_clock *_Atomic newest;
 
 static int64_t hand_monotonic_ns(void)
 {
@@ -87,6 +89,9 @@ void shim_clock_begin(void)
     clock->start_monotonic_ns = kernel_linux.monotonic_ns();
     /* Whole seconds, which a date of 64 bits holds exactly: what is to come after whole seconds is due exactly then. */
     clock->start_wall_ns = kernel_linux.wall_ns() / 1000000000 * 1000000000;
+    clock->older = atomic_load(&newest);
+    while (!atomic_compare_exchange_weak(&newest, &clock->older, clock)) {
+    }
     thread_clock = clock;
 }
 
