@@ -287,6 +287,7 @@ static void add_to_common(CFRunLoopRef loop, CFRunLoopSourceRef source)
     CFHashCode hash = source_hash(source);
     struct mode *mode;
 
+    ask_port(source); /* before it is among the common items, and so bound */
     loop_lock(loop);
     (void)join(loop, source, NULL, hash);
     for (mode = loop->modes; mode; mode = mode->next) {
