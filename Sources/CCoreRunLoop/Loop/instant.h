@@ -22,7 +22,7 @@ struct instant_clocks {
 };
 struct instant_clocks instant_read_clocks(void);
 
-/* The instant of `date`; never earlier than now. NaN: kernel_never. Equal dates give equal instants, or later ones later (134). */
+/* The instant of `date`; never earlier than now. NaN: kernel_never. Equal dates give equal instants (134). */
 int64_t instant_of_date(CFAbsoluteTime date, struct instant_clocks clocks);
 CFAbsoluteTime date_of_instant(int64_t instant_ns, struct instant_clocks clocks);
 
