@@ -240,7 +240,7 @@ static void back_off(struct delivery *delivery)
 /* Room for what is to be received: made before, as what has been taken from the system cannot be put back. */
 static CFDataRef room_for(size_t size)
 {
-    UInt8 *bytes = malloc(size);
+    UInt8 *bytes = calloc(1, size);
     CFDataRef data = bytes ? CFDataCreateWithBytesNoCopy(NULL, bytes, (CFIndex)size, kCFAllocatorMalloc) : NULL;
 
     if (!data) {
