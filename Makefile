@@ -6,7 +6,7 @@
 # What is built lies under build/<compiler>-<flavour>/, and what SwiftPM builds under .build/. FLAVOUR is release, asan, tsan, ubsan or coverage.
 
 ## all            the libraries (the default)
-## deps           installs what is missing, by apt; deps-integration also what the programs of others need
+## deps           installs what is missing, by apt; deps-integration also what the programs of others need, deps-bench what to compare with
 ## demo           builds and runs the demonstration
 ## examples       builds every folder of Examples
 ## check          every test and check below, but for the tools'
@@ -26,6 +26,7 @@
 ## coverage       lines of Sources/CCoreRunLoop that the C tests run; fails below COVERAGE_MIN=90 percent
 ## soak           the stress tests at full length, and every n of the n-th failure
 ## bench          the benchmarks
+## bench-messages message ports beside sockets, ZeroMQ, nng and D-Bus; after deps-bench
 ## lint           layers, comments, symbols, headers, style
 ## format         the C sources by clang-format, the Swift sources by swift-format
 ## man            the man pages, from the headers' comments
@@ -319,6 +320,11 @@ integration: examples
 bench: $(STATIC)
 	$(Q)CC="$(CC)" Benchmarks/run --library $(STATIC) --build $(B)/bench $(BENCH_ARGUMENTS)
 
+# Message ports beside other ways to send a request, as many as are here (make deps-bench).
+.PHONY: bench-messages
+bench-messages: $(STATIC)
+	$(Q)CC="$(CC)" Benchmarks/messages/run --library $(STATIC) --build $(B)/bench $(BENCH_ARGUMENTS)
+
 # --- Lint, docs ---
 
 .PHONY: lint symbols man
@@ -388,11 +394,13 @@ uninstall: man
 
 -include $(LIBRARY_OBJECTS:.o=.d) $(TESTING_OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d) $(LISTINGS:=.d)
 
-.PHONY: deps deps-integration clean help
+.PHONY: deps deps-integration deps-bench clean help
 deps:
 	@scripts/deps
 deps-integration:
 	@scripts/deps integration
+deps-bench:
+	@scripts/deps bench
 
 clean:
 	rm -rf build .build

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The benchmark of messages: one request and its reply, of the same bytes, between two threads or two processes.
+ *
+ * Each peer of the comparison is one `struct peer`. The program runs one of them once, in a process of its own, at one size, and prints the
+ * median and the 99th percentile; repetition and interleaving are the runner's. Every peer's server gives back what it was sent, and every
+ * client holds its request in memory of its own and looks at the reply's size.
+ */
+#ifndef MESSAGES_H
+#define MESSAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct place {
+    bool in_process; /* the server is a thread of the client's process */
+    size_t size; /* of each message */
+    char folder[64]; /* of this run */
+    char address[96]; /* a path in it that nobody uses */
+    const char *name; /* the folder's last part */
+    int ends[2]; /* of what prepare made: the client's, the server's */
+};
+
+struct peer {
+    const char *name;
+    const char *what;
+    size_t size_most; /* 0: any */
+    bool (*prepare)(struct place *place); /* before the server begins; NULL: nothing to do */
+    void (*serve)(const struct place *place); /* calls `serving` once, and does not come back */
+    bool (*open)(const struct place *place); /* the client's side */
+    bool (*exchange)(const void *request, size_t size); /* one round trip; false if the reply is not of this size */
+};
+
+/* The server can be found from now on. */
+void serving(void);
+
+/* Ends the program. */
+_Noreturn void give_up(const char *what);
+
+extern const struct peer port_peer;
+extern const struct peer seqpacket_peer;
+extern const struct peer waited_seqpacket_peer;
+extern const struct peer stream_peer;
+extern const struct peer zeromq_peer;
+extern const struct peer nng_peer;
+extern const struct peer direct_bus_peer;
+extern const struct peer daemon_bus_peer;
+
+#endif

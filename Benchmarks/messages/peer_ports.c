@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Message ports of this library: the server runs its loop, the client waits in its own. */
+#include <CoreFoundation/CoreFoundation.h>
+
+#include "messages.h"
+
+static CFMessagePortRef remote;
+
+static CFStringRef copy_name(const struct place *place)
+{
+    return CFStringCreateWithFormat(NULL, NULL, CFSTR("benchmark.%s"), place->name);
+}
+
+static CFDataRef give_back(CFMessagePortRef port, SInt32 message, CFDataRef data, void *info)
+{
+    (void)port, (void)message, (void)info;
+    return data ? CFRetain(data) : NULL;
+}
+
+static void serve(const struct place *place)
+{
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, copy_name(place), give_back, NULL, NULL);
+
+    if (!port) {
+        give_up("the port cannot be made");
+    }
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), CFMessagePortCreateRunLoopSource(NULL, port, 0), kCFRunLoopDefaultMode);
+    serving();
+    CFRunLoopRun();
+}
+
+static bool open_port(const struct place *place)
+{
+    remote = CFMessagePortCreateRemote(NULL, copy_name(place));
+    return remote != NULL;
+}
+
+static bool exchange(const void *request, size_t size)
+{
+    CFDataRef data = size > 0 ? CFDataCreateWithBytesNoCopy(NULL, request, (CFIndex)size, kCFAllocatorNull) : NULL;
+    CFDataRef reply = NULL;
+    SInt32 result = CFMessagePortSendRequest(remote, 1, data, 10, 10, kCFRunLoopDefaultMode, &reply);
+    bool is_same = result == kCFMessagePortSuccess && (reply ? (size_t)CFDataGetLength(reply) : 0) == size;
+
+    if (data) {
+        CFRelease(data);
+    }
+    if (reply) {
+        CFRelease(reply);
+    }
+    return is_same;
+}
+
+const struct peer port_peer = {
+    .name = "ports", .what = "CFMessagePort of this library", .serve = serve, .open = open_port, .exchange = exchange};
