@@ -22,7 +22,8 @@ static void serve(const struct place *place)
     nng_msg *message;
 
     make_address(place, address, sizeof address);
-    if (nng_rep0_open(&socket) != 0 || nng_socket_set_size(socket, NNG_OPT_RECVMAXSZ, 0) != 0 || nng_listen(socket, address, NULL, 0) != 0) {
+    if (nng_rep0_open(&socket) != 0 || nng_socket_set_size(socket, NNG_OPT_RECVMAXSZ, 0) != 0 ||
+        nng_listen(socket, address, NULL, 0) != 0) {
         give_up("nng cannot listen");
     }
     serving();

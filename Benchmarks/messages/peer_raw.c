@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel's sockets alone, in buffers that are used again: what any design on top of them cannot beat without another way of passing data.
+ * The kernel's sockets alone, in buffers that are used again: what no design on top of them can beat without another way of passing data.
  * Packets block in recv, or wait in epoll before each one, as whatever is driven by a loop must; a stream says each message's size first.
  */
 #include <stdint.h>
@@ -136,7 +136,8 @@ static bool send_message(int socket, const void *bytes, uint64_t size)
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = size > 0 ? 2 : 1};
     ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
 
-    return sent >= (ssize_t)sizeof size && send_all(socket, (const char *)bytes + (sent - (ssize_t)sizeof size), sizeof size + size - (size_t)sent);
+    return sent >= (ssize_t)sizeof size &&
+           send_all(socket, (const char *)bytes + (sent - (ssize_t)sizeof size), sizeof size + size - (size_t)sent);
 }
 
 /* The size and as much of the message as is there in one call, the rest in further ones. */
