@@ -209,7 +209,7 @@ check-c: $(RUNNER)
 
 .PHONY: soak
 soak: $(RUNNER)
-	$(Q)$(RUNNER) --soak --filter stress_ --filter nth_failure_ --time-factor 100 --jobs 1
+	$(Q)$(RUNNER) --soak --filter stress_ --filter nth_failure_ --jobs 1
 
 # A listing is a program of its own, built as a user would build it: by its name, with Apple's include lines.
 LISTINGS := $(patsubst Tests/Listings/%.c,$(B)/listings/%,$(wildcard Tests/Listings/*.c))

@@ -47,7 +47,7 @@ extern const struct test *const __start_crl_tests[];
 extern const struct test *const __stop_crl_tests[];
 
 enum { status_passed = 0, status_failed = 1, status_skipped = 77, status_survived = 78 };
-enum { descriptors_max = 4096, jobs_max = 64, patterns_max = 32 };
+enum { descriptors_max = 4096, jobs_max = 64, patterns_max = 32, soak_factor = 100 };
 
 /* What a child and its own children tell the parent; in shared memory. */
 struct report {
@@ -84,6 +84,12 @@ static struct {
     pid_t pid;
     int output;
 } stops;
+
+/* A soak has more to do in each test; what waits and measures in it is as patient as ever. */
+static double limit_s(const struct test *test)
+{
+    return test->limit_s * options.time_factor * (options.is_soak ? soak_factor : 1);
+}
 
 static int64_t now_ns(void)
 {
@@ -374,7 +380,7 @@ static void slot_start(struct slot *slot, const struct test *test)
     fflush(NULL);
     slot->is_late = false;
     slot->started_ns = now_ns();
-    slot->deadline_ns = slot->started_ns + (int64_t)(test->limit_s * options.time_factor * 1e9);
+    slot->deadline_ns = slot->started_ns + (int64_t)(limit_s(test) * 1e9);
     slot->pid = fork();
     if (slot->pid == 0) {
         current_report = slot->report;
@@ -429,7 +435,7 @@ static void slot_finish(struct slot *slot, int status)
         failed_count++;
         printf("not ok %d - %s # %s:%d, %.3f s\n", finished_count, test->name, test->file, test->line, seconds);
         if (slot->is_late)
-            printf("#   stopped after its time limit of %g s\n", test->limit_s * options.time_factor);
+            printf("#   stopped after its time limit of %g s\n", limit_s(test));
         else if (WIFSIGNALED(status))
             printf("#   ended by signal %d (%s)\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
         else if (failures == 0)

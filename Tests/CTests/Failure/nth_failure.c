@@ -48,6 +48,7 @@ static struct shared *shared;
 static unsigned target; /* 0: none fails */
 static int variant;
 static atomic_bool is_armed;
+static unsigned steps_to_death; /* 0: it does not die */
 static bool is_recording;
 static bool is_replay;
 static atomic_bool is_bad; /* of the run */
@@ -81,6 +82,9 @@ int nth_failure_take(const struct failing_call *call)
     unsigned number;
     int depth;
 
+    if (steps_to_death > 0 && --steps_to_death == 0) {
+        (void)raise(SIGKILL);
+    }
     if (!atomic_load(&is_armed)) {
         return 0;
     }
@@ -102,6 +106,12 @@ int nth_failure_take(const struct failing_call *call)
     shared->depth = depth;
     atomic_store(&shared->has_failed, true);
     return shared->error;
+}
+
+void nth_failure_die_at(unsigned n)
+{
+    steps_to_death = n;
+    failing_calls_install();
 }
 
 void *bag_keep(const void *object)

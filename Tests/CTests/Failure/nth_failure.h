@@ -62,6 +62,9 @@ int nth_failure_take(const struct failing_call *call);
 /* Replaces the kernel's tables by those whose calls fail in their turn. */
 void failing_calls_install(void);
 
+/* Outside scenarios: no call fails, and the process is killed as it comes to its n-th. */
+void nth_failure_die_at(unsigned n);
+
 /* Of nth_failure_memory.c: allocations fail in their turn, and every block that was made since is counted until it is freed. */
 void failing_memory_begin(void);
 void failing_memory_end(void);

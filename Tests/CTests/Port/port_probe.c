@@ -71,6 +71,45 @@ double port_probe_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* The first numbers of a file of the kernel's. */
+static int read_numbers(const char *path, unsigned long long ret_numbers[2])
+{
+    FILE *file = fopen(path, "r");
+    int count = file ? fscanf(file, "%llu %llu", &ret_numbers[0], &ret_numbers[1]) : 0;
+
+    if (file) {
+        (void)fclose(file);
+    }
+    return count;
+}
+
+double port_probe_starved_s(void)
+{
+    unsigned long long numbers[2]; /* nanoseconds run and starved */
+
+    return read_numbers("/proc/thread-self/schedstat", numbers) == 2 ? (double)numbers[1] / 1e9 : 0;
+}
+
+size_t port_probe_resident_bytes(void)
+{
+    unsigned long long numbers[2] = {0, 0}; /* pages mapped and resident */
+
+    (void)read_numbers("/proc/self/statm", numbers);
+    return (size_t)numbers[1] * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+int port_probe_count_descriptors(void)
+{
+    DIR *stream = opendir("/proc/self/fd");
+    int count = -3; /* ".", ".." and the stream's own */
+
+    while (stream && readdir(stream)) {
+        count++;
+    }
+    (void)closedir(stream);
+    return count;
+}
+
 CFDataRef port_data(const char *text)
 {
     return CFDataCreate(NULL, (const UInt8 *)text, (CFIndex)strlen(text));
@@ -155,6 +194,14 @@ CFMessagePortRef port_open(CFStringRef name, CFMessagePortCallBack callout, void
     CFRunLoopAddSource(CFRunLoopGetCurrent(), source, mode);
     CFRelease(source);
     return port;
+}
+
+CFMessagePortRef port_connect(CFStringRef name)
+{
+    CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, name);
+
+    REQUIRE(remote != NULL);
+    return remote;
 }
 
 void port_drop(CFMessagePortRef port)

@@ -35,6 +35,11 @@ const char *port_probe_names(void); /* the directory of names in it */
 int port_probe_count_files(void);
 
 double port_probe_now(void);
+/* Seconds for which the calling thread was ready to run and had no processor, since it began; 0 where the kernel does not count them. */
+double port_probe_starved_s(void);
+int port_probe_count_descriptors(void);
+/* Bytes of memory that this process has in use. */
+size_t port_probe_resident_bytes(void);
 
 CFDataRef port_data(const char *text);
 /* `length` bytes that depend on their place and on `seed`. */
@@ -51,6 +56,9 @@ CFDataRef port_note(CFMessagePortRef local, SInt32 message_id, CFDataRef data, v
 /* A local port in the calling thread's loop, in `mode`. Ends with port_drop. */
 CFMessagePortRef port_open(CFStringRef name, CFMessagePortCallBack callout, void *info, CFStringRef mode);
 void port_drop(CFMessagePortRef port); /* invalidates and releases */
+
+/* A remote port, which must be there. */
+CFMessagePortRef port_connect(CFStringRef name);
 
 /* A request with patient time limits. */
 SInt32 port_ask(CFMessagePortRef remote, SInt32 message_id, CFDataRef data, CFDataRef *ret_reply);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that fork, die and run out of things: M1, M2, M5, M6, M22 to M24, P1 to P5 where they concern ports, and the kernel's queue
- * limits.
+ * Processes that fork, change their user and run out of things: M5, M6, M17, M22 to M24, P1 to P5 where they concern ports, and the kernel's
+ * queue limits.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -17,14 +17,6 @@
 
 #include "Kernel/kernel_ports.h"
 #include "Port/port_probe.h"
-
-static CFMessagePortRef connect_to(CFStringRef name)
-{
-    CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, name);
-
-    REQUIRE(remote != NULL);
-    return remote;
-}
 
 /* Runs `body` in a child that is another process to the ports; its failures count. */
 static int in_child(int (*body)(void))
@@ -55,7 +47,7 @@ static int look_in_child(void)
     /* The parent's name is the parent's, and a name of its own the child's. */
     EXPECT_EQ(CFMessagePortCreateLocal(NULL, NAME, port_echo, NULL, NULL), NULL);
     CFMessagePortRef own = port_open(CFSTR("the child's"), port_echo, NULL, MODE);
-    CFMessagePortRef remote = connect_to(CFSTR("the child's"));
+    CFMessagePortRef remote = port_connect(CFSTR("the child's"));
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
     CFRelease(remote);
     port_drop(own);
@@ -65,7 +57,7 @@ static int look_in_child(void)
 PORT_TEST(ports_are_the_parents_after_a_fork, "176 P1 P2")
 {
     forked_local = port_open(NAME, port_echo, NULL, MODE);
-    forked_remote = connect_to(NAME);
+    forked_remote = port_connect(NAME);
     EXPECT_EQ(port_ask(forked_remote, 1, NULL, NULL), kCFMessagePortSuccess);
     EXPECT_EQ(in_child(look_in_child), 0);
     EXPECT_EQ(port_ask(forked_remote, 1, NULL, NULL), kCFMessagePortSuccess);
@@ -79,7 +71,7 @@ PORT_TEST(a_child_made_without_handlers_touches_nothing_of_its_parents, "176 P1"
     int status = 1;
 
     forked_local = port_open(NAME, port_echo, NULL, MODE);
-    forked_remote = connect_to(NAME);
+    forked_remote = port_connect(NAME);
     EXPECT_EQ(port_ask(forked_remote, 1, NULL, NULL), kCFMessagePortSuccess);
     pid = _Fork();
     if (pid == 0) {
@@ -103,7 +95,7 @@ PORT_TEST(a_child_made_without_handlers_touches_nothing_of_its_parents, "176 P1"
 static int leave_child_behind(void)
 {
     CFMessagePortRef port = port_open(NAME, port_echo, NULL, MODE);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
 
     (void)port;
     (void)port_ask(remote, 1, NULL, NULL);
@@ -151,7 +143,7 @@ PORT_TEST(a_receiver_may_fork_for_each_request, "M6")
     CFMessagePortRef remote;
 
     port_thread_start(&server, NAME, fork_and_echo, NULL);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     for (int i = 0; i < 20; i++) {
         EXPECT_EQ(port_ask(remote, i, NULL, NULL), kCFMessagePortSuccess);
     }
@@ -159,22 +151,10 @@ PORT_TEST(a_receiver_may_fork_for_each_request, "M6")
     port_thread_stop(&server);
 }
 
-static int count_descriptors(void)
-{
-    DIR *stream = opendir("/proc/self/fd");
-    int count = -1;
-
-    while (stream && readdir(stream)) {
-        count++;
-    }
-    (void)closedir(stream);
-    return count;
-}
-
 PORT_TEST(no_descriptor_survives_an_exec, "177 P3")
 {
     CFMessagePortRef port = port_open(NAME, port_echo, NULL, MODE);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     CFDataRef large = port_pattern(200000, 1);
     DIR *stream;
 
@@ -202,7 +182,7 @@ PORT_TEST(no_descriptor_survives_an_exec, "177 P3")
 
 static void *live_briefly(void *info)
 {
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
 
     (void)info;
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
@@ -210,7 +190,7 @@ static void *live_briefly(void *info)
     return NULL;
 }
 
-PORT_TEST_LIMIT(threads_come_and_go_without_a_trace, "P4 P5", 60)
+PORT_TEST_LIMIT(stress_threads_come_and_go_without_a_trace, "P4 P5", 60)
 {
     struct port_thread server;
     int before = 0;
@@ -222,17 +202,17 @@ PORT_TEST_LIMIT(threads_come_and_go_without_a_trace, "P4 P5", 60)
         REQUIRE(pthread_create(&thread, NULL, live_briefly, NULL) == 0);
         pthread_join(thread, NULL);
         if (i == 20) {
-            before = count_descriptors();
+            before = port_probe_count_descriptors();
         }
     }
-    EXPECT(count_descriptors() <= before + 2);
+    EXPECT(port_probe_count_descriptors() <= before + 2);
     port_thread_stop(&server);
 }
 
 static int change_user(void)
 {
     CFMessagePortRef port = port_open(NAME, port_echo, NULL, MODE);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
 
     EXPECT_EQ(seteuid(65534), 0);
     EXPECT_EQ(CFMessagePortCreateRemote(NULL, CFSTR("another")), NULL);
@@ -255,7 +235,7 @@ PORT_TEST(a_process_may_change_its_user, "M17")
 
 static int ask_with_few_descriptors(void)
 {
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     struct rlimit limit;
     CFDataRef data = port_pattern(200000, 1);
     SInt32 result;
@@ -302,7 +282,7 @@ static CFDataRef lower_limit_or_echo(CFMessagePortRef port, SInt32 message_id, C
 
 static int ask_anew(void)
 {
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     double begun = port_probe_now();
 
     EXPECT_EQ(port_ask(remote, 0, NULL, NULL), kCFMessagePortTransportError);
@@ -315,7 +295,7 @@ static int ask_anew(void)
 PORT_TEST(a_receiver_without_descriptors_serves_the_lines_it_has, "M23 H7")
 {
     pid_t owner = port_process_start(NAME, lower_limit_or_echo, NULL, NULL);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
 
     EXPECT_EQ(port_ask(remote, 0, NULL, NULL), kCFMessagePortSuccess);
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess); /* the limit falls */
@@ -330,7 +310,7 @@ PORT_TEST(a_receiver_without_descriptors_serves_the_lines_it_has, "M23 H7")
 
 static int ask_with_small_files(void)
 {
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     struct rlimit limit = {1000, RLIM_INFINITY};
     CFDataRef large = port_pattern(200000, 1);
     CFDataRef middle = port_pattern(60000, 1);
@@ -378,7 +358,7 @@ static CFDataRef reply_of_that_length(CFMessagePortRef port, SInt32 message_id, 
 PORT_TEST(a_reply_for_which_there_is_no_memory_fails_at_once, "M24")
 {
     CFMessagePortRef port = port_open(NAME, reply_of_that_length, NULL, MODE);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
 
     EXPECT_EQ(port_ask(remote, 60000, NULL, NULL), kCFMessagePortSuccess);
     kernel_ports.memory_create = no_memory_create;
@@ -423,7 +403,7 @@ PORT_TEST(ports_work_without_proc, "M22")
     kernel_ports.path_status = without_proc_status;
     kernel_ports.datagram_connect = without_proc_connect;
     port = port_open(NAME, port_echo, NULL, MODE);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
     CFRelease(remote);
     port_drop(port);
@@ -447,7 +427,7 @@ static int expect_five(void)
             return 77;
         }
         port = port_open(NAME, port_silence, NULL, MODE);
-        remote = connect_to(NAME);
+        remote = port_connect(NAME);
         for (int j = 0; j < 5 - (limits[i] < 5 ? 1 : 0); j++) {
             EXPECT_EQ(CFMessagePortSendRequest(remote, j, NULL, 0, 0, NULL, NULL), kCFMessagePortSuccess);
         }
@@ -468,108 +448,4 @@ PORT_TEST(five_messages_wait_whatever_the_kernels_limit, "226")
         SKIP("needs root, for a network namespace and its sysctl");
     }
     EXPECT_EQ(result, 0);
-}
-
-/* ---- crashes ---- */
-
-static CFDataRef echo_large(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
-{
-    (void)port;
-    (void)info;
-    return message_id % 7 == 0 ? port_pattern(300000, 1) : CFRetain(data);
-}
-
-static void *kill_at_some_moment(void *info)
-{
-    unsigned state = (unsigned)getpid() + *(unsigned *)info;
-
-    usleep((useconds_t)(rand_r(&state) % 4000)); /* any moment will do */
-    (void)kill((pid_t)*(unsigned *)info, SIGKILL);
-    return NULL;
-}
-
-PORT_TEST_LIMIT(a_receiver_killed_at_any_moment_keeps_nobody_waiting, "232 M1 M2 M3", 120)
-{
-    CFDataRef data = port_pattern(70000, 2);
-
-    for (int round = 0; round < (test_is_soak() ? 1000 : 100); round++) {
-        unsigned owner = (unsigned)port_process_start(NAME, echo_large, NULL, NULL);
-        CFMessagePortRef remote = connect_to(NAME);
-        pthread_t killer;
-        SInt32 result = kCFMessagePortSuccess;
-        double last = 0;
-
-        pthread_create(&killer, NULL, kill_at_some_moment, &owner);
-        for (int i = 0; result == kCFMessagePortSuccess; i++) {
-            last = port_probe_now();
-            result = i % 3 == 0 ? port_tell(remote, i, data) : port_ask(remote, i, i % 3 == 1 ? data : NULL, NULL);
-        }
-        EXPECT_EQ(result, kCFMessagePortBecameInvalidError);
-        EXPECT(port_probe_now() - last < 0.5 * test_patience_s());
-        EXPECT(!CFMessagePortIsValid(remote));
-        pthread_join(killer, NULL);
-        waitpid((pid_t)owner, NULL, 0);
-        CFRelease(remote);
-    }
-    CFRelease(data);
-}
-
-static void ask_until_killed(void)
-{
-    CFMessagePortRef remote = connect_to(NAME);
-    CFDataRef data = port_pattern(70000, 2);
-
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (int i = 0;; i++) {
-        (void)(i % 3 == 0 ? port_tell(remote, i, data) : port_ask(remote, i, i % 3 == 1 ? data : NULL, NULL));
-    }
-}
-
-PORT_TEST_LIMIT(senders_killed_at_any_moment_leave_nothing_behind, "H9 M2", 120)
-{
-    struct port_thread server;
-    CFMessagePortRef remote;
-    unsigned state = (unsigned)getpid();
-    int before = 0;
-
-    port_thread_start(&server, NAME, echo_large, NULL);
-    for (int round = 0; round < (test_is_soak() ? 1000 : 60); round++) {
-        pid_t pid = fork();
-
-        if (pid == 0) {
-            ask_until_killed();
-        }
-        usleep((useconds_t)(rand_r(&state) % 4000)); /* any moment will do */
-        port_process_kill(pid);
-        if (round == 10) {
-            before = count_descriptors();
-        }
-    }
-    remote = connect_to(NAME);
-    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
-    EXPECT(count_descriptors() <= before + 8);
-    CFRelease(remote);
-    port_thread_stop(&server);
-}
-
-PORT_TEST_LIMIT(stress_messages_leave_memory_and_descriptors_flat, "P4", 60)
-{
-    struct port_thread server;
-    CFMessagePortRef remote;
-    CFDataRef data = port_pattern(3000, 1);
-    int rounds = test_is_soak() ? 10000000 : 20000;
-    int before = 0;
-
-    port_thread_start(&server, NAME, port_echo, NULL);
-    remote = connect_to(NAME);
-    for (int i = 0; i < rounds; i++) {
-        REQUIRE((i % 2 ? port_tell(remote, i, data) : port_ask(remote, i, data, NULL)) == kCFMessagePortSuccess);
-        if (i == 1000) {
-            before = count_descriptors();
-        }
-    }
-    EXPECT(count_descriptors() <= before);
-    CFRelease(data);
-    CFRelease(remote);
-    port_thread_stop(&server);
 }

@@ -10,20 +10,12 @@
 
 static struct trace events;
 
-static CFMessagePortRef connect_to(CFStringRef name)
-{
-    CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, name);
-
-    REQUIRE(remote != NULL);
-    return remote;
-}
-
 /* ---- results, one way, reply ---- */
 
 PORT_TEST(one_way_messages_are_queued_and_forgotten, "211 212 218 234")
 {
     CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     CFDataRef a = port_data("a");
     CFDataRef untouched = a;
 
@@ -48,7 +40,7 @@ PORT_TEST(a_one_way_message_outlives_its_sender, "212 H9")
     pid_t pid = fork();
 
     if (pid == 0) {
-        CFMessagePortRef remote = connect_to(NAME);
+        CFMessagePortRef remote = port_connect(NAME);
         CFDataRef data = port_data("last words");
 
         _exit(CFMessagePortSendRequest(remote, 5, data, 1, 0, NULL, NULL) == kCFMessagePortSuccess ? 0 : 1);
@@ -86,7 +78,7 @@ PORT_TEST(the_wait_for_a_reply_runs_the_loop, "213 214 216 M13")
     CFDataRef reply = NULL;
 
     port_thread_start(&server, NAME, port_echo, NULL);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     /* The mode has nothing in it, and does not exist before. */
     EXPECT_EQ(port_ask(remote, 1, NULL, &reply), kCFMessagePortSuccess);
     CFRelease(reply);
@@ -125,7 +117,7 @@ static void signal_again(void *info)
 PORT_TEST(sources_and_stops_do_not_lengthen_or_end_the_wait, "214 215 233")
 {
     pid_t owner = port_process_start_idle(NAME);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     CFRunLoopSourceRef busy = NULL;
     CFRunLoopSourceContext context = {.info = &busy, .perform = signal_again};
     CFRunLoopTimerContext timer_context = {0, NULL, NULL, NULL, NULL};
@@ -164,14 +156,14 @@ PORT_TEST(common_modes_stand_for_the_default_mode, "217")
     clock_t begun;
 
     port_thread_start(&server, NAME, port_echo, NULL);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 1, 1, kCFRunLoopCommonModes, &reply), kCFMessagePortSuccess);
     CFRelease(reply);
     CFRelease(remote);
     port_thread_stop(&server);
     /* And no processor time goes by while nothing comes. */
     pid_t owner = port_process_start_idle(NAME);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     begun = clock();
     EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 1, 0.3, kCFRunLoopCommonModes, NULL), kCFMessagePortReceiveTimeout);
     EXPECT((double)(clock() - begun) / CLOCKS_PER_SEC < 0.1);
@@ -199,7 +191,7 @@ PORT_TEST(replies_are_new_data_and_never_null, "218 219 220 221 222 240")
     CFDataRef reply = NULL;
 
     port_thread_start(&server, NAME, reply_by_id, NULL);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     EXPECT_EQ(port_ask(remote, 0, NULL, &reply), kCFMessagePortSuccess);
     REQUIRE(reply != NULL);
     EXPECT_EQ(CFDataGetLength(reply), 0);
@@ -245,7 +237,7 @@ PORT_TEST(the_context_is_held_during_each_callback_and_the_reply_released, "223 
     CFMessagePortContext context = {0, &events, note_retain, note_release, NULL};
     CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, note_call, &context, NULL);
     CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     CFDataRef reply = NULL;
 
     counted_reply = port_data("counted");
@@ -277,7 +269,7 @@ static void expect_full_after(CFMessagePortRef remote, int count)
 PORT_TEST(the_sixth_message_to_a_receiver_that_does_not_run_times_out, "225 226 227 M7")
 {
     pid_t owner = port_process_start_idle(NAME);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     static const double limits[] = {-1, 0, 1e-9, 0.05, 0.2};
     double begun;
 
@@ -303,7 +295,7 @@ PORT_TEST(the_sixth_message_to_a_receiver_that_does_not_run_times_out, "225 226 
 PORT_TEST(room_in_the_queue_comes_back_as_messages_are_taken, "226 M9")
 {
     CFMessagePortRef port = port_open(NAME, port_silence, NULL, MODE);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
 
     expect_full_after(remote, 5);
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
@@ -332,14 +324,14 @@ PORT_TEST(the_queue_limit_can_be_set, "226")
     CFMessagePortRef remote;
 
     raise_limit(port);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     expect_full_after(remote, 8);
     CFRelease(remote);
     CFMessagePortInvalidate(port);
     CFRelease(port);
     port = port_open(NAME, port_silence, NULL, MODE);
     CRLMessagePortSetQueueLimit(port, 0); /* becomes 1 */
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     expect_full_after(remote, 1);
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
     EXPECT_EQ(CFMessagePortSendRequest(remote, 0, NULL, 0, 0, NULL, NULL), kCFMessagePortSuccess);
@@ -350,7 +342,7 @@ PORT_TEST(the_queue_limit_can_be_set, "226")
 PORT_TEST(a_blocked_sender_goes_on_when_there_is_room, "225 226 M7")
 {
     CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_silence, NULL, NULL);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
     struct port_thread server;
 
@@ -374,7 +366,7 @@ PORT_TEST(a_blocked_sender_goes_on_when_there_is_room, "225 226 M7")
 PORT_TEST(receive_timeouts_are_kept, "228 229 M8")
 {
     pid_t owner = port_process_start_idle(NAME);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     static const double limits[] = {-1, 0, 1e-9, 0.05, 0.2};
 
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
@@ -393,7 +385,7 @@ PORT_TEST(receive_timeouts_are_kept, "228 229 M8")
             CFRelease(remote);
             port_process_kill(owner);
             owner = port_process_start_idle(NAME);
-            remote = connect_to(NAME);
+            remote = port_connect(NAME);
         }
     }
     CFRelease(remote);
@@ -404,7 +396,7 @@ PORT_TEST(a_poll_finds_a_reply_that_is_there, "228")
 {
     struct trace seen = {0};
     CFMessagePortRef port = port_open(NAME, port_note, &seen, MODE);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
 
     /* The one pass handles the request; the reply is there by then. */
     EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 0, 0, MODE, NULL), kCFMessagePortSuccess);
@@ -434,7 +426,7 @@ PORT_TEST(a_late_reply_is_thrown_away, "230 233 M10")
 
     pthread_barrier_init(&barrier, NULL, 2);
     port_thread_start(&server, NAME, echo_late, &barrier);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     EXPECT_EQ(CFMessagePortSendRequest(remote, 1, late, 1, 0.02, MODE, &reply), kCFMessagePortReceiveTimeout);
     EXPECT_EQ(reply, NULL);
     pthread_barrier_wait(&barrier);
@@ -465,7 +457,7 @@ PORT_TEST(the_death_of_the_receiver_ends_the_wait_at_once, "232 M1")
 {
     for (int round = 0; round < 3; round++) {
         pid_t owner = port_process_start(NAME, die, NULL, NULL);
-        CFMessagePortRef remote = connect_to(NAME);
+        CFMessagePortRef remote = port_connect(NAME);
         double begun;
 
         for (int i = 0; i < round; i++) { /* with and without a line that the receiver keeps */
@@ -490,7 +482,7 @@ static void *kill_soon(void *info)
 PORT_TEST(the_death_of_a_receiver_that_never_ran_ends_the_wait, "232 243 M1 H13")
 {
     pid_t owner = port_process_start_idle(NAME);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     pthread_t killer;
     double begun = port_probe_now();
 
@@ -502,7 +494,7 @@ PORT_TEST(the_death_of_a_receiver_that_never_ran_ends_the_wait, "232 243 M1 H13"
     CFRelease(remote);
     /* And of one whose queue is full. */
     owner = port_process_start_idle(NAME);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     expect_full_after(remote, 5);
     pthread_create(&killer, NULL, kill_soon, &owner);
     EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortBecameInvalidError);
@@ -521,7 +513,7 @@ PORT_TEST(messages_arrive_in_order_whatever_their_size, "234 240 M15")
     char expected[200] = "";
 
     port_thread_start(&server, NAME, port_note, &seen);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     for (int i = 0; i < count; i++) {
         CFMutableDataRef data = CFDataCreateMutable(NULL, 0);
 
@@ -566,7 +558,7 @@ static void *ask_much(void *info)
     return NULL;
 }
 
-PORT_TEST_LIMIT(threads_on_one_remote_get_their_own_replies, "235 M12 M21", 60)
+PORT_TEST_LIMIT(stress_threads_on_one_remote_get_their_own_replies, "235 M12 M21", 60)
 {
     struct port_thread server;
     struct asker askers[asking_threads];
@@ -574,7 +566,7 @@ PORT_TEST_LIMIT(threads_on_one_remote_get_their_own_replies, "235 M12 M21", 60)
     CFMessagePortRef remote;
 
     port_thread_start(&server, NAME, port_echo, NULL);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     for (unsigned i = 0; i < asking_threads; i++) {
         askers[i] = (struct asker){remote, i + 1, test_is_soak() ? 250000 : 2500};
         pthread_create(&threads[i], NULL, ask_much, &askers[i]);
@@ -591,7 +583,7 @@ PORT_TEST_LIMIT(threads_on_one_remote_get_their_own_replies, "235 M12 M21", 60)
 PORT_TEST(a_thread_can_ask_its_own_port, "236 H24")
 {
     CFMessagePortRef port = port_open(NAME, port_echo, NULL, MODE);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     CFDataRef data = port_data("me");
     CFDataRef reply = NULL;
 
@@ -630,8 +622,8 @@ PORT_TEST(requests_nest_64_deep, "236 237 H25 M14")
     CFMessagePortRef b = port_open(CFSTR("B"), descend, remotes, MODE);
     CFDataRef reply = NULL;
 
-    remotes[0] = connect_to(CFSTR("A"));
-    remotes[1] = connect_to(CFSTR("B"));
+    remotes[0] = port_connect(CFSTR("A"));
+    remotes[1] = port_connect(CFSTR("B"));
     EXPECT_EQ(port_ask(remotes[0], 64, NULL, &reply), kCFMessagePortSuccess);
     CFRelease(reply);
     CFRelease(remotes[0]);
@@ -660,9 +652,9 @@ PORT_TEST(the_receiver_can_ask_the_asker, "237")
     CFDataRef data = port_data("there and back");
     CFDataRef reply = NULL;
 
-    back_to_main = connect_to(CFSTR("own"));
+    back_to_main = port_connect(CFSTR("own"));
     port_thread_start(&server, NAME, ask_back, NULL);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     EXPECT_EQ(port_ask(remote, 1, data, &reply), kCFMessagePortSuccess);
     EXPECT(port_data_is(reply, "there and back"));
     CFRelease(reply);
@@ -687,7 +679,7 @@ PORT_TEST(a_remote_may_be_invalidated_and_released_inside_the_wait, "238 M20")
     pid_t owner = port_process_start_idle(NAME);
     double begun = port_probe_now();
 
-    victim = connect_to(NAME);
+    victim = port_connect(NAME);
     CRLRunLoopPerformFunction(CFRunLoopGetCurrent(), MODE, invalidate_victim, NULL, NULL);
     EXPECT_EQ(port_ask(victim, 1, NULL, NULL), kCFMessagePortBecameInvalidError);
     EXPECT(port_probe_now() - begun < 0.5 * test_patience_s());
@@ -704,7 +696,7 @@ static void *invalidate_soon(void *info)
 PORT_TEST(a_remote_invalidated_by_another_thread_ends_the_wait, "232 238")
 {
     pid_t owner = port_process_start_idle(NAME);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     double begun = port_probe_now();
     pthread_t thread;
 
@@ -725,7 +717,7 @@ static CFDataRef invalidate_itself(CFMessagePortRef port, SInt32 message_id, CFD
 PORT_TEST(a_callback_may_invalidate_its_own_port, "232 203 H26")
 {
     CFMessagePortRef port = port_open(NAME, invalidate_itself, NULL, MODE);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     SInt32 result = port_ask(remote, 1, NULL, NULL);
 
     EXPECT(result == kCFMessagePortBecameInvalidError || result == kCFMessagePortSuccess);
@@ -736,7 +728,7 @@ PORT_TEST(a_callback_may_invalidate_its_own_port, "232 203 H26")
     /* And the port through which it is being asked. */
     victim = port_open(NAME, port_silence, NULL, MODE);
     port = port_open(CFSTR("other"), invalidate_itself, victim, MODE);
-    remote = connect_to(CFSTR("other"));
+    remote = port_connect(CFSTR("other"));
     EXPECT_EQ(port_ask(remote, 2, NULL, NULL), kCFMessagePortSuccess);
     EXPECT(!CFMessagePortIsValid(victim));
     CFRelease(victim);
@@ -747,7 +739,7 @@ PORT_TEST(a_callback_may_invalidate_its_own_port, "232 203 H26")
 PORT_TEST(invalidating_a_port_drops_its_messages, "243")
 {
     CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
 
     EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortSuccess);
     CFMessagePortInvalidate(port);
@@ -777,7 +769,7 @@ static void expect_reply_wins(bool of_remote)
 {
     CFRunLoopObserverContext context = {0, NULL, NULL, NULL, NULL};
     CFMessagePortRef port = port_open(NAME, port_echo, NULL, MODE);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     CFRunLoopObserverRef observer;
     CFDataRef data = port_data("in time");
     CFDataRef reply = NULL;
@@ -809,7 +801,7 @@ void set_queue(CFMessagePortRef port, void *queue) __asm__("crl_CFMessagePortSet
 PORT_TEST(a_dispatch_queue_drives_a_port_where_there_is_one, "244 201")
 {
     CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_echo, NULL, NULL);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     CFRunLoopSourceRef source;
 
     set_queue(remote, port); /* ignored, with a line */
@@ -844,7 +836,7 @@ PORT_TEST_LIMIT(payloads_of_every_size_arrive_whole, "239 240 M15", 60)
     CFMessagePortRef remote;
 
     port_thread_start(&server, NAME, port_echo, NULL);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             CFDataRef data = port_pattern(sizes[i], (unsigned)i);
@@ -877,7 +869,7 @@ PORT_TEST_LIMIT(replies_may_be_larger_than_requests, "239 M15", 30)
     CFMessagePortRef remote;
 
     port_thread_start(&server, NAME, reply_large, NULL);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         CFDataRef reply = NULL;
 
@@ -894,7 +886,7 @@ PORT_TEST_LIMIT(replies_may_be_larger_than_requests, "239 M15", 30)
 PORT_TEST(what_is_too_large_is_not_sent, "239 M15")
 {
     CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
-    CFMessagePortRef remote = connect_to(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
     /* Bytes that are never touched, in address space only. */
     UInt8 byte = 0;
     CFDataRef data = CFDataCreateWithBytesNoCopy(NULL, &byte, 0x60000001, kCFAllocatorNull);
@@ -927,7 +919,7 @@ PORT_TEST(a_reply_that_is_too_large_becomes_empty, "239 H22")
     CFDataRef reply = NULL;
 
     port_thread_start(&server, NAME, reply_huge, NULL);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     EXPECT_EQ(port_ask(remote, 1, NULL, &reply), kCFMessagePortSuccess);
     EXPECT_EQ(CFDataGetLength(reply), 0);
     CFRelease(reply);
@@ -944,7 +936,7 @@ PORT_TEST(what_is_beyond_the_budget_fails_at_once, "239")
     double begun;
 
     port_thread_start(&server, NAME, port_echo, NULL);
-    early = connect_to(NAME); /* has read the old budget, so that the receiver has to refuse */
+    early = port_connect(NAME); /* has read the old budget, so that the receiver has to refuse */
     CRLMessagePortSetMemoryBudget(server.port, 100000);
     begun = port_probe_now();
     EXPECT_EQ(port_ask(early, 1, large, NULL), kCFMessagePortTransportError);
@@ -952,7 +944,7 @@ PORT_TEST(what_is_beyond_the_budget_fails_at_once, "239")
     EXPECT_EQ(port_ask(early, 1, large, NULL), kCFMessagePortTransportError);
     CFMessagePortInvalidate(early);
     CFRelease(early);
-    remote = connect_to(NAME);
+    remote = port_connect(NAME);
     EXPECT_EQ(port_tell(remote, 1, large), kCFMessagePortTransportError);
     EXPECT_EQ(port_ask(remote, 1, small, NULL), kCFMessagePortSuccess);
     EXPECT(port_probe_now() - begun < 0.5 * test_patience_s());
