@@ -66,6 +66,7 @@ CFMessagePortRef message_port_allocate(CFAllocatorRef allocator, bool is_remote,
         return NULL;
     }
     link_init(&port->table_link);
+    link_init(&port->republished_link);
     port->is_remote = is_remote;
     if (name) {
         port->name = *name;

@@ -212,6 +212,8 @@ static SInt32 judge_hang_up(CFMessagePortRef port, const struct client_line *lin
      */
     while (!line->is_kept && port_is_valid(port) && registry_probe(port->side.remote.place)) {
         if (kernel.monotonic_ns() >= deadline_ns) {
+            port_log("CFMessagePortSendRequest",
+                     "the receiver refused a request: it is of another version, or has no descriptor left for the reply's line");
             return kCFMessagePortTransportError;
         }
         kernel_ports.pause(asking_ns);

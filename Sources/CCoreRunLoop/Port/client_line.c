@@ -8,6 +8,7 @@
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 #include "Loop/descriptor_source.h"
+#include "Port/port_log.h"
 
 /* ---- reading ---- */
 
@@ -48,9 +49,15 @@ static void take_packet(struct client_line *line, const uint8_t *bytes, struct p
     struct call *call = line->call;
     struct wire_frame frame;
     bool awaits_memory = call->state == call_awaits_memory;
+    enum wire_error error = packet->is_cut ? wire_error_length : wire_decode(wire_on_line, bytes, packet->size, &frame);
 
-    if (packet->is_cut || wire_decode(wire_on_line, bytes, packet->size, &frame) != wire_ok || frame.conversation != call->conversation ||
-        (frame.type == wire_descriptor) != awaits_memory || wire_descriptor_count(&frame) != packet->descriptor_count) {
+    if (error != wire_ok) {
+        port_log("CFMessagePortSendRequest", "a reply cannot be understood: %s", wire_error_text(error));
+        call->state = call_broken;
+        return;
+    }
+    if (frame.conversation != call->conversation || (frame.type == wire_descriptor) != awaits_memory ||
+        wire_descriptor_count(&frame) != packet->descriptor_count) {
         call->state = call_broken;
         return;
     }

@@ -81,6 +81,8 @@ struct __CFMessagePort {
     bool is_remote; /* C */
     atomic_bool is_valid; /* A; written under P */
     struct link table_link; /* T */
+    struct link republished_link; /* creation lock */
+    uint32_t republish_round; /* creation lock; the last in which it had its turn */
     struct port_name name; /* P; length 0: unnamed */
     CFStringRef name_string; /* P */
     CFMessagePortInvalidationCallBack invalidated; /* P */
@@ -121,14 +123,14 @@ extern const struct object_class message_port_class;
 
 /* ---- port_table.c: which ports this process has ---- */
 
-/* One thread at a time finds or makes a port of a name. */
+/* One thread at a time finds or makes a port of a name. User code may run in the end. */
 void port_table_begin_creation(void);
 void port_table_end_creation(void);
 /* The valid port of that name, with a reference, or NULL. */
 CFMessagePortRef port_table_find(bool is_remote, const struct port_name *name);
 void port_table_add(CFMessagePortRef port);
 void port_table_remove(CFMessagePortRef port);
-/* Registers again what others can no longer find. */
+/* Registers again what others can no longer find. Between the beginning and the end of a creation. */
 void port_table_republish(void);
 
 /* ---- local_port.c ---- */

@@ -15,6 +15,8 @@ enum { bucket_count = 64 };
 static struct lock creation_lock;
 static struct lock table_lock;
 static struct link buckets[bucket_count]; /* T; ports without a name are in the first */
+static uint32_t republish_round; /* creation lock */
+static struct link republished; /* creation lock; ports with a reference, given up when the lock is free: user code may follow */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 volatile uint32_t *port_fork_mark;
@@ -89,6 +91,7 @@ static void prepare_once(void)
     for (int i = 0; i < bucket_count; i++) {
         link_init(&buckets[i]);
     }
+    link_init(&republished);
     port_fork_mark = kernel_ports.fork_mark();
     if (port_fork_mark) {
         *port_fork_mark = 1;
@@ -111,7 +114,17 @@ void port_table_begin_creation(void)
 
 void port_table_end_creation(void)
 {
+    struct link held;
+
+    link_init(&held);
+    list_append_all(&held, &republished);
     lock_drop(&creation_lock);
+    while (!list_is_empty(&held)) {
+        CFMessagePortRef port = container_of(held.next, struct __CFMessagePort, republished_link);
+
+        list_remove(&port->republished_link);
+        object_release(port);
+    }
 }
 
 CFMessagePortRef port_table_find(bool is_remote, const struct port_name *name)
@@ -145,7 +158,7 @@ void port_table_remove(CFMessagePortRef port)
     lock_drop(&table_lock);
 }
 
-/* A local port, with a reference, that others cannot find; NULL when all is well. */
+/* A local port, with a reference, that others cannot find and that has had no turn in this round; NULL when there is none. */
 static CFMessagePortRef find_lost(void)
 {
     CFMessagePortRef found = NULL;
@@ -157,10 +170,11 @@ static CFMessagePortRef find_lost(void)
             bool is_lost;
 
             port_lock(port);
-            is_lost = !port->is_remote && port_is_valid(port) && port->side.local.publication.directory &&
+            is_lost = !port->is_remote && port_is_valid(port) && port->name.length > 0 && port->republish_round != republish_round &&
                       !registry_is_published(&port->side.local.publication);
             port_unlock(port);
             if (is_lost && object_try_retain(port)) {
+                port->republish_round = republish_round;
                 found = port;
                 break;
             }
@@ -172,21 +186,11 @@ static CFMessagePortRef find_lost(void)
 
 void port_table_republish(void)
 {
-    CFMessagePortRef last = NULL;
     CFMessagePortRef lost;
 
-    /* One that cannot be registered again is given up on. */
-    while ((lost = find_lost()) != NULL && lost != last) {
+    republish_round++; /* one that cannot be registered again now has another turn the next time, and keeps nobody from theirs */
+    while ((lost = find_lost()) != NULL) {
         local_port_republish(lost);
-        if (last) {
-            object_release(last);
-        }
-        last = lost;
-    }
-    if (lost) {
-        object_release(lost);
-    }
-    if (last) {
-        object_release(last);
+        list_append(&republished, &lost->republished_link);
     }
 }

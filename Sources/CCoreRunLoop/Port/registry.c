@@ -323,6 +323,9 @@ bool registry_is_published(const struct publication *publication)
     char leaf[leaf_size];
     const struct port_directory *directory = publication->directory;
 
+    if (!directory) {
+        return false;
+    }
     file_leaf(&publication->name, ".sock", leaf);
     return is_still(directory->descriptor, leaf, publication->device, publication->inode) &&
            is_still(AT_FDCWD, directory->path, directory->device, directory->inode);

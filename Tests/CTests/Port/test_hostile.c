@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -18,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Kernel/kernel_ports.h"
+#include "Port/message_port.h"
 #include "Port/port_probe.h"
 #include "Port/wire.h"
 
@@ -81,14 +84,26 @@ static struct wire_frame request(uint16_t flags)
     return (struct wire_frame){.type = wire_request, .flags = flags, .line = 1, .token = ++token, .conversation = 1};
 }
 
-/* Runs `attack` in another process, and then a polite request. */
-static void withstand(void (*attack)(int socket))
+static atomic_int calls;
+
+static CFDataRef count_and_echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)local;
+    (void)message_id;
+    (void)info;
+    atomic_fetch_add(&calls, 1);
+    return CFRetain(data);
+}
+
+/* Runs `attack` in another process, and then a polite request. Returns how many messages of the attack got to the callout. */
+static int withstand(void (*attack)(int socket))
 {
     CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, CFSTR("victim"));
     CFDataRef data = port_data("polite");
     CFDataRef reply = NULL;
     pid_t pid = fork();
     int status = 1;
+    int before = atomic_load(&calls);
 
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -105,11 +120,12 @@ static void withstand(void (*attack)(int socket))
     }
     CFRelease(data);
     CFRelease(remote);
+    return atomic_load(&calls) - before - 1;
 }
 
 static void victim_start(struct port_thread *server)
 {
-    port_thread_start(server, CFSTR("victim"), port_echo, NULL);
+    port_thread_start(server, CFSTR("victim"), count_and_echo, NULL);
 }
 
 /* ---- H1 to H5 ---- */
@@ -146,7 +162,7 @@ PORT_TEST(frames_that_are_short_or_wrong_are_dropped, "241 H1 H2 H3")
     struct port_thread server;
 
     victim_start(&server);
-    withstand(send_short_and_wrong_frames);
+    EXPECT_EQ(withstand(send_short_and_wrong_frames), 16); /* message id, extra and sequence may be anything */
     port_thread_stop(&server);
 }
 
@@ -167,7 +183,7 @@ PORT_TEST(a_packet_larger_than_a_frame_is_dropped, "241 H4")
     struct port_thread server;
 
     victim_start(&server);
-    withstand(send_too_large);
+    EXPECT_EQ(withstand(send_too_large), 0);
     port_thread_stop(&server);
 }
 
@@ -197,7 +213,7 @@ PORT_TEST(names_that_are_not_the_ports_are_refused, "241 H5")
     struct port_thread server;
 
     victim_start(&server);
-    withstand(send_wrong_names);
+    EXPECT_EQ(withstand(send_wrong_names), 0);
     port_thread_stop(&server);
 }
 
@@ -216,7 +232,9 @@ static void send_false_lines(int to)
     attacker_send_frame(to, &frame, NULL, 0); /* names a line that there is not */
     frame = request(wire_null_data | wire_new_line);
     attacker_send_frame(to, &frame, NULL, 0); /* says it brings one */
-    (void)!pipe(pipes);
+    (void)!pipe2(pipes, O_NONBLOCK);
+    while (write(pipes[1], &byte, 1) == 1) {
+    }
     (void)socketpair(AF_UNIX, SOCK_STREAM, 0, stream);
     (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair);
     (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, shut);
@@ -254,9 +272,11 @@ static void send_false_lines(int to)
 PORT_TEST(what_is_no_line_is_refused, "241 H6 H11")
 {
     struct port_thread server;
+    int accepted;
 
     victim_start(&server);
-    withstand(send_false_lines);
+    accepted = withstand(send_false_lines);
+    EXPECT(accepted >= 4 && accepted <= 4 + 20); /* the true lines, dead and full ones among them, and what names one while it lives */
     port_thread_stop(&server);
 }
 
@@ -285,7 +305,7 @@ PORT_TEST(more_descriptors_than_belong_are_closed, "241 H7")
     struct port_thread server;
 
     victim_start(&server);
-    withstand(send_many_descriptors);
+    EXPECT_EQ(withstand(send_many_descriptors), 0);
     port_thread_stop(&server);
 }
 
@@ -303,45 +323,55 @@ static int memory_of(off_t size, int seals, bool filled)
     return memory;
 }
 
+enum { all_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE, arena_seals = F_SEAL_SHRINK | F_SEAL_GROW };
+
+/* Descriptors that are no memory at all, with `size` bytes where that can be. */
+static int add_other_files(int descriptors[], int count, off_t size)
+{
+    char plain_path[] = "/tmp/crl-hostile-XXXXXX";
+    char shared_path[] = "/dev/shm/crl-hostile-XXXXXX";
+    int plain = mkstemp(plain_path);
+    int shared = mkstemp(shared_path);
+    int huge = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    int pipes[2];
+
+    (void)!pipe(pipes);
+    (void)!write(pipes[1], "not memory", 10);
+    (void)unlink(plain_path);
+    (void)unlink(shared_path);
+    (void)!ftruncate(plain, size);
+    (void)!posix_fallocate(shared, 0, size);
+    descriptors[count++] = open("/dev/zero", O_RDONLY);
+    descriptors[count++] = plain;
+    descriptors[count++] = pipes[0];
+    if (shared >= 0) {
+        descriptors[count++] = shared;
+    }
+    if (huge >= 0) {
+        descriptors[count++] = huge;
+    }
+    return count;
+}
+
 static void send_false_memory(int to)
 {
-    enum { all = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
     const off_t size = 100000;
-    char path[] = "/tmp/crl-hostile-XXXXXX";
-    int plain = mkstemp(path);
-    int memories[] = {
+    int memories[16] = {
         memory_of(size, 0, true),
         memory_of(size, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW, true),
-        memory_of(size - 1, all, true),
-        memory_of((off_t)1 << 40, all, false),
-        memory_of(size, all, false),
-        memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB),
-        open("/dev/zero", O_RDONLY),
-        plain,
+        memory_of(size, F_SEAL_WRITE | F_SEAL_GROW, true),
+        memory_of(size, F_SEAL_WRITE | F_SEAL_SHRINK, true),
+        memory_of(size - 1, all_seals, true),
+        memory_of(size + 1, all_seals, true),
+        memory_of((off_t)1 << 40, all_seals, false),
+        memory_of(size, all_seals, false),
     };
+    int count = add_other_files(memories, 8, size);
 
-    (void)unlink(path);
-    (void)!ftruncate(plain, size);
-    for (size_t i = 0; i < sizeof memories / sizeof memories[0]; i++) {
+    for (int i = 0; i < count; i++) {
         struct wire_frame frame = {.type = wire_one_way, .flags = wire_in_memory, .length = (uint64_t)size};
-        int both[2];
 
-        if (memories[i] < 0) {
-            continue;
-        }
         attacker_send_frame(to, &frame, &memories[i], 1);
-        frame = request(wire_new_line | wire_new_arena | wire_in_arena);
-        frame.length = (uint64_t)size;
-        int ends[2];
-        (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends);
-        both[0] = ends[1];
-        both[1] = memories[i];
-        attacker_send_frame(to, &frame, both, 2);
-        /* More than the arena has. */
-        frame.flags = wire_in_arena;
-        frame.name_length = 0;
-        frame.length = 0x50000000;
-        attacker_send_frame(to, &frame, NULL, 0);
     }
 }
 
@@ -350,8 +380,85 @@ PORT_TEST(memory_that_cannot_be_trusted_is_not_touched, "241 H8")
     struct port_thread server;
 
     victim_start(&server);
-    withstand(send_false_memory);
+    EXPECT_EQ(withstand(send_false_memory), 0);
     port_thread_stop(&server);
+}
+
+static void send_request_in_arena(int to, uint64_t length, int arena)
+{
+    struct wire_frame frame = request(wire_new_line | wire_new_arena | wire_in_arena);
+    int both[2] = {-1, arena};
+    int ends[2];
+
+    (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends);
+    both[0] = ends[1];
+    frame.length = length;
+    attacker_send_frame(to, &frame, both, 2);
+    (void)close(ends[1]);
+}
+
+static void send_false_arenas(int to)
+{
+    const off_t size = 1 << 17;
+    int arenas[16] = {
+        memory_of(size, 0, true),
+        memory_of(size, F_SEAL_SHRINK, true),
+        memory_of(size, F_SEAL_GROW, true),
+        memory_of(size, arena_seals, false),
+        memory_of(size - 1, arena_seals, true),
+        memory_of(4096, arena_seals, true),
+        memory_of(0, arena_seals, false),
+        memory_of((off_t)1 << 40, arena_seals, false),
+    };
+    int count = add_other_files(arenas, 8, size);
+
+    for (int i = 0; i < count; i++) {
+        send_request_in_arena(to, (uint64_t)size, arenas[i]);
+    }
+    send_request_in_arena(to, (uint64_t)size + 1, memory_of(size, arena_seals, true)); /* more than it has */
+    send_request_in_arena(to, 0x50000000, memory_of(size, arena_seals, true));
+}
+
+static void send_arenas_that_cannot_be_mapped(int to)
+{
+    const off_t size = 1 << 17;
+
+    send_request_in_arena(to, (uint64_t)size, memory_of(size, all_seals, true));
+    send_request_in_arena(to, (uint64_t)size, memory_of(size, arena_seals | F_SEAL_FUTURE_WRITE, true));
+}
+
+PORT_TEST(arenas_that_cannot_be_trusted_are_not_touched, "241 H8")
+{
+    struct port_thread server;
+
+    victim_start(&server);
+    EXPECT_EQ(withstand(send_false_arenas), 0);
+    EXPECT_EQ(withstand(send_arenas_that_cannot_be_mapped), 2); /* they are read */
+    port_thread_stop(&server);
+}
+
+static ssize_t read_half(int descriptor, void *bytes, size_t size, off_t offset)
+{
+    return offset > 0 ? 0 : kernel_ports_linux.file_read(descriptor, bytes, size / 2, offset);
+}
+
+/* No seal would let it happen; the receiver does not rely on that. */
+PORT_TEST(memory_that_ends_while_it_is_read_is_refused, "241 H8")
+{
+    struct trace seen = {0};
+    CFMessagePortRef port = port_open(CFSTR("victim"), port_note, &seen, MODE);
+    CFMessagePortRef remote = port_connect(CFSTR("victim"));
+    CFDataRef data = port_pattern(100000, 1);
+
+    EXPECT_EQ(port_tell(remote, 1, data), kCFMessagePortSuccess);
+    kernel_ports.file_read = read_half;
+    (void)CFRunLoopRunInMode(MODE, 0, true);
+    kernel_ports = kernel_ports_linux;
+    EXPECT_EQ(port_ask(remote, 2, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_TRACE(&seen, "2:");
+    CFRelease(data);
+    CFRelease(remote);
+    port_drop(port);
 }
 
 /* Punches holes into the arena while it is being read. */
@@ -381,7 +488,7 @@ PORT_TEST(an_arena_may_change_while_it_is_read, "241 H8")
     struct port_thread server;
 
     victim_start(&server);
-    withstand(punch_arena);
+    EXPECT(withstand(punch_arena) <= 50);
     port_thread_stop(&server);
 }
 
@@ -409,21 +516,31 @@ PORT_TEST(senders_that_die_leave_nothing, "H9")
 
     victim_start(&server);
     for (int i = 0; i < 5; i++) {
-        withstand(die_after_sending);
+        EXPECT_EQ(withstand(die_after_sending), 100);
     }
     port_thread_stop(&server);
 }
 
+static CFRunLoopSourceRef ticked;
+
 static void tick(CFRunLoopTimerRef timer, void *info)
 {
     (void)timer;
-    atomic_fetch_add((atomic_int *)info, 1);
+    ++*(int *)info;
+    CFRunLoopSourceSignal(ticked);
+}
+
+static void count_perform(void *info)
+{
+    ++*(int *)info;
 }
 
 PORT_TEST(a_flood_does_not_starve_timers_and_sources, "H10")
 {
-    atomic_int ticks = 0;
+    int ticks = 0;
+    int performs = 0;
     CFRunLoopTimerContext context = {0, &ticks, NULL, NULL, NULL};
+    CFRunLoopSourceContext source_context = {.info = &performs, .perform = count_perform};
     CFMessagePortRef port = port_open(CFSTR("victim"), port_silence, NULL, kCFRunLoopDefaultMode);
     CFRunLoopTimerRef timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent(), 0.002, 0, 0, tick, &context);
     pid_t pid = fork();
@@ -438,9 +555,14 @@ PORT_TEST(a_flood_does_not_starve_timers_and_sources, "H10")
             attacker_send_frame(to, &frame, NULL, 0);
         }
     }
+    ticked = CFRunLoopSourceCreate(NULL, 0, &source_context);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), ticked, kCFRunLoopDefaultMode);
     CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, kCFRunLoopDefaultMode);
     (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.2, false);
-    EXPECT(atomic_load(&ticks) > 20);
+    EXPECT(ticks > 20);
+    EXPECT(performs >= ticks - 1 && performs <= ticks);
+    CFRunLoopSourceInvalidate(ticked);
+    CFRelease(ticked);
     CFRunLoopTimerInvalidate(timer);
     CFRelease(timer);
     kill(pid, SIGKILL);
@@ -461,12 +583,46 @@ static void send_many_controls(int to)
     }
 }
 
+enum { attackers_max = 8 };
+
+/* How many descriptors more than before the port's process has after `count` processes have attacked that still live. */
+static int descriptors_after(void (*attack)(int socket), int count)
+{
+    CFMessagePortRef remote = port_connect(CFSTR("victim"));
+    pid_t pids[attackers_max];
+    int before, after;
+
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    before = port_probe_count_descriptors();
+    for (int i = 0; i < count; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+            attack(attacker_connect());
+            (void)raise(SIGSTOP); /* and keeps what it has */
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        waitpid(pids[i], NULL, WUNTRACED);
+    }
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    after = port_probe_count_descriptors();
+    for (int i = 0; i < count; i++) {
+        port_process_kill(pids[i]);
+    }
+    CFRelease(remote);
+    return after - before;
+}
+
 PORT_TEST(control_lines_are_bounded, "H12")
 {
     struct port_thread server;
+    int more;
 
     victim_start(&server);
-    withstand(send_many_controls);
+    more = descriptors_after(send_many_controls, 1);
+    EXPECT(more > 0 && more <= line_control_max);
+    EXPECT_EQ(withstand(send_many_controls), 0);
     port_thread_stop(&server);
 }
 
@@ -486,9 +642,68 @@ static void offer_many_lines(int to)
 PORT_TEST(reply_lines_are_bounded, "H12 H11")
 {
     struct port_thread server;
+    int more;
 
     victim_start(&server);
-    withstand(offer_many_lines);
+    more = descriptors_after(offer_many_lines, 1);
+    EXPECT(more > 0 && more <= line_reply_max_of_peer);
+    more = descriptors_after(offer_many_lines, attackers_max);
+    EXPECT(more > line_reply_max_of_peer && more <= line_reply_max);
+    EXPECT_EQ(withstand(offer_many_lines), 400);
+    port_thread_stop(&server);
+}
+
+/* Far more requests than a line has room for replies. */
+static void never_read(int to)
+{
+    struct wire_frame frame = request(wire_new_line | wire_null_data);
+    int ends[2];
+
+    (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends);
+    attacker_send_frame(to, &frame, &ends[1], 1);
+    (void)close(ends[1]);
+    frame.flags = wire_null_data;
+    frame.name_length = 0;
+    for (int i = 0; i < 5000; i++) {
+        attacker_send_frame(to, &frame, NULL, 0);
+    }
+}
+
+PORT_TEST(a_reader_that_never_reads_loses_its_line, "H11")
+{
+    struct port_thread server;
+    int answered;
+
+    victim_start(&server);
+    EXPECT_EQ(descriptors_after(never_read, 1), 0);
+    answered = withstand(never_read);
+    EXPECT(answered > 1 && answered < 5000);
+    port_thread_stop(&server);
+}
+
+PORT_TEST(a_ports_own_socket_is_no_line, "241 H6")
+{
+    struct port_thread server;
+    int before;
+    int own;
+    int to;
+
+    victim_start(&server);
+    before = atomic_load(&calls);
+    own = server.port->side.local.socket;
+    to = attacker_connect();
+    for (int i = 0; i < 20; i++) {
+        struct wire_frame frame = request(wire_new_line | wire_null_data);
+
+        attacker_send_frame(to, &frame, &own, 1);
+        frame = (struct wire_frame){.type = wire_control, .flags = wire_new_line, .line = 1, .token = 1};
+        attacker_send_frame(to, &frame, &own, 1);
+    }
+    CFMessagePortRef remote = port_connect(CFSTR("victim"));
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(atomic_load(&calls) - before, 1);
+    CFRelease(remote);
+    (void)close(to);
     port_thread_stop(&server);
 }
 
@@ -497,15 +712,22 @@ PORT_TEST(a_stopped_receiver_costs_its_senders_only_their_patience, "H13 M9")
     pid_t owner = port_process_start(NAME, port_echo, NULL, NULL);
     CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, NAME);
     CFDataRef reply = NULL;
+    int descriptors;
+    size_t memory;
     int sent = 0;
 
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
     kill(owner, SIGSTOP);
     waitpid(owner, NULL, WUNTRACED);
+    sent = CFMessagePortSendRequest(remote, 0, NULL, 0, 0, NULL, NULL) == kCFMessagePortSuccess ? 1 : 0;
+    descriptors = port_probe_count_descriptors() + 1; /* the control line */
+    memory = port_probe_resident_bytes();
     for (int i = 0; i < 10000; i++) {
         sent += CFMessagePortSendRequest(remote, i, NULL, 0, 0, NULL, NULL) == kCFMessagePortSuccess ? 1 : 0;
     }
     EXPECT_EQ(sent, 5);
+    EXPECT(port_probe_count_descriptors() <= descriptors);
+    EXPECT(port_probe_resident_bytes() < memory + (256 << 10) || test_is_instrumented());
     kill(owner, SIGCONT);
     EXPECT_EQ(port_ask(remote, 1, NULL, &reply), kCFMessagePortSuccess);
     CFRelease(reply);
@@ -546,6 +768,145 @@ PORT_TEST(another_users_messages_are_dropped_even_if_the_directory_is_open, "H14
     (void)CFRunLoopRunInMode(MODE, 0, true);
     EXPECT_TRACE(&seen, "");
     port_drop(port);
+}
+
+/* Says that it is root. */
+static void send_forged_credentials(int to)
+{
+    struct wire_frame frame = {.type = wire_one_way, .flags = wire_null_data};
+    struct ucred forged = {.pid = getppid(), .uid = 0, .gid = 0};
+    uint8_t bytes[wire_header_size];
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof forged)];
+    } control = {.room = {0}};
+    struct iovec piece = {bytes, sizeof bytes};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+
+    wire_encode(&frame, bytes);
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_CREDENTIALS;
+    control.header.cmsg_len = CMSG_LEN(sizeof forged);
+    memcpy(CMSG_DATA(&control.header), &forged, sizeof forged);
+    EXPECT(sendmsg(to, &message, MSG_NOSIGNAL) < 0);
+    EXPECT_EQ(errno, EPERM);
+}
+
+PORT_TEST(credentials_cannot_be_forged, "H15 210")
+{
+    struct port_thread server;
+    pid_t pid;
+    int status = 1;
+
+    if (geteuid() != 0) {
+        SKIP("needs root, to become another user");
+    }
+    victim_start(&server);
+    pid = fork();
+    if (pid == 0) {
+        int to = attacker_connect();
+
+        if (setgid(65534) != 0 || setuid(65534) != 0) {
+            _exit(3);
+        }
+        send_forged_credentials(to);
+        struct wire_frame frame = {.type = wire_one_way, .flags = wire_null_data};
+        attacker_send_frame(to, &frame, NULL, 0); /* and one that says who it is, on a connection of root's */
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+    CFMessagePortRef remote = port_connect(CFSTR("victim"));
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(atomic_load(&calls), 1);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+static void write_text(const char *path, const char *text)
+{
+    int file = open(path, O_WRONLY);
+
+    if (file < 0 || write(file, text, strlen(text)) < 0) {
+        _exit(77);
+    }
+    (void)close(file);
+}
+
+/* In a namespace of users that knows root alone. */
+static int serve_in_user_namespace(int ready, int done)
+{
+    struct trace seen = {0};
+    CFMessagePortRef port, remote;
+    char byte = 'r';
+
+    if (unshare(CLONE_NEWUSER) != 0) {
+        return 77;
+    }
+    write_text("/proc/self/setgroups", "deny");
+    write_text("/proc/self/gid_map", "0 0 1");
+    write_text("/proc/self/uid_map", "0 0 1");
+    port = port_open(CFSTR("victim"), port_note, &seen, MODE);
+    (void)!write(ready, &byte, 1);
+    (void)!read(done, &byte, 1);
+    (void)CFRunLoopRunInMode(MODE, 0, true);
+    EXPECT_TRACE(&seen, "");
+    remote = port_connect(CFSTR("victim"));
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_TRACE(&seen, "1:");
+    CFRelease(remote);
+    port_drop(port);
+    return 0;
+}
+
+static void send_as_another_user(void)
+{
+    int to = attacker_connect();
+    struct wire_frame frame = {.type = wire_one_way, .flags = wire_null_data};
+
+    if (setgid(1000) != 0 || setuid(1000) != 0) {
+        _exit(1);
+    }
+    attacker_send_frame(to, &frame, NULL, 0);
+    _exit(0);
+}
+
+PORT_TEST(a_user_whom_the_receivers_namespace_does_not_know_is_dropped, "H15 210")
+{
+    int ready[2], done[2];
+    char byte = 0;
+    int status = 1;
+    pid_t pid;
+
+    if (geteuid() != 0) {
+        SKIP("needs root, to become another user");
+    }
+    (void)!pipe(ready);
+    (void)!pipe(done);
+    pid = fork();
+    if (pid == 0) {
+        (void)close(ready[0]);
+        _exit(serve_in_user_namespace(ready[1], done[0]));
+    }
+    (void)close(ready[1]);
+    if (read(ready[0], &byte, 1) == 1) {
+        pid_t sender = fork();
+
+        if (sender == 0) {
+            send_as_another_user();
+        }
+        waitpid(sender, &status, 0);
+        EXPECT_EQ(status, 0);
+    }
+    (void)!write(done[1], &byte, 1);
+    waitpid(pid, &status, 0);
+    (void)close(ready[0]);
+    (void)close(done[0]);
+    (void)close(done[1]);
+    if (WEXITSTATUS(status) == 77) {
+        SKIP("needs user namespaces");
+    }
+    EXPECT_EQ(status, 0);
 }
 
 /* ---- a hostile server: H23 ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that fork, change their user and run out of things: M5, M6, M17, M22 to M24, P1 to P5 where they concern ports, and the kernel's
- * queue limits.
+ * Processes that fork, change their user and run out of things: M5, M6, M17, M22 to M24, P1 to P5 where they concern ports, and the
+ * kernel's queue limits.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

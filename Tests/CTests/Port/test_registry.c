@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The directory of names and what can be wrong with it: H16 to H21, M2, M4, M5, M16, and crashes. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Kernel/kernel_ports.h"
 #include "Port/port_probe.h"
 
 static CFMessagePortRef local(CFStringRef name)
@@ -82,6 +85,15 @@ PORT_TEST(odd_values_of_the_variable_are_passed_over, "M16 210")
     }
     (void)unsetenv("XDG_RUNTIME_DIR");
     EXPECT(can_register());
+    if (geteuid() == 0) { /* another user's directory, as after `sudo -E` */
+        (void)snprintf(path, sizeof path, "%s/foreign", port_probe_directory());
+        (void)mkdir(path, 0700);
+        REQUIRE(chown(path, 65534, 65534) == 0);
+        (void)setenv("XDG_RUNTIME_DIR", path, 1);
+        EXPECT(can_register());
+        (void)snprintf(path, sizeof path, "%s/foreign/corerunloop.v1", port_probe_directory());
+        EXPECT(stat(path, &status) != 0);
+    }
     (void)snprintf(path, sizeof path, "%s/corerunloop-%u/corerunloop.v1", shared, (unsigned)geteuid());
     EXPECT(stat(path, &status) == 0 && (status.st_mode & 0777) == 0700);
     (void)chmod(shared, 0777); /* not sticky: anybody could replace what is in it */
@@ -142,25 +154,212 @@ PORT_TEST(planted_files_do_not_mislead, "195 H17")
     }
 }
 
+/* Locks of other users', and ones that nobody may open. */
+PORT_TEST(locks_that_are_not_this_users_are_swept, "195 H17")
+{
+    char path[256];
+
+    if (geteuid() != 0) {
+        SKIP("needs root, to give files away");
+    }
+    EXPECT(can_register());
+    (void)snprintf(path, sizeof path, "%s/a%%20port.lock", port_probe_names());
+    plant("a%20port.lock", 0);
+    REQUIRE(chown(path, 65534, 65534) == 0);
+    EXPECT_EQ(CFMessagePortCreateRemote(NULL, NAME), NULL);
+    EXPECT(can_register());
+    plant("a%20port.lock", 0);
+    REQUIRE(chmod(path, 0) == 0);
+    EXPECT_EQ(CFMessagePortCreateRemote(NULL, NAME), NULL);
+    EXPECT(can_register());
+    EXPECT_EQ(port_probe_count_files(), 0);
+}
+
+static int meet_a_closed_lock(void)
+{
+    char path[256];
+
+    if (chown(port_probe_directory(), 65534, 65534) != 0 || setgid(65534) != 0 || setuid(65534) != 0) {
+        return 1;
+    }
+    EXPECT(can_register());
+    (void)snprintf(path, sizeof path, "%s/a%%20port.lock", port_probe_names());
+    plant("a%20port.lock", 0);
+    EXPECT_EQ(chmod(path, 0), 0);
+    EXPECT_EQ(CFMessagePortCreateRemote(NULL, NAME), NULL);
+    EXPECT(!can_register());
+    EXPECT_EQ(chmod(path, 0600), 0);
+    EXPECT(can_register());
+    return 0;
+}
+
+PORT_TEST(a_lock_that_may_not_be_opened_gives_no_port, "195 H17")
+{
+    int status = 1;
+    pid_t pid;
+
+    if (geteuid() != 0) {
+        SKIP("needs root, to become a user whom permissions bind");
+    }
+    pid = fork();
+    if (pid == 0) {
+        _exit(meet_a_closed_lock());
+    }
+    waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+}
+
+static void squat(int ready)
+{
+    char path[256];
+    int lock;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)snprintf(path, sizeof path, "%s/a%%20port.lock", port_probe_names());
+    lock = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    (void)!write(ready, flock(lock, LOCK_EX | LOCK_NB) == 0 ? "r" : "f", 1);
+    for (;;) {
+        (void)pause();
+    }
+}
+
+PORT_TEST(a_name_that_is_locked_without_a_port_cannot_be_had, "193 H18")
+{
+    int ready[2];
+    char byte = 0;
+    double took = 1;
+    pid_t pid;
+
+    EXPECT(can_register());
+    REQUIRE(pipe(ready) == 0);
+    pid = fork();
+    if (pid == 0) {
+        squat(ready[1]);
+    }
+    REQUIRE(read(ready[0], &byte, 1) == 1 && byte == 'r');
+    for (int attempt = 0; attempt < 4 && took >= 0.05; attempt++) { /* a machine that does other things too may be late */
+        double begun = port_probe_now();
+
+        EXPECT(!can_register());
+        took = port_probe_now() - begun;
+    }
+    EXPECT(took < 0.05 || test_is_instrumented());
+    EXPECT_EQ(CFMessagePortCreateRemote(NULL, NAME), NULL);
+    port_process_kill(pid);
+    EXPECT(can_register());
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+}
+
 PORT_TEST(a_deleted_directory_is_made_again, "H20")
 {
     CFMessagePortRef port = port_open(NAME, port_echo, NULL, MODE);
-    CFMessagePortRef early = CFMessagePortCreateRemote(NULL, NAME);
+    CFMessagePortRef early = port_connect(NAME);
     CFMessagePortRef remote, other;
 
     remove_names();
     EXPECT_EQ(port_ask(early, 1, NULL, NULL), kCFMessagePortSuccess); /* who is connected stays connected */
     other = local(CFSTR("other")); /* and the next use of the directory registers again */
     EXPECT(other != NULL);
-    remote = CFMessagePortCreateRemote(NULL, NAME);
-    REQUIRE(remote != NULL);
-    if (remote == early || !CFMessagePortIsValid(early)) {
-        EXPECT_EQ(port_ask(remote, 1, NULL, NULL), CFMessagePortIsValid(remote) ? kCFMessagePortSuccess : kCFMessagePortIsInvalid);
-    }
+    EXPECT(CFMessagePortIsValid(port));
+    remote = port_connect(NAME);
+    EXPECT(remote != early && !CFMessagePortIsValid(early));
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
     CFRelease(early);
     CFRelease(remote);
     port_drop(other);
     port_drop(port);
+    EXPECT_EQ(port_probe_count_files(), 0);
+}
+
+PORT_TEST(a_directory_that_is_replaced_is_left_for_the_new_one, "210 H16 H20")
+{
+    CFMessagePortRef port = port_open(NAME, port_echo, NULL, MODE);
+    CFMessagePortRef remote;
+    char aside[256];
+
+    (void)snprintf(aside, sizeof aside, "%s/aside", port_probe_directory());
+    REQUIRE(rename(port_probe_names(), aside) == 0);
+    REQUIRE(mkdir(port_probe_names(), 0700) == 0);
+    remote = port_connect(NAME); /* this process has noticed, and registered again */
+    EXPECT_EQ(port_probe_count_files(), 2);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    CFRelease(remote);
+    /* One that others may write into is not taken for the old one. */
+    REQUIRE(rename(aside, port_probe_names()) != 0 && errno == ENOTEMPTY);
+    remove_names();
+    REQUIRE(mkdir(port_probe_names(), 0700) == 0 && chmod(port_probe_names(), 0777) == 0);
+    EXPECT_EQ(local(CFSTR("other")), NULL);
+    EXPECT_EQ(CFMessagePortCreateRemote(NULL, CFSTR("other")), NULL);
+    REQUIRE(chmod(port_probe_names(), 0700) == 0);
+    remote = port_connect(NAME);
+    EXPECT_EQ(port_ask(remote, 2, NULL, NULL), kCFMessagePortSuccess);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+static bool is_found(CFStringRef name)
+{
+    CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, name);
+    bool found = remote && port_ask(remote, 1, NULL, NULL) == kCFMessagePortSuccess;
+
+    if (remote) {
+        CFMessagePortInvalidate(remote);
+        CFRelease(remote);
+    }
+    return found;
+}
+
+PORT_TEST(a_name_that_another_took_meanwhile_comes_back_when_it_is_free, "H20 195")
+{
+    CFStringRef const names[] = {CFSTR("one"), CFSTR("two")};
+
+    for (int taken = 0; taken < 2; taken++) {
+        CFMessagePortRef one = port_open(names[0], port_echo, NULL, MODE);
+        CFMessagePortRef two = port_open(names[1], port_echo, NULL, MODE);
+        pid_t other;
+
+        remove_names();
+        other = port_process_start(names[taken], port_echo, NULL, NULL);
+        EXPECT(can_register()); /* the other name is there again, whichever comes first */
+        EXPECT_EQ(port_probe_count_files(), 4);
+        EXPECT(is_found(names[1 - taken]));
+        port_process_kill(other);
+        EXPECT(can_register());
+        EXPECT(is_found(names[taken]));
+        EXPECT(CFMessagePortIsValid(one) && CFMessagePortIsValid(two));
+        port_drop(one);
+        port_drop(two);
+        EXPECT_EQ(port_probe_count_files(), 0);
+    }
+}
+
+static int refuse_lock(int directory, const char *leaf)
+{
+    (void)directory;
+    (void)leaf;
+    return -ENOSPC;
+}
+
+static int refuse_contents(int descriptor, const void *bytes, size_t size)
+{
+    (void)descriptor;
+    (void)bytes;
+    (void)size;
+    return -ENOSPC;
+}
+
+PORT_TEST(a_disk_without_room_for_a_lock_gives_no_port, "H21")
+{
+    EXPECT(can_register());
+    kernel_ports.file_lock = refuse_lock;
+    EXPECT(!can_register());
+    kernel_ports = kernel_ports_linux;
+    kernel_ports.file_replace = refuse_contents;
+    EXPECT(!can_register());
+    kernel_ports = kernel_ports_linux;
+    EXPECT_EQ(port_probe_count_files(), 0);
+    EXPECT(can_register());
 }
 
 /* ---- crashes ---- */

@@ -119,6 +119,20 @@ TEST(every_single_bit_flip_is_decoded_or_refused, "241 H2 H3")
     EXPECT(accepted < (int)(8 * sizeof bytes) - 100);
 }
 
+TEST(a_length_of_exactly_the_limit_is_possible, "239 M15")
+{
+    struct wire_frame frame = {.type = wire_one_way, .flags = wire_in_memory, .length = wire_payload_max};
+    struct wire_frame found;
+    uint8_t bytes[wire_header_size];
+
+    wire_encode(&frame, bytes);
+    EXPECT_EQ(wire_decode(wire_on_port, bytes, sizeof bytes, &found), wire_ok);
+    EXPECT_EQ(found.length, 0x60000000);
+    frame.length++;
+    wire_encode(&frame, bytes);
+    EXPECT_EQ(wire_decode(wire_on_port, bytes, sizeof bytes, &found), wire_error_length);
+}
+
 TEST(leaves_are_short_and_different, "191")
 {
     static const char *const names[] = {"a", "A", "%41", "a/b", "a%2Fb", ".", "..", "...", "~", "a~b", "\xC3\xA9", "e\xCC\x81"};
