@@ -263,10 +263,11 @@ VALGRIND ?= valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=d
 # Tests of the harness run its binary again, which valgrind does not follow; the n-th failure makes thousands of processes, which is
 # AddressSanitizer's to watch. Some versions report each system call they do not know (441 is
 # epoll_pwait2; the library then uses epoll_wait), which is left out. Where descriptors run out, valgrind itself takes the connection off the
-# queue, closes it and answers EMFILE, so the test in which it comes back waits for one that is gone.
+# queue, closes it and answers EMFILE, so the test in which it comes back waits for one that is gone; and it keeps a lowered limit to itself,
+# so descriptors that come with a message arrive all the same.
 valgrind: $(RUNNER)
 	$(Q)rm -rf $(B)/valgrind && mkdir -p $(B)/valgrind
-	$(Q)$(VALGRIND) --log-file=$(B)/valgrind/%p $(RUNNER) --time-factor 30 --jobs $(TEST_JOBS) --exclude test_harness --exclude nth_failure --exclude descriptors_that_really_run_out $(TEST_FLAGS) || \
+	$(Q)$(VALGRIND) --log-file=$(B)/valgrind/%p $(RUNNER) --time-factor 30 --jobs $(TEST_JOBS) --exclude test_harness --exclude nth_failure --exclude descriptors_that_really_run_out --exclude a_receiver_without_descriptors $(TEST_FLAGS) || \
 	{ cat $(B)/valgrind/* | grep -vE '^--[0-9]+-- (WARNING: unhandled|You may|Read the|Nevertheless|it at http)'; exit 1; }
 
 # Left out: what forbids files to grow, or fails each call in turn, hits the counters' own files and memory in forked children.
