@@ -31,7 +31,7 @@
 ## format         the C sources by clang-format, the Swift sources by swift-format
 ## man            the man pages, from the headers' comments
 ## install uninstall   PREFIX=/usr/local DESTDIR= LIBDIR= INCLUDEDIR= MANDIR=
-## symbols        writes corerunloop.symbols from the headers
+## symbols        writes corerunloop.symbols and Support/link_names.h anew
 ## clean help
 ##
 ## CC=clang picks the compiler; CFLAGS, CPPFLAGS and LDFLAGS are added to; V=1 shows the commands.
@@ -225,8 +225,9 @@ listings: $(LISTINGS)
 conformance: $(STATIC)
 	$(Q)CC="$(CC)" Tests/Conformance/run --library $(STATIC) --build $(B)/conformance --jobs $(TEST_JOBS)
 
-check-symbols: $(SHARED)
+check-symbols: $(SHARED) $(B)/whole.o
 	$(Q)scripts/check-symbols $(SHARED)
+	$(Q)scripts/check-link-names $(B)/whole.o
 
 check-plain: $(PLAIN)
 	$(Q)scripts/check-symbols --plain $(PLAIN)
@@ -329,12 +330,13 @@ bench-messages: $(STATIC)
 # --- Lint, docs ---
 
 .PHONY: lint symbols man
-lint: $(SHARED) $(PLAIN)
+lint: $(SHARED) $(PLAIN) $(B)/whole.o
 	$(Q)scripts/check-includes
 	$(Q)scripts/check-style
 	$(Q)scripts/check-docs
 	$(Q)scripts/check-symbols $(SHARED)
 	$(Q)scripts/check-symbols --plain $(PLAIN)
+	$(Q)scripts/check-link-names $(B)/whole.o
 	$(Q)scripts/check-headers
 	$(Q)if command -v shellcheck > /dev/null; then shellcheck .ci/run $$(grep -lE '^#!/bin/(ba)?sh|^#!/usr/bin/env bash' scripts/*); \
 	else echo "lint: shellcheck is not installed, passed over"; fi
@@ -347,9 +349,10 @@ format:
 	clang-format -i $$(git ls-files 'Sources/*.[ch]' 'Tests/CTests/*.[ch]' 'Tests/Conformance/*.[ch]' 'Examples/*.[ch]' 'Benchmarks/*.[ch]')
 	if command -v swift-format > /dev/null; then swift-format format --in-place --recursive Package.swift Tests/*Tests; fi
 
-# Writes the list of names that the library promises, from the headers.
-symbols:
+# Writes the list of names that the library promises, from the headers, and the link names of what it does not promise, from what is built.
+symbols: $(B)/whole.o
 	$(Q)scripts/check-symbols --update
+	$(Q)scripts/check-link-names --update $(B)/whole.o
 
 man: build/man/made
 build/man/made: $(HEADERS) scripts/make-man scripts/declarations.py

@@ -27,6 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "Support/link_names.h"
+
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define TEST_SANITIZED 1
 #elif defined(__has_feature)

@@ -13,6 +13,8 @@
 #ifndef CRL_DESCRIPTOR_SOCKET_H
 #define CRL_DESCRIPTOR_SOCKET_H
 
+#include "Support/link_names.h"
+
 #include <sys/socket.h>
 
 #include "CoreFoundation/CFSocket.h"

@@ -9,6 +9,8 @@
 #ifndef CRL_KERNEL_KERNEL_H
 #define CRL_KERNEL_KERNEL_H
 
+#include "Support/link_names.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,6 +3,8 @@
 #ifndef CRL_KERNEL_KERNEL_SOCKETS_H
 #define CRL_KERNEL_KERNEL_SOCKETS_H
 
+#include "Support/link_names.h"
+
 #include "Kernel/kernel.h"
 
 int kernel_socket_create(int family, int type, int protocol);

@@ -8,6 +8,8 @@
 #ifndef CRL_LOOP_BLOCK_H
 #define CRL_LOOP_BLOCK_H
 
+#include "Support/link_names.h"
+
 #include "Loop/loop.h"
 
 struct block {

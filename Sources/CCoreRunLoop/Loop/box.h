@@ -6,6 +6,8 @@
 #ifndef CRL_LOOP_BOX_H
 #define CRL_LOOP_BOX_H
 
+#include "Support/link_names.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
 

@@ -6,6 +6,8 @@
 #ifndef CRL_LOOP_DESCRIPTOR_SOURCE_H
 #define CRL_LOOP_DESCRIPTOR_SOURCE_H
 
+#include "Support/link_names.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -6,6 +6,8 @@
 #ifndef CRL_LOOP_INSTANT_H
 #define CRL_LOOP_INSTANT_H
 
+#include "Support/link_names.h"
+
 #include <stdint.h>
 
 #include "CoreFoundation/CFDate.h"

@@ -6,6 +6,8 @@
 #ifndef CRL_LOOP_ITEM_H
 #define CRL_LOOP_ITEM_H
 
+#include "Support/link_names.h"
+
 #include "Loop/loop.h"
 
 /* The functions of a context that has any. C */

@@ -22,6 +22,8 @@
 #ifndef CRL_LOOP_LOOP_H
 #define CRL_LOOP_LOOP_H
 
+#include "Support/link_names.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>

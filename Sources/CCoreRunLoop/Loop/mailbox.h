@@ -27,6 +27,8 @@
 #ifndef CRL_LOOP_MAILBOX_H
 #define CRL_LOOP_MAILBOX_H
 
+#include "Support/link_names.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>

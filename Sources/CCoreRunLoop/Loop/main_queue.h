@@ -6,6 +6,8 @@
 #ifndef CRL_LOOP_MAIN_QUEUE_H
 #define CRL_LOOP_MAIN_QUEUE_H
 
+#include "Support/link_names.h"
+
 #include "Loop/loop.h"
 
 /* libdispatch is in the process. */

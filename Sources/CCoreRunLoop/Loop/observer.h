@@ -5,6 +5,8 @@
 #ifndef CRL_LOOP_OBSERVER_H
 #define CRL_LOOP_OBSERVER_H
 
+#include "Support/link_names.h"
+
 #include "Loop/item.h"
 
 struct observer_member {

@@ -6,6 +6,8 @@
 #ifndef CRL_LOOP_PASS_H
 #define CRL_LOOP_PASS_H
 
+#include "Support/link_names.h"
+
 #include "Loop/loop.h"
 
 /* A whole run: CFRunLoopRunInMode. Takes the lock itself. */

@@ -18,6 +18,8 @@
 #ifndef CRL_LOOP_SOURCE_H
 #define CRL_LOOP_SOURCE_H
 
+#include "Support/link_names.h"
+
 #include "Loop/loop.h"
 
 enum source_kind {

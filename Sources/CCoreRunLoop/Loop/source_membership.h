@@ -3,6 +3,8 @@
 #ifndef CRL_LOOP_SOURCE_MEMBERSHIP_H
 #define CRL_LOOP_SOURCE_MEMBERSHIP_H
 
+#include "Support/link_names.h"
+
 #include "Loop/source.h"
 
 /* Membership. These take the lock, call schedule and cancel without it. */

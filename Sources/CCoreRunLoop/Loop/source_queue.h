@@ -3,6 +3,8 @@
 #ifndef CRL_LOOP_SOURCE_QUEUE_H
 #define CRL_LOOP_SOURCE_QUEUE_H
 
+#include "Support/link_names.h"
+
 #include "Loop/source.h"
 
 /* Slots to let go of once the lock is dropped; chained by queue_next. */

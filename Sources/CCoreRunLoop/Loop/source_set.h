@@ -5,6 +5,8 @@
 #ifndef CRL_LOOP_SOURCE_SET_H
 #define CRL_LOOP_SOURCE_SET_H
 
+#include "Support/link_names.h"
+
 #include "Loop/source.h"
 
 void source_set_insert(struct source_set *set, struct source_member *member);

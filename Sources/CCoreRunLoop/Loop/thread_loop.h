@@ -5,6 +5,8 @@
 #ifndef CRL_LOOP_THREAD_LOOP_H
 #define CRL_LOOP_THREAD_LOOP_H
 
+#include "Support/link_names.h"
+
 #include "Loop/loop.h"
 
 /* This thread's loop, made at the first call; never NULL. */

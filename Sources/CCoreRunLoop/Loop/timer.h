@@ -15,6 +15,8 @@
 #ifndef CRL_LOOP_TIMER_H
 #define CRL_LOOP_TIMER_H
 
+#include "Support/link_names.h"
+
 #include "Loop/item.h"
 
 struct timer_member {

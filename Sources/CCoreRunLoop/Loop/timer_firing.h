@@ -3,6 +3,8 @@
 #ifndef CRL_LOOP_TIMER_FIRING_H
 #define CRL_LOOP_TIMER_FIRING_H
 
+#include "Support/link_names.h"
+
 #include "Loop/timer.h"
 
 /* The earliest date is not later than `now_ns`. */

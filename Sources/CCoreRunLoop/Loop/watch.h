@@ -16,6 +16,8 @@
 #ifndef CRL_LOOP_WATCH_H
 #define CRL_LOOP_WATCH_H
 
+#include "Support/link_names.h"
+
 #include "Kernel/kernel.h"
 #include "Loop/source.h"
 

@@ -7,6 +7,8 @@
 #ifndef CRL_LOOP_WEAK_SOURCE_H
 #define CRL_LOOP_WEAK_SOURCE_H
 
+#include "Support/link_names.h"
+
 #include <stdbool.h>
 
 #include "CoreFoundation/CFRunLoop.h"

@@ -6,6 +6,8 @@
 #ifndef CRL_PORT_CLIENT_LINE_H
 #define CRL_PORT_CLIENT_LINE_H
 
+#include "Support/link_names.h"
+
 #include "Port/message_port.h"
 #include "Port/payload.h"
 

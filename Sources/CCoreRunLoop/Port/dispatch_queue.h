@@ -3,6 +3,8 @@
 #ifndef CRL_PORT_DISPATCH_QUEUE_H
 #define CRL_PORT_DISPATCH_QUEUE_H
 
+#include "Support/link_names.h"
+
 #include "CoreFoundation/CFMessagePort.h"
 
 /* Calls local_port_receive on `queue` when `socket` is readable, and keeps a reference on the port. NULL: it cannot be done. */

@@ -10,6 +10,8 @@
 #ifndef CRL_PORT_LINE_TABLE_H
 #define CRL_PORT_LINE_TABLE_H
 
+#include "Support/link_names.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>

@@ -8,6 +8,8 @@
 #ifndef CRL_PORT_MACH_PORT_H
 #define CRL_PORT_MACH_PORT_H
 
+#include "Support/link_names.h"
+
 #include "CRLMachPort.h"
 #include "Loop/weak_source.h"
 #include "Runtime/object.h"

@@ -10,6 +10,8 @@
 #ifndef CRL_PORT_MESSAGE_PORT_H
 #define CRL_PORT_MESSAGE_PORT_H
 
+#include "Support/link_names.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>

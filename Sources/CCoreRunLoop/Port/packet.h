@@ -5,6 +5,8 @@
 #ifndef CRL_PORT_PACKET_H
 #define CRL_PORT_PACKET_H
 
+#include "Support/link_names.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>

@@ -8,6 +8,8 @@
 #ifndef CRL_PORT_PAYLOAD_H
 #define CRL_PORT_PAYLOAD_H
 
+#include "Support/link_names.h"
+
 #include <stdint.h>
 
 #include "CoreFoundation/CFData.h"

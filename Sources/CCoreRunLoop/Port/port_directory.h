@@ -8,6 +8,8 @@
 #ifndef CRL_PORT_PORT_DIRECTORY_H
 #define CRL_PORT_PORT_DIRECTORY_H
 
+#include "Support/link_names.h"
+
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>

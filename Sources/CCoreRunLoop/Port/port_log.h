@@ -3,6 +3,8 @@
 #ifndef CRL_PORT_PORT_LOG_H
 #define CRL_PORT_PORT_LOG_H
 
+#include "Support/link_names.h"
+
 /* "CoreRunLoop: <function>: <sentence>", cut at about 400 bytes. */
 void port_log(const char *function, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

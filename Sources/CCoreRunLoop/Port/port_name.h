@@ -3,6 +3,8 @@
 #ifndef CRL_PORT_PORT_NAME_H
 #define CRL_PORT_PORT_NAME_H
 
+#include "Support/link_names.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -11,6 +11,8 @@
 #ifndef CRL_PORT_REGISTRY_H
 #define CRL_PORT_REGISTRY_H
 
+#include "Support/link_names.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>

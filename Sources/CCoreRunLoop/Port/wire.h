@@ -9,6 +9,8 @@
 #ifndef CRL_PORT_WIRE_H
 #define CRL_PORT_WIRE_H
 
+#include "Support/link_names.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

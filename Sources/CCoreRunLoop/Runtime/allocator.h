@@ -7,6 +7,8 @@
 #ifndef CRL_RUNTIME_ALLOCATOR_H
 #define CRL_RUNTIME_ALLOCATOR_H
 
+#include "Support/link_names.h"
+
 #include <stddef.h>
 
 #include "CoreFoundation/CFBase.h"

@@ -5,6 +5,8 @@
 #ifndef CRL_RUNTIME_AUTORELEASE_H
 #define CRL_RUNTIME_AUTORELEASE_H
 
+#include "Support/link_names.h"
+
 #include <stdbool.h>
 
 /* Releases what the calling thread's pool holds. The loop calls it at the end of each outermost pass, with no lock held; costs one load

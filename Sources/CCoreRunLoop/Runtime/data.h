@@ -6,6 +6,8 @@
 #ifndef CRL_RUNTIME_DATA_H
 #define CRL_RUNTIME_DATA_H
 
+#include "Support/link_names.h"
+
 #include "CoreFoundation/CFData.h"
 
 /* Shortens data made by CFDataCreateWithBytesNoCopy with kCFAllocatorMalloc, which only the caller knows yet, to `length` bytes. */

@@ -8,6 +8,8 @@
 #ifndef CRL_RUNTIME_ENCODING_H
 #define CRL_RUNTIME_ENCODING_H
 
+#include "Support/link_names.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -8,6 +8,8 @@
 #ifndef CRL_RUNTIME_FORMAT_H
 #define CRL_RUNTIME_FORMAT_H
 
+#include "Support/link_names.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 

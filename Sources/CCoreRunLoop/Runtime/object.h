@@ -15,6 +15,8 @@
 #ifndef CRL_RUNTIME_OBJECT_H
 #define CRL_RUNTIME_OBJECT_H
 
+#include "Support/link_names.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>

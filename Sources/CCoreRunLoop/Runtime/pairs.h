@@ -7,6 +7,8 @@
 #ifndef CRL_RUNTIME_PAIRS_H
 #define CRL_RUNTIME_PAIRS_H
 
+#include "Support/link_names.h"
+
 #include "CoreFoundation/CFDictionary.h"
 #include "Runtime/object.h"
 #include "Support/hash_table.h"

@@ -5,6 +5,8 @@
 #ifndef CRL_RUNTIME_PLAIN_LOCALE_H
 #define CRL_RUNTIME_PLAIN_LOCALE_H
 
+#include "Support/link_names.h"
+
 #include <locale.h>
 
 /* (locale_t)0 when there is no memory for it. Any thread; never freed. */

@@ -7,6 +7,8 @@
 #ifndef CRL_RUNTIME_STRING_STORAGE_H
 #define CRL_RUNTIME_STRING_STORAGE_H
 
+#include "Support/link_names.h"
+
 #include "CoreFoundation/CFString.h"
 #include "Runtime/object.h"
 #include "Runtime/text.h"

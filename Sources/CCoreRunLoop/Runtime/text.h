@@ -7,6 +7,8 @@
 #ifndef CRL_RUNTIME_TEXT_H
 #define CRL_RUNTIME_TEXT_H
 
+#include "Support/link_names.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -5,6 +5,8 @@
 #ifndef CRL_RUNTIME_WALL_CLOCK_H
 #define CRL_RUNTIME_WALL_CLOCK_H
 
+#include "Support/link_names.h"
+
 #include <stdint.h>
 
 /* Nanoseconds since 1970-01-01 00:00:00 UTC. Written before threads start, and only read afterwards. Safe in a signal handler. */

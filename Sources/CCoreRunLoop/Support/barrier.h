@@ -11,6 +11,8 @@
 #ifndef CRL_SUPPORT_BARRIER_H
 #define CRL_SUPPORT_BARRIER_H
 
+#include "Support/link_names.h"
+
 #include <stdatomic.h>
 
 static inline void barrier_full(void)

@@ -8,6 +8,8 @@
 #ifndef CRL_SUPPORT_FAULT_H
 #define CRL_SUPPORT_FAULT_H
 
+#include "Support/link_names.h"
+
 #include <stdatomic.h>
 
 /* Prints `CoreRunLoop: <function>: <sentence>` and aborts. */

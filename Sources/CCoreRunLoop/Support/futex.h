@@ -6,6 +6,8 @@
 #ifndef CRL_SUPPORT_FUTEX_H
 #define CRL_SUPPORT_FUTEX_H
 
+#include "Support/link_names.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
 

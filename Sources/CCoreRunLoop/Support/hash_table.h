@@ -10,6 +10,8 @@
 #ifndef CRL_SUPPORT_HASH_TABLE_H
 #define CRL_SUPPORT_HASH_TABLE_H
 
+#include "Support/link_names.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

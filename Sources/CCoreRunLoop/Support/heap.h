@@ -8,6 +8,8 @@
 #ifndef CRL_SUPPORT_HEAP_H
 #define CRL_SUPPORT_HEAP_H
 
+#include "Support/link_names.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

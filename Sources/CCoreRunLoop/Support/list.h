@@ -6,6 +6,8 @@
 #ifndef CRL_SUPPORT_LIST_H
 #define CRL_SUPPORT_LIST_H
 
+#include "Support/link_names.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 

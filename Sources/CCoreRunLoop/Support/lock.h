@@ -10,6 +10,8 @@
 #ifndef CRL_SUPPORT_LOCK_H
 #define CRL_SUPPORT_LOCK_H
 
+#include "Support/link_names.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
