@@ -23,6 +23,7 @@
 ##   check-rules    which rules the tests cover
 ## integration    programs of others with real servers: Redis, PostgreSQL, D-Bus, ZeroMQ, HTTP by libcurl; after deps-integration
 ## asan tsan ubsan valgrind   the C tests under a tool
+## check-swift-release asan-swift tsan-swift   the Swift tests with optimization, or under a tool; SWIFT_FLAGS="--filter x"
 ## coverage       lines of Sources/CCoreRunLoop that the C tests run; fails below COVERAGE_MIN=90 percent
 ## soak           the stress tests at full length, and every n of the n-th failure
 ## bench          the benchmarks
@@ -249,6 +250,16 @@ check-rules: $(RUNNER)
 check-swift:
 	$(Q)if command -v swift > /dev/null; then env -u CC -u CFLAGS -u LDFLAGS swift test $(SWIFT_FLAGS); \
 	else echo "check-swift: skipped, there is no swift here"; fi
+
+# The same with optimization and under tools, each in a build folder of its own.
+.PHONY: check-swift-release asan-swift tsan-swift
+SWIFT_TEST = env -u CC -u CFLAGS -u LDFLAGS swift test -j $(TEST_JOBS)
+check-swift-release:
+	$(Q)$(SWIFT_TEST) -c release --scratch-path .build/release-tests $(SWIFT_FLAGS)
+asan-swift:
+	$(Q)LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-swift.supp:$$LSAN_OPTIONS $(SWIFT_TEST) --sanitize=address --scratch-path .build/asan $(SWIFT_FLAGS)
+tsan-swift:
+	$(Q)$(SWIFT_TEST) --sanitize=thread --scratch-path .build/tsan $(SWIFT_FLAGS)
 
 # --- The same tests under tools ---
 

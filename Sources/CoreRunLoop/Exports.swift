@@ -16,6 +16,8 @@ public typealias NSPort = Port
 public typealias NSMachPort = MachPort
 /// The older name of ``MessagePort``.
 public typealias NSMessagePort = MessagePort
+/// The older name of ``SocketPort``.
+public typealias NSSocketPort = SocketPort
 /// The older name of ``PortMessage``.
 public typealias NSPortMessage = PortMessage
 /// The older name of ``PortDelegate``.

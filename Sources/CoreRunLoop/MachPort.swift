@@ -83,22 +83,30 @@ public final class MachPort: Port, @unchecked Sendable {
     /// Whether it can be used. Any thread.
     public override var isValid: Bool { super.isValid && cfMachPort.map { CFMachPortIsValid($0) } ?? true }
 
+    override var label: String { "Mach port \(machPort)" }
+
     override func encode(_ port: Port) -> [UInt8]? { (port as? MachPort).map { Self.bytes(of: $0.machPort) } }
 
-    override func transmit(_ parts: [Part], _ msgid: UInt32, _ receivePort: Port?, _ date: WallTime) -> Bool {
+    override func transmit(_ parts: [Part], _ msgid: UInt32, _ receivePort: Port?, _ date: WallTime) throws(PortError) {
         let answerTo = (receivePort as? MachPort)?.machPort ?? 0
         let payload = Envelope.encode(answerTo: Self.bytes(of: answerTo), parts)
         let headerSize = MemoryLayout<mach_msg_header_t>.size
         let size = headerSize + payload.count
-        return unsafe withUnsafeTemporaryAllocation(byteCount: size, alignment: 8) { buffer in
+        let result: CRLMachPortResult = unsafe withUnsafeTemporaryAllocation(byteCount: size, alignment: 8) { buffer in
             let header = mach_msg_header_t(
                 msgh_bits: 0, msgh_size: UInt32(size), msgh_remote_port: machPort, msgh_local_port: answerTo, msgh_voucher_port: 0,
                 msgh_id: Int32(bitPattern: msgid))
             unsafe buffer.storeBytes(of: header, as: mach_msg_header_t.self)
             unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[headerSize...]).copyBytes(from: payload)
-            guard let base = buffer.baseAddress else { return false }
+            guard let base = buffer.baseAddress else { return .noMemory }
             let message = unsafe base.assumingMemoryBound(to: mach_msg_header_t.self)
-            return unsafe CRLMachPortSend(message, max(0, date.timeIntervalSinceNow)) == .success
+            return unsafe CRLMachPortSend(message, max(0, date.timeIntervalSinceNow))
+        }
+        switch result {
+        case .success: return
+        case .sendTimeout: throw .sendTimeout
+        case .isInvalid: throw .invalid(label)
+        default: throw .transport
         }
     }
 

@@ -68,6 +68,8 @@ public final class MessagePort: Port, @unchecked Sendable {
     private let body: Body
     private let ownSource: CFRunLoopSource?
     private let toItself = Mutex<CFMessagePort?>(nil)
+    /// What errors call the port; an invalid one has lost its name.
+    private let lastName: Mutex<String>
 
     private struct Weakly: @unchecked Sendable { weak var port: MessagePort? }
 
@@ -123,6 +125,7 @@ public final class MessagePort: Port, @unchecked Sendable {
         }
         self.body = body
         cfMessagePort = made
+        lastName = Mutex(name)
         isRemote = false
         ownSource = CFMessagePortCreateRunLoopSource(nil, made, 0)
         super.init()
@@ -146,6 +149,7 @@ public final class MessagePort: Port, @unchecked Sendable {
         let found: CFMessagePort? = CFMessagePortCreateRemote(nil, name.cfString)
         guard let found else { throw .notFound(name) }
         cfMessagePort = found
+        lastName = Mutex(name)
         isRemote = true
         ownSource = nil
         body = Body()
@@ -184,7 +188,13 @@ public final class MessagePort: Port, @unchecked Sendable {
     /// - Returns: `false` when another port has it.
     ///
     /// The corresponding C function is `CFMessagePortSetName`.
-    public func setName(_ name: String) -> Bool { CFMessagePortSetName(cfMessagePort, name.cfString) }
+    public func setName(_ name: String) -> Bool {
+        guard CFMessagePortSetName(cfMessagePort, name.cfString) else { return false }
+        lastName.withLock { $0 = name }
+        return true
+    }
+
+    override var label: String { lastName.withLock { $0 } }
 
     // MARK: Messages
 
@@ -193,15 +203,27 @@ public final class MessagePort: Port, @unchecked Sendable {
     /// The number of messages between objects of this class: an envelope with the message's own number at its end.
     private static let envelope: Int32 = 0x4352_4C31
 
-    override func transmit(_ parts: [Part], _ msgid: UInt32, _ receivePort: Port?, _ date: WallTime) -> Bool {
-        guard let remote = remotePort() else { return false }
+    override func transmit(_ parts: [Part], _ msgid: UInt32, _ receivePort: Port?, _ date: WallTime) throws(PortError) {
+        guard let remote = remotePort() else { throw .invalid(label) }
         let answerTo = (receivePort as? MessagePort).map { Array($0.name.utf8) } ?? []
         let number = (0..<4).map { UInt8(truncatingIfNeeded: msgid >> (UInt32($0) * 8)) }
         let bytes = Envelope.encode(answerTo: answerTo, [.bytes(number)] + parts)
-        return unsafe bytes.withUnsafeBufferPointer { buffer in
-            unsafe shim_message_port_send(
-                remote, Self.envelope, buffer.baseAddress, buffer.count, max(0, date.timeIntervalSinceNow), 0, nil, nil)
-        } == 0
+        try check(
+            unsafe bytes.withUnsafeBufferPointer { buffer in
+                unsafe shim_message_port_send(
+                    remote, Self.envelope, buffer.baseAddress, buffer.count, max(0, date.timeIntervalSinceNow), 0, nil, nil)
+            })
+    }
+
+    /// Throws what CFMessagePortSendRequest returned.
+    private func check(_ status: Int32) throws(PortError) {
+        switch status {
+        case 0: return
+        case -1: throw .sendTimeout
+        case -2: throw .receiveTimeout
+        case -3, -5: throw .invalid(label)
+        default: throw .transport
+        }
     }
 
     /// What to send to: of a local port, a remote one for its own name.
@@ -303,7 +325,7 @@ public final class MessagePort: Port, @unchecked Sendable {
     /// - Throws: ``PortError``.
     @available(*, noasync, message: "waiting would block the task's thread; use requestBytes(number:_:timeout:)")
     public func requestNow(number: Int32, _ bytes: [UInt8], timeout: Duration = .seconds(30)) throws(PortError) -> [UInt8] {
-        guard super.isValid, let remote = remotePort() else { throw .invalid(name) }
+        guard super.isValid, let remote = remotePort() else { throw .invalid(label) }
         var reply: UnsafeMutablePointer<UInt8>?
         var length = 0
         let limit = timeout.inSeconds
@@ -311,13 +333,8 @@ public final class MessagePort: Port, @unchecked Sendable {
             unsafe shim_message_port_send(remote, number, buffer.baseAddress, buffer.count, limit, limit, &reply, &length)
         }
         defer { unsafe shim_free(reply) }
-        switch status {
-        case 0: return unsafe reply.map { unsafe Array(UnsafeBufferPointer(start: $0, count: length)) } ?? []
-        case -1: throw .sendTimeout
-        case -2: throw .receiveTimeout
-        case -3, -5: throw .invalid(name)
-        default: throw .transport
-        }
+        try check(status)
+        return unsafe reply.map { unsafe Array(UnsafeBufferPointer(start: $0, count: length)) } ?? []
     }
 
     /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``. Ends when the port becomes invalid.

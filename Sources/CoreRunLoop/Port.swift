@@ -17,6 +17,10 @@ public enum PortError: Error, Hashable, Sendable {
     case notFound(String)
     /// The port is invalid: it has been invalidated, or its peer has gone.
     case invalid(String)
+    /// A component, or the answer's port, is of a type that cannot be sent to this port.
+    case unsupportedComponent(String)
+    /// The address is none that a socket port can have, or none that this system has.
+    case invalidAddress(String)
     /// The receiver's queue stayed full.
     case sendTimeout
     /// No answer came in time.
@@ -124,19 +128,25 @@ open class Port: @unchecked Sendable, Hashable {
 
     // MARK: Messages
 
-    /// Who gets the messages; not kept. Any thread.
+    /// Who gets the messages; not kept. `nil` once the port is invalid. Any thread.
     public var delegate: (any PortDelegate)? {
         get { state.withLock { $0.delegate } }
-        set { state.withLock { $0.delegate = newValue } }
+        set { state.withLock { state in if !state.invalidated { state.delegate = newValue } } }
     }
 
     /// Sets the delegate.
     public func setDelegate(_ delegate: (any PortDelegate)?) { self.delegate = delegate }
 
-    /// A closure in the place of a delegate. Any thread.
+    /// A closure in the place of a delegate; dropped when the port becomes invalid. Any thread.
     public var onMessage: (@Sendable (PortMessage) -> Void)? {
         get { state.withLock { $0.handler } }
-        set { state.withLock { $0.handler = newValue } }
+        set {
+            let dropped = state.withLock { state in
+                defer { if !state.invalidated { state.handler = newValue } }
+                return state.handler
+            }
+            _ = dropped  // freed here, outside the lock
+        }
     }
 
     /// On the loop's thread.
@@ -155,26 +165,47 @@ open class Port: @unchecked Sendable, Hashable {
     ///   - receivePort: Where an answer should go, of this port's class.
     ///   - reserved: Has no effect: this library needs no room in the first component.
     /// - Returns: `false` when the queue stayed full, the port is invalid, or a component or the answer's port is of a wrong type, which is
-    ///   reported on the standard error output.
+    ///   reported on the standard error output. ``post(msgid:components:from:before:)`` tells which.
     public func send(
         before date: WallTime, msgid: UInt32 = 0, components: [any Sendable]?, from receivePort: Port?, reserved: Int = 0
     ) -> Bool {
-        guard isValid else { return false }
-        guard let parts = encode(components ?? []) else { return false }
-        if let receivePort, type(of: receivePort) != type(of: self) {
-            report("\(type(of: self)).send: the answer's port is a \(type(of: receivePort))")
+        do {
+            try post(msgid: msgid, components: components ?? [], from: receivePort, before: date)
+            return true
+        } catch PortError.unsupportedComponent(let type) {
+            report("\(Self.self).send: a component, or the answer's port, is a \(type); bytes and ports of the same class can be sent")
             return false
-        }
-        return transmit(parts, msgid, receivePort, date)
+        } catch { return false }
+    }
+
+    /// Sends a message to this port, and says why that was not possible; waits while its queue is full.
+    ///
+    /// - Parameters:
+    ///   - msgid: What the message is.
+    ///   - components: Bytes, and ports of this port's class.
+    ///   - receivePort: Where an answer should go, of this port's class.
+    ///   - date: Until when to wait; a date in the past tries once.
+    /// - Throws: ``PortError/invalid(_:)`` with the port's description, ``PortError/unsupportedComponent(_:)`` with the type's name,
+    ///   ``PortError/sendTimeout``, ``PortError/transport``.
+    public func post(
+        msgid: UInt32 = 0, components: [any Sendable] = [], from receivePort: Port? = nil, before date: WallTime
+    ) throws(PortError) {
+        guard isValid else { throw .invalid(label) }
+        let parts = try encode(components)
+        if let receivePort, type(of: receivePort) != type(of: self) { throw .unsupportedComponent("\(type(of: receivePort))") }
+        try transmit(parts, msgid, receivePort, date)
     }
 
     /// For subclasses: sends an encoded message.
-    func transmit(_ parts: [Part], _ msgid: UInt32, _ receivePort: Port?, _ date: WallTime) -> Bool { false }
+    func transmit(_ parts: [Part], _ msgid: UInt32, _ receivePort: Port?, _ date: WallTime) throws(PortError) { throw .transport }
 
     /// For subclasses: a port as a component's bytes; `nil` if it cannot travel.
     func encode(_ port: Port) -> [UInt8]? { nil }
 
-    private func encode(_ components: [any Sendable]) -> [Part]? {
+    /// For subclasses: what errors call the port.
+    var label: String { "\(type(of: self))" }
+
+    private func encode(_ components: [any Sendable]) throws(PortError) -> [Part] {
         var parts: [Part] = []
         for component in components {
             if let data = component as? any PortMessageData {
@@ -182,8 +213,7 @@ open class Port: @unchecked Sendable, Hashable {
             } else if let port = component as? Port, type(of: port) == type(of: self), let bytes = encode(port) {
                 parts.append(.port(bytes))
             } else {
-                report("\(type(of: self)).send: a component is a \(type(of: component)); bytes and ports of the same class can be sent")
-                return nil
+                throw .unsupportedComponent("\(type(of: component))")
             }
         }
         return parts
@@ -194,18 +224,14 @@ open class Port: @unchecked Sendable, Hashable {
     /// Whether it can be used. Any thread.
     open var isValid: Bool { !state.withLock { $0.invalidated } }
 
-    /// Ends the port for good: it leaves every loop, and those who asked are told, once. Any thread.
+    /// Ends the port for good: it leaves every loop, drops its closure, and those who asked are told, once. Any thread.
     public func invalidate() { becomeInvalid() }
 
     func becomeInvalid() {
         let ended = state.withLock { state -> (State, Bool) in
             let old = state
             if old.invalidated { return (State(), false) }
-            state.invalidated = true
-            state.places = []
-            state.keptAlive = nil
-            state.endWatches = [:]
-            state.onInvalidate = []
+            state = State(invalidated: true)
             return (old, true)
         }
         guard ended.1 else { return }
@@ -288,9 +314,12 @@ open class Port: @unchecked Sendable, Hashable {
         _ = dropped  // freed here, outside the lock
     }
 
-    /// Whether both are the same object.
-    public static func == (first: Port, second: Port) -> Bool { first === second }
-    /// Feeds the object's identity.
+    /// For subclasses: whether both stand for the same thing.
+    func isEqual(_ other: Port) -> Bool { self === other }
+
+    /// Whether both are the same object, or socket ports that send to the same address.
+    public static func == (first: Port, second: Port) -> Bool { first.isEqual(second) }
+    /// Feeds the object's identity, or the address that a socket port sends to.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 

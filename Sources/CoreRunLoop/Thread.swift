@@ -321,8 +321,17 @@ open class Thread: @unchecked Sendable {
 
     /// On the new thread.
     private func begin() {
-        let local = ThreadState.current
-        local.thread = self
+        prepare()
+        var failure: (any Error)?
+        if !isCancelled {
+            do { try main() } catch { failure = error }
+        }
+        finish(failure)
+    }
+
+    /// What it holds is not on the stack while ``main()`` runs, which may end by ``exit()``.
+    private func prepare() {
+        ThreadState.current.thread = self
         let loop = RunLoop.current
         let (name, priority, early) = state.withLock { state in
             state.threadID = shim_thread_id()
@@ -334,11 +343,6 @@ open class Thread: @unchecked Sendable {
         if let name { unsafe shim_set_thread_name(name) }
         if let priority { try? setThreadPriority(priority) }
         for request in early { request(loop) }
-        var failure: (any Error)?
-        if !isCancelled {
-            do { try main() } catch { failure = error }
-        }
-        finish(failure)
     }
 
     /// On the thread itself, or where it could not be started.

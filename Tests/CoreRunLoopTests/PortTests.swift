@@ -24,13 +24,14 @@ private final class Delegate: PortDelegate {
     var last: PortMessage? { messages.withLock { $0.last } }
 }
 
-/// The two classes of ports.
+/// The classes of ports.
 private enum Kind: CaseIterable, Sendable {
-    case mach, message
+    case mach, message, socket
     func make() throws -> Port {
         switch self {
         case .mach: MachPort()
         case .message: try MessagePort(name: nil)
+        case .socket: try SocketPort(tcpPort: 0)
         }
     }
 }
@@ -54,7 +55,7 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
             #expect(got.components.count == 3)
             #expect(got.components[0] as? [UInt8] == [1, 2, 3])
             #expect(got.components[1] as? [UInt8] == [])
-            if kind == .mach {
+            if kind != .message {
                 #expect(got.sendPort === answer)
                 #expect(got.components[2] as? Port === other)
             } else {
@@ -91,7 +92,7 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         #expect(!PortMessage(sendPort: nil, receivePort: mach, components: nil).send(before: .now))
     }
 
-    @Test(arguments: Kind.allCases) private func `is full after five messages`(kind: Kind) async throws {
+    @Test(arguments: [Kind.mach, .message]) private func `is full after five messages`(kind: Kind) async throws {
         try await onThread {
             let port = try kind.make()
             for _ in 0..<5 { #expect(port.send(before: .now, components: nil, from: nil)) }
@@ -104,6 +105,26 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
             #expect(count.value == 5)
             port.invalidate()
         }
+    }
+
+    @Test(arguments: Kind.allCases) private func `says why a message cannot be sent`(kind: Kind) throws {
+        let port = try kind.make()
+        let other = kind == .mach ? try MessagePort(name: nil) : MachPort()
+        #expect(throws: PortError.unsupportedComponent("String")) { try port.post(components: ["text"], before: .now) }
+        #expect(throws: PortError.unsupportedComponent("\(type(of: other))")) { try port.post(components: [other], before: .now) }
+        #expect(throws: PortError.unsupportedComponent("\(type(of: other))")) { try port.post(from: other, before: .now) }
+        #expect(throws: kind == .socket ? .transport : PortError.sendTimeout) {
+            let tooMuch = kind == .socket ? [UInt8](repeating: 0, count: 17 << 20) : []
+            for _ in 0..<6 { try port.post(components: [tooMuch], before: .now) }
+        }
+        let name =
+            switch port {
+            case let port as MachPort: "Mach port \(port.machPort)"
+            case let port as MessagePort: port.name
+            default: "127.0.0.1:\((port as? SocketPort)?.tcpPort ?? 0)"
+            }
+        port.invalidate()
+        #expect(throws: PortError.invalid(name)) { try port.post(before: .now) }
     }
 
     @Test(arguments: Kind.allCases) private func `tells once that it has become invalid, and leaves its loops`(kind: Kind) async throws {
@@ -142,6 +163,23 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         while freed.value == 0 { await Task.yield() }
     }
 
+    @Test(arguments: Kind.allCases) private func `drops its closure, and what that holds, when it becomes invalid`(kind: Kind) throws {
+        let freed = Count()
+        func make() throws {
+            let port = try kind.make()
+            let witness = Witness { freed.next() }
+            port.onMessage = { _ in
+                port.invalidate()  // a closure that holds its own port
+                witness.touch()
+            }
+            port.invalidate()
+            port.onMessage = { _ in witness.touch() }
+            #expect(port.onMessage == nil && port.delegate == nil)
+        }
+        try make()
+        #expect(freed.value == 1)
+    }
+
     @Test func `without a delegate drops its messages`() async throws {
         try await onThread {
             let port = Port.port()
@@ -171,11 +209,11 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
 
 /// Listings 3-12 to 3-15 in outline; Tests/Listings has them as printed.
 @Suite(.timeLimit(.minutes(1))) struct `The check-in protocol` {
-    @Test func `works between two threads, with nothing but a number`() async throws {
+    @Test(arguments: [Kind.mach, .socket]) private func `works between two threads, with nothing but a number`(kind: Kind) async throws {
         let trace = Trace()
         try await onThread {
             let loop = RunLoop.current
-            let main = MachPort()
+            let main = try kind.make()
             let worker = Mutex<Port?>(nil)
             let delegate = Delegate { message in
                 trace.add("check-in \(message.msgid)")
@@ -185,8 +223,8 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
             }
             main.setDelegate(delegate)
             loop.add(main, forMode: .default)
+            let own = try kind.make()
             let thread = Thread {
-                let own = MachPort()
                 var shouldExit = false
                 let commands = Count()
                 own.onMessage = { message in
@@ -205,7 +243,7 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
                 own.invalidate()
             }
             thread.start()
-            #expect(loop.run(mode: .default, before: .distantFuture))
+            while trace.events.isEmpty { #expect(loop.run(mode: .default, before: .distantFuture)) }
             thread.join()
             main.invalidate()
         }
@@ -287,7 +325,7 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         #expect(throws: PortError.notFound("crl.tests.nobody")) { try MessagePort(remote: "crl.tests.nobody") }
         let client = try MessagePort(remote: name)
         owner.invalidate()
-        await #expect(throws: PortError.self) { try await client.request(.text(number: 1), "dead?", timeout: .seconds(5)) }
+        await #expect(throws: PortError.invalid(name)) { try await client.request(.text(number: 1), "dead?", timeout: .seconds(5)) }
         #expect(throws: PortError.notFound(name)) { try MessagePort(remote: name) }
     }
 

@@ -90,6 +90,59 @@ int32_t shim_message_port_send(CFMessagePortRef port, int32_t number, const uint
                                double reply_limit, uint8_t *_Nullable *_Nullable ret_reply, intptr_t *_Nullable ret_length);
 void shim_free(void *_Nullable bytes);
 
+/* SocketPort: addresses as the system's structures, in SHIM_ADDRESS_SIZE bytes. */
+enum { SHIM_ADDRESS_SIZE = 128 };
+/* Writes the address of `host`, the bytes of an AF_INET or AF_INET6 address, and returns its length. */
+intptr_t shim_address_make(int family, const uint8_t *_Nonnull host, uint16_t number, uint8_t *_Nonnull ret_address);
+/* The same for AF_UNIX; 0 for a path that is empty, too long, or holds a zero byte. */
+intptr_t shim_address_of_path(const uint8_t *_Nonnull path, intptr_t length, uint8_t *_Nonnull ret_address);
+/* AF_INET, AF_INET6 or AF_UNIX; -1 for anything else, or if it is too short. */
+int shim_address_family(const uint8_t *_Nonnull address, intptr_t length);
+/* Of an AF_INET or AF_INET6 address. */
+uint16_t shim_address_number(const uint8_t *_Nonnull address);
+const uint8_t *_Nonnull shim_address_host(const uint8_t *_Nonnull address, int family);
+/* Reads a host that is written in numbers: writes its 4 or 16 bytes and returns how many, or 0. */
+intptr_t shim_host_parse(const char *_Nonnull text, uint8_t *_Nonnull ret_host);
+/* Writes the text of an AF_INET or AF_INET6 host into SHIM_ADDRESS_SIZE bytes. */
+void shim_host_format(int family, const uint8_t *_Nonnull host, char *_Nonnull ret_text);
+/* A socket's own address, or its peer's, and its length; 0 if it has none. */
+intptr_t shim_socket_name(int socket, uint8_t *_Nonnull ret_address);
+intptr_t shim_socket_peer(int socket, uint8_t *_Nonnull ret_address);
+int shim_socket_protocol(int socket);
+/* Whether it is a stream socket that accepts connections. */
+bool shim_socket_is_listening(int socket);
+/* Has no call on the socket block, and no program that this one starts inherit it. 0 or an errno value. */
+int shim_socket_keep_quiet(int socket);
+/* What became of a call: it went well, the limit came first, another has the address, the system has no more, there is nobody. */
+enum { SHIM_SOCKET_FINE = 0, SHIM_SOCKET_TIMEOUT = -1, SHIM_SOCKET_TAKEN = -2, SHIM_SOCKET_NO_MEANS = -3, SHIM_SOCKET_GONE = -4 };
+/* A stream socket that listens at the address, or one of these. */
+int shim_socket_listen(int family, int protocol, const uint8_t *_Nonnull address, intptr_t length);
+/* A connection, or a negative number. */
+int shim_socket_accept(int listener);
+enum { SHIM_ENDED = 0, SHIM_NOTHING_YET = -1 };
+/* The number of bytes read, SHIM_ENDED at the end and after an error, or SHIM_NOTHING_YET. */
+intptr_t shim_socket_read(int socket, uint8_t *_Nonnull bytes, intptr_t length);
+void shim_socket_close(int socket);
+/* Removes the file of an AF_UNIX address if it is a socket's. */
+void shim_socket_unlink(const uint8_t *_Nonnull address, intptr_t length);
+
+/* A descriptor that is readable while one of the sockets in it is. */
+int shim_poll_set_create(void);
+int shim_poll_set_add(int set, int socket);
+void shim_poll_set_remove(int set, int socket);
+/* One that is ready, in turn, or -1. */
+int shim_poll_set_next(int set);
+
+/* A connection to an address, made when it is needed; one sender writes at a time. */
+struct shim_line;
+struct shim_line *shim_line_create(int protocol, const uint8_t *_Nonnull address, intptr_t length);
+/* Writes all bytes within the limit; one of SHIM_SOCKET_FINE to SHIM_SOCKET_GONE. */
+int shim_line_send(struct shim_line *line, const uint8_t *_Nonnull bytes, intptr_t length, int64_t limit_ns);
+/* Has those who send come back, now and later. */
+void shim_line_end(struct shim_line *line);
+/* Nobody may be sending any more. */
+void shim_line_destroy(struct shim_line *line);
+
 /* CoreRunLoopTesting: gives the calling thread, and those that it starts, clocks that stand still until they are moved. */
 void shim_clock_begin(void);
 /* Moves the calling thread's clocks; false if they are the kernel's. */

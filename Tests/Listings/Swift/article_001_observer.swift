@@ -9,8 +9,8 @@ import CoreRunLoopFoundation
 import Foundation
 import Testing
 
-nonisolated(unsafe) private var printed: [String] = []
-private func print(_ text: Any) { printed.append("\(text)") }
+private let output = Events()
+private func print(_ text: Any) { output.add("\(text)") }
 
 class TestThread: NSObject {
 
@@ -116,6 +116,7 @@ class TestThread: NSObject {
     @Test func `its observer sees every point of ten runs`() {
         let testThread = TestThread()
         testThread.launch()
+        let printed = output.all
         #expect(printed.prefix(2) == ["First event in Main Thread.", "true"] || printed.first == "First event in Main Thread.")
         #expect(printed.last == "Second event in Main Thread.")
         let events = printed.filter { $0 != "true" && !$0.hasSuffix("Thread.") }

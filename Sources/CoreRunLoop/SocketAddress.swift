@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Addresses of socket ports: the system's structure, as bytes, and the form in which they travel, which does not depend on the system.
+
+import CoreRunLoopShims
+
+/// The families that socket ports know, by the numbers of Linux.
+enum SocketFamily: Int32 {
+    case unix = 1
+    case ipv4 = 2
+    case ipv6 = 10
+}
+
+/// An address that a socket port can have.
+struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
+    /// As the system's calls take it.
+    let bytes: [UInt8]
+    let family: SocketFamily
+
+    /// `nil` for what is no address of a family that socket ports know.
+    init?(bytes: [UInt8]) {
+        let number = unsafe bytes.withUnsafeBufferPointer { buffer in
+            guard let base = buffer.baseAddress else { return Int32(-1) }
+            return unsafe shim_address_family(base, buffer.count)
+        }
+        guard let family = SocketFamily(rawValue: number) else { return nil }
+        self.bytes = bytes
+        self.family = family
+    }
+
+    /// A host's address, of 4 or 16 bytes, and a port's number.
+    init?(host: [UInt8], number: UInt16) {
+        guard host.count == 4 || host.count == 16 else { return nil }
+        let family = host.count == 4 ? SocketFamily.ipv4 : .ipv6
+        unsafe self.init { address in
+            unsafe host.withUnsafeBufferPointer { buffer in
+                unsafe buffer.baseAddress.map { unsafe shim_address_make(family.rawValue, $0, number, address) } ?? 0
+            }
+        }
+    }
+
+    /// A path of the file system.
+    init?(path: [UInt8]) {
+        unsafe self.init { address in
+            unsafe path.withUnsafeBufferPointer { buffer in
+                unsafe buffer.baseAddress.map { unsafe shim_address_of_path($0, buffer.count, address) } ?? 0
+            }
+        }
+    }
+
+    /// The address that a listening socket has.
+    static func of(socket: Int32) -> SocketAddress? { unsafe SocketAddress { unsafe shim_socket_name(socket, $0) } }
+    /// The address that a connection comes from.
+    static func ofPeer(_ socket: Int32) -> SocketAddress? { unsafe SocketAddress { unsafe shim_socket_peer(socket, $0) } }
+
+    /// Has `fill` write the address and return its length.
+    private init?(_ fill: (UnsafeMutablePointer<UInt8>) -> Int) {
+        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: Int(SHIM_ADDRESS_SIZE)) { buffer, count in
+            guard let base = buffer.baseAddress else { return }
+            unsafe base.initialize(repeating: 0, count: buffer.count)
+            count = unsafe max(0, min(fill(base), buffer.count))
+        }
+        self.init(bytes: bytes)
+    }
+
+    /// The number of a TCP port.
+    var number: UInt16 {
+        unsafe bytes.withUnsafeBufferPointer { buffer in unsafe buffer.baseAddress.map { unsafe shim_address_number($0) } ?? 0 }
+    }
+
+    /// The host's 4 or 16 bytes; of a Unix socket the path's.
+    var host: [UInt8] {
+        if family == .unix { return Array(bytes.dropFirst(2).prefix { $0 != 0 }) }
+        return unsafe bytes.withUnsafeBufferPointer { buffer in
+            guard let base = buffer.baseAddress else { return [] }
+            return unsafe Array(UnsafeBufferPointer(start: shim_address_host(base, family.rawValue), count: family == .ipv4 ? 4 : 16))
+        }
+    }
+
+    /// Whether it stands for all addresses of this machine.
+    var isWildcard: Bool { family != .unix && host.allSatisfy { $0 == 0 } }
+
+    /// Whether it is one by which a machine reaches only itself.
+    var isLoopback: Bool {
+        switch family {
+        case .unix: true
+        case .ipv4: host[0] == 127
+        case .ipv6: host == Self.loopback(.ipv6) || (host.prefix(12) == Self.mapped && host[12] == 127)
+        }
+    }
+
+    /// The beginning of an IPv4 address that is written as one of IPv6.
+    private static let mapped: ArraySlice<UInt8> = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
+
+    static func loopback(_ family: SocketFamily) -> [UInt8] {
+        family == .ipv4 ? [127, 0, 0, 1] : [UInt8](repeating: 0, count: 15) + [1]
+    }
+
+    /// The address with another host.
+    func with(host: [UInt8]) -> SocketAddress? { SocketAddress(host: host, number: number) }
+
+    /// Removes the file of a Unix socket.
+    func removeFile() {
+        unsafe bytes.withUnsafeBufferPointer { buffer in
+            if let base = buffer.baseAddress { unsafe shim_socket_unlink(base, buffer.count) }
+        }
+    }
+
+    // MARK: In messages
+
+    /// The family as 0, 4 or 6; the number, highest byte first; the host or the path.
+    var inMessage: [UInt8] {
+        let kind: UInt8 =
+            switch family {
+            case .unix: 0
+            case .ipv4: 4
+            case .ipv6: 6
+            }
+        return [kind, UInt8(number >> 8), UInt8(number & 0xFF)] + host
+    }
+
+    init?(inMessage bytes: [UInt8]) {
+        guard bytes.count > 3 else { return nil }
+        let rest = Array(bytes.dropFirst(3))
+        switch (bytes[0], rest.count) {
+        case (0, _): self.init(path: rest)
+        case (4, 4), (6, 16): self.init(host: rest, number: UInt16(bytes[1]) << 8 | UInt16(bytes[2]))
+        default: return nil
+        }
+    }
+
+    // MARK: As text
+
+    /// The address as people write it.
+    var description: String {
+        switch family {
+        case .unix: String(decoding: host, as: UTF8.self)
+        case .ipv4: "\(hostText):\(number)"
+        case .ipv6: "[\(hostText)]:\(number)"
+        }
+    }
+
+    private var hostText: String {
+        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(SHIM_ADDRESS_SIZE)) { text in
+            unsafe host.withUnsafeBufferPointer { host in
+                guard let base = text.baseAddress, let bytes = host.baseAddress else { return "" }
+                unsafe shim_host_format(family.rawValue, bytes, base)
+                return unsafe String(cString: base)
+            }
+        }
+    }
+
+    /// A host that is written in numbers, or `localhost`; `nil` for a name that would have to be asked for.
+    static func parse(host: String) -> [UInt8]? {
+        if host.isEmpty || host == "localhost" { return loopback(.ipv4) }
+        let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 16) { buffer, count in
+            if let base = buffer.baseAddress { count = unsafe shim_host_parse(host, base) }
+        }
+        return bytes.isEmpty ? nil : bytes
+    }
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ports on stream sockets. A local port listens; a remote one is an address and the line to it. A port that a message names as the
+// answer's travels as its address, which the registry turns back into the object of this process that has it.
+
+import CCoreRunLoop
+import CoreRunLoopShims
+
+/// A port with an address: for messages between processes, by TCP or by a Unix socket.
+///
+/// ```swift
+/// let port = try SocketPort(tcpPort: 0)
+/// RunLoop.main.add(port, forMode: .common)
+/// // in another process of this machine, which has been told the number
+/// let remote = try SocketPort(remoteWithTCPPort: number, host: nil)
+/// try remote.post(msgid: 1, components: [Array("hello".utf8)], before: .now + .seconds(5))
+/// ```
+///
+/// Whoever can reach the address can send to the port: of a number of TCP, every user of the machine. Messages for processes of one user
+/// are ``MessagePort``'s. A message is sent when the system has taken its bytes; if the receiver ends before it has handled them they are
+/// lost. The bytes on the wire are this library's own.
+///
+/// Messages that one port object sends arrive in their order, unless a send fails at its date: the next message then takes a new
+/// connection.
+public final class SocketPort: Port, @unchecked Sendable {
+    private let socketAddress: SocketAddress
+    private let listener: SocketListener?
+    private let descriptorSource: DescriptorSource?
+    private let line: SocketLine
+    private let fileToRemove: SocketAddress?
+    /// The protocol, as `socket` takes it; 0 is the family's usual one.
+    public let `protocol`: Int32
+
+    private struct Weakly: @unchecked Sendable { weak var port: SocketPort? }
+    private struct Registry {
+        var locals: [SocketAddress: Weakly] = [:]
+        var remotes: [SocketAddress: Weakly] = [:]
+    }
+    private static let registry = Mutex(Registry())
+
+    // MARK: Local ports
+
+    /// Makes a port that listens on this machine's own address, 127.0.0.1: on Apple's systems on all addresses.
+    ///
+    /// - Parameter number: The number of the TCP port; 0 lets the system choose one, which ``tcpPort`` then is.
+    /// - Throws: ``PortError/nameTaken(_:)`` when another socket has the number, ``PortError/invalidAddress(_:)`` when it is not for this
+    ///   user, ``PortError/transport``.
+    public convenience init(tcpPort number: UInt16) throws(PortError) {
+        guard let address = SocketAddress(host: SocketAddress.loopback(.ipv4), number: number) else { throw .invalidAddress("\(number)") }
+        try self.init(listeningAt: address, 0)
+    }
+
+    /// Makes a port that listens at an address.
+    ///
+    /// - Parameters:
+    ///   - family: `AF_INET`, `AF_INET6` or `AF_UNIX`, the address's own.
+    ///   - type: `SOCK_STREAM`.
+    ///   - protocol: 0, or a protocol of the family.
+    ///   - address: A `sockaddr` structure. The file of a Unix socket is made, and removed when the port becomes invalid.
+    /// - Throws: ``PortError/invalidAddress(_:)`` with the address, ``PortError/nameTaken(_:)`` when another socket has it,
+    ///   ``PortError/transport``.
+    public convenience init(
+        protocolFamily family: Int32, socketType type: Int32, protocol: Int32, address: [UInt8]
+    ) throws(PortError) {
+        try self.init(listeningAt: try Self.checked(family, type, address), `protocol`)
+    }
+
+    /// Makes a port of a stream socket that listens already, and takes the socket over.
+    ///
+    /// - Parameters:
+    ///   - family: The socket's family.
+    ///   - type: `SOCK_STREAM`.
+    ///   - protocol: The socket's protocol; without effect.
+    ///   - socket: The socket; closed when the port becomes invalid, or at once if the port cannot be made.
+    /// - Throws: ``PortError/invalidAddress(_:)`` for what is no such socket.
+    public convenience init(protocolFamily family: Int32, socketType type: Int32, protocol: Int32, socket: Int32) throws(PortError) {
+        guard shim_socket_is_listening(socket), shim_socket_keep_quiet(socket) == 0, type == Self.stream,
+            let address = SocketAddress.of(socket: socket), address.family.rawValue == family
+        else {
+            shim_socket_close(socket)
+            throw .invalidAddress("socket \(socket)")
+        }
+        try self.init(listening: socket, address, nil)
+    }
+
+    private convenience init(listeningAt address: SocketAddress, _ protocol: Int32) throws(PortError) {
+        let made = unsafe address.bytes.withUnsafeBufferPointer { buffer in
+            unsafe buffer.baseAddress.map { Int(unsafe shim_socket_listen(address.family.rawValue, `protocol`, $0, buffer.count)) } ?? -1
+        }
+        switch made {
+        case 0...: break
+        case SHIM_SOCKET_TAKEN: throw .nameTaken("\(address)")
+        case SHIM_SOCKET_NO_MEANS: throw .transport
+        default: throw .invalidAddress("\(address)")
+        }
+        let socket = Int32(made)
+        guard let own = SocketAddress.of(socket: socket) else {
+            shim_socket_close(socket)
+            throw .transport
+        }
+        try self.init(listening: socket, own, own)
+    }
+
+    private init(listening socket: Int32, _ address: SocketAddress, _ fileToRemove: SocketAddress?) throws(PortError) {
+        let listener = try SocketListener(socket: socket)
+        let owner = Owner()
+        descriptorSource = try listener.makeSource { owner.port.withLock { $0.port }?.receiveNext() }
+        self.listener = listener
+        socketAddress = address
+        self.fileToRemove = fileToRemove
+        self.protocol = shim_socket_protocol(socket)
+        let loopback = address.isWildcard ? address.with(host: SocketAddress.loopback(address.family)) : nil
+        line = SocketLine(to: loopback ?? address, 0)
+        super.init()
+        owner.port.withLock { $0.port = self }
+        Self.registry.withLock { $0.locals[address] = Weakly(port: self) }
+    }
+
+    private final class Owner: Sendable { let port = Mutex(Weakly()) }
+
+    // MARK: Remote ports
+
+    /// Stands for a port that listens on a TCP port, for sending. It connects when something is sent.
+    ///
+    /// - Parameters:
+    ///   - number: The number of the TCP port, not 0.
+    ///   - host: An IPv4 or IPv6 address in numbers; `nil`, empty and `localhost` are this machine. Other names are for the program to look
+    ///     up.
+    /// - Throws: ``PortError/notFound(_:)`` with the host, ``PortError/invalidAddress(_:)`` for number 0.
+    public convenience init(remoteWithTCPPort number: UInt16, host: String?) throws(PortError) {
+        guard let bytes = SocketAddress.parse(host: host ?? "") else { throw .notFound(host ?? "") }
+        guard number != 0, let address = SocketAddress(host: bytes, number: number) else { throw .invalidAddress("\(number)") }
+        self.init(remote: address, 0)
+    }
+
+    /// Stands for a port that listens at an address, for sending. It connects when something is sent.
+    ///
+    /// - Parameters:
+    ///   - family: `AF_INET`, `AF_INET6` or `AF_UNIX`, the address's own.
+    ///   - type: `SOCK_STREAM`.
+    ///   - protocol: 0, or a protocol of the family.
+    ///   - address: A `sockaddr` structure.
+    /// - Throws: ``PortError/invalidAddress(_:)``.
+    public convenience init(
+        remoteWithProtocolFamily family: Int32, socketType type: Int32, protocol: Int32, address: [UInt8]
+    ) throws(PortError) {
+        self.init(remote: try Self.checked(family, type, address), `protocol`)
+    }
+
+    private init(remote address: SocketAddress, _ protocol: Int32) {
+        listener = nil
+        descriptorSource = nil
+        socketAddress = address
+        fileToRemove = nil
+        self.protocol = `protocol`
+        line = SocketLine(to: address, `protocol`)
+        super.init()
+        Self.registry.withLock { $0.remotes[address] = Weakly(port: self) }
+    }
+
+    private static func checked(_ family: Int32, _ type: Int32, _ bytes: [UInt8]) throws(PortError) -> SocketAddress {
+        guard type == stream, let address = SocketAddress(bytes: bytes), address.family.rawValue == family else {
+            throw .invalidAddress("family \(family), type \(type), \(bytes.count) bytes")
+        }
+        return address
+    }
+
+    deinit { close() }
+
+    // MARK: What it is
+
+    private static let stream: Int32 = 1
+
+    /// The address's family, as `socket` takes it.
+    public var protocolFamily: Int32 { socketAddress.family.rawValue }
+
+    /// The kind of socket, as `socket` takes it: `SOCK_STREAM`.
+    public var socketType: Int32 { Self.stream }
+
+    /// The address, as a `sockaddr` structure: where it listens, or where it sends to.
+    public var address: [UInt8] { socketAddress.bytes }
+
+    /// The number of the TCP port; `nil` of a Unix socket.
+    public var tcpPort: UInt16? { socketAddress.family == .unix ? nil : socketAddress.number }
+
+    /// The listening socket; -1 for a port that only sends, and for an invalid one.
+    public var socket: Int32 { isValid ? listener?.socket ?? -1 : -1 }
+
+    /// Whether it stands for another port: one that can only be sent to.
+    public var isRemote: Bool { listener == nil }
+
+    override var source: CFRunLoopSource? { descriptorSource?.cfRunLoopSource }
+
+    override var label: String { "\(socketAddress)" }
+
+    override func close() {
+        descriptorSource?.invalidate()
+        listener?.close()
+        line.end()
+        fileToRemove?.removeFile()
+        Self.registry.withLock { registry in
+            if isGone(registry.locals[socketAddress]) { registry.locals[socketAddress] = nil }
+            if isGone(registry.remotes[socketAddress]) { registry.remotes[socketAddress] = nil }
+        }
+    }
+
+    /// Whether an entry is of this port, or of one that has been freed.
+    private func isGone(_ entry: Weakly?) -> Bool { entry.map { $0.port == nil || $0.port === self } ?? false }
+
+    override func isEqual(_ other: Port) -> Bool {
+        guard self !== other, isRemote, let other = other as? SocketPort, other.isRemote else { return self === other }
+        return socketAddress == other.socketAddress
+    }
+
+    /// Feeds the address that the port sends to, or the object's identity.
+    public override func hash(into hasher: inout Hasher) {
+        if isRemote { hasher.combine(socketAddress) } else { super.hash(into: &hasher) }
+    }
+
+    // MARK: Messages
+
+    override func encode(_ port: Port) -> [UInt8]? { (port as? SocketPort)?.socketAddress.inMessage }
+
+    override func transmit(_ parts: [Part], _ msgid: UInt32, _ receivePort: Port?, _ date: WallTime) throws(PortError) {
+        let answerTo = receivePort.flatMap { encode($0) } ?? []
+        guard let frame = SocketFrame.encode(msgid: msgid, Envelope.encode(answerTo: answerTo, parts)) else { throw .transport }
+        switch line.send(frame, until: date) {
+        case SHIM_SOCKET_FINE: return
+        case SHIM_SOCKET_TIMEOUT: throw .sendTimeout
+        case SHIM_SOCKET_NO_MEANS: throw .transport
+        default:
+            if isRemote { becomeInvalid() }
+            throw .invalid(label)
+        }
+    }
+
+    /// On the loop's thread: one message, so that a run returns for each.
+    private func receiveNext() {
+        guard let message = listener?.next() else { return }
+        descriptorSource?.interest = .readable  // a run inside the delegate receives, too
+        guard let (answerTo, parts) = Envelope.decode(message.payload) else { return }
+        let components = parts.compactMap { part -> (any Sendable)? in
+            switch part {
+            case .bytes(let bytes): bytes
+            case .port(let bytes): Self.port(bytes, named: message.peer)
+            }
+        }
+        deliver(PortMessage(answerTo: Self.port(answerTo, named: message.peer), cameTo: self, number: message.msgid, components: components))
+    }
+
+    /// The port that a peer has named: this process's own, one that is known, or a new one. A peer on another machine cannot name an
+    /// address of this machine.
+    private static func port(_ bytes: [UInt8], named peer: SocketAddress?) -> SocketPort? {
+        guard var address = SocketAddress(inMessage: bytes) else { return nil }
+        let isNear = peer?.isLoopback ?? true
+        if isNear, let local = registry.withLock({ $0.locals[address]?.port }), local.isValid { return local }
+        if address.isWildcard { address = address.with(host: peer?.host ?? SocketAddress.loopback(address.family)) ?? address }
+        if address.isLoopback && !isNear { return nil }
+        let known = registry.withLock { registry in [registry.locals[address]?.port, registry.remotes[address]?.port] }
+        return known.compactMap { $0 }.first { $0.isValid } ?? SocketPort(remote: address, 0)
+    }
+}
+
+/// What goes out to an address: a connection that is made when it is needed.
+@safe private final class SocketLine: @unchecked Sendable {
+    private let line: OpaquePointer
+
+    init(to address: SocketAddress, _ protocol: Int32) {
+        unsafe line = unsafe address.bytes.withUnsafeBufferPointer { buffer in
+            guard let base = buffer.baseAddress else { preconditionFailure("an address has bytes") }
+            return unsafe shim_line_create(`protocol`, base, buffer.count)
+        }
+    }
+
+    deinit { unsafe shim_line_destroy(line) }
+
+    func end() { unsafe shim_line_end(line) }
+
+    /// One of SHIM_SOCKET_FINE to SHIM_SOCKET_GONE.
+    func send(_ bytes: [UInt8], until date: WallTime) -> Int {
+        let limit = Duration(clampedSeconds: max(0, date.timeIntervalSinceNow)).inNanoseconds
+        return unsafe bytes.withUnsafeBufferPointer { buffer in
+            guard let base = buffer.baseAddress else { return SHIM_SOCKET_FINE }
+            return Int(unsafe shim_line_send(line, base, buffer.count, limit))
+        }
+    }
+}
+
+/// Where socket ports are found by their names, on one machine and by one user.
+///
+/// A name is kept by the process that registered it, on a thread of its own, and goes with the port or with the process.
+public final class SocketPortNameServer: Sendable {
+    /// The only one.
+    public static let shared = SocketPortNameServer()
+
+    private struct Entry: @unchecked Sendable {
+        weak var port: SocketPort?
+        let holder: MessagePort
+    }
+    private let entries = Mutex<[String: Entry]>([:])
+    private static let loop = Mutex<RunLoop?>(nil)
+    private init() {}
+
+    /// The name of the message port that answers for a name.
+    private static func holderName(_ name: String) -> String { "SocketPort:" + name }
+
+    /// Finds the port with this name.
+    ///
+    /// It asks the process that has the name, and waits at most five seconds for the answer.
+    ///
+    /// - Parameters:
+    ///   - name: The name.
+    ///   - host: `nil`, empty or `localhost`: names are known on their own machine.
+    /// - Returns: This process's own port, or one that sends; `nil` when nobody has the name.
+    @available(*, noasync, message: "waiting would block the task's thread; ask on a thread")
+    public func port(forName name: String, host: String? = nil) -> SocketPort? {
+        guard ["", "localhost"].contains(host ?? "") else { return nil }
+        if let own = entries.withLock({ $0[name]?.port }) { return own.isValid ? own : nil }
+        guard let holder = try? MessagePort(remote: Self.holderName(name)),
+            let bytes = try? holder.requestNow(number: 0, [], timeout: .seconds(5)), let address = SocketAddress(inMessage: bytes)
+        else { return nil }
+        return try? SocketPort(
+            remoteWithProtocolFamily: address.family.rawValue, socketType: 1, protocol: 0, address: address.bytes)
+    }
+
+    /// Gives a port of this process a name; it may have several.
+    ///
+    /// - Parameters:
+    ///   - port: A local port.
+    ///   - name: At most 117 bytes.
+    /// - Returns: `false` when a living port has the name, the name cannot be one, or `port` only sends or is invalid.
+    public func registerPort(_ port: SocketPort, name: String) -> Bool {
+        if let own = entries.withLock({ $0[name]?.port }), own.isValid { return own === port }
+        guard !port.isRemote, port.isValid, !name.isEmpty, let loop = Self.servingLoop(),
+            let holder = try? MessagePort(name: Self.holderName(name)), let address = port.addressForOthers
+        else { return false }
+        holder.onRequest = { _, _ in address }
+        entries.withLock { $0[name] = Entry(port: port, holder: holder) }
+        loop.add(holder, forMode: .default)
+        port.onInvalidate { [weak self] in self?.remove(name, holder) }
+        return true
+    }
+
+    /// Takes a name from its port, which stays valid.
+    ///
+    /// - Returns: `false` when no port of this process has the name.
+    public func removePort(forName name: String) -> Bool {
+        guard let holder = entries.withLock({ $0[name]?.holder }) else { return false }
+        remove(name, holder)
+        return true
+    }
+
+    private func remove(_ name: String, _ holder: MessagePort) {
+        entries.withLock { entries in if entries[name]?.holder === holder { entries[name] = nil } }
+        holder.invalidate()
+    }
+
+    /// The loop that answers for this process's names; made at the first name, and never stopped.
+    private static func servingLoop() -> RunLoop? {
+        loop.withLock { loop in
+            if loop == nil { loop = try? Thread.runningLoop(name: "port names", until: RunLoop.StopToken()) }
+            return loop
+        }
+    }
+}
+
+extension SocketPort {
+    /// The address by which other processes of this machine reach it.
+    fileprivate var addressForOthers: [UInt8]? {
+        let host = socketAddress.isWildcard ? SocketAddress.loopback(socketAddress.family) : socketAddress.host
+        return socketAddress.family == .unix ? socketAddress.inMessage : socketAddress.with(host: host)?.inMessage
+    }
+}
