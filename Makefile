@@ -26,7 +26,8 @@
 ## check-swift-release asan-swift tsan-swift   the Swift tests with optimization, or under a tool; SWIFT_FLAGS="--filter x"
 ## coverage       lines of Sources/CCoreRunLoop that the C tests run; fails below COVERAGE_MIN=90 percent
 ## soak           the stress tests at full length, and every n of the n-th failure
-## bench          the benchmarks
+## bench          the loop beside libuv, libev, libevent, GLib, sd-event, libdispatch and the toolchain's; after deps-bench
+## bench-check    system calls and instructions of one operation against Benchmarks/baseline.tsv; bench-baseline writes it
 ## bench-messages message ports beside sockets, ZeroMQ, nng and D-Bus; after deps-bench
 ## lint           layers, comments, symbols, headers, style
 ## format         the C sources by clang-format, the Swift sources by swift-format
@@ -329,9 +330,18 @@ check-examples: examples
 integration: examples
 	$(Q)INTEGRATION_PROGRAMS=$(B)/examples PYTHONDONTWRITEBYTECODE=1 scripts/run-programs "integration ($(COMPILER))" 180 $(sort $(wildcard Tests/Integration/test_*.py))
 
-# Builds its programs by itself, for this library and for the Swift toolchain's Core Foundation where there is one.
-bench: $(STATIC)
-	$(Q)CC="$(CC)" Benchmarks/run --library $(STATIC) --build $(B)/bench $(BENCH_ARGUMENTS)
+# Builds its programs by itself, for this library and for each peer that is here (make deps-bench). Tables and pictures go to docs/performance
+# if all cases ran.
+bench: $(SHARED) $(B)/libcorerunloop.so
+	$(Q)CC="$(CC)" PYTHONDONTWRITEBYTECODE=1 Benchmarks/run --library $(B)/libcorerunloop.so --build $(B)/bench --publish docs/performance $(BENCH_ARGUMENTS)
+
+# Calls and instructions of one operation, which do not depend on the clock, against the committed baseline. Needs valgrind and strace.
+BASELINE := Benchmarks/baseline.tsv
+.PHONY: bench-check bench-baseline
+bench-check: $(SHARED) $(B)/libcorerunloop.so
+	$(Q)CC="$(CC)" PYTHONDONTWRITEBYTECODE=1 Benchmarks/run --library $(B)/libcorerunloop.so --build $(B)/bench-check --baseline $(BASELINE)
+bench-baseline: $(SHARED) $(B)/libcorerunloop.so
+	$(Q)CC="$(CC)" PYTHONDONTWRITEBYTECODE=1 Benchmarks/run --library $(B)/libcorerunloop.so --build $(B)/bench-check --baseline $(BASELINE) --update
 
 # Message ports beside other ways to send a request, as many as are here (make deps-bench).
 .PHONY: bench-messages

@@ -1,312 +1,358 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes, signals, wake-ups, posts and descriptor events, on one thread. */
+/* Passes, signals, wake-ups, posts and descriptor events, on one thread (or on the one that the peer calls back on). */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "bench.h"
+#include "peers/peer.h"
 
-#if !defined(__BLOCKS__)
-#include <CRLRunLoop.h>
+static struct peer_loop loop;
+
+#if !defined(PEER_IS_RAW)
+
+static struct peer_signal *signals;
+static long signal_count;
+
+static void do_nothing(void *info)
+{
+    (void)info;
+}
+
+static void add_signals(long number)
+{
+    signals = zeroed(number, sizeof *signals);
+    signal_count = number;
+    for (long i = 0; i < number; i++) {
+        peer_signal_add(&loop, &signals[i], do_nothing, NULL);
+    }
+}
+
 #endif
 
-static CFRunLoopSourceRef source;
-static CFRunLoopRef loop;
+/* ---- what callbacks count, and waiting for a number of them ---- */
 
-static void passes(long count)
-{
-    CFStringRef mode = bench_mode();
+static volatile long performed;
+static volatile long target;
 
-    for (long i = 0; i < count; i++) {
-        (void)look(mode);
-    }
-}
-
-static double pass_with_sources(long number)
-{
-    for (long i = 0; i < number; i++) {
-        (void)idle_source(bench_mode());
-    }
-    return measure(passes);
-}
-
-static double pass_with_timers(long number)
-{
-    (void)idle_source(bench_mode());
-    for (long i = 0; i < number; i++) {
-        CFRunLoopAddTimer(CFRunLoopGetCurrent(), far_timer(1000 + (double)i), bench_mode());
-    }
-    return measure(passes);
-}
-
-/* ---- descriptors: version-1 sources on eventfds, which both libraries have ---- */
-
-static int *events;
-static long event_count;
-static long active_count;
-static long performed;
-
-static int port_of(void *info)
-{
-    return *(int *)info;
-}
-
-static void count_perform(void *info)
+static void count_one(void *info)
 {
     (void)info;
-    performed++;
-}
-
-static void watch_events(long number)
-{
-    events = malloc((size_t)number * sizeof *events);
-    event_count = number;
-    for (long i = 0; i < number; i++) {
-        CFRunLoopSourceContext1 context = {.version = 1, .info = &events[i], .perform = count_perform};
-
-        context.getPort = (void *)port_of;
-        events[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (events[i] < 0) {
-            perror("eventfd");
-            exit(1);
-        }
-        CFRunLoopAddSource(CFRunLoopGetCurrent(), CFRunLoopSourceCreate(NULL, 0, (CFRunLoopSourceContext *)(void *)&context), bench_mode());
+    if (++performed == target && !PEER_LOOKS) {
+        peer_stop(&loop);
     }
 }
 
-static double pass_with_descriptors(long number)
+static void await_target(void)
 {
-    watch_events(number);
-    return measure(passes);
-}
-
-/* Each round makes `active_count` of them ready and runs the loop until they are served. */
-static void descriptor_events(long count)
-{
-    const uint64_t one = 1;
-
-    for (long served = 0; served < count; served += active_count) {
-        long target = performed + active_count;
-
-        for (long i = 0; i < active_count; i++) {
-            (void)!write(
-                events[next_random() % (unsigned long)(event_count / active_count) + (unsigned long)(i * (event_count / active_count))],
-                &one, sizeof one);
-        }
-        while (performed < target) {
-            (void)look(bench_mode());
-        }
+#if PEER_LOOKS
+    while (performed < target) {
+        peer_look(&loop);
     }
+#else
+    peer_run(&loop);
+#endif
 }
 
-static double one_event_of(long number)
+/* ---- signals ---- */
+
+#if !defined(PEER_IS_RAW)
+
+static void prepare_coalesced(long number)
 {
-    watch_events(number);
-    active_count = 1;
-    return measure(descriptor_events);
+    peer_loop_begin(&loop);
+    add_signals(number);
+    peer_signal_send(signals);
 }
 
-static double hundred_events_of(long number)
-{
-    watch_events(number);
-    active_count = 100;
-    return measure(descriptor_events);
-}
-
-/* ---- signals and wake-ups ---- */
-
-static void signals(long count)
+static long send_again(long count)
 {
     for (long i = 0; i < count; i++) {
-        CFRunLoopSourceSignal(source);
+        peer_signal_send(signals);
     }
-}
-
-static double coalesced_signal(long number)
-{
-    (void)number;
-    source = idle_source(bench_mode());
-    CFRunLoopSourceSignal(source);
-    return measure(signals);
-}
-
-static void wake_ups(long count)
-{
-    for (long i = 0; i < count; i++) {
-        CFRunLoopWakeUp(loop);
-    }
-}
-
-static double wake_up_cost;
-
-static void wakes_in_perform(void *info)
-{
-    (void)info;
-    wake_up_cost = measure(wake_ups);
-}
-
-static double wake_of_an_awake_loop(long number)
-{
-    CFRunLoopSourceContext context = {.perform = wakes_in_perform};
-
-    (void)number;
-    loop = CFRunLoopGetCurrent();
-    source = CFRunLoopSourceCreate(NULL, 0, &context);
-    CFRunLoopAddSource(loop, source, bench_mode());
-    CFRunLoopSourceSignal(source);
-    (void)look(bench_mode());
-    return wake_up_cost;
-}
-
-static CFRunLoopSourceRef *many;
-static long many_count;
-
-static void signals_one_and_looks(long count)
-{
-    for (long i = 0; i < count; i++) {
-        CFRunLoopSourceSignal(many[next_random() % (unsigned long)many_count]);
-        (void)look(bench_mode());
-    }
-}
-
-static double signal_one_of(long number)
-{
-    many = malloc((size_t)number * sizeof *many);
-    many_count = number;
-    for (long i = 0; i < number; i++) {
-        many[i] = idle_source(bench_mode());
-    }
-    return measure(signals_one_and_looks);
-}
-
-/* ---- runs with a time limit ---- */
-
-static void limited_runs(long count)
-{
-    for (long i = 0; i < count; i++) {
-        CFRunLoopSourceSignal(source);
-        (void)CFRunLoopRunInMode(bench_mode(), 1000, true);
-    }
-}
-
-static double run_with_a_limit(long number)
-{
-    (void)number;
-    source = idle_source(bench_mode());
-    return measure(limited_runs);
+    return count;
 }
 
 /* ---- posts ---- */
 
-static void count_call(void *info)
+static void prepare_loop(long number)
 {
-    (void)info;
-    performed++;
+    (void)number;
+    peer_loop_begin(&loop);
 }
 
-static void post(CFRunLoopRef target)
-{
-#if defined(__BLOCKS__)
-    CFRunLoopPerformBlock(target, bench_mode(), ^{
-        count_call(NULL);
-    });
-#else
-    CRLRunLoopPerformFunction(target, bench_mode(), count_call, NULL, NULL);
-#endif
-}
-
-static void posts(long count)
+static long post_in_batches(long count)
 {
     const long batch = 1000;
 
     for (long done = 0; done < count; done += batch) {
-        for (long i = 0; i < batch && done + i < count; i++) {
-            post(loop);
+        long size = count - done < batch ? count - done : batch;
+
+        target = performed + size;
+        for (long i = 0; i < size; i++) {
+            peer_post(&loop, count_one, NULL);
         }
-        (void)look(bench_mode());
+        await_target();
     }
+    return count;
 }
 
-static double post_in_batches(long number)
-{
-    (void)number;
-    loop = CFRunLoopGetCurrent();
-    (void)idle_source(bench_mode());
-    return measure(posts);
-}
-
-static void post_next(void *info);
 static long chain_left;
-
-static void post_link(void)
-{
-#if defined(__BLOCKS__)
-    CFRunLoopPerformBlock(loop, bench_mode(), ^{
-        post_next(NULL);
-    });
-#else
-    CRLRunLoopPerformFunction(loop, bench_mode(), post_next, NULL, NULL);
-#endif
-    CFRunLoopWakeUp(loop);
-}
 
 static void post_next(void *info)
 {
     (void)info;
-    if (--chain_left > 0) {
-        post_link();
-    } else {
-        CFRunLoopStop(loop);
+    if (chain_left-- == 0) {
+        peer_stop(&loop);
+        return;
+    }
+    peer_post(&loop, post_next, NULL);
+#if defined(PEER_IS_CORE_FOUNDATION)
+    peer_wake(&loop);
+#endif
+}
+
+static long post_chain(long count)
+{
+    chain_left = count;
+    post_next(NULL);
+    peer_run(&loop);
+    return count;
+}
+
+#endif
+
+/* ---- descriptors ---- */
+
+struct end {
+    int read_from;
+    int write_to;
+    struct peer_watch watch;
+};
+
+static struct end *ends;
+static long end_count;
+static long active_count;
+
+static void take_count(void *info)
+{
+    struct end *end = info;
+    uint64_t value;
+
+    if (!PEER_READS_EVENTS) {
+        (void)!read(end->read_from, &value, sizeof value);
+    }
+    count_one(NULL);
+}
+
+static void take_message(void *info)
+{
+    struct end *end = info;
+    char message[64];
+
+    (void)!read(end->read_from, message, sizeof message);
+    count_one(NULL);
+}
+
+static void watch_events(long number)
+{
+    peer_loop_begin(&loop);
+    ends = zeroed(number, sizeof *ends);
+    end_count = number;
+    active_count = 1;
+    for (long i = 0; i < number; i++) {
+        ends[i].read_from = ends[i].write_to = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        require(ends[i].read_from >= 0, "eventfd");
+        peer_event_add(&loop, &ends[i].watch, ends[i].read_from, take_count, &ends[i]);
     }
 }
 
-static void chain(long count)
+static void watch_events_100(long number)
 {
-    chain_left = count;
-    post_link();
-    (void)CFRunLoopRunInMode(bench_mode(), 1e10, false);
+    watch_events(number);
+    active_count = 100;
 }
 
-static double post_chain(long number)
+static void watch_sockets(long number)
 {
-    (void)number;
-    loop = CFRunLoopGetCurrent();
-    (void)idle_source(bench_mode());
-    return measure(chain);
+    peer_loop_begin(&loop);
+    ends = zeroed(number, sizeof *ends);
+    end_count = number;
+    active_count = 1;
+    for (long i = 0; i < number; i++) {
+        int pair[2];
+
+        require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0, "socketpair");
+        ends[i].read_from = pair[0];
+        ends[i].write_to = pair[1];
+        peer_socket_add(&loop, &ends[i].watch, pair[0], take_message, &ends[i]);
+    }
 }
 
-/* ---- observers ---- */
+static void watch_sockets_100(long number)
+{
+    watch_sockets(number);
+    active_count = 100;
+}
+
+/* Each round makes `active_count` of them ready, spread over all, and runs the loop until they are served. */
+static long ready_and_served(long count, unsigned long size)
+{
+    static const uint64_t message[8] = {1};
+    long stride = end_count / active_count;
+    long served;
+
+    for (served = 0; served < count; served += active_count) {
+        target = performed + active_count;
+        for (long i = 0; i < active_count; i++) {
+            long chosen = i * stride + (long)(next_random() % (unsigned long)stride);
+
+            (void)!write(ends[chosen].write_to, message, size);
+        }
+        await_target();
+    }
+    return served;
+}
+
+static long events_served(long count)
+{
+    return ready_and_served(count, sizeof(uint64_t));
+}
+
+static long messages_served(long count)
+{
+    return ready_and_served(count, 64);
+}
+
+/* ---- passes ---- */
+
+#if PEER_LOOKS
+
+static long passes(long count)
+{
+    for (long i = 0; i < count; i++) {
+        peer_look(&loop);
+    }
+    return count;
+}
+
+#endif
+
+#if PEER_LOOKS && !defined(PEER_IS_RAW)
+
+static void prepare_sources(long number)
+{
+    peer_loop_begin(&loop);
+    add_signals(number);
+}
+
+static void prepare_timers(long number)
+{
+    struct peer_timer *timers = zeroed(number, sizeof *timers);
+
+    peer_loop_begin(&loop);
+    for (long i = 0; i < number; i++) {
+        peer_timer_make(&loop, &timers[i], 1000 + (double)i, 0, do_nothing, NULL);
+        peer_timer_add(&timers[i]);
+    }
+}
+
+static long signal_and_pass(long count)
+{
+    for (long i = 0; i < count; i++) {
+        peer_signal_send(&signals[next_random() % (unsigned long)signal_count]);
+        peer_look(&loop);
+    }
+    return count;
+}
+
+#endif
+
+/* ---- what only Core Foundation has ---- */
+
+#if defined(PEER_IS_CORE_FOUNDATION)
 
 static void observe(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
 {
     (void)observer, (void)activity, (void)info;
 }
 
-static double pass_with_observers(long number)
+static void add_observers(long number, CFOptionFlags activities)
 {
-    (void)idle_source(bench_mode());
+    peer_loop_begin(&loop);
     for (long i = 0; i < number; i++) {
-        CFRunLoopObserverRef observer = CFRunLoopObserverCreate(NULL, kCFRunLoopAllActivities, true, 0, observe, NULL);
-
-        CFRunLoopAddObserver(CFRunLoopGetCurrent(), observer, bench_mode());
+        CFRunLoopAddObserver(loop.handle, CFRunLoopObserverCreate(NULL, activities, true, 0, observe, NULL), peer_mode);
     }
-    return measure(passes);
 }
 
+static void prepare_observers(long number)
+{
+    add_observers(number, kCFRunLoopAllActivities);
+}
+
+static void prepare_other_observers(long number)
+{
+    add_observers(number, kCFRunLoopBeforeWaiting); /* a pass that does not wait has no such activity */
+}
+
+static void prepare_limited_run(long number)
+{
+    peer_loop_begin(&loop);
+    add_signals(number);
+}
+
+static long limited_runs(long count)
+{
+    for (long i = 0; i < count; i++) {
+        CFRunLoopSourceSignal(signals[0].handle);
+        (void)CFRunLoopRunInMode(peer_mode, 1000, true);
+    }
+    return count;
+}
+
+static long signal_only(long count)
+{
+    for (long i = 0; i < count; i++) {
+        CFRunLoopSourceSignal(signals[0].handle);
+    }
+    return count;
+}
+
+#endif
+
 const struct bench loop_benches[] = {
-    {"pass-sources", "a poll with N version-0 sources, none signalled", "ns", {1, 100, 10000}, 0, pass_with_sources},
-    {"pass-timers", "a poll with N timers, none due", "ns", {1, 100, 10000}, 0, pass_with_timers},
-    {"pass-descriptors", "a poll with N descriptors, none ready", "ns", {1, 100, 10000}, 0, pass_with_descriptors},
-    {"pass-observers", "a poll with N observers of all activities", "ns", {1, 10}, 0, pass_with_observers},
-    {"signal-coalesced", "signal a source that is signalled already", "ns", {1}, 0, coalesced_signal},
-    {"signal-one-of", "signal one of N sources, and the poll that performs it", "ns", {1, 10000}, 0, signal_one_of},
-    {"wake-awake", "wake a loop that is awake", "ns", {1}, 0, wake_of_an_awake_loop},
-    {"run-limit", "a run with a time limit of 1000 s that returns after a signalled source", "ns", {1}, 0, run_with_a_limit},
-    {"post-batch", "queue a block, 1000 at a time, and perform it", "ns", {1}, 0, post_in_batches},
-    {"post-chain", "a block that queues the next and wakes", "ns", {1}, 0, post_chain},
-    {"event-1", "write an eventfd, one of N watched, and the poll that serves it", "ns", {1, 100, 1000, 10000}, 0, one_event_of},
-    {"event-100", "the same, 100 ready at a time, for each", "ns", {1000, 10000}, 0, hundred_events_of},
+#if PEER_LOOKS && !defined(PEER_IS_RAW)
+    {"pass-sources", "a poll with N sources, none signalled", "ns", {1, 100, 1000, 10000}, prepare_sources, passes, .most = PEER_SOURCES_MOST},
+    {"pass-timers", "a poll with N timers, none due", "ns", {1, 100, 10000}, prepare_timers, passes, .most = PEER_TIMERS_MOST},
+    {"signal-one-of", "signal one of N sources, and the poll that performs it", "ns", {1, 100, 1000, 10000}, prepare_sources, signal_and_pass,
+     .most = PEER_SOURCES_MOST},
+#endif
+#if PEER_LOOKS
+    {"pass-descriptors", "a poll with N descriptors, none ready", "ns", {1, 100, 10000}, watch_events, passes, .most = PEER_EVENTS_MOST},
+#endif
+#if defined(PEER_IS_CORE_FOUNDATION)
+    {"pass-observers", "a poll with N observers of all activities", "ns", {1, 10}, prepare_observers, passes, .most = 0},
+    {"pass-other-observers", "a poll with N observers of activities that do not come", "ns", {100}, prepare_other_observers, passes, .most = 0},
+    {"run-limit", "a run with a time limit of 1000 s that returns after a signalled source", "ns", {1}, prepare_limited_run, limited_runs,
+     .most = 0},
+    {"signal-only", "signal a source that is signalled already, without waking", "ns", {1}, prepare_coalesced, signal_only, .most = 0},
+#endif
+#if !defined(PEER_IS_RAW)
+    {"signal-coalesced", "signal what is signalled already, and wake its loop", "ns", {1}, prepare_coalesced, send_again, .most = 0},
+    {"post-batch", "post a function, 1000 at a time, and perform it", "ns", {1}, prepare_loop, post_in_batches,
+     .clock = PEER_LOOKS ? clock_of_thread : clock_of_process},
+    {"post-chain", "a posted function that posts the next", "ns", {1}, prepare_loop, post_chain,
+     .clock = PEER_LOOKS ? clock_of_thread : clock_of_process},
+#endif
+    {"event-1", "write an eventfd, one of N watched, and the poll that serves it", "ns", {1, 100, 1000, 10000}, watch_events, events_served,
+     .clock = PEER_LOOKS ? clock_of_thread : clock_of_process, .most = PEER_EVENTS_MOST},
+    {"event-100", "the same, 100 ready at a time, for each", "ns", {100, 1000, 10000}, watch_events_100, events_served,
+     .clock = PEER_LOOKS ? clock_of_thread : clock_of_process, .most = PEER_EVENTS_MOST},
+    {"socket-1", "write to a socket, one of N watched, and the poll that serves it", "ns", {1, 100, 1000, 9500}, watch_sockets, messages_served,
+     .clock = clock_of_process, .most = PEER_SOCKETS_MOST},
+    {"socket-100", "the same, 100 ready at a time, for each", "ns", {100, 1000, 9500}, watch_sockets_100, messages_served,
+     .clock = clock_of_process, .most = PEER_SOCKETS_MOST},
     {.name = NULL},
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What things weigh: bytes that malloc has given away, with all that belongs to the thing once it is in a loop. One
- * arena, so that all threads count.
+ * What things weigh: bytes that malloc has given away, with all that belongs to the thing once it is in a loop, and what the user must hold
+ * for it himself. One arena, so that all threads count.
  */
 #include <dirent.h>
 #include <malloc.h>
@@ -9,6 +9,14 @@
 #include <stdlib.h>
 
 #include "bench.h"
+#include "peers/peer.h"
+
+static struct peer_loop loop;
+
+static void do_nothing(void *info)
+{
+    (void)info;
+}
 
 static double allocated(void)
 {
@@ -19,27 +27,33 @@ static double allocated(void)
 
 static double bytes_per_source(long number)
 {
+    struct peer_signal *signals = zeroed(number + 1, sizeof *signals);
     double before;
 
-    (void)idle_source(bench_mode());
+    peer_loop_begin(&loop);
+    peer_signal_add(&loop, &signals[number], do_nothing, NULL);
     before = allocated();
     for (long i = 0; i < number; i++) {
-        (void)idle_source(bench_mode());
+        peer_signal_add(&loop, &signals[i], do_nothing, NULL);
     }
-    return (allocated() - before) / (double)number;
+    return (allocated() - before) / (double)number + (double)PEER_SIGNAL_BYTES;
 }
 
 static double bytes_per_timer(long number)
 {
+    struct peer_timer *timers = zeroed(number, sizeof *timers);
     double before;
 
-    (void)idle_source(bench_mode());
+    peer_loop_begin(&loop);
     before = allocated();
     for (long i = 0; i < number; i++) {
-        CFRunLoopAddTimer(CFRunLoopGetCurrent(), far_timer(1e6 + (double)i), bench_mode());
+        peer_timer_make(&loop, &timers[i], 1e6 + (double)i, 0, do_nothing, NULL);
+        peer_timer_add(&timers[i]);
     }
     return (allocated() - before) / (double)number;
 }
+
+#if defined(PEER_IS_CORE_FOUNDATION)
 
 static void observe(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
 {
@@ -50,26 +64,37 @@ static double bytes_per_observer(long number)
 {
     double before;
 
-    (void)idle_source(bench_mode());
+    peer_loop_begin(&loop);
     before = allocated();
     for (long i = 0; i < number; i++) {
-        CFRunLoopAddObserver(CFRunLoopGetCurrent(), CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeWaiting, true, 0, observe, NULL),
-                             bench_mode());
+        CFRunLoopAddObserver(loop.handle, CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeWaiting, true, 0, observe, NULL), peer_mode);
     }
     return (allocated() - before) / (double)number;
 }
+
+#endif
 
 /* ---- loops ---- */
 
 static pthread_barrier_t all_there;
 static pthread_barrier_t all_measured;
 static bool has_loop;
+static struct peer_loop *loops;
+
+static void stop(void *info)
+{
+    peer_stop(info);
+}
 
 static void *live(void *info)
 {
     if (has_loop) {
-        (void)idle_source(bench_mode());
-        (void)CFRunLoopRunInMode(bench_mode(), 0.001, false); /* sleeps once: what a sleep needs is there */
+        struct peer_timer *timer = zeroed(1, sizeof *timer);
+
+        peer_loop_begin(info);
+        peer_timer_make(info, timer, 0.001, 0, stop, info);
+        peer_timer_add(timer);
+        peer_run(info); /* sleeps once: what a sleep needs is there */
     }
     (void)pthread_barrier_wait(&all_there);
     (void)pthread_barrier_wait(&all_measured);
@@ -92,15 +117,17 @@ static double descriptors(void)
 
 static double per_thread(long number, bool with_loop, double (*quantity)(void))
 {
-    pthread_t *threads = malloc((size_t)number * sizeof *threads);
-    double before = quantity();
+    pthread_t *threads = zeroed(number, sizeof *threads);
+    double before;
     double there;
 
+    loops = zeroed(number, sizeof *loops);
+    before = quantity();
     has_loop = with_loop;
     (void)pthread_barrier_init(&all_there, NULL, (unsigned)number + 1);
     (void)pthread_barrier_init(&all_measured, NULL, (unsigned)number + 1);
     for (long i = 0; i < number; i++) {
-        (void)pthread_create(&threads[i], NULL, live, NULL);
+        (void)pthread_create(&threads[i], NULL, live, &loops[i]);
     }
     (void)pthread_barrier_wait(&all_there);
     there = quantity() - before;
@@ -108,7 +135,6 @@ static double per_thread(long number, bool with_loop, double (*quantity)(void))
     for (long i = 0; i < number; i++) {
         (void)pthread_join(threads[i], NULL);
     }
-    free(threads);
     return there / (double)number;
 }
 
@@ -117,23 +143,26 @@ static double bytes_per_loop(long number)
     double of_threads;
 
     (void)mallopt(M_ARENA_MAX, 1);
-    (void)idle_source(bench_mode());
+    peer_loop_begin(&loop);
     of_threads = per_thread(number, false, allocated);
     return per_thread(number, true, allocated) - of_threads;
 }
 
 static double descriptors_per_loop(long number)
 {
-    (void)idle_source(bench_mode());
-    (void)CFRunLoopRunInMode(bench_mode(), 0.001, false);
+    has_loop = true;
+    loops = zeroed(1, sizeof *loops);
+    peer_loop_begin(&loop);
     return per_thread(number, true, descriptors);
 }
 
 const struct bench memory_benches[] = {
-    {"bytes-source", "a version-0 source in a loop", "bytes", {10000}, 0, bytes_per_source},
-    {"bytes-timer", "a timer in a loop", "bytes", {10000}, 0, bytes_per_timer},
-    {"bytes-observer", "an observer in a loop", "bytes", {1000}, 0, bytes_per_observer},
-    {"bytes-loop", "a loop with two modes that has slept, with one source", "bytes", {100}, 0, bytes_per_loop},
-    {"descriptors-loop", "open descriptors of such a loop", "descriptors", {100}, 0, descriptors_per_loop},
+    {"bytes-source", "a source in a loop", "bytes", {10000}, .figure = bytes_per_source},
+    {"bytes-timer", "a timer in a loop", "bytes", {10000, 100000}, .figure = bytes_per_timer},
+#if defined(PEER_IS_CORE_FOUNDATION)
+    {"bytes-observer", "an observer in a loop", "bytes", {1000}, .figure = bytes_per_observer},
+#endif
+    {"bytes-loop", "a loop that has slept and had a timer", "bytes", {100}, .figure = bytes_per_loop},
+    {"descriptors-loop", "open descriptors of such a loop", "descriptors", {100}, .figure = descriptors_per_loop},
     {.name = NULL},
 };

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two loops on two threads that wake each other: on one processor, where the library's own work shows, and on two,
- * where the kernel's wake-up does.
+ * Two loops on two threads that wake each other: on one processor, where the library's own work shows, and on two, where the kernel's
+ * wake-up does. And one thread that signals without pause a loop that runs beside it.
  */
 #include <pthread.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "bench.h"
+#include "peers/peer.h"
 
 struct player {
-    CFRunLoopRef loop;
-    CFRunLoopSourceRef source;
+    struct peer_loop loop;
+    struct peer_signal signal;
     struct player *other;
     int processor;
     long left;
@@ -20,67 +19,42 @@ struct player {
 
 static struct player players[2];
 static pthread_barrier_t ready;
-static double taken_ns;
 
-static void hit(struct player *player)
-{
-    CFRunLoopSourceSignal(player->source);
-    CFRunLoopWakeUp(player->loop);
-}
-
-static void perform(void *info)
+static void hit_back(void *info)
 {
     struct player *player = info;
 
     if (player->left-- > 0) {
-        hit(player->other);
+        peer_signal_send(&player->other->signal);
     }
     if (player->left < 0 || (player == &players[1] && player->left == 0)) {
-        CFRunLoopStop(player->loop);
+        peer_stop(&player->loop);
     }
-}
-
-static void stay_on(int processor)
-{
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET(processor, &set);
-    (void)sched_setaffinity(0, sizeof set, &set);
 }
 
 static void *play(void *info)
 {
     struct player *player = info;
-    CFRunLoopSourceContext context = {.info = player, .perform = perform};
 
     stay_on(player->processor);
-    player->loop = CFRunLoopGetCurrent();
-    player->source = CFRunLoopSourceCreate(NULL, 0, &context);
-    CFRunLoopAddSource(player->loop, player->source, bench_mode());
+    peer_loop_begin(&player->loop);
+    peer_signal_add(&player->loop, &player->signal, hit_back, player);
     (void)pthread_barrier_wait(&ready);
     if (player == &players[0]) {
-        double start;
-
-        while (!CFRunLoopIsWaiting(player->other->loop)) {
-            (void)sched_yield();
-        }
-        start = wall_ns();
-        hit(player->other);
-        (void)CFRunLoopRunInMode(bench_mode(), 1e10, false);
-        taken_ns = wall_ns() - start;
-    } else {
-        (void)CFRunLoopRunInMode(bench_mode(), 1e10, false);
+        peer_signal_send(&player->other->signal);
     }
+    peer_run(&player->loop);
     return NULL;
 }
 
-static double ping_pong(int other_processor)
+static double ping_pong(int other_processor, enum bench_clock clock)
 {
     long rounds = iterations(20000);
     pthread_t threads[2];
+    double start;
 
-    (void)pthread_barrier_init(&ready, NULL, 2);
+    stay_on(0); /* threads of the peer's own are made by this one */
+    (void)pthread_barrier_init(&ready, NULL, 3);
     for (int i = 0; i < 2; i++) {
         players[i].other = &players[1 - i];
         players[i].processor = i ? other_processor : 0;
@@ -90,73 +64,91 @@ static double ping_pong(int other_processor)
     for (int i = 0; i < 2; i++) {
         (void)pthread_create(&threads[i], NULL, play, &players[i]);
     }
+    start = clock_ns(clock);
+    (void)pthread_barrier_wait(&ready);
     for (int i = 0; i < 2; i++) {
         (void)pthread_join(threads[i], NULL);
     }
-    return taken_ns / (double)rounds;
+    return (clock_ns(clock) - start) / (double)rounds;
 }
 
 static double on_one_processor(long number)
 {
     (void)number;
-    return ping_pong(0);
+    return ping_pong(0, clock_of_process); /* one of the two always runs */
 }
 
 static double on_two_processors(long number)
 {
     (void)number;
-    return ping_pong(1);
+    return ping_pong(1, clock_on_wall);
 }
 
-/* Signals and wake-ups from outside, as fast as they can be made, while the loop serves them. */
+/* ---- the flood ---- */
+
+static volatile bool is_flooded;
 static long performed;
 
-static void count(void *info)
+static void serve_one(void *info)
 {
-    (void)info;
+    struct player *player = info;
+
     performed++;
+    if (is_flooded) {
+        peer_stop(&player->loop);
+    }
 }
 
 static void *serve(void *info)
 {
     struct player *player = info;
-    CFRunLoopSourceContext context = {.info = player, .perform = count};
 
-    player->loop = CFRunLoopGetCurrent();
-    player->source = CFRunLoopSourceCreate(NULL, 0, &context);
-    CFRunLoopAddSource(player->loop, player->source, bench_mode());
+    stay_on(1);
+    peer_loop_begin(&player->loop);
+    peer_signal_add(&player->loop, &player->signal, serve_one, player);
     (void)pthread_barrier_wait(&ready);
-    (void)CFRunLoopRunInMode(bench_mode(), 1e10, false);
+    peer_run(&player->loop);
     return NULL;
 }
 
-static double flood(long number)
+static double flood_by(enum bench_clock clock)
 {
-    long rounds = iterations(500000);
+    long rounds = iterations(1000000);
     pthread_t thread;
     double start;
     double taken;
 
-    (void)number;
     (void)pthread_barrier_init(&ready, NULL, 2);
     (void)pthread_create(&thread, NULL, serve, &players[0]);
     (void)pthread_barrier_wait(&ready);
-    while (!CFRunLoopIsWaiting(players[0].loop)) {
-        (void)sched_yield();
-    }
-    start = thread_ns();
+    stay_on(0);
+    start = clock_ns(clock);
     for (long i = 0; i < rounds; i++) {
-        hit(&players[0]);
+        peer_signal_send(&players[0].signal);
     }
-    taken = thread_ns() - start;
-    CFRunLoopStop(players[0].loop);
+    taken = clock_ns(clock) - start;
+    is_flooded = true;
+    peer_signal_send(&players[0].signal);
     (void)pthread_join(thread, NULL);
     return taken / (double)rounds;
 }
 
+static double flood(long number)
+{
+    (void)number;
+    return flood_by(clock_of_process);
+}
+
+static double flood_producer(long number)
+{
+    (void)number;
+    return flood_by(clock_of_thread);
+}
+
 const struct bench thread_benches[] = {
-    {"ping-pong-1", "a round trip between two loops on one processor (time on the wall)", "ns", {1}, 0, on_one_processor},
-    {"ping-pong-2", "a round trip between two loops on two processors (time on the wall)", "ns", {1}, 0, on_two_processors},
-    {"flood", "signal and wake a loop on another thread that serves, one after the other", "ns", {1}, 0, flood},
+    {"ping-pong-1", "a round trip between two loops on one processor", "ns", {1}, .figure = on_one_processor},
+    {"ping-pong-2", "a round trip between two loops on two processors (time on the wall)", "ns", {1}, .figure = on_two_processors},
+    {"flood", "signal without pause a loop that runs beside: both threads, for each signal", "ns", {1}, .figure = flood},
+    {"flood-producer", "the same: the signalling thread alone", "ns", {1}, .figure = flood_producer},
     {.name = NULL},
 };

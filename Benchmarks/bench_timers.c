@@ -1,126 +1,229 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Timers: adding, moving, cancelling and firing among N. Dates are random, far in the future unless they are to
- * fire. Of a large crowd a thousand are moved
- * or cancelled, chosen at random, for otherwise a library that searches would never come to an end.
+ * Timers: adding, moving, cancelling and firing among N, and how late a repeating one is. Dates are random, far in the future unless they
+ * are to fire. A thousand are added, moved or cancelled, chosen at random, for otherwise a peer that searches would never come to an end.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench.h"
+#include "peers/peer.h"
 
 enum { sample_most = 1000 };
 
-static CFRunLoopTimerRef *timers;
+static struct peer_loop loop;
+
+#if !defined(PEER_IS_RAW)
+
+static struct peer_timer *crowd;
+static long *order; /* of touching them */
+static struct peer_timer *more; /* beside the crowd */
+static long more_count;
+
+static volatile long fired;
+static volatile long target;
+
+static void fire(void *info)
+{
+    (void)info;
+    if (++fired == target && !PEER_LOOKS) {
+        peer_stop(&loop);
+    }
+}
 
 static double far_away(void)
 {
     return 1e6 + (double)(next_random() % 1000000000) / 1e3;
 }
 
-static void make(long number)
+static void make(struct peer_timer *timer)
 {
-    timers = malloc((size_t)number * sizeof *timers);
+    peer_timer_make(&loop, timer, far_away(), 0, fire, NULL);
+}
+
+static void prepare_crowd(long number)
+{
+    peer_loop_begin(&loop);
+    crowd = zeroed(number, sizeof *crowd);
+    order = zeroed(number, sizeof *order);
     for (long i = 0; i < number; i++) {
-        timers[i] = far_timer(far_away());
+        make(&crowd[i]);
+        peer_timer_add(&crowd[i]);
+        order[i] = i;
+    }
+    shuffle(order, number);
+    more_count = iterations(sample_most);
+    more = zeroed(more_count, sizeof *more);
+    memset(more, 0, (size_t)more_count * sizeof *more); /* the pages of zeroed memory come when they are touched */
+}
+
+static void prepare_to_add(long number)
+{
+    prepare_crowd(number);
+    for (long i = 0; i < more_count; i++) {
+        make(&more[i]);
     }
 }
 
-static void add(long number)
+static long make_and_add(long count)
 {
-    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    for (long i = 0; i < count; i++) {
+        make(&more[i]);
+        peer_timer_add(&more[i]);
+    }
+    return count;
+}
 
-    for (long i = 0; i < number; i++) {
-        CFRunLoopAddTimer(loop, timers[i], bench_mode());
+static long add(long count)
+{
+    for (long i = 0; i < count; i++) {
+        peer_timer_add(&more[i]);
+    }
+    return count;
+}
+
+static long rearm(long count)
+{
+    for (long i = 0; i < count; i++) {
+        peer_timer_move(&crowd[order[i]], far_away());
+    }
+    return count;
+}
+
+static long cancel(long count)
+{
+    for (long i = 0; i < count; i++) {
+        peer_timer_cancel(&crowd[order[i]]);
+    }
+    return count;
+}
+
+static void prepare_due(long number)
+{
+    prepare_crowd(number);
+    target = more_count;
+    for (long i = 0; i < more_count; i++) {
+        peer_timer_make(&loop, &more[i], -1 + (double)i * 1e-6, 0, fire, NULL);
+        if (PEER_LOOKS) {
+            peer_timer_add(&more[i]); /* elsewhere it would fire at once */
+        }
     }
 }
 
-static double timer_made(long number)
+static long serve_due(long count)
 {
-    double start;
-
-    (void)CFRunLoopGetCurrent();
-    start = thread_ns();
-    make(number);
-    return (thread_ns() - start) / (double)number;
-}
-
-static double timer_added(long number)
-{
-    double start;
-
-    make(number);
-    (void)idle_source(bench_mode());
-    start = thread_ns();
-    add(number);
-    return (thread_ns() - start) / (double)number;
-}
-
-/* A crowd of `number`, in the loop, in random order; how many of them to use. */
-static long crowd(long number)
-{
-    (void)idle_source(bench_mode());
-    make(number);
-    add(number);
-    shuffle((void **)timers, number);
-    return number < sample_most ? number : sample_most;
-}
-
-static double timer_rearm(long number)
-{
-    long sample = crowd(number);
-    CFAbsoluteTime now = CFAbsoluteTimeGetCurrent();
-    double start = thread_ns();
-
-    for (long i = 0; i < sample; i++) {
-        CFRunLoopTimerSetNextFireDate(timers[i], now + far_away());
+#if PEER_LOOKS
+    while (fired < target) {
+        peer_look(&loop);
     }
-    return (thread_ns() - start) / (double)sample;
-}
-
-static double timer_cancel(long number)
-{
-    long sample = crowd(number);
-    double start = thread_ns();
-
-    for (long i = 0; i < sample; i++) {
-        CFRunLoopTimerInvalidate(timers[i]);
+#else
+    for (long i = 0; i < more_count; i++) {
+        peer_timer_add(&more[i]);
     }
-    return (thread_ns() - start) / (double)sample;
+    peer_run(&loop);
+#endif
+    return count;
 }
 
-static long fired;
+#endif
 
-static void fire(CFRunLoopTimerRef timer, void *info)
+/* ---- a repeating timer of 1 ms ---- */
+
+static const double period_ns = 1e6;
+static double *late_ns;
+static double first_ns;
+static long beat_count;
+static long beats_wanted;
+
+static void beat(void *info)
 {
-    (void)timer, (void)info;
-    fired++;
+    double since = clock_ns(clock_on_wall) - first_ns;
+
+    (void)info;
+    if (beat_count < beats_wanted) {
+        long period = since > 0 ? (long)(since / period_ns) : 0;
+
+        late_ns[beat_count++] = since - (double)period * period_ns;
+    }
+    if (beat_count == beats_wanted) {
+        beats_wanted = -1;
+        peer_stop(&loop);
+    }
 }
 
-/* A thousand that are due among N that are not. */
-static double timer_fire(long number)
+static long beats(long count)
 {
-    long due = number < sample_most ? number : sample_most;
-    CFAbsoluteTime now = CFAbsoluteTimeGetCurrent();
-    double start;
+    struct peer_timer *timer = zeroed(1, sizeof *timer);
 
-    (void)crowd(number);
-    for (long i = 0; i < due; i++) {
-        CFRunLoopTimerRef timer = CFRunLoopTimerCreate(NULL, now - 1 + (double)i * 1e-6, 0, 0, 0, fire, NULL);
-
-        CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, bench_mode());
-    }
-    start = thread_ns();
-    while (fired < due) {
-        (void)CFRunLoopRunInMode(bench_mode(), 0, false);
-    }
-    return (thread_ns() - start) / (double)due;
+    late_ns = zeroed(count, sizeof *late_ns);
+    beats_wanted = count;
+    first_ns = clock_ns(clock_on_wall) + period_ns;
+    peer_timer_make(&loop, timer, period_ns / 1e9, period_ns / 1e9, beat, NULL);
+    peer_timer_add(timer);
+    peer_run(&loop);
+    return count;
 }
+
+static int compare(const void *one, const void *other)
+{
+    double difference = *(const double *)one - *(const double *)other;
+
+    return difference < 0 ? -1 : difference > 0;
+}
+
+static double lateness(double part)
+{
+    long count = iterations(500);
+
+    peer_loop_begin(&loop);
+    (void)beats(count);
+    qsort(late_ns, (size_t)count, sizeof *late_ns, compare);
+    return late_ns[(long)((double)count * part)];
+}
+
+static double lateness_p50(long number)
+{
+    (void)number;
+    return lateness(0.5);
+}
+
+static double lateness_p99(long number)
+{
+    (void)number;
+    return lateness(0.99);
+}
+
+/* Of the first 500 dates those at which no callback came. */
+static double missed(long number)
+{
+    long count = iterations(500);
+    double taken;
+
+    (void)number;
+    peer_loop_begin(&loop);
+    (void)beats(count);
+    taken = clock_ns(clock_on_wall) - first_ns;
+    return (double)(long)(taken / period_ns) - (double)(count - 1);
+}
+
+#define CROWDS {1000, 10000, 100000, 1000000}
+#define TIMER_CLOCK (PEER_LOOKS ? clock_of_thread : clock_of_process)
 
 const struct bench timer_benches[] = {
-    {"timer-create", "create one of N timers", "ns", {100000}, 0, timer_made},
-    {"timer-add", "add one of N timers, at random dates", "ns", {1000, 10000, 100000, 1000000}, 100000, timer_added},
-    {"timer-rearm", "give one of N timers another date", "ns", {1000, 10000, 100000, 1000000}, 100000, timer_rearm},
-    {"timer-cancel", "invalidate one of N timers", "ns", {1000, 10000, 100000, 1000000}, 100000, timer_cancel},
-    {"timer-fire", "fire a one-shot timer that is due, with N that are not", "ns", {1000, 10000, 100000, 1000000}, 10000, timer_fire},
+#if !defined(PEER_IS_RAW)
+    {"timer-make", "create a timer and add it to N others, at a random date", "ns", CROWDS, prepare_crowd, make_and_add, .once = sample_most,
+     .clock = TIMER_CLOCK, .most = PEER_TIMERS_MOST},
+    {"timer-add", "add a timer that is there to N others, at a random date", "ns", CROWDS, prepare_to_add, add, .once = sample_most,
+     .clock = TIMER_CLOCK, .most = PEER_TIMERS_MOST},
+    {"timer-rearm", "give one of N timers another date", "ns", CROWDS, prepare_crowd, rearm, .once = sample_most, .clock = TIMER_CLOCK,
+     .most = PEER_TIMERS_MOST},
+    {"timer-cancel", "cancel one of N timers", "ns", CROWDS, prepare_crowd, cancel, .once = sample_most, .clock = TIMER_CLOCK,
+     .most = PEER_TIMERS_MOST},
+    {"timer-fire", "fire a one-shot timer that is due, with N that are not", "ns", CROWDS, prepare_due, serve_due, .once = sample_most,
+     .clock = TIMER_CLOCK, .most = PEER_TIMERS_MOST},
+#endif
+    {"timer-late-p50", "how late a timer of 1 ms is, median", "ns", {1}, .figure = lateness_p50},
+    {"timer-late-p99", "how late a timer of 1 ms is, 99th percentile", "ns", {1}, .figure = lateness_p99},
+    {"timer-missed", "dates that a timer of 1 ms misses until it has fired 500 times", "dates", {1}, .figure = missed},
     {.name = NULL},
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench --list; bench [--iterations N] CASE PARAMETER. See bench.h. */
+/* bench --list; bench [--iterations N] CASE PARAMETER; bench --start [--memory]. See bench.h. */
 #include "bench.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,25 +11,16 @@
 #include <time.h>
 #include <unistd.h>
 
-static const struct bench *const groups[] = {loop_benches, timer_benches, thread_benches, memory_benches};
+static const struct bench *const groups[] = {loop_benches, timer_benches, thread_benches, echo_benches, memory_benches, start_benches};
 static long fixed_iterations;
 
-static double clock_ns(clockid_t clock)
+double clock_ns(enum bench_clock clock)
 {
+    static const clockid_t clocks[] = {CLOCK_THREAD_CPUTIME_ID, CLOCK_PROCESS_CPUTIME_ID, CLOCK_MONOTONIC};
     struct timespec time;
 
-    (void)clock_gettime(clock, &time);
+    (void)clock_gettime(clocks[clock], &time);
     return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-}
-
-double thread_ns(void)
-{
-    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
-}
-
-double wall_ns(void)
-{
-    return clock_ns(CLOCK_MONOTONIC);
 }
 
 long iterations(long by_default)
@@ -36,25 +28,20 @@ long iterations(long by_default)
     return fixed_iterations > 0 ? fixed_iterations : by_default;
 }
 
-double measure(void (*operation)(long count))
+void require(bool succeeded, const char *what)
 {
-    const double enough_ns = 40e6;
-    long count = iterations(1);
-
-    if (fixed_iterations == 0) {
-        operation(1); /* what is made at the first need is not what is asked about */
+    if (!succeeded) {
+        (void)fprintf(stderr, "bench: %s failed\n", what);
+        _exit(1);
     }
-    for (;;) {
-        double start = thread_ns();
-        double taken;
+}
 
-        operation(count);
-        taken = thread_ns() - start;
-        if (fixed_iterations > 0 || taken >= enough_ns) {
-            return taken / (double)count;
-        }
-        count = taken > enough_ns / 100 ? (long)((double)count * enough_ns / taken * 1.2) + 1 : count * 10;
-    }
+void *zeroed(long count, unsigned long size)
+{
+    void *memory = calloc((size_t)count, size);
+
+    require(memory, "calloc");
+    return memory;
 }
 
 unsigned long next_random(void)
@@ -67,45 +54,72 @@ unsigned long next_random(void)
     return state;
 }
 
-void shuffle(void **items, long count)
+void shuffle(long *items, long count)
 {
     for (long i = count - 1; i > 0; i--) {
         long other = (long)(next_random() % (unsigned long)(i + 1));
-        void *item = items[i];
+        long item = items[i];
 
         items[i] = items[other];
         items[other] = item;
     }
 }
 
-CFStringRef bench_mode(void)
+void stay_on(int processor)
 {
-    return CFSTR("bench");
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(processor, &set);
+    (void)sched_setaffinity(0, sizeof set, &set);
 }
 
-static void do_nothing(void *info)
+/* What callgrind is told to count: it must keep its name and stay a call. */
+__attribute__((noinline)) long measured_operations(const struct bench *bench, long count);
+long measured_operations(const struct bench *bench, long count)
 {
-    (void)info;
+    return bench->operate(count);
 }
 
-CFRunLoopSourceRef idle_source(CFStringRef mode)
+static double operate_once(const struct bench *bench, long count)
 {
-    static long count;
-    CFRunLoopSourceContext context = {.info = (void *)++count, .perform = do_nothing}; /* equal ones would be one */
-    CFRunLoopSourceRef source = CFRunLoopSourceCreate(NULL, 0, &context);
+    double start = clock_ns(bench->clock);
+    long done = measured_operations(bench, count);
 
-    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, mode);
-    return source;
+    return (clock_ns(bench->clock) - start) / (double)done;
 }
 
-static void no_beat(CFRunLoopTimerRef timer, void *info)
+/* Repeats it often enough to be measured, or as often as the runner says. */
+static double operate_repeatedly(const struct bench *bench)
 {
-    (void)timer, (void)info;
+    const double enough_ns = 40e6;
+    long count = iterations(1);
+
+    (void)bench->operate(1); /* what is made at the first need is not what is asked about */
+    for (;;) {
+        double start = clock_ns(bench->clock);
+        long done = measured_operations(bench, count);
+        double taken = clock_ns(bench->clock) - start;
+
+        if (fixed_iterations > 0 || taken >= enough_ns) {
+            return taken / (double)done;
+        }
+        count = taken > enough_ns / 100 ? (long)((double)count * enough_ns / taken * 1.2) + 1 : count * 10;
+    }
 }
 
-CFRunLoopTimerRef far_timer(double seconds)
+static double result_of(const struct bench *bench, long parameter)
 {
-    return CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + seconds, 0, 0, 0, no_beat, NULL);
+    if (bench->figure) {
+        return bench->figure(parameter);
+    }
+    bench->prepare(parameter);
+    if (bench->once) {
+        long count = iterations(bench->once);
+
+        return operate_once(bench, count < bench->once ? count : bench->once);
+    }
+    return operate_repeatedly(bench);
 }
 
 /* ---- the choice of a case ---- */
@@ -113,15 +127,13 @@ CFRunLoopTimerRef far_timer(double seconds)
 struct job {
     const struct bench *bench;
     long parameter;
-    double result;
 };
 
 static void *do_job(void *info)
 {
-    struct job *job = info;
+    const struct job *job = info;
 
-    job->result = job->bench->run(job->parameter);
-    (void)printf("%.3f\n", job->result);
+    (void)printf("%.4f\n", result_of(job->bench, job->parameter));
     (void)fflush(stdout);
     _exit(0); /* taking down what is left is no part of it */
 }
@@ -143,9 +155,9 @@ static void list(void)
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
         for (const struct bench *bench = groups[i]; bench->name; bench++) {
             for (int j = 0; j < parameters_most && bench->parameters[j]; j++) {
-                bool takes_too_long = bench->toolchain_most && bench->parameters[j] > bench->toolchain_most;
-
-                (void)printf("%s\t%ld\t%s\t%s\t%d\n", bench->name, bench->parameters[j], bench->unit, bench->what, !takes_too_long);
+                if (!bench->most || bench->parameters[j] <= bench->most) {
+                    (void)printf("%s\t%ld\t%s\t%s\n", bench->name, bench->parameters[j], bench->unit, bench->what);
+                }
             }
         }
     }
@@ -166,6 +178,10 @@ int main(int count, char **arguments)
     pthread_t thread;
     int next = 1;
 
+    if (count > 1 && strcmp(arguments[1], "--start") == 0) {
+        start_and_end(count > 2);
+        return 0;
+    }
     if (count == 2 && strcmp(arguments[1], "--list") == 0) {
         list();
         return 0;
@@ -179,7 +195,7 @@ int main(int count, char **arguments)
         job.parameter = next + 1 < count ? strtol(arguments[next + 1], NULL, 10) : 1;
     }
     if (!job.bench) {
-        (void)fprintf(stderr, "usage: bench --list | bench [--iterations N] CASE [PARAMETER]\n");
+        (void)fprintf(stderr, "usage: bench --list | bench [--iterations N] CASE [PARAMETER] | bench --start [--memory]\n");
         return 2;
     }
     allow_many_descriptors();
