@@ -324,17 +324,19 @@ static long signal_only(long count)
 
 const struct bench loop_benches[] = {
 #if PEER_LOOKS && !defined(PEER_IS_RAW)
-    {"pass-sources", "a poll with N sources, none signalled", "ns", {1, 100, 1000, 10000}, prepare_sources, passes, .most = PEER_SOURCES_MOST},
-    {"pass-timers", "a poll with N timers, none due", "ns", {1, 100, 10000}, prepare_timers, passes, .most = PEER_TIMERS_MOST},
-    {"signal-one-of", "signal one of N sources, and the poll that performs it", "ns", {1, 100, 1000, 10000}, prepare_sources, signal_and_pass,
+    {"pass-sources", "a poll with N sources, none signalled", "ns", {1, 100, 1000, 10000}, prepare_sources, passes,
      .most = PEER_SOURCES_MOST},
+    {"pass-timers", "a poll with N timers, none due", "ns", {1, 100, 10000}, prepare_timers, passes, .most = PEER_TIMERS_MOST},
+    {"signal-one-of", "signal one of N sources, and the poll that performs it", "ns", {1, 100, 1000, 10000}, prepare_sources,
+     signal_and_pass, .most = PEER_SOURCES_MOST},
 #endif
 #if PEER_LOOKS
     {"pass-descriptors", "a poll with N descriptors, none ready", "ns", {1, 100, 10000}, watch_events, passes, .most = PEER_EVENTS_MOST},
 #endif
 #if defined(PEER_IS_CORE_FOUNDATION)
     {"pass-observers", "a poll with N observers of all activities", "ns", {1, 10}, prepare_observers, passes, .most = 0},
-    {"pass-other-observers", "a poll with N observers of activities that do not come", "ns", {100}, prepare_other_observers, passes, .most = 0},
+    {"pass-other-observers", "a poll with N observers of activities that do not come", "ns", {100}, prepare_other_observers, passes,
+     .most = 0},
     {"run-limit", "a run with a time limit of 1000 s that returns after a signalled source", "ns", {1}, prepare_limited_run, limited_runs,
      .most = 0},
     {"signal-only", "signal a source that is signalled already, without waking", "ns", {1}, prepare_coalesced, signal_only, .most = 0},
@@ -350,8 +352,8 @@ const struct bench loop_benches[] = {
      .clock = PEER_LOOKS ? clock_of_thread : clock_of_process, .most = PEER_EVENTS_MOST},
     {"event-100", "the same, 100 ready at a time, for each", "ns", {100, 1000, 10000}, watch_events_100, events_served,
      .clock = PEER_LOOKS ? clock_of_thread : clock_of_process, .most = PEER_EVENTS_MOST},
-    {"socket-1", "write to a socket, one of N watched, and the poll that serves it", "ns", {1, 100, 1000, 9500}, watch_sockets, messages_served,
-     .clock = clock_of_process, .most = PEER_SOCKETS_MOST},
+    {"socket-1", "write to a socket, one of N watched, and the poll that serves it", "ns", {1, 100, 1000, 9500}, watch_sockets,
+     messages_served, .clock = clock_of_process, .most = PEER_SOCKETS_MOST},
     {"socket-100", "the same, 100 ready at a time, for each", "ns", {100, 1000, 9500}, watch_sockets_100, messages_served,
      .clock = clock_of_process, .most = PEER_SOCKETS_MOST},
     {.name = NULL},

@@ -211,8 +211,8 @@ static double missed(long number)
 
 const struct bench timer_benches[] = {
 #if !defined(PEER_IS_RAW)
-    {"timer-make", "create a timer and add it to N others, at a random date", "ns", CROWDS, prepare_crowd, make_and_add, .once = sample_most,
-     .clock = TIMER_CLOCK, .most = PEER_TIMERS_MOST},
+    {"timer-make", "create a timer and add it to N others, at a random date", "ns", CROWDS, prepare_crowd, make_and_add,
+     .once = sample_most, .clock = TIMER_CLOCK, .most = PEER_TIMERS_MOST},
     {"timer-add", "add a timer that is there to N others, at a random date", "ns", CROWDS, prepare_to_add, add, .once = sample_most,
      .clock = TIMER_CLOCK, .most = PEER_TIMERS_MOST},
     {"timer-rearm", "give one of N timers another date", "ns", CROWDS, prepare_crowd, rearm, .once = sample_most, .clock = TIMER_CLOCK,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Core Foundation as a peer: this library, or the Swift toolchain's (PEER_TOOLCHAIN); see peer.h. Counters are version-1 sources, which both
- * have. Sockets are CFFileDescriptor here, and CFSocket in the toolchain, which has no CFFileDescriptor.
+ * Core Foundation as a peer: this library, or the Swift toolchain's (PEER_TOOLCHAIN); see peer.h. Counters are version-1 sources, which
+ * both have. Sockets are CFFileDescriptor here, and CFSocket in the toolchain, which has no CFFileDescriptor.
  */
 #include <CoreFoundation/CoreFoundation.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system's calls themselves as a peer, for the rows that they can do: what no library can be quicker than by much. It has one epoll set,
- * an eventfd that nobody reads back, and a timerfd; no locks, no modes, nothing that may change while it runs.
+ * The system's calls themselves as a peer, for the rows that they can do: what no library can be quicker than by much. It has one epoll
+ * set, an eventfd that nobody reads back, and a timerfd; no locks, no modes, nothing that may change while it runs.
  */
 #include <stdint.h>
 #include <stdlib.h>
