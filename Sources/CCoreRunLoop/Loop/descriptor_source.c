@@ -65,6 +65,21 @@ void descriptor_source_make_lingering(CFRunLoopSourceRef source)
     source_port_part(source)->lingering = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
+bool descriptor_source_set_resting(CFRunLoopSourceRef source, CFRunLoopRef loop, CFStringRef mode_name, bool rests)
+{
+    const struct mode *mode;
+    struct source_member *member;
+
+    loop_lock(loop);
+    mode = mode_find(loop, mode_name);
+    member = mode ? source_member_in(loop, source, mode) : NULL;
+    if (member) {
+        watch_set_resting(loop, member, rests);
+    }
+    loop_unlock(loop);
+    return member != NULL;
+}
+
 void descriptor_source_end_lingering(CFRunLoopSourceRef source, CFRunLoopRef loop, CFStringRef mode_name)
 {
     struct source_port_part *part = source_port_part(source);

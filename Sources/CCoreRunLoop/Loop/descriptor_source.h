@@ -45,6 +45,12 @@ void descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef ti
  * it is to be taken out of where it was last.
  */
 void descriptor_source_make_lingering(CFRunLoopSourceRef source);
+
+/*
+ * A lingering source that has been added to one mode, of the calling thread's loop: while it rests there it is in the mode for nobody, and
+ * is neither watched nor performed; the end of the rest costs less than adding it. False if it is not in that mode.
+ */
+bool descriptor_source_set_resting(CFRunLoopSourceRef source, CFRunLoopRef loop, CFStringRef mode_name, bool rests);
 void descriptor_source_end_lingering(CFRunLoopSourceRef source, CFRunLoopRef loop, CFStringRef mode_name);
 
 /* Any thread: the descriptor's number stands for another file than before, which is watched from now on. */

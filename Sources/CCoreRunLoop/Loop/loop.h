@@ -74,6 +74,7 @@ struct mode {
     bool pending_is_unsorted; /* L */
     bool prefers_port; /* L; turns at each wait, so that neither timers nor ports starve (35) */
     struct source_set sources; /* L; of every kind */
+    uint32_t resting_count; /* L; those of them that rest: to everybody else they are not in the mode */
     struct link pending; /* L; members of version-0 sources whose mark was seen, in order of arrival unless unsorted */
     struct heap timers; /* L; those that wait; a timer in callout is in no heap */
     uint32_t timer_count; /* L; all that are in the mode, in the heap or not */

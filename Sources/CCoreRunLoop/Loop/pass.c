@@ -442,26 +442,14 @@ void run_leave(CFRunLoopRef loop, struct activation *run)
     mailbox_leave(loop->mailbox, run->outer_word, owes_token(run));
 }
 
-/* Sets the time limit (43). */
-static void limit(struct activation *run, CFTimeInterval seconds)
+CFRunLoopRunResult run_in_mode_until(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, bool returns_after_source)
 {
-    static atomic_flag logged = ATOMIC_FLAG_INIT;
-
-    if (isnan(seconds)) {
-        fault_log_once(&logged, "CFRunLoopRunInMode: the time limit is not a number; it becomes 0");
-        seconds = 0;
-    }
-    run->polls = seconds <= 0;
-    run->deadline_ns = run->polls || seconds > INSTANT_LONGEST_SECONDS ? kernel_never : instant_after(kernel.monotonic_ns(), seconds);
-}
-
-CFRunLoopRunResult run_in_mode(CFRunLoopRef loop, CFStringRef mode_name, CFTimeInterval seconds, bool returns_after_source)
-{
-    struct activation run = {.returns_after_source = returns_after_source};
+    struct activation run = {.returns_after_source = returns_after_source,
+                             .polls = deadline_ns == 0,
+                             .deadline_ns = deadline_ns == 0 ? kernel_never : deadline_ns};
     CFRunLoopRunResult result = (CFRunLoopRunResult)0;
     struct mode *mode;
 
-    limit(&run, seconds);
     loop_lock(loop);
     mode = mode_find(loop, mode_name);
     if (!mode || loop->is_dead || mode_is_empty(loop, mode)) {
@@ -485,4 +473,21 @@ CFRunLoopRunResult run_in_mode(CFRunLoopRef loop, CFStringRef mode_name, CFTimeI
     run_leave(loop, &run);
     loop_unlock(loop);
     return result;
+}
+
+/* The end of a run that begins now (43). */
+static int64_t deadline_after(CFTimeInterval seconds)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+
+    if (isnan(seconds)) {
+        fault_log_once(&logged, "CFRunLoopRunInMode: the time limit is not a number; it becomes 0");
+        return 0;
+    }
+    return seconds <= 0 ? 0 : seconds > INSTANT_LONGEST_SECONDS ? kernel_never : instant_after(kernel.monotonic_ns(), seconds);
+}
+
+CFRunLoopRunResult run_in_mode(CFRunLoopRef loop, CFStringRef mode_name, CFTimeInterval seconds, bool returns_after_source)
+{
+    return run_in_mode_until(loop, mode_name, deadline_after(seconds), returns_after_source);
 }

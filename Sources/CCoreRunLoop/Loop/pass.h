@@ -13,6 +13,9 @@
 /* A whole run: CFRunLoopRunInMode. Takes the lock itself. */
 CFRunLoopRunResult run_in_mode(CFRunLoopRef loop, CFStringRef mode_name, CFTimeInterval seconds, bool returns_after_source);
 
+/* The same until an instant; 0: one pass that does not sleep, kernel_never: without a limit. */
+CFRunLoopRunResult run_in_mode_until(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, bool returns_after_source);
+
 /* ---- the parts, for hosting ---- */
 
 void run_enter(CFRunLoopRef loop, struct activation *run, struct mode *mode);

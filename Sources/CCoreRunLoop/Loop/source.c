@@ -81,7 +81,7 @@ CFRunLoopSourceRef source_create(CFAllocatorRef allocator, CFIndex order, enum s
     for (uint32_t i = 0; i < source_callback_count; i++) {
         present |= callbacks[i] ? 1u << i : 0;
     }
-    size = sizeof *source + (size_t)__builtin_popcount(present) * sizeof(source_function);
+    size = sizeof *source + (size_t)count_bits(present) * sizeof(source_function);
     size += kind == source_manual ? 0 : sizeof(struct source_port_part);
     source = object_create(allocator, &source_class, size);
     if (!source) {

@@ -80,6 +80,7 @@ struct source_port_part {
     bool is_counter; /* an eventfd or timerfd: the loop reads it (99) */
     _Atomic uint32_t interest; /* kernel_readable | kernel_writable; of descriptor sources */
     uint64_t lingering; /* C; not 0: unique, and the kernel may go on watching until the mode is waited on again without it */
+    bool rests; /* L of the one loop that it is in; of a lingering one */
 };
 
 enum { source_kind_shift = 16, source_version_0_bit = 1 << 24 /* a descriptor's that says it is of version 0 (254) */ };
@@ -102,17 +103,26 @@ static inline uint32_t source_callbacks_present(const struct __CFRunLoopSource *
     return source->object.info & ((1u << source_callback_count) - 1);
 }
 
+/* How many of the lowest 16 bits are set, without the call that the compiler makes of it for processors that cannot count them. */
+static inline uint32_t count_bits(uint32_t bits)
+{
+    bits -= bits >> 1 & 0x5555;
+    bits = (bits & 0x3333) + (bits >> 2 & 0x3333);
+    bits = (bits + (bits >> 4)) & 0x0f0f;
+    return (bits + (bits >> 8)) & 0xff;
+}
+
 static inline source_function source_callback(const struct __CFRunLoopSource *source, enum source_callback which)
 {
     uint32_t present = source_callbacks_present(source);
     uint32_t bit = 1u << which;
 
-    return present & bit ? source->callbacks[__builtin_popcount(present & (bit - 1))] : NULL;
+    return present & bit ? source->callbacks[count_bits(present & (bit - 1))] : NULL;
 }
 
 static inline struct source_port_part *source_port_part(CFRunLoopSourceRef source)
 {
-    return (struct source_port_part *)(void *)&source->callbacks[__builtin_popcount(source_callbacks_present(source))];
+    return (struct source_port_part *)(void *)&source->callbacks[count_bits(source_callbacks_present(source))];
 }
 
 /* NULL if there is no memory. `callbacks` has source_callback_count entries. */

@@ -18,8 +18,10 @@ static uint64_t token_of(const struct watch *watch)
 
 static uint32_t interest_of(CFRunLoopSourceRef source)
 {
+    const struct source_port_part *part = source_port_part(source);
+
     return source_kind(source) == source_port ? (uint32_t)kernel_readable
-                                              : atomic_load_explicit(&source_port_part(source)->interest, memory_order_relaxed);
+                                              : (part->rests ? 0 : atomic_load_explicit(&part->interest, memory_order_relaxed));
 }
 
 static CFRunLoopSourceRef source_of(const struct link *link)
@@ -292,6 +294,11 @@ void watch_remove_member(CFRunLoopRef loop, struct source_member *member)
     }
     watch = watch_of_member(member);
     list_remove(&member->link);
+    if (source_port_part(member->slot->source)->rests) {
+        source_port_part(member->slot->source)->rests = false;
+        member->mode->resting_count--;
+        watches->member_count++;
+    }
     watches->member_count--;
     if (!list_is_empty(&watch->members)) {
         recompute(loop, member->mode, watch);
@@ -326,6 +333,20 @@ void watch_interest_changed(CFRunLoopRef loop, struct source_member *member)
     if (link_is_linked(&member->link)) {
         recompute(loop, member->mode, watch_of_member(member));
     }
+}
+
+void watch_set_resting(CFRunLoopRef loop, struct source_member *member, bool rests)
+{
+    struct source_port_part *part = source_port_part(member->slot->source);
+    struct mode *mode = member->mode;
+
+    if (part->rests == rests || !link_is_linked(&member->link)) {
+        return;
+    }
+    part->rests = rests;
+    mode->resting_count += rests ? 1 : UINT32_MAX;
+    mode->watches->member_count += rests ? UINT32_MAX : 1;
+    recompute(loop, mode, watch_of_member(member));
 }
 
 void watch_file_replaced(CFRunLoopRef loop, struct source_member *member)

@@ -75,6 +75,8 @@ bool watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member
 void watch_remove_member(CFRunLoopRef loop, struct source_member *member);
 /* A member's interest has changed. */
 void watch_interest_changed(CFRunLoopRef loop, struct source_member *member);
+/* A member that is in the one mode only begins or ends its rest. */
+void watch_set_resting(CFRunLoopRef loop, struct source_member *member, bool rests);
 /* Takes out what still lingers of a source with that mark, before its descriptor is closed. */
 void watch_end_lingering(struct mode *mode, int descriptor, uint64_t mark);
 /* Its descriptor's number stands for another file now. */

@@ -7,7 +7,7 @@
 
 static void require(CFMessagePortRef port, const char *function)
 {
-    object_require(port, object_type_message_port, function, "port");
+    object_check(port, &message_port_class, function, "port");
 }
 
 /* ---- the object ---- */

@@ -21,7 +21,6 @@ static const CFTimeInterval for_ever_from_s = 864000;
 static const int64_t dying_ns = 50000000;
 static const int64_t asking_ns = 2000000;
 static const int64_t slice_ns = 10000000;
-static const CFTimeInterval slice_s = 0.01;
 
 /* What goes along with a request. */
 struct load {
@@ -45,20 +44,19 @@ static bool is_for_ever(CFTimeInterval seconds)
     return isnan(seconds) || seconds >= for_ever_from_s;
 }
 
-static int64_t send_deadline(CFTimeInterval seconds)
+/* `now_ns` is the time, or 0 until somebody has asked for it. */
+static int64_t deadline_after(CFTimeInterval seconds, CFTimeInterval once_below, int64_t *now_ns)
 {
     if (is_for_ever(seconds)) {
         return kernel_never;
     }
-    return seconds < once_below_s ? 0 : instant_after(kernel.monotonic_ns(), seconds);
-}
-
-static int64_t receive_deadline(CFTimeInterval seconds)
-{
-    if (is_for_ever(seconds)) {
-        return kernel_never;
+    if (seconds <= 0 || seconds < once_below) {
+        return 0;
     }
-    return seconds <= 0 ? 0 : instant_after(kernel.monotonic_ns(), seconds);
+    if (*now_ns == 0) {
+        *now_ns = kernel.monotonic_ns();
+    }
+    return instant_after(*now_ns, seconds);
 }
 
 /* ---- loading ---- */
@@ -127,16 +125,28 @@ static int load_data(struct client_line *line, struct wire_frame *frame, struct 
 
 /* ---- one way ---- */
 
-static SInt32 send_one_way(CFMessagePortRef port, SInt32 message_id, const void *bytes, uint64_t length, int64_t deadline_ns)
+static SInt32 send_one_way(CFMessagePortRef port, SInt32 message_id, const void *bytes, uint64_t length, CFTimeInterval timeout)
 {
     struct wire_frame frame = {.type = wire_one_way, .message_id = message_id};
     struct load load = {.inline_data = NULL};
     SInt32 result = kCFMessagePortTransportError;
+    int64_t now_ns = 0;
+    int64_t deadline_ns = deadline_after(timeout, once_below_s, &now_ns);
+    bool can;
 
+    port_lock(port);
+    can = remote_port_use(port);
+    port_unlock(port);
+    if (!can) {
+        return kCFMessagePortIsInvalid;
+    }
     if (load_data(NULL, &frame, &load, bytes, length) == 0) {
-        result = remote_port_send(port, &frame, load.inline_data, load.descriptors, load.count, deadline_ns);
+        result = remote_port_send(port, &frame, load.inline_data, load.descriptors, load.count, deadline_ns, &now_ns);
     }
     close_load(&load);
+    port_lock(port);
+    remote_port_unuse(port);
+    port_unlock(port);
     return result;
 }
 
@@ -153,38 +163,39 @@ static void wait_without_loop(struct client_line *line, int64_t deadline_ns)
     client_line_read(line);
 }
 
-static CFTimeInterval seconds_until(int64_t deadline_ns)
-{
-    int64_t now_ns = deadline_ns == kernel_never || deadline_ns == 0 ? 0 : kernel.monotonic_ns();
-
-    return deadline_ns == kernel_never ? for_ever_from_s : now_ns < deadline_ns ? (CFTimeInterval)(deadline_ns - now_ns) / 1e9 : 0;
-}
-
 static bool is_open(const struct call *call)
 {
     return call->state == call_waiting || call->state == call_awaits_memory;
+}
+
+/* When a run has to end: without a watch on the line it is looked at again and again. */
+static int64_t end_of_run(bool is_watched, int64_t deadline_ns)
+{
+    int64_t slice_end_ns;
+
+    if (is_watched || deadline_ns == 0) {
+        return deadline_ns;
+    }
+    slice_end_ns = kernel.monotonic_ns() + slice_ns;
+    return slice_end_ns < deadline_ns ? slice_end_ns : deadline_ns;
 }
 
 /*
  * Runs the loop until the answer, the deadline, or the end of the port. Each activation ends after a source; the time that is left goes
  * on (214).
  */
-static void await(CFMessagePortRef port, struct client_line *line, CFTimeInterval timeout, CFStringRef mode)
+static void await(CFMessagePortRef port, struct client_line *line, int64_t deadline_ns, CFStringRef mode)
 {
     struct call *call = line->call;
-    int64_t deadline_ns = receive_deadline(timeout);
-    CFTimeInterval left = is_for_ever(timeout) ? for_ever_from_s : timeout;
     CFRunLoopRef loop = thread_loop_current();
     bool is_watched;
 
-    if (CFEqual(mode, kCFRunLoopCommonModes)) {
+    if (mode_name_is_common(mode)) {
         mode = kCFRunLoopDefaultMode; /* 217 */
     }
-    client_line_enter(line, loop, mode);
-    CFRunLoopAddSource(loop, line->source, mode);
-    is_watched = CFRunLoopContainsSource(loop, line->source, mode);
+    is_watched = client_line_enter(line, loop, mode);
     while (is_open(call) && port_is_valid(port)) {
-        if (run_in_mode(loop, mode, is_watched || left < slice_s ? left : slice_s, true) == kCFRunLoopRunFinished) {
+        if (run_in_mode_until(loop, mode, end_of_run(is_watched, deadline_ns), true) == kCFRunLoopRunFinished) {
             wait_without_loop(line, deadline_ns);
         } else if (!is_watched) {
             client_line_read(line); /* there was no memory to watch the line */
@@ -193,12 +204,11 @@ static void await(CFMessagePortRef port, struct client_line *line, CFTimeInterva
             client_line_read(line); /* what is there counts, even if another source had its turn (228) */
             break;
         }
-        left = is_open(call) ? seconds_until(deadline_ns) : 0;
     }
     if (is_open(call)) {
         client_line_read(line); /* a reply that came while the port ended wins (231) */
     }
-    CFRunLoopRemoveSource(loop, line->source, mode);
+    client_line_rest(line, loop, mode);
 }
 
 /* The line was hung up without a word. */
@@ -245,13 +255,8 @@ static SInt32 result_of(CFMessagePortRef port, struct client_line *line)
 static void end_line(CFMessagePortRef port, struct client_line *line)
 {
     const struct call *call = line->call;
-    bool reusable = (call->state == call_replied || call->state == call_dropped) && call->is_kept;
+    bool is_reusable = (call->state == call_replied || call->state == call_dropped) && call->is_kept;
 
-    if (call->has_sequence) {
-        port_lock(port);
-        remote_port_confirm(&port->side.remote, call->sequence);
-        port_unlock(port);
-    }
     if (call->refuses_arena) {
         line->refuses_arena = true;
         arena_release(&line->arena);
@@ -260,38 +265,18 @@ static void end_line(CFMessagePortRef port, struct client_line *line)
     } else if (call->reply && (uint64_t)CFDataGetLength(call->reply) > line->wish) {
         line->wish = (uint64_t)CFDataGetLength(call->reply);
     }
-    line->call = NULL;
-    if (reusable) {
-        line->is_kept = true;
-        client_line_give(port, line);
-    } else {
-        client_line_discard(port, line);
-    }
+    line->is_kept |= is_reusable;
+    client_line_give(port, line, is_reusable);
 }
 
 /* The request has not been sent: a kept line is as good as before, but for an arena that the receiver never saw. */
 static void take_back(CFMessagePortRef port, struct client_line *line, const struct wire_frame *frame)
 {
-    line->call = NULL;
-    if (line->is_kept && !(frame->flags & wire_new_arena)) {
-        client_line_give(port, line);
-    } else {
-        client_line_discard(port, line);
-    }
-}
-
-static uint64_t next_conversation(CFMessagePortRef port)
-{
-    uint64_t conversation;
-
-    port_lock(port);
-    conversation = ++port->side.remote.last_conversation;
-    port_unlock(port);
-    return conversation;
+    client_line_give(port, line, line->is_kept && !(frame->flags & wire_new_arena));
 }
 
 static SInt32 send_on_line(CFMessagePortRef port, struct client_line *line, int end, const void *bytes, uint64_t length,
-                           int64_t deadline_ns, struct wire_frame *frame)
+                           int64_t deadline_ns, int64_t *now_ns, struct wire_frame *frame)
 {
     struct load load = {.inline_data = NULL};
     SInt32 result = kCFMessagePortTransportError;
@@ -303,36 +288,40 @@ static SInt32 send_on_line(CFMessagePortRef port, struct client_line *line, int 
         load.descriptors[load.count++] = end;
     }
     if (load_data(line, frame, &load, bytes, length) == 0) {
-        result = remote_port_send(port, frame, load.inline_data, load.descriptors, load.count, deadline_ns);
+        result = remote_port_send(port, frame, load.inline_data, load.descriptors, load.count, deadline_ns, now_ns);
     }
     close_load(&load);
     return result;
 }
 
-static SInt32 request(CFMessagePortRef port, SInt32 message_id, const void *bytes, uint64_t length, int64_t send_deadline_ns,
+static SInt32 request(CFMessagePortRef port, SInt32 message_id, const void *bytes, uint64_t length, CFTimeInterval send_timeout,
                       CFTimeInterval receive_timeout, CFStringRef mode, CFDataRef *ret_reply)
 {
-    struct call call = {.state = call_waiting, .message_id = message_id, .conversation = next_conversation(port)};
-    struct wire_frame frame = {.type = wire_request, .message_id = message_id, .conversation = call.conversation};
+    struct call call = {.state = call_waiting, .message_id = message_id};
+    struct wire_frame frame = {.type = wire_request, .message_id = message_id};
+    int64_t now_ns = 0;
     struct client_line *line;
     SInt32 result;
     int error = 0;
     int end;
 
-    line = client_line_take(port, &end, &error);
+    line = client_line_take(port, &call, &end, &error);
+    if (!line && error == -ENOTCONN) {
+        return kCFMessagePortIsInvalid;
+    }
     if (!line) {
         port_log("CFMessagePortSendRequest", "there is no means to take a reply: %s", port_error_text(error));
         return kCFMessagePortTransportError;
     }
-    line->call = &call;
+    frame.conversation = call.conversation;
     frame.line = line->number;
     frame.token = line->token;
-    result = send_on_line(port, line, end, bytes, length, send_deadline_ns, &frame);
+    result = send_on_line(port, line, end, bytes, length, deadline_after(send_timeout, once_below_s, &now_ns), &now_ns, &frame);
     if (result != kCFMessagePortSuccess) {
         take_back(port, line, &frame);
         return result;
     }
-    await(port, line, receive_timeout, mode);
+    await(port, line, deadline_after(receive_timeout, 0, &now_ns), mode);
     result = result_of(port, line);
     end_line(port, line);
     if (result == kCFMessagePortSuccess && ret_reply) {
@@ -348,20 +337,11 @@ SInt32 message_send(CFMessagePortRef port, SInt32 message_id, CFDataRef data, CF
 {
     uint64_t length = data ? (uint64_t)CFDataGetLength(data) : 0;
     const UInt8 *bytes = length > 0 ? CFDataGetBytePtr(data) : NULL;
-    int64_t deadline_ns = send_deadline(send_timeout);
-    SInt32 result;
 
-    if (!remote_port_use(port)) {
-        return kCFMessagePortIsInvalid;
-    }
     if (length > wire_payload_max || length > port->side.remote.budget) {
         port_log("CFMessagePortSendRequest", "a message of %llu bytes is more than the receiver takes", (unsigned long long)length);
-        result = kCFMessagePortTransportError;
-    } else if (reply_mode) {
-        result = request(port, message_id, bytes, length, deadline_ns, receive_timeout, reply_mode, ret_reply);
-    } else {
-        result = send_one_way(port, message_id, bytes, length, deadline_ns);
+        return port_is_valid(port) ? kCFMessagePortTransportError : kCFMessagePortIsInvalid;
     }
-    remote_port_unuse(port);
-    return result;
+    return reply_mode ? request(port, message_id, bytes, length, send_timeout, receive_timeout, reply_mode, ret_reply)
+                      : send_one_way(port, message_id, bytes, length, send_timeout);
 }

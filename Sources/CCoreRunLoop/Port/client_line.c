@@ -168,10 +168,11 @@ static struct client_line *create(CFMessagePortRef port, int ends[2])
     return line;
 }
 
-/* The line's descriptor is in no wait set after this. */
+/* The source is in no mode, and the line's descriptor in no wait set, after this. */
 static void leave(struct client_line *line)
 {
     if (line->loop) {
+        CFRunLoopRemoveSource(line->loop, line->source, line->mode);
         descriptor_source_end_lingering(line->source, line->loop, line->mode);
         object_release(line->loop);
         CFRelease(line->mode);
@@ -179,16 +180,28 @@ static void leave(struct client_line *line)
     }
 }
 
-void client_line_enter(struct client_line *line, CFRunLoopRef loop, CFStringRef mode)
+bool client_line_enter(struct client_line *line, CFRunLoopRef loop, CFStringRef mode)
 {
-    if (line->loop == loop && CFEqual(line->mode, mode)) {
-        return;
+    if (line->loop == loop && (line->mode == mode || CFEqual(line->mode, mode)) &&
+        descriptor_source_set_resting(line->source, loop, mode, false)) {
+        return true;
     }
     leave(line);
     line->mode = CFStringCreateCopy(NULL, mode);
     if (line->mode) { /* without memory nothing is noted, and the loop finds out by itself that a descriptor is closed */
         object_retain(loop);
         line->loop = loop;
+    }
+    CFRunLoopAddSource(loop, line->source, mode);
+    return CFRunLoopContainsSource(loop, line->source, mode);
+}
+
+void client_line_rest(struct client_line *line, CFRunLoopRef loop, CFStringRef mode)
+{
+    if (line->loop) {
+        (void)descriptor_source_set_resting(line->source, loop, mode, true);
+    } else {
+        CFRunLoopRemoveSource(loop, line->source, mode);
     }
 }
 
@@ -205,24 +218,27 @@ void client_line_close(struct client_line *line)
     object_release(source);
 }
 
-struct client_line *client_line_take(CFMessagePortRef port, int *ret_end, int *ret_error)
+/* Takes a free line and puts it among the busy ones; NULL if there is none. P */
+static struct client_line *take_free(struct remote_port *remote)
+{
+    struct client_line *line;
+
+    if (list_is_empty(&remote->free_lines)) {
+        return NULL;
+    }
+    line = container_of(remote->free_lines.next, struct client_line, link);
+    list_remove(&line->link);
+    remote->free_count--;
+    list_append(&remote->busy_lines, &line->link);
+    return line;
+}
+
+static struct client_line *make_line(CFMessagePortRef port, int *ret_end, int *ret_error)
 {
     struct remote_port *remote = &port->side.remote;
-    struct client_line *line = NULL;
     int ends[2] = {-1, -1};
+    struct client_line *line;
 
-    *ret_end = -1;
-    port_lock(port);
-    if (!list_is_empty(&remote->free_lines)) {
-        line = container_of(remote->free_lines.next, struct client_line, link);
-        list_remove(&line->link);
-        remote->free_count--;
-        list_append(&remote->busy_lines, &line->link);
-    }
-    port_unlock(port);
-    if (line) {
-        return line;
-    }
     *ret_error = kernel_ports.line_create(ends);
     line = *ret_error < 0 ? NULL : create(port, ends);
     if (!line) {
@@ -241,33 +257,69 @@ struct client_line *client_line_take(CFMessagePortRef port, int *ret_end, int *r
     return line;
 }
 
-void client_line_discard(CFMessagePortRef port, struct client_line *line)
-{
-    port_lock(port);
-    list_remove(&line->link);
-    port_unlock(port);
-    client_line_close(line);
-}
-
-void client_line_give(CFMessagePortRef port, struct client_line *line)
+struct client_line *client_line_take(CFMessagePortRef port, struct call *call, int *ret_end, int *ret_error)
 {
     struct remote_port *remote = &port->side.remote;
-    struct client_line *old = NULL;
+    struct client_line *line = NULL;
+    bool can;
 
+    *ret_end = -1;
+    *ret_error = -ENOTCONN;
     port_lock(port);
-    list_remove(&line->link);
-    if (!port_is_valid(port)) {
-        old = line;
-    } else {
-        list_insert_after(&remote->free_lines, &line->link);
-        if (++remote->free_count > free_lines_max) {
-            old = container_of(remote->free_lines.prev, struct client_line, link);
-            list_remove(&old->link);
-            remote->free_count--;
-        }
+    can = remote_port_use(port);
+    if (can) {
+        call->conversation = ++remote->last_conversation;
+        line = take_free(remote);
     }
     port_unlock(port);
-    if (old) {
-        client_line_close(old);
+    if (can && !line) {
+        line = make_line(port, ret_end, ret_error);
+        if (!line) {
+            port_lock(port);
+            remote_port_unuse(port);
+            port_unlock(port);
+        }
+    }
+    if (line) {
+        line->call = call;
+    }
+    return line;
+}
+
+/* Puts the line among the free ones; the one that there is no room for, or NULL. P */
+static struct client_line *put_free(CFMessagePortRef port, struct client_line *line)
+{
+    struct remote_port *remote = &port->side.remote;
+    struct client_line *oldest;
+
+    if (!port_is_valid(port)) {
+        return line;
+    }
+    list_insert_after(&remote->free_lines, &line->link);
+    if (++remote->free_count <= free_lines_max) {
+        return NULL;
+    }
+    oldest = container_of(remote->free_lines.prev, struct client_line, link);
+    list_remove(&oldest->link);
+    remote->free_count--;
+    return oldest;
+}
+
+void client_line_give(CFMessagePortRef port, struct client_line *line, bool is_reusable)
+{
+    const struct call *call = line->call;
+    struct client_line *closing;
+
+    line->call = NULL;
+    port_lock(port);
+    if (call->has_sequence) {
+        remote_port_confirm(&port->side.remote, call->sequence);
+    }
+    list_remove(&line->link);
+    closing = is_reusable ? put_free(port, line) : line;
+    remote_port_unuse(port);
+    port_unlock(port);
+    if (closing) {
+        client_line_close(closing);
     }
 }

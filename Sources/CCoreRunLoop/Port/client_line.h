@@ -45,15 +45,19 @@ struct client_line {
     CFStringRef mode; /* and in which mode */
 };
 
-/* A free line, or a new one, in which case `ret_end` is the end to send along, and otherwise -1. NULL: a negative errno in `ret_error`. */
-struct client_line *client_line_take(CFMessagePortRef port, int *ret_end, int *ret_error);
+/*
+ * Begins a use of the port, and takes a free line for `call`, or a new one, in which case `ret_end` is the end to send along, and otherwise
+ * -1. NULL: a negative errno in `ret_error`, -ENOTCONN if the port is invalid, and no use.
+ */
+struct client_line *client_line_take(CFMessagePortRef port, struct call *call, int *ret_end, int *ret_error);
 
-/* Back into the list, or closed. */
-void client_line_give(CFMessagePortRef port, struct client_line *line);
-void client_line_discard(CFMessagePortRef port, struct client_line *line);
+/* The call has ended, and with it the use of the port: what it confirmed is noted; the line goes back into the list, or is closed. */
+void client_line_give(CFMessagePortRef port, struct client_line *line, bool is_reusable);
 
-/* Notes where the source is going to be, and ends what the kernel may still watch elsewhere. */
-void client_line_enter(struct client_line *line, CFRunLoopRef loop, CFStringRef mode);
+/* Puts the source into a mode of the calling thread's loop, and out of where it was before. False if there is no memory for that. */
+bool client_line_enter(struct client_line *line, CFRunLoopRef loop, CFStringRef mode);
+/* And out of it, as far as anybody can tell. */
+void client_line_rest(struct client_line *line, CFRunLoopRef loop, CFStringRef mode);
 
 /* Reads what has come until the call's answer, or until there is no more. */
 void client_line_read(struct client_line *line);

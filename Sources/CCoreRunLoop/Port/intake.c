@@ -26,6 +26,8 @@ struct incoming {
     uint32_t sequence;
     struct server_line *line; /* NULL: nobody waits for a reply */
     bool keeps_line;
+    bool is_in_call; /* the callout has begun, as the port counts it */
+    void *info; /* for the callout */
 };
 
 /* ---- misbehaviour ---- */
@@ -67,13 +69,11 @@ static void refuse(CFMessagePortRef port, struct packet *packet, const char *why
 
 /* ---- what goes back ---- */
 
-static void acknowledge(CFMessagePortRef port, const struct packet *packet, const struct wire_frame *frame)
+/* P */
+static void acknowledge(struct local_port *local, const struct packet *packet, const struct wire_frame *frame)
 {
-    struct local_port *local = &port->side.local;
-    struct server_line *control;
+    struct server_line *control = line_table_find(&local->lines, 0, frame->extra, packet->pid, true);
 
-    port_lock(port);
-    control = line_table_find(&local->lines, 0, frame->extra, packet->pid, true);
     if (control) {
         const struct wire_frame ack = {.type = wire_ack, .length = local->queue_limit, .sequence = frame->sequence};
         int result = packet_send(control->descriptor, &ack, NULL, NULL, 0);
@@ -82,25 +82,26 @@ static void acknowledge(CFMessagePortRef port, const struct packet *packet, cons
             line_table_drop(&local->lines, control);
         }
     }
-    port_unlock(port);
 }
 
-/* The other side may use the line again as soon as it has the answer. */
-static void begin_reply(CFMessagePortRef port, struct server_line *line)
+/*
+ * Sends the answer on the line, which the other side may use again as soon as it has it, and ends its run; a client that does not read has
+ * lost its line. P
+ */
+static void answer(struct local_port *local, struct server_line *line, const struct wire_frame *frame, const void *data, int memory)
 {
-    port_lock(port);
+    const struct wire_frame second = {.type = wire_descriptor, .conversation = frame->conversation, .sequence = frame->sequence};
+    int result;
+
     server_line_before_reply(line);
-    port_unlock(port);
-}
-
-static void end_run(CFMessagePortRef port, struct server_line *line, bool is_broken)
-{
-    port_lock(port);
-    if (is_broken) {
-        line_table_drop(&port->side.local.lines, line);
+    result = packet_send(line->descriptor, frame, data, NULL, 0);
+    if (result == 0 && memory >= 0) {
+        result = packet_send(line->descriptor, &second, NULL, &memory, 1); /* what the reply says that follows */
     }
-    line_table_end(&port->side.local.lines, line);
-    port_unlock(port);
+    if (result < 0) {
+        line_table_drop(&local->lines, line);
+    }
+    line_table_end(&local->lines, line);
 }
 
 static void tell_dropped(CFMessagePortRef port, const struct incoming *message, enum wire_drop_reason reason)
@@ -114,71 +115,58 @@ static void tell_dropped(CFMessagePortRef port, const struct incoming *message, 
     };
 
     if (message->line) {
-        begin_reply(port, message->line);
-        end_run(port, message->line, packet_send(message->line->descriptor, &frame, NULL, NULL, 0) < 0);
+        port_lock(port);
+        answer(&port->side.local, message->line, &frame, NULL, -1);
+        port_unlock(port);
     }
 }
 
-/* The reply says that memory follows; the packet behind it brings that. */
-static int send_in_memory(CFMessagePortRef port, struct server_line *line, struct wire_frame *frame, const void *bytes)
-{
-    int memory = payload_put(bytes, frame->length);
-    const struct wire_frame second = {.type = wire_descriptor, .conversation = frame->conversation, .sequence = frame->sequence};
-    int result;
+/* A reply, ready to be sent. */
+struct outgoing {
+    struct wire_frame frame;
+    const void *data; /* in the packet; NULL: none, or elsewhere */
+    int memory; /* a descriptor to send after it, or -1 */
+};
 
-    if (memory < 0) {
-        const struct wire_frame dropped = {.type = wire_dropped,
-                                           .flags = frame->flags & wire_kept,
-                                           .conversation = frame->conversation,
-                                           .extra = wire_drop_memory,
-                                           .sequence = frame->sequence};
-
-        port_log(server, "a reply could not be sent: %s", port_error_text(memory));
-        begin_reply(port, line);
-        return packet_send(line->descriptor, &dropped, NULL, NULL, 0);
-    }
-    frame->flags |= wire_in_memory;
-    begin_reply(port, line);
-    result = packet_send(line->descriptor, frame, NULL, NULL, 0);
-    if (result == 0) {
-        result = packet_send(line->descriptor, &second, NULL, &memory, 1);
-    }
-    (void)kernel.close(memory);
-    return result;
-}
-
-static void send_reply(CFMessagePortRef port, const struct incoming *message, CFDataRef reply)
+/* Decides how the reply travels, and puts it there. */
+static void load_reply(const struct incoming *message, CFDataRef reply, struct outgoing *ret_answer)
 {
     struct server_line *line = message->line;
     uint64_t length = reply ? (uint64_t)CFDataGetLength(reply) : 0;
     const UInt8 *bytes = length > 0 ? CFDataGetBytePtr(reply) : NULL;
-    struct wire_frame frame = {
-        .type = wire_reply,
-        .flags = (message->keeps_line ? wire_kept : 0) | (line->refuses_arena ? wire_no_arena : 0),
-        .message_id = (int32_t)(0u - (uint32_t)message->message_id),
-        .conversation = message->conversation,
-        .sequence = message->sequence,
-    };
-    int result;
 
     if (length > wire_payload_max) {
         port_log(server, "a reply of %llu bytes is too large; an empty one is sent", (unsigned long long)length);
         length = 0;
     }
-    frame.length = length;
-    frame.flags |= length == 0 ? wire_null_data : 0;
-    if (length > payload_arena_from && length <= line->arena.size) {
+    *ret_answer = (struct outgoing){
+        .frame = {.type = wire_reply,
+                  .flags = (message->keeps_line ? wire_kept : 0) | (line->refuses_arena ? wire_no_arena : 0),
+                  .message_id = (int32_t)(0u - (uint32_t)message->message_id),
+                  .conversation = message->conversation,
+                  .length = length,
+                  .sequence = message->sequence},
+        .memory = -1,
+    };
+    if (length == 0) {
+        ret_answer->frame.flags |= wire_null_data;
+    } else if (length > payload_arena_from && length <= line->arena.size) {
         memcpy(line->arena.address, bytes, length);
-        frame.flags |= wire_in_arena;
-        begin_reply(port, line);
-        result = packet_send(line->descriptor, &frame, NULL, NULL, 0);
+        ret_answer->frame.flags |= wire_in_arena;
     } else if (length <= wire_inline_max) {
-        begin_reply(port, line);
-        result = packet_send(line->descriptor, &frame, length > 0 ? bytes : NULL, NULL, 0);
+        ret_answer->data = bytes;
     } else {
-        result = send_in_memory(port, line, &frame, bytes);
+        ret_answer->memory = payload_put(bytes, length);
+        ret_answer->frame.flags |= wire_in_memory;
     }
-    end_run(port, line, result < 0); /* a client that does not read has lost its line */
+    if (ret_answer->memory < 0 && (ret_answer->frame.flags & wire_in_memory)) {
+        port_log(server, "a reply could not be sent: %s", port_error_text(ret_answer->memory));
+        ret_answer->frame = (struct wire_frame){.type = wire_dropped,
+                                                .flags = ret_answer->frame.flags & wire_kept,
+                                                .conversation = message->conversation,
+                                                .extra = wire_drop_memory,
+                                                .sequence = message->sequence};
+    }
 }
 
 /* ---- lines ---- */
@@ -228,22 +216,17 @@ static struct server_line *take_new_line(CFMessagePortRef port, struct packet *p
     return line;
 }
 
-/* The line that a request names. False: it is not one that this peer may name now; NULL with true: it is gone, and nobody waits. */
-static bool find_line(CFMessagePortRef port, const struct packet *packet, const struct wire_frame *frame, struct incoming *message)
+/* The line that a request names. False: it is not one that this peer may name now; NULL with true: it is gone, and nobody waits. P */
+static bool find_line(struct line_table *lines, const struct packet *packet, const struct wire_frame *frame, struct incoming *message)
 {
-    struct line_table *lines = &port->side.local.lines;
-    struct server_line *line;
-    bool may_run;
+    struct server_line *line = line_table_find(lines, frame->line, frame->token, packet->pid, false);
+    bool may_run = line ? !line->is_running : line_table_was(lines, frame->line, frame->token, packet->pid);
 
-    port_lock(port);
-    line = line_table_find(lines, frame->line, frame->token, packet->pid, false);
-    may_run = line ? !line->is_running : line_table_was(lines, frame->line, frame->token, packet->pid);
     if (line && may_run) {
         server_line_begin(line);
         message->line = line;
         message->keeps_line = true;
     }
-    port_unlock(port);
     return may_run;
 }
 
@@ -309,23 +292,13 @@ static int take_data(CFMessagePortRef port, struct packet *packet, const struct 
     return message->data ? 0 : -ENOMEM;
 }
 
-static bool reserve(CFMessagePortRef port, uint64_t length)
+/* P */
+static bool reserve(struct local_port *local, uint64_t length)
 {
-    struct local_port *local = &port->side.local;
-    bool fits;
+    bool fits = length <= local->budget && local->in_use <= local->budget - length;
 
-    port_lock(port);
-    fits = length <= local->budget && local->in_use <= local->budget - length;
     local->in_use += fits ? length : 0;
-    port_unlock(port);
     return fits;
-}
-
-static void unreserve(CFMessagePortRef port, uint64_t length)
-{
-    port_lock(port);
-    port->side.local.in_use -= length;
-    port_unlock(port);
 }
 
 /* ---- one packet ---- */
@@ -364,43 +337,136 @@ static const char *objection(CFMessagePortRef port, const uint8_t *bytes, const 
     return has_own_name(port, ret_frame) ? NULL : "it is for a port of another name";
 }
 
-/* Finds the line and the data of a message. False: it is dropped, and everybody told. */
-static bool accept_message(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame, struct incoming *message)
-{
-    int result;
+/* ---- the callout's beginning and end ---- */
 
+/* P */
+static void begin_call(CFMessagePortRef port, struct incoming *message)
+{
+    struct local_port *local = &port->side.local;
+
+    message->is_in_call = port_is_valid(port);
+    if (message->is_in_call) {
+        local->calls++;
+        local->called_on = thread_loop_current();
+        message->info = local->context.info;
+    }
+}
+
+/* The message is done with, and so is its memory. P; `ret_info` gets what is to be released once the lock is dropped, if true. */
+static bool end_call(struct local_port *local, const struct incoming *message, void **ret_info)
+{
+    bool releases = false;
+
+    local->in_use -= message->accepted;
+    if (message->is_in_call) {
+        local->calls--;
+        releases = local->releases_late && local->calls == 0;
+    }
+    if (releases) {
+        local->releases_late = false;
+        *ret_info = local->context.info;
+        local->context.info = NULL;
+    }
+    return releases && local->context.release;
+}
+
+/* ---- one packet, continued ---- */
+
+/* What stands against taking a message that has come. */
+enum admission { admitted, admission_no_line, admission_over_budget };
+
+/* Ends the read that brought the packet, and begins the message's call, all under one hold of the lock. */
+static enum admission admit(CFMessagePortRef port, const struct packet *packet, const struct wire_frame *frame, struct incoming *message)
+{
+    struct local_port *local = &port->side.local;
+    enum admission result = admitted;
+
+    port_lock(port);
+    local_port_end_read(port);
+    if (frame->flags & wire_want_ack) {
+        acknowledge(local, packet, frame); /* before the callout: its place in the queue is free */
+    }
+    if (frame->type == wire_request && !(frame->flags & wire_new_line) && !find_line(&local->lines, packet, frame, message)) {
+        result = admission_no_line;
+    } else if (!reserve(local, frame->length)) {
+        result = admission_over_budget;
+    } else {
+        message->accepted = frame->length;
+        begin_call(port, message);
+    }
+    port_unlock(port);
+    return result;
+}
+
+static void end_read(CFMessagePortRef port)
+{
+    port_lock(port);
+    local_port_end_read(port);
+    port_unlock(port);
+}
+
+/* The call that was begun for the message does not come about. */
+static void give_up(CFMessagePortRef port, struct incoming *message)
+{
+    struct local_port *local = &port->side.local;
+    void *info = NULL;
+    bool releases;
+
+    port_lock(port);
+    releases = end_call(local, message, &info);
+    port_unlock(port);
+    if (releases) {
+        local->context.release(info);
+    }
+}
+
+/* The data of a message that was admitted. False: it is dropped, and everybody told. */
+static bool accept_data(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame, struct incoming *message)
+{
+    int result = take_data(port, packet, frame, message);
+
+    if (result == 0) {
+        packet_close(packet);
+        return true;
+    }
+    give_up(port, message);
+    tell_dropped(port, message, result == -EINVAL ? wire_drop_malformed : wire_drop_memory);
+    if (result == -EINVAL) {
+        refuse(port, packet, "its data is not in memory that can be trusted");
+    } else {
+        port_log(server, "a message was dropped: %s", port_error_text(result));
+        packet_close(packet);
+    }
+    return false;
+}
+
+/* Finds the line and the data of a message, unless it is dropped. */
+static void accept_message(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame, struct incoming *message)
+{
+    enum admission admission;
+
+    message->message_id = frame->message_id;
+    message->conversation = frame->conversation;
+    message->sequence = frame->sequence;
     if (frame->type == wire_request && (frame->flags & wire_new_line)) {
         message->line = take_new_line(port, packet, frame, &message->keeps_line);
         if (!message->line) {
+            end_read(port);
             refuse(port, packet, "what it brings is not the end of a line");
-            return false;
+            return;
         }
-    } else if (frame->type == wire_request && !find_line(port, packet, frame, message)) {
-        refuse(port, packet, "it names a line that is not its sender's, or that is busy");
-        return false;
     }
-    if (!reserve(port, frame->length)) {
+    admission = admit(port, packet, frame, message);
+    if (admission == admission_no_line) {
+        refuse(port, packet, "it names a line that is not its sender's, or that is busy");
+    } else if (admission == admission_over_budget) {
         port_log(server, "a message of %llu bytes from process %d was dropped: it is beyond the port's memory budget",
                  (unsigned long long)frame->length, (int)packet->pid);
         tell_dropped(port, message, wire_drop_budget);
         packet_close(packet);
-        return false;
+    } else {
+        (void)accept_data(port, packet, frame, message);
     }
-    message->accepted = frame->length;
-    result = take_data(port, packet, frame, message);
-    if (result < 0) {
-        unreserve(port, message->accepted);
-        tell_dropped(port, message, result == -EINVAL ? wire_drop_malformed : wire_drop_memory);
-        if (result == -EINVAL) {
-            refuse(port, packet, "its data is not in memory that can be trusted");
-        } else {
-            port_log(server, "a message was dropped: %s", port_error_text(result));
-            packet_close(packet);
-        }
-        return false;
-    }
-    packet_close(packet);
-    return true;
 }
 
 /* Takes one packet apart. -EAGAIN: there is none; 0: `message` is to be run if it has data. */
@@ -415,74 +481,31 @@ static int take_packet(CFMessagePortRef port, uint8_t *buffer, struct incoming *
         return -EAGAIN;
     }
     result = packet_receive(port->side.local.socket, buffer, &packet);
-    port_lock(port);
-    local_port_end_read(port);
-    port_unlock(port);
     if (result < 0 || (packet.size == 0 && !packet.has_sender)) {
+        end_read(port);
         return -EAGAIN;
     }
     why = objection(port, buffer, &packet, &frame);
+    if (!why && frame.type != wire_control) {
+        accept_message(port, &packet, &frame, message);
+        return 0;
+    }
+    end_read(port);
+    if (!why && !take_control(port, &packet, &frame)) {
+        why = "what it brings is not the end of a line";
+    }
     if (why) {
         refuse(port, &packet, why);
-        return 0;
     }
-    if (frame.type == wire_control) {
-        if (!take_control(port, &packet, &frame)) {
-            refuse(port, &packet, "what it brings is not the end of a line");
-        }
-        return 0;
-    }
-    if (frame.flags & wire_want_ack) {
-        acknowledge(port, &packet, &frame); /* before the callout: its place in the queue is free */
-    }
-    message->message_id = frame.message_id;
-    message->conversation = frame.conversation;
-    message->sequence = frame.sequence;
-    (void)accept_message(port, &packet, &frame, message);
     return 0;
 }
 
 /* ---- the callout ---- */
 
-static bool begin_call(CFMessagePortRef port, void **ret_info)
-{
-    struct local_port *local = &port->side.local;
-    bool begins;
-
-    port_lock(port);
-    begins = port_is_valid(port);
-    if (begins) {
-        local->calls++;
-        local->called_on = thread_loop_current();
-        *ret_info = local->context.info;
-    }
-    port_unlock(port);
-    return begins;
-}
-
-static void end_call(CFMessagePortRef port)
-{
-    struct local_port *local = &port->side.local;
-    void *info = NULL;
-    bool releases;
-
-    port_lock(port);
-    local->calls--;
-    releases = local->releases_late && local->calls == 0;
-    if (releases) {
-        local->releases_late = false;
-        info = local->context.info;
-        local->context.info = NULL;
-    }
-    port_unlock(port);
-    if (releases && local->context.release) {
-        local->context.release(info);
-    }
-}
-
-static CFDataRef call_out(CFMessagePortRef port, const struct incoming *message, void *info)
+static CFDataRef call_out(CFMessagePortRef port, const struct incoming *message)
 {
     const struct local_port *local = &port->side.local;
+    void *info = message->info;
     CFDataRef reply = NULL;
 
     if (local->context.retain) {
@@ -499,20 +522,30 @@ static CFDataRef call_out(CFMessagePortRef port, const struct incoming *message,
 
 static void run(CFMessagePortRef port, struct incoming *message)
 {
-    CFDataRef reply = NULL;
+    struct local_port *local = &port->side.local;
+    CFDataRef reply = message->is_in_call ? call_out(port, message) : NULL;
+    struct outgoing outgoing = {.memory = -1};
     void *info = NULL;
+    bool releases;
 
-    if (begin_call(port, &info)) {
-        reply = call_out(port, message, info);
-        end_call(port);
+    if (message->line) {
+        load_reply(message, reply, &outgoing);
+    }
+    port_lock(port);
+    releases = end_call(local, message, &info);
+    if (message->line) {
+        answer(local, message->line, &outgoing.frame, outgoing.data, outgoing.memory);
+    }
+    port_unlock(port);
+    if (outgoing.memory >= 0) {
+        (void)kernel.close(outgoing.memory);
     }
     CFRelease(message->data);
-    unreserve(port, message->accepted);
-    if (message->line) {
-        send_reply(port, message, reply);
-    }
     if (reply) {
         CFRelease(reply);
+    }
+    if (releases) {
+        local->context.release(info);
     }
 }
 

@@ -165,14 +165,17 @@ void remote_port_close(CFMessagePortRef port);
 void remote_port_abandon(CFMessagePortRef port);
 /* Asks whether the owner still is there; invalidates if not. */
 void remote_port_check(CFMessagePortRef port);
-/* Puts off the closing of descriptors; false if they are closed already. */
+/* Puts off the closing of descriptors; false if they are closed already. P */
 bool remote_port_use(CFMessagePortRef port);
 void remote_port_unuse(CFMessagePortRef port);
 /* A frame came back: what was sent before it has been received. P */
 void remote_port_confirm(struct remote_port *remote, uint32_t sequence);
-/* Sends a frame, waiting for room. `frame->sequence` and what belongs to the control line are set here. A kCFMessagePort code. */
+/*
+ * Sends a frame, waiting for room. `frame->sequence` and what belongs to the control line are set here. A kCFMessagePort code. `now_ns`
+ * becomes 0 if time has passed.
+ */
 SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const void *data, const int *descriptors, int count,
-                        int64_t deadline_ns);
+                        int64_t deadline_ns, int64_t *now_ns);
 
 /* ---- call.c ---- */
 

@@ -133,12 +133,9 @@ void remote_port_abandon(CFMessagePortRef port)
 
 bool remote_port_use(CFMessagePortRef port)
 {
-    bool can;
+    bool can = port_is_valid(port);
 
-    port_lock(port);
-    can = port_is_valid(port);
     port->side.remote.users += can ? 1 : 0;
-    port_unlock(port);
     return can;
 }
 
@@ -146,22 +143,26 @@ void remote_port_unuse(CFMessagePortRef port)
 {
     struct remote_port *remote = &port->side.remote;
 
-    port_lock(port);
     if (remote->users > 0 && --remote->users == 0 && !port_is_valid(port)) {
         close_descriptors(remote);
     }
-    port_unlock(port);
 }
 
 void remote_port_check(CFMessagePortRef port)
 {
     bool is_alive;
+    bool can;
 
-    if (!remote_port_use(port)) {
+    port_lock(port);
+    can = remote_port_use(port);
+    port_unlock(port);
+    if (!can) {
         return;
     }
     is_alive = registry_probe(port->side.remote.place);
+    port_lock(port);
     remote_port_unuse(port);
+    port_unlock(port);
     if (!is_alive) {
         message_port_invalidate(port);
     }
@@ -284,15 +285,27 @@ static enum outcome try_send(CFMessagePortRef port, struct wire_frame *frame, co
     return outcome_of(result);
 }
 
+/* Waits until there may be room, or another look is due. */
+static void wait_for_room(struct remote_port *remote, enum outcome outcome, int control, int64_t now_ns, int64_t deadline_ns)
+{
+    int64_t until_ns = deadline_ns - now_ns > slice_ns ? now_ns + slice_ns : deadline_ns;
+
+    if (outcome == outcome_full) {
+        (void)kernel_ports.wait(control, kernel_readable, until_ns);
+    } else {
+        (void)kernel_ports.wait(remote->socket, kernel_writable, until_ns);
+    }
+}
+
 SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const void *data, const int *descriptors, int count,
-                        int64_t deadline_ns)
+                        int64_t deadline_ns, int64_t *now_ns)
 {
     struct remote_port *remote = &port->side.remote;
 
     for (;;) {
         enum outcome outcome;
+        int64_t looked_ns;
         int error = 0;
-        int64_t now_ns;
         int control;
 
         port_lock(port);
@@ -310,15 +323,11 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const v
             port_log("CFMessagePortSendRequest", "a message cannot be sent: %s", port_error_text(error));
             return kCFMessagePortTransportError;
         }
-        now_ns = kernel.monotonic_ns();
-        if (now_ns >= deadline_ns) {
+        *now_ns = 0;
+        looked_ns = kernel.monotonic_ns();
+        if (looked_ns >= deadline_ns) {
             return kCFMessagePortSendTimeout;
         }
-        now_ns = deadline_ns - now_ns > slice_ns ? now_ns + slice_ns : deadline_ns;
-        if (outcome == outcome_full) {
-            (void)kernel_ports.wait(control, kernel_readable, now_ns);
-        } else {
-            (void)kernel_ports.wait(remote->socket, kernel_writable, now_ns);
-        }
+        wait_for_room(remote, outcome, control, looked_ns, deadline_ns);
     }
 }

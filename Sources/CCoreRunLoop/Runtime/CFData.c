@@ -79,7 +79,7 @@ static const struct object_class data_class = {
 
 static const struct data *data_of(CFDataRef data, const char *function)
 {
-    object_require(data, object_type_data, function, "data");
+    object_check(data, &data_class, function, "data");
     return (const struct data *)(const void *)data;
 }
 

@@ -113,9 +113,12 @@ void *allocator_allocate(CFAllocatorRef allocator, size_t size)
     return context->allocate((CFIndex)size, 0, context->info);
 }
 
+/* Blocks up to this many bytes come sooner from malloc, whose thread cache some C libraries' calloc passes over. */
+static const size_t cached_most = 1024;
+
 void *allocator_allocate_zeroed(CFAllocatorRef allocator, size_t size)
 {
-    if (allocator_of(allocator)->context.allocate == system_allocate) {
+    if (size > cached_most && allocator_of(allocator)->context.allocate == system_allocate) {
         return calloc(1, size);
     }
     void *block = allocator_allocate(allocator, size);
