@@ -359,26 +359,6 @@ void watch_file_replaced(CFRunLoopRef loop, struct source_member *member)
 
 /* ---- before a wait ---- */
 
-bool watch_is_needed(const struct mode *mode)
-{
-    return mode->watches && (mode->watches->member_count > 0 || mode->watches->has_main_queue);
-}
-
-bool watch_has_batch(const struct mode *mode)
-{
-    return mode->watches && mode->watches->batch_begin != mode->watches->batch_end;
-}
-
-bool watch_has_kept(const struct mode *mode)
-{
-    return watch_has_batch(mode) || (mode->watches && !list_is_empty(&mode->watches->always_ready));
-}
-
-bool watch_must_retry(const struct mode *mode)
-{
-    return mode->watches && !list_is_empty(&mode->watches->refused);
-}
-
 /* Without a set to wait in, every descriptor that is wanted is polled. */
 static void refuse_all(struct watch_set *watches)
 {

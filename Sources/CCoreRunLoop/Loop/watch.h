@@ -83,7 +83,10 @@ void watch_end_lingering(struct mode *mode, int descriptor, uint64_t mark);
 void watch_file_replaced(CFRunLoopRef loop, struct source_member *member);
 
 /* The mode has a descriptor, so its wait needs a wait set. */
-bool watch_is_needed(const struct mode *mode);
+static inline bool watch_is_needed(const struct mode *mode)
+{
+    return mode->watches && (mode->watches->member_count > 0 || mode->watches->has_main_queue);
+}
 
 /* Makes the wait set with the eventfd in it and tells the kernel what changed. Negative errno if there is no set to wait on. */
 int watch_prepare(CFRunLoopRef loop, struct mode *mode);
@@ -92,11 +95,22 @@ int watch_prepare(CFRunLoopRef loop, struct mode *mode);
 void watch_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor, bool wanted);
 
 /* Reports of an earlier wait are left. */
-bool watch_has_batch(const struct mode *mode);
+static inline bool watch_has_batch(const struct mode *mode)
+{
+    return mode->watches && mode->watches->batch_begin != mode->watches->batch_end;
+}
+
 /* Something is known to be ready without asking the kernel. */
-bool watch_has_kept(const struct mode *mode);
+static inline bool watch_has_kept(const struct mode *mode)
+{
+    return watch_has_batch(mode) || (mode->watches && !list_is_empty(&mode->watches->always_ready));
+}
+
 /* Some descriptor that the kernel refused has to be polled. */
-bool watch_must_retry(const struct mode *mode);
+static inline bool watch_must_retry(const struct mode *mode)
+{
+    return mode->watches && !list_is_empty(&mode->watches->refused);
+}
 
 /* The next source to perform, from what is kept; `ret_main_queue` tells instead that the main queue is ready. */
 struct watch_report watch_next(CFRunLoopRef loop, struct mode *mode, bool *ret_main_queue);
