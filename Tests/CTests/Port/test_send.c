@@ -149,6 +149,61 @@ PORT_TEST(sources_and_stops_do_not_lengthen_or_end_the_wait, "214 215 233")
     port_process_kill(owner);
 }
 
+/* Between calls the line of a remote is in no mode, as far as a run can tell. */
+PORT_TEST(nothing_is_left_in_the_mode_of_a_reply, "213 25 27")
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+    int descriptors;
+
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = port_connect(NAME);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    descriptors = port_probe_count_descriptors();
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 5, 5, MODE, NULL), kCFMessagePortSuccess);
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, 5, false), kCFRunLoopRunFinished);
+        EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 5, 5, kCFRunLoopDefaultMode, NULL), kCFMessagePortSuccess);
+        EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 5, false), kCFRunLoopRunFinished);
+        EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 5, 5, kCFRunLoopDefaultMode, NULL), kCFMessagePortSuccess);
+    }
+    /* The wait set of the second mode, and nothing for each call. */
+    EXPECT(port_probe_count_descriptors() <= descriptors + 1);
+    port_thread_stop(&server);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 5, false), kCFRunLoopRunFinished);
+    CFRelease(remote);
+}
+
+static void *ask_in_two_modes(void *remote)
+{
+    for (int i = 0; i < 50; i++) {
+        EXPECT_EQ(CFMessagePortSendRequest(remote, i, NULL, 5, 5, i % 3 ? MODE : kCFRunLoopDefaultMode, NULL), kCFMessagePortSuccess);
+    }
+    return NULL;
+}
+
+/* A free line is taken up by whichever thread asks next: by two at once, and by one whose predecessor's loop has ended. */
+PORT_TEST(lines_go_from_thread_to_thread_and_from_mode_to_mode, "209 213")
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+    pthread_t threads[2];
+
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = port_connect(NAME);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 2; i++) {
+            EXPECT_EQ(pthread_create(&threads[i], NULL, ask_in_two_modes, remote), 0);
+        }
+        for (int i = 0; i < 2; i++) {
+            EXPECT_EQ(pthread_join(threads[i], NULL), 0);
+        }
+        (void)ask_in_two_modes(remote);
+    }
+    port_thread_stop(&server);
+    CFRelease(remote);
+}
+
 PORT_TEST(common_modes_stand_for_the_default_mode, "217")
 {
     struct port_thread server;
