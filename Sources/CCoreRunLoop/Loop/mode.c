@@ -105,7 +105,9 @@ struct mode *mode_declare(CFRunLoopRef loop, CFStringRef name)
 
 bool mode_is_empty(CFRunLoopRef loop, const struct mode *mode)
 {
-    return mode->sources.count == mode->resting_count && mode->timer_count == 0 && !blocks_are_queued(loop, mode) && !main_queue_serves(loop, mode);
+    bool has_sources = mode->sources.count > mode->resting_count;
+
+    return !has_sources && mode->timer_count == 0 && !blocks_are_queued(loop, mode) && !main_queue_serves(loop, mode);
 }
 
 void mode_free(struct mode *mode)
