@@ -89,7 +89,8 @@ CF_EXPORT Boolean CFNumberIsFloatType(CFNumberRef number) CRL_LINK(CFNumberIsFlo
 CF_EXPORT Boolean CFNumberGetValue(CFNumberRef number, CFNumberType type, void *value) CRL_LINK(CFNumberGetValue);
 
 /**
- * Compares two numbers by their exact values, whatever they are stored as; a NaN comes first and is equal to a NaN.
+ * Compares two numbers by their exact values, whatever they are stored as. Minus zero comes before zero; a NaN comes after what is negative
+ * and before the rest, and is equal to a NaN.
  * `context` is not used: the function fits where a comparator is asked for.
  * Threads: any thread.
  * Errors: NULL numbers stop the process with a sentence.

@@ -236,7 +236,7 @@ CF_EXPORT CFIndex CFStringGetBytes(CFStringRef text, CFRange range, CFStringEnco
  * Copies a whole text as a C string.
  * `buffer` has `size` bytes, the NUL included, which is one byte in every encoding.
  * Threads: any thread.
- * Errors: false when it does not fit or the encoding cannot write it; what the buffer holds then is not stated.
+ * Errors: false when it does not fit or the encoding cannot write it; the buffer then holds an empty string, if it has room for one.
  */
 CF_EXPORT Boolean CFStringGetCString(CFStringRef text, char *buffer, CFIndex size, CFStringEncoding encoding) CRL_LINK(CFStringGetCString);
 

@@ -101,3 +101,30 @@ CASE(copies_are_owned_and_gets_are_not, "2 187", on_thread)
     CFRelease(LOOP);
     probe_run(MODE, 0, false);
 }
+
+CASE(numbers_have_one_order, "", on_thread)
+{
+    const double values[] = {-1, -0.0, 0.0, 1, (double)NAN, (double)INFINITY, -(double)INFINITY};
+    enum { doubles = sizeof values / sizeof values[0], count = doubles + 1 };
+    int zero = 0;
+    CFNumberRef numbers[count];
+
+    for (int i = 0; i < doubles; i++) {
+        numbers[i] = CFNumberCreate(NULL, kCFNumberDoubleType, &values[i]);
+    }
+    numbers[doubles] = CFNumberCreate(NULL, kCFNumberIntType, &zero);
+    for (int i = 0; i < count; i++) {
+        for (int j = 0; j < count; j++) {
+            probe_note("%d", (int)CFNumberCompare(numbers[i], numbers[j], NULL));
+        }
+    }
+}
+
+CASE(a_c_string_that_does_not_fit_is_empty, "", on_thread)
+{
+    for (int size = 1; size < 6; size++) {
+        char buffer[8] = "#######";
+        probe_note_bool("fits", CFStringGetCString(CFSTR("abcd"), buffer, size, kCFStringEncodingASCII));
+        probe_note_bool("empty", buffer[0] == '\0');
+    }
+}

@@ -82,10 +82,21 @@ static CFComparisonResult order_of_integers(int64_t one, int64_t other)
     return one < other ? kCFCompareLessThan : one > other ? kCFCompareGreaterThan : kCFCompareEqualTo;
 }
 
+/* Core Foundation's order: what has a minus sign, minus zero too; then what is not a number; then the rest. */
+enum order_class { order_negative, order_not_a_number, order_positive };
+
+static enum order_class order_class_of(double value)
+{
+    if (isnan(value)) {
+        return order_not_a_number;
+    }
+    return signbit(value) ? order_negative : order_positive;
+}
+
 static CFComparisonResult order_of_doubles(double one, double other)
 {
-    if (isnan(one) || isnan(other)) {
-        return order_of_integers(!isnan(one), !isnan(other));
+    if (order_class_of(one) != order_class_of(other)) {
+        return order_of_integers(order_class_of(one), order_class_of(other));
     }
     return one < other ? kCFCompareLessThan : one > other ? kCFCompareGreaterThan : kCFCompareEqualTo;
 }
@@ -93,7 +104,12 @@ static CFComparisonResult order_of_doubles(double one, double other)
 /* Exact: an int64_t near its limits is not turned into a double. */
 static CFComparisonResult order_of_mixed(int64_t integer, double floating)
 {
-    if (isnan(floating) || floating < -integer_limit) {
+    enum order_class class_of_integer = integer < 0 ? order_negative : order_positive;
+
+    if (class_of_integer != order_class_of(floating)) {
+        return order_of_integers(class_of_integer, order_class_of(floating));
+    }
+    if (floating < -integer_limit) {
         return kCFCompareGreaterThan;
     }
     if (floating >= integer_limit) {

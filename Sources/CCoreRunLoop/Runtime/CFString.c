@@ -334,13 +334,18 @@ CFIndex CFStringGetBytes(CFStringRef text, CFRange range, CFStringEncoding encod
 Boolean CFStringGetCString(CFStringRef text, char *buffer, CFIndex size, CFStringEncoding encoding)
 {
     struct text view = text_of(text, "CFStringGetCString");
-    if (buffer == NULL || size < 1 || !encoding_is_known(encoding)) {
+    if (buffer == NULL || size < 1) {
+        return false;
+    }
+    buffer[0] = '\0';
+    if (!encoding_is_known(encoding)) {
         return false;
     }
     struct sink sink = {.buffer = (UInt8 *)buffer, .size = size - 1};
     CFIndex count = write_text(&view, CFRangeMake(0, view.length), encoding, 0, false, &sink);
-    buffer[sink.used] = '\0';
-    return count == view.length;
+    bool is_whole = count == view.length;
+    buffer[is_whole ? sink.used : 0] = '\0';
+    return is_whole;
 }
 
 const char *CFStringGetCStringPtr(CFStringRef text, CFStringEncoding encoding)

@@ -176,8 +176,10 @@ TEST(numbers_are_ordered_by_their_exact_values, "")
 {
     expect_order(integer_of(1), integer_of(2), kCFCompareLessThan);
     expect_order(integer_of(7), double_of(7), kCFCompareEqualTo);
-    expect_order(integer_of(0), double_of(-0.0), kCFCompareEqualTo);
-    expect_order(double_of(0.0), double_of(-0.0), kCFCompareEqualTo);
+    expect_order(integer_of(0), double_of(0.0), kCFCompareEqualTo);
+    expect_order(integer_of(0), double_of(-0.0), kCFCompareGreaterThan);
+    expect_order(double_of(0.0), double_of(-0.0), kCFCompareGreaterThan);
+    expect_order(integer_of(-1), double_of(-0.0), kCFCompareLessThan);
     expect_order(integer_of(7), double_of(7.5), kCFCompareLessThan);
     expect_order(integer_of(-7), double_of(-7.5), kCFCompareGreaterThan);
     expect_order(double_of(1.5), double_of(2.5), kCFCompareLessThan);
@@ -186,8 +188,11 @@ TEST(numbers_are_ordered_by_their_exact_values, "")
     expect_order(integer_of(9007199254740993), double_of(9007199254740992.0), kCFCompareGreaterThan);
     expect_order(integer_of(INT64_MAX), double_of((double)INFINITY), kCFCompareLessThan);
     expect_order(integer_of(INT64_MIN), double_of(-(double)INFINITY), kCFCompareGreaterThan);
-    expect_order(double_of((double)NAN), double_of(-(double)INFINITY), kCFCompareLessThan);
-    expect_order(double_of((double)NAN), integer_of(INT64_MIN), kCFCompareLessThan);
+    expect_order(double_of((double)NAN), double_of(-(double)INFINITY), kCFCompareGreaterThan);
+    expect_order(double_of((double)NAN), integer_of(INT64_MIN), kCFCompareGreaterThan);
+    expect_order(double_of((double)NAN), double_of(-0.0), kCFCompareGreaterThan);
+    expect_order(double_of((double)NAN), double_of(0.0), kCFCompareLessThan);
+    expect_order(double_of((double)NAN), integer_of(0), kCFCompareLessThan);
     expect_order(double_of((double)NAN), double_of((double)NAN), kCFCompareEqualTo);
     expect_order(double_of(0.1), double_of(0.1), kCFCompareEqualTo);
 }

@@ -74,8 +74,13 @@ TEST(a_c_string_must_fit_with_its_nul, "")
     EXPECT(CFStringGetCString(text, buffer, 4, kCFStringEncodingUTF8));
     EXPECT_STR(buffer, "aé");
     EXPECT(!CFStringGetCString(text, buffer, 3, kCFStringEncodingUTF8));
+    EXPECT_STR(buffer, "");
+    buffer[0] = '#';
     EXPECT(!CFStringGetCString(text, buffer, 20, kCFStringEncodingASCII));
+    EXPECT_STR(buffer, "");
+    buffer[0] = '#';
     EXPECT(!CFStringGetCString(text, buffer, 20, 0x12345));
+    EXPECT_STR(buffer, "");
     EXPECT(!CFStringGetCString(text, buffer, 0, kCFStringEncodingUTF8));
     EXPECT(!CFStringGetCString(text, buffer, -1, kCFStringEncodingUTF8));
     EXPECT(!CFStringGetCString(text, NULL, 20, kCFStringEncodingUTF8));
