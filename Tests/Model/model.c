@@ -812,6 +812,43 @@ static int run_in_mode(int mode, int32_t ticks, bool returns_after_source, bool 
 
 /* ---- operations ---- */
 
+/* When an item of this class became a common item; 0 if it is none. */
+static uint64_t common_item_since(enum item_class class, int item)
+{
+    switch (class) {
+    case class_source:
+        return sources[item].joined[mode_common];
+    case class_observer:
+        return observers[item].joined[mode_common];
+    default:
+        return timers[item].joined[mode_common];
+    }
+}
+
+/* The item that became a common item first of those that did after `since`, or -1. */
+static int next_common_item(enum item_class class, uint64_t since)
+{
+    int next = -1;
+
+    for (int i = 0; i < item_count; i++) {
+        if (common_item_since(class, i) > since && (next < 0 || common_item_since(class, i) < common_item_since(class, next))) {
+            next = i;
+        }
+    }
+    return next;
+}
+
+/* In the order in which they became common items (choice). */
+static void join_common_items(enum item_class class, int mode, void (*join)(int item, int mode))
+{
+    uint64_t since;
+
+    for (int item = next_common_item(class, 0); item >= 0; item = next_common_item(class, since)) {
+        since = common_item_since(class, item);
+        join(item, mode);
+    }
+}
+
 static void add_common_mode(int mode)
 {
     if (common_since[mode]) {
@@ -819,43 +856,9 @@ static void add_common_mode(int mode)
     }
     meet_mode(mode);
     common_since[mode] = ++order;
-    for (int i = 0; i < item_count; i++) {
-        if (sources[i].joined[mode_common]) {
-            source_join(i, mode);
-        }
-    }
-    for (uint64_t last = 0;;) { /* in the order in which they became common items (choice) */
-        int next = -1;
-
-        for (int i = 0; i < item_count; i++) {
-            uint64_t since = observers[i].joined[mode_common];
-
-            if (since > last && (next < 0 || since < observers[next].joined[mode_common])) {
-                next = i;
-            }
-        }
-        if (next < 0) {
-            break;
-        }
-        last = observers[next].joined[mode_common];
-        observer_join(next, mode);
-    }
-    for (uint64_t last = 0;;) {
-        int next = -1;
-
-        for (int i = 0; i < item_count; i++) {
-            uint64_t since = timers[i].joined[mode_common];
-
-            if (since > last && (next < 0 || since < timers[next].joined[mode_common])) {
-                next = i;
-            }
-        }
-        if (next < 0) {
-            break;
-        }
-        last = timers[next].joined[mode_common];
-        timer_join(next, mode);
-    }
+    join_common_items(class_source, mode, source_join);
+    join_common_items(class_observer, mode, observer_join);
+    join_common_items(class_timer, mode, timer_join);
 }
 
 static void create(const struct op *op)

@@ -74,6 +74,7 @@ CFRunLoopRef loop_create(bool is_main)
     if (!loop) {
         return NULL;
     }
+    link_init(&loop->common_sources_in_order);
     link_init(&loop->common_timers);
     link_init(&loop->common_observers);
     link_init(&loop->registry_link);

@@ -123,6 +123,7 @@ struct __CFRunLoop {
     int64_t slack_ns; /* C; the thread's timer slack: the kernel may be that late */
     uint64_t next_sequence; /* L; order of arrival of timers, observers, blocks */
     struct source_set common_sources; /* L */
+    struct link common_sources_in_order; /* L; of joining; the members of the set */
     struct link common_timers; /* L */
     struct link common_observers; /* L */
     struct block_queue common_blocks; /* L */

@@ -44,7 +44,7 @@ struct source_member {
     struct mode *mode; /* C; NULL: membership of the common items */
     struct source_member *next; /* of the slot; L */
     struct source_member *chain; /* of the set's bucket; L */
-    struct link link; /* pending list (version 0) or watch (descriptors); L */
+    struct link link; /* pending list (version 0) or watch (descriptors); of a common item: the order of joining; L */
     CFHashCode hash; /* of the source when it joined; C */
 };
 

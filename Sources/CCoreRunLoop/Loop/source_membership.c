@@ -119,6 +119,9 @@ static enum attach_result attach(CFRunLoopRef loop, struct source_set *set, stru
     lock_drop(lock);
     if (result == attached) {
         source_set_insert(set, member);
+        if (!mode) {
+            list_append(&loop->common_sources_in_order, &member->link);
+        }
     }
     return result;
 }
@@ -406,28 +409,38 @@ bool source_is_in(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode
     return is_member;
 }
 
+static bool source_is_common(CFRunLoopRef loop, CFRunLoopSourceRef source)
+{
+    bool is_common;
+
+    loop_lock(loop);
+    is_common = source_member_in(loop, source, NULL) != NULL;
+    loop_unlock(loop);
+    return is_common;
+}
+
+/* A `schedule` that is called on the way may take the next source out of the common items. */
 void sources_join_common_mode(CFRunLoopRef loop, struct mode *mode)
 {
-    struct source_set *set = &loop->common_sources;
     CFRunLoopSourceRef *sources;
     size_t count = 0;
 
     loop_lock(loop);
-    sources = calloc(set->count + 1, sizeof *sources);
+    sources = calloc((size_t)loop->common_sources.count + 1, sizeof *sources);
     if (!sources) {
         loop_unlock(loop);
         log_no_memory();
         return;
     }
-    for (uint32_t i = 0; i < (set->buckets ? set->bucket_count : 1); i++) {
-        for (struct source_member *member = set->buckets ? set->buckets[i] : set->first; member; member = member->chain) {
-            sources[count++] = member->slot->source;
-            object_retain(member->slot->source);
-        }
+    list_for_each(link, &loop->common_sources_in_order) {
+        sources[count] = container_of(link, struct source_member, link)->slot->source;
+        object_retain(sources[count++]);
     }
     loop_unlock(loop);
     for (size_t i = 0; i < count; i++) {
-        source_add_to_mode(loop, sources[i], mode);
+        if (source_is_common(loop, sources[i])) {
+            source_add_to_mode(loop, sources[i], mode);
+        }
         object_release(sources[i]);
     }
     free(sources);

@@ -111,7 +111,9 @@ void source_unlink_pending(CFRunLoopRef loop, CFRunLoopSourceRef source)
             continue;
         }
         for (struct source_member *member = slot->members; member; member = member->next) {
-            list_remove(&member->link);
+            if (member->mode) {
+                list_remove(&member->link);
+            }
         }
     }
 }

@@ -499,6 +499,54 @@ TEST(a_new_common_mode_gets_the_items_once, "19 L19")
     EXPECT_LOG("A+kCFRunLoopDefaultMode A+test O TO");
 }
 
+TEST(common_sources_join_a_new_mode_in_the_order_of_adding, "17 19")
+{
+    static struct probe probes[20];
+    static char names[20][4];
+    char expected[400] = "";
+    CFRunLoopSourceRef sources[20];
+
+    for (int i = 0; i < 20; i++) {
+        snprintf(names[i], sizeof names[i], "s%d", i);
+        probes[i] = (struct probe){.name = names[i], .logging = probe_logs_membership};
+        sources[i] = probe_source_add(&probes[i], 0, LOOP, kCFRunLoopCommonModes);
+        if (i != 3) {
+            snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "%ss%d+test", i ? " " : "", i);
+        }
+    }
+    CFRunLoopSourceSignal(sources[7]); /* a mark that is taken leaves it among the common items */
+    CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true);
+    CFRunLoopRemoveSource(LOOP, sources[3], kCFRunLoopCommonModes);
+    trace_clear(&probe_trace);
+    CFRunLoopAddCommonMode(LOOP, MODE);
+    EXPECT_LOG(expected);
+}
+
+static CFRunLoopSourceRef one_to_remove;
+
+static void removes_another(void *info, CFRunLoopRef loop, CFRunLoopMode mode)
+{
+    (void)info;
+    if (CFEqual(mode, MODE)) {
+        CFRunLoopRemoveSource(loop, one_to_remove, kCFRunLoopCommonModes);
+    }
+}
+
+TEST(a_source_that_leaves_the_common_items_meanwhile_does_not_join, "17 21")
+{
+    static struct probe second = {.name = "B", .logging = probe_logs_membership};
+    CFRunLoopSourceContext context = {.schedule = removes_another};
+    CFRunLoopSourceRef first = CFRunLoopSourceCreate(NULL, 0, &context);
+
+    CFRunLoopAddSource(LOOP, first, kCFRunLoopCommonModes);
+    one_to_remove = probe_source_add(&second, 0, LOOP, kCFRunLoopCommonModes);
+    CFRunLoopAddCommonMode(LOOP, MODE);
+    EXPECT(!CFRunLoopContainsSource(LOOP, one_to_remove, MODE));
+    EXPECT_LOG("B+kCFRunLoopDefaultMode B-kCFRunLoopDefaultMode");
+    CFRunLoopSourceInvalidate(first);
+    CFRelease(first);
+}
+
 TEST(an_item_removed_from_one_common_mode_stays_common, "20")
 {
     static struct probe source = {.name = "A", .logging = probe_logs_membership};
