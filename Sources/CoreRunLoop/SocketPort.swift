@@ -245,7 +245,8 @@ public final class SocketPort: Port, @unchecked Sendable {
             case .port(let bytes): Self.port(bytes, named: message.peer)
             }
         }
-        deliver(PortMessage(answerTo: Self.port(answerTo, named: message.peer), cameTo: self, number: message.msgid, components: components))
+        let answering = Self.port(answerTo, named: message.peer)
+        deliver(PortMessage(answerTo: answering, cameTo: self, number: message.msgid, components: components))
     }
 
     /// The port that a peer has named: this process's own, one that is known, or a new one. A peer on another machine cannot name an

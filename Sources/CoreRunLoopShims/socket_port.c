@@ -203,7 +203,8 @@ int shim_socket_listen(int family, int protocol, const uint8_t *address, intptr_
         /* A connection counts when its first message is there, so that a run does not return for the connection alone. */
         (void)setsockopt(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, &on, sizeof on);
     }
-    if (bind(listener, (const struct sockaddr *)(const void *)address, (socklen_t)length) == 0 && listen(listener, CONNECTIONS_THAT_WAIT) == 0) {
+    if (bind(listener, (const struct sockaddr *)(const void *)address, (socklen_t)length) == 0 &&
+        listen(listener, CONNECTIONS_THAT_WAIT) == 0) {
         return listener;
     }
     error = errno;
