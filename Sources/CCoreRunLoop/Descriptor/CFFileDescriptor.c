@@ -41,6 +41,11 @@ static void unlock(CFFileDescriptorRef f)
     lock_drop(item_lock(f));
 }
 
+static void require(CFFileDescriptorRef f, const char *function)
+{
+    object_require(f, object_type_file_descriptor, function, "file descriptor");
+}
+
 /* ---- the object ---- */
 
 static void release_context(CFFileDescriptorRef f, void *info)
@@ -84,11 +89,6 @@ static const struct object_class file_descriptor_class = {
     .finalize = finalize,
     .copy_description = describe,
 };
-
-static void require(CFFileDescriptorRef f, const char *function)
-{
-    object_check(f, &file_descriptor_class, function, "file descriptor");
-}
 
 CFTypeID CFFileDescriptorGetTypeID(void)
 {
@@ -166,21 +166,16 @@ static CFOptionFlags kinds_of(uint32_t readiness)
 }
 
 /* Makes the source's interest what is armed. Two threads may arm and disarm at once: whoever comes last finds the other's change. */
-static void tell_source_by(CFFileDescriptorRef f, CFRunLoopSourceRef source, void (*tell)(CFRunLoopSourceRef source, uint32_t interest))
+static void tell_source(CFFileDescriptorRef f, CFRunLoopSourceRef source)
 {
     uint32_t armed = atomic_load_explicit(&f->armed, memory_order_acquire);
     uint32_t told;
 
     do {
         told = armed;
-        tell(source, told);
+        descriptor_source_set_interest(source, told);
         armed = atomic_load_explicit(&f->armed, memory_order_acquire);
     } while (armed != told);
-}
-
-static void tell_source(CFFileDescriptorRef f, CFRunLoopSourceRef source)
-{
-    tell_source_by(f, source, descriptor_source_set_interest);
 }
 
 static void arm(CFFileDescriptorRef f, uint32_t added, uint32_t removed)
@@ -265,12 +260,9 @@ static void perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
     if (!fired) {
         return;
     }
-    tell_source_by(f, source, descriptor_source_put_off); /* most callbacks arm it again */
+    tell_source(f, source);
     object_retain(f);
     f->callout(f, kinds_of(fired), info);
-    if (fired & ~atomic_load_explicit(&f->armed, memory_order_acquire)) {
-        descriptor_source_settle(source);
-    }
     end_call(f);
     object_release(f);
 }

@@ -103,7 +103,6 @@ static inline uint32_t source_callbacks_present(const struct __CFRunLoopSource *
     return source->object.info & ((1u << source_callback_count) - 1);
 }
 
-<<<<<<< HEAD
 /* How many of the lowest 16 bits are set, without the call that the compiler makes of it for processors that cannot count them. */
 static inline uint32_t count_bits(uint32_t bits)
 {
@@ -111,15 +110,6 @@ static inline uint32_t count_bits(uint32_t bits)
     bits = (bits & 0x3333) + (bits >> 2 & 0x3333);
     bits = (bits + (bits >> 4)) & 0x0f0f;
     return (bits + (bits >> 8)) & 0xff;
-=======
-/* Bits set; there are nine at most, and without the processor's own instruction the compiler would call a function. */
-static inline uint32_t source_callback_places(uint32_t present)
-{
-    uint32_t pairs = present - ((present >> 1) & 0x555u);
-    uint32_t quads = (pairs & 0x333u) + ((pairs >> 2) & 0x333u);
-
-    return ((quads + (quads >> 4)) & 0xFu) + (quads >> 8);
->>>>>>> e9c8ec7 (Serve descriptors with fewer locks and instructions: tell loops nothing of a kind that its callback enables again, fetch ahead what the next reports need)
 }
 
 static inline source_function source_callback(const struct __CFRunLoopSource *source, enum source_callback which)
@@ -127,20 +117,12 @@ static inline source_function source_callback(const struct __CFRunLoopSource *so
     uint32_t present = source_callbacks_present(source);
     uint32_t bit = 1u << which;
 
-<<<<<<< HEAD
     return present & bit ? source->callbacks[count_bits(present & (bit - 1))] : NULL;
-=======
-    return present & bit ? source->callbacks[source_callback_places(present & (bit - 1))] : NULL;
->>>>>>> e9c8ec7 (Serve descriptors with fewer locks and instructions: tell loops nothing of a kind that its callback enables again, fetch ahead what the next reports need)
 }
 
 static inline struct source_port_part *source_port_part(CFRunLoopSourceRef source)
 {
-<<<<<<< HEAD
     return (struct source_port_part *)(void *)&source->callbacks[count_bits(source_callbacks_present(source))];
-=======
-    return (struct source_port_part *)(void *)&source->callbacks[source_callback_places(source_callbacks_present(source))];
->>>>>>> e9c8ec7 (Serve descriptors with fewer locks and instructions: tell loops nothing of a kind that its callback enables again, fetch ahead what the next reports need)
 }
 
 /* NULL if there is no memory. `callbacks` has source_callback_count entries. */

@@ -44,13 +44,8 @@
 #pragma redefine_extname descriptor_source_file_replaced crl_descriptor_source_file_replaced
 #pragma redefine_extname descriptor_source_invalidate crl_descriptor_source_invalidate
 #pragma redefine_extname descriptor_source_make_lingering crl_descriptor_source_make_lingering
-#pragma redefine_extname descriptor_source_put_off crl_descriptor_source_put_off
 #pragma redefine_extname descriptor_source_set_interest crl_descriptor_source_set_interest
-<<<<<<< HEAD
 #pragma redefine_extname descriptor_source_set_resting crl_descriptor_source_set_resting
-=======
-#pragma redefine_extname descriptor_source_settle crl_descriptor_source_settle
->>>>>>> e9c8ec7 (Serve descriptors with fewer locks and instructions: tell loops nothing of a kind that its callback enables again, fetch ahead what the next reports need)
 #pragma redefine_extname dispatch_queue_attach crl_dispatch_queue_attach
 #pragma redefine_extname dispatch_queue_detach crl_dispatch_queue_detach
 #pragma redefine_extname encoding_bytes_per_unit crl_encoding_bytes_per_unit
@@ -360,10 +355,6 @@
 #pragma redefine_extname watch_end_lingering crl_watch_end_lingering
 #pragma redefine_extname watch_file_replaced crl_watch_file_replaced
 #pragma redefine_extname watch_interest_changed crl_watch_interest_changed
-<<<<<<< HEAD
-=======
-#pragma redefine_extname watch_interest_raised crl_watch_interest_raised
->>>>>>> e9c8ec7 (Serve descriptors with fewer locks and instructions: tell loops nothing of a kind that its callback enables again, fetch ahead what the next reports need)
 #pragma redefine_extname watch_main_queue crl_watch_main_queue
 #pragma redefine_extname watch_next crl_watch_next
 #pragma redefine_extname watch_prepare crl_watch_prepare
