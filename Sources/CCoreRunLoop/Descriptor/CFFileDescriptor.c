@@ -41,11 +41,6 @@ static void unlock(CFFileDescriptorRef f)
     lock_drop(item_lock(f));
 }
 
-static void require(CFFileDescriptorRef f, const char *function)
-{
-    object_require(f, object_type_file_descriptor, function, "file descriptor");
-}
-
 /* ---- the object ---- */
 
 static void release_context(CFFileDescriptorRef f, void *info)
@@ -89,6 +84,11 @@ static const struct object_class file_descriptor_class = {
     .finalize = finalize,
     .copy_description = describe,
 };
+
+static void require(CFFileDescriptorRef f, const char *function)
+{
+    object_check(f, &file_descriptor_class, function, "file descriptor");
+}
 
 CFTypeID CFFileDescriptorGetTypeID(void)
 {
@@ -166,16 +166,21 @@ static CFOptionFlags kinds_of(uint32_t readiness)
 }
 
 /* Makes the source's interest what is armed. Two threads may arm and disarm at once: whoever comes last finds the other's change. */
-static void tell_source(CFFileDescriptorRef f, CFRunLoopSourceRef source)
+static void tell_source_by(CFFileDescriptorRef f, CFRunLoopSourceRef source, void (*tell)(CFRunLoopSourceRef source, uint32_t interest))
 {
     uint32_t armed = atomic_load_explicit(&f->armed, memory_order_acquire);
     uint32_t told;
 
     do {
         told = armed;
-        descriptor_source_set_interest(source, told);
+        tell(source, told);
         armed = atomic_load_explicit(&f->armed, memory_order_acquire);
     } while (armed != told);
+}
+
+static void tell_source(CFFileDescriptorRef f, CFRunLoopSourceRef source)
+{
+    tell_source_by(f, source, descriptor_source_set_interest);
 }
 
 static void arm(CFFileDescriptorRef f, uint32_t added, uint32_t removed)
@@ -260,9 +265,12 @@ static void perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
     if (!fired) {
         return;
     }
-    tell_source(f, source);
+    tell_source_by(f, source, descriptor_source_put_off); /* most callbacks arm it again */
     object_retain(f);
     f->callout(f, kinds_of(fired), info);
+    if (fired & ~atomic_load_explicit(&f->armed, memory_order_acquire)) {
+        descriptor_source_settle(source);
+    }
     end_call(f);
     object_release(f);
 }

@@ -30,7 +30,7 @@ typedef void (*member_function)(CFRunLoopRef loop, struct source_member *member)
 static void tell_modes(CFRunLoopRef loop, CFRunLoopSourceRef source, member_function tell)
 {
     loop_lock(loop);
-    for (struct slot *slot = &source->first_slot; slot; slot = atomic_load_explicit(&slot->next, memory_order_acquire)) {
+    for (struct slot *slot = &source->first_slot; slot; slot = slot_after(slot)) {
         if (atomic_load_explicit(&slot->loop, memory_order_relaxed) != loop) {
             continue;
         }
@@ -93,11 +93,20 @@ void descriptor_source_end_lingering(CFRunLoopSourceRef source, CFRunLoopRef loo
     loop_unlock(loop);
 }
 
+/*
+ * What there is to tell has been written by a sequentially consistent update: a loop that the source joins meanwhile reads it after its own
+ * fence (watch_add_member), or is seen here. The calling thread's own loop cannot go, so it needs no reference.
+ */
 static void tell_loops(CFRunLoopSourceRef source, member_function tell)
 {
-    for (struct slot *slot = &source->first_slot; slot; slot = atomic_load_explicit(&slot->next, memory_order_acquire)) {
-        CFRunLoopRef loop = copy_loop(source, slot);
+    for (struct slot *slot = &source->first_slot; slot; slot = slot_after(slot)) {
+        CFRunLoopRef loop = atomic_load_explicit(&slot->loop, memory_order_seq_cst);
 
+        if (loop && thread_loop_is_current(loop)) {
+            tell_modes(loop, source, tell);
+            continue;
+        }
+        loop = copy_loop(source, slot);
         if (loop) {
             tell_modes(loop, source, tell);
             object_release(loop);
@@ -105,11 +114,32 @@ static void tell_loops(CFRunLoopSourceRef source, member_function tell)
     }
 }
 
+static uint32_t exchange_interest(CFRunLoopSourceRef source, uint32_t interest)
+{
+    return atomic_exchange_explicit(&source_port_part(source)->interest, interest, memory_order_seq_cst);
+}
+
 void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest)
 {
-    if (atomic_exchange_explicit(&source_port_part(source)->interest, interest, memory_order_relaxed) != interest) {
+    uint32_t before = exchange_interest(source, interest);
+
+    if (before & ~interest) {
         tell_loops(source, watch_interest_changed);
+    } else if (interest & ~before) {
+        tell_loops(source, watch_interest_raised);
     }
+}
+
+void descriptor_source_put_off(CFRunLoopSourceRef source, uint32_t interest)
+{
+    if (interest & ~exchange_interest(source, interest)) {
+        tell_loops(source, watch_interest_raised);
+    }
+}
+
+void descriptor_source_settle(CFRunLoopSourceRef source)
+{
+    tell_loops(source, watch_interest_changed);
 }
 
 void descriptor_source_file_replaced(CFRunLoopSourceRef source)
@@ -121,7 +151,7 @@ void descriptor_source_file_replaced(CFRunLoopSourceRef source)
  * find only after. */
 static void invalidate_from(CFRunLoopSourceRef source, struct slot *slot)
 {
-    struct slot *next = atomic_load_explicit(&slot->next, memory_order_acquire);
+    struct slot *next = slot_after(slot);
     CFRunLoopRef loop = copy_loop(source, slot);
 
     if (next) {
@@ -148,7 +178,7 @@ void descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef ti
     size_t count = 0;
 
     loop_lock(loop);
-    for (struct slot *slot = &source->first_slot; slot; slot = atomic_load_explicit(&slot->next, memory_order_acquire)) {
+    for (struct slot *slot = &source->first_slot; slot; slot = slot_after(slot)) {
         if (atomic_load_explicit(&slot->loop, memory_order_relaxed) != loop) {
             continue;
         }

@@ -33,6 +33,13 @@ CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex or
 /* Any thread; a loop asleep in a mode of the source takes note at once. `interest` is kernel_readable | kernel_writable. */
 void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest);
 
+/*
+ * The same around a callout that may well ask for the kinds again: what is no longer wanted is not called out from here on, but the loops
+ * are not told before descriptor_source_settle.
+ */
+void descriptor_source_put_off(CFRunLoopSourceRef source, uint32_t interest);
+void descriptor_source_settle(CFRunLoopSourceRef source);
+
 /* Invalidates the source and wakes the loops it was in, which may have nothing left to wait for. */
 void descriptor_source_invalidate(CFRunLoopSourceRef source);
 

@@ -291,11 +291,11 @@ static bool perform_port(CFRunLoopRef loop, struct activation *run)
     } else {
         performed = call_port(report.source);
     }
-    loop_lock(loop);
     if (!performed) {
+        loop_lock(loop);
         watch_doubt(run->mode, report.source);
+        loop_unlock(loop);
     }
-    loop_unlock(loop);
     object_release(report.source);
     loop_lock(loop);
     return performed;

@@ -41,8 +41,8 @@ struct watch {
     uint32_t installed; /* what the kernel was told */
     enum watch_standing standing;
     bool must_verify; /* the number may stand for another file than before */
-    uint64_t lingering; /* without members: the mark of the source that was the last; the next wait takes it out of the set */
     struct link members; /* source_member.link; rotated, so that several sources on one descriptor take turns */
+    uint64_t lingering; /* without members: the mark of the source that was the last; the next wait takes it out of the set */
     struct link dirty_link; /* wanted and installed may differ */
     struct link ready_link; /* in always_ready or refused while wanted */
 };
@@ -77,6 +77,8 @@ void watch_remove_member(CFRunLoopRef loop, struct source_member *member);
 void watch_interest_changed(CFRunLoopRef loop, struct source_member *member);
 /* A member that is in the one mode only begins or ends its rest. */
 void watch_set_resting(CFRunLoopRef loop, struct source_member *member, bool rests);
+/* It has grown, perhaps to what the kernel has never been told that it was not. */
+void watch_interest_raised(CFRunLoopRef loop, struct source_member *member);
 /* Takes out what still lingers of a source with that mark, before its descriptor is closed. */
 void watch_end_lingering(struct mode *mode, int descriptor, uint64_t mark);
 /* Its descriptor's number stands for another file now. */

@@ -89,7 +89,7 @@ const CFAllocatorRef kCFAllocatorMallocZone = (CFAllocatorRef)(const void *)&mal
 const CFAllocatorRef kCFAllocatorNull = (CFAllocatorRef)(const void *)&null_allocator;
 const CFAllocatorRef kCFAllocatorUseContext = (CFAllocatorRef)(const void *)&context_allocator;
 
-static _Thread_local CFAllocatorRef thread_default;
+static __thread CFAllocatorRef thread_default __attribute__((tls_model("initial-exec")));
 
 static const struct allocator *allocator_of(CFAllocatorRef allocator)
 {

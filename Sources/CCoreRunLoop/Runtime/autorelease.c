@@ -23,7 +23,7 @@ struct pool {
     size_t capacity;
 };
 
-static _Thread_local struct pool *thread_pool;
+static __thread struct pool *thread_pool __attribute__((tls_model("initial-exec")));
 static pthread_key_t end_of_thread;
 static bool has_end_of_thread;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

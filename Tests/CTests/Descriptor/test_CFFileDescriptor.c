@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -133,6 +134,98 @@ TEST(rearming_in_the_callback_costs_no_call_of_the_kernel, "278")
     EXPECT_EQ(watcher.calls, 101);
     EXPECT_EQ(call_counts.changes + call_counts.adds + call_counts.removals, 0);
     EXPECT_EQ(call_counts.waits, 100);
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+static void waits_nested_and_rearms(struct watcher *watcher)
+{
+    if (watcher->calls == 1) {
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, 3.5, true), kCFRunLoopRunTimedOut);
+    }
+    watcher_rearms(watcher);
+}
+
+/* What is disabled for the length of its callback stays ready in the kernel, which is told only when it would wake a nested run for it. */
+static void expect_quiet_while_called(int descriptor)
+{
+    struct watcher watcher = WATCHER("f", waits_nested_and_rearms);
+    static struct probe timer = PROBE("T", NULL);
+
+    clock_start();
+    watcher_add(&watcher, descriptor, false, reads);
+    probe_timer_add(&timer, 1, 1, LOOP, MODE);
+    look();
+    EXPECT_LOG("f:R T T T");
+    EXPECT(fake_kernel_sleeps() <= 24);
+    look();
+    look();
+    EXPECT_LOG("f:R f:R");
+    watcher_free(&watcher);
+}
+
+TEST(a_nested_run_does_not_spin_on_what_is_being_called, "278 44")
+{
+    int ends[2];
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    expect_quiet_while_called(ends[0]);
+    pipe_close(ends);
+}
+
+TEST(a_nested_run_does_not_spin_on_a_file_that_is_being_called, "278 285 44")
+{
+    int file = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    expect_quiet_while_called(file);
+    close(file);
+}
+
+static void *rearms_elsewhere(void *info)
+{
+    watcher_rearms(info);
+    return NULL;
+}
+
+static void is_rearmed_by_another_thread(struct watcher *watcher)
+{
+    pthread_t thread;
+
+    (void)pthread_create(&thread, NULL, rearms_elsewhere, watcher);
+    (void)pthread_join(thread, NULL);
+}
+
+TEST(another_thread_may_enable_what_is_being_called, "278 281")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", is_rearmed_by_another_thread);
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], false, reads);
+    look();
+    look();
+    EXPECT_LOG("f:R f:R");
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
+TEST(a_descriptor_called_once_is_not_watched_afterwards, "278")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", NULL);
+    static struct probe timer = PROBE("T", NULL);
+
+    clock_start();
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], false, reads);
+    probe_timer_add(&timer, 1, 0, LOOP, MODE);
+    look();
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 2, false), kCFRunLoopRunTimedOut);
+    EXPECT_LOG("f:R T");
+    EXPECT(fake_kernel_sleeps() <= 8);
     watcher_free(&watcher);
     pipe_close(ends);
 }
