@@ -355,11 +355,11 @@ const struct bench loop_benches[] = {
 #endif
     {"event-1", "write an eventfd, one of N watched, and the poll that serves it", "ns", {1, 100, 1000, 10000}, watch_events, events_served,
      .clock = PEER_LOOKS ? clock_of_thread : clock_of_process, .most = PEER_EVENTS_MOST},
-    {"event-100", "the same, 100 ready at a time and a run that serves them, for each", "ns", {100, 1000, 10000}, watch_events_100, events_served,
+    {"event-100", "the same, 100 ready for each run", "ns", {100, 1000, 10000}, watch_events_100, events_served,
      .clock = PEER_LOOKS ? clock_of_thread : clock_of_process, .most = PEER_EVENTS_MOST},
     {"socket-1", "write to a socket, one of N watched, and the poll that serves it", "ns", {1, 100, 1000, 9500}, watch_sockets,
      messages_served, .clock = clock_of_process, .most = PEER_SOCKETS_MOST},
-    {"socket-100", "the same, 100 ready at a time and a run that serves them, for each", "ns", {100, 1000, 9500}, watch_sockets_100, messages_served,
+    {"socket-100", "the same, 100 ready for each run", "ns", {100, 1000, 9500}, watch_sockets_100, messages_served,
      .clock = clock_of_process, .most = PEER_SOCKETS_MOST},
     {.name = NULL},
 };
