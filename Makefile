@@ -507,3 +507,30 @@ fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%)
 .PHONY: model
 model:
 	$(Q)scripts/check-models $(MODEL_FLAGS)
+
+# --- Chaos (Tests/Chaos) ---
+
+## chaos            SECONDS=60 SEED=1 servers and clients of message ports that are killed, stopped, short of descriptors and without their directory
+
+.PHONY: chaos check-chaos
+SECONDS ?= 60
+CHAOS_SOURCES := $(sort $(wildcard Tests/Chaos/*.c))
+CHAOS_OBJECTS := $(CHAOS_SOURCES:Tests/Chaos/%.c=$(B)/chaos/%.o)
+$(B)/chaos/%.o: Tests/Chaos/%.c $(B)/flags
+	@mkdir -p $(@D)
+	$(SAY) CC $<
+	$(Q)$(COMPILE) -DCRL_TESTING -o $@ $<
+
+$(B)/chaos/chaos: $(CHAOS_OBJECTS) $(TESTING_OBJECTS)
+	$(SAY) LINK $@
+	$(Q)$(LINK) -o $@ $^ $(LIBS) $(TEST_LIBS)
+
+# What the processes log about each other is expected, and kept beside.
+chaos: $(B)/chaos/chaos
+	$(Q)$(B)/chaos/chaos '$(SECONDS)' '$(SEED)' 2> $(B)/chaos/chaos.log || { status=$$?; tail -n 20 $(B)/chaos/chaos.log >&2; exit $$status; }
+
+check: check-chaos
+check-chaos: $(B)/chaos/chaos
+	$(Q)$(B)/chaos/chaos 3 '$(SEED)' 2> $(B)/chaos/chaos.log || { status=$$?; tail -n 20 $(B)/chaos/chaos.log >&2; exit $$status; }
+
+-include $(CHAOS_OBJECTS:.o=.d)

@@ -284,11 +284,6 @@ static void forget(void *object, CFRunLoopSourceRef source)
     weak_source_forget(f, &f->source, source);
 }
 
-static void release_object(void *object)
-{
-    object_release(object);
-}
-
 static CFStringRef describe_source(const void *object)
 {
     return CFCopyDescription(object);
@@ -297,7 +292,7 @@ static CFStringRef describe_source(const void *object)
 static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFFileDescriptorRef f, int descriptor, CFIndex order)
 {
     const struct descriptor_source_context context = {
-        .info = f, .release = release_object, .forget = forget, .perform = perform, .copy_description = describe_source};
+        .info = f, .release = object_release, .forget = forget, .perform = perform, .copy_description = describe_source};
     CFRunLoopSourceRef source;
 
     object_retain(f);

@@ -358,11 +358,6 @@ static void forget(void *object, CFRunLoopSourceRef source)
     weak_source_forget(s, &s->source, source);
 }
 
-static void release_object(void *object)
-{
-    object_release(object);
-}
-
 static CFStringRef describe_source(const void *object)
 {
     return CFCopyDescription(object);
@@ -371,7 +366,7 @@ static CFStringRef describe_source(const void *object)
 static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFSocketRef s, int native, CFIndex order)
 {
     const struct descriptor_source_context context = {.info = s,
-                                                      .release = release_object,
+                                                      .release = object_release,
                                                       .forget = forget,
                                                       .perform = socket_perform,
                                                       .copy_description = describe_source,

@@ -22,9 +22,9 @@ struct watched {
     CRLSourceContext context;
 };
 
-static void release(void *info)
+static void release(const void *info)
 {
-    struct watched *watched = info;
+    struct watched *watched = (struct watched *)(uintptr_t)info;
 
     if (watched->context.release) {
         watched->context.release(watched->context.info);

@@ -15,7 +15,7 @@
 
 struct descriptor_source_context {
     void *info; /* handed over */
-    void (*release)(void *info); /* when the source is freed */
+    void (*release)(const void *info); /* when the source is freed */
     /* The source is being freed: the last moment to forget a weak reference to it, under the lock that guards it. May be NULL. */
     void (*forget)(void *info, CFRunLoopSourceRef source);
     /* On the loop's thread, no lock held; `ready` is of enum kernel_readiness, failures included. Called again as long as it stays ready

@@ -291,11 +291,6 @@ static void forget(void *object, CFRunLoopSourceRef source)
     weak_source_forget(port, &port->source, source);
 }
 
-static void release_object(void *object)
-{
-    object_release(object);
-}
-
 static CFStringRef describe_source(const void *object)
 {
     return CFCopyDescription(object);
@@ -320,7 +315,7 @@ static int event_of(CFMachPortRef port)
 static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFMachPortRef port, CFIndex order)
 {
     const struct descriptor_source_context context = {
-        .info = port, .release = release_object, .forget = forget, .perform = perform, .copy_description = describe_source};
+        .info = port, .release = object_release, .forget = forget, .perform = perform, .copy_description = describe_source};
     int event = event_of(port);
     CFRunLoopSourceRef source;
 

@@ -130,9 +130,9 @@ static void perform(void *info, CFRunLoopSourceRef source, uint32_t ready)
     }
 }
 
-static void release_line(void *info)
+static void release_line(const void *info)
 {
-    free(info);
+    free((void *)(uintptr_t)info);
 }
 
 static uint64_t random_token(void)

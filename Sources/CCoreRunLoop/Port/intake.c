@@ -241,6 +241,9 @@ static int take_arena(CFMessagePortRef port, struct server_line *line, int descr
     int result;
 
     port_lock(port);
+    if (lines->mapped > payload_arena_max / 2) {
+        line_table_drop_ended(lines);
+    }
     lines->mapped -= line->arena.size;
     room = lines->mapped < payload_arena_max ? payload_arena_max - lines->mapped : 0;
     port_unlock(port);
@@ -259,7 +262,10 @@ static int take_arena(CFMessagePortRef port, struct server_line *line, int descr
 
 static int copy_from_arena(const struct server_line *line, uint64_t length, CFDataRef *ret_data)
 {
-    if (!line || length > line->arena.size) {
+    if (!line) {
+        return -ECONNRESET; /* its sender has given up, and the arena with it */
+    }
+    if (length > line->arena.size) {
         return -EINVAL;
     }
     *ret_data = payload_copy(line->arena.address, length);
@@ -325,7 +331,7 @@ static const char *objection(CFMessagePortRef port, const uint8_t *bytes, const 
         return "it is from another user";
     }
     if (packet->is_cut) {
-        return "it is too large, or this process has no descriptor left for what came with it";
+        return "it is too large, or brings too many descriptors";
     }
     error = wire_decode(wire_on_port, bytes, packet->size, ret_frame);
     if (error != wire_ok) {
@@ -469,6 +475,27 @@ static void accept_message(CFMessagePortRef port, struct packet *packet, const s
     }
 }
 
+/* This process has no descriptor left for what came with it, which is not its sender's fault: who waits is told. */
+static void excuse(CFMessagePortRef port, const uint8_t *bytes, struct packet *packet)
+{
+    struct wire_frame frame;
+    struct incoming message = {.data = NULL};
+    bool is_found = false;
+
+    port_log(server, "a message from process %d was dropped: this process has no descriptor left for what came with it", (int)packet->pid);
+    packet_close(packet);
+    if (wire_decode(wire_on_port, bytes, packet->size, &frame) == wire_ok && frame.type == wire_request && !(frame.flags & wire_new_line)) {
+        port_lock(port);
+        is_found = find_line(&port->side.local.lines, packet, &frame, &message);
+        port_unlock(port);
+    }
+    if (is_found) {
+        message.conversation = frame.conversation;
+        message.sequence = frame.sequence;
+        tell_dropped(port, &message, wire_drop_memory);
+    }
+}
+
 /* Takes one packet apart. -EAGAIN: there is none; 0: `message` is to be run if it has data. */
 static int take_packet(CFMessagePortRef port, uint8_t *buffer, struct incoming *message)
 {
@@ -484,6 +511,11 @@ static int take_packet(CFMessagePortRef port, uint8_t *buffer, struct incoming *
     if (result < 0 || (packet.size == 0 && !packet.has_sender)) {
         end_read(port);
         return -EAGAIN;
+    }
+    if (packet.lacks_descriptors && packet.has_sender && packet.uid == port->side.local.owner) {
+        end_read(port);
+        excuse(port, buffer, &packet);
+        return 0;
     }
     why = objection(port, buffer, &packet, &frame);
     if (!why && frame.type != wire_control) {

@@ -107,6 +107,9 @@ static bool has_room(struct line_table *table, const struct server_line *line)
 bool line_table_keep(struct line_table *table, struct server_line *line)
 {
     if (!has_room(table, line)) {
+        line_table_drop_ended(table);
+    }
+    if (!has_room(table, line)) {
         return false;
     }
     if (table->set < 0) {
@@ -130,7 +133,10 @@ void line_table_drop(struct line_table *table, struct server_line *line)
     list_remove(&line->link);
     line->is_kept = false;
     *(line->is_control ? &table->control_count : &table->reply_count) -= 1;
-    (void)kernel.set_remove(table->set, line->descriptor);
+    table->ended_count -= line->has_ended ? 1 : 0;
+    if (line->descriptor >= 0) {
+        (void)kernel.set_remove(table->set, line->descriptor);
+    }
     if (line->holders > 0) {
         (void)kernel_ports.hang_up(line->descriptor);
         return;
@@ -158,6 +164,45 @@ void line_table_end(struct line_table *table, struct server_line *line)
     }
 }
 
+static void remember_and_drop(struct line_table *table, struct server_line *line)
+{
+    if (!line->is_control) {
+        remember(table, line);
+    }
+    line_table_drop(table, line);
+}
+
+/* The kernel's queue may hold a request that the peer sent before it went; where its data is in the arena, both are kept for it. */
+static void end_line(struct line_table *table, struct server_line *line)
+{
+    if (!line->arena.address || line->holders > 0) {
+        remember_and_drop(table, line);
+        return;
+    }
+    (void)kernel.set_remove(table->set, line->descriptor);
+    (void)kernel.close(line->descriptor);
+    line->descriptor = -1;
+    line->has_ended = true;
+    line->ended_at = table->taken;
+    table->ended_count++;
+}
+
+static void drop_ended(struct line_table *table, uint64_t taken_since)
+{
+    for (int i = 0; i < line_buckets && table->ended_count > 0; i++) {
+        list_for_each_removable(link, &table->buckets[i]) {
+            if (line_of(link)->has_ended && table->taken - line_of(link)->ended_at >= taken_since) {
+                remember_and_drop(table, line_of(link));
+            }
+        }
+    }
+}
+
+void line_table_drop_ended(struct line_table *table)
+{
+    drop_ended(table, 0);
+}
+
 void line_table_sweep(struct line_table *table)
 {
     enum { batch = 32 };
@@ -172,12 +217,10 @@ void line_table_sweep(struct line_table *table)
         for (int i = 0; i < count; i++) {
             struct server_line *line = (struct server_line *)(uintptr_t)events[i].token; /* NOLINT(performance-no-int-to-ptr) */
 
-            if (!line->is_control) {
-                remember(table, line);
-            }
-            line_table_drop(table, line); /* a peer that writes where it should only read goes the same way */
+            end_line(table, line); /* a peer that writes where it should only read goes the same way */
         }
     } while (count == batch);
+    drop_ended(table, line_queue_most);
 }
 
 static void drop_where(struct line_table *table, bool all, pid_t pid)
@@ -237,13 +280,15 @@ void line_table_abandon(struct line_table *table)
             line->arena = (struct arena){NULL, 0}; /* not mapped here */
             list_remove(link);
             line->is_kept = false;
-            (void)kernel.close(line->descriptor);
+            if (line->descriptor >= 0) {
+                (void)kernel.close(line->descriptor);
+            }
             line->descriptor = -1;
             if (line->holders == 0) {
                 server_line_free(line);
             }
         }
     }
-    table->reply_count = table->control_count = 0;
+    table->reply_count = table->control_count = table->ended_count = 0;
     table->mapped = 0;
 }

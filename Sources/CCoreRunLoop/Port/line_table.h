@@ -25,6 +25,7 @@ enum line_limits {
     line_control_max = 64,
     line_gone_max = 1024,
     line_buckets = 64,
+    line_queue_most = 1024, /* more packets than wait in any queue */
 };
 
 struct server_line {
@@ -32,10 +33,12 @@ struct server_line {
     uint64_t token; /* C */
     uint32_t number; /* C */
     pid_t pid; /* C */
-    int descriptor; /* C */
+    int descriptor; /* C until the line has ended, then -1 */
     bool is_control; /* C */
     bool is_kept; /* in the table */
     bool is_running; /* a request on it has no reply yet */
+    bool has_ended; /* its peer is gone, but a request that was queued before may be in its arena */
+    uint64_t ended_at; /* how many reads there had been then */
     uint32_t holders; /* requests whose end still needs it: the next one may begin before the reply to the last is quite sent */
     bool refuses_arena; /* whoever runs it */
     struct arena arena; /* whoever runs it */
@@ -51,6 +54,8 @@ struct line_table {
     struct link buckets[line_buckets];
     uint32_t reply_count;
     uint32_t control_count;
+    uint32_t ended_count;
+    uint64_t taken; /* reads from the port so far */
     uint64_t mapped; /* bytes of arenas */
     int set; /* -1 until needed */
     struct gone_line *gone; /* NULL until needed */
@@ -78,8 +83,10 @@ void server_line_begin(struct server_line *line);
 void server_line_before_reply(struct server_line *line);
 void line_table_end(struct line_table *table, struct server_line *line);
 
-/* Drops the lines whose peers are gone. */
+/* Drops the lines whose peers are gone; those with an arena when no packet can name them any more. */
 void line_table_sweep(struct line_table *table);
+/* Drops those too, for others need the room. */
+void line_table_drop_ended(struct line_table *table);
 void line_table_drop_peer(struct line_table *table, pid_t pid);
 void line_table_drop_all(struct line_table *table);
 /* The oldest control line, or NULL. */

@@ -198,11 +198,6 @@ static void perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
     local_port_receive(object);
 }
 
-static void release_object(void *object)
-{
-    object_release(object);
-}
-
 static CFStringRef describe_source(const void *object)
 {
     return CFCopyDescription(object);
@@ -211,7 +206,7 @@ static CFStringRef describe_source(const void *object)
 static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFMessagePortRef port, CFIndex order)
 {
     const struct descriptor_source_context context = {
-        .info = port, .release = release_object, .perform = perform, .copy_description = describe_source};
+        .info = port, .release = object_release, .perform = perform, .copy_description = describe_source};
     CFRunLoopSourceRef source;
 
     object_retain(port);
@@ -393,6 +388,7 @@ void local_port_end_read(CFMessagePortRef port)
 {
     struct local_port *local = &port->side.local;
 
+    local->lines.taken++;
     if (--local->readers == 0 && !port_is_valid(port) && local->socket >= 0 && !local->source) {
         (void)kernel.close(local->socket);
         local->socket = -1;

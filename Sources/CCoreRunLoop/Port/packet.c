@@ -136,6 +136,8 @@ int packet_receive(int socket, uint8_t *buffer, struct packet *ret_packet)
     }
     ret_packet->is_cut = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
     take_control(&message, ret_packet);
+    ret_packet->lacks_descriptors =
+        ret_packet->is_cut && !(message.msg_flags & MSG_TRUNC) && ret_packet->descriptor_count < wire_descriptors_max;
     return 0;
 }
 

@@ -30,6 +30,7 @@ struct packet {
     pid_t pid;
     uid_t uid;
     bool is_cut; /* bytes or descriptors were lost */
+    bool lacks_descriptors; /* and that only because this process had no room for them */
 };
 
 /* `data` has frame->length bytes, or is NULL when they are elsewhere. 0 or a negative errno. */

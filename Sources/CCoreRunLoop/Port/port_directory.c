@@ -112,6 +112,12 @@ static int open_shared_base(char *path, size_t size, const char **ret_objection)
     return descriptor;
 }
 
+/* It says nothing about the directory: the next one in line would be another place than everybody else's. */
+static bool is_passing(int error)
+{
+    return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EINTR;
+}
+
 /* The first base that can be used; its path. */
 static int find_base(char *path, size_t size, const char **ret_objection)
 {
@@ -123,13 +129,13 @@ static int find_base(char *path, size_t size, const char **ret_objection)
         (void)snprintf(path, size, "%s", runtime);
         strip_slashes(path);
         descriptor = open_base(path);
-        if (descriptor >= 0) {
+        if (descriptor >= 0 || is_passing(descriptor)) {
             return descriptor;
         }
     }
     (void)snprintf(path, size, "/run/user/%u", (unsigned)kernel_ports.effective_uid());
     descriptor = open_base(path);
-    return descriptor >= 0 ? descriptor : open_shared_base(path, size - sizeof own_leaf - 1, ret_objection);
+    return descriptor >= 0 || is_passing(descriptor) ? descriptor : open_shared_base(path, size - sizeof own_leaf - 1, ret_objection);
 }
 
 static struct port_directory *make(int descriptor, const char *path)
@@ -175,6 +181,8 @@ struct port_directory *port_directory_open(const char *function)
         (void)snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", own_leaf);
         descriptor = open_private(base, own_leaf, &why);
         (void)kernel.close(base);
+    } else if (is_passing(base)) {
+        descriptor = base;
     }
     if (descriptor < 0) {
         port_log(function, "the directory %.200s cannot be used: %s", path, why ? why : port_error_text(descriptor));

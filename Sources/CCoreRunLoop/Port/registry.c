@@ -146,12 +146,18 @@ bool registry_probe(int place)
 
 /* ---- owning a name ---- */
 
-static void remove_file(const struct port_directory *directory, const struct port_name *name, const char *suffix)
+/* The lock's file, unless somebody has removed it and another owner has one of his own there. */
+static void remove_lock(const struct port_directory *directory, const struct port_name *name, int lock)
 {
     char leaf[leaf_size];
+    struct stat own;
+    struct stat found;
 
-    file_leaf(name, suffix, leaf);
-    (void)kernel_ports.file_unlink(directory->descriptor, leaf);
+    file_leaf(name, ".lock", leaf);
+    if (kernel_ports.file_status(lock, &own) == 0 && kernel_ports.path_status(directory->descriptor, leaf, &found) == 0 &&
+        own.st_ino == found.st_ino && own.st_dev == found.st_dev) {
+        (void)kernel_ports.file_unlink(directory->descriptor, leaf);
+    }
 }
 
 /* The lock of a name; -EWOULDBLOCK: somebody has it who is not just about to let go. */
@@ -282,7 +288,7 @@ static int publish_locked(const char *function, const struct port_card *card, in
         return 0;
     }
     if (ret_publication->lock >= 0) {
-        remove_file(ret_publication->directory, name, ".lock");
+        remove_lock(ret_publication->directory, name, ret_publication->lock);
         (void)kernel.close(ret_publication->lock);
     }
     port_directory_release(ret_publication->directory);
@@ -345,7 +351,7 @@ void registry_withdraw(struct publication *publication)
         status.st_dev == publication->device) {
         (void)kernel_ports.file_unlink(publication->directory->descriptor, leaf);
     }
-    remove_file(publication->directory, &publication->name, ".lock");
+    remove_lock(publication->directory, &publication->name, publication->lock);
     (void)kernel.close(publication->lock); /* last: whoever waits for it sees that the file is another one */
     port_directory_release(publication->directory);
     publication->directory = NULL;

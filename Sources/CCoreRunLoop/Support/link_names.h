@@ -109,6 +109,7 @@
 #pragma redefine_extname line_table_abandon crl_line_table_abandon
 #pragma redefine_extname line_table_drop crl_line_table_drop
 #pragma redefine_extname line_table_drop_all crl_line_table_drop_all
+#pragma redefine_extname line_table_drop_ended crl_line_table_drop_ended
 #pragma redefine_extname line_table_drop_peer crl_line_table_drop_peer
 #pragma redefine_extname line_table_end crl_line_table_end
 #pragma redefine_extname line_table_find crl_line_table_find

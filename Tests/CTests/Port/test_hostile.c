@@ -101,9 +101,9 @@ static int withstand(void (*attack)(int socket))
     CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, CFSTR("victim"));
     CFDataRef data = port_data("polite");
     CFDataRef reply = NULL;
+    int before = atomic_load(&calls);
     pid_t pid = fork();
     int status = 1;
-    int before = atomic_load(&calls);
 
     if (pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

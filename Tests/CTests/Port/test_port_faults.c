@@ -308,6 +308,28 @@ PORT_TEST(a_receiver_without_descriptors_serves_the_lines_it_has, "M23 H7")
     port_process_kill(owner);
 }
 
+PORT_TEST(a_receiver_without_descriptors_says_so_to_who_waits, "M23 H7")
+{
+    pid_t owner = port_process_start(NAME, lower_limit_or_echo, NULL, NULL);
+    CFMessagePortRef remote = port_connect(NAME);
+    CFDataRef large = port_pattern(70000, 1);
+    double begun;
+
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess); /* the limit falls, the line is kept */
+    begun = port_probe_now();
+    for (int i = 0; i < 40; i++) { /* more often than a misbehaving sender may err */
+        EXPECT_EQ(port_ask(remote, 0, large, NULL), kCFMessagePortTransportError);
+        EXPECT_EQ(port_ask(remote, 0, NULL, NULL), kCFMessagePortSuccess);
+    }
+    EXPECT(port_probe_now() - begun < 0.5 * test_patience_s());
+    EXPECT(CFMessagePortIsValid(remote));
+    EXPECT_EQ(port_ask(remote, 2, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(port_ask(remote, 0, large, NULL), kCFMessagePortSuccess);
+    CFRelease(large);
+    CFRelease(remote);
+    port_process_kill(owner);
+}
+
 static int ask_with_small_files(void)
 {
     CFMessagePortRef remote = port_connect(NAME);

@@ -310,6 +310,40 @@ static bool is_found(CFStringRef name)
     return found;
 }
 
+/* As a cleaner of temporary files does it, which leaves the directory. */
+PORT_TEST(who_lost_a_name_leaves_the_next_owners_lock, "195 H20")
+{
+    CFMessagePortRef first = local(NAME);
+    char path[256];
+    pid_t second;
+
+    (void)snprintf(path, sizeof path, "%s/a%%20port.lock", port_probe_names());
+    REQUIRE(unlink(path) == 0);
+    (void)snprintf(path, sizeof path, "%s/a%%20port.sock", port_probe_names());
+    REQUIRE(unlink(path) == 0);
+    second = port_process_start(NAME, port_echo, NULL, NULL);
+    port_drop(first);
+    EXPECT(!can_register()); /* the second has it still */
+    EXPECT(is_found(NAME));
+    port_process_kill(second);
+    EXPECT(can_register());
+}
+
+static int directory_open_without_descriptors(int directory, const char *path)
+{
+    return strcmp(path, port_probe_directory()) == 0 ? -EMFILE : kernel_ports_linux.directory_open(directory, path);
+}
+
+/* What passes must not send a process to another place than its peers'. */
+PORT_TEST(without_descriptors_no_other_directory_is_taken, "210 M16 M23")
+{
+    kernel_ports.directory_open = directory_open_without_descriptors;
+    EXPECT(!can_register());
+    EXPECT_EQ(CFMessagePortCreateRemote(NULL, NAME), NULL);
+    kernel_ports = kernel_ports_linux;
+    EXPECT(can_register());
+}
+
 PORT_TEST(a_name_that_another_took_meanwhile_comes_back_when_it_is_free, "H20 195")
 {
     CFStringRef const names[] = {CFSTR("one"), CFSTR("two")};

@@ -499,6 +499,36 @@ PORT_TEST(a_late_reply_is_thrown_away, "230 233 M10")
     pthread_barrier_destroy(&barrier);
 }
 
+/* A request by the arena, whose sender gives up before a new line of another's makes the receiver look for dead ones. */
+PORT_TEST(a_large_request_stays_queued_when_its_sender_gives_up, "230 233 M10")
+{
+    CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
+    CFMessagePortRef remote = port_connect(NAME);
+    CFMutableDataRef large = CFDataCreateMutable(NULL, 0);
+    pid_t pid;
+
+    CFDataSetLength(large, 70000); /* zeros: the trace shows the id alone */
+    EXPECT_EQ(port_ask(remote, 1, large, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(port_ask(remote, 2, large, NULL), kCFMessagePortSuccess);
+    pid = fork();
+    if (pid == 0) {
+        CFMessagePortRef other = port_connect(NAME);
+
+        _exit(CFMessagePortSendRequest(other, 3, NULL, 1, 0, MODE, NULL) == kCFMessagePortReceiveTimeout ? 0 : 1);
+    }
+    int status = 1;
+    waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 4, large, 1, 0, CFSTR("another mode"), NULL), kCFMessagePortReceiveTimeout);
+    while (CFRunLoopRunInMode(MODE, 0, true) == kCFRunLoopRunHandledSource) {
+    }
+    EXPECT_TRACE(&events, "1: 2: 3: 4:");
+    EXPECT_EQ(port_ask(remote, 5, large, NULL), kCFMessagePortSuccess);
+    CFRelease(large);
+    CFRelease(remote);
+    port_drop(port);
+}
+
 static CFDataRef die(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
 {
     (void)port;

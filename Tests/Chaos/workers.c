@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes of chaos: servers, which contend for a name, and clients, which send numbered messages to all of them.
+ *
+ * A message says who sent it, its number, over which connection, and how many small one-way messages went before it on that. A server
+ * counts what it handled of each connection, so it knows whether one of them got lost.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "CoreFoundation/CoreFoundation.h"
+#include "Port/message_port.h"
+#include "Port/port_directory.h"
+#include "chaos.h"
+
+#define MODE CFSTR("chaos")
+
+enum { connections_max = 4096 };
+
+/* How long a call may take beyond its time limits: the caller may be stopped, and the machine has more to do. */
+static const double margin_s = 2;
+
+struct message {
+    uint32_t client; /* a life */
+    uint32_t number;
+    uint32_t connection; /* counts the client's */
+    uint32_t told; /* small one-way messages that were sent on it before */
+    uint32_t name;
+    uint32_t is_told; /* this is one */
+    uint64_t length; /* of the data, this included; what follows depends on its place and the number */
+};
+
+static unsigned random_state;
+
+static unsigned random_below(unsigned limit)
+{
+    return (unsigned)rand_r(&random_state) % limit;
+}
+
+static void begin(int slot, uint32_t life)
+{
+    random_state = (unsigned)(chaos->seed * 2654435761u + (unsigned)slot * 40503u + life);
+}
+
+static CFStringRef copy_name(int name)
+{
+    return CFStringCreateWithFormat(NULL, NULL, CFSTR("chaos %d"), name);
+}
+
+static uint8_t pattern(uint64_t place, uint32_t number)
+{
+    return (uint8_t)(place * 31 + (place >> 8) * 7 + number);
+}
+
+static CFDataRef make_message(const struct message *message)
+{
+    CFMutableDataRef data = CFDataCreateMutable(NULL, 0);
+    UInt8 *bytes;
+
+    CFDataSetLength(data, (CFIndex)message->length);
+    bytes = CFDataGetMutableBytePtr(data);
+    memcpy(bytes, message, sizeof *message);
+    for (uint64_t i = sizeof *message; i < message->length; i++) {
+        bytes[i] = pattern(i, message->number);
+    }
+    return data;
+}
+
+static bool read_message(CFDataRef data, struct message *ret_message)
+{
+    const UInt8 *bytes = CFDataGetBytePtr(data);
+    uint64_t length = (uint64_t)CFDataGetLength(data);
+
+    if (length < sizeof *ret_message) {
+        return false;
+    }
+    memcpy(ret_message, bytes, sizeof *ret_message);
+    for (uint64_t i = sizeof *ret_message; i < length; i++) {
+        if (bytes[i] != pattern(i, ret_message->number)) {
+            return false;
+        }
+    }
+    return ret_message->length == length;
+}
+
+/* ---- servers ---- */
+
+/* What a server has handled of the connections it has met; a place is used again by another connection. */
+static struct connection {
+    uint32_t client;
+    uint32_t connection;
+    uint32_t told;
+} connections[connections_max];
+
+static struct {
+    int name;
+    uint32_t life;
+    pthread_mutex_t *witness; /* NULL: it owns nothing */
+    uint64_t directory; /* in which it owns it */
+} server;
+
+/* True if the connection is known; else it becomes so with its first message. */
+static struct connection *connection_of(const struct message *message)
+{
+    struct connection *connection = &connections[(message->client * 31 + message->connection) % connections_max];
+
+    if (connection->client != message->client || connection->connection != message->connection) {
+        /* Known from its first message on, else its place was another's meanwhile. */
+        *connection = (struct connection){message->client, message->connection, message->told == 0 ? 0 : UINT32_MAX};
+    }
+    return connection;
+}
+
+static CFDataRef handle(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    struct message message;
+    struct connection *connection;
+
+    (void)local;
+    (void)info;
+    if (!read_message(data, &message) || (uint32_t)message_id != message.number || message.name != (uint32_t)server.name) {
+        chaos_violation("server %u got a message that nobody sent it", server.life);
+        return NULL;
+    }
+    chaos_note(event_handled, server.name, message.client, message.number, server.life);
+    connection = connection_of(&message);
+    if (connection->told != UINT32_MAX && connection->told != message.told) {
+        chaos_violation("of %u one-way messages of client %u, %u came to server %u before message %u", message.told, message.client,
+                        connection->told, server.life, message.number);
+        connection->told = message.told;
+    }
+    if (connection->told != UINT32_MAX) {
+        connection->told += message.is_told;
+    }
+    return CFRetain(data);
+}
+
+static struct directory_witness *witness_of(uint64_t inode)
+{
+    for (uint64_t i = 0; i < chaos_directories_max; i++) {
+        struct directory_witness *witness = &chaos->directories[(inode + i) % chaos_directories_max];
+        uint64_t found = 0;
+
+        if (atomic_compare_exchange_strong(&witness->inode, &found, inode) || found == inode) {
+            return witness;
+        }
+    }
+    chaos_violation("there are more directories than expected");
+    abort();
+}
+
+static void let_go(void)
+{
+    if (server.witness) {
+        (void)pthread_mutex_unlock(server.witness);
+        server.witness = NULL;
+    }
+    server.directory = 0;
+}
+
+/* The files of a directory that was removed are not there any more to keep anybody from owning a name in it, where nobody looks. */
+static bool still_stands(uint64_t inode)
+{
+    struct stat status;
+
+    return stat(chaos->directory, &status) == 0 && status.st_ino == inode;
+}
+
+/* Notes where the port is registered now. */
+static void look_where(CFMessagePortRef port)
+{
+    const struct port_directory *directory = port->side.local.publication.directory;
+    uint64_t inode = directory ? directory->inode : 0;
+    pthread_mutex_t *witness;
+    int result;
+
+    if (inode == server.directory) {
+        return;
+    }
+    let_go();
+    if (inode == 0) {
+        return;
+    }
+    witness = &witness_of(inode)->owners[server.name];
+    result = pthread_mutex_trylock(witness);
+    if (result == EOWNERDEAD) {
+        result = pthread_mutex_consistent(witness);
+    }
+    if (result != 0 && still_stands(inode)) {
+        chaos_violation("server %u owns name %d, and another one too", server.life, server.name);
+    }
+    if (result != 0) {
+        return;
+    }
+    server.witness = witness;
+    server.directory = inode;
+}
+
+static void note_owner(void)
+{
+    uint32_t before = atomic_exchange(&chaos->owner[server.name], server.life);
+
+    atomic_fetch_add(&chaos->owners, 1);
+    if (before != server.life && atomic_load(&chaos->was_killed[before])) {
+        atomic_fetch_add(&chaos->takeovers, 1);
+    }
+}
+
+/* Looking for any port registers those again whose directory is gone. */
+static void look_for_nothing(void)
+{
+    CFMessagePortRef none = CFMessagePortCreateRemote(NULL, CFSTR("nobody has this name"));
+
+    if (none) {
+        chaos_violation("server %u found a port that there is not", server.life);
+        CFRelease(none);
+    }
+}
+
+static void own(CFMessagePortRef port)
+{
+    CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+    double until = chaos_now() + (random_below(4) == 0 ? random_below(20) / 1e3 : 1e9);
+
+    look_where(port);
+    note_owner();
+    if (source) {
+        CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+        CFRelease(source);
+    }
+    while (source && chaos_now() < until && !atomic_load(&chaos->is_over)) {
+        (void)CFRunLoopRunInMode(MODE, 0.005, false);
+        look_for_nothing();
+        look_where(port);
+    }
+    let_go();
+}
+
+void serve(int slot, uint32_t life)
+{
+    CFStringRef name = copy_name(slot % chaos_names);
+
+    begin(slot, life);
+    server.name = slot % chaos_names;
+    server.life = life;
+    while (!atomic_load(&chaos->is_over)) {
+        CFMessagePortRef port = CFMessagePortCreateLocal(NULL, name, handle, NULL, NULL);
+
+        if (port) {
+            own(port);
+            CFMessagePortInvalidate(port);
+            CFRelease(port);
+        }
+        usleep(random_below(2000)); /* the contest goes on at any moment */
+    }
+    CFRelease(name);
+    _exit(0);
+}
+
+/* ---- clients ---- */
+
+static struct client {
+    int slot;
+    uint32_t life;
+    uint32_t number; /* of the latest message, over all names */
+    CFStringRef names[chaos_names];
+    CFMessagePortRef remotes[chaos_names]; /* NULL: not connected */
+    uint32_t connection[chaos_names];
+    uint32_t told[chaos_names];
+} client;
+
+static void connect_to(int name)
+{
+    if (client.remotes[name] && !CFMessagePortIsValid(client.remotes[name])) {
+        CFRelease(client.remotes[name]);
+        client.remotes[name] = NULL;
+    }
+    if (!client.remotes[name]) {
+        client.remotes[name] = CFMessagePortCreateRemote(NULL, client.names[name]);
+        client.connection[name]++;
+        client.told[name] = 0;
+    }
+}
+
+static uint64_t choose_length(void)
+{
+    static const unsigned limits[] = {1, 100, 100, 1000, 5000, 60000, 70000, 300000};
+
+    return sizeof(struct message) + random_below(limits[random_below(sizeof limits / sizeof limits[0])]);
+}
+
+static void note_result(SInt32 result, double took, double told_to_wait)
+{
+    double beyond = took - told_to_wait;
+
+    atomic_fetch_add(&chaos->results[-result], 1);
+    if (beyond > atomic_load(&chaos->longest_s)) {
+        atomic_store(&chaos->longest_s, beyond);
+    }
+    if (beyond > margin_s) {
+        chaos_violation("client %u waited %.3f s, %.3f s longer than it was to", client.life, took, beyond);
+    }
+}
+
+static void check_reply(const struct message *message, CFDataRef sent, CFDataRef reply)
+{
+    if (!reply || !CFEqual(sent, reply)) {
+        chaos_violation("client %u got another reply than that to its message %u", client.life, message->number);
+    }
+    chaos_note(event_answered, (int)message->name, client.life, message->number, 0);
+    if (atomic_load(&chaos->is_calm)) {
+        atomic_fetch_add(&chaos->progress[client.slot - chaos_servers][message->name], 1);
+    }
+}
+
+static void send_one(int name)
+{
+    struct message message = {.client = client.life, .number = ++client.number, .name = (uint32_t)name, .length = choose_length()};
+    bool is_request = random_below(3) != 0;
+    double send_limit = random_below(4) == 0 ? random_below(20) / 1e3 : 0.5;
+    double receive_limit = is_request ? random_below(4) == 0 ? random_below(2000) / 1e6 : 0.5 : 0;
+    double begun = chaos_now();
+    CFDataRef data, reply = NULL;
+    SInt32 result;
+
+    message.connection = client.connection[name];
+    message.told = client.told[name];
+    message.is_told = !is_request && message.length <= wire_inline_max;
+    data = make_message(&message);
+    result = CFMessagePortSendRequest(client.remotes[name], (SInt32)message.number, data, send_limit, receive_limit, is_request ? MODE : NULL,
+                                      is_request ? &reply : NULL);
+    note_result(result, chaos_now() - begun, send_limit + receive_limit);
+    if (result == kCFMessagePortSuccess && is_request) {
+        check_reply(&message, data, reply);
+    } else if (result == kCFMessagePortSuccess) {
+        atomic_fetch_add(&chaos->one_way, 1);
+        client.told[name] += message.is_told;
+    } else if (reply) {
+        chaos_violation("client %u got a reply with result %d", client.life, (int)result);
+    }
+    if (reply) {
+        CFRelease(reply);
+    }
+    CFRelease(data);
+}
+
+void ask(int slot, uint32_t life)
+{
+    begin(slot, life);
+    client.slot = slot;
+    client.life = life;
+    for (int i = 0; i < chaos_names; i++) {
+        client.names[i] = copy_name(i);
+    }
+    while (!atomic_load(&chaos->is_over)) {
+        int name = (int)random_below(chaos_names);
+
+        connect_to(name);
+        if (client.remotes[name]) {
+            send_one(name);
+        } else {
+            usleep(random_below(1000)); /* until there is somebody */
+        }
+    }
+    _exit(0);
+}
