@@ -28,7 +28,8 @@ static void judge_handled(uint32_t place, const struct event *event, struct reco
     if (event->number > *latest) {
         *latest = event->number;
     } else if (was_handled_before(place, event)) {
-        chaos_violation("message %u of client %u was handled twice, the second time by server %u", event->number, event->client, event->server);
+        chaos_violation("message %u of client %u was handled twice, the second time by server %u", event->number, event->client,
+                        event->server);
     } else {
         chaos_violation("message %u of client %u was handled after its message %u, by server %u", event->number, event->client, *latest,
                         event->server);

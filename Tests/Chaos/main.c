@@ -119,7 +119,8 @@ static void wait_for_end(int slot, bool was_killed)
     while (waitpid(workers[slot].pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (was_killed ? !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL : status != 0) {
-        chaos_violation("%s %u ended by itself, with status 0x%x", is_server(slot) ? "server" : "client", workers[slot].life, (unsigned)status);
+        chaos_violation("%s %u ended by itself, with status 0x%x", is_server(slot) ? "server" : "client", workers[slot].life,
+                        (unsigned)status);
     }
 }
 
@@ -345,11 +346,12 @@ static void report(uint64_t seed, double seconds, double recovery, const struct 
     static const char *const results[chaos_codes] = {"success", "send timeouts", "receive timeouts", "invalid", "transport errors",
                                                      "became invalid"};
 
-    (void)printf("chaos: seed %" PRIu64 ", %.0f s, %d servers for %d names, %d clients: %" PRIu64 " messages handled, %" PRIu64 " answered, %" PRIu64
-                 " one-way sent\n",
-                 seed, seconds, chaos_servers, chaos_names, chaos_clients, verdict->handled, verdict->answered, atomic_load(&chaos->one_way));
-    (void)printf("chaos: %" PRIu64 " servers and %" PRIu64 " clients killed, %" PRIu64 " stopped, %" PRIu64 " short of descriptors, %" PRIu64
-                 " directories removed; %" PRIu64 " owners, %" PRIu64 " takeovers from the dead\n",
+    (void)printf("chaos: seed %" PRIu64 ", %.0f s, %d servers for %d names, %d clients: ", seed, seconds, chaos_servers, chaos_names,
+                 chaos_clients);
+    (void)printf("%" PRIu64 " messages handled, %" PRIu64 " answered, %" PRIu64 " one-way sent\n", verdict->handled, verdict->answered,
+                 atomic_load(&chaos->one_way));
+    (void)printf("chaos: %" PRIu64 " servers and %" PRIu64 " clients killed, %" PRIu64 " stopped, %" PRIu64
+                 " short of descriptors, %" PRIu64 " directories removed; %" PRIu64 " owners, %" PRIu64 " takeovers from the dead\n",
                  faults.servers_killed, faults.clients_killed, faults.stops, faults.limits, faults.directories, atomic_load(&chaos->owners),
                  atomic_load(&chaos->takeovers));
     (void)printf("chaos: calls:");

@@ -333,8 +333,8 @@ static void send_one(int name)
     message.told = client.told[name];
     message.is_told = !is_request && message.length <= wire_inline_max;
     data = make_message(&message);
-    result = CFMessagePortSendRequest(client.remotes[name], (SInt32)message.number, data, send_limit, receive_limit, is_request ? MODE : NULL,
-                                      is_request ? &reply : NULL);
+    result = CFMessagePortSendRequest(client.remotes[name], (SInt32)message.number, data, send_limit, receive_limit,
+                                      is_request ? MODE : NULL, is_request ? &reply : NULL);
     note_result(result, chaos_now() - begun, send_limit + receive_limit);
     if (result == kCFMessagePortSuccess && is_request) {
         check_reply(&message, data, reply);
