@@ -534,3 +534,52 @@ check-chaos: $(B)/chaos/chaos
 	$(Q)$(B)/chaos/chaos 3 '$(SEED)' 2> $(B)/chaos/chaos.log || { status=$$?; tail -n 20 $(B)/chaos/chaos.log >&2; exit $$status; }
 
 -include $(CHAOS_OBJECTS:.o=.d)
+
+# --- The simulated kernel (Tests/Simulation) ---
+
+## sim              SEEDS=2000 random programs of threads and processes on a simulated kernel; SEED=n replays one, with its trace
+
+.PHONY: sim check-sim sim-soak
+SEEDS ?= 2000
+SOAK_SEEDS ?= 100000
+SIM := $(B)/simulation
+SIM_SOURCES := $(addprefix Tests/Simulation/,files.c history.c main.c nodes.c plan.c scheduler.c sockets.c tables.c)
+IMAGE_SOURCES := $(addprefix Tests/Simulation/,image.c loops.c ports.c)
+SIM_OBJECTS := $(SIM_SOURCES:Tests/Simulation/%.c=$(SIM)/%.o)
+IMAGE_OBJECTS := $(IMAGE_SOURCES:Tests/Simulation/%.c=$(SIM)/%.o) \
+	$(patsubst Sources/CCoreRunLoop/%.c,$(SIM)/library/%.o,$(filter-out %/Support/futex.c,$(SOURCES)))
+IMAGES := $(foreach number,0 1 2 3,$(SIM)/process-$(number).so)
+$(SIM)/library/%.o: Sources/CCoreRunLoop/%.c $(B)/flags
+	@mkdir -p $(@D)
+	$(SAY) CC $<
+	$(Q)$(COMPILE) -DCRL_TESTING -include Tests/Simulation/schedule_points.h -o $@ $<
+$(SIM)/%.o: Tests/Simulation/%.c $(B)/flags
+	@mkdir -p $(@D)
+	$(SAY) CC $<
+	$(Q)$(COMPILE) -DCRL_TESTING -ITests/Simulation $(SIM_VISIBILITY) -o $@ $<
+# The images find in the program what they call of the simulation.
+$(SIM_OBJECTS): SIM_VISIBILITY := -fvisibility=default
+$(SIM)/simulate: $(SIM_OBJECTS)
+	$(SAY) LINK $@
+	$(Q)$(LINK) -rdynamic -o $@ $^ -ldl
+# A copy for each process: the dynamic linker takes files for the same only if they are.
+$(IMAGES): $(SIM)/process.so
+	$(Q)cp $< $@
+$(SIM)/process.so: $(IMAGE_OBJECTS)
+	$(SAY) LINK $@
+	$(Q)$(LINK) -shared -Wl,-Bsymbolic -Wl,--wrap=crl_source_take_mark -Wl,--wrap=pthread_once -o $@ $^ $(LIBS)
+SIMULATE = $(SIM)/simulate --jobs $(TEST_JOBS)
+sim: $(SIM)/simulate $(IMAGES)
+ifeq ($(origin SEED),command line)
+	$(Q)$(SIMULATE) --seed '$(SEED)' $(IMAGES)
+else
+	$(Q)$(SIMULATE) --seeds '$(SEEDS)' $(IMAGES)
+endif
+check-sim: $(SIM)/simulate $(IMAGES)
+	$(Q)$(SIMULATE) --seeds '$(SEEDS)' $(IMAGES)
+	$(Q)Tests/Simulation/test_replay $(SIM)/simulate $(IMAGES)
+sim-soak: $(SIM)/simulate $(IMAGES)
+	$(Q)$(SIMULATE) --seeds '$(SOAK_SEEDS)' $(IMAGES)
+check: check-sim
+soak: sim-soak
+-include $(SIM_OBJECTS:.o=.d) $(IMAGE_OBJECTS:.o=.d)

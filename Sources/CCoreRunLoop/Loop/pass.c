@@ -165,12 +165,19 @@ static int64_t now_if_timed(const struct activation *run)
 enum wake_cause pass_look(CFRunLoopRef loop, struct activation *run)
 {
     struct mode *mode = run->mode;
+    bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
+    bool has_polled = has_set && !watch_has_batch(mode);
     enum wake_cause cause;
 
-    if (watch_is_needed(mode) && watch_prepare(loop, mode) == 0 && !watch_has_batch(mode)) {
+    if (has_polled) {
         pass_poll_descriptors(loop, mode);
     }
     cause = pass_ready_cause(loop, run, mode->timers.count > 0 ? kernel.monotonic_ns() : 0);
+    if (cause == cause_none && has_set && !has_polled) {
+        /* What an earlier wait had reported was out of date; that nothing is ready now only the kernel can say. */
+        pass_poll_descriptors(loop, mode);
+        cause = pass_ready_cause(loop, run, 0);
+    }
     run->took_token |= mailbox_disarm(loop->mailbox);
     return cause;
 }

@@ -236,17 +236,18 @@ static struct client_line *take_free(struct remote_port *remote)
 static struct client_line *make_line(CFMessagePortRef port, int *ret_end, int *ret_error)
 {
     struct remote_port *remote = &port->side.remote;
-    int ends[2] = {-1, -1};
     struct client_line *line;
+    int ends[2];
 
     *ret_error = kernel_ports.line_create(ends);
-    line = *ret_error < 0 ? NULL : create(port, ends);
+    if (*ret_error < 0) {
+        return NULL; /* whatever is in `ends`: Linux may have written numbers there that it has taken back */
+    }
+    line = create(port, ends);
     if (!line) {
-        if (ends[0] >= 0) {
-            *ret_error = -ENOMEM;
-            (void)kernel.close(ends[0]);
-            (void)kernel.close(ends[1]);
-        }
+        *ret_error = -ENOMEM;
+        (void)kernel.close(ends[0]);
+        (void)kernel.close(ends[1]);
         return NULL;
     }
     *ret_end = ends[1];

@@ -279,10 +279,8 @@ static int take_data(CFMessagePortRef port, struct packet *packet, const struct 
     int arena_result = 0;
 
     if (frame->flags & wire_new_arena) {
-        if (!message->line) {
-            return -EINVAL;
-        }
-        arena_result = take_arena(port, message->line, packet->descriptors[last]);
+        /* Without a line, whose end came before this was taken, the arena is only read from. */
+        arena_result = message->line ? take_arena(port, message->line, packet->descriptors[last]) : 1;
         if (arena_result < 0) {
             return arena_result;
         }

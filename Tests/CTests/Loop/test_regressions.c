@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Defects that random programs found (Tests/Model, make model-check), each in the smallest program that shows it.
+ * Defects that random programs (Tests/Model, make model-check) and the simulation (make sim) found, each in the smallest program that shows
+ * it.
  *
  * Time is counted in ticks of 1/512 s, from a date near which doubles are exact. What is to happen while the loop sleeps happens inside the
  * fake kernel's wait, as if another thread did it.
@@ -451,6 +452,36 @@ TEST(a_port_in_the_common_modes_is_performed, "17 98")
     probe_event_post(p0.descriptor);
     probe_run(MODE, 0, false);
     EXPECT_LOG("P0 TO");
+    CFRunLoopSourceInvalidate(probe_source_of(&p0));
+    close(p0.descriptor);
+}
+
+static struct probe *posted_in_wait;
+
+/* The descriptor is ready first and the wake-up comes second, both before the wait ends: it reports both, in this order. */
+static int wait_in_which_both_come(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
+{
+    if (posted_in_wait) {
+        probe_event_post(posted_in_wait->descriptor);
+        CFRunLoopWakeUp(LOOP);
+        posted_in_wait = NULL;
+    }
+    return kernel_linux.set_wait(set, events, capacity, deadline_ns);
+}
+
+TEST(a_poll_asks_the_kernel_when_what_was_reported_is_out_of_date, "30 43")
+{
+    static struct probe p0 = PROBE("P0", NULL);
+
+    ticks_start();
+    kernel.set_wait = wait_in_which_both_come;
+    p0.descriptor = probe_event();
+    probe_port_source_add(&p0, 0, p0.descriptor, LOOP, MODE);
+    posted_in_wait = &p0;
+    probe_run(MODE, ticks(40), true);
+    probe_event_post(p0.descriptor);
+    probe_run(MODE, 0, true); /* what is left of the report is the wake-up's */
+    EXPECT_LOG("P0 HS P0 HS");
     CFRunLoopSourceInvalidate(probe_source_of(&p0));
     close(p0.descriptor);
 }

@@ -10,12 +10,14 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "Kernel/kernel_ports.h"
+#include "Port/message_port.h"
 #include "Port/port_probe.h"
 
 /* Runs `body` in a child that is another process to the ports; its failures count. */
@@ -328,6 +330,81 @@ PORT_TEST(a_receiver_without_descriptors_says_so_to_who_waits, "M23 H7")
     CFRelease(large);
     CFRelease(remote);
     port_process_kill(owner);
+}
+
+static int stranger;
+
+/* As socketpair does when it fails after it has chosen the numbers, which somebody else may have by the time of its return. */
+static int fail_and_leave_numbers(int ret_ends[2])
+{
+    ret_ends[0] = ret_ends[1] = stranger;
+    return -ENFILE;
+}
+
+PORT_TEST(numbers_of_a_pair_that_was_not_made_are_not_closed, "M23")
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+
+    stranger = open("/dev/null", O_RDONLY);
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = port_connect(NAME);
+    kernel_ports.line_create = fail_and_leave_numbers;
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortTransportError);
+    for (int i = 0; i < 4; i++) { /* the third asks for the control line */
+        EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortSuccess);
+    }
+    EXPECT(fcntl(stranger, F_GETFD) >= 0);
+    kernel_ports.line_create = kernel_ports_linux.line_create;
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    CFRelease(remote);
+    port_thread_stop(&server);
+    close(stranger);
+}
+
+static int ask_and_leave(void)
+{
+    CFMessagePortRef remote = port_connect(NAME);
+
+    return CFMessagePortSendRequest(remote, 7, NULL, test_patience_s(), 0, MODE, NULL) == kCFMessagePortReceiveTimeout ? 0 : 1;
+}
+
+/*
+ * The receiver notices that a line has gone when it takes a new one: here that of a request which stands before the one whose sender has
+ * given up.
+ */
+static void give_up_behind_a_new_line(CFMessagePortRef remote, CFDataRef data)
+{
+    EXPECT_EQ(in_child(ask_and_leave), 0);
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, data, test_patience_s(), 0, MODE, NULL), kCFMessagePortReceiveTimeout);
+    while (CFRunLoopRunInMode(CFSTR("served"), 0, true) == kCFRunLoopRunHandledSource) {
+    }
+}
+
+PORT_TEST(requests_that_are_given_up_are_no_offences, "230 H11")
+{
+    struct trace trace = {0};
+    CFMessagePortRef local = port_open(NAME, port_note, &trace, CFSTR("served"));
+    CFMessagePortRef remote = port_connect(NAME);
+    CFDataRef large = port_pattern(66000, 1);
+
+    /* In an arena that has gone with its line. */
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 2, large, test_patience_s(), test_patience_s(), CFSTR("served"), NULL),
+              kCFMessagePortSuccess);
+    give_up_behind_a_new_line(remote, large);
+    trace_clear(&trace);
+    /* In an arena that comes with it, and can still be read. */
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 3, NULL, test_patience_s(), test_patience_s(), CFSTR("served"), NULL),
+              kCFMessagePortSuccess);
+    trace_clear(&trace);
+    give_up_behind_a_new_line(remote, large);
+    EXPECT(strncmp(trace.text, "7: 1:", 5) == 0);
+    for (int i = 0; i < offenders_max; i++) {
+        EXPECT_EQ(local->side.local.offenders[i].count, 0);
+    }
+    CFRelease(large);
+    CFRelease(remote);
+    port_drop(local);
 }
 
 static int ask_with_small_files(void)

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What stands behind a simulated process's descriptors: counters, alarms, wait sets, sockets, memory, and the files of one directory tree.
+ *
+ * As Linux does it, as far as the library can tell. Nothing here waits, fails for any other reason than its arguments, or takes time; that
+ * is tables.c's. Results are 0, a value or a negative errno.
+ */
+#ifndef CRL_TESTS_SIMULATION_FILES_H
+#define CRL_TESTS_SIMULATION_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "Kernel/kernel.h"
+
+enum { descriptors_max = 256, first_descriptor = 3, name_max = 128, contents_max = 512, passed_max = 2, user_id = 1000 };
+
+enum file_kind { file_counter, file_alarm, file_set, file_datagram, file_line, file_memory, file_node };
+
+/* What poll would say. */
+enum file_status { status_in = 1, status_out = 2, status_hang_up = 4, status_error = 8, status_half_closed = 16 };
+
+struct file;
+
+/* One packet in a queue. */
+struct message {
+    struct message *next;
+    size_t size;
+    int pid;
+    int count;
+    struct file *passed[passed_max]; /* each a reference */
+    unsigned char bytes[];
+};
+
+/* A name's file, directory or socket; lives while it is linked or open. */
+struct node {
+    mode_t mode;
+    ino_t inode;
+    int references;
+    struct node *parent; /* NULL: not linked, or the root */
+    struct node *next; /* the next entry of the same directory */
+    struct node *entries; /* of a directory */
+    char leaf[name_max];
+    char contents[contents_max];
+    size_t size;
+    struct file *locker; /* who holds the lock; no reference */
+    struct file *socket; /* who is bound; no reference */
+    int64_t changed_ns;
+};
+
+struct watch_item {
+    struct watch_item *next;
+    struct file *file; /* no reference: it leaves with the file */
+    int descriptor;
+    uint32_t interest;
+    uint64_t token;
+    bool is_edge;
+    uint32_t seen;
+};
+
+struct file {
+    enum file_kind kind;
+    int references;
+    uint32_t edges; /* how often something has happened */
+    uint64_t count; /* counter */
+    int64_t deadline_ns; /* alarm */
+    struct watch_item *items; /* set */
+    struct file *next_set;
+    struct file *peer; /* line: the other end; no reference */
+    struct message *queue; /* sockets */
+    struct message **tail;
+    size_t queued;
+    size_t queued_bytes;
+    bool is_shut;
+    bool peer_has_gone; /* a datagram socket finds out when it sends */
+    bool was_reset; /* line: the other end was closed with packets unread */
+    bool takes_credentials;
+    int owner; /* the process that made it */
+    struct node *node; /* a reference; of a datagram socket: where it is bound, or what it is connected to */
+    unsigned char *bytes; /* memory */
+    uint64_t size;
+    bool is_fixed, is_unchangeable;
+    int64_t changed_ns;
+};
+
+/* As net.unix.max_dgram_qlen says, and one. */
+extern size_t datagrams_max;
+/* How many datagrams wait at most, as net.unix.max_dgram_qlen says; and how many descriptors a process may have. */
+void files_begin(size_t datagrams_max, int descriptor_limit);
+
+/* ---- descriptors of the calling thread's process ---- */
+
+struct file *file_of(int descriptor); /* NULL: not open */
+int file_close(int descriptor);
+int file_duplicate(int descriptor, int at_least);
+int file_replace_number(int from, int number);
+int descriptor_limit(void);
+/* Closes one more descriptor of a process that has died. False: there is none. */
+bool files_drain_dead(void);
+/* How many are open in a process, and what the first of them is. */
+int files_open(int process, const char **ret_first);
+/* The earliest instant at which an alarm goes off that has not yet. */
+int64_t files_next_alarm_ns(void);
+
+/* ---- making them ---- */
+
+int counter_create(void);
+int counter_add(int descriptor);
+int counter_renew(int descriptor);
+int counter_take(int descriptor);
+int alarm_make(void);
+int alarm_arm(int descriptor, int64_t deadline_ns);
+
+uint32_t file_ready(const struct file *file, uint32_t interest); /* of enum kernel_readiness */
+
+int set_make(void);
+int set_insert(int set, int descriptor, uint32_t interest, uint64_t token, bool is_edge);
+int set_alter(int set, int descriptor, uint32_t interest, uint64_t token);
+int set_delete(int set, int descriptor);
+bool set_has_ready(const struct file *set);
+int set_collect(struct file *set, struct kernel_event *events, int capacity);
+
+/* ---- sockets.c ---- */
+
+int datagram_make(bool takes_credentials);
+int datagram_name(int descriptor, const char *path);
+int datagram_join(int descriptor, const char *path);
+int line_make(int ret_ends[2]);
+bool line_is(int descriptor);
+ssize_t socket_put(int descriptor, const struct msghdr *message);
+ssize_t socket_take(int descriptor, struct msghdr *message);
+int socket_shut(int descriptor);
+void socket_closed(struct file *file);
+int socket_status(const struct file *file);
+
+/* ---- nodes.c ---- */
+
+void nodes_begin(void);
+int node_open(int directory, const char *path, bool makes, bool is_place);
+int node_make_directory(int directory, const char *path);
+int node_list(int directory, void (*each)(void *info, const char *leaf), void *info);
+int node_status(int descriptor, struct stat *ret_status);
+int node_path_status(int directory, const char *path, struct stat *ret_status);
+int node_lock(int directory, const char *leaf);
+int node_rename(int directory, const char *from, const char *to);
+int node_unlink(int directory, const char *leaf);
+void node_release(struct node *node);
+/* For sockets: the node at a path, which may go through /proc/self/fd; NULL: there is none. */
+struct node *node_find(const char *path);
+/* A new entry for a socket at a path; NULL: it is there already, or the directory is not. */
+struct node *node_bind(const char *path, struct file *socket);
+
+/* ---- within the folder ---- */
+
+struct file *file_create(enum file_kind kind);
+/* Gives a new file a number; without one the file is released. */
+int file_install(struct file *file);
+void file_retain(struct file *file);
+void file_release(struct file *file);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a seed has chosen: which program runs in the simulation, in how many threads and processes, and what may go wrong. */
+#ifndef CRL_TESTS_SIMULATION_PLAN_H
+#define CRL_TESTS_SIMULATION_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tables.h"
+
+enum program { program_loops, program_ports };
+
+enum { names_max = 2 };
+
+struct plan {
+    enum program program;
+    int processes; /* 1 for loops */
+    int threads; /* actors of loops, or clients of each process */
+    int names; /* of ports */
+    int steps; /* of each thread */
+    bool has_ticker; /* timers that are always about */
+    bool restarts; /* servers give their name up and take it again */
+    bool has_deaths;
+    uint64_t datagrams_max;
+    int descriptor_limit;
+    struct fault_plan faults;
+};
+extern struct plan plan;
+
+void plan_make(void);
+void plan_print(void);
+
+#endif
