@@ -23,10 +23,7 @@ public final class ChildProcessSource: RunLoopSource {
     /// The child's number.
     public let processID: Int32
 
-    private final class Body: Sendable {
-        let callback: @Sendable (Int32, Status) -> Void
-        init(_ callback: @escaping @Sendable (Int32, Status) -> Void) { self.callback = callback }
-    }
+    private let body: Callback<@Sendable (Int32, Status) -> Void>
 
     /// Makes a source for a child process; it is in no loop yet.
     ///
@@ -39,16 +36,17 @@ public final class ChildProcessSource: RunLoopSource {
     /// The corresponding C function is `CRLChildSourceCreate`.
     public init(processID: Int32, order: Int = 0, callback: @escaping @Sendable (Int32, Status) -> Void) throws(RunLoopError) {
         self.processID = processID
+        body = Callback(callback)
         var context = unsafe CRLSourceContext()
-        unsafe context.info = retainedInfo(Body(callback))
+        unsafe context.info = retainedInfo(body)
         unsafe context.release = { info in unsafe releaseConstantInfo(info) }
         let source: CFRunLoopSource? = unsafe CRLChildSourceCreate(
             nil, processID, order,
             { _, process, status, info in
                 let code = shim_exit_code(status)
                 let signal = shim_exit_signal(status)
-                let body = unsafe object(Body.self, from: info)
-                body.callback(process, status == -1 ? .unknown : code >= 0 ? .exited(code) : .signalled(signal))
+                let body = unsafe object(Callback<@Sendable (Int32, Status) -> Void>.self, from: info)
+                body.current?(process, status == -1 ? .unknown : code >= 0 ? .exited(code) : .signalled(signal))
             }, &context)
         guard let source else {
             unsafe releaseInfo(context.info)
@@ -57,6 +55,9 @@ public final class ChildProcessSource: RunLoopSource {
         cfRunLoopSource = source
     }
 
-    /// Ends the source for good, and leaves the child to the program. Any thread.
-    public func invalidate() { CFRunLoopSourceInvalidate(cfRunLoopSource) }
+    /// Ends the source for good, drops its closure, and leaves the child to the program. Any thread.
+    public func invalidate() {
+        CFRunLoopSourceInvalidate(cfRunLoopSource)
+        body.drop()
+    }
 }

@@ -40,7 +40,10 @@ public final class DescriptorSource: RunLoopSource {
         func pause() { body.interest.withLock { $0 = [] } }
 
         /// Invalidates the source, from inside its closure.
-        public func invalidate() { CFFileDescriptorInvalidate(object) }
+        public func invalidate() {
+            CFFileDescriptorInvalidate(object)
+            body.callback.drop()
+        }
     }
 
     /// The C object of this source's descriptor.
@@ -51,10 +54,10 @@ public final class DescriptorSource: RunLoopSource {
 
     fileprivate final class Body: Sendable {
         let interest: Mutex<Readiness>
-        let callback: @Sendable (Event) -> Void
+        let callback: Callback<@Sendable (Event) -> Void>
         init(_ interest: Readiness, _ callback: @escaping @Sendable (Event) -> Void) {
             self.interest = Mutex(interest)
-            self.callback = callback
+            self.callback = Callback(callback)
         }
     }
 
@@ -83,7 +86,7 @@ public final class DescriptorSource: RunLoopSource {
                 guard let file else { return }
                 let body = unsafe object(Body.self, from: info)
                 withExtendedLifetime(body) {
-                    body.callback(Event(readiness: Readiness(rawValue: UInt(kinds)), object: file, body: body))
+                    body.callback.current?(Event(readiness: Readiness(rawValue: UInt(kinds)), object: file, body: body))
                     let again = body.interest.withLock { $0.intersection(Readiness(rawValue: UInt(kinds))) }
                     CFFileDescriptorEnableCallBacks(file, CFOptionFlags(again.rawValue))
                 }
@@ -116,5 +119,8 @@ public final class DescriptorSource: RunLoopSource {
     /// Ends the source for good, drops its closure, and closes the descriptor if that was asked for. Any thread.
     ///
     /// The corresponding C function is `CFFileDescriptorInvalidate`.
-    public func invalidate() { CFFileDescriptorInvalidate(cfFileDescriptor) }
+    public func invalidate() {
+        CFFileDescriptorInvalidate(cfFileDescriptor)
+        body.callback.drop()
+    }
 }

@@ -10,11 +10,14 @@ public enum RunLoopError: Error, Hashable, Sendable {
     case notAChild(Int32)
     /// The duration is negative, or zero where time must pass.
     case invalidDuration(Duration)
-    /// The mode cannot be run: it is the name that stands for all common modes.
+    /// The mode cannot be run: it is the name that stands for all common modes, or nothing was ever added to a mode of this name.
     case invalidMode(RunLoop.Mode)
     /// The loop's thread has ended.
     case loopEnded
 }
+
+/// Stops the process with one sentence on the standard error output, however the program was compiled.
+func fault(_ sentence: String) -> Never { fatalError("CoreRunLoop: \(sentence)") }
 
 /// Why a thread could not be made, started or changed.
 public enum ThreadError: Error, Hashable, Sendable {

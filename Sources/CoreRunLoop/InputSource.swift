@@ -8,25 +8,43 @@ import Synchronization
 
 /// What the C source's context refers to: all but the commands, whose type C's functions cannot know.
 private class InputSourceCore: @unchecked Sendable {
-    final let loops = Mutex<[CFRunLoop]>([])
-    final let schedule: (@Sendable (RunLoop, RunLoop.Mode) -> Void)?
-    final let cancel: (@Sendable (RunLoop, RunLoop.Mode) -> Void)?
+    typealias Change = @Sendable (RunLoop, RunLoop.Mode) -> Void
+    private struct Membership {
+        var loops: [CFRunLoop] = []
+        var schedule: Change?
+        var cancel: Change?
+    }
+    private let membership: Mutex<Membership>
 
-    init(_ schedule: (@Sendable (RunLoop, RunLoop.Mode) -> Void)?, _ cancel: (@Sendable (RunLoop, RunLoop.Mode) -> Void)?) {
-        self.schedule = schedule
-        self.cancel = cancel
+    init(_ schedule: Change?, _ cancel: Change?) { membership = Mutex(Membership(schedule: schedule, cancel: cancel)) }
+
+    /// The loops that the source is in, once for each mode.
+    final var loops: [CFRunLoop] { membership.withLock { $0.loops } }
+
+    /// Drops the closures: the source is invalid.
+    func clear() {
+        let dropped = membership.withLock { membership in
+            defer { (membership.schedule, membership.cancel) = (nil, nil) }
+            return (membership.schedule, membership.cancel)
+        }
+        _ = dropped  // freed here, outside the lock
     }
 
     /// The source has joined a mode.
     final func join(_ loop: CFRunLoop, _ mode: CFRunLoopMode) {
-        loops.withLock { $0.append(loop) }
+        let schedule = membership.withLock { membership in
+            membership.loops.append(loop)
+            return membership.schedule
+        }
         schedule?(RunLoop.of(loop), RunLoop.Mode(mode))
     }
 
     /// The source has left a mode.
     final func leave(_ loop: CFRunLoop, _ mode: CFRunLoopMode) {
-        loops.withLock { loops in
-            if let index = loops.firstIndex(where: { address(of: $0) == address(of: loop) }) { loops.remove(at: index) }
+        let cancel = membership.withLock { membership in
+            let index = membership.loops.firstIndex { address(of: $0) == address(of: loop) }
+            if let index { membership.loops.remove(at: index) }
+            return membership.cancel
         }
         cancel?(RunLoop.of(loop), RunLoop.Mode(mode))
     }
@@ -51,23 +69,36 @@ private class InputSourceCore: @unchecked Sendable {
 
 /// The queue.
 private final class CommandCore<Command: Sendable>: InputSourceCore, @unchecked Sendable {
-    let commands = Mutex<[Command]>([])
-    let perform: @Sendable ([Command]) -> Void
+    private struct Queue {
+        var commands: [Command] = []
+        var perform: (@Sendable ([Command]) -> Void)?
+    }
+    private let queue: Mutex<Queue>
 
-    init(
-        _ schedule: (@Sendable (RunLoop, RunLoop.Mode) -> Void)?, _ cancel: (@Sendable (RunLoop, RunLoop.Mode) -> Void)?,
-        _ perform: @escaping @Sendable ([Command]) -> Void
-    ) {
-        self.perform = perform
+    init(_ schedule: Change?, _ cancel: Change?, _ perform: @escaping @Sendable ([Command]) -> Void) {
+        queue = Mutex(Queue(perform: perform))
         super.init(schedule, cancel)
     }
 
+    func append(_ command: Command) { queue.withLock { $0.commands.append(command) } }
+
+    var count: Int { queue.withLock { $0.commands.count } }
+
     override func performAll() {
-        let taken = commands.withLock { commands in
-            defer { commands.removeAll(keepingCapacity: false) }
-            return commands
+        let (taken, perform) = queue.withLock { queue in
+            defer { queue.commands = [] }
+            return (queue.commands, queue.perform)
         }
-        perform(taken)
+        perform?(taken)
+    }
+
+    override func clear() {
+        super.clear()
+        let dropped = queue.withLock { queue in
+            defer { queue = Queue() }
+            return queue
+        }
+        _ = dropped  // freed here, outside the lock
     }
 }
 
@@ -109,17 +140,17 @@ public final class InputSource<Command: Sendable>: RunLoopSource {
     }
 
     /// Queues `command` without telling anyone: ``fireAllCommands(on:)`` or ``signal()`` does that. Any thread.
-    public func enqueue(_ command: Command) { core.commands.withLock { $0.append(command) } }
+    public func enqueue(_ command: Command) { core.append(command) }
 
     /// How many commands wait to be performed. Any thread.
-    public var pendingCount: Int { core.commands.withLock { $0.count } }
+    public var pendingCount: Int { core.count }
 
     /// Marks the source and wakes the loops that it is in. Any thread.
     ///
     /// The corresponding C functions are `CFRunLoopSourceSignal` and `CFRunLoopWakeUp`.
     public func signal() {
         CFRunLoopSourceSignal(cfRunLoopSource)
-        for loop in core.loops.withLock({ $0 }) { CFRunLoopWakeUp(loop) }
+        for loop in core.loops { CFRunLoopWakeUp(loop) }
     }
 
     /// Marks the source without waking a loop: it is performed in the next pass that is made for another reason. Any thread.
@@ -134,11 +165,14 @@ public final class InputSource<Command: Sendable>: RunLoopSource {
     /// The loops that the source is in, each once. Any thread.
     public var loops: [RunLoop] {
         var seen = Set<RunLoop>()
-        return core.loops.withLock { $0 }.map(RunLoop.of).filter { seen.insert($0).inserted }
+        return core.loops.map(RunLoop.of).filter { seen.insert($0).inserted }
     }
 
-    /// Takes the source out of every mode of every loop for good. Any thread.
+    /// Takes the source out of every mode of every loop for good, and drops its closures and commands. Any thread.
     ///
     /// The corresponding C function is `CFRunLoopSourceInvalidate`.
-    public func invalidate() { CFRunLoopSourceInvalidate(cfRunLoopSource) }
+    public func invalidate() {
+        CFRunLoopSourceInvalidate(cfRunLoopSource)
+        core.clear()
+    }
 }

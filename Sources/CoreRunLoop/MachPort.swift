@@ -73,7 +73,7 @@ public final class MachPort: Port, @unchecked Sendable {
         registry.withLock { $0[number]?.port } ?? MachPort(number: number)
     }
 
-    override var source: CFRunLoopSource? { ownSource }
+    override var sources: [CFRunLoopSource] { ownSource.map { [$0] } ?? [] }
 
     override func close() {
         if let cfMachPort { CFMachPortInvalidate(cfMachPort) }

@@ -68,6 +68,8 @@ public final class MessagePort: Port, @unchecked Sendable {
     private let body: Body
     private let ownSource: CFRunLoopSource?
     private let toItself = Mutex<CFMessagePort?>(nil)
+    /// The C ports of its further names.
+    private let others = Mutex<[String: (port: CFMessagePort, source: CFRunLoopSource)]>([:])
     /// What errors call the port; an invalid one has lost its name.
     private let lastName: Mutex<String>
 
@@ -96,16 +98,8 @@ public final class MessagePort: Port, @unchecked Sendable {
         return "corerunloop.\(shim_process_id()).\(number).\(UInt64.random(in: 0 ... .max))"
     }
 
-    /// Makes a local port, which can be added to a loop.
-    ///
-    /// - Parameter name: By which others find it; `nil` for a name that nobody else has.
-    /// - Throws: ``PortError/nameTaken(_:)`` when another port has the name, ``PortError/invalidName(_:)``.
-    ///
-    /// The corresponding C function is `CFMessagePortCreateLocal`.
-    public init(name: String?) throws(PortError) {
-        let name = name ?? Self.freshName()
-        if name.isEmpty || name.utf8.count > 128 || name.utf8.contains(0) { throw .invalidName(name) }
-        let body = Body()
+    /// A C port whose messages go to `body`; `nil` when it cannot have the name.
+    private static func make(_ name: String, _ body: Body) -> CFMessagePort? {
         let info = unsafe retainedInfo(body)
         let made: CFMessagePort? = unsafe shim_message_port_create(
             name.cfString,
@@ -119,6 +113,20 @@ public final class MessagePort: Port, @unchecked Sendable {
                 return unsafe info
             }, { info in unsafe releaseConstantInfo(info) })
         unsafe releaseInfo(info)  // the context has its own by its retain
+        return made
+    }
+
+    /// Makes a local port, which can be added to a loop.
+    ///
+    /// - Parameter name: By which others find it; `nil` for a name that nobody else has.
+    /// - Throws: ``PortError/nameTaken(_:)`` when another port has the name, ``PortError/invalidName(_:)``.
+    ///
+    /// The corresponding C function is `CFMessagePortCreateLocal`.
+    public init(name: String?) throws(PortError) {
+        let name = name ?? Self.freshName()
+        if !Self.isPossible(name) { throw .invalidName(name) }
+        let body = Body()
+        let made = Self.make(name, body)
         guard let made else {
             let owner: CFMessagePort? = CFMessagePortCreateRemote(nil, name.cfString)
             throw owner == nil ? .transport : .nameTaken(name)
@@ -168,11 +176,35 @@ public final class MessagePort: Port, @unchecked Sendable {
 
     private static let remotes = Mutex<[UInt: [Weakly]]>([:])
 
-    deinit { if !isRemote { CFMessagePortInvalidate(cfMessagePort) } }
+    deinit { if !isRemote { close() } }
 
-    override var source: CFRunLoopSource? { ownSource }
+    override var sources: [CFRunLoopSource] {
+        guard let ownSource else { return [] }
+        return [ownSource] + others.withLock { $0.values.map(\.source) }
+    }
 
-    override func close() { CFMessagePortInvalidate(cfMessagePort) }
+    override func close() {
+        CFMessagePortInvalidate(cfMessagePort)
+        let others = others.withLock { others in
+            defer { others = [:] }
+            return others
+        }
+        for other in others.values { CFMessagePortInvalidate(other.port) }
+    }
+
+    /// Gives the port one more name, for as long as it is valid.
+    fileprivate func addName(_ name: String) -> Bool {
+        if self.name == name || others.withLock({ $0[name] != nil }) { return true }
+        guard !isRemote, isValid, Self.isPossible(name), let made = Self.make(name, body),
+            let source: CFRunLoopSource = CFMessagePortCreateRunLoopSource(nil, made, 0)
+        else { return false }
+        others.withLock { $0[name] = (made, source) }
+        scheduleAlso(source)
+        if !isValid { close() }  // meanwhile
+        return true
+    }
+
+    private static func isPossible(_ name: String) -> Bool { !name.isEmpty && name.utf8.count <= 128 && !name.utf8.contains(0) }
 
     /// Whether it can be used: a remote one until its peer has gone. Any thread.
     public override var isValid: Bool { super.isValid && CFMessagePortIsValid(cfMessagePort) }
@@ -375,13 +407,14 @@ public final class MessagePortNameServer: Sendable {
         return try? MessagePort(remote: name)
     }
 
-    /// Gives a port of this process a name, in the place of the one that it has.
+    /// Gives a port of this process a name, beside those that it has.
     ///
     /// - Parameters:
     ///   - port: A local port.
     ///   - name: The name.
-    /// - Returns: `false` when a living port has the name, or `port` only sends. Invalidating the port gives the name up.
-    public func registerPort(_ port: MessagePort, name: String) -> Bool { !port.isRemote && port.isValid && port.setName(name) }
+    /// - Returns: `false` when another living port has the name, it can be no name, or `port` only sends or is invalid. Invalidating the
+    ///   port gives its names up.
+    public func registerPort(_ port: MessagePort, name: String) -> Bool { !port.isRemote && port.isValid && port.addName(name) }
 }
 
 /// Where the threads of one process find ports by their names.

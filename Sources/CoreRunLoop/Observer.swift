@@ -33,6 +33,14 @@ extension RunLoop {
                 let (callback, object) = state.withLock { ($0.callback, $0.observer) }
                 callback?(object ?? Observer(observer, self), activity)
             }
+
+            func clear() {
+                let dropped = state.withLock { state in
+                    defer { state.callback = nil }
+                    return state.callback
+                }
+                _ = dropped  // freed here, outside the lock: what it holds may end this very observer
+            }
         }
 
         private init(_ observer: CFRunLoopObserver, _ body: Body) {
@@ -60,7 +68,7 @@ extension RunLoop {
                     if let observer { unsafe object(Body.self, from: info).call(observer, activity) }
                 }, retainedInfo(body),
                 { info in
-                    unsafe object(Body.self, from: info).state.withLock { $0.callback = nil }
+                    unsafe object(Body.self, from: info).clear()
                     unsafe releaseInfo(info)
                 })
             self.init(require(observer, "RunLoop.Observer"), body)

@@ -137,11 +137,13 @@ extension RunLoop {
     ///   - timeout: How long to wait at most; `nil` is without limit. Work that has begun by then goes on.
     ///   - work: What is performed.
     /// - Throws: What `work` throws; ``PerformError/threadFinished`` when the loop's thread has ended or ends before;
-    ///   ``PerformError/wouldDeadlock`` when that thread waits for this one; ``PerformError/timedOut``.
+    ///   ``PerformError/wouldDeadlock`` when that thread waits for this one; ``PerformError/timedOut``;
+    ///   ``RunLoopError/invalidDuration(_:)`` for a negative time limit.
     @available(*, noasync, message: "waiting would block the task's thread; use run(modes:_:)")
     public func performAndWait<Result: Sendable>(
         inModes modes: [Mode] = [.common], timeout: Duration? = nil, _ work: @escaping @Sendable () throws -> Result
     ) throws -> Result {
+        if let timeout, timeout < .zero { throw RunLoopError.invalidDuration(timeout) }
         if isCurrent { return try work() }
         if modes.isEmpty { throw PerformError.cancelled }
         let outcome = Outcome<Result>()
@@ -228,7 +230,8 @@ extension Thread {
     public func performAndWait<Result: Sendable>(
         inModes modes: [RunLoop.Mode] = [.common], timeout: Duration? = nil, _ work: @escaping @Sendable () throws -> Result
     ) throws -> Result {
-        try loopOnceStarted(timeout).performAndWait(inModes: modes, timeout: timeout, work)
+        if let timeout, timeout < .zero { throw RunLoopError.invalidDuration(timeout) }
+        return try loopOnceStarted(timeout).performAndWait(inModes: modes, timeout: timeout, work)
     }
 
     /// Queues `work` for this thread: ``RunLoop/perform(inModes:block:)``, as an input source.

@@ -120,8 +120,8 @@ open class Port: @unchecked Sendable, Hashable {
     /// Makes a port of the usual class: ``MachPort``.
     public static func port() -> Port { MachPort() }
 
-    /// The C source that is added to loops; `nil` for a port that only sends.
-    var source: CFRunLoopSource? { nil }
+    /// The C sources that are added to loops; none for a port that only sends.
+    var sources: [CFRunLoopSource] { [] }
 
     /// Gives up what the port stands on. Called once.
     func close() {}
@@ -277,7 +277,7 @@ open class Port: @unchecked Sendable, Hashable {
     // MARK: Loops
 
     fileprivate func schedule(in loop: RunLoop, _ mode: RunLoop.Mode) {
-        guard let source else { return }
+        if sources.isEmpty { return }
         let (mustAdd, mustWatch) = state.withLock { state -> (Bool, Bool) in
             if state.invalidated || state.places.contains(where: { $0.loop == loop && $0.mode == mode }) { return (false, false) }
             state.places.append((loop, mode))
@@ -285,7 +285,7 @@ open class Port: @unchecked Sendable, Hashable {
             return (true, state.endWatches[loop] == nil)
         }
         guard mustAdd else { return }
-        CFRunLoopAddSource(loop.loop, source, mode.name)
+        for source in sources { CFRunLoopAddSource(loop.loop, source, mode.name) }
         if mustWatch {
             let number = loop.end.add(on: loop.loop) { [weak self, weak loop] in if let loop { self?.forget(loop) } }
             state.withLock { $0.endWatches[loop] = number }
@@ -293,14 +293,19 @@ open class Port: @unchecked Sendable, Hashable {
     }
 
     fileprivate func remove(from loop: RunLoop, _ mode: RunLoop.Mode) {
-        guard let source else { return }
+        if sources.isEmpty { return }
         let dropped = state.withLock { state -> Port? in
             state.places.removeAll { $0.loop == loop && $0.mode == mode }
             defer { if state.places.isEmpty { state.keptAlive = nil } }
             return state.keptAlive
         }
-        CFRunLoopRemoveSource(loop.loop, source, mode.name)
+        for source in sources { CFRunLoopRemoveSource(loop.loop, source, mode.name) }
         _ = dropped  // freed here, outside the lock
+    }
+
+    /// For subclasses: adds a source that is new among ``sources`` to the loops that the port is in.
+    func scheduleAlso(_ source: CFRunLoopSource) {
+        for (loop, mode) in state.withLock({ $0.places }) { CFRunLoopAddSource(loop.loop, source, mode.name) }
     }
 
     /// The loop's thread has ended.

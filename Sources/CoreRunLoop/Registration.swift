@@ -35,6 +35,6 @@ extension RunLoop {
     /// Adds `source` to `mode` for as long as the registration lives. Any thread.
     public func register(_ source: some RunLoopSource, inMode mode: Mode = .common) -> Registration {
         add(source, forMode: mode)
-        return Registration { CFRunLoopSourceInvalidate(source.cfRunLoopSource) }
+        return Registration { source.invalidate() }
     }
 }

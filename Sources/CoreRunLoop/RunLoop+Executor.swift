@@ -48,7 +48,7 @@ extension RunLoop: SerialExecutor, TaskExecutor {
 
     /// Stops the process when the calling thread is not this loop's. Called by Swift.
     public func checkIsolated() {
-        precondition(isIsolatingCurrentContext() == true, "RunLoop: expected to be on the loop's own thread")
+        if isIsolatingCurrentContext() != true { fault("RunLoop: expected to be on the loop's own thread") }
     }
 
     /// Has the loop call `drain` once.
@@ -112,7 +112,7 @@ extension RunLoop: SerialExecutor, TaskExecutor {
                 loop.drain()
                 unsafe releaseInfo(info)
             }, info)
-        precondition(error == 0, "RunLoop: there is no thread to run an actor's jobs on, whose own loop has ended")
+        if error != 0 { fault("RunLoop: there is no thread to run an actor's jobs on, whose own loop has ended") }
     }
 }
 

@@ -53,6 +53,23 @@ extension RunLoop {
         return CFRunLoopRunInMode(mode.name, duration?.inSeconds ?? 1e20, returnAfterSourceHandled)
     }
 
+    /// Runs in `mode` as ``run(in:for:returnAfterSourceHandled:)`` does, where what cannot be meant is an error.
+    ///
+    /// - Parameters:
+    ///   - mode: A mode to which something has been added.
+    ///   - duration: How long at most; `nil` is without limit, zero one pass without sleeping.
+    ///   - returnAfterSourceHandled: Whether the first source that was handled ends the run.
+    /// - Throws: ``RunLoopError/invalidMode(_:)`` for ``Mode/common`` and for a name that the loop has never heard, perhaps a misspelt one;
+    ///   ``RunLoopError/invalidDuration(_:)`` for a negative duration.
+    @available(*, noasync, message: "running a loop would block the task's thread")
+    public func runChecked(
+        in mode: Mode, for duration: Duration? = nil, returnAfterSourceHandled: Bool = false
+    ) throws(RunLoopError) -> RunResult {
+        if mode == .common || !allModes.contains(mode) { throw .invalidMode(mode) }
+        if let duration, duration < .zero { throw .invalidDuration(duration) }
+        return run(in: mode, for: duration, returnAfterSourceHandled: returnAfterSourceHandled)
+    }
+
     /// Runs once in `mode` as ``run(mode:before:)`` does, without an answer.
     @available(*, noasync, message: "running a loop would block the task's thread")
     public func acceptInput(forMode mode: Mode, before limit: WallTime) { _ = run(mode: mode, before: limit) }

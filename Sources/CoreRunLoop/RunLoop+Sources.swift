@@ -7,11 +7,16 @@ public import CCoreRunLoop
 public protocol RunLoopSource: AnyObject, Sendable {
     /// The C object of this source.
     var cfRunLoopSource: CFRunLoopSource { get }
+    /// Ends the source for good. Any thread.
+    func invalidate()
 }
 
 extension RunLoopSource {
     /// Whether it has not been invalidated. Any thread.
     public var isValid: Bool { CFRunLoopSourceIsValid(cfRunLoopSource) }
+
+    /// Ends the source for good: `CFRunLoopSourceInvalidate`. Any thread.
+    public func invalidate() { CFRunLoopSourceInvalidate(cfRunLoopSource) }
 
     /// Its place among the sources that are ready in one pass: lower ones are handled first. Any thread.
     public var order: Int { CFRunLoopSourceGetOrder(cfRunLoopSource) }

@@ -76,7 +76,7 @@ public final class RunLoop: Sendable {
 
     /// Stops the process with a sentence when the calling thread is not this loop's.
     public func preconditionIsCurrent(_ function: StaticString = #function) {
-        precondition(isCurrent, "RunLoop.\(function): only the loop's own thread may call this")
+        if !isCurrent { fault("RunLoop.\(function): only the loop's own thread may call this") }
     }
 
     // MARK: State

@@ -41,7 +41,7 @@ extension RunLoop {
     /// - Throws: What `body` throws.
     @available(*, noasync, message: "running a loop would block the task's thread")
     public static func runMain<Value: Sendable>(_ body: @escaping @MainActor @Sendable () async throws -> Value) throws -> Value {
-        precondition(shim_is_main_thread(), "RunLoop.runMain: only the main thread may call this")
+        if !shim_is_main_thread() { fault("RunLoop.runMain: only the main thread may call this") }
         let done = StopToken()
         let slot = ResultSlot<Value>()
         let task = Task { @MainActor in
@@ -52,7 +52,7 @@ extension RunLoop {
         }
         current.run(in: .default, until: done)
         withExtendedLifetime(task) {}
-        guard let result = slot.result.withLock({ $0 }) else { preconditionFailure("RunLoop.runMain: the loop ended before its body") }
+        guard let result = slot.result.withLock({ $0 }) else { fault("RunLoop.runMain: the loop ended before its body") }
         return try result.get()
     }
 }

@@ -28,10 +28,7 @@ public final class SignalSource: RunLoopSource {
     /// The C object of this source.
     public let cfRunLoopSource: CFRunLoopSource
 
-    private final class Body: Sendable {
-        let callback: @Sendable (Signal) -> Void
-        init(_ callback: @escaping @Sendable (Signal) -> Void) { self.callback = callback }
-    }
+    private let body: Callback<@Sendable (Signal) -> Void>
 
     /// Makes a source for a signal, which it blocks in the calling thread; it is in no loop yet.
     ///
@@ -39,15 +36,16 @@ public final class SignalSource: RunLoopSource {
     ///
     /// The corresponding C function is `CRLSignalSourceCreate`.
     public init(signal number: Int32, order: Int = 0, callback: @escaping @Sendable (Signal) -> Void) throws(RunLoopError) {
+        body = Callback(callback)
         var context = unsafe CRLSourceContext()
-        unsafe context.info = retainedInfo(Body(callback))
+        unsafe context.info = retainedInfo(body)
         unsafe context.release = { info in unsafe releaseConstantInfo(info) }
         let source: CFRunLoopSource? = unsafe CRLSignalSourceCreate(
             nil, number, order,
             { _, signal, info in
                 guard let signal = unsafe signal?.pointee else { return }
-                let body = unsafe object(Body.self, from: info)
-                body.callback(
+                let body = unsafe object(Callback<@Sendable (Signal) -> Void>.self, from: info)
+                body.current?(
                     Signal(
                         number: Int32(bitPattern: signal.ssi_signo), processID: Int32(bitPattern: signal.ssi_pid), userID: signal.ssi_uid,
                         value: signal.ssi_int))
@@ -66,6 +64,9 @@ public final class SignalSource: RunLoopSource {
         if shim_block_signal(number) != 0 { throw .invalidSignal(number) }
     }
 
-    /// Ends the source for good. Any thread. The signal stays blocked.
-    public func invalidate() { CFRunLoopSourceInvalidate(cfRunLoopSource) }
+    /// Ends the source for good and drops its closure. Any thread. The signal stays blocked.
+    public func invalidate() {
+        CFRunLoopSourceInvalidate(cfRunLoopSource)
+        body.drop()
+    }
 }

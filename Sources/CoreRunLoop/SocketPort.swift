@@ -189,7 +189,7 @@ public final class SocketPort: Port, @unchecked Sendable {
     /// Whether it stands for another port: one that can only be sent to.
     public var isRemote: Bool { listener == nil }
 
-    override var source: CFRunLoopSource? { descriptorSource?.cfRunLoopSource }
+    override var sources: [CFRunLoopSource] { descriptorSource.map { [$0.cfRunLoopSource] } ?? [] }
 
     override var label: String { "\(socketAddress)" }
 
@@ -245,8 +245,8 @@ public final class SocketPort: Port, @unchecked Sendable {
             case .port(let bytes): Self.port(bytes, named: message.peer)
             }
         }
-        let answering = Self.port(answerTo, named: message.peer)
-        deliver(PortMessage(answerTo: answering, cameTo: self, number: message.msgid, components: components))
+        let answerPort = Self.port(answerTo, named: message.peer)
+        deliver(PortMessage(answerTo: answerPort, cameTo: self, number: message.msgid, components: components))
     }
 
     /// The port that a peer has named: this process's own, one that is known, or a new one. A peer on another machine cannot name an
@@ -268,7 +268,7 @@ public final class SocketPort: Port, @unchecked Sendable {
 
     init(to address: SocketAddress, _ protocol: Int32) {
         unsafe line = unsafe address.bytes.withUnsafeBufferPointer { buffer in
-            guard let base = buffer.baseAddress else { preconditionFailure("an address has bytes") }
+            guard let base = buffer.baseAddress else { fault("an address has bytes") }
             return unsafe shim_line_create(`protocol`, base, buffer.count)
         }
     }

@@ -26,12 +26,14 @@ open class Thread: @unchecked Sendable {
         var name: String?
         var stackSize = 0
         var priority: Double?
+        var qualityOfService = QualityOfService.default
         var threadID: Int32 = 0
         var loop: RunLoop?
         var early: [@Sendable (RunLoop?) -> Void] = []
         var failure: (any Error)?
         var waiting: [CheckedContinuation<Void, any Error>] = []
         var dictionary: [String: any Sendable] = [:]
+        var dictionaryVersion = 0
         var willExit: [@Sendable () -> Void] = []
     }
 
@@ -138,6 +140,44 @@ open class Thread: @unchecked Sendable {
     /// Whether a `Thread` has ever been started.
     public static func isMultiThreaded() -> Bool { multiThreaded.load(ordering: .relaxed) }
 
+    private static let beforeFirstStart = Mutex<[@Sendable () -> Void]>([])
+
+    /// Has `handler` called once, by whoever starts the process's first `Thread`, before it starts: what Cocoa posts as
+    /// `NSWillBecomeMultiThreaded`. Not called any more when a thread has been started. Any thread.
+    public static func onWillBecomeMultiThreaded(_ handler: @escaping @Sendable () -> Void) {
+        beforeFirstStart.withLock { if !isMultiThreaded() { $0.append(handler) } }
+    }
+
+    private static func announceFirstStart() {
+        if isMultiThreaded() { return }
+        let handlers = beforeFirstStart.withLock { handlers in
+            multiThreaded.store(true, ordering: .relaxed)
+            defer { handlers = [] }
+            return handlers
+        }
+        for handler in handlers { handler() }
+    }
+
+    // MARK: Where it is
+
+    /// The return addresses of the functions that the calling thread is in, innermost first; for diagnosis.
+    public static var callStackReturnAddresses: [UInt] {
+        unsafe [UInt](unsafeUninitializedCapacity: 128) { buffer, count in
+            if let base = buffer.baseAddress { count = unsafe Int(shim_call_stack(base, UInt(buffer.count))) }
+        }
+    }
+
+    /// The same as text: an address, and what the dynamic linker knows of it.
+    public static var callStackSymbols: [String] {
+        callStackReturnAddresses.map { address in
+            unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { text in
+                guard let base = text.baseAddress else { return "" }
+                unsafe shim_describe_address(address, base, UInt(text.count))
+                return unsafe String(cString: base)
+            }
+        }
+    }
+
     /// Sleeps until `date`; a date in the past returns at once.
     @available(*, noasync, message: "sleeping would block the task's thread; use Task.sleep")
     public static func sleep(until date: WallTime) { shim_sleep_ns((date - .now).inNanoseconds) }
@@ -236,21 +276,65 @@ open class Thread: @unchecked Sendable {
 
     private static func priority(nice: Int32) -> Double { 0.5 - Double(nice) / (nice > 0 ? 38 : 40) }
 
+    /// How important a thread's work is to whoever uses the program.
+    public enum QualityOfService: Hashable, Sendable, CaseIterable {
+        /// What the user looks at now.
+        case userInteractive
+        /// What the user waits for.
+        case userInitiated
+        /// Nothing is known of it.
+        case `default`
+        /// Work that may take its time: a ``Thread/threadPriority`` of 0.35.
+        case utility
+        /// Work that nobody waits for: a ``Thread/threadPriority`` of 0.1.
+        case background
+    }
+
+    /// How important the thread's work is; at first ``QualityOfService/default``. Set it before the start; later it has no effect.
+    ///
+    /// Linux lets a program lower a thread's priority and not raise it, so that the upper three are the same.
+    public var qualityOfService: QualityOfService {
+        get { state.withLock { $0.qualityOfService } }
+        set {
+            state.withLock { state in
+                guard state.phase == .new else { return }
+                state.qualityOfService = newValue
+                state.priority =
+                    switch newValue {
+                    case .utility: 0.35
+                    case .background: 0.1
+                    case .userInteractive, .userInitiated, .default: nil
+                    }
+            }
+        }
+    }
+
     /// Values that belong to the thread, for whichever code runs on it; gone when it ends. Any thread.
     public var threadDictionary: [String: any Sendable] {
         get { state.withLock { $0.dictionary } }
         set {
             let old = state.withLock { state in
                 defer { state.dictionary = newValue }
+                state.dictionaryVersion += 1
                 return state.dictionary
             }
             _ = old  // freed here, outside the lock
         }
     }
 
-    /// Changes one value of ``threadDictionary`` without losing another thread's change.
+    /// Changes ``threadDictionary`` without losing another thread's change: `body` is called again if there was one meanwhile.
     public func withThreadDictionary<Result>(_ body: (inout [String: any Sendable]) -> Result) -> Result {
-        state.withLock { state in body(&state.dictionary) }
+        while true {
+            var (dictionary, version) = state.withLock { ($0.dictionary, $0.dictionaryVersion) }
+            let result = body(&dictionary)
+            let isUnchanged = state.withLock { state in
+                if state.dictionaryVersion != version { return false }
+                state.dictionaryVersion += 1
+                swap(&state.dictionary, &dictionary)  // the old one is freed outside the lock
+                return true
+            }
+            if isUnchanged { return result }
+        }
     }
 
     /// The thread's loop; `nil` before the start. Any thread.
@@ -295,7 +379,7 @@ open class Thread: @unchecked Sendable {
         }
         do throws(ThreadError) {
             if stackSize != 0 { try Self.check(stackSize: stackSize) }
-            Self.multiThreaded.store(true, ordering: .relaxed)
+            Self.announceFirstStart()
             let info = unsafe retainedInfo(self)
             let error = unsafe shim_thread_start(
                 UInt(stackSize),
@@ -512,7 +596,7 @@ open class Thread: @unchecked Sendable {
         thread.name = name
         try thread.launch()
         started.wait()
-        guard let loop = thread.runLoop else { preconditionFailure("a thread that runs has a loop") }
+        guard let loop = thread.runLoop else { fault("a thread that runs has a loop") }
         return loop
     }
 }

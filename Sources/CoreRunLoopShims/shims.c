@@ -3,11 +3,13 @@
 #define _GNU_SOURCE 1
 #include "CoreRunLoopShims.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -15,6 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include "Kernel/kernel.h"
 #include "Loop/loop.h"
@@ -194,6 +197,48 @@ void shim_sleep_ns(int64_t ns)
     struct timespec left = {ns / 1000000000, ns % 1000000000};
 
     while (ns > 0 && nanosleep(&left, &left) != 0 && errno == EINTR) {
+    }
+}
+
+/* ---- the stack ---- */
+
+struct walk {
+    uintptr_t *addresses;
+    uintptr_t size;
+    uintptr_t count;
+};
+
+static _Unwind_Reason_Code visit_frame(struct _Unwind_Context *context, void *argument)
+{
+    struct walk *walk = argument;
+
+    if (walk->count == walk->size) {
+        return _URC_END_OF_STACK;
+    }
+    walk->addresses[walk->count++] = (uintptr_t)_Unwind_GetIP(context);
+    return _URC_NO_REASON;
+}
+
+uintptr_t shim_call_stack(uintptr_t *ret_addresses, uintptr_t size)
+{
+    struct walk walk = {ret_addresses, size, 0};
+
+    (void)_Unwind_Backtrace(visit_frame, &walk);
+    return walk.count;
+}
+
+void shim_describe_address(uintptr_t address, char *ret_text, uintptr_t size)
+{
+    Dl_info found;
+
+    if (dladdr((const void *)address, &found) == 0 || !found.dli_fname) {
+        (void)snprintf(ret_text, size, "0x%016lx", (unsigned long)address);
+    } else if (found.dli_sname) {
+        (void)snprintf(ret_text, size, "0x%016lx %s + %lu (%s)", (unsigned long)address, found.dli_sname,
+                       (unsigned long)(address - (uintptr_t)found.dli_saddr), found.dli_fname);
+    } else {
+        (void)snprintf(ret_text, size, "0x%016lx %s + %lu", (unsigned long)address, found.dli_fname,
+                       (unsigned long)(address - (uintptr_t)found.dli_fbase));
     }
 }
 

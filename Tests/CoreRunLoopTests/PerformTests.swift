@@ -80,6 +80,18 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         }
     }
 
+    @Test func `in the common modes happens in whichever runs`() async throws {
+        let receiver = Receiver()
+        try await onThread {
+            RunLoop.current.addCommonMode("mine")
+            receiver.perform(Receiver.number, on: .current, with: 1, waitUntilDone: false)
+            #expect(RunLoop.current.run(mode: "mine", before: .distantFuture))
+            receiver.perform(Receiver.number, on: .current, with: 2, waitUntilDone: false)
+            #expect(RunLoop.current.run(mode: .default, before: .distantFuture))
+            #expect(receiver.trace.text == "1 2")
+        }
+    }
+
     @Test func `without modes does nothing`() async throws {
         let receiver = Receiver()
         try await onThread {
@@ -213,6 +225,32 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         }
     }
 
+    @Test func `is the calling thread's own affair, and needs its loop to run in one of the modes`() async throws {
+        let receiver = Receiver()
+        try await onThread {
+            receiver.perform(Receiver.number, with: 1, afterDelay: .zero)
+            receiver.perform(Receiver.number, with: 2, afterDelay: .zero, inModes: ["other"])
+            let other = Thread { Receiver.cancelPreviousPerformRequests(withTarget: receiver) }
+            other.start()
+            other.join()
+            RunLoop.current.run()
+            #expect(receiver.trace.text == "1")
+            _ = RunLoop.current.run(in: "other", for: .milliseconds(50))
+            #expect(receiver.trace.text == "1 2")
+        }
+    }
+
+    @Test func `ends no run`() async throws {
+        try await onThread {
+            let receiver = Receiver()
+            let alive = RunLoop.current.keepAlive()
+            receiver.perform(Receiver.plain, afterDelay: .zero)
+            #expect(CFRunLoopRunInMode(.defaultMode, 0.01, true) == .timedOut)
+            #expect(receiver.trace.text == "plain")
+            alive.cancel()
+        }
+    }
+
     @Test func `is cancelled by target, method and argument`() async throws {
         try await onThread {
             let (receiver, other) = (Receiver(), Receiver())
@@ -244,6 +282,24 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             _ = loop.run(mode: .default, before: .now)
             #expect(receiver.trace.text == "1 2 3 4")
             #expect(!loop.run(mode: .default, before: .now))
+        }
+    }
+
+    @Test func `ends no run, and leaves what is requested meanwhile to the next pass`() async throws {
+        try await onThread {
+            let (receiver, loop) = (Receiver(), RunLoop.current)
+            let again = Action<Receiver, Int>("again") { receiver in
+                { number in
+                    receiver.number(number)
+                    RunLoop.current.perform(Receiver.number, target: receiver, argument: number + 1, order: -5)
+                }
+            }
+            loop.perform(again, target: receiver, argument: 1)
+            loop.perform(Receiver.number, target: receiver, argument: 10, order: 1)
+            let alive = loop.keepAlive()
+            #expect(CFRunLoopRunInMode(.defaultMode, 0.01, true) == .timedOut)
+            #expect(receiver.trace.text == "1 10 2")
+            alive.cancel()
         }
     }
 

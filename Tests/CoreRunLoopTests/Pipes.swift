@@ -23,3 +23,5 @@ func writePipe(_ descriptor: Int32) {
     var byte: UInt8 = 1
     _ = write(descriptor, &byte, 1)
 }
+
+func closePipe(_ descriptor: Int32) { close(descriptor) }

@@ -190,6 +190,41 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         }
     }
 
+    @Test(arguments: Kind.allCases) private func `is once in each mode, and leaves one at a time`(kind: Kind) async throws {
+        try await onThread {
+            let (port, loop) = (try kind.make(), RunLoop.current)
+            let count = Count()
+            port.onMessage = { _ in count.next() }
+            for mode in [RunLoop.Mode.default, .default, "second"] { loop.add(port, forMode: mode) }
+            loop.remove(port, forMode: "third")
+            loop.remove(port, forMode: .default)
+            #expect(port.send(before: .now, components: nil, from: nil))
+            #expect(!loop.run(mode: .default, before: .now))
+            while count.value == 0 { #expect(loop.run(mode: "second", before: .distantFuture)) }
+            loop.remove(port, forMode: "second")
+            #expect(!loop.run(mode: "second", before: .now) && count.value == 1)
+            port.invalidate()
+        }
+    }
+
+    @Test(arguments: Kind.allCases) private func `that nobody holds is invalidated`(kind: Kind) throws {
+        let address = try { () -> @Sendable () -> Bool in
+            let port = try kind.make()
+            switch port {
+            case let port as MachPort:
+                let number = port.machPort
+                return { MachPort.withMachPort(number).send(before: .now, components: nil, from: nil) }
+            case let port as MessagePort:
+                let name = port.name
+                return { MessagePortNameServer.shared.port(forName: name) != nil }
+            default:
+                let remote = try SocketPort(remoteWithTCPPort: (port as? SocketPort)?.tcpPort ?? 0, host: nil)
+                return { remote.send(before: .now, components: nil, from: nil) }
+            }
+        }()
+        #expect(!address())
+    }
+
     @Test func `gives its messages as a sequence`() async throws {
         let stop = RunLoop.StopToken()
         let loop = try Thread.runningLoop(until: stop)
@@ -329,6 +364,26 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         #expect(throws: PortError.notFound(name)) { try MessagePort(remote: name) }
     }
 
+    private func greeting(of name: String) async throws -> String {
+        try await MessagePort(remote: name).request(.text(number: 1), "you")
+    }
+
+    @Test func `with several names is reached by each, also by those that it got in its loop`() async throws {
+        try await withServer { server, name in
+            server.handle(.text(number: 1)) { "hello, \($0)" }
+            for further in [name + ".second", name + ".third"] {
+                #expect(MessagePortNameServer.shared.registerPort(server, name: further))
+                let answer = try await greeting(of: further)
+                #expect(answer == "hello, you")
+            }
+            #expect(server.name == name)
+            #expect(server.setName(name + ".new"))
+            let answer = try await greeting(of: name + ".new")
+            #expect(answer == "hello, you")
+            _ = #expect(throws: PortError.notFound(name)) { try MessagePort(remote: name) }
+        }
+    }
+
     @Test func `is found by the name server, and renamed`() throws {
         let (first, second) = (try MessagePort(name: nil), try MessagePort(name: nil))
         let name = name()
@@ -341,6 +396,12 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         first.invalidate()
         #expect(server.port(forName: name) == nil)
         #expect(server.registerPort(second, name: name))
+        #expect(server.registerPort(second, name: name + ".again"))
+        #expect(server.port(forName: name) != nil && server.port(forName: name + ".again") != nil)
+        second.invalidate()
+        #expect(server.port(forName: name) == nil && server.port(forName: name + ".again") == nil)
+        #expect(!server.registerPort(second, name: name))
+        #expect(!server.registerPort(try MessagePort(name: nil), name: ""))
         let mach = MachPort()
         #expect(MachBootstrapServer.shared.registerPort(mach, name: name))
         #expect(!MachBootstrapServer.shared.registerPort(MachPort(), name: name))

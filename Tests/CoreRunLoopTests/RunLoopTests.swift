@@ -89,7 +89,7 @@ import Testing
     }
 }
 
-private final class WeakLoop: @unchecked Sendable {
+final class WeakLoop: @unchecked Sendable {
     weak var loop: RunLoop?
     init(_ loop: RunLoop) { self.loop = loop }
 }
@@ -241,9 +241,54 @@ private final class WeakLoop: @unchecked Sendable {
         }
     }
 
-    @Test func `on another thread's loop stops the process with a sentence`() async {
-        await #expect(processExitsWith: .failure) {
-            try await onThread { _ = RunLoop.main.run(mode: .default, before: .now) }
+    @Test func `accepts input once, and fires timers meanwhile`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let trace = Trace()
+            let source = InputSource<Void> { _ in trace.add("S") }
+            loop.add(source, forMode: .default)
+            let timer = Timer(fire: .now, interval: .milliseconds(1), repeats: true) { timer in
+                trace.add("T")
+                if trace.events.count == 3 {
+                    timer.invalidate()
+                    source.signal()
+                }
+            }
+            loop.add(timer, forMode: .default)
+            loop.acceptInput(forMode: .default, before: .distantFuture)
+            #expect(trace.text == "T T T S")
+            source.invalidate()
+        }
+    }
+
+    @Test func `a mode leaves what is ready in another one to a run of that`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let trace = Trace()
+            let source = InputSource<Void> { _ in trace.add("source") }
+            let (reading, writing) = makePipe()
+            let descriptor = try DescriptorSource(descriptor: reading, closeOnInvalidate: true) { event in
+                trace.add("descriptor")
+                event.invalidate()
+            }
+            let port = MachPort()
+            port.onMessage = { _ in trace.add("port") }
+            loop.add(source, forMode: "other")
+            loop.add(descriptor, forMode: "other")
+            loop.add(port, forMode: "other")
+            loop.add(Timer(fire: .now, interval: .zero, repeats: false) { _ in trace.add("timer") }, forMode: "other")
+            source.signal()
+            writePipe(writing)
+            #expect(port.send(before: .now, components: nil, from: nil))
+            let alive = loop.keepAlive()
+            for _ in 0..<3 { #expect(loop.run(in: .default, for: .zero) == .timedOut) }
+            #expect(trace.events.isEmpty)
+            while trace.events.count < 4 { #expect(loop.run(mode: "other", before: .distantFuture)) }
+            #expect(trace.events.sorted() == ["descriptor", "port", "source", "timer"])
+            alive.cancel()
+            source.invalidate()
+            port.invalidate()
+            closePipe(writing)
         }
     }
 }

@@ -54,10 +54,9 @@ private func connection(to port: SocketPort) -> Int32 {
         #expect(number != 0 && !port.isRemote && port.socket >= 0)
         #expect(port.protocolFamily == AF_INET && port.socketType == stream && port.protocol == Int32(IPPROTO_TCP))
         #expect(port.address == loopback(AF_INET, number))
-        let socket = port.socket
         port.invalidate()
         #expect(port.socket == -1)
-        #expect(fcntl(socket, F_GETFD) == -1)
+        #expect(connection(to: port) == -1)
     }
 
     @Test func `is reached by its number, its address, and from a new object each time`() async throws {
@@ -207,7 +206,7 @@ private func connection(to port: SocketPort) -> Int32 {
             #expect(port.send(before: .now, msgid: 1, components: nil, from: nil))
             #expect(receive(1, on: port).count == 1)
             port.invalidate()
-            #expect(fcntl(listening, F_GETFD) == -1)
+            #expect(connection(to: port) == -1)
             let silent = socket(AF_INET, stream, 0)
             #expect(throws: PortError.invalidAddress("socket \(silent)")) {
                 try SocketPort(protocolFamily: AF_INET, socketType: stream, protocol: 0, socket: silent)

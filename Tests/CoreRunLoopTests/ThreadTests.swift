@@ -204,6 +204,63 @@ private final class Target2: Sendable {
         }
     }
 
+    @Test func `is told once before the first of its kind starts`() async {
+        await #expect(processExitsWith: .exitCode(3)) {
+            let calls = Count()
+            Thread.onWillBecomeMultiThreaded {
+                if !Thread.isMultiThreaded() { exit(1) }
+                calls.next()
+            }
+            for _ in 0..<2 {
+                let thread = Thread {}
+                thread.start()
+                try await thread.value
+            }
+            Thread.onWillBecomeMultiThreaded { exit(1) }
+            exit(calls.value == 1 ? 3 : 2)
+        }
+    }
+
+    @Test func `changes its dictionary without losing what others change`() async throws {
+        let thread = Thread {}
+        let changers = (0..<4).map { number in
+            Thread {
+                for _ in 0..<200 {
+                    thread.withThreadDictionary { dictionary in
+                        _ = thread.name  // no lock is held
+                        dictionary["\(number)"] = (dictionary["\(number)"] as? Int ?? 0) + 1
+                        dictionary["all"] = (dictionary["all"] as? Int ?? 0) + 1
+                    }
+                }
+            }
+        }
+        for changer in changers { changer.start() }
+        for changer in changers { try await changer.value }
+        #expect(thread.threadDictionary["all"] as? Int == 800)
+        #expect((0..<4).allSatisfy { thread.threadDictionary["\($0)"] as? Int == 200 })
+    }
+
+    @Test func `knows where it is`() async throws {
+        let addresses = try await onThread { Thread.callStackReturnAddresses }
+        #expect(addresses.count > 3)
+        let symbols = try await onThread { Thread.callStackSymbols }
+        #expect(symbols.count > 3 && symbols.allSatisfy { $0.hasPrefix("0x") })
+    }
+
+    @Test(arguments: Thread.QualityOfService.allCases) func `has a quality that is a priority`(quality: Thread.QualityOfService)
+        async throws
+    {
+        let thread = Thread {
+            let priority = Thread.current.threadPriority
+            #expect(quality == .background ? priority < 0.15 : quality == .utility ? priority < 0.4 : priority >= 0.45)
+        }
+        thread.qualityOfService = quality
+        thread.start()
+        try await thread.value
+        thread.qualityOfService = .default
+        #expect(thread.qualityOfService == quality)
+    }
+
     @Test func `can be given a lower priority, and is told when a higher one is denied`() async throws {
         let thread = Thread {
             #expect(Thread.current.threadPriority < 0.3)

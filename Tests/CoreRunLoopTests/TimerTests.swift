@@ -102,6 +102,61 @@ private final class Owner: Sendable {
         #expect(abs(timer.tolerance.components.attoseconds - kept.components.attoseconds) < 1_000_000_000_000)
     }
 
+    @Test func `that came due in another mode fires late and once, and keeps its phase`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let count = Count()
+            let start = WallTime.now
+            let timer = Timer(fire: start, interval: .milliseconds(4), repeats: true) { _ in count.next() }
+            loop.add(timer, forMode: "other")
+            let alive = loop.keepAlive()
+            _ = loop.run(in: .default, for: .milliseconds(30))
+            #expect(count.value == 0)
+            _ = loop.run(in: "other", for: .zero)
+            #expect(count.value == 1)
+            let phase = ((timer.fireDate - start).inMilliseconds).truncatingRemainder(dividingBy: 4)
+            #expect(min(phase, 4 - phase) < 0.1)
+            timer.invalidate()
+            alive.cancel()
+        }
+    }
+
+    @Test func `fires no more after it was invalidated on its thread, though it is due`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let trace = Trace()
+            let second = Timer(fire: .distantPast, interval: .zero, repeats: true) { _ in trace.add("second") }
+            let first = Timer(fire: .distantPast, interval: .zero, repeats: true) { timer in
+                trace.add("first")
+                timer.invalidate()
+                second.invalidate()
+            }
+            second.fireDate = first.fireDate + .microseconds(1)
+            loop.add(first, forMode: .default)
+            loop.add(second, forMode: .default)
+            loop.run(until: .now + .milliseconds(2))
+            #expect(trace.events == ["first"])
+        }
+    }
+
+    @Test func `with a tolerance is late rather than early`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let trace = Trace()
+            let start = WallTime.now
+            let tolerant = Timer(fire: start + .milliseconds(20), interval: .zero, repeats: false) { _ in
+                #expect(WallTime.now - start >= .milliseconds(20))
+                trace.add("tolerant")
+            }
+            tolerant.tolerance = .milliseconds(200)
+            let exact = Timer(fire: start + .milliseconds(40), interval: .zero, repeats: false) { _ in trace.add("exact") }
+            loop.add(tolerant, forMode: .default)
+            loop.add(exact, forMode: .default)
+            loop.run(until: start + .seconds(20))
+            #expect(trace.events == ["tolerant", "exact"])
+        }
+    }
+
     @Test func `is in one loop at most, once a mode`() async throws {
         let timer = Timer(timeInterval: .seconds(100), repeats: true) { _ in }
         try await onThread {

@@ -11,7 +11,7 @@ func retainedInfo(_ object: some AnyObject) -> UnsafeMutableRawPointer {
 
 /// The object behind an `info`, borrowed.
 func object<T: AnyObject>(_ type: T.Type = T.self, from info: UnsafeMutableRawPointer?) -> T {
-    guard let info = unsafe info else { preconditionFailure("a context of CoreRunLoop's own has lost its info") }
+    guard let info = unsafe info else { fault("a context of the overlay's own has lost its info") }
     return unsafe Unmanaged<T>.fromOpaque(info).takeUnretainedValue()
 }
 
@@ -27,7 +27,7 @@ func releaseConstantInfo(_ info: UnsafeRawPointer?) {
 
 /// What the C library returns where only a lack of memory gives NULL.
 func require<T>(_ created: T?, _ function: StaticString) -> T {
-    guard let created else { preconditionFailure("\(function): there is no memory") }
+    guard let created else { fault("\(function): there is no memory") }
     return created
 }
 

@@ -48,6 +48,10 @@ void shim_set_thread_name(const char *_Nonnull name);
 int shim_thread_nice(int thread_id, int nice);
 int shim_get_thread_nice(int thread_id);
 void shim_sleep_ns(int64_t ns);
+/* The return addresses of the functions that the calling thread is in, innermost first; returns how many. */
+uintptr_t shim_call_stack(uintptr_t *_Nonnull ret_addresses, uintptr_t size);
+/* What the dynamic linker knows of an address. */
+void shim_describe_address(uintptr_t address, char *_Nonnull ret_text, uintptr_t size);
 
 /* A gate: closed at first, opened once; everyone who waits goes through. */
 struct shim_gate;
