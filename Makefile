@@ -3,7 +3,7 @@
 # The C library and every check. `make help` lists the targets.
 #
 # CC, CPPFLAGS, CFLAGS, LDFLAGS, PREFIX, DESTDIR, LIBDIR, INCLUDEDIR, BINDIR and MANDIR may be given; what the library itself needs is added to them.
-# What is built lies under build/<compiler>-<flavour>/, and what SwiftPM builds under .build/. FLAVOUR is release, asan, tsan, ubsan or coverage.
+# What is built lies under build/<compiler>-<flavour>/, and what SwiftPM builds under .build/. FLAVOUR is release, asan, tsan, schedule, ubsan or coverage.
 
 ## all            the libraries (the default)
 ## deps           installs what is missing, by apt; deps-integration also what the programs of others need, deps-bench what to compare with
@@ -92,15 +92,16 @@ FLAGS_release :=
 FLAGS_asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FLAGS_ubsan := -fsanitize=undefined,float-cast-overflow -fno-sanitize-recover=all
 FLAGS_tsan := -fsanitize=thread
+FLAGS_schedule := $(FLAGS_tsan)
 # gcc's own fork for coverage would forget what ran in the fork's handlers.
 FLAGS_coverage := $(if $(IS_CLANG),-fprofile-instr-generate -fcoverage-mapping,--coverage -fprofile-update=atomic -fno-builtin-fork)
 FLAVOUR_FLAGS := $(FLAGS_$(FLAVOUR))
 # The clang of a Swift toolchain needs that toolchain's libdispatch for its thread sanitizer.
-ifeq ($(FLAVOUR)-$(IS_CLANG),tsan-yes)
+ifneq ($(filter tsan-yes schedule-yes,$(FLAVOUR)-$(IS_CLANG)),)
 SWIFT_LIBRARIES := $(wildcard $(dir $(realpath $(shell command -v $(firstword $(CC)))))../lib/swift/linux)
 TEST_LIBS += $(if $(SWIFT_LIBRARIES),-L$(SWIFT_LIBRARIES) -Wl$(COMMA)-rpath$(COMMA)$(SWIFT_LIBRARIES) -ldispatch -lBlocksRuntime)
 endif
-ifneq ($(filter asan tsan ubsan,$(FLAVOUR)),)
+ifneq ($(filter asan tsan schedule ubsan,$(FLAVOUR)),)
 FLAVOUR_FLAGS += -O1 -g
 endif
 ifeq ($(FLAVOUR),coverage)
@@ -535,6 +536,34 @@ check-chaos: $(B)/chaos/chaos
 
 -include $(CHAOS_OBJECTS:.o=.d)
 
+# --- Schedule points (Tests/Schedule) ---
+
+## schedule         the tests of loops, descriptors and ports under ThreadSanitizer, with threads held up at atomics and locks; SCHEDULES=3 times
+
+.PHONY: schedule schedule-soak
+SCHEDULES ?= 3
+SOAK_SCHEDULES ?= 100
+SCHEDULE_FLAGS ?= --filter /Loop/ --filter /Port/ --filter /Descriptor/ $(SCHEDULE_EXCEPT:%=--exclude %)
+# What is about sizes, deaths of processes or the time that something takes, and would only be slow.
+SCHEDULE_EXCEPT := payloads_of_every replies_may_be_larger _killed_at_ stress_messages_leave a_flood_does_not through_all_deaths \
+	a_hosted_run_has_the_trace
+ifeq ($(FLAVOUR),schedule)
+$(TESTING_OBJECTS): CPPFLAGS += -include Tests/Schedule/schedule_points.h
+$(RUNNER): $(B)/schedule_point.o
+$(B)/schedule_point.o: Tests/Schedule/schedule_point.c $(B)/flags
+	$(SAY) CC $<
+	$(Q)$(COMPILE) -o $@ $<
+endif
+schedule:
+	$(Q)$(MAKE) --no-print-directory runner FLAVOUR=schedule
+	$(Q)for seed in $$(seq $(SCHEDULES)); do \
+	SCHEDULE_SEED=$$seed TSAN_OPTIONS=second_deadlock_stack=1:$$TSAN_OPTIONS build/$(COMPILER)-schedule/run-tests --jobs $(TEST_JOBS) \
+	$(SCHEDULE_FLAGS) $(TEST_FLAGS) > build/$(COMPILER)-schedule/log || { cat build/$(COMPILER)-schedule/log; echo "schedule: SCHEDULE_SEED=$$seed"; exit 1; }; \
+	echo "schedule: SCHEDULE_SEED=$$seed: $$(tail -n 1 build/$(COMPILER)-schedule/log)"; done
+schedule-soak:
+	$(Q)$(MAKE) --no-print-directory schedule SCHEDULES=$(SOAK_SCHEDULES)
+soak: schedule-soak
+
 # --- The simulated kernel (Tests/Simulation) ---
 
 ## sim              SEEDS=2000 random programs of threads and processes on a simulated kernel; SEED=n replays one, with its trace
@@ -552,11 +581,11 @@ IMAGES := $(foreach number,0 1 2 3,$(SIM)/process-$(number).so)
 $(SIM)/library/%.o: Sources/CCoreRunLoop/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(SAY) CC $<
-	$(Q)$(COMPILE) -DCRL_TESTING -include Tests/Simulation/schedule_points.h -o $@ $<
+	$(Q)$(COMPILE) -DCRL_TESTING -include Tests/Schedule/schedule_points.h -o $@ $<
 $(SIM)/%.o: Tests/Simulation/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(SAY) CC $<
-	$(Q)$(COMPILE) -DCRL_TESTING -ITests/Simulation $(SIM_VISIBILITY) -o $@ $<
+	$(Q)$(COMPILE) -DCRL_TESTING -ITests/Simulation -ITests/Schedule $(SIM_VISIBILITY) -o $@ $<
 # The images find in the program what they call of the simulation.
 $(SIM_OBJECTS): SIM_VISIBILITY := -fvisibility=default
 $(SIM)/simulate: $(SIM_OBJECTS)

@@ -10,7 +10,7 @@
 #include "Runtime/wall_clock.h"
 #include "Support/futex.h"
 #include "plan.h"
-#include "schedule_points.h"
+#include "schedule_point.h"
 #include "scheduler.h"
 #include "tables.h"
 

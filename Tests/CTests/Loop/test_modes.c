@@ -540,9 +540,11 @@ TEST(a_source_that_leaves_the_common_items_meanwhile_does_not_join, "17 21")
 
     CFRunLoopAddSource(LOOP, first, kCFRunLoopCommonModes);
     one_to_remove = probe_source_add(&second, 0, LOOP, kCFRunLoopCommonModes);
+    CFRetain(one_to_remove);
     CFRunLoopAddCommonMode(LOOP, MODE);
     EXPECT(!CFRunLoopContainsSource(LOOP, one_to_remove, MODE));
     EXPECT_LOG("B+kCFRunLoopDefaultMode B-kCFRunLoopDefaultMode");
+    CFRelease(one_to_remove);
     CFRunLoopSourceInvalidate(first);
     CFRelease(first);
 }
