@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public calls on timers: checks, and one call inward. */
 #include "CoreFoundation/CFRunLoop.h"
+#include "Loop/instant.h"
 #include "Loop/timer.h"
 #include "Support/fault.h"
 
@@ -29,8 +30,12 @@ CFAbsoluteTime CFRunLoopTimerGetNextFireDate(CFRunLoopTimerRef timer)
 
 void CFRunLoopTimerSetNextFireDate(CFRunLoopTimerRef timer, CFAbsoluteTime fireDate)
 {
+    int64_t fire_ns;
+
+    timer_fetch(timer);
+    fire_ns = instant_of_date(fireDate, instant_read_clocks());
     require_timer(timer, "CFRunLoopTimerSetNextFireDate");
-    timer_set_date(timer, fireDate);
+    timer_set_date(timer, fireDate, fire_ns);
 }
 
 CFTimeInterval CFRunLoopTimerGetInterval(CFRunLoopTimerRef timer)
@@ -48,7 +53,7 @@ Boolean CFRunLoopTimerDoesRepeat(CFRunLoopTimerRef timer)
 CFIndex CFRunLoopTimerGetOrder(CFRunLoopTimerRef timer)
 {
     require_timer(timer, "CFRunLoopTimerGetOrder");
-    return timer->order;
+    return timer_rare(timer)->order;
 }
 
 void CFRunLoopTimerInvalidate(CFRunLoopTimerRef timer)
@@ -63,24 +68,27 @@ Boolean CFRunLoopTimerIsValid(CFRunLoopTimerRef timer)
 
     require_timer(timer, "CFRunLoopTimerIsValid");
     lock_take(item_lock(timer));
-    is_valid = timer->is_valid;
+    is_valid = timer_has(timer, timer_is_valid);
     lock_drop(item_lock(timer));
     return is_valid;
 }
 
 void CFRunLoopTimerGetContext(CFRunLoopTimerRef timer, CFRunLoopTimerContext *context)
 {
+    const struct item_context *functions;
+
     require_timer(timer, "CFRunLoopTimerGetContext");
     if (!context) {
         fault_stop("CFRunLoopTimerGetContext", "the context is NULL");
     }
+    functions = timer_rare(timer)->context;
     lock_take(item_lock(timer));
     context->info = timer->context_info;
     lock_drop(item_lock(timer));
     context->version = 0;
-    context->retain = timer->context ? timer->context->retain : NULL;
-    context->release = timer->context ? timer->context->release : NULL;
-    context->copyDescription = timer->context ? timer->context->copy_description : NULL;
+    context->retain = functions ? functions->retain : NULL;
+    context->release = functions ? functions->release : NULL;
+    context->copyDescription = functions ? functions->copy_description : NULL;
 }
 
 CFTimeInterval CFRunLoopTimerGetTolerance(CFRunLoopTimerRef timer)
@@ -89,7 +97,7 @@ CFTimeInterval CFRunLoopTimerGetTolerance(CFRunLoopTimerRef timer)
 
     require_timer(timer, "CFRunLoopTimerGetTolerance");
     lock_take(item_lock(timer));
-    tolerance = timer->tolerance;
+    tolerance = timer_rare(timer)->tolerance;
     lock_drop(item_lock(timer));
     return tolerance;
 }

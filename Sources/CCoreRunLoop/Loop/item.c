@@ -65,10 +65,30 @@ static void let_go(CFRunLoopRef loop)
     }
 }
 
+/* Where the item is in this thread's own loop, which needs no reference, its lock is taken once only. */
+static bool lock_with_own_loop(struct lock *lock, const _Atomic(CFRunLoopRef) *its_loop, CFRunLoopRef own)
+{
+    if (!own || !thread_loop_is_current(own)) {
+        return false;
+    }
+    loop_lock(own);
+    lock_take(lock);
+    if (atomic_load_explicit(its_loop, memory_order_relaxed) == own) {
+        return true;
+    }
+    lock_drop(lock);
+    loop_unlock(own);
+    return false;
+}
+
 CFRunLoopRef item_lock_with_loop(const void *item, _Atomic(CFRunLoopRef) *its_loop)
 {
     struct lock *lock = item_lock(item);
+    CFRunLoopRef own = atomic_load_explicit(its_loop, memory_order_relaxed);
 
+    if (lock_with_own_loop(lock, its_loop, own)) {
+        return own;
+    }
     for (;;) {
         CFRunLoopRef loop;
 

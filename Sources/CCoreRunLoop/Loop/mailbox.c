@@ -78,24 +78,16 @@ static uint32_t with_flags(uint32_t old, uint32_t flags)
     return (old | flags) + ((old & wake_phase) == wake_epoll ? (uint32_t)wake_writer : 0);
 }
 
-/* What a wake-up makes of the word `old`; the same word: nothing is to be done. */
+/* What a wake-up makes of the word `old`, if it makes something of it. */
 static uint32_t woken(uint32_t old)
 {
-    if ((old & wake_phase) == wake_idle) {
-        return old & wake_outer ? old | wake_owed : old;
-    }
-    return old & wake_token ? old : with_flags(old, wake_token);
+    return (old & wake_phase) == wake_idle ? old | wake_owed : with_flags(old, wake_token);
 }
 
-void mailbox_wake(struct mailbox *mailbox)
+void mailbox_wake_from(struct mailbox *mailbox, uint32_t old)
 {
-    uint32_t old;
-
-    /* Whatever the caller did before must be seen by the pass that the early returns below rely on. */
-    barrier_full();
-    old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
     do {
-        if (woken(old) == old) {
+        if (mailbox_wake_is_moot(old)) {
             return;
         }
     } while (!exchange(mailbox, &old, woken(old)));

@@ -68,8 +68,28 @@ void mailbox_pool_lock(void);
 void mailbox_pool_unlock(void);
 void mailbox_pool_reset(void);
 
+/* A wake-up would change nothing: one is kept already, or it is dropped and owed to nobody who does not know yet. */
+static inline bool mailbox_wake_is_moot(uint32_t word)
+{
+    return (word & wake_phase) == wake_idle ? (word & (wake_outer | wake_owed)) != wake_outer : (word & wake_token) != 0;
+}
+
+/* The rest of mailbox_wake, where `old` was found. */
+void mailbox_wake_from(struct mailbox *mailbox, uint32_t old);
+
 /* The three that others call. Safe in signal handlers; keep errno. */
-void mailbox_wake(struct mailbox *mailbox);
+static inline void mailbox_wake(struct mailbox *mailbox)
+{
+    uint32_t old;
+
+    /* Whatever the caller did before must be seen by the pass that an early return relies on. */
+    barrier_full();
+    old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
+    if (!mailbox_wake_is_moot(old)) {
+        mailbox_wake_from(mailbox, old);
+    }
+}
+
 void mailbox_stop(struct mailbox *mailbox);
 static inline bool mailbox_is_waiting(const struct mailbox *mailbox)
 {

@@ -182,19 +182,12 @@ static void finish_signal(CFRunLoopSourceRef source, uint64_t busy)
     wake_bound_loops(source);
 }
 
-void source_signal(CFRunLoopSourceRef source)
+void source_signal_from(CFRunLoopSourceRef source, uint64_t mark)
 {
-    uint64_t mark;
-
-    barrier_full(); /* what the caller wrote is seen by the perform that an early return relies on */
-    mark = atomic_load_explicit(&source->mark, memory_order_relaxed);
-    for (;;) {
+    while (!source_signal_is_moot(mark)) {
         uint64_t state = source_mark_state(mark);
         uint64_t generation = mark & ~(uint64_t)mark_state_mask;
 
-        if (state == mark_set || state == mark_contested || state == mark_invalid) {
-            return;
-        }
         if (atomic_compare_exchange_weak_explicit(&source->mark, &mark, generation | (state == mark_clear ? mark_busy : mark_contested),
                                                   memory_order_seq_cst, memory_order_relaxed)) {
             if (state == mark_clear) {

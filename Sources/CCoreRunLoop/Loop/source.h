@@ -140,7 +140,28 @@ static inline struct slot *slot_after(struct slot *slot)
 }
 
 bool source_is_valid(const struct __CFRunLoopSource *source);
-void source_signal(CFRunLoopSourceRef source); /* signal-safe */
+
+/* A signal would change nothing: somebody has announced one, or the source is invalid. */
+static inline bool source_signal_is_moot(uint64_t mark)
+{
+    return source_mark_state(mark) >= mark_contested;
+}
+
+/* The rest of source_signal, where `mark` was found. */
+void source_signal_from(CFRunLoopSourceRef source, uint64_t mark);
+
+/* Signal-safe. */
+static inline void source_signal(CFRunLoopSourceRef source)
+{
+    uint64_t mark;
+
+    barrier_full(); /* what the caller wrote is seen by the perform that an early return relies on */
+    mark = atomic_load_explicit(&source->mark, memory_order_relaxed);
+    if (!source_signal_is_moot(mark)) {
+        source_signal_from(source, mark);
+    }
+}
+
 bool source_is_marked(CFRunLoopSourceRef source);
 
 /* For the pass: takes the mark; false if there was none. */

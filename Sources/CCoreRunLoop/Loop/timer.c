@@ -14,23 +14,43 @@
 
 /* ---- construction ---- */
 
+const struct timer_rare timer_nothing_rare;
+
+/* To write to; NULL if there is no memory. I, or nobody else knows the timer yet. */
+static struct timer_rare *rare_of(CFRunLoopTimerRef timer)
+{
+    struct timer_rare *rare = atomic_load_explicit(&timer->rare, memory_order_relaxed);
+
+    if (!rare) {
+        rare = calloc(1, sizeof *rare);
+        atomic_store_explicit(&timer->rare, rare, memory_order_release);
+    }
+    return rare;
+}
+
 static void finalize(CFTypeRef object)
 {
     CFRunLoopTimerRef timer = (CFRunLoopTimerRef)(uintptr_t)object;
 
-    if (timer->is_valid) {
-        item_context_release(timer->context, timer->context_info);
+    struct timer_rare *rare = atomic_load_explicit(&timer->rare, memory_order_relaxed);
+
+    if (!rare) {
+        return;
     }
-    free(timer->context);
+    if (timer_has(timer, timer_is_valid)) {
+        item_context_release(rare->context, timer->context_info);
+    }
+    free(rare->context);
+    free(rare);
 }
 
 static CFStringRef describe(CFTypeRef object)
 {
     CFRunLoopTimerRef timer = (CFRunLoopTimerRef)(uintptr_t)object;
-    CFStringRef context = item_context_describe(timer->context, timer->context_info);
+    CFStringRef context = item_context_describe(timer_rare(timer)->context, timer->context_info);
     CFStringRef text = CFStringCreateWithFormat(
         NULL, NULL, CFSTR("<CFRunLoopTimer %p>{valid = %s, interval = %g, next fire date = %f, order = %ld, callout = %p, context = %@}"),
-        object, timer->is_valid ? "Yes" : "No", timer->interval, timer_date(timer), (long)timer->order, (void *)(uintptr_t)timer->callout,
+        object, timer_has(timer, timer_is_valid) ? "Yes" : "No", timer->interval, timer_date(timer), (long)timer_rare(timer)->order, (void *)(uintptr_t)timer->callout,
         context);
 
     if (context) {
@@ -65,10 +85,31 @@ static CFTimeInterval checked_interval(CFTimeInterval interval)
     return interval;
 }
 
-static void set_date_fields(CFRunLoopTimerRef timer, CFAbsoluteTime date)
+static void set_date_fields(CFRunLoopTimerRef timer, CFAbsoluteTime date, int64_t fire_ns)
 {
-    timer->fire_ns = instant_of_date(date, instant_read_clocks());
+    timer->fire_ns = fire_ns;
     timer->date = date > INSTANT_LATEST_DATE ? INSTANT_LATEST_DATE : date;
+}
+
+/* Takes over the context and the order of a new timer. False if there is no memory, and then nothing is retained. */
+static bool adopt(CFRunLoopTimerRef timer, const CFRunLoopTimerContext *context, CFIndex order)
+{
+    struct item_context functions = {NULL, NULL, NULL};
+    struct timer_rare *rare;
+
+    if (context) {
+        functions = (struct item_context){context->retain, context->release, context->copyDescription};
+    }
+    if (order == 0 && !functions.retain && !functions.release && !functions.copy_description) {
+        timer->context_info = context ? context->info : NULL;
+        return true;
+    }
+    rare = rare_of(timer);
+    if (!rare) {
+        return false;
+    }
+    rare->order = order;
+    return !context || item_context_adopt(&functions, context->info, &rare->context, &timer->context_info);
 }
 
 CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFIndex order,
@@ -79,16 +120,14 @@ CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime
     if (!timer) {
         return NULL;
     }
-    if (context && !item_context_adopt(&(struct item_context){context->retain, context->release, context->copyDescription}, context->info,
-                                       &timer->context, &timer->context_info)) {
+    if (!adopt(timer, context, order)) {
         object_release(timer);
         return NULL;
     }
-    timer->is_valid = true;
+    timer_set(timer, timer_is_valid, true);
     timer->callout = callout;
     timer->interval = checked_interval(interval);
-    timer->order = order;
-    set_date_fields(timer, date);
+    set_date_fields(timer, date, instant_of_date(date, instant_read_clocks()));
     return timer;
 }
 
@@ -142,7 +181,7 @@ static void enter_loop(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 /* True if the loop's reference is to be dropped, once the locks are. */
 static bool leave_loop_if_unused(CFRunLoopTimerRef timer)
 {
-    if (timer->members || timer->common || !timer_loop(timer)) {
+    if (timer->members || timer_rare(timer)->common || !timer_loop(timer)) {
         return false;
     }
     atomic_store_explicit(&timer->loop, NULL, memory_order_relaxed);
@@ -157,7 +196,7 @@ static void attach(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mode *mode
     member->next = timer->members;
     timer->members = member;
     mode->timer_count++;
-    mode->tolerant_count += timer->tolerance > 0;
+    mode->tolerant_count += timer_rare(timer)->tolerance > 0;
     enter_loop(loop, timer);
     if (!timer->firing_on) {
         heap_push(&mode->timers, &member->node, timer->fire_ns);
@@ -177,7 +216,7 @@ static void detach(CFRunLoopTimerRef timer, struct timer_member *member)
         heap_remove(&member->mode->timers, &member->node);
     }
     member->mode->timer_count--;
-    member->mode->tolerant_count -= timer->tolerance > 0;
+    member->mode->tolerant_count -= timer_rare(timer)->tolerance > 0;
     member_destroy(timer, member);
 }
 
@@ -192,7 +231,7 @@ static void log_no_memory(void)
 
 static bool may_join(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 {
-    return !loop->is_dead && timer->is_valid && (!timer_loop(timer) || timer_loop(timer) == loop);
+    return !loop->is_dead && timer_has(timer, timer_is_valid) && (!timer_loop(timer) || timer_loop(timer) == loop);
 }
 
 static void join_mode(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mode *mode)
@@ -221,9 +260,13 @@ static void join_common(CFRunLoopRef loop, CFRunLoopTimerRef timer)
     struct lock *lock = item_lock(timer);
 
     lock_take(lock);
-    if (may_join(loop, timer) && !timer->common) {
-        timer->common = common_item_add(&loop->common_timers, timer);
-        if (timer->common) {
+    if (may_join(loop, timer) && !timer_rare(timer)->common) {
+        struct timer_rare *rare = rare_of(timer);
+
+        if (rare) {
+            rare->common = common_item_add(&loop->common_timers, timer);
+        }
+        if (timer_rare(timer)->common) {
             enter_loop(loop, timer);
         }
     }
@@ -260,13 +303,24 @@ static void leave_mode(CFRunLoopTimerRef timer, const struct mode *mode)
     }
 }
 
+/* False if it is not among them. L and I. */
+static bool leave_common_items(CFRunLoopTimerRef timer)
+{
+    struct timer_rare *rare = atomic_load_explicit(&timer->rare, memory_order_relaxed);
+
+    if (!rare || !rare->common) {
+        return false;
+    }
+    common_item_remove(rare->common);
+    rare->common = NULL;
+    return true;
+}
+
 static void leave_common(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 {
-    if (!timer->common) {
+    if (!leave_common_items(timer)) {
         return; /* 21 */
     }
-    common_item_remove(timer->common);
-    timer->common = NULL;
     for (struct mode *mode = loop->modes; mode; mode = mode->next) {
         if (mode->is_common) {
             leave_mode(timer, mode);
@@ -305,7 +359,7 @@ bool timer_is_in(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_na
     lock_take(lock);
     if (timer_loop(timer) == loop) {
         is_member =
-            mode_name_means_common(loop, mode_name) ? timer->common != NULL : timer_member_in(timer, mode_find(loop, mode_name)) != NULL;
+            mode_name_means_common(loop, mode_name) ? timer_rare(timer)->common != NULL : timer_member_in(timer, mode_find(loop, mode_name)) != NULL;
     }
     lock_drop(lock);
     loop_unlock(loop);
@@ -327,10 +381,7 @@ static bool leave_everything(CFRunLoopTimerRef timer)
     while (timer->members) {
         detach(timer, timer->members);
     }
-    if (timer->common) {
-        common_item_remove(timer->common);
-        timer->common = NULL;
-    }
+    (void)leave_common_items(timer);
     return leave_loop_if_unused(timer);
 }
 
@@ -382,11 +433,11 @@ struct timer_farewell timer_make_invalid(CFRunLoopTimerRef timer)
 {
     struct timer_farewell farewell = {.info = timer->context_info};
 
-    timer->is_valid = false;
+    timer_set(timer, timer_is_valid, false);
     farewell.has_left_loop = leave_everything(timer);
     /* On another thread the callout may still be about to retain the info: it releases it when it has ended. */
-    timer->releases_late = timer->firing_on && !thread_loop_is_current(timer->firing_on);
-    farewell.releases_info = !timer->releases_late;
+    timer_set(timer, timer_releases_late, timer->firing_on && !thread_loop_is_current(timer->firing_on));
+    farewell.releases_info = !timer_has(timer, timer_releases_late);
     if (farewell.releases_info) {
         timer->context_info = NULL;
     }
@@ -396,7 +447,7 @@ struct timer_farewell timer_make_invalid(CFRunLoopTimerRef timer)
 void timer_bid_farewell(CFRunLoopTimerRef timer, const struct timer_farewell *farewell)
 {
     if (farewell->releases_info) {
-        item_context_release(timer->context, farewell->info);
+        item_context_release(timer_rare(timer)->context, farewell->info);
     }
     if (farewell->has_left_loop) {
         object_release(timer);
@@ -410,7 +461,7 @@ void timer_invalidate(CFRunLoopTimerRef timer)
 
     object_retain(timer);
     loop = item_lock_with_loop(timer, &timer->loop);
-    if (timer->is_valid) {
+    if (timer_has(timer, timer_is_valid)) {
         farewell = timer_make_invalid(timer);
     }
     item_unlock_with_loop(timer, loop);
@@ -437,14 +488,14 @@ void timer_reschedule(CFRunLoopRef loop, CFRunLoopTimerRef timer)
     }
 }
 
-void timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date)
+void timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date, int64_t fire_ns)
 {
     CFRunLoopRef loop = item_lock_with_loop(timer, &timer->loop);
 
-    if (timer->is_valid) {
-        set_date_fields(timer, date);
+    if (timer_has(timer, timer_is_valid)) {
+        set_date_fields(timer, date, fire_ns);
         if (timer->firing_on) {
-            timer->is_redated = true; /* takes effect when the callout has returned (126) */
+            timer_set(timer, timer_is_redated, true); /* takes effect when the callout has returned (126) */
         } else if (loop) {
             timer_reschedule(loop, timer);
         }
@@ -455,26 +506,35 @@ void timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date)
 CFAbsoluteTime timer_date(CFRunLoopTimerRef timer)
 {
     CFRunLoopRef loop = item_lock_with_loop(timer, &timer->loop);
-    CFAbsoluteTime date = timer->is_valid ? timer->date : 0.0;
+    CFAbsoluteTime date = timer_has(timer, timer_is_valid) ? timer->date : 0.0;
 
     item_unlock_with_loop(timer, loop);
     return date;
 }
 
+/* Counts a timer that is in modes among the tolerant ones, or no longer. L and I. */
+static void count_tolerance(CFRunLoopTimerRef timer, uint32_t change)
+{
+    for (struct timer_member *member = timer->members; member; member = member->next) {
+        member->mode->tolerant_count += change;
+    }
+}
+
 void timer_set_tolerance(CFRunLoopTimerRef timer, CFTimeInterval tolerance)
 {
     CFRunLoopRef loop;
+    struct timer_rare *rare;
     double limit = timer->interval > 0 ? timer->interval / 2 : INSTANT_LONGEST_SECONDS;
     double clamped = tolerance > 0 ? fmin(tolerance, limit) : 0.0; /* NaN too */
 
     loop = item_lock_with_loop(timer, &timer->loop);
-    for (struct timer_member *member = timer->members; member; member = member->next) {
-        member->mode->tolerant_count += clamped > 0;
-        member->mode->tolerant_count -= timer->tolerance > 0;
-    }
-    timer->tolerance = clamped;
-    for (struct timer_member *member = timer->members; member; member = member->next) {
-        notice_earlier(loop, member->mode);
+    rare = clamped == timer_rare(timer)->tolerance ? NULL : rare_of(timer); /* without memory it stays exact */
+    if (rare) {
+        count_tolerance(timer, (uint32_t)(clamped > 0) - (uint32_t)(rare->tolerance > 0));
+        rare->tolerance = clamped;
+        for (struct timer_member *member = timer->members; member; member = member->next) {
+            notice_earlier(loop, member->mode);
+        }
     }
     item_unlock_with_loop(timer, loop);
 }

@@ -26,26 +26,66 @@ struct timer_member {
     struct heap_node node; /* L; its sequence is that of the timer's date */
 };
 
+/* What few timers have; made at the first need. */
+struct timer_rare {
+    struct item_context *context; /* C; NULL if the context has no functions */
+    CFIndex order; /* C */
+    double tolerance; /* L+I (I alone while in no loop) */
+    struct common_item *common; /* L+I; its place among the common items of `loop` */
+};
+
+/* Bits of the object's info; L+I (I alone while in no loop). */
+enum timer_flag {
+    timer_is_valid = 1,
+    timer_is_redated = 2, /* a date was set during the callout */
+    timer_releases_late = 4, /* invalidated by another thread during the callout, which then releases the info */
+};
+
+/* What moving a timer touches stands together, for among very many it is in no cache. */
 struct __CFRunLoopTimer {
     struct object object;
-    CFRunLoopTimerCallBack callout; /* C */
-    void *context_info; /* I; NULL once invalid */
-    struct item_context *context; /* C; NULL if the context has no functions */
     _Atomic(CFRunLoopRef) loop; /* written under L+I; not retained: a loop that ends lets go of its timers first */
     CFRunLoopRef firing_on; /* I; the loop in whose callout it is */
-    CFRunLoopTimerRef firing_outer; /* L of firing_on; in whose callout, by a nested run, it is */
-    double date; /* L+I (I alone while in no loop), as all below; what GetNextFireDate says */
+    double date; /* L+I (I alone while in no loop), as the next and `members`; what GetNextFireDate says */
     int64_t fire_ns;
-    double interval; /* C; 0: one-shot */
-    double tolerance;
-    CFIndex order; /* C */
-    struct timer_member first_member; /* free while its timer is NULL */
     struct timer_member *members;
-    bool is_valid;
-    bool is_redated; /* a date was set during the callout */
-    bool releases_late; /* invalidated by another thread during the callout, which then releases the info */
-    struct common_item *common; /* its place among the common items of `loop` */
+    struct timer_member first_member; /* free while its timer is NULL */
+    CFRunLoopTimerCallBack callout; /* C */
+    void *context_info; /* I; NULL once invalid */
+    double interval; /* C; 0: one-shot */
+    CFRunLoopTimerRef firing_outer; /* L of firing_on; in whose callout, by a nested run, it is */
+    _Atomic(struct timer_rare *) rare; /* written once, under I; NULL: all zero */
 };
+
+extern const struct timer_rare timer_nothing_rare;
+
+/*
+ * Has the processor fetch a timer that may be one of very many, while there is something else to do. NULL and what is no timer are as good.
+ * Always inline, because gcc takes out calls of a function that only fetches ahead.
+ */
+static inline __attribute__((always_inline)) void timer_fetch(const struct __CFRunLoopTimer *timer)
+{
+    __builtin_prefetch(timer);
+    __builtin_prefetch((const char *)timer + cache_line);
+    __builtin_prefetch((const char *)timer + sizeof *timer - 1);
+}
+
+static inline bool timer_has(const struct __CFRunLoopTimer *timer, enum timer_flag flag)
+{
+    return (timer->object.info & (uint32_t)flag) != 0;
+}
+
+static inline void timer_set(CFRunLoopTimerRef timer, enum timer_flag flag, bool is_set)
+{
+    timer->object.info = (timer->object.info & ~(uint32_t)flag) | (is_set ? (uint32_t)flag : 0u);
+}
+
+static inline const struct timer_rare *timer_rare(const struct __CFRunLoopTimer *timer)
+{
+    const struct timer_rare *rare = atomic_load_explicit(&timer->rare, memory_order_acquire);
+
+    return rare ? rare : &timer_nothing_rare;
+}
 
 extern const struct object_class timer_class;
 
@@ -57,7 +97,8 @@ void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name
 void timer_remove(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name);
 bool timer_is_in(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name);
 void timer_invalidate(CFRunLoopTimerRef timer);
-void timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date);
+/* `fire_ns` is the instant of `date`. */
+void timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date, int64_t fire_ns);
 CFAbsoluteTime timer_date(CFRunLoopTimerRef timer);
 void timer_set_tolerance(CFRunLoopTimerRef timer, CFTimeInterval tolerance);
 /* Adds every common timer to a mode that has just become common. */

@@ -30,9 +30,9 @@ static CFRunLoopTimerRef timer_of_entry(const struct heap_entry *entry)
 
 static int64_t limit_of_entry(const struct heap_entry *entry)
 {
-    CFRunLoopTimerRef timer = timer_of_entry(entry);
+    double tolerance = timer_rare(timer_of_entry(entry))->tolerance;
 
-    return timer->tolerance > 0 ? instant_add(entry->key, instant_interval_ns(timer->tolerance)) : entry->key;
+    return tolerance > 0 ? instant_add(entry->key, instant_interval_ns(tolerance)) : entry->key;
 }
 
 int64_t timers_limit(const struct mode *mode)
@@ -132,7 +132,7 @@ static bool may_fire(CFRunLoopRef loop, const struct mode *mode, const struct ti
     CFRunLoopTimerRef timer = entry->timer;
     const struct timer_member *member = NULL;
 
-    if (timer->is_valid && timer_loop(timer) == loop && !timer->firing_on) {
+    if (timer_has(timer, timer_is_valid) && timer_loop(timer) == loop && !timer->firing_on) {
         member = timer_member_in(timer, mode);
     }
     return member && (member->node.sequence == entry->sequence || timer->fire_ns <= kernel.monotonic_ns());
@@ -152,7 +152,7 @@ static bool begin_firing(CFRunLoopRef loop, const struct mode *mode, const struc
         }
         timer->firing_on = loop;
         timer->firing_outer = loop->firing;
-        timer->is_redated = false;
+        timer_set(timer, timer_is_redated, false);
         loop->firing = timer;
     }
     lock_drop(lock);
@@ -191,20 +191,20 @@ static CFRunLoopRef lock_after_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef t
 /* Its next date, or its end if it fires once (118, 124). L and I. */
 static struct timer_farewell settle_after_firing(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 {
-    struct timer_farewell farewell = {.releases_info = timer->releases_late, .info = timer->context_info};
+    struct timer_farewell farewell = {.releases_info = timer_has(timer, timer_releases_late), .info = timer->context_info};
 
     timer->firing_on = NULL;
-    timer->releases_late = false;
+    timer_set(timer, timer_releases_late, false);
     if (farewell.releases_info) {
         timer->context_info = NULL;
     }
-    if (!timer->is_valid) {
+    if (!timer_has(timer, timer_is_valid)) {
         return farewell;
     }
     if (timer->interval == 0) {
         return timer_make_invalid(timer);
     }
-    if (!timer->is_redated) {
+    if (!timer_has(timer, timer_is_redated)) {
         advance_date(timer);
     }
     if (loop) {
@@ -225,7 +225,7 @@ static void end_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef timer)
 /* One callout, bracketed by the context's retain and release (135). No lock is held. */
 static void call_out(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 {
-    const struct item_context *context = timer->context;
+    const struct item_context *context = timer_rare(timer)->context;
     void *info =
         timer->context_info; /* still ours: an invalidation from now on leaves its release to end_firing, or is made by this thread */
 
@@ -275,7 +275,7 @@ CFAbsoluteTime timers_next_date(CFRunLoopRef loop, const struct mode *mode)
         struct lock *lock = item_lock(timer);
 
         lock_take(lock);
-        if (timer->is_valid && timer_loop(timer) == loop && timer_member_in(timer, mode) &&
+        if (timer_has(timer, timer_is_valid) && timer_loop(timer) == loop && timer_member_in(timer, mode) &&
             (!earliest || timer->fire_ns <= earliest->fire_ns)) {
             earliest = timer;
         }
