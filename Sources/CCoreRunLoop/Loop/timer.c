@@ -50,8 +50,8 @@ static CFStringRef describe(CFTypeRef object)
     CFStringRef context = item_context_describe(timer_rare(timer)->context, timer->context_info);
     CFStringRef text = CFStringCreateWithFormat(
         NULL, NULL, CFSTR("<CFRunLoopTimer %p>{valid = %s, interval = %g, next fire date = %f, order = %ld, callout = %p, context = %@}"),
-        object, timer_has(timer, timer_is_valid) ? "Yes" : "No", timer->interval, timer_date(timer), (long)timer_rare(timer)->order, (void *)(uintptr_t)timer->callout,
-        context);
+        object, timer_has(timer, timer_is_valid) ? "Yes" : "No", timer->interval, timer_date(timer), (long)timer_rare(timer)->order,
+        (void *)(uintptr_t)timer->callout, context);
 
     if (context) {
         CFRelease(context);
@@ -358,8 +358,8 @@ bool timer_is_in(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_na
     loop_lock(loop);
     lock_take(lock);
     if (timer_loop(timer) == loop) {
-        is_member =
-            mode_name_means_common(loop, mode_name) ? timer_rare(timer)->common != NULL : timer_member_in(timer, mode_find(loop, mode_name)) != NULL;
+        is_member = mode_name_means_common(loop, mode_name) ? timer_rare(timer)->common != NULL
+                                                            : timer_member_in(timer, mode_find(loop, mode_name)) != NULL;
     }
     lock_drop(lock);
     loop_unlock(loop);
