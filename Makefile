@@ -21,6 +21,7 @@
 ##   check-swift    the Swift import, and Foundation in the same process
 ##   check-tool     the command messageport
 ##   check-rules    which rules the tests cover
+##   check-faults   docs/faults.md against the tests
 ## integration    programs of others with real servers: Redis, PostgreSQL, D-Bus, ZeroMQ, HTTP by libcurl; after deps-integration
 ## asan tsan ubsan valgrind   the C tests under a tool
 ## check-swift-release asan-swift tsan-swift   the Swift tests with optimization, or under a tool; SWIFT_FLAGS="--filter x"
@@ -612,3 +613,10 @@ sim-soak: $(SIM)/simulate $(IMAGES)
 check: check-sim
 soak: sim-soak
 -include $(SIM_OBJECTS:.o=.d) $(IMAGE_OBJECTS:.o=.d)
+
+# --- docs/faults.md ---
+
+.PHONY: check-faults
+check: check-faults
+check-faults: $(RUNNER)
+	$(Q)scripts/check-faults $(RUNNER)

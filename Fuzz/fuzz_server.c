@@ -308,7 +308,7 @@ static void send_packet(const uint8_t *bytes, size_t size, const int *descriptor
 
 static uint64_t choose_length(struct input *input, uint8_t choice)
 {
-    static const uint64_t lengths[] = {0, 1, 8, 1024, arena_size, memory_size, arena_size + 1, 0x60000000, 0x60000001, UINT64_MAX};
+    static const uint64_t lengths[] = {0, 1, 8, 64 << 20, arena_size, memory_size, arena_size + 1, 0x60000000, 0x60000001, UINT64_MAX};
 
     return choice < 128 ? choice % 32 : choice < 250 ? lengths[choice % 10] : (uint64_t)next(input) << (next(input) % 64);
 }

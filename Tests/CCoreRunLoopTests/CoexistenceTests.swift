@@ -2,6 +2,8 @@
 //
 // Foundation and this library in one process: two families of functions with the same names in their sources, and two run loops on one
 // thread. Neither may reach the other's functions. Link names are what keeps them apart (docs/symbols.md).
+//
+// Case: P9
 
 import CCoreRunLoop
 import Foundation
