@@ -27,7 +27,7 @@
 #define NAME CFSTR("victim")
 #define MODE CFSTR("fuzzed")
 
-enum { ends_max = 12, arena_size = 65536, memory_size = 70000, most_operations = 32, most_passes = 100000, patience_s = 10 };
+enum { ends_max = 12, arena_size = 65536, memory_size = 70000, most_operations = 32, most_depth = 4, most_passes = 100000, patience_s = 10 };
 
 static const char victim[] = "victim";
 
@@ -88,6 +88,7 @@ static CFMessagePortRef port;
 static uint64_t polite_nonce;
 static bool has_asked;
 static int calls; /* but for the polite one */
+static int depth; /* of calls inside one another */
 
 static CFDataRef reply_of(CFIndex length)
 {
@@ -115,6 +116,11 @@ static CFDataRef answer(CFMessagePortRef local, SInt32 message_id, CFDataRef dat
         return CFRetain(data);
     }
     calls++;
+    if (message_id % 5 == 4 && depth < most_depth) { /* the next message comes inside */
+        depth++;
+        (void)CFRunLoopRunInMode(MODE, 0, true);
+        depth--;
+    }
     return message_id % 7 == 6 ? CFRetain(data) : sum == 1 ? NULL : reply_of(lengths[(uint32_t)message_id % 6]);
 }
 
@@ -230,10 +236,11 @@ static int make_memory(off_t size, int seals, bool is_filled)
     return memory;
 }
 
-static int make_arena(void)
+/* The attacker keeps it, to change it later. */
+static int make_arena(int seals, bool is_filled)
 {
     close_one(&attacker.arena);
-    attacker.arena = make_memory(arena_size, F_SEAL_SHRINK | F_SEAL_GROW, true);
+    attacker.arena = make_memory(arena_size, seals, is_filled);
     return fcntl(attacker.arena, F_DUPFD_CLOEXEC, 0);
 }
 
@@ -259,11 +266,11 @@ static int make_descriptor(uint8_t kind, uint8_t place, uint64_t length)
     case 2:
         return make_line(place);
     case 3:
-        return make_arena();
+        return make_arena(F_SEAL_SHRINK | F_SEAL_GROW, true);
     case 4:
         return make_memory((off_t)(length <= memory_size ? length : memory_size), all_seals, true);
     case 5: /* anything may be wrong */
-        return make_memory(arena_size, place & 7, place & 8);
+        return make_arena(place & (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), place & 1);
     case 6:
         return fcntl(attacker.socket, F_DUPFD_CLOEXEC, 0);
     case 7:
@@ -470,7 +477,7 @@ static void use_arena(struct input *input)
 
     if (attacker.arena >= 0) {
         (void)fallocate(attacker.arena, what & 1 ? FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE : 0, 0, arena_size);
-        (void)!ftruncate(attacker.arena, what);
+        (void)!ftruncate(attacker.arena, what & 2 ? 0 : arena_size);
     }
 }
 
