@@ -54,14 +54,14 @@ struct chaos {
     _Atomic bool is_over;
     _Atomic uint32_t lives;
     _Atomic uint32_t event_count;
-    _Atomic uint32_t broken[chaos_workers]; /* faults that have met the worker so far */
+    _Atomic double stopped_s[chaos_workers]; /* for how long the worker has been stopped in all */
     _Atomic uint32_t progress[chaos_clients][chaos_names]; /* replies since it is calm */
     _Atomic uint32_t owner[chaos_names]; /* the latest life that owned it */
     _Atomic uint64_t owners; /* how many in all */
     _Atomic uint64_t takeovers; /* of those, after one who was killed */
     _Atomic bool was_killed[chaos_lives_max];
     _Atomic uint64_t one_way, results[chaos_codes];
-    _Atomic double longest_s; /* one call, beyond what it was told to wait */
+    _Atomic double longest_s; /* one call, beyond what it was told to wait, while it was not stopped and had a processor */
     _Atomic uint32_t violations;
     struct directory_witness directories[chaos_directories_max];
     struct event events[chaos_events_max];

@@ -36,7 +36,7 @@ struct chaos *chaos;
 static struct worker {
     pid_t pid;
     uint32_t life;
-    double stopped_until; /* 0: it runs */
+    double stopped_since, stopped_until; /* 0: it runs */
     double limited_until; /* 0: it has descriptors */
     struct rlimit limit;
 } workers[chaos_workers];
@@ -136,8 +136,9 @@ static void kill_one(int slot)
 static void stop_one(int slot)
 {
     if (workers[slot].stopped_until == 0) {
+        workers[slot].stopped_since = chaos_now();
         (void)kill(workers[slot].pid, SIGSTOP);
-        workers[slot].stopped_until = chaos_now() + random_below(1000) * longest_fault_s / 1e3;
+        workers[slot].stopped_until = workers[slot].stopped_since + random_below(1000) * longest_fault_s / 1e3;
         faults.stops++;
     }
 }
@@ -164,6 +165,7 @@ static void relent(double now)
         struct worker *worker = &workers[i];
 
         if (worker->stopped_until > 0 && worker->stopped_until <= now) {
+            atomic_store(&chaos->stopped_s[i], atomic_load(&chaos->stopped_s[i]) + chaos_now() - worker->stopped_since);
             (void)kill(worker->pid, SIGCONT);
             worker->stopped_until = 0;
         }
