@@ -27,7 +27,8 @@
 #define NAME CFSTR("victim")
 #define MODE CFSTR("fuzzed")
 
-enum { ends_max = 12, arena_size = 65536, memory_size = 70000, most_operations = 32, most_depth = 4, most_passes = 100000, patience_s = 10 };
+enum { ends_max = 12, arena_size = 65536, memory_size = 70000, most_operations = 32, most_depth = 4 };
+enum { most_passes = 100000, patience_s = 10 };
 
 static const char victim[] = "victim";
 
@@ -266,7 +267,7 @@ static int make_descriptor(uint8_t kind, uint8_t place, uint64_t length)
     case 2:
         return make_line(place);
     case 3:
-        return make_arena(F_SEAL_SHRINK | F_SEAL_GROW, true);
+        return make_arena(place < 64 ? F_SEAL_GROW : F_SEAL_SHRINK | F_SEAL_GROW, true);
     case 4:
         return make_memory((off_t)(length <= memory_size ? length : memory_size), all_seals, true);
     case 5: /* anything may be wrong */

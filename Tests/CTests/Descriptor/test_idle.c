@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A loop with much in it and nothing to do: it sleeps once, until its time limit, however long that is. Counted are the sleeps that the
- * library asks for, those that the kernel saw, and the passes.
+ * A loop with much in it and nothing to do: it sleeps until its time limit, however long that is. Counted are the ends of sleeps before
+ * that, the sleeps that the kernel saw, and the passes. The last thousandth is left out: a wait is asked to end that much early, because
+ * the kernel may end it that much late, and what is then left is slept in a second one.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -20,19 +21,29 @@ enum { timer_count = 1000, pair_count = 500, descriptor_count = 2 * pair_count }
 
 static const CFTimeInterval far_s = 3600;
 
-static int sleeps;
+static int64_t end_ns; /* of the time that is counted */
+static int wake_ups;
 static int passes;
+
+static void note_end(void)
+{
+    wake_ups += kernel_linux.monotonic_ns() < end_ns ? 1 : 0;
+}
 
 static int counted_set_wait(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
 {
-    sleeps++;
-    return kernel_linux.set_wait(set, events, capacity, deadline_ns);
+    int count = kernel_linux.set_wait(set, events, capacity, deadline_ns);
+
+    note_end();
+    return count;
 }
 
 static int counted_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
 {
-    sleeps++;
-    return kernel_linux.futex_wait(word, expected, deadline_ns);
+    int result = kernel_linux.futex_wait(word, expected, deadline_ns);
+
+    note_end();
+    return result;
 }
 
 static void count_pass(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
@@ -101,8 +112,8 @@ static double processor_seconds(void)
     return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
 }
 
-/* Runs the loop, which is to sleep once, and says what it cost. */
-static void expect_one_sleep(const char *what)
+/* Runs the loop, which is to sleep, and says what it cost. */
+static void expect_sleep(const char *what)
 {
     CFRunLoopObserverRef observer =
         CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeWaiting | kCFRunLoopAfterWaiting, true, 0, count_pass, NULL);
@@ -113,7 +124,8 @@ static void expect_one_sleep(const char *what)
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.001, false), kCFRunLoopRunTimedOut); /* what is set up at first is set up */
     kernel.set_wait = counted_set_wait;
     kernel.futex_wait = counted_futex_wait;
-    sleeps = passes = 0;
+    wake_ups = passes = 0;
+    end_ns = kernel_linux.monotonic_ns() + (int64_t)(idle_seconds() * 0.998 * 1e9);
     (void)getrusage(RUSAGE_THREAD, &before);
     used = processor_seconds();
     EXPECT_EQ(CFRunLoopRunInMode(MODE, idle_seconds(), false), kCFRunLoopRunTimedOut);
@@ -121,11 +133,11 @@ static void expect_one_sleep(const char *what)
     (void)getrusage(RUSAGE_THREAD, &after);
     kernel.set_wait = kernel_linux.set_wait;
     kernel.futex_wait = kernel_linux.futex_wait;
-    EXPECT_EQ(sleeps, 1);
+    EXPECT_EQ(wake_ups, 0);
     EXPECT_EQ(passes, 2);
-    EXPECT(after.ru_nvcsw - before.ru_nvcsw <= 1 || test_is_instrumented());
+    EXPECT(after.ru_nvcsw - before.ru_nvcsw <= 3 || test_is_instrumented());
     EXPECT(used < 0.01 || test_is_instrumented());
-    printf("%s, %g s: %d sleep, %ld of them seen by the kernel, no wake-up; %.3f ms of a processor\n", what, idle_seconds(), sleeps,
+    printf("%s, %g s: %d wake-ups; the kernel saw %ld sleeps; %.3f ms of a processor\n", what, idle_seconds(), wake_ups,
            after.ru_nvcsw - before.ru_nvcsw, used * 1e3);
     CFRunLoopObserverInvalidate(observer);
     CFRelease(observer);
@@ -152,7 +164,7 @@ TEST(stress_an_idle_loop_of_a_thousand_timers_and_descriptors_is_not_woken, "F14
     }
     add_timers(timers);
     add_descriptors(objects);
-    expect_one_sleep("1000 timers and 1000 descriptors");
+    expect_sleep("1000 timers and 1000 descriptors");
     for (int i = 0; i < descriptor_count; i++) {
         CFFileDescriptorInvalidate(objects[i]);
         CFRelease(objects[i]);
@@ -165,6 +177,6 @@ TEST(stress_an_idle_loop_of_a_thousand_timers_is_not_woken, "T8")
     static CFRunLoopTimerRef timers[timer_count];
 
     add_timers(timers);
-    expect_one_sleep("1000 timers");
+    expect_sleep("1000 timers");
     remove_timers(timers);
 }
