@@ -74,15 +74,21 @@ CFRunLoopMode CFRunLoopCopyCurrentMode(CFRunLoopRef loop)
 CFArrayRef CFRunLoopCopyAllModes(CFRunLoopRef loop)
 {
     CFMutableArrayRef names = CFArrayCreateMutable(kCFAllocatorSystemDefault, 0, &kCFTypeArrayCallBacks);
+    CFIndex count = 0;
 
     require_loop(loop, "CFRunLoopCopyAllModes");
     loop_lock(loop);
     for (const struct mode *mode = loop->modes; mode && names; mode = mode->next) {
         if (mode->is_declared) {
             CFArrayAppendValue(names, mode->name);
+            count++;
         }
     }
     loop_unlock(loop);
+    if (names && CFArrayGetCount(names) < count) { /* there was no memory for all of them */
+        CFRelease(names);
+        names = NULL;
+    }
     return names;
 }
 
