@@ -386,7 +386,8 @@ static struct sockaddr_in nobodys_address(void)
 CASE(a_refusal_in_the_background_is_told, "261 263", on_thread)
 {
     struct sockaddr_in address = nobodys_address();
-    CFSocketRef s = CFSocketCreate(NULL, PF_INET, SOCK_STREAM, IPPROTO_TCP, kCFSocketConnectCallBack | kCFSocketWriteCallBack, called, NULL);
+    CFSocketRef s =
+        CFSocketCreate(NULL, PF_INET, SOCK_STREAM, IPPROTO_TCP, kCFSocketConnectCallBack | kCFSocketWriteCallBack, called, NULL);
 
     add(s);
     probe_note("%ld", (long)CFSocketConnectToAddress(s, data_of(&address), -1));
@@ -483,7 +484,8 @@ CASE(types_and_protocols_have_defaults, "271", on_thread)
 {
     static const struct {
         SInt32 family, type, protocol;
-    } asked[] = {{0, 0, 0}, {-1, -1, -1}, {PF_INET, SOCK_DGRAM, 0}, {PF_INET6, SOCK_STREAM, 0}, {PF_UNIX, SOCK_STREAM, 0}, {PF_INET, 99, 0}};
+    } asked[] = {
+        {0, 0, 0}, {-1, -1, -1}, {PF_INET, SOCK_DGRAM, 0}, {PF_INET6, SOCK_STREAM, 0}, {PF_UNIX, SOCK_STREAM, 0}, {PF_INET, 99, 0}};
 
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         CFSocketRef s = CFSocketCreate(NULL, asked[i].family, asked[i].type, asked[i].protocol, kCFSocketNoCallBack, NULL, NULL);
