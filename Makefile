@@ -8,7 +8,7 @@
 ## all            the libraries (the default)
 ## deps           installs what is missing, by apt; deps-integration also what the programs of others need, deps-bench what to compare with
 ## demo           builds and runs the demonstration
-## examples       builds every folder of Examples
+## examples       builds every folder of Examples; swift-programs builds and runs those in Swift: a service, its client, a signal
 ## check          every test and check below, but for the tools'
 ##   check-c        the C tests; TEST_FLAGS="--filter x --verbose", --help for more; LAYERS="Support Runtime" builds only some
 ##   listings       the guide's listings, as programs
@@ -18,7 +18,7 @@
 ##   check-plain    libCoreFoundation.so through Python's ctypes
 ##   check-headers  each public header alone, C89 to C23 and C++
 ##   check-install  a staged installation, and programs built against it
-##   check-swift    the Swift import, and Foundation in the same process
+##   check-swift    the Swift import and the overlay, Foundation in the same process, the programs in Swift
 ##   check-tool     the command messageport
 ##   check-rules    which rules the tests cover
 ##   check-faults   docs/faults.md against the tests
@@ -30,6 +30,8 @@
 ## bench          the loop beside libuv, libev, libevent, GLib, sd-event, libdispatch and the toolchain's; after deps-bench
 ## bench-check    system calls and instructions of one operation against Benchmarks/baseline.tsv; bench-baseline writes it
 ## bench-messages message ports beside sockets, ZeroMQ, nng and D-Bus; after deps-bench
+## check-swift-package   a package that depends on this one, linked dynamically, with a static Swift library, and all static
+## docs           the overlay's documentation by docc, into build/docs
 ## lint           layers, comments, symbols, headers, style
 ## format         the C sources by clang-format, the Swift sources by swift-format
 ## man            the man pages, from the headers' comments
@@ -249,10 +251,26 @@ check-install: all
 check-rules: $(RUNNER)
 	$(Q)scripts/check-rules $(RUNNER)
 
+# A package that depends on this one, linked in three ways; prints what is left to load and how large the programs are.
+.PHONY: check-swift-package docs
+check-swift-package:
+	$(Q)JOBS=$(TEST_JOBS) scripts/check-swift-package
+
+docs:
+	$(Q)scripts/make-docs
+
 # SwiftPM builds C with its own clang, but for a CC in the environment.
 check-swift:
-	$(Q)if command -v swift > /dev/null; then env -u CC -u CFLAGS -u LDFLAGS swift test $(SWIFT_FLAGS); \
+	$(Q)if command -v swift > /dev/null; then env -u CC -u CFLAGS -u LDFLAGS swift test $(SWIFT_FLAGS) && $(MAKE) --no-print-directory swift-programs; \
 	else echo "check-swift: skipped, there is no swift here"; fi
+
+# The examples in Swift, which end by themselves and know whether all went well, and what needs a process's first thread.
+.PHONY: swift-programs
+swift-programs:
+	$(Q)if command -v swift > /dev/null; then \
+	    for program in swift-service swift-sources main-thread; do env -u CC -u CFLAGS -u LDFLAGS swift build -q --product $$program || exit 1; done; \
+	    binaries=$$(swift build --show-bin-path) && scripts/run-programs "programs in Swift" 60 $$binaries/swift-service $$binaries/swift-sources $$binaries/main-thread; \
+	else echo "swift-programs: skipped, there is no swift here"; fi
 
 # The same with optimization and under tools, each in a build folder of its own.
 .PHONY: check-swift-release asan-swift tsan-swift

@@ -40,6 +40,8 @@ let package = Package(
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),
+        // What needs a process's first thread: a program that is a test.
+        .executableTarget(name: "main-thread", dependencies: ["CoreRunLoop"], path: "Tests/MainThread"),
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
         .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
         .testTarget(name: "CoreRunLoopFoundationTests", dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"]),

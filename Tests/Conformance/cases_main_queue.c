@@ -98,6 +98,17 @@ CASE(main_queue_not_in_a_run_inside_its_block, "179", on_main)
     probe_run(MODE, 0.02, true);
 }
 
+/* A regression: the run inside the block took the queue's descriptor out of the mode's set only in its own books. */
+CASE(main_queue_wakes_after_a_run_inside_its_block, "178 179", on_main)
+{
+    static struct probe idle = PROBE("idle", NULL); /* so that the run inside has a pass */
+    probe_source_add(&idle, 0, LOOP, MODE);
+    dispatch_async_f(dispatch_get_main_queue(), NULL, runs_nested_in_queue);
+    probe_run(MODE, 100, true);
+    dispatches("after");
+    probe_run(MODE, 5, true);
+}
+
 static void runs_nested_in_timer(struct probe *probe)
 {
     (void)probe;

@@ -390,7 +390,7 @@ bool pass_main_queue_first(CFRunLoopRef loop, struct activation *run)
     }
     serves = main_queue_serves(loop, run->mode);
     looks = serves && !run->served_main_queue;
-    watch_main_queue(loop, run->mode, serves ? main_queue_descriptor() : -1, serves);
+    watch_main_queue(loop, run->mode, main_queue_descriptor(), serves);
     run->served_main_queue = false;
     return looks && main_queue_is_ready();
 }

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What needs a process's first thread, which test runners do not give: the main loop, the main queue and actor in it, and how programs end.
+// Prints one line a check, and exits with the number of those that failed. With an argument it is one of the programs that are tried.
+
+import CoreRunLoop
+import Dispatch
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+private struct Failure: Error {}
+
+/// Ends with status 1 and its error.
+private struct Throwing: RunLoopProgram {
+    func run() async throws { throw Failure() }
+}
+
+/// Ends with status 0 though something is left in the loop, and not before its time though the loop is stopped.
+private struct Stopped: RunLoopProgram {
+    func run() async throws {
+        RunLoop.main.add(Timer(timeInterval: .seconds(1000), repeats: true) { _ in }, forMode: .common)
+        for _ in 0..<3 {
+            RunLoop.main.stop()
+            try await Task.sleep(for: .milliseconds(2), clock: RunLoop.main.clock)
+        }
+        print("still here")
+    }
+}
+
+/// Ends by SIGTERM, cleanly.
+private struct Signalled: RunLoopProgram {
+    init() { try? SignalSource.block(SIGTERM) }
+    func run() async throws {
+        let signals = try RunLoop.main.signals([SIGTERM])
+        kill(getpid(), SIGTERM)
+        for await _ in signals { break }
+    }
+}
+
+switch CommandLine.arguments.dropFirst().first {
+case "throwing": Throwing.main()
+case "stopped": Stopped.main()
+case "signalled": Signalled.main()
+default: break
+}
+
+var failures: Int32 = 0
+@MainActor func check(_ name: String, _ holds: Bool) {
+    print("\(holds ? "ok" : "not ok") - \(name)")
+    if !holds { failures += 1 }
+}
+
+let loop = RunLoop.current
+check("the main thread's loop is the main loop", loop === RunLoop.main && loop.isCurrent && Thread.isMainThread)
+check("its thread is the main thread", Thread.current === Thread.main)
+
+// The main queue is a source of the main loop: it keeps the common modes alive, where the loop of another thread would return at once.
+let start = WallTime.now
+check("a run with nothing but the main queue lasts until its date", loop.run(mode: .default, before: start + .milliseconds(20)))
+check("and not less", WallTime.now - start >= .milliseconds(20))
+check("a mode that is not common has no main queue", !loop.run(mode: "private", before: .distantFuture))
+
+var order: [String] = []
+DispatchQueue.main.async { order.append("queue") }
+check("a block of the main queue ends a run", CFRunLoopRunInMode(.defaultMode, 20, true) == .handledSource && order == ["queue"])
+
+let onMain: Bool = try RunLoop.runMain {
+    await Task { @MainActor in Thread.isMainThread }.value
+}
+check("a task of the main actor runs on the main thread", onMain)
+
+var state = 0
+let timer = Timer(fire: .now, interval: .zero, repeats: false) { _ in MainActor.assumeIsolated { state += 1 } }
+loop.add(timer, forMode: .common)
+loop.run(until: .now + .milliseconds(5))
+check("a timer's closure is in the main actor's isolation", state == 1)
+
+private final class Receiver: Performing, Sendable {
+    func note(_ text: String) { MainActor.assumeIsolated { order.append("\(text) \(Thread.isMainThread)") } }
+}
+private let receiver = Receiver()
+order = []
+let requester = Thread {
+    receiver.performSelector(onMainThread: Receiver.note, with: "waited", waitUntilDone: true)
+    receiver.performSelector(onMainThread: Receiver.note, with: "queued", waitUntilDone: false)
+}
+requester.start()
+while order.count < 2 { _ = loop.run(mode: .default, before: .now + .seconds(20)) }
+check("other threads perform on the main thread", order == ["waited true", "queued true"])
+
+// A job of the main actor runs the loop: timers have their turn, other jobs of the actor have not.
+order = []
+try RunLoop.runMain {
+    let other = Task { @MainActor in order.append("other") }
+    let timer = Timer(fire: .now, interval: .zero, repeats: false) { _ in MainActor.assumeIsolated { order.append("timer") } }
+    RunLoop.main.add(timer, forMode: .default)
+    runNested()
+    order.append("end")
+    await other.value
+}
+@MainActor func runNested() { _ = RunLoop.main.run(in: .default, for: .milliseconds(10)) }
+check("a run inside a job of the main actor begins no other", order == ["timer", "end", "other"])
+
+do {
+    try RunLoop.runMain { throw Failure() }
+    check("runMain throws what its body throws", false)
+} catch { check("runMain throws what its body throws", error is Failure) }
+
+for (program, status) in [("throwing", ChildProcessSource.Status.exited(1)), ("stopped", .exited(0)), ("signalled", .exited(0))] {
+    var process: pid_t = 0
+    var arguments: [UnsafeMutablePointer<CChar>?] = [strdup(CommandLine.arguments[0]), strdup(program), nil]
+    posix_spawn(&process, "/proc/self/exe", nil, nil, &arguments, environ)
+    arguments.forEach { free($0) }
+    var ended: ChildProcessSource.Status?
+    let child = try ChildProcessSource(processID: process) { _, status in MainActor.assumeIsolated { ended = status } }
+    loop.add(child, forMode: .default)
+    while ended == nil { _ = loop.run(mode: .default, before: .now + .seconds(20)) }
+    check("the program that is \(program) ends as it should", ended == status)
+}
+exit(failures)
