@@ -256,6 +256,7 @@ static void end_call(CFFileDescriptorRef f)
     }
 }
 
+/* The pass holds the source, which holds the object until it is freed itself. */
 static void perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
 {
     CFFileDescriptorRef f = object;
@@ -266,13 +267,11 @@ static void perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
         return;
     }
     tell_source_by(f, source, descriptor_source_put_off); /* most callbacks arm it again */
-    object_retain(f);
     f->callout(f, kinds_of(fired), info);
     if (fired & ~atomic_load_explicit(&f->armed, memory_order_acquire)) {
         descriptor_source_settle(source);
     }
     end_call(f);
-    object_release(f);
 }
 
 /* ---- the source ---- */

@@ -263,6 +263,8 @@ bool watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member
         return false;
     }
     list_append(&watch->members, &member->link);
+    watch->latest = source;
+    watch->latest_info = source->context_info;
     barrier_full(); /* the slot names this loop by now: whoever changes the interest sees that, or recompute sees the change */
     mode->watches->member_count++;
     mode->watches->sorts |= source->order != 0;
@@ -514,9 +516,21 @@ static struct watch_report take_turn(CFRunLoopRef loop, struct mode *mode, struc
 }
 
 /*
- * Has the processor fetch what the next reports will need, while the callback of this one runs: with many descriptors it is not at hand.
- * Always inline, because gcc takes out calls of a function that only fetches ahead.
+ * Have the processor fetch what a report needs: with many descriptors it is not at hand, and each pointer to the next part would be waited
+ * for by itself. Always inline, because gcc takes out calls of a function that only fetches ahead.
  */
+static inline __attribute__((always_inline)) void fetch_source(const struct watch *watch)
+{
+    const char *source = (const char *)watch->latest;
+
+    __builtin_prefetch(source);
+    __builtin_prefetch(source + cache_line);
+    __builtin_prefetch(source + 2 * cache_line);
+    __builtin_prefetch(watch->latest_info);
+    __builtin_prefetch((const char *)watch->latest_info + cache_line);
+}
+
+/* For the reports to come, while the callback of this one runs. */
 static inline __attribute__((always_inline)) void look_ahead(const struct watch_set *watches)
 {
     uint32_t next = watches->batch_begin;
@@ -527,12 +541,8 @@ static inline __attribute__((always_inline)) void look_ahead(const struct watch_
     if (next < watches->batch_end) {
         const struct watch *watch = watch_find(watches, (uint32_t)watches->batch[next].token);
 
-        if (watch && !list_is_empty(&watch->members)) {
-            const struct source_member *member = container_of(watch->members.next, const struct source_member, link);
-
-            __builtin_prefetch(&member->slot);
-            __builtin_prefetch((const char *)&member->slot - cache_line);
-            __builtin_prefetch((const char *)&member->slot + cache_line);
+        if (watch) {
+            fetch_source(watch);
         }
     }
 }
@@ -554,6 +564,7 @@ static struct watch_report next_of_batch(CFRunLoopRef loop, struct mode *mode, b
         if (event.token == watch_token_main_queue) {
             *ret_main_queue = true;
         } else if (watch && watch->standing == watch_installed) {
+            fetch_source(watch);
             report = take_turn(loop, mode, watch, event.ready);
         } else if (event.token != watch_token_event && event.token < watches->stale_token) {
             watches->stale_token = event.token;

@@ -42,6 +42,8 @@ struct watch {
     enum watch_standing standing;
     bool must_verify; /* the number may stand for another file than before */
     struct link members; /* source_member.link; rotated, so that several sources on one descriptor take turns */
+    const void *latest; /* the source that joined last, if it is still there: only ever fetched ahead, never looked at; its info as well */
+    const void *latest_info;
     uint64_t lingering; /* without members: the mark of the source that was the last; the next wait takes it out of the set */
     struct link dirty_link; /* wanted and installed may differ */
     struct link ready_link; /* in always_ready or refused while wanted */
