@@ -5,6 +5,7 @@
 #include "Loop/source_membership.h"
 #include "Loop/thread_loop.h"
 #include "Loop/watch.h"
+#include "Support/barrier.h"
 
 CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex order, int descriptor,
                                             const struct descriptor_source_context *context)
@@ -26,21 +27,51 @@ CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex or
 
 typedef void (*member_function)(CFRunLoopRef loop, struct source_member *member);
 
+/* The slot's next member in a mode, from `member` on. L */
+static struct source_member *in_mode(struct source_member *member)
+{
+    while (member && !member->mode) {
+        member = member->next;
+    }
+    return member;
+}
+
+/* The first slot of the source's in that loop, from `slot` on. L */
+static struct slot *slot_in(CFRunLoopRef loop, struct slot *slot)
+{
+    while (slot && atomic_load_explicit(&slot->loop, memory_order_relaxed) != loop) {
+        slot = slot_after(slot);
+    }
+    return slot;
+}
+
+#define for_each_membership(_member, _loop, _source)                                                                    \
+    for (struct slot *_slot = slot_in(_loop, &(_source)->first_slot); _slot; _slot = slot_in(_loop, slot_after(_slot))) \
+        for (struct source_member *_member = in_mode(_slot->members); _member; _member = in_mode(_member->next))
+
 /* Tells every mode of `loop` that `source` is in. */
 static void tell_modes(CFRunLoopRef loop, CFRunLoopSourceRef source, member_function tell)
 {
     loop_lock(loop);
-    for (struct slot *slot = &source->first_slot; slot; slot = slot_after(slot)) {
-        if (atomic_load_explicit(&slot->loop, memory_order_relaxed) != loop) {
-            continue;
-        }
-        for (struct source_member *member = slot->members; member; member = member->next) {
-            if (member->mode) {
-                tell(loop, member);
-            }
-        }
+    for_each_membership(member, loop, source) {
+        tell(loop, member);
     }
     loop_unlock(loop);
+}
+
+/* Wakes the loop, if it sleeps in a mode that the source is in, without its lock: whom it wakes goes for that at once. */
+static void post_to_modes(CFRunLoopRef loop, CFRunLoopSourceRef source)
+{
+    bool sleeps = false;
+
+    loop_lock(loop);
+    for_each_membership(member, loop, source) {
+        sleeps |= watch_post(loop, member);
+    }
+    loop_unlock(loop);
+    if (sleeps) {
+        mailbox_retime(loop->mailbox);
+    }
 }
 
 /* The loop that a slot joins the source to, with a reference, or NULL. */
@@ -142,6 +173,26 @@ void descriptor_source_settle(CFRunLoopSourceRef source)
     tell_loops(source, watch_interest_changed);
 }
 
+void descriptor_source_post(CFRunLoopSourceRef source)
+{
+    /* Before the slots are looked at, under the lock that a joiner holds when it takes one: who is not found finds this. */
+    atomic_store_explicit(&source_port_part(source)->is_posted, true, memory_order_release);
+    barrier_full();
+    for (struct slot *slot = &source->first_slot; slot; slot = slot_after(slot)) {
+        CFRunLoopRef loop = copy_loop(source, slot);
+
+        if (loop) {
+            post_to_modes(loop, source);
+            object_release(loop);
+        }
+    }
+}
+
+void descriptor_source_take_post(CFRunLoopSourceRef source)
+{
+    atomic_store_explicit(&source_port_part(source)->is_posted, false, memory_order_relaxed);
+}
+
 void descriptor_source_file_replaced(CFRunLoopSourceRef source)
 {
     tell_loops(source, watch_file_replaced);
@@ -178,14 +229,9 @@ void descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef ti
     size_t count = 0;
 
     loop_lock(loop);
-    for (struct slot *slot = &source->first_slot; slot; slot = slot_after(slot)) {
-        if (atomic_load_explicit(&slot->loop, memory_order_relaxed) != loop) {
-            continue;
-        }
-        for (struct source_member *member = slot->members; member && count < most; member = member->next) {
-            if (member->mode) {
-                names[count++] = CFRetain(member->mode->name);
-            }
+    for_each_membership(member, loop, source) {
+        if (count < most) {
+            names[count++] = CFRetain(member->mode->name);
         }
     }
     loop_unlock(loop);

@@ -60,6 +60,13 @@ void descriptor_source_make_lingering(CFRunLoopSourceRef source);
 bool descriptor_source_set_resting(CFRunLoopSourceRef source, CFRunLoopRef loop, CFStringRef mode_name, bool rests);
 void descriptor_source_end_lingering(CFRunLoopSourceRef source, CFRunLoopRef loop, CFStringRef mode_name);
 
+/*
+ * Any thread, no lock held: the source is performed with watch_posted, once, in some loop that it is in or comes to be in, even if its
+ * descriptor is not ready. It is posted until descriptor_source_take_post, which is for `perform`; then it may be posted again.
+ */
+void descriptor_source_post(CFRunLoopSourceRef source);
+void descriptor_source_take_post(CFRunLoopSourceRef source);
+
 /* Any thread: the descriptor's number stands for another file than before, which is watched from now on. */
 void descriptor_source_file_replaced(CFRunLoopSourceRef source);
 

@@ -96,7 +96,10 @@ static inline bool mailbox_is_waiting(const struct mailbox *mailbox)
     return (atomic_load_explicit(&mailbox->word, memory_order_acquire) & wake_phase) >= wake_futex;
 }
 
-/* Tells a sleeper to compute its deadline again. The loop's lock is held. */
+/*
+ * Tells a sleeper to compute its deadline again, or to look at what was posted. Under the loop's lock, or after a change under it by
+ * somebody with a reference to the loop: another sleep that this ends just begins anew.
+ */
 void mailbox_retime(struct mailbox *mailbox);
 
 /* The rest is for the owner's thread. */

@@ -227,6 +227,12 @@ static int64_t earlier(int64_t one_ns, int64_t other_ns)
     return one_ns < other_ns ? one_ns : other_ns;
 }
 
+/* What the run is for has happened. */
+static bool is_over(const struct activation *run)
+{
+    return run->awaited && atomic_load_explicit(run->awaited, memory_order_acquire) != 0;
+}
+
 /* Sleeps until a cause is there. Early and spurious ends of the kernel's wait, and changed deadlines, just go round again (44, 68). */
 static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
 {
@@ -239,11 +245,11 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
         int64_t limit_ns;
 
         now_ns = now_if_timed(run);
-        if (has_set && !watch_has_batch(mode) && (watch_has_kept(mode) || (mode->prefers_port && timers_are_due(mode, now_ns)))) {
+        if (has_set && !watch_has_batch(mode) && (watch_must_poll(mode) || (mode->prefers_port && timers_are_due(mode, now_ns)))) {
             pass_poll_descriptors(loop, mode); /* what is always ready, or always due, must not keep the others waiting */
         }
         cause = pass_ready_cause(loop, run, now_ns);
-        if (cause != cause_none || now_ns >= run->deadline_ns) {
+        if (cause != cause_none || now_ns >= run->deadline_ns || is_over(run)) {
             break;
         }
         limit_ns = earlier(timers_limit(mode), run->deadline_ns);
@@ -338,7 +344,7 @@ static bool handle(CFRunLoopRef loop, struct activation *run, enum wake_cause ca
 /* Rule 48: which of several reasons to return counts. */
 static CFRunLoopRunResult reason_to_return(CFRunLoopRef loop, const struct activation *run)
 {
-    if (run->has_handled_source && run->returns_after_source) {
+    if ((run->has_handled_source && run->returns_after_source) || is_over(run)) {
         return kCFRunLoopRunHandledSource;
     }
     if (run->polls || (run->deadline_ns != kernel_never && kernel.monotonic_ns() >= run->deadline_ns)) {
@@ -347,7 +353,7 @@ static CFRunLoopRunResult reason_to_return(CFRunLoopRef loop, const struct activ
     if (mailbox_is_stopped(loop->mailbox)) {
         return kCFRunLoopRunStopped;
     }
-    return mode_is_empty(loop, run->mode) ? kCFRunLoopRunFinished : (CFRunLoopRunResult)0;
+    return !run->awaited && mode_is_empty(loop, run->mode) ? kCFRunLoopRunFinished : (CFRunLoopRunResult)0;
 }
 
 /* ---- the pass ---- */
@@ -449,35 +455,63 @@ void run_leave(CFRunLoopRef loop, struct activation *run)
     mailbox_leave(loop->mailbox, run->outer_word, owes_token(run));
 }
 
-CFRunLoopRunResult run_in_mode_until(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, bool returns_after_source)
+/* From Entry to Exit. */
+static CFRunLoopRunResult run_passes(CFRunLoopRef loop, struct activation *run, struct mode *mode)
 {
-    struct activation run = {.returns_after_source = returns_after_source,
-                             .polls = deadline_ns == 0,
-                             .deadline_ns = deadline_ns == 0 ? kernel_never : deadline_ns};
     CFRunLoopRunResult result = (CFRunLoopRunResult)0;
-    struct mode *mode;
 
-    loop_lock(loop);
-    mode = mode_find(loop, mode_name);
-    if (!mode || loop->is_dead || mode_is_empty(loop, mode)) {
-        loop_unlock(loop);
-        return kCFRunLoopRunFinished; /* 27 */
-    }
-    run_enter(loop, &run, mode);
+    run_enter(loop, run, mode);
     observers_notify(loop, mode, kCFRunLoopEntry); /* [1] */
     if (mailbox_is_stopped(loop->mailbox)) {
         result = kCFRunLoopRunStopped; /* 29 */
     }
     while (!result) {
-        result = pass(loop, &run);
-        if (!run.outer && autorelease_has_objects()) {
+        result = pass(loop, run);
+        if (!run->outer && autorelease_has_objects()) {
             loop_unlock(loop);
             autorelease_drain();
             loop_lock(loop);
         }
     }
     observers_notify(loop, mode, kCFRunLoopExit); /* [10] */
-    run_leave(loop, &run);
+    run_leave(loop, run);
+    return result;
+}
+
+static struct activation activation_until(int64_t deadline_ns, bool returns_after_source, const _Atomic uint32_t *awaited)
+{
+    return (struct activation){.returns_after_source = returns_after_source,
+                               .polls = deadline_ns == 0,
+                               .deadline_ns = deadline_ns == 0 ? kernel_never : deadline_ns,
+                               .awaited = awaited};
+}
+
+CFRunLoopRunResult run_in_mode_until(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, bool returns_after_source)
+{
+    struct activation run = activation_until(deadline_ns, returns_after_source, NULL);
+    CFRunLoopRunResult result = kCFRunLoopRunFinished;
+    struct mode *mode;
+
+    loop_lock(loop);
+    mode = mode_find(loop, mode_name);
+    if (mode && !loop->is_dead && !mode_is_empty(loop, mode)) { /* 27 */
+        result = run_passes(loop, &run, mode);
+    }
+    loop_unlock(loop);
+    return result;
+}
+
+CFRunLoopRunResult run_in_mode_awaiting(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, const _Atomic uint32_t *awaited)
+{
+    struct activation run = activation_until(deadline_ns, true, awaited);
+    CFRunLoopRunResult result = kCFRunLoopRunFinished;
+    struct mode *mode;
+
+    loop_lock(loop);
+    mode = loop->is_dead ? NULL : mode_declare(loop, mode_name);
+    if (mode) {
+        result = run_passes(loop, &run, mode);
+    }
     loop_unlock(loop);
     return result;
 }

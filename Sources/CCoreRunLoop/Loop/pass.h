@@ -16,6 +16,12 @@ CFRunLoopRunResult run_in_mode(CFRunLoopRef loop, CFStringRef mode_name, CFTimeI
 /* The same until an instant; 0: one pass that does not sleep, kernel_never: without a limit. */
 CFRunLoopRunResult run_in_mode_until(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, bool returns_after_source);
 
+/*
+ * Runs until a source was handled or `awaited` is not 0: whoever changes it wakes the loop then. It counts as a source of the mode, which
+ * is not empty with it, and is there from now on.
+ */
+CFRunLoopRunResult run_in_mode_awaiting(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, const _Atomic uint32_t *awaited);
+
 /* ---- the parts, for hosting ---- */
 
 void run_enter(CFRunLoopRef loop, struct activation *run, struct mode *mode);

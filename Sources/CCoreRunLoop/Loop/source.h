@@ -81,6 +81,7 @@ struct source_port_part {
     _Atomic uint32_t interest; /* kernel_readable | kernel_writable; of descriptor sources */
     uint64_t lingering; /* C; not 0: unique, and the kernel may go on watching until the mode is waited on again without it */
     bool rests; /* L of the one loop that it is in; of a lingering one */
+    atomic_bool is_posted; /* somebody has posted it, and nobody has taken that yet */
 };
 
 enum { source_kind_shift = 16, source_version_0_bit = 1 << 24 /* a descriptor's that says it is of version 0 (254) */ };

@@ -43,6 +43,7 @@ static struct watch_set *set_create(void)
         link_init(&watches->dirty);
         link_init(&watches->always_ready);
         link_init(&watches->refused);
+        link_init(&watches->posted);
     }
     return watches;
 }
@@ -85,6 +86,7 @@ static struct watch *watch_create(struct watch_set *watches, int descriptor)
     link_init(&watch->members);
     link_init(&watch->dirty_link);
     link_init(&watch->ready_link);
+    link_init(&watch->posted_link);
     watches->watches[descriptor] = watch;
     return watch;
 }
@@ -93,6 +95,7 @@ static void watch_destroy(struct watch_set *watches, struct watch *watch)
 {
     list_remove(&watch->dirty_link);
     list_remove(&watch->ready_link);
+    list_remove(&watch->posted_link);
     watches->watches[watch->descriptor] = NULL;
     free(watch);
 }
@@ -269,6 +272,11 @@ bool watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member
     mode->watches->member_count++;
     mode->watches->sorts |= source->order != 0;
     recompute(loop, mode, watch);
+    if (atomic_load_explicit(&source_port_part(source)->is_posted, memory_order_relaxed)) {
+        if (watch_post(loop, member)) { /* while it was in no mode; the lock under which it joined orders this */
+            mailbox_retime(loop->mailbox);
+        }
+    }
     return true;
 }
 
@@ -362,6 +370,20 @@ void watch_interest_raised(CFRunLoopRef loop, struct source_member *member)
     }
 }
 
+bool watch_post(CFRunLoopRef loop, struct source_member *member)
+{
+    struct watch *watch;
+
+    if (!link_is_linked(&member->link)) {
+        return false;
+    }
+    watch = watch_of_member(member);
+    if (!link_is_linked(&watch->posted_link)) {
+        list_append(&member->mode->watches->posted, &watch->posted_link);
+    }
+    return mode_is_waited_on(loop, member->mode);
+}
+
 void watch_file_replaced(CFRunLoopRef loop, struct source_member *member)
 {
     if (link_is_linked(&member->link)) {
@@ -453,6 +475,7 @@ void watch_wait(struct watch_set *watches, int64_t deadline_ns)
     watches->batch_begin = 0;
     watches->batch_end = count > 0 ? (uint32_t)count : 0;
     watches->batch_is_fresh = count > 1;
+    watches->posted_in_row = 0;
 }
 
 /* ---- after a wait ---- */
@@ -607,6 +630,34 @@ static struct watch_report next_always_ready(CFRunLoopRef loop, struct mode *mod
     return report;
 }
 
+static CFRunLoopSourceRef posted_member(const struct watch *watch)
+{
+    list_for_each(link, &watch->members) {
+        CFRunLoopSourceRef source = source_of(link);
+
+        if (interest_of(source) && atomic_load_explicit(&source_port_part(source)->is_posted, memory_order_relaxed)) {
+            return source;
+        }
+    }
+    return NULL; /* another loop was faster */
+}
+
+static struct watch_report next_posted(struct watch_set *watches)
+{
+    while (!list_is_empty(&watches->posted)) {
+        struct watch *watch = container_of(watches->posted.next, struct watch, posted_link);
+        CFRunLoopSourceRef source = posted_member(watch);
+
+        list_remove(&watch->posted_link);
+        if (source) {
+            watches->posted_in_row++;
+            object_retain(source);
+            return (struct watch_report){source, watch_posted};
+        }
+    }
+    return (struct watch_report){NULL, 0};
+}
+
 static struct watch_report next_refused(CFRunLoopRef loop, struct mode *mode)
 {
     struct watch_set *watches = mode->watches;
@@ -640,6 +691,9 @@ struct watch_report watch_next(CFRunLoopRef loop, struct mode *mode, bool *ret_m
     watches->prefers_kernel = !watches->prefers_kernel;
     if (watches->prefers_kernel) {
         report = next_of_batch(loop, mode, ret_main_queue);
+    }
+    if (!report.source && !*ret_main_queue) {
+        report = next_posted(watches);
     }
     if (!report.source && !*ret_main_queue) {
         report = next_always_ready(loop, mode);

@@ -23,6 +23,12 @@
 
 enum { watch_batch_size = 64, watch_retry_ns = 20000000 };
 
+/* Readiness that is not the kernel's: the source was posted. */
+enum { watch_posted = 1 << 8 };
+
+/* How many posted sources may be performed one after the other before the kernel is asked about the others. */
+enum { watch_posted_in_row = 4 };
+
 /* Tokens that are not watches. */
 enum watch_token { watch_token_event = 0, watch_token_main_queue = 1 };
 
@@ -47,6 +53,7 @@ struct watch {
     uint64_t lingering; /* without members: the mark of the source that was the last; the next wait takes it out of the set */
     struct link dirty_link; /* wanted and installed may differ */
     struct link ready_link; /* in always_ready or refused while wanted */
+    struct link posted_link; /* a member was posted */
 };
 
 struct watch_set {
@@ -64,6 +71,8 @@ struct watch_set {
     struct link dirty;
     struct link always_ready;
     struct link refused;
+    struct link posted;
+    uint32_t posted_in_row; /* reports of posts since the kernel was asked */
     bool prefers_kernel; /* alternates, so that neither the kernel's reports nor the always ready starve */
     bool batch_is_fresh; /* not sorted yet */
     struct kernel_event batch[watch_batch_size]; /* O */
@@ -83,6 +92,8 @@ void watch_set_resting(CFRunLoopRef loop, struct source_member *member, bool res
 void watch_interest_raised(CFRunLoopRef loop, struct source_member *member);
 /* Takes out what still lingers of a source with that mark, before its descriptor is closed. */
 void watch_end_lingering(struct mode *mode, int descriptor, uint64_t mark);
+/* A member was posted: it is reported as if its descriptor were ready. True if the mode is asleep and has to be told, without the lock. */
+bool watch_post(CFRunLoopRef loop, struct source_member *member);
 /* Its descriptor's number stands for another file now. */
 void watch_file_replaced(CFRunLoopRef loop, struct source_member *member);
 
@@ -107,7 +118,15 @@ static inline bool watch_has_batch(const struct mode *mode)
 /* Something is known to be ready without asking the kernel. */
 static inline bool watch_has_kept(const struct mode *mode)
 {
-    return watch_has_batch(mode) || (mode->watches && !list_is_empty(&mode->watches->always_ready));
+    return watch_has_batch(mode) ||
+           (mode->watches && (!list_is_empty(&mode->watches->always_ready) || !list_is_empty(&mode->watches->posted)));
+}
+
+/* The kernel has to be asked before what is kept is served, for fairness. */
+static inline bool watch_must_poll(const struct mode *mode)
+{
+    return watch_has_kept(mode) && !watch_has_batch(mode) &&
+           (!list_is_empty(&mode->watches->always_ready) || mode->watches->posted_in_row >= watch_posted_in_row);
 }
 
 /* Some descriptor that the kernel refused has to be polled. */

@@ -18,6 +18,9 @@ static void finalize(CFTypeRef object)
     CFMessagePortRef port = (CFMessagePortRef)(uintptr_t)object;
 
     message_port_invalidate(port);
+    if (port->is_remote && port->side.remote.inbox) {
+        inbox_release(port->side.remote.inbox);
+    }
     if (port->name_string) {
         CFRelease(port->name_string);
     }

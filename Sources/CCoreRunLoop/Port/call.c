@@ -332,6 +332,150 @@ static SInt32 request(CFMessagePortRef port, SInt32 message_id, const void *byte
     return result;
 }
 
+/* ---- within the process ---- */
+
+/* Puts a letter in, waiting for room; as remote_port_send. */
+static SInt32 put_letter(CFMessagePortRef port, struct letter *letter, int64_t deadline_ns, int64_t *now_ns)
+{
+    struct inbox *inbox = port->side.remote.inbox;
+    enum inbox_put outcome = inbox_gone;
+    int64_t looked_ns;
+    uint32_t taken;
+
+    while (port_is_valid(port) && (outcome = inbox_put(inbox, letter, &taken)) == inbox_full) {
+        *now_ns = 0;
+        looked_ns = kernel.monotonic_ns();
+        if (looked_ns >= deadline_ns) {
+            return kCFMessagePortSendTimeout;
+        }
+        inbox_wait_for_room(inbox, taken, deadline_ns - looked_ns > slice_ns ? looked_ns + slice_ns : deadline_ns);
+        outcome = inbox_gone;
+    }
+    if (outcome == inbox_took) {
+        return kCFMessagePortSuccess;
+    }
+    message_port_invalidate(port);
+    return kCFMessagePortBecameInvalidError;
+}
+
+static SInt32 no_letter(void)
+{
+    port_log("CFMessagePortSendRequest", "there is no memory for a message: %s", port_error_text(-ENOMEM));
+    return kCFMessagePortTransportError;
+}
+
+static SInt32 post_one_way(CFMessagePortRef port, SInt32 message_id, CFDataRef data, CFTimeInterval timeout)
+{
+    struct letter *letter = letter_create(message_id, data, NULL);
+    int64_t now_ns = 0;
+    SInt32 result;
+
+    if (!letter) {
+        return no_letter();
+    }
+    result = put_letter(port, letter, deadline_after(timeout, once_below_s, &now_ns), &now_ns);
+    if (result != kCFMessagePortSuccess) {
+        letter_release(letter);
+    }
+    return result;
+}
+
+static bool is_waiting(const struct letter *letter)
+{
+    return atomic_load_explicit(&letter->state, memory_order_acquire) == letter_waiting;
+}
+
+/* As await, for a letter. */
+static enum letter_state await_letter(CFMessagePortRef port, struct letter *letter, int64_t deadline_ns, CFStringRef mode)
+{
+    bool goes_on = port_is_valid(port);
+
+    if (mode_name_is_common(mode)) {
+        mode = kCFRunLoopDefaultMode; /* 217 */
+    }
+    while (goes_on) { /* once at least, even if the reply is there: the mode's observers see a run */
+        if (run_in_mode_awaiting(letter->loop, mode, deadline_ns, &letter->state) == kCFRunLoopRunFinished) {
+            int64_t slice_end_ns = kernel.monotonic_ns() + slice_ns; /* the thread's loop has ended */
+
+            letter_wait(letter, slice_end_ns < deadline_ns ? slice_end_ns : deadline_ns);
+        }
+        goes_on = is_waiting(letter) && port_is_valid(port) && (deadline_ns == kernel_never || kernel.monotonic_ns() < deadline_ns);
+    }
+    return letter_give_up(letter);
+}
+
+static SInt32 result_of_letter(CFMessagePortRef port, enum letter_state state)
+{
+    switch (state) {
+    case letter_replied:
+        return kCFMessagePortSuccess;
+    case letter_dropped:
+        return kCFMessagePortTransportError;
+    case letter_gone:
+        message_port_invalidate(port);
+        return kCFMessagePortBecameInvalidError;
+    case letter_waiting:
+    case letter_given_up:
+        break;
+    }
+    return port_is_valid(port) ? kCFMessagePortReceiveTimeout : kCFMessagePortBecameInvalidError;
+}
+
+/* Lets the end of the port wake the wait for the letter, or no longer. */
+static void note_letter(CFMessagePortRef port, struct letter *letter, bool waits)
+{
+    port_lock(port);
+    if (waits) {
+        list_append(&port->side.remote.letters, &letter->sender_link);
+    } else {
+        list_remove(&letter->sender_link);
+    }
+    port_unlock(port);
+}
+
+static SInt32 post_request(CFMessagePortRef port, SInt32 message_id, CFDataRef data, CFTimeInterval send_timeout,
+                           CFTimeInterval receive_timeout, CFStringRef mode, CFDataRef *ret_reply)
+{
+    struct letter *letter = letter_create(message_id, data, thread_loop_current());
+    int64_t now_ns = 0;
+    SInt32 result;
+
+    if (!letter) {
+        return no_letter();
+    }
+    note_letter(port, letter, true);
+    result = put_letter(port, letter, deadline_after(send_timeout, once_below_s, &now_ns), &now_ns);
+    if (result == kCFMessagePortSuccess) {
+        result = result_of_letter(port, await_letter(port, letter, deadline_after(receive_timeout, 0, &now_ns), mode));
+    } else {
+        letter_release(letter); /* the receiver's reference: it never came to that */
+    }
+    note_letter(port, letter, false);
+    if (result == kCFMessagePortSuccess && ret_reply) {
+        *ret_reply = letter->reply;
+        letter->reply = NULL;
+    }
+    letter_release(letter);
+    return result;
+}
+
+/* Whether the receiver is in this process and is reached without the kernel. */
+static bool is_here(CFMessagePortRef port)
+{
+    struct remote_port *remote = &port->side.remote;
+    bool result;
+
+    if (!remote->inbox) {
+        return false;
+    }
+    port_lock(port);
+    result = remote_port_uses_inbox(remote);
+    port_unlock(port);
+    return result;
+}
+
+/* ---- all ways ---- */
+
 SInt32 message_send(CFMessagePortRef port, SInt32 message_id, CFDataRef data, CFTimeInterval send_timeout, CFTimeInterval receive_timeout,
                     CFStringRef reply_mode, CFDataRef *ret_reply)
 {
@@ -341,6 +485,10 @@ SInt32 message_send(CFMessagePortRef port, SInt32 message_id, CFDataRef data, CF
     if (length > wire_payload_max || length > port->side.remote.budget) {
         port_log("CFMessagePortSendRequest", "a message of %llu bytes is more than the receiver takes", (unsigned long long)length);
         return port_is_valid(port) ? kCFMessagePortTransportError : kCFMessagePortIsInvalid;
+    }
+    if (is_here(port)) {
+        return reply_mode ? post_request(port, message_id, data, send_timeout, receive_timeout, reply_mode, ret_reply)
+                          : post_one_way(port, message_id, data, send_timeout);
     }
     return reply_mode ? request(port, message_id, bytes, length, send_timeout, receive_timeout, reply_mode, ret_reply)
                       : send_one_way(port, message_id, bytes, length, send_timeout);

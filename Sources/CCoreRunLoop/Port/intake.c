@@ -9,6 +9,7 @@
 
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Loop/descriptor_source.h"
 #include "Loop/thread_loop.h"
 #include "Port/message_port.h"
 #include "Port/port_log.h"
@@ -26,6 +27,8 @@ struct incoming {
     uint32_t sequence;
     struct server_line *line; /* NULL: nobody waits for a reply */
     bool keeps_line;
+    struct letter *letter; /* it came through the inbox; its data and its line are the letter's */
+    struct inbox *inbox; /* that one, with a reference */
     bool is_in_call; /* the callout has begun, as the port counts it */
     void *info; /* for the callout */
 };
@@ -121,6 +124,16 @@ static void tell_dropped(CFMessagePortRef port, const struct incoming *message, 
     }
 }
 
+/* The reply, or NULL for one that is too large (239). */
+static CFDataRef reply_within_limit(CFDataRef reply)
+{
+    if (reply && (uint64_t)CFDataGetLength(reply) > wire_payload_max) {
+        port_log(server, "a reply of %llu bytes is too large; an empty one is sent", (unsigned long long)CFDataGetLength(reply));
+        return NULL;
+    }
+    return reply;
+}
+
 /* A reply, ready to be sent. */
 struct outgoing {
     struct wire_frame frame;
@@ -129,16 +142,13 @@ struct outgoing {
 };
 
 /* Decides how the reply travels, and puts it there. */
-static void load_reply(const struct incoming *message, CFDataRef reply, struct outgoing *ret_answer)
+static void load_reply(const struct incoming *message, CFDataRef whole_reply, struct outgoing *ret_answer)
 {
     struct server_line *line = message->line;
+    CFDataRef reply = reply_within_limit(whole_reply);
     uint64_t length = reply ? (uint64_t)CFDataGetLength(reply) : 0;
     const UInt8 *bytes = length > 0 ? CFDataGetBytePtr(reply) : NULL;
 
-    if (length > wire_payload_max) {
-        port_log(server, "a reply of %llu bytes is too large; an empty one is sent", (unsigned long long)length);
-        length = 0;
-    }
     *ret_answer = (struct outgoing){
         .frame = {.type = wire_reply,
                   .flags = (message->keeps_line ? wire_kept : 0) | (line->refuses_arena ? wire_no_arena : 0),
@@ -444,6 +454,12 @@ static bool accept_data(CFMessagePortRef port, struct packet *packet, const stru
     return false;
 }
 
+static void log_over_budget(uint64_t length, pid_t pid)
+{
+    port_log(server, "a message of %llu bytes from process %d was dropped: it is beyond the port's memory budget",
+             (unsigned long long)length, (int)pid);
+}
+
 /* Finds the line and the data of a message, unless it is dropped. */
 static void accept_message(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame, struct incoming *message)
 {
@@ -464,8 +480,7 @@ static void accept_message(CFMessagePortRef port, struct packet *packet, const s
     if (admission == admission_no_line) {
         refuse(port, packet, "it names a line that is not its sender's, or that is busy");
     } else if (admission == admission_over_budget) {
-        port_log(server, "a message of %llu bytes from process %d was dropped: it is beyond the port's memory budget",
-                 (unsigned long long)frame->length, (int)packet->pid);
+        log_over_budget(frame->length, packet->pid);
         tell_dropped(port, message, wire_drop_budget);
         packet_close(packet);
     } else {
@@ -570,7 +585,11 @@ static void run(CFMessagePortRef port, struct incoming *message)
     if (outgoing.memory >= 0) {
         (void)kernel.close(outgoing.memory);
     }
-    CFRelease(message->data);
+    if (message->letter) {
+        inbox_reply(message->inbox, message->letter, reply_within_limit(reply));
+    } else {
+        CFRelease(message->data);
+    }
     if (reply) {
         CFRelease(reply);
     }
@@ -596,5 +615,57 @@ void local_port_receive(CFMessagePortRef port)
         object_retain(port);
         run(port, &message);
         object_release(port);
+    }
+}
+
+/* ---- letters ---- */
+
+/* Takes a letter and begins its call. False: it is beyond the budget. */
+static bool take_letter(CFMessagePortRef port, struct incoming *message, bool *ret_has_more)
+{
+    struct local_port *local = &port->side.local;
+    bool fits = true;
+
+    *ret_has_more = false;
+    port_lock(port);
+    message->inbox = local->inbox;
+    if (message->inbox) {
+        inbox_retain(message->inbox);
+        message->letter = inbox_take(message->inbox, ret_has_more);
+    }
+    if (message->letter) {
+        message->message_id = message->letter->message_id;
+        message->data = message->letter->data;
+        fits = reserve(local, (uint64_t)CFDataGetLength(message->data));
+    }
+    if (message->letter && fits) {
+        message->accepted = (uint64_t)CFDataGetLength(message->data);
+        begin_call(port, message);
+    }
+    port_unlock(port);
+    return fits;
+}
+
+void local_port_receive_letter(CFMessagePortRef port, CFRunLoopSourceRef source)
+{
+    struct incoming message = {.data = NULL};
+    bool has_more;
+    bool fits;
+
+    descriptor_source_take_post(source); /* before the inbox is looked at: what comes after that posts anew */
+    fits = take_letter(port, &message, &has_more);
+    if (has_more) {
+        descriptor_source_post(source);
+    }
+    if (!fits) {
+        log_over_budget((uint64_t)CFDataGetLength(message.data), kernel_ports.process_id());
+        inbox_drop(message.inbox, message.letter);
+    } else if (message.letter) {
+        object_retain(port);
+        run(port, &message);
+        object_release(port);
+    }
+    if (message.inbox) {
+        inbox_release(message.inbox);
     }
 }

@@ -9,6 +9,7 @@
 #include "Kernel/kernel_ports.h"
 #include "Loop/descriptor_source.h"
 #include "Loop/thread_loop.h"
+#include "Loop/watch.h"
 #include "Port/dispatch_queue.h"
 #include "Port/message_port.h"
 #include "Port/port_log.h"
@@ -61,7 +62,9 @@ static CFMessagePortRef create_new(CFAllocatorRef allocator, const struct port_n
     local->socket = -1;
     line_table_init(&local->lines);
     local->socket = open_socket("CFMessagePortCreateLocal", local, name, &local->publication);
-    if (local->socket < 0) {
+    if (local->socket >= 0) {
+        local->inbox = inbox_create(local->queue_limit);
+    } else {
         atomic_store_explicit(&port->is_valid, false, memory_order_relaxed);
         object_release(port);
         return NULL;
@@ -108,12 +111,35 @@ static int put_in_place(struct local_port *local, int fresh)
     return result < 0 ? result : 0;
 }
 
+/* Closes an inbox that the port no longer has. */
+static void close_inbox(struct inbox *inbox)
+{
+    if (inbox) {
+        inbox_close(inbox);
+        inbox_release(inbox);
+    }
+}
+
+/* Gives the port another inbox; the one that it had. P */
+static struct inbox *replace_inbox(struct local_port *local, struct inbox *fresh)
+{
+    struct inbox *old = local->inbox;
+    bool has_letters;
+
+    if (fresh && local->source) {
+        (void)inbox_open(fresh, local->source, &has_letters);
+    }
+    local->inbox = fresh;
+    return old;
+}
+
 /* Gives the port a new socket, registered as `name`; whoever was connected to the old one finds it closed. */
 static bool move_to(const char *function, CFMessagePortRef port, const struct port_name *name)
 {
     struct local_port *local = &port->side.local;
     struct publication publication = {.directory = NULL};
     struct publication old;
+    struct inbox *inbox;
     CFRunLoopSourceRef source = NULL;
     int fresh = open_socket(function, local, name, &publication);
     bool moved;
@@ -121,12 +147,14 @@ static bool move_to(const char *function, CFMessagePortRef port, const struct po
     if (fresh < 0) {
         return false;
     }
+    inbox = inbox_create(local->queue_limit);
     port_lock(port);
     old = local->publication;
     moved = port_is_valid(port) && local->socket >= 0 && put_in_place(local, fresh) == 0;
     if (moved) {
         local->publication = publication;
         line_table_drop_all(&local->lines);
+        inbox = replace_inbox(local, inbox);
         source = local->source;
         if (source) {
             object_retain(source);
@@ -134,6 +162,7 @@ static bool move_to(const char *function, CFMessagePortRef port, const struct po
     }
     port_unlock(port);
     registry_withdraw(moved ? &old : &publication);
+    close_inbox(inbox);
     if (source) {
         descriptor_source_file_replaced(source);
         object_release(source);
@@ -193,9 +222,11 @@ void local_port_republish(CFMessagePortRef port)
 
 static void perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
 {
-    (void)source;
-    (void)ready;
-    local_port_receive(object);
+    if (ready & watch_posted) {
+        local_port_receive_letter(object, source);
+    } else {
+        local_port_receive(object);
+    }
 }
 
 static CFStringRef describe_source(const void *object)
@@ -219,11 +250,19 @@ static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFMessagePortRef
     return source;
 }
 
+/* Makes letters come to the port's new source. P; as inbox_open. */
+static CFRunLoopSourceRef open_inbox(const struct local_port *local, bool *ret_has_letters)
+{
+    return local->inbox ? inbox_open(local->inbox, local->source, ret_has_letters) : NULL;
+}
+
 /* The source in use, with a reference; or makes `made` it, if that is not NULL. An invalid one is given up into `ret_old`. */
 static CFRunLoopSourceRef adopt_source(CFMessagePortRef port, CFRunLoopSourceRef made, CFRunLoopSourceRef *ret_old)
 {
     struct local_port *local = &port->side.local;
     CFRunLoopSourceRef source = NULL;
+    CFRunLoopSourceRef posted_before = NULL;
+    bool has_letters = false;
 
     *ret_old = NULL;
     port_lock(port);
@@ -235,6 +274,7 @@ static CFRunLoopSourceRef adopt_source(CFMessagePortRef port, CFRunLoopSourceRef
         if (!local->source && made) {
             object_retain(made);
             local->source = made;
+            posted_before = open_inbox(local, &has_letters);
         }
         source = local->source;
         if (source) {
@@ -242,6 +282,12 @@ static CFRunLoopSourceRef adopt_source(CFMessagePortRef port, CFRunLoopSourceRef
         }
     }
     port_unlock(port);
+    if (has_letters) {
+        descriptor_source_post(source);
+    }
+    if (posted_before) {
+        object_release(posted_before);
+    }
     return source;
 }
 
@@ -345,14 +391,17 @@ void local_port_close(CFMessagePortRef port)
 {
     struct local_port *local = &port->side.local;
     CFRunLoopSourceRef source;
+    struct inbox *inbox;
     void *queue;
 
     port_lock(port);
+    inbox = replace_inbox(local, NULL);
     source = local->source;
     local->source = NULL;
     queue = local->dispatch_source;
     local->dispatch_source = NULL;
     port_unlock(port);
+    close_inbox(inbox);
     if (source) {
         CFRunLoopSourceInvalidate(source);
         object_release(source);
@@ -401,6 +450,9 @@ void local_port_abandon(CFMessagePortRef port)
 
     registry_abandon(&local->publication);
     line_table_abandon(&local->lines);
+    if (local->inbox) {
+        inbox_abandon(local->inbox);
+    }
     if (local->source) {
         descriptor_source_set_interest(local->source, 0);
     }
@@ -424,6 +476,9 @@ void CRLMessagePortSetQueueLimit(CFMessagePortRef local, CFIndex messages)
     card = card_of(&local->side.local, &local->name);
     if (local->side.local.publication.directory) {
         registry_update(&local->side.local.publication, &card);
+    }
+    if (local->side.local.inbox) {
+        inbox_set_limit(local->side.local.inbox, local->side.local.queue_limit);
     }
     port_unlock(local);
 }

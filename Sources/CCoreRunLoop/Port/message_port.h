@@ -18,6 +18,7 @@
 
 #include "CoreFoundation/CFMessagePort.h"
 #include "CoreFoundation/CFRunLoop.h"
+#include "Port/inbox.h"
 #include "Port/line_table.h"
 #include "Port/packet.h"
 #include "Port/port_name.h"
@@ -57,6 +58,7 @@ struct local_port {
     uint64_t in_use; /* P; bytes accepted whose callouts have not ended */
     struct offender offenders[offenders_max]; /* P */
     void *dispatch_source; /* P */
+    struct inbox *inbox; /* P; NULL without memory for one, or once the port has ended */
 };
 
 struct remote_port {
@@ -75,6 +77,9 @@ struct remote_port {
     struct link free_lines; /* P; latest first */
     struct link busy_lines; /* P */
     uint32_t free_count; /* P */
+    struct inbox *inbox; /* C; with a reference: the owner is in this process. NULL: it is not */
+    bool uses_inbox; /* P; nothing has been under way to the socket since it could be used; from then on everything goes there */
+    struct link letters; /* P; requests in the inbox that wait for a reply */
 };
 
 struct __CFMessagePort {
@@ -157,6 +162,8 @@ void local_port_end_read(CFMessagePortRef port);
 
 /* Takes packets until one has led to a callout or there is none. */
 void local_port_receive(CFMessagePortRef port);
+/* Takes one letter from the inbox. */
+void local_port_receive_letter(CFMessagePortRef port, CFRunLoopSourceRef source);
 
 /* ---- remote_port.c ---- */
 
@@ -168,6 +175,8 @@ void remote_port_check(CFMessagePortRef port);
 /* Puts off the closing of descriptors; false if they are closed already. P */
 bool remote_port_use(CFMessagePortRef port);
 void remote_port_unuse(CFMessagePortRef port);
+/* Messages go into the inbox of the owner, which is in this process. P */
+bool remote_port_uses_inbox(struct remote_port *remote);
 /* A frame came back: what was sent before it has been received. P */
 void remote_port_confirm(struct remote_port *remote, uint32_t sequence);
 /*

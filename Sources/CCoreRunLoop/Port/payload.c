@@ -11,6 +11,7 @@
 #include "CoreFoundation/CFData.h"
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Runtime/data.h"
 
 static const uint64_t huge_page = 2 << 20;
 static const uint64_t beside_from = 16 << 10; /* from here on the bytes stand beside the object, for objects are zeroed first */
@@ -57,6 +58,14 @@ CFDataRef payload_copy(const void *bytes, uint64_t length)
     }
     memcpy(memory, bytes, length);
     return data_of(memory, length);
+}
+
+CFDataRef payload_share(CFDataRef data)
+{
+    if (data && data_is_shareable(data)) {
+        return data_create_sharing(data);
+    }
+    return payload_copy(data ? CFDataGetBytePtr(data) : NULL, data ? (uint64_t)CFDataGetLength(data) : 0);
 }
 
 int payload_put(const void *bytes, uint64_t length)

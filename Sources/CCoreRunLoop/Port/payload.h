@@ -29,6 +29,9 @@ struct arena {
 /* Data of its own memory. NULL if there is none. */
 CFDataRef payload_copy(const void *bytes, uint64_t length);
 
+/* New data with the same bytes, shared where that is as good as a copy; NULL data is empty. NULL if there is no memory. */
+CFDataRef payload_share(CFDataRef data);
+
 /* A file of memory that holds the data; or a negative errno. */
 int payload_put(const void *bytes, uint64_t length);
 

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <string.h>
 
 #include "Kernel/kernel_ports.h"
 #include "Loop/thread_loop.h"
@@ -44,7 +45,12 @@ static void before_fork(void)
     lock_take(&table_lock);
     for (int i = 0; i < bucket_count; i++) {
         list_for_each(link, &buckets[i]) {
-            port_lock(port_of(link));
+            CFMessagePortRef port = port_of(link);
+
+            port_lock(port);
+            if (!port->is_remote && port->side.local.inbox) {
+                inbox_lock(port->side.local.inbox);
+            }
         }
     }
     registry_before_fork();
@@ -55,7 +61,12 @@ static void after_fork_in_parent(void)
     registry_after_fork(false);
     for (int i = 0; i < bucket_count; i++) {
         list_for_each(link, &buckets[i]) {
-            port_unlock(port_of(link));
+            CFMessagePortRef port = port_of(link);
+
+            if (!port->is_remote && port->side.local.inbox) {
+                inbox_unlock(port->side.local.inbox);
+            }
+            port_unlock(port);
         }
     }
     lock_drop(&table_lock);
@@ -86,12 +97,21 @@ static void after_fork_in_child(void)
     }
 }
 
+/* By the environment: for comparison, and for whoever suspects them. */
+static bool inboxes_are_refused(void)
+{
+    const char *wanted = kernel_ports.environment("CORERUNLOOP_MESSAGES");
+
+    return wanted && strcmp(wanted, "socket") == 0;
+}
+
 static void prepare_once(void)
 {
     for (int i = 0; i < bucket_count; i++) {
         link_init(&buckets[i]);
     }
     link_init(&republished);
+    inboxes_are_off |= inboxes_are_refused();
     port_fork_mark = kernel_ports.fork_mark();
     if (port_fork_mark) {
         *port_fork_mark = 1;

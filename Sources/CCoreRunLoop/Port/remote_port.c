@@ -20,8 +20,27 @@ static const int64_t slice_ns = 10000000;
 
 /* ---- making one ---- */
 
+/* The inbox of the port of that name, if it is of this process and others find the same one; the port in `ret_port`, with a reference. */
+static struct inbox *inbox_of(const struct port_name *name, CFMessagePortRef *ret_port)
+{
+    CFMessagePortRef port = port_table_find(false, name);
+    struct inbox *inbox = NULL;
+
+    *ret_port = port;
+    if (port) {
+        port_lock(port);
+        if (port_is_valid(port) && port->side.local.inbox && registry_is_published(&port->side.local.publication)) {
+            inbox = port->side.local.inbox;
+            inbox_retain(inbox);
+        }
+        port_unlock(port);
+    }
+    return inbox;
+}
+
 CFMessagePortRef remote_port_create(CFAllocatorRef allocator, const struct port_name *name)
 {
+    CFMessagePortRef owner = NULL;
     CFMessagePortRef port;
     struct remote_port *remote;
     struct port_card card;
@@ -45,6 +64,7 @@ CFMessagePortRef remote_port_create(CFAllocatorRef allocator, const struct port_
         remote = &port->side.remote;
         link_init(&remote->free_lines);
         link_init(&remote->busy_lines);
+        link_init(&remote->letters);
         remote->control = remote->socket = remote->place = -1;
         result = registry_connect("CFMessagePortCreateRemote", name, &remote->socket, &remote->place, &card);
     }
@@ -56,9 +76,13 @@ CFMessagePortRef remote_port_create(CFAllocatorRef allocator, const struct port_
     if (port) {
         port->side.remote.queue_limit = card.queue_limit;
         port->side.remote.budget = card.budget;
+        port->side.remote.inbox = inbox_of(name, &owner);
         port_table_add(port);
     }
     port_table_end_creation();
+    if (owner) {
+        object_release(owner);
+    }
     return port;
 }
 
@@ -91,6 +115,9 @@ void remote_port_close(CFMessagePortRef port)
     remote->free_count = 0;
     list_for_each(link, &remote->busy_lines) {
         (void)kernel_ports.hang_up(container_of(link, struct client_line, link)->descriptor); /* wakes the call */
+    }
+    list_for_each(link, &remote->letters) {
+        (void)letter_end(container_of(link, struct letter, sender_link), letter_gone);
     }
     if (remote->users == 0) {
         close_descriptors(remote);
@@ -129,6 +156,12 @@ void remote_port_abandon(CFMessagePortRef port)
     }
     remote->users = 0;
     close_descriptors(remote);
+}
+
+bool remote_port_uses_inbox(struct remote_port *remote)
+{
+    remote->uses_inbox |= remote->sequence == remote->confirmed && inbox_is_open(remote->inbox);
+    return remote->uses_inbox;
 }
 
 bool remote_port_use(CFMessagePortRef port)

@@ -13,7 +13,7 @@
 #include "Runtime/object.h"
 #include "Support/fault.h"
 
-enum data_flag { data_is_mutable = 1, data_is_external = 2 };
+enum data_flag { data_is_mutable = 1, data_is_external = 2, data_is_shared = 4 };
 
 enum { capacity_first = 32, capacity_hint_max = 1 << 16, described_max = 24, hashed_max = 128 };
 
@@ -22,7 +22,7 @@ struct data {
     CFIndex length;
     CFIndex capacity; /* of mutable data, in bytes */
     UInt8 *bytes; /* NULL in mutable data that has never held a byte */
-    CFAllocatorRef deallocator; /* of external bytes: retained; constant */
+    CFTypeRef owner; /* of external bytes: their deallocator, or the data whose bytes are shared; retained; constant */
 };
 
 static void finalize(CFTypeRef object)
@@ -31,8 +31,10 @@ static void finalize(CFTypeRef object)
     if ((data->object.info & data_is_mutable) != 0) {
         allocator_deallocate(object_allocator(data), data->bytes);
     } else if ((data->object.info & data_is_external) != 0) {
-        allocator_deallocate(data->deallocator, data->bytes);
-        CFRelease(data->deallocator);
+        allocator_deallocate((CFAllocatorRef)data->owner, data->bytes);
+        CFRelease(data->owner);
+    } else if ((data->object.info & data_is_shared) != 0) {
+        CFRelease(data->owner);
     }
 }
 
@@ -148,8 +150,7 @@ CFDataRef CFDataCreateWithBytesNoCopy(CFAllocatorRef allocator, const UInt8 *byt
     data->object.info = data_is_external;
     data->length = length;
     data->bytes = (UInt8 *)(uintptr_t)bytes;
-    data->deallocator = allocator_resolve(deallocator);
-    CFRetain(data->deallocator);
+    data->owner = CFRetain(allocator_resolve(deallocator));
     return (CFDataRef)(const void *)data;
 }
 
@@ -158,12 +159,34 @@ void data_shorten(CFDataRef data, CFIndex length)
     struct data *shortened = (struct data *)(uintptr_t)data;
     UInt8 *fitting = NULL;
     if (length > 0) {
-        fitting = allocator_resize(shortened->deallocator, shortened->bytes, (size_t)shortened->length, (size_t)length);
+        fitting = allocator_resize((CFAllocatorRef)shortened->owner, shortened->bytes, (size_t)shortened->length, (size_t)length);
     }
     if (fitting != NULL) {
         shortened->bytes = fitting;
     }
     shortened->length = length;
+}
+
+bool data_is_shareable(CFDataRef reference)
+{
+    const struct data *data = (const struct data *)(const void *)reference;
+    bool is_external = (data->object.info & data_is_external) != 0;
+    return (data->object.info & data_is_mutable) == 0 && object_allocator(data) == kCFAllocatorSystemDefault &&
+           (!is_external || data->owner == kCFAllocatorMalloc || data->owner == kCFAllocatorSystemDefault);
+}
+
+CFDataRef data_create_sharing(CFDataRef reference)
+{
+    const struct data *original = (const struct data *)(const void *)reference;
+    struct data *data = object_create(kCFAllocatorSystemDefault, &data_class, sizeof *data);
+    if (data == NULL) {
+        return NULL;
+    }
+    data->object.info = data_is_shared;
+    data->length = original->length;
+    data->bytes = original->bytes;
+    data->owner = CFRetain((original->object.info & data_is_shared) != 0 ? original->owner : (CFTypeRef)reference);
+    return (CFDataRef)(const void *)data;
 }
 
 CFDataRef CFDataCreateCopy(CFAllocatorRef allocator, CFDataRef data)

@@ -8,9 +8,20 @@
 
 #include "Support/link_names.h"
 
+#include <stdbool.h>
+
 #include "CoreFoundation/CFData.h"
 
 /* Shortens data made by CFDataCreateWithBytesNoCopy with kCFAllocatorMalloc, which only the caller knows yet, to `length` bytes. */
 void data_shorten(CFDataRef data, CFIndex length);
+
+/*
+ * Whether the data, retained, is as good as a copy of it: it cannot change, and its bytes are its own or malloc's, not those of a caller
+ * who may have other plans for them once he thinks that they were copied.
+ */
+bool data_is_shareable(CFDataRef data);
+
+/* New data on the bytes of data that is shareable, which it holds on to. NULL if there is no memory. */
+CFDataRef data_create_sharing(CFDataRef data);
 
 #endif

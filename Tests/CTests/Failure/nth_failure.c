@@ -393,7 +393,7 @@ void nth_failure_run(const char *name, bool (*scenario)(void))
 
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     REQUIRE(shared != MAP_FAILED);
-    port_probe_begin();
+    port_probe_begin(true);
     is_recording = true;
     if (!run_once(name, scenario, 0, 0)) {
         bad++;

@@ -5,6 +5,7 @@
 #include "CRLMachPort.h"
 #include "CRLRunLoop.h"
 #include "Failure/nth_failure.h"
+#include "Port/inbox.h"
 #include "Port/port_probe.h"
 
 static const double patience_s = 1;
@@ -76,6 +77,12 @@ static bool exchange(CFIndex size)
 
 NTH_FAILURE(small_messages, "")
 {
+    return exchange(20);
+}
+
+NTH_FAILURE(messages_within_the_process, "")
+{
+    inboxes_are_off = false;
     return exchange(20);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Servers and data for the tests of message ports; see port_probe.h. */
 #define _GNU_SOURCE
+#include "Port/inbox.h"
 #include "Port/port_probe.h"
 
 #include <dirent.h>
@@ -16,8 +17,9 @@
 static char directory[64];
 static char names[128];
 
-void port_probe_begin(void)
+void port_probe_begin(bool by_socket)
 {
+    inboxes_are_off = by_socket;
     (void)snprintf(directory, sizeof directory, "/tmp/corerunloop-test-XXXXXX");
     REQUIRE(mkdtemp(directory) != NULL);
     (void)snprintf(names, sizeof names, "%s/corerunloop.v1", directory);

@@ -12,22 +12,33 @@
 #include "CRLRunLoop.h"
 #include "harness.h"
 
-/* As TEST, with a directory of names for this test alone. */
+/* As TEST, with a directory of names for this test alone. All messages go through sockets, as if the receivers were other processes'. */
 #define PORT_TEST(_name, _rules) PORT_TEST_LIMIT(_name, _rules, test_default_limit_s)
-#define PORT_TEST_LIMIT(_name, _rules, _limit_s)  \
-    static void ported_##_name(void);             \
-    TEST_LIMIT(_name, _rules, _limit_s)           \
-    {                                             \
-        port_probe_begin();                       \
-        ported_##_name();                         \
-        port_probe_end();                         \
-    }                                             \
+#define PORT_TEST_LIMIT(_name, _rules, _limit_s)                 \
+    static void ported_##_name(void);                            \
+    PORT_TEST_WAY(_name, _rules, _limit_s, ported_##_name, true) \
     static void ported_##_name(void)
+
+/* The same twice: by sockets, and as programs do it within a process. */
+#define PORT_TEST_BOTH_WAYS(_name, _rules) PORT_TEST_BOTH_WAYS_LIMIT(_name, _rules, test_default_limit_s)
+#define PORT_TEST_BOTH_WAYS_LIMIT(_name, _rules, _limit_s)                   \
+    static void ported_##_name(void);                                        \
+    PORT_TEST_WAY(_name, _rules, _limit_s, ported_##_name, false)            \
+    PORT_TEST_WAY(_name##_by_socket, _rules, _limit_s, ported_##_name, true) \
+    static void ported_##_name(void)
+
+#define PORT_TEST_WAY(_name, _rules, _limit_s, _body, _by_socket) \
+    TEST_LIMIT(_name, _rules, _limit_s)                           \
+    {                                                             \
+        port_probe_begin(_by_socket);                             \
+        _body();                                                  \
+        port_probe_end();                                         \
+    }
 
 #define MODE CFSTR("reply mode")
 #define NAME CFSTR("a port")
 
-void port_probe_begin(void);
+void port_probe_begin(bool by_socket);
 void port_probe_end(void);
 const char *port_probe_directory(void); /* XDG_RUNTIME_DIR */
 const char *port_probe_names(void); /* the directory of names in it */

@@ -38,7 +38,7 @@ static CFMessagePortRef local(CFStringRef name)
     return CFMessagePortCreateLocal(NULL, name, port_echo, NULL, NULL);
 }
 
-PORT_TEST(a_local_port_retains_its_info_once, "189 194")
+PORT_TEST_BOTH_WAYS(a_local_port_retains_its_info_once, "189 194")
 {
     CFMessagePortContext context = {0, &events, note_retain, note_release, NULL};
     CFMessagePortContext found = {0, NULL, NULL, NULL, NULL};
@@ -60,7 +60,7 @@ PORT_TEST(a_local_port_retains_its_info_once, "189 194")
     CFRelease(port);
 }
 
-PORT_TEST(a_port_without_a_name_cannot_be_reached_until_it_is_named, "190 198 199")
+PORT_TEST_BOTH_WAYS(a_port_without_a_name_cannot_be_reached_until_it_is_named, "190 198 199")
 {
     struct trace seen = {0};
     CFMessagePortRef port = port_open(NULL, port_note, &seen, MODE);
@@ -81,7 +81,7 @@ PORT_TEST(a_port_without_a_name_cannot_be_reached_until_it_is_named, "190 198 19
     port_drop(port);
 }
 
-PORT_TEST(names_are_cut_at_128_bytes_and_a_zero_is_refused, "191 M18 M19")
+PORT_TEST_BOTH_WAYS(names_are_cut_at_128_bytes_and_a_zero_is_refused, "191 M18 M19")
 {
     static const UniChar with_zero[] = {'a', 0, 'b'};
     static const UniChar half_a_pair[] = {'a', 0xD800};
@@ -123,7 +123,7 @@ PORT_TEST(names_are_cut_at_128_bytes_and_a_zero_is_refused, "191 M18 M19")
     CFRelease(broken);
 }
 
-PORT_TEST(names_may_have_slashes_and_dots, "191")
+PORT_TEST_BOTH_WAYS(names_may_have_slashes_and_dots, "191")
 {
     static const char *const odd[] = {"/", "..", ".", "../../etc/passwd", "a/b", "%2F", "~", ".sweep", "a.lock", "a b\n", "\x01", "-",
                                       "com.example.a-quite-long-name-that-does-not-fit-into-the-leaf-of-a-file-because-of-its-length"};
@@ -147,7 +147,7 @@ PORT_TEST(names_may_have_slashes_and_dots, "191")
     EXPECT_EQ(port_probe_count_files(), 0);
 }
 
-PORT_TEST(the_same_name_in_one_process_is_the_same_port, "192 194")
+PORT_TEST_BOTH_WAYS(the_same_name_in_one_process_is_the_same_port, "192 194")
 {
     CFMessagePortContext context = {0, &events, note_retain, note_release, NULL};
     Boolean should_free = false;
@@ -165,7 +165,7 @@ PORT_TEST(the_same_name_in_one_process_is_the_same_port, "192 194")
     port_drop(same);
 }
 
-PORT_TEST(a_name_of_another_process_cannot_be_had, "193 H18")
+PORT_TEST_BOTH_WAYS(a_name_of_another_process_cannot_be_had, "193 H18")
 {
     Boolean should_free = false;
     pid_t owner = port_process_start(NAME, port_silence, NULL, NULL);
@@ -177,7 +177,7 @@ PORT_TEST(a_name_of_another_process_cannot_be_had, "193 H18")
     port_process_kill(owner);
 }
 
-PORT_TEST(a_name_is_free_when_its_port_is_invalid_freed_or_dead, "195 206 M3")
+PORT_TEST_BOTH_WAYS(a_name_is_free_when_its_port_is_invalid_freed_or_dead, "195 206 M3")
 {
     CFMessagePortRef port = local(NAME);
     pid_t owner;
@@ -197,7 +197,7 @@ PORT_TEST(a_name_is_free_when_its_port_is_invalid_freed_or_dead, "195 206 M3")
     EXPECT_EQ(port_probe_count_files(), 0);
 }
 
-PORT_TEST(remotes_of_one_name_are_one_object, "196 208")
+PORT_TEST_BOTH_WAYS(remotes_of_one_name_are_one_object, "196 208")
 {
     CFMessagePortRef port, one, other;
 
@@ -221,7 +221,7 @@ PORT_TEST(remotes_of_one_name_are_one_object, "196 208")
     port_drop(port);
 }
 
-PORT_TEST(a_thread_reaches_a_port_of_its_own_process, "197")
+PORT_TEST_BOTH_WAYS(a_thread_reaches_a_port_of_its_own_process, "197")
 {
     struct port_thread server;
     CFDataRef data = port_data("hello");
@@ -239,7 +239,7 @@ PORT_TEST(a_thread_reaches_a_port_of_its_own_process, "197")
     port_thread_stop(&server);
 }
 
-PORT_TEST(renaming_gives_up_the_old_name, "199 200 207")
+PORT_TEST_BOTH_WAYS(renaming_gives_up_the_old_name, "199 200 207")
 {
     struct trace seen = {0};
     CFMessagePortRef port = port_open(NAME, port_note, &seen, MODE);
@@ -270,7 +270,7 @@ PORT_TEST(renaming_gives_up_the_old_name, "199 200 207")
     EXPECT(port_probe_count_files() == 0);
 }
 
-PORT_TEST(a_sleeping_loop_notices_that_its_port_was_renamed, "200 209")
+PORT_TEST_BOTH_WAYS(a_sleeping_loop_notices_that_its_port_was_renamed, "200 209")
 {
     struct port_thread server;
     CFDataRef data = port_data("x");
@@ -288,7 +288,7 @@ PORT_TEST(a_sleeping_loop_notices_that_its_port_was_renamed, "200 209")
     port_thread_stop(&server);
 }
 
-PORT_TEST(a_port_has_one_source, "201")
+PORT_TEST_BOTH_WAYS(a_port_has_one_source, "201")
 {
     CFMessagePortRef port = local(NAME);
     CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, NAME);
@@ -314,7 +314,7 @@ PORT_TEST(a_port_has_one_source, "201")
     CFRelease(port);
 }
 
-PORT_TEST(source_and_port_keep_each_other, "202")
+PORT_TEST_BOTH_WAYS(source_and_port_keep_each_other, "202")
 {
     struct trace seen = {0};
     CFMessagePortRef port = port_open(NAME, port_note, &seen, MODE);
@@ -351,7 +351,7 @@ static void note_release_order(const void *info)
     trace_addf(&events, "release %s", CFRunLoopSourceIsValid(ordered_source) ? "source-valid" : "source-not-valid");
 }
 
-PORT_TEST(invalidation_goes_in_its_order, "203 204")
+PORT_TEST_BOTH_WAYS(invalidation_goes_in_its_order, "203 204")
 {
     CFMessagePortContext context = {0, &events, NULL, note_release_order, NULL};
     CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_echo, &context, NULL);
@@ -368,7 +368,7 @@ PORT_TEST(invalidation_goes_in_its_order, "203 204")
     CFRelease(port);
 }
 
-PORT_TEST(the_invalidation_callback_has_the_local_ports_info_and_nothing_for_a_remote, "204 205")
+PORT_TEST_BOTH_WAYS(the_invalidation_callback_has_the_local_ports_info_and_nothing_for_a_remote, "204 205")
 {
     CFMessagePortContext context = {0, &events, NULL, NULL, NULL};
     CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_echo, &context, NULL);
@@ -390,7 +390,7 @@ PORT_TEST(the_invalidation_callback_has_the_local_ports_info_and_nothing_for_a_r
     CFRelease(port);
 }
 
-PORT_TEST(freeing_a_valid_port_invalidates_it, "206")
+PORT_TEST_BOTH_WAYS(freeing_a_valid_port_invalidates_it, "206")
 {
     CFMessagePortContext context = {0, &events, NULL, note_release, NULL};
     CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_echo, &context, NULL);
@@ -400,7 +400,7 @@ PORT_TEST(freeing_a_valid_port_invalidates_it, "206")
     EXPECT_TRACE(&events, "invalid(not valid,info) release");
 }
 
-PORT_TEST(remotes_notice_that_their_receiver_is_gone, "207 M1")
+PORT_TEST_BOTH_WAYS(remotes_notice_that_their_receiver_is_gone, "207 M1")
 {
     CFMessagePortRef port = local(NAME);
     CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, NAME);
@@ -438,7 +438,7 @@ static void *create_and_end(void *info)
     return NULL;
 }
 
-PORT_TEST(a_local_port_outlives_its_thread, "209")
+PORT_TEST_BOTH_WAYS(a_local_port_outlives_its_thread, "209")
 {
     CFMessagePortRef port = NULL;
     CFRunLoopSourceRef source;
@@ -470,7 +470,7 @@ static CFDataRef count(CFMessagePortRef port, SInt32 message_id, CFDataRef data,
     return message_id < 0 ? NULL : CFRetain(data);
 }
 
-PORT_TEST(a_source_in_several_loops_handles_each_message_once, "209")
+PORT_TEST_BOTH_WAYS(a_source_in_several_loops_handles_each_message_once, "209")
 {
     enum { messages = 2000 };
     struct port_thread one, two;
@@ -520,7 +520,7 @@ static int try_as_other_user(void)
     return access(port_probe_names(), R_OK) == 0;
 }
 
-PORT_TEST(other_users_cannot_reach_a_port, "210 H14")
+PORT_TEST_BOTH_WAYS(other_users_cannot_reach_a_port, "210 H14")
 {
     CFMessagePortRef port;
     struct stat status;
@@ -542,7 +542,7 @@ PORT_TEST(other_users_cannot_reach_a_port, "210 H14")
     port_drop(port);
 }
 
-PORT_TEST(descriptions_name_the_port, "184 185 M19")
+PORT_TEST_BOTH_WAYS(descriptions_name_the_port, "184 185 M19")
 {
     CFMessagePortRef port = local(NAME);
     CFStringRef text = CFCopyDescription(port);

@@ -56,7 +56,7 @@ static int look_in_child(void)
     return 0;
 }
 
-PORT_TEST(ports_are_the_parents_after_a_fork, "176 P1 P2")
+PORT_TEST_BOTH_WAYS(ports_are_the_parents_after_a_fork, "176 P1 P2")
 {
     forked_local = port_open(NAME, port_echo, NULL, MODE);
     forked_remote = port_connect(NAME);
@@ -67,7 +67,7 @@ PORT_TEST(ports_are_the_parents_after_a_fork, "176 P1 P2")
     port_drop(forked_local);
 }
 
-PORT_TEST(a_child_made_without_handlers_touches_nothing_of_its_parents, "176 P1")
+PORT_TEST_BOTH_WAYS(a_child_made_without_handlers_touches_nothing_of_its_parents, "176 P1")
 {
     pid_t pid;
     int status = 1;
@@ -139,7 +139,7 @@ static CFDataRef fork_and_echo(CFMessagePortRef port, SInt32 message_id, CFDataR
     return CFRetain(data);
 }
 
-PORT_TEST(a_receiver_may_fork_for_each_request, "M6")
+PORT_TEST_BOTH_WAYS(a_receiver_may_fork_for_each_request, "M6")
 {
     struct port_thread server;
     CFMessagePortRef remote;
@@ -192,7 +192,7 @@ static void *live_briefly(void *info)
     return NULL;
 }
 
-PORT_TEST_LIMIT(stress_threads_come_and_go_without_a_trace, "P4 P5", 60)
+PORT_TEST_BOTH_WAYS_LIMIT(stress_threads_come_and_go_without_a_trace, "P4 P5", 60)
 {
     struct port_thread server;
     int before = 0;

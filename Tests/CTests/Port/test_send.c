@@ -12,7 +12,7 @@ static struct trace events;
 
 /* ---- results, one way, reply ---- */
 
-PORT_TEST(one_way_messages_are_queued_and_forgotten, "211 212 218 234")
+PORT_TEST_BOTH_WAYS(one_way_messages_are_queued_and_forgotten, "211 212 218 234")
 {
     CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
     CFMessagePortRef remote = port_connect(NAME);
@@ -34,7 +34,7 @@ PORT_TEST(one_way_messages_are_queued_and_forgotten, "211 212 218 234")
     port_drop(port);
 }
 
-PORT_TEST(a_one_way_message_outlives_its_sender, "212 H9")
+PORT_TEST_BOTH_WAYS(a_one_way_message_outlives_its_sender, "212 H9")
 {
     CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
     pid_t pid = fork();
@@ -66,7 +66,7 @@ static void note_perform(void *info)
     (void)info;
 }
 
-PORT_TEST(the_wait_for_a_reply_runs_the_loop, "213 214 216 M13")
+PORT_TEST_BOTH_WAYS(the_wait_for_a_reply_runs_the_loop, "213 214 216 M13")
 {
     struct port_thread server;
     CFRunLoopSourceContext context = {.perform = note_perform};
@@ -114,7 +114,7 @@ static void signal_again(void *info)
     CFRunLoopSourceSignal(*(CFRunLoopSourceRef *)info);
 }
 
-PORT_TEST(sources_and_stops_do_not_lengthen_or_end_the_wait, "214 215 233")
+PORT_TEST_BOTH_WAYS(sources_and_stops_do_not_lengthen_or_end_the_wait, "214 215 233")
 {
     pid_t owner = port_process_start_idle(NAME);
     CFMessagePortRef remote = port_connect(NAME);
@@ -150,7 +150,7 @@ PORT_TEST(sources_and_stops_do_not_lengthen_or_end_the_wait, "214 215 233")
 }
 
 /* Between calls the line of a remote is in no mode, as far as a run can tell. */
-PORT_TEST(nothing_is_left_in_the_mode_of_a_reply, "213 25 27")
+PORT_TEST_BOTH_WAYS(nothing_is_left_in_the_mode_of_a_reply, "213 25 27")
 {
     struct port_thread server;
     CFMessagePortRef remote;
@@ -183,7 +183,7 @@ static void *ask_in_two_modes(void *remote)
 }
 
 /* A free line is taken up by whichever thread asks next: by two at once, and by one whose predecessor's loop has ended. */
-PORT_TEST(lines_go_from_thread_to_thread_and_from_mode_to_mode, "209 213")
+PORT_TEST_BOTH_WAYS(lines_go_from_thread_to_thread_and_from_mode_to_mode, "209 213")
 {
     struct port_thread server;
     CFMessagePortRef remote;
@@ -204,7 +204,7 @@ PORT_TEST(lines_go_from_thread_to_thread_and_from_mode_to_mode, "209 213")
     CFRelease(remote);
 }
 
-PORT_TEST(common_modes_stand_for_the_default_mode, "217")
+PORT_TEST_BOTH_WAYS(common_modes_stand_for_the_default_mode, "217")
 {
     struct port_thread server;
     CFMessagePortRef remote;
@@ -239,7 +239,7 @@ static CFDataRef reply_by_id(CFMessagePortRef port, SInt32 message_id, CFDataRef
     return CFDataCreate(NULL, (const UInt8 *)&message_id, sizeof message_id);
 }
 
-PORT_TEST(replies_are_new_data_and_never_null, "218 219 220 221 222 240")
+PORT_TEST_BOTH_WAYS(replies_are_new_data_and_never_null, "218 219 220 221 222 240")
 {
     static const SInt32 ids[] = {1, -1, INT32_MIN, INT32_MAX, 42};
     struct port_thread server;
@@ -288,7 +288,7 @@ static CFDataRef note_call(CFMessagePortRef port, SInt32 message_id, CFDataRef d
     return counted_reply;
 }
 
-PORT_TEST(the_context_is_held_during_each_callback_and_the_reply_released, "223 224")
+PORT_TEST_BOTH_WAYS(the_context_is_held_during_each_callback_and_the_reply_released, "223 224")
 {
     CFMessagePortContext context = {0, &events, note_retain, note_release, NULL};
     CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, note_call, &context, NULL);
@@ -300,9 +300,9 @@ PORT_TEST(the_context_is_held_during_each_callback_and_the_reply_released, "223 
     CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
     EXPECT_EQ(port_ask(remote, 1, NULL, &reply), kCFMessagePortSuccess);
     EXPECT_TRACE(&events, "retain retain call release");
-    EXPECT_EQ(CFGetRetainCount(counted_reply), 1);
     EXPECT(reply != counted_reply && CFEqual(reply, counted_reply));
-    CFRelease(reply);
+    CFRelease(reply); /* it may share the bytes of the other */
+    EXPECT_EQ(CFGetRetainCount(counted_reply), 1);
     CFRelease(counted_reply);
     CFRelease(source);
     CFRelease(remote);
@@ -322,7 +322,7 @@ static void expect_full_after(CFMessagePortRef remote, int count)
     EXPECT_EQ(CFMessagePortSendRequest(remote, count, NULL, 0, 0, NULL, NULL), kCFMessagePortSendTimeout);
 }
 
-PORT_TEST(the_sixth_message_to_a_receiver_that_does_not_run_times_out, "225 226 227 M7")
+PORT_TEST_BOTH_WAYS(the_sixth_message_to_a_receiver_that_does_not_run_times_out, "225 226 227 M7")
 {
     pid_t owner = port_process_start_idle(NAME);
     CFMessagePortRef remote = port_connect(NAME);
@@ -348,7 +348,7 @@ PORT_TEST(the_sixth_message_to_a_receiver_that_does_not_run_times_out, "225 226 
     port_process_kill(owner);
 }
 
-PORT_TEST(room_in_the_queue_comes_back_as_messages_are_taken, "226 M9")
+PORT_TEST_BOTH_WAYS(room_in_the_queue_comes_back_as_messages_are_taken, "226 M9")
 {
     CFMessagePortRef port = port_open(NAME, port_silence, NULL, MODE);
     CFMessagePortRef remote = port_connect(NAME);
@@ -374,7 +374,7 @@ static void raise_limit(CFMessagePortRef port)
     CRLMessagePortSetQueueLimit(port, 8);
 }
 
-PORT_TEST(the_queue_limit_can_be_set, "226")
+PORT_TEST_BOTH_WAYS(the_queue_limit_can_be_set, "226")
 {
     CFMessagePortRef port = port_open(NAME, port_silence, NULL, MODE);
     CFMessagePortRef remote;
@@ -395,7 +395,7 @@ PORT_TEST(the_queue_limit_can_be_set, "226")
     port_drop(port);
 }
 
-PORT_TEST(a_blocked_sender_goes_on_when_there_is_room, "225 226 M7")
+PORT_TEST_BOTH_WAYS(a_blocked_sender_goes_on_when_there_is_room, "225 226 M7")
 {
     CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_silence, NULL, NULL);
     CFMessagePortRef remote = port_connect(NAME);
@@ -419,7 +419,7 @@ PORT_TEST(a_blocked_sender_goes_on_when_there_is_room, "225 226 M7")
 
 /* ---- the wait ---- */
 
-PORT_TEST(receive_timeouts_are_kept, "228 229 M8")
+PORT_TEST_BOTH_WAYS(receive_timeouts_are_kept, "228 229 M8")
 {
     pid_t owner = port_process_start_idle(NAME);
     CFMessagePortRef remote = port_connect(NAME);
@@ -431,10 +431,12 @@ PORT_TEST(receive_timeouts_are_kept, "228 229 M8")
 
         for (int attempt = 0; attempt < 2 && (attempt == 0 || took > wanted + 0.02); attempt++) {
             double begun = port_probe_now();
+            double starved = port_probe_starved_s();
 
             EXPECT_EQ(CFMessagePortSendRequest(remote, 9, NULL, 0, limits[i], MODE, NULL), kCFMessagePortReceiveTimeout);
             took = port_probe_now() - begun;
             EXPECT(took >= wanted);
+            took -= port_probe_starved_s() - starved;
         }
         EXPECT(took < wanted + 0.02 || test_is_instrumented());
         if ((i + 1) % 2 == 0) { /* the queue holds five: a fresh receiver */
@@ -448,7 +450,7 @@ PORT_TEST(receive_timeouts_are_kept, "228 229 M8")
     port_process_kill(owner);
 }
 
-PORT_TEST(a_poll_finds_a_reply_that_is_there, "228")
+PORT_TEST_BOTH_WAYS(a_poll_finds_a_reply_that_is_there, "228")
 {
     struct trace seen = {0};
     CFMessagePortRef port = port_open(NAME, port_note, &seen, MODE);
@@ -471,7 +473,7 @@ static CFDataRef echo_late(CFMessagePortRef port, SInt32 message_id, CFDataRef d
     return CFRetain(data);
 }
 
-PORT_TEST(a_late_reply_is_thrown_away, "230 233 M10")
+PORT_TEST_BOTH_WAYS(a_late_reply_is_thrown_away, "230 233 M10")
 {
     struct port_thread server;
     pthread_barrier_t barrier;
@@ -539,7 +541,7 @@ static CFDataRef die(CFMessagePortRef port, SInt32 message_id, CFDataRef data, v
     return CFRetain(data);
 }
 
-PORT_TEST(the_death_of_the_receiver_ends_the_wait_at_once, "232 M1")
+PORT_TEST_BOTH_WAYS(the_death_of_the_receiver_ends_the_wait_at_once, "232 M1")
 {
     for (int round = 0; round < 3; round++) {
         pid_t owner = port_process_start(NAME, die, NULL, NULL);
@@ -565,7 +567,7 @@ static void *kill_soon(void *info)
     return NULL;
 }
 
-PORT_TEST(the_death_of_a_receiver_that_never_ran_ends_the_wait, "232 243 M1 H13")
+PORT_TEST_BOTH_WAYS(the_death_of_a_receiver_that_never_ran_ends_the_wait, "232 243 M1 H13")
 {
     pid_t owner = port_process_start_idle(NAME);
     CFMessagePortRef remote = port_connect(NAME);
@@ -589,7 +591,7 @@ PORT_TEST(the_death_of_a_receiver_that_never_ran_ends_the_wait, "232 243 M1 H13"
     CFRelease(remote);
 }
 
-PORT_TEST(messages_arrive_in_order_whatever_their_size, "234 240 M15")
+PORT_TEST_BOTH_WAYS(messages_arrive_in_order_whatever_their_size, "234 240 M15")
 {
     static const CFIndex sizes[] = {0, 1, 100000, 10, 70000, 65536, 3, 65537, 5, 300000};
     enum { count = sizeof sizes / sizeof sizes[0] };
@@ -644,7 +646,7 @@ static void *ask_much(void *info)
     return NULL;
 }
 
-PORT_TEST_LIMIT(stress_threads_on_one_remote_get_their_own_replies, "235 M12 M21", 60)
+PORT_TEST_BOTH_WAYS_LIMIT(stress_threads_on_one_remote_get_their_own_replies, "235 M12 M21", 60)
 {
     struct port_thread server;
     struct asker askers[asking_threads];
@@ -666,7 +668,7 @@ PORT_TEST_LIMIT(stress_threads_on_one_remote_get_their_own_replies, "235 M12 M21
 
 /* ---- re-entrancy ---- */
 
-PORT_TEST(a_thread_can_ask_its_own_port, "236 H24")
+PORT_TEST_BOTH_WAYS(a_thread_can_ask_its_own_port, "236 H24")
 {
     CFMessagePortRef port = port_open(NAME, port_echo, NULL, MODE);
     CFMessagePortRef remote = port_connect(NAME);
@@ -701,7 +703,7 @@ static CFDataRef descend(CFMessagePortRef port, SInt32 message_id, CFDataRef dat
     return CFDataCreate(NULL, (const UInt8 *)&here, sizeof here);
 }
 
-PORT_TEST(requests_nest_64_deep, "236 237 H25 M14")
+PORT_TEST_BOTH_WAYS(requests_nest_64_deep, "236 237 H25 M14")
 {
     CFMessagePortRef remotes[2];
     CFMessagePortRef a = port_open(CFSTR("A"), descend, remotes, MODE);
@@ -730,7 +732,7 @@ static CFDataRef ask_back(CFMessagePortRef port, SInt32 message_id, CFDataRef da
     return reply;
 }
 
-PORT_TEST(the_receiver_can_ask_the_asker, "237")
+PORT_TEST_BOTH_WAYS(the_receiver_can_ask_the_asker, "237")
 {
     CFMessagePortRef own = port_open(CFSTR("own"), port_echo, NULL, MODE);
     struct port_thread server;
@@ -760,7 +762,7 @@ static void invalidate_victim(void *info)
     CFRelease(victim);
 }
 
-PORT_TEST(a_remote_may_be_invalidated_and_released_inside_the_wait, "238 M20")
+PORT_TEST_BOTH_WAYS(a_remote_may_be_invalidated_and_released_inside_the_wait, "238 M20")
 {
     pid_t owner = port_process_start_idle(NAME);
     double begun = port_probe_now();
@@ -779,7 +781,7 @@ static void *invalidate_soon(void *info)
     return NULL;
 }
 
-PORT_TEST(a_remote_invalidated_by_another_thread_ends_the_wait, "232 238")
+PORT_TEST_BOTH_WAYS(a_remote_invalidated_by_another_thread_ends_the_wait, "232 238")
 {
     pid_t owner = port_process_start_idle(NAME);
     CFMessagePortRef remote = port_connect(NAME);
@@ -800,7 +802,7 @@ static CFDataRef invalidate_itself(CFMessagePortRef port, SInt32 message_id, CFD
     return CFRetain(data);
 }
 
-PORT_TEST(a_callback_may_invalidate_its_own_port, "232 203 H26")
+PORT_TEST_BOTH_WAYS(a_callback_may_invalidate_its_own_port, "232 203 H26")
 {
     CFMessagePortRef port = port_open(NAME, invalidate_itself, NULL, MODE);
     CFMessagePortRef remote = port_connect(NAME);
@@ -822,7 +824,7 @@ PORT_TEST(a_callback_may_invalidate_its_own_port, "232 203 H26")
     port_drop(port);
 }
 
-PORT_TEST(invalidating_a_port_drops_its_messages, "243")
+PORT_TEST_BOTH_WAYS(invalidating_a_port_drops_its_messages, "243")
 {
     CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
     CFMessagePortRef remote = port_connect(NAME);
@@ -836,7 +838,7 @@ PORT_TEST(invalidating_a_port_drops_its_messages, "243")
     CFRelease(port);
 }
 
-PORT_TEST(sending_to_a_local_port_is_refused, "242 211")
+PORT_TEST_BOTH_WAYS(sending_to_a_local_port_is_refused, "242 211")
 {
     CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_echo, NULL, NULL);
 
@@ -875,7 +877,7 @@ static void expect_reply_wins(bool of_remote)
     port_drop(port);
 }
 
-PORT_TEST(a_reply_that_is_there_wins_over_the_end_of_the_port, "231")
+PORT_TEST_BOTH_WAYS(a_reply_that_is_there_wins_over_the_end_of_the_port, "231")
 {
     expect_reply_wins(false);
     expect_reply_wins(true);
@@ -884,7 +886,7 @@ PORT_TEST(a_reply_that_is_there_wins_over_the_end_of_the_port, "231")
 extern void *dispatch_get_global_queue(intptr_t priority, uintptr_t flags) __attribute__((weak));
 void set_queue(CFMessagePortRef port, void *queue) __asm__("crl_CFMessagePortSetDispatchQueue");
 
-PORT_TEST(a_dispatch_queue_drives_a_port_where_there_is_one, "244 201")
+PORT_TEST_BOTH_WAYS(a_dispatch_queue_drives_a_port_where_there_is_one, "244 201")
 {
     CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_echo, NULL, NULL);
     CFMessagePortRef remote = port_connect(NAME);
@@ -915,7 +917,7 @@ PORT_TEST(a_dispatch_queue_drives_a_port_where_there_is_one, "244 201")
 
 /* ---- sizes ---- */
 
-PORT_TEST_LIMIT(payloads_of_every_size_arrive_whole, "239 240 M15", 60)
+PORT_TEST_BOTH_WAYS_LIMIT(payloads_of_every_size_arrive_whole, "239 240 M15", 60)
 {
     static const CFIndex sizes[] = {0, 1, 63, 1024, 1025, 4096, 4097, 65535, 65536, 65537, 212960, 1 << 20, 5 << 20, 100, 16 << 20, 7};
     struct port_thread server;
@@ -948,7 +950,7 @@ static CFDataRef reply_large(CFMessagePortRef port, SInt32 message_id, CFDataRef
     return port_pattern(message_id, 3);
 }
 
-PORT_TEST_LIMIT(replies_may_be_larger_than_requests, "239 M15", 30)
+PORT_TEST_BOTH_WAYS_LIMIT(replies_may_be_larger_than_requests, "239 M15", 30)
 {
     static const SInt32 sizes[] = {70000, 300000, 3 << 20, 100, 70000, 20 << 20, 65536};
     struct port_thread server;
@@ -969,7 +971,7 @@ PORT_TEST_LIMIT(replies_may_be_larger_than_requests, "239 M15", 30)
     port_thread_stop(&server);
 }
 
-PORT_TEST(what_is_too_large_is_not_sent, "239 M15")
+PORT_TEST_BOTH_WAYS(what_is_too_large_is_not_sent, "239 M15")
 {
     CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
     CFMessagePortRef remote = port_connect(NAME);
@@ -998,7 +1000,7 @@ static CFDataRef reply_huge(CFMessagePortRef port, SInt32 message_id, CFDataRef 
     return CFDataCreateWithBytesNoCopy(NULL, &byte, 0x60000001, kCFAllocatorNull);
 }
 
-PORT_TEST(a_reply_that_is_too_large_becomes_empty, "239 H22")
+PORT_TEST_BOTH_WAYS(a_reply_that_is_too_large_becomes_empty, "239 H22")
 {
     struct port_thread server;
     CFMessagePortRef remote;
@@ -1013,7 +1015,7 @@ PORT_TEST(a_reply_that_is_too_large_becomes_empty, "239 H22")
     port_thread_stop(&server);
 }
 
-PORT_TEST(what_is_beyond_the_budget_fails_at_once, "239")
+PORT_TEST_BOTH_WAYS(what_is_beyond_the_budget_fails_at_once, "239")
 {
     struct port_thread server;
     CFDataRef large = port_pattern(200000, 1);

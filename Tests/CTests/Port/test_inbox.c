@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages within a process: what differs from those through sockets, and what must not. test_send.c runs everything else both ways. */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "Kernel/kernel_ports.h"
+#include "Port/inbox.h"
+#include "Port/port_probe.h"
+
+#define INBOX_TEST(_name, _rules) PORT_TEST_WITH_INBOX(_name, _rules, ported_##_name)
+#define PORT_TEST_WITH_INBOX(_name, _rules, _body)                   \
+    static void _body(void);                                         \
+    PORT_TEST_WAY(_name, _rules, test_default_limit_s, _body, false) \
+    static void _body(void)
+
+static struct trace events;
+static _Atomic int packets;
+
+static ssize_t count_send(int socket, const void *bytes, size_t size)
+{
+    packets++;
+    return kernel_ports_linux.send(socket, bytes, size);
+}
+
+static ssize_t count_send_message(int socket, const struct msghdr *message)
+{
+    packets++;
+    return kernel_ports_linux.send_message(socket, message);
+}
+
+static void count_packets(void)
+{
+    kernel_ports.send = count_send;
+    kernel_ports.send_message = count_send_message;
+}
+
+/* ---- which way ---- */
+
+INBOX_TEST(messages_within_a_process_do_not_pass_through_the_kernel, "213")
+{
+    struct port_thread server;
+    CFDataRef data = port_pattern(1 << 20, 3);
+    CFDataRef reply = NULL;
+    CFMessagePortRef remote;
+
+    count_packets();
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = port_connect(NAME);
+    EXPECT_EQ(port_ask(remote, 1, data, &reply), kCFMessagePortSuccess);
+    EXPECT(port_is_pattern(reply, 1 << 20, 3));
+    EXPECT_EQ(port_tell(remote, 2, data), kCFMessagePortSuccess);
+    EXPECT_EQ(port_ask(remote, 3, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(packets, 0);
+    CFRelease(reply);
+    CFRelease(data);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+INBOX_TEST(the_environment_switches_inboxes_off, "")
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+
+    EXPECT_EQ(setenv("CORERUNLOOP_MESSAGES", "socket", 1), 0);
+    count_packets();
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = port_connect(NAME);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(packets, 2);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+/* What was sent before the port had a source is in its socket, and comes first. */
+INBOX_TEST(the_order_holds_when_messages_change_their_way, "234")
+{
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_note, &(CFMessagePortContext){.info = &events}, NULL);
+    CFMessagePortRef remote = port_connect(NAME);
+    CFRunLoopSourceRef source;
+
+    count_packets();
+    EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(packets, 1);
+    source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    EXPECT_EQ(port_tell(remote, 2, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(packets, 2); /* the first may still be in the socket */
+    EXPECT_EQ(port_ask(remote, 3, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT(packets >= 4);
+    packets = 0;
+    EXPECT_EQ(port_ask(remote, 4, NULL, NULL), kCFMessagePortSuccess); /* the reply has confirmed all before it */
+    EXPECT_EQ(packets, 0);
+    EXPECT_TRACE(&events, "1: 2: 3: 4:");
+    CFRelease(source);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+/* ---- data ---- */
+
+static const UInt8 *seen_bytes;
+static char seen_first;
+
+static CFDataRef look_at_bytes(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)port;
+    (void)message_id;
+    (void)info;
+    seen_bytes = CFDataGetBytePtr(data);
+    seen_first = (char)seen_bytes[0];
+    return CFRetain(data);
+}
+
+INBOX_TEST(data_that_nobody_can_change_is_not_copied, "219 223")
+{
+    CFMessagePortRef port = port_open(NAME, look_at_bytes, NULL, MODE);
+    CFMessagePortRef remote = port_connect(NAME);
+    CFDataRef data = port_data("fixed");
+    CFDataRef reply = NULL;
+
+    EXPECT_EQ(port_ask(remote, 1, data, &reply), kCFMessagePortSuccess);
+    EXPECT_EQ(seen_bytes, CFDataGetBytePtr(data));
+    EXPECT(reply && reply != data && CFDataGetBytePtr(reply) == CFDataGetBytePtr(data));
+    CFRelease(data);
+    EXPECT(port_data_is(reply, "fixed"));
+    CFRelease(reply);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+INBOX_TEST(data_that_its_owner_may_change_is_copied_when_it_is_sent, "212 219")
+{
+    CFMessagePortRef port = port_open(NAME, look_at_bytes, NULL, MODE);
+    CFMessagePortRef remote = port_connect(NAME);
+    CFMutableDataRef changing = CFDataCreateMutable(NULL, 0);
+    char buffer[] = "mine";
+    CFDataRef lent = CFDataCreateWithBytesNoCopy(NULL, (const UInt8 *)buffer, 4, kCFAllocatorNull);
+
+    CFDataAppendBytes(changing, (const UInt8 *)"old", 3);
+    EXPECT_EQ(port_tell(remote, 1, changing), kCFMessagePortSuccess);
+    EXPECT_EQ(port_tell(remote, 2, lent), kCFMessagePortSuccess);
+    CFDataGetMutableBytePtr(changing)[0] = 'n';
+    CFRelease(lent);
+    memset(buffer, 'x', 4);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(seen_first, 'o');
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(seen_first, 'm');
+    CFRelease(changing);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+/* ---- the source ---- */
+
+INBOX_TEST(letters_wait_for_their_source_and_go_where_it_goes, "226 234")
+{
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_note, &(CFMessagePortContext){.info = &events}, NULL);
+    CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+    CFMessagePortRef remote = port_connect(NAME);
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+
+    for (SInt32 i = 1; i <= 4; i++) {
+        EXPECT_EQ(port_tell(remote, i, NULL), kCFMessagePortSuccess);
+    }
+    CFRunLoopAddSource(loop, source, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_TRACE(&events, "1:");
+    CFRunLoopRemoveSource(loop, source, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunFinished);
+    CFRunLoopAddSource(loop, source, CFSTR("another"));
+    CFRunLoopAddSource(loop, source, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(CFSTR("another"), 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_TRACE(&events, "1: 2: 3: 4:");
+    /* Nothing is left of the posts in either mode. */
+    EXPECT_EQ(CFRunLoopRunInMode(CFSTR("another"), 0, true), kCFRunLoopRunTimedOut);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunTimedOut);
+    CFRelease(source);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+/* A new source takes over from one that was invalidated. */
+INBOX_TEST(letters_find_the_ports_next_source, "201 226")
+{
+    CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
+    CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+    CFMessagePortRef remote = port_connect(NAME);
+
+    EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortSuccess);
+    CFRunLoopSourceInvalidate(source);
+    CFRelease(source);
+    EXPECT_EQ(port_tell(remote, 2, NULL), kCFMessagePortSuccess);
+    source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_TRACE(&events, "1: 2:");
+    CFRelease(source);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+/* What a removal by an AfterWaiting observer keeps from being performed is performed once the source is back. */
+static void take_source_out(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *source)
+{
+    (void)activity;
+    CFRunLoopRemoveSource(CFRunLoopGetCurrent(), source, MODE);
+    CFRunLoopObserverInvalidate(observer);
+}
+
+INBOX_TEST(a_letter_is_not_lost_with_its_turn, "88 234")
+{
+    CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
+    CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+    CFMessagePortRef remote = port_connect(NAME);
+    CFRunLoopObserverContext context = {.info = source};
+    CFRunLoopObserverRef observer = CFRunLoopObserverCreate(NULL, kCFRunLoopAfterWaiting, false, 0, take_source_out, &context);
+
+    CFRunLoopAddObserver(CFRunLoopGetCurrent(), observer, MODE);
+    EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), true), kCFRunLoopRunFinished);
+    EXPECT_TRACE(&events, "");
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_TRACE(&events, "1:");
+    CFRelease(observer);
+    CFRelease(source);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+/* ---- fairness ---- */
+
+static int letters_before_the_descriptor;
+static bool descriptor_was_served;
+
+static CFDataRef send_another(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)port;
+    (void)data;
+    if (!descriptor_was_served) {
+        letters_before_the_descriptor++;
+        EXPECT_EQ(CFMessagePortSendRequest(*(CFMessagePortRef *)info, message_id + 1, NULL, 0, 0, NULL, NULL), kCFMessagePortSuccess);
+    }
+    return NULL;
+}
+
+static void serve_descriptor(CFFileDescriptorRef descriptor, CFOptionFlags types, void *info)
+{
+    (void)descriptor;
+    (void)types;
+    (void)info;
+    descriptor_was_served = true;
+}
+
+INBOX_TEST(letters_without_end_do_not_starve_a_descriptor, "35 H10")
+{
+    CFMessagePortRef remote = NULL;
+    CFMessagePortRef port = port_open(NAME, send_another, &remote, MODE);
+    int ends[2];
+    CFFileDescriptorRef descriptor;
+    CFRunLoopSourceRef source;
+
+    remote = port_connect(NAME);
+    REQUIRE(pipe(ends) == 0);
+    descriptor = CFFileDescriptorCreate(NULL, ends[0], false, serve_descriptor, NULL);
+    CFFileDescriptorEnableCallBacks(descriptor, kCFFileDescriptorReadCallBack);
+    source = CFFileDescriptorCreateRunLoopSource(NULL, descriptor, 0);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    for (int i = 0; i < 100 && !descriptor_was_served; i++) {
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, 1, true), kCFRunLoopRunHandledSource);
+    }
+    EXPECT(descriptor_was_served);
+    EXPECT(letters_before_the_descriptor <= 8);
+    CFFileDescriptorInvalidate(descriptor);
+    CFRelease(source);
+    CFRelease(descriptor);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+/* ---- the end ---- */
+
+static void *ask_for_ever(void *remote)
+{
+    return (void *)(intptr_t)CFMessagePortSendRequest(remote, 9, NULL, 1e9, 1e9, MODE, NULL);
+}
+
+static void *tell_for_ever(void *remote)
+{
+    return (void *)(intptr_t)CFMessagePortSendRequest(remote, 9, NULL, 1e9, 0, NULL, NULL);
+}
+
+static void expect_result(pthread_t thread, SInt32 expected, SInt32 or_this)
+{
+    void *result = NULL;
+
+    EXPECT_EQ(pthread_join(thread, &result), 0);
+    EXPECT((SInt32)(intptr_t)result == expected || (SInt32)(intptr_t)result == or_this);
+}
+
+static void fill(CFMessagePortRef remote)
+{
+    SInt32 result;
+
+    while ((result = CFMessagePortSendRequest(remote, 1, NULL, 0, 0, NULL, NULL)) == kCFMessagePortSuccess) {
+    }
+    EXPECT_EQ(result, kCFMessagePortSendTimeout);
+}
+
+/* For a reply, and for room. A thread that had not begun finds the remote invalid. */
+INBOX_TEST(the_end_of_a_port_ends_every_wait_for_it, "232 243 M1")
+{
+    CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
+    CFMessagePortRef remote = port_connect(NAME);
+    pthread_t asking;
+    pthread_t telling;
+
+    EXPECT_EQ(pthread_create(&asking, NULL, ask_for_ever, remote), 0);
+    fill(remote);
+    EXPECT_EQ(pthread_create(&telling, NULL, tell_for_ever, remote), 0);
+    CFMessagePortInvalidate(port);
+    expect_result(asking, kCFMessagePortBecameInvalidError, kCFMessagePortIsInvalid);
+    expect_result(telling, kCFMessagePortBecameInvalidError, kCFMessagePortIsInvalid);
+    EXPECT(!CFMessagePortIsValid(remote));
+    EXPECT_TRACE(&events, "");
+    CFRelease(remote);
+    CFRelease(port);
+}
+
+INBOX_TEST(the_end_of_a_remote_ends_every_wait_on_it, "232 238")
+{
+    CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
+    CFMessagePortRef remote = port_connect(NAME);
+    pthread_t threads[4];
+
+    for (int i = 0; i < 4; i++) {
+        EXPECT_EQ(pthread_create(&threads[i], NULL, ask_for_ever, remote), 0);
+    }
+    fill(remote);
+    CFMessagePortInvalidate(remote);
+    for (int i = 0; i < 4; i++) {
+        expect_result(threads[i], kCFMessagePortBecameInvalidError, kCFMessagePortIsInvalid);
+    }
+    CFRelease(remote);
+    port_drop(port);
+}
+
+/* ---- fork ---- */
+
+static CFDataRef fork_and_return(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    pid_t *child = info;
+
+    (void)port;
+    (void)message_id;
+    *child = fork();
+    return CFRetain(data);
+}
+
+/* The child goes on in the callback and in the wait, where the other side is not there; it finds all ports invalid and leaves. */
+INBOX_TEST(a_callback_may_fork_and_both_return_from_it, "176 M6")
+{
+    pid_t child = -1;
+    pid_t parent = getpid();
+    CFMessagePortRef port = port_open(NAME, fork_and_return, &child, MODE);
+    CFMessagePortRef remote = port_connect(NAME);
+    SInt32 result = CFMessagePortSendRequest(remote, 1, NULL, 5, 5, MODE, NULL);
+    int status = -1;
+
+    if (getpid() != parent) {
+        _exit(!CFMessagePortIsValid(port) && !CFMessagePortIsValid(remote) &&
+                      CFMessagePortSendRequest(remote, 1, NULL, 5, 5, MODE, NULL) == kCFMessagePortIsInvalid
+                  ? 0
+                  : 1);
+    }
+    EXPECT_EQ(result, kCFMessagePortSuccess);
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT(CFMessagePortIsValid(remote));
+    CFRelease(remote);
+    port_drop(port);
+}
+
+/* ---- hosting ---- */
+
+static void *tell_once(void *remote)
+{
+    return (void *)(intptr_t)port_tell(remote, 1, NULL);
+}
+
+INBOX_TEST(a_letter_makes_a_hosted_loops_descriptor_readable, "234")
+{
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
+    CFMessagePortRef remote = port_connect(NAME);
+    struct pollfd one = {.fd = CRLRunLoopGetDescriptor(loop), .events = POLLIN};
+    pthread_t thread;
+
+    EXPECT(CRLRunLoopPrepare(loop, MODE));
+    EXPECT_EQ(poll(&one, 1, 0), 0);
+    EXPECT_EQ(pthread_create(&thread, NULL, tell_once, remote), 0);
+    EXPECT_EQ(poll(&one, 1, (int)(test_patience_s() * 1000)), 1);
+    expect_result(thread, kCFMessagePortSuccess, kCFMessagePortSuccess);
+    (void)CRLRunLoopDispatch(loop);
+    EXPECT_TRACE(&events, "1:");
+    CRLRunLoopLeave(loop);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+/* ---- many ---- */
+
+static void *ask_many(void *remote)
+{
+    for (SInt32 i = 0; i < 2000; i++) {
+        UInt8 bytes[4] = {(UInt8)i, (UInt8)(i >> 8), 1, 2};
+        CFDataRef data = CFDataCreate(NULL, bytes, i % 5);
+        CFDataRef reply = NULL;
+
+        if (CFMessagePortSendRequest(remote, i, data, 30, 30, MODE, &reply) != kCFMessagePortSuccess || !CFEqual(data, reply)) {
+            FAIL("another's reply, or none");
+        }
+        CFRelease(data);
+        CFRelease(reply);
+    }
+    return NULL;
+}
+
+/* Four threads ask a port that is served by two loops; nobody gets another's reply, and nothing is left. */
+INBOX_TEST(stress_threads_ask_a_port_in_two_loops, "209 235 M12 M21")
+{
+    struct port_thread servers[2];
+    CFMessagePortRef remote;
+    CFRunLoopSourceRef source;
+    pthread_t threads[4];
+
+    port_thread_start(&servers[0], NAME, port_echo, NULL);
+    port_thread_start(&servers[1], CFSTR("only for its loop"), port_echo, NULL);
+    source = CFMessagePortCreateRunLoopSource(NULL, servers[0].port, 0);
+    CFRunLoopAddSource(servers[1].loop, source, kCFRunLoopDefaultMode);
+    CFRelease(source);
+    remote = port_connect(NAME);
+    for (int i = 0; i < 4; i++) {
+        EXPECT_EQ(pthread_create(&threads[i], NULL, ask_many, remote), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
+    }
+    CFRelease(remote);
+    port_thread_stop(&servers[1]);
+    port_thread_stop(&servers[0]);
+}
