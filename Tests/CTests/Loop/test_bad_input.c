@@ -370,7 +370,8 @@ static void give_back_memory(void)
 static void use_up_memory(void)
 {
     limit_memory(1);
-    for (size_t size = (size_t)1 << 20; size >= 16; size = size > 64 ? size / 2 : size - 16) {
+    /* The thread's cache keeps blocks of each small size, which no other size is served from. */
+    for (size_t size = (size_t)1 << 20; size >= 16; size = size > 1024 ? size / 2 : size - 16) {
         void *block;
 
         while (block_count < blocks_most && (block = malloc(size)) != NULL) {
