@@ -103,7 +103,7 @@ struct activation {
     bool is_hosted_asleep; /* prepared, and the host is waiting */
     bool took_token; /* a wait of this run, or of one inside it, was ended by a wake-up */
     bool served_main_queue; /* rule 181: do not look at the main queue first again */
-    const _Atomic uint32_t *awaited; /* C; NULL, or what ends the run as a source does once it is not 0 */
+    const _Atomic uint32_t *awaited; /* C; NULL, or what ends a run that returns after a source as one does, once it is not 0 */
     uint32_t outer_word; /* the wake word as it was */
     struct watch_report report; /* what the wait has found, for cause_port */
 };

@@ -230,7 +230,7 @@ static int64_t earlier(int64_t one_ns, int64_t other_ns)
 /* What the run is for has happened. */
 static bool is_over(const struct activation *run)
 {
-    return run->awaited && atomic_load_explicit(run->awaited, memory_order_acquire) != 0;
+    return run->returns_after_source && run->awaited && atomic_load_explicit(run->awaited, memory_order_acquire) != 0;
 }
 
 /* Sleeps until a cause is there. Early and spurious ends of the kernel's wait, and changed deadlines, just go round again (44, 68). */
@@ -344,7 +344,7 @@ static bool handle(CFRunLoopRef loop, struct activation *run, enum wake_cause ca
 /* Rule 48: which of several reasons to return counts. */
 static CFRunLoopRunResult reason_to_return(CFRunLoopRef loop, const struct activation *run)
 {
-    if ((run->has_handled_source && run->returns_after_source) || is_over(run)) {
+    if (run->returns_after_source && (run->has_handled_source || is_over(run))) {
         return kCFRunLoopRunHandledSource;
     }
     if (run->polls || (run->deadline_ns != kernel_never && kernel.monotonic_ns() >= run->deadline_ns)) {
@@ -353,7 +353,7 @@ static CFRunLoopRunResult reason_to_return(CFRunLoopRef loop, const struct activ
     if (mailbox_is_stopped(loop->mailbox)) {
         return kCFRunLoopRunStopped;
     }
-    return !run->awaited && mode_is_empty(loop, run->mode) ? kCFRunLoopRunFinished : (CFRunLoopRunResult)0;
+    return mode_is_empty(loop, run->mode) && !run->awaited ? kCFRunLoopRunFinished : (CFRunLoopRunResult)0;
 }
 
 /* ---- the pass ---- */
@@ -455,63 +455,38 @@ void run_leave(CFRunLoopRef loop, struct activation *run)
     mailbox_leave(loop->mailbox, run->outer_word, owes_token(run));
 }
 
-/* From Entry to Exit. */
-static CFRunLoopRunResult run_passes(CFRunLoopRef loop, struct activation *run, struct mode *mode)
+/* The whole run; inline in both of its callers, for which it is most of what they cost. */
+static inline __attribute__((always_inline)) CFRunLoopRunResult run_all(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns,
+                                                                        bool returns_after_source, const _Atomic uint32_t *awaited)
 {
+    struct activation run = {.returns_after_source = returns_after_source,
+                             .polls = deadline_ns == 0,
+                             .deadline_ns = deadline_ns == 0 ? kernel_never : deadline_ns,
+                             .awaited = awaited};
     CFRunLoopRunResult result = (CFRunLoopRunResult)0;
+    struct mode *mode;
 
-    run_enter(loop, run, mode);
+    loop_lock(loop);
+    mode = awaited && !loop->is_dead ? mode_declare(loop, mode_name) : mode_find(loop, mode_name);
+    if (!mode || loop->is_dead || (!awaited && mode_is_empty(loop, mode))) {
+        loop_unlock(loop);
+        return kCFRunLoopRunFinished; /* 27 */
+    }
+    run_enter(loop, &run, mode);
     observers_notify(loop, mode, kCFRunLoopEntry); /* [1] */
     if (mailbox_is_stopped(loop->mailbox)) {
         result = kCFRunLoopRunStopped; /* 29 */
     }
     while (!result) {
-        result = pass(loop, run);
-        if (!run->outer && autorelease_has_objects()) {
+        result = pass(loop, &run);
+        if (!run.outer && autorelease_has_objects()) {
             loop_unlock(loop);
             autorelease_drain();
             loop_lock(loop);
         }
     }
     observers_notify(loop, mode, kCFRunLoopExit); /* [10] */
-    run_leave(loop, run);
-    return result;
-}
-
-static struct activation activation_until(int64_t deadline_ns, bool returns_after_source, const _Atomic uint32_t *awaited)
-{
-    return (struct activation){.returns_after_source = returns_after_source,
-                               .polls = deadline_ns == 0,
-                               .deadline_ns = deadline_ns == 0 ? kernel_never : deadline_ns,
-                               .awaited = awaited};
-}
-
-CFRunLoopRunResult run_in_mode_until(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, bool returns_after_source)
-{
-    struct activation run = activation_until(deadline_ns, returns_after_source, NULL);
-    CFRunLoopRunResult result = kCFRunLoopRunFinished;
-    struct mode *mode;
-
-    loop_lock(loop);
-    mode = mode_find(loop, mode_name);
-    if (mode && !loop->is_dead && !mode_is_empty(loop, mode)) { /* 27 */
-        result = run_passes(loop, &run, mode);
-    }
-    loop_unlock(loop);
-    return result;
-}
-
-CFRunLoopRunResult run_in_mode_awaiting(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, const _Atomic uint32_t *awaited)
-{
-    struct activation run = activation_until(deadline_ns, true, awaited);
-    CFRunLoopRunResult result = kCFRunLoopRunFinished;
-    struct mode *mode;
-
-    loop_lock(loop);
-    mode = loop->is_dead ? NULL : mode_declare(loop, mode_name);
-    if (mode) {
-        result = run_passes(loop, &run, mode);
-    }
+    run_leave(loop, &run);
     loop_unlock(loop);
     return result;
 }
@@ -530,5 +505,11 @@ static int64_t deadline_after(CFTimeInterval seconds)
 
 CFRunLoopRunResult run_in_mode(CFRunLoopRef loop, CFStringRef mode_name, CFTimeInterval seconds, bool returns_after_source)
 {
-    return run_in_mode_until(loop, mode_name, deadline_after(seconds), returns_after_source);
+    return run_all(loop, mode_name, deadline_after(seconds), returns_after_source, NULL);
+}
+
+CFRunLoopRunResult run_in_mode_until(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, bool returns_after_source,
+                                     const _Atomic uint32_t *awaited)
+{
+    return run_all(loop, mode_name, deadline_ns, returns_after_source, awaited);
 }

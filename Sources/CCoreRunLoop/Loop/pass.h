@@ -13,14 +13,12 @@
 /* A whole run: CFRunLoopRunInMode. Takes the lock itself. */
 CFRunLoopRunResult run_in_mode(CFRunLoopRef loop, CFStringRef mode_name, CFTimeInterval seconds, bool returns_after_source);
 
-/* The same until an instant; 0: one pass that does not sleep, kernel_never: without a limit. */
-CFRunLoopRunResult run_in_mode_until(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, bool returns_after_source);
-
 /*
- * Runs until a source was handled or `awaited` is not 0: whoever changes it wakes the loop then. It counts as a source of the mode, which
- * is not empty with it, and is there from now on.
+ * The same until an instant; 0: one pass that does not sleep, kernel_never: without a limit. With `awaited`, until that is not 0: whoever
+ * changes it wakes the loop then. It counts as a source of the mode, which is not empty with it, and is there from now on.
  */
-CFRunLoopRunResult run_in_mode_awaiting(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, const _Atomic uint32_t *awaited);
+CFRunLoopRunResult run_in_mode_until(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, bool returns_after_source,
+                                     const _Atomic uint32_t *awaited);
 
 /* ---- the parts, for hosting ---- */
 

@@ -692,10 +692,10 @@ struct watch_report watch_next(CFRunLoopRef loop, struct mode *mode, bool *ret_m
     if (watches->prefers_kernel) {
         report = next_of_batch(loop, mode, ret_main_queue);
     }
-    if (!report.source && !*ret_main_queue) {
+    if (!report.source && !*ret_main_queue && !list_is_empty(&watches->posted)) {
         report = next_posted(watches);
     }
-    if (!report.source && !*ret_main_queue) {
+    if (!report.source && !*ret_main_queue && !list_is_empty(&watches->always_ready)) {
         report = next_always_ready(loop, mode);
     }
     if (!report.source && !*ret_main_queue) {

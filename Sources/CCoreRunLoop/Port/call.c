@@ -195,7 +195,7 @@ static void await(CFMessagePortRef port, struct client_line *line, int64_t deadl
     }
     is_watched = client_line_enter(line, loop, mode);
     while (is_open(call) && port_is_valid(port)) {
-        if (run_in_mode_until(loop, mode, end_of_run(is_watched, deadline_ns), true) == kCFRunLoopRunFinished) {
+        if (run_in_mode_until(loop, mode, end_of_run(is_watched, deadline_ns), true, NULL) == kCFRunLoopRunFinished) {
             wait_without_loop(line, deadline_ns);
         } else if (!is_watched) {
             client_line_read(line); /* there was no memory to watch the line */
@@ -394,7 +394,7 @@ static enum letter_state await_letter(CFMessagePortRef port, struct letter *lett
         mode = kCFRunLoopDefaultMode; /* 217 */
     }
     while (goes_on) { /* once at least, even if the reply is there: the mode's observers see a run */
-        if (run_in_mode_awaiting(letter->loop, mode, deadline_ns, &letter->state) == kCFRunLoopRunFinished) {
+        if (run_in_mode_until(letter->loop, mode, deadline_ns, true, &letter->state) == kCFRunLoopRunFinished) {
             int64_t slice_end_ns = kernel.monotonic_ns() + slice_ns; /* the thread's loop has ended */
 
             letter_wait(letter, slice_end_ns < deadline_ns ? slice_end_ns : deadline_ns);

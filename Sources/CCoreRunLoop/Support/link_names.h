@@ -290,7 +290,6 @@
 #pragma redefine_extname remote_port_uses_inbox crl_remote_port_uses_inbox
 #pragma redefine_extname run_enter crl_run_enter
 #pragma redefine_extname run_in_mode crl_run_in_mode
-#pragma redefine_extname run_in_mode_awaiting crl_run_in_mode_awaiting
 #pragma redefine_extname run_in_mode_until crl_run_in_mode_until
 #pragma redefine_extname run_leave crl_run_leave
 #pragma redefine_extname run_loop_class crl_run_loop_class
