@@ -493,13 +493,17 @@ static void excuse(CFMessagePortRef port, const uint8_t *bytes, struct packet *p
 {
     struct wire_frame frame;
     struct incoming message = {.data = NULL};
+    struct local_port *local = &port->side.local;
     bool is_found = false;
 
     port_log(server, "a message from process %d was dropped: this process has no descriptor left for what came with it", (int)packet->pid);
     packet_close(packet);
-    if (wire_decode(wire_on_port, bytes, packet->size, &frame) == wire_ok && frame.type == wire_request && !(frame.flags & wire_new_line)) {
+    if (wire_decode(wire_on_port, bytes, packet->size, &frame) == wire_ok) {
         port_lock(port);
-        is_found = find_line(&port->side.local.lines, packet, &frame, &message);
+        if (frame.flags & wire_want_ack) {
+            acknowledge(local, packet, &frame); /* its place in the queue is free, too: who waits for that must not wait for ever */
+        }
+        is_found = frame.type == wire_request && !(frame.flags & wire_new_line) && find_line(&local->lines, packet, &frame, &message);
         port_unlock(port);
     }
     if (is_found) {

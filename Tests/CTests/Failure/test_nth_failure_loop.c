@@ -164,6 +164,24 @@ NTH_FAILURE(timers, "")
     return true;
 }
 
+NTH_FAILURE(timers_that_are_all_due, "")
+{
+    enum { count = 40, passes = 4 };
+
+    begin();
+    for (int i = 0; i < count; i++) {
+        CFRunLoopTimerRef timer = make_firing_timer(-1, 0);
+
+        NEED(timer);
+        NEED(add_timer(timer, MODE));
+    }
+    for (int i = 0; i < passes; i++) { /* without memory for all of them one pass fires some */
+        (void)CFRunLoopRunInMode(MODE, 0, false);
+    }
+    MUST(performed == count);
+    return true;
+}
+
 NTH_FAILURE(timers_without_callbacks, "")
 {
     CFRunLoopTimerRef timer;

@@ -25,6 +25,7 @@
 #include <linux/seccomp.h>
 
 #include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
 #include "harness.h"
 
 enum { closed_number = 987 }; /* of no descriptor */
@@ -535,4 +536,45 @@ TEST(no_entry_of_the_table_is_missing, "")
         EXPECT(entry != NULL);
     }
     EXPECT(memcmp(&kernel, &kernel_linux, sizeof kernel) == 0);
+}
+
+TEST(a_duplicate_is_closed_on_exec, "P3")
+{
+    int descriptor = open("/dev/null", O_RDONLY);
+    int duplicate = kernel_ports_linux.duplicate(descriptor);
+
+    EXPECT(duplicate >= 3 && duplicate != descriptor);
+    EXPECT(fcntl(duplicate, F_GETFD) & FD_CLOEXEC);
+    EXPECT_EQ(kernel_ports_linux.duplicate(-1), -EBADF);
+    close(duplicate);
+    close(descriptor);
+}
+
+TEST(paths_that_are_too_long_for_an_address_are_refused, "M16")
+{
+    char path[200];
+    int socket = kernel_ports_linux.datagram_create(false);
+
+    memset(path, 'p', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    EXPECT_EQ(kernel_ports_linux.datagram_bind(socket, path), -ENAMETOOLONG);
+    EXPECT_EQ(kernel_ports_linux.datagram_connect(socket, path), -ENAMETOOLONG);
+    close(socket);
+}
+
+static void count_entry(void *info, const char *leaf)
+{
+    (void)leaf;
+    ++*(int *)info;
+}
+
+TEST(only_directories_are_listed, "")
+{
+    int file = open("/dev/null", O_RDONLY);
+    int count = 0;
+
+    EXPECT_EQ(kernel_ports_linux.directory_list(file, count_entry, &count), -ENOTDIR);
+    EXPECT_EQ(kernel_ports_linux.directory_list(-1, count_entry, &count), -EBADF);
+    EXPECT_EQ(count, 0);
+    close(file);
 }

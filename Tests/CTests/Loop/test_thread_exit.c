@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "Loop/loop_trace.h"
+#include "Runtime/object.h"
 
 static struct probe leaving_source = {.name = "A", .logging = probe_logs_membership | probe_logs_context};
 static struct probe leaving_timer = {.name = "T", .logging = probe_logs_context};
@@ -261,6 +262,100 @@ TEST(the_main_loop_survives_its_thread, "174 P6")
     waitpid(child, &status, 0);
     EXPECT(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 42);
+}
+
+static pthread_key_t last_key;
+static CFRunLoopRef late_loops[2];
+static CFRunLoopRunResult late_result;
+
+/* The C library calls destructors again as long as there are values, up to this many rounds: this one is last. */
+static void asks_in_the_last_round(void *value)
+{
+    uintptr_t left = (uintptr_t)value - 1;
+
+    if (left > 0) {
+        (void)pthread_setspecific(last_key, (void *)left);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        late_loops[i] = CFRunLoopGetCurrent();
+    }
+    late_result = CFRunLoopRunInMode(kCFRunLoopDefaultMode, 1000, false);
+}
+
+static void has_a_destructor_for_the_last_round(void *context)
+{
+    *(CFRunLoopRef *)context = CFRunLoopGetCurrent();
+    (void)pthread_setspecific(last_key, (void *)(uintptr_t)PTHREAD_DESTRUCTOR_ITERATIONS);
+}
+
+TEST(a_destructor_after_the_loops_end_gets_a_loop_that_finishes, "171 P7")
+{
+    CFRunLoopRef own = NULL;
+    long objects;
+
+    EXPECT_EQ(pthread_key_create(&last_key, asks_in_the_last_round), 0);
+    test_allow_left(0, 2); /* the one such loop of the process, and its mode's name */
+    probe_on_thread(has_a_destructor_for_the_last_round, &own);
+    EXPECT(late_loops[0] && late_loops[1] == late_loops[0]);
+    EXPECT_EQ(late_result, kCFRunLoopRunFinished);
+    objects = object_live_count();
+    probe_on_thread(has_a_destructor_for_the_last_round, &own);
+    EXPECT_EQ(object_live_count(), objects); /* one for all threads */
+}
+
+static void ends_its_thread(struct probe *probe)
+{
+    const struct probe *timer = probe->context;
+
+    if (timer->calls > 0) {
+        pthread_exit(NULL);
+    }
+}
+
+static CFRunLoopTimerRef left_timer;
+static CFRunLoopObserverRef left_observer;
+
+static void ends_in_callouts(void *context)
+{
+    static struct probe idle = PROBE("idle", NULL);
+    (void)context;
+    probe_source_add(&idle, 0, LOOP, MODE);
+    CFRunLoopAddTimer(LOOP, left_timer, MODE);
+    CFRunLoopAddObserver(LOOP, left_observer, MODE);
+    CFRunLoopRunInMode(MODE, 1000, false);
+}
+
+static void runs_in_a_callout(struct probe *probe)
+{
+    (void)probe;
+    CFRunLoopRunInMode(MODE, 1000, false);
+}
+
+TEST(what_a_thread_ends_in_can_be_called_by_another, "170 174")
+{
+    static struct probe timer = {.name = "T", .action = runs_in_a_callout, .logging = probe_is_silent};
+    static struct probe observer = {.name = "O", .action = ends_its_thread, .context = &timer, .logging = probe_is_silent};
+
+    test_allow_left(0, 2); /* the references that the runs held which never ended */
+    left_timer = probe_timer(&timer, 0, 1000); /* in its callout, a run whose observer ends the thread */
+    left_observer = probe_observer(&observer, kCFRunLoopBeforeWaiting, true, 0);
+    probe_on_thread(ends_in_callouts, NULL);
+    EXPECT_EQ(timer.calls, 1);
+    EXPECT(CFRunLoopTimerIsValid(left_timer));
+    timer.action = NULL;
+    observer.action = NULL;
+    timer.calls = observer.calls = 0;
+    CFRunLoopTimerSetNextFireDate(left_timer, CFAbsoluteTimeGetCurrent());
+    CFRunLoopAddTimer(LOOP, left_timer, MODE);
+    CFRunLoopAddObserver(LOOP, left_observer, MODE);
+    while (timer.calls == 0 || observer.calls == 0) {
+        (void)CFRunLoopRunInMode(MODE, 0.01, false);
+    }
+    CFRunLoopTimerInvalidate(left_timer);
+    CFRunLoopObserverInvalidate(left_observer);
+    CFRelease(left_timer);
+    CFRelease(left_observer);
 }
 
 static void uses_loop_at_exit(void)

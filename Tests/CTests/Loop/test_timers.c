@@ -4,6 +4,8 @@
  */
 #include <math.h>
 
+#include "Kernel/kernel.h"
+#include "Loop/instant.h"
 #include "Loop/loop_trace.h"
 #include "fake_kernel.h"
 
@@ -867,4 +869,126 @@ TEST(waits_have_nanosecond_resolution, "143")
         CFRunLoopRunInMode(MODE, 0.01, false);
     }
     EXPECT(shortest_gap_s <= 0.0008); /* a wait in milliseconds, rounded up so as not to be early, never gives less than one */
+}
+
+static CFRunLoopTimerRef asked_timer;
+
+static void asks_for_the_next(struct probe *probe)
+{
+    CFAbsoluteTime others = *(const CFAbsoluteTime *)probe->context;
+
+    expect_date(CFRunLoopGetNextTimerFireDate(LOOP, CFSTR("other")), 0);
+    CFRunLoopTimerSetNextFireDate(asked_timer, others + 1000);
+    expect_date(CFRunLoopGetNextTimerFireDate(LOOP, MODE), others);
+    CFRunLoopTimerInvalidate(asked_timer);
+    expect_date(CFRunLoopGetNextTimerFireDate(LOOP, MODE), others);
+}
+
+TEST(the_next_date_leaves_out_a_callouts_timer_that_comes_later_or_not_at_all, "123 131")
+{
+    static CFAbsoluteTime others;
+    static struct probe timer = {.name = "T", .action = asks_for_the_next, .context = &others};
+    static struct probe other = PROBE("O", NULL);
+    CFRunLoopTimerRef later;
+
+    clock_start();
+    later = add_timer(&other, 50000, 0);
+    others = CFRunLoopTimerGetNextFireDate(later);
+    add_idle(CFSTR("other"));
+    asked_timer = add_timer(&timer, 10, 10);
+    probe_run(MODE, 0.015, false);
+    EXPECT_LOG("T TO");
+}
+
+static int plain_calls;
+
+static void counts_calls(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer;
+    EXPECT(info == &plain_calls);
+    plain_calls++;
+}
+
+static const void *info_is_kept(const void *info)
+{
+    return info;
+}
+
+static void info_is_given_back(const void *info)
+{
+    EXPECT(info == &plain_calls);
+}
+
+static CFStringRef info_has_no_text(const void *info)
+{
+    (void)info;
+    return NULL;
+}
+
+TEST(a_context_may_have_any_of_its_functions, "135")
+{
+    clock_start();
+    for (int i = 0; i < 8; i++) {
+        CFRunLoopTimerContext context = {.info = &plain_calls};
+        CFRunLoopTimerRef timer;
+
+        context.release = i & 1 ? info_is_given_back : NULL;
+        context.copyDescription = i & 2 ? info_has_no_text : NULL;
+        context.retain = i & 4 ? info_is_kept : NULL;
+        timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent(), 0, 0, 0, counts_calls, &context);
+        CFRunLoopAddTimer(LOOP, timer, MODE);
+        CFRelease(timer);
+    }
+    (void)CFRunLoopRunInMode(MODE, 0, false);
+    EXPECT_EQ(plain_calls, 8);
+}
+
+TEST(many_tolerant_timers_keep_their_limits, "140")
+{
+    enum { count = 200 };
+    static struct probe timers[count];
+
+    clock_start();
+    add_idle(MODE);
+    for (int i = 0; i < count; i++) { /* more than are looked at before a sleep, and none may wait for another's tolerance */
+        timers[i] = (struct probe){.name = "T", .logging = probe_is_silent};
+        CFRunLoopTimerSetTolerance(add_timer(&timers[i], 1000 + i, 0), 50);
+    }
+    static struct probe strict = TIMED("S");
+    add_timer(&strict, 1100, 0);
+    probe_run(MODE, 52, false);
+    EXPECT_LOG("S@1100 TO");
+    for (int i = 0; i < count; i++) {
+        EXPECT_EQ(timers[i].calls, 1);
+    }
+}
+
+static int readings_before_a_hold_up = -1;
+
+/* The thread is held up once, between the two halves of a reading of the clocks. */
+static int64_t monotonic_after_a_hold_up(void)
+{
+    if (readings_before_a_hold_up >= 0 && readings_before_a_hold_up-- == 0) {
+        fake_kernel_advance(1000000);
+    }
+    return fake_kernel_elapsed_ns();
+}
+
+TEST(a_reading_that_took_long_leaves_equal_dates_equal, "134")
+{
+    struct instant_clocks clocks;
+    int64_t instant_ns;
+    CFAbsoluteTime date;
+
+    fake_kernel_install();
+    kernel.monotonic_ns = monotonic_after_a_hold_up;
+    clocks = instant_read_clocks();
+    date = date_of_instant(clocks.now_ns, clocks) + 3600;
+    instant_ns = instant_of_date(date, clocks);
+    readings_before_a_hold_up = 0;
+    clocks = instant_read_clocks(); /* the wall clock's half is a millisecond older than the other */
+    EXPECT_EQ(instant_of_date(date, clocks), instant_ns);
+    fake_kernel_step_wall(INT64_C(60) * 1000000000); /* a step counts */
+    clocks = instant_read_clocks();
+    EXPECT_NEAR((double)(instant_ns - instant_of_date(date, clocks)), 60e9, 1e3);
 }

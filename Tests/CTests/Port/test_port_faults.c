@@ -332,6 +332,25 @@ PORT_TEST(a_receiver_without_descriptors_says_so_to_who_waits, "M23 H7")
     port_process_kill(owner);
 }
 
+PORT_TEST(what_a_receiver_without_descriptors_drops_leaves_room_for_more, "M23 227")
+{
+    pid_t owner = port_process_start(NAME, lower_limit_or_echo, NULL, NULL);
+    CFMessagePortRef remote = port_connect(NAME);
+    CFDataRef large = port_pattern(70000, 1);
+
+    for (int i = 0; i < 6; i++) { /* with the fourth comes the line for acknowledgements */
+        EXPECT_EQ(port_tell(remote, 0, NULL), kCFMessagePortSuccess);
+    }
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess); /* the limit falls */
+    for (int i = 0; i < 40; i++) {
+        EXPECT_EQ(port_tell(remote, 0, large), kCFMessagePortSuccess);
+    }
+    EXPECT_EQ(port_ask(remote, 0, NULL, NULL), kCFMessagePortSuccess);
+    CFRelease(large);
+    CFRelease(remote);
+    port_process_kill(owner);
+}
+
 static int stranger;
 
 /* As socketpair does when it fails after it has chosen the numbers, which somebody else may have by the time of its return. */

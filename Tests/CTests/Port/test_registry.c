@@ -5,14 +5,18 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Port/port_directory.h"
 #include "Port/port_probe.h"
+#include "Port/registry.h"
 
 static CFMessagePortRef local(CFStringRef name)
 {
@@ -500,4 +504,167 @@ PORT_TEST_LIMIT(stress_of_eight_contenders_one_gets_the_name, "193 195 M4", 60)
         (void)close(result[0]);
         (void)close(result[1]);
     }
+}
+
+/* ---- the list that tools show ---- */
+
+static void note_entry(void *info, const struct registry_entry *entry)
+{
+    trace_addf(info, "%s:%s%s", entry->card.name.bytes, entry->is_alive ? "alive" : "dead", entry->age_s > 100 ? ":old" : "");
+}
+
+static void plant_text(const char *leaf, const char *text)
+{
+    char path[512];
+    int file;
+
+    (void)snprintf(path, sizeof path, "%s/%s", port_probe_names(), leaf);
+    file = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    (void)!write(file, text, strlen(text));
+    (void)close(file);
+}
+
+PORT_TEST(the_list_of_names_leaves_out_what_is_no_card, "195 H17")
+{
+    static const char *const no_cards[] = {
+        "",
+        "no line end",
+        "words instead of numbers\nname\n",
+        "1 5 100 400\nshorter than it says\n",
+        "1 5 100 0\n\n",
+        "1 5 100 2\n\xFF\xFF\n",
+    };
+    struct trace trace = {0};
+    char path[PATH_MAX];
+    char long_leaf[240];
+    CFMessagePortRef port = local(NAME);
+    CFMessagePortRef other;
+
+    EXPECT(port != NULL);
+    EXPECT_EQ(registry_list(note_entry, &trace), 0);
+    EXPECT_TRACE(&trace, "a port:alive");
+    for (size_t i = 0; i < sizeof no_cards / sizeof no_cards[0]; i++) {
+        plant_text("x.lock", no_cards[i]);
+        plant_text("x.sock", "");
+        trace_clear(&trace);
+        EXPECT_EQ(registry_list(note_entry, &trace), 0);
+        EXPECT_TRACE(&trace, "a port:alive");
+    }
+    plant_text("x.lock", "1 70000 100 1\nx\n"); /* a limit that none may have is passed over */
+    memset(long_leaf, 'l', sizeof long_leaf - 1);
+    long_leaf[sizeof long_leaf - 1] = '\0';
+    plant_text(long_leaf, "");
+    plant_text(".a", "");
+    other = local(CFSTR("other")); /* sweeps, and leaves those alone */
+    EXPECT(other != NULL);
+    port_drop(other);
+    plant_text("x.lock", "1 70000 100 1\nx\n");
+    plant_text("x.sock", "");
+    trace_clear(&trace);
+    EXPECT_EQ(registry_list(note_entry, &trace), 0);
+    EXPECT(strstr(trace.text, "x:dead") != NULL);
+    (void)snprintf(path, sizeof path, "%s/x.sock", port_probe_names());
+    (void)unlink(path);
+    (void)snprintf(path, sizeof path, "%s/folder.lock", port_probe_names());
+    (void)mkdir(path, 0700);
+    trace_clear(&trace);
+    EXPECT_EQ(registry_list(note_entry, &trace), 0);
+    EXPECT_TRACE(&trace, "a port:alive"); /* a card without a socket is of one who is still starting */
+    EXPECT_STR(registry_path(path, sizeof path), port_probe_names());
+    port_drop(port);
+    remove_names();
+}
+
+static int64_t wall_of_tomorrow(void)
+{
+    return kernel_linux.wall_ns() + INT64_C(86400) * 1000000000;
+}
+
+PORT_TEST(the_list_of_names_knows_their_age, "195")
+{
+    struct trace trace = {0};
+    char path[PATH_MAX];
+    CFMessagePortRef port = local(NAME);
+
+    kernel.wall_ns = wall_of_tomorrow;
+    EXPECT_EQ(registry_list(note_entry, &trace), 0);
+    EXPECT_TRACE(&trace, "a port:alive:old");
+    port_drop(port);
+    remove_names();
+    (void)close(open(port_probe_names(), O_CREAT | O_WRONLY, 0600)); /* no directory that can be used */
+    EXPECT_EQ(registry_list(note_entry, &trace), -ENOENT);
+    EXPECT_EQ(registry_path(path, sizeof path), NULL);
+    (void)unlink(port_probe_names());
+}
+
+PORT_TEST(a_card_of_another_name_and_a_file_that_is_no_socket_are_no_port, "195 H17")
+{
+    CFMessagePortRef port = local(NAME);
+
+    plant_text("odd.lock", "1 5 100 5\nother\n");
+    EXPECT_EQ(CFMessagePortCreateRemote(NULL, CFSTR("odd")), NULL);
+    plant_text("odd.lock", "1 5 100 3\nodd\n");
+    plant_text("odd.sock", "");
+    EXPECT_EQ(CFMessagePortCreateRemote(NULL, CFSTR("odd")), NULL);
+    port_drop(port);
+    remove_names();
+}
+
+static int interruptions;
+
+static int lock_after_interruptions(int directory, const char *leaf)
+{
+    return interruptions-- > 0 ? -EINTR : kernel_ports_linux.file_lock(directory, leaf);
+}
+
+static mode_t pretended_type;
+static uid_t pretended_owner;
+
+/* A lock that was opened, and is something else by the time that it is looked at. */
+static int pretend_status(int descriptor, struct stat *ret_status)
+{
+    int result = kernel_ports_linux.file_status(descriptor, ret_status);
+
+    if (result == 0 && S_ISREG(ret_status->st_mode)) {
+        ret_status->st_mode = pretended_type | 0600;
+        ret_status->st_uid = pretended_owner;
+    }
+    return result;
+}
+
+PORT_TEST(only_a_regular_file_of_this_users_is_a_lock, "195 210 H17")
+{
+    pretended_owner = geteuid();
+    pretended_type = S_IFIFO;
+    kernel_ports.file_status = pretend_status;
+    EXPECT(!can_register());
+    pretended_type = S_IFREG;
+    pretended_owner++;
+    EXPECT(!can_register());
+    kernel_ports.file_status = kernel_ports_linux.file_status;
+    interruptions = 2;
+    kernel_ports.file_lock = lock_after_interruptions;
+    EXPECT(can_register());
+    kernel_ports.file_lock = kernel_ports_linux.file_lock;
+}
+
+static int connect_without_proc(int socket, const char *path)
+{
+    return strncmp(path, "/proc/", 6) == 0 ? -ENOENT : kernel_ports_linux.datagram_connect(socket, path);
+}
+
+PORT_TEST(without_proc_a_receiver_is_not_taken_for_dead, "M22")
+{
+    CFMessagePortRef port = local(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
+    CFMessagePortRef again;
+
+    kernel_ports.datagram_connect = connect_without_proc;
+    again = port_connect(NAME); /* asks whether the owner is still there */
+    EXPECT_EQ(again, remote);
+    EXPECT(CFMessagePortIsValid(remote));
+    kernel_ports.datagram_connect = kernel_ports_linux.datagram_connect;
+    CFRelease(again);
+    CFRelease(remote);
+    port_drop(port);
 }

@@ -95,9 +95,14 @@ TEST(golden_frames_decode_as_they_should, "241 H1 H2 H3 H5")
 
 TEST(every_single_bit_flip_is_decoded_or_refused, "241 H2 H3")
 {
-    const struct wire_frame frame = {
-        .type = wire_request, .flags = wire_new_line, .message_id = 1, .line = 3, .token = 5, .conversation = 7, .length = 4,
-        .name_length = 2};
+    const struct wire_frame frame = {.type = wire_request,
+                                     .flags = wire_new_line,
+                                     .message_id = 1,
+                                     .line = 3,
+                                     .token = 5,
+                                     .conversation = 7,
+                                     .length = 4,
+                                     .name_length = 2};
     uint8_t bytes[wire_header_size + 6];
     int accepted = 0;
 
@@ -117,6 +122,84 @@ TEST(every_single_bit_flip_is_decoded_or_refused, "241 H2 H3")
     }
     EXPECT(accepted > 100); /* numbers and data may be anything */
     EXPECT(accepted < (int)(8 * sizeof bytes) - 100);
+}
+
+/* Each condition of the decoder decides a verdict alone in one of these and the golden frames: `make coverage` counts that. */
+TEST(names_are_utf8_in_its_shortest_form, "241 H5")
+{
+    static const char *const valid[] = {"\x7F",         "\xC2\x80",         "\xDF\xBF",         "\xE0\xA0\x80",    "\xED\x9F\xBF",
+                                        "\xEE\x80\x80", "\xF0\x90\x80\x80", "\xF1\x80\x80\x80", "\xF4\x8F\xBF\xBF"};
+    static const char *const wrong[] = {"\x80",
+                                        "\xC1\x80",
+                                        "\xC2",
+                                        "\xC2z",
+                                        "\xE0\x9F\x80",
+                                        "\xE1\x80",
+                                        "\xE1\x80z",
+                                        "\xED\xA0\x80",
+                                        "\xF0\x8F\x80\x80",
+                                        "\xF4\x90\x80\x80",
+                                        "\xF5\x80\x80\x80",
+                                        "\xFF"};
+    char longest[wire_name_max + 1];
+
+    for (size_t i = 0; i < sizeof valid / sizeof valid[0]; i++) {
+        EXPECT(wire_name_is_valid(valid[i], strlen(valid[i])));
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        EXPECT(!wire_name_is_valid(wrong[i], strlen(wrong[i])));
+    }
+    memset(longest, 'n', sizeof longest);
+    EXPECT(wire_name_is_valid(longest, wire_name_max));
+    EXPECT(!wire_name_is_valid(longest, wire_name_max + 1));
+    EXPECT(!wire_name_is_valid(longest, 0));
+    EXPECT(!wire_name_is_valid("a\0b", 3));
+}
+
+static enum wire_error verdict_on(enum wire_channel channel, const struct wire_frame *frame, size_t size)
+{
+    uint8_t bytes[wire_header_size + 8] = {0};
+    struct wire_frame found;
+
+    wire_encode(frame, bytes);
+    return wire_decode(channel, bytes, size, &found);
+}
+
+TEST(each_field_alone_can_make_a_frame_wrong, "241 H2 H3")
+{
+    const struct wire_frame ack = {.type = wire_ack, .length = 5};
+    const struct wire_frame dropped = {.type = wire_dropped, .conversation = 7, .extra = wire_drop_memory};
+    const struct wire_frame one_way = {.type = wire_one_way, .flags = wire_null_data, .message_id = 3, .extra = 9};
+    struct wire_frame frame;
+
+    EXPECT_EQ(verdict_on(wire_on_line, &ack, wire_header_size), wire_ok);
+    EXPECT_EQ(verdict_on(wire_on_line, &dropped, wire_header_size), wire_ok);
+    EXPECT_EQ(verdict_on(wire_on_port, &one_way, wire_header_size), wire_ok);
+    frame = ack, frame.extra = 1;
+    EXPECT_EQ(verdict_on(wire_on_line, &frame, wire_header_size), wire_error_fields);
+    frame = ack, frame.message_id = 1;
+    EXPECT_EQ(verdict_on(wire_on_line, &frame, wire_header_size), wire_error_fields);
+    frame = ack, frame.line = 1;
+    EXPECT_EQ(verdict_on(wire_on_line, &frame, wire_header_size), wire_error_fields);
+    frame = ack, frame.token = 1;
+    EXPECT_EQ(verdict_on(wire_on_line, &frame, wire_header_size), wire_error_fields);
+    frame = ack, frame.conversation = 1;
+    EXPECT_EQ(verdict_on(wire_on_line, &frame, wire_header_size), wire_error_fields);
+    frame = dropped, frame.message_id = 1;
+    EXPECT_EQ(verdict_on(wire_on_line, &frame, wire_header_size), wire_error_fields);
+    frame = dropped, frame.length = 1;
+    EXPECT_EQ(verdict_on(wire_on_line, &frame, wire_header_size), wire_error_length);
+    frame = ack, frame.length = (uint64_t)UINT32_MAX + 1;
+    EXPECT_EQ(verdict_on(wire_on_line, &frame, wire_header_size), wire_error_length);
+    EXPECT_EQ(verdict_on(wire_on_line, &ack, wire_header_size + 1), wire_error_length);
+    frame = one_way, frame.length = 1;
+    EXPECT_EQ(verdict_on(wire_on_port, &frame, wire_header_size), wire_error_length);
+    frame = ack, frame.type = (enum wire_type)99;
+    EXPECT_EQ(verdict_on(wire_on_line, &frame, wire_header_size), wire_error_type);
+    frame = ack, frame.type = wire_request;
+    EXPECT_EQ(verdict_on(wire_on_line, &frame, wire_header_size), wire_error_type);
+    EXPECT_EQ(verdict_on(wire_on_port, &ack, wire_header_size), wire_error_type);
+    EXPECT_STR(wire_error_text(wire_error_count), "it is malformed");
 }
 
 TEST(a_length_of_exactly_the_limit_is_possible, "239 M15")
