@@ -92,6 +92,11 @@ double port_probe_starved_s(void)
     return read_numbers("/proc/thread-self/schedstat", numbers) == 2 ? (double)numbers[1] / 1e9 : 0;
 }
 
+double port_probe_own_time(void)
+{
+    return port_probe_now() - port_probe_starved_s();
+}
+
 size_t port_probe_resident_bytes(void)
 {
     unsigned long long numbers[2] = {0, 0}; /* pages mapped and resident */

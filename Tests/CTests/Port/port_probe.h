@@ -48,6 +48,8 @@ int port_probe_count_files(void);
 double port_probe_now(void);
 /* Seconds for which the calling thread was ready to run and had no processor, since it began; 0 where the kernel does not count them. */
 double port_probe_starved_s(void);
+/* The clock without that: what a busy machine keeps from a test is not the library's lateness. */
+double port_probe_own_time(void);
 int port_probe_count_descriptors(void);
 /* Bytes of memory that this process has in use. */
 size_t port_probe_resident_bytes(void);
