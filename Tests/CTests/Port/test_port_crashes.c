@@ -391,7 +391,7 @@ static CFDataRef echo_at_times_late(CFMessagePortRef port, SInt32 message_id, CF
     return CFRetain(data);
 }
 
-PORT_TEST_LIMIT(stress_late_replies_reach_nobody, "230 233 M10", 120)
+PORT_TEST_BOTH_WAYS_LIMIT(stress_late_replies_reach_nobody, "230 233 M10", 120)
 {
     struct port_thread server;
     CFMessagePortRef remote;
@@ -422,7 +422,7 @@ PORT_TEST_LIMIT(stress_late_replies_reach_nobody, "230 233 M10", 120)
     port_thread_stop(&server);
 }
 
-PORT_TEST_LIMIT(stress_messages_leave_memory_and_descriptors_flat, "P4", 60)
+PORT_TEST_BOTH_WAYS_LIMIT(stress_messages_leave_memory_and_descriptors_flat, "P4", 60)
 {
     enum { warm = 5000 };
     const size_t most_growth = 1 << 20;
