@@ -28,6 +28,7 @@
 ## coverage       what the C tests run of each file of Sources/CCoreRunLoop: with clang lines, branches and conditions, with gcc lines; COVERAGE_MIN=90
 ## soak           the stress tests at full length, and every n of the n-th failure
 ## bench          the loop beside libuv, libev, libevent, GLib, sd-event, libdispatch and the toolchain's; after deps-bench
+## bench-swift    the overlay beside the C calls under it, and hops between executors
 ## bench-check    system calls and instructions of one operation against Benchmarks/baseline.tsv; bench-baseline writes it
 ## bench-messages message ports beside sockets, ZeroMQ, nng and D-Bus; after deps-bench
 ## check-swift-package   a package that depends on this one, linked dynamically, with a static Swift library, and all static
@@ -256,6 +257,12 @@ check-install: all
 
 check-rules: $(RUNNER)
 	$(Q)scripts/check-rules $(RUNNER)
+
+# What the overlay costs over C, what a hop to a loop's executor costs, and what is allocated.
+.PHONY: bench-swift
+bench-swift:
+	$(Q)env -u CC -u CFLAGS -u LDFLAGS swift build -c release -j $(TEST_JOBS) --scratch-path .build/release-bench --product bench-swift
+	$(Q)$$(swift build -c release --scratch-path .build/release-bench --show-bin-path)/bench-swift
 
 # A package that depends on this one, linked in three ways; prints what is left to load and how large the programs are.
 .PHONY: check-swift-package docs

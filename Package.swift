@@ -40,6 +40,11 @@ let package = Package(
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),
+        // Benchmarks of the overlay, and a count of what it allocates.
+        .target(name: "Allocations", path: "Benchmarks/Allocations", publicHeadersPath: "include"),
+        .executableTarget(
+            name: "bench-swift", dependencies: ["CoreRunLoop", "Allocations"], path: "Benchmarks/Swift",
+            swiftSettings: [.swiftLanguageMode(.v5)]),
         // What needs a process's first thread: a program that is a test.
         .executableTarget(name: "main-thread", dependencies: ["CoreRunLoop"], path: "Tests/MainThread"),
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),

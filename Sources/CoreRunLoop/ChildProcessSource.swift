@@ -23,7 +23,7 @@ public final class ChildProcessSource: RunLoopSource {
     /// The child's number.
     public let processID: Int32
 
-    private let body: Callback<@Sendable (Int32, Status) -> Void>
+    private let body: Callback<(process: Int32, status: Status)>
 
     /// Makes a source for a child process; it is in no loop yet.
     ///
@@ -36,7 +36,7 @@ public final class ChildProcessSource: RunLoopSource {
     /// The corresponding C function is `CRLChildSourceCreate`.
     public init(processID: Int32, order: Int = 0, callback: @escaping @Sendable (Int32, Status) -> Void) throws(RunLoopError) {
         self.processID = processID
-        body = Callback(callback)
+        body = Callback { callback($0.process, $0.status) }
         var context = unsafe CRLSourceContext()
         unsafe context.info = retainedInfo(body)
         unsafe context.release = { info in unsafe releaseConstantInfo(info) }
@@ -45,8 +45,8 @@ public final class ChildProcessSource: RunLoopSource {
             { _, process, status, info in
                 let code = shim_exit_code(status)
                 let signal = shim_exit_signal(status)
-                let body = unsafe object(Callback<@Sendable (Int32, Status) -> Void>.self, from: info)
-                body.current?(process, status == -1 ? .unknown : code >= 0 ? .exited(code) : .signalled(signal))
+                let body = unsafe object(Callback<(process: Int32, status: Status)>.self, from: info)
+                body((process, status == -1 ? .unknown : code >= 0 ? .exited(code) : .signalled(signal)))
             }, &context)
         guard let source else {
             unsafe releaseInfo(context.info)

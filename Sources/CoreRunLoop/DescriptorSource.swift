@@ -54,7 +54,7 @@ public final class DescriptorSource: RunLoopSource {
 
     fileprivate final class Body: Sendable {
         let interest: Mutex<Readiness>
-        let callback: Callback<@Sendable (Event) -> Void>
+        let callback: Callback<Event>
         init(_ interest: Readiness, _ callback: @escaping @Sendable (Event) -> Void) {
             self.interest = Mutex(interest)
             self.callback = Callback(callback)
@@ -86,7 +86,7 @@ public final class DescriptorSource: RunLoopSource {
                 guard let file else { return }
                 let body = unsafe object(Body.self, from: info)
                 withExtendedLifetime(body) {
-                    body.callback.current?(Event(readiness: Readiness(rawValue: UInt(kinds)), object: file, body: body))
+                    body.callback(Event(readiness: Readiness(rawValue: UInt(kinds)), object: file, body: body))
                     let again = body.interest.withLock { $0.intersection(Readiness(rawValue: UInt(kinds))) }
                     CFFileDescriptorEnableCallBacks(file, CFOptionFlags(again.rawValue))
                 }

@@ -69,34 +69,36 @@ private class InputSourceCore: @unchecked Sendable {
 
 /// The queue.
 private final class CommandCore<Command: Sendable>: InputSourceCore, @unchecked Sendable {
-    private struct Queue {
-        var commands: [Command] = []
-        var perform: (@Sendable ([Command]) -> Void)?
-    }
-    private let queue: Mutex<Queue>
+    /// Guards the two below. They are not its value: reading a function out of a generic value allocates, at each event.
+    private let lock = Mutex(())
+    private var commands: [Command] = []
+    private var perform: (@Sendable ([Command]) -> Void)?
 
     init(_ schedule: Change?, _ cancel: Change?, _ perform: @escaping @Sendable ([Command]) -> Void) {
-        queue = Mutex(Queue(perform: perform))
+        self.perform = perform
         super.init(schedule, cancel)
     }
 
-    func append(_ command: Command) { queue.withLock { $0.commands.append(command) } }
+    func append(_ command: Command) { lock.withLock { _ in commands.append(command) } }
 
-    var count: Int { queue.withLock { $0.commands.count } }
+    var count: Int { lock.withLock { _ in commands.count } }
 
     override func performAll() {
-        let (taken, perform) = queue.withLock { queue in
-            defer { queue.commands = [] }
-            return (queue.commands, queue.perform)
+        var taken: [Command] = []
+        var current: (@Sendable ([Command]) -> Void)?
+        lock.withLock { _ in
+            swap(&taken, &commands)
+            current = perform
         }
-        perform?(taken)
+        current?(taken)
     }
 
     override func clear() {
         super.clear()
-        let dropped = queue.withLock { queue in
-            defer { queue = Queue() }
-            return queue
+        var dropped: ([Command], (@Sendable ([Command]) -> Void)?) = ([], nil)
+        lock.withLock { _ in
+            dropped = (commands, perform)
+            (commands, perform) = ([], nil)
         }
         _ = dropped  // freed here, outside the lock
     }

@@ -20,33 +20,25 @@ extension RunLoop {
         public let cfRunLoopObserver: CFRunLoopObserver
         private let body: Body
 
-        /// The closure, and the way back to the Swift object.
-        private final class Body: Sendable {
-            struct State: @unchecked Sendable {
-                var callback: (@Sendable (Observer, Activity) -> Void)?
-                weak var observer: Observer?
-            }
-            let state: Mutex<State>
-            init(_ callback: @escaping @Sendable (Observer, Activity) -> Void) { state = Mutex(State(callback: callback)) }
+        /// The closure, and the way back to the Swift object. Both are written before the observer is in a loop, and then by the loop's
+        /// thread, or when no call is under way or can come: the C observer releases its info no sooner.
+        private final class Body: @unchecked Sendable {
+            private var callback: (@Sendable (Observer, Activity) -> Void)?
+            weak var observer: Observer?
 
-            func call(_ observer: CFRunLoopObserver, _ activity: Activity) {
-                let (callback, object) = state.withLock { ($0.callback, $0.observer) }
-                callback?(object ?? Observer(observer, self), activity)
+            init(_ callback: @escaping @Sendable (Observer, Activity) -> Void) { self.callback = callback }
+
+            func call(_ cfObserver: CFRunLoopObserver, _ activity: Activity) {
+                callback?(observer ?? Observer(cfObserver, self), activity)
             }
 
-            func clear() {
-                let dropped = state.withLock { state in
-                    defer { state.callback = nil }
-                    return state.callback
-                }
-                _ = dropped  // freed here, outside the lock: what it holds may end this very observer
-            }
+            func clear() { callback = nil }
         }
 
         private init(_ observer: CFRunLoopObserver, _ body: Body) {
             cfRunLoopObserver = observer
             self.body = body
-            body.state.withLock { $0.observer = self }
+            body.observer = self
         }
 
         /// Makes an observer that is in no loop yet.

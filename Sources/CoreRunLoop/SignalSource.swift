@@ -28,7 +28,7 @@ public final class SignalSource: RunLoopSource {
     /// The C object of this source.
     public let cfRunLoopSource: CFRunLoopSource
 
-    private let body: Callback<@Sendable (Signal) -> Void>
+    private let body: Callback<Signal>
 
     /// Makes a source for a signal, which it blocks in the calling thread; it is in no loop yet.
     ///
@@ -44,8 +44,8 @@ public final class SignalSource: RunLoopSource {
             nil, number, order,
             { _, signal, info in
                 guard let signal = unsafe signal?.pointee else { return }
-                let body = unsafe object(Callback<@Sendable (Signal) -> Void>.self, from: info)
-                body.current?(
+                let body = unsafe object(Callback<Signal>.self, from: info)
+                body(
                     Signal(
                         number: Int32(bitPattern: signal.ssi_signo), processID: Int32(bitPattern: signal.ssi_pid), userID: signal.ssi_uid,
                         value: signal.ssi_int))

@@ -26,29 +26,33 @@ public final class Timer: Sendable {
     public let cfRunLoopTimer: CFRunLoopTimer
     private let body: Body
 
-    private final class Body: Sendable {
-        struct State: @unchecked Sendable {
-            var block: (@Sendable (Timer) -> Void)?
-            var userInfo: (any Sendable)?
-            weak var timer: Timer?
-        }
-        let state: Mutex<State>
+    /// The closure, and the way back to the Swift object. Both are written before the timer is in a loop, and then by the loop's thread, or
+    /// when no call is under way or can come: the C timer releases its info no sooner. `userInfo`'s lock is for firing by hand, which any
+    /// thread may do.
+    private final class Body: @unchecked Sendable {
+        private var block: (@Sendable (Timer) -> Void)?
+        private let userInfo: Mutex<(any Sendable)?>
+        weak var timer: Timer?
+
         init(_ block: @escaping @Sendable (Timer) -> Void, _ userInfo: (any Sendable)?) {
-            state = Mutex(State(block: block, userInfo: userInfo))
+            self.block = block
+            self.userInfo = Mutex(userInfo)
         }
 
-        func fire(_ timer: CFRunLoopTimer) {
-            let (block, object) = state.withLock { ($0.block, $0.timer) }
-            block?(object ?? Timer(timer, self))
+        var info: (any Sendable)? { userInfo.withLock { $0 } }
+
+        /// The loop calls.
+        func fire(_ cfTimer: CFRunLoopTimer) { block?(timer ?? Timer(cfTimer, self)) }
+
+        func fireByHand(_ timer: Timer) {
+            let current = userInfo.withLock { _ -> (@Sendable (Timer) -> Void)? in block }
+            current?(timer)
         }
 
         func clear() {
-            let dropped = state.withLock { state in
-                defer {
-                    state.block = nil
-                    state.userInfo = nil
-                }
-                return (state.block, state.userInfo)
+            let dropped = userInfo.withLock { userInfo -> ((@Sendable (Timer) -> Void)?, (any Sendable)?) in
+                defer { (block, userInfo) = (nil, nil) }
+                return (block, userInfo)
             }
             _ = dropped  // freed here, outside the lock
         }
@@ -57,7 +61,7 @@ public final class Timer: Sendable {
     private init(_ timer: CFRunLoopTimer, _ body: Body) {
         cfRunLoopTimer = timer
         self.body = body
-        body.state.withLock { $0.timer = self }
+        body.timer = self
     }
 
     /// The shortest interval of a repeating timer: what an interval of zero or less becomes.
@@ -211,7 +215,7 @@ public final class Timer: Sendable {
     /// An invalid timer does nothing.
     public func fire() {
         guard isValid else { return }
-        body.fire(cfRunLoopTimer)
+        body.fireByHand(self)
         if !CFRunLoopTimerDoesRepeat(cfRunLoopTimer) { invalidate() }
     }
 
@@ -241,7 +245,7 @@ public final class Timer: Sendable {
     }
 
     /// What was given at creation; `nil` once the timer is invalid. Any thread.
-    public var userInfo: (any Sendable)? { body.state.withLock { $0.userInfo } }
+    public var userInfo: (any Sendable)? { body.info }
 
     /// Whether it may still fire: also true in the closure of a timer that fires once. Any thread.
     public var isValid: Bool { CFRunLoopTimerIsValid(cfRunLoopTimer) }

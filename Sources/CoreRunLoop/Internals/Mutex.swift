@@ -5,23 +5,6 @@
 
 import CoreRunLoopShims
 
-/// A source's closure, until the source is invalidated. Any thread.
-final class Callback<Function>: @unchecked Sendable {
-    private let function: Mutex<Function?>
-    init(_ function: Function) { self.function = Mutex(function) }
-
-    /// To be called without the lock.
-    var current: Function? { function.withLock { $0 } }
-
-    func drop() {
-        let dropped = function.withLock { function in
-            defer { function = nil }
-            return function
-        }
-        _ = dropped  // freed here, outside the lock
-    }
-}
-
 @safe struct Mutex<Value>: ~Copyable, @unchecked Sendable {
     private let lock: OpaquePointer
     private let value: UnsafeMutablePointer<Value>

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the overlay costs beside the C calls under it, and what a hop to a loop's executor costs beside others: `make bench-swift`.
+// Rounds of the cases are interleaved and the medians printed. Callbacks are measured in the thread's own processor time, hops on the wall.
+
+import Allocations
+import CoreRunLoop
+import Dispatch
+
+final class Counter: @unchecked Sendable { var value = 0 }  // one thread's
+
+let rounds = 9
+let loop = RunLoop.current
+let cLoop = loop.getCFRunLoop()
+let counter = Counter()
+let info = Unmanaged.passUnretained(counter).toOpaque()
+
+/// One operation, the same for the C interface and for the overlay.
+struct Case {
+    let name: String
+    let cWay: () -> Void
+    let overlaysCallback: () -> Void
+    let overlay: () -> Void
+}
+
+// MARK: The cases
+
+var sourceContext = CFRunLoopSourceContext()
+sourceContext.info = info
+sourceContext.perform = { info in Unmanaged<Counter>.fromOpaque(info!).takeUnretainedValue().value += 1 }
+let cSource: CFRunLoopSource = CFRunLoopSourceCreate(nil, 0, &sourceContext)
+let source = InputSource<Void> { _ in counter.value += 1 }
+var timerContext = CFRunLoopTimerContext()
+timerContext.info = info
+let cTimer: CFRunLoopTimer = CFRunLoopTimerCreate(
+    nil, 1e10, 1e9, 0, 0, { _, info in Unmanaged<Counter>.fromOpaque(info!).takeUnretainedValue().value += 1 }, &timerContext)
+let timer = Timer(fire: .distantFuture, interval: .seconds(1_000_000_000), repeats: true) { _ in counter.value += 1 }
+var observerContext = CFRunLoopObserverContext()
+observerContext.info = info
+let cObserver: CFRunLoopObserver = CFRunLoopObserverCreate(
+    nil, CFRunLoopActivity.beforeTimers.rawValue, true, 0,
+    { _, _, info in Unmanaged<Counter>.fromOpaque(info!).takeUnretainedValue().value += 1 }, &observerContext)
+let observer = RunLoop.Observer(activities: .beforeTimers) { _, _ in counter.value += 1 }
+
+// Each item in a mode of its own.
+let modes = (
+    cSource: RunLoop.Mode("C source"), source: RunLoop.Mode("source"), cTimer: RunLoop.Mode("C timer"),
+    timer: RunLoop.Mode("timer"), cObserver: RunLoop.Mode("C observer"), observer: RunLoop.Mode("observer")
+)
+CFRunLoopAddSource(cLoop, cSource, modes.cSource.name)
+loop.add(source, forMode: modes.source)
+CFRunLoopAddTimer(cLoop, cTimer, modes.cTimer.name)
+loop.add(timer, forMode: modes.timer)
+CFRunLoopAddObserver(cLoop, cObserver, modes.cObserver.name)
+loop.add(observer, forMode: modes.observer)
+// An observer alone does not keep a mode from being empty.
+for mode in [modes.cObserver, modes.observer] { loop.add(InputSource<Void> { _ in }, forMode: mode) }
+
+func run(_ mode: RunLoop.Mode) { _ = CFRunLoopRunInMode(mode.name, 0, true) }
+func overlayRun(_ mode: RunLoop.Mode) { _ = loop.run(in: mode, for: .zero, returnAfterSourceHandled: true) }
+
+let cases = [
+    Case(
+        name: "a signalled source, and the poll that performs it",
+        cWay: {
+            CFRunLoopSourceSignal(cSource)
+            run(modes.cSource)
+        },
+        overlaysCallback: {
+            CFRunLoopSourceSignal(source.cfRunLoopSource)
+            run(modes.source)
+        },
+        overlay: {
+            source.signalWithoutWaking()
+            overlayRun(modes.source)
+        }),
+    Case(
+        name: "a timer that is due, and the poll that fires it",
+        cWay: {
+            CFRunLoopTimerSetNextFireDate(cTimer, 0)
+            run(modes.cTimer)
+        },
+        overlaysCallback: {
+            CFRunLoopTimerSetNextFireDate(timer.cfRunLoopTimer, 0)
+            run(modes.timer)
+        },
+        overlay: {
+            timer.fireDate = WallTime(timeIntervalSinceReferenceDate: 0)
+            overlayRun(modes.timer)
+        }),
+    Case(
+        name: "an observer, and the poll that calls it",
+        cWay: { run(modes.cObserver) },
+        overlaysCallback: { run(modes.observer) },
+        overlay: { overlayRun(modes.observer) }),
+]
+
+// MARK: Measuring
+
+/// Nanoseconds and allocations of one call.
+func measure(_ iterations: Int, _ body: () -> Void) -> (time: Double, allocations: Double) {
+    let (start, before) = (thread_time_ns(), allocations_so_far())
+    for _ in 0..<iterations { body() }
+    let (end, after) = (thread_time_ns(), allocations_so_far())
+    return (Double(end - start) / Double(iterations), Double(after - before) / Double(iterations))
+}
+
+func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
+func text(_ value: Double, _ digits: Int = 1) -> String {
+    let scale = (0..<digits).reduce(1.0) { scale, _ in scale * 10 }
+    return "\((value * scale).rounded() / scale)"
+}
+
+func measureCallbacks() {
+    let iterations = 20_000
+    print("| operation | C | the overlay's callback | overhead | through the overlay | overhead | allocations |")
+    print("|---|--:|--:|--:|--:|--:|--:|")
+    for one in cases {
+        let ways = [one.cWay, one.overlaysCallback, one.overlay]
+        var times: [[Double]] = [[], [], []]
+        var allocations: [Double] = [0, 0, 0]
+        for way in ways { _ = measure(1000, way) }
+        for round in 0..<rounds {
+            for index in 0..<3 {
+                let way = (index + round) % 3
+                let (time, count) = measure(iterations, ways[way])
+                times[way].append(time)
+                allocations[way] = count
+            }
+        }
+        let (c, callback, overlay) = (median(times[0]), median(times[1]), median(times[2]))
+        print(
+            "| \(one.name) | \(text(c)) ns | \(text(callback)) ns | \(text(callback - c)) ns | \(text(overlay)) ns | \(text(overlay - c)) ns | \(text(allocations[2], 3)) |"
+        )
+    }
+}
+
+// MARK: Hops
+
+final class QueueExecutor: SerialExecutor {
+    let queue = DispatchQueue(label: "bench")
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
+    func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+}
+
+actor OnLoop: RunLoopActor {
+    nonisolated let runLoop: RunLoop
+    var value = 0
+    init(_ runLoop: RunLoop) { self.runLoop = runLoop }
+    func next() { value += 1 }
+    func many(_ iterations: Int) async { for _ in 0..<iterations { next() } }
+}
+
+actor OnQueue {
+    let executor = QueueExecutor()
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    var value = 0
+    func next() { value += 1 }
+}
+
+actor OnPool {
+    var value = 0
+    func next() { value += 1 }
+}
+
+func hop(_ iterations: Int, _ body: () async -> Void) async -> (time: Double, allocations: Double) {
+    let clock = ContinuousClock()
+    let before = allocations_so_far()
+    let time = await clock.measure { for _ in 0..<iterations { await body() } }
+    let allocations = allocations_so_far() - before
+    return (Double(time.components.seconds) * 1e9 + Double(time.components.attoseconds) * 1e-9, Double(allocations))
+}
+
+func measureHops() async throws {
+    let stop = RunLoop.StopToken()
+    let other = try Thread.runningLoop(name: "bench", until: stop)
+    let (onLoop, onQueue, onPool) = (OnLoop(other), OnQueue(), OnPool())
+    let sibling = OnLoop(other)
+    let ways: [(name: String, iterations: Int, body: @Sendable (Int) async -> (time: Double, allocations: Double))] = [
+        ("a loop's actor", 1000, { count in await hop(count) { await onLoop.next() } }),
+        ("an actor on a dispatch queue", 1000, { count in await hop(count) { await onQueue.next() } }),
+        ("an actor of the default executor", 1000, { count in await hop(count) { await onPool.next() } }),
+        (
+            "a loop's actor, from a task that prefers the loop", 10_000,
+            { count in
+                await Task(executorPreference: other) { await hop(count) { await sibling.next() } }.value
+            }
+        ),
+    ]
+    print("\n| to this and back | on the wall | allocations |\n|---|--:|--:|")
+    var times = [[Double]](repeating: [], count: ways.count)
+    var allocations = [Double](repeating: 0, count: ways.count)
+    for (name, _, body) in ways where !name.isEmpty { _ = await body(100) }
+    for _ in 0..<rounds {
+        for (index, way) in ways.enumerated() {
+            let (time, count) = await way.body(way.iterations)
+            times[index].append(time / Double(way.iterations))
+            allocations[index] = count / Double(way.iterations)
+        }
+    }
+    for (index, way) in ways.enumerated() { print("| \(way.name) | \(text(median(times[index]))) ns | \(text(allocations[index], 2)) |") }
+    stop.requestStop()
+}
+
+measureCallbacks()
+try RunLoop.runMain { try await Task.detached { try await measureHops() }.value }
