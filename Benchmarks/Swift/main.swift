@@ -130,7 +130,8 @@ func measureCallbacks() {
         }
         let (c, callback, overlay) = (median(times[0]), median(times[1]), median(times[2]))
         print(
-            "| \(one.name) | \(text(c)) ns | \(text(callback)) ns | \(text(callback - c)) ns | \(text(overlay)) ns | \(text(overlay - c)) ns | \(text(allocations[2], 3)) |"
+            "| \(one.name) | \(text(c)) ns | \(text(callback)) ns | \(text(callback - c)) ns "
+                + "| \(text(overlay)) ns | \(text(overlay - c)) ns | \(text(allocations[2], 3)) |"
         )
     }
 }
