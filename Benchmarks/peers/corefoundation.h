@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Core Foundation as a peer: this library, or the Swift toolchain's (PEER_TOOLCHAIN); see peer.h. Counters are version-1 sources, which
- * both have. Sockets are CFFileDescriptor here, and CFSocket in the toolchain, which has no CFFileDescriptor.
+ * both have. Sockets are CFFileDescriptor here, and CFSocket in the toolchain, which has no CFFileDescriptor, or with PEER_CFSOCKET.
  */
 #include <CoreFoundation/CoreFoundation.h>
 
@@ -181,7 +181,7 @@ static void peer_event_add(struct peer_loop *loop, struct peer_watch *watch, int
     CFRunLoopAddSource(loop->handle, watch->handle, peer_mode);
 }
 
-#if defined(PEER_TOOLCHAIN)
+#if defined(PEER_TOOLCHAIN) || defined(PEER_CFSOCKET)
 
 static void cf_socket_readable(CFSocketRef socket, CFSocketCallBackType type, CFDataRef address, const void *data, void *info)
 {
