@@ -147,7 +147,7 @@ struct letter *letter_create(SInt32 message_id, CFDataRef data, CFRunLoopRef loo
     atomic_init(&letter->references, loop ? 2 : 1);
     link_init(&letter->link);
     link_init(&letter->sender_link);
-    letter->data = payload_share(data);
+    letter->data = data && CFDataGetLength(data) > 0 ? payload_share(data) : data_empty();
     if (!letter->data) {
         free(letter);
         return NULL;

@@ -13,6 +13,7 @@
 #include "Loop/thread_loop.h"
 #include "Port/message_port.h"
 #include "Port/port_log.h"
+#include "Runtime/data.h"
 
 enum { housekeeping_max = 64 }; /* frames without a callout that one firing of the source takes */
 
@@ -302,7 +303,7 @@ static int take_data(CFMessagePortRef port, struct packet *packet, const struct 
     if (frame->flags & wire_in_memory) {
         return payload_read(packet->descriptors[last], frame->length, &message->data);
     }
-    message->data = payload_copy(frame->data, frame->length);
+    message->data = frame->length > 0 ? payload_copy(frame->data, frame->length) : data_empty();
     return message->data ? 0 : -ENOMEM;
 }
 

@@ -175,6 +175,12 @@ bool data_is_shareable(CFDataRef reference)
            (!is_external || data->owner == kCFAllocatorMalloc || data->owner == kCFAllocatorSystemDefault);
 }
 
+CFDataRef data_empty(void)
+{
+    static const struct data empty = {.object = {.isa = &data_class}, .bytes = (UInt8 *)(uintptr_t) ""};
+    return (CFDataRef)(const void *)&empty;
+}
+
 CFDataRef data_create_sharing(CFDataRef reference)
 {
     const struct data *original = (const struct data *)(const void *)reference;

@@ -21,6 +21,9 @@ void data_shorten(CFDataRef data, CFIndex length);
  */
 bool data_is_shareable(CFDataRef data);
 
+/* Immutable data without bytes, always the same, which needs no reference. */
+CFDataRef data_empty(void);
+
 /* New data on the bytes of data that is shareable, which it holds on to. NULL if there is no memory. */
 CFDataRef data_create_sharing(CFDataRef data);
 

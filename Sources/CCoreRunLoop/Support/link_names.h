@@ -35,6 +35,7 @@
 #pragma redefine_extname common_item_add crl_common_item_add
 #pragma redefine_extname common_item_remove crl_common_item_remove
 #pragma redefine_extname data_create_sharing crl_data_create_sharing
+#pragma redefine_extname data_empty crl_data_empty
 #pragma redefine_extname data_is_shareable crl_data_is_shareable
 #pragma redefine_extname data_shorten crl_data_shorten
 #pragma redefine_extname date_of_instant crl_date_of_instant
