@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes of chaos: servers, which contend for a name, and clients, which send numbered messages to all of them.
+ * The processes of chaos: servers, which contend for a name, and clients, which send numbered messages to all of them. A server that has
+ * its name is a client of itself, too.
  *
  * A message says who sent it, its number, over which connection, and how many small one-way messages went before it on that. A server
  * counts what it handled of each connection, so it knows whether one of them got lost.
@@ -88,6 +89,136 @@ static bool read_message(CFDataRef data, struct message *ret_message)
         }
     }
     return ret_message->length == length;
+}
+
+/* ---- clients ---- */
+
+static struct client {
+    int slot;
+    int statistics; /* of the kernel's scheduler about this process; -1: it has none */
+    uint32_t life;
+    uint32_t number; /* of the latest message, over all names */
+    CFStringRef names[chaos_names];
+    CFMessagePortRef remotes[chaos_names]; /* NULL: not connected */
+    uint32_t connection[chaos_names];
+    uint32_t told[chaos_names];
+} client;
+
+static void connect_to(int name)
+{
+    if (client.remotes[name] && !CFMessagePortIsValid(client.remotes[name])) {
+        CFRelease(client.remotes[name]);
+        client.remotes[name] = NULL;
+    }
+    if (!client.remotes[name]) {
+        client.remotes[name] = CFMessagePortCreateRemote(NULL, client.names[name]);
+        client.connection[name]++;
+        client.told[name] = 0;
+    }
+}
+
+static uint64_t choose_length(void)
+{
+    static const unsigned limits[] = {1, 100, 100, 1000, 5000, 60000, 70000, 300000};
+
+    return sizeof(struct message) + random_below(limits[random_below(sizeof limits / sizeof limits[0])]);
+}
+
+/* What passes while this process can do something: the time, less when it was stopped or waited for a processor. */
+static double own_time(void)
+{
+    double now = chaos_now();
+    char text[64] = "";
+    unsigned long long ran_ns = 0;
+    unsigned long long starved_ns = 0;
+
+    if (client.statistics >= 0 && pread(client.statistics, text, sizeof text - 1, 0) > 0) {
+        (void)sscanf(text, "%llu %llu", &ran_ns, &starved_ns);
+    }
+    return now - (double)starved_ns / 1e9 - atomic_load(&chaos->stopped_s[client.slot]);
+}
+
+static void note_result(SInt32 result, double took, double told_to_wait)
+{
+    double beyond = took - told_to_wait;
+
+    atomic_fetch_add(&chaos->results[-result], 1);
+    if (beyond > atomic_load(&chaos->longest_s)) {
+        atomic_store(&chaos->longest_s, beyond);
+    }
+    if (beyond > margin_s) {
+        chaos_violation("client %u waited %.3f s, %.3f s longer than it was to", client.life, took, beyond);
+    }
+}
+
+static void check_reply(const struct message *message, CFDataRef sent, CFDataRef reply)
+{
+    if (!reply || !CFEqual(sent, reply)) {
+        chaos_violation("client %u got another reply than that to its message %u", client.life, message->number);
+    }
+    chaos_note(event_answered, (int)message->name, client.life, message->number, 0);
+    if (atomic_load(&chaos->is_calm) && client.slot >= chaos_servers) {
+        atomic_fetch_add(&chaos->progress[client.slot - chaos_servers][message->name], 1);
+    }
+}
+
+/* With short time limits where the sender is the receiver too, which runs only when it waits. */
+static void send_one(int name, bool is_own)
+{
+    struct message message = {.client = client.life, .number = ++client.number, .name = (uint32_t)name, .length = choose_length()};
+    bool is_request = random_below(3) != 0;
+    double send_limit = is_own || random_below(4) == 0 ? random_below(20) / 1e3 : 0.5;
+    double receive_limit = is_request ? random_below(4) == 0 ? random_below(2000) / 1e6 : 0.5 : 0;
+    double begun = own_time();
+    CFDataRef data, reply = NULL;
+    SInt32 result;
+
+    message.connection = client.connection[name];
+    message.told = client.told[name];
+    message.is_told = !is_request && message.length <= wire_inline_max;
+    data = make_message(&message);
+    result = CFMessagePortSendRequest(client.remotes[name], (SInt32)message.number, data, send_limit, receive_limit,
+                                      is_request ? MODE : NULL, is_request ? &reply : NULL);
+    note_result(result, own_time() - begun, send_limit + receive_limit);
+    if (result == kCFMessagePortSuccess && is_request) {
+        check_reply(&message, data, reply);
+    } else if (result == kCFMessagePortSuccess) {
+        atomic_fetch_add(&chaos->one_way, 1);
+        client.told[name] += message.is_told;
+    } else if (reply) {
+        chaos_violation("client %u got a reply with result %d", client.life, (int)result);
+    }
+    if (reply) {
+        CFRelease(reply);
+    }
+    CFRelease(data);
+}
+
+static void begin_asking(int slot, uint32_t life)
+{
+    client.slot = slot;
+    client.life = life;
+    client.statistics = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
+    for (int i = 0; i < chaos_names; i++) {
+        client.names[i] = copy_name(i);
+    }
+}
+
+void ask(int slot, uint32_t life)
+{
+    begin(slot, life);
+    begin_asking(slot, life);
+    while (!atomic_load(&chaos->is_over)) {
+        int name = (int)random_below(chaos_names);
+
+        connect_to(name);
+        if (client.remotes[name]) {
+            send_one(name, false);
+        } else {
+            usleep(random_below(1000)); /* until there is somebody */
+        }
+    }
+    _exit(0);
 }
 
 /* ---- servers ---- */
@@ -239,6 +370,10 @@ static void own(CFMessagePortRef port)
         (void)CFRunLoopRunInMode(MODE, 0.005, false);
         look_for_nothing();
         look_where(port);
+        connect_to(server.name);
+        if (client.remotes[server.name]) { /* to itself, or to whom has the name in a newer directory */
+            send_one(server.name, true);
+        }
     }
     let_go();
 }
@@ -248,6 +383,7 @@ void serve(int slot, uint32_t life)
     CFStringRef name = copy_name(slot % chaos_names);
 
     begin(slot, life);
+    begin_asking(slot, life);
     server.name = slot % chaos_names;
     server.life = life;
     while (!atomic_load(&chaos->is_over)) {
@@ -261,129 +397,5 @@ void serve(int slot, uint32_t life)
         usleep(random_below(2000)); /* the contest goes on at any moment */
     }
     CFRelease(name);
-    _exit(0);
-}
-
-/* ---- clients ---- */
-
-static struct client {
-    int slot;
-    int statistics; /* of the kernel's scheduler about this process; -1: it has none */
-    uint32_t life;
-    uint32_t number; /* of the latest message, over all names */
-    CFStringRef names[chaos_names];
-    CFMessagePortRef remotes[chaos_names]; /* NULL: not connected */
-    uint32_t connection[chaos_names];
-    uint32_t told[chaos_names];
-} client;
-
-static void connect_to(int name)
-{
-    if (client.remotes[name] && !CFMessagePortIsValid(client.remotes[name])) {
-        CFRelease(client.remotes[name]);
-        client.remotes[name] = NULL;
-    }
-    if (!client.remotes[name]) {
-        client.remotes[name] = CFMessagePortCreateRemote(NULL, client.names[name]);
-        client.connection[name]++;
-        client.told[name] = 0;
-    }
-}
-
-static uint64_t choose_length(void)
-{
-    static const unsigned limits[] = {1, 100, 100, 1000, 5000, 60000, 70000, 300000};
-
-    return sizeof(struct message) + random_below(limits[random_below(sizeof limits / sizeof limits[0])]);
-}
-
-/* What passes while this process can do something: the time, less when it was stopped or waited for a processor. */
-static double own_time(void)
-{
-    double now = chaos_now();
-    char text[64] = "";
-    unsigned long long ran_ns = 0;
-    unsigned long long starved_ns = 0;
-
-    if (client.statistics >= 0 && pread(client.statistics, text, sizeof text - 1, 0) > 0) {
-        (void)sscanf(text, "%llu %llu", &ran_ns, &starved_ns);
-    }
-    return now - (double)starved_ns / 1e9 - atomic_load(&chaos->stopped_s[client.slot]);
-}
-
-static void note_result(SInt32 result, double took, double told_to_wait)
-{
-    double beyond = took - told_to_wait;
-
-    atomic_fetch_add(&chaos->results[-result], 1);
-    if (beyond > atomic_load(&chaos->longest_s)) {
-        atomic_store(&chaos->longest_s, beyond);
-    }
-    if (beyond > margin_s) {
-        chaos_violation("client %u waited %.3f s, %.3f s longer than it was to", client.life, took, beyond);
-    }
-}
-
-static void check_reply(const struct message *message, CFDataRef sent, CFDataRef reply)
-{
-    if (!reply || !CFEqual(sent, reply)) {
-        chaos_violation("client %u got another reply than that to its message %u", client.life, message->number);
-    }
-    chaos_note(event_answered, (int)message->name, client.life, message->number, 0);
-    if (atomic_load(&chaos->is_calm)) {
-        atomic_fetch_add(&chaos->progress[client.slot - chaos_servers][message->name], 1);
-    }
-}
-
-static void send_one(int name)
-{
-    struct message message = {.client = client.life, .number = ++client.number, .name = (uint32_t)name, .length = choose_length()};
-    bool is_request = random_below(3) != 0;
-    double send_limit = random_below(4) == 0 ? random_below(20) / 1e3 : 0.5;
-    double receive_limit = is_request ? random_below(4) == 0 ? random_below(2000) / 1e6 : 0.5 : 0;
-    double begun = own_time();
-    CFDataRef data, reply = NULL;
-    SInt32 result;
-
-    message.connection = client.connection[name];
-    message.told = client.told[name];
-    message.is_told = !is_request && message.length <= wire_inline_max;
-    data = make_message(&message);
-    result = CFMessagePortSendRequest(client.remotes[name], (SInt32)message.number, data, send_limit, receive_limit,
-                                      is_request ? MODE : NULL, is_request ? &reply : NULL);
-    note_result(result, own_time() - begun, send_limit + receive_limit);
-    if (result == kCFMessagePortSuccess && is_request) {
-        check_reply(&message, data, reply);
-    } else if (result == kCFMessagePortSuccess) {
-        atomic_fetch_add(&chaos->one_way, 1);
-        client.told[name] += message.is_told;
-    } else if (reply) {
-        chaos_violation("client %u got a reply with result %d", client.life, (int)result);
-    }
-    if (reply) {
-        CFRelease(reply);
-    }
-    CFRelease(data);
-}
-
-void ask(int slot, uint32_t life)
-{
-    begin(slot, life);
-    client.slot = slot;
-    client.life = life;
-    client.statistics = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
-    for (int i = 0; i < chaos_names; i++) {
-        client.names[i] = copy_name(i);
-    }
-    while (!atomic_load(&chaos->is_over)) {
-        int name = (int)random_below(chaos_names);
-
-        connect_to(name);
-        if (client.remotes[name]) {
-            send_one(name);
-        } else {
-            usleep(random_below(1000)); /* until there is somebody */
-        }
-    }
     _exit(0);
 }
