@@ -29,8 +29,9 @@ def peers(library):
     runtime = ["-L" + swift + "/linux", "-Wl,-rpath," + swift + "/linux", "-lBlocksRuntime"] if usr else []
     blocks = ["-fblocks"] if usr else []
     foundation = ["-DPEER_TOOLCHAIN", "-w", "-include", "dispatch/dispatch.h", "-I" + swift] + blocks
-    return usr, [("CFSocket of this library", "corefoundation", ["-DPEER_CFSOCKET", "-I" + os.path.join(ROOT, "Headers")] + blocks,
-                  [library] + runtime), ("CFSocket of the Swift toolchain", "corefoundation", foundation, ["-lFoundation", "-ldispatch"] + runtime),
+    own = ["-DPEER_CFSOCKET", "-I" + os.path.join(ROOT, "Headers")] + blocks
+    return usr, [("CFSocket of this library", "corefoundation", own, [library] + runtime),
+                 ("CFSocket of the Swift toolchain", "corefoundation", foundation, ["-lFoundation", "-ldispatch"] + runtime),
                  ("libuv", "libuv", [], ["-luv"])]
 
 
