@@ -42,6 +42,7 @@ static void plan_ports(void)
     plan.names = between(1, names_max);
     plan.steps = between(2, 12);
     plan.restarts = any(3) == 0;
+    plan.by_socket = any(2) == 0;
     plan.has_deaths = plan.processes > 1 && any(3) == 0;
     for (int i = 0; plan.has_deaths && i < plan.processes - 1; i++) {
         if (any(2) == 0) {
@@ -79,6 +80,7 @@ void plan_print(void)
     } else {
         (void)printf("ports: %d processes with %d clients of %d steps, %d names%s%s", plan.processes, plan.threads, plan.steps, plan.names,
                      plan.restarts ? ", servers restart" : "", plan.has_deaths ? ", processes die" : "");
+        (void)printf("%s", plan.by_socket ? ", all by socket" : "");
     }
     print_one("transient faults", plan.faults.transient_one_in);
     print_one("delays", plan.faults.delay_one_in);

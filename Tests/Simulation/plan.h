@@ -21,6 +21,7 @@ struct plan {
     bool has_ticker; /* timers that are always about */
     bool restarts; /* servers give their name up and take it again */
     bool has_deaths;
+    bool by_socket; /* messages within a process too */
     uint64_t datagrams_max;
     int descriptor_limit;
     struct fault_plan faults;

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 #include "files.h"
+#include "plan.h"
 #include "scheduler.h"
 
 enum fault_kind { fault_none, fault_transient, fault_resource };
@@ -23,14 +24,14 @@ static const int64_t longest_delay_ns = 5000000;
 static const int64_t longest_stop_ns = 200000000;
 static const int64_t wall_distance_ns = INT64_C(1767225600) * 1000000000;
 
-static struct fault_plan plan;
+static struct fault_plan fault_plan;
 static int64_t wall_step_ns;
 static uint64_t resource_faults;
 static __thread int spared;
 
 void tables_begin(const struct fault_plan *chosen)
 {
-    plan = *chosen;
+    fault_plan = *chosen;
 }
 
 void tables_spare(bool is_spared)
@@ -62,7 +63,7 @@ static void maybe_die(void)
 static void pass_time(void)
 {
     scheduler_advance(call_cost_ns + (int64_t)scheduler_random(random_faults, call_cost_ns));
-    if (strikes(plan.delay_one_in)) {
+    if (strikes(fault_plan.delay_one_in)) {
         if (scheduler_chance(random_faults, 4)) {
             struct process *process = scheduler_process();
 
@@ -72,7 +73,7 @@ static void pass_time(void)
             scheduler_advance((int64_t)scheduler_random(random_faults, (uint64_t)longest_delay_ns));
         }
     }
-    if (strikes(plan.clock_one_in)) {
+    if (strikes(fault_plan.clock_one_in)) {
         wall_step_ns +=
             (int64_t)scheduler_random(random_faults, wall_steps_s * (uint64_t)simulated_second_ns) - wall_steps_s / 2 * simulated_second_ns;
         scheduler_trace("the wall clock is stepped");
@@ -82,7 +83,7 @@ static void pass_time(void)
 /* 0, or the error that strikes this call. */
 static int begin(enum fault_kind kind, int first, int second)
 {
-    uint64_t one_in = kind == fault_transient ? plan.transient_one_in : kind == fault_resource ? plan.resource_one_in : 0;
+    uint64_t one_in = kind == fault_transient ? fault_plan.transient_one_in : kind == fault_resource ? fault_plan.resource_one_in : 0;
     int error = 0;
 
     scheduler_process()->calls++;
@@ -147,10 +148,10 @@ static int64_t end_of_wait(int64_t deadline_ns)
     if (deadline_ns == kernel_never || left_ns <= 0) {
         return deadline_ns;
     }
-    if (strikes(plan.transient_one_in)) {
+    if (strikes(fault_plan.transient_one_in)) {
         return scheduler_now_ns() + (int64_t)scheduler_random(random_faults, (uint64_t)left_ns);
     }
-    if (strikes(plan.delay_one_in)) {
+    if (strikes(fault_plan.delay_one_in)) {
         return deadline_ns + (int64_t)scheduler_random(random_faults, (uint64_t)longest_delay_ns);
     }
     return deadline_ns + (int64_t)scheduler_random(random_faults, 50000);
@@ -377,6 +378,9 @@ static pid_t process_id(void)
 
 static const char *environment(const char *name)
 {
+    if (strcmp(name, "CORERUNLOOP_MESSAGES") == 0) {
+        return plan.by_socket ? "socket" : NULL;
+    }
     return strcmp(name, "XDG_RUNTIME_DIR") == 0 ? "/run/simulated" : NULL;
 }
 

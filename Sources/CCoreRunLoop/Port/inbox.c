@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
 #include "Loop/descriptor_source.h"
 #include "Port/payload.h"
 #include "Runtime/data.h"
@@ -28,6 +29,7 @@ struct inbox *inbox_create(uint32_t limit)
         link_init(&inbox->waiting);
         link_init(&inbox->in_callout);
         inbox->limit = limit;
+        inbox->process = kernel_ports.process_id();
     }
     return inbox;
 }
@@ -74,9 +76,24 @@ bool inbox_is_open(struct inbox *inbox)
     bool is_open;
 
     inbox_lock(inbox);
-    is_open = inbox->source != NULL;
+    is_open = inbox->source != NULL && atomic_load_explicit(&inbox->in_socket, memory_order_acquire) == 0;
     inbox_unlock(inbox);
     return is_open;
+}
+
+void inbox_expect_packet(struct inbox *inbox)
+{
+    (void)atomic_fetch_add_explicit(&inbox->in_socket, 1, memory_order_relaxed);
+}
+
+void inbox_forget_packet(struct inbox *inbox)
+{
+    uint32_t count = atomic_load_explicit(&inbox->in_socket, memory_order_relaxed);
+
+    /* One that was sent before the inbox was there has not been counted. */
+    while (count > 0 &&
+           !atomic_compare_exchange_weak_explicit(&inbox->in_socket, &count, count - 1, memory_order_release, memory_order_relaxed)) {
+    }
 }
 
 /* Somebody who waits for room may find some. */

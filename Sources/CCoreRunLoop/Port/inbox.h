@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "CoreFoundation/CFData.h"
 #include "CoreFoundation/CFRunLoop.h"
@@ -53,6 +54,8 @@ struct inbox {
     uint32_t limit; /* B */
     uint32_t senders; /* B; that wait for room */
     _Atomic uint32_t taken; /* counts; what senders sleep on */
+    pid_t process; /* C; the port's */
+    _Atomic uint32_t in_socket; /* packets that this process has sent to the port's socket and that it has not taken yet */
 };
 
 /* Programs may switch inboxes off by CORERUNLOOP_MESSAGES=socket in the environment; tests by this. Written before any port is made. */
@@ -67,7 +70,11 @@ void inbox_release(struct inbox *inbox);
  * posted before, whose reference is the caller's now, or NULL.
  */
 CFRunLoopSourceRef inbox_open(struct inbox *inbox, CFRunLoopSourceRef source, bool *ret_has_letters);
+/* Letters can be put in, and would overtake nothing that went by the socket: not even what a remote port sent that has ended since. */
 bool inbox_is_open(struct inbox *inbox);
+/* A packet goes to the socket, or has been taken from it, or did not get there. */
+void inbox_expect_packet(struct inbox *inbox);
+void inbox_forget_packet(struct inbox *inbox);
 void inbox_set_limit(struct inbox *inbox, uint32_t limit);
 /* The port ends: every letter is gone, those in a callout too. */
 void inbox_close(struct inbox *inbox);

@@ -390,6 +390,14 @@ static bool end_call(struct local_port *local, const struct incoming *message, v
 /* What stands against taking a message that has come. */
 enum admission { admitted, admission_no_line, admission_over_budget };
 
+/* A packet of this process's own has left the socket. P */
+static void note_taken(const struct local_port *local, const struct packet *packet)
+{
+    if (packet && local->inbox && packet->has_sender && packet->pid == local->inbox->process) {
+        inbox_forget_packet(local->inbox);
+    }
+}
+
 /* Ends the read that brought the packet, and begins the message's call, all under one hold of the lock. */
 static enum admission admit(CFMessagePortRef port, const struct packet *packet, const struct wire_frame *frame, struct incoming *message)
 {
@@ -398,6 +406,7 @@ static enum admission admit(CFMessagePortRef port, const struct packet *packet, 
 
     port_lock(port);
     local_port_end_read(port);
+    note_taken(local, packet);
     if (frame->flags & wire_want_ack) {
         acknowledge(local, packet, frame); /* before the callout: its place in the queue is free */
     }
@@ -413,10 +422,12 @@ static enum admission admit(CFMessagePortRef port, const struct packet *packet, 
     return result;
 }
 
-static void end_read(CFMessagePortRef port)
+/* `packet` is NULL if there was none. */
+static void end_read(CFMessagePortRef port, const struct packet *packet)
 {
     port_lock(port);
     local_port_end_read(port);
+    note_taken(&port->side.local, packet);
     port_unlock(port);
 }
 
@@ -472,7 +483,7 @@ static void accept_message(CFMessagePortRef port, struct packet *packet, const s
     if (frame->type == wire_request && (frame->flags & wire_new_line)) {
         message->line = take_new_line(port, packet, frame, &message->keeps_line);
         if (!message->line) {
-            end_read(port);
+            end_read(port, packet);
             refuse(port, packet, "what it brings is not the end of a line");
             return;
         }
@@ -527,11 +538,11 @@ static int take_packet(CFMessagePortRef port, uint8_t *buffer, struct incoming *
     }
     result = packet_receive(port->side.local.socket, buffer, &packet);
     if (result < 0 || (packet.size == 0 && !packet.has_sender)) {
-        end_read(port);
+        end_read(port, NULL);
         return -EAGAIN;
     }
     if (packet.lacks_descriptors && packet.has_sender && packet.uid == port->side.local.owner) {
-        end_read(port);
+        end_read(port, &packet);
         excuse(port, buffer, &packet);
         return 0;
     }
@@ -540,7 +551,7 @@ static int take_packet(CFMessagePortRef port, uint8_t *buffer, struct incoming *
         accept_message(port, &packet, &frame, message);
         return 0;
     }
-    end_read(port);
+    end_read(port, &packet);
     if (!why && !take_control(port, &packet, &frame)) {
         why = "what it brings is not the end of a line";
     }

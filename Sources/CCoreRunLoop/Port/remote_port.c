@@ -232,6 +232,21 @@ static void drain_control(struct remote_port *remote)
     }
 }
 
+/* All that goes to the owner's socket; if that is of this process, it is counted until it has been taken. P */
+static int send_packet(struct remote_port *remote, const struct wire_frame *frame, const void *data, const int *descriptors, int count)
+{
+    int result;
+
+    if (remote->inbox) {
+        inbox_expect_packet(remote->inbox);
+    }
+    result = packet_send(remote->socket, frame, data, descriptors, count);
+    if (result < 0 && remote->inbox) {
+        inbox_forget_packet(remote->inbox);
+    }
+    return result;
+}
+
 /* Hands one over. -EAGAIN: the queue is full; without the means for one the kernel's queue has to do. */
 static int offer_control(CFMessagePortRef port)
 {
@@ -248,7 +263,7 @@ static int offer_control(CFMessagePortRef port)
     frame.token |= 1;
     frame.name = port->name.bytes;
     frame.name_length = port->name.length;
-    result = packet_send(remote->socket, &frame, NULL, &ends[1], 1);
+    result = send_packet(remote, &frame, NULL, &ends[1], 1);
     (void)kernel.close(ends[1]);
     if (result < 0) {
         (void)kernel.close(ends[0]);
@@ -309,7 +324,7 @@ static enum outcome try_send(CFMessagePortRef port, struct wire_frame *frame, co
             frame->extra = remote->control_token;
         }
         frame->sequence = remote->sequence + 1;
-        result = packet_send(remote->socket, frame, data, descriptors, count);
+        result = send_packet(remote, frame, data, descriptors, count);
     }
     if (result == 0) {
         remote->sequence++;

@@ -114,6 +114,32 @@ static CFDataRef look_at_bytes(CFMessagePortRef port, SInt32 message_id, CFDataR
     return CFRetain(data);
 }
 
+INBOX_TEST(the_order_holds_when_a_remote_port_ends_whose_messages_are_in_the_socket, "234")
+{
+    CFMessagePortContext context = {.info = &events};
+    CFMessagePortRef local = CFMessagePortCreateLocal(NULL, NAME, port_note, &context, NULL);
+    CFMessagePortRef remote = port_connect(NAME);
+    CFRunLoopSourceRef source;
+
+    trace_clear(&events);
+    EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortSuccess); /* there is no source yet: by the socket */
+    EXPECT_EQ(port_tell(remote, 2, NULL), kCFMessagePortSuccess);
+    CFRelease(remote);
+    source = CFMessagePortCreateRunLoopSource(NULL, local, 0);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    CFRelease(source);
+    remote = port_connect(NAME);
+    EXPECT_EQ(port_tell(remote, 3, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(port_ask(remote, 4, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_TRACE(&events, "1: 2: 3: 4:");
+    count_packets();
+    packets = 0;
+    EXPECT_EQ(port_ask(remote, 5, NULL, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(packets, 0); /* all of them have been taken */
+    CFRelease(remote);
+    port_drop(local);
+}
+
 INBOX_TEST(data_that_nobody_can_change_is_not_copied, "219 223")
 {
     CFMessagePortRef port = port_open(NAME, look_at_bytes, NULL, MODE);
