@@ -2,7 +2,6 @@
 
 import CoreRunLoop
 import CoreRunLoopTesting
-import Synchronization
 import Testing
 
 #if canImport(Glibc)

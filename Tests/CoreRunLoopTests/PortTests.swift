@@ -3,7 +3,6 @@
 // Section 1.4 of the rules.
 
 import CoreRunLoop
-import Synchronization
 import Testing
 
 #if canImport(Glibc)

@@ -3,7 +3,6 @@
 // Section 1.4 of the rules, NSSocketPort; what all ports have in common is in PortTests.
 
 import CoreRunLoop
-import Synchronization
 import Testing
 
 #if canImport(Glibc)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CoreRunLoop
-import Synchronization
 import Testing
 
 /// Runs a test's body on a thread of its own, whose loop nothing else has used.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A value behind a lock, with the interface of the standard library's. That one sleeps on a futex of its own, whose order the thread
-// sanitizer does not see on Linux, so that every use would be reported as a race; pthread's it sees.
+// sanitizer does not see on Linux, so that every use would be reported as a race; pthread's it sees. Tests use it too.
 
 import CoreRunLoopShims
 
-@safe struct Mutex<Value>: ~Copyable, @unchecked Sendable {
+@safe package struct Mutex<Value>: ~Copyable, @unchecked Sendable {
     private let lock: OpaquePointer
     private let value: UnsafeMutablePointer<Value>
 
-    init(_ value: Value) {
+    package init(_ value: Value) {
         unsafe lock = shim_lock_create()
         unsafe self.value = .allocate(capacity: 1)
         unsafe self.value.initialize(to: value)
@@ -22,7 +22,7 @@ import CoreRunLoopShims
     }
 
     /// Runs `body` with the lock held: it may call nothing that could take it again.
-    borrowing func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure) -> Result {
+    package borrowing func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure) -> Result {
         unsafe shim_lock_take(lock)
         defer { unsafe shim_lock_drop(lock) }
         return try unsafe body(&value.pointee)

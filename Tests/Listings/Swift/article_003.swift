@@ -4,7 +4,6 @@
 // alone. Its ports are the guide's.
 
 import CoreRunLoop
-import Synchronization
 import Testing
 
 /// The object that wraps the C source: its info, unretained, as printed.

@@ -3,7 +3,6 @@
 // The guide's listings 3-1 to 3-11 in Swift: the same steps, in the overlay's terms. Times are shorter than the guide's.
 
 import CoreRunLoop
-import Synchronization
 import Testing
 
 /// Events of several threads.
