@@ -274,8 +274,14 @@ docs:
 
 # SwiftPM builds C with its own clang, but for a CC in the environment.
 check-swift:
-	$(Q)if command -v swift > /dev/null; then env -u CC -u CFLAGS -u LDFLAGS swift test $(SWIFT_FLAGS) && $(MAKE) --no-print-directory swift-programs; \
+	$(Q)if command -v swift > /dev/null; then env -u CC -u CFLAGS -u LDFLAGS swift test $(SWIFT_FLAGS) && $(MAKE) --no-print-directory swift-programs swift-snippets; \
 	else echo "check-swift: skipped, there is no swift here"; fi
+
+# The documentation's pieces of Swift compile, and misuse does not.
+.PHONY: swift-snippets
+swift-snippets:
+	$(Q)if command -v swift > /dev/null && command -v $(PYTHON) > /dev/null; then scripts/check-swift-snippets "$$(swift build --show-bin-path)"; \
+	else echo "swift-snippets: skipped, there is no swift or no $(PYTHON) here"; fi
 
 # The examples in Swift, which end by themselves and know whether all went well, and what needs a process's first thread.
 .PHONY: swift-programs

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Misuse that the compiler refuses; scripts/check-swift-snippets compares its messages with those that are expected here.
+
+import CoreRunLoop
+
+final class Worker: Performing, Sendable {
+    func work() {}
+}
+
+func task(_ worker: Worker, _ loop: RunLoop, _ thread: CoreRunLoop.Thread, _ port: MessagePort) async throws {
+    _ = RunLoop.current  // expected-error {{asynchronous contexts; a task has no thread of its own}}
+    loop.run()  // expected-error {{asynchronous contexts; running a loop would block the task's thread}}
+    _ = loop.run(mode: .default, before: .now)  // expected-error {{asynchronous contexts; running a loop would block the task's thread}}
+    _ = loop.limitDate(forMode: .default)  // expected-error {{asynchronous contexts; running a loop would block the task's thread}}
+    Thread.sleep(for: .seconds(1))  // expected-error {{asynchronous contexts; sleeping would block the task's thread}}
+    thread.join()  // expected-error {{asynchronous contexts; waiting would block the task's thread}}
+    try thread.performAndWait {}  // expected-error {{asynchronous contexts; waiting would block the task's thread}}
+    worker.perform(Worker.work, afterDelay: .zero)  // expected-error {{asynchronous contexts; a task has no thread of its own}}
+    _ = try port.requestNow(number: 1, [])  // expected-error {{asynchronous contexts; waiting would block the task's thread}}
+    Timer.scheduledTimer(withTimeInterval: .seconds(1), repeats: false) { _ in }  // expected-error {{asynchronous contexts; a task has no thread of its own}}
+}
+
+func owner(_ loop: RunLoop) {
+    loop.run(mode: .default, before: .now)  // expected-warning {{result of call to 'run(mode:before:)' is unused}}
+}
