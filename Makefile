@@ -330,6 +330,15 @@ coverage:
 	TEST_FLAGS='$(TEST_FLAGS) $(if $(IS_CLANG),,--exclude nth_failure) --exclude the_limit_on_files --exclude memory_that_runs_out --exclude stress_a_receiver_killed'; \
 	passed=$$?; scripts/coverage build/$(COMPILER)-coverage $(COVERAGE_MIN) && exit $$passed
 
+## failure-sites  which calls of the kernel and of the allocator the n-th failure reaches; needs clang
+.PHONY: failure-sites
+failure-sites:
+	$(Q)rm -rf build/clang-coverage/profiles
+	$(Q)$(MAKE) --no-print-directory runner CC=clang FLAVOUR=coverage
+	$(Q)LLVM_PROFILE_FILE=build/clang-coverage/profiles/%4m.profraw build/clang-coverage/run-tests --jobs $(TEST_JOBS) --filter nth_failure > build/clang-coverage/nth_failure.log || \
+	{ grep -A 8 '^not ok' build/clang-coverage/nth_failure.log; exit 1; }
+	$(Q)scripts/failure-sites build/clang-coverage
+
 # --- Programs ---
 
 .PHONY: demo run-demo examples bench

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The n-th failure in message ports and Mach-style ports. */
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "CRLMachPort.h"
 #include "CRLRunLoop.h"
 #include "Failure/nth_failure.h"
 #include "Port/inbox.h"
 #include "Port/port_probe.h"
+#include "Port/registry.h"
 
 static const double patience_s = 1;
 static _Atomic int handled;
@@ -162,4 +165,155 @@ NTH_FAILURE(mach_ports, "")
     NEED(CRLMachPortSend(&message, 1) == kCRLMachPortSuccess);
     MUST(run_until(&received, 2, MODE));
     return true;
+}
+
+/* More messages than wait at a receiver that does not run, with a moment's patience. How many were sent. */
+static int send_too_many(CFMessagePortRef remote)
+{
+    enum { count = 8 };
+    int sent = 0;
+
+    for (int i = 0; i < count; i++) {
+        SInt32 result = CFMessagePortSendRequest(remote, 9, NULL, i < 4 ? patience_s : 0.002, 0, NULL, NULL);
+
+        sent += result == kCFMessagePortSuccess;
+        MUST(result != kCFMessagePortBecameInvalidError);
+    }
+    return sent;
+}
+
+/* False: some were dropped for want of memory or descriptors. */
+static bool drain(int wanted)
+{
+    while (handled < wanted && CFRunLoopRunInMode(MODE, 0.2, true) == kCFRunLoopRunHandledSource) {
+    }
+    return handled == wanted;
+}
+
+/* By the socket a line for acknowledgements is offered, and read from. */
+static bool fill_and_drain(void)
+{
+    CFMessagePortRef remote;
+    int sent;
+
+    handled = 0;
+    NEED(open_port(NAME, MODE));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    sent = send_too_many(remote);
+    NEED(drain(sent));
+    sent += send_too_many(remote);
+    return drain(sent) && sent >= 10; /* five each time */
+}
+
+NTH_FAILURE(a_receiver_that_is_full, "")
+{
+    return fill_and_drain();
+}
+
+NTH_FAILURE(an_inbox_that_is_full, "")
+{
+    inboxes_are_off = false;
+    return fill_and_drain();
+}
+
+NTH_FAILURE(a_mach_port_that_is_full, "")
+{
+    enum { count = 6 };
+    mach_msg_header_t message = {.msgh_size = sizeof message};
+    CFMachPortRef port;
+    CFRunLoopSourceRef source;
+
+    received = 0;
+    NEED(port = bag_keep(CFMachPortCreate(NULL, mach_received, NULL, NULL)));
+    message.msgh_remote_port = CFMachPortGetPort(port);
+    for (int i = 0; i < count - 1; i++) {
+        NEED(CRLMachPortSend(&message, 0) == kCRLMachPortSuccess);
+    }
+    MUST(CRLMachPortSend(&message, 0.002) != kCRLMachPortSuccess);
+    NEED(source = bag_keep(CFMachPortCreateRunLoopSource(NULL, port, 0)));
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    NEED(CFRunLoopContainsSource(CFRunLoopGetCurrent(), source, MODE));
+    MUST(run_until(&received, count - 1, MODE));
+    return true;
+}
+
+/* The child lets go of all that is its parent's, and can make ports of its own. */
+static int be_a_child(CFMessagePortRef local, CFMessagePortRef remote)
+{
+    CFMessagePortRef own;
+    bool is_good = !CFMessagePortIsValid(local) && !CFMessagePortIsValid(remote);
+
+    own = CFMessagePortCreateLocal(NULL, CFSTR("the child's"), echo, NULL, NULL);
+    if (own) {
+        CFMessagePortInvalidate(own);
+        CFRelease(own);
+    }
+    return is_good ? 0 : 1;
+}
+
+NTH_FAILURE(forks_with_ports, "")
+{
+    CFMessagePortRef local;
+    CFMessagePortRef remote;
+    CFDataRef data;
+    int status = 0;
+    int sent;
+    pid_t pid;
+
+    could_not_reply = false;
+    handled = 0;
+    NEED(local = open_port(NAME, MODE));
+    NEED(bag_keep(CFMachPortCreate(NULL, mach_received, NULL, NULL)));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    NEED(data = bag_keep(CFDataCreate(NULL, (const UInt8 *)"x", 1)));
+    NEED(ask(remote, data));
+    sent = send_too_many(remote);
+    pid = fork();
+    MUST(pid >= 0);
+    if (pid == 0) {
+        _exit(be_a_child(local, remote));
+    }
+    MUST(waitpid(pid, &status, 0) == pid);
+    MUST(status == 0);
+    NEED(drain(sent + 1));
+    return ask(remote, data);
+}
+
+static void count_name(void *info, const struct registry_entry *entry)
+{
+    *(int *)info += entry->is_alive;
+}
+
+NTH_FAILURE(the_list_of_names, "")
+{
+    int count = 0;
+
+    NEED(open_port(NAME, MODE));
+    NEED(registry_list(count_name, &count) == 0);
+    return count == 1; /* what cannot be looked at is left out */
+}
+
+static CFDataRef end_remote(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)local, (void)message_id, (void)data;
+    CFMessagePortInvalidate(*(CFMessagePortRef *)info);
+    return NULL;
+}
+
+NTH_FAILURE(a_remote_port_that_ends_in_its_call, "")
+{
+    static CFMessagePortRef remote;
+    CFMessagePortContext context = {.info = &remote};
+    CFMessagePortRef local;
+    CFRunLoopSourceRef source;
+    SInt32 result;
+
+    NEED(local = bag_keep(CFMessagePortCreateLocal(NULL, NAME, end_remote, &context, NULL)));
+    NEED(source = bag_keep(CFMessagePortCreateRunLoopSource(NULL, local, 0)));
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    NEED(CFRunLoopContainsSource(CFRunLoopGetCurrent(), source, MODE));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    result = CFMessagePortSendRequest(remote, 1, NULL, patience_s, patience_s, MODE, NULL);
+    MUST(result != kCFMessagePortReceiveTimeout);
+    return result == kCFMessagePortBecameInvalidError; /* where the line cannot be hung up, the reply comes first */
 }
