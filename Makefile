@@ -394,7 +394,7 @@ bench-baseline: $(SHARED) $(B)/libcorerunloop.so
 # Message ports beside other ways to send a request, as many as are here (make deps-bench).
 .PHONY: bench-messages
 bench-messages: $(STATIC)
-	$(Q)CC="$(CC)" Benchmarks/messages/run --library $(STATIC) --build $(B)/bench $(BENCH_ARGUMENTS)
+	$(Q)CC="$(CC)" PYTHONDONTWRITEBYTECODE=1 Benchmarks/messages/run --library $(STATIC) --build $(B)/bench --publish docs/performance $(BENCH_ARGUMENTS)
 
 # --- Lint, docs ---
 
