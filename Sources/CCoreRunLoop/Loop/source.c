@@ -184,6 +184,9 @@ static void finish_signal(CFRunLoopSourceRef source, uint64_t busy)
 
 void source_signal_from(CFRunLoopSourceRef source, uint64_t mark)
 {
+    /* The push and the pass need the rest of it, which is in no cache if it is one of very many. */
+    __builtin_prefetch((const char *)source + cache_line);
+    __builtin_prefetch((const char *)source + 2 * cache_line);
     while (!source_signal_is_moot(mark)) {
         uint64_t state = source_mark_state(mark);
         uint64_t generation = mark & ~(uint64_t)mark_state_mask;
