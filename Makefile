@@ -115,7 +115,7 @@ ifneq ($(filter asan tsan schedule ubsan,$(FLAVOUR)),)
 FLAVOUR_FLAGS += -O1 -g
 endif
 ifeq ($(FLAVOUR),coverage)
-FLAVOUR_FLAGS += -O0 -g $(if $(IS_CLANG),$(shell $(CC) -fcoverage-mcdc -E -x c /dev/null > /dev/null 2>&1 && echo -fcoverage-mcdc))
+FLAVOUR_FLAGS += -O0 -g $(if $(IS_CLANG),$(shell $(CC) -fprofile-instr-generate -fcoverage-mapping -fcoverage-mcdc -E -x c /dev/null > /dev/null 2>&1 && echo -fcoverage-mcdc))
 # Forked children that end by _exit or a signal count too: harness.c writes their coverage first.
 TEST_LIBS += -Wl,--wrap=_exit $(if $(IS_CLANG),,-Wl$(COMMA)-u$(COMMA)__gcov_dump)
 endif
@@ -322,12 +322,13 @@ valgrind: $(RUNNER)
 	$(Q)$(VALGRIND) --log-file=$(B)/valgrind/%p $(RUNNER) --time-factor 30 --jobs $(TEST_JOBS) --exclude test_harness --exclude nth_failure --exclude descriptors_that_really_run_out --exclude a_receiver_without_descriptors $(TEST_FLAGS) || \
 	{ cat $(B)/valgrind/* | grep -vE '^--[0-9]+-- (WARNING: unhandled|You may|Read the|Nevertheless|it at http)'; exit 1; }
 
-# Left out: what forbids files to grow, or fails each call in turn, hits the counters' own files and memory in forked children.
+# Left out: what forbids files to grow or limits memory hits the counters' own in forked children; with gcc, so does failing each call in turn.
 COVERAGE_MIN ?= 90
 coverage:
 	$(Q)rm -rf build/$(COMPILER)-coverage/profiles && find build/$(COMPILER)-coverage -name '*.gcda' -delete 2> /dev/null || true
-	$(Q)LLVM_PROFILE_FILE=build/$(COMPILER)-coverage/profiles/%4m.profraw $(MAKE) --no-print-directory check-c FLAVOUR=coverage \
-	TEST_FLAGS='$(TEST_FLAGS) $(if $(IS_CLANG),,--exclude nth_failure) --exclude the_limit_on_files --exclude memory_that_runs_out --exclude stress_a_receiver_killed'; \
+	$(Q)export LLVM_PROFILE_FILE=build/$(COMPILER)-coverage/profiles/%4m.profraw; $(MAKE) --no-print-directory check-c FLAVOUR=coverage \
+	TEST_FLAGS='$(TEST_FLAGS) --exclude nth_failure --exclude the_limit_on_files --exclude memory_that_runs_out --exclude stress_a_receiver_killed' && \
+	{ [ -z "$(IS_CLANG)" ] || build/$(COMPILER)-coverage/run-tests --jobs $(TEST_JOBS) --filter nth_failure --time-factor 4; }; \
 	passed=$$?; scripts/coverage build/$(COMPILER)-coverage $(COVERAGE_MIN) && exit $$passed
 
 ## failure-sites  which calls of the kernel and of the allocator the n-th failure reaches; needs clang
