@@ -18,7 +18,8 @@ func task(_ worker: Worker, _ loop: RunLoop, _ thread: CoreRunLoop.Thread, _ por
     try thread.performAndWait {}  // expected-error {{asynchronous contexts; waiting would block the task's thread}}
     worker.perform(Worker.work, afterDelay: .zero)  // expected-error {{asynchronous contexts; a task has no thread of its own}}
     _ = try port.requestNow(number: 1, [])  // expected-error {{asynchronous contexts; waiting would block the task's thread}}
-    Timer.scheduledTimer(withTimeInterval: .seconds(1), repeats: false) { _ in }  // expected-error {{asynchronous contexts; a task has no thread of its own}}
+    let second = Duration.seconds(1)
+    Timer.scheduledTimer(timeInterval: second, invocation: {}, repeats: false)  // expected-error {{asynchronous contexts; a task has no thread}}
 }
 
 func owner(_ loop: RunLoop) {
