@@ -19,7 +19,7 @@ func task(_ worker: Worker, _ loop: RunLoop, _ thread: CoreRunLoop.Thread, _ por
     worker.perform(Worker.work, afterDelay: .zero)  // expected-error {{asynchronous contexts; a task has no thread of its own}}
     _ = try port.requestNow(number: 1, [])  // expected-error {{asynchronous contexts; waiting would block the task's thread}}
     let second = Duration.seconds(1)
-    Timer.scheduledTimer(timeInterval: second, invocation: {}, repeats: false)  // expected-error {{asynchronous contexts; a task has no thread}}
+    Timer.scheduledTimer(timeInterval: second, invocation: {}, repeats: false)  // expected-error {{a task has no thread of its own}}
 }
 
 func owner(_ loop: RunLoop) {
