@@ -195,7 +195,7 @@ static void await(CFMessagePortRef port, struct client_line *line, int64_t deadl
     }
     is_watched = client_line_enter(line, loop, mode);
     while (is_open(call) && port_is_valid(port)) {
-        if (run_in_mode_until(loop, mode, end_of_run(is_watched, deadline_ns), true, NULL) == kCFRunLoopRunFinished) {
+        if (run_in_mode_until(loop, mode, end_of_run(is_watched, deadline_ns), true, &call->is_over) == kCFRunLoopRunFinished) {
             wait_without_loop(line, deadline_ns);
         } else if (!is_watched) {
             client_line_read(line); /* there was no memory to watch the line */

@@ -115,6 +115,9 @@ void client_line_read(struct client_line *line)
     if (buffer) {
         scratch_give(line->scratch, buffer);
     }
+    if (call->state != call_waiting && call->state != call_awaits_memory) {
+        atomic_store_explicit(&call->is_over, 1, memory_order_relaxed);
+    }
 }
 
 /* ---- lines ---- */

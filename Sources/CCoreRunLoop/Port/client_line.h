@@ -18,6 +18,7 @@ enum call_state { call_waiting, call_awaits_memory, call_replied, call_dropped, 
 /* What a line's reader finds. The calling thread's only. */
 struct call {
     enum call_state state;
+    _Atomic uint32_t is_over; /* the state is final: ends the wait, even if a run inside it has read the answer */
     uint64_t conversation;
     SInt32 message_id;
     uint64_t memory_length; /* what the reply's memory must have */

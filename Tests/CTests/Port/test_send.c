@@ -206,6 +206,32 @@ PORT_TEST_BOTH_WAYS(lines_go_from_thread_to_thread_and_from_mode_to_mode, "209 2
     CFRelease(remote);
 }
 
+/* Runs the mode of the wait inside the wait, until the reply has come there. */
+static void run_inside(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer;
+    (void)info;
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.05, false), kCFRunLoopRunTimedOut);
+}
+
+PORT_TEST_BOTH_WAYS(a_reply_that_a_run_inside_the_wait_takes_ends_the_wait, "213 237")
+{
+    struct port_thread server;
+    CFRunLoopTimerRef timer = CFRunLoopTimerCreate(NULL, 0, 0, 0, 0, run_inside, NULL);
+    CFMessagePortRef remote;
+    double begun;
+
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = port_connect(NAME);
+    CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, MODE);
+    begun = port_probe_now();
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 5, 8, MODE, NULL), kCFMessagePortSuccess);
+    EXPECT(port_probe_now() - begun < 4);
+    CFRelease(timer);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
 PORT_TEST_BOTH_WAYS(common_modes_stand_for_the_default_mode, "217")
 {
     struct port_thread server;
