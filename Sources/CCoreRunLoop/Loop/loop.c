@@ -133,6 +133,7 @@ static void forget_callouts(CFRunLoopRef loop)
     }
     loop->firing = NULL;
     loop->calling = NULL;
+    observers_free_walked(loop);
 }
 
 static void close_descriptors(CFRunLoopRef loop)

@@ -134,6 +134,7 @@ struct __CFRunLoop {
     uint32_t bound_slots; /* L */
     CFRunLoopTimerRef firing; /* L; timers in callout, innermost first */
     CFRunLoopObserverRef calling; /* O; observers in callout, innermost first */
+    struct observer_list *walked; /* O; arrays of observers that are walked, innermost first */
     struct hosting *hosting; /* L; NULL until CRLRunLoopGetDescriptor or Prepare */
     struct link registry_link; /* registry lock */
     struct __CFRunLoop *next_limbo; /* registry lock */

@@ -83,6 +83,7 @@ static struct observer_list *list_create(uint32_t count)
         list->count = count;
         list->left = 0;
         list->has_stale = false;
+        list->is_walked = false;
     }
     return list;
 }
@@ -647,23 +648,62 @@ static void take_out_stale(const struct mode *mode, struct observer_list *list)
     }
 }
 
+/* True if this is its outermost walk. L. */
+static bool begin_walk(CFRunLoopRef loop, struct observer_list *list)
+{
+    bool is_outermost = !list->is_walked;
+
+    list->uses++;
+    if (is_outermost) {
+        list->is_walked = true;
+        list->walked_outer = loop->walked;
+        loop->walked = list;
+    }
+    return is_outermost;
+}
+
+/* Walks end in the reverse of the order in which they began. L. */
+static void end_walk(CFRunLoopRef loop, struct observer_list *list, bool is_outermost, struct observer_list **dropped)
+{
+    if (is_outermost) {
+        list->is_walked = false;
+        loop->walked = list->walked_outer;
+    }
+    list_drop(list, dropped);
+}
+
+void observers_free_walked(CFRunLoopRef loop)
+{
+    struct observer_list *dropped = NULL;
+
+    while (loop->walked) {
+        struct observer_list *list = loop->walked;
+
+        loop->walked = list->walked_outer;
+        list->uses = 1;
+        list_drop(list, &dropped);
+    }
+    free_dropped(dropped);
+}
+
 void observers_call(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity activity)
 {
     struct observer_list *dropped = NULL;
     struct observer_list *list;
+    bool is_outermost;
     int index = 0;
 
     while (activities[index] != activity) {
         index++;
     }
     list = mode->observers[index];
-    list->uses++;
+    is_outermost = begin_walk(loop, list);
     loop_unlock(loop);
     for (uint32_t i = 0; i < list->count; i++) {
         call(loop, list->observers[i], activity);
     }
     loop_lock(loop);
-    list_drop(list, &dropped);
+    end_walk(loop, list, is_outermost, &dropped);
     if (list == mode->observers[index] && list->has_stale && list->uses == 1) {
         take_out_stale(mode, list);
     }

@@ -43,6 +43,8 @@ struct observer_list {
     uint32_t count; /* L; constant during walks */
     uint32_t left; /* L; behind those: who left while there was no memory for another array */
     bool has_stale; /* L; somebody left during a walk, while there was no memory: the end of the walk takes him out */
+    bool is_walked; /* O */
+    struct observer_list *walked_outer; /* O; walked when this one's outermost walk began */
     struct observer_list *next_dropped; /* of whoever dropped its last use */
     CFRunLoopObserverRef observers[]; /* as count; each with a reference */
 };
@@ -57,6 +59,8 @@ bool observer_is_in(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRe
 void observer_invalidate(CFRunLoopObserverRef observer);
 void observers_join_common_mode(CFRunLoopRef loop, struct mode *mode);
 void observers_remove_all(CFRunLoopRef loop);
+/* After it, and when nothing is in callout any more: frees the arrays whose walks the thread's end has cut short. */
+void observers_free_walked(CFRunLoopRef loop);
 
 void observers_call(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity activity);
 

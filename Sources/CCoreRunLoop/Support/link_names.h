@@ -220,6 +220,7 @@
 #pragma redefine_extname observer_is_in crl_observer_is_in
 #pragma redefine_extname observer_remove crl_observer_remove
 #pragma redefine_extname observers_call crl_observers_call
+#pragma redefine_extname observers_free_walked crl_observers_free_walked
 #pragma redefine_extname observers_join_common_mode crl_observers_join_common_mode
 #pragma redefine_extname observers_remove_all crl_observers_remove_all
 #pragma redefine_extname packet_close crl_packet_close
