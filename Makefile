@@ -27,10 +27,11 @@
 ## check-swift-release asan-swift tsan-swift   the Swift tests with optimization, or under a tool; SWIFT_FLAGS="--filter x"
 ## coverage       what the C tests run of each file of Sources/CCoreRunLoop: with clang lines, branches and conditions, with gcc lines; COVERAGE_MIN=90
 ## soak           the stress tests at full length, and every n of the n-th failure
-## bench          the loop beside libuv, libev, libevent, GLib, sd-event, libdispatch and the toolchain's; after deps-bench
-## bench-swift    the overlay beside the C calls under it, and hops between executors
+## bench          all the benchmarks below, beside as many peers as are here (deps-bench)
+##   bench-loop     the loop beside libuv, libev, libevent, GLib, sd-event, libdispatch and the toolchain's; BENCH_ARGUMENTS=--help
+##   bench-messages message ports beside sockets, ZeroMQ, nng and D-Bus
+##   bench-swift    the overlay beside the C calls under it, and hops between executors
 ## bench-check    system calls and instructions of one operation against Benchmarks/baseline.tsv; bench-baseline writes it
-## bench-messages message ports beside sockets, ZeroMQ, nng and D-Bus; after deps-bench
 ## check-swift-package   a package that depends on this one, linked dynamically, with a static Swift library, and all static
 ## docs           the overlay's documentation by docc, into build/docs
 ## lint           layers, comments, symbols, headers, style
@@ -342,7 +343,7 @@ failure-sites:
 
 # --- Programs ---
 
-.PHONY: demo run-demo examples bench
+.PHONY: demo run-demo examples bench bench-loop
 DEMO_SOURCES := $(wildcard Examples/demo.c Examples/demo/*.c)
 $(B)/demo: $(DEMO_SOURCES) $(wildcard Examples/demo/*.h) $(STATIC)
 	@mkdir -p $(@D)
@@ -379,9 +380,15 @@ check-examples: examples
 integration: examples
 	$(Q)INTEGRATION_PROGRAMS=$(B)/examples PYTHONDONTWRITEBYTECODE=1 scripts/run-programs "integration ($(COMPILER))" 180 $(sort $(wildcard Tests/Integration/test_*.py))
 
+# One after the other, each alone on the machine.
+bench:
+	$(Q)$(MAKE) --no-print-directory bench-loop
+	$(Q)$(MAKE) --no-print-directory bench-messages
+	$(Q)if command -v swift > /dev/null; then $(MAKE) --no-print-directory bench-swift; else echo "bench-swift: skipped, there is no swift here"; fi
+
 # Builds its programs by itself, for this library and for each peer that is here (make deps-bench). Tables and pictures go to docs/performance
 # if all cases ran.
-bench: $(SHARED) $(B)/libcorerunloop.so
+bench-loop: $(SHARED) $(B)/libcorerunloop.so
 	$(Q)CC="$(CC)" PYTHONDONTWRITEBYTECODE=1 Benchmarks/run --library $(B)/libcorerunloop.so --build $(B)/bench --publish docs/performance $(BENCH_ARGUMENTS)
 
 # Calls and instructions of one operation, which do not depend on the clock, against the committed baseline. Needs valgrind and strace.
