@@ -26,7 +26,7 @@
 ## asan tsan ubsan valgrind   the C tests under a tool
 ## check-swift-release asan-swift tsan-swift   the Swift tests with optimization, or under a tool; SWIFT_FLAGS="--filter x"
 ## coverage       what the C tests run of each file of Sources/CCoreRunLoop: with clang lines, branches and conditions, with gcc lines; COVERAGE_MIN=90
-## soak           the stress tests at full length, and every n of the n-th failure
+## soak           for hours: the stress tests and the n-th failure in full, then model-soak, schedule-soak and sim-soak
 ## bench          all the benchmarks below, beside as many peers as are here (deps-bench)
 ##   bench-loop     the loop beside libuv, libev, libevent, GLib, sd-event, libdispatch and the toolchain's; BENCH_ARGUMENTS=--help
 ##   bench-messages message ports beside sockets, ZeroMQ, nng and D-Bus

@@ -26,8 +26,7 @@ static void require_loop(CFRunLoopRef loop, const char *function)
 
 static bool is_mode_name(CFTypeRef mode)
 {
-    return mode && (object_is_wide_literal(mode) || ((const struct object *)mode)->isa == &string_class ||
-                    CFGetTypeID(mode) == object_type_string);
+    return mode && object_is_string(mode);
 }
 
 /* A mode name that can be used; a missing or wrong one is logged once and the call does nothing. */

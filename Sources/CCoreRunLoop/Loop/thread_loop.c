@@ -210,11 +210,16 @@ static void prepare_once(void)
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
+void thread_loop_prepare(void)
+{
+    (void)pthread_once(&once, prepare_once);
+}
+
 static CFRunLoopRef create(bool is_main)
 {
     CFRunLoopRef loop;
 
-    (void)pthread_once(&once, prepare_once);
+    thread_loop_prepare();
     loop = loop_create(is_main);
     if (!loop) {
         fault_stop("CFRunLoopGetCurrent", "there is no memory for a run loop");

@@ -9,6 +9,9 @@
 
 #include "Loop/loop.h"
 
+/* Registers the handlers for forks and for ends of threads; calls nobody. For who must register handlers of forks after these. */
+void thread_loop_prepare(void);
+
 /* This thread's loop, made at the first call; never NULL. */
 CFRunLoopRef thread_loop_current(void);
 CFRunLoopRef thread_loop_main(void);

@@ -117,7 +117,7 @@ static void prepare_once(void)
         *port_fork_mark = 1;
     }
     /* After the run loop's own handlers: in the child, its locks are free again when ours runs. */
-    (void)thread_loop_current();
+    thread_loop_prepare();
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 

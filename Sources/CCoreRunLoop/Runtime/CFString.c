@@ -592,7 +592,7 @@ void CFShow(CFTypeRef object)
     CFStringRef words = NULL;
     if (object == NULL) {
         words = CFSTR("(null)");
-    } else if (CFGetTypeID(object) == object_type_string) {
+    } else if (object_is_string(object)) {
         words = CFRetain(object);
     } else {
         words = CFCopyDescription(object);

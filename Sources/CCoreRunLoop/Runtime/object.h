@@ -117,6 +117,13 @@ CFStringRef object_copy_text(CFTypeRef object);
 /* The class of all strings. clang's literals refer to it by this name, so it is exported. */
 extern __attribute__((visibility("default"))) const struct object_class string_class __asm__("__CFConstantStringClassReference");
 
+/* Quick for the two kinds that mode names are: the library's own strings and gcc's literals. */
+static inline bool object_is_string(CFTypeRef object)
+{
+    return object_is_wide_literal(object) || ((const struct object *)object)->isa == &string_class ||
+           CFGetTypeID(object) == object_type_string;
+}
+
 /* Live objects made by object_create, not immortal and not yet freed; for leak checks in tests, and 0 unless built with CRL_TESTING. */
 long object_live_count(void);
 

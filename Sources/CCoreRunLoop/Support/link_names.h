@@ -367,6 +367,7 @@
 #pragma redefine_extname thread_loop_current crl_thread_loop_current
 #pragma redefine_extname thread_loop_is_current crl_thread_loop_is_current
 #pragma redefine_extname thread_loop_main crl_thread_loop_main
+#pragma redefine_extname thread_loop_prepare crl_thread_loop_prepare
 #pragma redefine_extname thread_loop_unregister crl_thread_loop_unregister
 #pragma redefine_extname timer_add crl_timer_add
 #pragma redefine_extname timer_bid_farewell crl_timer_bid_farewell

@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 
+#include "CoreFoundation/CFMessagePort.h"
 #include "Kernel/kernel.h"
 #include "Loop/loop.h"
 #include "Loop/loop_trace.h"
@@ -141,6 +142,50 @@ TEST(a_loop_that_ends_under_a_push_waits_in_limbo, "170 172 L9")
     finish_push(half_pushed, mailbox_of_the_dead);
     probe_on_thread(has_a_loop, NULL); /* sweeps */
     EXPECT_EQ(orphan.releases, 1);
+}
+
+static int ports_made;
+
+static void makes_a_port(void)
+{
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NULL, NULL, NULL, NULL);
+
+    ports_made++;
+    CFMessagePortInvalidate(port);
+    CFRelease(port);
+}
+
+static void makes_a_port_on_release(const void *info)
+{
+    (void)info;
+    makes_a_port();
+}
+
+static void ends_with_a_source_that_makes_a_port(void *context)
+{
+    CFRunLoopSourceContext source_context = {.info = context, .release = makes_a_port_on_release};
+    CFRunLoopSourceRef source = CFRunLoopSourceCreate(NULL, 0, &source_context);
+
+    CFRunLoopAddSource(LOOP, source, MODE);
+    CFRelease(source);
+    half_pushed = signal_halfway(source);
+    mailbox_of_the_dead = LOOP->mailbox;
+}
+
+static void makes_the_first_port(void *context)
+{
+    (void)context;
+    makes_a_port();
+    (void)LOOP; /* sweeps, if making the port has not */
+}
+
+/* The limbo is swept, and a user's release called, when a thread gets its loop: no preparation of ports may be under way then. */
+TEST(what_is_released_at_the_first_port_may_make_ports, "6 172")
+{
+    probe_on_thread(ends_with_a_source_that_makes_a_port, NULL);
+    finish_push(half_pushed, mailbox_of_the_dead);
+    probe_on_thread(makes_the_first_port, NULL);
+    EXPECT_EQ(ports_made, 2);
 }
 
 TEST(a_signal_halfway_is_visible_and_cannot_be_lost, "65 77 L2")
