@@ -4,14 +4,12 @@
  * The checking macros of Apple's AssertMacros.h, which many of Apple's samples are written with.
  *
  * A `check` reports a condition that does not hold and goes on; a `verify` does the same and evaluates its expression in every build; a
- * `require`
- * leaves for a label. `_noErr` forms take an OSStatus or errno value that should be 0, `_action` forms run a statement first, `_quiet`
- * forms report
- * nothing, `_string` forms report a text of the caller's; `n` forms take the opposite condition.
+ * `require` leaves for a label. `_noErr` forms take an OSStatus or errno value that should be 0, `_action` forms run a statement first,
+ * `_quiet` forms report nothing, `_string` forms report a text of the caller's; `n` forms take the opposite condition.
  *
  * Reports go to standard error and only where DEBUG_ASSERT_PRODUCTION_CODE is defined as 0 before the include; its default is 1. Every
- * macro exists with two leading
- * underscores; the names without them are defined unless __ASSERT_MACROS_DEFINE_VERSIONS_WITHOUT_UNDERSCORES is defined as 0.
+ * macro exists with two leading underscores; the names without them are defined unless
+ * __ASSERT_MACROS_DEFINE_VERSIONS_WITHOUT_UNDERSCORES is defined as 0.
  */
 
 #if !defined(__ASSERTMACROS__)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A custom input source with a command buffer, as the guide's chapter on run loops describes one: any thread puts a
- * command in, signals the source and
- * wakes the loop; the loop's thread takes them out.
+ * A custom input source with a command buffer, as the guide's chapter on run loops describes one: any thread puts a command in, signals
+ * the source and wakes the loop; the loop's thread takes them out.
  */
 #ifndef DEMO_COMMAND_H
 #define DEMO_COMMAND_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What is between a signal and its perform: slots in the mailbox's queue, and members in the pending lists of modes. Hints only: the mark
- * is the truth. The
- * loop's lock is held throughout.
+ * is the truth. The loop's lock is held throughout.
  */
 #include "Loop/source_queue.h"
 

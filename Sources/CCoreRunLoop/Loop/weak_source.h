@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The run loop source of an object of a layer above: made at the first wish, holding a reference on the object, and known to the object
- * only
- * weakly, so that the two do not keep each other alive. The object's item lock (I) guards the weak reference.
+ * only weakly, so that the two do not keep each other alive. The object's item lock (I) guards the weak reference.
  */
 #ifndef CRL_LOOP_WEAK_SOURCE_H
 #define CRL_LOOP_WEAK_SOURCE_H
@@ -22,8 +21,7 @@ CFRunLoopSourceRef weak_source_retain(const struct weak_source *weak);
 
 /*
  * The source that can be used, with a reference: the one there is, or else `made`. NULL if there is neither, or where `*owner_is_valid`,
- * read
- * under the lock, says that the object is over. Takes the lock.
+ * read under the lock, says that the object is over. Takes the lock.
  */
 CFRunLoopSourceRef weak_source_settle(const void *owner, struct weak_source *weak, CFRunLoopSourceRef made, const bool *owner_is_valid);
 

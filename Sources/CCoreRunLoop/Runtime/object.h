@@ -8,9 +8,8 @@
  *
  * Literals made by the compiler are objects too:
  *   clang's CFSTR: {&__CFConstantStringClassReference, 32-bit flags, 32-bit zero (our immortal count), bytes, length};
- *   gcc's CFSTR: a wide string literal whose first character is odd, 4-byte aligned; `object_is_wide_literal` tells them by the lowest bit
- * of the
- *   first word, which is never set in the address of a class.
+ *   gcc's CFSTR: a wide string literal whose first character is odd, 4-byte aligned; `object_is_wide_literal` tells them by the lowest
+ *   bit of the first word, which is never set in the address of a class.
  */
 #ifndef CRL_RUNTIME_OBJECT_H
 #define CRL_RUNTIME_OBJECT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bad input, function by function: a missing or mistaken object stops with one sentence that names the function; a
- * mode that is no name, a date that is no
- * number, a descriptor that is none and memory that is not there get what the header says. Nothing is lost and nothing spins.
+ * Bad input, function by function: a missing or mistaken object stops with one sentence that names the function; a mode that is no name,
+ * a date that is no number, a descriptor that is none and memory that is not there get what the header says. Nothing is lost and nothing
+ * spins.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What operations cost in system calls. Two proofs: the kernel table's entries are counted, and a filter in a child
- * process lets the kernel refuse
- * every call, so that one that escapes the table would be found too.
+ * What operations cost in system calls. Two proofs: the kernel table's entries are counted, and a filter in a child process lets the
+ * kernel refuse every call, so that one that escapes the table would be found too.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

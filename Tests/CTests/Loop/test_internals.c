@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * States of the loop that a program cannot bring about at will: a signaller that has stopped between winning a
- * slot's queued bit and the push, whose source
- * leaves (a zombie) or whose loop ends (limbo); equality functions that change the set that asks them; and the limit
- * of many tolerant timers against
- * a search through all of them.
+ * States of the loop that a program cannot bring about at will: a signaller that has stopped between winning a slot's queued bit and the
+ * push, whose source leaves (a zombie) or whose loop ends (limbo); equality functions that change the set that asks them; and the limit
+ * of many tolerant timers against a search through all of them.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
