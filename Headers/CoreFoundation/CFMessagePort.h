@@ -7,6 +7,9 @@
  * Data is handed over whole or not at all. Names are UTF-8 of at most 128 bytes, and longer ones are cut at a character; they stand for
  * files in a directory that only the user can enter, below XDG_RUNTIME_DIR, and nobody else can find, own or reach them. An object argument
  * that is NULL, or of another type, stops the process with one sentence that names the function.
+ *
+ * Messages within a process do not pass through the kernel; CORERUNLOOP_MESSAGES=socket in the environment, which is read when the process
+ * makes its first port, has them do so, for comparison. The rules are the same either way.
  */
 
 #if !defined(__COREFOUNDATION_CFMESSAGEPORT__)
