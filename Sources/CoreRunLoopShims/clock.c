@@ -36,6 +36,18 @@ static int64_t hand_wall_ns(void)
     return thread_clock ? thread_clock->start_wall_ns + atomic_load(&thread_clock->ahead_ns) : kernel_linux.wall_ns();
 }
 
+static int64_t hand_tick_ns(int64_t *ret_wall_ns)
+{
+    int64_t ahead_ns;
+
+    if (!thread_clock) {
+        return kernel_linux.tick_ns(ret_wall_ns);
+    }
+    ahead_ns = atomic_load(&thread_clock->ahead_ns);
+    *ret_wall_ns = thread_clock->start_wall_ns + ahead_ns;
+    return thread_clock->start_monotonic_ns + ahead_ns;
+}
+
 /* The real instant at which a wait for `deadline_ns` of the hand-moved clock looks again. */
 static int64_t look_again(int64_t deadline_ns)
 {
@@ -72,6 +84,7 @@ static void install(void)
 {
     kernel.monotonic_ns = hand_monotonic_ns;
     kernel.wall_ns = hand_wall_ns;
+    kernel.tick_ns = hand_tick_ns;
     runtime_wall_clock = hand_wall_ns;
     kernel.futex_wait = hand_futex_wait;
     kernel.set_wait = hand_set_wait;

@@ -32,6 +32,13 @@ static int64_t fake_wall_ns(void)
     return wall_now_ns;
 }
 
+/* By the table, because some tests have a wall clock of their own. */
+static int64_t fake_tick_ns(int64_t *ret_wall_ns)
+{
+    *ret_wall_ns = kernel.wall_ns();
+    return kernel.monotonic_ns();
+}
+
 static int64_t no_slack(void)
 {
     return 0;
@@ -117,6 +124,7 @@ void fake_kernel_install(void)
     wall_now_ns = wall_start_ns;
     kernel.monotonic_ns = fake_monotonic_ns;
     kernel.wall_ns = fake_wall_ns;
+    kernel.tick_ns = fake_tick_ns;
     runtime_wall_clock = fake_wall_ns;
     kernel.timer_slack_ns = no_slack;
     kernel.futex_wait = fake_futex_wait;

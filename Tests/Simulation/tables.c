@@ -17,7 +17,7 @@
 
 enum fault_kind { fault_none, fault_transient, fault_resource };
 
-enum { process_id_base = 100, call_text_size = 160, wall_steps_s = 4 };
+enum { process_id_base = 100, call_text_size = 160, wall_steps_s = 4, tick_length_ns = 4000000 };
 
 static const int64_t call_cost_ns = 1000;
 static const int64_t longest_delay_ns = 5000000;
@@ -133,6 +133,14 @@ static int64_t monotonic_ns(void)
 static int64_t wall_ns(void)
 {
     return scheduler_now_ns() + wall_distance_ns + wall_step_ns;
+}
+
+static int64_t tick_ns(int64_t *ret_wall_ns)
+{
+    int64_t tick = scheduler_now_ns() / tick_length_ns * tick_length_ns;
+
+    *ret_wall_ns = tick + wall_distance_ns + wall_step_ns;
+    return tick;
 }
 
 static int64_t timer_slack_ns(void)
@@ -767,6 +775,7 @@ static void memory_unmap(void *address, uint64_t size)
 const struct kernel simulated_kernel = {
     .monotonic_ns = monotonic_ns,
     .wall_ns = wall_ns,
+    .tick_ns = tick_ns,
     .timer_slack_ns = timer_slack_ns,
     .futex_wait = simulated_futex_wait,
     .futex_wake = simulated_futex_wake,

@@ -51,6 +51,14 @@ static int64_t wall_ns(void)
     return read_clock(CLOCK_REALTIME);
 }
 
+static int64_t tick_ns(int64_t *ret_wall_ns)
+{
+    int64_t monotonic = read_clock(CLOCK_MONOTONIC_COARSE);
+
+    *ret_wall_ns = read_clock(CLOCK_REALTIME_COARSE);
+    return monotonic;
+}
+
 /* A system call's result as this layer gives it: the value, or the negative error. errno stays the caller's. */
 static int result_of(long result, int saved_errno)
 {
@@ -417,6 +425,7 @@ static void yield_thread(void)
     {                                                    \
         .monotonic_ns = monotonic_ns,                    \
         .wall_ns = wall_ns,                              \
+        .tick_ns = tick_ns,                              \
         .timer_slack_ns = timer_slack_ns,                \
         .futex_wait = futex_wait,                        \
         .futex_wake = futex_wake,                        \

@@ -47,6 +47,11 @@ enum kernel_descriptor_kind { kernel_descriptor_other, kernel_descriptor_counter
 struct kernel {
     int64_t (*monotonic_ns)(void);
     int64_t (*wall_ns)(void); /* since 1970 */
+    /*
+     * The monotonic clock, and in `ret_wall_ns` the wall clock, as of the kernel's last tick: a fifth of the price of now, and exactly as
+     * far from each other as the clocks are, steps of the wall clock included, unless a tick came between the two.
+     */
+    int64_t (*tick_ns)(int64_t *ret_wall_ns);
     int64_t (*timer_slack_ns)(void); /* of the calling thread */
 
     /* Sleeps while *word == expected, until woken or `deadline_ns`. -EAGAIN, -EINTR, -ETIMEDOUT or 0. */

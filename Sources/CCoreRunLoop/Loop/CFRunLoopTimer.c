@@ -33,7 +33,7 @@ void CFRunLoopTimerSetNextFireDate(CFRunLoopTimerRef timer, CFAbsoluteTime fireD
     int64_t fire_ns;
 
     timer_fetch(timer);
-    fire_ns = instant_of_date(fireDate, instant_read_clocks());
+    fire_ns = instant_of_date(fireDate);
     require_timer(timer, "CFRunLoopTimerSetNextFireDate");
     timer_set_date(timer, fireDate, fire_ns);
 }

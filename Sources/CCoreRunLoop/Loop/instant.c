@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conversion between the two clocks. The distance between them is kept, so that equal dates become equal instants; it changes only by a
- * step of the wall clock, for both clocks are slewed alike. Every reading is too small by what passes between the two halves of it, which
- * makes timers late, not early; the largest of several is the best.
+ * Conversion between the two clocks, by the distance between them, which changes only by a step of the wall clock, for both clocks are
+ * slewed alike. The readings of the last tick give it exactly; now is read only for dates that may be past, or too far.
+ *
+ * There are kernels whose clocks of ticks are those of now (gVisor's is one). Their two readings are never of one instant, so there the
+ * distance is estimated, and kept as long as estimates are near it, so that equal dates become equal instants. An estimate is too small by
+ * what passes between its two readings, which makes timers late, not early; the largest of several is the best.
  */
 #include "Loop/instant.h"
 
@@ -14,86 +17,101 @@
 
 static const double second_ns = 1e9;
 static const int64_t jitter_ns = 100000; /* what reading two clocks may take on a busy machine; steps are larger */
+static const int64_t oldest_tick_ns = 1000000000; /* a hundred times the longest there is, for processors that were held up */
 static const int64_t seconds_1970_to_2001 = 978307200;
 
 /* Wall minus monotonic; a value that any thread may replace by a better one, so relaxed. */
 static _Atomic int64_t kept_distance_ns = INT64_MIN;
 
-struct instant_clocks instant_read_clocks(void)
-{
-    struct instant_clocks clocks;
-
-    /* In this order what passes between the two readings makes timers late, not early. */
-    clocks.wall_ns = kernel.wall_ns();
-    clocks.now_ns = kernel.monotonic_ns();
-    return clocks;
-}
-
-static int64_t distance_of(struct instant_clocks clocks)
-{
-    return clocks.wall_ns - clocks.now_ns;
-}
-
-static bool is_near(int64_t one_ns, int64_t other_ns)
-{
-    return one_ns - other_ns <= jitter_ns && other_ns - one_ns <= jitter_ns;
-}
-
-static int64_t best_distance_ns(void)
+static int64_t estimated_distance_ns(void)
 {
     enum { readings = 5 };
-    int64_t best = distance_of(instant_read_clocks());
+    int64_t best = INT64_MIN;
 
-    for (int i = 1; i < readings; i++) {
-        int64_t distance = distance_of(instant_read_clocks());
+    for (int i = 0; i < readings; i++) {
+        int64_t wall_ns = kernel.wall_ns();
+        int64_t distance_ns = wall_ns - kernel.monotonic_ns();
 
-        best = distance > best ? distance : best;
+        best = distance_ns > best ? distance_ns : best;
     }
     return best;
 }
 
-static int64_t clock_distance_ns(struct instant_clocks clocks)
+/* Where no tick comes between two readings of the monotonic clock, none came to the wall clock's between them. */
+static bool read_exact_distance(int64_t *ret_distance_ns)
+{
+    enum { attempts = 3 };
+
+    for (int i = 0; i < attempts; i++) {
+        int64_t wall_ns;
+        int64_t unused_ns;
+        int64_t tick_ns = kernel.tick_ns(&wall_ns);
+
+        if (kernel.tick_ns(&unused_ns) == tick_ns) {
+            *ret_distance_ns = wall_ns - tick_ns;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first time, after a step of the wall clock, or when a tick came in between. */
+static int64_t new_distance_ns(int64_t kept)
+{
+    int64_t distance_ns;
+
+    if (!read_exact_distance(&distance_ns)) {
+        distance_ns = estimated_distance_ns();
+        if (kept != INT64_MIN && distance_ns - kept <= jitter_ns && kept - distance_ns <= jitter_ns) {
+            return kept;
+        }
+    }
+    atomic_store_explicit(&kept_distance_ns, distance_ns, memory_order_relaxed);
+    return distance_ns;
+}
+
+static int64_t clock_distance_ns(int64_t *ret_tick_ns)
 {
     int64_t kept = atomic_load_explicit(&kept_distance_ns, memory_order_relaxed);
-    int64_t best;
+    int64_t wall_ns;
 
-    if (kept != INT64_MIN && is_near(distance_of(clocks), kept)) {
-        return kept;
-    }
-    /* The first time, a step of the wall clock, or this thread was stopped between the two halves of its reading. */
-    best = best_distance_ns();
-    if (kept != INT64_MIN && is_near(best, kept)) {
-        return kept;
-    }
-    atomic_store_explicit(&kept_distance_ns, best, memory_order_relaxed);
-    return best;
+    *ret_tick_ns = kernel.tick_ns(&wall_ns);
+    return wall_ns - *ret_tick_ns == kept ? kept : new_distance_ns(kept);
 }
 
-int64_t instant_of_date(CFAbsoluteTime date, struct instant_clocks clocks)
+static int64_t since_1970_ns(CFAbsoluteTime date)
 {
-    const int64_t now_ns = clocks.now_ns;
+    return (int64_t)(date * second_ns) + seconds_1970_to_2001 * 1000000000;
+}
+
+int64_t instant_of_date(CFAbsoluteTime date)
+{
     const int64_t longest_ns = (int64_t)INSTANT_LONGEST_SECONDS * 1000000000;
     int64_t instant_ns;
+    int64_t now_ns;
 
     if (isnan(date)) {
         return kernel_never;
     }
     if (date <= -(double)seconds_1970_to_2001) {
-        return now_ns; /* before 1970: long past */
+        return kernel.monotonic_ns(); /* before 1970: long past */
     }
-    if (date > INSTANT_LATEST_DATE) {
-        date = INSTANT_LATEST_DATE;
+    instant_ns = since_1970_ns(date > INSTANT_LATEST_DATE ? INSTANT_LATEST_DATE : date) - clock_distance_ns(&now_ns);
+    if (instant_ns - now_ns > oldest_tick_ns && instant_ns - now_ns <= longest_ns) {
+        return instant_ns; /* to come, whatever has passed since that tick */
     }
-    instant_ns = (int64_t)(date * second_ns) + seconds_1970_to_2001 * 1000000000 - clock_distance_ns(clocks);
+    now_ns = kernel.monotonic_ns();
     if (instant_ns < now_ns) {
         return now_ns; /* 112 */
     }
     return instant_ns - now_ns > longest_ns ? now_ns + longest_ns : instant_ns;
 }
 
-CFAbsoluteTime date_of_instant(int64_t instant_ns, struct instant_clocks clocks)
+CFAbsoluteTime date_of_instant(int64_t instant_ns)
 {
-    return (double)(instant_ns + clock_distance_ns(clocks)) / second_ns - (double)seconds_1970_to_2001;
+    int64_t tick_ns;
+
+    return (double)(instant_ns + clock_distance_ns(&tick_ns)) / second_ns - (double)seconds_1970_to_2001;
 }
 
 int64_t instant_interval_ns(CFTimeInterval seconds)

@@ -17,16 +17,9 @@
 /* The latest date (113). */
 #define INSTANT_LATEST_DATE 4039289856.0
 
-/* Both clocks as just read. */
-struct instant_clocks {
-    int64_t wall_ns; /* since 1970 */
-    int64_t now_ns;
-};
-struct instant_clocks instant_read_clocks(void);
-
 /* The instant of `date`; never earlier than now. NaN: kernel_never. Equal dates give equal instants (134). */
-int64_t instant_of_date(CFAbsoluteTime date, struct instant_clocks clocks);
-CFAbsoluteTime date_of_instant(int64_t instant_ns, struct instant_clocks clocks);
+int64_t instant_of_date(CFAbsoluteTime date);
+CFAbsoluteTime date_of_instant(int64_t instant_ns);
 
 /* A positive interval in nanoseconds, at least 1 and at most the longest. */
 int64_t instant_interval_ns(CFTimeInterval seconds);

@@ -127,7 +127,7 @@ CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime
     timer_set(timer, timer_is_valid, true);
     timer->callout = callout;
     timer->interval = checked_interval(interval);
-    set_date_fields(timer, date, instant_of_date(date, instant_read_clocks()));
+    set_date_fields(timer, date, instant_of_date(date));
     return timer;
 }
 

@@ -163,12 +163,11 @@ static bool begin_firing(CFRunLoopRef loop, const struct mode *mode, const struc
 static void advance_date(CFRunLoopTimerRef timer)
 {
     int64_t interval_ns = instant_interval_ns(timer->interval);
-    struct instant_clocks clocks = instant_read_clocks();
-    int64_t now_ns = clocks.now_ns;
+    int64_t now_ns = kernel.monotonic_ns();
     int64_t periods = now_ns > timer->fire_ns ? (now_ns - timer->fire_ns) / interval_ns + 1 : 1;
 
     timer->fire_ns = periods > INT64_MAX / interval_ns ? kernel_never : instant_add(timer->fire_ns, periods * interval_ns);
-    timer->date = date_of_instant(timer->fire_ns, clocks);
+    timer->date = date_of_instant(timer->fire_ns);
 }
 
 /* Takes the timer from the loop's callouts. Returns the loop that it is in, locked with it: not always the one it fired on, for the callout

@@ -101,7 +101,6 @@
 #pragma redefine_extname instant_after crl_instant_after
 #pragma redefine_extname instant_interval_ns crl_instant_interval_ns
 #pragma redefine_extname instant_of_date crl_instant_of_date
-#pragma redefine_extname instant_read_clocks crl_instant_read_clocks
 #pragma redefine_extname item_context_adopt crl_item_context_adopt
 #pragma redefine_extname item_context_describe crl_item_context_describe
 #pragma redefine_extname item_context_release crl_item_context_release

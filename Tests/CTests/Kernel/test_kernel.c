@@ -56,6 +56,30 @@ TEST(clocks_are_those_of_the_system, "110 143")
     EXPECT(before <= now && now <= clock_now(CLOCK_REALTIME));
 }
 
+TEST(clocks_of_ticks_are_as_far_apart_as_the_clocks, "110 134")
+{
+    enum { readings = 1000 };
+    int64_t least = INT64_MAX;
+    int64_t most = INT64_MIN;
+
+    for (int i = 0; i < readings; i++) {
+        int64_t wall;
+        int64_t tick = kernel.tick_ns(&wall);
+        int64_t before = clock_now(CLOCK_MONOTONIC);
+        int64_t real = clock_now(CLOCK_REALTIME);
+        int64_t after = clock_now(CLOCK_MONOTONIC);
+        int64_t unused;
+
+        EXPECT(tick <= before);
+        if (kernel.tick_ns(&unused) == tick) { /* no tick, and no step, came meanwhile */
+            EXPECT(real - after <= wall - tick && wall - tick <= real - before);
+            least = wall - tick < least ? wall - tick : least;
+            most = wall - tick > most ? wall - tick : most;
+        }
+    }
+    EXPECT_EQ(least, most);
+}
+
 TEST(timer_slack_is_the_threads, "114")
 {
     BEGIN();

@@ -963,32 +963,92 @@ TEST(many_tolerant_timers_keep_their_limits, "140")
     }
 }
 
-static int readings_before_a_hold_up = -1;
+static int readings_before_a_tick = -1;
 
-/* The thread is held up once, between the two halves of a reading of the clocks. */
-static int64_t monotonic_after_a_hold_up(void)
+/* A tick comes once, between the two halves of a reading. */
+static int64_t tick_with_another_behind_it(int64_t *ret_wall_ns)
 {
-    if (readings_before_a_hold_up >= 0 && readings_before_a_hold_up-- == 0) {
+    int64_t tick_ns = kernel.monotonic_ns();
+
+    if (readings_before_a_tick >= 0 && readings_before_a_tick-- == 0) {
+        fake_kernel_advance(4000000);
+    }
+    *ret_wall_ns = kernel.wall_ns();
+    return tick_ns;
+}
+
+TEST(a_tick_that_comes_while_clocks_are_read_leaves_equal_dates_equal, "134")
+{
+    int64_t instant_ns;
+    CFAbsoluteTime date;
+
+    fake_kernel_install();
+    kernel.tick_ns = tick_with_another_behind_it;
+    for (int readings = 0; readings < 4; readings++) {
+        date = date_of_instant(kernel.monotonic_ns()) + 3600;
+        instant_ns = instant_of_date(date);
+        readings_before_a_tick = readings;
+        EXPECT_EQ(instant_of_date(date), instant_ns);
+        EXPECT_EQ(instant_of_date(date), instant_ns);
+    }
+}
+
+TEST(the_smallest_step_of_the_wall_clock_counts, "110")
+{
+    CFAbsoluteTime date;
+    int64_t instant_ns;
+
+    fake_kernel_install();
+    date = date_of_instant(kernel.monotonic_ns()) + 3600;
+    instant_ns = instant_of_date(date);
+    fake_kernel_step_wall(1);
+    EXPECT_EQ(instant_of_date(date), instant_ns - 1);
+}
+
+/* A kernel whose clocks of ticks are those of now, and a thread that is held up once, between the two halves of a reading. */
+static int64_t moving_monotonic_ns(void)
+{
+    fake_kernel_advance(50);
+    if (readings_before_a_tick >= 0 && readings_before_a_tick-- == 0) {
         fake_kernel_advance(1000000);
     }
     return fake_kernel_elapsed_ns();
 }
 
-TEST(a_reading_that_took_long_leaves_equal_dates_equal, "134")
+TEST(clocks_without_ticks_leave_equal_dates_equal, "110 134")
 {
-    struct instant_clocks clocks;
     int64_t instant_ns;
     CFAbsoluteTime date;
 
     fake_kernel_install();
-    kernel.monotonic_ns = monotonic_after_a_hold_up;
-    clocks = instant_read_clocks();
-    date = date_of_instant(clocks.now_ns, clocks) + 3600;
-    instant_ns = instant_of_date(date, clocks);
-    readings_before_a_hold_up = 0;
-    clocks = instant_read_clocks(); /* the wall clock's half is a millisecond older than the other */
-    EXPECT_EQ(instant_of_date(date, clocks), instant_ns);
+    kernel.monotonic_ns = moving_monotonic_ns;
+    date = date_of_instant(kernel.monotonic_ns()) + 3600;
+    instant_ns = instant_of_date(date);
+    for (int readings = 0; readings < 12; readings++) {
+        readings_before_a_tick = readings;
+        EXPECT_EQ(instant_of_date(date), instant_ns);
+    }
     fake_kernel_step_wall(INT64_C(60) * 1000000000); /* a step counts */
-    clocks = instant_read_clocks();
-    EXPECT_NEAR((double)(instant_ns - instant_of_date(date, clocks)), 60e9, 1e3);
+    EXPECT_NEAR((double)(instant_ns - instant_of_date(date)), 60e9, 1e3);
+}
+
+static int64_t stale_by_ns;
+
+static int64_t stale_tick_ns(int64_t *ret_wall_ns)
+{
+    *ret_wall_ns = kernel.wall_ns() - stale_by_ns;
+    return kernel.monotonic_ns() - stale_by_ns;
+}
+
+TEST(a_date_that_passed_since_the_last_tick_is_past, "112")
+{
+    CFAbsoluteTime now;
+
+    fake_kernel_install();
+    kernel.tick_ns = stale_tick_ns;
+    stale_by_ns = 10000000;
+    now = date_of_instant(kernel.monotonic_ns());
+    EXPECT_EQ(instant_of_date(now - 0.002), kernel.monotonic_ns());
+    EXPECT_NEAR((double)(instant_of_date(now + 0.002) - kernel.monotonic_ns()), 2e6, 1e3);
+    EXPECT_EQ(instant_of_date(4e9), kernel.monotonic_ns() + INT64_C(504911232) * 1000000000); /* from now, not from the tick */
 }
