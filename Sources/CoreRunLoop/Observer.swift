@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C observer's info is the body, which both the C object and the Swift object hold; the body knows the Swift object weakly, so that no
-// cycle keeps an observer alive that nobody has added.
+// The C observer and the Swift object are one whole: a reference to either keeps both alive. The C observer's info is the body, which the
+// Swift object holds and which knows it, uncounted.
 
 public import CCoreRunLoop
 import Synchronization
@@ -18,18 +18,18 @@ extension RunLoop {
     public final class Observer: Sendable {
         /// The C object of this observer.
         public let cfRunLoopObserver: CFRunLoopObserver
-        private let body: Body
+        private let whole: Whole
 
-        /// The closure, and the way back to the Swift object. Both are written before the observer is in a loop, and then by the loop's
-        /// thread, or when no call is under way or can come: the C observer releases its info no sooner.
+        /// The closure, and the way back to the Swift object, which lives longer. Both are written before the observer is in a loop, and
+        /// then by the loop's thread, or when no call is under way or can come: the C observer releases its info no sooner.
         private final class Body: @unchecked Sendable {
             private var callback: (@Sendable (Observer, Activity) -> Void)?
-            weak var observer: Observer?
+            unowned(unsafe) var observer: Observer?
 
             init(_ callback: @escaping @Sendable (Observer, Activity) -> Void) { self.callback = callback }
 
-            func call(_ cfObserver: CFRunLoopObserver, _ activity: Activity) {
-                callback?(observer ?? Observer(cfObserver, self), activity)
+            func call(_ activity: Activity) {
+                if let callback, let observer = unsafe observer { callback(observer, activity) }
             }
 
             func clear() { callback = nil }
@@ -37,9 +37,12 @@ extension RunLoop {
 
         private init(_ observer: CFRunLoopObserver, _ body: Body) {
             cfRunLoopObserver = observer
-            self.body = body
-            body.observer = self
+            whole = Whole(of: observer)
+            unsafe body.observer = self
+            whole.join(self)
         }
+
+        deinit { whole.part() }
 
         /// Makes an observer that is in no loop yet.
         ///
@@ -56,9 +59,7 @@ extension RunLoop {
             let body = Body(callback)
             let observer = unsafe CRLRunLoopObserverCreateWithFunction(
                 nil, activities.rawValue, repeats, order,
-                { observer, activity, info in
-                    if let observer { unsafe object(Body.self, from: info).call(observer, activity) }
-                }, retainedInfo(body),
+                { _, activity, info in unsafe object(Body.self, from: info).call(activity) }, retainedInfo(body),
                 { info in
                     unsafe object(Body.self, from: info).clear()
                     unsafe releaseInfo(info)

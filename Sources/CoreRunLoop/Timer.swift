@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// As with observers, the C timer's info is the body, which both the C object and the Swift object hold, and which knows the Swift object
-// weakly. The body's closure and user info are dropped when the timer is invalidated.
+// As with observers, the C timer and the Swift object are one whole, and the C timer's info is the body. The body's closure and user info
+// are dropped when the timer is invalidated.
 
 public import CCoreRunLoop
 import Synchronization
@@ -24,15 +24,16 @@ import Synchronization
 public final class Timer: Sendable {
     /// The C object of this timer.
     public let cfRunLoopTimer: CFRunLoopTimer
+    private let whole: Whole
     private let body: Body
 
-    /// The closure, and the way back to the Swift object. Both are written before the timer is in a loop, and then by the loop's thread, or
-    /// when no call is under way or can come: the C timer releases its info no sooner. `userInfo`'s lock is for firing by hand, which any
-    /// thread may do.
+    /// The closure, and the way back to the Swift object, which lives longer. Both are written before the timer is in a loop, and then by
+    /// the loop's thread, or when no call is under way or can come: the C timer releases its info no sooner. `userInfo`'s lock is for firing
+    /// by hand, which any thread may do.
     private final class Body: @unchecked Sendable {
         private var block: (@Sendable (Timer) -> Void)?
         private let userInfo: Mutex<(any Sendable)?>
-        weak var timer: Timer?
+        unowned(unsafe) var timer: Timer?
 
         init(_ block: @escaping @Sendable (Timer) -> Void, _ userInfo: (any Sendable)?) {
             self.block = block
@@ -42,7 +43,9 @@ public final class Timer: Sendable {
         var info: (any Sendable)? { userInfo.withLock { $0 } }
 
         /// The loop calls.
-        func fire(_ cfTimer: CFRunLoopTimer) { block?(timer ?? Timer(cfTimer, self)) }
+        func fire() {
+            if let block, let timer = unsafe timer { block(timer) }
+        }
 
         func fireByHand(_ timer: Timer) {
             let current = userInfo.withLock { _ -> (@Sendable (Timer) -> Void)? in block }
@@ -61,8 +64,12 @@ public final class Timer: Sendable {
     private init(_ timer: CFRunLoopTimer, _ body: Body) {
         cfRunLoopTimer = timer
         self.body = body
-        body.timer = self
+        whole = Whole(of: timer)
+        unsafe body.timer = self
+        whole.join(self)
     }
+
+    deinit { whole.part() }
 
     /// The shortest interval of a repeating timer: what an interval of zero or less becomes.
     public static let shortestInterval = Duration.microseconds(100)
@@ -74,9 +81,7 @@ public final class Timer: Sendable {
         let interval = repeats ? max(seconds, Self.shortestInterval.inSeconds) : 0
         let timer = unsafe CRLRunLoopTimerCreateWithFunction(
             nil, fireSeconds, interval, 0, 0,
-            { timer, info in
-                if let timer { unsafe object(Body.self, from: info).fire(timer) }
-            }, retainedInfo(body),
+            { _, info in unsafe object(Body.self, from: info).fire() }, retainedInfo(body),
             { info in
                 unsafe object(Body.self, from: info).clear()
                 unsafe releaseInfo(info)

@@ -52,6 +52,27 @@ bool shim_loop_is_current(CFRunLoopRef loop)
     return thread_loop_is_current(loop);
 }
 
+/* The Swift runtime's own, which every program with the overlay has. */
+void *swift_retain(void *object);
+void swift_release(void *object);
+
+static void retain_swift_object(void *object)
+{
+    (void)swift_retain(object);
+}
+
+void shim_join(void *c_object, void *swift_object)
+{
+    static const struct object_owner_class owner_class = {.retain = retain_swift_object, .release = swift_release};
+
+    object_give_to_owner(c_object, swift_object, &owner_class);
+}
+
+void shim_part(void *c_object)
+{
+    object_take_from_owner(c_object);
+}
+
 int64_t shim_monotonic_ns(void)
 {
     return kernel.monotonic_ns();

@@ -55,6 +55,11 @@ private final class Holder: @unchecked Sendable {
     func use() { witness.touch() }
 }
 
+/// A reference that keeps nothing; one thread's.
+private final class Weakly<Object: AnyObject>: @unchecked Sendable {
+    weak var object: Object?
+}
+
 @Suite(.timeLimit(.minutes(1))) struct `Ownership` {
     @Test(arguments: Item.allCases) private func `an item is kept by its loop, and freed when it is invalidated`(item: Item) async throws {
         let freed = Count()
@@ -83,6 +88,70 @@ private final class Holder: @unchecked Sendable {
             _ = try item.add(to: RunLoop.current) { witness.touch() }
         }
         while freed.value == 0 { await Task.yield() }
+    }
+
+    @Test func `a timer that only its loop keeps is the same object each time`() async throws {
+        try await onThread {
+            let seen = Weakly<Timer>()
+            let fired = Count()
+            func add() {
+                let timer = Timer(fire: .now, interval: Timer.shortestInterval, repeats: true) { timer in
+                    // An object made for each call would have gone between them.
+                    #expect(fired.value == 0 || seen.object === timer)
+                    seen.object = timer
+                    if fired.next() == 3 { timer.invalidate() }
+                }
+                RunLoop.current.add(timer, forMode: .default)
+            }
+            add()
+            RunLoop.current.run()
+            #expect(fired.value == 3)
+            #expect(seen.object == nil)
+        }
+    }
+
+    @Test func `an observer that only its loop keeps is the same object each time`() async throws {
+        try await onThread {
+            let seen = Weakly<RunLoop.Observer>()
+            let called = Count()
+            func add() {
+                let observer = RunLoop.Observer(activities: [.entry, .beforeTimers, .exit]) { observer, _ in
+                    #expect(called.value == 0 || seen.object === observer)
+                    seen.object = observer
+                    if called.next() == 3 { observer.invalidate() }
+                }
+                RunLoop.current.add(observer, forMode: .default)
+            }
+            add()
+            let alive = RunLoop.current.keepAlive()
+            _ = RunLoop.current.run(in: .default, for: .zero)
+            alive.cancel()
+            #expect(called.value == 3)
+            #expect(seen.object == nil)
+        }
+    }
+
+    @Test func `a C timer and a C observer keep their Swift object, and nothing keeps those that are in no loop`() async throws {
+        try await onThread {
+            let freed = Count()
+            let timers = Weakly<Timer>()
+            let observers = Weakly<RunLoop.Observer>()
+            func make() -> (CFRunLoopTimer, CFRunLoopObserver) {
+                let witness = Witness { freed.next() }
+                let timer = Timer(timeInterval: .seconds(1), repeats: true) { _ in witness.touch() }
+                let observer = RunLoop.Observer(activities: .exit) { _, _ in witness.touch() }
+                (timers.object, observers.object) = (timer, observer)
+                return (timer.cfRunLoopTimer, observer.cfRunLoopObserver)
+            }
+            func use() {
+                let (timer, observer) = make()
+                #expect(timers.object?.isValid == true && observers.object?.isValid == true)
+                #expect(CFRunLoopTimerIsValid(timer) && CFRunLoopObserverIsValid(observer))
+            }
+            use()
+            #expect(timers.object == nil && observers.object == nil)
+            #expect(freed.value == 1)
+        }
     }
 
     @Test func `a request keeps its target and argument until it is performed`() async throws {

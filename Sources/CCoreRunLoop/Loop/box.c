@@ -1,67 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes, and the calls of CRLRunLoop.h that are made of them. */
-#include "Loop/box.h"
-
+/*
+ * The observers and timers of CRLRunLoop.h that call a function where Apple's call a block. Their info is a box. Only the one observer or
+ * timer refers to it, and releases it once, never during a call; so it needs no count.
+ */
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "CRLRunLoop.h"
 #include "Loop/observer.h"
 #include "Loop/timer.h"
 
-struct box *box_create(void (*function)(void), void *info, void (*release)(void *info))
+struct box {
+    void (*function)(void); /* C */
+    void *info; /* C */
+    void (*release)(void *info); /* C; NULL: nothing */
+};
+
+/* NULL if there is no memory. */
+static struct box *box_create(void (*function)(void), void *info, void (*release)(void *info))
 {
     struct box *box = malloc(sizeof *box);
 
     if (box) {
-        atomic_init(&box->count, 1);
-        box->function = function;
-        box->info = info;
-        box->release = release;
+        *box = (struct box){function, info, release};
     }
     return box;
 }
 
-const void *box_retain(const void *object)
+static void box_release(const void *object)
 {
     struct box *box = (struct box *)(uintptr_t)object;
 
-    (void)atomic_fetch_add_explicit(&box->count, 1, memory_order_relaxed);
-    return box;
-}
-
-void box_release(const void *object)
-{
-    struct box *box = (struct box *)(uintptr_t)object;
-
-    if (atomic_fetch_sub_explicit(&box->count, 1, memory_order_acq_rel) == 1) {
-        if (box->release) {
-            box->release(box->info);
-        }
-        free(box);
+    if (box->release) {
+        box->release(box->info);
     }
+    free(box);
 }
 
 static void call_observer(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
 {
-    struct box *box = info;
+    const struct box *box = info;
 
-    (void)box_retain(box); /* an observer may invalidate itself: the info lives until it returns */
     ((void (*)(CFRunLoopObserverRef, CFRunLoopActivity, void *))box->function)(observer, activity, box->info);
-    box_release(box);
 }
 
 static void call_timer(CFRunLoopTimerRef timer, void *info)
 {
-    struct box *box = info;
+    const struct box *box = info;
 
     ((void (*)(CFRunLoopTimerRef, void *))box->function)(timer, box->info);
-}
-
-/* Gives a box back whose object could not be made: the info stays the caller's. */
-static void discard(struct box *box)
-{
-    box->release = NULL;
-    box_release(box);
 }
 
 CFRunLoopObserverRef
@@ -73,9 +60,11 @@ CFRunLoopObserverRef
     CFRunLoopObserverContext context = {.info = box, .release = box_release};
     CFRunLoopObserverRef observer = box ? observer_create(allocator, activities, repeats, order, call_observer, &context) : NULL;
 
-    if (box && !observer) {
-        discard(box);
+    if (!observer) {
+        free(box); /* the info stays the caller's */
+        return NULL;
     }
+    observer_keep_info(observer);
     return observer;
 }
 
@@ -85,17 +74,14 @@ CFRunLoopTimerRef CRLRunLoopTimerCreateWithFunction(CFAllocatorRef allocator, CF
                                                     void (*release)(void *info))
 {
     struct box *box = function ? box_create((void (*)(void))function, info, release) : NULL;
-    CFRunLoopTimerContext context = {.info = box, .retain = box_retain, .release = box_release};
+    CFRunLoopTimerContext context = {.info = box, .release = box_release};
     CFRunLoopTimerRef timer = box ? run_loop_timer_create(allocator, fireDate, interval, order, call_timer, &context) : NULL;
 
     (void)flags;
-    if (!box) {
-        return NULL;
-    }
     if (!timer) {
-        discard(box);
+        free(box); /* the info stays the caller's */
         return NULL;
     }
-    box_release(box); /* the context holds its own */
+    timer_keep_info(timer);
     return timer;
 }

@@ -23,7 +23,8 @@ static void finalize(CFTypeRef object)
 {
     CFRunLoopObserverRef observer = (CFRunLoopObserverRef)(uintptr_t)object;
 
-    if (is_valid(observer)) {
+    /* Late it is still where a thread ended in the callout. */
+    if (atomic_load_explicit(&observer->state, memory_order_relaxed) & (observer_valid | observer_releases_late)) {
         item_context_release(observer->context, observer->context_info);
     }
     free(observer->context);
@@ -70,6 +71,11 @@ CFRunLoopObserverRef observer_create(CFAllocatorRef allocator, CFOptionFlags wat
     observer->activities = (uint32_t)watched;
     observer->repeats = repeats;
     return observer;
+}
+
+void observer_keep_info(CFRunLoopObserverRef observer)
+{
+    observer->keeps_info = true;
 }
 
 /* ---- arrays; L ---- */
@@ -542,7 +548,7 @@ void observers_remove_all(CFRunLoopRef loop)
 /* Who releases the info, after VALID was cleared from the state `old`: true, this thread now; false, the callout under way, at its end. */
 static bool releases_now(CFRunLoopObserverRef observer, uint32_t old)
 {
-    if (thread_loop_is_current(atomic_load_explicit(&observer->called_on, memory_order_relaxed))) {
+    if (!observer->keeps_info && thread_loop_is_current(atomic_load_explicit(&observer->called_on, memory_order_relaxed))) {
         return true; /* in its own callout: there is no bracket around it (153) */
     }
     old &= ~(uint32_t)observer_valid;

@@ -31,6 +31,7 @@ struct __CFRunLoopObserver {
     CFIndex order; /* C */
     uint32_t activities; /* C */
     bool repeats; /* C */
+    bool keeps_info; /* C; until its callout has returned, also when the callout itself invalidates it */
     _Atomic uint32_t state; /* observer_valid, observer_called, observer_releases_late */
     struct common_item *common; /* L+I */
     struct observer_member *members; /* L+I */
@@ -53,6 +54,8 @@ extern const struct object_class observer_class;
 
 CFRunLoopObserverRef observer_create(CFAllocatorRef allocator, CFOptionFlags activities, bool repeats, CFIndex order,
                                      CFRunLoopObserverCallBack callout, const CFRunLoopObserverContext *context);
+/* For its maker: a context that has no means to keep its info alive during the callout is released after it (153 is about other ones). */
+void observer_keep_info(CFRunLoopObserverRef observer);
 void observer_add(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef mode_name);
 void observer_remove(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef mode_name);
 bool observer_is_in(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef mode_name);

@@ -37,7 +37,8 @@ static void finalize(CFTypeRef object)
     if (!rare) {
         return;
     }
-    if (timer_has(timer, timer_is_valid)) {
+    /* Late it is still where a thread ended in the callout. */
+    if (timer_has(timer, timer_is_valid) || timer_has(timer, timer_releases_late)) {
         item_context_release(rare->context, timer->context_info);
     }
     free(rare->context);
@@ -129,6 +130,11 @@ CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime
     timer->interval = checked_interval(interval);
     set_date_fields(timer, date, instant_of_date(date));
     return timer;
+}
+
+void timer_keep_info(CFRunLoopTimerRef timer)
+{
+    timer_set(timer, timer_keeps_info, true);
 }
 
 /* ---- membership; L and I ---- */
@@ -436,7 +442,8 @@ struct timer_farewell timer_make_invalid(CFRunLoopTimerRef timer)
     timer_set(timer, timer_is_valid, false);
     farewell.has_left_loop = leave_everything(timer);
     /* On another thread the callout may still be about to retain the info: it releases it when it has ended. */
-    timer_set(timer, timer_releases_late, timer->firing_on && !thread_loop_is_current(timer->firing_on));
+    timer_set(timer, timer_releases_late,
+              timer->firing_on && (timer_has(timer, timer_keeps_info) || !thread_loop_is_current(timer->firing_on)));
     farewell.releases_info = !timer_has(timer, timer_releases_late);
     if (farewell.releases_info) {
         timer->context_info = NULL;

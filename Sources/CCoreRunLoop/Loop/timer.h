@@ -38,7 +38,8 @@ struct timer_rare {
 enum timer_flag {
     timer_is_valid = 1,
     timer_is_redated = 2, /* a date was set during the callout */
-    timer_releases_late = 4, /* invalidated by another thread during the callout, which then releases the info */
+    timer_releases_late = 4, /* invalidated during the callout, which then releases the info: by another thread, or if it keeps the info */
+    timer_keeps_info = 8, /* C; until its callout has returned, also when the callout itself invalidates it */
 };
 
 /* What moving a timer touches stands together, for among very many it is in no cache. */
@@ -93,6 +94,8 @@ extern const struct object_class timer_class;
 CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFIndex order,
                                         CFRunLoopTimerCallBack callout, const CFRunLoopTimerContext *context);
 
+/* For its maker: a context that has no means to keep its info alive during the callout is released after it. */
+void timer_keep_info(CFRunLoopTimerRef timer);
 void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name);
 void timer_remove(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name);
 bool timer_is_in(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name);

@@ -58,7 +58,7 @@ CFIndex CFGetRetainCount(CFTypeRef object)
     }
     /* Acquire: a program that sees the count 1 may conclude that all other holders are done. */
     uint32_t count = atomic_load_explicit(&((const struct object *)object)->count, memory_order_acquire);
-    return count == 0 ? LONG_MAX : (CFIndex)count;
+    return count == 0 ? LONG_MAX : object_is_owned(object) ? 1 : (CFIndex)count;
 }
 
 CFTypeID CFGetTypeID(CFTypeRef object)

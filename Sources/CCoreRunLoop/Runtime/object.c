@@ -3,8 +3,8 @@
  * Owns counting, the memory around an object, and dispatch to the object's class. Knows the classes of strings and allocators only.
  *
  * No locks: a count is one atomic word, everything else about an object belongs to its type. Ranges of the count:
- *   0 immortal; 1 to count_limit live; around count_finalizing while the finalizer runs, so that it may retain and release in balance;
- *   around count_dead in memory that has been given back.
+ *   0 immortal; 1 to count_limit live; count_owned where the owner counts; around count_finalizing while the finalizer runs, so that it may
+ *   retain and release in balance; around count_dead in memory that has been given back.
  */
 #include "Runtime/object.h"
 
@@ -12,9 +12,11 @@
 
 #include "CoreFoundation/CFString.h"
 #include "Runtime/allocator.h"
+#include "Support/barrier.h"
 #include "Support/fault.h"
 
 static const uint32_t count_limit = 0x7FFFFFFF;
+static const uint32_t count_owned = 0x90000000;
 static const uint32_t count_finalizing = 0xA0000000;
 static const uint32_t count_dead = 0xD0000000;
 static const uint32_t count_slack = 0x08000000; /* how far racing threads may move a mark before it is not recognised */
@@ -23,7 +25,10 @@ enum { description_depth_max = 32 };
 
 struct prefix {
     alignas(16) CFAllocatorRef allocator; /* never NULL; constant */
+    void *owner; /* constant once others know the object; NULL: counted here */
 };
+
+static _Atomic(const struct object_owner_class *) owner_class;
 
 #if defined(CRL_TESTING)
 static _Atomic long live_count;
@@ -142,18 +147,33 @@ static _Noreturn void stop_on_count(const struct object *object, uint32_t count,
     fault_stop_format(function, "this %s has too many references, or its memory was overwritten", object->isa->name);
 }
 
+/* Counts that are no live object's own: the rare way of object_retain, and out of its way. */
+static __attribute__((noinline)) void retain_specially(struct object *object, uint32_t count)
+{
+    if (count == count_owned) {
+        atomic_load_explicit(&owner_class, memory_order_relaxed)->retain(prefix_of(object)->owner);
+    } else if (count != 0) {
+        uint32_t before = atomic_fetch_add_explicit(&object->count, 1, memory_order_relaxed);
+        if (!is_near(before, count_finalizing)) {
+            stop_on_count(object, before, "CFRetain");
+        }
+    }
+}
+
 void object_retain(const void *reference)
 {
     if (object_is_wide_literal(reference)) {
         return;
     }
     struct object *object = (struct object *)(uintptr_t)reference;
-    if (atomic_load_explicit(&object->count, memory_order_relaxed) == 0) {
+    uint32_t count = atomic_load_explicit(&object->count, memory_order_relaxed);
+    if (count - 1 >= count_limit) {
+        retain_specially(object, count);
         return;
     }
     /* Relaxed: who may retain already holds a reference, and got it by something that orders. */
     uint32_t before = atomic_fetch_add_explicit(&object->count, 1, memory_order_relaxed);
-    if (before >= count_limit && !is_near(before, count_finalizing)) {
+    if (before >= count_limit) {
         stop_on_count(object, before, "CFRetain");
     }
 }
@@ -192,22 +212,61 @@ bool object_try_retain(const void *reference)
     return true;
 }
 
+static __attribute__((noinline)) void release_specially(struct object *object, uint32_t count)
+{
+    if (count == count_owned) {
+        barrier_before_end(object);
+        atomic_load_explicit(&owner_class, memory_order_relaxed)->release(prefix_of(object)->owner);
+    } else if (count != 0) {
+        uint32_t before = atomic_fetch_sub_explicit(&object->count, 1, memory_order_acq_rel);
+        if (!is_near(before, count_finalizing) || before <= count_finalizing) {
+            stop_on_count(object, before, "CFRelease");
+        }
+    }
+}
+
 void object_release(const void *reference)
 {
     if (object_is_wide_literal(reference)) {
         return;
     }
     struct object *object = (struct object *)(uintptr_t)reference;
-    if (atomic_load_explicit(&object->count, memory_order_relaxed) == 0) {
+    uint32_t count = atomic_load_explicit(&object->count, memory_order_relaxed);
+    if (count - 1 >= count_limit) {
+        release_specially(object, count);
         return;
     }
     /* Release: what this thread did to the object comes before its end. Acquire: the thread that ends it sees what the others did. */
     uint32_t before = atomic_fetch_sub_explicit(&object->count, 1, memory_order_acq_rel);
     if (before == 1) {
         destroy(object);
-    } else if (before > count_limit && !(is_near(before, count_finalizing) && before > count_finalizing)) {
+    } else if (before > count_limit) {
         stop_on_count(object, before, "CFRelease");
     }
+}
+
+void object_give_to_owner(void *reference, void *owner, const struct object_owner_class *its_class)
+{
+    struct object *object = reference;
+    uint32_t count = atomic_load_explicit(&object->count, memory_order_relaxed);
+
+    atomic_store_explicit(&owner_class, its_class, memory_order_relaxed);
+    prefix_of(object)->owner = owner;
+    atomic_store_explicit(&object->count, count_owned, memory_order_relaxed);
+    for (uint32_t i = 1; i < count; i++) {
+        its_class->retain(owner);
+    }
+}
+
+bool object_is_owned(CFTypeRef object)
+{
+    return atomic_load_explicit(&((const struct object *)object)->count, memory_order_relaxed) == count_owned;
+}
+
+void object_take_from_owner(void *object)
+{
+    barrier_at_end(object);
+    atomic_store_explicit(&((struct object *)object)->count, 1, memory_order_relaxed);
 }
 
 CFAllocatorRef object_allocator(CFTypeRef object)

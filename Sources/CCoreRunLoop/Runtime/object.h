@@ -2,9 +2,13 @@
 /*
  * Objects: what every reference of this library points to, how it is counted, and how a type describes itself.
  *
- * An object starts with `struct object`. 16 bytes before it stands its allocator. The count is atomic; 0 means immortal: constants and
- * literals are never counted and never freed. A freed object's count is left at a mark that no live object has, so that a release too many
- * is noticed as long as the memory has not been used again.
+ * An object starts with `struct object`. 16 bytes before it stand its allocator and its owner, if it has one. The count is atomic; 0 means
+ * immortal: constants and literals are never counted and never freed. A freed object's count is left at a mark that no live object has, so
+ * that a release too many is noticed as long as the memory has not been used again.
+ *
+ * An owned object is one half of a whole whose other half is an object of another language, with a count of its own: the Swift overlay's
+ * timers and observers. Both halves live equally long, because the owner's count stands for both. Two counts would keep each other alive,
+ * or need weak references, which cost more than all else in a callout.
  *
  * Literals made by the compiler are objects too:
  *   clang's CFSTR: {&__CFConstantStringClassReference, 32-bit flags, 32-bit zero (our immortal count), bytes, length};
@@ -108,6 +112,24 @@ void object_make_immortal(void *object);
 
 /* Frees an immortal object that nobody else has seen. */
 void object_discard_immortal(void *object);
+
+/* How an owner is counted: the same for all owners of a process. Any thread. */
+struct object_owner_class {
+    void (*retain)(void *owner);
+    void (*release)(void *owner);
+};
+
+/*
+ * Leaves the counting of a new object, still known to its maker only, to `owner`. One of its references becomes the owner's own, which
+ * keeps nobody alive; for each other one that there is, the owner is retained.
+ */
+void object_give_to_owner(void *object, void *owner, const struct object_owner_class *owner_class);
+
+/* Whether an owner counts it. */
+bool object_is_owned(CFTypeRef object);
+
+/* For the owner, whose count has come to 0: only its own reference is left, and counted here again. */
+void object_take_from_owner(void *object);
 
 /* As CFCopyDescription and as what %@ inserts; neither is given NULL. An object that holds itself is described once. */
 CFStringRef object_copy_description(CFTypeRef object);

@@ -22,6 +22,13 @@ bool shim_mode_is_empty(CFRunLoopRef loop, CFRunLoopMode mode);
 bool shim_loop_is_current(CFRunLoopRef loop);
 /* Whether `mode` is one of the loop's common modes. */
 bool shim_mode_is_common(CFRunLoopRef loop, CFRunLoopMode mode);
+/*
+ * Joins a new C object and a Swift object that holds it into a whole with one count, the Swift object's: so neither outlives the other, and
+ * they need no weak references. The Swift object's own reference is not counted. Before that reference is given back at the Swift object's
+ * end, the two are to be parted.
+ */
+void shim_join(void *c_object, void *swift_object);
+void shim_part(void *c_object);
 /* Nanoseconds of the clock that the loop's timers follow. */
 int64_t shim_monotonic_ns(void);
 /* Whether the calling thread is the process's first. */

@@ -354,6 +354,26 @@ static void info_released(void *info)
     probe_note("release(%s)", (const char *)info);
 }
 
+static void ends_itself(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
+{
+    CFRunLoopObserverInvalidate(observer);
+    probe_note("%s:%s", (const char *)info, probe_activity_name(activity));
+}
+
+TEST(an_observer_with_a_function_keeps_its_info_to_the_end_of_the_call_that_invalidates_it, "147 152")
+{
+    clock_start();
+    char name[] = "F";
+    CFRunLoopObserverRef o =
+        CRLRunLoopObserverCreateWithFunction(NULL, kCFRunLoopEntry | kCFRunLoopExit, true, 0, ends_itself, name, info_released);
+    add_idle(MODE);
+    CFRunLoopAddObserver(LOOP, o, MODE);
+    probe_run(MODE, 0, false);
+    EXPECT_LOG("F:E release(F) TO");
+    CFRelease(o);
+    EXPECT_LOG("");
+}
+
 TEST(an_observer_with_a_function, "147 153")
 {
     clock_start();

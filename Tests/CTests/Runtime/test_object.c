@@ -100,6 +100,48 @@ TEST(an_object_made_immortal_survives_all_releases, "")
     EXPECT_EQ(finalized, 1);
 }
 
+static int owner_count;
+
+static void owner_retain(void *owner)
+{
+    EXPECT(owner == &owner_count);
+    ++owner_count;
+}
+
+static void owner_release(void *owner)
+{
+    EXPECT(owner == &owner_count);
+    --owner_count;
+}
+
+TEST(an_owned_object_is_counted_by_its_owner, "")
+{
+    static const struct object_owner_class owner_class = {.retain = owner_retain, .release = owner_release};
+    int finalized = 0;
+    struct counter *counter = counter_create(&finalized);
+    CFRetain(counter);
+    EXPECT(!object_is_owned(counter));
+
+    /* One of the two references is the owner's own, and is not counted. */
+    owner_count = 1;
+    object_give_to_owner(counter, &owner_count, &owner_class);
+    EXPECT(object_is_owned(counter));
+    EXPECT_EQ(owner_count, 2);
+    EXPECT_EQ(CFGetRetainCount(counter), 1);
+    CFRetain(counter);
+    EXPECT_EQ(owner_count, 3);
+    CFRelease(counter);
+    CFRelease(counter);
+    EXPECT_EQ(owner_count, 1);
+    EXPECT_EQ(finalized, 0);
+
+    object_take_from_owner(counter);
+    EXPECT(!object_is_owned(counter));
+    CFRelease(counter);
+    EXPECT_EQ(finalized, 1);
+    EXPECT_EQ(owner_count, 1);
+}
+
 TEST(null_stops_with_a_sentence_that_names_the_function, "")
 {
     EXPECT_STOPS("CoreRunLoop: CFRelease: the object is NULL\n", { CFRelease(NULL); });
