@@ -28,8 +28,8 @@ public final class Timer: Sendable {
     private let body: Body
 
     /// The closure, and the way back to the Swift object, which lives longer. Both are written before the timer is in a loop, and then by
-    /// the loop's thread, or when no call is under way or can come: the C timer releases its info no sooner. `userInfo`'s lock is for firing
-    /// by hand, which any thread may do.
+    /// the loop's thread, or when no call is under way or can come: the C timer releases its info no sooner. `userInfo`'s lock is for
+    /// firing by hand, which any thread may do.
     private final class Body: @unchecked Sendable {
         private var block: (@Sendable (Timer) -> Void)?
         private let userInfo: Mutex<(any Sendable)?>
