@@ -60,6 +60,7 @@ public final class PortMessage: Sendable {
     /// The sender's own port, or, of a message that has come, the port that it came to.
     public let receivePort: Port?
     /// The components: byte arrays and ports.
+    @_disfavoredOverload
     public let components: [any Sendable]
     private let number: Mutex<UInt32>
 
@@ -113,18 +114,31 @@ open class Port: @unchecked Sendable, Hashable {
         var onInvalidate: [@Sendable () -> Void] = []
     }
     private let state = Mutex(State())
+    /// What a port of no subclass stands on.
+    private let machPort: MachPort?
 
-    /// For subclasses.
-    init() {}
+    /// Makes a port that does what a ``MachPort`` does, or the base of a subclass's object.
+    ///
+    /// A subclass of the program's own gets no messages, and is in a loop only by what its ``schedule(in:forMode:)`` adds.
+    public init() {
+        machPort = Self.self == Port.self ? MachPort() : nil
+        machPort?.onMessage = { [weak self] message in
+            guard let self else { return }
+            self.deliver(PortMessage(answerTo: message.sendPort, cameTo: self, number: message.msgid, components: message.components))
+        }
+    }
 
     /// Makes a port of the usual class: ``MachPort``.
     public static func port() -> Port { MachPort() }
 
+    /// The port that does the work: itself, but for a port of no subclass.
+    private var carrier: Port { machPort ?? self }
+
     /// The C sources that are added to loops; none for a port that only sends.
-    var sources: [CFRunLoopSource] { [] }
+    var sources: [CFRunLoopSource] { machPort?.sources ?? [] }
 
     /// Gives up what the port stands on. Called once.
-    func close() {}
+    func close() { machPort?.invalidate() }
 
     // MARK: Messages
 
@@ -192,8 +206,10 @@ open class Port: @unchecked Sendable, Hashable {
     ) throws(PortError) {
         guard isValid else { throw .invalid(label) }
         let parts = try encode(components)
-        if let receivePort, type(of: receivePort) != type(of: self) { throw .unsupportedComponent("\(type(of: receivePort))") }
-        try transmit(parts, msgid, receivePort, date)
+        if let receivePort, type(of: receivePort.carrier) != type(of: carrier) {
+            throw .unsupportedComponent("\(type(of: receivePort))")
+        }
+        try carrier.transmit(parts, msgid, receivePort?.carrier, date)
     }
 
     /// For subclasses: sends an encoded message.
@@ -210,7 +226,7 @@ open class Port: @unchecked Sendable, Hashable {
         for component in components {
             if let data = component as? any PortMessageData {
                 parts.append(.bytes(data.portMessageBytes))
-            } else if let port = component as? Port, type(of: port) == type(of: self), let bytes = encode(port) {
+            } else if let port = component as? Port, type(of: port.carrier) == type(of: carrier), let bytes = carrier.encode(port.carrier) {
                 parts.append(.port(bytes))
             } else {
                 throw .unsupportedComponent("\(type(of: component))")
@@ -225,7 +241,7 @@ open class Port: @unchecked Sendable, Hashable {
     open var isValid: Bool { !state.withLock { $0.invalidated } }
 
     /// Ends the port for good: it leaves every loop, drops its closure, and those who asked are told, once. Any thread.
-    public func invalidate() { becomeInvalid() }
+    open func invalidate() { becomeInvalid() }
 
     func becomeInvalid() {
         let ended = state.withLock { state -> (State, Bool) in
@@ -276,30 +292,41 @@ open class Port: @unchecked Sendable, Hashable {
 
     // MARK: Loops
 
-    fileprivate func schedule(in loop: RunLoop, _ mode: RunLoop.Mode) {
-        if sources.isEmpty { return }
-        let (mustAdd, mustWatch) = state.withLock { state -> (Bool, Bool) in
+    /// Adds what the port stands on to `mode` of `loop`; ``RunLoop/add(_:forMode:)`` calls it when the port is new there.
+    open func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
+        enter(loop, mode)
+        for source in sources { CFRunLoopAddSource(loop.loop, source, mode.name) }
+    }
+
+    /// Takes what the port stands on out of `mode` of `loop`: what ``RunLoop/remove(_:forMode:)`` calls.
+    open func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
+        leave(loop, mode)
+        for source in sources { CFRunLoopRemoveSource(loop.loop, source, mode.name) }
+    }
+
+    /// Notes that the port is in a mode, and keeps it while a loop watches it; `false` when it was there, or is invalid.
+    @discardableResult
+    fileprivate func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
+        let isWatched = !sources.isEmpty
+        let (isNew, mustWatch) = state.withLock { state -> (Bool, Bool) in
             if state.invalidated || state.places.contains(where: { $0.loop == loop && $0.mode == mode }) { return (false, false) }
             state.places.append((loop, mode))
-            state.keptAlive = self
+            if isWatched { state.keptAlive = self }
             return (true, state.endWatches[loop] == nil)
         }
-        guard mustAdd else { return }
-        for source in sources { CFRunLoopAddSource(loop.loop, source, mode.name) }
         if mustWatch {
             let number = loop.end.add(on: loop.loop) { [weak self, weak loop] in if let loop { self?.forget(loop) } }
             state.withLock { $0.endWatches[loop] = number }
         }
+        return isNew
     }
 
-    fileprivate func remove(from loop: RunLoop, _ mode: RunLoop.Mode) {
-        if sources.isEmpty { return }
+    fileprivate func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) {
         let dropped = state.withLock { state -> Port? in
             state.places.removeAll { $0.loop == loop && $0.mode == mode }
             defer { if state.places.isEmpty { state.keptAlive = nil } }
             return state.keptAlive
         }
-        for source in sources { CFRunLoopRemoveSource(loop.loop, source, mode.name) }
         _ = dropped  // freed here, outside the lock
     }
 
@@ -332,10 +359,13 @@ extension RunLoop {
     /// Adds `port` to `mode`; once more has no effect. Any thread.
     ///
     /// The loop keeps the port until it is removed, or invalid, or the loop's thread ends.
-    public func add(_ port: Port, forMode mode: Mode) { port.schedule(in: self, mode) }
+    public func add(_ port: Port, forMode mode: Mode) { if port.enter(self, mode) { port.schedule(in: self, forMode: mode) } }
 
     /// Takes `port` out of `mode`. Any thread.
-    public func remove(_ port: Port, forMode mode: Mode) { port.remove(from: self, mode) }
+    public func remove(_ port: Port, forMode mode: Mode) {
+        port.leave(self, mode)
+        port.remove(from: self, forMode: mode)
+    }
 }
 
 /// An encoded component.

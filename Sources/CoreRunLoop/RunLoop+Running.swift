@@ -78,6 +78,7 @@ extension RunLoop {
     ///
     /// - Returns: `nil` when the mode is empty, ``WallTime/distantFuture`` when it has sources but no timer.
     @available(*, noasync, message: "running a loop would block the task's thread")
+    @_disfavoredOverload
     public func limitDate(forMode mode: Mode) -> WallTime? {
         preconditionIsCurrent()
         _ = CFRunLoopRunInMode(mode.name, 0, false)

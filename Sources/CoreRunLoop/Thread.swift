@@ -608,3 +608,10 @@ func report(_ text: String) {
         if let base = bytes.baseAddress { unsafe shim_report(base, bytes.count) }
     }
 }
+
+extension Thread: Hashable {
+    /// Whether both are the same object.
+    public static func == (first: Thread, second: Thread) -> Bool { first === second }
+    /// Feeds the object's identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

@@ -229,6 +229,7 @@ public final class Timer: Sendable {
     /// An invalid timer has no date: ``WallTime/distantPast``.
     ///
     /// The corresponding C functions are `CFRunLoopTimerGetNextFireDate` and `CFRunLoopTimerSetNextFireDate`.
+    @_disfavoredOverload
     public var fireDate: WallTime {
         get {
             let date = CFRunLoopTimerGetNextFireDate(cfRunLoopTimer)
@@ -238,12 +239,14 @@ public final class Timer: Sendable {
     }
 
     /// The interval of a repeating timer; zero when it fires once. Any thread.
+    @_disfavoredOverload
     public var timeInterval: Duration { Duration(clampedSeconds: CFRunLoopTimerGetInterval(cfRunLoopTimer)) }
 
     /// How much later than its date it may fire, so that the loop can wake once for several timers. Any thread.
     ///
     /// At first zero. A negative one becomes zero; of a repeating timer at most half of the interval is taken. Later dates are not moved
     /// by it. A tenth of the interval is a good choice.
+    @_disfavoredOverload
     public var tolerance: Duration {
         get { Duration(clampedSeconds: CFRunLoopTimerGetTolerance(cfRunLoopTimer)) }
         set { CFRunLoopTimerSetTolerance(cfRunLoopTimer, newValue.inSeconds) }
@@ -275,6 +278,13 @@ public final class Timer: Sendable {
         public consuming func cancel() {}
         deinit { timer.invalidate() }
     }
+}
+
+extension Timer: Hashable {
+    /// Whether both are the same object.
+    public static func == (first: Timer, second: Timer) -> Bool { first === second }
+    /// Feeds the object's identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 extension RunLoop {

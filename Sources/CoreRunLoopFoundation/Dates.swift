@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cocoa's calls with Foundation's Date and TimeInterval. Those with a date are disfavoured, so that `.now` and `.distantFuture` mean a
-// WallTime where the type is not said. Names that Foundation has too (RunLoop, Timer, Thread) are told apart in a program
-// that imports both by the module, `CoreRunLoop::RunLoop`, or by the names with NS.
+// Cocoa's calls with Foundation's Date and TimeInterval. Parameters that are dates are disfavoured, so that `.now` and `.distantFuture`
+// mean a WallTime where the type is not said; of results and properties it is the overlay's own that are, so that Foundation's are what
+// they are read as. In a file that imports Foundation and CoreRunLoop by themselves, the names that both have (RunLoop, Timer, Thread) are told
+// apart by the module, `CoreRunLoop::RunLoop`, or by the names with NS.
 
 public import CoreRunLoop
 public import Foundation
@@ -32,6 +33,12 @@ extension CoreRunLoop::RunLoop {
     @available(*, noasync)
     @_disfavoredOverload
     public func acceptInput(forMode mode: Mode, before limit: Date) { acceptInput(forMode: mode, before: WallTime(limit)) }
+
+    /// Fires what is due in `mode`, and tells when its next timer is; see `limitDate(forMode:)` with a `WallTime`.
+    @available(*, noasync)
+    public func limitDate(forMode mode: Mode) -> Date? {
+        self.CoreRunLoop::limitDate(forMode: mode).map { Date($0) }
+    }
 }
 
 extension CoreRunLoop::Timer {
@@ -96,10 +103,25 @@ extension CoreRunLoop::Timer {
             timeInterval: Duration(clampedSeconds: interval), target: target, selector: action, userInfo: userInfo, repeats: repeats)
     }
 
-    /// The next fire date as Foundation has it.
+    /// When it fires next, as Foundation has dates.
+    public var fireDate: Date {
+        get { Date(self.CoreRunLoop::fireDate) }
+        set { self.CoreRunLoop::fireDate = WallTime(newValue) }
+    }
+
+    /// The interval of a repeating timer in seconds; zero when it fires once.
+    public var timeInterval: TimeInterval { self.CoreRunLoop::timeInterval / .seconds(1) }
+
+    /// How many seconds later than its date it may fire.
+    public var tolerance: TimeInterval {
+        get { self.CoreRunLoop::tolerance / .seconds(1) }
+        set { self.CoreRunLoop::tolerance = Duration(clampedSeconds: newValue) }
+    }
+
+    /// The next fire date by another name.
     public var date: Date {
-        get { Date(fireDate) }
-        set { fireDate = WallTime(newValue) }
+        get { fireDate }
+        set { fireDate = newValue }
     }
 }
 
@@ -112,23 +134,4 @@ extension CoreRunLoop::Thread {
     /// Sleeps for `interval` seconds; zero and less return at once.
     @available(*, noasync)
     public static func sleep(forTimeInterval interval: TimeInterval) { sleep(for: Duration(clampedSeconds: interval)) }
-}
-
-extension Data: PortMessageData {
-    /// The bytes.
-    public var portMessageBytes: [UInt8] { [UInt8](self) }
-}
-
-extension CoreRunLoop::PortMessage {
-    /// The components that are bytes, as Foundation has them.
-    public var dataComponents: [Data] { components.compactMap { ($0 as? [UInt8]).map { Data($0) } } }
-}
-
-extension CoreRunLoop::MessagePort {
-    /// Sends data as C programs do, and waits for the answer's.
-    ///
-    /// - Throws: What `requestBytes(number:_:timeout:)` throws.
-    public func requestData(number: Int32, _ data: Data, timeout: TimeInterval = 30) async throws -> Data {
-        Data(try await requestBytes(number: number, [UInt8](data), timeout: Duration(clampedSeconds: timeout)))
-    }
 }

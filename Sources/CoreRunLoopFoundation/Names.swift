@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `import CoreRunLoopFoundation` in the place of `import Foundation`: all of Foundation, with this package's loops. A name declared here
+// hides the one of a module that is re-exported here, as long as the file imports neither module by itself.
+
+@_exported public import CoreRunLoop
+@_exported public import Foundation
+
+/// This package's loop, in the place of Foundation's.
+public typealias RunLoop = CoreRunLoop::RunLoop
+/// This package's timer, in the place of Foundation's.
+public typealias Timer = CoreRunLoop::Timer
+/// This package's thread, in the place of Foundation's.
+public typealias Thread = CoreRunLoop::Thread
+/// This package's port, in the place of Foundation's.
+public typealias Port = CoreRunLoop::Port
+/// This package's port of messages between processes, in the place of Foundation's.
+public typealias MessagePort = CoreRunLoop::MessagePort
+/// This package's socket port, in the place of Foundation's.
+public typealias SocketPort = CoreRunLoop::SocketPort
+/// This package's message, in the place of Foundation's.
+public typealias PortMessage = CoreRunLoop::PortMessage
+/// This package's delegate of ports, in the place of Foundation's.
+public typealias PortDelegate = CoreRunLoop::PortDelegate
+
+extension CoreRunLoop::Thread {
+    /// The main thread's object: `main` by its other name.
+    public static var mainThread: CoreRunLoop::Thread { .main }
+}

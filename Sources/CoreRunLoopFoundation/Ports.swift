@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ports and their messages with Foundation's Data, Date and arrays.
+
+public import CoreRunLoop
+public import Foundation
+import Synchronization
+
+extension Data: PortMessageData {
+    /// The bytes.
+    public var portMessageBytes: [UInt8] { [UInt8](self) }
+}
+
+/// What travels of a component: bytes of Data; all else is for the port to judge.
+private func sendable(_ component: Any) -> any Sendable {
+    switch component {
+    case let data as Data: [UInt8](data)
+    case let data as NSData: [UInt8](Data(referencing: data))
+    case let port as CoreRunLoop::Port: port
+    case let bytes as [UInt8]: bytes
+    default: "\(component)"
+    }
+}
+
+extension CoreRunLoop::PortMessage {
+    /// Makes a message to be sent, with Foundation's components: data and ports.
+    @_disfavoredOverload
+    public convenience init(sendPort: CoreRunLoop::Port?, receivePort: CoreRunLoop::Port?, components: [Any]?) {
+        self.init(sendPort: sendPort, receivePort: receivePort, components: components.map { $0.map(sendable) })
+    }
+
+    /// The components as Foundation has them: data and ports; `nil` without any.
+    public var components: [Any]? {
+        let components = self.CoreRunLoop::components
+        return components.isEmpty ? nil : components.map { component -> Any in (component as? [UInt8]).map { Data($0) } ?? component }
+    }
+
+    /// Sends the message; see `send(before:)` with a `WallTime`.
+    @_disfavoredOverload
+    public func send(before date: Date) -> Bool { send(before: WallTime(date)) }
+
+    /// The components that are bytes, as Foundation has them.
+    public var dataComponents: [Data] { self.CoreRunLoop::components.compactMap { ($0 as? [UInt8]).map { Data($0) } } }
+}
+
+extension CoreRunLoop::Port {
+    /// Posted once when a port becomes invalid, on the thread where that happened, with the port as its object.
+    ///
+    /// The default notification center gets it from the first use of this name on.
+    public static let didBecomeInvalidNotification: Notification.Name = {
+        let name = Notification.Name("NSPortDidBecomeInvalidNotification")
+        invalidations.start { NotificationCenter.default.post(name: name, object: $0) }
+        return name
+    }()
+
+    /// Sends a message with Foundation's components, data and ports; see `send(before:msgid:components:from:reserved:)` with a `WallTime`.
+    @_disfavoredOverload
+    public func send(
+        before date: Date, msgid: Int = 0, components: NSMutableArray?, from receivePort: CoreRunLoop::Port?, reserved: Int = 0
+    ) -> Bool {
+        send(
+            before: WallTime(date), msgid: UInt32(truncatingIfNeeded: msgid), components: components.map { $0.map(sendable) },
+            from: receivePort, reserved: reserved)
+    }
+}
+
+/// Keeps the handler that posts invalidations for as long as the process lives.
+private final class Invalidations: Sendable {
+    func start(_ handler: @escaping @Sendable (CoreRunLoop::Port) -> Void) {
+        registration.withLock { $0 = CoreRunLoop::Port.onDidBecomeInvalid(handler) }
+    }
+    private let registration = Mutex<CoreRunLoop::Port.InvalidationRegistration?>(nil)
+}
+private let invalidations = Invalidations()
+
+extension CoreRunLoop::MessagePort {
+    /// Sends data as C programs do, and waits for the answer's.
+    ///
+    /// - Throws: What `requestBytes(number:_:timeout:)` throws.
+    public func requestData(number: Int32, _ data: Data, timeout: TimeInterval = 30) async throws -> Data {
+        Data(try await requestBytes(number: number, [UInt8](data), timeout: Duration(clampedSeconds: timeout)))
+    }
+}

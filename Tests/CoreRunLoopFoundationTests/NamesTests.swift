@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Code that was written for Foundation, with one import changed: no other module that brings Foundation may be imported here.
+
+import CoreRunLoopFoundation
+import Testing
+
+private final class Receiver: PortDelegate {
+    let components = Guarded<[Any]>([])
+    func handle(_ message: PortMessage) { components.value = message.components ?? [] }
+}
+
+/// A value that one thread after another uses.
+private final class Guarded<Value>: @unchecked Sendable {
+    private let lock = NSLock()
+    private var stored: Value
+    init(_ value: Value) { stored = value }
+    var value: Value {
+        get { lock.withLock { stored } }
+        set { lock.withLock { stored = newValue } }
+    }
+}
+
+/// A port of the program's own, which counts where it is.
+private final class CountingPort: Port, @unchecked Sendable {
+    var modes: [RunLoop.Mode] = []
+    override func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) { modes.append(mode) }
+    override func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) { modes.removeAll { $0 == mode } }
+}
+
+private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await Thread.joinable(name: "test", body).value
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `In the place of Foundation` {
+    @Test func `the names of both are this package's`() {
+        #expect(RunLoop.self == NSRunLoop.self)
+        #expect(Timer.self == NSTimer.self)
+        #expect(Thread.self == NSThread.self)
+        #expect(Port.self == NSPort.self)
+        #expect(Thread.mainThread == Thread.main)
+    }
+
+    @Test func `timers have dates and seconds`() async throws {
+        try await onThread {
+            let date = Date(timeIntervalSinceReferenceDate: 800_000_000.25)
+            let timer = Timer(fire: date, interval: 0.5, repeats: true) { _ in }
+            timer.tolerance = 0.1
+            #expect(timer.fireDate == date)
+            #expect(timer.timeInterval == 0.5)
+            #expect(timer.tolerance == 0.1)
+            timer.fireDate = date.addingTimeInterval(2)
+            #expect(timer.fireDate.timeIntervalSince(date) == 2)
+            #expect(Set([timer, timer]).count == 1)
+            RunLoop.current.add(timer, forMode: .common)
+            timer.fireDate = Date(timeIntervalSinceNow: 3600)
+            let limit = try #require(RunLoop.current.limitDate(forMode: .default))
+            #expect(abs(limit.timeIntervalSinceNow - 3600) < 60)
+        }
+    }
+
+    @Test func `loops run until dates`() async throws {
+        let count = try await onThread {
+            nonisolated(unsafe) var count = 0
+            let timer = Timer.scheduledTimer(withTimeInterval: 0.001, repeats: true) { timer in
+                count += 1
+                if count == 3 { timer.invalidate() }
+            }
+            RunLoop.current.add(timer, forMode: .default)
+            RunLoop.current.run(until: Date(timeIntervalSinceNow: 20))
+            return count
+        }
+        #expect(count == 3)
+    }
+
+    @Test func `a port of no subclass keeps a mode alive and carries data`() async throws {
+        try await onThread {
+            let (port, receiver) = (Port(), Receiver())
+            port.setDelegate(receiver)
+            RunLoop.current.add(port, forMode: .default)
+            #expect(!RunLoop.current.run(mode: "other", before: Date.distantFuture))
+            let components = NSMutableArray(array: [Data([1, 2]), NSData()])
+            #expect(port.send(before: Date(), components: components, from: port, reserved: 0))
+            #expect(RunLoop.current.run(mode: .default, before: Date.distantFuture))
+            #expect(receiver.components.value.map { $0 as? Data } == [Data([1, 2]), Data()])
+            #expect(PortMessage(sendPort: port, receivePort: nil, components: [Data([3])]).send(before: Date()))
+            #expect(RunLoop.current.run(mode: .default, before: Date.distantFuture))
+            #expect(receiver.components.value.first as? Data == Data([3]))
+            port.invalidate()
+            #expect(!RunLoop.current.run(mode: .default, before: Date.distantFuture))
+        }
+    }
+
+    @Test func `a port of the program's own is asked once for each mode`() async throws {
+        try await onThread {
+            let port = CountingPort()
+            RunLoop.current.add(port, forMode: .default)
+            RunLoop.current.add(port, forMode: .default)
+            RunLoop.current.add(port, forMode: "other")
+            #expect(port.modes == [.default, "other"])
+            RunLoop.current.remove(port, forMode: .default)
+            RunLoop.current.add(port, forMode: .default)
+            #expect(port.modes == ["other", .default])
+        }
+    }
+
+    @Test func `the end of a port is posted`() {
+        let ended = Guarded<[ObjectIdentifier]>([])
+        let port = MachPort()
+        let observer = NotificationCenter.default.addObserver(
+            forName: Port.didBecomeInvalidNotification, object: port, queue: nil
+        ) { note in if let object = note.object as AnyObject? { ended.value.append(ObjectIdentifier(object)) } }
+        port.invalidate()
+        port.invalidate()
+        NotificationCenter.default.removeObserver(observer)
+        #expect(ended.value == [ObjectIdentifier(port)])
+    }
+}
