@@ -2,8 +2,8 @@
 //
 // Cocoa's calls with Foundation's Date and TimeInterval. Parameters that are dates are disfavoured, so that `.now` and `.distantFuture`
 // mean a WallTime where the type is not said; of results and properties it is the overlay's own that are, so that Foundation's are what
-// they are read as. In a file that imports Foundation and CoreRunLoop by themselves, the names that both have (RunLoop, Timer, Thread) are told
-// apart by the module, `CoreRunLoop::RunLoop`, or by the names with NS.
+// they are read as. In a file that imports Foundation and CoreRunLoop by themselves, the names that both have (RunLoop, Timer, Thread)
+// are told apart by the module, `CoreRunLoop::RunLoop`, or by the names with NS.
 
 public import CoreRunLoop
 public import Foundation
