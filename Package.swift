@@ -41,7 +41,7 @@ let package = Package(
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),
         // Benchmarks of the overlay, and a count of what it allocates.
-        .target(name: "Allocations", path: "Benchmarks/Allocations", publicHeadersPath: "include"),
+        .target(name: "Allocations", dependencies: ["CCoreRunLoop"], path: "Benchmarks/Allocations", publicHeadersPath: "include"),
         .executableTarget(
             name: "bench-swift", dependencies: ["CoreRunLoop", "Allocations"], path: "Benchmarks/Swift",
             swiftSettings: [.swiftLanguageMode(.v5)]),

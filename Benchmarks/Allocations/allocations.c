@@ -14,12 +14,22 @@ unsigned long allocations_so_far(void)
     return atomic_load_explicit(&count, memory_order_relaxed);
 }
 
-unsigned long thread_time_ns(void)
+static unsigned long time_ns(clockid_t clock)
 {
     struct timespec now;
 
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    (void)clock_gettime(clock, &now);
     return (unsigned long)now.tv_sec * 1000000000UL + (unsigned long)now.tv_nsec;
+}
+
+unsigned long thread_time_ns(void)
+{
+    return time_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+unsigned long process_time_ns(void)
+{
+    return time_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 #if defined(__GLIBC__)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the overlay costs beside the C calls under it, and what a hop to a loop's executor costs beside others: `make bench-swift`.
-// Rounds of the cases are interleaved and the medians printed. Callbacks are measured in the thread's own processor time, hops on the wall.
+// Rounds of the cases are interleaved and the medians printed. Callbacks are measured in the thread's own processor time, requests to
+// another thread in the process's, hops on the wall. Allocations are those of the overlay beyond those of the C calls.
 
 import Allocations
 import CoreRunLoop
@@ -18,6 +19,8 @@ let info = Unmanaged.passUnretained(counter).toOpaque()
 /// One operation, the same for the C interface and for the overlay.
 struct Case {
     let name: String
+    var iterations = 20_000
+    var clock: () -> UInt = { thread_time_ns() }
     let cWay: () -> Void
     let overlaysCallback: () -> Void
     let overlay: () -> Void
@@ -42,11 +45,46 @@ let cObserver: CFRunLoopObserver = CFRunLoopObserverCreate(
     { _, _, info in Unmanaged<Counter>.fromOpaque(info!).takeUnretainedValue().value += 1 }, &observerContext)
 let observer = RunLoop.Observer(activities: .beforeTimers) { _, _ in counter.value += 1 }
 
+/// A message port in C and one of the overlay, both of which answer with what they got, and what sends to them.
+struct EchoPorts {
+    let cPort: CFMessagePort
+    let port: MessagePort
+    let cRemote: CFMessagePort
+    let cRemoteOfPort: CFMessagePort
+    let remote: MessagePort
+
+    init(_ name: String) throws {
+        cPort = echo_port_create(text(name + ".c"))!
+        port = try MessagePort(name: name)
+        port.onRequestBytes = { _, request, reply in reply.set(request) }
+        cRemote = CFMessagePortCreateRemote(nil, text(name + ".c"))!
+        cRemoteOfPort = CFMessagePortCreateRemote(nil, text(name))!
+        remote = try MessagePort(remote: name)
+    }
+
+    func add(to loop: RunLoop, _ cMode: RunLoop.Mode, _ mode: RunLoop.Mode) {
+        CFRunLoopAddSource(loop.getCFRunLoop(), CFMessagePortCreateRunLoopSource(nil, cPort, 0), cMode.name)
+        loop.add(port, forMode: mode)
+    }
+}
+
+func text(_ string: String) -> CFString { CFStringCreateWithCString(nil, string, CFStringBuiltInEncodings.UTF8.rawValue)! }
+
+let message = [UInt8](repeating: 7, count: 64)
+let prefix = "corerunloop.bench.\(UInt64.random(in: 0 ... .max))"
+let ownPorts = try EchoPorts(prefix + ".own")
+let otherPorts = try EchoPorts(prefix + ".other")
+let stopOther = RunLoop.StopToken()
+let otherLoop = try Thread.runningLoop(name: "bench-echo", until: stopOther)
+
 // Each item in a mode of its own.
 let modes = (
     cSource: RunLoop.Mode("C source"), source: RunLoop.Mode("source"), cTimer: RunLoop.Mode("C timer"),
-    timer: RunLoop.Mode("timer"), cObserver: RunLoop.Mode("C observer"), observer: RunLoop.Mode("observer")
+    timer: RunLoop.Mode("timer"), cObserver: RunLoop.Mode("C observer"), observer: RunLoop.Mode("observer"),
+    cPort: RunLoop.Mode("C port"), port: RunLoop.Mode("port")
 )
+ownPorts.add(to: loop, modes.cPort, modes.port)
+otherPorts.add(to: otherLoop, .default, .default)
 CFRunLoopAddSource(cLoop, cSource, modes.cSource.name)
 loop.add(source, forMode: modes.source)
 CFRunLoopAddTimer(cLoop, cTimer, modes.cTimer.name)
@@ -93,15 +131,36 @@ let cases = [
         cWay: { run(modes.cObserver) },
         overlaysCallback: { run(modes.observer) },
         overlay: { overlayRun(modes.observer) }),
+    Case(
+        name: "a message of 64 bytes to the loop's own port, and the poll that receives it",
+        cWay: {
+            check(echo_port_request(ownPorts.cRemote, message, message.count, false))
+            run(modes.cPort)
+        },
+        overlaysCallback: {
+            check(echo_port_request(ownPorts.cRemoteOfPort, message, message.count, false))
+            run(modes.port)
+        },
+        overlay: {
+            try! ownPorts.remote.sendNow(number: 1, message.span.bytes)
+            overlayRun(modes.port)
+        }),
+    Case(
+        name: "a request of 64 bytes to another thread, and the answer", iterations: 3000, clock: { process_time_ns() },
+        cWay: { check(echo_port_request(otherPorts.cRemote, message, message.count, true)) },
+        overlaysCallback: { check(echo_port_request(otherPorts.cRemoteOfPort, message, message.count, true)) },
+        overlay: { check(try! otherPorts.remote.requestNow(number: 1, message.span.bytes) { $0.byteCount } == message.count) }),
 ]
+
+func check(_ went: Bool) { if !went { fatalError("a message was not answered") } }
 
 // MARK: Measuring
 
 /// Nanoseconds and allocations of one call.
-func measure(_ iterations: Int, _ body: () -> Void) -> (time: Double, allocations: Double) {
-    let (start, before) = (thread_time_ns(), allocations_so_far())
+func measure(_ iterations: Int, _ clock: () -> UInt, _ body: @escaping () -> Void) -> (time: Double, allocations: Double) {
+    let (start, before) = (clock(), allocations_so_far())
     for _ in 0..<iterations { body() }
-    let (end, after) = (thread_time_ns(), allocations_so_far())
+    let (end, after) = (clock(), allocations_so_far())
     return (Double(end - start) / Double(iterations), Double(after - before) / Double(iterations))
 }
 
@@ -112,18 +171,17 @@ func text(_ value: Double, _ digits: Int = 1) -> String {
 }
 
 func measureCallbacks() {
-    let iterations = 20_000
     print("| operation | C | the overlay's callback | overhead | through the overlay | overhead | allocations |")
     print("|---|--:|--:|--:|--:|--:|--:|")
     for one in cases {
-        let ways = [one.cWay, one.overlaysCallback, one.overlay]
+        let ways: [() -> Void] = [one.cWay, one.overlaysCallback, one.overlay]
         var times: [[Double]] = [[], [], []]
         var allocations: [Double] = [0, 0, 0]
-        for way in ways { _ = measure(1000, way) }
+        for way in ways { _ = measure(1000, one.clock, way) }
         for round in 0..<rounds {
             for index in 0..<3 {
                 let way = (index + round) % 3
-                let (time, count) = measure(iterations, ways[way])
+                let (time, count) = measure(one.iterations, one.clock, ways[way])
                 times[way].append(time)
                 allocations[way] = count
             }
@@ -131,7 +189,7 @@ func measureCallbacks() {
         let (c, callback, overlay) = (median(times[0]), median(times[1]), median(times[2]))
         print(
             "| \(one.name) | \(text(c)) ns | \(text(callback)) ns | \(text(callback - c)) ns "
-                + "| \(text(overlay)) ns | \(text(overlay - c)) ns | \(text(allocations[2], 3)) |"
+                + "| \(text(overlay)) ns | \(text(overlay - c)) ns | \(text(allocations[2] - allocations[0], 3)) |"
         )
     }
 }
@@ -207,4 +265,5 @@ func measureHops() async throws {
 }
 
 measureCallbacks()
+stopOther.requestStop()
 try RunLoop.runMain { try await Task.detached { try await measureHops() }.value }

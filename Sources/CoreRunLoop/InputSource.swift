@@ -62,7 +62,7 @@ private class InputSourceCore: @unchecked Sendable {
         unsafe context.cancel = { info, loop, mode in
             if let loop, let mode { unsafe object(InputSourceCore.self, from: info).leave(loop, mode) }
         }
-        unsafe context.perform = { info in unsafe object(InputSourceCore.self, from: info).performAll() }
+        unsafe context.perform = { info in unsafe lend(InputSourceCore.self, from: info) { $0.performAll() } }
         return unsafe require(CFRunLoopSourceCreate(nil, order, &context), "InputSource")
     }
 }

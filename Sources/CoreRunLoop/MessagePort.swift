@@ -77,13 +77,63 @@ public final class MessagePort: Port, @unchecked Sendable {
 
     private final class Body: Sendable {
         let port = Mutex(Weakly())
-        let handlers = Mutex<[Int32: @Sendable ([UInt8]) -> [UInt8]?]>([:])
-        let fallback = Mutex<(@Sendable (Int32, [UInt8]) -> [UInt8]?)?>(nil)
+        private let answerers = Mutex<(ofNumbers: [Int32: Answerer], ofOthers: Answerer?)>(([:], nil))
 
-        func receive(_ number: Int32, _ bytes: [UInt8]) -> [UInt8]? {
-            if let port = port.withLock({ $0.port }), port.receiveEnvelope(number, bytes) { return nil }
-            if let handler = handlers.withLock({ $0[number] }) { return handler(bytes) }
-            return fallback.withLock { $0 }?(number, bytes)
+        func receive(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
+            let isEnvelope = number == MessagePort.envelope
+            if isEnvelope, let port = port.withLock({ $0.port }), port.receiveEnvelope([UInt8](copying: bytes)) { return }
+            let answerer = answerers.withLock { $0.ofNumbers.isEmpty ? $0.ofOthers : $0.ofNumbers[number] ?? $0.ofOthers }
+            answerer?.answer(number, bytes, &reply)
+        }
+
+        var answererOfOthers: Answerer? { answerers.withLock { $0.ofOthers } }
+
+        /// For a number, or for all that have none of their own.
+        func set(_ new: Answerer?, of number: Int32?) {
+            let dropped = answerers.withLock { answerers in
+                if let number {
+                    defer { answerers.ofNumbers[number] = new }
+                    return answerers.ofNumbers[number]
+                }
+                defer { answerers.ofOthers = new }
+                return answerers.ofOthers
+            }
+            _ = dropped  // freed here, outside the lock
+        }
+    }
+
+    /// Who answers requests. An object: reading a function out of a generic value would allocate at each message.
+    private class Answerer: @unchecked Sendable {
+        func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {}
+    }
+
+    private final class AnswererOfArrays: Answerer, @unchecked Sendable {
+        let function: @Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?
+
+        init(_ function: @escaping @Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?) { self.function = function }
+
+        override func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
+            if let answer = function(number, [UInt8](copying: bytes)) { unsafe reply.set(answer.span.bytes) }
+        }
+    }
+
+    private final class AnswererOfSpans: Answerer, @unchecked Sendable {
+        let function: @Sendable (_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) -> Void
+
+        init(_ function: @escaping @Sendable (_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) -> Void) { self.function = function }
+
+        override func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) { function(number, bytes, &reply) }
+    }
+
+    /// The answer to a request, for as long as the call of the handler lasts.
+    @safe public struct Reply: ~Copyable {
+        private let reply: OpaquePointer
+
+        fileprivate init(_ reply: OpaquePointer) { unsafe self.reply = reply }
+
+        /// Makes the answer: a copy of `bytes`, in the place of an answer given before. Without any the answer is empty.
+        public mutating func set(_ bytes: RawSpan) {
+            unsafe bytes.withUnsafeBytes { buffer in unsafe shim_reply_set(reply, buffer.baseAddress, buffer.count) }
         }
     }
 
@@ -104,15 +154,12 @@ public final class MessagePort: Port, @unchecked Sendable {
         let made: CFMessagePort? = unsafe shim_message_port_create(
             name.cfString,
             { info, number, bytes, length, reply in
-                let body = unsafe object(Body.self, from: info)
-                let answer = body.receive(number, unsafe Array(UnsafeBufferPointer(start: bytes, count: length)))
-                if let answer { unsafe answer.withUnsafeBufferPointer { unsafe shim_reply_set(reply, $0.baseAddress, $0.count) } }
-            }, info,
-            { info in
-                if let info = unsafe info { _ = unsafe Unmanaged<AnyObject>.fromOpaque(info).retain() }
-                return unsafe info
-            }, { info in unsafe releaseConstantInfo(info) })
-        unsafe releaseInfo(info)  // the context has its own by its retain
+                var reply = unsafe Reply(reply)
+                unsafe lend(Body.self, from: info) { body in
+                    unsafe body.receive(number, UnsafeRawBufferPointer(start: bytes, count: length).bytes, &reply)
+                }
+            }, info, { info in unsafe releaseConstantInfo(info) })
+        if made == nil { unsafe releaseInfo(info) }
         return made
     }
 
@@ -241,9 +288,9 @@ public final class MessagePort: Port, @unchecked Sendable {
         let number = (0..<4).map { UInt8(truncatingIfNeeded: msgid >> (UInt32($0) * 8)) }
         let bytes = Envelope.encode(answerTo: answerTo, [.bytes(number)] + parts)
         try check(
-            unsafe bytes.withUnsafeBufferPointer { buffer in
+            unsafe bytes.withUnsafeBytes { buffer in
                 unsafe shim_message_port_send(
-                    remote, Self.envelope, buffer.baseAddress, buffer.count, max(0, date.timeIntervalSinceNow), 0, nil, nil)
+                    remote, Self.envelope, buffer.baseAddress, buffer.count, max(0, date.timeIntervalSinceNow), 0, nil)
             })
     }
 
@@ -270,8 +317,8 @@ public final class MessagePort: Port, @unchecked Sendable {
     }
 
     /// On the loop's thread. False if it is none.
-    private func receiveEnvelope(_ number: Int32, _ bytes: [UInt8]) -> Bool {
-        guard number == Self.envelope, let (answerTo, parts) = Envelope.decode(bytes), case .bytes(let own)? = parts.first, own.count == 4
+    private func receiveEnvelope(_ bytes: [UInt8]) -> Bool {
+        guard let (answerTo, parts) = Envelope.decode(bytes), case .bytes(let own)? = parts.first, own.count == 4
         else { return false }
         var components: [any Sendable] = []
         for part in parts.dropFirst() {
@@ -299,15 +346,28 @@ public final class MessagePort: Port, @unchecked Sendable {
     ///   - exchange: The kind of request.
     ///   - reply: Returns the answer. A request that is malformed gets an empty answer.
     public func handle<Request, Reply>(_ exchange: Exchange<Request, Reply>, _ reply: @escaping @Sendable (Request) -> Reply) {
-        body.handlers.withLock {
-            $0[exchange.number] = { bytes in exchange.decodeRequest(bytes).map { exchange.encodeReply(reply($0)) } }
-        }
+        let answerer = AnswererOfArrays { _, bytes in exchange.decodeRequest(bytes).map { exchange.encodeReply(reply($0)) } }
+        body.set(answerer, of: exchange.number)
     }
 
     /// Answers the requests that no ``handle(_:_:)`` answers, on the loop's thread; also those of C programs.
+    ///
+    /// It takes the place of ``onRequestBytes``.
     public var onRequest: (@Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?)? {
-        get { body.fallback.withLock { $0 } }
-        set { body.fallback.withLock { $0 = newValue } }
+        get { (body.answererOfOthers as? AnswererOfArrays)?.function }
+        set { body.set(newValue.map { AnswererOfArrays($0) }, of: nil) }
+    }
+
+    /// Answers the requests that no ``handle(_:_:)`` answers, as ``onRequest``, whose place it takes, but without copying the request: the
+    /// bytes are the message's own and are there during the call only. Nothing is allocated but the answer.
+    ///
+    /// ```swift
+    /// let port = try MessagePort(name: "com.example.echo")
+    /// port.onRequestBytes = { number, request, reply in if number == 1 { reply.set(request) } }
+    /// ```
+    public var onRequestBytes: (@Sendable (_ number: Int32, _ request: RawSpan, _ reply: inout Reply) -> Void)? {
+        get { (body.answererOfOthers as? AnswererOfSpans)?.function }
+        set { body.set(newValue.map { AnswererOfSpans($0) }, of: nil) }
     }
 
     /// Sends a request and waits for the answer.
@@ -322,7 +382,6 @@ public final class MessagePort: Port, @unchecked Sendable {
     public func request<Request, Reply>(
         _ exchange: Exchange<Request, Reply>, _ request: Request, timeout: Duration = .seconds(30)
     ) async throws -> Reply {
-        if timeout < .zero { throw RunLoopError.invalidDuration(timeout) }
         let bytes = try await requestBytes(number: exchange.number, exchange.encodeRequest(request), timeout: timeout)
         guard let reply = exchange.decodeReply(bytes) else { throw PortError.malformed(exchange.number) }
         return reply
@@ -332,6 +391,7 @@ public final class MessagePort: Port, @unchecked Sendable {
     ///
     /// - Throws: ``PortError``; `CancellationError` when the task is cancelled: the message may then still be handled.
     public func requestBytes(number: Int32, _ bytes: [UInt8], timeout: Duration = .seconds(30)) async throws -> [UInt8] {
+        if timeout < .zero { throw PortError.invalidTimeout(timeout) }
         try Task.checkCancellation()
         let waiter = Waiter()
         let sent = Answer()
@@ -357,16 +417,64 @@ public final class MessagePort: Port, @unchecked Sendable {
     /// - Throws: ``PortError``.
     @available(*, noasync, message: "waiting would block the task's thread; use requestBytes(number:_:timeout:)")
     public func requestNow(number: Int32, _ bytes: [UInt8], timeout: Duration = .seconds(30)) throws(PortError) -> [UInt8] {
-        guard super.isValid, let remote = remotePort() else { throw .invalid(label) }
-        var reply: UnsafeMutablePointer<UInt8>?
-        var length = 0
-        let limit = timeout.inSeconds
-        let status = unsafe bytes.withUnsafeBufferPointer { buffer in
-            unsafe shim_message_port_send(remote, number, buffer.baseAddress, buffer.count, limit, limit, &reply, &length)
+        try unsafe requestNow(number: number, bytes.span.bytes, timeout: timeout) { [UInt8](copying: $0) }
+    }
+
+    /// Sends bytes and blocks the calling thread until the answer has come, which is read where it lies.
+    ///
+    /// - Parameters:
+    ///   - number: The message's number.
+    ///   - bytes: The request.
+    ///   - timeout: How long the message may wait for room, and then how long the answer may take.
+    ///   - read: Called with the answer's bytes, which are there during the call only.
+    /// - Returns: What `read` returns.
+    /// - Throws: ``PortError``.
+    ///
+    /// The corresponding C function is `CFMessagePortSendRequest`.
+    @available(*, noasync, message: "waiting would block the task's thread; use requestBytes(number:_:timeout:)")
+    public func requestNow<Result>(
+        number: Int32, _ bytes: RawSpan, timeout: Duration = .seconds(30), read: (RawSpan) -> Result
+    ) throws(PortError) -> Result {
+        var answer = unsafe shim_answer()
+        defer { unsafe shim_answer_drop(&answer) }
+        try unsafe send(number, bytes, timeout, &answer)
+        return read(unsafe UnsafeRawBufferPointer(start: answer.bytes, count: answer.length).bytes)
+    }
+
+    /// Sends bytes for which no answer is wanted. The calling thread waits for no more than room in the receiver's queue.
+    ///
+    /// - Parameters:
+    ///   - number: The message's number.
+    ///   - bytes: The message.
+    ///   - timeout: How long it may wait for room.
+    /// - Throws: ``PortError``.
+    ///
+    /// The corresponding C function is `CFMessagePortSendRequest`, without a reply mode.
+    @available(*, noasync, message: "waiting for room would block the task's thread")
+    public func sendNow(number: Int32, _ bytes: RawSpan, timeout: Duration = .seconds(30)) throws(PortError) {
+        try unsafe send(number, bytes, timeout, nil)
+    }
+
+    private func send(
+        _ number: Int32, _ bytes: RawSpan, _ timeout: Duration, _ answer: UnsafeMutablePointer<shim_answer>?
+    ) throws(PortError) {
+        if timeout < .zero { throw .invalidTimeout(timeout) }
+        if isRemote {
+            try unsafe send(to: cfMessagePort, number, bytes, timeout.inSeconds, answer)
+        } else if let remote = remotePort() {
+            try unsafe send(to: remote, number, bytes, timeout.inSeconds, answer)
+        } else {
+            throw .invalid(label)
         }
-        defer { unsafe shim_free(reply) }
-        try check(status)
-        return unsafe reply.map { unsafe Array(UnsafeBufferPointer(start: $0, count: length)) } ?? []
+    }
+
+    private func send(
+        to remote: CFMessagePort, _ number: Int32, _ bytes: RawSpan, _ limit: Double, _ answer: UnsafeMutablePointer<shim_answer>?
+    ) throws(PortError) {
+        try check(
+            unsafe bytes.withUnsafeBytes { buffer in
+                unsafe shim_message_port_send(remote, number, buffer.baseAddress, buffer.count, limit, limit, answer)
+            })
     }
 
     /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``. Ends when the port becomes invalid.

@@ -59,7 +59,7 @@ extension RunLoop {
             let body = Body(callback)
             let observer = unsafe CRLRunLoopObserverCreateWithFunction(
                 nil, activities.rawValue, repeats, order,
-                { _, activity, info in unsafe object(Body.self, from: info).call(activity) }, retainedInfo(body),
+                { _, activity, info in unsafe lend(Body.self, from: info) { $0.call(activity) } }, retainedInfo(body),
                 { info in
                     unsafe object(Body.self, from: info).clear()
                     unsafe releaseInfo(info)

@@ -23,6 +23,8 @@ public enum PortError: Error, Hashable, Sendable {
     case invalidAddress(String)
     /// The receiver's queue stayed full.
     case sendTimeout
+    /// The time limit is negative.
+    case invalidTimeout(Duration)
     /// No answer came in time.
     case receiveTimeout
     /// The message is too large, or the system has no means left.

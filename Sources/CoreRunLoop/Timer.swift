@@ -81,7 +81,7 @@ public final class Timer: Sendable {
         let interval = repeats ? max(seconds, Self.shortestInterval.inSeconds) : 0
         let timer = unsafe CRLRunLoopTimerCreateWithFunction(
             nil, fireSeconds, interval, 0, 0,
-            { _, info in unsafe object(Body.self, from: info).fire() }, retainedInfo(body),
+            { _, info in unsafe lend(Body.self, from: info) { $0.fire() } }, retainedInfo(body),
             { info in
                 unsafe object(Body.self, from: info).clear()
                 unsafe releaseInfo(info)

@@ -65,9 +65,12 @@ public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible 
 
 extension Duration {
     /// As a number of seconds.
+    ///
+    /// From the two halves: the divisions that would give the seconds and the rest take longer than many a call that this is for.
     package var inSeconds: Double {
-        let (seconds, attoseconds) = components
-        return Double(seconds) + Double(attoseconds) * 1e-18
+        let attoseconds = attoseconds
+        let high = Int64(truncatingIfNeeded: attoseconds >> 64)
+        return (Double(high) * 0x1p64 + Double(UInt64(truncatingIfNeeded: attoseconds))) / 1e18
     }
 
     /// As whole nanoseconds, held within what 64 bits can say.

@@ -3,11 +3,10 @@
  * CFMessagePort with bytes in the place of CFData, whose references a callback's result and an out-parameter would carry past Swift's eyes.
  */
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "CoreFoundation/CFData.h"
 #include "CoreRunLoopShims.h"
+#include "Port/message_port.h"
 
 struct shim_reply {
     CFDataRef data;
@@ -15,7 +14,7 @@ struct shim_reply {
 
 static _Atomic(shim_receive) receive_function;
 
-void shim_reply_set(struct shim_reply *reply, const uint8_t *bytes, intptr_t length)
+void shim_reply_set(struct shim_reply *reply, const void *bytes, intptr_t length)
 {
     if (reply->data) {
         CFRelease(reply->data);
@@ -32,10 +31,9 @@ static CFDataRef receive(CFMessagePortRef port, SInt32 number, CFDataRef data, v
     return reply.data;
 }
 
-CFMessagePortRef shim_message_port_create(CFStringRef name, shim_receive function, void *info, const void *(*retain)(const void *info),
-                                          void (*release)(const void *info))
+CFMessagePortRef shim_message_port_create(CFStringRef name, shim_receive function, void *info, void (*release)(const void *info))
 {
-    CFMessagePortContext context = {0, info, retain, release, NULL};
+    CFMessagePortContext context = {.info = info, .release = release};
     Boolean is_known = false;
     CFMessagePortRef port;
 
@@ -45,37 +43,35 @@ CFMessagePortRef shim_message_port_create(CFStringRef name, shim_receive functio
         CFRelease(port);
         return NULL;
     }
+    if (port) {
+        local_port_keep_info(port);
+    }
     return port;
 }
 
-int32_t shim_message_port_send(CFMessagePortRef port, int32_t number, const uint8_t *bytes, intptr_t length, double send_limit,
-                               double reply_limit, uint8_t **ret_reply, intptr_t *ret_length)
+int32_t shim_message_port_send(CFMessagePortRef port, int32_t number, const void *bytes, intptr_t length, double send_limit,
+                               double answer_limit, struct shim_answer *ret_answer)
 {
     CFDataRef data = CFDataCreate(NULL, bytes, length);
-    CFDataRef reply = NULL;
+    CFDataRef answer = NULL;
     int32_t status;
 
     if (!data) {
         return kCFMessagePortTransportError;
     }
-    /* A mode that nobody adds to: the wait serves nothing but the reply. */
-    status = CFMessagePortSendRequest(port, number, data, send_limit, reply_limit, ret_reply ? CFSTR("CoreRunLoop.reply") : NULL,
-                                      ret_reply ? &reply : NULL);
+    /* A mode that nobody adds to: the wait serves nothing but the answer. */
+    status = CFMessagePortSendRequest(port, number, data, send_limit, answer_limit, ret_answer ? CFSTR("CoreRunLoop.reply") : NULL,
+                                      ret_answer ? &answer : NULL);
     CFRelease(data);
-    if (reply && ret_reply && ret_length) {
-        *ret_length = CFDataGetLength(reply);
-        *ret_reply = malloc((size_t)*ret_length + 1);
-        if (*ret_reply) {
-            (void)memcpy(*ret_reply, CFDataGetBytePtr(reply), (size_t)*ret_length);
-        } else {
-            status = kCFMessagePortTransportError;
-        }
-        CFRelease(reply);
+    if (answer && ret_answer) {
+        *ret_answer = (struct shim_answer){CFDataGetBytePtr(answer), CFDataGetLength(answer), answer};
     }
     return status;
 }
 
-void shim_free(void *bytes)
+void shim_answer_drop(const struct shim_answer *answer)
 {
-    free(bytes);
+    if (answer->data) {
+        CFRelease(answer->data);
+    }
 }

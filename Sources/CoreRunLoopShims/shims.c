@@ -22,6 +22,7 @@
 #include "Kernel/kernel.h"
 #include "Loop/loop.h"
 #include "Loop/thread_loop.h"
+#include "Support/lock.h"
 
 bool shim_mode_is_empty(CFRunLoopRef loop, CFRunLoopMode name)
 {
@@ -345,34 +346,32 @@ void shim_process_exit(int status)
 /* ---- locks ---- */
 
 struct shim_lock {
-    pthread_mutex_t mutex;
+    struct lock lock;
 };
 
 struct shim_lock *shim_lock_create(void)
 {
-    struct shim_lock *lock = malloc(sizeof *lock);
+    struct shim_lock *lock = calloc(1, sizeof *lock);
 
     if (!lock) {
         abort();
     }
-    (void)pthread_mutex_init(&lock->mutex, NULL);
     return lock;
 }
 
 void shim_lock_destroy(struct shim_lock *lock)
 {
-    (void)pthread_mutex_destroy(&lock->mutex);
     free(lock);
 }
 
 void shim_lock_take(struct shim_lock *lock)
 {
-    (void)pthread_mutex_lock(&lock->mutex);
+    lock_take(&lock->lock);
 }
 
 void shim_lock_drop(struct shim_lock *lock)
 {
-    (void)pthread_mutex_unlock(&lock->mutex);
+    lock_drop(&lock->lock);
 }
 
 /* ---- signals and children ---- */

@@ -321,6 +321,60 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         }
     }
 
+    @Test func `answers requests from bytes where they lie`() async throws {
+        try await withServer { server, name in
+            let heard = Mutex<[Int32]>([])
+            server.onRequestBytes = { number, request, reply in
+                heard.withLock { $0.append(number) }
+                if number == 5 { reply.set(request) }
+            }
+            #expect(server.onRequestBytes != nil && server.onRequest == nil)
+            let client = try MessagePort(remote: name)
+            let large = [UInt8](repeating: 7, count: 300_000)
+            #expect(try await client.requestBytes(number: 5, [1, 2]) == [1, 2])
+            #expect(try await client.requestBytes(number: 5, large) == large)
+            #expect(try await client.requestBytes(number: 6, [1]) == [])
+            try await onThread {
+                try client.sendNow(number: 7, large.span.bytes)
+                let length = try client.requestNow(number: 5, large.span.bytes) { answer in
+                    #expect(answer.unsafeLoad(fromByteOffset: 299_999, as: UInt8.self) == 7)
+                    return answer.byteCount
+                }
+                #expect(length == 300_000)
+            }
+            #expect(heard.withLock { $0 } == [5, 5, 6, 7, 5])
+
+            server.handle(.bytes(number: 5)) { $0.reversed() }
+            #expect(try await client.requestBytes(number: 5, [1, 2]) == [2, 1])
+            server.onRequest = { number, bytes in number == 6 ? bytes : nil }
+            #expect(server.onRequestBytes == nil)
+            #expect(try await client.requestBytes(number: 6, [3]) == [3])
+        }
+    }
+
+    @Test func `a port that ends in its own handler is freed after it`() async throws {
+        let name = name()
+        let freed = Count()
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(name: "server", until: stop)
+        func add() throws {
+            let witness = Witness { freed.next() }
+            let server = try MessagePort(name: name)
+            server.onRequestBytes = { [unowned server] _, request, reply in
+                server.invalidate()
+                reply.set(request)
+                #expect(freed.value == 0)
+                witness.touch()
+            }
+            loop.add(server, forMode: .common)
+        }
+        try add()
+        let client = try MessagePort(remote: name)
+        await #expect(throws: PortError.invalid(name)) { try await client.requestBytes(number: 1, [4]) }
+        while freed.value == 0 { await Task.yield() }
+        stop.requestStop()
+    }
+
     @Test func `serves many requests at once`() async throws {
         try await withServer { server, name in
             server.handle(.bytes(number: 2)) { $0 }
@@ -344,8 +398,18 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         await Task.yield()
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
-        await #expect(throws: RunLoopError.invalidDuration(.seconds(-1))) {
+        await #expect(throws: PortError.invalidTimeout(.seconds(-1))) {
             try await client.request(.text(number: 1), "anyone?", timeout: .seconds(-1))
+        }
+        await #expect(throws: PortError.invalidTimeout(.seconds(-2))) {
+            try await client.requestBytes(number: 1, [], timeout: .seconds(-2))
+        }
+        try await onThread {
+            #expect(throws: PortError.invalidTimeout(.seconds(-3))) { try client.requestNow(number: 1, [], timeout: .seconds(-3)) }
+            let nothing: [UInt8] = []
+            #expect(throws: PortError.invalidTimeout(.seconds(-4))) {
+                try client.sendNow(number: 1, nothing.span.bytes, timeout: .seconds(-4))
+            }
         }
         silent.invalidate()
     }

@@ -368,6 +368,11 @@ void local_port_withdraw(CFMessagePortRef port)
     registry_withdraw(&publication);
 }
 
+void local_port_keep_info(CFMessagePortRef port)
+{
+    port->side.local.keeps_info = true;
+}
+
 void local_port_release_info(CFMessagePortRef port)
 {
     struct local_port *local = &port->side.local;
@@ -375,7 +380,7 @@ void local_port_release_info(CFMessagePortRef port)
     bool releases;
 
     port_lock(port);
-    releases = local->calls == 0 || (local->calls == 1 && thread_loop_is_current(local->called_on));
+    releases = local->calls == 0 || (!local->keeps_info && local->calls == 1 && thread_loop_is_current(local->called_on));
     local->releases_late = !releases;
     if (releases) {
         info = local->context.info;

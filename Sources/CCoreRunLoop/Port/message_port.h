@@ -47,6 +47,7 @@ struct local_port {
     uint32_t calls; /* P; callouts under way */
     CFRunLoopRef called_on; /* P; the loop of the latest */
     bool releases_late; /* P; the last callout releases the info */
+    bool keeps_info; /* C; until its callout has returned, also when the callout itself invalidates the port */
     int socket; /* P; -1 once closed */
     uint32_t readers; /* P; threads that are reading from the socket */
     uid_t owner; /* C; whose messages are taken */
@@ -153,6 +154,8 @@ void local_port_withdraw(CFMessagePortRef port);
 void local_port_close(CFMessagePortRef port);
 /* Gives the info back, unless a callout on another thread uses it. */
 void local_port_release_info(CFMessagePortRef port);
+/* For the maker of a port whose context has no means to keep its info alive during the callout: it is released after it. */
+void local_port_keep_info(CFMessagePortRef port);
 void local_port_abandon(CFMessagePortRef port); /* in the child of a fork */
 /* Around a read from the socket; false if there is none any more. The end is with the lock held. */
 bool local_port_begin_read(CFMessagePortRef port);

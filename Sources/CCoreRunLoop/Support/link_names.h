@@ -147,6 +147,7 @@
 #pragma redefine_extname local_port_close crl_local_port_close
 #pragma redefine_extname local_port_create crl_local_port_create
 #pragma redefine_extname local_port_end_read crl_local_port_end_read
+#pragma redefine_extname local_port_keep_info crl_local_port_keep_info
 #pragma redefine_extname local_port_receive crl_local_port_receive
 #pragma redefine_extname local_port_receive_letter crl_local_port_receive_letter
 #pragma redefine_extname local_port_release_info crl_local_port_release_info

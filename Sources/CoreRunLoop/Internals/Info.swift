@@ -15,6 +15,12 @@ func object<T: AnyObject>(_ type: T.Type = T.self, from info: UnsafeMutableRawPo
     return unsafe Unmanaged<T>.fromOpaque(info).takeUnretainedValue()
 }
 
+/// The same for the length of `use`, without counting: in a callback the context's reference lasts until it returns.
+func lend<T: AnyObject>(_ type: T.Type = T.self, from info: UnsafeMutableRawPointer?, to use: (T) -> Void) {
+    guard let info = unsafe info else { fault("a context of the overlay's own has lost its info") }
+    unsafe Unmanaged<T>.fromOpaque(info)._withUnsafeGuaranteedRef { use($0) }
+}
+
 /// Gives a context's reference back. For `void (*release)(void *)`.
 func releaseInfo(_ info: UnsafeMutableRawPointer?) {
     if let info = unsafe info { unsafe Unmanaged<AnyObject>.fromOpaque(info).release() }
@@ -61,4 +67,8 @@ extension String {
                 "String.cfString")
         }
     }
+}
+
+extension [UInt8] {
+    init(copying bytes: RawSpan) { self = unsafe bytes.withUnsafeBytes { unsafe Array($0) } }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A value behind a lock, with the interface of the standard library's. That one sleeps on a futex of its own, whose order the thread
-// sanitizer does not see on Linux, so that every use would be reported as a race; pthread's it sees. Tests use it too.
+// sanitizer does not see on Linux, so that every use would be reported as a race; the C library's it sees. Tests use it too.
 
 import CoreRunLoopShims
 

@@ -89,17 +89,23 @@ int shim_exit_signal(int status);
 
 /* What a local message port answers. */
 struct shim_reply;
-void shim_reply_set(struct shim_reply *reply, const uint8_t *_Nullable bytes, intptr_t length);
+void shim_reply_set(struct shim_reply *reply, const void *_Nullable bytes, intptr_t length);
 typedef void (*shim_receive)(void *_Nullable info, int32_t number, const uint8_t *_Nullable bytes, intptr_t length,
                              struct shim_reply *reply);
-/* Creates a local port whose messages go to `receive`, the same function in every call. `retain` gets `info` if a port is made. */
+/* Creates a local port whose messages go to `receive`, the same function in every call. It is given `info`, and releases it when it is
+ * invalidated or freed, but not during a call of `receive`. Without a port, `info` stays the caller's. */
 CFMessagePortRef _Nullable shim_message_port_create(CFStringRef name, shim_receive receive, void *info,
-                                                    const void *_Nullable (*_Nonnull retain)(const void *_Nullable info),
                                                     void (*_Nonnull release)(const void *_Nullable info)) CF_RETURNS_RETAINED;
-/* CFMessagePortSendRequest with bytes in the place of objects; without a `ret_reply` nothing is waited for. The reply is to be freed. */
-int32_t shim_message_port_send(CFMessagePortRef port, int32_t number, const uint8_t *_Nullable bytes, intptr_t length, double send_limit,
-                               double reply_limit, uint8_t *_Nullable *_Nullable ret_reply, intptr_t *_Nullable ret_length);
-void shim_free(void *_Nullable bytes);
+/* The bytes of an answer; to be dropped, also if there are none. */
+struct shim_answer {
+    const uint8_t *_Nullable bytes;
+    intptr_t length;
+    const void *_Nullable data; /* what they belong to */
+};
+void shim_answer_drop(const struct shim_answer *answer);
+/* CFMessagePortSendRequest with bytes in the place of objects; without a `ret_answer` nothing is waited for. */
+int32_t shim_message_port_send(CFMessagePortRef port, int32_t number, const void *_Nullable bytes, intptr_t length, double send_limit,
+                               double answer_limit, struct shim_answer *_Nullable ret_answer);
 
 /* SocketPort: addresses as the system's structures, in SHIM_ADDRESS_SIZE bytes. */
 enum { SHIM_ADDRESS_SIZE = 128 };

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Port/message_port.h"
 #include "Port/port_probe.h"
 
 static struct trace events;
@@ -336,6 +337,36 @@ PORT_TEST_BOTH_WAYS(the_context_is_held_during_each_callback_and_the_reply_relea
     CFRelease(remote);
     port_drop(port);
     EXPECT_TRACE(&events, "retain retain call release release");
+}
+
+static CFDataRef end_itself(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    CFMessagePortInvalidate(port);
+    return note_call(port, message_id, data, info);
+}
+
+PORT_TEST_BOTH_WAYS(a_port_that_keeps_its_info_releases_it_after_the_callback_that_invalidates_it, "224")
+{
+    CFMessagePortContext context = {0, &events, NULL, note_release, NULL};
+
+    counted_reply = port_data("last");
+    for (int keeps = 0; keeps < 2; keeps++) {
+        CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, end_itself, &context, NULL);
+        CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+        CFMessagePortRef remote = port_connect(NAME);
+
+        if (keeps) {
+            local_port_keep_info(port);
+        }
+        CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+        (void)port_ask(remote, 1, NULL, NULL);
+        EXPECT_TRACE(&events, keeps ? "call release" : "release call");
+        trace_clear(&events);
+        CFRelease(source);
+        CFRelease(remote);
+        CFRelease(port);
+    }
+    CFRelease(counted_reply);
 }
 
 /* ---- the queue ---- */
