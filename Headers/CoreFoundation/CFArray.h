@@ -134,6 +134,31 @@ CF_EXPORT Boolean CFArrayContainsValue(CFArrayRef array, CFRange range, const vo
 CF_EXPORT CFIndex CFArrayGetFirstIndexOfValue(CFArrayRef array, CFRange range, const void *value) CRL_LINK(CFArrayGetFirstIndexOfValue);
 
 /**
+ * Returns the last index in a part of the array where a value, or an equal one, stands, or kCFNotFound.
+ * `range` lies within the array.
+ * Threads: any thread.
+ * Errors: a range outside the array stops the process with a sentence.
+ */
+CF_EXPORT CFIndex CFArrayGetLastIndexOfValue(CFArrayRef array, CFRange range, const void *value) CRL_LINK(CFArrayGetLastIndexOfValue);
+
+/**
+ * Counts how often a value, or an equal one, stands in a part of the array.
+ * `range` lies within the array.
+ * Threads: any thread.
+ * Errors: a range outside the array stops the process with a sentence.
+ */
+CF_EXPORT CFIndex CFArrayGetCountOfValue(CFArrayRef array, CFRange range, const void *value) CRL_LINK(CFArrayGetCountOfValue);
+
+/**
+ * Finds the place of a value in a sorted part of the array: the first index whose value does not come before it, or the range's end.
+ * `range` lies within the array, which is sorted there by `comparator`; `context` is handed to the comparator.
+ * Threads: any thread; the comparator runs on it.
+ * Errors: a range outside the array and a NULL comparator stop the process with a sentence.
+ */
+CF_EXPORT CFIndex CFArrayBSearchValues(CFArrayRef array, CFRange range, const void *value, CFComparatorFunction CF_NOESCAPE comparator,
+                                       void *context) CRL_LINK(CFArrayBSearchValues);
+
+/**
  * Calls a function with each value of a part of the array, in order.
  * `range` lies within the array; `context` is handed to the function.
  * Threads: any thread; the function runs on it. It should not change the array; if it makes it shorter, the calls end early.
@@ -169,6 +194,34 @@ CF_EXPORT void CFArrayInsertValueAtIndex(CFMutableArrayRef array, CFIndex index,
  * Errors: as CFArrayInsertValueAtIndex's.
  */
 CF_EXPORT void CFArraySetValueAtIndex(CFMutableArrayRef array, CFIndex index, const void *value) CRL_LINK(CFArraySetValueAtIndex);
+
+/**
+ * Lets the values at two indices change places.
+ * `array` can be changed; both indices are at least 0 and less than the count.
+ * Threads: one at a time for this array.
+ * Errors: an array that cannot be changed and an index outside stop the process with a sentence.
+ */
+CF_EXPORT void CFArrayExchangeValuesAtIndices(CFMutableArrayRef array, CFIndex index1, CFIndex index2)
+    CRL_LINK(CFArrayExchangeValuesAtIndices);
+
+/**
+ * Replaces a part of the array by other values, of which there may be more or fewer.
+ * `array` can be changed; `range` lies within it; `newValues` has `newCount` values.
+ * Ownership: the new values are retained and the old ones released by their callbacks.
+ * Threads: one at a time for this array.
+ * Errors: as CFArrayAppendValue's; a range outside, a negative count, and NULL with a count above 0 stop the process with a sentence.
+ */
+CF_EXPORT void CFArrayReplaceValues(CFMutableArrayRef array, CFRange range, const void **newValues, CFIndex newCount)
+    CRL_LINK(CFArrayReplaceValues);
+
+/**
+ * Adds a part of another array at the end.
+ * `array` can be changed; `otherRange` lies within `otherArray`, which may be the same array.
+ * Ownership: the values are retained by the callback of `array`.
+ * Threads: one at a time for this array.
+ * Errors: as CFArrayAppendValue's; a range outside stops the process with a sentence.
+ */
+CF_EXPORT void CFArrayAppendArray(CFMutableArrayRef array, CFArrayRef otherArray, CFRange otherRange) CRL_LINK(CFArrayAppendArray);
 
 /**
  * Takes out the value at an index.

@@ -102,6 +102,21 @@ CF_EXPORT const UInt8 *CFDataGetBytePtr(CFDataRef data) CRL_LINK(CFDataGetBytePt
  */
 CF_EXPORT UInt8 *CFDataGetMutableBytePtr(CFMutableDataRef data) CRL_LINK(CFDataGetMutableBytePtr);
 
+/** How data is searched. */
+typedef CF_OPTIONS(CFOptionFlags, CFDataSearchFlags) {
+    kCFDataSearchBackwards = 1, /**< from the end */
+    kCFDataSearchAnchored = 2 /**< only at the start, or with kCFDataSearchBackwards at the end */
+};
+
+/**
+ * Finds bytes in a part of data, and returns where they are, or {kCFNotFound, 0}; no bytes are found nowhere.
+ * `searchRange` lies within `data`.
+ * Threads: any thread.
+ * Errors: a range outside the data stops the process with a sentence.
+ */
+CF_EXPORT CFRange CFDataFind(CFDataRef data, CFDataRef dataToFind, CFRange searchRange, CFDataSearchFlags compareOptions)
+    CRL_LINK(CFDataFind);
+
 /**
  * Copies bytes out of data.
  * `range` lies within the data; `buffer` has room for `range.length` bytes.

@@ -57,6 +57,13 @@ typedef CF_ENUM(CFIndex, CFNumberType) {
     kCFNumberMaxType = 16 /**< the last of them */
 };
 
+/** The number above all others; immortal. */
+CF_EXPORT const CFNumberRef kCFNumberPositiveInfinity CRL_LINK(kCFNumberPositiveInfinity);
+/** The number below all others; immortal. */
+CF_EXPORT const CFNumberRef kCFNumberNegativeInfinity CRL_LINK(kCFNumberNegativeInfinity);
+/** What is no number; immortal. */
+CF_EXPORT const CFNumberRef kCFNumberNaN CRL_LINK(kCFNumberNaN);
+
 /** Returns the type number of numbers. Threads: any thread, signal handlers included. */
 CF_EXPORT CFTypeID CFNumberGetTypeID(void) CRL_LINK(CFNumberGetTypeID);
 

@@ -51,6 +51,8 @@ typedef struct {
 
 /** The callbacks for objects of this library. */
 CF_EXPORT const CFSetCallBacks kCFTypeSetCallBacks CRL_LINK(kCFTypeSetCallBacks);
+/** Callbacks for values that are texts: a copy of each is kept, so that a later change of the text does not matter. */
+CF_EXPORT const CFSetCallBacks kCFCopyStringSetCallBacks CRL_LINK(kCFCopyStringSetCallBacks);
 
 /** A function of the caller's that is called with each value; `context` is what the caller gave with the function. */
 typedef void (*CFSetApplierFunction)(const void *value, void *context);
@@ -102,6 +104,9 @@ CF_EXPORT CFMutableSetRef CFSetCreateMutableCopy(CFAllocatorRef allocator, CFInd
 /** Returns the number of values. Threads: any thread. Errors: NULL stops the process with a sentence. */
 CF_EXPORT CFIndex CFSetGetCount(CFSetRef set) CRL_LINK(CFSetGetCount);
 
+/** Returns 1 if a value, or an equal one, is there, and 0 if not. Threads: any thread. Errors: NULL stops the process with a sentence. */
+CF_EXPORT CFIndex CFSetGetCountOfValue(CFSetRef set, const void *value) CRL_LINK(CFSetGetCountOfValue);
+
 /** Tells whether a value, or an equal one, is there. Threads: any thread. Errors: NULL stops the process with a sentence. */
 CF_EXPORT Boolean CFSetContainsValue(CFSetRef set, const void *value) CRL_LINK(CFSetContainsValue);
 
@@ -112,6 +117,15 @@ CF_EXPORT Boolean CFSetContainsValue(CFSetRef set, const void *value) CRL_LINK(C
  * Errors: a NULL set stops the process with a sentence.
  */
 CF_EXPORT const void *CFSetGetValue(CFSetRef set, const void *value) CRL_LINK(CFSetGetValue);
+
+/**
+ * Tells whether a value, or an equal one, is there, and which.
+ * `candidate` is compared; `value` may be NULL and gets the one that is there.
+ * Ownership: the value is borrowed from the set.
+ * Threads: any thread.
+ * Errors: NULL in the place of the set stops the process with a sentence.
+ */
+CF_EXPORT Boolean CFSetGetValueIfPresent(CFSetRef set, const void *candidate, const void **value) CRL_LINK(CFSetGetValueIfPresent);
 
 /**
  * Copies all values into a C array.
@@ -147,6 +161,15 @@ CF_EXPORT void CFSetAddValue(CFMutableSetRef set, const void *value) CRL_LINK(CF
  * Errors: as CFSetAddValue's.
  */
 CF_EXPORT void CFSetSetValue(CFMutableSetRef set, const void *value) CRL_LINK(CFSetSetValue);
+
+/**
+ * Puts a value in the place of an equal one, and adds none where there is no equal one.
+ * `set` can be changed.
+ * Ownership: the value is retained and the equal one released by their callbacks.
+ * Threads: one at a time for this set.
+ * Errors: as CFSetAddValue's.
+ */
+CF_EXPORT void CFSetReplaceValue(CFMutableSetRef set, const void *value) CRL_LINK(CFSetReplaceValue);
 
 /**
  * Takes out a value, or an equal one, when it is there.

@@ -120,6 +120,38 @@ CF_EXPORT CFStringRef CFStringCreateWithCharacters(CFAllocatorRef allocator, con
     CRL_LINK(CFStringCreateWithCharacters) CF_RETURNS_RETAINED;
 
 /**
+ * Makes a text of bytes that it may use in place, as CFStringCreateWithBytes does.
+ * `allocator` is NULL for the default; `deallocator` frees the bytes, NULL for the default allocator, kCFAllocatorNull when nobody shall.
+ * Ownership: the caller releases the text; the bytes are the text's, and are freed as soon as it does not need them.
+ * Threads: any thread.
+ * Errors: as CFStringCreateWithBytes's; then the bytes are the caller's.
+ */
+CF_EXPORT CFStringRef CFStringCreateWithBytesNoCopy(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex count, CFStringEncoding encoding,
+                                                    Boolean isExternalRepresentation, CFAllocatorRef deallocator)
+    CRL_LINK(CFStringCreateWithBytesNoCopy) CF_RETURNS_RETAINED;
+
+/**
+ * Makes a text of UTF-16 units that it may use in place.
+ * `allocator` is NULL for the default; `deallocator` frees the units, NULL for the default allocator, kCFAllocatorNull when nobody shall.
+ * Ownership: the caller releases the text; the units are the text's, and are freed as soon as it does not need them.
+ * Threads: any thread.
+ * Errors: as CFStringCreateWithCharacters's; then the units are the caller's.
+ */
+CF_EXPORT CFStringRef CFStringCreateWithCharactersNoCopy(CFAllocatorRef allocator, const UniChar *characters, CFIndex count,
+                                                         CFAllocatorRef deallocator)
+    CRL_LINK(CFStringCreateWithCharactersNoCopy) CF_RETURNS_RETAINED;
+
+/**
+ * Makes a text of a path as system calls take it: UTF-8.
+ * `allocator` is NULL for the default; `path` ends with NUL.
+ * Ownership: the caller releases the text.
+ * Threads: any thread.
+ * Errors: NULL when `path` is NULL or no UTF-8, or there is no memory.
+ */
+CF_EXPORT CFStringRef CFStringCreateWithFileSystemRepresentation(CFAllocatorRef allocator, const char *path)
+    CRL_LINK(CFStringCreateWithFileSystemRepresentation) CF_RETURNS_RETAINED;
+
+/**
  * Makes a text of a part of another.
  * `allocator` is NULL for the default; `range` lies within `text`.
  * Ownership: the caller releases the text.
@@ -258,6 +290,117 @@ CF_EXPORT const char *CFStringGetCStringPtr(CFStringRef text, CFStringEncoding e
 CF_EXPORT CFIndex CFStringGetMaximumSizeForEncoding(CFIndex length, CFStringEncoding encoding) CRL_LINK(CFStringGetMaximumSizeForEncoding);
 
 /**
+ * Returns a text's UTF-16 units without copying them, where that is possible; it is for most texts with other characters than ASCII.
+ * Ownership: the units are the text's and live as long as it does unchanged.
+ * Threads: any thread.
+ * Errors: NULL where it is not possible; use CFStringGetCharacters then.
+ */
+CF_EXPORT const UniChar *CFStringGetCharactersPtr(CFStringRef text) CRL_LINK(CFStringGetCharactersPtr);
+
+/**
+ * Copies a text as a path for system calls: UTF-8, ended by NUL.
+ * `buffer` has `size` bytes, the NUL included.
+ * Threads: any thread.
+ * Errors: false when it does not fit, or cannot be written.
+ */
+CF_EXPORT Boolean CFStringGetFileSystemRepresentation(CFStringRef text, char *buffer, CFIndex size)
+    CRL_LINK(CFStringGetFileSystemRepresentation);
+
+/** Returns how many bytes CFStringGetFileSystemRepresentation may need at most for a text, NUL included. Threads: any thread. */
+CF_EXPORT CFIndex CFStringGetMaximumSizeOfFileSystemRepresentation(CFStringRef text)
+    CRL_LINK(CFStringGetMaximumSizeOfFileSystemRepresentation);
+
+/** What CFStringConvert... and CFStringGet...Encoding return where there is no encoding. */
+#define kCFStringEncodingInvalidId (0xffffffffU)
+
+/** Returns the encoding of the system's own texts: UTF-8. Threads: any thread, signal handlers included. */
+CF_EXPORT CFStringEncoding CFStringGetSystemEncoding(void) CRL_LINK(CFStringGetSystemEncoding);
+
+/** Returns the encoding in which a text can be read with the least work: ASCII or UTF-16. Threads: any thread. */
+CF_EXPORT CFStringEncoding CFStringGetFastestEncoding(CFStringRef text) CRL_LINK(CFStringGetFastestEncoding);
+
+/** Returns an encoding that writes a whole text with the fewest bytes: ASCII, ISO Latin 1, UTF-8 or UTF-16. Threads: any thread. */
+CF_EXPORT CFStringEncoding CFStringGetSmallestEncoding(CFStringRef text) CRL_LINK(CFStringGetSmallestEncoding);
+
+/** Tells whether this library knows an encoding. Threads: any thread, signal handlers included. */
+CF_EXPORT Boolean CFStringIsEncodingAvailable(CFStringEncoding encoding) CRL_LINK(CFStringIsEncodingAvailable);
+
+/**
+ * Returns the name of an encoding, for people.
+ * Ownership: the text is immortal.
+ * Threads: any thread.
+ * Errors: NULL for an encoding that this library does not know.
+ */
+CF_EXPORT CFStringRef CFStringGetNameOfEncoding(CFStringEncoding encoding) CRL_LINK(CFStringGetNameOfEncoding)
+    CF_RETURNS_NOT_RETAINED;
+
+/** Tells whether a unit is the first of the two that one character outside the Basic Multilingual Plane takes. Threads: any. */
+CF_INLINE Boolean CFStringIsSurrogateHighCharacter(UniChar character) {
+    return (character & 0xFC00U) == 0xD800U;
+}
+
+/** Tells whether a unit is the second of the two that one character outside the Basic Multilingual Plane takes. Threads: any. */
+CF_INLINE Boolean CFStringIsSurrogateLowCharacter(UniChar character) {
+    return (character & 0xFC00U) == 0xDC00U;
+}
+
+/** Returns the character that two units are. Threads: any. */
+CF_INLINE UTF32Char CFStringGetLongCharacterForSurrogatePair(UniChar surrogateHigh, UniChar surrogateLow) {
+    return ((surrogateHigh & 0x3FFU) << 10) + (surrogateLow & 0x3FFU) + 0x10000U;
+}
+
+/** Writes a character as UTF-16, and tells whether it takes two units. `surrogates` has room for two. Threads: any. */
+CF_INLINE Boolean CFStringGetSurrogatePairForLongCharacter(UTF32Char character, UniChar *surrogates) {
+    if (character < 0x10000U) {
+        surrogates[0] = (UniChar)character;
+        return 0;
+    }
+    surrogates[0] = (UniChar)(0xD7C0U + (character >> 10));
+    surrogates[1] = (UniChar)(0xDC00U | (character & 0x3FFU));
+    return 1;
+}
+
+/** A part of a text that is read unit by unit; the fields are for the two functions below. */
+typedef struct {
+    UniChar buffer[64]; /**< some of the units */
+    CFStringRef theString; /**< borrowed */
+    CFRange rangeToBuffer; /**< what may be read */
+    CFIndex bufferedRangeStart; /**< the first unit in the buffer, counted from the start of the range */
+    CFIndex bufferedRangeEnd; /**< behind the last one */
+} CFStringInlineBuffer;
+
+/**
+ * Prepares to read a part of a text unit by unit.
+ * `range` lies within `text`, which must not change or be freed meanwhile.
+ * Threads: any thread.
+ */
+CF_INLINE void CFStringInitInlineBuffer(CFStringRef text, CFStringInlineBuffer *buffer, CFRange range) {
+    buffer->theString = text;
+    buffer->rangeToBuffer = range;
+    buffer->bufferedRangeStart = 0;
+    buffer->bufferedRangeEnd = 0;
+}
+
+/** Returns the unit at an index that counts from the start of the part; 0 outside the part. Threads: one at a time for a buffer. */
+CF_INLINE UniChar CFStringGetCharacterFromInlineBuffer(CFStringInlineBuffer *buffer, CFIndex index) {
+    CFIndex start;
+    CFIndex length;
+    if (index < 0 || index >= buffer->rangeToBuffer.length) {
+        return 0;
+    }
+    if (index < buffer->bufferedRangeStart || index >= buffer->bufferedRangeEnd) {
+        /* A little before the index, for readers who look back. */
+        start = index > 4 ? index - 4 : 0;
+        length = buffer->rangeToBuffer.length - start;
+        length = length < 64 ? length : 64;
+        CFStringGetCharacters(buffer->theString, CFRangeMake(buffer->rangeToBuffer.location + start, length), buffer->buffer);
+        buffer->bufferedRangeStart = start;
+        buffer->bufferedRangeEnd = start + length;
+    }
+    return buffer->buffer[index - buffer->bufferedRangeStart];
+}
+
+/**
  * Compares two texts, unit by unit.
  * `options` may hold kCFCompareCaseInsensitive and kCFCompareNumerically; other bits have no effect.
  * Threads: any thread.
@@ -281,6 +424,15 @@ CF_EXPORT CFComparisonResult CFStringCompareWithOptions(CFStringRef text1, CFStr
  * Errors: NULL stops the process with a sentence.
  */
 CF_EXPORT CFRange CFStringFind(CFStringRef text, CFStringRef wanted, CFStringCompareFlags options) CRL_LINK(CFStringFind);
+
+/**
+ * Finds a text in a part of another, and tells whether it is there.
+ * `range` lies within `text`; `options` are CFStringFind's; `result` may be NULL and gets where it is.
+ * Threads: any thread.
+ * Errors: a range outside the text stops the process with a sentence.
+ */
+CF_EXPORT Boolean CFStringFindWithOptions(CFStringRef text, CFStringRef wanted, CFRange range, CFStringCompareFlags options,
+                                          CFRange *result) CRL_LINK(CFStringFindWithOptions);
 
 /** Tells whether a text starts with another, which is not empty. Threads: any thread. Errors: NULL stops the process. */
 CF_EXPORT Boolean CFStringHasPrefix(CFStringRef text, CFStringRef prefix) CRL_LINK(CFStringHasPrefix);
@@ -323,6 +475,108 @@ CF_EXPORT void CFStringAppendCString(CFMutableStringRef text, const char *append
  */
 CF_EXPORT void CFStringAppendFormat(CFMutableStringRef text, CFDictionaryRef options, CFStringRef format, ...)
     CRL_LINK(CFStringAppendFormat);
+
+/**
+ * Adds at the end of a text what CFStringCreateWithFormatAndArguments would make.
+ * `text` can be changed; `options` is not used.
+ * Threads: one at a time for this text.
+ * Errors: as CFStringAppendFormat's.
+ */
+CF_EXPORT void CFStringAppendFormatAndArguments(CFMutableStringRef text, CFDictionaryRef options, CFStringRef format, va_list arguments)
+    CRL_LINK(CFStringAppendFormatAndArguments);
+
+/**
+ * Puts a text into another, in front of the unit at an index.
+ * `text` can be changed; `index` is at least 0 and not greater than the length; `inserted` may be the same text.
+ * Threads: one at a time for this text.
+ * Errors: as CFStringAppend's; an index outside stops the process with a sentence.
+ */
+CF_EXPORT void CFStringInsert(CFMutableStringRef text, CFIndex index, CFStringRef inserted) CRL_LINK(CFStringInsert);
+
+/**
+ * Takes a part out of a text.
+ * `text` can be changed; `range` lies within it.
+ * Threads: one at a time for this text.
+ * Errors: a text that cannot be changed and a range outside stop the process with a sentence.
+ */
+CF_EXPORT void CFStringDelete(CFMutableStringRef text, CFRange range) CRL_LINK(CFStringDelete);
+
+/**
+ * Puts a text in the place of a part of another.
+ * `text` can be changed; `range` lies within it; `replacement` may be the same text.
+ * Threads: one at a time for this text.
+ * Errors: as CFStringAppend's; a range outside stops the process with a sentence.
+ */
+CF_EXPORT void CFStringReplace(CFMutableStringRef text, CFRange range, CFStringRef replacement) CRL_LINK(CFStringReplace);
+
+/**
+ * Puts a text in the place of all of another.
+ * `text` can be changed; `replacement` may be the same text.
+ * Threads: one at a time for this text.
+ * Errors: as CFStringAppend's.
+ */
+CF_EXPORT void CFStringReplaceAll(CFMutableStringRef text, CFStringRef replacement) CRL_LINK(CFStringReplaceAll);
+
+/**
+ * Replaces each place in a part of a text where another stands, from the start or with kCFCompareBackwards from the end, and counts them.
+ * `text` can be changed; `range` lies within it; `options` are CFStringFind's.
+ * Threads: one at a time for this text.
+ * Errors: as CFStringAppend's; a range outside stops the process with a sentence.
+ */
+CF_EXPORT CFIndex CFStringFindAndReplace(CFMutableStringRef text, CFStringRef wanted, CFStringRef replacement, CFRange range,
+                                         CFStringCompareFlags options) CRL_LINK(CFStringFindAndReplace);
+
+/**
+ * Makes a text as long as is asked for: takes units away at its end, or adds those of another, over and over.
+ * `text` can be changed; `padding` is not empty, and NULL to shorten only; `index` is that of the first unit of it that is added.
+ * Threads: one at a time for this text.
+ * Errors: as CFStringAppend's; a negative length, an index outside the padding, and an empty padding where units are to be added stop the
+ * process with a sentence.
+ */
+CF_EXPORT void CFStringPad(CFMutableStringRef text, CFStringRef padding, CFIndex length, CFIndex index) CRL_LINK(CFStringPad);
+
+/**
+ * Takes a text away from both ends of another, as often as it stands there.
+ * `text` can be changed.
+ * Threads: one at a time for this text.
+ * Errors: a text that cannot be changed stops the process with a sentence.
+ */
+CF_EXPORT void CFStringTrim(CFMutableStringRef text, CFStringRef trimmed) CRL_LINK(CFStringTrim);
+
+/**
+ * Takes spaces and line ends, Unicode's too, away from both ends of a text.
+ * `text` can be changed.
+ * Threads: one at a time for this text.
+ * Errors: a text that cannot be changed stops the process with a sentence.
+ */
+CF_EXPORT void CFStringTrimWhitespace(CFMutableStringRef text) CRL_LINK(CFStringTrimWhitespace);
+
+#if defined(__swift__)
+#define CFLocaleRef CRLLocaleRef_
+#endif
+
+CRL_REFERENCE_TYPE(__CFLocale, CFLocale);
+
+/** The rules of a language; there are none here, so that the only value is NULL. */
+typedef const struct __CFLocale *CFLocaleRef;
+
+/**
+ * Makes small letters of a text's capital ones.
+ * `text` can be changed; `locale` is NULL.
+ * Threads: one at a time for this text.
+ * Errors: as CFStringAppend's.
+ * Differs from Apple: letters that would become several, or that are outside the Basic Multilingual Plane, stay as they are.
+ */
+CF_EXPORT void CFStringLowercase(CFMutableStringRef text, CFLocaleRef locale) CRL_LINK(CFStringLowercase);
+
+/**
+ * Makes capital letters of a text's small ones.
+ * `text` can be changed; `locale` is NULL.
+ * Threads: one at a time for this text.
+ * Errors: as CFStringAppend's.
+ * Differs from Apple: as CFStringLowercase.
+ */
+CF_EXPORT void CFStringUppercase(CFMutableStringRef text, CFLocaleRef locale) CRL_LINK(CFStringUppercase);
 
 /**
  * Makes a text of data that came from outside, and may start with a byte order mark.

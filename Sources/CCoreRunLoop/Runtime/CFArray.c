@@ -310,6 +310,48 @@ CFIndex CFArrayGetFirstIndexOfValue(CFArrayRef array, CFRange range, const void 
     return first_index(read, range, value);
 }
 
+CFIndex CFArrayGetLastIndexOfValue(CFArrayRef array, CFRange range, const void *value)
+{
+    const struct array *read = array_of(array, "CFArrayGetLastIndexOfValue");
+    require_range(range, read->count, "CFArrayGetLastIndexOfValue");
+    CFIndex index = range.location + range.length - 1;
+    while (index >= range.location && !values_equal(read, value, read->values[index])) {
+        index--;
+    }
+    return index >= range.location ? index : kCFNotFound;
+}
+
+CFIndex CFArrayGetCountOfValue(CFArrayRef array, CFRange range, const void *value)
+{
+    const struct array *read = array_of(array, "CFArrayGetCountOfValue");
+    require_range(range, read->count, "CFArrayGetCountOfValue");
+    CFIndex count = 0;
+    for (CFIndex i = 0; i < range.length; i++) {
+        count += values_equal(read, value, read->values[range.location + i]);
+    }
+    return count;
+}
+
+CFIndex CFArrayBSearchValues(CFArrayRef array, CFRange range, const void *value, CFComparatorFunction comparator, void *context)
+{
+    const struct array *read = array_of(array, "CFArrayBSearchValues");
+    require_range(range, read->count, "CFArrayBSearchValues");
+    if (comparator == NULL) {
+        fault_stop("CFArrayBSearchValues", "the comparator is NULL");
+    }
+    CFIndex start = range.location;
+    CFIndex end = range.location + range.length;
+    while (start < end) {
+        CFIndex middle = start + (end - start) / 2;
+        if (comparator(read->values[middle], value, context) == kCFCompareLessThan) {
+            start = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return start;
+}
+
 void CFArrayApplyFunction(CFArrayRef array, CFRange range, CFArrayApplierFunction applier, void *context)
 {
     const struct array *read = array_of(array, "CFArrayApplyFunction");
@@ -360,6 +402,79 @@ void CFArraySetValueAtIndex(CFMutableArrayRef array, CFIndex index, const void *
     const void *old = changed->values[index];
     changed->values[index] = retained;
     release_value(changed, old);
+}
+
+void CFArrayExchangeValuesAtIndices(CFMutableArrayRef array, CFIndex index1, CFIndex index2)
+{
+    struct array *changed = mutable_of(array, "CFArrayExchangeValuesAtIndices");
+    require_index(index1, changed->count, changed->count, "CFArrayExchangeValuesAtIndices");
+    require_index(index2, changed->count, changed->count, "CFArrayExchangeValuesAtIndices");
+    const void *value = changed->values[index1];
+    changed->values[index1] = changed->values[index2];
+    changed->values[index2] = value;
+}
+
+/* `spare` has room for the new values and those that leave. */
+static void replace_by(struct array *array, CFRange range, const void *const *values, CFIndex count, const void **spare)
+{
+    const void **added = spare;
+    const void **removed = spare + count;
+    for (CFIndex i = 0; i < count; i++) {
+        added[i] = retain_value(array, values[i]);
+    }
+    const void **place = array->values + range.location;
+    memcpy(removed, place, (size_t)range.length * sizeof *place);
+    memmove(place + count, place + range.length, (size_t)(array->count - range.location - range.length) * sizeof *place);
+    memcpy(place, added, (size_t)count * sizeof *place);
+    array->count += count - range.length;
+    for (CFIndex i = 0; i < range.length; i++) {
+        release_value(array, removed[i]);
+    }
+}
+
+static void replace(struct array *array, CFRange range, const void *const *values, CFIndex count)
+{
+    CFIndex new_count;
+    CFIndex spare_count;
+    size_t size;
+    const void **spare = NULL;
+    if (count == 0 && range.length == 0) {
+        return;
+    }
+    /* The values may be those of the array itself, which making room may move: they are kept by their place then. */
+    bool is_itself = values >= (const void *const *)array->values && values < (const void *const *)array->values + array->count;
+    CFIndex place = is_itself ? (CFIndex)(values - (const void *const *)array->values) : 0;
+    if (!__builtin_add_overflow(array->count - range.length, count, &new_count) &&
+        !__builtin_add_overflow(range.length, count, &spare_count) &&
+        !__builtin_mul_overflow((size_t)spare_count, sizeof *spare, &size)) {
+        spare = malloc(size);
+    }
+    if (spare == NULL || !reserve(array, new_count)) {
+        log_no_memory();
+    } else {
+        replace_by(array, range, is_itself ? (const void *const *)array->values + place : values, count, spare);
+    }
+    free(spare);
+}
+
+void CFArrayReplaceValues(CFMutableArrayRef array, CFRange range, const void **newValues, CFIndex newCount)
+{
+    struct array *changed = mutable_of(array, "CFArrayReplaceValues");
+    require_range(range, changed->count, "CFArrayReplaceValues");
+    if (newCount < 0 || (newValues == NULL && newCount > 0)) {
+        fault_stop("CFArrayReplaceValues", "the new values are NULL, or their count is negative");
+    }
+    replace(changed, range, newValues, newCount);
+}
+
+void CFArrayAppendArray(CFMutableArrayRef array, CFArrayRef otherArray, CFRange otherRange)
+{
+    struct array *changed = mutable_of(array, "CFArrayAppendArray");
+    const struct array *other = array_of(otherArray, "CFArrayAppendArray");
+    require_range(otherRange, other->count, "CFArrayAppendArray");
+    if (otherRange.length > 0) {
+        replace(changed, CFRangeMake(changed->count, 0), other->values + otherRange.location, otherRange.length);
+    }
 }
 
 void CFArrayRemoveValueAtIndex(CFMutableArrayRef array, CFIndex index)

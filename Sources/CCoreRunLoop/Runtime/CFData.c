@@ -254,6 +254,26 @@ UInt8 *CFDataGetMutableBytePtr(CFMutableDataRef data)
     return mutable_of(data, "CFDataGetMutableBytePtr")->bytes;
 }
 
+CFRange CFDataFind(CFDataRef data, CFDataRef dataToFind, CFRange searchRange, CFDataSearchFlags compareOptions)
+{
+    const struct data *searched = data_of(data, "CFDataFind");
+    const struct data *wanted = data_of(dataToFind, "CFDataFind");
+    require_range(searchRange, searched->length, "CFDataFind");
+    CFIndex last = searchRange.length - wanted->length;
+    if (wanted->length == 0 || last < 0) {
+        return CFRangeMake(kCFNotFound, 0);
+    }
+    bool backwards = (compareOptions & kCFDataSearchBackwards) != 0;
+    CFIndex places = (compareOptions & kCFDataSearchAnchored) != 0 ? 1 : last + 1;
+    for (CFIndex i = 0; i < places; i++) {
+        CFIndex location = searchRange.location + (backwards ? last - i : i);
+        if (memcmp(searched->bytes + location, wanted->bytes, (size_t)wanted->length) == 0) {
+            return CFRangeMake(location, wanted->length);
+        }
+    }
+    return CFRangeMake(kCFNotFound, 0);
+}
+
 void CFDataGetBytes(CFDataRef data, CFRange range, UInt8 *buffer)
 {
     const struct data *read = data_of(data, "CFDataGetBytes");

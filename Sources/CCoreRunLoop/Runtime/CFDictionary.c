@@ -21,11 +21,6 @@ static const struct object_class dictionary_class = {
     .copy_description = pairs_copy_description,
 };
 
-static const void *copy_string(CFAllocatorRef allocator, const void *value)
-{
-    return CFStringCreateCopy(allocator, value);
-}
-
 const CFDictionaryKeyCallBacks kCFTypeDictionaryKeyCallBacks = {
     .retain = pairs_type_retain,
     .release = pairs_type_release,
@@ -35,7 +30,7 @@ const CFDictionaryKeyCallBacks kCFTypeDictionaryKeyCallBacks = {
 };
 
 const CFDictionaryKeyCallBacks kCFCopyStringDictionaryKeyCallBacks = {
-    .retain = copy_string,
+    .retain = pairs_copy_string,
     .release = pairs_type_release,
     .copyDescription = CFCopyDescription,
     .equal = CFEqual,

@@ -198,6 +198,15 @@ static const struct object_class number_class = {
     .copy_text = copy_text,
 };
 
+/* Constants, which are never counted. */
+static const struct number positive_infinity = {{.isa = &number_class}, kCFNumberFloat64Type, {.floating = INFINITY}};
+static const struct number negative_infinity = {{.isa = &number_class}, kCFNumberFloat64Type, {.floating = -INFINITY}};
+static const struct number not_a_number = {{.isa = &number_class}, kCFNumberFloat64Type, {.floating = NAN}};
+
+const CFNumberRef kCFNumberPositiveInfinity = (CFNumberRef)(const void *)&positive_infinity;
+const CFNumberRef kCFNumberNegativeInfinity = (CFNumberRef)(const void *)&negative_infinity;
+const CFNumberRef kCFNumberNaN = (CFNumberRef)(const void *)&not_a_number;
+
 static const struct number *number_of(CFNumberRef number, const char *function)
 {
     object_require(number, object_type_number, function, "number");

@@ -29,6 +29,14 @@ const CFSetCallBacks kCFTypeSetCallBacks = {
     .hash = CFHash,
 };
 
+const CFSetCallBacks kCFCopyStringSetCallBacks = {
+    .retain = pairs_copy_string,
+    .release = pairs_type_release,
+    .copyDescription = CFCopyDescription,
+    .equal = CFEqual,
+    .hash = CFHash,
+};
+
 static const struct pairs *pairs_of(CFSetRef set, const char *function)
 {
     object_require(set, object_type_set, function, "set");
@@ -103,6 +111,11 @@ CFIndex CFSetGetCount(CFSetRef set)
     return (CFIndex)pairs_of(set, "CFSetGetCount")->table.count;
 }
 
+CFIndex CFSetGetCountOfValue(CFSetRef set, const void *value)
+{
+    return pairs_find(pairs_of(set, "CFSetGetCountOfValue"), value) != NULL;
+}
+
 Boolean CFSetContainsValue(CFSetRef set, const void *value)
 {
     return pairs_find(pairs_of(set, "CFSetContainsValue"), value) != NULL;
@@ -112,6 +125,15 @@ const void *CFSetGetValue(CFSetRef set, const void *value)
 {
     const struct hash_slot *slot = pairs_find(pairs_of(set, "CFSetGetValue"), value);
     return slot != NULL ? slot->key : NULL;
+}
+
+Boolean CFSetGetValueIfPresent(CFSetRef set, const void *candidate, const void **value)
+{
+    const struct hash_slot *slot = pairs_find(pairs_of(set, "CFSetGetValueIfPresent"), candidate);
+    if (slot != NULL && value != NULL) {
+        *value = slot->key;
+    }
+    return slot != NULL;
 }
 
 void CFSetGetValues(CFSetRef set, const void **values)
@@ -151,6 +173,15 @@ void CFSetSetValue(CFMutableSetRef set, const void *value)
         pairs_replace_key(pairs, slot, value);
     } else {
         pairs_log_no_memory(pairs_add(pairs, value, NULL));
+    }
+}
+
+void CFSetReplaceValue(CFMutableSetRef set, const void *value)
+{
+    struct pairs *pairs = mutable_of(set, "CFSetReplaceValue");
+    struct hash_slot *slot = pairs_find(pairs, value);
+    if (slot != NULL) {
+        pairs_replace_key(pairs, slot, value);
     }
 }
 

@@ -55,6 +55,15 @@ CFStringRef CFStringCreateWithCString(CFAllocatorRef allocator, const char *text
     return text != NULL ? string_create_decoded(allocator, (const uint8_t *)text, strlen(text), encoding, false) : NULL;
 }
 
+/* What a function has that may use memory in place and does not. */
+static CFStringRef without_original(CFStringRef copy, const void *original, CFAllocatorRef deallocator)
+{
+    if (copy != NULL) {
+        allocator_deallocate(allocator_resolve(deallocator), (void *)(uintptr_t)original);
+    }
+    return copy;
+}
+
 CFStringRef CFStringCreateWithCStringNoCopy(CFAllocatorRef allocator, const char *text, CFStringEncoding encoding,
                                             CFAllocatorRef deallocator)
 {
@@ -70,11 +79,7 @@ CFStringRef CFStringCreateWithCStringNoCopy(CFAllocatorRef allocator, const char
     if (is_ascii) {
         return string_create_external(allocator, text, (CFIndex)count, owner);
     }
-    CFStringRef copy = CFStringCreateWithCString(allocator, text, encoding);
-    if (copy != NULL) {
-        allocator_deallocate(owner, (void *)(uintptr_t)text);
-    }
-    return copy;
+    return without_original(CFStringCreateWithCString(allocator, text, encoding), text, deallocator);
 }
 
 CFStringRef CFStringCreateWithCharacters(CFAllocatorRef allocator, const UniChar *characters, CFIndex count)
@@ -86,18 +91,22 @@ CFStringRef CFStringCreateWithCharacters(CFAllocatorRef allocator, const UniChar
     return string_create(allocator, &text, CFRangeMake(0, count));
 }
 
-static void require_range(CFRange range, CFIndex length, const char *function)
+CFStringRef CFStringCreateWithBytesNoCopy(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex count, CFStringEncoding encoding,
+                                          Boolean isExternalRepresentation, CFAllocatorRef deallocator)
 {
-    if (range.location < 0 || range.length < 0 || range.location > length || range.length > length - range.location) {
-        fault_stop_format(function, "the range {%ld, %ld} is outside the string, whose length is %ld", range.location, range.length,
-                          length);
-    }
+    return without_original(CFStringCreateWithBytes(allocator, bytes, count, encoding, isExternalRepresentation), bytes, deallocator);
+}
+
+CFStringRef CFStringCreateWithCharactersNoCopy(CFAllocatorRef allocator, const UniChar *characters, CFIndex count,
+                                               CFAllocatorRef deallocator)
+{
+    return without_original(CFStringCreateWithCharacters(allocator, characters, count), characters, deallocator);
 }
 
 CFStringRef CFStringCreateWithSubstring(CFAllocatorRef allocator, CFStringRef text, CFRange range)
 {
     struct text view = text_of(text, "CFStringCreateWithSubstring");
-    require_range(range, view.length, "CFStringCreateWithSubstring");
+    string_require_range(range, view.length, "CFStringCreateWithSubstring");
     return string_create(allocator, &view, range);
 }
 
@@ -184,15 +193,10 @@ CFArrayRef CFStringCreateArrayBySeparatingStrings(CFAllocatorRef allocator, CFSt
     return NULL;
 }
 
-static bool is_mutable(CFStringRef string)
-{
-    return !object_is_wide_literal(string) && (((const struct object *)(const void *)string)->info & string_is_mutable) != 0;
-}
-
 CFStringRef CFStringCreateCopy(CFAllocatorRef allocator, CFStringRef text)
 {
     struct text view = text_of(text, "CFStringCreateCopy");
-    if (!is_mutable(text) &&
+    if (!string_can_change(text) &&
         (object_is_wide_literal(text) || object_allocator(text) == allocator_resolve(allocator) || CFGetRetainCount(text) == LONG_MAX)) {
         return CFRetain(text);
     }
@@ -232,7 +236,7 @@ UniChar CFStringGetCharacterAtIndex(CFStringRef text, CFIndex index)
 void CFStringGetCharacters(CFStringRef text, CFRange range, UniChar *buffer)
 {
     struct text view = text_of(text, "CFStringGetCharacters");
-    require_range(range, view.length, "CFStringGetCharacters");
+    string_require_range(range, view.length, "CFStringGetCharacters");
     text_copy_units(&view, range, buffer);
 }
 
@@ -322,7 +326,7 @@ CFIndex CFStringGetBytes(CFStringRef text, CFRange range, CFStringEncoding encod
                          UInt8 *buffer, CFIndex maxLength, CFIndex *usedLength)
 {
     struct text view = text_of(text, "CFStringGetBytes");
-    require_range(range, view.length, "CFStringGetBytes");
+    string_require_range(range, view.length, "CFStringGetBytes");
     struct sink sink = {.buffer = buffer, .size = maxLength > 0 ? maxLength : 0};
     CFIndex count = write_text(&view, range, encoding, lossByte, isExternalRepresentation, &sink);
     if (usedLength != NULL) {
@@ -375,7 +379,7 @@ CFComparisonResult CFStringCompareWithOptions(CFStringRef text1, CFStringRef tex
 {
     struct text view1 = text_of(text1, "CFStringCompareWithOptions");
     struct text view2 = text_of(text2, "CFStringCompareWithOptions");
-    require_range(range, view1.length, "CFStringCompareWithOptions");
+    string_require_range(range, view1.length, "CFStringCompareWithOptions");
     return text_compare(&view1, range, &view2, options);
 }
 
@@ -384,6 +388,18 @@ CFComparisonResult CFStringCompare(CFStringRef text1, CFStringRef text2, CFStrin
     struct text view1 = text_of(text1, "CFStringCompare");
     struct text view2 = text_of(text2, "CFStringCompare");
     return text_compare(&view1, CFRangeMake(0, view1.length), &view2, options);
+}
+
+Boolean CFStringFindWithOptions(CFStringRef text, CFStringRef wanted, CFRange range, CFStringCompareFlags options, CFRange *result)
+{
+    struct text view = text_of(text, "CFStringFindWithOptions");
+    struct text wanted_view = text_of(wanted, "CFStringFindWithOptions");
+    string_require_range(range, view.length, "CFStringFindWithOptions");
+    CFIndex location = text_find(&view, range, &wanted_view, options);
+    if (location != kCFNotFound && result != NULL) {
+        *result = CFRangeMake(location, wanted_view.length);
+    }
+    return location != kCFNotFound;
 }
 
 static CFRange find(CFStringRef text, CFStringRef wanted, CFStringCompareFlags options, const char *function)
@@ -409,65 +425,54 @@ Boolean CFStringHasSuffix(CFStringRef text, CFStringRef suffix)
     return find(text, suffix, kCFCompareAnchored | kCFCompareBackwards, "CFStringHasSuffix").location != kCFNotFound;
 }
 
-static void require_mutable(CFMutableStringRef string, const char *function)
-{
-    object_require(string, object_type_string, function, "string");
-    if (!is_mutable(string)) {
-        fault_stop(function, "the string cannot be changed");
-    }
-}
-
-static void log_no_memory(bool is_done)
-{
-    static atomic_flag logged = ATOMIC_FLAG_INIT;
-    if (!is_done) {
-        fault_log_once(&logged, "CFStringAppend: no memory; the string stays as it was");
-    }
-}
-
 void CFStringAppend(CFMutableStringRef text, CFStringRef appended)
 {
-    require_mutable(text, "CFStringAppend");
+    string_require_mutable(text, "CFStringAppend");
     struct text view = text_of(appended, "CFStringAppend");
-    log_no_memory(string_append(text, &view));
+    string_log_no_memory(string_append(text, &view));
 }
 
 void CFStringAppendCharacters(CFMutableStringRef text, const UniChar *characters, CFIndex count)
 {
-    require_mutable(text, "CFStringAppendCharacters");
+    string_require_mutable(text, "CFStringAppendCharacters");
     if (characters != NULL && count > 0) {
         struct text view = text_of_units(characters, count);
-        log_no_memory(string_append(text, &view));
+        string_log_no_memory(string_append(text, &view));
     }
 }
 
 void CFStringAppendCString(CFMutableStringRef text, const char *appended, CFStringEncoding encoding)
 {
-    require_mutable(text, "CFStringAppendCString");
+    string_require_mutable(text, "CFStringAppendCString");
     if (appended == NULL) {
         fault_stop("CFStringAppendCString", "the C string is NULL");
     }
     CFStringRef decoded = CFStringCreateWithCString(kCFAllocatorSystemDefault, appended, encoding);
     if (decoded != NULL) {
         struct text view = text_of(decoded, "CFStringAppendCString");
-        log_no_memory(string_append(text, &view));
+        string_log_no_memory(string_append(text, &view));
         CFRelease(decoded);
     }
 }
 
-void CFStringAppendFormat(CFMutableStringRef text, CFDictionaryRef options, CFStringRef format, ...)
+void CFStringAppendFormatAndArguments(CFMutableStringRef text, CFDictionaryRef options, CFStringRef format, va_list arguments)
 {
-    require_mutable(text, "CFStringAppendFormat");
-    va_list arguments;
-    va_start(arguments, format);
+    string_require_mutable(text, "CFStringAppendFormat");
     CFStringRef formatted = CFStringCreateWithFormatAndArguments(kCFAllocatorSystemDefault, options, format, arguments);
-    va_end(arguments);
     if (formatted == NULL) {
-        log_no_memory(false);
+        string_log_no_memory(false);
         return;
     }
     CFStringAppend(text, formatted);
     CFRelease(formatted);
+}
+
+void CFStringAppendFormat(CFMutableStringRef text, CFDictionaryRef options, CFStringRef format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    CFStringAppendFormatAndArguments(text, options, format, arguments);
+    va_end(arguments);
 }
 
 CFStringRef CFStringCreateFromExternalRepresentation(CFAllocatorRef allocator, CFDataRef data, CFStringEncoding encoding)
@@ -615,5 +620,5 @@ void CFShowStr(CFStringRef text)
     static const char *const forms[] = {"bytes", "UTF-16", "wide literal", "wide literal"};
     struct text view = text_of(text, "CFShowStr");
     fprintf(stderr, "length %ld, stored as %s, %s, references %ld\n", view.length, forms[view.form],
-            is_mutable(text) ? "mutable" : "immutable", CFGetRetainCount(text));
+            string_can_change(text) ? "mutable" : "immutable", CFGetRetainCount(text));
 }

@@ -234,3 +234,8 @@ void pairs_type_release(CFAllocatorRef allocator, const void *value)
     (void)allocator;
     CFRelease(value);
 }
+
+const void *pairs_copy_string(CFAllocatorRef allocator, const void *value)
+{
+    return CFStringCreateCopy(allocator, value);
+}

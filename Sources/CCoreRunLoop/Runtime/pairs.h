@@ -53,5 +53,6 @@ void pairs_log_no_memory(bool is_done);
 /* The retain and release of the kCFType... callbacks. */
 const void *pairs_type_retain(CFAllocatorRef allocator, const void *value);
 void pairs_type_release(CFAllocatorRef allocator, const void *value);
+const void *pairs_copy_string(CFAllocatorRef allocator, const void *value);
 
 #endif

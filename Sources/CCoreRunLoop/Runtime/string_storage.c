@@ -13,6 +13,7 @@
 
 #include "Runtime/allocator.h"
 #include "Runtime/encoding.h"
+#include "Support/fault.h"
 
 enum { capacity_first = 32, intern_buckets = 256 };
 
@@ -340,32 +341,63 @@ CFMutableStringRef string_create_mutable(CFAllocatorRef allocator, CFIndex capac
     return created;
 }
 
-bool string_append(CFMutableStringRef reference, const struct text *appended)
+/* Room for `length` units, some of which are those of `text`. */
+static bool prepare(struct mutable_string *string, CFIndex length, const struct text *text)
+{
+    return is_utf16(string) || text_is_ascii(text) ? reserve(string, length) : widen(string, length);
+}
+
+static void put(struct mutable_string *string, CFRange range, const struct text *text)
+{
+    CFIndex behind = range.location + range.length;
+    CFIndex length = string->string.length - range.length + text->length;
+    size_t unit_size = is_utf16(string) ? sizeof(UniChar) : 1;
+    uint8_t *units = (uint8_t *)(uintptr_t)string->string.units;
+    uint8_t *place = units + (size_t)range.location * unit_size;
+    memmove(place + (size_t)text->length * unit_size, units + (size_t)behind * unit_size,
+            (size_t)(string->string.length - behind) * unit_size);
+    if (is_utf16(string)) {
+        text_copy_units(text, CFRangeMake(0, text->length), (UniChar *)(void *)place);
+    } else {
+        copy_bytes(text, CFRangeMake(0, text->length), place);
+        units[length] = 0;
+    }
+    string->string.length = length;
+}
+
+bool string_replace(CFMutableStringRef reference, CFRange range, const struct text *replacement)
 {
     struct mutable_string *string = mutable_of(reference);
     CFIndex old_length = string->string.length;
     CFIndex length;
-    if (__builtin_add_overflow(old_length, appended->length, &length)) {
+    if (__builtin_add_overflow(old_length - range.length, replacement->length, &length)) {
         return false;
     }
-    struct text text = *appended;
+    struct text text = *replacement;
     bool is_itself = text.units == string->string.units && text.length > 0;
-    bool must_widen = !is_utf16(string) && !text_is_ascii(&text);
-    if (!(must_widen ? widen(string, length) : reserve(string, length))) {
-        return false;
+    bool is_at_end = range.location == old_length;
+    /* Units of the string itself stay where they are only when the new ones come behind them. */
+    CFStringRef copy = is_itself && !is_at_end ? string_create(kCFAllocatorSystemDefault, &text, CFRangeMake(0, text.length)) : NULL;
+    if (copy != NULL) {
+        text = text_of(copy, "CFStringReplace");
     }
-    if (is_itself) {
+    bool has_units = copy != NULL || !is_itself || is_at_end;
+    bool is_done = has_units && prepare(string, length > old_length ? length : old_length, &text);
+    if (is_done && is_itself && is_at_end) {
         text.units = string->string.units;
     }
-    void *units = (void *)(uintptr_t)string->string.units;
-    if (is_utf16(string)) {
-        text_copy_units(&text, CFRangeMake(0, text.length), (UniChar *)units + old_length);
-    } else {
-        copy_bytes(&text, CFRangeMake(0, text.length), (uint8_t *)units + old_length);
-        ((uint8_t *)units)[length] = 0;
+    if (is_done) {
+        put(string, range, &text);
     }
-    string->string.length = length;
-    return true;
+    if (copy != NULL) {
+        CFRelease(copy);
+    }
+    return is_done;
+}
+
+bool string_append(CFMutableStringRef reference, const struct text *appended)
+{
+    return string_replace(reference, CFRangeMake(mutable_of(reference)->string.length, 0), appended);
 }
 
 bool string_append_repeated(CFMutableStringRef reference, char byte, CFIndex count)
@@ -386,4 +418,33 @@ bool string_append_repeated(CFMutableStringRef reference, char byte, CFIndex cou
         count -= step;
     }
     return true;
+}
+
+bool string_can_change(CFStringRef string)
+{
+    return !object_is_wide_literal(string) && (((const struct object *)(const void *)string)->info & string_is_mutable) != 0;
+}
+
+void string_require_mutable(CFMutableStringRef string, const char *function)
+{
+    object_require(string, object_type_string, function, "string");
+    if (!string_can_change(string)) {
+        fault_stop(function, "the string cannot be changed");
+    }
+}
+
+void string_require_range(CFRange range, CFIndex length, const char *function)
+{
+    if (range.location < 0 || range.length < 0 || range.location > length || range.length > length - range.location) {
+        fault_stop_format(function, "the range {%ld, %ld} is outside the string, whose length is %ld", range.location, range.length,
+                          length);
+    }
+}
+
+void string_log_no_memory(bool is_done)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    if (!is_done) {
+        fault_log_once(&logged, "CFString: no memory; the string stays as it was");
+    }
 }

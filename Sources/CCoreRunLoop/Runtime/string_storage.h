@@ -48,6 +48,20 @@ CFMutableStringRef string_create_mutable(CFAllocatorRef allocator, CFIndex capac
 /* Adds a view at the end, which may be of `string` itself. False, with nothing changed, if there is no memory. */
 bool string_append(CFMutableStringRef string, const struct text *text);
 
+/* Puts a view, which may be of `string` itself, in the place of a range of it. False, with nothing changed, if there is no memory. */
+bool string_replace(CFMutableStringRef string, CFRange range, const struct text *text);
+
+bool string_can_change(CFStringRef string);
+
+/* Stops with a sentence unless the string can be changed. */
+void string_require_mutable(CFMutableStringRef string, const char *function);
+
+/* Stops with a sentence unless the range lies within a string of `length` units. */
+void string_require_range(CFRange range, CFIndex length, const char *function);
+
+/* Says once that a change was not made for want of memory. */
+void string_log_no_memory(bool is_done);
+
 /* Adds `count` times the byte, which is below 128. */
 bool string_append_repeated(CFMutableStringRef string, char byte, CFIndex count);
 

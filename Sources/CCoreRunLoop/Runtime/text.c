@@ -159,6 +159,17 @@ static UniChar fold(UniChar unit)
     return folded < 0x10000 ? (UniChar)folded : unit;
 }
 
+UniChar unit_in_case(UniChar unit, bool is_capital)
+{
+    locale_t locale = plain_locale();
+    if (unit < 0x80 || locale == (locale_t)0) {
+        UniChar first = is_capital ? 'a' : 'A';
+        return unit >= first && unit <= first + ('z' - 'a') ? (UniChar)(unit ^ 0x20) : unit;
+    }
+    wint_t changed = is_capital ? towupper_l(unit, locale) : towlower_l(unit, locale);
+    return changed < 0x10000 ? (UniChar)changed : unit;
+}
+
 static bool is_digit(UniChar unit)
 {
     return unit >= '0' && unit <= '9';

@@ -47,6 +47,9 @@ CFComparisonResult text_compare(const struct text *one, CFRange range, const str
 /* Where `wanted` is in `range` of `text`, or kCFNotFound. */
 CFIndex text_find(const struct text *text, CFRange range, const struct text *wanted, CFOptionFlags options);
 
+/* The small or the capital letter of a unit, where that is one unit; otherwise the unit itself. */
+UniChar unit_in_case(UniChar unit, bool is_capital);
+
 static inline bool unit_is_high_surrogate(uint32_t unit)
 {
     return (unit & 0xFFFFFC00) == 0xD800;

@@ -323,3 +323,105 @@ TEST(arrays_without_memory_stay_as_they_are, "")
     CFRelease(value);
     counting_close(&counting);
 }
+
+TEST(an_array_counts_and_finds_the_last_equal_value, "")
+{
+    const void *values[] = {CFSTR("a"), CFSTR("b"), CFSTR("a"), CFSTR("c")};
+    CFArrayRef array = CFArrayCreate(NULL, values, 4, &kCFTypeArrayCallBacks);
+    CFStringRef wanted = CFStringCreateWithCString(NULL, "a", kCFStringEncodingASCII);
+    EXPECT_EQ(CFArrayGetLastIndexOfValue(array, CFRangeMake(0, 4), wanted), 2);
+    EXPECT_EQ(CFArrayGetLastIndexOfValue(array, CFRangeMake(0, 2), wanted), 0);
+    EXPECT_EQ(CFArrayGetLastIndexOfValue(array, CFRangeMake(1, 1), wanted), kCFNotFound);
+    EXPECT_EQ(CFArrayGetCountOfValue(array, CFRangeMake(0, 4), wanted), 2);
+    EXPECT_EQ(CFArrayGetCountOfValue(array, CFRangeMake(1, 3), wanted), 1);
+    EXPECT_EQ(CFArrayGetCountOfValue(array, CFRangeMake(3, 0), wanted), 0);
+    CFRelease(wanted);
+    CFRelease(array);
+}
+
+static CFComparisonResult compare_pointers(const void *one, const void *other, void *context)
+{
+    ++*(int *)context;
+    return one < other ? kCFCompareLessThan : one > other ? kCFCompareGreaterThan : kCFCompareEqualTo;
+}
+
+TEST(a_sorted_array_is_searched_in_halves, "")
+{
+    CFMutableArrayRef array = CFArrayCreateMutable(NULL, 0, NULL);
+    for (intptr_t i = 0; i < 1000; i++) {
+        CFArrayAppendValue(array, pointer(2 * i));
+    }
+    int calls = 0;
+    CFRange all = CFRangeMake(0, 1000);
+    EXPECT_EQ(CFArrayBSearchValues(array, all, pointer(500), compare_pointers, &calls), 250);
+    EXPECT_EQ(CFArrayBSearchValues(array, all, pointer(501), compare_pointers, &calls), 251);
+    EXPECT(calls <= 22);
+    EXPECT_EQ(CFArrayBSearchValues(array, CFRangeMake(1, 999), pointer(0), compare_pointers, &calls), 1);
+    EXPECT_EQ(CFArrayBSearchValues(array, all, pointer(5000), compare_pointers, &calls), 1000);
+    EXPECT_EQ(CFArrayBSearchValues(array, CFRangeMake(10, 5), pointer(0), compare_pointers, &calls), 10);
+    EXPECT_EQ(CFArrayBSearchValues(array, CFRangeMake(10, 0), pointer(0), compare_pointers, &calls), 10);
+    EXPECT_STOPS("CFArrayBSearchValues", { CFArrayBSearchValues(array, all, NULL, NULL, NULL); });
+    CFRelease(array);
+}
+
+TEST(values_of_an_array_change_places, "")
+{
+    CFMutableArrayRef array = array_of_numbers(4);
+    CFArrayExchangeValuesAtIndices(array, 0, 3);
+    CFArrayExchangeValuesAtIndices(array, 1, 1);
+    expect_numbers(array, "3 1 2 0");
+    EXPECT_STOPS("CFArrayExchangeValuesAtIndices", { CFArrayExchangeValuesAtIndices(array, 0, 4); });
+    CFRelease(array);
+}
+
+TEST(a_part_of_an_array_is_replaced_by_more_or_fewer_values, "")
+{
+    CFMutableArrayRef array = array_of_numbers(5);
+    const void *values[] = {pointer(10), pointer(11), pointer(12)};
+    CFArrayReplaceValues(array, CFRangeMake(1, 2), values, 3);
+    expect_numbers(array, "0 10 11 12 3 4");
+    CFArrayReplaceValues(array, CFRangeMake(0, 5), values, 1);
+    expect_numbers(array, "10 4");
+    CFArrayReplaceValues(array, CFRangeMake(2, 0), values, 2);
+    expect_numbers(array, "10 4 10 11");
+    CFArrayReplaceValues(array, CFRangeMake(0, 4), NULL, 0);
+    EXPECT_EQ(CFArrayGetCount(array), 0);
+    EXPECT_STOPS("CFArrayReplaceValues", { CFArrayReplaceValues(array, CFRangeMake(0, 1), NULL, 0); });
+    EXPECT_STOPS("CFArrayReplaceValues", { CFArrayReplaceValues(array, CFRangeMake(0, 0), NULL, 1); });
+    CFRelease(array);
+}
+
+TEST(replaced_values_are_released_and_new_ones_retained, "")
+{
+    CFMutableArrayRef array = CFArrayCreateMutable(NULL, 0, &kCFTypeArrayCallBacks);
+    CFDataRef old = CFDataCreate(NULL, NULL, 0);
+    CFDataRef new = CFDataCreate(NULL, NULL, 0);
+    CFArrayAppendValue(array, old);
+    const void *values[] = {new, new};
+    CFArrayReplaceValues(array, CFRangeMake(0, 1), values, 2);
+    EXPECT_EQ(CFGetRetainCount(old), 1);
+    EXPECT_EQ(CFGetRetainCount(new), 3);
+    CFRelease(array);
+    EXPECT_EQ(CFGetRetainCount(new), 1);
+    CFRelease(old);
+    CFRelease(new);
+}
+
+TEST(an_array_is_added_to_another_and_to_itself, "")
+{
+    CFMutableArrayRef array = array_of_numbers(3);
+    CFArrayRef other = CFArrayCreateCopy(NULL, array);
+    CFArrayAppendArray(array, other, CFRangeMake(1, 2));
+    expect_numbers(array, "0 1 2 1 2");
+    for (int i = 0; i < 4; i++) {
+        CFArrayAppendArray(array, array, CFRangeMake(0, CFArrayGetCount(array)));
+    }
+    EXPECT_EQ(CFArrayGetCount(array), 80);
+    EXPECT_EQ((intptr_t)CFArrayGetValueAtIndex(array, 77), 2);
+    CFArrayAppendArray(array, other, CFRangeMake(3, 0));
+    EXPECT_EQ(CFArrayGetCount(array), 80);
+    EXPECT_STOPS("CFArrayAppendArray", { CFArrayAppendArray(array, other, CFRangeMake(2, 2)); });
+    EXPECT_STOPS("CFArrayAppendArray", { CFArrayAppendArray((CFMutableArrayRef)(uintptr_t)other, other, CFRangeMake(0, 0)); });
+    CFRelease(other);
+    CFRelease(array);
+}

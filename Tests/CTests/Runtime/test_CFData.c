@@ -234,3 +234,28 @@ TEST(data_without_memory_stays_as_it_is, "")
     CFRelease(data);
     counting_close(&counting);
 }
+
+static void expect_found(CFDataRef data, const char *wanted, CFRange range, CFDataSearchFlags options, CFIndex location)
+{
+    CFDataRef bytes = CFDataCreate(NULL, (const UInt8 *)wanted, (CFIndex)strlen(wanted));
+    CFRange found = CFDataFind(data, bytes, range, options);
+    EXPECT_EQ(found.location, location);
+    EXPECT_EQ(found.length, location == kCFNotFound ? 0 : (CFIndex)strlen(wanted));
+    CFRelease(bytes);
+}
+
+TEST(bytes_are_found_in_data_from_both_ends, "")
+{
+    CFDataRef data = CFDataCreate(NULL, (const UInt8 *)"abcabcab", 8);
+    CFRange all = CFRangeMake(0, 8);
+    expect_found(data, "abc", all, (CFDataSearchFlags)0, 0);
+    expect_found(data, "abc", all, kCFDataSearchBackwards, 3);
+    expect_found(data, "bc", CFRangeMake(2, 6), (CFDataSearchFlags)0, 4);
+    expect_found(data, "bc", all, kCFDataSearchAnchored, kCFNotFound);
+    expect_found(data, "ab", all, kCFDataSearchAnchored | kCFDataSearchBackwards, 6);
+    expect_found(data, "abcabcabc", all, (CFDataSearchFlags)0, kCFNotFound);
+    expect_found(data, "bc", CFRangeMake(7, 1), (CFDataSearchFlags)0, kCFNotFound);
+    expect_found(data, "", all, (CFDataSearchFlags)0, kCFNotFound);
+    EXPECT_STOPS("CFDataFind", { CFDataFind(data, data, CFRangeMake(1, 8), (CFDataSearchFlags)0); });
+    CFRelease(data);
+}

@@ -244,3 +244,18 @@ TEST(misuse_of_numbers_stops_with_a_sentence, "")
     int value = 1;
     EXPECT(CFNumberCreate(kCFAllocatorNull, kCFNumberIntType, &value) == NULL);
 }
+
+TEST(the_constants_that_are_no_finite_numbers, "")
+{
+    double value = 0;
+    EXPECT(CFNumberGetValue(kCFNumberPositiveInfinity, kCFNumberDoubleType, &value) && isinf(value) && value > 0);
+    EXPECT(CFNumberGetValue(kCFNumberNegativeInfinity, kCFNumberDoubleType, &value) && isinf(value) && value < 0);
+    EXPECT(CFNumberGetValue(kCFNumberNaN, kCFNumberDoubleType, &value) && isnan(value));
+    EXPECT_EQ(CFNumberCompare(kCFNumberNegativeInfinity, kCFNumberPositiveInfinity, NULL), kCFCompareLessThan);
+    EXPECT(CFNumberIsFloatType(kCFNumberNaN));
+    CFRelease(CFRetain(kCFNumberNaN));
+    value = INFINITY;
+    CFNumberRef infinity = CFNumberCreate(NULL, kCFNumberDoubleType, &value);
+    EXPECT(CFEqual(infinity, kCFNumberPositiveInfinity));
+    CFRelease(infinity);
+}

@@ -144,3 +144,40 @@ TEST(sets_without_memory_stay_as_they_are, "")
     CFRelease(set);
     counting_close(&counting);
 }
+
+TEST(a_set_hands_out_the_value_that_is_there_and_replaces_only_that, "")
+{
+    CFMutableSetRef set = CFSetCreateMutable(NULL, 0, &kCFTypeSetCallBacks);
+    CFStringRef first = CFStringCreateWithCString(NULL, "equal", kCFStringEncodingASCII);
+    CFStringRef second = CFStringCreateWithCString(NULL, "equal", kCFStringEncodingASCII);
+    const void *found = NULL;
+    CFSetReplaceValue(set, first);
+    EXPECT_EQ(CFSetGetCount(set), 0);
+    EXPECT(!CFSetGetValueIfPresent(set, first, &found));
+    EXPECT(found == NULL);
+    CFSetAddValue(set, first);
+    EXPECT_EQ(CFSetGetCountOfValue(set, second), 1);
+    EXPECT_EQ(CFSetGetCountOfValue(set, CFSTR("other")), 0);
+    EXPECT(CFSetGetValueIfPresent(set, second, NULL));
+    EXPECT(CFSetGetValueIfPresent(set, second, &found));
+    EXPECT(found == first);
+    CFSetReplaceValue(set, second);
+    EXPECT(CFSetGetValue(set, first) == second);
+    EXPECT_EQ(CFGetRetainCount(first), 1);
+    CFRelease(set);
+    CFRelease(first);
+    CFRelease(second);
+}
+
+TEST(a_set_of_copied_texts_keeps_what_they_were, "")
+{
+    CFMutableSetRef set = CFSetCreateMutable(NULL, 0, &kCFCopyStringSetCallBacks);
+    CFMutableStringRef text = CFStringCreateMutable(NULL, 0);
+    CFStringAppend(text, CFSTR("one"));
+    CFSetAddValue(set, text);
+    CFStringAppend(text, CFSTR(" more"));
+    EXPECT(CFSetContainsValue(set, CFSTR("one")));
+    EXPECT(!CFSetContainsValue(set, text));
+    CFRelease(text);
+    CFRelease(set);
+}
