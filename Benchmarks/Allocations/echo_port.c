@@ -23,7 +23,8 @@ bool echo_port_request(CFMessagePortRef remote, const uint8_t *bytes, intptr_t l
 {
     CFDataRef data = CFDataCreate(NULL, bytes, length);
     CFDataRef answer = NULL;
-    SInt32 status = CFMessagePortSendRequest(remote, 1, data, 10, 10, wants_answer ? CFSTR("answers") : NULL, wants_answer ? &answer : NULL);
+    SInt32 status =
+        CFMessagePortSendRequest(remote, 1, data, 10, 10, wants_answer ? CFSTR("answers") : NULL, wants_answer ? &answer : NULL);
     bool is_fine = status == kCFMessagePortSuccess && (!wants_answer || (answer && CFDataGetLength(answer) == length));
 
     CFRelease(data);

@@ -14,6 +14,8 @@ import Testing
         #expect(isExact ? duration.inSeconds == seconds : abs(duration.inSeconds - seconds) < 1e-14)
     }
 
-    @Test(arguments: [(0.0, Duration.zero), (0.25, .milliseconds(250)), (-2, .seconds(-2)), (.nan, .zero), (1e300, .seconds(6_311_433_600))])
+    @Test(arguments: [
+        (0.0, Duration.zero), (0.25, .milliseconds(250)), (-2, .seconds(-2)), (.nan, .zero), (1e300, .seconds(6_311_433_600)),
+    ])
     func `is made of seconds`(seconds: Double, duration: Duration) { #expect(Duration(clampedSeconds: seconds) == duration) }
 }
