@@ -31,6 +31,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "Support/barrier.h"
@@ -106,6 +107,12 @@ void mailbox_retime(struct mailbox *mailbox);
 static inline uint32_t mailbox_word(const struct mailbox *mailbox)
 {
     return atomic_load_explicit(&mailbox->word, memory_order_acquire);
+}
+
+/* Some slot has been pushed and not been taken yet. */
+static inline bool mailbox_has_signals(const struct mailbox *mailbox)
+{
+    return atomic_load_explicit(&mailbox->queue, memory_order_acquire) != NULL;
 }
 
 static inline void mailbox_arm(struct mailbox *mailbox)

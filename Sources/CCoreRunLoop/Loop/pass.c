@@ -193,8 +193,7 @@ static int64_t earliness_ns(CFRunLoopRef loop, enum wake_word phase, int64_t lef
     return stretch_ns < longest_stretch_ns ? stretch_ns : longest_stretch_ns;
 }
 
-/* One sleep, until something happens or about `limit_ns`. False if a wake-up is there already. */
-static bool sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase, int64_t now_ns, int64_t limit_ns)
+bool pass_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase, int64_t now_ns, int64_t limit_ns)
 {
     struct watch_set *watches = mode->watches;
     int64_t deadline_ns = limit_ns;
@@ -257,7 +256,7 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
             now_ns = kernel.monotonic_ns();
             limit_ns = earlier(limit_ns, now_ns + watch_retry_ns);
         }
-        if (!sleep_once(loop, mode, has_set ? wake_epoll : wake_futex, now_ns, limit_ns)) {
+        if (!pass_sleep_once(loop, mode, has_set ? wake_epoll : wake_futex, now_ns, limit_ns)) {
             cause = cause_wake_up;
             break;
         }

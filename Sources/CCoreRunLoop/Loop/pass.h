@@ -40,6 +40,12 @@ void pass_poll_descriptors(CFRunLoopRef loop, const struct mode *mode);
 /* What a wait has left to handle: kept reports and due timers, by turns. */
 enum wake_cause pass_ready_cause(CFRunLoopRef loop, struct activation *run, int64_t now_ns);
 
+/*
+ * One sleep, until something happens or about `limit_ns`, in the wait set or, with wake_futex, on the wake word; `now_ns` says how far off
+ * the limit is, and nothing else. False if a wake-up is there already.
+ */
+bool pass_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase, int64_t now_ns, int64_t limit_ns);
+
 /* Step 9 and the checks at the end of a pass; 0 while the run goes on. */
 CFRunLoopRunResult pass_after_wait(CFRunLoopRef loop, struct activation *run, enum wake_cause cause);
 

@@ -447,6 +447,66 @@ int watch_prepare(CFRunLoopRef loop, struct mode *mode)
     return 0;
 }
 
+/* ---- a wait for one source that rests ---- */
+
+bool watch_is_settled(const struct mode *mode)
+{
+    const struct watch_set *watches = mode->watches;
+
+    if (!watches->has_event || watch_has_kept(mode) || watch_must_retry(mode)) {
+        return false;
+    }
+    list_for_each(link, &watches->dirty) {
+        if (container_of(link, struct watch, dirty_link)->wanted) {
+            return false;
+        }
+    }
+    return true; /* what is not wanted any more is ready at most once: the next wait takes it out */
+}
+
+/* The watch's only member, or NULL. */
+static struct source_member *only_member(const struct watch *watch)
+{
+    struct link *first = watch->members.next;
+
+    return first != &watch->members && first->next == &watch->members ? container_of(first, struct source_member, link) : NULL;
+}
+
+struct watch *watch_start_waking(struct mode *mode, CFRunLoopSourceRef source)
+{
+    struct source_port_part *part = source_port_part(source);
+    struct watch *watch = mode->watches ? watch_find(mode->watches, (uint32_t)part->descriptor) : NULL;
+    const struct source_member *member = watch ? only_member(watch) : NULL;
+
+    if (!member || member->slot->source != source || !part->rests || watch->standing != watch_installed || watch->must_verify ||
+        watch->installed != atomic_load_explicit(&part->interest, memory_order_relaxed)) {
+        return NULL;
+    }
+    part->rests = false;
+    mode->resting_count--;
+    mode->watches->member_count++;
+    watch->wanted = watch->installed;
+    list_remove(&watch->dirty_link);
+    return watch;
+}
+
+bool watch_stop_waking(struct mode *mode, struct watch *watch)
+{
+    struct watch_set *watches = mode->watches;
+    bool is_reported =
+        watches->batch_end - watches->batch_begin == 1 && watches->batch[watches->batch_begin].token == token_of(watch);
+
+    source_port_part(only_member(watch)->slot->source)->rests = true;
+    mode->resting_count++;
+    watches->member_count--;
+    watch->wanted = 0;
+    list_append(&watches->dirty, &watch->dirty_link);
+    if (is_reported) {
+        watches->batch_begin = watches->batch_end;
+    }
+    return is_reported;
+}
+
 void watch_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor, bool wanted)
 {
     struct watch_set *watches;

@@ -135,6 +135,17 @@ static inline bool watch_must_retry(const struct mode *mode)
     return mode->watches && !list_is_empty(&mode->watches->refused);
 }
 
+/* Nothing is kept, and a wait as it stands would end for whatever is wanted: the kernel knows of all that. */
+bool watch_is_settled(const struct mode *mode);
+
+/*
+ * For a wait that is for one resting source, lingering and alone on its descriptor, and for whatever else the kernel knows of: it is wanted
+ * from now on, until watch_stop_waking. NULL: it is not as it was left by a wait; it still rests.
+ */
+struct watch *watch_start_waking(struct mode *mode, CFRunLoopSourceRef source);
+/* It rests again. True if it, and nothing else, was reported; then the report is taken. */
+bool watch_stop_waking(struct mode *mode, struct watch *watch);
+
 /* The next source to perform, from what is kept; `ret_main_queue` tells instead that the main queue is ready. */
 struct watch_report watch_next(CFRunLoopRef loop, struct mode *mode, bool *ret_main_queue);
 

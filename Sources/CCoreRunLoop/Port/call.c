@@ -7,6 +7,7 @@
 
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Loop/brief_run.h"
 #include "Loop/instant.h"
 #include "Loop/pass.h"
 #include "Loop/thread_loop.h"
@@ -184,16 +185,11 @@ static int64_t end_of_run(bool is_watched, int64_t deadline_ns)
  * Runs the loop until the answer, the deadline, or the end of the port. Each activation ends after a source; the time that is left goes
  * on (214).
  */
-static void await(CFMessagePortRef port, struct client_line *line, int64_t deadline_ns, CFStringRef mode)
+static void await_in_runs(CFMessagePortRef port, struct client_line *line, CFRunLoopRef loop, int64_t deadline_ns, CFStringRef mode)
 {
     struct call *call = line->call;
-    CFRunLoopRef loop = thread_loop_current();
-    bool is_watched;
+    bool is_watched = client_line_enter(line, loop, mode);
 
-    if (mode_name_is_common(mode)) {
-        mode = kCFRunLoopDefaultMode; /* 217 */
-    }
-    is_watched = client_line_enter(line, loop, mode);
     while (is_open(call) && port_is_valid(port)) {
         if (run_in_mode_until(loop, mode, end_of_run(is_watched, deadline_ns), true, &call->is_over) == kCFRunLoopRunFinished) {
             wait_without_loop(line, deadline_ns);
@@ -209,6 +205,24 @@ static void await(CFMessagePortRef port, struct client_line *line, int64_t deadl
         client_line_read(line); /* a reply that came while the port ended wins (231) */
     }
     client_line_rest(line, loop, mode);
+}
+
+/* The same, in the shortest way that the mode allows. `now_ns` is a time that has been read lately, or 0. */
+static void await(CFMessagePortRef port, struct client_line *line, int64_t deadline_ns, CFStringRef mode, int64_t now_ns)
+{
+    CFRunLoopRef loop = thread_loop_current();
+    const struct brief_run brief = {.source = line->source, .deadline_ns = deadline_ns, .now_ns = now_ns};
+
+    if (mode_name_is_common(mode)) {
+        mode = kCFRunLoopDefaultMode; /* 217 */
+    }
+    if (deadline_ns != 0 && client_line_is_in(line, loop, mode) && port_is_valid(port) && run_briefly(loop, mode, &brief)) {
+        client_line_read(line);
+        if (!is_open(line->call)) {
+            return;
+        }
+    }
+    await_in_runs(port, line, loop, deadline_ns, mode);
 }
 
 /* The line was hung up without a word. */
@@ -300,6 +314,7 @@ static SInt32 request(CFMessagePortRef port, SInt32 message_id, const void *byte
     struct call call = {.state = call_waiting, .message_id = message_id};
     struct wire_frame frame = {.type = wire_request, .message_id = message_id};
     int64_t now_ns = 0;
+    int64_t deadline_ns;
     struct client_line *line;
     SInt32 result;
     int error = 0;
@@ -321,7 +336,8 @@ static SInt32 request(CFMessagePortRef port, SInt32 message_id, const void *byte
         take_back(port, line, &frame);
         return result;
     }
-    await(port, line, deadline_after(receive_timeout, 0, &now_ns), mode);
+    deadline_ns = deadline_after(receive_timeout, 0, &now_ns);
+    await(port, line, deadline_ns, mode, now_ns);
     result = result_of(port, line);
     end_line(port, line);
     if (result == kCFMessagePortSuccess && ret_reply) {
@@ -386,12 +402,16 @@ static bool is_waiting(const struct letter *letter)
 }
 
 /* As await, for a letter. */
-static enum letter_state await_letter(CFMessagePortRef port, struct letter *letter, int64_t deadline_ns, CFStringRef mode)
+static enum letter_state await_letter(CFMessagePortRef port, struct letter *letter, int64_t deadline_ns, CFStringRef mode, int64_t now_ns)
 {
+    const struct brief_run brief = {.awaited = &letter->state, .deadline_ns = deadline_ns, .now_ns = now_ns};
     bool goes_on = port_is_valid(port);
 
     if (mode_name_is_common(mode)) {
         mode = kCFRunLoopDefaultMode; /* 217 */
+    }
+    if (goes_on && deadline_ns != 0 && run_briefly(letter->loop, mode, &brief)) {
+        return letter_give_up(letter);
     }
     while (goes_on) { /* once at least, even if the reply is there: the mode's observers see a run */
         if (run_in_mode_until(letter->loop, mode, deadline_ns, true, &letter->state) == kCFRunLoopRunFinished) {
@@ -438,6 +458,7 @@ static SInt32 post_request(CFMessagePortRef port, SInt32 message_id, CFDataRef d
 {
     struct letter *letter = letter_create(message_id, data, thread_loop_current());
     int64_t now_ns = 0;
+    int64_t deadline_ns;
     SInt32 result;
 
     if (!letter) {
@@ -446,7 +467,8 @@ static SInt32 post_request(CFMessagePortRef port, SInt32 message_id, CFDataRef d
     note_letter(port, letter, true);
     result = put_letter(port, letter, deadline_after(send_timeout, once_below_s, &now_ns), &now_ns);
     if (result == kCFMessagePortSuccess) {
-        result = result_of_letter(port, await_letter(port, letter, deadline_after(receive_timeout, 0, &now_ns), mode));
+        deadline_ns = deadline_after(receive_timeout, 0, &now_ns);
+        result = result_of_letter(port, await_letter(port, letter, deadline_ns, mode, now_ns));
     } else {
         letter_release(letter); /* the receiver's reference: it never came to that */
     }

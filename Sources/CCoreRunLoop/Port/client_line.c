@@ -183,10 +183,14 @@ static void leave(struct client_line *line)
     }
 }
 
+bool client_line_is_in(const struct client_line *line, CFRunLoopRef loop, CFStringRef mode)
+{
+    return line->loop == loop && (line->mode == mode || CFEqual(line->mode, mode));
+}
+
 bool client_line_enter(struct client_line *line, CFRunLoopRef loop, CFStringRef mode)
 {
-    if (line->loop == loop && (line->mode == mode || CFEqual(line->mode, mode)) &&
-        descriptor_source_set_resting(line->source, loop, mode, false)) {
+    if (client_line_is_in(line, loop, mode) && descriptor_source_set_resting(line->source, loop, mode, false)) {
         return true;
     }
     leave(line);

@@ -57,6 +57,8 @@ void client_line_give(CFMessagePortRef port, struct client_line *line, bool is_r
 
 /* Puts the source into a mode of the calling thread's loop, and out of where it was before. False if there is no memory for that. */
 bool client_line_enter(struct client_line *line, CFRunLoopRef loop, CFStringRef mode);
+/* It rests there. */
+bool client_line_is_in(const struct client_line *line, CFRunLoopRef loop, CFStringRef mode);
 /* And out of it, as far as anybody can tell. */
 void client_line_rest(struct client_line *line, CFRunLoopRef loop, CFStringRef mode);
 

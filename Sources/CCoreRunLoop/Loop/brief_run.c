@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run that is only a wait; see brief_run.h. What is looked at before the wait is what a pass would do then, in its order. */
+#include "Loop/brief_run.h"
+
+#include "Kernel/kernel.h"
+#include "Loop/main_queue.h"
+#include "Loop/pass.h"
+#include "Loop/source_queue.h"
+#include "Loop/timer_firing.h"
+#include "Loop/watch.h"
+#include "Runtime/autorelease.h"
+
+/* A pass would find nothing to do, and nobody to tell, before it waits; nor after it, but for what the wait has found. */
+static bool is_quiet(CFRunLoopRef loop, const struct mode *mode)
+{
+    bool has_blocks = mode->blocks.head || loop->common_blocks.head || loop->listed_blocks.head;
+    bool has_sources = !list_is_empty(&mode->pending) || mailbox_has_signals(loop->mailbox);
+
+    return !has_blocks && !has_sources && atomic_load_explicit(&mode->observed, memory_order_relaxed) == 0;
+}
+
+/* Nor would the whole run, around its passes. */
+static bool can_be_brief(CFRunLoopRef loop)
+{
+    return !loop->is_dead && !(loop->is_main && main_queue_is_available()) && (loop->activation || !autorelease_has_objects());
+}
+
+static bool has_happened(const struct brief_run *brief)
+{
+    return brief->awaited && atomic_load_explicit(brief->awaited, memory_order_acquire) != 0;
+}
+
+/* Sleeps once. False if that is not all that there is to do. */
+static bool sleep(CFRunLoopRef loop, struct mode *mode, const struct brief_run *brief)
+{
+    enum wake_word phase = watch_is_needed(mode) ? wake_epoll : wake_futex;
+    int64_t now_ns = brief->now_ns;
+    int64_t limit_ns = brief->deadline_ns;
+
+    if (mode->timers.count > 0) {
+        int64_t timers_ns = timers_limit(mode);
+
+        now_ns = kernel.monotonic_ns();
+        if (timers_are_due(mode, now_ns)) {
+            return false;
+        }
+        limit_ns = timers_ns < limit_ns ? timers_ns : limit_ns;
+    }
+    return (phase == wake_futex || watch_is_settled(mode)) && pass_sleep_once(loop, mode, phase, now_ns, limit_ns);
+}
+
+/* The wait for the source's descriptor. */
+static bool sleep_for_source(CFRunLoopRef loop, struct mode *mode, const struct brief_run *brief)
+{
+    struct watch *watch = watch_start_waking(mode, brief->source);
+    bool has_slept;
+
+    if (!watch) {
+        return false;
+    }
+    has_slept = sleep(loop, mode, brief);
+    return watch_stop_waking(mode, watch) && has_slept;
+}
+
+/* Between the beginning of the run and its end. */
+static bool wait_in(CFRunLoopRef loop, struct activation *run, const struct brief_run *brief)
+{
+    struct mode *mode = run->mode;
+    bool has_happened_now = false;
+
+    if (!is_quiet(loop, mode) || mailbox_is_stopped(loop->mailbox)) {
+        return false;
+    }
+    if (brief->source) {
+        has_happened_now = sleep_for_source(loop, mode, brief);
+    } else {
+        has_happened_now = has_happened(brief) || (sleep(loop, mode, brief) && has_happened(brief));
+    }
+    run->took_token |= mailbox_disarm(loop->mailbox);
+    return has_happened_now && atomic_load_explicit(&mode->observed, memory_order_relaxed) == 0;
+}
+
+bool run_briefly(CFRunLoopRef loop, CFStringRef mode_name, const struct brief_run *brief)
+{
+    struct activation run = {.returns_after_source = true, .deadline_ns = brief->deadline_ns, .awaited = brief->awaited};
+    bool result = false;
+    struct mode *mode;
+
+    loop_lock(loop);
+    mode = can_be_brief(loop) ? mode_find(loop, mode_name) : NULL;
+    if (mode) {
+        run_enter(loop, &run, mode);
+        result = wait_in(loop, &run, brief);
+        run_leave(loop, &run);
+    }
+    loop_unlock(loop);
+    return result;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs that are only a wait: what they wait for, and what makes a whole run necessary instead. */
+#include <unistd.h>
+
+#include "CRLRunLoop.h"
+#include "Kernel/kernel.h"
+#include "Loop/brief_run.h"
+#include "Loop/descriptor_source.h"
+#include "Loop/loop_trace.h"
+#include "Loop/pass.h"
+#include "Loop/thread_loop.h"
+#include "fake_kernel.h"
+#include "harness.h"
+
+static const int64_t second_ns = 1000000000;
+
+/* A source on a pipe that rests in the default mode, where the kernel has been told of it. */
+struct resting {
+    int ends[2];
+    CFRunLoopRef loop;
+    CFRunLoopSourceRef source;
+};
+
+static void note_performed(void *info, CFRunLoopSourceRef source, uint32_t ready)
+{
+    (void)info, (void)source, (void)ready;
+    trace_add(&probe_trace, "performed");
+}
+
+static void keep_info(const void *info)
+{
+    (void)info;
+}
+
+static void rest(struct resting *resting, bool rests)
+{
+    EXPECT(descriptor_source_set_resting(resting->source, resting->loop, kCFRunLoopDefaultMode, rests));
+}
+
+static void begin(struct resting *resting)
+{
+    struct descriptor_source_context context = {.release = keep_info, .perform = note_performed};
+
+    fake_kernel_install();
+    REQUIRE(pipe(resting->ends) == 0);
+    resting->loop = CFRunLoopGetCurrent();
+    resting->source = descriptor_source_create(NULL, 0, resting->ends[0], &context);
+    descriptor_source_make_lingering(resting->source);
+    descriptor_source_set_interest(resting->source, kernel_readable);
+    CFRunLoopAddSource(resting->loop, resting->source, kCFRunLoopDefaultMode);
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true);
+    rest(resting, true);
+}
+
+static void end(struct resting *resting)
+{
+    CFRunLoopSourceInvalidate(resting->source);
+    descriptor_source_end_lingering(resting->source, resting->loop, kCFRunLoopDefaultMode);
+    CFRelease(resting->source);
+    (void)close(resting->ends[0]);
+    (void)close(resting->ends[1]);
+}
+
+static void make_ready(const struct resting *resting)
+{
+    REQUIRE(write(resting->ends[1], "x", 1) == 1);
+}
+
+static bool run_for(const struct resting *resting, int64_t limit_ns)
+{
+    int64_t now_ns = kernel.monotonic_ns();
+    const struct brief_run brief = {.source = resting->source, .deadline_ns = now_ns + limit_ns, .now_ns = now_ns};
+
+    return run_briefly(resting->loop, kCFRunLoopDefaultMode, &brief);
+}
+
+TEST(a_brief_run_finds_its_source_ready_and_leaves_it_to_the_caller, "214")
+{
+    struct resting resting;
+    char byte;
+
+    begin(&resting);
+    EXPECT(!run_for(&resting, second_ns)); /* the time is up */
+    EXPECT_EQ(clock_ms(), 1000);
+    make_ready(&resting);
+    EXPECT(run_for(&resting, second_ns));
+    EXPECT(run_for(&resting, second_ns)); /* as long as it stays ready */
+    REQUIRE(read(resting.ends[0], &byte, 1) == 1);
+    EXPECT(!run_for(&resting, second_ns));
+    make_ready(&resting);
+    /* To a run that is not for it, it is not there. */
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunFinished);
+    EXPECT_TRACE(&probe_trace, "");
+    rest(&resting, false);
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_TRACE(&probe_trace, "performed");
+    end(&resting);
+}
+
+TEST(a_brief_run_needs_a_source_that_rests_in_the_mode, "214")
+{
+    struct resting resting;
+
+    begin(&resting);
+    make_ready(&resting);
+    rest(&resting, false);
+    EXPECT(!run_for(&resting, second_ns));
+    rest(&resting, true);
+    EXPECT(run_for(&resting, second_ns));
+    CFRunLoopRemoveSource(resting.loop, resting.source, kCFRunLoopDefaultMode);
+    EXPECT(!run_for(&resting, second_ns));
+    end(&resting);
+}
+
+static void note_block(void *info)
+{
+    (void)info;
+    trace_add(&probe_trace, "block");
+}
+
+/* Each of these would be seen or performed in a whole run; a brief one calls nothing and does not wait. */
+TEST(a_brief_run_gives_way_to_whatever_a_pass_would_do, "29 49 67 110 163 214")
+{
+    struct resting resting;
+    static struct probe observer = PROBE("observer", NULL);
+    static struct probe source = PROBE("source", NULL);
+    static struct probe due = PROBE("due", NULL);
+    static struct probe later = PROBE("later", NULL);
+    CFRunLoopSourceRef added;
+
+    begin(&resting);
+    make_ready(&resting);
+    (void)probe_observer_add(&observer, kCFRunLoopAfterWaiting, 0, resting.loop, kCFRunLoopDefaultMode);
+    EXPECT(!run_for(&resting, second_ns));
+    CFRunLoopObserverInvalidate((CFRunLoopObserverRef)(uintptr_t)observer.item);
+    EXPECT(run_for(&resting, second_ns));
+
+    added = probe_source_add(&source, 0, resting.loop, kCFRunLoopDefaultMode);
+    EXPECT(run_for(&resting, second_ns)); /* it is not signalled */
+    CFRunLoopSourceSignal(added);
+    EXPECT(!run_for(&resting, second_ns)); /* its signal is still in the queue */
+    EXPECT_TRACE(&probe_trace, "");
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_TRACE(&probe_trace, "source");
+
+    CRLRunLoopPerformFunction(resting.loop, kCFRunLoopDefaultMode, note_block, NULL, NULL);
+    EXPECT(!run_for(&resting, second_ns));
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true);
+    EXPECT_TRACE(&probe_trace, "source block");
+    trace_clear(&probe_trace);
+
+    (void)probe_timer_add(&later, 0.5, 0, resting.loop, kCFRunLoopDefaultMode);
+    EXPECT(run_for(&resting, second_ns)); /* it is not due */
+    (void)probe_timer_add(&due, 0, 0, resting.loop, kCFRunLoopDefaultMode);
+    EXPECT(!run_for(&resting, second_ns));
+    EXPECT_TRACE(&probe_trace, "");
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true);
+    EXPECT_TRACE(&probe_trace, "due");
+    EXPECT(run_for(&resting, second_ns));
+    CFRunLoopSourceInvalidate(added);
+    end(&resting);
+}
+
+TEST(a_brief_run_waits_no_longer_than_the_next_timer, "110 118 214")
+{
+    struct resting resting;
+    static struct probe timer = PROBE("timer", NULL);
+
+    begin(&resting);
+    (void)probe_timer_add(&timer, 2, 0, resting.loop, kCFRunLoopDefaultMode);
+    EXPECT(!run_for(&resting, 10 * second_ns));
+    EXPECT_EQ(clock_ms(), 2000);
+    EXPECT_TRACE(&probe_trace, "");
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 10, true), kCFRunLoopRunFinished);
+    EXPECT_TRACE(&probe_trace, "timer");
+    end(&resting);
+}
+
+/* Another descriptor of the mode that is ready has its turn in a whole run, and nothing of either report is lost. */
+TEST(a_brief_run_leaves_other_reports_to_a_whole_run, "35 214")
+{
+    struct resting resting;
+    int ends[2];
+    struct descriptor_source_context context = {.info = ends, .release = keep_info, .perform = note_performed};
+    CFRunLoopSourceRef other;
+
+    begin(&resting);
+    REQUIRE(pipe(ends) == 0);
+    other = descriptor_source_create(NULL, 0, ends[0], &context);
+    descriptor_source_set_interest(other, kernel_readable);
+    CFRunLoopAddSource(resting.loop, other, kCFRunLoopDefaultMode);
+    EXPECT(!run_for(&resting, second_ns)); /* the kernel has not been told of the other one yet */
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true);
+    rest(&resting, false);
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true);
+    rest(&resting, true);
+    make_ready(&resting);
+    EXPECT(run_for(&resting, second_ns));
+    REQUIRE(write(ends[1], "x", 1) == 1);
+    EXPECT(!run_for(&resting, second_ns));
+    EXPECT_TRACE(&probe_trace, "");
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_TRACE(&probe_trace, "performed");
+    CFRunLoopSourceInvalidate(other);
+    CFRelease(other);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    end(&resting);
+}
+
+/* Inside a run that has not waited yet, a wake-up that a brief run takes is not lost for that one (64). */
+static void run_inside(struct probe *probe)
+{
+    if (probe->activity == kCFRunLoopBeforeWaiting && probe->calls == 1) {
+        CFRunLoopWakeUp(CFRunLoopGetCurrent());
+        EXPECT(!run_for(probe->context, second_ns));
+    }
+}
+
+TEST(a_brief_run_inside_another_gives_its_wake_up_back, "64")
+{
+    struct resting resting;
+    static struct probe observer = PROBE("W", run_inside);
+    static struct probe idle = PROBE("idle", NULL);
+    CFStringRef mode = CFSTR("outer mode");
+    CFRunLoopSourceRef source;
+
+    begin(&resting);
+    observer.context = &resting;
+    source = probe_source_add(&idle, 0, resting.loop, mode);
+    (void)probe_observer_add(&observer, kCFRunLoopBeforeWaiting, 0, resting.loop, mode);
+    EXPECT_EQ(CFRunLoopRunInMode(mode, 60, true), kCFRunLoopRunTimedOut);
+    EXPECT_TRACE(&probe_trace, "W W"); /* the first wait ended at once */
+    CFRunLoopObserverInvalidate((CFRunLoopObserverRef)(uintptr_t)observer.item);
+    CFRunLoopSourceInvalidate(source);
+    end(&resting);
+}
+
+TEST(a_brief_run_for_a_word_ends_when_it_is_not_zero, "214")
+{
+    _Atomic uint32_t word = 0;
+    struct brief_run brief = {.awaited = &word};
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    static struct probe idle = PROBE("idle", NULL);
+    CFRunLoopSourceRef source = probe_source_add(&idle, 0, loop, kCFRunLoopDefaultMode);
+
+    fake_kernel_install();
+    brief.now_ns = kernel.monotonic_ns();
+    brief.deadline_ns = brief.now_ns + second_ns;
+    EXPECT(!run_briefly(loop, CFSTR("a mode that nobody has made"), &brief));
+    EXPECT_EQ(fake_kernel_sleeps(), 0);
+    EXPECT(!run_briefly(loop, kCFRunLoopDefaultMode, &brief));
+    EXPECT_EQ(fake_kernel_sleeps(), 1);
+    word = 1;
+    EXPECT(run_briefly(loop, kCFRunLoopDefaultMode, &brief));
+    EXPECT_EQ(fake_kernel_sleeps(), 1);
+    CFRunLoopSourceInvalidate(source);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The wait for a reply in a mode with nothing else in it, while another thread puts something there: the wait is a run of the mode for all
+ * that anybody can tell. The reply comes only after what was put there has been seen.
+ */
+#include <semaphore.h>
+#include <unistd.h>
+
+#include "Port/port_probe.h"
+
+/* One wait, and the other thread that meddles with it. */
+struct meddling {
+    CFRunLoopRef loop; /* that waits */
+    CFMessagePortRef remote;
+    void (*meddle)(struct meddling *meddling);
+    sem_t seen; /* what the meddler did has taken effect */
+    sem_t may_reply;
+    int ends[2];
+    CFTypeRef item;
+};
+
+static struct meddling meddling;
+
+static CFDataRef reply_when_told(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)local;
+    (void)info;
+    if (message_id == 2) {
+        (void)sem_wait(&meddling.may_reply);
+    }
+    return CFRetain(data);
+}
+
+static void say_seen(void *info)
+{
+    (void)info;
+    (void)sem_post(&meddling.seen);
+}
+
+static void *meddle(void *info)
+{
+    (void)info;
+    while (!CFRunLoopIsWaiting(meddling.loop)) {
+        (void)sched_yield();
+    }
+    meddling.meddle(&meddling);
+    (void)sem_wait(&meddling.seen);
+    (void)sem_post(&meddling.may_reply);
+    return NULL;
+}
+
+/* A first request, which makes the line, and a second one that is meddled with. */
+static SInt32 wait_meddled_with(void (*function)(struct meddling *meddling))
+{
+    struct port_thread server;
+    CFDataRef reply = NULL;
+    pthread_t thread;
+    SInt32 result;
+
+    meddling = (struct meddling){.loop = CFRunLoopGetCurrent(), .meddle = function};
+    (void)sem_init(&meddling.seen, 0, 0);
+    (void)sem_init(&meddling.may_reply, 0, 0);
+    REQUIRE(pipe(meddling.ends) == 0);
+    port_thread_start(&server, NAME, reply_when_told, NULL);
+    meddling.remote = port_connect(NAME);
+    EXPECT_EQ(port_ask(meddling.remote, 1, NULL, &reply), kCFMessagePortSuccess);
+    CFRelease(reply);
+    reply = NULL;
+    REQUIRE(pthread_create(&thread, NULL, meddle, NULL) == 0);
+    result = port_ask(meddling.remote, 2, NULL, &reply);
+    (void)pthread_join(thread, NULL);
+    EXPECT_EQ(reply != NULL, result == kCFMessagePortSuccess);
+    if (reply) {
+        CFRelease(reply);
+        reply = NULL;
+        /* And the line is as good as before. */
+        EXPECT_EQ(port_ask(meddling.remote, 3, NULL, &reply), kCFMessagePortSuccess);
+        CFRelease(reply);
+    }
+    CFRelease(meddling.remote);
+    port_thread_stop(&server);
+    (void)close(meddling.ends[0]);
+    (void)close(meddling.ends[1]);
+    return result;
+}
+
+static void timer_fired(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer;
+    say_seen(info);
+}
+
+static void add_timer(struct meddling *with)
+{
+    CFRunLoopTimerRef timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent(), 0, 0, 0, timer_fired, NULL);
+
+    CFRunLoopAddTimer(with->loop, timer, MODE);
+    CFRelease(timer);
+}
+
+PORT_TEST_BOTH_WAYS(a_timer_added_during_a_quiet_wait_fires_in_it, "68 213 216")
+{
+    EXPECT_EQ(wait_meddled_with(add_timer), kCFMessagePortSuccess);
+}
+
+static void add_signalled_source(struct meddling *with)
+{
+    CFRunLoopSourceContext context = {.perform = say_seen};
+    CFRunLoopSourceRef source = CFRunLoopSourceCreate(NULL, 0, &context);
+
+    CFRunLoopAddSource(with->loop, source, MODE);
+    CFRunLoopSourceSignal(source);
+    CFRunLoopWakeUp(with->loop);
+    with->item = source;
+}
+
+PORT_TEST_BOTH_WAYS(a_source_signalled_during_a_quiet_wait_is_performed_in_it, "61 213 216")
+{
+    EXPECT_EQ(wait_meddled_with(add_signalled_source), kCFMessagePortSuccess);
+    CFRunLoopSourceInvalidate((CFRunLoopSourceRef)(uintptr_t)meddling.item);
+    CFRelease(meddling.item);
+}
+
+static void post_function(struct meddling *with)
+{
+    CRLRunLoopPerformFunction(with->loop, MODE, say_seen, NULL, NULL);
+    CFRunLoopWakeUp(with->loop);
+}
+
+PORT_TEST_BOTH_WAYS(a_block_queued_during_a_quiet_wait_runs_in_it, "163 213 216")
+{
+    EXPECT_EQ(wait_meddled_with(post_function), kCFMessagePortSuccess);
+}
+
+static void readable(CFFileDescriptorRef descriptor, CFOptionFlags kinds, void *info)
+{
+    (void)descriptor;
+    (void)kinds;
+    say_seen(info);
+}
+
+/* It is told to the kernel during the wait, and the reply's line must not be lost by that. */
+static void add_descriptor(struct meddling *with)
+{
+    CFFileDescriptorRef descriptor = CFFileDescriptorCreate(NULL, with->ends[0], false, readable, NULL);
+    CFRunLoopSourceRef source = CFFileDescriptorCreateRunLoopSource(NULL, descriptor, 0);
+
+    CFRunLoopAddSource(with->loop, source, MODE);
+    CFFileDescriptorEnableCallBacks(descriptor, kCFFileDescriptorReadCallBack);
+    (void)!write(with->ends[1], "x", 1);
+    CFRelease(source);
+    with->item = descriptor;
+}
+
+PORT_TEST_BOTH_WAYS(a_descriptor_added_during_a_quiet_wait_is_served_in_it, "213 216")
+{
+    EXPECT_EQ(wait_meddled_with(add_descriptor), kCFMessagePortSuccess);
+    CFFileDescriptorInvalidate((CFFileDescriptorRef)(uintptr_t)meddling.item);
+    CFRelease(meddling.item);
+}
+
+static void observed(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
+{
+    (void)observer;
+    (void)activity;
+    say_seen(info);
+}
+
+static void add_observer(struct meddling *with)
+{
+    CFRunLoopObserverRef observer = CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeWaiting, false, 0, observed, NULL);
+
+    CFRunLoopAddObserver(with->loop, observer, MODE);
+    CFRelease(observer);
+    CFRunLoopWakeUp(with->loop);
+}
+
+PORT_TEST_BOTH_WAYS(an_observer_added_during_a_quiet_wait_sees_the_next_pass, "213 216")
+{
+    EXPECT_EQ(wait_meddled_with(add_observer), kCFMessagePortSuccess);
+}
+
+static void stop(struct meddling *with)
+{
+    CFRunLoopStop(with->loop);
+    say_seen(NULL);
+}
+
+PORT_TEST_BOTH_WAYS(a_stop_during_a_quiet_wait_does_not_end_it, "215")
+{
+    EXPECT_EQ(wait_meddled_with(stop), kCFMessagePortSuccess);
+}
+
+static void invalidate(struct meddling *with)
+{
+    CFMessagePortInvalidate(with->remote);
+    say_seen(NULL);
+}
+
+PORT_TEST_BOTH_WAYS(the_end_of_the_port_ends_a_quiet_wait, "243")
+{
+    EXPECT_EQ(wait_meddled_with(invalidate), kCFMessagePortBecameInvalidError);
+}
