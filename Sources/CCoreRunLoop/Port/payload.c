@@ -1,46 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data outside packets; see payload.h. */
-#define _GNU_SOURCE
 #include "Port/payload.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "CoreFoundation/CFData.h"
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Runtime/allocator.h"
 #include "Runtime/data.h"
 
-static const uint64_t huge_page = 2 << 20;
 static const uint64_t beside_from = 16 << 10; /* from here on the bytes stand beside the object, for objects are zeroed first */
-static const uint64_t huge_from = 4 << 20; /* from here on copies go to huge pages, if the system has any to give */
+static const uint64_t large_from = 4 << 20; /* from here on they are in memory that is kept for the next message of this kind */
 
-/* Memory that CFData frees with free. */
-static void *memory_for(uint64_t length)
+/* What gives memory for that many bytes, and takes it back. */
+static CFAllocatorRef allocator_for(uint64_t length)
 {
-    void *memory;
-
-    if (length < huge_from) {
-        return malloc(length ? length : 1);
-    }
-    memory = aligned_alloc(huge_page, (length + huge_page - 1) / huge_page * huge_page);
-    if (memory) {
-        int saved = errno;
-
-        (void)madvise(memory, length, MADV_HUGEPAGE);
-        errno = saved;
-    }
-    return memory;
+    return length < large_from ? kCFAllocatorMalloc : allocator_large;
 }
 
+/* Takes the memory over, from allocator_for. NULL if there is no memory. */
 static CFDataRef data_of(void *memory, uint64_t length)
 {
-    CFDataRef data = CFDataCreateWithBytesNoCopy(NULL, memory, (CFIndex)length, kCFAllocatorMalloc);
+    CFDataRef data = CFDataCreateWithBytesNoCopy(NULL, memory, (CFIndex)length, allocator_for(length));
 
     if (!data) {
-        free(memory);
+        allocator_deallocate(allocator_for(length), memory);
     }
     return data;
 }
@@ -52,7 +38,7 @@ CFDataRef payload_copy(const void *bytes, uint64_t length)
     if (length < beside_from) {
         return CFDataCreate(NULL, bytes, (CFIndex)length);
     }
-    memory = memory_for(length);
+    memory = allocator_allocate(allocator_for(length), length);
     if (!memory) {
         return NULL;
     }
@@ -82,7 +68,7 @@ int payload_put(const void *bytes, uint64_t length)
 /* `length` bytes from the beginning of a file that is known to have them. */
 static int read_all(int descriptor, uint64_t length, CFDataRef *ret_data)
 {
-    char *memory = memory_for(length);
+    char *memory = allocator_allocate(allocator_for(length), length ? length : 1);
     uint64_t done = 0;
 
     if (!memory) {
@@ -92,7 +78,7 @@ static int read_all(int descriptor, uint64_t length, CFDataRef *ret_data)
         ssize_t size = kernel_ports.file_read(descriptor, memory + done, length - done, (off_t)done);
 
         if (size <= 0) {
-            free(memory);
+            allocator_deallocate(allocator_for(length), memory);
             return -EINVAL;
         }
         done += (uint64_t)size;

@@ -167,12 +167,18 @@ void data_shorten(CFDataRef data, CFIndex length)
     shortened->length = length;
 }
 
+/* Gives back to malloc, or keeps for the like. */
+static bool is_plain(CFTypeRef deallocator)
+{
+    return deallocator == kCFAllocatorMalloc || deallocator == kCFAllocatorSystemDefault || deallocator == allocator_large;
+}
+
 bool data_is_shareable(CFDataRef reference)
 {
     const struct data *data = (const struct data *)(const void *)reference;
     bool is_external = (data->object.info & data_is_external) != 0;
     return (data->object.info & data_is_mutable) == 0 && object_allocator(data) == kCFAllocatorSystemDefault &&
-           (!is_external || data->owner == kCFAllocatorMalloc || data->owner == kCFAllocatorSystemDefault);
+           (!is_external || is_plain(data->owner));
 }
 
 CFDataRef data_empty(void)

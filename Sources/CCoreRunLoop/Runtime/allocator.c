@@ -3,13 +3,18 @@
  * Owns the allocators: the built-in ones, those made of a caller's functions, and each thread's default. CFAllocator's public functions
  * stand here too, although CFBase.h declares them: they are this file's subject.
  *
- * No locks: an allocator does not change after its creation; the default is the thread's own.
+ * No locks: an allocator does not change after its creation; the default is the thread's own; the spare block is exchanged whole.
  */
+#define _GNU_SOURCE
 #include "Runtime/allocator.h"
 
+#include <errno.h>
+#include <malloc.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "CoreFoundation/CFString.h"
 #include "Runtime/object.h"
@@ -39,6 +44,88 @@ static void system_deallocate(void *block, void *info)
 {
     (void)info;
     free(block);
+}
+
+/* ---- large blocks ---- */
+
+static const size_t huge_page = 2 << 20;
+static const size_t spare_max = 66 << 20;
+enum { spare_waste = 4 }; /* a spare block may be this many times as large as what is asked for */
+
+/* AddressSanitizer finds whoever uses a block that was given back only if that is really given back. */
+#if defined(__SANITIZE_ADDRESS__)
+static const bool keeps_spare = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+static const bool keeps_spare = false;
+#else
+static const bool keeps_spare = true;
+#endif
+#else
+static const bool keeps_spare = true;
+#endif
+
+/*
+ * The large block that was given back last. Its pages are the kernel's as soon as it wants them; until then the next one to ask has memory
+ * that need not be cleared again, which takes as long as filling it twice.
+ */
+static _Atomic(void *) spare;
+
+static void advise(void *block, size_t size, int advice)
+{
+    int saved = errno;
+
+    (void)madvise(block, size / huge_page * huge_page, advice);
+    errno = saved;
+}
+
+static void keep_spare(void *block)
+{
+    free(atomic_exchange_explicit(&spare, block, memory_order_acq_rel));
+}
+
+/* The spare block, if it is fit for `size` bytes. */
+static void *take_spare(size_t size)
+{
+    void *block = atomic_exchange_explicit(&spare, NULL, memory_order_acq_rel);
+    size_t usable = block != NULL ? malloc_usable_size(block) : 0;
+
+    if (usable >= size && usable / spare_waste <= size) {
+        return block;
+    }
+    if (block != NULL) {
+        keep_spare(block);
+    }
+    return NULL;
+}
+
+static void *large_allocate(CFIndex size, CFOptionFlags hint, void *info)
+{
+    size_t whole = ((size_t)size + huge_page - 1) / huge_page * huge_page;
+    void *block = take_spare((size_t)size);
+
+    (void)hint;
+    (void)info;
+    if (block == NULL) {
+        block = aligned_alloc(huge_page, whole);
+        if (block != NULL) {
+            advise(block, whole, MADV_HUGEPAGE);
+        }
+    }
+    return block;
+}
+
+static void large_deallocate(void *block, void *info)
+{
+    size_t usable = malloc_usable_size(block);
+
+    (void)info;
+    if (!keeps_spare || usable > spare_max) {
+        free(block);
+        return;
+    }
+    advise(block, usable, MADV_FREE);
+    keep_spare(block);
 }
 
 static void finalize(CFTypeRef object)
@@ -79,6 +166,11 @@ static const struct allocator malloc_allocator = {
     .context = {.allocate = system_allocate, .reallocate = system_reallocate, .deallocate = system_deallocate},
 };
 
+static const struct allocator large_allocator = {
+    .object = {.isa = &allocator_class},
+    .context = {.allocate = large_allocate, .deallocate = large_deallocate},
+};
+
 static const struct allocator null_allocator = {.object = {.isa = &allocator_class}};
 static const struct allocator context_allocator = {.object = {.isa = &allocator_class}};
 
@@ -88,6 +180,7 @@ const CFAllocatorRef kCFAllocatorMalloc = (CFAllocatorRef)(const void *)&malloc_
 const CFAllocatorRef kCFAllocatorMallocZone = (CFAllocatorRef)(const void *)&malloc_allocator;
 const CFAllocatorRef kCFAllocatorNull = (CFAllocatorRef)(const void *)&null_allocator;
 const CFAllocatorRef kCFAllocatorUseContext = (CFAllocatorRef)(const void *)&context_allocator;
+const CFAllocatorRef allocator_large = (CFAllocatorRef)(const void *)&large_allocator;
 
 static __thread CFAllocatorRef thread_default __attribute__((tls_model("initial-exec")));
 

@@ -16,6 +16,12 @@
 /* The allocator that `allocator` stands for: the calling thread's default for NULL. */
 CFAllocatorRef allocator_resolve(CFAllocatorRef allocator);
 
+/*
+ * For single blocks of megabytes that are filled at once and do not stay: in huge pages, if the system has any to give. The block that was
+ * given back last, of up to 64 MiB, is kept for the next, and stays the kernel's to take.
+ */
+extern const CFAllocatorRef allocator_large;
+
 /* NULL when there is no memory and when `size` is 0 or more than a CFIndex can hold. */
 void *allocator_allocate(CFAllocatorRef allocator, size_t size);
 void *allocator_allocate_zeroed(CFAllocatorRef allocator, size_t size);

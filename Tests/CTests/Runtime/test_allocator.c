@@ -175,6 +175,52 @@ TEST(the_default_allocator_is_each_threads_own, "")
     counting_close(&counting);
 }
 
+TEST(the_last_large_block_is_kept_for_the_next_of_about_its_size, "")
+{
+    const size_t mebibyte = 1 << 20;
+    char *first = allocator_allocate(allocator_large, 8 * mebibyte);
+    char *second = allocator_allocate(allocator_large, 8 * mebibyte);
+    char *other;
+
+    REQUIRE(first != NULL && second != NULL && first != second);
+    EXPECT_EQ((uintptr_t)first % (2 * mebibyte), 0);
+    memset(first, 1, 8 * mebibyte);
+    memset(second, 2, 8 * mebibyte);
+    allocator_deallocate(allocator_large, first);
+    EXPECT_EQ(second[8 * mebibyte - 1], 2);
+    if (test_is_instrumented()) {
+        allocator_deallocate(allocator_large, second);
+        return; /* the tool is to see what is used after it was given back */
+    }
+    other = allocator_allocate(allocator_large, 16 * mebibyte); /* more than it has */
+    EXPECT(other != first);
+    memset(other, 3, 16 * mebibyte);
+    allocator_deallocate(allocator_large, other); /* takes its place */
+    EXPECT(allocator_allocate(allocator_large, 10 * mebibyte) == other);
+    memset(other, 4, 10 * mebibyte);
+    allocator_deallocate(allocator_large, other);
+    first = allocator_allocate(allocator_large, 3 * mebibyte); /* too much for so little */
+    EXPECT(first != other);
+    allocator_deallocate(allocator_large, first);
+    allocator_deallocate(allocator_large, second);
+    EXPECT(allocator_allocate(allocator_large, 7 * mebibyte) == second);
+    allocator_deallocate(allocator_large, second);
+}
+
+TEST(a_block_above_64_mebibytes_is_not_kept, "")
+{
+    const size_t size = (size_t)80 << 20;
+    char *block = allocator_allocate(allocator_large, size);
+
+    REQUIRE(block != NULL);
+    block[0] = block[size - 1] = 1;
+    allocator_deallocate(allocator_large, block);
+    block = allocator_allocate(allocator_large, size);
+    REQUIRE(block != NULL);
+    EXPECT(test_is_instrumented() || block[0] + block[size - 1] == 0); /* from the kernel, which clears */
+    allocator_deallocate(allocator_large, block);
+}
+
 TEST(misuse_of_allocators_stops_with_a_sentence, "")
 {
     CFAllocatorRef wrong = (CFAllocatorRef)(const void *)kCFNull;
