@@ -49,6 +49,11 @@
 #define FALSE 0
 #endif
 
+/* C sources for Apple's systems say nil for NULL; C++ has names of its own that this would change. */
+#if !defined(__cplusplus) && !defined(nil)
+#define nil NULL
+#endif
+
 #if !defined(__clang__)
 #if !defined(_Nullable)
 #define _Nullable
@@ -181,6 +186,22 @@ typedef UInt32 UTF32Char;
 typedef SInt16 OSErr;
 /** A result code; 0 is success. */
 typedef SInt32 OSStatus;
+/** The result code of success. */
+enum { noErr = 0 };
+/** A number of bytes. */
+typedef unsigned long ByteCount;
+/** A distance in bytes. */
+typedef unsigned long ByteOffset;
+/** A number of things. */
+typedef unsigned long ItemCount;
+/** A set of option bits. */
+typedef UInt32 OptionBits;
+/** A number for a country. */
+typedef SInt16 RegionCode;
+/** A number for a language. */
+typedef SInt16 LangCode;
+/** A number for a script. */
+typedef SInt16 ScriptCode;
 /** A code of four characters. */
 typedef UInt32 FourCharCode;
 /** A type named by four characters. */

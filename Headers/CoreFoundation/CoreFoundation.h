@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <float.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -29,16 +30,19 @@
 #include <string.h>
 #include <sys/types.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "CFBase.h"
 
 #include "CFArray.h"
+#include "CFByteOrder.h"
 #include "CFData.h"
 #include "CFDate.h"
 #include "CFDictionary.h"
 #include "CFNumber.h"
 #include "CFSet.h"
 #include "CFString.h"
+#include "CFUUID.h"
 
 #include "CFRunLoop.h"
 

@@ -15,12 +15,6 @@
 
 CF_EXTERN_C_BEGIN
 
-/** A number of bytes. */
-typedef unsigned long ByteCount;
-
-/** A set of option bits. */
-typedef UInt32 OptionBits;
-
 /** Options for MPCreateTask; there are none here. */
 typedef OptionBits MPTaskOptions;
 
@@ -36,9 +30,8 @@ typedef struct OpaqueMPQueueID *MPQueueID;
 /** What a task runs; its result is discarded. */
 typedef OSStatus (*TaskProc)(void *parameter);
 
-/** Results of the functions below. */
+/** Results of the functions below, besides noErr. */
 enum {
-    noErr = 0, /**< Done. */
     paramErr = -50, /**< A parameter has no meaning here. */
     kMPInsufficientResourcesErr = -29298 /**< No thread could be made. */
 };

@@ -35,6 +35,7 @@ static const char *const type_names[object_type_count] = {
     [object_type_socket] = "CFSocket",
     [object_type_message_port] = "CFMessagePort",
     [object_type_mach_port] = "CFMachPort",
+    [object_type_uuid] = "CFUUID",
 };
 
 CFTypeRef CFRetain(CFTypeRef object)

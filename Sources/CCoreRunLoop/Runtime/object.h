@@ -48,6 +48,7 @@ enum object_type_id {
     object_type_socket,
     object_type_message_port,
     object_type_mach_port,
+    object_type_uuid,
     object_type_count
 };
 
