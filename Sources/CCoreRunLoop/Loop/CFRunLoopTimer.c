@@ -52,39 +52,48 @@ Boolean CFRunLoopTimerDoesRepeat(CFRunLoopTimerRef timer)
 
 CFIndex CFRunLoopTimerGetOrder(CFRunLoopTimerRef timer)
 {
+    CFRunLoopRef home;
+    CFIndex order;
+
     require_timer(timer, "CFRunLoopTimerGetOrder");
-    return timer_rare(timer)->order;
+    home = timer_lock_home(timer);
+    order = timer_rare(timer)->order;
+    timer_unlock_home(timer, home);
+    return order;
 }
 
 void CFRunLoopTimerInvalidate(CFRunLoopTimerRef timer)
 {
+    timer_fetch(timer);
     require_timer(timer, "CFRunLoopTimerInvalidate");
     timer_invalidate(timer);
 }
 
 Boolean CFRunLoopTimerIsValid(CFRunLoopTimerRef timer)
 {
+    CFRunLoopRef home;
     bool is_valid;
 
     require_timer(timer, "CFRunLoopTimerIsValid");
-    lock_take(item_lock(timer));
+    home = timer_lock_home(timer);
     is_valid = timer_has(timer, timer_is_valid);
-    lock_drop(item_lock(timer));
+    timer_unlock_home(timer, home);
     return is_valid;
 }
 
 void CFRunLoopTimerGetContext(CFRunLoopTimerRef timer, CFRunLoopTimerContext *context)
 {
     const struct item_context *functions;
+    CFRunLoopRef home;
 
     require_timer(timer, "CFRunLoopTimerGetContext");
     if (!context) {
         fault_stop("CFRunLoopTimerGetContext", "the context is NULL");
     }
+    home = timer_lock_home(timer);
     functions = timer_rare(timer)->context;
-    lock_take(item_lock(timer));
-    context->info = timer->context_info;
-    lock_drop(item_lock(timer));
+    context->info = *timer_info(timer);
+    timer_unlock_home(timer, home);
     context->version = 0;
     context->retain = functions ? functions->retain : NULL;
     context->release = functions ? functions->release : NULL;
@@ -94,11 +103,12 @@ void CFRunLoopTimerGetContext(CFRunLoopTimerRef timer, CFRunLoopTimerContext *co
 CFTimeInterval CFRunLoopTimerGetTolerance(CFRunLoopTimerRef timer)
 {
     CFTimeInterval tolerance;
+    CFRunLoopRef home;
 
     require_timer(timer, "CFRunLoopTimerGetTolerance");
-    lock_take(item_lock(timer));
+    home = timer_lock_home(timer);
     tolerance = timer_rare(timer)->tolerance;
-    lock_drop(item_lock(timer));
+    timer_unlock_home(timer, home);
     return tolerance;
 }
 

@@ -65,57 +65,56 @@ static void let_go(CFRunLoopRef loop)
     }
 }
 
-/* Where the item is in this thread's own loop, which needs no reference, its lock is taken once only. */
-static bool lock_with_own_loop(struct lock *lock, const _Atomic(CFRunLoopRef) *its_loop, CFRunLoopRef own)
+/* Where the item is in this thread's own loop, which needs no reference, nothing but its lock is touched. */
+static bool lock_own_loop(const _Atomic(CFRunLoopRef) *its_loop, CFRunLoopRef own)
 {
     if (!own || !thread_loop_is_current(own)) {
         return false;
     }
     loop_lock(own);
-    lock_take(lock);
     if (atomic_load_explicit(its_loop, memory_order_relaxed) == own) {
         return true;
     }
-    lock_drop(lock);
     loop_unlock(own);
     return false;
 }
 
-CFRunLoopRef item_lock_with_loop(const void *item, _Atomic(CFRunLoopRef) *its_loop)
+CFRunLoopRef item_lock_home(const void *item, const _Atomic(CFRunLoopRef) *its_loop)
 {
-    struct lock *lock = item_lock(item);
     CFRunLoopRef own = atomic_load_explicit(its_loop, memory_order_relaxed);
+    struct lock *lock;
 
-    if (lock_with_own_loop(lock, its_loop, own)) {
+    if (lock_own_loop(its_loop, own)) {
         return own;
     }
+    lock = item_lock(item);
     for (;;) {
         CFRunLoopRef loop;
 
         lock_take(lock);
-        loop = atomic_load_explicit(its_loop, memory_order_relaxed);
+        /* Acquire: what was done to an item before it left its loop. */
+        loop = atomic_load_explicit(its_loop, memory_order_acquire);
         if (!loop) {
             return NULL;
         }
-        /* A loop lets go of its items, under their locks, before its memory can go; this thread's own cannot go meanwhile. */
+        /* A loop that ends lets go of its items, and of their locks after that, before its memory can go; this thread's own cannot. */
         keep(loop);
         lock_drop(lock);
         loop_lock(loop);
-        lock_take(lock);
         if (atomic_load_explicit(its_loop, memory_order_relaxed) == loop) {
             return loop;
         }
-        lock_drop(lock);
         loop_unlock(loop);
         let_go(loop);
     }
 }
 
-void item_unlock_with_loop(const void *item, CFRunLoopRef loop)
+void item_unlock_home(const void *item, CFRunLoopRef loop)
 {
-    lock_drop(item_lock(item));
-    if (loop) {
-        loop_unlock(loop);
-        let_go(loop);
+    if (!loop) {
+        lock_drop(item_lock(item));
+        return;
     }
+    loop_unlock(loop);
+    let_go(loop);
 }

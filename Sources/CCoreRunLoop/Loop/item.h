@@ -39,8 +39,11 @@ static inline struct common_item *common_item_of(struct link *link)
     return container_of(link, struct common_item, link);
 }
 
-/* Locks the loop that the item is in, if any, and then the item. Returns the loop, which stays alive until it is unlocked. */
-CFRunLoopRef item_lock_with_loop(const void *item, _Atomic(CFRunLoopRef) *its_loop);
-void item_unlock_with_loop(const void *item, CFRunLoopRef loop);
+/*
+ * Locks the loop that the item is in, or while it is in none the item. Returns the loop, which stays alive until it is unlocked, or NULL.
+ * An item may leave its loop without its own lock as long as the loop's thread has not begun to end; see item_locks_pass.
+ */
+CFRunLoopRef item_lock_home(const void *item, const _Atomic(CFRunLoopRef) *its_loop);
+void item_unlock_home(const void *item, CFRunLoopRef loop);
 
 #endif

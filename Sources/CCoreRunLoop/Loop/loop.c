@@ -124,14 +124,11 @@ static void mark_dead(CFRunLoopRef loop)
 
 static void forget_callouts(CFRunLoopRef loop)
 {
-    for (CFRunLoopTimerRef timer = loop->firing; timer; timer = timer->firing_outer) {
-        timer->firing_on = NULL;
-    }
+    timers_forget_callouts(loop);
     for (CFRunLoopObserverRef observer = loop->calling; observer; observer = observer->called_outer) {
         atomic_store_explicit(&observer->called_on, NULL, memory_order_relaxed);
         (void)atomic_fetch_and_explicit(&observer->state, ~(uint32_t)observer_called, memory_order_relaxed);
     }
-    loop->firing = NULL;
     loop->calling = NULL;
     observers_free_walked(loop);
 }

@@ -132,7 +132,7 @@ struct __CFRunLoop {
     struct block *spare_blocks; /* L */
     uint32_t spare_block_count; /* L */
     uint32_t bound_slots; /* L */
-    CFRunLoopTimerRef firing; /* L; timers in callout, innermost first */
+    CFRunLoopTimerRef firing; /* O to write with L, L to read; timers in callout, innermost first */
     CFRunLoopObserverRef calling; /* O; observers in callout, innermost first */
     struct observer_list *walked; /* O; arrays of observers that are walked, innermost first */
     struct hosting *hosting; /* L; NULL until CRLRunLoopGetDescriptor or Prepare */

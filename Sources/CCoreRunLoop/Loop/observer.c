@@ -569,6 +569,25 @@ static void release_info(CFRunLoopObserverRef observer)
     item_context_release(observer->context, info);
 }
 
+/* L of the loop that it is in, if any, and I. */
+static CFRunLoopRef lock_with_loop(CFRunLoopObserverRef observer)
+{
+    CFRunLoopRef loop = item_lock_home(observer, &observer->loop);
+
+    if (loop) {
+        lock_take(item_lock(observer));
+    }
+    return loop;
+}
+
+static void unlock_with_loop(CFRunLoopObserverRef observer, CFRunLoopRef loop)
+{
+    if (loop) {
+        lock_drop(item_lock(observer));
+    }
+    item_unlock_home(observer, loop);
+}
+
 void observer_invalidate(CFRunLoopObserverRef observer)
 {
     struct observer_list *dropped = NULL;
@@ -577,13 +596,13 @@ void observer_invalidate(CFRunLoopObserverRef observer)
     bool was_common = false;
 
     object_retain(observer);
-    loop = item_lock_with_loop(observer, &observer->loop);
+    loop = lock_with_loop(observer);
     old = atomic_fetch_and_explicit(&observer->state, ~(uint32_t)observer_valid, memory_order_acq_rel);
     if (old & observer_valid) {
         was_common = leave_everything(observer, &dropped);
         leave_loop_if_unused(observer);
     }
-    item_unlock_with_loop(observer, loop);
+    unlock_with_loop(observer, loop);
     if ((old & observer_valid) && releases_now(observer, old)) {
         release_info(observer);
     }

@@ -306,6 +306,11 @@ CFRunLoopRef thread_loop_main(void)
     return main_loop_made();
 }
 
+CFRunLoopRef thread_loop_if_any(void)
+{
+    return current;
+}
+
 bool thread_loop_is_current(CFRunLoopRef loop)
 {
     return current == loop;

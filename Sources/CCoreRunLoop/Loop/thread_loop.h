@@ -16,6 +16,8 @@ void thread_loop_prepare(void);
 CFRunLoopRef thread_loop_current(void);
 CFRunLoopRef thread_loop_main(void);
 bool thread_loop_is_current(CFRunLoopRef loop);
+/* This thread's loop if it has one already, or NULL. */
+CFRunLoopRef thread_loop_if_any(void);
 
 /* For the loop's finalizer. */
 void thread_loop_unregister(CFRunLoopRef loop);

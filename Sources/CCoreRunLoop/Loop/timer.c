@@ -16,14 +16,19 @@
 
 const struct timer_rare timer_nothing_rare;
 
-/* To write to; NULL if there is no memory. I, or nobody else knows the timer yet. */
+/* To write to; NULL if there is no memory. H, or nobody else knows the timer yet. */
 static struct timer_rare *rare_of(CFRunLoopTimerRef timer)
 {
-    struct timer_rare *rare = atomic_load_explicit(&timer->rare, memory_order_relaxed);
+    struct timer_rare *rare;
 
-    if (!rare) {
-        rare = calloc(1, sizeof *rare);
-        atomic_store_explicit(&timer->rare, rare, memory_order_release);
+    if (timer_has(timer, timer_has_rare)) {
+        return timer->own.rare;
+    }
+    rare = calloc(1, sizeof *rare);
+    if (rare) {
+        rare->context_info = timer->own.context_info;
+        timer->own.rare = rare;
+        timer_set(timer, timer_has_rare, true);
     }
     return rare;
 }
@@ -31,15 +36,15 @@ static struct timer_rare *rare_of(CFRunLoopTimerRef timer)
 static void finalize(CFTypeRef object)
 {
     CFRunLoopTimerRef timer = (CFRunLoopTimerRef)(uintptr_t)object;
+    struct timer_rare *rare;
 
-    struct timer_rare *rare = atomic_load_explicit(&timer->rare, memory_order_relaxed);
-
-    if (!rare) {
+    if (!timer_has(timer, timer_has_rare)) {
         return;
     }
+    rare = timer->own.rare;
     /* Late it is still where a thread ended in the callout. */
     if (timer_has(timer, timer_is_valid) || timer_has(timer, timer_releases_late)) {
-        item_context_release(rare->context, timer->context_info);
+        item_context_release(rare->context, rare->context_info);
     }
     free(rare->context);
     free(rare);
@@ -48,11 +53,20 @@ static void finalize(CFTypeRef object)
 static CFStringRef describe(CFTypeRef object)
 {
     CFRunLoopTimerRef timer = (CFRunLoopTimerRef)(uintptr_t)object;
-    CFStringRef context = item_context_describe(timer_rare(timer)->context, timer->context_info);
-    CFStringRef text = CFStringCreateWithFormat(
+    CFRunLoopRef home = timer_lock_home(timer);
+    const struct timer_rare *rare = timer_rare(timer);
+    const struct item_context *functions = rare->context;
+    const void *info = *timer_info(timer);
+    const bool is_valid = timer_has(timer, timer_is_valid);
+    const double date = is_valid ? timer->date : 0.0;
+    CFStringRef context;
+    CFStringRef text;
+
+    timer_unlock_home(timer, home);
+    context = item_context_describe(functions, info);
+    text = CFStringCreateWithFormat(
         NULL, NULL, CFSTR("<CFRunLoopTimer %p>{valid = %s, interval = %g, next fire date = %f, order = %ld, callout = %p, context = %@}"),
-        object, timer_has(timer, timer_is_valid) ? "Yes" : "No", timer->interval, timer_date(timer), (long)timer_rare(timer)->order,
-        (void *)(uintptr_t)timer->callout, context);
+        object, is_valid ? "Yes" : "No", timer->interval, date, (long)rare->order, (void *)(uintptr_t)timer->callout, context);
 
     if (context) {
         CFRelease(context);
@@ -102,7 +116,7 @@ static bool adopt(CFRunLoopTimerRef timer, const CFRunLoopTimerContext *context,
         functions = (struct item_context){context->retain, context->release, context->copyDescription};
     }
     if (order == 0 && !functions.retain && !functions.release && !functions.copy_description) {
-        timer->context_info = context ? context->info : NULL;
+        timer->own.context_info = context ? context->info : NULL;
         return true;
     }
     rare = rare_of(timer);
@@ -110,7 +124,7 @@ static bool adopt(CFRunLoopTimerRef timer, const CFRunLoopTimerContext *context,
         return false;
     }
     rare->order = order;
-    return !context || item_context_adopt(&functions, context->info, &rare->context, &timer->context_info);
+    return !context || item_context_adopt(&functions, context->info, &rare->context, &rare->context_info);
 }
 
 CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime date, CFTimeInterval interval, CFIndex order,
@@ -125,6 +139,7 @@ CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime
         object_release(timer);
         return NULL;
     }
+    heap_node_init(&timer->first_member.node);
     timer_set(timer, timer_is_valid, true);
     timer->callout = callout;
     timer->interval = checked_interval(interval);
@@ -137,16 +152,38 @@ void timer_keep_info(CFRunLoopTimerRef timer)
     timer_set(timer, timer_keeps_info, true);
 }
 
-/* ---- membership; L and I ---- */
+/* ---- membership; H is the loop's lock ---- */
+
+struct timer_member *timer_next_member(const struct __CFRunLoopTimer *timer, const struct timer_member *member)
+{
+    struct timer_member *first = (struct timer_member *)(uintptr_t)&timer->first_member;
+    struct timer_further_member *further;
+
+    if (!member && first->mode) {
+        return first;
+    }
+    further = member && member != first ? container_of(member, struct timer_further_member, member)->next : timer_rare(timer)->further;
+    return further ? &further->member : NULL;
+}
 
 struct timer_member *timer_member_in(CFRunLoopTimerRef timer, const struct mode *mode)
 {
-    for (struct timer_member *member = timer->members; member; member = member->next) {
-        if (member->mode == mode) {
-            return member;
-        }
+    struct timer_member *member = NULL;
+
+    do {
+        member = timer_next_member(timer, member);
+    } while (member && member->mode != mode);
+    return member;
+}
+
+CFRunLoopTimerRef timer_of_node(const struct heap_node *node)
+{
+    const struct timer_member *member = container_of((uintptr_t)node, struct timer_member, node);
+
+    if (node->tag == timer_member_first) {
+        return container_of((uintptr_t)member, struct __CFRunLoopTimer, first_member);
     }
-    return NULL;
+    return container_of((uintptr_t)member, struct timer_further_member, member)->timer;
 }
 
 /* A sleeper that would wake later than this mode now allows is told. L. */
@@ -157,25 +194,47 @@ static void notice_earlier(CFRunLoopRef loop, const struct mode *mode)
     }
 }
 
+static struct timer_member *further_member_create(CFRunLoopTimerRef timer)
+{
+    struct timer_rare *rare = rare_of(timer);
+    struct timer_further_member *further = rare ? calloc(1, sizeof *further) : NULL;
+
+    if (!further) {
+        return NULL;
+    }
+    heap_node_init(&further->member.node);
+    further->member.node.tag = timer_member_further;
+    further->timer = timer;
+    further->next = rare->further;
+    rare->further = further;
+    return &further->member;
+}
+
+/* In no mode yet. */
 static struct timer_member *member_create(CFRunLoopTimerRef timer)
 {
-    struct timer_member *member = timer->first_member.timer ? calloc(1, sizeof *member) : &timer->first_member;
-
-    if (member) {
-        heap_node_init(&member->node);
-    }
-    return member;
+    return timer->first_member.mode ? further_member_create(timer) : &timer->first_member;
 }
 
 static void member_destroy(CFRunLoopTimerRef timer, struct timer_member *member)
 {
+    struct timer_further_member **place;
+    struct timer_further_member *further;
+
     if (member == &timer->first_member) {
-        member->timer = NULL;
-    } else {
-        free(member);
+        member->mode = NULL;
+        return;
     }
+    further = container_of(member, struct timer_further_member, member);
+    place = &timer->own.rare->further;
+    while (*place != further) {
+        place = &(*place)->next;
+    }
+    *place = further->next;
+    free(further);
 }
 
+/* Its own lock is held too. */
 static void enter_loop(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 {
     if (!timer_loop(timer)) {
@@ -184,27 +243,25 @@ static void enter_loop(CFRunLoopRef loop, CFRunLoopTimerRef timer)
     }
 }
 
-/* True if the loop's reference is to be dropped, once the locks are. */
+/* True if the loop's reference is to be dropped, once the lock is; then the timer is out of this lock's reach. */
 static bool leave_loop_if_unused(CFRunLoopTimerRef timer)
 {
-    if (timer->members || timer_rare(timer)->common || !timer_loop(timer)) {
+    if (timer_next_member(timer, NULL) || timer_rare(timer)->common || !timer_loop(timer)) {
         return false;
     }
-    atomic_store_explicit(&timer->loop, NULL, memory_order_relaxed);
+    /* Release: who finds it in no loop, under its own lock, sees all that was done to it here. */
+    atomic_store_explicit(&timer->loop, NULL, memory_order_release);
     return true;
 }
 
 static void attach(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mode *mode, struct timer_member *member)
 {
-    member->timer = timer;
     member->mode = mode;
-    member->node.sequence = loop->next_sequence++; /* its place among equal dates is that of its coming to this mode (134) */
-    member->next = timer->members;
-    timer->members = member;
     mode->timer_count++;
     mode->tolerant_count += timer_rare(timer)->tolerance > 0;
     enter_loop(loop, timer);
-    if (!timer->firing_on) {
+    if (!timer_has(timer, timer_is_firing)) {
+        member->node.sequence = loop->next_sequence++; /* its place among equal dates is that of its coming to this mode (134) */
         heap_push(&mode->timers, &member->node, timer->fire_ns);
         notice_earlier(loop, mode);
     }
@@ -212,12 +269,6 @@ static void attach(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mode *mode
 
 static void detach(CFRunLoopTimerRef timer, struct timer_member *member)
 {
-    struct timer_member **place = &timer->members;
-
-    while (*place != member) {
-        place = &(*place)->next;
-    }
-    *place = member->next;
     if (heap_contains(&member->node)) {
         heap_remove(&member->mode->timers, &member->node);
     }
@@ -235,18 +286,35 @@ static void log_no_memory(void)
 
 /* ---- adding and removing ---- */
 
-static bool may_join(CFRunLoopRef loop, CFRunLoopTimerRef timer)
+/*
+ * With the loop's lock held, takes the timer's own too unless the timer is in this loop: if it is in none, H is held then, and nobody else
+ * can bring it to one. False if it may not be added.
+ */
+static bool begin_joining(CFRunLoopRef loop, CFRunLoopTimerRef timer, bool *ret_is_locked)
 {
-    return !loop->is_dead && timer_has(timer, timer_is_valid) && (!timer_loop(timer) || timer_loop(timer) == loop);
+    *ret_is_locked = timer_loop(timer) != loop;
+    if (*ret_is_locked) {
+        lock_take(item_lock(timer));
+        if (timer_loop(timer)) {
+            return false; /* 115 */
+        }
+    }
+    return timer_has(timer, timer_is_valid);
+}
+
+static void end_joining(CFRunLoopTimerRef timer, bool is_locked)
+{
+    if (is_locked) {
+        lock_drop(item_lock(timer));
+    }
 }
 
 static void join_mode(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mode *mode)
 {
-    struct lock *lock = item_lock(timer);
     bool no_memory = false;
+    bool is_locked;
 
-    lock_take(lock);
-    if (may_join(loop, timer) && !timer_member_in(timer, mode)) {
+    if (begin_joining(loop, timer, &is_locked) && !timer_member_in(timer, mode)) {
         struct timer_member *member = heap_reserve(&mode->timers, mode->timer_count + 1) ? member_create(timer) : NULL;
 
         no_memory = !member;
@@ -255,7 +323,7 @@ static void join_mode(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mode *m
             attach(loop, timer, mode, member);
         }
     }
-    lock_drop(lock);
+    end_joining(timer, is_locked);
     if (no_memory) {
         log_no_memory();
     }
@@ -263,10 +331,9 @@ static void join_mode(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mode *m
 
 static void join_common(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 {
-    struct lock *lock = item_lock(timer);
+    bool is_locked;
 
-    lock_take(lock);
-    if (may_join(loop, timer) && !timer_rare(timer)->common) {
+    if (begin_joining(loop, timer, &is_locked) && !timer_rare(timer)->common) {
         struct timer_rare *rare = rare_of(timer);
 
         if (rare) {
@@ -276,12 +343,16 @@ static void join_common(CFRunLoopRef loop, CFRunLoopTimerRef timer)
             enter_loop(loop, timer);
         }
     }
-    lock_drop(lock);
+    end_joining(timer, is_locked);
 }
 
 void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name)
 {
     loop_lock(loop);
+    if (loop->is_dead) {
+        loop_unlock(loop);
+        return;
+    }
     if (mode_name_means_common(loop, mode_name)) {
         join_common(loop, timer);
         for (struct mode *mode = loop->modes; mode; mode = mode->next) {
@@ -290,7 +361,7 @@ void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name
             }
         }
     } else {
-        struct mode *mode = loop->is_dead ? NULL : mode_create_undeclared(loop, mode_name);
+        struct mode *mode = mode_create_undeclared(loop, mode_name);
 
         if (mode) {
             join_mode(loop, timer, mode);
@@ -299,7 +370,7 @@ void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name
     loop_unlock(loop);
 }
 
-/* Takes the timer out of `mode`. L and I. */
+/* Takes the timer out of `mode`. H. */
 static void leave_mode(CFRunLoopTimerRef timer, const struct mode *mode)
 {
     struct timer_member *member = timer_member_in(timer, mode);
@@ -309,16 +380,14 @@ static void leave_mode(CFRunLoopTimerRef timer, const struct mode *mode)
     }
 }
 
-/* False if it is not among them. L and I. */
+/* False if it is not among them. H. */
 static bool leave_common_items(CFRunLoopTimerRef timer)
 {
-    struct timer_rare *rare = atomic_load_explicit(&timer->rare, memory_order_relaxed);
-
-    if (!rare || !rare->common) {
+    if (!timer_rare(timer)->common) {
         return false;
     }
-    common_item_remove(rare->common);
-    rare->common = NULL;
+    common_item_remove(timer->own.rare->common);
+    timer->own.rare->common = NULL;
     return true;
 }
 
@@ -336,11 +405,9 @@ static void leave_common(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 
 void timer_remove(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name)
 {
-    struct lock *lock = item_lock(timer);
     bool has_left = false;
 
     loop_lock(loop);
-    lock_take(lock);
     if (timer_loop(timer) == loop) {
         if (mode_name_means_common(loop, mode_name)) {
             leave_common(loop, timer);
@@ -349,7 +416,6 @@ void timer_remove(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_n
         }
         has_left = leave_loop_if_unused(timer);
     }
-    lock_drop(lock);
     loop_unlock(loop);
     if (has_left) {
         object_release(timer);
@@ -358,16 +424,13 @@ void timer_remove(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_n
 
 bool timer_is_in(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name)
 {
-    struct lock *lock = item_lock(timer);
     bool is_member = false;
 
     loop_lock(loop);
-    lock_take(lock);
     if (timer_loop(timer) == loop) {
         is_member = mode_name_means_common(loop, mode_name) ? timer_rare(timer)->common != NULL
                                                             : timer_member_in(timer, mode_find(loop, mode_name)) != NULL;
     }
-    lock_drop(lock);
     loop_unlock(loop);
     return is_member;
 }
@@ -375,17 +438,19 @@ bool timer_is_in(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_na
 void timers_join_common_mode(CFRunLoopRef loop, struct mode *mode)
 {
     loop_lock(loop);
-    list_for_each(link, &loop->common_timers) {
+    list_for_each(link, &loop->common_timers) { /* none in a loop that has ended */
         join_mode(loop, (CFRunLoopTimerRef)(uintptr_t)common_item_of(link)->item, mode);
     }
     loop_unlock(loop);
 }
 
-/* Takes it out of everything. True if the loop's reference is to be dropped. L and I. */
+/* Takes it out of everything. True if the loop's reference is to be dropped; then it is out of H's reach. H. */
 static bool leave_everything(CFRunLoopTimerRef timer)
 {
-    while (timer->members) {
-        detach(timer, timer->members);
+    struct timer_member *member;
+
+    while ((member = timer_next_member(timer, NULL)) != NULL) {
+        detach(timer, member);
     }
     (void)leave_common_items(timer);
     return leave_loop_if_unused(timer);
@@ -397,16 +462,14 @@ static CFRunLoopTimerRef any_timer(CFRunLoopRef loop)
     if (!list_is_empty(&loop->common_timers)) {
         return (CFRunLoopTimerRef)(uintptr_t)common_item_of(loop->common_timers.next)->item;
     }
-    for (CFRunLoopTimerRef timer = loop->firing; timer; timer = timer->firing_outer) {
+    for (CFRunLoopTimerRef timer = loop->firing; timer; timer = timer_outer(timer)) {
         if (timer_loop(timer) == loop) {
             return timer; /* the thread ends in its callout */
         }
     }
     for (struct mode *mode = loop->modes; mode; mode = mode->next) {
         if (mode->timers.count > 0) {
-            uint32_t last = mode->timers.count - 1; /* the cheapest to take out of a heap */
-
-            return container_of(mode->timers.entries[last].node, struct timer_member, node)->timer;
+            return timer_of_node(mode->timers.entries[mode->timers.count - 1].node); /* the cheapest to take out of a heap */
         }
     }
     return NULL;
@@ -421,40 +484,71 @@ void timers_remove_all(CFRunLoopRef loop)
         loop_lock(loop);
         timer = any_timer(loop);
         if (timer) {
-            lock_take(item_lock(timer));
             has_left = leave_everything(timer);
-            lock_drop(item_lock(timer));
         }
         loop_unlock(loop);
         if (!timer) {
-            return;
+            break;
         }
         if (has_left) {
             object_release(timer);
         }
     }
+    /* Who has found this loop in a timer, under the timer's lock, has retained it once that is free; nobody finds it there any more. */
+    item_locks_pass();
+}
+
+void timers_forget_callouts(CFRunLoopRef loop)
+{
+    CFRunLoopTimerRef timer;
+
+    loop_lock(loop);
+    timer = loop->firing;
+    loop->firing = NULL;
+    loop_unlock(loop);
+    while (timer) {
+        CFRunLoopTimerRef outer = timer_outer(timer);
+        CFRunLoopRef home = timer_lock_home(timer);
+
+        timer_set(timer, timer_is_firing, false);
+        timer_unlock_home(timer, home);
+        timer = outer;
+    }
+}
+
+/* This thread calls it just now. Its callouts are changed by the thread only. */
+static bool is_called_here(CFRunLoopTimerRef timer)
+{
+    CFRunLoopRef own = thread_loop_if_any();
+    CFRunLoopTimerRef called = own ? own->firing : NULL;
+
+    while (called && called != timer) {
+        called = timer_outer(called);
+    }
+    return called != NULL;
 }
 
 struct timer_farewell timer_make_invalid(CFRunLoopTimerRef timer)
 {
-    struct timer_farewell farewell = {.info = timer->context_info};
+    void **info = timer_info(timer);
+    struct timer_farewell farewell = {.context = timer_rare(timer)->context, .info = *info};
+    bool releases_late = timer_has(timer, timer_is_firing) && (timer_has(timer, timer_keeps_info) || !is_called_here(timer));
 
     timer_set(timer, timer_is_valid, false);
-    farewell.has_left_loop = leave_everything(timer);
     /* On another thread the callout may still be about to retain the info: it releases it when it has ended. */
-    timer_set(timer, timer_releases_late,
-              timer->firing_on && (timer_has(timer, timer_keeps_info) || !thread_loop_is_current(timer->firing_on)));
-    farewell.releases_info = !timer_has(timer, timer_releases_late);
+    timer_set(timer, timer_releases_late, releases_late);
+    farewell.releases_info = !releases_late;
     if (farewell.releases_info) {
-        timer->context_info = NULL;
+        *info = NULL;
     }
+    farewell.has_left_loop = leave_everything(timer);
     return farewell;
 }
 
 void timer_bid_farewell(CFRunLoopTimerRef timer, const struct timer_farewell *farewell)
 {
     if (farewell->releases_info) {
-        item_context_release(timer_rare(timer)->context, farewell->info);
+        item_context_release(farewell->context, farewell->info);
     }
     if (farewell->has_left_loop) {
         object_release(timer);
@@ -464,16 +558,13 @@ void timer_bid_farewell(CFRunLoopTimerRef timer, const struct timer_farewell *fa
 void timer_invalidate(CFRunLoopTimerRef timer)
 {
     struct timer_farewell farewell = {.releases_info = false};
-    CFRunLoopRef loop;
+    CFRunLoopRef home = timer_lock_home(timer);
 
-    object_retain(timer);
-    loop = item_lock_with_loop(timer, &timer->loop);
     if (timer_has(timer, timer_is_valid)) {
         farewell = timer_make_invalid(timer);
     }
-    item_unlock_with_loop(timer, loop);
-    timer_bid_farewell(timer, &farewell);
-    object_release(timer);
+    timer_unlock_home(timer, home);
+    timer_bid_farewell(timer, &farewell); /* with the loop's reference, or else with the caller's */
 }
 
 /* ---- dates ---- */
@@ -482,11 +573,9 @@ void timer_reschedule(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 {
     uint64_t sequence = loop->next_sequence++;
 
-    for (struct timer_member *member = timer->members; member; member = member->next) {
-        bool was_in_heap = heap_contains(&member->node);
-
+    for (struct timer_member *member = timer_next_member(timer, NULL); member; member = timer_next_member(timer, member)) {
         member->node.sequence = sequence;
-        if (was_in_heap) {
+        if (heap_contains(&member->node)) {
             heap_change_key(&member->mode->timers, &member->node, timer->fire_ns);
         } else {
             heap_push(&member->mode->timers, &member->node, timer->fire_ns);
@@ -497,32 +586,32 @@ void timer_reschedule(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 
 void timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date, int64_t fire_ns)
 {
-    CFRunLoopRef loop = item_lock_with_loop(timer, &timer->loop);
+    CFRunLoopRef loop = timer_lock_home(timer);
 
     if (timer_has(timer, timer_is_valid)) {
         set_date_fields(timer, date, fire_ns);
-        if (timer->firing_on) {
+        if (timer_has(timer, timer_is_firing)) {
             timer_set(timer, timer_is_redated, true); /* takes effect when the callout has returned (126) */
         } else if (loop) {
             timer_reschedule(loop, timer);
         }
     }
-    item_unlock_with_loop(timer, loop);
+    timer_unlock_home(timer, loop);
 }
 
 CFAbsoluteTime timer_date(CFRunLoopTimerRef timer)
 {
-    CFRunLoopRef loop = item_lock_with_loop(timer, &timer->loop);
+    CFRunLoopRef loop = timer_lock_home(timer);
     CFAbsoluteTime date = timer_has(timer, timer_is_valid) ? timer->date : 0.0;
 
-    item_unlock_with_loop(timer, loop);
+    timer_unlock_home(timer, loop);
     return date;
 }
 
-/* Counts a timer that is in modes among the tolerant ones, or no longer. L and I. */
+/* Counts a timer that is in modes among the tolerant ones, or no longer. H. */
 static void count_tolerance(CFRunLoopTimerRef timer, uint32_t change)
 {
-    for (struct timer_member *member = timer->members; member; member = member->next) {
+    for (struct timer_member *member = timer_next_member(timer, NULL); member; member = timer_next_member(timer, member)) {
         member->mode->tolerant_count += change;
     }
 }
@@ -534,14 +623,14 @@ void timer_set_tolerance(CFRunLoopTimerRef timer, CFTimeInterval tolerance)
     double limit = timer->interval > 0 ? timer->interval / 2 : INSTANT_LONGEST_SECONDS;
     double clamped = tolerance > 0 ? fmin(tolerance, limit) : 0.0; /* NaN too */
 
-    loop = item_lock_with_loop(timer, &timer->loop);
+    loop = timer_lock_home(timer);
     rare = clamped == timer_rare(timer)->tolerance ? NULL : rare_of(timer); /* without memory it stays exact */
     if (rare) {
         count_tolerance(timer, (uint32_t)(clamped > 0) - (uint32_t)(rare->tolerance > 0));
         rare->tolerance = clamped;
-        for (struct timer_member *member = timer->members; member; member = member->next) {
+        for (struct timer_member *member = timer_next_member(timer, NULL); member; member = timer_next_member(timer, member)) {
             notice_earlier(loop, member->mode);
         }
     }
-    item_unlock_with_loop(timer, loop);
+    timer_unlock_home(timer, loop);
 }

@@ -20,55 +20,75 @@
 #include "Loop/item.h"
 
 struct timer_member {
-    CFRunLoopTimerRef timer; /* C */
-    struct mode *mode; /* C */
-    struct timer_member *next; /* L */
-    struct heap_node node; /* L; its sequence is that of the timer's date */
+    struct mode *mode; /* NULL: this one is free */
+    struct heap_node node; /* its sequence is that of the timer's date; its tag, of enum timer_member_place */
 };
 
-/* What few timers have; made at the first need. */
+/* Whose member it is: the place tells how the timer is found. */
+enum timer_member_place { timer_member_first, timer_member_further };
+
+/* In a further mode. */
+struct timer_further_member {
+    struct timer_member member;
+    CFRunLoopTimerRef timer; /* C */
+    struct timer_further_member *next;
+};
+
+/* What few timers have; made at the first need. H unless said otherwise. */
 struct timer_rare {
     struct item_context *context; /* C; NULL if the context has no functions */
+    void *context_info;
     CFIndex order; /* C */
-    double tolerance; /* L+I (I alone while in no loop) */
-    struct common_item *common; /* L+I; its place among the common items of `loop` */
+    double tolerance;
+    struct common_item *common; /* its place among the common items of `loop` */
+    struct timer_further_member *further;
 };
 
-/* Bits of the object's info; L+I (I alone while in no loop). */
+/* Bits of the object's info; H. */
 enum timer_flag {
     timer_is_valid = 1,
     timer_is_redated = 2, /* a date was set during the callout */
     timer_releases_late = 4, /* invalidated during the callout, which then releases the info: by another thread, or if it keeps the info */
     timer_keeps_info = 8, /* C; until its callout has returned, also when the callout itself invalidates it */
+    timer_is_firing = 16, /* in callout */
+    timer_has_rare = 32,
 };
 
-/* What moving a timer touches stands together, for among very many it is in no cache. */
+/*
+ * H: the lock of the timer's home, which is that of the loop that it is in, or the item's own while it is in none. It comes to a loop under
+ * both, and leaves under the loop's alone, by the last store that is made under it.
+ *
+ * The size counts: among very many timers each is in no cache, and malloc gives back quickly what takes up to 120 bytes in all. What moving
+ * a timer touches stands together.
+ */
 struct __CFRunLoopTimer {
     struct object object;
-    _Atomic(CFRunLoopRef) loop; /* written under L+I; not retained: a loop that ends lets go of its timers first */
-    CFRunLoopRef firing_on; /* I; the loop in whose callout it is */
-    double date; /* L+I (I alone while in no loop), as the next and `members`; what GetNextFireDate says */
-    int64_t fire_ns;
-    struct timer_member *members;
-    struct timer_member first_member; /* free while its timer is NULL */
+    _Atomic(CFRunLoopRef) loop; /* not retained: a loop that ends lets go of its timers first */
+    struct timer_member first_member; /* H; of a timer in callout, the sequence is not in use, see timer_outer */
+    double date; /* H; what GetNextFireDate says */
+    int64_t fire_ns; /* H */
     CFRunLoopTimerCallBack callout; /* C */
-    void *context_info; /* I; NULL once invalid */
+    union {
+        void *context_info; /* NULL once invalid */
+        struct timer_rare *rare; /* where the timer has it, with the info in it */
+    } own; /* H; see timer_info */
     double interval; /* C; 0: one-shot */
-    CFRunLoopTimerRef firing_outer; /* L of firing_on; in whose callout, by a nested run, it is */
-    _Atomic(struct timer_rare *) rare; /* written once, under I; NULL: all zero */
 };
 
 extern const struct timer_rare timer_nothing_rare;
 
 /*
- * Has the processor fetch a timer that may be one of very many, while there is something else to do. NULL and what is no timer are as good.
- * Always inline, because gcc takes out calls of a function that only fetches ahead.
+ * Has the processor fetch a timer that may be one of very many, with what stands before it, while there is something else to do. NULL and
+ * what is no timer are as good. Always inline, because gcc takes out calls of a function that only fetches ahead.
  */
 static inline __attribute__((always_inline)) void timer_fetch(const struct __CFRunLoopTimer *timer)
 {
-    __builtin_prefetch(timer);
-    __builtin_prefetch((const char *)timer + cache_line);
-    __builtin_prefetch((const char *)timer + sizeof *timer - 1);
+    uintptr_t begin = (uintptr_t)timer - 2 * sizeof(void *);
+    uintptr_t end = (uintptr_t)timer + sizeof *timer;
+
+    __builtin_prefetch((const void *)begin); /* NOLINT(performance-no-int-to-ptr) */
+    __builtin_prefetch((const void *)(begin + cache_line)); /* NOLINT(performance-no-int-to-ptr) */
+    __builtin_prefetch((const void *)(end - 1)); /* NOLINT(performance-no-int-to-ptr) */
 }
 
 static inline bool timer_has(const struct __CFRunLoopTimer *timer, enum timer_flag flag)
@@ -81,11 +101,30 @@ static inline void timer_set(CFRunLoopTimerRef timer, enum timer_flag flag, bool
     timer->object.info = (timer->object.info & ~(uint32_t)flag) | (is_set ? (uint32_t)flag : 0u);
 }
 
+/* H, or nobody else knows the timer. */
 static inline const struct timer_rare *timer_rare(const struct __CFRunLoopTimer *timer)
 {
-    const struct timer_rare *rare = atomic_load_explicit(&timer->rare, memory_order_acquire);
+    return timer_has(timer, timer_has_rare) ? timer->own.rare : &timer_nothing_rare;
+}
 
-    return rare ? rare : &timer_nothing_rare;
+/* Where the context's info stands; NULL there once the timer is invalid. H, or nobody else knows the timer. */
+static inline void **timer_info(CFRunLoopTimerRef timer)
+{
+    return timer_has(timer, timer_has_rare) ? &timer->own.rare->context_info : &timer->own.context_info;
+}
+
+/*
+ * The timer in whose callout, by a nested run, this one is called; NULL for none. Of a timer in callout, which is in no heap. Written by
+ * the thread that calls it, with the lock of its loop.
+ */
+static inline CFRunLoopTimerRef timer_outer(const struct __CFRunLoopTimer *timer)
+{
+    return (CFRunLoopTimerRef)(uintptr_t)timer->first_member.node.sequence; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static inline void timer_set_outer(CFRunLoopTimerRef timer, CFRunLoopTimerRef outer)
+{
+    timer->first_member.node.sequence = (uintptr_t)outer;
 }
 
 extern const struct object_class timer_class;
@@ -109,14 +148,31 @@ void timers_join_common_mode(CFRunLoopRef loop, struct mode *mode);
 /* Lets go of every timer of a loop whose thread ends. */
 void timers_remove_all(CFRunLoopRef loop);
 
-/* ---- shared with timer_firing.c; L of its loop, if it is in one, and I ---- */
+/* For a loop that ends in callouts: its timers are in callout no longer. No lock is held. */
+void timers_forget_callouts(CFRunLoopRef loop);
 
-static inline CFRunLoopRef timer_loop(CFRunLoopTimerRef timer)
+/* ---- shared with timer_firing.c; H ---- */
+
+static inline CFRunLoopRef timer_loop(const struct __CFRunLoopTimer *timer)
 {
-    return atomic_load_explicit(&timer->loop, memory_order_relaxed);
+    return atomic_load_explicit(&timer->loop, memory_order_acquire);
 }
 
+/* Takes H. Returns the loop whose lock it is, which stays alive until it is dropped, or NULL. */
+static inline CFRunLoopRef timer_lock_home(CFRunLoopTimerRef timer)
+{
+    return item_lock_home(timer, &timer->loop);
+}
+
+static inline void timer_unlock_home(CFRunLoopTimerRef timer, CFRunLoopRef home)
+{
+    item_unlock_home(timer, home);
+}
+
+/* The members one after the other; NULL for `member` gives the first, and NULL is given after the last. */
+struct timer_member *timer_next_member(const struct __CFRunLoopTimer *timer, const struct timer_member *member);
 struct timer_member *timer_member_in(CFRunLoopTimerRef timer, const struct mode *mode);
+CFRunLoopTimerRef timer_of_node(const struct heap_node *node);
 
 /* Puts a new date into every heap, and the timer too if it was in callout. */
 void timer_reschedule(CFRunLoopRef loop, CFRunLoopTimerRef timer);
@@ -125,10 +181,14 @@ void timer_reschedule(CFRunLoopRef loop, CFRunLoopTimerRef timer);
 struct timer_farewell {
     bool releases_info;
     bool has_left_loop;
+    const struct item_context *context;
     void *info;
 };
 
-/* Makes the timer invalid; its info is released by the caller, or by the callout that is under way on another thread. */
+/*
+ * Makes the timer invalid; its info is released by the caller, or by the callout that is under way on another thread. From then on it may
+ * be in another home.
+ */
 struct timer_farewell timer_make_invalid(CFRunLoopTimerRef timer);
 
 /* No lock is held. */

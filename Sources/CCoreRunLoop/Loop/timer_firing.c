@@ -25,7 +25,7 @@ struct timer_batch {
 
 static CFRunLoopTimerRef timer_of_entry(const struct heap_entry *entry)
 {
-    return container_of(entry->node, struct timer_member, node)->timer;
+    return timer_of_node(entry->node);
 }
 
 static int64_t limit_of_entry(const struct heap_entry *entry)
@@ -124,39 +124,43 @@ static int compare_entries(const void *one, const void *other)
 }
 
 /*
- * Its turn has come, and it is still due in this loop and mode (132): for the date that was found, or for another that has come since. L
- * and I.
+ * Its turn has come, and it is still due in this loop and mode (132): for the date that was found, or for another that has come since. L.
  */
 static bool may_fire(CFRunLoopRef loop, const struct mode *mode, const struct timer_entry *entry)
 {
     CFRunLoopTimerRef timer = entry->timer;
     const struct timer_member *member = NULL;
 
-    if (timer_has(timer, timer_is_valid) && timer_loop(timer) == loop && !timer->firing_on) {
+    if (timer_loop(timer) == loop && timer_has(timer, timer_is_valid) && !timer_has(timer, timer_is_firing)) {
         member = timer_member_in(timer, mode);
     }
     return member && (member->node.sequence == entry->sequence || timer->fire_ns <= kernel.monotonic_ns());
 }
 
-static bool begin_firing(CFRunLoopRef loop, const struct mode *mode, const struct timer_entry *entry)
+/* What a callout needs. */
+struct timer_call {
+    CFRunLoopTimerRef timer;
+    const struct item_context *context; /* NULL: no functions */
+    void *info;
+};
+
+/* Its turn has come. False if it is not to fire. L. */
+static bool begin_firing(CFRunLoopRef loop, const struct mode *mode, const struct timer_entry *entry, struct timer_call *ret_call)
 {
     CFRunLoopTimerRef timer = entry->timer;
-    struct lock *lock = item_lock(timer);
-    bool fires;
 
-    lock_take(lock);
-    fires = may_fire(loop, mode, entry);
-    if (fires) {
-        for (struct timer_member *member = timer->members; member; member = member->next) {
-            heap_remove(&member->mode->timers, &member->node);
-        }
-        timer->firing_on = loop;
-        timer->firing_outer = loop->firing;
-        timer_set(timer, timer_is_redated, false);
-        loop->firing = timer;
+    if (!may_fire(loop, mode, entry)) {
+        return false;
     }
-    lock_drop(lock);
-    return fires;
+    for (struct timer_member *member = timer_next_member(timer, NULL); member; member = timer_next_member(timer, member)) {
+        heap_remove(&member->mode->timers, &member->node);
+    }
+    timer_set(timer, timer_is_firing, true);
+    timer_set(timer, timer_is_redated, false);
+    timer_set_outer(timer, loop->firing);
+    loop->firing = timer;
+    *ret_call = (struct timer_call){timer, timer_rare(timer)->context, *timer_info(timer)};
+    return true;
 }
 
 /* The first date of the series that is strictly later than now (118), by division (120). */
@@ -170,32 +174,34 @@ static void advance_date(CFRunLoopTimerRef timer)
     timer->date = date_of_instant(timer->fire_ns);
 }
 
-/* Takes the timer from the loop's callouts. Returns the loop that it is in, locked with it: not always the one it fired on, for the callout
- * may have moved it. */
+/* Takes the timer from the loop's callouts, and its home's lock: not always that of the loop it fired on, for the callout may have moved
+ * it. */
 static CFRunLoopRef lock_after_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef timer)
 {
-    CFRunLoopRef loop = item_lock_with_loop(timer, &timer->loop);
+    CFRunLoopRef loop = timer_lock_home(timer);
 
     if (loop != fired_on) {
-        item_unlock_with_loop(timer, loop);
+        timer_unlock_home(timer, loop);
         loop_lock(fired_on);
-        fired_on->firing = timer->firing_outer;
+        fired_on->firing = timer_outer(timer);
         loop_unlock(fired_on);
-        return item_lock_with_loop(timer, &timer->loop);
+        return timer_lock_home(timer);
     }
-    fired_on->firing = timer->firing_outer;
+    fired_on->firing = timer_outer(timer);
     return loop;
 }
 
-/* Its next date, or its end if it fires once (118, 124). L and I. */
+/* Its next date, or its end if it fires once (118, 124). H. */
 static struct timer_farewell settle_after_firing(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 {
-    struct timer_farewell farewell = {.releases_info = timer_has(timer, timer_releases_late), .info = timer->context_info};
+    void **info = timer_info(timer);
+    struct timer_farewell farewell = {
+        .releases_info = timer_has(timer, timer_releases_late), .context = timer_rare(timer)->context, .info = *info};
 
-    timer->firing_on = NULL;
+    timer_set(timer, timer_is_firing, false);
     timer_set(timer, timer_releases_late, false);
     if (farewell.releases_info) {
-        timer->context_info = NULL;
+        *info = NULL;
     }
     if (!timer_has(timer, timer_is_valid)) {
         return farewell;
@@ -217,24 +223,23 @@ static void end_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef timer)
     CFRunLoopRef loop = lock_after_firing(fired_on, timer);
     struct timer_farewell farewell = settle_after_firing(loop, timer);
 
-    item_unlock_with_loop(timer, loop);
+    timer_unlock_home(timer, loop);
     timer_bid_farewell(timer, &farewell);
 }
 
 /* One callout, bracketed by the context's retain and release (135). No lock is held. */
-static void call_out(CFRunLoopRef loop, CFRunLoopTimerRef timer)
+static void call_out(CFRunLoopRef loop, const struct timer_call *call)
 {
-    const struct item_context *context = timer_rare(timer)->context;
-    void *info =
-        timer->context_info; /* still ours: an invalidation from now on leaves its release to end_firing, or is made by this thread */
+    const struct item_context *context = call->context;
+    void *info = call->info; /* still ours: an invalidation from now on leaves its release to end_firing, or is made by this thread */
 
     if (context && context->retain) {
         info = (void *)(uintptr_t)context->retain(info);
     }
-    if (timer->callout) {
-        timer->callout(timer, info);
+    if (call->timer->callout) {
+        call->timer->callout(call->timer, info);
     }
-    end_firing(loop, timer);
+    end_firing(loop, call->timer);
     if (context && context->retain && context->release) {
         context->release(info);
     }
@@ -251,11 +256,12 @@ void timers_fire(CFRunLoopRef loop, struct mode *mode, int64_t now_ns)
     }
     for (uint32_t i = 0; i < batch.count; i++) {
         const struct timer_entry *entry = &batch.entries[i];
-        bool fires = begin_firing(loop, mode, entry);
+        struct timer_call call;
+        bool fires = begin_firing(loop, mode, entry, &call);
 
         loop_unlock(loop);
         if (fires) {
-            call_out(loop, entry->timer);
+            call_out(loop, &call);
         }
         object_release(entry->timer);
         loop_lock(loop);
@@ -270,15 +276,11 @@ CFAbsoluteTime timers_next_date(CFRunLoopRef loop, const struct mode *mode)
     CFRunLoopTimerRef earliest = mode->timers.count > 0 ? timer_of_entry(&mode->timers.entries[0]) : NULL;
 
     /* A timer in callout counts with the date that has come (123), which is earlier than any that came after it at the same instant. */
-    for (CFRunLoopTimerRef timer = loop->firing; timer; timer = timer->firing_outer) {
-        struct lock *lock = item_lock(timer);
-
-        lock_take(lock);
-        if (timer_has(timer, timer_is_valid) && timer_loop(timer) == loop && timer_member_in(timer, mode) &&
+    for (CFRunLoopTimerRef timer = loop->firing; timer; timer = timer_outer(timer)) {
+        if (timer_loop(timer) == loop && timer_has(timer, timer_is_valid) && timer_member_in(timer, mode) &&
             (!earliest || timer->fire_ns <= earliest->fire_ns)) {
             earliest = timer;
         }
-        lock_drop(lock);
     }
     return earliest ? earliest->date : 0.0;
 }

@@ -17,6 +17,7 @@
 struct heap_node {
     uint64_t sequence; /* breaks ties; set by the owner before heap_push, constant while in the heap */
     uint32_t index; /* place in the array, or heap_nowhere; written by the heap only */
+    uint32_t tag; /* the owner's */
 };
 
 static const uint32_t heap_nowhere = UINT32_MAX;
@@ -29,7 +30,7 @@ struct heap_entry {
 };
 
 struct heap {
-    struct heap_entry *entries;
+    struct heap_entry *entries; /* some way into their block, see heap.c */
     uint32_t count;
     uint32_t capacity;
 };

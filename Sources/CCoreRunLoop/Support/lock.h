@@ -62,6 +62,9 @@ static inline struct lock *item_lock(const void *item)
     return &item_locks[hash >> 58].lock;
 }
 
+/* Waits for whoever holds an item lock now to drop it. */
+void item_locks_pass(void);
+
 /* For fork: takes all item locks, drops them in the parent, resets them in the child. */
 void item_locks_take_all(void);
 void item_locks_drop_all(void);

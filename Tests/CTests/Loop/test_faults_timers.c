@@ -254,6 +254,69 @@ TEST_LIMIT(stress_invalidation_from_another_thread_leaves_one_callout_at_most, "
     }
 }
 
+/* Timers that loops of short life pass on to each other, while another thread changes them wherever they are. */
+enum { baton_count = 3 };
+
+struct relay {
+    CFRunLoopTimerRef batons[baton_count];
+    _Atomic int may_end;
+};
+
+static void holds_the_batons_for_a_while(void *context)
+{
+    struct relay *relay = context;
+
+    for (int i = 0; i < baton_count; i++) {
+        CFRunLoopAddTimer(LOOP, relay->batons[i], MODE);
+    }
+    (void)CFRunLoopRunInMode(MODE, 0, false);
+    CFRunLoopRemoveTimer(LOOP, relay->batons[0], MODE); /* the others leave with the thread */
+}
+
+static void meddles_with_the_batons(void *context)
+{
+    struct relay *relay = context;
+
+    for (int i = 0; !relay->may_end; i++) {
+        CFRunLoopTimerRef baton = relay->batons[i % baton_count];
+
+        CFRunLoopTimerSetNextFireDate(baton, i % 2 ? 0 : CFAbsoluteTimeGetCurrent() + 1000);
+        CFRunLoopTimerSetTolerance(baton, i % 5);
+        EXPECT(CFRunLoopTimerIsValid(baton));
+        EXPECT(CFRunLoopTimerGetTolerance(baton) < 5);
+        (void)CFRunLoopTimerGetNextFireDate(baton);
+    }
+}
+
+TEST_LIMIT(stress_timers_change_hands_between_threads_that_end, "115 116 128 172 T15", 120)
+{
+    static struct probe probe = {.name = "T", .logging = probe_is_silent};
+    static struct relay relay;
+    struct probe_thread meddler;
+
+    for (int i = 0; i < baton_count; i++) {
+        relay.batons[i] = probe_timer(&probe, 1000, 1000);
+    }
+    probe_thread_start(&meddler, meddles_with_the_batons, &relay);
+    for (int i = 0; i < (test_is_soak() ? 200000 : 1000); i++) {
+        struct probe_thread threads[2];
+
+        probe_thread_start(&threads[0], holds_the_batons_for_a_while, &relay);
+        probe_thread_start(&threads[1], holds_the_batons_for_a_while, &relay);
+        probe_thread_join(&threads[0]);
+        probe_thread_join(&threads[1]);
+    }
+    relay.may_end = 1;
+    probe_thread_join(&meddler);
+    for (int i = 0; i < baton_count; i++) {
+        CFRunLoopAddTimer(LOOP, relay.batons[i], MODE); /* free, once its loop has ended */
+        EXPECT(CFRunLoopContainsTimer(LOOP, relay.batons[i], MODE));
+        CFRunLoopTimerInvalidate(relay.batons[i]);
+        CFRelease(relay.batons[i]);
+    }
+    EXPECT_EQ(probe.releases, probe.retains);
+}
+
 static void is_busy_for_10_s(struct probe *probe)
 {
     probe_notes_ms(probe);

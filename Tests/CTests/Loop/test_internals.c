@@ -360,7 +360,7 @@ static int64_t searched_limit(const struct mode *mode)
 
     for (uint32_t i = 0; i < mode->timers.count; i++) {
         const struct heap_entry *entry = &mode->timers.entries[i];
-        CFRunLoopTimerRef timer = container_of(entry->node, struct timer_member, node)->timer;
+        CFRunLoopTimerRef timer = timer_of_node(entry->node);
         int64_t limit = entry->key + (int64_t)(CFRunLoopTimerGetTolerance(timer) * 1e9);
 
         best = limit < best ? limit : best;

@@ -766,6 +766,35 @@ TEST(a_tolerance_is_kept_within_limits, "140 T18")
     CFRelease(once);
 }
 
+static void gets_a_tolerance(CFRunLoopTimerRef timer, void *info)
+{
+    ++*(int *)info;
+    CFRunLoopTimerSetTolerance(timer, 0.01);
+}
+
+TEST(a_plain_context_outlives_a_tolerance_given_later, "129 135 140")
+{
+    int calls = 0;
+    CFRunLoopTimerContext context = {.info = &calls};
+    CFRunLoopTimerRef t;
+
+    clock_start();
+    t = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + 0.1, 0.1, 0, 0, gets_a_tolerance, &context);
+    CFRunLoopAddTimer(LOOP, t, MODE);
+    CFRunLoopAddTimer(LOOP, t, CFSTR("other"));
+    probe_run(MODE, 0.35, false);
+    EXPECT_EQ(calls, 3);
+    EXPECT_NEAR(CFRunLoopTimerGetTolerance(t), 0.01, 1e-9);
+    CFRunLoopTimerGetContext(t, &context);
+    EXPECT(context.info == &calls);
+    EXPECT(CFRunLoopContainsTimer(LOOP, t, CFSTR("other")));
+    CFRunLoopTimerInvalidate(t);
+    CFRunLoopTimerGetContext(t, &context);
+    EXPECT(context.info == NULL);
+    EXPECT(!CFRunLoopContainsTimer(LOOP, t, CFSTR("other")));
+    CFRelease(t);
+}
+
 TEST(tolerant_timers_share_a_wake_up, "140")
 {
     clock_start();
