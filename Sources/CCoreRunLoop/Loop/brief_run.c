@@ -76,7 +76,9 @@ static bool wait_in(CFRunLoopRef loop, struct activation *run, const struct brie
     } else {
         has_happened_now = has_happened(brief) || (sleep(loop, mode, brief) && has_happened(brief));
     }
-    run->took_token |= mailbox_disarm(loop->mailbox);
+    if (run->outer) {
+        run->took_token |= mailbox_disarm(loop->mailbox); /* to whom it may be owed; the end of an outermost run drops it */
+    }
     return has_happened_now && atomic_load_explicit(&mode->observed, memory_order_relaxed) == 0;
 }
 

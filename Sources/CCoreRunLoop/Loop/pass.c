@@ -217,7 +217,6 @@ bool pass_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase,
     }
     loop_lock(loop);
     loop->waiting = NULL;
-    mailbox_rearm(loop->mailbox);
     return true;
 }
 
@@ -260,6 +259,7 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
             cause = cause_wake_up;
             break;
         }
+        mailbox_rearm(loop->mailbox);
     }
     run->took_token |= mailbox_disarm(loop->mailbox);
     return cause;

@@ -42,7 +42,7 @@ enum wake_cause pass_ready_cause(CFRunLoopRef loop, struct activation *run, int6
 
 /*
  * One sleep, until something happens or about `limit_ns`, in the wait set or, with wake_futex, on the wake word; `now_ns` says how far off
- * the limit is, and nothing else. False if a wake-up is there already.
+ * the limit is, and nothing else. False if a wake-up is there already. The phase is left as it was during the sleep.
  */
 bool pass_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase, int64_t now_ns, int64_t limit_ns);
 

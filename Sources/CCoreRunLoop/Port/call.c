@@ -460,19 +460,25 @@ static SInt32 post_request(CFMessagePortRef port, SInt32 message_id, CFDataRef d
     int64_t now_ns = 0;
     int64_t deadline_ns;
     SInt32 result;
+    bool waits;
 
     if (!letter) {
         return no_letter();
     }
-    note_letter(port, letter, true);
     result = put_letter(port, letter, deadline_after(send_timeout, once_below_s, &now_ns), &now_ns);
+    waits = result == kCFMessagePortSuccess && is_waiting(letter);
+    if (waits) {
+        note_letter(port, letter, true); /* before the port is looked at: who finds it valid will be told of its end */
+    }
     if (result == kCFMessagePortSuccess) {
         deadline_ns = deadline_after(receive_timeout, 0, &now_ns);
         result = result_of_letter(port, await_letter(port, letter, deadline_ns, mode, now_ns));
     } else {
         letter_release(letter); /* the receiver's reference: it never came to that */
     }
-    note_letter(port, letter, false);
+    if (waits) {
+        note_letter(port, letter, false);
+    }
     if (result == kCFMessagePortSuccess && ret_reply) {
         *ret_reply = letter->reply;
         letter->reply = NULL;
@@ -487,8 +493,8 @@ static bool is_here(CFMessagePortRef port)
     struct remote_port *remote = &port->side.remote;
     bool result;
 
-    if (!remote->inbox) {
-        return false;
+    if (!remote->inbox || atomic_load_explicit(&remote->uses_inbox, memory_order_relaxed)) {
+        return remote->inbox != NULL;
     }
     port_lock(port);
     result = remote_port_uses_inbox(remote);

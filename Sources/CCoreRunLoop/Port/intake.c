@@ -23,15 +23,15 @@ static const char server[] = "CFMessagePort";
 struct incoming {
     CFDataRef data; /* NULL: there is nothing to run */
     uint64_t accepted; /* bytes that count against the budget */
-    SInt32 message_id;
     uint64_t conversation;
+    SInt32 message_id;
     uint32_t sequence;
     struct server_line *line; /* NULL: nobody waits for a reply */
-    bool keeps_line;
     struct letter *letter; /* it came through the inbox; its data and its line are the letter's */
     struct inbox *inbox; /* that one, with a reference */
-    bool is_in_call; /* the callout has begun, as the port counts it */
     void *info; /* for the callout */
+    bool keeps_line;
+    bool is_in_call; /* the callout has begun, as the port counts it */
 };
 
 /* ---- misbehaviour ---- */
@@ -88,19 +88,26 @@ static void acknowledge(struct local_port *local, const struct packet *packet, c
     }
 }
 
+/* What the reply says that follows. */
+static int send_memory(const struct server_line *line, const struct wire_frame *reply, int memory)
+{
+    const struct wire_frame frame = {.type = wire_descriptor, .conversation = reply->conversation, .sequence = reply->sequence};
+
+    return packet_send(line->descriptor, &frame, NULL, &memory, 1);
+}
+
 /*
  * Sends the answer on the line, which the other side may use again as soon as it has it, and ends its run; a client that does not read has
  * lost its line. P
  */
 static void answer(struct local_port *local, struct server_line *line, const struct wire_frame *frame, const void *data, int memory)
 {
-    const struct wire_frame second = {.type = wire_descriptor, .conversation = frame->conversation, .sequence = frame->sequence};
     int result;
 
     server_line_before_reply(line);
     result = packet_send(line->descriptor, frame, data, NULL, 0);
     if (result == 0 && memory >= 0) {
-        result = packet_send(line->descriptor, &second, NULL, &memory, 1); /* what the reply says that follows */
+        result = send_memory(line, frame, memory);
     }
     if (result < 0) {
         line_table_drop(&local->lines, line);
@@ -150,15 +157,14 @@ static void load_reply(const struct incoming *message, CFDataRef whole_reply, st
     uint64_t length = reply ? (uint64_t)CFDataGetLength(reply) : 0;
     const UInt8 *bytes = length > 0 ? CFDataGetBytePtr(reply) : NULL;
 
-    *ret_answer = (struct outgoing){
-        .frame = {.type = wire_reply,
-                  .flags = (message->keeps_line ? wire_kept : 0) | (line->refuses_arena ? wire_no_arena : 0),
-                  .message_id = (int32_t)(0u - (uint32_t)message->message_id),
-                  .conversation = message->conversation,
-                  .length = length,
-                  .sequence = message->sequence},
-        .memory = -1,
-    };
+    ret_answer->frame = (struct wire_frame){.type = wire_reply,
+                                            .flags = (message->keeps_line ? wire_kept : 0) | (line->refuses_arena ? wire_no_arena : 0),
+                                            .message_id = (int32_t)(0u - (uint32_t)message->message_id),
+                                            .conversation = message->conversation,
+                                            .length = length,
+                                            .sequence = message->sequence};
+    ret_answer->data = NULL;
+    ret_answer->memory = -1;
     if (length == 0) {
         ret_answer->frame.flags |= wire_null_data;
     } else if (length > payload_arena_from && length <= line->arena.size) {
@@ -585,7 +591,7 @@ static void run(CFMessagePortRef port, struct incoming *message)
 {
     struct local_port *local = &port->side.local;
     CFDataRef reply = message->is_in_call ? call_out(port, message) : NULL;
-    struct outgoing outgoing = {.memory = -1};
+    struct outgoing outgoing;
     void *info = NULL;
     bool releases;
 
@@ -598,7 +604,7 @@ static void run(CFMessagePortRef port, struct incoming *message)
         answer(local, message->line, &outgoing.frame, outgoing.data, outgoing.memory);
     }
     port_unlock(port);
-    if (outgoing.memory >= 0) {
+    if (message->line && outgoing.memory >= 0) {
         (void)kernel.close(outgoing.memory);
     }
     if (message->letter) {
@@ -618,9 +624,9 @@ void local_port_receive(CFMessagePortRef port)
 {
     struct incoming message = {.data = NULL};
     uint8_t *buffer = scratch_take(&port->scratch);
-    int result = buffer ? 0 : -ENOMEM;
+    int result = buffer ? take_packet(port, buffer, &message) : -ENOMEM;
 
-    for (int i = 0; i < housekeeping_max && result == 0 && !message.data; i++) {
+    for (int i = 1; i < housekeeping_max && result == 0 && !message.data; i++) {
         message = (struct incoming){.data = NULL};
         result = take_packet(port, buffer, &message);
     }
@@ -628,9 +634,7 @@ void local_port_receive(CFMessagePortRef port)
         scratch_give(&port->scratch, buffer);
     }
     if (message.data) {
-        object_retain(port);
         run(port, &message);
-        object_release(port);
     }
 }
 
@@ -677,9 +681,7 @@ void local_port_receive_letter(CFMessagePortRef port, CFRunLoopSourceRef source)
         log_over_budget((uint64_t)CFDataGetLength(message.data), kernel_ports.process_id());
         inbox_drop(message.inbox, message.letter);
     } else if (message.letter) {
-        object_retain(port);
         run(port, &message);
-        object_release(port);
     }
     if (message.inbox) {
         inbox_release(message.inbox);

@@ -79,7 +79,7 @@ struct remote_port {
     struct link busy_lines; /* P */
     uint32_t free_count; /* P */
     struct inbox *inbox; /* C; with a reference: the owner is in this process. NULL: it is not */
-    bool uses_inbox; /* P; nothing has been under way to the socket since it could be used; from then on everything goes there */
+    atomic_bool uses_inbox; /* A, set under P; nothing has been under way to the socket since it could be used; from then on everything goes there */
     struct link letters; /* P; requests in the inbox that wait for a reply */
 };
 
@@ -163,7 +163,7 @@ void local_port_end_read(CFMessagePortRef port);
 
 /* ---- intake.c: what comes in at a local port ---- */
 
-/* Takes packets until one has led to a callout or there is none. */
+/* Takes packets until one has led to a callout or there is none. Whoever calls has a reference to the port, which may end meanwhile. */
 void local_port_receive(CFMessagePortRef port);
 /* Takes one letter from the inbox. */
 void local_port_receive_letter(CFMessagePortRef port, CFRunLoopSourceRef source);

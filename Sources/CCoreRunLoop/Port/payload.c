@@ -11,7 +11,8 @@
 #include "Runtime/allocator.h"
 #include "Runtime/data.h"
 
-static const uint64_t beside_from = 16 << 10; /* from here on the bytes stand beside the object, for objects are zeroed first */
+/* From here on the bytes stand beside the object: objects are zeroed first, and a larger one is in none of the quick lists of malloc. */
+static const uint64_t beside_from = 960;
 static const uint64_t large_from = 4 << 20; /* from here on they are in memory that is kept for the next message of this kind */
 
 /* What gives memory for that many bytes, and takes it back. */
@@ -48,10 +49,12 @@ CFDataRef payload_copy(const void *bytes, uint64_t length)
 
 CFDataRef payload_share(CFDataRef data)
 {
-    if (data && data_is_shareable(data)) {
+    uint64_t length = data ? (uint64_t)CFDataGetLength(data) : 0;
+
+    if (length > 0 && data_is_shareable(data)) {
         return data_create_sharing(data);
     }
-    return payload_copy(data ? CFDataGetBytePtr(data) : NULL, data ? (uint64_t)CFDataGetLength(data) : 0);
+    return payload_copy(length > 0 ? CFDataGetBytePtr(data) : NULL, length);
 }
 
 int payload_put(const void *bytes, uint64_t length)

@@ -160,8 +160,11 @@ void remote_port_abandon(CFMessagePortRef port)
 
 bool remote_port_uses_inbox(struct remote_port *remote)
 {
-    remote->uses_inbox |= remote->sequence == remote->confirmed && inbox_is_open(remote->inbox);
-    return remote->uses_inbox;
+    bool uses = atomic_load_explicit(&remote->uses_inbox, memory_order_relaxed) ||
+                (remote->sequence == remote->confirmed && inbox_is_open(remote->inbox));
+
+    atomic_store_explicit(&remote->uses_inbox, uses, memory_order_relaxed);
+    return uses;
 }
 
 bool remote_port_use(CFMessagePortRef port)
