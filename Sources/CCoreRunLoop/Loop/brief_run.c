@@ -30,10 +30,28 @@ static bool has_happened(const struct brief_run *brief)
     return brief->awaited && atomic_load_explicit(brief->awaited, memory_order_acquire) != 0;
 }
 
+/* Sleeps in the wait set, or on the wake word. */
+static bool sleep_until(CFRunLoopRef loop, struct mode *mode, int64_t now_ns, int64_t limit_ns)
+{
+    struct watch_set *watches = mode->watches;
+    bool has_slept;
+
+    if (!watch_is_needed(mode)) {
+        return pass_sleep_once(loop, mode, wake_futex, now_ns, limit_ns);
+    }
+    if (!watch_is_settled(mode)) {
+        return false;
+    }
+    has_slept = pass_sleep_once(loop, mode, wake_epoll, now_ns, watch_has_alarm_before(watches, limit_ns) ? kernel_never : limit_ns);
+    if (watch_has_batch(mode)) {
+        watch_note_early_end(watches, now_ns, limit_ns);
+    }
+    return has_slept;
+}
+
 /* Sleeps once. False if that is not all that there is to do. */
 static bool sleep(CFRunLoopRef loop, struct mode *mode, const struct brief_run *brief)
 {
-    enum wake_word phase = watch_is_needed(mode) ? wake_epoll : wake_futex;
     int64_t now_ns = brief->now_ns;
     int64_t limit_ns = brief->deadline_ns;
 
@@ -46,7 +64,7 @@ static bool sleep(CFRunLoopRef loop, struct mode *mode, const struct brief_run *
         }
         limit_ns = timers_ns < limit_ns ? timers_ns : limit_ns;
     }
-    return (phase == wake_futex || watch_is_settled(mode)) && pass_sleep_once(loop, mode, phase, now_ns, limit_ns);
+    return sleep_until(loop, mode, now_ns, limit_ns);
 }
 
 /* The wait for the source's descriptor. */

@@ -37,7 +37,7 @@ static struct watch_set *set_create(void)
     struct watch_set *watches = calloc(1, sizeof *watches);
 
     if (watches) {
-        watches->set = -1;
+        watches->set = watches->alarm = -1;
         watches->next_generation = 1;
         watches->stale_token = watches->last_stale_token = no_token;
         link_init(&watches->dirty);
@@ -526,10 +526,70 @@ void watch_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor, bool
     }
 }
 
+/* ---- the alarm ---- */
+
+static void close_alarm(struct watch_set *watches)
+{
+    if (watches->alarm >= 0) {
+        (void)kernel.close(watches->alarm);
+    }
+    watches->alarm = -1;
+    watches->alarm_ns = 0;
+    watches->early_ends = 0;
+}
+
+/* Without the means for one, the limits go on being told. */
+static void set_alarm(struct watch_set *watches, int64_t deadline_ns)
+{
+    if (watches->alarm < 0) {
+        watches->alarm = kernel.alarm_create();
+        if (watches->alarm < 0 || kernel.set_add_edge(watches->set, watches->alarm, watch_token_alarm) < 0) {
+            close_alarm(watches);
+            return;
+        }
+    }
+    if (kernel.alarm_set(watches->alarm, deadline_ns) == 0) {
+        watches->alarm_ns = deadline_ns;
+    }
+}
+
+void watch_note_early_end(struct watch_set *watches, int64_t now_ns, int64_t limit_ns)
+{
+    if (limit_ns == kernel_never || limit_ns - now_ns < watch_alarm_least_ns || watch_has_alarm_before(watches, limit_ns)) {
+        return;
+    }
+    if (++watches->early_ends >= watch_alarm_after) {
+        watches->early_ends = 0;
+        set_alarm(watches, limit_ns);
+    }
+}
+
+/* Takes the alarm out of the reports, of which there are `count`; how many are left. */
+static int take_alarm(struct watch_set *watches, int count)
+{
+    int left = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (watches->batch[i].token == watch_token_alarm) {
+            watches->alarm_ns = 0;
+        } else {
+            watches->batch[left++] = watches->batch[i];
+        }
+    }
+    return left;
+}
+
 void watch_wait(struct watch_set *watches, int64_t deadline_ns)
 {
     int count = kernel.set_wait(watches->set, watches->batch, watch_batch_size, deadline_ns);
 
+    if (watches->alarm_ns != 0) {
+        count = take_alarm(watches, count);
+    }
+
+    if (count <= 0) {
+        watches->early_ends = 0;
+    }
     watches->last_stale_token = watches->stale_token;
     watches->stale_token = no_token;
     watches->batch_begin = 0;
@@ -789,6 +849,10 @@ void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old)
     if (!watches) {
         return;
     }
+    if (!close_old) {
+        watches->alarm = -1;
+    }
+    close_alarm(watches); /* it is in the old set only */
     if (watches->set >= 0 && close_old) {
         (void)kernel.close(watches->set);
     }
@@ -819,6 +883,7 @@ void watch_set_free(struct mode *mode)
     if (!watches) {
         return;
     }
+    close_alarm(watches);
     if (watches->set >= 0) {
         (void)kernel.close(watches->set);
     }

@@ -30,7 +30,14 @@ enum { watch_posted = 1 << 8 };
 enum { watch_posted_in_row = 4 };
 
 /* Tokens that are not watches. */
-enum watch_token { watch_token_event = 0, watch_token_main_queue = 1 };
+enum watch_token { watch_token_event = 0, watch_token_main_queue = 1, watch_token_alarm = 2 };
+
+/*
+ * Waits for one answer after the other have limits that are seldom reached: setting and clearing them is a twentieth of a message. After so
+ * many in a row that ended before a limit this far off, the kernel is told of a limit once, by an alarm in the set, and while that is still
+ * to come later limits need not be told.
+ */
+enum { watch_alarm_after = 32, watch_alarm_least_ns = 1000000000 };
 
 enum watch_standing {
     watch_absent, /* not in the kernel's set */
@@ -68,6 +75,9 @@ struct watch_set {
     uint32_t next_generation;
     uint64_t stale_token; /* O; the smallest token of a watch that is gone, among this wait's reports; UINT64_MAX: none */
     uint64_t last_stale_token; /* O; of the wait before */
+    int alarm; /* O; in the set; -1 until needed */
+    int64_t alarm_ns; /* O; when it will wake the wait; 0: it will not */
+    uint32_t early_ends; /* O; waits in a row that watch_note_early_end was told of */
     struct link dirty;
     struct link always_ready;
     struct link refused;
@@ -158,6 +168,15 @@ void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old);
 void watch_set_free(struct mode *mode);
 
 /* ---- O, without the lock ---- */
+
+/* A wait until `limit_ns` may as well be without a limit: the alarm ends it before. */
+static inline bool watch_has_alarm_before(const struct watch_set *watches, int64_t limit_ns)
+{
+    return watches->alarm_ns != 0 && watches->alarm_ns <= limit_ns;
+}
+
+/* A wait that was begun at `now_ns`, and would have ended at `limit_ns`, has ended before. */
+void watch_note_early_end(struct watch_set *watches, int64_t now_ns, int64_t limit_ns);
 
 /* Fills the empty batch: waits in the set until a report comes or `deadline_ns`; 0 asks without waiting. */
 void watch_wait(struct watch_set *watches, int64_t deadline_ns);

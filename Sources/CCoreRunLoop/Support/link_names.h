@@ -414,6 +414,7 @@
 #pragma redefine_extname watch_is_settled crl_watch_is_settled
 #pragma redefine_extname watch_main_queue crl_watch_main_queue
 #pragma redefine_extname watch_next crl_watch_next
+#pragma redefine_extname watch_note_early_end crl_watch_note_early_end
 #pragma redefine_extname watch_post crl_watch_post
 #pragma redefine_extname watch_prepare crl_watch_prepare
 #pragma redefine_extname watch_rebuild crl_watch_rebuild

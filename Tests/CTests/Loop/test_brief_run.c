@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs that are only a wait: what they wait for, and what makes a whole run necessary instead. */
+#include <errno.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "CRLRunLoop.h"
@@ -9,6 +11,7 @@
 #include "Loop/loop_trace.h"
 #include "Loop/pass.h"
 #include "Loop/thread_loop.h"
+#include "Loop/watch.h"
 #include "fake_kernel.h"
 #include "harness.h"
 
@@ -255,4 +258,105 @@ TEST(a_brief_run_for_a_word_ends_when_it_is_not_zero, "214")
     EXPECT(run_briefly(loop, kCFRunLoopDefaultMode, &brief));
     EXPECT_EQ(fake_kernel_sleeps(), 1);
     CFRunLoopSourceInvalidate(source);
+}
+
+/* ---- limits that are seldom reached ---- */
+
+static int64_t waited_until_ns; /* what the latest wait was told */
+static int64_t alarm_at_ns;
+static int alarms_made;
+static int alarms_set;
+static int (*wait_in_fake)(int set, struct kernel_event *events, int capacity, int64_t deadline_ns);
+
+static int note_wait(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
+{
+    waited_until_ns = deadline_ns;
+    return wait_in_fake(set, events, capacity, deadline_ns);
+}
+
+/* A counter stands for the alarm: the test makes it go off. */
+static int make_alarm(void)
+{
+    alarms_made++;
+    return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+}
+
+static int make_no_alarm(void)
+{
+    alarms_made++;
+    return -EMFILE;
+}
+
+static int note_alarm(int alarm, int64_t deadline_ns)
+{
+    (void)alarm;
+    alarms_set++;
+    alarm_at_ns = deadline_ns;
+    return 0;
+}
+
+static void begin_with_alarm(struct resting *resting, int (*make)(void))
+{
+    begin(resting);
+    wait_in_fake = kernel.set_wait;
+    kernel.set_wait = note_wait;
+    kernel.alarm_create = make;
+    kernel.alarm_set = note_alarm;
+    make_ready(resting);
+}
+
+static void run_often(const struct resting *resting, int times, int64_t limit_ns)
+{
+    for (int i = 0; i < times; i++) {
+        EXPECT(run_for(resting, limit_ns));
+        EXPECT(waited_until_ns != kernel_never);
+    }
+}
+
+TEST(a_limit_that_is_never_reached_is_told_once, "214 228")
+{
+    struct resting resting;
+    int64_t first_ns;
+    char byte;
+
+    begin_with_alarm(&resting, make_alarm);
+    first_ns = kernel.monotonic_ns();
+    run_often(&resting, watch_alarm_after, 10 * second_ns);
+    EXPECT_EQ(alarms_set, 1);
+    EXPECT_EQ(alarm_at_ns, first_ns + 10 * second_ns);
+    fake_kernel_advance(second_ns);
+    for (int i = 0; i < 2 * watch_alarm_after; i++) {
+        EXPECT(run_for(&resting, 10 * second_ns));
+        EXPECT_EQ(waited_until_ns, kernel_never);
+    }
+    EXPECT_EQ(alarms_set, 1);
+    run_often(&resting, 3, 8 * second_ns); /* an earlier limit is told */
+    /* The alarm goes off before the limit: the run is left to others, who are told the limit again. */
+    REQUIRE(read(resting.ends[0], &byte, 1) == 1);
+    EXPECT_EQ(eventfd_write(resting.loop->default_mode->watches->alarm, 1), 0);
+    EXPECT(!run_for(&resting, 10 * second_ns));
+    EXPECT_EQ(waited_until_ns, kernel_never);
+    EXPECT(!run_for(&resting, 10 * second_ns));
+    EXPECT(waited_until_ns != kernel_never);
+    EXPECT_EQ(clock_ms(), 11000);
+    make_ready(&resting);
+    run_often(&resting, watch_alarm_after, 10 * second_ns);
+    EXPECT_EQ(alarms_made, 1);
+    EXPECT_EQ(alarms_set, 2);
+    EXPECT(run_for(&resting, 10 * second_ns));
+    EXPECT_EQ(waited_until_ns, kernel_never);
+    end(&resting);
+}
+
+TEST(limits_that_are_near_or_cannot_have_an_alarm_are_told_each_time, "214 228")
+{
+    struct resting resting;
+
+    begin_with_alarm(&resting, make_no_alarm);
+    run_often(&resting, 2 * watch_alarm_after, second_ns / 2);
+    EXPECT_EQ(alarms_made, 0);
+    run_often(&resting, 3 * watch_alarm_after, 10 * second_ns);
+    EXPECT_EQ(alarms_made, 3);
+    EXPECT_EQ(alarms_set, 0);
+    end(&resting);
 }
