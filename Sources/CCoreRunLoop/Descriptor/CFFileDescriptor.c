@@ -2,8 +2,11 @@
 /*
  * CFFileDescriptor: a descriptor, its callback, and which kinds of readiness are armed. Never reads or writes the descriptor.
  *
- * The item lock (I) guards the fields. The source is made at the first wish, holds a reference on this object, and is known here only
- * weakly.
+ * The item lock (I) guards the fields but for the state. The source is made at the first wish, holds a reference on this object, and is
+ * known here only weakly.
+ *
+ * The state is one word, so that a callout takes no lock: it is begun by an update that finds the object valid and takes what is armed, and
+ * whoever makes it invalid learns by the same word what callouts are under way.
  */
 #include "CoreFoundation/CFFileDescriptor.h"
 
@@ -12,6 +15,7 @@
 #include "Loop/thread_loop.h"
 #include "Loop/weak_source.h"
 #include "Runtime/object.h"
+#include "Support/barrier.h"
 #include "Support/fault.h"
 #include "Support/lock.h"
 
@@ -20,15 +24,20 @@ static const CFOptionFlags known_kinds = kCFFileDescriptorReadCallBack | kCFFile
 struct __CFFileDescriptor {
     struct object object;
     CFFileDescriptorCallBack callout; /* C */
-    CFFileDescriptorContext context; /* C but for the info: I; NULL once released */
+    CFFileDescriptorContext context; /* C but for the info: I; NULL once released. Callouts that have begun read it without the lock */
     int descriptor; /* I; -1 once invalid */
     bool closes; /* C */
-    bool is_valid; /* I */
-    bool releases_late; /* I; the last callout that is under way releases the info */
-    uint32_t calls; /* I; callouts under way: more than one only if the source is in several loops */
-    CFRunLoopRef called_on; /* I; the loop of the latest of them */
-    _Atomic uint32_t armed; /* kinds to be told of, as kernel_readiness; written under I */
+    bool is_valid; /* I; the state's bit goes with it */
+    _Atomic uint32_t state;
+    _Atomic(CFRunLoopRef) called_on; /* the loop of the latest callout; NULL is as good as any other loop than one's own */
     struct weak_source source; /* I */
+};
+
+enum state {
+    state_armed = kernel_readable | kernel_writable, /* kinds to be told of */
+    state_valid = 1 << 8,
+    state_releases_late = 1 << 9, /* the last callout that is under way releases the info */
+    state_call = 1 << 10, /* a callout under way: more than one only if the source is in several loops */
 };
 
 static void lock(CFFileDescriptorRef f)
@@ -39,6 +48,11 @@ static void lock(CFFileDescriptorRef f)
 static void unlock(CFFileDescriptorRef f)
 {
     lock_drop(item_lock(f));
+}
+
+static uint32_t armed(CFFileDescriptorRef f)
+{
+    return atomic_load_explicit(&f->state, memory_order_seq_cst) & state_armed;
 }
 
 /* ---- the object ---- */
@@ -55,11 +69,12 @@ static void finalize(CFTypeRef object)
 {
     CFFileDescriptorRef f = (CFFileDescriptorRef)(uintptr_t)object;
 
-    if (f->is_valid) {
+    /* Late it is still where a thread ended in the callout. */
+    if (atomic_load_explicit(&f->state, memory_order_relaxed) & (state_valid | state_releases_late)) {
         release_context(f, f->context.info);
-        if (f->closes) {
-            (void)kernel.close(f->descriptor);
-        }
+    }
+    if (f->is_valid && f->closes) {
+        (void)kernel.close(f->descriptor);
     }
 }
 
@@ -69,8 +84,8 @@ static CFStringRef describe(CFTypeRef object)
     CFStringRef context = f->context.copyDescription ? f->context.copyDescription(f->context.info) : NULL;
     CFStringRef text = CFStringCreateWithFormat(
         NULL, NULL, CFSTR("<CFFileDescriptor %p>{valid = %s, descriptor = %d, armed = %u, callout = %p, info = %p%@%@}"), object,
-        f->is_valid ? "Yes" : "No", f->descriptor, (unsigned)atomic_load_explicit(&f->armed, memory_order_relaxed),
-        (void *)(uintptr_t)f->callout, f->context.info, context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
+        f->is_valid ? "Yes" : "No", f->descriptor, (unsigned)armed(f), (void *)(uintptr_t)f->callout, f->context.info,
+        context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
 
     if (context) {
         CFRelease(context);
@@ -115,6 +130,7 @@ CFFileDescriptorRef CFFileDescriptorCreate(CFAllocatorRef allocator, CFFileDescr
     f->descriptor = fd;
     f->closes = closeOnInvalidate;
     f->is_valid = true;
+    atomic_init(&f->state, state_valid);
     return f;
 }
 
@@ -143,13 +159,8 @@ void CFFileDescriptorGetContext(CFFileDescriptorRef f, CFFileDescriptorContext *
 
 Boolean CFFileDescriptorIsValid(CFFileDescriptorRef f)
 {
-    bool is_valid;
-
     require(f, "CFFileDescriptorIsValid");
-    lock(f);
-    is_valid = f->is_valid;
-    unlock(f);
-    return is_valid;
+    return (atomic_load_explicit(&f->state, memory_order_acquire) & state_valid) != 0;
 }
 
 /* ---- arming ---- */
@@ -168,14 +179,14 @@ static CFOptionFlags kinds_of(uint32_t readiness)
 /* Makes the source's interest what is armed. Two threads may arm and disarm at once: whoever comes last finds the other's change. */
 static void tell_source_by(CFFileDescriptorRef f, CFRunLoopSourceRef source, void (*tell)(CFRunLoopSourceRef source, uint32_t interest))
 {
-    uint32_t armed = atomic_load_explicit(&f->armed, memory_order_acquire);
+    uint32_t wanted = armed(f);
     uint32_t told;
 
     do {
-        told = armed;
+        told = wanted;
         tell(source, told);
-        armed = atomic_load_explicit(&f->armed, memory_order_acquire);
-    } while (armed != told);
+        wanted = armed(f);
+    } while (wanted != told);
 }
 
 static void tell_source(CFFileDescriptorRef f, CFRunLoopSourceRef source)
@@ -183,16 +194,31 @@ static void tell_source(CFFileDescriptorRef f, CFRunLoopSourceRef source)
     tell_source_by(f, source, descriptor_source_set_interest);
 }
 
+static void change_armed(CFFileDescriptorRef f, uint32_t added, uint32_t removed)
+{
+    uint32_t old = atomic_load_explicit(&f->state, memory_order_relaxed);
+    uint32_t changed;
+
+    do {
+        if (!(old & state_valid)) {
+            return;
+        }
+        changed = (old | added) & ~removed;
+    } while (!atomic_compare_exchange_weak_explicit(&f->state, &old, changed, memory_order_seq_cst, memory_order_relaxed));
+    barrier_after_update();
+}
+
 static void arm(CFFileDescriptorRef f, uint32_t added, uint32_t removed)
 {
     CFRunLoopSourceRef source;
 
-    lock(f);
-    if (f->is_valid) {
-        uint32_t armed = atomic_load_explicit(&f->armed, memory_order_relaxed);
-
-        atomic_store_explicit(&f->armed, (armed | added) & ~removed, memory_order_release);
+    change_armed(f, added, removed);
+    source = descriptor_source_performing(f); /* only now: who replaces the source tells the new one what is armed then */
+    if (source) {
+        tell_source(f, source);
+        return;
     }
+    lock(f);
     source = weak_source_retain(&f->source);
     unlock(f);
     if (source) {
@@ -216,59 +242,58 @@ void CFFileDescriptorDisableCallBacks(CFFileDescriptorRef f, CFOptionFlags callB
 /* ---- delivery ---- */
 
 /* Takes what is armed and ready; errors and hang-ups count as both (284). 0: nothing to tell. */
-static uint32_t begin_call(CFFileDescriptorRef f, uint32_t ready, void **ret_info)
+static uint32_t begin_call(CFFileDescriptorRef f, uint32_t ready)
 {
+    uint32_t old = atomic_load_explicit(&f->state, memory_order_relaxed);
+    uint32_t disarmed;
     uint32_t fired;
-    uint32_t armed;
 
     if (ready & kernel_failed) {
         ready |= kernel_readable | kernel_writable;
     }
-    lock(f);
-    armed = atomic_load_explicit(&f->armed, memory_order_relaxed);
-    fired = f->is_valid ? ready & armed : 0;
-    atomic_store_explicit(&f->armed, armed & ~fired, memory_order_release); /* before the callout (278) */
-    if (fired) {
-        f->calls++;
-        f->called_on = thread_loop_current();
-        *ret_info = f->context.info;
-    }
-    unlock(f);
+    do {
+        fired = ready & old & state_armed;
+        if (!(old & state_valid) || !fired) {
+            return 0;
+        }
+        disarmed = old & ~fired; /* before the callout (278) */
+    } while (!atomic_compare_exchange_weak_explicit(&f->state, &old, disarmed + state_call, memory_order_seq_cst, memory_order_relaxed));
+    atomic_store_explicit(&f->called_on, thread_loop_current(), memory_order_relaxed);
     return fired;
 }
 
 static void end_call(CFFileDescriptorRef f)
 {
-    void *info = NULL;
-    bool releases;
+    void *info;
+    uint32_t old;
 
+    if (thread_loop_is_current(atomic_load_explicit(&f->called_on, memory_order_relaxed))) {
+        atomic_store_explicit(&f->called_on, NULL, memory_order_relaxed);
+    }
+    old = atomic_fetch_sub_explicit(&f->state, state_call, memory_order_acq_rel);
+    if (!(old & state_releases_late) || old / state_call != 1) {
+        return;
+    }
+    (void)atomic_fetch_and_explicit(&f->state, ~(uint32_t)state_releases_late, memory_order_relaxed);
     lock(f);
-    f->calls--;
-    releases = f->releases_late && f->calls == 0;
-    if (releases) {
-        f->releases_late = false;
-        info = f->context.info;
-        f->context.info = NULL;
-    }
+    info = f->context.info;
+    f->context.info = NULL;
     unlock(f);
-    if (releases) {
-        release_context(f, info);
-    }
+    release_context(f, info);
 }
 
 /* The pass holds the source, which holds the object until it is freed itself. */
 static void perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
 {
     CFFileDescriptorRef f = object;
-    void *info = NULL;
-    uint32_t fired = begin_call(f, ready, &info);
+    uint32_t fired = begin_call(f, ready);
 
     if (!fired) {
         return;
     }
     tell_source_by(f, source, descriptor_source_put_off); /* most callbacks arm it again */
-    f->callout(f, kinds_of(fired), info);
-    if (fired & ~atomic_load_explicit(&f->armed, memory_order_acquire)) {
+    f->callout(f, kinds_of(fired), f->context.info);
+    if (fired & ~armed(f)) {
         descriptor_source_settle(source);
     }
     end_call(f);
@@ -326,6 +351,22 @@ CFRunLoopSourceRef CFFileDescriptorCreateRunLoopSource(CFAllocatorRef allocator,
     return source;
 }
 
+/* True if no callout needs the info any more: there is none but the caller's own. Else the last one to end releases it. */
+static bool end_state(CFFileDescriptorRef f)
+{
+    uint32_t old = atomic_load_explicit(&f->state, memory_order_relaxed);
+    bool releases;
+    uint32_t new;
+
+    do {
+        uint32_t calls = old / state_call;
+
+        releases = calls == 0 || (calls == 1 && thread_loop_is_current(atomic_load_explicit(&f->called_on, memory_order_relaxed)));
+        new = (old & ~(uint32_t)(state_valid | state_armed)) | (releases ? 0u : state_releases_late);
+    } while (!atomic_compare_exchange_weak_explicit(&f->state, &old, new, memory_order_seq_cst, memory_order_relaxed));
+    return releases;
+}
+
 void CFFileDescriptorInvalidate(CFFileDescriptorRef f)
 {
     CFRunLoopSourceRef source = NULL;
@@ -340,14 +381,11 @@ void CFFileDescriptorInvalidate(CFFileDescriptorRef f)
     was_valid = f->is_valid;
     if (was_valid) {
         f->is_valid = false;
-        atomic_store_explicit(&f->armed, 0, memory_order_release);
+        releases = end_state(f);
         source = weak_source_retain(&f->source);
         f->source.source = NULL;
         descriptor = f->descriptor;
         f->descriptor = -1;
-        /* A callout on another thread still uses the info: the last one to end releases it. */
-        releases = f->calls == 0 || (f->calls == 1 && thread_loop_is_current(f->called_on));
-        f->releases_late = !releases;
         info = f->context.info;
         if (releases) {
             f->context.info = NULL;

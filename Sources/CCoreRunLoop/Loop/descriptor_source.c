@@ -173,6 +173,14 @@ void descriptor_source_settle(CFRunLoopSourceRef source)
     tell_loops(source, watch_interest_changed);
 }
 
+CFRunLoopSourceRef descriptor_source_performing(const void *info)
+{
+    CFRunLoopRef loop = thread_loop_if_any();
+    CFRunLoopSourceRef source = loop ? loop->performing : NULL;
+
+    return source && source->context_info == info && source_is_valid(source) ? source : NULL;
+}
+
 void descriptor_source_post(CFRunLoopSourceRef source)
 {
     /* Before the slots are looked at, under the lock that a joiner holds when it takes one: who is not found finds this. */

@@ -40,6 +40,12 @@ void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest
 void descriptor_source_put_off(CFRunLoopSourceRef source, uint32_t interest);
 void descriptor_source_settle(CFRunLoopSourceRef source);
 
+/*
+ * The source with that info in whose callout the calling thread is, held until the callout ends; NULL if it is in none, or in another, or
+ * if the source is invalid, so that its owner may have another by now.
+ */
+CFRunLoopSourceRef descriptor_source_performing(const void *info);
+
 /* Invalidates the source and wakes the loops it was in, which may have nothing left to wait for. */
 void descriptor_source_invalidate(CFRunLoopSourceRef source);
 

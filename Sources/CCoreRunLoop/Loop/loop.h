@@ -134,6 +134,7 @@ struct __CFRunLoop {
     uint32_t bound_slots; /* L */
     CFRunLoopTimerRef firing; /* O to write with L, L to read; timers in callout, innermost first */
     CFRunLoopObserverRef calling; /* O; observers in callout, innermost first */
+    CFRunLoopSourceRef performing; /* O; the source of a descriptor in whose callout the thread is, the innermost; the pass holds it */
     struct observer_list *walked; /* O; arrays of observers that are walked, innermost first */
     struct hosting *hosting; /* L; NULL until CRLRunLoopGetDescriptor or Prepare */
     struct link registry_link; /* registry lock */

@@ -267,6 +267,17 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
 
 /* ---- [9] handling ---- */
 
+/* A source of the layers above. The pass holds it. */
+static void call_descriptor(CFRunLoopRef loop, const struct watch_report *report)
+{
+    source_function perform = source_callback(report->source, source_callback_perform);
+    CFRunLoopSourceRef outer = loop->performing;
+
+    loop->performing = report->source;
+    ((void (*)(void *, CFRunLoopSourceRef, uint32_t))perform)(report->source->context_info, report->source, report->ready);
+    loop->performing = outer;
+}
+
 /* A version-1 source: its counter is read first (99). False if there was nothing to read: a report out of date. */
 static bool call_port(CFRunLoopSourceRef source)
 {
@@ -297,9 +308,7 @@ static bool perform_port(CFRunLoopRef loop, struct activation *run)
         return false;
     }
     if (source_kind(report.source) == source_descriptor) {
-        source_function perform = source_callback(report.source, source_callback_perform);
-
-        ((void (*)(void *, CFRunLoopSourceRef, uint32_t))perform)(report.source->context_info, report.source, report.ready);
+        call_descriptor(loop, &report);
     } else {
         performed = call_port(report.source);
     }

@@ -118,6 +118,37 @@ TEST(a_callback_enabled_again_comes_while_bytes_are_left, "278 279")
     pipe_close(ends);
 }
 
+static void replaces_its_source(struct watcher *watcher)
+{
+    if (watcher->calls == 1) {
+        CFRunLoopSourceRef old = CFFileDescriptorCreateRunLoopSource(NULL, watcher->object, 0);
+        CFRunLoopSourceRef new;
+
+        CFRunLoopSourceInvalidate(old);
+        new = CFFileDescriptorCreateRunLoopSource(NULL, watcher->object, 0);
+        EXPECT(new && new != old);
+        CFRunLoopAddSource(LOOP, new, MODE);
+        CFRelease(new);
+        CFRelease(old);
+    }
+    watcher_rearms(watcher);
+}
+
+TEST(enabling_in_a_callback_that_has_replaced_the_source_reaches_the_new_one, "278 288")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", replaces_its_source);
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], false, reads);
+    look();
+    look();
+    EXPECT_LOG("f:R f:R");
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
 TEST(rearming_in_the_callback_costs_no_call_of_the_kernel, "278")
 {
     int ends[2];
