@@ -30,7 +30,7 @@ typedef struct __CFFileDescriptor *CFFileDescriptorRef;
 typedef int CFFileDescriptorNativeDescriptor;
 
 /** What to be told of; the values may be or'ed. */
-enum {
+CF_ENUM(CFOptionFlags) {
     kCFFileDescriptorReadCallBack = 1UL << 0, /**< Reading will not block: there are bytes, a connection, the end, or an error. */
     kCFFileDescriptorWriteCallBack = 1UL << 1 /**< Writing will not block: there is room, or an error. */
 };

@@ -39,7 +39,7 @@ CRL_REFERENCE_TYPE(__CFMessagePort, CFMessagePort);
 typedef struct __CFMessagePort *CFMessagePortRef;
 
 /** What CFMessagePortSendRequest returns. */
-enum {
+CF_ENUM(SInt32) {
     kCFMessagePortSuccess = 0, /**< The message was queued, and the reply came if one was asked for. */
     kCFMessagePortSendTimeout = -1, /**< The receiver's queue stayed full; nothing was sent. */
     kCFMessagePortReceiveTimeout = -2, /**< No reply came in time; the message may still be handled. */

@@ -56,7 +56,7 @@ typedef CF_OPTIONS(CFOptionFlags, CFSocketCallBackType) {
 };
 
 /** Flags of a socket: which callbacks are enabled again by themselves, and what happens to errors and at the end. */
-enum {
+CF_ENUM(CFOptionFlags) {
     kCFSocketAutomaticallyReenableReadCallBack = 1, /**< Read is called as long as there is something to read. */
     kCFSocketAutomaticallyReenableAcceptCallBack = 2, /**< Accept is called for every connection. */
     kCFSocketAutomaticallyReenableDataCallBack = 3, /**< Data is called for everything that comes. */

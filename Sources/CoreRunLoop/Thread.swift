@@ -337,8 +337,7 @@ open class Thread: @unchecked Sendable {
         }
     }
 
-    /// The thread's loop; `nil` before the start. Any thread.
-    public var runLoop: RunLoop? { state.withLock { $0.loop } }
+    fileprivate var ownLoop: RunLoop? { state.withLock { $0.loop } }
 
     // MARK: Life
 
@@ -607,6 +606,16 @@ func report(_ text: String) {
     line.withUTF8 { bytes in
         if let base = bytes.baseAddress { unsafe shim_report(base, bytes.count) }
     }
+}
+
+/// What threads have, and their subclasses may have otherwise: a subclass that declares such a member replaces it without a conflict.
+public protocol ThreadMembers: AnyObject {}
+
+extension Thread: ThreadMembers {}
+
+extension ThreadMembers where Self: Thread {
+    /// The thread's loop; `nil` before the start. Any thread.
+    public var runLoop: RunLoop? { ownLoop }
 }
 
 extension Thread: Hashable {

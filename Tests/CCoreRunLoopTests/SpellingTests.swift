@@ -44,3 +44,12 @@ import Testing
     let interval: CFTimeInterval = 1
     #expect(time + interval > 0)
 }
+
+@Test func `constants without a type of their own have Darwin's types`() {
+    let types: CFOptionFlags = kCFFileDescriptorReadCallBack | kCFFileDescriptorWriteCallBack
+    let flags: CFOptionFlags = kCFSocketAutomaticallyReenableReadCallBack | kCFSocketCloseOnInvalidate
+    let result: Int32 = kCFMessagePortTransportError
+    #expect(types == 3)
+    #expect(flags == 129)
+    #expect(result < kCFMessagePortSuccess)
+}

@@ -116,3 +116,28 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
         #expect(ended.value == [ObjectIdentifier(port)])
     }
 }
+
+/// A thread that keeps its loop, as many programs have one.
+private final class LoopThread: Thread, @unchecked Sendable {
+    let loop = Guarded<RunLoop?>(nil)
+    var runLoop: RunLoop! { loop.value }
+    override func main() {
+        loop.value = RunLoop.current
+        RunLoop.current.add(Port(), forMode: .common)
+        while !isCancelled && RunLoop.current.run(mode: .default, before: Date.distantFuture) {}
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A subclass of Thread` {
+    @Test func `may have a loop by the name of runLoop`() async throws {
+        let thread = LoopThread()
+        thread.start()
+        while thread.runLoop == nil { await Task.yield() }
+        let isThere = await withCheckedContinuation { continuation in
+            thread.runLoop.perform { continuation.resume(returning: Thread.current === thread) }
+        }
+        #expect(isThere)
+        thread.cancel()
+        try await thread.value
+    }
+}
