@@ -30,7 +30,7 @@ let package = Package(
             sources: ["Sources/CCoreRunLoop"],
             publicHeadersPath: "Headers",
             cSettings: [.headerSearchPath("Sources/CCoreRunLoop")],
-            linkerSettings: [.linkedLibrary("m"), .linkedLibrary("BlocksRuntime")]
+            linkerSettings: [.linkedLibrary("BlocksRuntime")]
         ),
         // System calls and thread-local words that Swift cannot spell, and the few private functions of the C library that the overlay
         // needs.

@@ -122,7 +122,15 @@ int64_t instant_interval_ns(CFTimeInterval seconds)
     return seconds * second_ns < 1.0 ? 1 : (int64_t)(seconds * second_ns);
 }
 
+/* Without libm's ceil: nothing else here needs that library, which every program would load for it. */
+static int64_t rounded_up(double value)
+{
+    int64_t whole = (int64_t)value;
+
+    return (double)whole < value ? whole + 1 : whole;
+}
+
 int64_t instant_after(int64_t now_ns, CFTimeInterval seconds)
 {
-    return seconds > INSTANT_LONGEST_SECONDS ? kernel_never : now_ns + (int64_t)ceil(seconds * second_ns);
+    return seconds > INSTANT_LONGEST_SECONDS ? kernel_never : now_ns + rounded_up(seconds * second_ns);
 }

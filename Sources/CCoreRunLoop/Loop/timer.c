@@ -621,7 +621,7 @@ void timer_set_tolerance(CFRunLoopTimerRef timer, CFTimeInterval tolerance)
     CFRunLoopRef loop;
     struct timer_rare *rare;
     double limit = timer->interval > 0 ? timer->interval / 2 : INSTANT_LONGEST_SECONDS;
-    double clamped = tolerance > 0 ? fmin(tolerance, limit) : 0.0; /* NaN too */
+    double clamped = tolerance > limit ? limit : tolerance > 0 ? tolerance : 0.0; /* not a number is 0 too */
 
     loop = timer_lock_home(timer);
     rare = clamped == timer_rare(timer)->tolerance ? NULL : rare_of(timer); /* without memory it stays exact */

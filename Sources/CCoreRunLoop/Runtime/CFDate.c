@@ -56,7 +56,9 @@ static CFHashCode hash(CFTypeRef object)
 static CFStringRef copy_description(CFTypeRef object)
 {
     CFAbsoluteTime time = ((const struct date *)object)->time;
-    time_t seconds = time > -6e10 && time < 2e11 ? (time_t)__builtin_floor(time) + seconds_1970_to_2001 : 0;
+    bool has_year = time > -6e10 && time < 2e11;
+    time_t whole = has_year ? (time_t)time : 0;
+    time_t seconds = has_year ? whole - (time < (double)whole) + seconds_1970_to_2001 : 0;
     struct tm parts;
     char words[64];
     if (seconds == 0 || gmtime_r(&seconds, &parts) == NULL || strftime(words, sizeof words, "%Y-%m-%d %H:%M:%S +0000", &parts) == 0) {

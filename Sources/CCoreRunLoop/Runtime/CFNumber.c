@@ -116,7 +116,7 @@ static CFComparisonResult order_of_mixed(int64_t integer, double floating)
         return kCFCompareLessThan;
     }
     CFComparisonResult result = order_of_integers(integer, (int64_t)floating);
-    return result != kCFCompareEqualTo ? result : order_of_doubles(0, floating - trunc(floating));
+    return result != kCFCompareEqualTo ? result : order_of_doubles(0, floating - (double)(int64_t)floating);
 }
 
 static CFComparisonResult order_of(const struct number *one, const struct number *other)
@@ -300,7 +300,7 @@ static bool store_integer(int64_t value, CFIndex size, void *ret_value)
 /* A double as an integer of `size` bytes: cut towards zero, and to the nearest possible value. */
 static bool store_truncated(double value, CFIndex size, void *ret_value)
 {
-    double limit = ldexp(1, (int)size * 8 - 1);
+    double limit = 2.0 * (double)((uint64_t)1 << (size * 8 - 2));
     int64_t highest = size == 8 ? INT64_MAX : ((int64_t)1 << (size * 8 - 1)) - 1;
     int64_t truncated = isnan(value) ? 0 : value >= limit ? highest : value <= -limit ? -highest - 1 : (int64_t)value;
     store_integer(truncated, size, ret_value);
