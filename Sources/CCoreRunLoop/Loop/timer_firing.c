@@ -13,13 +13,17 @@ struct timer_entry {
     CFRunLoopTimerRef timer; /* with a reference */
     int64_t key;
     uint64_t sequence; /* of the date that is due */
+    uint32_t next; /* the entry whose turn is after this one's, or no_entry */
 };
+
+static const uint32_t no_entry = UINT32_MAX;
 
 /* What one pass has found due; on its stack. Every timer stays in its heaps until its turn, so that a nested run meets it there. */
 struct timer_batch {
     struct timer_entry *entries;
     uint32_t count;
     uint32_t capacity;
+    bool is_cut; /* there was no memory for more: the rest stays due */
     struct timer_entry first_entries[8];
 };
 
@@ -71,56 +75,84 @@ int64_t timers_limit(const struct mode *mode)
     return best;
 }
 
-static bool batch_append(struct timer_batch *batch, const struct heap_entry *due)
+/* Doubles the room. False if there is no memory. */
+static bool batch_grow(struct timer_batch *batch)
+{
+    struct timer_entry *grown = malloc((size_t)batch->capacity * 2 * sizeof *grown);
+
+    if (!grown) {
+        return false;
+    }
+    memcpy(grown, batch->entries, batch->count * sizeof *grown);
+    if (batch->entries != batch->first_entries) {
+        free(batch->entries);
+    }
+    batch->entries = grown;
+    batch->capacity *= 2;
+    return true;
+}
+
+static uint32_t batch_append(struct timer_batch *batch, const struct heap_entry *due)
 {
     CFRunLoopTimerRef timer = timer_of_entry(due);
 
-    if (batch->count == batch->capacity) {
-        struct timer_entry *grown = malloc((size_t)batch->capacity * 2 * sizeof *grown);
-
-        if (!grown) {
-            return false; /* the rest stays due */
-        }
-        memcpy(grown, batch->entries, batch->count * sizeof *grown);
-        if (batch->entries != batch->first_entries) {
-            free(batch->entries);
-        }
-        batch->entries = grown;
-        batch->capacity *= 2;
+    if (batch->is_cut || (batch->count == batch->capacity && !batch_grow(batch))) {
+        batch->is_cut = true;
+        return no_entry;
     }
     object_retain(timer);
-    batch->entries[batch->count++] = (struct timer_entry){timer, due->key, due->node->sequence};
-    return true;
+    batch->entries[batch->count] = (struct timer_entry){timer, due->key, due->node->sequence, no_entry};
+    return batch->count++;
 }
 
-/* All that is due below and at `index`: what is not due has nothing due below it. */
-static bool batch_collect(struct timer_batch *batch, const struct heap *heap, uint64_t index, int64_t now_ns)
+static bool is_before(const struct timer_entry *one, const struct timer_entry *other)
+{
+    if (__builtin_expect(one->key == other->key, 0)) {
+        return one->sequence < other->sequence;
+    }
+    return one->key < other->key;
+}
+
+/* Both in order already; either may be no_entry. Without branches on the order, which no processor can foresee. */
+static uint32_t merge(struct timer_entry *entries, uint32_t one, uint32_t other)
+{
+    uint32_t first = no_entry;
+    uint32_t *place = &first;
+
+    while (one != no_entry && other != no_entry) {
+        bool is_one = is_before(&entries[one], &entries[other]);
+        uint32_t taken = is_one ? one : other;
+        uint32_t after = entries[taken].next;
+
+        *place = taken;
+        place = &entries[taken].next;
+        one = is_one ? after : one;
+        other = is_one ? other : after;
+    }
+    *place = one != no_entry ? one : other;
+    return first;
+}
+
+/* All that is due below and at `index`, in order; what is not due has nothing due below it. Returns the first. */
+static uint32_t batch_collect(struct timer_batch *batch, const struct heap *heap, uint64_t index, int64_t now_ns)
 {
     uint64_t child = index * heap_arity + 1;
+    uint32_t below[heap_arity];
+    uint32_t first;
 
     if (index >= heap->count || heap->entries[index].key > now_ns) {
-        return true;
+        return no_entry;
     }
-    if (!batch_append(batch, &heap->entries[index])) {
-        return false;
+    first = batch_append(batch, &heap->entries[index]);
+    if (first == no_entry) {
+        return no_entry;
     }
     for (uint64_t i = 0; i < heap_arity; i++) {
-        if (!batch_collect(batch, heap, child + i, now_ns)) {
-            return false;
-        }
+        below[i] = batch_collect(batch, heap, child + i, now_ns);
     }
-    return true;
-}
-
-static int compare_entries(const void *one, const void *other)
-{
-    const struct timer_entry *first = one;
-    const struct timer_entry *second = other;
-
-    if (first->key != second->key) {
-        return first->key < second->key ? -1 : 1;
-    }
-    return first->sequence < second->sequence ? -1 : first->sequence > second->sequence;
+    batch->entries[first].next =
+        merge(batch->entries, merge(batch->entries, below[0], below[1]), merge(batch->entries, below[2], below[3]));
+    return first;
 }
 
 /*
@@ -248,14 +280,12 @@ static void call_out(CFRunLoopRef loop, const struct timer_call *call)
 void timers_fire(CFRunLoopRef loop, struct mode *mode, int64_t now_ns)
 {
     struct timer_batch batch = {.capacity = sizeof batch.first_entries / sizeof batch.first_entries[0]};
+    uint32_t turn;
 
     batch.entries = batch.first_entries;
-    (void)batch_collect(&batch, &mode->timers, 0, now_ns);
-    if (batch.count > 1) {
-        qsort(batch.entries, batch.count, sizeof batch.entries[0], compare_entries);
-    }
-    for (uint32_t i = 0; i < batch.count; i++) {
-        const struct timer_entry *entry = &batch.entries[i];
+    turn = batch_collect(&batch, &mode->timers, 0, now_ns);
+    while (turn != no_entry) {
+        const struct timer_entry *entry = &batch.entries[turn];
         struct timer_call call;
         bool fires = begin_firing(loop, mode, entry, &call);
 
@@ -265,6 +295,7 @@ void timers_fire(CFRunLoopRef loop, struct mode *mode, int64_t now_ns)
         }
         object_release(entry->timer);
         loop_lock(loop);
+        turn = entry->next;
     }
     if (batch.entries != batch.first_entries) {
         free(batch.entries);

@@ -6,7 +6,10 @@
 
 static bool is_before(const struct heap_entry *one, const struct heap_entry *other)
 {
-    return one->key < other->key || (one->key == other->key && one->node->sequence < other->node->sequence);
+    if (__builtin_expect(one->key == other->key, 0)) {
+        return one->node->sequence < other->node->sequence;
+    }
+    return one->key < other->key;
 }
 
 static void place(struct heap *heap, uint32_t index, struct heap_entry entry)
@@ -29,13 +32,22 @@ static void sift_up(struct heap *heap, uint32_t index, struct heap_entry entry)
     place(heap, index, entry);
 }
 
-static uint32_t first_child(const struct heap *heap, uint32_t begin, uint32_t end)
+/* By pairs and without branches: which of four random keys is the smallest, no processor can foresee. */
+static uint32_t first_of_four(const struct heap_entry *four)
 {
-    uint32_t best = begin;
+    uint32_t one = is_before(&four[1], &four[0]);
+    uint32_t other = 2 + (uint32_t)is_before(&four[3], &four[2]);
 
-    for (uint32_t child = begin + 1; child < end; child++) {
-        if (is_before(&heap->entries[child], &heap->entries[best])) {
-            best = child;
+    return is_before(&four[other], &four[one]) ? other : one;
+}
+
+static uint32_t first_of_some(const struct heap_entry *some, uint32_t count)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 1; i < count; i++) {
+        if (is_before(&some[i], &some[best])) {
+            best = i;
         }
     }
     return best;
@@ -45,18 +57,19 @@ static void sift_down(struct heap *heap, uint32_t index, struct heap_entry entry
 {
     for (;;) {
         uint64_t begin = (uint64_t)index * heap_arity + 1;
-        uint64_t end = begin + heap_arity < heap->count ? begin + heap_arity : heap->count;
+        const struct heap_entry *children;
         uint32_t child;
 
         if (begin >= heap->count) {
             break;
         }
-        child = first_child(heap, (uint32_t)begin, (uint32_t)end);
-        if (!is_before(&heap->entries[child], &entry)) {
+        children = &heap->entries[begin];
+        child = begin + heap_arity <= heap->count ? first_of_four(children) : first_of_some(children, heap->count - (uint32_t)begin);
+        if (!is_before(&children[child], &entry)) {
             break;
         }
-        place(heap, index, heap->entries[child]);
-        index = child;
+        place(heap, index, children[child]);
+        index = (uint32_t)begin + child;
     }
     place(heap, index, entry);
 }

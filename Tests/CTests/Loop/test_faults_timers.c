@@ -215,6 +215,54 @@ TEST_LIMIT(stress_many_timers_added_moved_and_removed, "131 132 T15", 120)
     }
 }
 
+enum { crowd_most = 700, crowd_dates = 90 };
+
+struct due_timer {
+    CFAbsoluteTime date;
+    int number; /* in order of adding */
+};
+
+static struct due_timer last_fired;
+static int fired_count;
+
+/* After those of earlier dates, and of its own date after those that were added before it. */
+static void fires_in_turn(CFRunLoopTimerRef timer, void *info)
+{
+    const struct due_timer *due = info;
+
+    (void)timer;
+    EXPECT(due->date > last_fired.date || (due->date == last_fired.date && due->number > last_fired.number));
+    last_fired = *due;
+    fired_count++;
+}
+
+TEST(many_due_timers_fire_in_order_of_date_and_adding, "34 132 134 T15")
+{
+    static struct due_timer due[crowd_most];
+    CFAbsoluteTime now;
+
+    clock_start();
+    srand(1);
+    now = CFAbsoluteTimeGetCurrent();
+    for (int size = 1; size <= crowd_most; size = size * 2 + 1) {
+        for (int i = 0; i < size; i++) {
+            CFRunLoopTimerContext context = {.info = &due[i]};
+            CFRunLoopTimerRef timer;
+
+            due[i] = (struct due_timer){now + 1 + (double)(rand() % crowd_dates) / 8, i};
+            timer = CFRunLoopTimerCreate(NULL, due[i].date, 0, 0, 0, fires_in_turn, &context);
+            CFRunLoopAddTimer(LOOP, timer, MODE);
+            CFRelease(timer);
+        }
+        clock_spend_ms(20000); /* all are due in one pass */
+        now += 20;
+        last_fired = (struct due_timer){0, 0};
+        fired_count = 0;
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunTimedOut);
+        EXPECT_EQ(fired_count, size);
+    }
+}
+
 /* T16: the timer fires all the time on one thread and is invalidated by another. */
 struct victim {
     struct probe probe;
