@@ -168,6 +168,8 @@ static inline bool mode_name_is_common(CFStringRef name)
  * costs more than all the rest of a call.
  */
 bool mode_name_means_common(CFRunLoopRef loop, CFStringRef name);
+/* The mode that has this very string for its name, declared or not; NULL if none has, which says nothing about equal strings. */
+struct mode *mode_find_identical(CFRunLoopRef loop, CFStringRef name);
 struct mode *mode_find(CFRunLoopRef loop, CFStringRef name);
 /* Finds or makes it; NULL if there is no memory. */
 struct mode *mode_declare(CFRunLoopRef loop, CFStringRef name);

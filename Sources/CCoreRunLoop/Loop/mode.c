@@ -15,7 +15,7 @@ bool mode_name_equals_common(CFStringRef name)
     return name == kCFRunLoopCommonModes || CFEqual(name, kCFRunLoopCommonModes);
 }
 
-static struct mode *find_identical(CFRunLoopRef loop, CFStringRef name)
+struct mode *mode_find_identical(CFRunLoopRef loop, CFStringRef name)
 {
     struct mode *mode = loop->modes;
 
@@ -27,12 +27,12 @@ static struct mode *find_identical(CFRunLoopRef loop, CFStringRef name)
 
 bool mode_name_means_common(CFRunLoopRef loop, CFStringRef name)
 {
-    return !find_identical(loop, name) && mode_name_is_common(name);
+    return !mode_find_identical(loop, name) && mode_name_is_common(name);
 }
 
 static struct mode *find_any(CFRunLoopRef loop, CFStringRef name)
 {
-    struct mode *identical = find_identical(loop, name);
+    struct mode *identical = mode_find_identical(loop, name);
     CFHashCode hash;
 
     if (identical) {

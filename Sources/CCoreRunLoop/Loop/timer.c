@@ -314,7 +314,7 @@ static void join_mode(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mode *m
     bool no_memory = false;
     bool is_locked;
 
-    if (begin_joining(loop, timer, &is_locked) && !timer_member_in(timer, mode)) {
+    if (begin_joining(loop, timer, &is_locked) && (is_locked || !timer_member_in(timer, mode))) { /* it was in no loop, or not in here */
         struct timer_member *member = heap_reserve(&mode->timers, mode->timer_count + 1) ? member_create(timer) : NULL;
 
         no_memory = !member;
@@ -346,26 +346,31 @@ static void join_common(CFRunLoopRef loop, CFRunLoopTimerRef timer)
     end_joining(timer, is_locked);
 }
 
-void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name)
+static void join_common_modes(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 {
-    loop_lock(loop);
-    if (loop->is_dead) {
-        loop_unlock(loop);
-        return;
-    }
-    if (mode_name_means_common(loop, mode_name)) {
-        join_common(loop, timer);
-        for (struct mode *mode = loop->modes; mode; mode = mode->next) {
-            if (mode->is_common) {
-                join_mode(loop, timer, mode);
-            }
-        }
-    } else {
-        struct mode *mode = mode_create_undeclared(loop, mode_name);
-
-        if (mode) {
+    join_common(loop, timer);
+    for (struct mode *mode = loop->modes; mode; mode = mode->next) {
+        if (mode->is_common) {
             join_mode(loop, timer, mode);
         }
+    }
+}
+
+void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name)
+{
+    struct mode *mode;
+
+    loop_lock(loop);
+    mode = loop->is_dead ? NULL : mode_find_identical(loop, mode_name);
+    if (!mode && !loop->is_dead) {
+        if (mode_name_is_common(mode_name)) {
+            join_common_modes(loop, timer);
+        } else {
+            mode = mode_create_undeclared(loop, mode_name);
+        }
+    }
+    if (mode) {
+        join_mode(loop, timer, mode);
     }
     loop_unlock(loop);
 }

@@ -106,16 +106,11 @@ static uint32_t next_capacity(uint32_t capacity, uint32_t needed)
     return grown > UINT32_MAX / 2 ? 0 : (uint32_t)grown;
 }
 
-bool heap_reserve(struct heap *heap, uint32_t capacity)
+bool heap_grow(struct heap *heap, uint32_t capacity)
 {
-    uint32_t grown;
-    struct heap_entry *block;
+    uint32_t grown = next_capacity(heap->capacity, capacity);
+    struct heap_entry *block = grown ? realloc(block_of(heap), ((size_t)grown + free_entries) * sizeof *block) : NULL;
 
-    if (capacity <= heap->capacity) {
-        return true;
-    }
-    grown = next_capacity(heap->capacity, capacity);
-    block = grown ? realloc(block_of(heap), ((size_t)grown + free_entries) * sizeof *block) : NULL;
     if (!block) {
         return false;
     }

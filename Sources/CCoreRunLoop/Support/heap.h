@@ -46,8 +46,14 @@ static inline bool heap_contains(const struct heap_node *node)
     return node->index != heap_nowhere;
 }
 
+/* More than there is. */
+bool heap_grow(struct heap *heap, uint32_t capacity);
+
 /* Makes room for `capacity` nodes in all, after which heap_push cannot fail up to that many. False if there is no memory. */
-bool heap_reserve(struct heap *heap, uint32_t capacity);
+static inline bool heap_reserve(struct heap *heap, uint32_t capacity)
+{
+    return capacity <= heap->capacity || heap_grow(heap, capacity);
+}
 
 /* Room must have been reserved. */
 void heap_push(struct heap *heap, struct heap_node *node, int64_t key);
