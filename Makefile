@@ -108,11 +108,12 @@ ifneq ($(filter tsan-yes schedule-yes,$(FLAVOUR)-$(IS_CLANG)),)
 SWIFT_LIBRARIES := $(wildcard $(dir $(realpath $(shell command -v $(firstword $(CC)))))../lib/swift/linux)
 TEST_LIBS += $(if $(SWIFT_LIBRARIES),-L$(SWIFT_LIBRARIES) -Wl$(COMMA)-rpath$(COMMA)$(SWIFT_LIBRARIES) -ldispatch -lBlocksRuntime)
 endif
-# It has a runtime for blocks, too: then the calls that take blocks are covered.
+# It has a runtime for blocks, too, and libdispatch: then the calls that take blocks are covered, and what is done for dispatch queues.
 ifeq ($(FLAVOUR)-$(IS_CLANG),coverage-yes)
 SWIFT_LIBRARIES := $(wildcard $(dir $(realpath $(shell command -v $(firstword $(CC)))))../lib/swift/linux)
 FLAVOUR_FLAGS += $(if $(SWIFT_LIBRARIES),-fblocks)
-TEST_LIBS += $(if $(SWIFT_LIBRARIES),-L$(SWIFT_LIBRARIES) -Wl$(COMMA)-rpath$(COMMA)$(SWIFT_LIBRARIES) -lBlocksRuntime)
+TEST_LIBS += $(if $(SWIFT_LIBRARIES),-L$(SWIFT_LIBRARIES) -Wl$(COMMA)-rpath$(COMMA)$(SWIFT_LIBRARIES) -lBlocksRuntime \
+	-Wl$(COMMA)--no-as-needed -ldispatch -Wl$(COMMA)--as-needed)
 endif
 ifneq ($(filter asan tsan schedule ubsan,$(FLAVOUR)),)
 FLAVOUR_FLAGS += -O1 -g
@@ -334,14 +335,16 @@ coverage:
 	{ [ -z "$(IS_CLANG)" ] || build/$(COMPILER)-coverage/run-tests --jobs $(TEST_JOBS) --filter nth_failure --time-factor 4; }; \
 	passed=$$?; scripts/coverage build/$(COMPILER)-coverage $(COVERAGE_MIN) && exit $$passed
 
-## failure-sites  which calls of the kernel and of the allocator the n-th failure reaches; needs clang
+## failure-sites  each place that calls the kernel or the allocator and may be refused has failed once; needs clang and addr2line
+# Not optimized, so that a call stands in its own line; what libdispatch is needed for is reached where the toolchain has it.
 .PHONY: failure-sites
 failure-sites:
-	$(Q)rm -rf build/clang-coverage/profiles
 	$(Q)$(MAKE) --no-print-directory runner CC=clang FLAVOUR=coverage
-	$(Q)LLVM_PROFILE_FILE=build/clang-coverage/profiles/%4m.profraw build/clang-coverage/run-tests --jobs $(TEST_JOBS) --filter nth_failure > build/clang-coverage/nth_failure.log || \
+	$(Q)rm -f build/clang-coverage/failed_calls
+	$(Q)LLVM_PROFILE_FILE=/dev/null NTH_FAILURE_SITES=build/clang-coverage/failed_calls \
+	build/clang-coverage/run-tests --jobs $(TEST_JOBS) --filter nth_failure > build/clang-coverage/nth_failure.log || \
 	{ grep -A 8 '^not ok' build/clang-coverage/nth_failure.log; exit 1; }
-	$(Q)scripts/failure-sites build/clang-coverage
+	$(Q)scripts/failure-sites build/clang-coverage build/clang-coverage/failed_calls
 
 # --- Programs ---
 

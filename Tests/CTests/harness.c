@@ -355,6 +355,8 @@ static void run_here(const struct test *test)
 {
     static bool before[descriptors_max], after[descriptors_max];
     pthread_atfork(NULL, NULL, forgo_leaks_in_children);
+    if (testing_prepare)
+        testing_prepare();
     long objects = objects_now();
     allowed_descriptors = 0;
     allowed_objects = 0;

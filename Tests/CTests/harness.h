@@ -81,6 +81,9 @@ bool test_is_soak(void);
 /* Defined by whoever keeps something until the process ends: gives it back, so that leaks can be told from it. */
 void testing_give_back(void) __attribute__((weak));
 
+/* Called before each test, in its process. */
+void testing_prepare(void) __attribute__((weak));
+
 /* Behind the macros. */
 void test_failed(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void test_end(void) __attribute__((noreturn));

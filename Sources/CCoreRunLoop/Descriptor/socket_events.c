@@ -227,10 +227,8 @@ static void back_off(struct delivery *delivery)
         socket_update(s);
     }
     socket_unlock(s);
-    if (backs_off) {
-        descriptor_source_add_timer(delivery->source, timer);
-    } else {
-        CFRunLoopTimerInvalidate(timer);
+    if (!backs_off || !descriptor_source_add_timer(delivery->source, timer)) {
+        CFRunLoopTimerInvalidate(timer); /* then it goes on looking at once: better than to rest for ever */
     }
     CFRelease(timer);
 }

@@ -229,15 +229,17 @@ void descriptor_source_invalidate(CFRunLoopSourceRef source)
     invalidate_from(source, &source->first_slot);
 }
 
-void descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef timer)
+bool descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef timer)
 {
     enum { most = 16 };
     CFRunLoopRef loop = thread_loop_current();
     CFStringRef names[most];
     size_t count = 0;
+    bool is_in_all = true;
 
     loop_lock(loop);
     for_each_membership(member, loop, source) {
+        is_in_all = is_in_all && count < most;
         if (count < most) {
             names[count++] = CFRetain(member->mode->name);
         }
@@ -245,6 +247,8 @@ void descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef ti
     loop_unlock(loop);
     while (count > 0) {
         CFRunLoopAddTimer(loop, timer, names[--count]);
+        is_in_all = is_in_all && CFRunLoopContainsTimer(loop, timer, names[count]);
         CFRelease(names[count]);
     }
+    return is_in_all;
 }

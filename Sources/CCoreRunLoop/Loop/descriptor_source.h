@@ -49,8 +49,8 @@ CFRunLoopSourceRef descriptor_source_performing(const void *info);
 /* Invalidates the source and wakes the loops it was in, which may have nothing left to wait for. */
 void descriptor_source_invalidate(CFRunLoopSourceRef source);
 
-/* Adds `timer` to the modes of the calling thread's loop that the source is in. */
-void descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef timer);
+/* Adds `timer` to the modes of the calling thread's loop that the source is in. False: there is no memory for one of them. */
+bool descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef timer);
 
 /*
  * For a source that is added and removed again and again, before anybody else knows it: nobody else has a descriptor of the same file.

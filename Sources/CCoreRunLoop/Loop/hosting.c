@@ -42,6 +42,7 @@ void hosting_forget_descriptors(CFRunLoopRef loop)
         close_if_open(&loop->hosting->descriptor);
         close_if_open(&loop->hosting->alarm);
         loop->hosting->nested_set = -1;
+        loop->hosting->lacks_nested = false;
     }
 }
 
@@ -94,6 +95,15 @@ static void nest_set(struct hosting *hosting, const struct watch_set *watches)
     }
     hosting->nested_set = set >= 0 && kernel.set_add(hosting->descriptor, set, kernel_readable, host_token_nested) == 0 ? set : -1;
     hosting->nested_serial = serial;
+    hosting->lacks_nested = hosting->nested_set != set;
+}
+
+/* Descriptors whose readiness would end the wait, if the kernel had had room for them, are looked at a little later. L. */
+static void limit_to_retry(struct hosting *hosting)
+{
+    int64_t retry_ns = kernel.monotonic_ns() + watch_retry_ns;
+
+    hosting->limit_ns = retry_ns < hosting->limit_ns ? retry_ns : hosting->limit_ns;
 }
 
 /* Everything that makes the descriptor readable when Dispatch is due. L. */
@@ -103,6 +113,9 @@ static void show_host(CFRunLoopRef loop, struct hosting *hosting)
 
     if (hosting->descriptor >= 0) {
         nest_set(hosting, hosting->sleeps ? watches : NULL);
+        if (hosting->lacks_nested) {
+            limit_to_retry(hosting);
+        }
         (void)kernel.alarm_set(hosting->alarm, hosting->sleeps ? hosting->limit_ns : kernel_never);
     }
     if (hosting->is_ready && loop_event(loop) >= 0) {
@@ -145,9 +158,7 @@ static void fall_asleep(CFRunLoopRef loop, struct hosting *hosting)
     (void)loop_event(loop); /* what a wake-up is written to while the word says EPOLL */
     hosting->limit_ns = timers_limit(mode);
     if (watch_must_retry(mode)) {
-        int64_t retry_ns = kernel.monotonic_ns() + watch_retry_ns;
-
-        hosting->limit_ns = retry_ns < hosting->limit_ns ? retry_ns : hosting->limit_ns;
+        limit_to_retry(hosting);
     }
     loop->waiting = mode;
     loop->armed_ns = hosting->limit_ns;
@@ -260,7 +271,7 @@ int64_t CRLRunLoopGetTimeout(CFRunLoopRef loop)
     }
     loop_lock(loop);
     limit_ns = timers_limit(hosting->run.mode);
-    if (watch_must_retry(hosting->run.mode) && hosting->limit_ns < limit_ns) {
+    if ((hosting->lacks_nested || watch_must_retry(hosting->run.mode)) && hosting->limit_ns < limit_ns) {
         limit_ns = hosting->limit_ns;
     }
     loop_unlock(loop);

@@ -18,6 +18,7 @@ struct hosting {
     int alarm; /* in it; -1 until then */
     int nested_set; /* the mode's wait set, in it; -1 if it has none */
     uint32_t nested_serial; /* which of the mode's sets that is */
+    bool lacks_nested; /* the kernel had no room for it: the mode's set is looked at again and again */
     bool is_running; /* between the first Prepare and Leave */
     bool is_calling; /* inside Prepare, Dispatch or Leave: callbacks may not start another hosted run */
     bool is_prepared; /* steps 2 to 6 are done */

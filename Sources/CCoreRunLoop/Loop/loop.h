@@ -83,6 +83,7 @@ struct mode {
     _Atomic uint32_t observed; /* activities that somebody watches; written under L, read relaxed by O */
     struct observer_list *observers[activity_count]; /* L; copy on write */
     struct watch_set *watches; /* L; NULL until the mode has its first descriptor */
+    bool lacks_main_queue; /* L; the main dispatch queue is to be served, and could not be watched: its descriptor is polled */
 };
 
 /* What the loop performs when a descriptor is ready: a source with a reference, or NULL. */

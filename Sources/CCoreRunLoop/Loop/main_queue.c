@@ -10,16 +10,16 @@
 extern int _dispatch_get_main_queue_handle_4CF(void) __attribute__((weak));
 extern void _dispatch_main_queue_callback_4CF(void *unused) __attribute__((weak));
 
-static bool is_abandoned; /* written in the child of a fork, where there is one thread */
+bool main_queue_is_abandoned;
 
 bool main_queue_is_available(void)
 {
-    return !is_abandoned && _dispatch_get_main_queue_handle_4CF != NULL && _dispatch_main_queue_callback_4CF != NULL;
+    return !main_queue_is_abandoned && _dispatch_get_main_queue_handle_4CF != NULL && _dispatch_main_queue_callback_4CF != NULL;
 }
 
 void main_queue_abandon(void)
 {
-    is_abandoned = true;
+    main_queue_is_abandoned = true;
 }
 
 bool main_queue_serves(CFRunLoopRef loop, const struct mode *mode)

@@ -25,6 +25,8 @@ bool main_queue_is_ready(void);
 
 /* In the child of a fork, which libdispatch does not survive. */
 void main_queue_abandon(void);
+/* Written there, where there is one thread, and by tests before they start any. */
+extern bool main_queue_is_abandoned;
 
 /* Runs all pending blocks. No lock is held. */
 void main_queue_drain(CFRunLoopRef loop);

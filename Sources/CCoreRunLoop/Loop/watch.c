@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "Loop/main_queue.h"
 #include "Support/barrier.h"
 #include "Support/fault.h"
 
@@ -507,22 +508,31 @@ bool watch_stop_waking(struct mode *mode, struct watch *watch)
     return is_reported;
 }
 
-void watch_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor, bool wanted)
+static bool add_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor)
 {
-    struct watch_set *watches;
-
-    if (!mode->watches && wanted) {
+    if (!mode->watches) {
         mode->watches = set_create();
     }
-    watches = mode->watches;
-    if (!watches || watches->has_main_queue == wanted || watch_prepare(loop, mode) < 0) {
+    return mode->watches && watch_prepare(loop, mode) == 0 &&
+           kernel.set_add(mode->watches->set, descriptor, kernel_readable, watch_token_main_queue) == 0;
+}
+
+void watch_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor, bool wanted)
+{
+    bool is_watched = mode->watches && mode->watches->has_main_queue;
+
+    mode->lacks_main_queue = false;
+    if (is_watched == wanted) {
         return;
     }
-    if (wanted) {
-        watches->has_main_queue = kernel.set_add(watches->set, descriptor, kernel_readable, watch_token_main_queue) == 0;
-    } else {
-        (void)kernel.set_remove(watches->set, descriptor);
-        watches->has_main_queue = false;
+    if (!wanted) {
+        (void)kernel.set_remove(mode->watches->set, descriptor);
+        mode->watches->has_main_queue = false;
+        return;
+    }
+    mode->lacks_main_queue = !add_main_queue(loop, mode, descriptor);
+    if (!mode->lacks_main_queue) {
+        mode->watches->has_main_queue = true;
     }
 }
 
@@ -806,6 +816,7 @@ struct watch_report watch_next(CFRunLoopRef loop, struct mode *mode, bool *ret_m
 
     *ret_main_queue = false;
     if (!watches) {
+        *ret_main_queue = mode->lacks_main_queue && main_queue_is_ready();
         return report;
     }
     watches->prefers_kernel = !watches->prefers_kernel;
@@ -824,6 +835,7 @@ struct watch_report watch_next(CFRunLoopRef loop, struct mode *mode, bool *ret_m
     if (!report.source && !*ret_main_queue && !list_is_empty(&watches->refused)) {
         report = next_refused(loop, mode);
     }
+    *ret_main_queue |= !report.source && mode->lacks_main_queue && main_queue_is_ready();
     return report;
 }
 

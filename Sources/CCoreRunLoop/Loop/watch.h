@@ -142,7 +142,7 @@ static inline bool watch_must_poll(const struct mode *mode)
 /* Some descriptor that the kernel refused has to be polled. */
 static inline bool watch_must_retry(const struct mode *mode)
 {
-    return mode->watches && !list_is_empty(&mode->watches->refused);
+    return mode->lacks_main_queue || (mode->watches && !list_is_empty(&mode->watches->refused));
 }
 
 /* Nothing is kept, and a wait as it stands would end for whatever is wanted: the kernel knows of all that. */

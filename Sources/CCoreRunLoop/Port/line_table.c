@@ -75,7 +75,7 @@ void server_line_free(struct server_line *line)
 
 static void remember(struct line_table *table, const struct server_line *line)
 {
-    if (!table->gone) {
+    if (!table->gone && !table->is_closed) {
         table->gone = calloc(line_gone_max, sizeof *table->gone);
     }
     if (table->gone) {
@@ -97,6 +97,9 @@ static uint32_t count_of_peer(struct line_table *table, pid_t pid)
 
 static bool has_room(struct line_table *table, const struct server_line *line)
 {
+    if (table->is_closed) {
+        return false;
+    }
     if (line->is_control) {
         return table->control_count < line_control_max;
     }
@@ -253,6 +256,12 @@ void line_table_drop_all(struct line_table *table)
 {
     drop_where(table, true, 0);
     free_rest(table);
+}
+
+void line_table_close(struct line_table *table)
+{
+    table->is_closed = true;
+    line_table_drop_all(table);
 }
 
 struct server_line *line_table_some_control(struct line_table *table)

@@ -60,6 +60,7 @@ struct line_table {
     int set; /* -1 until needed */
     struct gone_line *gone; /* NULL until needed */
     uint32_t gone_next;
+    bool is_closed; /* the port has ended: nothing would be dropped any more */
 };
 
 void line_table_init(struct line_table *table);
@@ -72,7 +73,7 @@ struct server_line *server_line_create(uint32_t number, uint64_t token, pid_t pi
 /* Of a line in no table. */
 void server_line_free(struct server_line *line);
 
-/* Puts a line into the table, unless that has enough of them. */
+/* Puts a line into the table, unless that has enough of them or is closed. */
 bool line_table_keep(struct line_table *table, struct server_line *line);
 
 /* Takes it out and closes it; a running one is hung up and left to its request. */
@@ -89,6 +90,8 @@ void line_table_sweep(struct line_table *table);
 void line_table_drop_ended(struct line_table *table);
 void line_table_drop_peer(struct line_table *table, pid_t pid);
 void line_table_drop_all(struct line_table *table);
+/* Drops all and takes no more: who still reads from the port that ends may bring another. */
+void line_table_close(struct line_table *table);
 /* The oldest control line, or NULL. */
 struct server_line *line_table_some_control(struct line_table *table);
 

@@ -416,7 +416,7 @@ void local_port_close(CFMessagePortRef port)
         dispatch_queue_detach(queue);
     }
     port_lock(port);
-    line_table_drop_all(&local->lines);
+    line_table_close(&local->lines);
     if (local->socket >= 0 && local->readers == 0) {
         (void)kernel.close(local->socket);
         local->socket = -1;

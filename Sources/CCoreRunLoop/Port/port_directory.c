@@ -19,22 +19,24 @@ static struct port_directory *current; /* no reference: cleared with the last */
 
 enum { others_may_write = S_IWGRP | S_IWOTH, others_may_anything = S_IRWXG | S_IRWXO };
 
-/* Why a directory cannot be used, or NULL. */
-static const char *objection(int descriptor, mode_t forbidden)
+/* 0 if a directory can be used, with NULL, or a negative errno: -EACCES for what stands against it, else that it could not be asked. */
+static int objection(int descriptor, mode_t forbidden, const char **ret_text)
 {
     struct stat status;
     int result = kernel_ports.file_status(descriptor, &status);
 
     if (result < 0) {
-        return port_error_text(result);
+        *ret_text = port_error_text(result);
+        return result;
     }
     if (!S_ISDIR(status.st_mode)) {
-        return "it is no directory";
+        *ret_text = "it is no directory";
+    } else if (status.st_uid != kernel_ports.effective_uid()) {
+        *ret_text = "it belongs to another user";
+    } else {
+        *ret_text = status.st_mode & forbidden ? "others have access to it" : NULL;
     }
-    if (status.st_uid != kernel_ports.effective_uid()) {
-        return "it belongs to another user";
-    }
-    return status.st_mode & forbidden ? "others have access to it" : NULL;
+    return *ret_text ? -EACCES : 0;
 }
 
 static void strip_slashes(char *path)
@@ -50,20 +52,20 @@ static void strip_slashes(char *path)
 static int open_private(int parent, const char *leaf, const char **ret_objection)
 {
     int descriptor = kernel_ports.directory_open(parent, leaf);
+    int result;
 
     if (descriptor == -ENOENT) {
-        int result = kernel_ports.directory_make(parent, leaf);
-
+        result = kernel_ports.directory_make(parent, leaf);
         descriptor = result < 0 && result != -EEXIST ? result : kernel_ports.directory_open(parent, leaf);
     }
     if (descriptor < 0) {
         *ret_objection = descriptor == -ENOTDIR || descriptor == -ELOOP ? "it is no directory" : port_error_text(descriptor);
         return descriptor;
     }
-    *ret_objection = objection(descriptor, others_may_anything);
-    if (*ret_objection) {
+    result = objection(descriptor, others_may_anything, ret_objection);
+    if (result < 0) {
         (void)kernel.close(descriptor);
-        return -EACCES;
+        return result;
     }
     return descriptor;
 }
@@ -72,12 +74,13 @@ static int open_private(int parent, const char *leaf, const char **ret_objection
 static int open_base(const char *path)
 {
     int descriptor = kernel_ports.directory_open(AT_FDCWD, path);
+    const char *text;
+    int result = descriptor < 0 ? descriptor : objection(descriptor, others_may_write, &text);
 
-    if (descriptor >= 0 && objection(descriptor, others_may_write)) {
+    if (descriptor >= 0 && result < 0) {
         (void)kernel.close(descriptor);
-        return -EACCES;
     }
-    return descriptor;
+    return result < 0 ? result : descriptor;
 }
 
 /* In a directory for everybody, a directory of the user's. */
@@ -160,9 +163,10 @@ static struct port_directory *make(int descriptor, const char *path)
 static bool still_stands(const struct port_directory *directory)
 {
     struct stat status;
+    const char *text;
 
     return kernel_ports.path_status(AT_FDCWD, directory->path, &status) == 0 && status.st_dev == directory->device &&
-           status.st_ino == directory->inode && objection(directory->descriptor, others_may_anything) == NULL;
+           status.st_ino == directory->inode && objection(directory->descriptor, others_may_anything, &text) == 0;
 }
 
 struct port_directory *port_directory_open(const char *function)

@@ -10,6 +10,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <execinfo.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -26,17 +28,25 @@
 #include "Runtime/object.h"
 
 enum { calls_max = 16384, sites_max = 4096, bag_max = 256, stack_repeats = 2, hang_s = 5, status_bad = 3, site_frames = 4, bad_max = 8 };
+enum { failures_max = 2, consequences_max = 16 };
 
 static const double slow_s = 0.9;
 
-struct shared {
-    _Atomic unsigned calls; /* of the run */
-    _Atomic bool has_failed;
-    bool has_second_error;
+/* A call that was made to fail. */
+struct injected {
+    const char *call;
     int error;
-    const char *failed_call;
     int depth;
     void *frames[stack_depth];
+};
+
+struct shared {
+    _Atomic unsigned calls; /* of the run */
+    _Atomic unsigned failed; /* how many of its calls have failed */
+    struct injected failures[failures_max];
+    bool has_second_error;
+    unsigned long consequences[consequences_max]; /* places that have not failed yet, and were reached after the failed call */
+    _Atomic unsigned consequence_count;
     unsigned long stacks[calls_max]; /* of the run without failures */
     unsigned long sites[sites_max]; /* stacks that have failed, over all runs */
     int site_count, memory_site_count;
@@ -44,14 +54,21 @@ struct shared {
     size_t clean_blocks;
 };
 
+/* Which calls of a run fail, and with which of its errors the first of them. */
+struct targets {
+    unsigned first; /* 0: none fails */
+    unsigned long second; /* the place of the call after it that fails, too; 0: none does */
+    int variant;
+};
+
 static struct shared *shared;
-static unsigned target; /* 0: none fails */
-static int variant;
+static struct targets targets;
 static atomic_bool is_armed;
 static unsigned steps_to_death; /* 0: it does not die */
 static bool is_recording;
 static bool is_replay;
 static atomic_bool is_bad; /* of the run */
+static bool (*prime_run)(void); /* NULL: nothing */
 
 static struct {
     CFTypeRef objects[bag_max];
@@ -75,6 +92,61 @@ void run_failed(const char *file, int line, const char *format, ...)
     atomic_store(&is_bad, true);
 }
 
+/* Of the runner, by the linker: addresses in it are the same in every process as distances from here. */
+extern const char __executable_start[];
+extern const char etext[];
+
+/* The innermost frames name the place; the outer ones only say on which way it was reached. */
+static unsigned long site_hash(void *const frames[stack_depth], int depth)
+{
+    unsigned long hash = 14695981039346656037ul;
+
+    for (int i = 0; i < depth && i < site_frames; i++) {
+        uintptr_t address = (uintptr_t)frames[i];
+        bool is_own = address >= (uintptr_t)__executable_start && address < (uintptr_t)etext;
+
+        hash = (hash ^ (is_own ? address - (uintptr_t)__executable_start : 0)) * 1099511628211ul;
+    }
+    return hash;
+}
+
+static bool has_site(unsigned long site)
+{
+    for (int i = 0; i < shared->site_count; i++) {
+        if (shared->sites[i] == site) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int fail(const struct failing_call *call, void *const frames[stack_depth], int depth)
+{
+    unsigned place = atomic_load(&shared->failed);
+    struct injected *injected = &shared->failures[place];
+
+    shared->has_second_error = call->errors[1] != 0;
+    injected->error = call->errors[place == 0 ? targets.variant : 0];
+    injected->call = call->name;
+    memcpy(injected->frames, frames, sizeof injected->frames);
+    injected->depth = depth;
+    atomic_fetch_add(&shared->failed, 1);
+    return injected->error;
+}
+
+/* Places that are reached because of a failure can fail only in a run in which that fails too. */
+static void note_consequence(unsigned long site)
+{
+    unsigned place;
+
+    if (targets.second == 0 && !has_site(site)) {
+        place = atomic_fetch_add(&shared->consequence_count, 1);
+        if (place < consequences_max) {
+            shared->consequences[place] = site;
+        }
+    }
+}
+
 int nth_failure_take(const struct failing_call *call)
 {
     void *frames[stack_depth];
@@ -89,23 +161,25 @@ int nth_failure_take(const struct failing_call *call)
         return 0;
     }
     number = atomic_fetch_add(&shared->calls, 1) + 1;
-    if (!is_recording && number != target) {
+    if (!is_recording && number < targets.first) {
         return 0;
     }
     depth = stack_take(frames, &hash);
     if (is_recording && number < calls_max) {
         shared->stacks[number] = hash;
     }
-    if (number != target) {
-        return 0;
+    if (number == targets.first) {
+        return fail(call, frames, depth);
     }
-    shared->has_second_error = call->errors[1] != 0;
-    shared->error = call->errors[variant];
-    shared->failed_call = call->name;
-    memcpy(shared->frames, frames, sizeof frames);
-    shared->depth = depth;
-    atomic_store(&shared->has_failed, true);
-    return shared->error;
+    if (!is_recording && atomic_load(&shared->failed) == 1) {
+        unsigned long site = site_hash(frames, depth);
+
+        if (site == targets.second) {
+            return fail(call, frames, depth);
+        }
+        note_consequence(site);
+    }
+    return 0;
 }
 
 void nth_failure_die_at(unsigned n)
@@ -197,7 +271,9 @@ static void settle(int descriptors, long objects)
 {
     struct timespec pause = {0, 1000000};
 
-    for (int i = 0; i < 300 && (descriptors_open() > descriptors || object_live_count() > objects); i++) {
+    for (int i = 0; i < 300 && (descriptors_open() > descriptors || object_live_count() > objects ||
+                                (!is_recording && failing_memory_count() > shared->clean_blocks));
+         i++) {
         (void)nanosleep(&pause, NULL);
     }
 }
@@ -235,13 +311,31 @@ static bool is_sending(const char *call)
     return strncmp(call, "kernel_ports.send", strlen("kernel_ports.send")) == 0;
 }
 
+static bool were_interruptions(void)
+{
+    bool are = true;
+
+    for (unsigned i = 0; i < atomic_load(&shared->failed); i++) {
+        const struct injected *injected = &shared->failures[i];
+
+        are = are && (injected->error == EINTR || (injected->error == EAGAIN && !is_sending(injected->call)));
+    }
+    return are;
+}
+
 static void run_in_child(bool (*scenario)(void))
 {
-    int descriptors = descriptors_open();
-    long objects = object_live_count();
-    double began_s = now_s();
+    int descriptors;
+    long objects;
+    double began_s;
     bool is_complete;
 
+    if (prime_run && !run_scenario(prime_run)) {
+        run_failed(__FILE__, __LINE__, "it was refused something before anything failed");
+    }
+    descriptors = descriptors_open();
+    objects = object_live_count();
+    began_s = now_s();
     (void)alarm((unsigned)((double)hang_s * test_patience_s() / 5));
     failing_memory_begin();
     failing_calls_install();
@@ -251,10 +345,10 @@ static void run_in_child(bool (*scenario)(void))
     if (now_s() - began_s > slow_s * test_patience_s() / 5) {
         run_failed(__FILE__, __LINE__, "it took %.1f s", now_s() - began_s);
     }
-    if (!is_complete && !atomic_load(&shared->has_failed)) {
+    if (!is_complete && atomic_load(&shared->failed) == 0) {
         run_failed(__FILE__, __LINE__, "it was refused something although nothing failed");
     }
-    if (!is_complete && (shared->error == EINTR || (shared->error == EAGAIN && !is_sending(shared->failed_call)))) {
+    if (!is_complete && atomic_load(&shared->failed) > 0 && were_interruptions()) {
         run_failed(__FILE__, __LINE__, "it was refused something because of an interruption");
     }
     if (!run_scenario(scenario)) {
@@ -285,33 +379,59 @@ static bool says(int output, const char *sentence)
     return strstr(text, sentence) != NULL;
 }
 
+static bool is_of_memory(const struct injected *injected)
+{
+    return strchr(injected->call, '.') == NULL;
+}
+
 /* A loop without memory for it ends the process: that is what the header says. */
 static bool is_documented_stop(int status, int output)
 {
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && shared->error == ENOMEM && strchr(shared->failed_call, '.') == NULL &&
-           says(output, "there is no memory for a run loop");
+    bool lacked_memory = false;
+
+    for (unsigned i = 0; i < atomic_load(&shared->failed); i++) {
+        lacked_memory = lacked_memory || is_of_memory(&shared->failures[i]);
+    }
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && lacked_memory && says(output, "there is no memory for a run loop");
 }
 
 /* So does its header say of CFAutorelease without memory. */
 static bool is_documented_leak(int status, int output)
 {
-    return WIFEXITED(status) && WEXITSTATUS(status) == status_bad && shared->error == ENOMEM && says(output, "the object is never freed");
+    return WIFEXITED(status) && WEXITSTATUS(status) == status_bad && says(output, "the object is never freed");
+}
+
+static void print_run(const char *name, int status)
+{
+    unsigned failed = atomic_load(&shared->failed);
+    const struct injected *last = failed > 0 ? &shared->failures[failed - 1] : NULL;
+
+    test_failed(__FILE__, __LINE__, "%s: NTH_FAILURE=%u.%d.%lx: %s fails with %s: %s %d", name, targets.first, targets.variant,
+                targets.second, last ? last->call : "nothing", strerror(last ? last->error : 0),
+                WIFEXITED(status)                                           ? "ends with status"
+                : WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "hangs: signal"
+                                                                            : "ends by signal",
+                WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+static void begin_run(const struct targets *wanted)
+{
+    targets = *wanted;
+    atomic_store(&shared->calls, 0);
+    atomic_store(&shared->failed, 0);
+    atomic_store(&shared->consequence_count, 0);
+    shared->has_second_error = false;
 }
 
 /* One run in a process of its own. False, and what it printed, if something was wrong with it. */
-static bool run_once(const char *name, bool (*scenario)(void), unsigned n, int with_variant)
+static bool run_once(const char *name, bool (*scenario)(void), const struct targets *wanted)
 {
     int output = memfd_create(name, MFD_CLOEXEC);
     int status = 0;
     bool is_good;
     pid_t pid;
 
-    target = n;
-    variant = with_variant;
-    atomic_store(&shared->calls, 0);
-    atomic_store(&shared->has_failed, false);
-    shared->error = 0;
-    shared->failed_call = "";
+    begin_run(wanted);
     (void)fflush(NULL);
     pid = fork();
     REQUIRE(pid >= 0);
@@ -323,40 +443,44 @@ static bool run_once(const char *name, bool (*scenario)(void), unsigned n, int w
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    is_good = (WIFEXITED(status) && WEXITSTATUS(status) == 0) || is_documented_stop(status, output) ||
-              is_documented_leak(status, output);
+    is_good = (WIFEXITED(status) && WEXITSTATUS(status) == 0) || is_documented_stop(status, output) || is_documented_leak(status, output);
     if (!is_good) {
-        test_failed(__FILE__, __LINE__, "%s: NTH_FAILURE=%u.%d: %s fails with %s: %s %d", name, n, with_variant,
-                    atomic_load(&shared->has_failed) ? shared->failed_call : "nothing", strerror(shared->error),
-                    WIFEXITED(status)                                           ? "ends with status"
-                    : WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "hangs: signal"
-                                                                                : "ends by signal",
-                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        print_run(name, status);
     }
     if (!is_good || is_replay) {
         print_output(output);
-        stack_print(shared->frames, shared->depth);
+    }
+    for (unsigned i = 0; (!is_good || is_replay) && i < atomic_load(&shared->failed); i++) {
+        stack_print(shared->failures[i].frames, shared->failures[i].depth);
     }
     (void)close(output);
     return is_good;
 }
 
-static void note_site(void)
+/* For scripts/failure-sites: which call failed, and where the two innermost frames are. */
+static void write_site(const struct injected *injected)
 {
-    unsigned long hash = 14695981039346656037ul;
+    const char *path = getenv("NTH_FAILURE_SITES");
+    int file = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
 
-    /* The innermost frames name the place; the outer ones only say on which way it was reached. */
-    for (int i = 0; i < shared->depth && i < site_frames; i++) {
-        hash = (hash ^ (unsigned long)(uintptr_t)shared->frames[i]) * 1099511628211ul;
+    if (file >= 0) {
+        (void)dprintf(file, "%s\n", injected->call);
+        backtrace_symbols_fd(injected->frames, injected->depth < 2 ? injected->depth : 2, file);
+        (void)close(file);
     }
-    for (int i = 0; i < shared->site_count; i++) {
-        if (shared->sites[i] == hash) {
-            return;
+}
+
+static void note_sites(void)
+{
+    for (unsigned i = 0; i < atomic_load(&shared->failed); i++) {
+        const struct injected *injected = &shared->failures[i];
+        unsigned long site = site_hash(injected->frames, injected->depth);
+
+        if (!has_site(site) && shared->site_count < sites_max) {
+            shared->sites[shared->site_count++] = site;
+            shared->memory_site_count += is_of_memory(injected);
+            write_site(injected);
         }
-    }
-    if (shared->site_count < sites_max) {
-        shared->sites[shared->site_count++] = hash;
-        shared->memory_site_count += strchr(shared->failed_call, '.') == NULL;
     }
 }
 
@@ -373,52 +497,90 @@ static bool is_repeated(unsigned n)
 
 static void replay(const char *name, bool (*scenario)(void), const char *which)
 {
-    unsigned n = 0;
-    int with_variant = 0;
+    struct targets wanted = {0};
 
-    if (sscanf(which, "%u.%d", &n, &with_variant) < 1 || n == 0 || with_variant < 0 || with_variant > 1) {
-        (void)fprintf(stderr, "NTH_FAILURE is n or n.v, with n from 1 and v 0 or 1, not %s\n", which);
+    if (sscanf(which, "%u.%d.%lx", &wanted.first, &wanted.variant, &wanted.second) < 1 || wanted.first == 0 || wanted.variant < 0 ||
+        wanted.variant > 1) {
+        (void)fprintf(stderr, "NTH_FAILURE is n, n.v or n.v.p, with n from 1, v 0 or 1 and p a place as it was printed, not %s\n", which);
         exit(2);
     }
     is_replay = true;
-    (void)run_once(name, scenario, n, with_variant);
+    (void)run_once(name, scenario, &wanted);
+}
+
+struct tally {
+    unsigned runs;
+    int bad;
+};
+
+/* The run in which the call fails, and one for each place that this led to and that has not failed before. False: it did not come. */
+static bool fail_call(const char *name, bool (*scenario)(void), const struct targets *wanted, struct tally *tally)
+{
+    unsigned long consequences[consequences_max];
+    unsigned count;
+    bool has_second_error;
+
+    tally->bad += !run_once(name, scenario, wanted);
+    if (atomic_load(&shared->failed) == 0) {
+        return false; /* threads: this time there were fewer calls */
+    }
+    has_second_error = shared->has_second_error;
+    count = atomic_load(&shared->consequence_count);
+    memcpy(consequences, shared->consequences, sizeof consequences);
+    note_sites();
+    tally->runs++;
+    for (unsigned i = 0; i < count && i < consequences_max && tally->bad < bad_max; i++) {
+        const struct targets both = {wanted->first, consequences[i], wanted->variant};
+
+        if (has_site(consequences[i])) {
+            continue; /* the same place as an earlier one */
+        }
+        tally->bad += !run_once(name, scenario, &both);
+        note_sites();
+        tally->runs++;
+    }
+    shared->has_second_error = has_second_error;
+    return true;
+}
+
+static void fail_all(const char *name, bool (*scenario)(void), unsigned calls, struct tally *tally)
+{
+    for (unsigned n = 1; tally->bad < bad_max && n <= calls && n < calls_max; n++) {
+        struct targets wanted = {.first = n};
+
+        if (!is_repeated(n) && fail_call(name, scenario, &wanted, tally) && shared->has_second_error) {
+            wanted.variant = 1;
+            (void)fail_call(name, scenario, &wanted, tally);
+        }
+    }
 }
 
 void nth_failure_run(const char *name, bool (*scenario)(void))
 {
+    nth_failure_run_primed(name, scenario, NULL);
+}
+
+void nth_failure_run_primed(const char *name, bool (*scenario)(void), bool (*first_scenario)(void))
+{
+    const struct targets none = {0};
     const char *which = getenv("NTH_FAILURE");
+    struct tally tally = {0};
     unsigned calls;
-    unsigned runs = 0;
-    int bad = 0;
 
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     REQUIRE(shared != MAP_FAILED);
+    prime_run = first_scenario;
     port_probe_begin(true);
     is_recording = true;
-    if (!run_once(name, scenario, 0, 0)) {
-        bad++;
-    }
+    tally.bad += !run_once(name, scenario, &none);
     is_recording = false;
     calls = shared->calls;
-    if (bad == 0 && which) {
+    if (tally.bad == 0 && which) {
         replay(name, scenario, which);
     } else {
-        for (unsigned n = 1; bad < bad_max && n <= calls && n < calls_max; n++) {
-            if (is_repeated(n)) {
-                continue;
-            }
-            for (int v = 0; v < 2 && (v == 0 || shared->has_second_error); v++) {
-                shared->has_second_error = false;
-                bad += !run_once(name, scenario, n, v);
-                if (!atomic_load(&shared->has_failed)) {
-                    break; /* threads: this time there were fewer calls */
-                }
-                note_site();
-                runs++;
-            }
-        }
-        (void)fprintf(stderr, "nth_failure %s: %u calls, %u failures injected, %d sites (%d of memory, %d of the kernel)\n", name,
-                      calls, runs, shared->site_count, shared->memory_site_count, shared->site_count - shared->memory_site_count);
+        fail_all(name, scenario, calls, &tally);
+        (void)fprintf(stderr, "nth_failure %s: %u calls, %u failures injected, %d sites (%d of memory, %d of the kernel)\n", name, calls,
+                      tally.runs, shared->site_count, shared->memory_site_count, shared->site_count - shared->memory_site_count);
     }
     port_probe_end();
     (void)munmap(shared, sizeof *shared);

@@ -7,8 +7,10 @@
  * process of its own, in which the scenario is run a second time without failures: that one must be complete, and then the live objects,
  * the descriptors and the blocks of memory must be those of a run without failures.
  *
- * A failure is printed as `NTH_FAILURE=n.v`: in the environment it makes the test run that one alone, with the stack of the call that
- * failed. v picks one of the errors that a kernel call may have.
+ * Where a failure leads to a place that has not failed in any run, there is a run in which both fail.
+ *
+ * A failure is printed as `NTH_FAILURE=n.v.p`: in the environment it makes the test run that one alone, with the stack of the call that
+ * failed. v picks one of the errors that a kernel call may have, p is the place of the second call that fails, or 0.
  */
 #ifndef CRL_TESTS_NTH_FAILURE_H
 #define CRL_TESTS_NTH_FAILURE_H
@@ -38,6 +40,9 @@
 #define MUST(_condition) ((_condition) ? (void)0 : run_failed(__FILE__, __LINE__, "%s", #_condition))
 
 void nth_failure_run(const char *name, bool (*scenario)(void));
+/* In each run another scenario comes first, before anything is counted or fails: what libraries of others make once and keep. It must not
+ * make the main loop. */
+void nth_failure_run_primed(const char *name, bool (*scenario)(void), bool (*first_scenario)(void));
 void run_failed(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Gives the object back after the scenario, last kept first; returns it. NULL is passed through. */

@@ -12,6 +12,7 @@
 
 #include "CRLRunLoop.h"
 #include "Failure/nth_failure.h"
+#include "Kernel/kernel.h"
 
 #define MODE CFSTR("a mode")
 
@@ -258,5 +259,131 @@ NTH_FAILURE(socket_datagrams, "")
     MUST(run_until(&net.bytes, 10, MODE));
     NEED(CFSocketSendData(sender, address, text, 0) == kCFSocketSuccess);
     MUST(run_until(&net.bytes, 20, MODE));
+    return true;
+}
+
+/* An object that is freed while it is valid closes its descriptor, and the other side sees the end of it. */
+static bool see_the_end(int other, CFTypeRef object, int descriptor)
+{
+    char byte;
+
+    if (!object) {
+        (void)bag_keep_descriptor(descriptor);
+        return false;
+    }
+    CFRelease(object);
+    MUST(recv(other, &byte, 1, 0) == 0);
+    return true;
+}
+
+NTH_FAILURE(what_is_freed_while_valid, "")
+{
+    int ends[2];
+
+    MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
+    (void)bag_keep_descriptor(ends[1]);
+    NEED(see_the_end(ends[1], CFFileDescriptorCreate(NULL, ends[0], true, readable, NULL), ends[0]));
+    MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
+    (void)bag_keep_descriptor(ends[1]);
+    return see_the_end(ends[1], CFSocketCreateWithNative(NULL, ends[0], kCFSocketDataCallBack, server_event, NULL), ends[0]);
+}
+
+/* ---- a socket that is invalidated in the middle of a call, as another thread would ---- */
+
+static CFSocketRef used_socket;
+static int (*send_of_the_table)(int socket, const void *bytes, size_t size, const void *address, size_t length);
+
+static int send_to_the_invalidated(int socket, const void *bytes, size_t size, const void *address, size_t length)
+{
+    CFSocketInvalidate(used_socket);
+    return send_of_the_table(socket, bytes, size, address, length);
+}
+
+NTH_FAILURE(a_socket_closed_in_the_middle_of_a_call, "")
+{
+    int ends[2];
+    char bytes[8];
+    CFDataRef text;
+    CFSocketError error;
+
+    MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    (void)bag_keep_descriptor(ends[1]);
+    used_socket = bag_keep(CFSocketCreateWithNative(NULL, ends[0], kCFSocketNoCallBack, NULL, NULL));
+    if (!used_socket) {
+        (void)bag_keep_descriptor(ends[0]);
+        return false;
+    }
+    NEED(text = bag_keep(CFDataCreate(NULL, (const UInt8 *)"text", 4)));
+    send_of_the_table = kernel.socket_send;
+    kernel.socket_send = send_to_the_invalidated;
+    error = CFSocketSendData(used_socket, NULL, text, 0);
+    kernel.socket_send = send_of_the_table;
+    MUST(recv(ends[1], bytes, sizeof bytes, 0) == (error == kCFSocketSuccess ? 4 : 0));
+    MUST(error != kCFSocketSuccess || recv(ends[1], bytes, sizeof bytes, 0) == 0);
+    return error == kCFSocketSuccess;
+}
+
+/* Its descriptor is left to the program, as it was before there was a connection to accept. */
+NTH_FAILURE(a_listener_that_is_left_open, "")
+{
+    CFSocketRef listener;
+    CFDataRef address;
+    int native;
+    int client;
+    int flags;
+
+    memset(&net, 0, sizeof net);
+    NEED(address = loopback());
+    NEED(listener = bag_keep(CFSocketCreate(NULL, PF_INET, SOCK_STREAM, 0, kCFSocketAcceptCallBack, listener_event, NULL)));
+    CFSocketSetSocketFlags(listener, CFSocketGetSocketFlags(listener) & ~(CFOptionFlags)kCFSocketCloseOnInvalidate);
+    native = bag_keep_descriptor(CFSocketGetNative(listener));
+    NEED(CFSocketSetAddress(listener, address) == kCFSocketSuccess);
+    NEED(add_socket(listener));
+    NEED(address = bag_keep(CFSocketCopyAddress(listener)));
+    client = bag_keep_descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (connect(client, (const struct sockaddr *)(const void *)CFDataGetBytePtr(address), sizeof(struct sockaddr_in)) < 0) {
+        return false; /* it does not listen: CFSocketSetAddress does not look at that */
+    }
+    MUST(run_until(&net.accepts, 1, MODE));
+    CFSocketInvalidate(listener);
+    flags = fcntl(native, F_GETFL);
+    MUST(flags >= 0);
+    return net.refused == 0 && !(flags & O_NONBLOCK);
+}
+
+static void read_event(CFSocketRef socket, CFSocketCallBackType type, CFDataRef address, const void *data, void *info)
+{
+    char byte;
+    ssize_t count;
+
+    (void)address;
+    (void)data;
+    (void)info;
+    if (type != kCFSocketReadCallBack) {
+        return;
+    }
+    count = recv(CFSocketGetNative(socket), &byte, 1, MSG_DONTWAIT);
+    net.bytes += count == 1;
+    net.ends += count == 0;
+}
+
+/* The other side has gone, and what it sent is still to be read: one callback for each byte, and one for the end. */
+NTH_FAILURE(an_end_behind_unread_data, "")
+{
+    int ends[2];
+    CFSocketRef socket;
+
+    memset(&net, 0, sizeof net);
+    MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    MUST(write(ends[1], "ab", 2) == 2);
+    MUST(close(ends[1]) == 0);
+    socket = bag_keep(CFSocketCreateWithNative(NULL, ends[0], kCFSocketReadCallBack, read_event, NULL));
+    if (!socket) {
+        (void)bag_keep_descriptor(ends[0]);
+        return false;
+    }
+    NEED(add_socket(socket));
+    MUST(run_until(&net.ends, 1, MODE));
+    MUST(net.bytes == 2 && net.ends == 1);
     return true;
 }

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
@@ -11,6 +12,8 @@
 #include "CRLRunLoop.h"
 #include "CoreServices/CoreServices.h"
 #include "Failure/nth_failure.h"
+#include "Loop/main_queue.h"
+#include "Runtime/object.h"
 
 #define MODE CFSTR("a mode")
 #define OTHER_MODE CFSTR("another mode")
@@ -429,13 +432,17 @@ static OSStatus run_task(void *info)
 NTH_FAILURE(tasks, "")
 {
     double deadline = CFAbsoluteTimeGetCurrent() + test_patience_s();
+    long objects;
 
+    (void)CFRunLoopGetCurrent(); /* mailboxes are kept for later: how many depends on how many loops there are at a time */
+    objects = object_live_count();
     tasks_done = 0;
     NEED(MPCreateTask(run_task, NULL, 0, NULL, NULL, NULL, 0, NULL) == noErr);
-    while (tasks_done == 0 && CFAbsoluteTimeGetCurrent() < deadline) {
+    while ((tasks_done == 0 || object_live_count() > objects) && CFAbsoluteTimeGetCurrent() < deadline) {
         (void)sched_yield();
     }
     MUST(tasks_done == 1);
+    MUST(object_live_count() == objects);
     return true;
 }
 
@@ -554,4 +561,160 @@ NTH_FAILURE(descriptions, "")
     NEED(text = bag_keep(CFCopyDescription(CFRunLoopGetCurrent())));
     NEED(text = bag_keep(CFStringCreateWithFormat(NULL, NULL, CFSTR("%@ and %@"), source, timer)));
     return CFStringGetLength(text) > 0;
+}
+
+/* Something is ready already when the host would wait: it is dispatched at once, and a post is taken off the loop's eventfd. */
+NTH_FAILURE(hosting_without_sleep, "")
+{
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    CFRunLoopSourceRef source;
+    struct pollfd one = {.events = POLLIN};
+
+    begin();
+    NEED((one.fd = CRLRunLoopGetDescriptor(loop)) >= 0);
+    NEED(source = make_source(0));
+    NEED(add_source(source, MODE));
+    for (int turn = 1; turn <= 3; turn++) {
+        CFRunLoopSourceSignal(source);
+        if (!CRLRunLoopPrepare(loop, MODE)) {
+            CRLRunLoopLeave(loop);
+            return false;
+        }
+        MUST(CRLRunLoopGetTimeout(loop) == 0);
+        MUST(poll(&one, 1, 1000) == 1);
+        (void)CRLRunLoopDispatch(loop);
+        MUST(performed == turn);
+    }
+    CRLRunLoopLeave(loop);
+    return true;
+}
+
+/* The post comes while the host waits for the descriptor alone. */
+NTH_FAILURE(hosting_of_descriptors, "")
+{
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    CFRunLoopSourceContext1 context = {.version = 1, .info = &post_of, .getPort = get_port, .perform = perform};
+    CFRunLoopSourceRef source;
+    struct pollfd one = {.events = POLLIN};
+    uint64_t post = 1;
+
+    begin();
+    NEED((one.fd = CRLRunLoopGetDescriptor(loop)) >= 0);
+    post_of = bag_keep_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    NEED(source = bag_keep(CFRunLoopSourceCreate(NULL, 0, (CFRunLoopSourceContext *)(void *)&context)));
+    NEED(add_source(source, MODE));
+    for (int wanted = 1; wanted <= 2; wanted++) {
+        bool is_posted = false;
+
+        for (int turn = 0; turn < 20 && performed < wanted; turn++) {
+            if (!CRLRunLoopPrepare(loop, MODE)) {
+                CRLRunLoopLeave(loop);
+                return false;
+            }
+            if (!is_posted) {
+                MUST(write(post_of, &post, sizeof post) == sizeof post);
+                is_posted = true;
+            }
+            MUST(poll(&one, 1, 500) == 1);
+            (void)CRLRunLoopDispatch(loop);
+        }
+        MUST(performed == wanted);
+    }
+    CRLRunLoopLeave(loop);
+    return true;
+}
+
+/* ---- a source in the loops of two threads ---- */
+
+struct other_loop {
+    CFRunLoopRef loop; /* retained */
+    CFRunLoopSourceRef source;
+    bool is_added;
+    _Atomic int *performed;
+    pthread_barrier_t ready;
+};
+
+static void *run_other_loop(void *info)
+{
+    struct other_loop *other = info;
+
+    other->loop = (CFRunLoopRef)(uintptr_t)CFRetain(CFRunLoopGetCurrent());
+    other->is_added = add_source(other->source, MODE);
+    (void)pthread_barrier_wait(&other->ready);
+    if (other->is_added) {
+        MUST(run_until(other->performed, 1, MODE));
+    }
+    return NULL;
+}
+
+NTH_FAILURE(a_source_in_two_loops, "")
+{
+    struct other_loop other = {.performed = &performed};
+    pthread_t thread;
+
+    begin();
+    NEED(other.source = make_source(0));
+    NEED(add_source(other.source, MODE));
+    (void)pthread_barrier_init(&other.ready, NULL, 2);
+    MUST(pthread_create(&thread, NULL, run_other_loop, &other) == 0);
+    (void)pthread_barrier_wait(&other.ready);
+    CFRunLoopRemoveSource(CFRunLoopGetCurrent(), other.source, MODE);
+    CFRunLoopSourceSignal(other.source);
+    CFRunLoopWakeUp(other.loop);
+    (void)pthread_join(thread, NULL);
+    CFRelease(other.loop);
+    (void)pthread_barrier_destroy(&other.ready);
+    return other.is_added;
+}
+
+/* ---- the main dispatch queue ---- */
+
+extern void dispatch_async_f(void *queue, void *context, void (*work)(void *context)) __attribute__((weak));
+extern char _dispatch_main_q[] __attribute__((weak));
+
+/* A run inside the queue's work does not serve the queue. */
+static void perform_and_stop(void *info)
+{
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false);
+    perform(info);
+    CFRunLoopStop(CFRunLoopGetCurrent());
+}
+
+static void *post_to_the_main_queue(void *loop)
+{
+    while (!CFRunLoopIsWaiting(loop)) {
+        (void)sched_yield();
+    }
+    dispatch_async_f(_dispatch_main_q, NULL, perform_and_stop);
+    return NULL;
+}
+
+/* Work comes to the queue while the loop sleeps, and before it runs. */
+static bool serve_the_main_queue(void)
+{
+    CFRunLoopSourceRef source;
+    pthread_t thread;
+
+    begin();
+    NEED(source = make_source(0));
+    NEED(add_source(source, kCFRunLoopDefaultMode));
+    MUST(pthread_create(&thread, NULL, post_to_the_main_queue, CFRunLoopGetCurrent()) == 0);
+    MUST(CFRunLoopRunInMode(kCFRunLoopDefaultMode, test_patience_s(), false) == kCFRunLoopRunStopped);
+    (void)pthread_join(thread, NULL);
+    MUST(performed == 1);
+    dispatch_async_f(_dispatch_main_q, NULL, perform_and_stop);
+    MUST(CFRunLoopRunInMode(kCFRunLoopDefaultMode, test_patience_s(), false) == kCFRunLoopRunStopped);
+    MUST(performed == 2);
+    return true;
+}
+
+TEST_LIMIT(nth_failure_the_main_queue, "", 120)
+{
+    if (!dispatch_async_f) {
+        SKIP("there is no libdispatch in the process");
+    }
+    main_queue_is_abandoned = false;
+    test_allow_left(1, 0); /* the queue's descriptor, which is made once, and here, before a run counts its descriptors */
+    REQUIRE(main_queue_descriptor() >= 0);
+    nth_failure_run("the_main_queue", serve_the_main_queue);
 }

@@ -1,15 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The n-th failure in message ports and Mach-style ports. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "CRLMachPort.h"
 #include "CRLRunLoop.h"
 #include "Failure/nth_failure.h"
+#include "Kernel/kernel_ports.h"
+#include "Loop/main_queue.h"
 #include "Port/inbox.h"
+#include "Port/packet.h"
 #include "Port/port_probe.h"
 #include "Port/registry.h"
+#include "Port/wire.h"
 
 static const double patience_s = 1;
 static _Atomic int handled;
@@ -255,6 +268,7 @@ NTH_FAILURE(forks_with_ports, "")
 {
     CFMessagePortRef local;
     CFMessagePortRef remote;
+    CFMachPortRef mach_port;
     CFDataRef data;
     int status = 0;
     int sent;
@@ -263,7 +277,8 @@ NTH_FAILURE(forks_with_ports, "")
     could_not_reply = false;
     handled = 0;
     NEED(local = open_port(NAME, MODE));
-    NEED(bag_keep(CFMachPortCreate(NULL, mach_received, NULL, NULL)));
+    NEED(mach_port = bag_keep(CFMachPortCreate(NULL, mach_received, NULL, NULL)));
+    NEED(bag_keep(CFMachPortCreateRunLoopSource(NULL, mach_port, 0)));
     NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
     NEED(data = bag_keep(CFDataCreate(NULL, (const UInt8 *)"x", 1)));
     NEED(ask(remote, data));
@@ -316,4 +331,457 @@ NTH_FAILURE(a_remote_port_that_ends_in_its_call, "")
     result = CFMessagePortSendRequest(remote, 1, NULL, patience_s, patience_s, MODE, NULL);
     MUST(result != kCFMessagePortReceiveTimeout);
     return result == kCFMessagePortBecameInvalidError; /* where the line cannot be hung up, the reply comes first */
+}
+
+NTH_FAILURE(a_mach_port_that_is_freed_while_valid, "")
+{
+    mach_msg_header_t message = {.msgh_size = sizeof message};
+    CFMachPortRef port = CFMachPortCreate(NULL, mach_received, NULL, NULL);
+    CFRunLoopSourceRef source;
+
+    NEED(port);
+    source = CFMachPortCreateRunLoopSource(NULL, port, 0);
+    message.msgh_remote_port = CFMachPortGetPort(port);
+    if (source) {
+        CFRelease(source);
+    }
+    CFRelease(port);
+    MUST(CRLMachPortSend(&message, 0) == kCRLMachPortIsInvalid);
+    return source != NULL;
+}
+
+/* ---- clients that go ---- */
+
+/* The client's lines end, one that has brought its arena and one that has not, and the receiver finds out when it next runs. */
+static bool exchange_and_go(CFIndex size)
+{
+    static UInt8 bytes[100000];
+    CFMessagePortRef remote;
+    CFDataRef data;
+
+    handled = 0;
+    could_not_reply = false;
+    NEED(open_port(NAME, MODE));
+    NEED(data = bag_keep(CFDataCreate(NULL, bytes, size)));
+    for (int i = 0; i < 3; i++) {
+        bool is_answered;
+
+        NEED(remote = CFMessagePortCreateRemote(NULL, NAME));
+        is_answered = ask(remote, data);
+        CFMessagePortInvalidate(remote);
+        CFRelease(remote);
+        NEED(is_answered);
+        (void)CFRunLoopRunInMode(MODE, 0, false);
+    }
+    return true;
+}
+
+NTH_FAILURE(clients_that_go, "")
+{
+    return exchange_and_go(20);
+}
+
+NTH_FAILURE(clients_that_go_with_their_arena, "")
+{
+    return exchange_and_go(sizeof(UInt8[100000]));
+}
+
+/* ---- in callbacks ---- */
+
+static CFDataRef end_local(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)message_id, (void)data, (void)info;
+    handled++;
+    CFMessagePortInvalidate(local);
+    return NULL;
+}
+
+static CFMessagePortRef open_port_with(CFMessagePortCallBack callout)
+{
+    CFMessagePortRef local = bag_keep(CFMessagePortCreateLocal(NULL, NAME, callout, NULL, NULL));
+    CFRunLoopSourceRef source = local ? bag_keep(CFMessagePortCreateRunLoopSource(NULL, local, 0)) : NULL;
+
+    if (!source) {
+        return NULL;
+    }
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    return CFRunLoopContainsSource(CFRunLoopGetCurrent(), source, MODE) ? local : NULL;
+}
+
+NTH_FAILURE(a_local_port_that_ends_in_its_callback, "")
+{
+    CFMessagePortRef local;
+    CFMessagePortRef remote;
+    SInt32 result;
+
+    handled = 0;
+    NEED(local = open_port_with(end_local));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    result = CFMessagePortSendRequest(remote, 1, NULL, patience_s, patience_s, MODE, NULL);
+    MUST(result != kCFMessagePortReceiveTimeout);
+    NEED(handled == 1);
+    MUST(!CFMessagePortIsValid(local));
+    NEED(!bag_keep(CFMessagePortCreateRemote(NULL, NAME))); /* where its files cannot be removed, and it cannot be asked */
+    return result == kCFMessagePortBecameInvalidError;
+}
+
+/* The fork's child lets go of the line on which its parent waits for the reply. */
+static CFDataRef fork_and_echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    MUST(pid >= 0);
+    if (pid == 0) {
+        _exit(CFMessagePortIsValid(local) ? 1 : 0);
+    }
+    MUST(waitpid(pid, &status, 0) == pid);
+    MUST(status == 0);
+    return echo(local, message_id, data, info);
+}
+
+NTH_FAILURE(a_fork_in_a_callback, "")
+{
+    CFMessagePortRef remote;
+    CFDataRef data;
+
+    handled = 0;
+    could_not_reply = false;
+    NEED(open_port_with(fork_and_echo));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    NEED(data = bag_keep(CFDataCreate(NULL, (const UInt8 *)"x", 1)));
+    return ask(remote, data);
+}
+
+/* ---- a thread whose loop has ended ---- */
+
+static struct {
+    CFMessagePortRef remote;
+    SInt32 result;
+    atomic_bool is_done;
+} last_words;
+static pthread_key_t last_round;
+
+static void ask_in_the_last_round(void *value)
+{
+    uintptr_t left = (uintptr_t)value - 1;
+
+    if (left > 0) {
+        (void)pthread_setspecific(last_round, (void *)left);
+        return;
+    }
+    last_words.result = CFMessagePortSendRequest(last_words.remote, 3, NULL, patience_s, patience_s, MODE, NULL);
+    atomic_store(&last_words.is_done, true);
+    CFRunLoopWakeUp(CFRunLoopGetMain());
+}
+
+static void *end_with_a_request(void *unused)
+{
+    (void)unused;
+    (void)CFRunLoopGetCurrent();
+    (void)pthread_setspecific(last_round, (void *)(uintptr_t)PTHREAD_DESTRUCTOR_ITERATIONS);
+    return NULL;
+}
+
+static bool answer_an_ending_thread(void)
+{
+    double deadline = CFAbsoluteTimeGetCurrent() + test_patience_s();
+    pthread_t thread;
+
+    handled = 0;
+    could_not_reply = false;
+    last_words.is_done = false;
+    NEED(open_port(NAME, MODE));
+    NEED(last_words.remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    MUST(pthread_key_create(&last_round, ask_in_the_last_round) == 0);
+    MUST(pthread_create(&thread, NULL, end_with_a_request, NULL) == 0);
+    while (!atomic_load(&last_words.is_done) && CFAbsoluteTimeGetCurrent() < deadline) {
+        (void)CFRunLoopRunInMode(MODE, 0.01, true);
+    }
+    (void)pthread_join(thread, NULL);
+    (void)pthread_key_delete(last_round);
+    MUST(last_words.result != kCFMessagePortReceiveTimeout && last_words.result != kCFMessagePortSendTimeout);
+    return last_words.result == kCFMessagePortSuccess && handled == 1;
+}
+
+static void look_in_the_last_round(void *value)
+{
+    uintptr_t left = (uintptr_t)value - 1;
+
+    if (left > 0) {
+        (void)pthread_setspecific(last_round, (void *)left);
+        return;
+    }
+    (void)CFRunLoopGetCurrent();
+}
+
+static void run_ending_thread(bool (*scenario)(void), const char *name)
+{
+    pthread_t thread;
+
+    if (test_is_instrumented()) {
+        SKIP("the tool has taken down what it knows of a thread by the last round");
+    }
+    /* The one loop of threads whose own has ended is made once and stays: here, and not in the scenario's first run. */
+    test_allow_left(0, 2);
+    REQUIRE(pthread_key_create(&last_round, look_in_the_last_round) == 0);
+    REQUIRE(pthread_create(&thread, NULL, end_with_a_request, NULL) == 0);
+    (void)pthread_join(thread, NULL);
+    (void)pthread_key_delete(last_round);
+    nth_failure_run(name, scenario);
+}
+
+TEST_LIMIT(nth_failure_a_request_of_an_ending_thread, "", 120)
+{
+    run_ending_thread(answer_an_ending_thread, "a_request_of_an_ending_thread");
+}
+
+static bool answer_an_ending_thread_within_the_process(void)
+{
+    inboxes_are_off = false;
+    return answer_an_ending_thread();
+}
+
+TEST_LIMIT(nth_failure_a_request_of_an_ending_thread_within_the_process, "", 120)
+{
+    run_ending_thread(answer_an_ending_thread_within_the_process, "a_request_of_an_ending_thread_within_the_process");
+}
+
+/* ---- without /proc, and with what does not belong ---- */
+
+static int (*connect_of_the_table)(int socket, const char *path);
+static int (*path_status_of_the_table)(int directory, const char *leaf, struct stat *ret_status);
+
+static int connect_without_proc(int socket_number, const char *path)
+{
+    return strncmp(path, "/proc", 5) == 0 ? -ENOENT : connect_of_the_table(socket_number, path);
+}
+
+static int path_status_without_proc(int directory, const char *leaf, struct stat *ret_status)
+{
+    return strncmp(leaf, "/proc", 5) == 0 ? -ENOENT : path_status_of_the_table(directory, leaf, ret_status);
+}
+
+NTH_FAILURE(a_system_without_proc, "")
+{
+    bool is_complete;
+
+    connect_of_the_table = kernel_ports.datagram_connect;
+    path_status_of_the_table = kernel_ports.path_status;
+    kernel_ports.datagram_connect = connect_without_proc;
+    kernel_ports.path_status = path_status_without_proc;
+    is_complete = exchange(20);
+    kernel_ports.datagram_connect = connect_of_the_table;
+    kernel_ports.path_status = path_status_of_the_table;
+    return is_complete;
+}
+
+/* Nobody has had a name yet: the directory is not there. */
+NTH_FAILURE(the_first_name_of_all, "")
+{
+    char sweeper[300];
+
+    (void)snprintf(sweeper, sizeof sweeper, "%s/.sweep", port_probe_names());
+    (void)unlink(sweeper);
+    MUST(rmdir(port_probe_names()) == 0 || errno == ENOENT || errno == ENOTEMPTY); /* what could not be removed is still there */
+    return exchange(20);
+}
+
+/* As a process leaves them that was killed: a lock that nobody holds, and a socket that nobody reads. */
+static void leave_files(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int dead = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    char path[300];
+
+    (void)snprintf(path, sizeof path, "%s/dead.lock", port_probe_names());
+    MUST(close(open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600)) == 0);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s/dead.sock", port_probe_names());
+    MUST(bind(dead, (const struct sockaddr *)&address, sizeof address) == 0 || errno == EADDRINUSE);
+    (void)close(dead);
+}
+
+NTH_FAILURE(what_the_dead_have_left, "")
+{
+    NEED(open_port(CFSTR("another"), MODE));
+    leave_files();
+    NEED(exchange(20));
+    return port_probe_count_files() == 4; /* a lock and a socket for each name; where something could not be removed, it is still there */
+}
+
+/* ---- a port that is invalidated while it is read from, as another thread would ---- */
+
+static CFMessagePortRef read_port;
+static ssize_t (*receive_of_the_table)(int socket, struct msghdr *message);
+
+static ssize_t receive_after_invalidation(int socket_number, struct msghdr *message)
+{
+    if (read_port) {
+        CFMessagePortRef local = read_port;
+
+        read_port = NULL;
+        CFMessagePortInvalidate(local);
+    }
+    return receive_of_the_table(socket_number, message);
+}
+
+NTH_FAILURE(a_local_port_that_ends_while_it_is_read, "")
+{
+    CFMessagePortRef local;
+    CFMessagePortRef remote;
+    SInt32 result;
+
+    handled = 0;
+    NEED(local = open_port(NAME, MODE));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    read_port = local;
+    receive_of_the_table = kernel_ports.receive_message;
+    kernel_ports.receive_message = receive_after_invalidation;
+    result = CFMessagePortSendRequest(remote, 1, NULL, patience_s, patience_s, MODE, NULL);
+    kernel_ports.receive_message = receive_of_the_table;
+    read_port = NULL;
+    MUST(result != kCFMessagePortReceiveTimeout);
+    return !CFMessagePortIsValid(local);
+}
+
+/* More descriptors on a line than a frame may have: what does not belong is closed, as the rest is when the packet is. */
+static bool take_many_descriptors(int line, int other_end)
+{
+    enum { count = 5 };
+    static uint8_t buffer[wire_frame_max];
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(count * sizeof(int))];
+    } control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(count * sizeof(int))}};
+    char byte = 0;
+    struct iovec piece = {&byte, 1};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    const int passed[count] = {line, line, line, line, line};
+    struct packet packet;
+
+    memcpy(CMSG_DATA(&control.header), passed, sizeof passed);
+    MUST(sendmsg(other_end, &message, 0) == 1);
+    while (packet_receive(line, buffer, &packet) < 0) { /* as the line's reader, which looks again */
+    }
+    MUST(packet.is_cut && packet.descriptor_count == wire_descriptors_max);
+    packet_close(&packet);
+    return true;
+}
+
+NTH_FAILURE(more_descriptors_than_belong, "")
+{
+    int ends[2];
+
+    MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+    (void)bag_keep_descriptor(ends[0]);
+    (void)bag_keep_descriptor(ends[1]);
+    return take_many_descriptors(ends[0], ends[1]);
+}
+
+/* As large as is copied to huge pages. */
+static bool exchange_once(CFIndex size)
+{
+    static UInt8 bytes[5 << 20];
+    CFMessagePortRef remote;
+    CFDataRef data;
+
+    handled = 0;
+    could_not_reply = false;
+    NEED(open_port(NAME, MODE));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    NEED(data = bag_keep(CFDataCreate(NULL, bytes, size)));
+    return ask(remote, data);
+}
+
+NTH_FAILURE(messages_on_huge_pages, "")
+{
+    return exchange_once(5 << 20);
+}
+
+/* ---- a dispatch queue ---- */
+
+extern char _dispatch_main_q[] __attribute__((weak));
+/* By its link name: the header declares it where the dispatch headers are. */
+void drive_by_queue(CFMessagePortRef port, void *queue) __asm__("crl_CFMessagePortSetDispatchQueue");
+
+extern void _dispatch_main_queue_callback_4CF(void *unused) __attribute__((weak));
+
+/* libdispatch lets go of a port some time after it was told to. */
+static void await_end_of_queue(CFMessagePortRef local)
+{
+    double deadline = CFAbsoluteTimeGetCurrent() + test_patience_s();
+
+    while (CFGetRetainCount(local) > 1 && CFAbsoluteTimeGetCurrent() < deadline) {
+        _dispatch_main_queue_callback_4CF(NULL);
+        (void)sched_yield();
+    }
+    MUST(CFGetRetainCount(local) == 1);
+}
+
+/* Makes libdispatch's manager and its descriptors, but no threads of a pool, which come and go. */
+static bool begin_and_end_a_queue(void)
+{
+    CFMessagePortRef local = bag_keep(CFMessagePortCreateLocal(NULL, NAME, echo, NULL, NULL));
+
+    NEED(local);
+    drive_by_queue(local, _dispatch_main_q);
+    CFMessagePortInvalidate(local);
+    await_end_of_queue(local);
+    return true;
+}
+
+struct asking_thread {
+    CFMessagePortRef remote;
+    SInt32 result;
+    atomic_bool is_done;
+};
+
+static void *ask_the_queue(void *info)
+{
+    struct asking_thread *asking = info;
+
+    asking->result = CFMessagePortSendRequest(asking->remote, 4, NULL, patience_s, patience_s, MODE, NULL);
+    atomic_store(&asking->is_done, true);
+    return NULL;
+}
+
+/* The main queue answers, which the main loop serves; the port has no run loop source. */
+static bool be_driven_by_a_queue(void)
+{
+    double deadline = CFAbsoluteTimeGetCurrent() + test_patience_s();
+    struct asking_thread asking = {.remote = NULL};
+    CFMessagePortRef local;
+    CFRunLoopSourceRef source;
+    pthread_t thread;
+
+    handled = 0;
+    could_not_reply = false;
+    NEED(local = bag_keep(CFMessagePortCreateLocal(NULL, NAME, echo, NULL, NULL)));
+    NEED(asking.remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    drive_by_queue(local, _dispatch_main_q);
+    source = CFMessagePortCreateRunLoopSource(NULL, local, 0);
+    if (source) {
+        CFRelease(source); /* the queue was refused */
+        return false;
+    }
+    MUST(pthread_create(&thread, NULL, ask_the_queue, &asking) == 0);
+    while (!atomic_load(&asking.is_done) && CFAbsoluteTimeGetCurrent() < deadline) {
+        (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.001, false);
+    }
+    (void)pthread_join(thread, NULL);
+    CFMessagePortInvalidate(local);
+    await_end_of_queue(local);
+    MUST(asking.result != kCFMessagePortReceiveTimeout && asking.result != kCFMessagePortSendTimeout);
+    return asking.result == kCFMessagePortSuccess && handled == 1;
+}
+
+TEST_LIMIT(nth_failure_a_port_on_a_dispatch_queue, "", 120)
+{
+    if (!_dispatch_main_queue_callback_4CF) {
+        SKIP("there is no libdispatch in the process");
+    }
+    main_queue_is_abandoned = false;
+    test_allow_left(1, 0); /* the queue's descriptor */
+    REQUIRE(main_queue_descriptor() >= 0);
+    nth_failure_run_primed("a_port_on_a_dispatch_queue", be_driven_by_a_queue, begin_and_end_a_queue);
 }

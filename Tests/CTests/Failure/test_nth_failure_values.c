@@ -78,6 +78,9 @@ NTH_FAILURE(arrays, "")
     NEED(copy = bag_keep(CFArrayCreateCopy(NULL, array)));
     MUST(CFEqual(copy, array));
     NEED(array = bag_keep(CFArrayCreateMutableCopy(NULL, 0, copy)));
+    CFArrayAppendArray(array, copy, CFRangeMake(0, 40));
+    MUST(CFArrayGetCount(array) == 80 || CFArrayGetCount(array) == 40);
+    NEED(CFArrayGetCount(array) == 80);
     CFArrayRemoveAllValues(array);
     NEED(bag_keep(CFCopyDescription(copy)));
     return true;
@@ -195,5 +198,17 @@ NTH_FAILURE(allocators, "")
         NEED(CFArrayGetCount(array) == i + 1);
     }
     NEED(bag_keep(CFStringCreateWithFormat(allocator, NULL, CFSTR("%@"), array)));
+    return true;
+}
+
+/* A literal that another module made at run time: the first time it is interned, and then it is the same object. */
+NTH_FAILURE(literals, "")
+{
+    CFStringRef text = __CFStringMakeConstantString("a literal of this scenario");
+    CFStringRef same = __CFStringMakeConstantString("a literal of this scenario");
+
+    NEED(text && same);
+    MUST(same == text);
+    MUST(CFStringCompare(text, CFSTR("a literal of this scenario"), 0) == kCFCompareEqualTo);
     return true;
 }

@@ -348,6 +348,24 @@ PORT_TEST(without_descriptors_no_other_directory_is_taken, "210 M16 M23")
     EXPECT(can_register());
 }
 
+static bool status_has_failed;
+
+static int file_status_that_fails_once(int descriptor, struct stat *ret_status)
+{
+    bool fails = !status_has_failed;
+
+    status_has_failed = true;
+    return fails ? -ENOMEM : kernel_ports_linux.file_status(descriptor, ret_status);
+}
+
+PORT_TEST(a_directory_that_cannot_be_asked_about_sends_nobody_elsewhere, "210 M16")
+{
+    kernel_ports.file_status = file_status_that_fails_once;
+    EXPECT(!can_register());
+    kernel_ports.file_status = kernel_ports_linux.file_status;
+    EXPECT(can_register());
+}
+
 PORT_TEST(a_name_that_another_took_meanwhile_comes_back_when_it_is_free, "H20 195")
 {
     CFStringRef const names[] = {CFSTR("one"), CFSTR("two")};
