@@ -21,8 +21,11 @@
 #include "CFRunLoop.h"
 #include "CFString.h"
 
-/* Where libdispatch is installed, its queues can drive a local port. Its headers need Clang. */
-#if defined(__clang__) && !defined(__swift__) && __has_include(<dispatch/dispatch.h>)
+/*
+ * Where libdispatch is installed, its queues can drive a local port. Its headers need Clang, and headers of Apple's where a program is told
+ * by -D__APPLE__ that it is compiled there.
+ */
+#if defined(__clang__) && !defined(__swift__) && !defined(__APPLE__) && __has_include(<dispatch/dispatch.h>)
 #include <dispatch/dispatch.h>
 #define CRL_HAS_DISPATCH_QUEUES 1
 #endif

@@ -51,9 +51,6 @@
 #include "CFMessagePort.h"
 #include "CFSocket.h"
 
-/* Where libdispatch is installed, its types are known after this include, as on Apple's systems. Its headers need Clang. */
-#if defined(__clang__) && !defined(__swift__) && __has_include(<dispatch/dispatch.h>)
-#include <dispatch/dispatch.h>
-#endif
+/* Where libdispatch is installed, CFMessagePort.h has brought its types, as on Apple's systems. */
 
 #endif /* ! __COREFOUNDATION_COREFOUNDATION__ */
