@@ -280,6 +280,13 @@ static long wait_set(int set, struct epoll_event *events, int capacity, int64_t 
     return epoll_wait(set, events, capacity, milliseconds_until(deadline_ns));
 }
 
+static uint32_t readiness_of(uint32_t mask)
+{
+    return (mask & (EPOLLIN | EPOLLPRI | EPOLLRDHUP) ? kernel_readable : 0u) | (mask & EPOLLOUT ? kernel_writable : 0u) |
+           (mask & (EPOLLERR | EPOLLHUP) ? kernel_failed : 0u) | (mask & (EPOLLRDHUP | EPOLLHUP) ? kernel_ended : 0u) |
+           (mask & EPOLLERR ? kernel_error : 0u);
+}
+
 static int set_wait(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
 {
     enum { most = 128 };
@@ -288,12 +295,8 @@ static int set_wait(int set, struct kernel_event *events, int capacity, int64_t 
     int count = result_of(wait_set(set, reports, capacity < most ? capacity : most, deadline_ns), saved);
 
     for (int i = 0; i < count; i++) {
-        uint32_t mask = reports[i].events;
-
         events[i].token = reports[i].data.u64;
-        events[i].ready = (mask & (EPOLLIN | EPOLLPRI | EPOLLRDHUP) ? kernel_readable : 0u) | (mask & EPOLLOUT ? kernel_writable : 0u) |
-                          (mask & (EPOLLERR | EPOLLHUP) ? kernel_failed : 0u) | (mask & (EPOLLRDHUP | EPOLLHUP) ? kernel_ended : 0u) |
-                          (mask & EPOLLERR ? kernel_error : 0u);
+        events[i].ready = reports[i].events == EPOLLIN ? (uint32_t)kernel_readable : readiness_of(reports[i].events);
     }
     return count;
 }

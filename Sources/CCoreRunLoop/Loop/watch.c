@@ -713,7 +713,9 @@ static struct watch_report next_of_batch(CFRunLoopRef loop, struct mode *mode, b
         struct kernel_event event = watches->batch[watches->batch_begin++];
         struct watch *watch = watch_of_token(watches, event.token);
 
-        look_ahead(watches);
+        if (watch_has_batch(mode)) {
+            look_ahead(watches);
+        }
         if (event.token == watch_token_main_queue) {
             *ret_main_queue = true;
         } else if (watch && watch->standing == watch_installed) {

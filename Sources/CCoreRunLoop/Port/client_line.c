@@ -44,12 +44,12 @@ static void take_reply(struct client_line *line, const struct wire_frame *frame)
 }
 
 /* One packet. Only what belongs to the call counts; a line that carries anything else is broken. */
-static void take_packet(struct client_line *line, const uint8_t *bytes, struct packet *packet)
+static void take_packet(struct client_line *line, struct packet *packet)
 {
     struct call *call = line->call;
     struct wire_frame frame;
     bool awaits_memory = call->state == call_awaits_memory;
-    enum wire_error error = packet->is_cut ? wire_error_length : wire_decode(wire_on_line, bytes, packet->size, &frame);
+    enum wire_error error = packet->is_cut ? wire_error_length : wire_decode(wire_on_line, line->buffer, packet->size, &frame);
 
     if (error != wire_ok) {
         port_log("CFMessagePortSendRequest", "a reply cannot be understood: %s", wire_error_text(error));
@@ -76,14 +76,14 @@ static void take_packet(struct client_line *line, const uint8_t *bytes, struct p
 }
 
 /* A packet, or a negative errno. A reply's bytes are read without the means to take descriptors, which then cannot get in. */
-static int receive(const struct client_line *line, uint8_t *buffer, struct packet *ret_packet)
+static int receive(const struct client_line *line, struct packet *ret_packet)
 {
     ssize_t size;
 
     if (line->call->state == call_awaits_memory) {
-        return packet_receive(line->descriptor, buffer, ret_packet);
+        return packet_receive(line->descriptor, line->buffer, ret_packet);
     }
-    size = kernel_ports.receive(line->descriptor, buffer, wire_frame_max);
+    size = kernel_ports.receive(line->descriptor, line->buffer, wire_frame_max);
     *ret_packet = (struct packet){.size = size > 0 ? (size_t)size : 0, .is_cut = size > wire_frame_max};
     return size < 0 ? (int)size : 0;
 }
@@ -91,12 +91,11 @@ static int receive(const struct client_line *line, uint8_t *buffer, struct packe
 void client_line_read(struct client_line *line)
 {
     struct call *call = line->call;
-    uint8_t *buffer = scratch_take(line->scratch);
     int resets = 0;
 
-    while (buffer && (call->state == call_waiting || call->state == call_awaits_memory)) {
+    while (call->state == call_waiting || call->state == call_awaits_memory) {
         struct packet packet;
-        int result = receive(line, buffer, &packet);
+        int result = receive(line, &packet);
 
         if (result == -ECONNRESET && resets++ == 0) {
             continue; /* the kernel tells of the end before it hands out what came before it */
@@ -109,11 +108,8 @@ void client_line_read(struct client_line *line)
             call->state = call_hung_up;
             break;
         }
-        take_packet(line, buffer, &packet);
+        take_packet(line, &packet);
         packet_close(&packet);
-    }
-    if (buffer) {
-        scratch_give(line->scratch, buffer);
     }
     if (call->state != call_waiting && call->state != call_awaits_memory) {
         atomic_store_explicit(&call->is_over, 1, memory_order_relaxed);
@@ -135,7 +131,10 @@ static void perform(void *info, CFRunLoopSourceRef source, uint32_t ready)
 
 static void release_line(const void *info)
 {
-    free((void *)(uintptr_t)info);
+    struct client_line *line = (struct client_line *)(uintptr_t)info;
+
+    free(line->buffer);
+    free(line);
 }
 
 static uint64_t random_token(void)
@@ -148,7 +147,7 @@ static uint64_t random_token(void)
     return token;
 }
 
-static struct client_line *create(CFMessagePortRef port, int ends[2])
+static struct client_line *create(const int ends[2])
 {
     struct descriptor_source_context context = {.release = release_line, .perform = perform};
     struct client_line *line = calloc(1, sizeof *line);
@@ -160,10 +159,10 @@ static struct client_line *create(CFMessagePortRef port, int ends[2])
     link_init(&line->link);
     line->token = random_token();
     line->descriptor = ends[0];
-    line->scratch = &port->scratch;
-    line->source = descriptor_source_create(NULL, 0, ends[0], &context);
+    line->buffer = malloc(wire_frame_max);
+    line->source = line->buffer ? descriptor_source_create(NULL, 0, ends[0], &context) : NULL;
     if (!line->source) {
-        free(line);
+        release_line(line);
         return NULL;
     }
     descriptor_source_make_lingering(line->source);
@@ -250,7 +249,7 @@ static struct client_line *make_line(CFMessagePortRef port, int *ret_end, int *r
     if (*ret_error < 0) {
         return NULL; /* whatever is in `ends`: Linux may have written numbers there that it has taken back */
     }
-    line = create(port, ends);
+    line = create(ends);
     if (!line) {
         *ret_error = -ENOMEM;
         (void)kernel.close(ends[0]);

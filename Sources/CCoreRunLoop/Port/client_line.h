@@ -39,7 +39,7 @@ struct client_line {
     bool has_sent_much; /* a request above payload_arena_second went before */
     uint64_t wish; /* the longest request or reply that found no room in the arena */
     struct arena arena;
-    struct scratch *scratch; /* the remote's */
+    uint8_t *buffer; /* C; for one packet, its memory taken by what comes */
     struct call *call; /* NULL while free */
     CFRunLoopSourceRef source; /* owns this structure */
     CFRunLoopRef loop; /* where the source was last, with a reference; NULL: nowhere yet */

@@ -103,6 +103,7 @@ bool wire_name_is_valid(const char *name, size_t length)
 
 struct wire_shape {
     uint16_t flags; /* that may be set */
+    uint8_t channel; /* 1 + enum wire_channel; 0: there is no such type */
     bool has_data; /* length is the data's */
     bool names_line; /* line and token must not be zero */
     bool has_conversation;
@@ -110,40 +111,32 @@ struct wire_shape {
     bool has_message_id;
 };
 
-static const uint16_t data_flags = wire_null_data | wire_in_arena | wire_in_memory;
+enum {
+    data_flags = wire_null_data | wire_in_arena | wire_in_memory,
+    request_flags = data_flags | wire_want_ack | wire_new_line | wire_new_arena,
+    one_way_flags = wire_null_data | wire_in_memory | wire_want_ack,
+    reply_flags = data_flags | wire_kept | wire_no_arena,
+    to_port = 1 + wire_on_port,
+    to_line = 1 + wire_on_line,
+};
 
-static bool shape_of(enum wire_channel channel, enum wire_type type, struct wire_shape *ret_shape)
+/* By type. */
+static const struct wire_shape shapes[] = {
+    [wire_request] = {request_flags, to_port, true, true, true, true, true},
+    [wire_one_way] = {one_way_flags, to_port, true, false, false, true, true},
+    [wire_control] = {wire_new_line, to_port, false, true, false, false, false},
+    [wire_reply] = {reply_flags, to_line, true, false, true, false, true},
+    [wire_ack] = {0, to_line, false, false, false, false, false},
+    [wire_dropped] = {wire_kept, to_line, false, false, true, true, false},
+    [wire_descriptor] = {0, to_line, false, false, true, false, false},
+};
+
+/* NULL: the type is unknown, or of the other channel. */
+static const struct wire_shape *shape_of(enum wire_channel channel, uint8_t type)
 {
-    const uint16_t request_flags = data_flags | wire_want_ack | wire_new_line | wire_new_arena;
-    bool is_on_port = type == wire_request || type == wire_one_way || type == wire_control;
+    bool is_known = type < sizeof shapes / sizeof shapes[0] && shapes[type].channel == 1 + (uint8_t)channel;
 
-    if (is_on_port != (channel == wire_on_port)) {
-        return false;
-    }
-    switch (type) {
-    case wire_request:
-        *ret_shape = (struct wire_shape){request_flags, true, true, true, true, true};
-        return true;
-    case wire_one_way:
-        *ret_shape = (struct wire_shape){wire_null_data | wire_in_memory | wire_want_ack, true, false, false, true, true};
-        return true;
-    case wire_control:
-        *ret_shape = (struct wire_shape){wire_new_line, false, true, false, false, false};
-        return true;
-    case wire_reply:
-        *ret_shape = (struct wire_shape){data_flags | wire_kept | wire_no_arena, true, false, true, false, true};
-        return true;
-    case wire_ack:
-        *ret_shape = (struct wire_shape){0, false, false, false, false, false};
-        return true;
-    case wire_dropped:
-        *ret_shape = (struct wire_shape){wire_kept, false, false, true, true, false};
-        return true;
-    case wire_descriptor:
-        *ret_shape = (struct wire_shape){0, false, false, true, false, false};
-        return true;
-    }
-    return false;
+    return is_known ? &shapes[type] : NULL;
 }
 
 static bool flags_agree(const struct wire_frame *frame, const struct wire_shape *shape)
@@ -212,7 +205,7 @@ static enum wire_error take_data(const uint8_t *packet, size_t size, const struc
 
 enum wire_error wire_decode(enum wire_channel channel, const uint8_t *packet, size_t size, struct wire_frame *ret_frame)
 {
-    struct wire_shape shape = {0};
+    const struct wire_shape *shape;
     enum wire_error error;
 
     if (size < wire_header_size) {
@@ -236,10 +229,11 @@ enum wire_error wire_decode(enum wire_channel channel, const uint8_t *packet, si
         .sequence = (uint32_t)get(packet + at_sequence, 4),
         .name_length = (uint16_t)get(packet + at_name_length, 2),
     };
-    if (!shape_of(channel, ret_frame->type, &shape)) {
+    shape = shape_of(channel, packet[at_type]);
+    if (!shape) {
         return wire_error_type;
     }
-    if (!flags_agree(ret_frame, &shape)) {
+    if (!flags_agree(ret_frame, shape)) {
         return wire_error_flags;
     }
     if (get(packet + at_reserved_16, 2) != 0 || get(packet + at_reserved_64, 8) != 0) {
@@ -247,9 +241,9 @@ enum wire_error wire_decode(enum wire_channel channel, const uint8_t *packet, si
     }
     error = take_name(packet, size, ret_frame);
     if (error == wire_ok) {
-        error = take_data(packet, size, &shape, ret_frame);
+        error = take_data(packet, size, shape, ret_frame);
     }
-    return error != wire_ok ? error : fields_agree(ret_frame, &shape) ? wire_ok : wire_error_fields;
+    return error != wire_ok ? error : fields_agree(ret_frame, shape) ? wire_ok : wire_error_fields;
 }
 
 int wire_descriptor_count(const struct wire_frame *frame)
