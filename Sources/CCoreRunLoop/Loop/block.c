@@ -128,11 +128,14 @@ static struct block_queue *queue_for(CFRunLoopRef loop, CFTypeRef mode_name, CFA
         declare_modes(loop, names);
         return &loop->listed_blocks;
     }
-    if (mode_name_means_common(loop, mode_name)) {
+    if (mode_resolve(loop, mode_name, &mode)) {
         return &loop->common_blocks;
     }
-    mode = mode_declare(loop, mode_name);
-    return mode ? &mode->blocks : NULL;
+    if (!mode) {
+        return NULL;
+    }
+    mode->is_declared = true;
+    return &mode->blocks;
 }
 
 static bool enqueue(CFRunLoopRef loop, CFTypeRef mode_name, CFArrayRef names, const struct block *request)

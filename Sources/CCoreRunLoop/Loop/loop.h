@@ -169,13 +169,16 @@ static inline bool mode_name_is_common(CFStringRef name)
  * costs more than all the rest of a call.
  */
 bool mode_name_means_common(CFRunLoopRef loop, CFStringRef name);
-/* The mode that has this very string for its name, declared or not; NULL if none has, which says nothing about equal strings. */
-struct mode *mode_find_identical(CFRunLoopRef loop, CFStringRef name);
 struct mode *mode_find(CFRunLoopRef loop, CFStringRef name);
 /* Finds or makes it; NULL if there is no memory. */
 struct mode *mode_declare(CFRunLoopRef loop, CFStringRef name);
 /* The same, for something that may not come to be added (11). */
 struct mode *mode_create_undeclared(CFRunLoopRef loop, CFStringRef name);
+/*
+ * Where something goes that is to be added under `name`: true, to the common modes; false, to the mode in `ret_mode`, which is made if need
+ * be, undeclared, and NULL if there is no memory.
+ */
+bool mode_resolve(CFRunLoopRef loop, CFStringRef name, struct mode **ret_mode);
 /* Rule 25. */
 bool mode_is_empty(CFRunLoopRef loop, const struct mode *mode);
 /* Frees the memory of a mode that holds nothing any more. */

@@ -15,7 +15,7 @@ bool mode_name_equals_common(CFStringRef name)
     return name == kCFRunLoopCommonModes || CFEqual(name, kCFRunLoopCommonModes);
 }
 
-struct mode *mode_find_identical(CFRunLoopRef loop, CFStringRef name)
+static struct mode *find_identical(CFRunLoopRef loop, CFStringRef name)
 {
     struct mode *mode = loop->modes;
 
@@ -27,12 +27,12 @@ struct mode *mode_find_identical(CFRunLoopRef loop, CFStringRef name)
 
 bool mode_name_means_common(CFRunLoopRef loop, CFStringRef name)
 {
-    return !mode_find_identical(loop, name) && mode_name_is_common(name);
+    return !find_identical(loop, name) && mode_name_is_common(name);
 }
 
 static struct mode *find_any(CFRunLoopRef loop, CFStringRef name)
 {
-    struct mode *identical = mode_find_identical(loop, name);
+    struct mode *identical = find_identical(loop, name);
     CFHashCode hash;
 
     if (identical) {
@@ -91,6 +91,19 @@ struct mode *mode_create_undeclared(CFRunLoopRef loop, CFStringRef name)
     }
     *last = mode;
     return mode;
+}
+
+bool mode_resolve(CFRunLoopRef loop, CFStringRef name, struct mode **ret_mode)
+{
+    *ret_mode = find_identical(loop, name);
+    if (*ret_mode) {
+        return false;
+    }
+    if (mode_name_is_common(name)) {
+        return true;
+    }
+    *ret_mode = mode_create_undeclared(loop, name);
+    return false;
 }
 
 struct mode *mode_declare(CFRunLoopRef loop, CFStringRef name)

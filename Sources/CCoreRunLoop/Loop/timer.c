@@ -358,16 +358,11 @@ static void join_common_modes(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 
 void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name)
 {
-    struct mode *mode;
+    struct mode *mode = NULL;
 
     loop_lock(loop);
-    mode = loop->is_dead ? NULL : mode_find_identical(loop, mode_name);
-    if (!mode && !loop->is_dead) {
-        if (mode_name_is_common(mode_name)) {
-            join_common_modes(loop, timer);
-        } else {
-            mode = mode_create_undeclared(loop, mode_name);
-        }
+    if (!loop->is_dead && mode_resolve(loop, mode_name, &mode)) {
+        join_common_modes(loop, timer);
     }
     if (mode) {
         join_mode(loop, timer, mode);
