@@ -9,6 +9,12 @@ import Synchronization
 extension Data: PortMessageData {
     /// The bytes.
     public var portMessageBytes: [UInt8] { [UInt8](self) }
+
+    /// The bytes of a C object.
+    public init(_ data: CFData) { self.init([UInt8](data)) }
+
+    /// A new C object with these bytes: what `as CFData` gives on Darwin.
+    public var cfData: CFData { [UInt8](self).cfData }
 }
 
 /// What travels of a component: bytes of Data; all else is for the port to judge.

@@ -138,6 +138,27 @@ private final class LoopThread: Thread, @unchecked Sendable {
         }
         #expect(isThere)
         thread.cancel()
+        thread.runLoop.perform { RunLoop.current.stop() }  // from inside, as a run that has not begun takes no notice
         try await thread.value
+    }
+}
+
+@Suite struct `Objects of the C interface` {
+    @Test(arguments: ["", "plain", "Grüße, 世界 😀"]) func `are made of texts, and texts of them`(text: String) {
+        #expect(String(text.cfString) == text)
+        #expect(CFStringGetLength(text.cfString) == text.utf16.count)
+    }
+
+    @Test(arguments: [[], [0], [1, 2, 255]] as [[UInt8]]) func `are made of bytes, and bytes of them`(bytes: [UInt8]) {
+        #expect([UInt8](bytes.cfData) == bytes)
+        #expect(Data(Data(bytes).cfData) == Data(bytes))
+    }
+
+    @Test func `say by Darwin's truth value what they keep`() {
+        var shouldFreeInfo: DarwinBoolean = true
+        let name = "crl.tests.names.\(UInt32.random(in: 0 ... .max))".cfString
+        let port = CFMessagePortCreateLocal(nil, name, { _, _, _, _ in nil }, nil, &shouldFreeInfo)
+        #expect(!shouldFreeInfo)
+        CFMessagePortInvalidate(port)
     }
 }

@@ -47,28 +47,6 @@ struct OwnThread<Closure>: @unchecked Sendable {
     init(_ closure: Closure) { self.closure = closure }
 }
 
-extension String {
-    init(_ string: CFString) {
-        let length = CFStringGetLength(string)
-        let capacity = length * 3 + 1
-        self = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: capacity) { buffer in
-            guard let base = buffer.baseAddress,
-                unsafe CFStringGetCString(string, base, capacity, CFStringBuiltInEncodings.UTF8.rawValue)
-            else { return "" }
-            return unsafe String(cString: base)
-        }
-    }
-
-    var cfString: CFString {
-        var text = self
-        return text.withUTF8 { bytes in
-            unsafe require(
-                CFStringCreateWithBytes(nil, bytes.baseAddress, bytes.count, CFStringBuiltInEncodings.UTF8.rawValue, false),
-                "String.cfString")
-        }
-    }
-}
-
 extension [UInt8] {
     init(copying bytes: RawSpan) { self = unsafe bytes.withUnsafeBytes { unsafe Array($0) } }
 }
