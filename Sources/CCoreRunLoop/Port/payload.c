@@ -13,12 +13,13 @@
 
 /* From here on the bytes stand beside the object: objects are zeroed first, and a larger one is in none of the quick lists of malloc. */
 static const uint64_t beside_from = 960;
+static const uint64_t lined_from = 4 << 10; /* from here on they begin where they are copied to fastest */
 static const uint64_t large_from = 4 << 20; /* from here on they are in memory that is kept for the next message of this kind */
 
 /* What gives memory for that many bytes, and takes it back. */
 static CFAllocatorRef allocator_for(uint64_t length)
 {
-    return length < large_from ? kCFAllocatorMalloc : allocator_large;
+    return length < lined_from ? kCFAllocatorMalloc : length < large_from ? allocator_lined : allocator_large;
 }
 
 /* Takes the memory over, from allocator_for. NULL if there is no memory. */

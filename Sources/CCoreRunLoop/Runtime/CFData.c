@@ -170,7 +170,8 @@ void data_shorten(CFDataRef data, CFIndex length)
 /* Gives back to malloc, or keeps for the like. */
 static bool is_plain(CFTypeRef deallocator)
 {
-    return deallocator == kCFAllocatorMalloc || deallocator == kCFAllocatorSystemDefault || deallocator == allocator_large;
+    return deallocator == kCFAllocatorMalloc || deallocator == kCFAllocatorSystemDefault || deallocator == allocator_lined ||
+           deallocator == allocator_large;
 }
 
 bool data_is_shareable(CFDataRef reference)

@@ -46,6 +46,33 @@ static void system_deallocate(void *block, void *info)
     free(block);
 }
 
+/* ---- blocks at lines of the cache ---- */
+
+enum { line_size = 64 };
+
+/* The block begins at a line; the word before it says where malloc's block begins, which has room for that there in any case. */
+static void *lined_allocate(CFIndex size, CFOptionFlags hint, void *info)
+{
+    char *whole = size <= PTRDIFF_MAX - line_size ? malloc((size_t)size + line_size) : NULL;
+    char *block = whole != NULL ? whole + line_size - (uintptr_t)whole % line_size : NULL;
+
+    (void)hint;
+    (void)info;
+    if (block != NULL) {
+        memcpy(block - sizeof whole, &whole, sizeof whole);
+    }
+    return block;
+}
+
+static void lined_deallocate(void *block, void *info)
+{
+    char *whole;
+
+    (void)info;
+    memcpy(&whole, (char *)block - sizeof whole, sizeof whole);
+    free(whole);
+}
+
 /* ---- large blocks ---- */
 
 static const size_t huge_page = 2 << 20;
@@ -166,6 +193,11 @@ static const struct allocator malloc_allocator = {
     .context = {.allocate = system_allocate, .reallocate = system_reallocate, .deallocate = system_deallocate},
 };
 
+static const struct allocator lined_allocator = {
+    .object = {.isa = &allocator_class},
+    .context = {.allocate = lined_allocate, .deallocate = lined_deallocate},
+};
+
 static const struct allocator large_allocator = {
     .object = {.isa = &allocator_class},
     .context = {.allocate = large_allocate, .deallocate = large_deallocate},
@@ -180,6 +212,7 @@ const CFAllocatorRef kCFAllocatorMalloc = (CFAllocatorRef)(const void *)&malloc_
 const CFAllocatorRef kCFAllocatorMallocZone = (CFAllocatorRef)(const void *)&malloc_allocator;
 const CFAllocatorRef kCFAllocatorNull = (CFAllocatorRef)(const void *)&null_allocator;
 const CFAllocatorRef kCFAllocatorUseContext = (CFAllocatorRef)(const void *)&context_allocator;
+const CFAllocatorRef allocator_lined = (CFAllocatorRef)(const void *)&lined_allocator;
 const CFAllocatorRef allocator_large = (CFAllocatorRef)(const void *)&large_allocator;
 
 static __thread CFAllocatorRef thread_default __attribute__((tls_model("initial-exec")));

@@ -12,6 +12,7 @@
 #pragma redefine_extname allocator_deallocate crl_allocator_deallocate
 #pragma redefine_extname allocator_free_itself crl_allocator_free_itself
 #pragma redefine_extname allocator_large crl_allocator_large
+#pragma redefine_extname allocator_lined crl_allocator_lined
 #pragma redefine_extname allocator_resize crl_allocator_resize
 #pragma redefine_extname allocator_resolve crl_allocator_resolve
 #pragma redefine_extname arena_adopt crl_arena_adopt

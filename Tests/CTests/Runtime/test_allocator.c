@@ -175,6 +175,25 @@ TEST(the_default_allocator_is_each_threads_own, "")
     counting_close(&counting);
 }
 
+TEST(lined_blocks_begin_at_lines_and_have_all_their_bytes, "")
+{
+    enum { count = 40 };
+    unsigned char *blocks[count];
+
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = allocator_allocate(allocator_lined, 1 + i * 100);
+        REQUIRE(blocks[i] != NULL);
+        EXPECT_EQ((uintptr_t)blocks[i] % 64, 0);
+        memset(blocks[i], (int)i, 1 + i * 100);
+    }
+    for (size_t i = 0; i < count; i++) {
+        EXPECT_EQ(blocks[i][0], i);
+        EXPECT_EQ(blocks[i][i * 100], i);
+        allocator_deallocate(allocator_lined, blocks[i]);
+    }
+    EXPECT(allocator_allocate(allocator_lined, PTRDIFF_MAX) == NULL);
+}
+
 TEST(the_last_large_block_is_kept_for_the_next_of_about_its_size, "")
 {
     const size_t mebibyte = 1 << 20;
