@@ -259,6 +259,9 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
             cause = cause_wake_up;
             break;
         }
+        if (watch_has_batch(mode) && mode->timers.count == 0 && (cause = pass_ready_cause(loop, run, 0)) != cause_none) {
+            break; /* what most waits end with */
+        }
         mailbox_rearm(loop->mailbox);
     }
     run->took_token |= mailbox_disarm(loop->mailbox);
