@@ -5,12 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "Loop/observer_list.h"
 #include "Loop/thread_loop.h"
 #include "Support/fault.h"
-
-/* The activities as bits of CFRunLoopActivity, in the order in which a run sends them. */
-static const CFRunLoopActivity activities[activity_count] = {kCFRunLoopEntry,         kCFRunLoopBeforeTimers, kCFRunLoopBeforeSources,
-                                                             kCFRunLoopBeforeWaiting, kCFRunLoopAfterWaiting, kCFRunLoopExit};
 
 static bool is_valid(const struct __CFRunLoopObserver *observer)
 {
@@ -78,193 +75,6 @@ void observer_keep_info(CFRunLoopObserverRef observer)
     observer->keeps_info = true;
 }
 
-/* ---- arrays; L ---- */
-
-static struct observer_list *list_create(uint32_t count)
-{
-    struct observer_list *list = malloc(sizeof *list + count * sizeof(CFRunLoopObserverRef));
-
-    if (list) {
-        list->uses = 1;
-        list->count = count;
-        list->left = 0;
-        list->has_stale = false;
-        list->is_walked = false;
-    }
-    return list;
-}
-
-/* Drops one use; the last one chains the array to `dropped`, to be freed when no lock is held. */
-static void list_drop(struct observer_list *list, struct observer_list **dropped)
-{
-    if (list && --list->uses == 0) {
-        list->next_dropped = *dropped;
-        *dropped = list;
-    }
-}
-
-static void free_dropped(struct observer_list *list)
-{
-    while (list) {
-        struct observer_list *next = list->next_dropped;
-
-        for (uint32_t i = 0; i < list->count + list->left; i++) {
-            object_release(list->observers[i]);
-        }
-        free(list);
-        list = next;
-    }
-}
-
-/* Puts `list` (NULL: nobody watches) in the place of what was there. */
-static void publish(struct mode *mode, int activity, struct observer_list *list, struct observer_list **dropped)
-{
-    uint32_t observed = atomic_load_explicit(&mode->observed, memory_order_relaxed);
-    uint32_t bit = (uint32_t)activities[activity];
-
-    list_drop(mode->observers[activity], dropped);
-    mode->observers[activity] = list;
-    atomic_store_explicit(&mode->observed, list ? observed | bit : observed & ~bit, memory_order_relaxed);
-}
-
-/* The array with `observer` behind all of its order and before all of higher (148); NULL if there is no memory. */
-static struct observer_list *list_with(const struct observer_list *old, CFRunLoopObserverRef observer)
-{
-    uint32_t old_count = old ? old->count : 0;
-    struct observer_list *list = list_create(old_count + 1);
-    uint32_t count = 0;
-    bool is_placed = false;
-
-    if (!list) {
-        return NULL;
-    }
-    for (uint32_t i = 0; i < old_count; i++) {
-        if (old->observers[i] == observer) {
-            continue; /* a stale one */
-        }
-        if (!is_placed && old->observers[i]->order > observer->order) {
-            list->observers[count++] = observer;
-            is_placed = true;
-        }
-        list->observers[count++] = old->observers[i];
-    }
-    if (!is_placed) {
-        list->observers[count++] = observer;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        object_retain(list->observers[i]);
-    }
-    list->count = count;
-    list->has_stale = old && old->has_stale;
-    return list;
-}
-
-static bool list_has(const struct observer_list *list, const struct __CFRunLoopObserver *observer)
-{
-    for (uint32_t i = 0; list && i < list->count; i++) {
-        if (list->observers[i] == observer) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The array without `observer`, whose reference goes with the old array. */
-static struct observer_list *list_without(const struct observer_list *old, const struct __CFRunLoopObserver *observer)
-{
-    struct observer_list *list = list_create(old->count - 1);
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; list && i < old->count; i++) {
-        if (old->observers[i] != observer) {
-            list->observers[count++] = old->observers[i];
-            object_retain(old->observers[i]);
-        }
-    }
-    if (list) {
-        list->has_stale = old->has_stale;
-    }
-    return list;
-}
-
-/* Moves one of an array that nobody walks behind the others, where its reference stays until the array goes. */
-static void take_out(struct observer_list *list, uint32_t place)
-{
-    CFRunLoopObserverRef observer = list->observers[place];
-
-    list->count--;
-    for (uint32_t i = place; i < list->count; i++) {
-        list->observers[i] = list->observers[i + 1];
-    }
-    list->observers[list->count] = observer;
-    list->left++;
-}
-
-/* Without memory for another array. */
-static void remove_in_place(struct observer_list *list, const struct __CFRunLoopObserver *observer)
-{
-    static atomic_flag logged = ATOMIC_FLAG_INIT;
-
-    if (list->uses > 1) {
-        list->has_stale = true;
-        fault_log_once(&logged, "CFRunLoopRemoveObserver: there is no memory; the observer may be called until this round of calls ends");
-        return;
-    }
-    for (uint32_t i = list->count; i-- > 0;) {
-        if (list->observers[i] == observer) {
-            take_out(list, i);
-        }
-    }
-}
-
-static void remove_from_arrays(struct mode *mode, const struct __CFRunLoopObserver *observer, struct observer_list **dropped)
-{
-    for (int i = 0; i < activity_count; i++) {
-        struct observer_list *old = mode->observers[i];
-        struct observer_list *list;
-
-        if (!list_has(old, observer)) {
-            continue;
-        }
-        list = old->count > 1 ? list_without(old, observer) : NULL;
-        if (!list && old->count > 1) {
-            remove_in_place(old, observer);
-            continue;
-        }
-        publish(mode, i, list, dropped);
-    }
-}
-
-/* Which arrays hold it: those of its activities; one that watches none stands in the first, so that the loop knows of it. */
-static bool belongs_to(const struct __CFRunLoopObserver *observer, int activity)
-{
-    const uint32_t known = kCFRunLoopEntry | kCFRunLoopBeforeTimers | kCFRunLoopBeforeSources | kCFRunLoopBeforeWaiting |
-                           kCFRunLoopAfterWaiting | kCFRunLoopExit;
-
-    return (observer->activities & activities[activity]) || (activity == 0 && !(observer->activities & known));
-}
-
-static bool add_to_arrays(struct mode *mode, CFRunLoopObserverRef observer, struct observer_list **dropped)
-{
-    struct observer_list *lists[activity_count] = {NULL};
-    bool has_memory = true;
-
-    for (int i = 0; i < activity_count && has_memory; i++) {
-        if (belongs_to(observer, i)) {
-            lists[i] = list_with(mode->observers[i], observer);
-            has_memory = lists[i] != NULL;
-        }
-    }
-    for (int i = 0; i < activity_count; i++) {
-        if (lists[i] && has_memory) {
-            publish(mode, i, lists[i], dropped);
-        } else {
-            list_drop(lists[i], dropped);
-        }
-    }
-    return has_memory;
-}
-
 /* ---- membership; L and I ---- */
 
 static CFRunLoopRef loop_of(CFRunLoopObserverRef observer)
@@ -294,7 +104,7 @@ static bool attach(CFRunLoopRef loop, CFRunLoopObserverRef observer, struct mode
     if (!member) {
         return false;
     }
-    if (!add_to_arrays(mode, observer, dropped)) {
+    if (!observer_lists_add(mode, observer, dropped)) {
         if (member != &observer->first_member) {
             free(member);
         }
@@ -316,7 +126,7 @@ static void detach(CFRunLoopObserverRef observer, struct observer_member *member
         place = &(*place)->next;
     }
     *place = member->next;
-    remove_from_arrays(member->mode, observer, dropped);
+    observer_lists_remove(member->mode, observer, dropped);
     if (member == &observer->first_member) {
         member->mode = NULL;
     } else {
@@ -382,7 +192,7 @@ void observer_add(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef 
         }
     }
     loop_unlock(loop);
-    free_dropped(dropped);
+    observer_lists_free(dropped);
 }
 
 /* Takes it out of `mode`. L and I. */
@@ -437,7 +247,7 @@ void observer_remove(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringR
     }
     lock_drop(lock);
     loop_unlock(loop);
-    free_dropped(dropped);
+    observer_lists_free(dropped);
     if (was_common) {
         object_release(observer);
     }
@@ -468,7 +278,7 @@ void observers_join_common_mode(CFRunLoopRef loop, struct mode *mode)
         join_mode(loop, (CFRunLoopObserverRef)(uintptr_t)common_item_of(link)->item, mode, &dropped);
     }
     loop_unlock(loop);
-    free_dropped(dropped);
+    observer_lists_free(dropped);
 }
 
 /* Takes it out of everything. True if it was a common item. L and I. */
@@ -514,7 +324,7 @@ static void drop_arrays(CFRunLoopRef loop, struct observer_list **dropped)
 {
     for (struct mode *mode = loop->modes; mode; mode = mode->next) {
         for (int i = 0; i < activity_count; i++) {
-            publish(mode, i, NULL, dropped);
+            observer_list_publish(mode, i, NULL, dropped);
         }
     }
 }
@@ -538,7 +348,7 @@ void observers_remove_all(CFRunLoopRef loop)
             drop_arrays(loop, &dropped);
         }
         loop_unlock(loop);
-        free_dropped(dropped);
+        observer_lists_free(dropped);
         if (was_common) {
             object_release(observer);
         }
@@ -606,7 +416,7 @@ void observer_invalidate(CFRunLoopObserverRef observer)
     if ((old & observer_valid) && releases_now(observer, old)) {
         release_info(observer);
     }
-    free_dropped(dropped);
+    observer_lists_free(dropped);
     if (was_common) {
         object_release(observer);
     }
@@ -668,7 +478,7 @@ static void take_out_stale(const struct mode *mode, struct observer_list *list)
         is_member = member_in(list->observers[i], mode) != NULL;
         lock_drop(lock);
         if (!is_member) {
-            take_out(list, i);
+            observer_list_take_out(list, i);
         }
     }
 }
@@ -694,7 +504,7 @@ static void end_walk(CFRunLoopRef loop, struct observer_list *list, bool is_oute
         list->is_walked = false;
         loop->walked = list->walked_outer;
     }
-    list_drop(list, dropped);
+    observer_list_drop(list, dropped);
 }
 
 void observers_free_walked(CFRunLoopRef loop)
@@ -706,9 +516,9 @@ void observers_free_walked(CFRunLoopRef loop)
 
         loop->walked = list->walked_outer;
         list->uses = 1;
-        list_drop(list, &dropped);
+        observer_list_drop(list, &dropped);
     }
-    free_dropped(dropped);
+    observer_lists_free(dropped);
 }
 
 void observers_call(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity activity)
@@ -718,7 +528,7 @@ void observers_call(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity acti
     bool is_outermost;
     int index = 0;
 
-    while (activities[index] != activity) {
+    while (observer_list_activities[index] != activity) {
         index++;
     }
     list = mode->observers[index];
@@ -734,7 +544,7 @@ void observers_call(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity acti
     }
     if (dropped) {
         loop_unlock(loop);
-        free_dropped(dropped);
+        observer_lists_free(dropped);
         loop_lock(loop);
     }
 }
