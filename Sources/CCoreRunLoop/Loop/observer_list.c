@@ -7,10 +7,6 @@
 #include "Loop/observer.h"
 #include "Support/fault.h"
 
-const CFRunLoopActivity observer_list_activities[activity_count] = {kCFRunLoopEntry,         kCFRunLoopBeforeTimers,
-                                                                   kCFRunLoopBeforeSources, kCFRunLoopBeforeWaiting,
-                                                                   kCFRunLoopAfterWaiting,  kCFRunLoopExit};
-
 static struct observer_list *create(uint32_t count)
 {
     struct observer_list *list = malloc(sizeof *list + count * sizeof(CFRunLoopObserverRef));
@@ -23,14 +19,6 @@ static struct observer_list *create(uint32_t count)
         list->is_walked = false;
     }
     return list;
-}
-
-void observer_list_drop(struct observer_list *list, struct observer_list **dropped)
-{
-    if (list && --list->uses == 0) {
-        list->next_dropped = *dropped;
-        *dropped = list;
-    }
 }
 
 void observer_lists_free(struct observer_list *list)

@@ -23,7 +23,8 @@ struct observer_list {
 };
 
 /* The activities in the order in which a run sends them, which is that of a mode's arrays. */
-extern const CFRunLoopActivity observer_list_activities[activity_count];
+static const CFRunLoopActivity observer_list_activities[activity_count] = {
+    kCFRunLoopEntry, kCFRunLoopBeforeTimers, kCFRunLoopBeforeSources, kCFRunLoopBeforeWaiting, kCFRunLoopAfterWaiting, kCFRunLoopExit};
 
 /* Puts the observer into the arrays of what it watches, behind all of its order (148). False if there is no memory; nothing has changed. */
 bool observer_lists_add(struct mode *mode, CFRunLoopObserverRef observer, struct observer_list **dropped);
@@ -36,7 +37,14 @@ void observer_list_publish(struct mode *mode, int activity, struct observer_list
 void observer_list_take_out(struct observer_list *list, uint32_t place);
 
 /* Drops one use; the last one chains the array to `dropped`, to be freed when no lock is held. */
-void observer_list_drop(struct observer_list *list, struct observer_list **dropped);
+static inline void observer_list_drop(struct observer_list *list, struct observer_list **dropped)
+{
+    if (list && --list->uses == 0) {
+        list->next_dropped = *dropped;
+        *dropped = list;
+    }
+}
+
 /* Without a lock. */
 void observer_lists_free(struct observer_list *dropped);
 
