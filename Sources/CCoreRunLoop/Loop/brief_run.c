@@ -22,7 +22,15 @@ static bool is_quiet(CFRunLoopRef loop, const struct mode *mode)
 /* Nor would the whole run, around its passes. */
 static bool can_be_brief(CFRunLoopRef loop)
 {
-    return !loop->is_dead && !(loop->is_main && main_queue_is_available()) && (loop->activation || !autorelease_has_objects());
+    return !loop->is_dead && (loop->activation || !autorelease_has_objects());
+}
+
+/* Work of the main dispatch queue ends the wait if the mode serves the queue, and only then; a run's first pass does not look (181). */
+static bool main_queue_is_settled(CFRunLoopRef loop, const struct mode *mode)
+{
+    bool is_watched = mode->watches && mode->watches->has_main_queue;
+
+    return is_watched == main_queue_serves(loop, mode);
 }
 
 static bool has_happened(const struct brief_run *brief)
@@ -86,7 +94,7 @@ static bool wait_in(CFRunLoopRef loop, struct activation *run, const struct brie
     struct mode *mode = run->mode;
     bool has_happened_now = false;
 
-    if (!is_quiet(loop, mode) || mailbox_is_stopped(loop->mailbox)) {
+    if (!is_quiet(loop, mode) || !main_queue_is_settled(loop, mode) || mailbox_is_stopped(loop->mailbox)) {
         return false;
     }
     if (brief->source) {

@@ -9,6 +9,7 @@
 #include "Loop/brief_run.h"
 #include "Loop/descriptor_source.h"
 #include "Loop/loop_trace.h"
+#include "Loop/main_queue.h"
 #include "Loop/pass.h"
 #include "Loop/thread_loop.h"
 #include "Loop/watch.h"
@@ -258,6 +259,32 @@ TEST(a_brief_run_for_a_word_ends_when_it_is_not_zero, "214")
     EXPECT(run_briefly(loop, kCFRunLoopDefaultMode, &brief));
     EXPECT_EQ(fake_kernel_sleeps(), 1);
     CFRunLoopSourceInvalidate(source);
+}
+
+/* ---- the main dispatch queue ---- */
+
+/* libdispatch's, where it is in the process. */
+extern void dispatch_async_f(void *queue, void *context, void (*work)(void *context)) __attribute__((weak));
+extern char _dispatch_main_q[] __attribute__((weak));
+
+TEST(a_brief_run_leaves_the_main_queue_to_a_whole_run, "178 181 214")
+{
+    static struct resting resting;
+
+    if (!dispatch_async_f) {
+        SKIP("there is no libdispatch in the process");
+    }
+    main_queue_is_abandoned = false;
+    test_allow_left(1, 0); /* the queue's descriptor */
+    begin(&resting);
+    make_ready(&resting);
+    EXPECT(run_for(&resting, second_ns)); /* the queue has no work */
+    dispatch_async_f(_dispatch_main_q, NULL, note_block);
+    EXPECT(!run_for(&resting, second_ns));
+    EXPECT_TRACE(&probe_trace, "");
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_TRACE(&probe_trace, "block");
+    end(&resting);
 }
 
 /* ---- limits that are seldom reached ---- */
