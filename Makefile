@@ -26,7 +26,7 @@
 ## asan tsan ubsan valgrind   the C tests under a tool
 ## check-swift-release asan-swift tsan-swift   the Swift tests with optimization, or under a tool; SWIFT_FLAGS="--filter x"
 ## coverage       what the C tests run of each file of Sources/CCoreRunLoop: with clang lines, branches and conditions, with gcc lines; COVERAGE_MIN=90
-## soak           for hours: the stress tests and the n-th failure in full, then model-soak, schedule-soak and sim-soak
+## soak           for hours, each part with its time: soak-stress soak-failures model-soak sim-soak schedule-soak; SOAK_PARTS picks some
 ## bench          all the benchmarks below, beside as many peers as are here (deps-bench)
 ##   bench-loop     the loop beside libuv, libev, libevent, GLib, sd-event, libdispatch and the toolchain's; BENCH_ARGUMENTS=--help
 ##   bench-messages message ports beside sockets, ZeroMQ, nng and D-Bus
@@ -224,9 +224,16 @@ runner: $(RUNNER)
 check-c: $(RUNNER)
 	$(Q)$(RUNNER) --jobs $(TEST_JOBS) $(TEST_FLAGS)
 
-.PHONY: soak
-soak: $(RUNNER)
-	$(Q)$(RUNNER) --soak --filter stress_ --filter nth_failure_ --jobs 1
+# One part after the other, for some measure: the stress tests and the n-th failure in full, and the parts below. 100 schedules take longest.
+SOAK_PARTS ?= soak-stress soak-failures model-soak sim-soak schedule-soak
+.PHONY: soak soak-stress soak-failures
+soak:
+	$(Q)for part in $(SOAK_PARTS); do start=$$(date +%s); $(MAKE) --no-print-directory $$part || { echo "soak: $$part failed"; exit 1; }; \
+	echo "soak: $$part: passed in $$(($$(date +%s) - start)) s"; done
+soak-stress: $(RUNNER)
+	$(Q)$(RUNNER) --soak --filter stress_ --jobs 1
+soak-failures: $(RUNNER)
+	$(Q)$(RUNNER) --soak --filter nth_failure_ --jobs $(TEST_JOBS)
 
 # A listing is a program of its own, built as a user would build it: by its name, with Apple's include lines.
 LISTINGS := $(patsubst Tests/Listings/%.c,$(B)/listings/%,$(wildcard Tests/Listings/*.c))
@@ -333,7 +340,7 @@ coverage:
 	$(Q)export LLVM_PROFILE_FILE=build/$(COMPILER)-coverage/profiles/%4m.profraw; $(MAKE) --no-print-directory check-c FLAVOUR=coverage \
 	TEST_FLAGS='$(TEST_FLAGS) --exclude nth_failure --exclude the_limit_on_files --exclude memory_that_runs_out --exclude stress_a_receiver_killed' && \
 	{ [ -z "$(IS_CLANG)" ] || build/$(COMPILER)-coverage/run-tests --jobs $(TEST_JOBS) --filter nth_failure --time-factor 4; }; \
-	passed=$$?; scripts/coverage build/$(COMPILER)-coverage $(COVERAGE_MIN) && exit $$passed
+	passed=$$?; scripts/coverage build/$(COMPILER)-coverage '$(COVERAGE_MIN)' && exit $$passed
 
 ## failure-sites  each place that calls the kernel or the allocator and may be refused has failed once; needs clang and addr2line
 # Not optimized, so that a call stands in its own line; what libdispatch is needed for is reached where the toolchain has it.
@@ -518,7 +525,6 @@ model-check: $(B)/model-check
 	$(Q)$(B)/model-check '$(SEED)' '$(SEQUENCES)' 2> $(B)/model-check.log || { status=$$?; cat $(B)/model-check.log >&2; exit $$status; }
 
 check: model-check
-soak: model-soak
 .PHONY: model-soak
 model-soak: $(B)/model-check
 	$(Q)$(B)/model-check '$(SEED)' '$(SOAK_SEQUENCES)' 2> $(B)/model-check.log || { status=$$?; cat $(B)/model-check.log >&2; exit $$status; }
@@ -542,7 +548,7 @@ endif
 
 # --- Fuzzing (Fuzz), with clang's libFuzzer ---
 
-## fuzz             each target of Fuzz for FUZZ_SECONDS=60; FUZZ_TARGETS="program wire" only some
+## fuzz             each target of Fuzz for FUZZ_SECONDS=60 from SEED=1; FUZZ_TARGETS="program wire" only some
 
 .PHONY: fuzz
 FUZZ_SECONDS ?= 60
@@ -558,7 +564,7 @@ build/fuzz/fuzz_%: build/fuzz/Fuzz/fuzz_%.o $(FUZZ_OBJECTS)
 	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -pthread -o $@ $^ $(LIBS)
 .SECONDARY: $(FUZZ_TARGETS:%=build/fuzz/Fuzz/fuzz_%.o) $(FUZZ_OBJECTS)
 fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%)
-	$(Q)scripts/fuzz '$(FUZZ_SECONDS)' $^
+	$(Q)scripts/fuzz '$(FUZZ_SECONDS)' '$(SEED)' $^
 -include $(FUZZ_OBJECTS:.o=.d) $(FUZZ_TARGETS:%=build/fuzz/Fuzz/fuzz_%.d)
 
 # --- SPIN models (Tests/Models) ---
@@ -616,13 +622,10 @@ $(B)/schedule_point.o: Tests/Schedule/schedule_point.c $(B)/flags
 endif
 schedule:
 	$(Q)$(MAKE) --no-print-directory runner FLAVOUR=schedule
-	$(Q)for seed in $$(seq $(SCHEDULES)); do \
-	SCHEDULE_SEED=$$seed TSAN_OPTIONS=second_deadlock_stack=1:$$TSAN_OPTIONS build/$(COMPILER)-schedule/run-tests --jobs $(TEST_JOBS) \
-	$(SCHEDULE_FLAGS) $(TEST_FLAGS) > build/$(COMPILER)-schedule/log || { cat build/$(COMPILER)-schedule/log; echo "schedule: SCHEDULE_SEED=$$seed"; exit 1; }; \
-	echo "schedule: SCHEDULE_SEED=$$seed: $$(tail -n 1 build/$(COMPILER)-schedule/log)"; done
+	$(Q)TSAN_OPTIONS=second_deadlock_stack=1:$$TSAN_OPTIONS scripts/run-schedules '$(SCHEDULES)' build/$(COMPILER)-schedule/log \
+	build/$(COMPILER)-schedule/run-tests --jobs $(TEST_JOBS) $(SCHEDULE_FLAGS) $(TEST_FLAGS)
 schedule-soak:
 	$(Q)$(MAKE) --no-print-directory schedule SCHEDULES=$(SOAK_SCHEDULES)
-soak: schedule-soak
 
 # --- The simulated kernel (Tests/Simulation) ---
 
@@ -670,7 +673,6 @@ check-sim: $(SIM)/simulate $(IMAGES)
 sim-soak: $(SIM)/simulate $(IMAGES)
 	$(Q)$(SIMULATE) --seeds '$(SOAK_SEEDS)' $(IMAGES)
 check: check-sim
-soak: sim-soak
 -include $(SIM_OBJECTS:.o=.d) $(IMAGE_OBJECTS:.o=.d)
 
 # --- docs/faults.md ---

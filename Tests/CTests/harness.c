@@ -610,10 +610,29 @@ static const char *value_of(int *index, int count, char **arguments)
     return arguments[++*index];
 }
 
-static int number_between(const char *text, int low, int high)
+static _Noreturn void refuse_number(const char *text)
 {
-    long number = strtol(text, NULL, 10);
-    return number < low ? low : number > high ? high : (int)number;
+    fprintf(stderr, "run-tests: '%s' is not a number that the option takes\n", text);
+    exit(2);
+}
+
+static int number_between(const char *text, int least, int most)
+{
+    char *rest;
+    errno = 0;
+    long number = strtol(text, &rest, 10);
+    if (rest == text || *rest || errno || number < least || number > most)
+        refuse_number(text);
+    return (int)number;
+}
+
+static double factor(const char *text)
+{
+    char *rest;
+    double number = strtod(text, &rest);
+    if (rest == text || *rest || !(number > 0 && number <= 1000))
+        refuse_number(text);
+    return number;
 }
 
 static void parse(int count, char **arguments)
@@ -639,7 +658,7 @@ static void parse(int count, char **arguments)
         else if (strcmp(option, "--repeat") == 0)
             options.repeat = number_between(value_of(&i, count, arguments), 1, 1000000);
         else if (strcmp(option, "--time-factor") == 0)
-            options.time_factor = strtod(value_of(&i, count, arguments), NULL);
+            options.time_factor = factor(value_of(&i, count, arguments));
         else {
             usage(strcmp(option, "--help") == 0 ? stdout : stderr);
             exit(strcmp(option, "--help") == 0 ? 0 : 2);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -21,8 +22,17 @@ static __thread uint64_t state;
 __attribute__((constructor)) static void read_seed(void)
 {
     const char *text = getenv("SCHEDULE_SEED");
+    char *rest = NULL;
 
-    seed = text ? strtoull(text, NULL, 10) : 0;
+    if (!text) {
+        return;
+    }
+    errno = 0;
+    seed = strtoull(text, &rest, 10);
+    if (*text < '0' || *text > '9' || *rest || errno) {
+        (void)fprintf(stderr, "schedule: SCHEDULE_SEED '%s' is not a whole number\n", text);
+        exit(2);
+    }
 }
 
 static uint64_t draw(void)
