@@ -635,8 +635,8 @@ schedule-soak:
 SEEDS ?= 2000
 SOAK_SEEDS ?= 100000
 SIM := $(B)/simulation
-SIM_SOURCES := $(addprefix Tests/Simulation/,files.c history.c main.c nodes.c plan.c scheduler.c sockets.c tables.c)
-IMAGE_SOURCES := $(addprefix Tests/Simulation/,image.c loops.c ports.c)
+SIM_SOURCES := $(addprefix Tests/Simulation/,files.c history.c main.c nodes.c plan.c scheduler.c sockets.c streams.c tables.c)
+IMAGE_SOURCES := $(addprefix Tests/Simulation/,connections.c image.c loops.c ports.c)
 SIM_OBJECTS := $(SIM_SOURCES:Tests/Simulation/%.c=$(SIM)/%.o)
 IMAGE_OBJECTS := $(IMAGE_SOURCES:Tests/Simulation/%.c=$(SIM)/%.o) \
 	$(patsubst Sources/CCoreRunLoop/%.c,$(SIM)/library/%.o,$(filter-out %/Support/futex.c,$(SOURCES)))

@@ -86,6 +86,9 @@ static void destroy(struct file *file)
     if (file->kind == file_datagram || file->kind == file_line) {
         socket_closed(file);
     }
+    if (file->kind == file_stream) {
+        stream_closed(file);
+    }
     if (file->node) {
         if (file->node->locker == file) {
             file->node->locker = NULL;
@@ -179,7 +182,7 @@ bool files_drain_dead(void)
 
 int files_open(int process, const char **ret_first)
 {
-    static const char *const kinds[] = {"a counter", "an alarm", "a wait set", "a datagram socket", "a line", "memory", "a file"};
+    static const char *const kinds[] = {"a counter", "an alarm", "a wait set", "a datagram socket", "a line", "memory", "a file", "a stream"};
     int count = 0;
 
     for (int i = 0; i < descriptors_max; i++) {
@@ -194,7 +197,7 @@ int files_open(int process, const char **ret_first)
 
 int64_t files_next_alarm_ns(void)
 {
-    int64_t next_ns = kernel_never;
+    int64_t next_ns = streams_next_ns();
 
     for (int i = 0; i < processes_max; i++) {
         for (int k = 0; k < descriptors_max; k++) {
@@ -301,6 +304,8 @@ static int status_of(const struct file *file)
     case file_datagram:
     case file_line:
         return socket_status(file);
+    case file_stream:
+        return stream_status(file);
     case file_memory:
     case file_node:
         break;

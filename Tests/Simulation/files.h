@@ -18,12 +18,13 @@
 
 enum { descriptors_max = 256, first_descriptor = 3, name_max = 128, contents_max = 512, passed_max = 2, user_id = 1000 };
 
-enum file_kind { file_counter, file_alarm, file_set, file_datagram, file_line, file_memory, file_node };
+enum file_kind { file_counter, file_alarm, file_set, file_datagram, file_line, file_memory, file_node, file_stream };
 
 /* What poll would say. */
 enum file_status { status_in = 1, status_out = 2, status_hang_up = 4, status_error = 8, status_half_closed = 16 };
 
 struct file;
+struct stream;
 
 /* One packet in a queue. */
 struct message {
@@ -83,6 +84,7 @@ struct file {
     unsigned char *bytes; /* memory */
     uint64_t size;
     bool is_fixed, is_unchangeable;
+    struct stream *stream; /* of streams.c */
     int64_t changed_ns;
 };
 
@@ -135,6 +137,37 @@ ssize_t socket_take(int descriptor, struct msghdr *message);
 int socket_shut(int descriptor);
 void socket_closed(struct file *file);
 int socket_status(const struct file *file);
+
+/* ---- streams.c ---- */
+
+int stream_make(void);
+bool stream_is(int descriptor);
+int stream_bind(int descriptor, const void *address, size_t length);
+int stream_listen(int descriptor);
+/* -EINPROGRESS: it is connected, or refused, after so long. */
+int stream_connect(int descriptor, const void *address, size_t length, int64_t duration_ns);
+bool stream_has_settled(const struct file *file);
+int stream_take_error(const struct file *file);
+int stream_accept(int descriptor, struct kernel_address *ret_peer);
+/* Neither listening nor connecting, and never connected. */
+bool stream_is_unused(int descriptor);
+int stream_address(int descriptor, bool is_of_peer, struct kernel_address *ret_address);
+/* False: it is no stream. */
+bool stream_sets_blocking(int descriptor, bool is_non_blocking, bool *ret_before);
+int stream_limit_sends(int descriptor, int64_t limit_ns);
+/* How long a send may wait; 0: without limit, -1: not at all. */
+int64_t stream_send_limit_ns(const struct file *file);
+/* All of it, or -EAGAIN. */
+int stream_put(const struct file *file, const void *bytes, size_t size);
+int stream_take(int descriptor, void *bytes, size_t size);
+/* 1: there are bytes, 0: the end, -EAGAIN: neither. */
+int stream_look(int descriptor);
+int stream_status(const struct file *file);
+void stream_closed(struct file *file);
+/* When the next connection that is being made is made, or fails. */
+int64_t streams_next_ns(void);
+/* For programs: the number of a connection, the same at both ends; 0: none. */
+int stream_connection(int descriptor);
 
 /* ---- nodes.c ---- */
 

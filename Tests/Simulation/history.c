@@ -17,6 +17,7 @@ struct record {
     int sender; /* thread */
     int process;
     bool is_done;
+    bool had_no_owner; /* when it was sent: the port of the last one may still have been there, on its way out */
     int32_t result;
     int handled;
 };
@@ -59,6 +60,7 @@ uint32_t history_send(const struct sending *sending)
         scheduler_fail("more than %d messages", letters_max);
     }
     *record = (struct record){.sending = *sending, .sender = scheduler_self(), .process = scheduler_process()->number};
+    record->had_no_owner = name_of(sending->name)->owner == owner_none;
     scheduler_trace("message %u %s to %d", record_count, sending->is_one_way ? "one way" : "wants a reply", sending->name);
     return record_count++;
 }
@@ -89,7 +91,7 @@ static bool may_have_ended(const struct record *record)
 {
     const struct name *name = name_of(record->sending.name);
 
-    return plan.restarts || plan.has_deaths || tables_resource_faults() > 0 || name->cuts > 0 || name->ends != record->sending.ends;
+    return record->had_no_owner || plan.restarts || plan.has_deaths || tables_resource_faults() > 0 || name->cuts > 0 || name->ends != record->sending.ends;
 }
 
 static bool is_allowed(const struct record *record, int32_t result)

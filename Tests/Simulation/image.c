@@ -59,6 +59,8 @@ static void start(int process)
     runtime_wall_clock = simulated_kernel.wall_ns;
     if (plan.program == program_loops) {
         loops_start(process);
+    } else if (plan.program == program_connections) {
+        connections_start(process);
     } else {
         ports_start(process);
     }

@@ -13,8 +13,9 @@ struct image {
 };
 extern const struct image simulation_image;
 
-/* loops.c, ports.c */
+/* loops.c, connections.c, ports.c */
 void loops_start(int process);
+void connections_start(int process);
 void ports_start(int process);
 
 #endif

@@ -53,7 +53,7 @@ static void plan_ports(void)
 
 void plan_make(void)
 {
-    plan.program = any(2) == 0 ? program_loops : program_ports;
+    plan.program = (enum program)any(3);
     plan.processes = 1;
     plan.threads = between(2, 4);
     plan.steps = between(3, 25);
@@ -77,6 +77,8 @@ void plan_print(void)
 {
     if (plan.program == program_loops) {
         (void)printf("loops: %d threads of %d steps%s", plan.threads, plan.steps, plan.has_ticker ? ", timers" : "");
+    } else if (plan.program == program_connections) {
+        (void)printf("connections: %d threads of %d steps", plan.threads, plan.steps);
     } else {
         (void)printf("ports: %d processes with %d clients of %d steps, %d names%s%s", plan.processes, plan.threads, plan.steps, plan.names,
                      plan.restarts ? ", servers restart" : "", plan.has_deaths ? ", processes die" : "");

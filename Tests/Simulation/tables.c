@@ -356,8 +356,162 @@ static int close_descriptor(int descriptor)
 
 static int make_non_blocking(int descriptor, bool is_non_blocking)
 {
-    (void)descriptor, (void)is_non_blocking;
-    return 1;
+    bool was_non_blocking = true;
+
+    (void)stream_sets_blocking(descriptor, is_non_blocking, &was_non_blocking);
+    return was_non_blocking;
+}
+
+/* ---- sockets of CFSocket ---- */
+
+static int socket_create(int family, int type, int protocol)
+{
+    int error = begin(fault_resource, EMFILE, ENOBUFS);
+
+    (void)family, (void)type, (void)protocol;
+    return (int)END(stream_make(), "socket_create");
+}
+
+static int socket_type(int socket)
+{
+    return stream_is(socket) ? SOCK_STREAM : -ENOTSOCK;
+}
+
+static int socket_bind(int socket, const void *address, size_t length)
+{
+    int error = begin(fault_none, 0, 0);
+
+    return (int)END(stream_bind(socket, address, length), "socket_bind(%d)", socket);
+}
+
+static int socket_listen(int socket, int backlog)
+{
+    int error = begin(fault_none, 0, 0);
+
+    (void)backlog;
+    return (int)END(stream_listen(socket), "socket_listen(%d)", socket);
+}
+
+static bool has_settled(void *info)
+{
+    return stream_has_settled(info);
+}
+
+static long await_connection(int socket, int64_t deadline_ns)
+{
+    struct file *file = file_of(socket);
+    bool is_done;
+    int error;
+
+    file_retain(file);
+    is_done = scheduler_wait(has_settled, file, deadline_ns == kernel_never ? never_ns : end_of_wait(deadline_ns)) || stream_has_settled(file);
+    error = is_done ? stream_take_error(file) : ETIMEDOUT;
+    file_release(file);
+    return -error;
+}
+
+static int socket_connect(int socket, const void *address, size_t length, int64_t deadline_ns)
+{
+    int error = begin(fault_resource, ENOBUFS, 0);
+    long result = -error;
+
+    if (!error) {
+        result = stream_connect(socket, address, length, (int64_t)scheduler_random(random_faults, (uint64_t)longest_delay_ns));
+    }
+    if (result == -EINPROGRESS && deadline_ns != 0) {
+        result = await_connection(socket, deadline_ns);
+    }
+    return (int)END(result, "socket_connect(%d)", socket);
+}
+
+static int socket_accept(int socket, struct kernel_address *ret_peer)
+{
+    int error = begin(fault_resource, EMFILE, ENFILE);
+
+    error = !error ? begin(fault_transient, EAGAIN, 0) : error;
+    return (int)END(stream_accept(socket, ret_peer), "socket_accept(%d)", socket);
+}
+
+static int socket_receive(int socket, void *bytes, size_t size, struct kernel_address *ret_peer)
+{
+    int error = begin(fault_transient, EAGAIN, 0);
+
+    error = !error ? begin(fault_resource, ENOMEM, 0) : error;
+    ret_peer->length = 0;
+    return (int)END(stream_take(socket, bytes, size), "socket_receive(%d)", socket);
+}
+
+static int socket_peek(int socket)
+{
+    int error = begin(fault_transient, EAGAIN, 0);
+
+    return (int)END(stream_look(socket), "socket_peek(%d)", socket);
+}
+
+struct sending {
+    const struct file *file;
+    const void *bytes;
+    size_t size;
+    int result;
+};
+
+static bool is_sent(void *info)
+{
+    struct sending *sending = info;
+
+    if (sending->result == -EAGAIN) {
+        sending->result = stream_put(sending->file, sending->bytes, sending->size);
+    }
+    return sending->result != -EAGAIN;
+}
+
+static long send_whole(int socket, const void *bytes, size_t size)
+{
+    struct file *file = file_of(socket);
+    struct sending sending = {.file = file, .bytes = bytes, .size = size, .result = -EAGAIN};
+    int64_t limit_ns;
+
+    if (!file || !stream_is(socket)) {
+        return -ENOTSOCK;
+    }
+    limit_ns = stream_send_limit_ns(file);
+    file_retain(file);
+    if (!is_sent(&sending) && limit_ns >= 0) {
+        (void)scheduler_wait(is_sent, &sending, limit_ns == 0 ? never_ns : end_of_wait(scheduler_now_ns() + limit_ns));
+    }
+    file_release(file);
+    return sending.result;
+}
+
+static int socket_send(int socket, const void *bytes, size_t size, const void *address, size_t length)
+{
+    int error = begin(fault_transient, EINTR, 0);
+
+    (void)address, (void)length;
+    error = !error ? begin(fault_resource, ENOBUFS, 0) : error;
+    return (int)END(send_whole(socket, bytes, size), "socket_send(%d, %zu bytes)", socket, size);
+}
+
+static int socket_limit_sends(int socket, int64_t limit_ns)
+{
+    int error = begin(fault_none, 0, 0);
+
+    return (int)END(stream_limit_sends(socket, limit_ns), "socket_limit_sends(%d)", socket);
+}
+
+static int socket_take_error(int socket)
+{
+    int error = begin(fault_none, 0, 0);
+    const struct file *file = file_of(socket);
+
+    return (int)END(file && stream_is(socket) ? stream_take_error(file) : 0, "socket_take_error(%d)", socket);
+}
+
+static int socket_address(int socket, bool is_of_peer, struct kernel_address *ret_address)
+{
+    int error = begin(fault_none, 0, 0);
+
+    return (int)END(stream_address(socket, is_of_peer, ret_address), "socket_address(%d)", socket);
 }
 
 /* ---- the process ---- */
@@ -795,6 +949,19 @@ const struct kernel simulated_kernel = {
     .descriptor_is_open = descriptor_is_open,
     .descriptor_kind = descriptor_kind,
     .close = close_descriptor,
+    .socket_create = socket_create,
+    .socket_type = socket_type,
+    .socket_bind = socket_bind,
+    .socket_listen = socket_listen,
+    .socket_connect = socket_connect,
+    .socket_accept = socket_accept,
+    .socket_receive = socket_receive,
+    .socket_peek = socket_peek,
+    .socket_send = socket_send,
+    .socket_limit_sends = socket_limit_sends,
+    .socket_take_error = socket_take_error,
+    .socket_address = socket_address,
+    .socket_is_idle = stream_is_unused,
     .make_non_blocking = make_non_blocking,
     .is_main_thread = is_main_thread,
     .yield = yield_thread,

@@ -3,7 +3,7 @@
  * The kernel's two tables as a simulation fills them: each call takes a little time, may be where another thread goes on, where the process
  * dies, and where a fault strikes; what it does is files.c's.
  *
- * Not simulated, and NULL: sockets of CFSocket, signals and child processes.
+ * Not simulated, and NULL: signals and child processes.
  */
 #ifndef CRL_TESTS_SIMULATION_TABLES_H
 #define CRL_TESTS_SIMULATION_TABLES_H

@@ -341,6 +341,9 @@ void CFSocketEnableCallBacks(CFSocketRef s, CFOptionFlags callBackTypes)
         return;
     }
     socket_lock(s);
+    if (s->has_ended && s->reading == kCFSocketDataCallBack) {
+        events &= ~(uint32_t)socket_event_read; /* the end is told once (257) */
+    }
     s->disabled &= ~events;
     s->spent &= ~(events & ~(uint32_t)socket_event_connect); /* Connect comes once (261) */
     s->is_idle = false;

@@ -310,6 +310,19 @@ static CFDataRef receive(struct delivery *delivery, CFDataRef *ret_sender)
     return data;
 }
 
+/* Before the end is told: its callout may run the loop, and the callout of Connect may have enabled reading. */
+static void stop_reading(struct delivery *delivery)
+{
+    CFSocketRef s = delivery->s;
+
+    socket_lock(s);
+    s->has_ended = true;
+    s->spent |= socket_event_read;
+    socket_update(s);
+    socket_unlock(s);
+    socket_tell(s, delivery->source);
+}
+
 static void deliver_data(struct delivery *delivery)
 {
     CFSocketRef s = delivery->s;
@@ -322,6 +335,9 @@ static void deliver_data(struct delivery *delivery)
         return;
     }
     is_end = CFDataGetLength(data) == 0 && (socket_is_connection_oriented(s) || s->type < 0);
+    if (is_end) {
+        stop_reading(delivery);
+    }
     call(delivery, kCFSocketDataCallBack, sender, data);
     CFRelease(data);
     if (sender) {

@@ -150,6 +150,48 @@ TEST(the_end_of_a_socket_is_read_once, "258 F11")
     close(ends[1]);
 }
 
+static void enables_and_looks(struct recorder *recorder)
+{
+    CFSocketEnableCallBacks(recorder->object, receives);
+    look();
+}
+
+TEST(the_end_of_data_is_told_once_though_its_callback_enables_and_runs, "257 F9")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER(.action = enables_and_looks);
+
+    pair_open(ends);
+    recorder_add(&recorder, ends[0], receives);
+    close(ends[1]);
+    look();
+    EXPECT_LOG("data()");
+    EXPECT(!CFSocketIsValid(recorder.object));
+    recorder_free(&recorder);
+}
+
+static void enables_or_looks(struct recorder *recorder)
+{
+    if (recorder->type == kCFSocketConnectCallBack) {
+        CFSocketEnableCallBacks(recorder->object, receives);
+    } else {
+        look();
+    }
+}
+
+TEST(the_end_of_data_is_told_once_though_connect_enabled_reading_again, "257 F9")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER(.action = enables_or_looks);
+
+    pair_open(ends);
+    recorder_add(&recorder, ends[0], receives | connects);
+    close(ends[1]);
+    look();
+    EXPECT_LOG("connect data()");
+    recorder_free(&recorder);
+}
+
 static void reads_one_byte(struct recorder *recorder)
 {
     char byte;
