@@ -91,7 +91,8 @@ static bool may_have_ended(const struct record *record)
 {
     const struct name *name = name_of(record->sending.name);
 
-    return record->had_no_owner || plan.restarts || plan.has_deaths || tables_resource_faults() > 0 || name->cuts > 0 || name->ends != record->sending.ends;
+    return record->had_no_owner || plan.restarts || plan.has_deaths || tables_resource_faults() > 0 || name->cuts > 0 ||
+           name->ends != record->sending.ends;
 }
 
 static bool is_allowed(const struct record *record, int32_t result)

@@ -326,6 +326,25 @@ static void put(struct actor *asked, struct question *question, struct function_
     }
 }
 
+/* Runs the loop as a host does, which waits for its descriptor: once round, or until `limit_ns`. False: it cannot be hosted here. */
+static bool run_hosted(const struct actor *actor, CFStringRef mode, int64_t limit_ns)
+{
+    int descriptor = CRLRunLoopGetDescriptor(actor->loop);
+    int64_t end_ns = limit_ns < never_ns - scheduler_now_ns() ? scheduler_now_ns() + limit_ns : never_ns;
+    bool is_hosted = descriptor >= 0 && CRLRunLoopPrepare(actor->loop, mode);
+
+    if (is_hosted) {
+        int64_t timeout_ns = CRLRunLoopGetTimeout(actor->loop);
+        int64_t due_ns = timeout_ns < 0 ? never_ns : scheduler_now_ns() + timeout_ns;
+
+        /* By the timeout, or by the descriptor alone, which is ready then, too. */
+        (void)kernel_ports.wait(descriptor, kernel_readable, by_chance(2) && due_ns < end_ns ? due_ns : end_ns);
+        (void)CRLRunLoopDispatch(actor->loop);
+        CRLRunLoopLeave(actor->loop);
+    }
+    return is_hosted;
+}
+
 /* Asks, and runs the own loop until there is an answer. */
 static void ask(struct actor *actor)
 {
@@ -333,6 +352,7 @@ static void ask(struct actor *actor)
     struct question question = {.asking = (enum asking)any(askings), .asker = actor->number};
     struct function_call calls[functions_of_a_question];
     int64_t begin_ns = scheduler_now_ns();
+    bool is_hosted = by_chance(4);
 
     if (!asked->loop) {
         return;
@@ -341,7 +361,9 @@ static void ask(struct actor *actor)
     put(asked, &question, calls);
     while (!question.is_answered) {
         scheduler_note(asking_names[question.asking]);
-        (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, for_ever, true);
+        if (!is_hosted || !run_hosted(actor, kCFRunLoopDefaultMode, never_ns)) {
+            (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, for_ever, true);
+        }
         if (!question.is_answered && scheduler_now_ns() - begin_ns > patience_ns) {
             scheduler_fail("actor %d was asked by %s and did not answer in 100 s", asked->number, asking_names[question.asking]);
         }
@@ -503,9 +525,12 @@ static void add_observer(struct actor *other)
 
 /* ---- an actor ---- */
 
-static void run_for_a_while(void)
+static void run_for_a_while(const struct actor *actor)
 {
-    switch (any(3)) {
+    switch (any(4)) {
+    case 3:
+        (void)run_hosted(actor, by_chance(2) ? kCFRunLoopDefaultMode : PRIVATE_MODE, (int64_t)any(10000) * 1000);
+        break;
     case 0:
         (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, by_chance(2));
         break;
@@ -529,7 +554,7 @@ static void do_something(struct actor *actor)
         CFRunLoopSourceSignal(other->questions); /* in silence: who signals it at the same time must not rely on this one */
         break;
     case 0:
-        run_for_a_while();
+        run_for_a_while(actor);
         break;
     case 1:
         CFRunLoopWakeUp(other->loop);
