@@ -196,10 +196,12 @@ static void accept_one(CFSocketRef listener, CFSocketCallBackType type, CFDataRe
     struct end *end = make_end(info, false);
     CFSocketContext context = {.info = end, .retain = hold, .release = let_go};
     CFSocketNativeHandle native = *(const CFSocketNativeHandle *)data;
+    CFOptionFlags types = kCFSocketDataCallBack;
 
     (void)listener, (void)type, (void)address;
     end->connection = stream_connection(native);
-    end->socket = CFSocketCreateWithNative(NULL, native, kCFSocketDataCallBack | (by_chance(2) ? kCFSocketWriteCallBack : 0), event, &context);
+    types |= by_chance(2) ? kCFSocketWriteCallBack : 0;
+    end->socket = CFSocketCreateWithNative(NULL, native, types, event, &context);
     if (end->connection == 0 || !end->socket) {
         scheduler_fail("what was accepted is no connection");
     }

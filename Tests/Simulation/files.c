@@ -182,7 +182,8 @@ bool files_drain_dead(void)
 
 int files_open(int process, const char **ret_first)
 {
-    static const char *const kinds[] = {"a counter", "an alarm", "a wait set", "a datagram socket", "a line", "memory", "a file", "a stream"};
+    static const char *const kinds[] = {"a counter", "an alarm", "a wait set", "a datagram socket",
+                                        "a line",    "memory",   "a file",     "a stream"};
     int count = 0;
 
     for (int i = 0; i < descriptors_max; i++) {

@@ -400,12 +400,11 @@ static bool has_settled(void *info)
 static long await_connection(int socket, int64_t deadline_ns)
 {
     struct file *file = file_of(socket);
-    bool is_done;
     int error;
 
     file_retain(file);
-    is_done = scheduler_wait(has_settled, file, deadline_ns == kernel_never ? never_ns : end_of_wait(deadline_ns)) || stream_has_settled(file);
-    error = is_done ? stream_take_error(file) : ETIMEDOUT;
+    (void)scheduler_wait(has_settled, file, deadline_ns == kernel_never ? never_ns : end_of_wait(deadline_ns));
+    error = stream_has_settled(file) ? stream_take_error(file) : ETIMEDOUT;
     file_release(file);
     return -error;
 }
