@@ -1,34 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches: registration with the kernel, and whose turn it is. See watch.h. */
+/* Watches, and their registration with the kernel. See watch.h. */
 #include "Loop/watch.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "Loop/main_queue.h"
 #include "Support/barrier.h"
 #include "Support/fault.h"
-
-static const uint64_t no_token = UINT64_MAX;
 
 static uint64_t token_of(const struct watch *watch)
 {
     /* Generations start at 1, so that no watch has the token of the eventfd or of the main queue. */
     return (uint64_t)watch->generation << 32 | (uint32_t)watch->descriptor;
-}
-
-static uint32_t interest_of(CFRunLoopSourceRef source)
-{
-    const struct source_port_part *part = source_port_part(source);
-
-    return source_kind(source) == source_port ? (uint32_t)kernel_readable
-                                              : (part->rests ? 0 : atomic_load_explicit(&part->interest, memory_order_relaxed));
-}
-
-static CFRunLoopSourceRef source_of(const struct link *link)
-{
-    return container_of(link, const struct source_member, link)->slot->source;
 }
 
 /* ---- the table ---- */
@@ -40,18 +24,13 @@ static struct watch_set *set_create(void)
     if (watches) {
         watches->set = watches->alarm = -1;
         watches->next_generation = 1;
-        watches->stale_token = watches->last_stale_token = no_token;
+        watches->stale_token = watches->last_stale_token = watch_no_token;
         link_init(&watches->dirty);
         link_init(&watches->always_ready);
         link_init(&watches->refused);
         link_init(&watches->posted);
     }
     return watches;
-}
-
-static struct watch *watch_find(const struct watch_set *watches, uint32_t descriptor)
-{
-    return descriptor < watches->capacity ? watches->watches[descriptor] : NULL;
 }
 
 static bool grow_table(struct watch_set *watches, uint32_t descriptor)
@@ -225,12 +204,12 @@ static void changed(CFRunLoopRef loop, struct mode *mode)
     }
 }
 
-static void recompute(CFRunLoopRef loop, struct mode *mode, struct watch *watch)
+void watch_recompute(CFRunLoopRef loop, struct mode *mode, struct watch *watch)
 {
     uint32_t wanted = 0;
 
     list_for_each(link, &watch->members) {
-        wanted |= interest_of(source_of(link));
+        wanted |= watch_interest_of(watch_source_of(link));
     }
     watch->wanted = wanted;
     if (!wanted) {
@@ -269,10 +248,10 @@ bool watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member
     list_append(&watch->members, &member->link);
     watch->latest = source;
     watch->latest_info = source->context_info;
-    barrier_full(); /* the slot names this loop by now: whoever changes the interest sees that, or recompute sees the change */
+    barrier_full(); /* the slot names this loop by now: whoever changes the interest sees that, or watch_recompute sees the change */
     mode->watches->member_count++;
     mode->watches->sorts |= source->order != 0;
-    recompute(loop, mode, watch);
+    watch_recompute(loop, mode, watch);
     if (atomic_load_explicit(&source_port_part(source)->is_posted, memory_order_relaxed)) {
         if (watch_post(loop, member)) { /* while it was in no mode; the lock under which it joined orders this */
             mailbox_retime(loop->mailbox);
@@ -314,7 +293,7 @@ void watch_remove_member(CFRunLoopRef loop, struct source_member *member)
     }
     watches->member_count--;
     if (!list_is_empty(&watch->members)) {
-        recompute(loop, member->mode, watch);
+        watch_recompute(loop, member->mode, watch);
         return;
     }
     if (source_port_part(member->slot->source)->lingering && watch->standing == watch_installed && !watch->must_verify &&
@@ -344,7 +323,7 @@ void watch_end_lingering(struct mode *mode, int descriptor, uint64_t mark)
 void watch_interest_changed(CFRunLoopRef loop, struct source_member *member)
 {
     if (link_is_linked(&member->link)) {
-        recompute(loop, member->mode, watch_of_member(member));
+        watch_recompute(loop, member->mode, watch_of_member(member));
     }
 }
 
@@ -359,14 +338,14 @@ void watch_set_resting(CFRunLoopRef loop, struct source_member *member, bool res
     part->rests = rests;
     mode->resting_count += rests ? 1 : UINT32_MAX;
     mode->watches->member_count += rests ? UINT32_MAX : 1;
-    recompute(loop, mode, watch_of_member(member));
+    watch_recompute(loop, mode, watch_of_member(member));
 }
 
 void watch_interest_raised(CFRunLoopRef loop, struct source_member *member)
 {
     const struct watch *watch = link_is_linked(&member->link) ? watch_of_member(member) : NULL;
 
-    if (watch && (watch->standing != watch_installed || (interest_of(member->slot->source) & ~watch->wanted))) {
+    if (watch && (watch->standing != watch_installed || (watch_interest_of(member->slot->source) & ~watch->wanted))) {
         watch_interest_changed(loop, member);
     }
 }
@@ -389,7 +368,7 @@ void watch_file_replaced(CFRunLoopRef loop, struct source_member *member)
 {
     if (link_is_linked(&member->link)) {
         watch_of_member(member)->must_verify = true;
-        recompute(loop, member->mode, watch_of_member(member));
+        watch_recompute(loop, member->mode, watch_of_member(member));
     }
 }
 
@@ -536,323 +515,6 @@ void watch_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor, bool
     }
 }
 
-/* ---- the alarm ---- */
-
-static void close_alarm(struct watch_set *watches)
-{
-    if (watches->alarm >= 0) {
-        (void)kernel.close(watches->alarm);
-    }
-    watches->alarm = -1;
-    watches->alarm_ns = 0;
-    watches->early_ends = 0;
-}
-
-/* Without the means for one, the limits go on being told. */
-static void set_alarm(struct watch_set *watches, int64_t deadline_ns)
-{
-    if (watches->alarm < 0) {
-        watches->alarm = kernel.alarm_create();
-        if (watches->alarm < 0 || kernel.set_add_edge(watches->set, watches->alarm, watch_token_alarm) < 0) {
-            close_alarm(watches);
-            return;
-        }
-    }
-    if (kernel.alarm_set(watches->alarm, deadline_ns) == 0) {
-        watches->alarm_ns = deadline_ns;
-    }
-}
-
-void watch_note_early_end(struct watch_set *watches, int64_t now_ns, int64_t limit_ns)
-{
-    if (limit_ns == kernel_never || limit_ns - now_ns < watch_alarm_least_ns || watch_has_alarm_before(watches, limit_ns)) {
-        return;
-    }
-    if (++watches->early_ends >= watch_alarm_after) {
-        watches->early_ends = 0;
-        set_alarm(watches, limit_ns);
-    }
-}
-
-/* Takes the alarm out of the reports, of which there are `count`; how many are left. */
-static int take_alarm(struct watch_set *watches, int count)
-{
-    int left = 0;
-
-    for (int i = 0; i < count; i++) {
-        if (watches->batch[i].token == watch_token_alarm) {
-            watches->alarm_ns = 0;
-        } else {
-            watches->batch[left++] = watches->batch[i];
-        }
-    }
-    return left;
-}
-
-void watch_wait(struct watch_set *watches, int64_t deadline_ns)
-{
-    int count = kernel.set_wait(watches->set, watches->batch, watch_batch_size, deadline_ns);
-
-    if (watches->alarm_ns != 0) {
-        count = take_alarm(watches, count);
-    }
-
-    if (count <= 0) {
-        watches->early_ends = 0;
-    }
-    watches->last_stale_token = watches->stale_token;
-    watches->stale_token = no_token;
-    watches->batch_begin = 0;
-    watches->batch_end = count > 0 ? (uint32_t)count : 0;
-    watches->batch_is_fresh = count > 1;
-    watches->posted_in_row = 0;
-}
-
-/* ---- after a wait ---- */
-
-static struct watch *watch_of_token(const struct watch_set *watches, uint64_t token)
-{
-    struct watch *watch = watch_find(watches, (uint32_t)token);
-
-    return watch && watch->generation == (uint32_t)(token >> 32) ? watch : NULL;
-}
-
-static int64_t order_of_report(const struct watch_set *watches, const struct kernel_event *event)
-{
-    const struct watch *watch = event->token > watch_token_main_queue ? watch_of_token(watches, event->token) : NULL;
-
-    return watch && !list_is_empty(&watch->members) ? source_of(watch->members.next)->order : 0;
-}
-
-/* By order, stable; the batch is small and mostly in order already. */
-static void sort_batch(struct watch_set *watches)
-{
-    for (uint32_t i = watches->batch_begin + 1; i < watches->batch_end; i++) {
-        struct kernel_event event = watches->batch[i];
-        int64_t order = order_of_report(watches, &event);
-        uint32_t place = i;
-
-        while (place > watches->batch_begin && order_of_report(watches, &watches->batch[place - 1]) > order) {
-            watches->batch[place] = watches->batch[place - 1];
-            place--;
-        }
-        watches->batch[place] = event;
-    }
-}
-
-/* The member whose turn it is among those that want what is ready. */
-static struct watch_report turn_of(struct watch *watch, uint32_t ready)
-{
-    list_for_each(link, &watch->members) {
-        CFRunLoopSourceRef source = source_of(link);
-        uint32_t interest = interest_of(source);
-
-        if (interest && (ready & (interest | kernel_failed))) {
-            list_remove(link);
-            list_append(&watch->members, link);
-            object_retain(source);
-            return (struct watch_report){source, ready & (interest | kernel_failed | kernel_details)};
-        }
-    }
-    return (struct watch_report){NULL, 0};
-}
-
-/* The same; and if nobody wants it, interest was put off (descriptor_source_put_off), and from now on nobody is waited for. */
-static struct watch_report take_turn(CFRunLoopRef loop, struct mode *mode, struct watch *watch, uint32_t ready)
-{
-    struct watch_report report = turn_of(watch, ready);
-
-    if (!report.source) {
-        recompute(loop, mode, watch);
-    }
-    return report;
-}
-
-/*
- * Have the processor fetch what a report needs: with many descriptors it is not at hand, and each pointer to the next part would be waited
- * for by itself. Always inline, because gcc takes out calls of a function that only fetches ahead.
- */
-static inline __attribute__((always_inline)) void fetch_source(const struct watch *watch)
-{
-    const char *source = (const char *)watch->latest;
-
-    __builtin_prefetch(source);
-    __builtin_prefetch(source + cache_line);
-    __builtin_prefetch(source + 2 * cache_line);
-    __builtin_prefetch(watch->latest_info);
-    __builtin_prefetch((const char *)watch->latest_info + cache_line);
-}
-
-/* For the reports to come, while the callback of this one runs. */
-static inline __attribute__((always_inline)) void look_ahead(const struct watch_set *watches)
-{
-    uint32_t next = watches->batch_begin;
-
-    if (next + 2 < watches->batch_end) {
-        __builtin_prefetch(watch_find(watches, (uint32_t)watches->batch[next + 2].token));
-    }
-    if (next < watches->batch_end) {
-        const struct watch *watch = watch_find(watches, (uint32_t)watches->batch[next].token);
-
-        if (watch) {
-            fetch_source(watch);
-        }
-    }
-}
-
-static struct watch_report next_of_batch(CFRunLoopRef loop, struct mode *mode, bool *ret_main_queue)
-{
-    struct watch_set *watches = mode->watches;
-    struct watch_report report = {NULL, 0};
-
-    if (watches->sorts && watches->batch_is_fresh) {
-        sort_batch(watches);
-    }
-    watches->batch_is_fresh = false;
-    while (watches->batch_begin != watches->batch_end && !report.source && !*ret_main_queue) {
-        struct kernel_event event = watches->batch[watches->batch_begin++];
-        struct watch *watch = watch_of_token(watches, event.token);
-
-        if (watch_has_batch(mode)) {
-            look_ahead(watches);
-        }
-        if (event.token == watch_token_main_queue) {
-            *ret_main_queue = true;
-        } else if (watch && watch->standing == watch_installed) {
-            fetch_source(watch);
-            report = take_turn(loop, mode, watch, event.ready);
-        } else if (event.token != watch_token_event && event.token < watches->stale_token) {
-            watches->stale_token = event.token;
-        }
-    }
-    if (!watch_has_batch(mode) && watches->stale_token != no_token && watches->stale_token == watches->last_stale_token) {
-        /*
-         * The same stale report in two waits: no neighbour that has just gone, but a file that was closed under its number and lives on
-         * elsewhere. It cannot be taken out of the set; only a new set is rid of it.
-         */
-        watch_rebuild(loop, mode, true);
-    }
-    return report;
-}
-
-static bool wants_failure(const struct watch *watch)
-{
-    return !list_is_empty(&watch->members) && source_kind(source_of(watch->members.next)) == source_descriptor;
-}
-
-static struct watch_report next_always_ready(CFRunLoopRef loop, struct mode *mode)
-{
-    struct watch_set *watches = mode->watches;
-    struct watch_report report = {NULL, 0};
-
-    while (!list_is_empty(&watches->always_ready) && !report.source) {
-        struct link *link = watches->always_ready.next;
-        struct watch *watch = container_of(link, struct watch, ready_link);
-
-        list_remove(link);
-        if (watch->standing == watch_always_ready) {
-            report = take_turn(loop, mode, watch, watch->wanted);
-            if (report.source) {
-                list_append(&watches->always_ready, link);
-            }
-        } else if (wants_failure(watch)) {
-            report = take_turn(loop, mode, watch, kernel_failed);
-        }
-    }
-    return report;
-}
-
-static CFRunLoopSourceRef posted_member(const struct watch *watch)
-{
-    list_for_each(link, &watch->members) {
-        CFRunLoopSourceRef source = source_of(link);
-
-        if (interest_of(source) && atomic_load_explicit(&source_port_part(source)->is_posted, memory_order_relaxed)) {
-            return source;
-        }
-    }
-    return NULL; /* another loop was faster */
-}
-
-static struct watch_report next_posted(struct watch_set *watches)
-{
-    while (!list_is_empty(&watches->posted)) {
-        struct watch *watch = container_of(watches->posted.next, struct watch, posted_link);
-        CFRunLoopSourceRef source = posted_member(watch);
-
-        list_remove(&watch->posted_link);
-        if (source) {
-            watches->posted_in_row++;
-            object_retain(source);
-            return (struct watch_report){source, watch_posted};
-        }
-    }
-    return (struct watch_report){NULL, 0};
-}
-
-static struct watch_report next_refused(CFRunLoopRef loop, struct mode *mode)
-{
-    struct watch_set *watches = mode->watches;
-    struct watch_report report = {NULL, 0};
-
-    list_for_each_removable(link, &watches->refused) {
-        struct watch *watch = container_of(link, struct watch, ready_link);
-        uint32_t ready = kernel.descriptor_ready(watch->descriptor, watch->wanted);
-
-        if (ready) {
-            report = take_turn(loop, mode, watch, ready);
-        }
-        if (report.source) {
-            list_remove(link);
-            list_append(&watches->refused, link);
-            break;
-        }
-    }
-    return report;
-}
-
-struct watch_report watch_next(CFRunLoopRef loop, struct mode *mode, bool *ret_main_queue)
-{
-    struct watch_set *watches = mode->watches;
-    struct watch_report report = {NULL, 0};
-
-    *ret_main_queue = false;
-    if (!watches) {
-        *ret_main_queue = mode->lacks_main_queue && main_queue_is_ready();
-        return report;
-    }
-    watches->prefers_kernel = !watches->prefers_kernel;
-    if (watches->prefers_kernel) {
-        report = next_of_batch(loop, mode, ret_main_queue);
-    }
-    if (!report.source && !*ret_main_queue && !list_is_empty(&watches->posted)) {
-        report = next_posted(watches);
-    }
-    if (!report.source && !*ret_main_queue && !list_is_empty(&watches->always_ready)) {
-        report = next_always_ready(loop, mode);
-    }
-    if (!report.source && !*ret_main_queue) {
-        report = next_of_batch(loop, mode, ret_main_queue);
-    }
-    if (!report.source && !*ret_main_queue && !list_is_empty(&watches->refused)) {
-        report = next_refused(loop, mode);
-    }
-    *ret_main_queue |= !report.source && mode->lacks_main_queue && main_queue_is_ready();
-    return report;
-}
-
-void watch_doubt(struct mode *mode, CFRunLoopSourceRef source)
-{
-    struct watch *watch = mode->watches ? watch_find(mode->watches, (uint32_t)source_port_part(source)->descriptor) : NULL;
-
-    if (watch) {
-        watch->must_verify = true;
-        if (!link_is_linked(&watch->dirty_link)) {
-            list_append(&mode->watches->dirty, &watch->dirty_link);
-        }
-    }
-}
-
 /* ---- starting over ---- */
 
 void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old)
@@ -866,14 +528,14 @@ void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old)
     if (!close_old) {
         watches->alarm = -1;
     }
-    close_alarm(watches); /* it is in the old set only */
+    watch_close_alarm(watches); /* it is in the old set only */
     if (watches->set >= 0 && close_old) {
         (void)kernel.close(watches->set);
     }
     watches->set = -1;
     watches->has_event = false;
     watches->has_main_queue = false;
-    watches->stale_token = watches->last_stale_token = no_token;
+    watches->stale_token = watches->last_stale_token = watch_no_token;
     watches->batch_begin = watches->batch_end = 0;
     for (uint32_t i = 0; i < watches->capacity; i++) {
         struct watch *watch = watches->watches[i];
@@ -897,7 +559,7 @@ void watch_set_free(struct mode *mode)
     if (!watches) {
         return;
     }
-    close_alarm(watches);
+    watch_close_alarm(watches);
     if (watches->set >= 0) {
         (void)kernel.close(watches->set);
     }

@@ -181,4 +181,31 @@ void watch_note_early_end(struct watch_set *watches, int64_t now_ns, int64_t lim
 /* Fills the empty batch: waits in the set until a report comes or `deadline_ns`; 0 asks without waiting. */
 void watch_wait(struct watch_set *watches, int64_t deadline_ns);
 
+/* ---- shared by watch.c and watch_reports.c; L ---- */
+
+static const uint64_t watch_no_token = UINT64_MAX;
+
+static inline uint32_t watch_interest_of(CFRunLoopSourceRef source)
+{
+    const struct source_port_part *part = source_port_part(source);
+
+    return source_kind(source) == source_port ? (uint32_t)kernel_readable
+                                              : (part->rests ? 0 : atomic_load_explicit(&part->interest, memory_order_relaxed));
+}
+
+static inline CFRunLoopSourceRef watch_source_of(const struct link *link)
+{
+    return container_of(link, const struct source_member, link)->slot->source;
+}
+
+static inline struct watch *watch_find(const struct watch_set *watches, uint32_t descriptor)
+{
+    return descriptor < watches->capacity ? watches->watches[descriptor] : NULL;
+}
+
+/* Takes the interests of a watch's members together, and has the kernel told before the next wait, or at once if the mode is waited on. */
+void watch_recompute(CFRunLoopRef loop, struct mode *mode, struct watch *watch);
+
+void watch_close_alarm(struct watch_set *watches);
+
 #endif
