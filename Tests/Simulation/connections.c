@@ -38,6 +38,7 @@ struct end {
     bool is_client;
     bool is_in_background; /* its connect callback is owed */
     bool is_refused; /* nobody listened, or the connection could not be begun */
+    bool asked_to_write; /* who enables Write is told, even of a connection that was refused */
     int connects, ends; /* callbacks */
     uint32_t sent, received;
     bool is_invalid; /* its own thread has invalidated it */
@@ -165,7 +166,7 @@ static void event(CFSocketRef socket, CFSocketCallBackType type, CFDataRef addre
         end->is_refused = data != NULL;
     } else if (type == kCFSocketDataCallBack) {
         take_data(end, data);
-    } else if (type == kCFSocketWriteCallBack && end->is_refused) {
+    } else if (type == kCFSocketWriteCallBack && end->is_refused && !end->asked_to_write) {
         scheduler_fail("connection %d was refused and can be written to", end->connection);
     }
     misbehave(end);
@@ -266,7 +267,7 @@ static void send_some(struct end *end)
 }
 
 /* Reading stays on: what has been sent is to arrive. */
-static void change_interest(const struct end *end)
+static void change_interest(struct end *end)
 {
     CFSocketDisableCallBacks(end->socket, kCFSocketDataCallBack | kCFSocketWriteCallBack);
     if (by_chance(2)) {
@@ -274,6 +275,7 @@ static void change_interest(const struct end *end)
     }
     CFSocketEnableCallBacks(end->socket, kCFSocketDataCallBack);
     if (by_chance(2)) {
+        end->asked_to_write = true;
         CFSocketEnableCallBacks(end->socket, kCFSocketWriteCallBack);
     }
 }
