@@ -487,7 +487,7 @@ static SInt32 post_request(CFMessagePortRef port, SInt32 message_id, CFDataRef d
     return result;
 }
 
-/* Whether the receiver is in this process and is reached without the kernel. */
+/* Whether the receiver is in this process and is reached without the kernel. If not, end_by_socket has to follow. */
 static bool is_here(CFMessagePortRef port)
 {
     struct remote_port *remote = &port->side.remote;
@@ -498,8 +498,18 @@ static bool is_here(CFMessagePortRef port)
     }
     port_lock(port);
     result = remote_port_uses_inbox(remote);
+    remote->sends_by_socket += result ? 0 : 1;
     port_unlock(port);
     return result;
+}
+
+static void end_by_socket(CFMessagePortRef port)
+{
+    if (port->side.remote.inbox) {
+        port_lock(port);
+        port->side.remote.sends_by_socket--;
+        port_unlock(port);
+    }
 }
 
 /* ---- all ways ---- */
@@ -509,6 +519,7 @@ SInt32 message_send(CFMessagePortRef port, SInt32 message_id, CFDataRef data, CF
 {
     uint64_t length = data ? (uint64_t)CFDataGetLength(data) : 0;
     const UInt8 *bytes = length > 0 ? CFDataGetBytePtr(data) : NULL;
+    SInt32 result;
 
     if (length > wire_payload_max || length > port->side.remote.budget) {
         port_log("CFMessagePortSendRequest", "a message of %llu bytes is more than the receiver takes", (unsigned long long)length);
@@ -518,6 +529,8 @@ SInt32 message_send(CFMessagePortRef port, SInt32 message_id, CFDataRef data, CF
         return reply_mode ? post_request(port, message_id, data, send_timeout, receive_timeout, reply_mode, ret_reply)
                           : post_one_way(port, message_id, data, send_timeout);
     }
-    return reply_mode ? request(port, message_id, bytes, length, send_timeout, receive_timeout, reply_mode, ret_reply)
-                      : send_one_way(port, message_id, bytes, length, send_timeout);
+    result = reply_mode ? request(port, message_id, bytes, length, send_timeout, receive_timeout, reply_mode, ret_reply)
+                        : send_one_way(port, message_id, bytes, length, send_timeout);
+    end_by_socket(port);
+    return result;
 }

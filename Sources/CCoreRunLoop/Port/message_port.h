@@ -79,6 +79,7 @@ struct remote_port {
     struct link busy_lines; /* P */
     uint32_t free_count; /* P */
     struct inbox *inbox; /* C; with a reference: the owner is in this process. NULL: it is not */
+    uint32_t sends_by_socket; /* P; of threads that have decided for the socket: none goes by the inbox before what they send */
     /* A, set under P; nothing has been under way to the socket since it could be used; from then on everything goes there. */
     atomic_bool uses_inbox;
     struct link letters; /* P; requests in the inbox that wait for a reply */

@@ -161,7 +161,7 @@ void remote_port_abandon(CFMessagePortRef port)
 bool remote_port_uses_inbox(struct remote_port *remote)
 {
     bool uses = atomic_load_explicit(&remote->uses_inbox, memory_order_relaxed) ||
-                (remote->sequence == remote->confirmed && inbox_is_open(remote->inbox));
+                (remote->sends_by_socket == 0 && remote->sequence == remote->confirmed && inbox_is_open(remote->inbox));
 
     atomic_store_explicit(&remote->uses_inbox, uses, memory_order_relaxed);
     return uses;

@@ -13,7 +13,6 @@
 #include "CoreServices/CoreServices.h"
 #include "Failure/nth_failure.h"
 #include "Loop/main_queue.h"
-#include "Loop/watch.h"
 #include "Runtime/object.h"
 
 #define MODE CFSTR("a mode")
@@ -352,31 +351,6 @@ NTH_FAILURE(version_1_sources, "")
     }
     MUST(CFRunLoopRunInMode(MODE, 0, false) == kCFRunLoopRunTimedOut);
     MUST(performed == 3);
-    return true;
-}
-
-/* A timer's wait that descriptors end early again and again: its limit goes into the wait set. The timer fires all the same. */
-NTH_FAILURE(waits_that_end_early, "")
-{
-    enum { posts = watch_alarm_after + 4 };
-    CFRunLoopSourceContext1 context = {.version = 1, .info = &post_of, .getPort = get_port, .perform = perform};
-    CFRunLoopSourceRef source;
-    CFRunLoopTimerRef timer;
-    uint64_t one = 1;
-
-    begin();
-    post_of = bag_keep_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    NEED(source = bag_keep(CFRunLoopSourceCreate(NULL, 0, (CFRunLoopSourceContext *)(void *)&context)));
-    NEED(timer = make_firing_timer(10, 0));
-    NEED(add_source(source, MODE));
-    NEED(add_timer(timer, MODE));
-    for (int i = 1; i <= posts; i++) {
-        MUST(write(post_of, &one, sizeof one) == sizeof one);
-        MUST(run_until(&performed, i, MODE));
-    }
-    CFRunLoopTimerSetNextFireDate(timer, CFAbsoluteTimeGetCurrent() + 0.002);
-    MUST(CFRunLoopRunInMode(MODE, 0.01, false) == kCFRunLoopRunTimedOut);
-    MUST(performed == posts + 1);
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "Kernel/kernel_ports.h"
+#include "Kernel/kernel.h"
 #include "Port/inbox.h"
 #include "Port/port_probe.h"
 
@@ -486,4 +487,40 @@ INBOX_TEST(stress_threads_ask_a_port_in_two_loops, "209 235 M12 M21")
     CFRelease(remote);
     port_thread_stop(&servers[1]);
     port_thread_stop(&servers[0]);
+}
+
+static CFMessagePortRef late_local, late_remote;
+static bool has_interrupted;
+
+/* As another thread would, between a sender's choice of the way and its sending: the port gets its source, and a message. */
+static int64_t attach_and_send(void)
+{
+    if (!has_interrupted) {
+        CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, late_local, 0);
+
+        has_interrupted = true;
+        CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+        CFRelease(source);
+        EXPECT_EQ(CFMessagePortSendRequest(late_remote, 2, NULL, 1, 0, NULL, NULL), kCFMessagePortSuccess);
+    }
+    return kernel_linux.monotonic_ns();
+}
+
+PORT_TEST_BOTH_WAYS(the_order_holds_when_the_way_changes_under_a_sender, "234")
+{
+    struct trace trace = {0};
+    CFMessagePortContext context = {.info = &trace};
+
+    late_local = CFMessagePortCreateLocal(NULL, NAME, port_note, &context, NULL);
+    late_remote = port_connect(NAME);
+    kernel.monotonic_ns = attach_and_send;
+    EXPECT_EQ(CFMessagePortSendRequest(late_remote, 1, NULL, 1, 0, NULL, NULL), kCFMessagePortSuccess);
+    kernel.monotonic_ns = kernel_linux.monotonic_ns;
+    EXPECT(has_interrupted);
+    EXPECT_EQ(CFMessagePortSendRequest(late_remote, 3, NULL, 1, 0, NULL, NULL), kCFMessagePortSuccess);
+    while (CFRunLoopRunInMode(MODE, 0, true) == kCFRunLoopRunHandledSource) {
+    }
+    EXPECT_TRACE(&trace, "2: 1: 3:");
+    CFRelease(late_remote);
+    port_drop(late_local);
 }
