@@ -169,12 +169,35 @@ TEST(a_text_says_how_it_can_be_written, "")
     EXPECT_EQ(CFStringGetSystemEncoding(), kCFStringEncodingUTF8);
     EXPECT(CFStringIsEncodingAvailable(kCFStringEncodingISOLatin1));
     EXPECT(!CFStringIsEncodingAvailable(kCFStringEncodingInvalidId));
-    expect_text(CFStringGetNameOfEncoding(kCFStringEncodingUTF8), "Unicode (UTF-8)");
-    EXPECT(CFStringGetNameOfEncoding(kCFStringEncodingInvalidId) == NULL);
     CFRelease(ascii);
     CFRelease(latin);
     CFRelease(mixed);
     CFRelease(euros);
+}
+
+TEST(each_encoding_that_is_there_has_a_name, "")
+{
+    static const struct {
+        CFStringEncoding encoding;
+        const char *name;
+    } encodings[] = {
+        {kCFStringEncodingMacRoman, "Western (Mac OS Roman)"},
+        {kCFStringEncodingWindowsLatin1, "Western (Windows Latin 1)"},
+        {kCFStringEncodingISOLatin1, "Western (ISO Latin 1)"},
+        {kCFStringEncodingASCII, "Western (ASCII)"},
+        {kCFStringEncodingNonLossyASCII, "Non-lossy ASCII"},
+        {kCFStringEncodingUTF8, "Unicode (UTF-8)"},
+        {kCFStringEncodingUTF16, "Unicode (UTF-16)"},
+        {kCFStringEncodingUTF16BE, "Unicode (UTF-16BE)"},
+        {kCFStringEncodingUTF16LE, "Unicode (UTF-16LE)"},
+        {kCFStringEncodingUTF32, "Unicode (UTF-32)"},
+        {kCFStringEncodingUTF32BE, "Unicode (UTF-32BE)"},
+        {kCFStringEncodingUTF32LE, "Unicode (UTF-32LE)"},
+    };
+    for (size_t i = 0; i < sizeof encodings / sizeof encodings[0]; i++) {
+        expect_text(CFStringGetNameOfEncoding(encodings[i].encoding), encodings[i].name);
+    }
+    EXPECT(CFStringGetNameOfEncoding(kCFStringEncodingInvalidId) == NULL);
 }
 
 TEST(paths_are_texts_in_utf_8, "")
