@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The n-th failure in loops: sources, timers, observers, blocks, modes, threads, forks, hosting. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -12,7 +13,11 @@
 #include "CRLRunLoop.h"
 #include "CoreServices/CoreServices.h"
 #include "Failure/nth_failure.h"
+#include "Kernel/kernel.h"
+#include "Loop/brief_run.h"
+#include "Loop/descriptor_source.h"
 #include "Loop/main_queue.h"
+#include "Loop/watch.h"
 #include "Runtime/object.h"
 
 #define MODE CFSTR("a mode")
@@ -351,6 +356,46 @@ NTH_FAILURE(version_1_sources, "")
     }
     MUST(CFRunLoopRunInMode(MODE, 0, false) == kCFRunLoopRunTimedOut);
     MUST(performed == 3);
+    return true;
+}
+
+static void performed_after_rest(void *info, CFRunLoopSourceRef source, uint32_t ready)
+{
+    (void)info;
+    (void)source;
+    (void)ready;
+    performed++;
+}
+
+/* Waits for one source that end long before their limit, until an alarm stands in for the limit; after them the source is performed. */
+NTH_FAILURE(brief_runs_that_end_early, "214 228")
+{
+    const struct descriptor_source_context context = {.release = release, .perform = performed_after_rest};
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    CFRunLoopSourceRef source;
+    int ends[2];
+
+    begin();
+    MUST(pipe2(ends, O_CLOEXEC) == 0);
+    (void)bag_keep_descriptor(ends[0]);
+    (void)bag_keep_descriptor(ends[1]);
+    MUST(write(ends[1], "x", 1) == 1);
+    NEED(source = bag_keep(descriptor_source_create(NULL, 0, ends[0], &context)));
+    descriptor_source_make_lingering(source);
+    descriptor_source_set_interest(source, kernel_readable);
+    NEED(add_source(source, MODE));
+    MUST(run_until(&performed, 1, MODE));
+    MUST(descriptor_source_set_resting(source, loop, MODE, true));
+    for (int i = 0; i < watch_alarm_after + 2; i++) {
+        const int64_t now_ns = kernel.monotonic_ns();
+        const struct brief_run brief = {.source = source, .deadline_ns = now_ns + 10000000000, .now_ns = now_ns};
+
+        (void)run_briefly(loop, MODE, &brief); /* a whole run would follow where one is refused */
+    }
+    MUST(descriptor_source_set_resting(source, loop, MODE, false));
+    MUST(run_until(&performed, 2, MODE));
+    CFRunLoopSourceInvalidate(source);
+    descriptor_source_end_lingering(source, loop, MODE);
     return true;
 }
 
