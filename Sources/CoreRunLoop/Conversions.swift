@@ -11,12 +11,17 @@ extension String {
     /// The text of a C object; empty when it is none that UTF-8 can write.
     public init(_ text: CFString) {
         let length = CFStringGetLength(text)
-        let capacity = length * 3 + 1
-        self = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: capacity) { buffer in
-            guard let base = buffer.baseAddress,
-                unsafe CFStringGetCString(text, base, capacity, CFStringBuiltInEncodings.UTF8.rawValue)
-            else { return "" }
-            return unsafe String(cString: base)
+        let utf8 = CFStringBuiltInEncodings.UTF8.rawValue
+        if let ascii = unsafe CFStringGetCStringPtr(text, utf8) {
+            self = unsafe String(decoding: UnsafeRawBufferPointer(start: ascii, count: length), as: UTF8.self)
+            return
+        }
+        // A unit of UTF-16 takes three bytes at most, and one of a pair two.
+        self = unsafe String(unsafeUninitializedCapacity: length * 3) { buffer in
+            var count = 0
+            let converted = unsafe CFStringGetBytes(
+                text, CFRangeMake(0, length), utf8, 0, false, buffer.baseAddress, buffer.count, &count)
+            return converted == length ? count : 0
         }
     }
 

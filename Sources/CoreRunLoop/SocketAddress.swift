@@ -153,6 +153,7 @@ struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
     /// A host that is written in numbers, or `localhost`; `nil` for a name that would have to be asked for.
     static func parse(host: String) -> [UInt8]? {
         if host.isEmpty || host == "localhost" { return loopback(.ipv4) }
+        if host.utf8.contains(0) { return nil }  // where C would take it to end
         let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 16) { buffer, count in
             if let base = buffer.baseAddress { count = unsafe shim_host_parse(host, base) }
         }

@@ -144,9 +144,27 @@ private final class LoopThread: Thread, @unchecked Sendable {
 }
 
 @Suite struct `Objects of the C interface` {
-    @Test(arguments: ["", "plain", "Grüße, 世界 😀"]) func `are made of texts, and texts of them`(text: String) {
-        #expect(String(text.cfString) == text)
+    @Test(arguments: [
+        "", "plain", "Grüße", "世界, 世界, 世界", "😀 beyond the first plane 𝄞", "e\u{301}",
+        String(repeating: "long ", count: 1000), String(repeating: "länger 😀", count: 1000),
+    ]) func `are made of texts, and texts of them`(text: String) {
+        #expect(Array(String(text.cfString).utf8) == Array(text.utf8))
         #expect(CFStringGetLength(text.cfString) == text.utf16.count)
+    }
+
+    @Test func `do not end at a NUL`() {
+        for text in ["a\0b", "\0", "ends in\0", "ä\0ö", "\0😀\0𝄞\0"] {
+            #expect(Array(String(text.cfString).utf8) == Array(text.utf8))
+        }
+    }
+
+    @Test(arguments: [[0xD83D], [0x61, 0xDE00], [0xDE00, 0xD83D]] as [[UniChar]])
+    func `give an empty text for half of a pair`(units: [UniChar]) throws {
+        #expect(String(try #require(CFStringCreateWithCharacters(nil, units, units.count))) == "")
+    }
+
+    @Test func `name different modes beyond a NUL`() {
+        #expect(RunLoop.Mode("crl.tests\0one".cfString) != RunLoop.Mode("crl.tests\0other".cfString))
     }
 
     @Test(arguments: [[], [0], [1, 2, 255]] as [[UInt8]]) func `are made of bytes, and bytes of them`(bytes: [UInt8]) {

@@ -221,6 +221,8 @@ private func connection(to port: SocketPort) -> Int32 {
         let number = try #require(port.tcpPort)
         #expect(throws: PortError.nameTaken("127.0.0.1:\(number)")) { try SocketPort(tcpPort: number) }
         #expect(throws: PortError.notFound("example.invalid")) { try SocketPort(remoteWithTCPPort: 80, host: "example.invalid") }
+        let cut = "127.0.0.1\0.example.invalid"
+        #expect(throws: PortError.notFound(cut)) { try SocketPort(remoteWithTCPPort: 80, host: cut) }
         #expect(throws: PortError.invalidAddress("0")) { try SocketPort(remoteWithTCPPort: 0, host: nil) }
         #expect(throws: PortError.invalidAddress("192.0.2.1:80")) {
             try SocketPort(protocolFamily: AF_INET, socketType: stream, protocol: 0, address: loopback(AF_INET, 80, host: [192, 0, 2, 1]))
