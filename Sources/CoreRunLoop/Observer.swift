@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C observer and the Swift object are one whole: a reference to either keeps both alive. The C observer's info is the body, which the
-// Swift object holds and which knows it, uncounted.
+// The C observer and the Swift object are one whole: a reference to either keeps both alive. The C observer's info is the body, which knows
+// the Swift object, uncounted.
 
 public import CCoreRunLoop
 import Synchronization
