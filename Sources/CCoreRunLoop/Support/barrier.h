@@ -8,6 +8,9 @@
  * barrier_after_update: no later load passes an earlier atomic read-modify-write. On x86-64 the hardware promises that, so only the
  * compiler must be told; on arm64 a later load may pass the store half of the update.
  *
+ * barrier_everywhere: every thread of the process passes a full fence, wherever it is, before this returns. So of two threads that each
+ * store and then load what the other has stored, one may do without a fence if the other calls this in between. It takes microseconds.
+ *
  * barrier_before_end, barrier_at_end: what came before the one comes before what follows the other, where a count that the thread sanitizer
  * does not see orders them already. Nothing without the sanitizer.
  */
@@ -17,6 +20,7 @@
 #include "Support/link_names.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #if defined(__has_feature)
 #define CRL_HAS_FEATURE(_feature) __has_feature(_feature)
@@ -41,6 +45,10 @@ static inline void barrier_after_update(void)
     atomic_thread_fence(memory_order_seq_cst);
 #endif
 }
+
+/* Before the first barrier_everywhere; cheap while the process has one thread. False where the kernel or a filter does not allow it. */
+bool barrier_enable_everywhere(void);
+bool barrier_everywhere(void);
 
 #if defined(__SANITIZE_THREAD__) || CRL_HAS_FEATURE(thread_sanitizer)
 void __tsan_acquire(void *address);

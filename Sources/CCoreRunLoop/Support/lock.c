@@ -1,25 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slow half of the locks, and the row of item locks. */
+/* The slow half of the locks, who sleeps on them, and the row of item locks. */
 #include "Support/lock.h"
 
 #include <stddef.h>
+#include <time.h>
 
+#include "Support/barrier.h"
 #include "Support/futex.h"
 
+_Atomic uint32_t lock_sleepers[lock_place_count];
 struct padded_lock item_locks[item_lock_count];
 
-void lock_take_contended(struct lock *lock)
+/* Before any thread can sleep on a lock. */
+static __attribute__((constructor)) void begin_without_fences(void)
 {
-    /* Once asleep, a thread cannot know whether others sleep too, so from here it always leaves the mark that makes the holder wake
-     * somebody. */
-    while (atomic_exchange_explicit(&lock->state, lock_contended, memory_order_acquire) != lock_free) {
-        (void)futex_wait(&lock->state, lock_contended, INT64_MAX);
+    if (barrier_enable_everywhere()) {
+        for (size_t i = 0; i < lock_place_count; i++) {
+            (void)atomic_fetch_or_explicit(&lock_sleepers[i], lock_needs_no_fence, memory_order_relaxed);
+        }
     }
 }
 
-void lock_wake_waiter(struct lock *lock)
+static void return_to_fences(void)
 {
-    (void)futex_wake(&lock->state);
+    for (size_t i = 0; i < lock_place_count; i++) {
+        (void)atomic_fetch_and_explicit(&lock_sleepers[i], ~lock_needs_no_fence, memory_order_relaxed);
+    }
+}
+
+/* While somebody may still be dropping a lock without a fence, and so without a look at who sleeps. */
+static int64_t short_while_ns(void)
+{
+    const int64_t second_ns = 1000000000;
+    const int64_t while_ns = 1000000;
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * second_ns + now.tv_nsec + while_ns;
+}
+
+void lock_take_contended(struct lock *lock)
+{
+    _Atomic uint32_t *sleepers = &lock_sleepers[lock_place(lock)];
+    bool is_seen;
+
+    (void)atomic_fetch_add_explicit(sleepers, 1, memory_order_relaxed);
+    barrier_full();
+    is_seen = barrier_everywhere();
+    if (!is_seen) {
+        return_to_fences(); /* a filter has come to forbid it, or it was never to be had */
+    }
+    /* Who drops the lock from here on sees the sleeper; what others have dropped before is to be seen here. */
+    while (atomic_exchange_explicit(&lock->state, lock_held, memory_order_acquire) != lock_free) {
+        (void)futex_wait(&lock->state, lock_held, is_seen ? INT64_MAX : short_while_ns());
+    }
+    (void)atomic_fetch_sub_explicit(sleepers, 1, memory_order_relaxed);
+}
+
+/* The lock is free already, its memory perhaps gone; nobody minds being woken in vain. */
+void lock_wake_sleeper(struct lock *lock)
+{
+    const _Atomic uint32_t *sleepers = &lock_sleepers[lock_place(lock)];
+
+    if (!(atomic_load_explicit(sleepers, memory_order_relaxed) & lock_needs_no_fence)) {
+        barrier_full();
+    }
+    if (atomic_load_explicit(sleepers, memory_order_relaxed) & ~lock_needs_no_fence) {
+        (void)futex_wake(&lock->state);
+    }
 }
 
 void item_locks_pass(void)
@@ -48,5 +96,8 @@ void item_locks_reset_all(void)
 {
     for (size_t i = 0; i < item_lock_count; i++) {
         lock_reset(&item_locks[i].lock);
+    }
+    for (size_t i = 0; i < lock_place_count; i++) { /* who slept does not exist here */
+        (void)atomic_fetch_and_explicit(&lock_sleepers[i], lock_needs_no_fence, memory_order_relaxed);
     }
 }

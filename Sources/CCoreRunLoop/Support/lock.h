@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lock of four bytes: free, held, or held with somebody asleep on it. Not recursive, not fair, and, unlike a pthread mutex, it can be set
- * free again in the child of a fork. Never held over user code.
+ * A lock of four bytes: free or held. Not recursive, not fair, and, unlike a pthread mutex, it can be set free again in the child of a
+ * fork. Never held over user code.
+ *
+ * Dropping it is a store, and a look whether anybody sleeps. The fence that this needs in between is made by the one that goes to sleep,
+ * for all threads at once (barrier_everywhere); where that cannot be had, by each one that drops a lock.
  *
  * Items (sources, timers, observers) have no lock of their own but share a row of locks, chosen by address: an item lock is always the
  * innermost one and no thread ever holds two of them, so that two items on one lock cannot deadlock; and a fork can take and reset the
@@ -20,10 +23,24 @@ struct lock {
     _Atomic uint32_t state;
 };
 
-enum lock_state { lock_free, lock_held, lock_contended };
+enum lock_state { lock_free, lock_held };
+
+enum { lock_place_count = 64, cache_line = 64 };
+
+/*
+ * For each place, which an address chooses, how many threads sleep, or are about to, on a lock of this place; plus lock_needs_no_fence. Not
+ * in the lock itself, whose memory may be gone once it is free.
+ */
+extern _Atomic uint32_t lock_sleepers[lock_place_count];
+static const uint32_t lock_needs_no_fence = 0x80000000; /* when it is dropped */
+
+static inline uint32_t lock_place(const struct lock *lock)
+{
+    return (uint32_t)((uintptr_t)lock / cache_line % lock_place_count);
+}
 
 void lock_take_contended(struct lock *lock);
-void lock_wake_waiter(struct lock *lock);
+void lock_wake_sleeper(struct lock *lock);
 
 static inline void lock_take(struct lock *lock)
 {
@@ -36,8 +53,10 @@ static inline void lock_take(struct lock *lock)
 
 static inline void lock_drop(struct lock *lock)
 {
-    if (atomic_exchange_explicit(&lock->state, lock_free, memory_order_release) == lock_contended) {
-        lock_wake_waiter(lock);
+    atomic_store_explicit(&lock->state, lock_free, memory_order_release);
+    atomic_signal_fence(memory_order_seq_cst); /* the sleeper's barrier_everywhere makes it a fence */
+    if (__builtin_expect(atomic_load_explicit(&lock_sleepers[lock_place(lock)], memory_order_relaxed) != lock_needs_no_fence, 0)) {
+        lock_wake_sleeper(lock);
     }
 }
 
@@ -47,7 +66,7 @@ static inline void lock_reset(struct lock *lock)
     atomic_store_explicit(&lock->state, lock_free, memory_order_relaxed);
 }
 
-enum { item_lock_count = 64, cache_line = 64 };
+enum { item_lock_count = 64 };
 
 struct padded_lock {
     _Alignas(cache_line) struct lock lock;

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fence that one thread makes for all: membarrier's, which interrupts the processors on which this process runs. */
+#include "Support/barrier.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static bool succeeds(int command)
+{
+    int saved = errno;
+    bool is_done = syscall(SYS_membarrier, command, 0, 0) == 0;
+
+    errno = saved;
+    return is_done;
+}
+
+bool barrier_enable_everywhere(void)
+{
+    return succeeds(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+}
+
+bool barrier_everywhere(void)
+{
+    return succeeds(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
