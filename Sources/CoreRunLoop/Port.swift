@@ -294,13 +294,13 @@ open class Port: @unchecked Sendable, Hashable {
 
     // MARK: Loops
 
-    /// Adds what the port stands on to `mode` of `loop`; ``RunLoop/add(_:forMode:)`` calls it when the port is new there.
+    /// Adds what the port stands on to `mode` of `loop`; ``RunLoop/add(_:forMode:)-(Port,_)`` calls it when the port is new there.
     open func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
         enter(loop, mode)
         for source in sources { CFRunLoopAddSource(loop.loop, source, mode.name) }
     }
 
-    /// Takes what the port stands on out of `mode` of `loop`: what ``RunLoop/remove(_:forMode:)`` calls.
+    /// Takes what the port stands on out of `mode` of `loop`: what ``RunLoop/remove(_:forMode:)-(Port,_)`` calls.
     open func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         leave(loop, mode)
         for source in sources { CFRunLoopRemoveSource(loop.loop, source, mode.name) }
