@@ -44,7 +44,7 @@ extension [UInt8] {
 
     /// A new C object with these bytes.
     public var cfData: CFData {
-        withUnsafeBufferPointer { bytes in
+        unsafe withUnsafeBufferPointer { bytes in
             unsafe require(CFDataCreate(nil, bytes.baseAddress, bytes.count), "Array.cfData")
         }
     }

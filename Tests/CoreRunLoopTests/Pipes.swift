@@ -25,3 +25,9 @@ func writePipe(_ descriptor: Int32) {
 }
 
 func closePipe(_ descriptor: Int32) { close(descriptor) }
+
+/// What stands under a number, which other tests may take as soon as it is free; `nil` if nothing does.
+func fileIdentity(_ descriptor: Int32) -> [UInt]? {
+    var status = stat()
+    return fstat(descriptor, &status) == 0 ? [UInt(status.st_dev), UInt(status.st_ino)] : nil
+}

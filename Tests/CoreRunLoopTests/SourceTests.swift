@@ -158,9 +158,11 @@ import Testing
             #expect(RunLoop.current.run(mode: .default, before: .distantFuture))
             #expect(RunLoop.current.run(mode: .default, before: .distantFuture))
             #expect(count.value == 2)
+            let pipe = fileIdentity(writing)
+            #expect(fileIdentity(reading) == pipe)
             source.invalidate()
             #expect(source.descriptor == -1)
-            #expect(fcntl(reading, F_GETFD) == -1)
+            #expect(fileIdentity(reading) != pipe)
             close(writing)
         }
     }
