@@ -16,6 +16,17 @@ import Testing
 
     @Test(arguments: [
         (0.0, Duration.zero), (0.25, .milliseconds(250)), (-2, .seconds(-2)), (.nan, .zero), (1e300, .seconds(6_311_433_600)),
+        (-1e300, .seconds(-6_311_433_600)), (.infinity, .seconds(6_311_433_600)), (-.infinity, .seconds(-6_311_433_600)),
     ])
     func `is made of seconds`(seconds: Double, duration: Duration) { #expect(Duration(clampedSeconds: seconds) == duration) }
+
+    @Test(arguments: [
+        (Duration.zero, 0), (.nanoseconds(1), 1), (.nanoseconds(-1), -1), (.milliseconds(-1500), -1_500_000_000),
+        (Duration(secondsComponent: 0, attosecondsComponent: 999_999_999), 0), (.nanoseconds(Int.max), Int.max),
+        (.nanoseconds(Int.min), Int.min), (.nanoseconds(Int.max) + .nanoseconds(1), Int.max),
+        (.nanoseconds(Int.min) - .nanoseconds(1), Int.min), (.seconds(Int.max), Int.max), (.seconds(Int.min), Int.min),
+    ])
+    func `is so many nanoseconds, as far as 64 bits say`(duration: Duration, nanoseconds: Int) {
+        #expect(duration.inNanoseconds == Int64(nanoseconds))
+    }
 }
