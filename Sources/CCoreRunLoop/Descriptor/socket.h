@@ -54,7 +54,7 @@ struct __CFSocket {
     uint32_t users; /* I; of the descriptor, outside the lock */
     int native_to_close; /* I */
     uint32_t calls; /* I; deliveries under way */
-    CFRunLoopRef called_on; /* I; the loop of the latest of them */
+    CFRunLoopRef called_on; /* I; the loop of the latest of them; NULL once one has ended: as good as another loop than one's own */
     CFRunLoopTimerRef retry; /* I; ends the backing off */
     CFDataRef peer; /* I; of a connected socket, once data came from there */
     _Atomic int64_t send_limit_ns; /* what the kernel was told; 0: none */

@@ -114,6 +114,7 @@ static void give_back(struct delivery *delivery)
     s->spent &= ~(again & delivery->events);
     socket_update(s);
     s->calls--;
+    s->called_on = NULL; /* one that goes on is not this thread's, or ends later all the same */
     releases = s->releases_late && s->calls == 0;
     if (releases) {
         s->releases_late = false;

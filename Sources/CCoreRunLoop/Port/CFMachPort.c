@@ -244,6 +244,7 @@ static void end_call(CFMachPortRef port)
 
     mach_port_lock(port);
     port->calls--;
+    port->called_on = NULL; /* one that goes on is not this thread's, or ends later all the same */
     releases = port->releases_late && port->calls == 0;
     if (releases) {
         port->releases_late = false;

@@ -381,6 +381,7 @@ static bool end_call(struct local_port *local, const struct incoming *message, v
     local->in_use -= message->accepted;
     if (message->is_in_call) {
         local->calls--;
+        local->called_on = NULL; /* one that goes on is not this thread's, or ends later all the same */
         releases = local->releases_late && local->calls == 0;
     }
     if (releases) {

@@ -39,7 +39,7 @@ struct __CFMachPort {
     int event; /* I; -1: none yet, or no more */
     bool is_posted; /* I */
     uint32_t calls; /* I; callouts under way */
-    CFRunLoopRef called_on; /* I; the loop of the latest of them */
+    CFRunLoopRef called_on; /* I; the loop of the latest of them; NULL once one has ended: as good as another loop than one's own */
     struct weak_source source; /* I */
 };
 

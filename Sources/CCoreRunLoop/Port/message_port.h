@@ -45,7 +45,7 @@ struct local_port {
     CFMessagePortCallBack callout; /* C */
     CFMessagePortContext context; /* C but for the info: P; NULL once released */
     uint32_t calls; /* P; callouts under way */
-    CFRunLoopRef called_on; /* P; the loop of the latest */
+    CFRunLoopRef called_on; /* P; the loop of the latest; NULL once one has ended: as good as another loop than one's own */
     bool releases_late; /* P; the last callout releases the info */
     bool keeps_info; /* C; until its callout has returned, also when the callout itself invalidates the port */
     int socket; /* P; -1 once closed */

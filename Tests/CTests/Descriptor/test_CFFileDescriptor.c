@@ -754,6 +754,42 @@ TEST_LIMIT(an_object_invalidated_elsewhere_releases_its_context_after_the_callba
     pipe_close(ends);
 }
 
+static void is_called_and_then_invalidates(void *context)
+{
+    struct watcher *watcher = context;
+    CFRunLoopSourceRef source = CFFileDescriptorCreateRunLoopSource(NULL, watcher->object, 0);
+
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    CFFileDescriptorEnableCallBacks(watcher->object, reads);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 5, true), kCFRunLoopRunHandledSource);
+    CFFileDescriptorInvalidate(watcher->object);
+    EXPECT_EQ(watcher->releases, 0); /* the callback on the other thread still uses the info */
+    CFRelease(source);
+}
+
+static void is_called_elsewhere_meanwhile(struct watcher *watcher)
+{
+    if (watcher->calls == 1) {
+        probe_on_thread(is_called_and_then_invalidates, watcher);
+        EXPECT_EQ(watcher->releases, 0);
+    }
+}
+
+TEST(an_object_invalidated_behind_a_callback_keeps_its_info_for_that_on_another_thread, "287 289")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", is_called_elsewhere_meanwhile);
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], false, reads);
+    look();
+    EXPECT_LOG("f:R f:R");
+    EXPECT_EQ(watcher.releases, 1);
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
 TEST(the_source_is_made_once, "288")
 {
     int ends[2];

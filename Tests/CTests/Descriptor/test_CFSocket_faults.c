@@ -536,6 +536,45 @@ TEST_LIMIT(a_socket_may_be_invalidated_by_another_thread_meanwhile, "267 276 F10
     CFRelease(data);
 }
 
+static void is_called_and_then_invalidates(void *context)
+{
+    struct recorder *recorder = context;
+
+    recorder_schedule(recorder);
+    CFSocketEnableCallBacks(recorder->object, writes);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 5, true), kCFRunLoopRunHandledSource);
+    CFSocketInvalidate(recorder->object);
+    EXPECT_EQ(recorder->releases, 0); /* the callback on the other thread still uses the info */
+}
+
+static void is_called_elsewhere_meanwhile(struct recorder *recorder)
+{
+    if (recorder->type == reads) {
+        probe_on_thread(is_called_and_then_invalidates, recorder);
+        EXPECT_EQ(recorder->releases, 0);
+    }
+}
+
+TEST(a_socket_invalidated_behind_a_callback_keeps_its_info_for_that_on_another_thread, "267 275")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER(.action = is_called_elsewhere_meanwhile);
+    CFSocketContext context = recorder_context(&recorder);
+
+    pair_open(ends);
+    context.retain = NULL;
+    recorder.object = CFSocketCreateWithNative(NULL, ends[0], reads | writes, recorder_called, &context);
+    CFSocketDisableCallBacks(recorder.object, writes);
+    recorder_schedule(&recorder);
+    tell(ends[1], "abc");
+    look();
+    EXPECT_LOG("read write");
+    EXPECT_EQ(recorder.releases, 1);
+    CFRelease(recorder.object);
+    EXPECT_EQ(recorder.releases, 1);
+    close(ends[1]);
+}
+
 struct sender {
     CFSocketRef socket;
     CFDataRef data;

@@ -509,6 +509,40 @@ TEST(a_mach_port_invalidated_in_its_callback_gets_no_more, "246 247")
     CFRelease(receiver.port);
 }
 
+static void is_called_and_then_invalidates(void *context)
+{
+    struct receiver *receiver = context;
+
+    receiver_schedule(receiver);
+    send_id(CFMachPortGetPort(receiver->port), 2, 0);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 5, true), kCFRunLoopRunHandledSource);
+    CFMachPortInvalidate(receiver->port);
+    EXPECT_EQ(receiver->releases, 0); /* the callback on the other thread still uses the info */
+}
+
+static void is_called_elsewhere_meanwhile(struct receiver *receiver, const mach_msg_header_t *message)
+{
+    if (message->msgh_id == 1) {
+        probe_on_thread(is_called_and_then_invalidates, receiver);
+        EXPECT_EQ(receiver->releases, 0);
+    }
+}
+
+TEST(a_mach_port_invalidated_behind_a_callback_keeps_its_info_for_that_on_another_thread, "246 247")
+{
+    struct receiver receiver = {.action = is_called_elsewhere_meanwhile};
+    CFMachPortContext context = {.info = &receiver, .release = info_release};
+
+    receiver.port = CFMachPortCreate(NULL, received, &context, NULL);
+    receiver_schedule(&receiver);
+    send_id(CFMachPortGetPort(receiver.port), 1, 0);
+    look();
+    EXPECT_LOG("1 2");
+    EXPECT_EQ(receiver.releases, 1);
+    CFRelease(receiver.port);
+    EXPECT_EQ(receiver.releases, 1);
+}
+
 TEST(a_mach_ports_source_is_of_version_1_and_made_once, "249")
 {
     struct receiver receiver = {0};

@@ -369,6 +369,52 @@ PORT_TEST_BOTH_WAYS(a_port_that_keeps_its_info_releases_it_after_the_callback_th
     CFRelease(counted_reply);
 }
 
+static void *is_called_and_then_invalidates(void *context)
+{
+    CFMessagePortRef port = context;
+    CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+    CFMessagePortRef remote = port_connect(NAME);
+
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    EXPECT_EQ(port_tell(remote, 2, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 5, true), kCFRunLoopRunHandledSource);
+    CFMessagePortInvalidate(port);
+    CFRelease(source);
+    CFRelease(remote);
+    return NULL;
+}
+
+static CFDataRef is_called_elsewhere_meanwhile(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    pthread_t thread;
+
+    (void)data;
+    (void)info;
+    trace_add(&events, message_id == 1 ? "first" : "second");
+    if (message_id == 1) {
+        REQUIRE(pthread_create(&thread, NULL, is_called_and_then_invalidates, port) == 0);
+        (void)pthread_join(thread, NULL);
+        trace_add(&events, "end");
+    }
+    return NULL;
+}
+
+PORT_TEST_BOTH_WAYS(a_port_invalidated_behind_a_callback_keeps_its_info_for_that_on_another_thread, "224 231")
+{
+    CFMessagePortContext context = {0, &events, NULL, note_release, NULL};
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, is_called_elsewhere_meanwhile, &context, NULL);
+    CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+    CFMessagePortRef remote = port_connect(NAME);
+
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 5, true), kCFRunLoopRunHandledSource);
+    EXPECT_TRACE(&events, "first second end release");
+    CFRelease(source);
+    CFRelease(remote);
+    CFRelease(port);
+}
+
 /* ---- the queue ---- */
 
 enum { attempts = 4 }; /* a machine that does other things too may be late */
