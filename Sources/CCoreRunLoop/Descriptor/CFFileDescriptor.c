@@ -6,35 +6,37 @@
  * known here only weakly.
  *
  * The state is one word, so that a callout takes no lock: it is begun by an update that finds the object valid and takes what is armed, and
- * whoever makes it invalid learns by the same word what callouts are under way.
+ * whoever makes it invalid learns by the same word what callouts are under way. The loops read there what is armed, too, so that arming in
+ * the callout what it was called for is one more update.
  */
 #include "CoreFoundation/CFFileDescriptor.h"
 
 #include "Kernel/kernel.h"
 #include "Loop/descriptor_source.h"
 #include "Loop/thread_loop.h"
+#include "Loop/watch.h"
 #include "Loop/weak_source.h"
 #include "Runtime/object.h"
 #include "Support/barrier.h"
 #include "Support/fault.h"
 #include "Support/lock.h"
 
-static const CFOptionFlags known_kinds = kCFFileDescriptorReadCallBack | kCFFileDescriptorWriteCallBack;
-
+/* What a callout needs comes first, so that it is in as few cache lines as can be. */
 struct __CFFileDescriptor {
     struct object object;
     CFFileDescriptorCallBack callout; /* C */
-    CFFileDescriptorContext context; /* C but for the info: I; NULL once released. Callouts that have begun read it without the lock */
+    _Atomic uint32_t state;
     int descriptor; /* I; -1 once invalid */
+    _Atomic(CFRunLoopRef) called_on; /* the loop of the latest callout; NULL is as good as any other loop than one's own */
+    CFFileDescriptorContext context; /* C but for the info: I; NULL once released. Callouts that have begun read it without the lock */
     bool closes; /* C */
     bool is_valid; /* I; the state's bit goes with it */
-    _Atomic uint32_t state;
-    _Atomic(CFRunLoopRef) called_on; /* the loop of the latest callout; NULL is as good as any other loop than one's own */
     struct weak_source source; /* I */
 };
 
 enum state {
-    state_armed = kernel_readable | kernel_writable, /* kinds to be told of */
+    state_armed = descriptor_wanted, /* kinds to be told of */
+    state_put_off = descriptor_put_off, /* kinds that were taken by a callout, and for which the loops still watch */
     state_valid = 1 << 8,
     state_releases_late = 1 << 9, /* the last callout that is under way releases the info */
     state_call = 1 << 10, /* a callout under way: more than one only if the source is in several loops */
@@ -165,78 +167,62 @@ Boolean CFFileDescriptorIsValid(CFFileDescriptorRef f)
 
 /* ---- arming ---- */
 
+_Static_assert((int)kCFFileDescriptorReadCallBack == (int)kernel_readable && (int)kCFFileDescriptorWriteCallBack == (int)kernel_writable,
+               "what the program arms is what the kernel is asked for");
+
 static uint32_t readiness_of(CFOptionFlags kinds)
 {
-    return (kinds & kCFFileDescriptorReadCallBack ? kernel_readable : 0u) | (kinds & kCFFileDescriptorWriteCallBack ? kernel_writable : 0u);
+    return (uint32_t)kinds & state_armed;
 }
 
-static CFOptionFlags kinds_of(uint32_t readiness)
-{
-    return (readiness & kernel_readable ? kCFFileDescriptorReadCallBack : 0ul) |
-           (readiness & kernel_writable ? kCFFileDescriptorWriteCallBack : 0ul);
-}
-
-/* Makes the source's interest what is armed. Two threads may arm and disarm at once: whoever comes last finds the other's change. */
-static void tell_source_by(CFFileDescriptorRef f, CFRunLoopSourceRef source, void (*tell)(CFRunLoopSourceRef source, uint32_t interest))
-{
-    uint32_t wanted = armed(f);
-    uint32_t told;
-
-    do {
-        told = wanted;
-        tell(source, told);
-        wanted = armed(f);
-    } while (wanted != told);
-}
-
-static void tell_source(CFFileDescriptorRef f, CFRunLoopSourceRef source)
-{
-    tell_source_by(f, source, descriptor_source_set_interest);
-}
-
-static void change_armed(CFFileDescriptorRef f, uint32_t added, uint32_t removed)
-{
-    uint32_t old = atomic_load_explicit(&f->state, memory_order_relaxed);
-    uint32_t changed;
-
-    do {
-        if (!(old & state_valid)) {
-            return;
-        }
-        changed = (old | added) & ~removed;
-    } while (!atomic_compare_exchange_weak_explicit(&f->state, &old, changed, memory_order_seq_cst, memory_order_relaxed));
-    barrier_after_update();
-}
-
-static void arm(CFFileDescriptorRef f, uint32_t added, uint32_t removed)
+/* After a change of what is armed: two threads may make one at once, and each has the loops look at the word as it is then. */
+static __attribute__((noinline)) void tell_source(CFFileDescriptorRef f, void (*tell)(CFRunLoopSourceRef source))
 {
     CFRunLoopSourceRef source;
 
-    change_armed(f, added, removed);
-    source = descriptor_source_performing(f); /* only now: who replaces the source tells the new one what is armed then */
+    barrier_after_update();
+    source = descriptor_source_performing(f); /* only now: a source that takes its place meanwhile joins a loop with what is armed then */
     if (source) {
-        tell_source(f, source);
+        tell(source);
         return;
     }
     lock(f);
     source = weak_source_retain(&f->source);
     unlock(f);
     if (source) {
-        tell_source(f, source);
+        tell(source);
         object_release(source);
     }
 }
 
 void CFFileDescriptorEnableCallBacks(CFFileDescriptorRef f, CFOptionFlags callBackTypes)
 {
+    uint32_t added = readiness_of(callBackTypes);
+    uint32_t old;
+
     require(f, "CFFileDescriptorEnableCallBacks");
-    arm(f, readiness_of(callBackTypes & known_kinds), 0);
+    old = atomic_load_explicit(&f->state, memory_order_relaxed);
+    do {
+        if (!(old & state_valid)) {
+            return;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&f->state, &old, (old | added) & ~(added << descriptor_put_off_shift),
+                                                    memory_order_seq_cst, memory_order_relaxed));
+    if (added & ~(old | old >> descriptor_put_off_shift)) {
+        tell_source(f, descriptor_source_interest_raised);
+    }
 }
 
 void CFFileDescriptorDisableCallBacks(CFFileDescriptorRef f, CFOptionFlags callBackTypes)
 {
+    uint32_t removed = readiness_of(callBackTypes);
+    uint32_t old;
+
     require(f, "CFFileDescriptorDisableCallBacks");
-    arm(f, 0, readiness_of(callBackTypes & known_kinds));
+    old = atomic_fetch_and_explicit(&f->state, ~removed, memory_order_seq_cst);
+    if (old & removed) {
+        tell_source(f, descriptor_source_interest_lowered);
+    }
 }
 
 /* ---- delivery ---- */
@@ -257,29 +243,38 @@ static uint32_t begin_call(CFFileDescriptorRef f, uint32_t ready)
             return 0;
         }
         disarmed = old & ~fired; /* before the callout (278) */
+        disarmed |= ready & watch_stands ? fired << descriptor_put_off_shift : 0; /* most callbacks arm it again */
     } while (!atomic_compare_exchange_weak_explicit(&f->state, &old, disarmed + state_call, memory_order_seq_cst, memory_order_relaxed));
-    atomic_store_explicit(&f->called_on, thread_loop_current(), memory_order_relaxed);
+    atomic_store_explicit(&f->called_on, thread_loop_if_any(), memory_order_relaxed);
     return fired;
 }
 
-static void end_call(CFFileDescriptorRef f)
+/* The last callout is over, and the object was made invalid meanwhile. */
+static __attribute__((noinline)) void release_late(CFFileDescriptorRef f)
 {
     void *info;
-    uint32_t old;
 
-    if (thread_loop_is_current(atomic_load_explicit(&f->called_on, memory_order_relaxed))) {
-        atomic_store_explicit(&f->called_on, NULL, memory_order_relaxed);
-    }
-    old = atomic_fetch_sub_explicit(&f->state, state_call, memory_order_acq_rel);
-    if (!(old & state_releases_late) || old / state_call != 1) {
-        return;
-    }
     (void)atomic_fetch_and_explicit(&f->state, ~(uint32_t)state_releases_late, memory_order_relaxed);
     lock(f);
     info = f->context.info;
     f->context.info = NULL;
     unlock(f);
     release_context(f, info);
+}
+
+/* Returns the state as it was. */
+static uint32_t end_call(CFFileDescriptorRef f)
+{
+    uint32_t old;
+
+    if (thread_loop_is_current(atomic_load_explicit(&f->called_on, memory_order_relaxed))) {
+        atomic_store_explicit(&f->called_on, NULL, memory_order_relaxed);
+    }
+    old = atomic_fetch_sub_explicit(&f->state, state_call, memory_order_seq_cst);
+    if ((old & state_releases_late) && old / state_call == 1) {
+        release_late(f);
+    }
+    return old;
 }
 
 /* The pass holds the source, which holds the object until it is freed itself. */
@@ -291,12 +286,10 @@ static void perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
     if (!fired) {
         return;
     }
-    tell_source_by(f, source, descriptor_source_put_off); /* most callbacks arm it again */
-    f->callout(f, kinds_of(fired), f->context.info);
-    if (fired & ~armed(f)) {
-        descriptor_source_settle(source);
+    f->callout(f, fired, f->context.info);
+    if (fired & ~end_call(f)) {
+        descriptor_source_interest_lowered(source);
     }
-    end_call(f);
 }
 
 /* ---- the source ---- */
@@ -316,7 +309,8 @@ static CFStringRef describe_source(const void *object)
 static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFFileDescriptorRef f, int descriptor, CFIndex order)
 {
     const struct descriptor_source_context context = {
-        .info = f, .release = object_release, .forget = forget, .perform = perform, .copy_description = describe_source};
+        .info = f, .interest = &f->state, .release = object_release, .forget = forget, .perform = perform,
+        .copy_description = describe_source};
     CFRunLoopSourceRef source;
 
     object_retain(f);
@@ -342,9 +336,7 @@ CFRunLoopSourceRef CFFileDescriptorCreateRunLoopSource(CFAllocatorRef allocator,
         return NULL;
     }
     source = weak_source_settle(f, &f->source, made, &f->is_valid);
-    if (source == made) {
-        tell_source(f, made);
-    } else {
+    if (source != made) {
         CFRunLoopSourceInvalidate(made); /* another thread was faster, or has invalidated the object */
     }
     object_release(made);
@@ -362,7 +354,7 @@ static bool end_state(CFFileDescriptorRef f)
         uint32_t calls = old / state_call;
 
         releases = calls == 0 || (calls == 1 && thread_loop_is_current(atomic_load_explicit(&f->called_on, memory_order_relaxed)));
-        new = (old & ~(uint32_t)(state_valid | state_armed)) | (releases ? 0u : state_releases_late);
+        new = (old & ~(uint32_t)(state_valid | state_armed | state_put_off)) | (releases ? 0u : state_releases_late);
     } while (!atomic_compare_exchange_weak_explicit(&f->state, &old, new, memory_order_seq_cst, memory_order_relaxed));
     return releases;
 }

@@ -21,6 +21,7 @@ CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex or
     if (source) {
         source->object.info |= context->is_version_0 ? source_version_0_bit : 0u;
         source_port_part(source)->descriptor = descriptor;
+        source_port_part(source)->interest = context->interest ? context->interest : &source_port_part(source)->own_interest;
     }
     return source;
 }
@@ -145,32 +146,25 @@ static void tell_loops(CFRunLoopSourceRef source, member_function tell)
     }
 }
 
-static uint32_t exchange_interest(CFRunLoopSourceRef source, uint32_t interest)
+void descriptor_source_interest_raised(CFRunLoopSourceRef source)
 {
-    return atomic_exchange_explicit(&source_port_part(source)->interest, interest, memory_order_seq_cst);
+    tell_loops(source, watch_interest_raised);
+}
+
+void descriptor_source_interest_lowered(CFRunLoopSourceRef source)
+{
+    tell_loops(source, watch_interest_changed);
 }
 
 void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest)
 {
-    uint32_t before = exchange_interest(source, interest);
+    uint32_t before = atomic_exchange_explicit(&source_port_part(source)->own_interest, interest, memory_order_seq_cst);
 
     if (before & ~interest) {
-        tell_loops(source, watch_interest_changed);
+        descriptor_source_interest_lowered(source);
     } else if (interest & ~before) {
-        tell_loops(source, watch_interest_raised);
+        descriptor_source_interest_raised(source);
     }
-}
-
-void descriptor_source_put_off(CFRunLoopSourceRef source, uint32_t interest)
-{
-    if (interest & ~exchange_interest(source, interest)) {
-        tell_loops(source, watch_interest_raised);
-    }
-}
-
-void descriptor_source_settle(CFRunLoopSourceRef source)
-{
-    tell_loops(source, watch_interest_changed);
 }
 
 CFRunLoopSourceRef descriptor_source_performing(const void *info)

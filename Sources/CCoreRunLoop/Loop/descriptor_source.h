@@ -8,37 +8,53 @@
 
 #include "Support/link_names.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "CoreFoundation/CFRunLoop.h"
+#include "Kernel/kernel.h"
+
+/*
+ * The word that says what is wanted. An owner that has such a word of its own leaves the other bits to itself.
+ *
+ * A callout that may well ask for the kinds again that it is told of can put them off: it takes them out of the wanted ones in one update
+ * with setting them here, and whoever wants a kind that is put off takes it out of here in the same update; then no loop has to be told, as
+ * the loops still watch for it. A loop that stops watching takes them out of here first (watch_recompute), so that an update that comes
+ * later finds that loops have to be told.
+ */
+enum descriptor_interest {
+    descriptor_wanted = kernel_readable | kernel_writable,
+    descriptor_put_off_shift = 2,
+    descriptor_put_off = descriptor_wanted << descriptor_put_off_shift,
+    descriptor_interest_end = 1 << 4, /* from here the bits are the owner's */
+};
 
 struct descriptor_source_context {
     void *info; /* handed over */
+    _Atomic uint32_t *interest; /* in what the info stands for, as long as the source is there; NULL: descriptor_source_set_interest */
     void (*release)(const void *info); /* when the source is freed */
     /* The source is being freed: the last moment to forget a weak reference to it, under the lock that guards it. May be NULL. */
     void (*forget)(void *info, CFRunLoopSourceRef source);
-    /* On the loop's thread, no lock held; `ready` is of enum kernel_readiness, failures included. Called again as long as it stays ready
-     * and wanted. */
+    /* On the loop's thread, no lock held; `ready` is of enum kernel_readiness, failures included, and what watch.h adds. Called again as
+     * long as it stays ready and wanted. */
     void (*perform)(void *info, CFRunLoopSourceRef source, uint32_t ready);
     CFStringRef (*copy_description)(const void *info); /* may be NULL */
     bool is_version_0; /* what the source calls itself; it is performed as any other of these */
 };
 
 /* NULL if there is no memory, and then the info stays the caller's. The descriptor stays the caller's, who must invalidate the source
- * before closing it. Interest is none at first. */
+ * before closing it. Interest is none at first where the source keeps it. */
 CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex order, int descriptor,
                                             const struct descriptor_source_context *context);
 
 /* Any thread; a loop asleep in a mode of the source takes note at once. `interest` is kernel_readable | kernel_writable. */
 void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest);
 
-/*
- * The same around a callout that may well ask for the kinds again: what is no longer wanted is not called out from here on, but the loops
- * are not told before descriptor_source_settle.
- */
-void descriptor_source_put_off(CFRunLoopSourceRef source, uint32_t interest);
-void descriptor_source_settle(CFRunLoopSourceRef source);
+/* Any thread, for owners of the word, after a sequentially consistent update of it: kinds are wanted that were not, nor put off. */
+void descriptor_source_interest_raised(CFRunLoopSourceRef source);
+/* The same: kinds are no longer wanted, or the callout that has put them off is over. */
+void descriptor_source_interest_lowered(CFRunLoopSourceRef source);
 
 /*
  * The source with that info in whose callout the calling thread is, held until the callout ends; NULL if it is in none, or in another, or

@@ -116,6 +116,8 @@ static void mark_dead(CFRunLoopRef loop)
     loop->is_dead = true;
     loop->activation = NULL; /* a thread that ends in a callback leaves its runs unfinished */
     loop->waiting = NULL;
+    loop->performing = NULL;
+    loop->borrowed = NULL; /* nobody comes back to it */
     (void)atomic_fetch_and_explicit(&loop->mailbox->word,
                                     ~(uint32_t)(wake_phase | wake_token | wake_stop | wake_run | wake_retime | wake_outer | wake_owed),
                                     memory_order_acq_rel);

@@ -86,10 +86,11 @@ struct mode {
     bool lacks_main_queue; /* L; the main dispatch queue is to be served, and could not be watched: its descriptor is polled */
 };
 
-/* What the loop performs when a descriptor is ready: a source with a reference, or NULL. */
+/* What the loop performs when a descriptor is ready: a source, or NULL. */
 struct watch_report {
     CFRunLoopSourceRef source;
     uint32_t ready;
+    bool is_borrowed; /* by `borrowed` of the loop; else the report has a reference */
 };
 
 /* One run, on the stack of the thread that runs it, or in the hosting state. O; `mode` also L to write. */
@@ -136,6 +137,7 @@ struct __CFRunLoop {
     CFRunLoopTimerRef firing; /* O to write with L, L to read; timers in callout, innermost first */
     CFRunLoopObserverRef calling; /* O; observers in callout, innermost first */
     CFRunLoopSourceRef performing; /* O; the source of a descriptor in whose callout the thread is, the innermost; the pass holds it */
+    CFRunLoopSourceRef borrowed; /* L; of a report, whose reference is the slot's; who unbinds that slot gives the report one of its own */
     struct observer_list *walked; /* O; arrays of observers that are walked, innermost first */
     struct hosting *hosting; /* L; NULL until CRLRunLoopGetDescriptor or Prepare */
     struct link registry_link; /* registry lock */

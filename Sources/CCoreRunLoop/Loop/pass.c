@@ -110,7 +110,9 @@ static void drain_queue(CFRunLoopRef loop)
 
 static bool perform_sources(CFRunLoopRef loop, struct activation *run)
 {
-    drain_queue(loop);
+    if (mailbox_has_signals(loop->mailbox)) {
+        drain_queue(loop);
+    }
     if (list_is_empty(&run->mode->pending)) {
         return false;
     }
@@ -119,16 +121,45 @@ static bool perform_sources(CFRunLoopRef loop, struct activation *run)
 
 /* ---- [7] waiting ---- */
 
+/* Keeps the source of a report alive: by the reference of the slot that joins it to the loop, if nobody else counts on that. L. */
+static void hold_report(CFRunLoopRef loop, struct watch_report *report)
+{
+    report->is_borrowed = !loop->borrowed;
+    if (report->is_borrowed) {
+        loop->borrowed = report->source;
+    } else {
+        object_retain(report->source);
+    }
+}
+
+/* L. */
+static void drop_report(CFRunLoopRef loop, struct watch_report *report)
+{
+    CFRunLoopSourceRef source = report->source;
+
+    report->source = NULL;
+    if (report->is_borrowed && loop->borrowed == source) {
+        loop->borrowed = NULL;
+        return;
+    }
+    loop_unlock(loop);
+    object_release(source);
+    loop_lock(loop);
+}
+
 /* A report for a source, or word that the main queue has work. */
 static enum wake_cause take_report(CFRunLoopRef loop, struct activation *run)
 {
-    bool main_queue = false;
+    enum wake_cause cause;
 
     if (!watch_has_kept(run->mode) && !watch_must_retry(run->mode)) {
         return cause_none;
     }
-    run->report = watch_next(loop, run->mode, &main_queue);
-    return run->report.source ? cause_port : main_queue ? cause_main_queue : cause_none;
+    cause = watch_next(loop, run->mode, &run->report);
+    if (cause == cause_port) {
+        hold_report(loop, &run->report);
+    }
+    return cause;
 }
 
 enum wake_cause pass_ready_cause(CFRunLoopRef loop, struct activation *run, int64_t now_ns)
@@ -298,30 +329,23 @@ static bool call_port(CFRunLoopSourceRef source)
 
 static bool perform_port(CFRunLoopRef loop, struct activation *run)
 {
-    struct watch_report report = run->report;
-    bool performed;
-
-    run->report.source = NULL;
+    CFRunLoopSourceRef source = run->report.source;
     /* An AfterWaiting observer may have taken it out (15, 88). */
-    performed = source_is_valid(report.source) && source_member_in(loop, report.source, run->mode);
-    loop_unlock(loop);
-    if (!performed) {
-        object_release(report.source);
-        loop_lock(loop);
-        return false;
-    }
-    if (source_kind(report.source) == source_descriptor) {
-        call_descriptor(loop, &report);
-    } else {
-        performed = call_port(report.source);
-    }
-    if (!performed) {
-        loop_lock(loop);
-        watch_doubt(run->mode, report.source);
+    bool performed = source_is_valid(source) && source_has_joined(loop, source, run->mode);
+
+    if (performed) {
         loop_unlock(loop);
+        if (source_kind(source) == source_descriptor) {
+            call_descriptor(loop, &run->report);
+        } else {
+            performed = call_port(source);
+        }
+        loop_lock(loop);
+        if (!performed) {
+            watch_doubt(run->mode, source);
+        }
     }
-    object_release(report.source);
-    loop_lock(loop);
+    drop_report(loop, &run->report);
     return performed;
 }
 

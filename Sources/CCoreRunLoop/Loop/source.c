@@ -75,19 +75,21 @@ CFRunLoopSourceRef source_create(CFAllocatorRef allocator, CFIndex order, enum s
                                  const source_function *callbacks)
 {
     uint32_t present = 0;
+    uint32_t count;
     size_t size;
     CFRunLoopSourceRef source;
 
     for (uint32_t i = 0; i < source_callback_count; i++) {
         present |= callbacks[i] ? 1u << i : 0;
     }
-    size = sizeof *source + (size_t)count_bits(present) * sizeof(source_function);
+    count = count_bits(present);
+    size = sizeof *source + (size_t)count * sizeof(source_function);
     size += kind == source_manual ? 0 : sizeof(struct source_port_part);
     source = object_create(allocator, &source_class, size);
     if (!source) {
         return NULL;
     }
-    source->object.info = present | (uint32_t)kind << source_kind_shift;
+    source->object.info = present | (uint32_t)kind << source_kind_shift | count << source_count_shift;
     source->order = order;
     source->context_info = info;
     source->first_slot.source = source;
@@ -103,11 +105,6 @@ CFRunLoopSourceRef source_create(CFAllocatorRef allocator, CFIndex order, enum s
 }
 
 /* ---- the mark ---- */
-
-bool source_is_valid(const struct __CFRunLoopSource *source)
-{
-    return source_mark_state(atomic_load_explicit(&source->mark, memory_order_acquire)) != mark_invalid;
-}
 
 bool source_is_marked(CFRunLoopSourceRef source)
 {

@@ -65,7 +65,7 @@ enum source_callback {
 typedef void (*source_function)(void);
 
 struct __CFRunLoopSource {
-    struct object object; /* info: bits of the callbacks present, from source_kind_shift the kind; C */
+    struct object object; /* info: bits of the callbacks present, and the enum below; C */
     _Atomic uint64_t mark;
     CFIndex order; /* C */
     void *context_info; /* C; released when the source is freed (73) */
@@ -78,13 +78,18 @@ struct __CFRunLoopSource {
 struct source_port_part {
     int descriptor; /* -1: none. Written at each add of a version-1 source that is in no mode yet, under I */
     bool is_counter; /* an eventfd or timerfd: the loop reads it (99) */
-    _Atomic uint32_t interest; /* kernel_readable | kernel_writable; of descriptor sources */
-    uint64_t lingering; /* C; not 0: unique, and the kernel may go on watching until the mode is waited on again without it */
     bool rests; /* L of the one loop that it is in; of a lingering one */
     atomic_bool is_posted; /* somebody has posted it, and nobody has taken that yet */
+    _Atomic uint32_t own_interest; /* where the owner has no word for it */
+    _Atomic uint32_t *interest; /* C; of descriptor sources: enum descriptor_interest */
+    uint64_t lingering; /* C; not 0: unique, and the kernel may go on watching until the mode is waited on again without it */
 };
 
-enum { source_kind_shift = 16, source_version_0_bit = 1 << 24 /* a descriptor's that says it is of version 0 (254) */ };
+enum {
+    source_kind_shift = 16,
+    source_version_0_bit = 1 << 24, /* a descriptor's that says it is of version 0 (254) */
+    source_count_shift = 28, /* how many callbacks are present */
+};
 
 static inline enum source_kind source_kind(const struct __CFRunLoopSource *source)
 {
@@ -123,7 +128,7 @@ static inline source_function source_callback(const struct __CFRunLoopSource *so
 
 static inline struct source_port_part *source_port_part(CFRunLoopSourceRef source)
 {
-    return (struct source_port_part *)(void *)&source->callbacks[count_bits(source_callbacks_present(source))];
+    return (struct source_port_part *)(void *)&source->callbacks[source->object.info >> source_count_shift];
 }
 
 /* NULL if there is no memory. `callbacks` has source_callback_count entries. */
@@ -140,7 +145,10 @@ static inline struct slot *slot_after(struct slot *slot)
     return atomic_load_explicit(&slot->next, memory_order_acquire);
 }
 
-bool source_is_valid(const struct __CFRunLoopSource *source);
+static inline bool source_is_valid(const struct __CFRunLoopSource *source)
+{
+    return source_mark_state(atomic_load_explicit(&source->mark, memory_order_acquire)) != mark_invalid;
+}
 
 /* A signal would change nothing: somebody has announced one, or the source is invalid. */
 static inline bool source_signal_is_moot(uint64_t mark)

@@ -21,4 +21,15 @@ void sources_remove_all(CFRunLoopRef loop);
 /* The membership of exactly this source in `mode` of `loop`; NULL mode: of the common items. L. */
 struct source_member *source_member_in(CFRunLoopRef loop, CFRunLoopSourceRef source, const struct mode *mode);
 
+/* The same as a question, quick where there is no other membership. */
+static inline bool source_has_joined(CFRunLoopRef loop, CFRunLoopSourceRef source, const struct mode *mode)
+{
+    const struct slot *slot = &source->first_slot;
+
+    if (atomic_load_explicit(&slot->loop, memory_order_relaxed) == loop && slot->members && slot->members->mode == mode) {
+        return true;
+    }
+    return source_member_in(loop, source, mode) != NULL;
+}
+
 #endif

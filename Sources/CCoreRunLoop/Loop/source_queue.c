@@ -25,6 +25,10 @@ bool slot_unbind(CFRunLoopRef loop, struct slot *slot, struct slot_reap *reap)
         return false;
     }
     loop->bound_slots--;
+    if (slot->source == loop->borrowed) {
+        object_retain(slot->source);
+        loop->borrowed = NULL;
+    }
     reap_add(reap, slot);
     return true;
 }

@@ -33,7 +33,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 
 /* Set while the thread has a loop; afterwards `has_ended`. */
-static __thread CFRunLoopRef current __attribute__((tls_model("initial-exec")));
+__thread CFRunLoopRef thread_loop;
 static __thread bool has_ended __attribute__((tls_model("initial-exec")));
 
 /* ---- the registry ---- */
@@ -98,7 +98,7 @@ static void let_go(CFRunLoopRef loop)
 
 static void end_of_thread(void *round)
 {
-    CFRunLoopRef loop = current;
+    CFRunLoopRef loop = thread_loop;
     uintptr_t rounds_left = (uintptr_t)round - 1;
 
     if (rounds_left > 0) {
@@ -115,7 +115,7 @@ static void end_of_thread(void *round)
     } else {
         loop_end(loop);
     }
-    current = NULL;
+    thread_loop = NULL;
     has_ended = true;
     if (!loop->is_main) {
         let_go(loop);
@@ -188,7 +188,7 @@ static void after_fork_in_child(void)
         CFRunLoopRef loop = container_of(link, struct __CFRunLoop, registry_link);
 
         lock_reset(&loop->lock);
-        if (loop == current) {
+        if (loop == thread_loop) {
             make_own(loop);
         } else {
             bury(loop);
@@ -196,10 +196,10 @@ static void after_fork_in_child(void)
     }
     lock_reset(&registry_lock);
     /* The thread that forked is the child's main thread. */
-    if (current) {
-        current->is_main = true;
+    if (thread_loop) {
+        thread_loop->is_main = true;
     }
-    atomic_store_explicit(&main_loop, current, memory_order_relaxed);
+    atomic_store_explicit(&main_loop, thread_loop, memory_order_relaxed);
 }
 
 /* ---- making loops ---- */
@@ -291,27 +291,17 @@ static CFRunLoopRef make_current(void)
         register_locked(loop);
         lock_drop(&registry_lock);
     }
-    current = loop;
+    thread_loop = loop;
     (void)pthread_setspecific(key, (void *)(uintptr_t)rounds_before_end);
     return loop;
 }
 
 CFRunLoopRef thread_loop_current(void)
 {
-    return current ? current : make_current();
+    return thread_loop ? thread_loop : make_current();
 }
 
 CFRunLoopRef thread_loop_main(void)
 {
     return main_loop_made();
-}
-
-CFRunLoopRef thread_loop_if_any(void)
-{
-    return current;
-}
-
-bool thread_loop_is_current(CFRunLoopRef loop)
-{
-    return current == loop;
 }

@@ -15,9 +15,20 @@ void thread_loop_prepare(void);
 /* This thread's loop, made at the first call; never NULL. */
 CFRunLoopRef thread_loop_current(void);
 CFRunLoopRef thread_loop_main(void);
-bool thread_loop_is_current(CFRunLoopRef loop);
+
+/* Read by the two below. */
+extern __thread CFRunLoopRef thread_loop __attribute__((tls_model("initial-exec")));
+
 /* This thread's loop if it has one already, or NULL. */
-CFRunLoopRef thread_loop_if_any(void);
+static inline CFRunLoopRef thread_loop_if_any(void)
+{
+    return thread_loop;
+}
+
+static inline bool thread_loop_is_current(CFRunLoopRef loop)
+{
+    return thread_loop == loop;
+}
 
 /* For the loop's finalizer. */
 void thread_loop_unregister(CFRunLoopRef loop);

@@ -204,12 +204,31 @@ static void changed(CFRunLoopRef loop, struct mode *mode)
     }
 }
 
+/*
+ * What is wanted; since that alone is watched for from now on, nothing is put off any more (enum descriptor_interest). By one value of the
+ * word: a kind that another loop's callout takes and puts off between two readings would be lost.
+ */
+static uint32_t settle_interest(CFRunLoopSourceRef source)
+{
+    const struct source_port_part *part = source_port_part(source);
+    uint32_t word;
+
+    if (source_kind(source) == source_port) {
+        return kernel_readable;
+    }
+    word = atomic_load_explicit(part->interest, memory_order_relaxed);
+    if (word & descriptor_put_off) {
+        word = atomic_fetch_and_explicit(part->interest, ~(uint32_t)descriptor_put_off, memory_order_seq_cst);
+    }
+    return part->rests ? 0 : word & descriptor_wanted;
+}
+
 void watch_recompute(CFRunLoopRef loop, struct mode *mode, struct watch *watch)
 {
     uint32_t wanted = 0;
 
     list_for_each(link, &watch->members) {
-        wanted |= watch_interest_of(watch_source_of(link));
+        wanted |= settle_interest(watch_source_of(link));
     }
     watch->wanted = wanted;
     if (!wanted) {
@@ -341,11 +360,19 @@ void watch_set_resting(CFRunLoopRef loop, struct source_member *member, bool res
     watch_recompute(loop, mode, watch_of_member(member));
 }
 
+static uint32_t interest_or_put_off(CFRunLoopSourceRef source)
+{
+    uint32_t word = atomic_load_explicit(source_port_part(source)->interest, memory_order_relaxed);
+
+    return source_port_part(source)->rests ? 0 : (word | word >> descriptor_put_off_shift) & descriptor_wanted;
+}
+
 void watch_interest_raised(CFRunLoopRef loop, struct source_member *member)
 {
     const struct watch *watch = link_is_linked(&member->link) ? watch_of_member(member) : NULL;
 
-    if (watch && (watch->standing != watch_installed || (watch_interest_of(member->slot->source) & ~watch->wanted))) {
+    /* What is put off counts as watched for: if another loop's callout has put off what this one has not been told of yet, all are. */
+    if (watch && (watch->standing != watch_installed || (interest_or_put_off(member->slot->source) & ~watch->wanted))) {
         watch_interest_changed(loop, member);
     }
 }
@@ -409,14 +436,11 @@ static int open_set(CFRunLoopRef loop, struct watch_set *watches)
     return result;
 }
 
-int watch_prepare(CFRunLoopRef loop, struct mode *mode)
+int watch_prepare_anew(CFRunLoopRef loop, struct mode *mode)
 {
     struct watch_set *watches = mode->watches;
     int result;
 
-    if (watches->has_event && list_is_empty(&watches->dirty) && list_is_empty(&watches->refused)) {
-        return 0;
-    }
     result = open_set(loop, watches);
     if (result < 0) {
         log_refusal(result);
@@ -459,7 +483,7 @@ struct watch *watch_start_waking(struct mode *mode, CFRunLoopSourceRef source)
     const struct source_member *member = watch ? only_member(watch) : NULL;
 
     if (!member || member->slot->source != source || !part->rests || watch->standing != watch_installed || watch->must_verify ||
-        watch->installed != atomic_load_explicit(&part->interest, memory_order_relaxed)) {
+        watch->installed != atomic_load_explicit(part->interest, memory_order_relaxed)) {
         return NULL;
     }
     part->rests = false;

@@ -19,12 +19,16 @@
 #include "Support/link_names.h"
 
 #include "Kernel/kernel.h"
+#include "Loop/descriptor_source.h"
 #include "Loop/source.h"
 
 enum { watch_batch_size = 64, watch_retry_ns = 20000000 };
 
-/* Readiness that is not the kernel's: the source was posted. */
-enum { watch_posted = 1 << 8 };
+/* With a report, beside the kernel's readiness. */
+enum {
+    watch_posted = 1 << 8, /* instead: the source was posted */
+    watch_stands = 1 << 9, /* the kernel goes on watching, whatever the interest becomes, until the loop is told */
+};
 
 /* How many posted sources may be performed one after the other before the kernel is asked about the others. */
 enum { watch_posted_in_row = 4 };
@@ -47,16 +51,17 @@ enum watch_standing {
     watch_gone, /* the number is closed */
 };
 
+/* What a report needs comes first, so that it is in one cache line. */
 struct watch {
-    int descriptor; /* C */
     uint32_t generation; /* changes with each registration */
-    uint32_t wanted; /* OR of the members' interests */
-    uint32_t installed; /* what the kernel was told */
     enum watch_standing standing;
-    bool must_verify; /* the number may stand for another file than before */
     struct link members; /* source_member.link; rotated, so that several sources on one descriptor take turns */
     const void *latest; /* the source that joined last, if it is still there: only ever fetched ahead, never looked at; its info as well */
     const void *latest_info;
+    int descriptor; /* C */
+    uint32_t wanted; /* OR of the members' interests */
+    uint32_t installed; /* what the kernel was told */
+    bool must_verify; /* the number may stand for another file than before */
     uint64_t lingering; /* without members: the mark of the source that was the last; the next wait takes it out of the set */
     struct link dirty_link; /* wanted and installed may differ */
     struct link ready_link; /* in always_ready or refused while wanted */
@@ -113,8 +118,18 @@ static inline bool watch_is_needed(const struct mode *mode)
     return mode->watches && (mode->watches->member_count > 0 || mode->watches->has_main_queue);
 }
 
+int watch_prepare_anew(CFRunLoopRef loop, struct mode *mode);
+
 /* Makes the wait set with the eventfd in it and tells the kernel what changed. Negative errno if there is no set to wait on. */
-int watch_prepare(CFRunLoopRef loop, struct mode *mode);
+static inline int watch_prepare(CFRunLoopRef loop, struct mode *mode)
+{
+    const struct watch_set *watches = mode->watches;
+
+    if (watches->has_event && list_is_empty(&watches->dirty) && list_is_empty(&watches->refused)) {
+        return 0;
+    }
+    return watch_prepare_anew(loop, mode);
+}
 
 /* Adds or removes the main dispatch queue's descriptor. */
 void watch_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor, bool wanted);
@@ -156,8 +171,8 @@ struct watch *watch_start_waking(struct mode *mode, CFRunLoopSourceRef source);
 /* It rests again. True if it, and nothing else, was reported; then the report is taken. */
 bool watch_stop_waking(struct mode *mode, struct watch *watch);
 
-/* The next source to perform, from what is kept; `ret_main_queue` tells instead that the main queue is ready. */
-struct watch_report watch_next(CFRunLoopRef loop, struct mode *mode, bool *ret_main_queue);
+/* From what is kept: the next source to perform (cause_port; without a reference), or cause_main_queue, or cause_none. */
+enum wake_cause watch_next(CFRunLoopRef loop, struct mode *mode, struct watch_report *ret_report);
 
 /* A counter that was reported ready had nothing: its number may stand for another file by now, or for none. The kernel is asked before the
  * next wait. */
@@ -189,8 +204,10 @@ static inline uint32_t watch_interest_of(CFRunLoopSourceRef source)
 {
     const struct source_port_part *part = source_port_part(source);
 
-    return source_kind(source) == source_port ? (uint32_t)kernel_readable
-                                              : (part->rests ? 0 : atomic_load_explicit(&part->interest, memory_order_relaxed));
+    if (source_kind(source) == source_port) {
+        return kernel_readable;
+    }
+    return part->rests ? 0 : atomic_load_explicit(part->interest, memory_order_relaxed) & descriptor_wanted;
 }
 
 static inline CFRunLoopSourceRef watch_source_of(const struct link *link)

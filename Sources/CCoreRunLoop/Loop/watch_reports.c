@@ -109,31 +109,34 @@ static void sort_batch(struct watch_set *watches)
 }
 
 /* The member whose turn it is among those that want what is ready. */
-static struct watch_report turn_of(struct watch *watch, uint32_t ready)
+static inline __attribute__((always_inline)) bool turn_of(struct watch *watch, uint32_t ready, struct watch_report *ret_report)
 {
     list_for_each(link, &watch->members) {
         CFRunLoopSourceRef source = watch_source_of(link);
         uint32_t interest = watch_interest_of(source);
 
         if (interest && (ready & (interest | kernel_failed))) {
-            list_remove(link);
-            list_append(&watch->members, link);
-            object_retain(source);
-            return (struct watch_report){source, ready & (interest | kernel_failed | kernel_details)};
+            if (watch->members.prev != link) {
+                list_remove(link);
+                list_append(&watch->members, link);
+            }
+            ret_report->source = source;
+            ret_report->ready = ready & (interest | kernel_failed | kernel_details);
+            return true;
         }
     }
-    return (struct watch_report){NULL, 0};
+    return false;
 }
 
-/* The same; and if nobody wants it, interest was put off (descriptor_source_put_off), and from now on nobody is waited for. */
-static struct watch_report take_turn(CFRunLoopRef loop, struct mode *mode, struct watch *watch, uint32_t ready)
+/* The same; and if nobody wants it, interest was put off (enum descriptor_interest), and from now on nobody is waited for. */
+static bool take_turn(CFRunLoopRef loop, struct mode *mode, struct watch *watch, uint32_t ready, struct watch_report *ret_report)
 {
-    struct watch_report report = turn_of(watch, ready);
+    bool is_taken = turn_of(watch, ready, ret_report);
 
-    if (!report.source) {
+    if (!is_taken) {
         watch_recompute(loop, mode, watch);
     }
-    return report;
+    return is_taken;
 }
 
 /*
@@ -147,6 +150,7 @@ static inline __attribute__((always_inline)) void fetch_source(const struct watc
     __builtin_prefetch(source);
     __builtin_prefetch(source + cache_line);
     __builtin_prefetch(source + 2 * cache_line);
+    __builtin_prefetch(source + sizeof(struct __CFRunLoopSource) + cache_line / 2); /* the part, behind about four callbacks */
     __builtin_prefetch(watch->latest_info);
     __builtin_prefetch((const char *)watch->latest_info + cache_line);
 }
@@ -168,39 +172,58 @@ static inline __attribute__((always_inline)) void look_ahead(const struct watch_
     }
 }
 
-static struct watch_report next_of_batch(CFRunLoopRef loop, struct mode *mode, bool *ret_main_queue)
+/*
+ * The same stale report in two waits: no neighbour that has just gone, but a file that was closed under its number and lives on elsewhere.
+ * It cannot be taken out of the set; only a new set is rid of it.
+ */
+static bool must_rebuild(const struct watch_set *watches)
 {
-    struct watch_set *watches = mode->watches;
-    struct watch_report report = {NULL, 0};
+    return watches->stale_token != watch_no_token && watches->stale_token == watches->last_stale_token;
+}
 
-    if (watches->sorts && watches->batch_is_fresh) {
+static void begin_batch(struct watch_set *watches)
+{
+    watches->batch_is_fresh = false;
+    if (watches->sorts) {
         sort_batch(watches);
     }
-    watches->batch_is_fresh = false;
-    while (watches->batch_begin != watches->batch_end && !report.source && !*ret_main_queue) {
+}
+
+/* Inline where most reports are taken. */
+static inline __attribute__((always_inline)) enum wake_cause next_of_batch(CFRunLoopRef loop, struct mode *mode,
+                                                                           struct watch_report *ret_report)
+{
+    struct watch_set *watches = mode->watches;
+    enum wake_cause cause = cause_none;
+
+    if (watches->batch_is_fresh) {
+        begin_batch(watches);
+    }
+    while (watches->batch_begin != watches->batch_end && cause == cause_none) {
         struct kernel_event event = watches->batch[watches->batch_begin++];
         struct watch *watch = watch_of_token(watches, event.token);
 
-        if (watch_has_batch(mode)) {
-            look_ahead(watches);
-        }
-        if (event.token == watch_token_main_queue) {
-            *ret_main_queue = true;
-        } else if (watch && watch->standing == watch_installed) {
-            fetch_source(watch);
-            report = take_turn(loop, mode, watch, event.ready);
+        look_ahead(watches);
+        if (watch && watch->standing == watch_installed) {
+            if (watches->batch_begin == 1) {
+                fetch_source(watch); /* that of the others has been fetched ahead */
+            }
+            if (turn_of(watch, event.ready, ret_report)) {
+                ret_report->ready |= watch_stands;
+                cause = cause_port;
+            } else {
+                watch_recompute(loop, mode, watch);
+            }
+        } else if (event.token == watch_token_main_queue) {
+            cause = cause_main_queue;
         } else if (event.token != watch_token_event && event.token < watches->stale_token) {
             watches->stale_token = event.token;
         }
     }
-    if (!watch_has_batch(mode) && watches->stale_token != watch_no_token && watches->stale_token == watches->last_stale_token) {
-        /*
-         * The same stale report in two waits: no neighbour that has just gone, but a file that was closed under its number and lives on
-         * elsewhere. It cannot be taken out of the set; only a new set is rid of it.
-         */
+    if (watches->batch_begin == watches->batch_end && must_rebuild(watches)) {
         watch_rebuild(loop, mode, true);
     }
-    return report;
+    return cause;
 }
 
 static bool wants_failure(const struct watch *watch)
@@ -208,26 +231,26 @@ static bool wants_failure(const struct watch *watch)
     return !list_is_empty(&watch->members) && source_kind(watch_source_of(watch->members.next)) == source_descriptor;
 }
 
-static struct watch_report next_always_ready(CFRunLoopRef loop, struct mode *mode)
+static bool next_always_ready(CFRunLoopRef loop, struct mode *mode, struct watch_report *ret_report)
 {
     struct watch_set *watches = mode->watches;
-    struct watch_report report = {NULL, 0};
+    bool is_taken = false;
 
-    while (!list_is_empty(&watches->always_ready) && !report.source) {
+    while (!list_is_empty(&watches->always_ready) && !is_taken) {
         struct link *link = watches->always_ready.next;
         struct watch *watch = container_of(link, struct watch, ready_link);
 
         list_remove(link);
         if (watch->standing == watch_always_ready) {
-            report = take_turn(loop, mode, watch, watch->wanted);
-            if (report.source) {
+            is_taken = take_turn(loop, mode, watch, watch->wanted, ret_report);
+            if (is_taken) {
                 list_append(&watches->always_ready, link);
             }
         } else if (wants_failure(watch)) {
-            report = take_turn(loop, mode, watch, kernel_failed);
+            is_taken = take_turn(loop, mode, watch, kernel_failed, ret_report);
         }
     }
-    return report;
+    return is_taken;
 }
 
 static CFRunLoopSourceRef posted_member(const struct watch *watch)
@@ -242,7 +265,7 @@ static CFRunLoopSourceRef posted_member(const struct watch *watch)
     return NULL; /* another loop was faster */
 }
 
-static struct watch_report next_posted(struct watch_set *watches)
+static bool next_posted(struct watch_set *watches, struct watch_report *ret_report)
 {
     while (!list_is_empty(&watches->posted)) {
         struct watch *watch = container_of(watches->posted.next, struct watch, posted_link);
@@ -251,62 +274,60 @@ static struct watch_report next_posted(struct watch_set *watches)
         list_remove(&watch->posted_link);
         if (source) {
             watches->posted_in_row++;
-            object_retain(source);
-            return (struct watch_report){source, watch_posted};
+            ret_report->source = source;
+            ret_report->ready = watch_posted;
+            return true;
         }
     }
-    return (struct watch_report){NULL, 0};
+    return false;
 }
 
-static struct watch_report next_refused(CFRunLoopRef loop, struct mode *mode)
+static bool next_refused(CFRunLoopRef loop, struct mode *mode, struct watch_report *ret_report)
 {
     struct watch_set *watches = mode->watches;
-    struct watch_report report = {NULL, 0};
 
     list_for_each_removable(link, &watches->refused) {
         struct watch *watch = container_of(link, struct watch, ready_link);
         uint32_t ready = kernel.descriptor_ready(watch->descriptor, watch->wanted);
 
-        if (ready) {
-            report = take_turn(loop, mode, watch, ready);
-        }
-        if (report.source) {
+        if (ready && take_turn(loop, mode, watch, ready, ret_report)) {
             list_remove(link);
             list_append(&watches->refused, link);
-            break;
+            return true;
         }
     }
-    return report;
+    return false;
 }
 
-struct watch_report watch_next(CFRunLoopRef loop, struct mode *mode, bool *ret_main_queue)
+/* What the kernel has not reported comes first, then what it has. */
+static __attribute__((noinline)) enum wake_cause next_of_others(CFRunLoopRef loop, struct mode *mode, struct watch_report *ret_report)
 {
     struct watch_set *watches = mode->watches;
-    struct watch_report report = {NULL, 0};
+    enum wake_cause cause;
 
-    *ret_main_queue = false;
+    if (next_posted(watches, ret_report) || next_always_ready(loop, mode, ret_report)) {
+        return cause_port;
+    }
+    cause = next_of_batch(loop, mode, ret_report);
+    if (cause == cause_none && next_refused(loop, mode, ret_report)) {
+        return cause_port;
+    }
+    return cause == cause_none && mode->lacks_main_queue && main_queue_is_ready() ? cause_main_queue : cause;
+}
+
+enum wake_cause watch_next(CFRunLoopRef loop, struct mode *mode, struct watch_report *ret_report)
+{
+    struct watch_set *watches = mode->watches;
+    enum wake_cause cause = cause_none;
+
     if (!watches) {
-        *ret_main_queue = mode->lacks_main_queue && main_queue_is_ready();
-        return report;
+        return mode->lacks_main_queue && main_queue_is_ready() ? cause_main_queue : cause_none;
     }
     watches->prefers_kernel = !watches->prefers_kernel;
-    if (watches->prefers_kernel) {
-        report = next_of_batch(loop, mode, ret_main_queue);
+    if (watches->prefers_kernel || (list_is_empty(&watches->posted) && list_is_empty(&watches->always_ready))) {
+        cause = next_of_batch(loop, mode, ret_report);
     }
-    if (!report.source && !*ret_main_queue && !list_is_empty(&watches->posted)) {
-        report = next_posted(watches);
-    }
-    if (!report.source && !*ret_main_queue && !list_is_empty(&watches->always_ready)) {
-        report = next_always_ready(loop, mode);
-    }
-    if (!report.source && !*ret_main_queue) {
-        report = next_of_batch(loop, mode, ret_main_queue);
-    }
-    if (!report.source && !*ret_main_queue && !list_is_empty(&watches->refused)) {
-        report = next_refused(loop, mode);
-    }
-    *ret_main_queue |= !report.source && mode->lacks_main_queue && main_queue_is_ready();
-    return report;
+    return cause == cause_none ? next_of_others(loop, mode, ret_report) : cause;
 }
 
 void watch_doubt(struct mode *mode, CFRunLoopSourceRef source)

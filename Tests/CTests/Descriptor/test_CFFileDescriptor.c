@@ -213,6 +213,89 @@ TEST(a_nested_run_does_not_spin_on_a_file_that_is_being_called, "278 285 44")
     close(file);
 }
 
+#define OTHER_MODE CFSTR("other test")
+
+/* A second source on the descriptor comes to the other mode, which looks at what is wanted there while nothing is. */
+static void changes_the_other_mode_and_rearms(struct watcher *watcher)
+{
+    struct watcher *neighbour = watcher->context;
+
+    if (watcher->calls == 1) {
+        CFRunLoopSourceRef source = CFFileDescriptorCreateRunLoopSource(NULL, neighbour->object, 0);
+
+        CFRunLoopAddSource(LOOP, source, OTHER_MODE);
+        CFRelease(source);
+    }
+    watcher_rearms(watcher);
+}
+
+TEST(a_mode_that_stopped_watching_during_the_callback_hears_of_the_rearming, "278 281")
+{
+    int ends[2];
+    struct watcher neighbour = WATCHER("never", NULL);
+    struct watcher watcher = {.name = "f", .action = changes_the_other_mode_and_rearms, .context = &neighbour};
+    CFRunLoopSourceRef source;
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_create(&neighbour, ends[0], false);
+    watcher_add(&watcher, ends[0], false, reads);
+    source = CFFileDescriptorCreateRunLoopSource(NULL, watcher.object, 0);
+    CFRunLoopAddSource(LOOP, source, OTHER_MODE);
+    CFRelease(source);
+    look();
+    EXPECT_EQ(CFRunLoopRunInMode(OTHER_MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("f:R f:R");
+    watcher_free(&watcher);
+    watcher_free(&neighbour);
+    pipe_close(ends);
+}
+
+static _Atomic(CFRunLoopRef) second_loop;
+
+static void waits_for_the_same(void *context)
+{
+    struct watcher *watcher = context;
+    CFRunLoopSourceRef source = CFFileDescriptorCreateRunLoopSource(NULL, watcher->object, 0);
+
+    CFRunLoopAddSource(LOOP, source, MODE);
+    second_loop = LOOP;
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), true), kCFRunLoopRunHandledSource);
+    CFRunLoopRemoveSource(LOOP, source, MODE);
+    CFRelease(source);
+}
+
+/* The other thread joins while nothing is wanted, and sleeps; its loop alone can make the second call. */
+static void rearms_while_another_loop_sleeps(struct watcher *watcher)
+{
+    struct probe_thread *thread = watcher->context;
+
+    if (watcher->calls == 1) {
+        probe_thread_start(thread, waits_for_the_same, watcher);
+        while (!second_loop) {
+            sched_yield();
+        }
+        probe_await_sleep(second_loop);
+        watcher_rearms(watcher);
+        probe_thread_join(thread);
+    }
+}
+
+TEST_LIMIT(a_loop_that_joined_during_the_callback_hears_of_the_rearming, "278 281 282", 30)
+{
+    int ends[2];
+    struct probe_thread thread;
+    struct watcher watcher = {.name = "f", .action = rearms_while_another_loop_sleeps, .context = &thread};
+
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&watcher, ends[0], false, reads);
+    look();
+    EXPECT_LOG("f:R f:R");
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
 static void *rearms_elsewhere(void *info)
 {
     watcher_rearms(info);

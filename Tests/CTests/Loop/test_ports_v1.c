@@ -369,6 +369,96 @@ static int gives_the_port_of_the_moment(void *info)
     return port_of_the_moment;
 }
 
+/* The loop's reference is the only one; a callout of this source, or two inside one another, is under way. */
+static void removes_itself_at_the_depth(struct probe *probe)
+{
+    const int *depth = probe->context;
+    int call = probe->calls;
+
+    if (call < *depth) {
+        probe_event_post(probe->descriptor);
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    } else {
+        CFRunLoopRemoveSource(LOOP, probe_source_of(probe), MODE);
+    }
+    EXPECT_EQ(probe->releases, 0);
+    EXPECT(CFRunLoopSourceIsValid(probe_source_of(probe))); /* it is there to be asked */
+}
+
+static void expect_release_after_callouts(int depth)
+{
+    struct probe port = {.name = "P", .action = removes_itself_at_the_depth, .context = &depth};
+
+    port.descriptor = probe_event();
+    probe_event_post(port.descriptor);
+    probe_port_source_add(&port, 0, port.descriptor, LOOP, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(port.calls, depth);
+    EXPECT_EQ(port.releases, 1);
+    close(port.descriptor);
+}
+
+TEST(a_port_that_leaves_in_its_callback_is_kept_until_all_its_callbacks_have_returned, "73 45")
+{
+    expect_release_after_callouts(1);
+    expect_release_after_callouts(2);
+    expect_release_after_callouts(3);
+    EXPECT_LOG("P P P P P P");
+}
+
+static void comes_and_goes(struct probe *probe)
+{
+    CFRunLoopSourceRef source = probe_source_of(probe);
+
+    CFRetain(source);
+    CFRunLoopRemoveSource(LOOP, source, MODE);
+    CFRunLoopAddSource(LOOP, source, MODE);
+    CFRelease(source);
+    CFRunLoopRemoveSource(LOOP, source, MODE);
+    EXPECT_EQ(probe->releases, 0);
+}
+
+TEST(a_port_that_leaves_twice_in_its_callback_is_kept_until_it_returns, "73")
+{
+    static struct probe port = PROBE("P", comes_and_goes);
+
+    port.descriptor = probe_event();
+    probe_event_post(port.descriptor);
+    probe_port_source_add(&port, 0, port.descriptor, LOOP, MODE);
+    probe_run(MODE, 0, true);
+    EXPECT_EQ(port.releases, 1);
+    EXPECT_LOG("P HS");
+    close(port.descriptor);
+}
+
+static void removes_its_context_at_first(struct probe *probe)
+{
+    if (probe->calls == 1) {
+        CFRunLoopRemoveSource(LOOP, probe_source_of(probe->context), MODE);
+    }
+}
+
+/* Between the report and its turn: an observer takes away the last reference. */
+TEST(a_port_that_an_observer_removes_after_the_wait_is_let_go, "15 73 88")
+{
+    static struct probe port = PROBE("P", NULL);
+    static struct probe observer = {.name = "O", .action = removes_its_context_at_first, .context = &port};
+    static struct probe idle = PROBE("idle", NULL);
+
+    clock_start();
+    probe_source_add(&idle, 0, LOOP, MODE);
+    port.descriptor = probe_event();
+    probe_event_post(port.descriptor);
+    probe_port_source_add(&port, 0, port.descriptor, LOOP, MODE);
+    probe_observer_add(&observer, kCFRunLoopAfterWaiting, 0, LOOP, MODE);
+    probe_run(MODE, 0.01, true);
+    EXPECT_EQ(port.releases, 1);
+    EXPECT_LOG("O O TO");
+    probe_invalidate(&observer);
+    probe_invalidate(&idle);
+    close(port.descriptor);
+}
+
 TEST(get_port_that_changes_its_mind_is_not_believed_while_the_source_is_in_a_mode, "98")
 {
     CFRunLoopSourceContext1 context = {.version = 1, .getPort = gives_the_port_of_the_moment};

@@ -361,6 +361,32 @@ TEST(what_a_thread_ends_in_can_be_called_by_another, "170 174")
     CFRelease(left_observer);
 }
 
+static void ends_its_thread_in_a_port(struct probe *probe)
+{
+    (void)probe;
+    pthread_exit(NULL);
+}
+
+static void ends_in_a_port(void *context)
+{
+    struct probe *port = context;
+
+    probe_port_source_add(port, 0, port->descriptor, LOOP, MODE);
+    CFRunLoopRunInMode(MODE, 1000, false);
+}
+
+TEST(a_thread_that_ends_in_a_ports_callback_lets_go_of_the_source, "73 170 174")
+{
+    static struct probe port = PROBE("P", ends_its_thread_in_a_port);
+
+    port.descriptor = probe_event();
+    probe_event_post(port.descriptor);
+    probe_on_thread(ends_in_a_port, &port);
+    EXPECT_LOG("P");
+    EXPECT_EQ(port.releases, 1);
+    close(port.descriptor);
+}
+
 static void uses_loop_at_exit(void)
 {
     CFRunLoopGetCurrent();
