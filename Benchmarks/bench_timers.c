@@ -19,6 +19,8 @@ static struct peer_timer *crowd;
 static long *order; /* of touching them */
 static struct peer_timer *more; /* beside the crowd */
 static long more_count;
+static long crowd_count;
+static long next_watchdog;
 
 static volatile long fired;
 static volatile long target;
@@ -86,6 +88,40 @@ static long rearm(long count)
 {
     for (long i = 0; i < count; i++) {
         peer_timer_move(&crowd[order[i]], far_away());
+    }
+    return count;
+}
+
+static const double patience = 30; /* seconds */
+
+/* Dates one after the other, as connections come. */
+static void prepare_watchdogs(long number)
+{
+    peer_loop_begin(&loop);
+    crowd = zeroed(number, sizeof *crowd);
+    order = zeroed(number, sizeof *order);
+    for (long i = 0; i < number; i++) {
+        peer_timer_make(&loop, &crowd[i], patience, 0, fire, NULL);
+        peer_timer_add(&crowd[i]);
+        order[i] = i;
+    }
+    shuffle(order, number);
+    crowd_count = number;
+}
+
+/* As a server does at each packet, looking for more after some of them. */
+static long put_off(long count)
+{
+    enum { packets_a_look = 100 };
+
+    for (long i = 0; i < count; i++) {
+        peer_timer_move(&crowd[order[next_watchdog]], patience);
+        next_watchdog = next_watchdog + 1 < crowd_count ? next_watchdog + 1 : 0;
+#if PEER_LOOKS
+        if (i % packets_a_look == 0) {
+            peer_look(&loop);
+        }
+#endif
     }
     return count;
 }
@@ -217,6 +253,8 @@ const struct bench timer_benches[] = {
      .clock = TIMER_CLOCK, .most = PEER_TIMERS_MOST},
     {"timer-rearm", "give one of N timers another date", "ns", CROWDS, prepare_crowd, rearm, .once = sample_most, .clock = TIMER_CLOCK,
      .most = PEER_TIMERS_MOST},
+    {"timer-put-off", "put off one of N timers of 30 s, looking once in 100 times", "ns", CROWDS, prepare_watchdogs, put_off,
+     .clock = TIMER_CLOCK, .most = PEER_TIMERS_MOST},
     {"timer-cancel", "cancel one of N timers", "ns", CROWDS, prepare_crowd, cancel, .once = sample_most, .clock = TIMER_CLOCK,
      .most = PEER_TIMERS_MOST},
     {"timer-fire", "fire a one-shot timer that is due, with N that are not", "ns", CROWDS, prepare_due, serve_due, .once = sample_most,

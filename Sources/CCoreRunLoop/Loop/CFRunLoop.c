@@ -119,7 +119,7 @@ void CFRunLoopAddCommonMode(CFRunLoopRef loop, CFRunLoopMode name)
 
 CFAbsoluteTime CFRunLoopGetNextTimerFireDate(CFRunLoopRef loop, CFRunLoopMode name)
 {
-    const struct mode *mode;
+    struct mode *mode;
     CFAbsoluteTime date;
 
     require_loop(loop, "CFRunLoopGetNextTimerFireDate");

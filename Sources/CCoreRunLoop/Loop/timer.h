@@ -11,6 +11,10 @@
  *   any -> FREE, invalid [timer_invalidate; a one-shot that has fired]
  *
  * A new date gives a new sequence number, so that the entry of a snapshot taken before no longer matches.
+ *
+ * A timer that is given a later date is DEFERRED: it stays where it is in the heap, whose key is then a lower bound of its date. Who asks
+ * for the earliest timer first moves those that stand on top for a date they no longer have (timers_settle). Each new date is paid for by
+ * one such move at most, and by none if yet another date, or the timer's end, comes before the old date has come up.
  */
 #ifndef CRL_LOOP_TIMER_H
 #define CRL_LOOP_TIMER_H
@@ -21,11 +25,13 @@
 
 struct timer_member {
     struct mode *mode; /* NULL: this one is free */
-    struct heap_node node; /* its sequence is that of the timer's date; its tag, of enum timer_member_place */
+    struct heap_node node; /* its sequence is that of the timer's date; its tag, of enum timer_member_tag */
 };
 
-/* Whose member it is: the place tells how the timer is found. */
-enum timer_member_place { timer_member_first, timer_member_further };
+enum timer_member_tag {
+    timer_member_is_further = 1, /* C; tells how the timer is found */
+    timer_member_is_deferred = 2, /* H */
+};
 
 /* In a further mode. */
 struct timer_further_member {
@@ -174,7 +180,25 @@ struct timer_member *timer_next_member(const struct __CFRunLoopTimer *timer, con
 struct timer_member *timer_member_in(CFRunLoopTimerRef timer, const struct mode *mode);
 CFRunLoopTimerRef timer_of_node(const struct heap_node *node);
 
-/* Puts a new date into every heap, and the timer too if it was in callout. */
+static inline bool timer_node_is_deferred(const struct heap_node *node)
+{
+    return (node->tag & (uint32_t)timer_member_is_deferred) != 0;
+}
+
+/* Takes a member out of its mode's heap. */
+void timer_member_unqueue(struct timer_member *member);
+
+void timers_settle_deferred(struct mode *mode);
+
+/* Has the timer that comes first stand on top of the heap, for its date. */
+static inline void timers_settle(struct mode *mode)
+{
+    if (mode->deferred_count > 0) {
+        timers_settle_deferred(mode);
+    }
+}
+
+/* Puts a timer that was in callout into every heap. */
 void timer_reschedule(CFRunLoopRef loop, CFRunLoopTimerRef timer);
 
 /* What is left to do once the locks are dropped. */

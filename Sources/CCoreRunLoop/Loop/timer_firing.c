@@ -34,12 +34,13 @@ static CFRunLoopTimerRef timer_of_entry(const struct heap_entry *entry)
 
 static int64_t limit_of_entry(const struct heap_entry *entry)
 {
-    double tolerance = timer_rare(timer_of_entry(entry))->tolerance;
+    const struct __CFRunLoopTimer *timer = timer_of_entry(entry);
+    double tolerance = timer_rare(timer)->tolerance;
 
-    return tolerance > 0 ? instant_add(entry->key, instant_interval_ns(tolerance)) : entry->key;
+    return tolerance > 0 ? instant_add(timer->fire_ns, instant_interval_ns(tolerance)) : timer->fire_ns;
 }
 
-int64_t timers_limit(const struct mode *mode)
+int64_t timers_limit(struct mode *mode)
 {
     enum { most_nodes = 32 };
     const struct heap *heap = &mode->timers;
@@ -50,6 +51,7 @@ int64_t timers_limit(const struct mode *mode)
     if (heap->count == 0) {
         return kernel_never;
     }
+    timers_settle(mode);
     if (mode->tolerant_count == 0) {
         return heap->entries[0].key;
     }
@@ -101,7 +103,7 @@ static uint32_t batch_append(struct timer_batch *batch, const struct heap_entry 
         return no_entry;
     }
     object_retain(timer);
-    batch->entries[batch->count] = (struct timer_entry){timer, due->key, due->node->sequence, no_entry};
+    batch->entries[batch->count] = (struct timer_entry){timer, timer->fire_ns, due->node->sequence, no_entry};
     return batch->count++;
 }
 
@@ -133,26 +135,30 @@ static uint32_t merge(struct timer_entry *entries, uint32_t one, uint32_t other)
     return first;
 }
 
-/* All that is due below and at `index`, in order; what is not due has nothing due below it. Returns the first. */
+/* It stands in the heap for a date that has come, and has a later one by now, which has not. */
+static bool is_put_off(const struct heap_entry *entry, int64_t now_ns)
+{
+    return timer_node_is_deferred(entry->node) && timer_of_entry(entry)->fire_ns > now_ns;
+}
+
+/* All that is due below and at `index`, in order; what stands there for a date to come has nothing due below it. Returns the first. */
 static uint32_t batch_collect(struct timer_batch *batch, const struct heap *heap, uint64_t index, int64_t now_ns)
 {
     uint64_t child = index * heap_arity + 1;
     uint32_t below[heap_arity];
-    uint32_t first;
+    uint32_t one = no_entry;
 
-    if (index >= heap->count || heap->entries[index].key > now_ns) {
+    if (index >= heap->count || heap->entries[index].key > now_ns || batch->is_cut) {
         return no_entry;
     }
-    first = batch_append(batch, &heap->entries[index]);
-    if (first == no_entry) {
-        return no_entry;
+    if (!is_put_off(&heap->entries[index], now_ns)) {
+        one = batch_append(batch, &heap->entries[index]);
     }
     for (uint64_t i = 0; i < heap_arity; i++) {
         below[i] = batch_collect(batch, heap, child + i, now_ns);
     }
-    batch->entries[first].next =
-        merge(batch->entries, merge(batch->entries, below[0], below[1]), merge(batch->entries, below[2], below[3]));
-    return first;
+    return merge(batch->entries, one, /* a deferred one need not come before what stands below it */
+                 merge(batch->entries, merge(batch->entries, below[0], below[1]), merge(batch->entries, below[2], below[3])));
 }
 
 /*
@@ -185,7 +191,7 @@ static bool begin_firing(CFRunLoopRef loop, const struct mode *mode, const struc
         return false;
     }
     for (struct timer_member *member = timer_next_member(timer, NULL); member; member = timer_next_member(timer, member)) {
-        heap_remove(&member->mode->timers, &member->node);
+        timer_member_unqueue(member);
     }
     timer_set(timer, timer_is_firing, true);
     timer_set(timer, timer_is_redated, false);
@@ -302,10 +308,12 @@ void timers_fire(CFRunLoopRef loop, struct mode *mode, int64_t now_ns)
     }
 }
 
-CFAbsoluteTime timers_next_date(CFRunLoopRef loop, const struct mode *mode)
+CFAbsoluteTime timers_next_date(CFRunLoopRef loop, struct mode *mode)
 {
-    CFRunLoopTimerRef earliest = mode->timers.count > 0 ? timer_of_entry(&mode->timers.entries[0]) : NULL;
+    CFRunLoopTimerRef earliest;
 
+    timers_settle(mode);
+    earliest = mode->timers.count > 0 ? timer_of_entry(&mode->timers.entries[0]) : NULL;
     /* A timer in callout counts with the date that has come (123), which is earlier than any that came after it at the same instant. */
     for (CFRunLoopTimerRef timer = loop->firing; timer; timer = timer_outer(timer)) {
         if (timer_loop(timer) == loop && timer_has(timer, timer_is_valid) && timer_member_in(timer, mode) &&

@@ -8,18 +8,22 @@
 #include "Loop/timer.h"
 
 /* The earliest date is not later than `now_ns`. */
-static inline bool timers_are_due(const struct mode *mode, int64_t now_ns)
+static inline bool timers_are_due(struct mode *mode, int64_t now_ns)
 {
-    return mode->timers.count > 0 && mode->timers.entries[0].key <= now_ns;
+    if (mode->timers.count == 0 || mode->timers.entries[0].key > now_ns) {
+        return false;
+    }
+    timers_settle(mode);
+    return mode->timers.entries[0].key <= now_ns;
 }
 
 /* The latest instant at which to wake for this mode's timers, tolerances used; kernel_never for none. */
-int64_t timers_limit(const struct mode *mode);
+int64_t timers_limit(struct mode *mode);
 
 /* Fires all that are due at `now_ns`, in order of date (34). Drops the lock during callouts. */
 void timers_fire(CFRunLoopRef loop, struct mode *mode, int64_t now_ns);
 
 /* Rule 131; 0.0 for none. L. */
-CFAbsoluteTime timers_next_date(CFRunLoopRef loop, const struct mode *mode);
+CFAbsoluteTime timers_next_date(CFRunLoopRef loop, struct mode *mode);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The four-ary heap. Invariants: (H1) no entry is before its parent; (H2) entries[i].node->index == i. */
+/*
+ * The four-ary heap. Invariants: (H1) no entry is before its parent, or, if sequence numbers were changed, none has a smaller key than its
+ * parent; (H2) entries[i].node->index == i.
+ */
 #include "Support/heap.h"
 
 #include <stdlib.h>
@@ -149,6 +152,13 @@ void heap_remove(struct heap *heap, struct heap_node *node)
 void heap_change_key(struct heap *heap, struct heap_node *node, int64_t key)
 {
     settle(heap, node->index, (struct heap_entry){key, node});
+}
+
+void heap_rebuild(struct heap *heap)
+{
+    for (uint32_t after = heap->count > 1 ? (heap->count - 2) / heap_arity + 1 : 0; after > 0; after--) {
+        sift_down(heap, after - 1, heap->entries[after - 1]);
+    }
 }
 
 void heap_free(struct heap *heap)

@@ -2,6 +2,8 @@
 /*
  * A four-ary heap of (key, node), smallest first; equal keys leave in order of their nodes' sequence numbers.
  *
+ * An owner that gives a node in the heap another sequence number gives up the order of equal keys; that of keys stays.
+ *
  * The keys stand in the array itself, four to a cache line, so that sifting follows no pointer unless keys are equal. Each node knows its
  * place, which makes removing and re-keying O(log n). The owner guards the heap.
  */
@@ -15,7 +17,7 @@
 #include <stdint.h>
 
 struct heap_node {
-    uint64_t sequence; /* breaks ties; set by the owner before heap_push, constant while in the heap */
+    uint64_t sequence; /* breaks ties; set by the owner before heap_push; see above */
     uint32_t index; /* place in the array, or heap_nowhere; written by the heap only */
     uint32_t tag; /* the owner's */
 };
@@ -61,6 +63,14 @@ void heap_remove(struct heap *heap, struct heap_node *node);
 
 /* Moves a node that is in the heap to another key, in place. */
 void heap_change_key(struct heap *heap, struct heap_node *node, int64_t key);
+
+/* Puts everything in order again after the owner has changed many keys in the array itself: O(count). */
+void heap_rebuild(struct heap *heap);
+
+static inline int64_t heap_key(const struct heap *heap, const struct heap_node *node)
+{
+    return heap->entries[node->index].key;
+}
 
 void heap_free(struct heap *heap);
 

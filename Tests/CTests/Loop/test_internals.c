@@ -386,7 +386,7 @@ TEST(the_limit_is_never_later_than_any_timer_allows, "140 T15")
             CFRunLoopTimerSetTolerance(timers[i], rand() % 3 ? rand() % 500 / 100.0 : 0);
             CFRunLoopAddTimer(LOOP, timers[i], MODE);
         }
-        const struct mode *mode = mode_find(LOOP, MODE);
+        struct mode *mode = mode_find(LOOP, MODE);
         int64_t limit = timers_limit(mode);
         int64_t searched = searched_limit(mode);
 

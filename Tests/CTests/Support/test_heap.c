@@ -97,6 +97,66 @@ TEST(equal_keys_leave_in_order_of_their_numbers, "134")
     heap_free(&heap);
 }
 
+/* Empties it. Equal keys may come in any order. */
+static void expect_keys_in_order(struct heap *heap)
+{
+    int64_t last = INT64_MIN;
+
+    while (heap->count > 0) {
+        struct heap_node *first = heap->entries[0].node;
+
+        EXPECT(heap_key(heap, first) >= last);
+        last = heap_key(heap, first);
+        heap_remove(heap, first);
+    }
+}
+
+TEST(changed_numbers_leave_the_order_of_keys, "128 132")
+{
+    enum { count = 500, steps = 20000 };
+    static struct item items[count];
+    struct heap heap = {NULL, 0, 0};
+
+    REQUIRE(heap_reserve(&heap, count));
+    for (int i = 0; i < steps; i++) {
+        struct heap_node *node = &items[i % count].node;
+
+        if (i < count) {
+            heap_node_init(node);
+            heap_push(&heap, node, (int64_t)(next_random() % 8));
+        }
+        node->sequence = next_random();
+        if (next_random() % 2) {
+            heap_change_key(&heap, node, (int64_t)(next_random() % 8));
+        }
+    }
+    expect_keys_in_order(&heap);
+    heap_free(&heap);
+}
+
+TEST(a_rebuilt_heap_is_in_order, "128 132")
+{
+    enum { most = 300 };
+    static struct item items[most];
+
+    for (uint32_t count = 0; count < most; count += 1 + count / 8) {
+        struct heap heap = {NULL, 0, 0};
+
+        REQUIRE(heap_reserve(&heap, count));
+        for (uint32_t i = 0; i < count; i++) {
+            heap_node_init(&items[i].node);
+            items[i].node.sequence = i;
+            heap_push(&heap, &items[i].node, 0);
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            heap.entries[i].key = (int64_t)(next_random() % (most / 2));
+        }
+        heap_rebuild(&heap);
+        expect_heap(&heap);
+        heap_free(&heap);
+    }
+}
+
 TEST(extreme_keys_are_keys, "113")
 {
     static struct item items[4];
