@@ -68,8 +68,8 @@ public final class MessagePort: Port, @unchecked Sendable {
     private let body: Body
     private let ownSource: CFRunLoopSource?
     private let toItself = Mutex<CFMessagePort?>(nil)
-    /// The C ports of its further names.
-    private let others = Mutex<[String: (port: CFMessagePort, source: CFRunLoopSource)]>([:])
+    /// The C ports of its further names, by what other processes know as a name: its bytes.
+    private let others = Mutex<[[UInt8]: (port: CFMessagePort, source: CFRunLoopSource)]>([:])
     /// What errors call the port; an invalid one has lost its name.
     private let lastName: Mutex<String>
 
@@ -241,11 +241,12 @@ public final class MessagePort: Port, @unchecked Sendable {
 
     /// Gives the port one more name, for as long as it is valid.
     fileprivate func addName(_ name: String) -> Bool {
-        if self.name == name || others.withLock({ $0[name] != nil }) { return true }
+        let bytes = Array(name.utf8)
+        if self.name.utf8.elementsEqual(bytes) || others.withLock({ $0[bytes] != nil }) { return true }
         guard !isRemote, isValid, Self.isPossible(name), let made = Self.make(name, body),
             let source: CFRunLoopSource = CFMessagePortCreateRunLoopSource(nil, made, 0)
         else { return false }
-        others.withLock { $0[name] = (made, source) }
+        others.withLock { $0[bytes] = (made, source) }
         scheduleAlso(source)
         if !isValid { close() }  // meanwhile
         return true

@@ -55,8 +55,10 @@ extension RunLoop {
         /// Call ``RunLoop/addCommonMode(_:)`` with each where a program expects them.
         public static let cocoaCommon: [Mode] = [.default, .modalPanel, .eventTracking]
 
-        /// Whether the names are equal.
-        public static func == (first: Mode, second: Mode) -> Bool { first.rawValue == second.rawValue }
+        /// Whether the names are equal, character by character: the C interface knows no texts that only look alike as one.
+        public static func == (first: Mode, second: Mode) -> Bool {
+            address(of: first.name) == address(of: second.name) || first.rawValue.utf8.elementsEqual(second.rawValue.utf8)
+        }
         /// Feeds the name.
         public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
         /// The name.

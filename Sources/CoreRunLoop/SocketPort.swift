@@ -298,7 +298,8 @@ public final class SocketPortNameServer: Sendable {
         weak var port: SocketPort?
         let holder: MessagePort
     }
-    private let entries = Mutex<[String: Entry]>([:])
+    /// By what other processes know as a name: its bytes.
+    private let entries = Mutex<[[UInt8]: Entry]>([:])
     private static let loop = Mutex<RunLoop?>(nil)
     private init() {}
 
@@ -316,7 +317,7 @@ public final class SocketPortNameServer: Sendable {
     @available(*, noasync, message: "waiting would block the task's thread; ask on a thread")
     public func port(forName name: String, host: String? = nil) -> SocketPort? {
         guard ["", "localhost"].contains(host ?? "") else { return nil }
-        if let own = entries.withLock({ $0[name]?.port }) { return own.isValid ? own : nil }
+        if let own = entries.withLock({ $0[Array(name.utf8)]?.port }) { return own.isValid ? own : nil }
         guard let holder = try? MessagePort(remote: Self.holderName(name)),
             let bytes = try? holder.requestNow(number: 0, [], timeout: .seconds(5)), let address = SocketAddress(inMessage: bytes)
         else { return nil }
@@ -331,14 +332,15 @@ public final class SocketPortNameServer: Sendable {
     ///   - name: At most 117 bytes.
     /// - Returns: `false` when a living port has the name, the name cannot be one, or `port` only sends or is invalid.
     public func registerPort(_ port: SocketPort, name: String) -> Bool {
-        if let own = entries.withLock({ $0[name]?.port }), own.isValid { return own === port }
+        let bytes = Array(name.utf8)
+        if let own = entries.withLock({ $0[bytes]?.port }), own.isValid { return own === port }
         guard !port.isRemote, port.isValid, !name.isEmpty, let loop = Self.servingLoop(),
             let holder = try? MessagePort(name: Self.holderName(name)), let address = port.addressForOthers
         else { return false }
         holder.onRequest = { _, _ in address }
-        entries.withLock { $0[name] = Entry(port: port, holder: holder) }
+        entries.withLock { $0[bytes] = Entry(port: port, holder: holder) }
         loop.add(holder, forMode: .default)
-        port.onInvalidate { [weak self] in self?.remove(name, holder) }
+        port.onInvalidate { [weak self] in self?.remove(bytes, holder) }
         return true
     }
 
@@ -346,12 +348,13 @@ public final class SocketPortNameServer: Sendable {
     ///
     /// - Returns: `false` when no port of this process has the name.
     public func removePort(forName name: String) -> Bool {
-        guard let holder = entries.withLock({ $0[name]?.holder }) else { return false }
-        remove(name, holder)
+        let bytes = Array(name.utf8)
+        guard let holder = entries.withLock({ $0[bytes]?.holder }) else { return false }
+        remove(bytes, holder)
         return true
     }
 
-    private func remove(_ name: String, _ holder: MessagePort) {
+    private func remove(_ name: [UInt8], _ holder: MessagePort) {
         entries.withLock { entries in if entries[name]?.holder === holder { entries[name] = nil } }
         holder.invalidate()
     }

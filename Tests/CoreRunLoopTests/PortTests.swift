@@ -434,7 +434,7 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
     @Test func `with several names is reached by each, also by those that it got in its loop`() async throws {
         try await withServer { server, name in
             server.handle(.text(number: 1)) { "hello, \($0)" }
-            for further in [name + ".second", name + ".third"] {
+            for further in [name + ".second", name + ".third", name + ".\u{E9}", name + ".e\u{301}"] {
                 #expect(MessagePortNameServer.shared.registerPort(server, name: further))
                 let answer = try await greeting(of: further)
                 #expect(answer == "hello, you")

@@ -73,6 +73,26 @@ import Testing
         #expect(RunLoop.Mode.connectionReply.rawValue == "NSConnectionReplyMode")
         #expect(RunLoop.Mode(RunLoop.Mode("ü mode 漢").name).rawValue == "ü mode 漢")
         #expect(RunLoop.Mode.cocoaCommon == [.default, .modalPanel, .eventTracking])
+        #expect(RunLoop.Mode("m\u{E9}") == RunLoop.Mode("m\u{E9}") && RunLoop.Mode("m\u{E9}") != RunLoop.Mode("me\u{301}"))
+    }
+
+    @Test func `has two modes where two names differ in their characters, though they look alike`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let trace = Trace()
+            let (short, long) = (RunLoop.Mode("m\u{E9}"), RunLoop.Mode("me\u{301}"))
+            let port = MachPort()
+            loop.add(port, forMode: short)
+            loop.add(port, forMode: long)
+            Thread.current.perform(inModes: [short]) { trace.add("short") }
+            Thread.current.perform(inModes: [long]) { trace.add("long") }
+            _ = loop.run(in: short, for: .zero)
+            #expect(trace.events == ["short"])
+            _ = loop.run(in: long, for: .zero)
+            #expect(trace.events == ["short", "long"])
+            #expect(loop.run(in: long, for: .zero) == .timedOut)  // for the port
+            port.invalidate()
+        }
     }
 
     @Test func `adds items of the common modes to modes that become common later`() async throws {

@@ -353,6 +353,8 @@ private func connection(to port: SocketPort) -> Int32 {
             #expect(server.port(forName: name, host: "elsewhere") == nil)
             #expect(!server.registerPort(try SocketPort(remoteWithTCPPort: first.tcpPort ?? 0, host: nil), name: name + ".remote"))
             #expect(!server.registerPort(first, name: ""))
+            #expect(server.registerPort(first, name: name + ".\u{E9}") && server.registerPort(second, name: name + ".e\u{301}"))
+            #expect(server.port(forName: name + ".e\u{301}") === second)
             #expect(server.removePort(forName: name + ".again"))
             #expect(!server.removePort(forName: name + ".again"))
             #expect(first.isValid && server.port(forName: name + ".again") == nil)
