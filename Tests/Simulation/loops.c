@@ -387,11 +387,11 @@ static void perform_wild(void *info)
 }
 
 /* Called by the library in the place of source_take_mark (its link name), by the linker's --wrap. */
-bool __real_crl_source_take_mark(CFRunLoopSourceRef source);
-bool __wrap_crl_source_take_mark(CFRunLoopSourceRef source);
-bool __wrap_crl_source_take_mark(CFRunLoopSourceRef source)
+bool __real_crl_source_take_mark(CFRunLoopSourceRef source, bool *ret_was_flooded);
+bool __wrap_crl_source_take_mark(CFRunLoopSourceRef source, bool *ret_was_flooded);
+bool __wrap_crl_source_take_mark(CFRunLoopSourceRef source, bool *ret_was_flooded)
 {
-    bool is_taken = __real_crl_source_take_mark(source);
+    bool is_taken = __real_crl_source_take_mark(source, ret_was_flooded);
 
     for (int i = 0; is_taken && i < wild_count; i++) {
         if (all_wild[i]->source == source && all_wild[i]->is_invalid) {

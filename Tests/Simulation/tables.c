@@ -515,6 +515,13 @@ static int socket_address(int socket, bool is_of_peer, struct kernel_address *re
 
 /* ---- the process ---- */
 
+/* One thread runs at a time, and sees what all others have written. */
+static int fence_threads(void)
+{
+    scheduler_advance(call_cost_ns);
+    return 0;
+}
+
 /* No loop is the main one, which would be kept until the process ends: all are to be gone in the end. */
 static bool is_main_thread(void)
 {
@@ -962,6 +969,7 @@ const struct kernel simulated_kernel = {
     .socket_address = socket_address,
     .socket_is_idle = stream_is_unused,
     .make_non_blocking = make_non_blocking,
+    .fence_threads = fence_threads,
     .is_main_thread = is_main_thread,
     .yield = yield_thread,
 };

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "Kernel/kernel_sockets.h"
+#include "Support/barrier.h"
 #include "Support/futex.h"
 
 static const int64_t second_ns = 1000000000;
@@ -414,6 +415,11 @@ static int process_reap(pid_t pid, int *ret_status)
     return result > 0 ? 1 : result;
 }
 
+static int fence_threads(void)
+{
+    return barrier_everywhere() ? 0 : -EPERM;
+}
+
 static bool is_main_thread(void)
 {
     return getpid() == (pid_t)syscall(SYS_gettid);
@@ -468,6 +474,7 @@ static void yield_thread(void)
         .process_is_child = process_is_child,            \
         .process_open = process_open,                    \
         .process_reap = process_reap,                    \
+        .fence_threads = fence_threads,                  \
         .is_main_thread = is_main_thread,                \
         .yield = yield_thread,                           \
     }

@@ -108,6 +108,8 @@ struct kernel {
     int (*process_open)(pid_t pid); /* a pidfd */
     int (*process_reap)(pid_t pid, int *ret_status); /* waitpid without waiting: 0 still running, 1 ended, negative errno */
 
+    int (*fence_threads)(void); /* barrier_everywhere, for a loop's needs; -EPERM where it is not allowed */
+
     bool (*is_main_thread)(void); /* the calling thread is the process's first */
     void (*yield)(void);
 };

@@ -91,7 +91,21 @@ void mailbox_wake_from(struct mailbox *mailbox, uint32_t old)
             return;
         }
     } while (!exchange(mailbox, &old, woken(old)));
+    flood_note_wake();
     end_sleep(mailbox, old);
+}
+
+void mailbox_wake_in_vain(struct mailbox *mailbox, uint32_t old)
+{
+    if (flood_is_reached(&flood_record.fenced_wakes)) {
+        (void)atomic_compare_exchange_strong_explicit(&mailbox->word, &old, old | wake_flooded, memory_order_acq_rel, memory_order_relaxed);
+    }
+}
+
+void mailbox_calm(struct mailbox *mailbox)
+{
+    (void)atomic_fetch_and_explicit(&mailbox->word, ~(uint32_t)wake_flooded, memory_order_acq_rel);
+    flood_fence();
 }
 
 void mailbox_stop(struct mailbox *mailbox)
@@ -157,6 +171,13 @@ void mailbox_rearm(struct mailbox *mailbox)
     barrier_after_update();
 }
 
+/* A beginning that ends a flood; kept apart, so that others need no registers for it. */
+static __attribute__((noinline)) uint32_t after_fence(uint32_t old)
+{
+    flood_fence();
+    return old;
+}
+
 uint32_t mailbox_enter(struct mailbox *mailbox)
 {
     uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
@@ -165,11 +186,11 @@ uint32_t mailbox_enter(struct mailbox *mailbox)
     do {
         bool is_before_wait = (old & wake_phase) != wake_idle || (old & wake_outer);
 
-        new = (old & ~(uint32_t)(wake_phase | wake_stop | wake_retime | wake_owed)) | wake_run | wake_armed |
+        new = (old & ~(uint32_t)(wake_phase | wake_stop | wake_retime | wake_owed | wake_flooded)) | wake_run | wake_armed |
               (is_before_wait ? wake_outer : 0u);
     } while (!exchange(mailbox, &old, new));
     barrier_after_update();
-    return old;
+    return old & wake_flooded ? after_fence(old) : old;
 }
 
 /*
@@ -178,13 +199,30 @@ uint32_t mailbox_enter(struct mailbox *mailbox)
 static uint32_t restored(uint32_t inner, uint32_t outer, bool give_back)
 {
     const uint32_t kept = wake_phase | wake_stop | wake_run | wake_outer | wake_owed;
-    uint32_t word = (inner & ~(kept | wake_retime)) | (outer & kept);
+    uint32_t word = (inner & ~(kept | wake_retime | wake_flooded)) | (outer & kept);
 
     if ((outer & wake_phase) == wake_idle) {
         word &= ~(uint32_t)wake_token;
         return outer & wake_outer ? word | (inner & wake_owed) : word; /* what is owed goes further out */
     }
     return give_back || (inner & wake_owed) ? word | wake_token : word;
+}
+
+/* The outer activation is hosted: only the eventfd tells its host. */
+static bool is_owed_by_event(uint32_t word)
+{
+    return (word & (wake_phase | wake_token)) == (wake_epoll | wake_token);
+}
+
+/* Likewise the end of a run that ends a flood, or owes a wake-up. */
+static __attribute__((noinline)) void finish_leaving(struct mailbox *mailbox, uint32_t old, uint32_t new)
+{
+    if (old & wake_flooded) {
+        flood_fence();
+    }
+    if (is_owed_by_event(new)) {
+        (void)kernel.event_post(atomic_load_explicit(&mailbox->event, memory_order_relaxed));
+    }
 }
 
 void mailbox_leave(struct mailbox *mailbox, uint32_t outer, bool give_back)
@@ -196,9 +234,8 @@ void mailbox_leave(struct mailbox *mailbox, uint32_t outer, bool give_back)
         new = restored(old, outer, give_back);
     } while (!exchange(mailbox, &old, new));
     barrier_after_update();
-    if ((new & wake_phase) == wake_epoll && (new & wake_token)) {
-        /* The outer activation is hosted: only the eventfd tells its host. */
-        (void)kernel.event_post(atomic_load_explicit(&mailbox->event, memory_order_relaxed));
+    if ((old & wake_flooded) || is_owed_by_event(new)) {
+        finish_leaving(mailbox, old, new);
     }
 }
 

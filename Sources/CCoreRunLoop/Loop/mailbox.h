@@ -14,7 +14,8 @@
  *   RETIME   a timer or descriptor changed under the sleeper: compute the deadline again, without a pass (68, 71)
  *   OUTER    this run is nested in a pass that has not waited yet: a wake-up that this run drops is owed to that pass (64) ...
  *   OWED     ... and one was dropped
- *   writers  from bit 8: threads that will still write the eventfd; its number must not be given back before they have
+ *   FLOODED  a wake-up changes nothing, and wakers leave the fence to the owner's next change of the word (flood.h)
+ *   writers  from bit 9: threads that will still write the eventfd; its number must not be given back before they have
  *
  *   IDLE -> ARMED            mailbox_arm, at the start of every pass
  *   ARMED -> FUTEX, EPOLL    mailbox_sleep, refused while there is a token or a stop
@@ -34,6 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "Loop/flood.h"
 #include "Support/barrier.h"
 
 struct slot;
@@ -50,7 +52,8 @@ enum wake_word {
     wake_retime = 32,
     wake_outer = 64,
     wake_owed = 128,
-    wake_writer = 256
+    wake_flooded = 256,
+    wake_writer = 512
 };
 
 struct mailbox {
@@ -75,18 +78,26 @@ static inline bool mailbox_wake_is_moot(uint32_t word)
     return (word & wake_phase) == wake_idle ? (word & (wake_outer | wake_owed)) != wake_outer : (word & wake_token) != 0;
 }
 
-/* The rest of mailbox_wake, where `old` was found. */
+/* The rest of mailbox_wake, where `old` was found: with something to do, or with nothing but to note it. */
 void mailbox_wake_from(struct mailbox *mailbox, uint32_t old);
+void mailbox_wake_in_vain(struct mailbox *mailbox, uint32_t old);
 
 /* The three that others call. Safe in signal handlers; keep errno. */
 static inline void mailbox_wake(struct mailbox *mailbox)
 {
     uint32_t old;
 
+    atomic_signal_fence(memory_order_seq_cst);
+    old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
+    if (old & wake_flooded) {
+        return;
+    }
     /* Whatever the caller did before must be seen by the pass that an early return relies on. */
     barrier_full();
     old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
-    if (!mailbox_wake_is_moot(old)) {
+    if (mailbox_wake_is_moot(old)) {
+        mailbox_wake_in_vain(mailbox, old);
+    } else {
         mailbox_wake_from(mailbox, old);
     }
 }
@@ -115,10 +126,21 @@ static inline bool mailbox_has_signals(const struct mailbox *mailbox)
     return atomic_load_explicit(&mailbox->queue, memory_order_acquire) != NULL;
 }
 
+/* Ends the flood of a word that is armed already: all that wakers have left out is looked at after this. */
+__attribute__((cold)) void mailbox_calm(struct mailbox *mailbox);
+
 static inline void mailbox_arm(struct mailbox *mailbox)
 {
+    uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
+
+    if ((old & wake_phase) == wake_armed) {
+        return; /* by mailbox_enter: the first pass of a run. A wake-up since then has left its token, and there will be another pass */
+    }
     (void)atomic_fetch_or_explicit(&mailbox->word, wake_armed, memory_order_acq_rel);
     barrier_after_update();
+    if (atomic_load_explicit(&mailbox->word, memory_order_relaxed) & wake_flooded) {
+        mailbox_calm(mailbox);
+    }
 }
 
 /* Under the loop's lock. False if a token or a stop is there: do not sleep. `ret_word` gets the word to sleep on. */
@@ -130,9 +152,13 @@ void mailbox_rearm(struct mailbox *mailbox);
 /* The wait is over. True if there was a token. */
 static inline bool mailbox_disarm(struct mailbox *mailbox)
 {
-    uint32_t old = atomic_fetch_and_explicit(&mailbox->word, ~(uint32_t)(wake_phase | wake_token | wake_retime), memory_order_acq_rel);
+    const uint32_t ending = wake_phase | wake_token | wake_retime | wake_flooded;
+    uint32_t old = atomic_fetch_and_explicit(&mailbox->word, ~ending, memory_order_acq_rel);
 
     barrier_after_update();
+    if (old & wake_flooded) {
+        flood_fence();
+    }
     return (old & wake_token) != 0;
 }
 

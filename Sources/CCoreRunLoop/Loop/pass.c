@@ -31,11 +31,15 @@ static const int64_t longest_stretch_ns = 100000000;
 static bool perform_if_marked(CFRunLoopRef loop, CFRunLoopSourceRef source)
 {
     source_function perform = source_callback(source, source_callback_perform);
+    bool was_flooded;
     bool is_marked;
 
     source_unlink_pending(loop, source);
-    is_marked = source_take_mark(source); /* cleared before the callout: a signal during it is another one (78) */
+    is_marked = source_take_mark(source, &was_flooded); /* cleared before the callout: a signal during it is another one (78) */
     loop_unlock(loop);
+    if (was_flooded) {
+        flood_fence();
+    }
     if (is_marked && perform) {
         ((void (*)(void *))perform)(source->context_info);
     }

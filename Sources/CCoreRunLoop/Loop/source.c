@@ -113,11 +113,12 @@ bool source_is_marked(CFRunLoopSourceRef source)
     return state != mark_clear && state != mark_invalid;
 }
 
-bool source_take_mark(CFRunLoopSourceRef source)
+bool source_take_mark(CFRunLoopSourceRef source, bool *ret_was_flooded)
 {
     uint64_t mark = atomic_load_explicit(&source->mark, memory_order_relaxed);
     uint64_t cleared;
 
+    *ret_was_flooded = false;
     do {
         if (source_mark_state(mark) == mark_clear || source_mark_state(mark) == mark_invalid) {
             return false;
@@ -125,6 +126,7 @@ bool source_take_mark(CFRunLoopSourceRef source)
         cleared = (mark & ~(uint64_t)mark_state_mask) + mark_generation;
     } while (!atomic_compare_exchange_weak_explicit(&source->mark, &mark, cleared, memory_order_seq_cst, memory_order_relaxed));
     barrier_after_update(); /* what the signaller wrote is read by perform */
+    *ret_was_flooded = source_mark_state(mark) == mark_flooded;
     return true;
 }
 
@@ -165,7 +167,7 @@ static void wake_bound_loops(CFRunLoopSourceRef source)
 static void finish_signal(CFRunLoopSourceRef source, uint64_t busy)
 {
     uint64_t mark = busy;
-    uint64_t set = (busy & ~(uint64_t)mark_state_mask) | mark_set;
+    uint64_t set = (busy & ~(uint64_t)mark_state_mask) | (flood_goes_on() ? mark_flooded : mark_set);
 
     if (atomic_compare_exchange_strong_explicit(&source->mark, &mark, set, memory_order_seq_cst, memory_order_relaxed)) {
         return;
@@ -191,10 +193,19 @@ void source_signal_from(CFRunLoopSourceRef source, uint64_t mark)
         if (atomic_compare_exchange_weak_explicit(&source->mark, &mark, generation | (state == mark_clear ? mark_busy : mark_contested),
                                                   memory_order_seq_cst, memory_order_relaxed)) {
             if (state == mark_clear) {
+                flood_note_signal();
                 push_free_slots(source);
                 finish_signal(source, generation | mark_busy);
             }
             return;
         }
+    }
+}
+
+void source_signal_in_vain(CFRunLoopSourceRef source, uint64_t mark)
+{
+    if (source_mark_state(mark) == mark_set && flood_is_reached(&flood_record.fenced_signals)) {
+        (void)atomic_compare_exchange_strong_explicit(&source->mark, &mark, (mark & ~(uint64_t)mark_state_mask) | mark_flooded,
+                                                      memory_order_seq_cst, memory_order_relaxed);
     }
 }

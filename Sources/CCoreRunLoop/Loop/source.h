@@ -6,8 +6,10 @@
  *
  *   CLEAR -> BUSY           the first signaller; it then pushes every free slot onto its loop's queue
  *   BUSY -> BUSY_CONTESTED  a second signaller, or a signal handler, arrives before the pushes are done: it may leave at once ...
- *   BUSY -> SET             ... because the first, if it finds CONTESTED or a mark already taken, wakes every bound loop on everyone's
- * behalf any set -> CLEAR        exactly one loop, just before perform any -> INVALID          for good
+ *   BUSY -> SET             ... because the first, if it finds CONTESTED or a mark already taken, wakes all bound loops for everyone
+ *   BUSY, SET -> FLOODED    signalled so often that signallers leave the fence to the loop (flood.h)
+ *   any set -> CLEAR        exactly one loop, just before perform; from FLOODED it fences all threads in between
+ *   any -> INVALID          for good
  *
  * Without BUSY, a second signaller could return early and wake a loop that finds nothing yet, while the first pushes and wakes nobody.
  *
@@ -20,6 +22,7 @@
 
 #include "Support/link_names.h"
 
+#include "Loop/flood.h"
 #include "Loop/loop.h"
 
 enum source_kind {
@@ -28,7 +31,16 @@ enum source_kind {
     source_descriptor, /* of this library's own: see descriptor_source.h */
 };
 
-enum mark_state { mark_clear, mark_busy, mark_contested, mark_set, mark_invalid, mark_state_mask = 7, mark_generation = 8 };
+enum mark_state {
+    mark_clear,
+    mark_busy,
+    mark_contested,
+    mark_set,
+    mark_invalid,
+    mark_flooded,
+    mark_state_mask = 7,
+    mark_generation = 8 /* the upper bits count */
+};
 
 struct slot {
     _Atomic uintptr_t bind; /* see above */
@@ -156,24 +168,39 @@ static inline bool source_signal_is_moot(uint64_t mark)
     return source_mark_state(mark) >= mark_contested;
 }
 
-/* The rest of source_signal, where `mark` was found. */
+/* ... and its caller's writes need no fence. */
+static inline bool source_signal_needs_no_fence(uint64_t mark)
+{
+    return source_mark_state(mark) >= mark_invalid;
+}
+
+/* The rest of source_signal, where `mark` was found: with something to do, or with nothing but to note it. */
 void source_signal_from(CFRunLoopSourceRef source, uint64_t mark);
+void source_signal_in_vain(CFRunLoopSourceRef source, uint64_t mark);
 
 /* Signal-safe. */
 static inline void source_signal(CFRunLoopSourceRef source)
 {
     uint64_t mark;
 
+    atomic_signal_fence(memory_order_seq_cst);
+    mark = atomic_load_explicit(&source->mark, memory_order_relaxed);
+    if (source_signal_needs_no_fence(mark)) {
+        flood_record.spared_signals++;
+        return;
+    }
     barrier_full(); /* what the caller wrote is seen by the perform that an early return relies on */
     mark = atomic_load_explicit(&source->mark, memory_order_relaxed);
-    if (!source_signal_is_moot(mark)) {
+    if (source_signal_is_moot(mark)) {
+        source_signal_in_vain(source, mark);
+    } else {
         source_signal_from(source, mark);
     }
 }
 
 bool source_is_marked(CFRunLoopSourceRef source);
 
-/* For the pass: takes the mark; false if there was none. */
-bool source_take_mark(CFRunLoopSourceRef source);
+/* For the pass: takes the mark; false if there was none. If it was flooded, flood_fence has to come before perform. */
+bool source_take_mark(CFRunLoopSourceRef source, bool *ret_was_flooded);
 
 #endif

@@ -136,6 +136,12 @@ void object_require(CFTypeRef object, CFTypeID type_id, const char *function, co
     }
 }
 
+void object_refuse(CFTypeRef object, const struct object_class *expected, const char *function, const char *argument)
+{
+    object_require(object, expected->type_id, function, argument);
+    fault_stop_format(function, "the %s is of another making", argument);
+}
+
 static _Noreturn void stop_on_count(const struct object *object, uint32_t count, const char *function)
 {
     if (is_near(count, count_dead)) {

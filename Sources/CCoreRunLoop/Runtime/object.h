@@ -100,11 +100,14 @@ bool object_try_retain(const void *object);
 /* Stops with one sentence unless `object` is of type `type_id`: "CFRunLoopAddTimer: the timer is NULL". */
 void object_require(CFTypeRef object, CFTypeID type_id, const char *function, const char *argument);
 
-/* As object_require, quick where the object is of the one class that a caller of `function` should give. */
+/* Stops with one sentence: the object is not of the only class of its type. */
+_Noreturn void object_refuse(CFTypeRef object, const struct object_class *expected, const char *function, const char *argument);
+
+/* As object_require, for types that have one class. Since it never comes back from a refusal, it costs a caller two instructions. */
 static inline void object_check(CFTypeRef object, const struct object_class *expected, const char *function, const char *argument)
 {
     if (!object || ((const struct object *)object)->isa != expected) {
-        object_require(object, expected->type_id, function, argument);
+        object_refuse(object, expected, function, argument);
     }
 }
 

@@ -16,6 +16,7 @@
 #include "Kernel/kernel.h"
 #include "Loop/brief_run.h"
 #include "Loop/descriptor_source.h"
+#include "Loop/flood.h"
 #include "Loop/main_queue.h"
 #include "Loop/watch.h"
 #include "Runtime/object.h"
@@ -138,6 +139,25 @@ NTH_FAILURE(sources, "")
     CFRunLoopSourceSignal(sources[0]);
     MUST(CFRunLoopRunInMode(OTHER_MODE, 0, true) == kCFRunLoopRunHandledSource);
     MUST(performed == count + 1);
+    return true;
+}
+
+NTH_FAILURE(floods, "79")
+{
+    CFRunLoopSourceRef source;
+
+    begin();
+    atomic_store(&flood_is_possible, true);
+    NEED(source = make_source(0));
+    NEED(add_source(source, MODE));
+    for (int round = 1; round <= 3; round++) {
+        for (int i = 0; i <= 2 * flood_from; i++) {
+            CFRunLoopSourceSignal(source);
+            CFRunLoopWakeUp(CFRunLoopGetCurrent());
+        }
+        MUST(CFRunLoopRunInMode(MODE, 0, true) == kCFRunLoopRunHandledSource);
+        MUST(performed == round);
+    }
     return true;
 }
 

@@ -26,6 +26,7 @@
 
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Support/barrier.h"
 #include "harness.h"
 
 enum { closed_number = 987 }; /* of no descriptor */
@@ -504,6 +505,13 @@ TEST(processes_are_opened_and_reaped, "")
     EXPECT_ERRNO_KEPT();
     close(descriptor);
     close(hold[0]);
+}
+
+TEST(threads_pass_a_fence_where_that_is_allowed, "")
+{
+    BEGIN();
+    EXPECT_EQ(kernel.fence_threads(), barrier_enable_everywhere() ? 0 : -EPERM);
+    EXPECT_ERRNO_KEPT();
 }
 
 static bool was_main_thread;
