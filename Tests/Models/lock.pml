@@ -9,10 +9,11 @@
  * Claims: one thread at a time is between take and drop, and nobody sleeps for ever.
  *
  * -DTHREADS=n       how many
- * -DFENCED          where the kernel has no barrier_everywhere: each drop has a fence
+ * -DFENCED          where the kernel has no barrier_everywhere: each drop is an exchange
  * -DBROKEN_SLEEPER  a sleeper does not call barrier_everywhere
  * -DBROKEN_COUNT    it calls it before it counts itself
- * -DBROKEN_FENCE    with FENCED, the drop loads before its fence
+ * -DBROKEN_LOOK     a drop does not look for sleepers after its store
+ * -DBROKEN_MARK     a thread that was woken leaves no mark for others
  */
 #ifndef THREADS
 #define THREADS 3
@@ -20,7 +21,11 @@
 #define ROUNDS 2
 #define nobody 255
 
-bool state = false;        /* the lock, as it is in memory: held */
+#define lock_free 0
+#define lock_held 1
+#define lock_contended 2
+
+byte state = lock_free;    /* the lock, as it is in memory */
 byte buffered = nobody;    /* whose buffer holds the store that drops it */
 byte sleepers = 0;
 bool asleep[THREADS];      /* in futex_wait */
@@ -29,7 +34,7 @@ byte inside = 0;
 inline flush()
 {
     if
-    :: buffered != nobody -> state = false; buffered = nobody
+    :: buffered != nobody -> state = lock_free; buffered = nobody
     :: else
     fi
 }
@@ -38,7 +43,7 @@ inline flush()
 inline flush_own()
 {
     if
-    :: buffered == me -> state = false; buffered = nobody
+    :: buffered == me -> state = lock_free; buffered = nobody
     :: else
     fi
 }
@@ -62,21 +67,31 @@ inline take_contended()
     barrier_everywhere();
 #endif
     do
-    :: atomic { flush_own(); was_held = state; state = true };
+    :: atomic {
+            flush_own();
+            old = state;
+#if defined(BROKEN_MARK)
+            state = (has_slept -> lock_held : lock_contended)
+#else
+            state = lock_contended
+#endif
+        };
         if
-        :: !was_held -> break
-        :: else -> atomic { if :: state -> asleep[me] = true :: else fi };
-            !asleep[me]
+        :: old == lock_free -> break
+        :: else -> atomic { if :: state == lock_contended -> asleep[me] = true :: else fi };
+            !asleep[me];
+            has_slept = true
         fi
     od;
+    has_slept = false;
     atomic { flush_own(); sleepers-- }
 }
 
 inline take()
 {
-    atomic { flush_own(); was_held = state; state = true };
+    atomic { flush_own(); old = state; if :: old == lock_free -> state = lock_held :: else fi };
     if
-    :: was_held -> take_contended()
+    :: old != lock_free -> take_contended()
     :: else
     fi
 }
@@ -97,26 +112,41 @@ inline futex_wake()
     }
 }
 
-inline drop()
+inline drop_contended()
 {
-    atomic { assert(buffered == nobody); buffered = me };
-#if defined(FENCED) && !defined(BROKEN_FENCE)
-    atomic { flush_own() };
-#endif
-    has_sleepers = sleepers > 0;
-#if defined(BROKEN_FENCE)
-    atomic { flush_own() };
-#endif
+    atomic { flush_own(); old = state; state = lock_free };
     if
-    :: has_sleepers -> futex_wake()
+    :: old == lock_contended -> futex_wake()
     :: else
     fi
+}
+
+inline drop()
+{
+#if defined(FENCED)
+    drop_contended()
+#else
+    has_sleepers = sleepers > 0;
+    if
+    :: has_sleepers -> drop_contended()
+    :: else ->
+        atomic { assert(buffered == nobody); buffered = me };
+#if !defined(BROKEN_LOOK)
+        has_sleepers = sleepers > 0;
+        if
+        :: has_sleepers -> futex_wake()
+        :: else
+        fi
+#endif
+    fi
+#endif
 }
 
 proctype thread(byte me)
 {
     byte round = 0;
-    bool was_held, has_sleepers;
+    byte old;
+    bool has_sleepers, has_slept;
 
     do
     :: round < ROUNDS ->

@@ -3,10 +3,10 @@
  * Floods: so many signals and wake-ups that most of them change nothing.
  *
  * One that finds its work done already (a source signalled, a loop awake) may return at once if the loop will see what its caller wrote
- * before. A full fence of its own, before it looks, makes sure of that; and it is most of what such a call costs. When there have been many,
- * the next one marks the source or the loop as flooded: from then on nobody needs a fence, because the loop makes all threads of the process
- * pass one (barrier_everywhere) between its taking the mark and its looking. That costs the loop as much as 50 to 250 fences, so a thread pays for
- * 64 before it asks for it; and a source stays flooded, period by period, while a period spares its signaller as many.
+ * before. A full fence of its own, before it looks, makes sure of that; and it is most of what such a call costs. When there have been
+ * many, the next one marks the source or the loop as flooded: from then on nobody needs a fence, because the loop makes all threads of the
+ * process pass one (barrier_everywhere) between its taking the mark and its looking. That costs the loop as much as 50 to 250 fences, so a
+ * thread pays for 64 before it asks for it; and a source stays flooded, period by period, while a period spares its signaller as many.
  *
  * Without the system call nothing is ever flooded. Why a shared fence suffices: docs/threads.md.
  */

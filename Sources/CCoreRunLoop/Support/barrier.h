@@ -11,6 +11,8 @@
  * barrier_everywhere: every thread of the process passes a full fence, wherever it is, before this returns. So of two threads that each
  * store and then load what the other has stored, one may do without a fence if the other calls this in between. It takes microseconds.
  *
+ * barrier_pause: not a fence, but a moment's rest between two looks at what another processor is about to write.
+ *
  * barrier_before_end, barrier_at_end: what came before the one comes before what follows the other, where a count that the thread sanitizer
  * does not see orders them already. Nothing without the sanitizer.
  */
@@ -43,6 +45,15 @@ static inline void barrier_after_update(void)
     atomic_signal_fence(memory_order_seq_cst);
 #else
     atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+static inline void barrier_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
 #endif
 }
 

@@ -168,6 +168,7 @@
 #pragma redefine_extname local_port_set_queue crl_local_port_set_queue
 #pragma redefine_extname local_port_source crl_local_port_source
 #pragma redefine_extname local_port_withdraw crl_local_port_withdraw
+#pragma redefine_extname lock_drop_contended crl_lock_drop_contended
 #pragma redefine_extname lock_sleepers crl_lock_sleepers
 #pragma redefine_extname lock_take_contended crl_lock_take_contended
 #pragma redefine_extname lock_wake_sleeper crl_lock_wake_sleeper

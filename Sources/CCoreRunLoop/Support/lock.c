@@ -39,11 +39,31 @@ static int64_t short_while_ns(void)
     return now.tv_sec * second_ns + now.tv_nsec + while_ns;
 }
 
+/* Looks for as long as going to sleep would take: locks are held for less, unless their holder has lost its processor. */
+static bool take_soon(struct lock *lock)
+{
+    enum { looks = 40 };
+
+    for (int i = 0; i < looks; i++) {
+        uint32_t expected = lock_free;
+
+        barrier_pause();
+        if (atomic_load_explicit(&lock->state, memory_order_relaxed) == lock_free &&
+            atomic_compare_exchange_weak_explicit(&lock->state, &expected, lock_held, memory_order_acquire, memory_order_relaxed)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void lock_take_contended(struct lock *lock)
 {
     _Atomic uint32_t *sleepers = &lock_sleepers[lock_place(lock)];
     bool is_seen;
 
+    if (take_soon(lock)) {
+        return;
+    }
     (void)atomic_fetch_add_explicit(sleepers, 1, memory_order_relaxed);
     barrier_full();
     is_seen = barrier_everywhere();
@@ -51,23 +71,24 @@ void lock_take_contended(struct lock *lock)
         return_to_fences(); /* a filter has come to forbid it, or it was never to be had */
     }
     /* Who drops the lock from here on sees the sleeper; what others have dropped before is to be seen here. */
-    while (atomic_exchange_explicit(&lock->state, lock_held, memory_order_acquire) != lock_free) {
-        (void)futex_wait(&lock->state, lock_held, is_seen ? INT64_MAX : short_while_ns());
+    /* Once asleep, a thread cannot know whether others sleep too: from here on it leaves the mark that makes the holder wake somebody. */
+    while (atomic_exchange_explicit(&lock->state, lock_contended, memory_order_acquire) != lock_free) {
+        (void)futex_wait(&lock->state, lock_contended, is_seen ? INT64_MAX : short_while_ns());
     }
     (void)atomic_fetch_sub_explicit(sleepers, 1, memory_order_relaxed);
+}
+
+void lock_drop_contended(struct lock *lock)
+{
+    if (atomic_exchange_explicit(&lock->state, lock_free, memory_order_release) == lock_contended) {
+        (void)futex_wake(&lock->state);
+    }
 }
 
 /* The lock is free already, its memory perhaps gone; nobody minds being woken in vain. */
 void lock_wake_sleeper(struct lock *lock)
 {
-    const _Atomic uint32_t *sleepers = &lock_sleepers[lock_place(lock)];
-
-    if (!(atomic_load_explicit(sleepers, memory_order_relaxed) & lock_needs_no_fence)) {
-        barrier_full();
-    }
-    if (atomic_load_explicit(sleepers, memory_order_relaxed) & ~lock_needs_no_fence) {
-        (void)futex_wake(&lock->state);
-    }
+    (void)futex_wake(&lock->state);
 }
 
 void item_locks_pass(void)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lock of four bytes: free or held. Not recursive, not fair, and, unlike a pthread mutex, it can be set free again in the child of a
- * fork. Never held over user code.
+ * A lock of four bytes: free, held, or held with somebody asleep on it. Not recursive, not fair, and, unlike a pthread mutex, it can be set
+ * free again in the child of a fork. Never held over user code.
  *
- * Dropping it is a store, and a look whether anybody sleeps. The fence that this needs in between is made by the one that goes to sleep,
- * for all threads at once (barrier_everywhere); where that cannot be had, by each one that drops a lock.
+ * Dropping it is a store between two looks whether anybody sleeps; if somebody does, an exchange, which says whether it is on this lock.
+ * The fence that the store needs is made by the one that goes to sleep, for all threads at once (barrier_everywhere); where that cannot be
+ * had, each drop is an exchange.
  *
  * Items (sources, timers, observers) have no lock of their own but share a row of locks, chosen by address: an item lock is always the
  * innermost one and no thread ever holds two of them, so that two items on one lock cannot deadlock; and a fork can take and reset the
@@ -23,7 +24,7 @@ struct lock {
     _Atomic uint32_t state;
 };
 
-enum lock_state { lock_free, lock_held };
+enum lock_state { lock_free, lock_held, lock_contended };
 
 enum { lock_place_count = 64, cache_line = 64 };
 
@@ -40,6 +41,7 @@ static inline uint32_t lock_place(const struct lock *lock)
 }
 
 void lock_take_contended(struct lock *lock);
+void lock_drop_contended(struct lock *lock);
 void lock_wake_sleeper(struct lock *lock);
 
 static inline void lock_take(struct lock *lock)
@@ -51,12 +53,22 @@ static inline void lock_take(struct lock *lock)
     }
 }
 
+/* False also where nobody could tell. */
+static inline bool lock_has_no_sleepers(const struct lock *lock)
+{
+    return __builtin_expect(atomic_load_explicit(&lock_sleepers[lock_place(lock)], memory_order_relaxed) == lock_needs_no_fence, 1);
+}
+
 static inline void lock_drop(struct lock *lock)
 {
+    if (!lock_has_no_sleepers(lock)) {
+        lock_drop_contended(lock);
+        return;
+    }
     atomic_store_explicit(&lock->state, lock_free, memory_order_release);
     atomic_signal_fence(memory_order_seq_cst); /* the sleeper's barrier_everywhere makes it a fence */
-    if (__builtin_expect(atomic_load_explicit(&lock_sleepers[lock_place(lock)], memory_order_relaxed) != lock_needs_no_fence, 0)) {
-        lock_wake_sleeper(lock);
+    if (!lock_has_no_sleepers(lock)) {
+        lock_wake_sleeper(lock); /* it came in between, and the store may have wiped out its mark */
     }
 }
 

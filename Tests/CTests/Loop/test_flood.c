@@ -171,7 +171,7 @@ static void runs_and_is_flooded(struct probe *probe)
     wake_times(LOOP, 1);
 }
 
-/* The outer pass is past its looking: what woke the loop after the nested run must not be taken for what the nested one was flooded with. */
+/* The outer pass is past its looking: what wakes the loop after the nested run is not what the nested one was flooded with. */
 TEST(a_flood_in_a_nested_run_hides_no_later_wake_up, "64 65")
 {
     clock_start();
@@ -316,7 +316,9 @@ TEST(a_flood_may_outlive_a_fork, "176")
     if (child == 0) {
         CFRunLoopRunResult result = CFRunLoopRunInMode(MODE, 0, true);
 
-        _exit(result == kCFRunLoopRunHandledSource && fences == 1 && atomic_load(&flood_is_possible) && state_of(source) == mark_clear ? 0 : 1);
+        bool is_over = fences == 1 && atomic_load(&flood_is_possible) && state_of(source) == mark_clear;
+
+        _exit(result == kCFRunLoopRunHandledSource && is_over ? 0 : 1);
     }
     EXPECT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
