@@ -306,13 +306,21 @@ static CFStringRef describe_source(const void *object)
     return CFCopyDescription(object);
 }
 
-static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFFileDescriptorRef f, int descriptor, CFIndex order)
+static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFFileDescriptorRef f, CFIndex order)
 {
-    const struct descriptor_source_context context = {
-        .info = f, .interest = &f->state, .release = object_release, .forget = forget, .perform = perform,
-        .copy_description = describe_source};
+    struct descriptor_source_context context = {.info = f,
+                                                .interest = &f->state,
+                                                .release = object_release,
+                                                .forget = forget,
+                                                .perform = perform,
+                                                .copy_description = describe_source};
     CFRunLoopSourceRef source;
+    int descriptor;
 
+    lock(f);
+    descriptor = f->descriptor;
+    context.callers_info = f->context.info;
+    unlock(f);
     object_retain(f);
     source = descriptor_source_create(allocator, order, descriptor, &context);
     if (!source) {
@@ -331,7 +339,7 @@ CFRunLoopSourceRef CFFileDescriptorCreateRunLoopSource(CFAllocatorRef allocator,
     if (source || !CFFileDescriptorIsValid(f)) {
         return source;
     }
-    made = make_source(allocator, f, CFFileDescriptorGetNativeDescriptor(f), order);
+    made = make_source(allocator, f, order);
     if (!made) {
         return NULL;
     }

@@ -21,6 +21,7 @@ CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex or
     if (source) {
         source->object.info |= context->is_version_0 ? source_version_0_bit : 0u;
         source_port_part(source)->descriptor = descriptor;
+        source_port_part(source)->callers_info = context->callers_info;
         source_port_part(source)->interest = context->interest ? context->interest : &source_port_part(source)->own_interest;
     }
     return source;

@@ -32,6 +32,7 @@ enum descriptor_interest {
 
 struct descriptor_source_context {
     void *info; /* handed over */
+    const void *callers_info; /* of the program: fetched ahead, and not looked at, so that it may be gone by then; may be NULL */
     _Atomic uint32_t *interest; /* in what the info stands for, as long as the source is there; NULL: descriptor_source_set_interest */
     void (*release)(const void *info); /* when the source is freed */
     /* The source is being freed: the last moment to forget a weak reference to it, under the lock that guards it. May be NULL. */

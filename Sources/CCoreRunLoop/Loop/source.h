@@ -94,6 +94,7 @@ struct source_port_part {
     atomic_bool is_posted; /* somebody has posted it, and nobody has taken that yet */
     _Atomic uint32_t own_interest; /* where the owner has no word for it */
     _Atomic uint32_t *interest; /* C; of descriptor sources: enum descriptor_interest */
+    const void *callers_info; /* C; what `perform` will hand to the program, or NULL: only ever fetched ahead */
     uint64_t lingering; /* C; not 0: unique, and the kernel may go on watching until the mode is waited on again without it */
 };
 

@@ -33,10 +33,11 @@ static struct watch_set *set_create(void)
     return watches;
 }
 
+/* A large one has pages of memory only where descriptors are. */
 static bool grow_table(struct watch_set *watches, uint32_t descriptor)
 {
     uint32_t capacity = watches->capacity ? watches->capacity : 16;
-    struct watch **table;
+    struct watch_entry *table;
 
     if (descriptor < watches->capacity) {
         return true;
@@ -44,12 +45,15 @@ static bool grow_table(struct watch_set *watches, uint32_t descriptor)
     while (capacity <= descriptor) {
         capacity *= 2;
     }
-    table = realloc(watches->watches, capacity * sizeof(struct watch *));
+    table = calloc(capacity, sizeof *table);
     if (!table) {
         return false;
     }
-    memset(table + watches->capacity, 0, (capacity - watches->capacity) * sizeof(struct watch *));
-    watches->watches = table;
+    if (watches->capacity > 0) {
+        memcpy(table, watches->table, watches->capacity * sizeof *table);
+    }
+    free(watches->table);
+    watches->table = table;
     watches->capacity = capacity;
     return true;
 }
@@ -67,7 +71,7 @@ static struct watch *watch_create(struct watch_set *watches, int descriptor)
     link_init(&watch->dirty_link);
     link_init(&watch->ready_link);
     link_init(&watch->posted_link);
-    watches->watches[descriptor] = watch;
+    watches->table[descriptor].watch = watch;
     return watch;
 }
 
@@ -76,7 +80,7 @@ static void watch_destroy(struct watch_set *watches, struct watch *watch)
     list_remove(&watch->dirty_link);
     list_remove(&watch->ready_link);
     list_remove(&watch->posted_link);
-    watches->watches[watch->descriptor] = NULL;
+    watches->table[watch->descriptor].watch = NULL;
     free(watch);
 }
 
@@ -242,6 +246,15 @@ void watch_recompute(CFRunLoopRef loop, struct mode *mode, struct watch *watch)
 
 /* ---- members ---- */
 
+static void fetch_ahead(struct watch_entry *entry, CFRunLoopSourceRef source)
+{
+    const void *callers_info = source_port_part(source)->callers_info;
+
+    entry->source = source;
+    entry->info = source->context_info;
+    entry->callers_info = callers_info ? callers_info : source->context_info;
+}
+
 bool watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member *member)
 {
     CFRunLoopSourceRef source = member->slot->source;
@@ -265,8 +278,7 @@ bool watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member
         return false;
     }
     list_append(&watch->members, &member->link);
-    watch->latest = source;
-    watch->latest_info = source->context_info;
+    fetch_ahead(&mode->watches->table[descriptor], source);
     barrier_full(); /* the slot names this loop by now: whoever changes the interest sees that, or watch_recompute sees the change */
     mode->watches->member_count++;
     mode->watches->sorts |= source->order != 0;
@@ -562,7 +574,7 @@ void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old)
     watches->stale_token = watches->last_stale_token = watch_no_token;
     watches->batch_begin = watches->batch_end = 0;
     for (uint32_t i = 0; i < watches->capacity; i++) {
-        struct watch *watch = watches->watches[i];
+        struct watch *watch = watches->table[i].watch;
 
         if (!watch) {
             continue;
@@ -588,9 +600,9 @@ void watch_set_free(struct mode *mode)
         (void)kernel.close(watches->set);
     }
     for (uint32_t i = 0; i < watches->capacity; i++) {
-        free(watches->watches[i]);
+        free(watches->table[i].watch);
     }
-    free(watches->watches);
+    free(watches->table);
     free(watches);
     mode->watches = NULL;
 }

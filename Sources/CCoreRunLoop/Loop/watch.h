@@ -51,13 +51,22 @@ enum watch_standing {
     watch_gone, /* the number is closed */
 };
 
+/*
+ * What stands under a descriptor's number. The other pointers are only ever fetched ahead, all at once, and never looked at: where there
+ * are many descriptors, none of what a report needs is at hand, and each part that has to be found by another is waited for by itself.
+ */
+struct watch_entry {
+    struct watch *watch; /* NULL: none, and the others mean nothing */
+    const void *source; /* that joined last, if it is still there */
+    const void *info; /* its own */
+    const void *callers_info; /* what the program has given it */
+};
+
 /* What a report needs comes first, so that it is in one cache line. */
 struct watch {
     uint32_t generation; /* changes with each registration */
     enum watch_standing standing;
     struct link members; /* source_member.link; rotated, so that several sources on one descriptor take turns */
-    const void *latest; /* the source that joined last, if it is still there: only ever fetched ahead, never looked at; its info as well */
-    const void *latest_info;
     int descriptor; /* C */
     uint32_t wanted; /* OR of the members' interests */
     uint32_t installed; /* what the kernel was told */
@@ -75,8 +84,8 @@ struct watch_set {
     bool has_main_queue;
     bool sorts; /* some source has an order: reports are taken by it (102) */
     uint32_t member_count;
-    struct watch **watches; /* by descriptor; NULL where there is none */
-    uint32_t capacity; /* of `watches` */
+    struct watch_entry *table; /* by descriptor */
+    uint32_t capacity; /* of `table` */
     uint32_t next_generation;
     uint64_t stale_token; /* O; the smallest token of a watch that is gone, among this wait's reports; UINT64_MAX: none */
     uint64_t last_stale_token; /* O; of the wait before */
@@ -217,7 +226,7 @@ static inline CFRunLoopSourceRef watch_source_of(const struct link *link)
 
 static inline struct watch *watch_find(const struct watch_set *watches, uint32_t descriptor)
 {
-    return descriptor < watches->capacity ? watches->watches[descriptor] : NULL;
+    return descriptor < watches->capacity ? watches->table[descriptor].watch : NULL;
 }
 
 /* Takes the interests of a watch's members together, and has the kernel told before the next wait, or at once if the mode is waited on. */

@@ -140,19 +140,26 @@ static bool take_turn(CFRunLoopRef loop, struct mode *mode, struct watch *watch,
 }
 
 /*
- * Have the processor fetch what a report needs: with many descriptors it is not at hand, and each pointer to the next part would be waited
- * for by itself. Always inline, because gcc takes out calls of a function that only fetches ahead.
+ * Has the processor fetch what a report needs, whatever `token` is. Always inline, because gcc takes out calls of a function that only
+ * fetches ahead.
  */
-static inline __attribute__((always_inline)) void fetch_source(const struct watch *watch)
+static inline __attribute__((always_inline)) void fetch_all(const struct watch_set *watches, uint64_t token)
 {
-    const char *source = (const char *)watch->latest;
+    const struct watch_entry *entry = (uint32_t)token < watches->capacity ? &watches->table[(uint32_t)token] : NULL;
+    const char *source;
 
+    if (!entry || !entry->watch) {
+        return;
+    }
+    source = entry->source;
+    __builtin_prefetch(entry->watch);
     __builtin_prefetch(source);
     __builtin_prefetch(source + cache_line);
     __builtin_prefetch(source + 2 * cache_line);
     __builtin_prefetch(source + sizeof(struct __CFRunLoopSource) + cache_line / 2); /* the part, behind about four callbacks */
-    __builtin_prefetch(watch->latest_info);
-    __builtin_prefetch((const char *)watch->latest_info + cache_line);
+    __builtin_prefetch(entry->info);
+    __builtin_prefetch((const char *)entry->info + cache_line);
+    __builtin_prefetch(entry->callers_info);
 }
 
 /* For the reports to come, while the callback of this one runs. */
@@ -160,15 +167,11 @@ static inline __attribute__((always_inline)) void look_ahead(const struct watch_
 {
     uint32_t next = watches->batch_begin;
 
-    if (next + 2 < watches->batch_end) {
-        __builtin_prefetch(watch_find(watches, (uint32_t)watches->batch[next + 2].token));
+    if (next + 2 < watches->batch_end && (uint32_t)watches->batch[next + 2].token < watches->capacity) {
+        __builtin_prefetch(&watches->table[(uint32_t)watches->batch[next + 2].token]);
     }
     if (next < watches->batch_end) {
-        const struct watch *watch = watch_find(watches, (uint32_t)watches->batch[next].token);
-
-        if (watch) {
-            fetch_source(watch);
-        }
+        fetch_all(watches, watches->batch[next].token);
     }
 }
 
@@ -201,13 +204,14 @@ static inline __attribute__((always_inline)) enum wake_cause next_of_batch(CFRun
     }
     while (watches->batch_begin != watches->batch_end && cause == cause_none) {
         struct kernel_event event = watches->batch[watches->batch_begin++];
-        struct watch *watch = watch_of_token(watches, event.token);
+        struct watch *watch;
 
+        if (watches->batch_begin == 1) {
+            fetch_all(watches, event.token); /* for the others that has been done while the callback before ran */
+        }
         look_ahead(watches);
+        watch = watch_of_token(watches, event.token);
         if (watch && watch->standing == watch_installed) {
-            if (watches->batch_begin == 1) {
-                fetch_source(watch); /* that of the others has been fetched ahead */
-            }
             if (turn_of(watch, event.ready, ret_report)) {
                 ret_report->ready |= watch_stands;
                 cause = cause_port;
