@@ -662,7 +662,9 @@ static void move(CFRunLoopRef loop, CFRunLoopTimerRef timer, int64_t old_ns)
             set_deferred(member, true);
         } else {
             move_in_heap(member, timer->fire_ns);
-            notice_earlier(loop, member->mode);
+        }
+        if (timer->fire_ns < old_ns) {
+            notice_earlier(loop, member->mode); /* deferred or not: what the sleeper counts on are dates, not places */
         }
     }
 }

@@ -466,6 +466,28 @@ TEST(a_date_moved_away_leaves_no_wake_up, "69 71")
     EXPECT_LOG("E BT BS BW AW X TO");
 }
 
+static void brings_forward(void *context)
+{
+    CFRunLoopTimerSetNextFireDate(context, CFAbsoluteTimeGetCurrent() + 2 * long_enough_s());
+}
+
+/* In the heap it may stand for its first date meanwhile, which is before its last one; another timer's tolerance hides both. */
+TEST(a_timer_put_off_and_brought_forward_while_asleep_fires_on_time, "68 69 127 140")
+{
+    static struct probe tolerant = PROBE("tolerant", NULL);
+    static struct probe timer = PROBE("T", probe_stops_loop);
+    struct probe_thread other;
+    CFRunLoopTimerRef first = probe_timer_add(&tolerant, long_enough_s() / 2, 0, LOOP, MODE);
+    CFRunLoopTimerRef t = probe_timer_add(&timer, long_enough_s(), 0, LOOP, MODE);
+
+    CFRunLoopTimerSetTolerance(first, 1000);
+    CFRunLoopTimerSetNextFireDate(t, CFAbsoluteTimeGetCurrent() + 1000);
+    probe_thread_when_waiting(&other, LOOP, brings_forward, t);
+    probe_run(MODE, 2000, false);
+    probe_thread_join(&other);
+    EXPECT_LOG("tolerant T S");
+}
+
 static void adds_port(void *context)
 {
     struct probe *port = context;
