@@ -80,6 +80,7 @@ TEST_LIMIT(stress_wake_up_races_with_the_end_of_the_thread, "172 L9 L11", 120)
         probe_thread_start(&thread, lives_while_woken, &life);
         CFRunLoopRef loop = NULL;
         while (!(loop = life.loop)) {
+            sched_yield(); /* where there is no other processor, the thread that is waited for needs this one */
         }
         for (int j = 0; j < 50; j++) {
             CFRunLoopSourceSignal(life.source);
