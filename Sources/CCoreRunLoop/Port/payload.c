@@ -48,10 +48,23 @@ CFDataRef payload_copy(const void *bytes, uint64_t length)
     return data_of(memory, length);
 }
 
+CFDataRef payload_copy_to_give(const void *bytes, uint64_t length)
+{
+    CFDataRef data = payload_copy(bytes, length);
+
+    if (data) {
+        data_mark_given(data);
+    }
+    return data;
+}
+
 CFDataRef payload_share(CFDataRef data)
 {
     uint64_t length = data ? (uint64_t)CFDataGetLength(data) : 0;
 
+    if (length > 0 && data_take_given(data)) {
+        return CFRetain(data);
+    }
     if (length > 0 && data_is_shareable(data)) {
         return data_create_sharing(data);
     }

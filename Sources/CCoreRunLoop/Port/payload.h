@@ -29,7 +29,13 @@ struct arena {
 /* Data of its own memory. NULL if there is none. */
 CFDataRef payload_copy(const void *bytes, uint64_t length);
 
-/* New data with the same bytes, shared where that is as good as a copy; NULL data is empty. NULL if there is no memory. */
+/* The same, for one message or reply, which then takes the object itself: its maker shows it to nobody else. */
+CFDataRef payload_copy_to_give(const void *bytes, uint64_t length);
+
+/*
+ * Data with the same bytes for whom a message is for: new, shared where that is as good as a copy, unless it was made to be given. NULL
+ * data is empty. NULL if there is no memory.
+ */
 CFDataRef payload_share(CFDataRef data);
 
 /* A file of memory that holds the data; or a negative errno. */

@@ -13,7 +13,7 @@
 #include "Runtime/object.h"
 #include "Support/fault.h"
 
-enum data_flag { data_is_mutable = 1, data_is_external = 2, data_is_shared = 4 };
+enum data_flag { data_is_mutable = 1, data_is_external = 2, data_is_shared = 4, data_is_given = 8 };
 
 enum { capacity_first = 32, capacity_hint_max = 1 << 16, described_max = 24, hashed_max = 128 };
 
@@ -180,6 +180,21 @@ bool data_is_shareable(CFDataRef reference)
     bool is_external = (data->object.info & data_is_external) != 0;
     return (data->object.info & data_is_mutable) == 0 && object_allocator(data) == kCFAllocatorSystemDefault &&
            (!is_external || is_plain(data->owner));
+}
+
+void data_mark_given(CFDataRef reference)
+{
+    ((struct data *)(uintptr_t)reference)->object.info |= data_is_given;
+}
+
+bool data_take_given(CFDataRef reference)
+{
+    struct data *data = (struct data *)(uintptr_t)reference;
+    bool is_given = (data->object.info & data_is_given) != 0;
+    if (is_given) {
+        data->object.info &= ~(uint32_t)data_is_given;
+    }
+    return is_given;
 }
 
 CFDataRef data_empty(void)

@@ -21,6 +21,13 @@ void data_shorten(CFDataRef data, CFIndex length);
  */
 bool data_is_shareable(CFDataRef data);
 
+/*
+ * Data with bytes that its maker shows to nobody but one who would take its bytes from it: that one may have the object itself. The mark is
+ * made and taken while no other thread knows the data; taking it says whether it was there.
+ */
+void data_mark_given(CFDataRef data);
+bool data_take_given(CFDataRef data);
+
 /* Immutable data without bytes, always the same, which needs no reference. */
 CFDataRef data_empty(void);
 

@@ -8,6 +8,7 @@
 #include "Kernel/kernel_ports.h"
 #include "Kernel/kernel.h"
 #include "Port/inbox.h"
+#include "Port/payload.h"
 #include "Port/port_probe.h"
 
 #define INBOX_TEST(_name, _rules) PORT_TEST_WITH_INBOX(_name, _rules, ported_##_name)
@@ -156,6 +157,40 @@ INBOX_TEST(data_that_nobody_can_change_is_not_copied, "219 223")
     CFRelease(reply);
     CFRelease(remote);
     port_drop(port);
+}
+
+static CFDataRef seen_data;
+
+static CFDataRef keep_and_give(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)port;
+    (void)message_id;
+    CFRetain(data);
+    seen_data = data;
+    return CFRetain(*(CFDataRef *)info);
+}
+
+INBOX_TEST(data_that_was_made_to_be_given_goes_itself_but_only_once, "219 223")
+{
+    CFDataRef reply_given = payload_copy_to_give("answer", 6);
+    CFMessagePortRef port = port_open(NAME, keep_and_give, &reply_given, MODE);
+    CFMessagePortRef remote = port_connect(NAME);
+    CFDataRef given = payload_copy_to_give("question", 8);
+
+    for (int i = 0; i < 2; i++) {
+        CFDataRef reply = NULL;
+
+        EXPECT_EQ(port_ask(remote, 1, given, &reply), kCFMessagePortSuccess);
+        EXPECT((seen_data == given) == (i == 0) && CFEqual(seen_data, given));
+        EXPECT((reply == reply_given) == (i == 0) && CFEqual(reply, reply_given));
+        CFRelease(seen_data);
+        CFRelease(reply);
+    }
+    EXPECT_EQ(CFGetRetainCount(given), 1);
+    CFRelease(given);
+    CFRelease(remote);
+    port_drop(port);
+    CFRelease(reply_given);
 }
 
 INBOX_TEST(data_that_its_owner_may_change_is_copied_when_it_is_sent, "212 219")
