@@ -65,7 +65,9 @@ public final class MessagePort: Port, @unchecked Sendable {
     public let cfMessagePort: CFMessagePort
     /// Whether it stands for another port: one that can only be sent to.
     public let isRemote: Bool
-    private let body: Body
+    private let owner: Owner
+    /// The C ports have what is here as their callee.
+    private let answerers: Mutex<Answerers>
     private let ownSource: CFRunLoopSource?
     private let toItself = Mutex<CFMessagePort?>(nil)
     /// The C ports of its further names, by what other processes know as a name: its bytes.
@@ -75,31 +77,64 @@ public final class MessagePort: Port, @unchecked Sendable {
 
     private struct Weakly: @unchecked Sendable { weak var port: MessagePort? }
 
-    private final class Body: Sendable {
+    /// Whom the C ports belong to.
+    private final class Owner: Sendable {
         let port = Mutex(Weakly())
-        private let answerers = Mutex<(ofNumbers: [Int32: Answerer], ofOthers: Answerer?)>(([:], nil))
+
+        /// False if it is no envelope, or there is nobody for it.
+        func receiveEnvelope(_ bytes: RawSpan) -> Bool {
+            port.withLock { $0.port }?.receiveEnvelope([UInt8](copying: bytes)) ?? false
+        }
+    }
+
+    /// What messages go to. It never changes but is replaced as a whole, and the C port keeps it while a call is under way: so a message
+    /// needs neither a lock of ours nor a reference.
+    private final class Answerers: Sendable {
+        private let owner: Owner
+        private let ofNumbers: [Int32: Answerer]
+        let ofOthers: Answerer?
+
+        init(_ owner: Owner, _ ofNumbers: [Int32: Answerer] = [:], _ ofOthers: Answerer? = nil) {
+            self.owner = owner
+            self.ofNumbers = ofNumbers
+            self.ofOthers = ofOthers
+        }
+
+        /// With another one for a number, or for all that have none of their own.
+        func with(_ new: Answerer?, of number: Int32?) -> Answerers {
+            guard let number else { return Answerers(owner, ofNumbers, new) }
+            var ofNumbers = ofNumbers
+            ofNumbers[number] = new
+            return Answerers(owner, ofNumbers, ofOthers)
+        }
+
+        /// Takes a C port's messages from now on.
+        func answer(_ port: CFMessagePort) { unsafe shim_message_port_call(port, retainedInfo(self)) }
 
         func receive(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
-            let isEnvelope = number == MessagePort.envelope
-            if isEnvelope, let port = port.withLock({ $0.port }), port.receiveEnvelope([UInt8](copying: bytes)) { return }
-            let answerer = answerers.withLock { $0.ofNumbers.isEmpty ? $0.ofOthers : $0.ofNumbers[number] ?? $0.ofOthers }
-            answerer?.answer(number, bytes, &reply)
+            if !ofNumbers.isEmpty || number == MessagePort.envelope { return receiveKnown(number, bytes, &reply) }
+            ofOthers?.answer(number, bytes, &reply)
         }
 
-        var answererOfOthers: Answerer? { answerers.withLock { $0.ofOthers } }
+        @inline(never)
+        private func receiveKnown(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
+            if number == MessagePort.envelope && owner.receiveEnvelope(bytes) { return }
+            (ofNumbers[number] ?? ofOthers)?.answer(number, bytes, &reply)
+        }
+    }
 
-        /// For a number, or for all that have none of their own.
-        func set(_ new: Answerer?, of number: Int32?) {
-            let dropped = answerers.withLock { answerers in
-                if let number {
-                    defer { answerers.ofNumbers[number] = new }
-                    return answerers.ofNumbers[number]
-                }
-                defer { answerers.ofOthers = new }
-                return answerers.ofOthers
+    /// Answers a number, or all that have none of their own. Calls under way end with what they began with.
+    private func set(_ new: Answerer?, of number: Int32?) {
+        let old = answerers.withLock { current in
+            let old = current
+            current = old.with(new, of: number)
+            if !isRemote {
+                current.answer(cfMessagePort)
+                others.withLock { others in for other in others.values { current.answer(other.port) } }
             }
-            _ = dropped  // freed here, outside the lock
+            return old
         }
+        _ = old  // freed here, outside the lock
     }
 
     /// Who answers requests. An object: reading a function out of a generic value would allocate at each message.
@@ -148,18 +183,22 @@ public final class MessagePort: Port, @unchecked Sendable {
         return "corerunloop.\(shim_process_id()).\(number).\(UInt64.random(in: 0 ... .max))"
     }
 
-    /// A C port whose messages go to `body`; `nil` when it cannot have the name.
-    private static func make(_ name: String, _ body: Body) -> CFMessagePort? {
-        let info = unsafe retainedInfo(body)
+    /// A C port whose messages go to `answerers`; `nil` when it cannot have the name.
+    private static func make(_ name: String, _ owner: Owner, _ answerers: Answerers) -> CFMessagePort? {
+        let info = unsafe retainedInfo(owner)
         let made: CFMessagePort? = unsafe shim_message_port_create(
             name.cfString,
-            { info, number, bytes, length, reply in
+            { callee, number, bytes, length, reply in
                 var reply = unsafe Reply(reply)
-                unsafe lend(Body.self, from: info) { body in
-                    unsafe body.receive(number, UnsafeRawBufferPointer(start: bytes, count: length).bytes, &reply)
+                unsafe lend(Answerers.self, from: callee) { answerers in
+                    unsafe answerers.receive(number, UnsafeRawBufferPointer(start: bytes, count: length).bytes, &reply)
                 }
-            }, info, { info in unsafe releaseConstantInfo(info) })
-        if made == nil { unsafe releaseInfo(info) }
+            }, info, { reference in unsafe releaseConstantInfo(reference) })
+        guard let made else {
+            unsafe releaseInfo(info)
+            return nil
+        }
+        answerers.answer(made)
         return made
     }
 
@@ -172,21 +211,22 @@ public final class MessagePort: Port, @unchecked Sendable {
     public init(name: String?) throws(PortError) {
         let name = name ?? Self.freshName()
         if !Self.isPossible(name) { throw .invalidName(name) }
-        let body = Body()
-        let made = Self.make(name, body)
-        guard let made else {
+        let owner = Owner()
+        let answerers = Answerers(owner)
+        guard let made = Self.make(name, owner, answerers) else {
             let owner: CFMessagePort? = CFMessagePortCreateRemote(nil, name.cfString)
             throw owner == nil ? .transport : .nameTaken(name)
         }
-        self.body = body
+        self.owner = owner
+        self.answerers = Mutex(answerers)
         cfMessagePort = made
         lastName = Mutex(name)
         isRemote = false
         ownSource = CFMessagePortCreateRunLoopSource(nil, made, 0)
         super.init()
-        body.port.withLock { $0.port = self }
+        owner.port.withLock { $0.port = self }
         unsafe CFMessagePortSetInvalidationCallBack(made) { _, info in
-            if unsafe info != nil { unsafe object(Body.self, from: info).port.withLock { $0.port }?.becomeInvalid() }
+            if unsafe info != nil { unsafe object(Owner.self, from: info).port.withLock { $0.port }?.becomeInvalid() }
         }
     }
 
@@ -207,7 +247,8 @@ public final class MessagePort: Port, @unchecked Sendable {
         lastName = Mutex(name)
         isRemote = true
         ownSource = nil
-        body = Body()
+        owner = Owner()
+        answerers = Mutex(Answerers(owner))
         super.init()
         Self.remotes.withLock { remotes in
             remotes = remotes.filter { $0.value.contains { $0.port != nil } }
@@ -243,10 +284,13 @@ public final class MessagePort: Port, @unchecked Sendable {
     fileprivate func addName(_ name: String) -> Bool {
         let bytes = Array(name.utf8)
         if self.name.utf8.elementsEqual(bytes) || others.withLock({ $0[bytes] != nil }) { return true }
-        guard !isRemote, isValid, Self.isPossible(name), let made = Self.make(name, body),
+        let answerers = answerers.withLock { $0 }
+        guard !isRemote, isValid, Self.isPossible(name), let made = Self.make(name, owner, answerers),
             let source: CFRunLoopSource = CFMessagePortCreateRunLoopSource(nil, made, 0)
         else { return false }
         others.withLock { $0[bytes] = (made, source) }
+        self.answerers.withLock { $0.answer(made) }  // there may be others meanwhile
+        withExtendedLifetime(answerers) {}  // which are freed here, outside the lock
         scheduleAlso(source)
         if !isValid { close() }  // meanwhile
         return true
@@ -348,15 +392,15 @@ public final class MessagePort: Port, @unchecked Sendable {
     ///   - reply: Returns the answer. A request that is malformed gets an empty answer.
     public func handle<Request, Reply>(_ exchange: Exchange<Request, Reply>, _ reply: @escaping @Sendable (Request) -> Reply) {
         let answerer = AnswererOfArrays { _, bytes in exchange.decodeRequest(bytes).map { exchange.encodeReply(reply($0)) } }
-        body.set(answerer, of: exchange.number)
+        set(answerer, of: exchange.number)
     }
 
     /// Answers the requests that no ``handle(_:_:)`` answers, on the loop's thread; also those of C programs.
     ///
     /// It takes the place of ``onRequestBytes``.
     public var onRequest: (@Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?)? {
-        get { (body.answererOfOthers as? AnswererOfArrays)?.function }
-        set { body.set(newValue.map { AnswererOfArrays($0) }, of: nil) }
+        get { (answerers.withLock { $0.ofOthers } as? AnswererOfArrays)?.function }
+        set { set(newValue.map { AnswererOfArrays($0) }, of: nil) }
     }
 
     /// Answers the requests that no ``handle(_:_:)`` answers, as ``onRequest``, whose place it takes, but without copying the request: the
@@ -367,8 +411,8 @@ public final class MessagePort: Port, @unchecked Sendable {
     /// port.onRequestBytes = { number, request, reply in if number == 1 { reply.set(request) } }
     /// ```
     public var onRequestBytes: (@Sendable (_ number: Int32, _ request: RawSpan, _ reply: inout Reply) -> Void)? {
-        get { (body.answererOfOthers as? AnswererOfSpans)?.function }
-        set { body.set(newValue.map { AnswererOfSpans($0) }, of: nil) }
+        get { (answerers.withLock { $0.ofOthers } as? AnswererOfSpans)?.function }
+        set { set(newValue.map { AnswererOfSpans($0) }, of: nil) }
     }
 
     /// Sends a request and waits for the answer.
@@ -459,23 +503,13 @@ public final class MessagePort: Port, @unchecked Sendable {
     private func send(
         _ number: Int32, _ bytes: RawSpan, _ timeout: Duration, _ answer: UnsafeMutablePointer<shim_answer>?
     ) throws(PortError) {
-        if timeout < .zero { throw .invalidTimeout(timeout) }
-        if isRemote {
-            try unsafe send(to: cfMessagePort, number, bytes, timeout.inSeconds, answer)
-        } else if let remote = remotePort() {
-            try unsafe send(to: remote, number, bytes, timeout.inSeconds, answer)
-        } else {
-            throw .invalid(label)
+        let limit = timeout.inSeconds
+        if timeout.isNegative { throw .invalidTimeout(timeout) }
+        guard let remote = isRemote ? cfMessagePort : remotePort() else { throw .invalid(label) }
+        let status = unsafe bytes.withUnsafeBytes { buffer in
+            unsafe shim_message_port_send(remote, number, buffer.baseAddress, buffer.count, limit, limit, answer)
         }
-    }
-
-    private func send(
-        to remote: CFMessagePort, _ number: Int32, _ bytes: RawSpan, _ limit: Double, _ answer: UnsafeMutablePointer<shim_answer>?
-    ) throws(PortError) {
-        try check(
-            unsafe bytes.withUnsafeBytes { buffer in
-                unsafe shim_message_port_send(remote, number, buffer.baseAddress, buffer.count, limit, limit, answer)
-            })
+        if status != 0 { try check(status) }
     }
 
     /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``. Ends when the port becomes invalid.

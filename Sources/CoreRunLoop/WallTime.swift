@@ -73,6 +73,9 @@ extension Duration {
         return (Double(high) * 0x1p64 + Double(UInt64(truncatingIfNeeded: attoseconds))) / 1e18
     }
 
+    /// Whether it is below zero, by any amount.
+    package var isNegative: Bool { Int64(truncatingIfNeeded: attoseconds >> 64) < 0 }
+
     /// As whole nanoseconds, held within what 64 bits can say.
     package var inNanoseconds: Int64 {
         let (seconds, attoseconds) = components

@@ -3,10 +3,12 @@
  * CFMessagePort with bytes in the place of CFData, whose references a callback's result and an out-parameter would carry past Swift's eyes.
  */
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "CoreFoundation/CFData.h"
 #include "CoreRunLoopShims.h"
 #include "Port/message_port.h"
+#include "Port/payload.h"
 
 struct shim_reply {
     CFDataRef data;
@@ -19,19 +21,19 @@ void shim_reply_set(struct shim_reply *reply, const void *bytes, intptr_t length
     if (reply->data) {
         CFRelease(reply->data);
     }
-    reply->data = CFDataCreate(NULL, bytes, length);
+    reply->data = payload_copy_to_give(bytes, (uint64_t)length);
 }
 
-static CFDataRef receive(CFMessagePortRef port, SInt32 number, CFDataRef data, void *info)
+static CFDataRef receive(CFMessagePortRef port, SInt32 number, CFDataRef data, void *callee)
 {
     struct shim_reply reply = {NULL};
 
     (void)port;
-    atomic_load(&receive_function)(info, number, CFDataGetBytePtr(data), CFDataGetLength(data), &reply);
+    atomic_load(&receive_function)(callee, number, CFDataGetBytePtr(data), CFDataGetLength(data), &reply);
     return reply.data;
 }
 
-CFMessagePortRef shim_message_port_create(CFStringRef name, shim_receive function, void *info, void (*release)(const void *info))
+CFMessagePortRef shim_message_port_create(CFStringRef name, shim_receive function, void *info, void (*release)(const void *reference))
 {
     CFMessagePortContext context = {.info = info, .release = release};
     Boolean is_known = false;
@@ -43,16 +45,20 @@ CFMessagePortRef shim_message_port_create(CFStringRef name, shim_receive functio
         CFRelease(port);
         return NULL;
     }
-    if (port) {
-        local_port_keep_info(port);
-    }
     return port;
+}
+
+void shim_message_port_call(CFMessagePortRef port, void *callee)
+{
+    if (!local_port_call(port, callee)) {
+        abort();
+    }
 }
 
 int32_t shim_message_port_send(CFMessagePortRef port, int32_t number, const void *bytes, intptr_t length, double send_limit,
                                double answer_limit, struct shim_answer *ret_answer)
 {
-    CFDataRef data = CFDataCreate(NULL, bytes, length);
+    CFDataRef data = payload_copy_to_give(bytes, (uint64_t)length);
     CFDataRef answer = NULL;
     int32_t status;
 

@@ -375,6 +375,100 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         stop.requestStop()
     }
 
+    @Test func `a handler that is replaced while it runs goes on, and is freed after it`() async throws {
+        try await onThread {
+            let trace = Trace()
+            let server = try MessagePort(name: name())
+            RunLoop.current.add(server, forMode: .default)
+            let client = try MessagePort(remote: server.name)
+            @Sendable func receive() { _ = RunLoop.current.run(in: .default, for: .zero, returnAfterSourceHandled: true) }
+            @Sendable func handle(_ name: String, then next: @escaping @Sendable () -> Void) {
+                let witness = Witness { trace.add("-\(name)") }
+                server.onRequestBytes = { _, _, _ in
+                    trace.add(name)
+                    next()
+                    witness.touch()
+                    trace.add("/\(name)")
+                }
+            }
+            handle("a") {
+                handle("b") {
+                    handle("c") {}
+                    receive()
+                }
+                receive()
+            }
+            for number in 1...3 as ClosedRange<Int32> { try client.sendNow(number: number, [1].span.bytes) }
+            receive()
+            #expect(trace.text == "a b c /c /b -b /a -a")
+            server.onRequest = nil
+            #expect(trace.text == "a b c /c /b -b /a -a -c")
+            server.invalidate()
+        }
+    }
+
+    @Test func `a handler that is freed may set another`() async throws {
+        let server = try MessagePort(name: nil)
+        let freed = Count()
+        for _ in 0..<2 {
+            let witness = Witness {
+                if freed.next() == 1 { server.onRequest = { _, bytes in bytes } }
+            }
+            server.onRequestBytes = { _, _, _ in witness.touch() }
+        }
+        #expect(freed.value == 2 && server.onRequest != nil && server.onRequestBytes == nil)  // the first one's end has replaced the second
+        server.invalidate()
+    }
+
+    @Test func `handlers that another thread replaces are whole while they run, and each is freed once`() async throws {
+        let (made, freed, wrong) = (Count(), Count(), Count())
+        try await withServer { server, name in
+            @Sendable func replace() {
+                made.next()
+                let canary = Canary { freed.next() }
+                server.onRequestBytes = { _, request, reply in
+                    if !canary.isWhole { wrong.next() }
+                    reply.set(request)
+                    if !canary.isWhole { wrong.next() }
+                }
+            }
+            replace()
+            let stop = RunLoop.StopToken()
+            let replacer = try Thread.joinable { while !stop.isRequested { replace() } }
+            try await onThread {
+                let client = try MessagePort(remote: name)
+                for number in 0..<500 as Range<Int32> {
+                    if number % 2 == 0 {
+                        try client.sendNow(number: number, [1].span.bytes)
+                    } else {
+                        #expect(try client.requestNow(number: number, [2]) == [2])
+                    }
+                }
+            }
+            stop.requestStop()
+            try await replacer.value
+            server.onRequestBytes = nil
+        }
+        while freed.value < made.value { await Task.yield() }
+        #expect(freed.value == made.value && wrong.value == 0)
+    }
+
+    @Test func `a name that it gets while another thread replaces its handler answers by the last one`() async throws {
+        for _ in 0..<6 {
+            try await withServer { server, name in
+                for round in 0..<10 as Range<UInt8> {
+                    let setter = try Thread.joinable { for number in 0..<4 as Range<UInt8> { server.onRequest = { _, _ in [round, number] } } }
+                    #expect(MessagePortNameServer.shared.registerPort(server, name: "\(name).\(round)"))
+                    try await setter.value
+                    for name in [name, "\(name).\(round)"] {
+                        let answer = try await MessagePort(remote: name).requestBytes(number: 1, [])
+                        #expect(answer == [round, 3])
+                    }
+                }
+            }
+        }
+    }
+
     @Test func `serves many requests at once`() async throws {
         try await withServer { server, name in
             server.handle(.bytes(number: 2)) { $0 }
@@ -410,6 +504,11 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
             #expect(throws: PortError.invalidTimeout(.seconds(-4))) {
                 try client.sendNow(number: 1, nothing.span.bytes, timeout: .seconds(-4))
             }
+            let shortest = Duration(secondsComponent: 0, attosecondsComponent: -1)
+            #expect(throws: PortError.invalidTimeout(shortest)) {
+                try client.sendNow(number: 1, nothing.span.bytes, timeout: shortest)
+            }
+            try client.sendNow(number: 1, nothing.span.bytes, timeout: .zero)
         }
         silent.invalidate()
     }

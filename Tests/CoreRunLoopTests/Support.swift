@@ -38,6 +38,18 @@ final class Witness: Sendable {
     func touch() {}
 }
 
+/// Knows whether it still is what it was; tells when it is freed.
+final class Canary: @unchecked Sendable {
+    private var word: UInt64 = 0x5AFE_5AFE_5AFE_5AFE
+    private let onDeinit: @Sendable () -> Void
+    init(_ onDeinit: @escaping @Sendable () -> Void) { self.onDeinit = onDeinit }
+    deinit {
+        word = 0
+        onDeinit()
+    }
+    var isWhole: Bool { word == 0x5AFE_5AFE_5AFE_5AFE }
+}
+
 extension RunLoop.Activity {
     /// The names used in traces: E BT BS BW AW X.
     var short: String {

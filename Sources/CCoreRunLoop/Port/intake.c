@@ -29,7 +29,8 @@ struct incoming {
     struct server_line *line; /* NULL: nobody waits for a reply */
     struct letter *letter; /* it came through the inbox; its data and its line are the letter's */
     struct inbox *inbox; /* that one, with a reference */
-    void *info; /* for the callout */
+    void *info; /* what the callout gets */
+    struct callee *callee; /* whose that is; NULL: the context's */
     bool keeps_line;
     bool is_in_call; /* the callout has begun, as the port counts it */
 };
@@ -366,7 +367,11 @@ static void begin_call(CFMessagePortRef port, struct incoming *message)
     struct local_port *local = &port->side.local;
 
     message->is_in_call = port_is_valid(port);
-    if (message->is_in_call) {
+    if (message->is_in_call && local->callee) {
+        message->callee = local->callee;
+        message->callee->calls++;
+        message->info = message->callee->object;
+    } else if (message->is_in_call) {
         local->calls++;
         local->called_on = thread_loop_current();
         message->info = local->context.info;
@@ -379,6 +384,9 @@ static bool end_call(struct local_port *local, const struct incoming *message, v
     bool releases = false;
 
     local->in_use -= message->accepted;
+    if (message->callee) {
+        return local_port_leave(local, message->callee, ret_info) && local->context.release;
+    }
     if (message->is_in_call) {
         local->calls--;
         local->called_on = NULL; /* one that goes on is not this thread's, or ends later all the same */

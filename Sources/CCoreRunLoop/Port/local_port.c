@@ -4,6 +4,8 @@
  *
  * A closed socket's number may be somebody else's at once. So whoever reads from the socket is counted, and the last of them closes it.
  */
+#include <stdlib.h>
+
 #include "CRLRunLoop.h"
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
@@ -368,27 +370,79 @@ void local_port_withdraw(CFMessagePortRef port)
     registry_withdraw(&publication);
 }
 
-void local_port_keep_info(CFMessagePortRef port)
+bool local_port_leave(const struct local_port *local, struct callee *callee, void **ret_object)
 {
-    port->side.local.keeps_info = true;
+    bool is_last = --callee->calls == 0 && callee != local->callee;
+
+    if (is_last) {
+        *ret_object = callee->object;
+        free(callee);
+    }
+    return is_last;
+}
+
+/* Puts `fresh` in the callee's place; NULL is nobody. As local_port_leave. P */
+static bool replace_callee(struct local_port *local, struct callee *fresh, void **ret_object)
+{
+    struct callee *old = local->callee;
+
+    local->callee = fresh;
+    if (!old) {
+        return false;
+    }
+    old->calls++; /* as if a callout of it ended now */
+    return local_port_leave(local, old, ret_object);
+}
+
+bool local_port_call(CFMessagePortRef port, void *object)
+{
+    struct local_port *local = &port->side.local;
+    struct callee *callee = malloc(sizeof *callee);
+    void *released = object;
+    bool is_taken;
+    bool releases = true;
+
+    if (!callee) {
+        return false;
+    }
+    *callee = (struct callee){.object = object};
+    port_lock(port);
+    is_taken = port_is_valid(port);
+    if (is_taken) {
+        releases = replace_callee(local, callee, &released);
+    }
+    port_unlock(port);
+    if (!is_taken) {
+        free(callee);
+    }
+    if (releases && local->context.release) {
+        local->context.release(released);
+    }
+    return true;
 }
 
 void local_port_release_info(CFMessagePortRef port)
 {
     struct local_port *local = &port->side.local;
     void *info = NULL;
+    void *object = NULL;
     bool releases;
+    bool releases_object;
 
     port_lock(port);
-    releases = local->calls == 0 || (!local->keeps_info && local->calls == 1 && thread_loop_is_current(local->called_on));
+    releases = local->calls == 0 || (local->calls == 1 && thread_loop_is_current(local->called_on));
     local->releases_late = !releases;
     if (releases) {
         info = local->context.info;
         local->context.info = NULL;
     }
+    releases_object = replace_callee(local, NULL, &object);
     port_unlock(port);
     if (releases && local->context.release) {
         local->context.release(info);
+    }
+    if (releases_object && local->context.release) {
+        local->context.release(object);
     }
 }
 

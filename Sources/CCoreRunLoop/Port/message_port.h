@@ -41,13 +41,19 @@ struct offender {
     uint32_t count;
 };
 
+/* Who is called in the place of the context's info, until another is: that one's callouts may still be under way then. */
+struct callee {
+    void *object; /* C; a reference, which the context's `release` gives back once the callee has been replaced and no callout has it */
+    uint32_t calls; /* P; callouts under way */
+};
+
 struct local_port {
     CFMessagePortCallBack callout; /* C */
     CFMessagePortContext context; /* C but for the info: P; NULL once released */
-    uint32_t calls; /* P; callouts under way */
-    CFRunLoopRef called_on; /* P; the loop of the latest; NULL once one has ended: as good as another loop than one's own */
+    struct callee *callee; /* P; NULL: the info is called */
+    uint32_t calls; /* P; callouts under way that have the info */
+    CFRunLoopRef called_on; /* P; the loop of the latest of these; NULL once one has ended: as good as another loop than one's own */
     bool releases_late; /* P; the last callout releases the info */
-    bool keeps_info; /* C; until its callout has returned, also when the callout itself invalidates the port */
     int socket; /* P; -1 once closed */
     uint32_t readers; /* P; threads that are reading from the socket */
     uid_t owner; /* C; whose messages are taken */
@@ -156,8 +162,14 @@ void local_port_withdraw(CFMessagePortRef port);
 void local_port_close(CFMessagePortRef port);
 /* Gives the info back, unless a callout on another thread uses it. */
 void local_port_release_info(CFMessagePortRef port);
-/* For the maker of a port whose context has no means to keep its info alive during the callout: it is released after it. */
-void local_port_keep_info(CFMessagePortRef port);
+/*
+ * Has the callouts that begin from now on get `object` in the place of the info, until the port is invalid. Takes a reference to it over,
+ * at once to give it back if the port is invalid already. Callouts that have begun go on with what they got, which is released after the
+ * last of them, also when that callout invalidates the port. False, with nothing changed, if there is no memory.
+ */
+bool local_port_call(CFMessagePortRef port, void *object);
+/* A callout that got the callee's object has ended. True: `ret_object` is to be released once the lock is dropped. P */
+bool local_port_leave(const struct local_port *local, struct callee *callee, void **ret_object);
 void local_port_abandon(CFMessagePortRef port); /* in the child of a fork */
 /* Around a read from the socket; false if there is none any more. The end is with the lock held. */
 bool local_port_begin_read(CFMessagePortRef port);

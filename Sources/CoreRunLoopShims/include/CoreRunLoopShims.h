@@ -90,12 +90,16 @@ int shim_exit_signal(int status);
 /* What a local message port answers. */
 struct shim_reply;
 void shim_reply_set(struct shim_reply *reply, const void *_Nullable bytes, intptr_t length);
-typedef void (*shim_receive)(void *_Nullable info, int32_t number, const uint8_t *_Nullable bytes, intptr_t length,
+typedef void (*shim_receive)(void *_Nullable callee, int32_t number, const uint8_t *_Nullable bytes, intptr_t length,
                              struct shim_reply *reply);
-/* Creates a local port whose messages go to `receive`, the same function in every call. It is given `info`, and releases it when it is
- * invalidated or freed, but not during a call of `receive`. Without a port, `info` stays the caller's. */
+/* Creates a local port whose messages go to `receive`, the same function in every call, with what shim_message_port_call said: that is to
+ * be said before there is a source. `info` is the invalidation callback's, released when the port is invalidated or freed; without a port
+ * it stays the caller's. `release` gives back the info, and each callee. */
 CFMessagePortRef _Nullable shim_message_port_create(CFStringRef name, shim_receive receive, void *info,
-                                                    void (*_Nonnull release)(const void *_Nullable info)) CF_RETURNS_RETAINED;
+                                                    void (*_Nonnull release)(const void *_Nullable reference)) CF_RETURNS_RETAINED;
+/* Whom a local port's messages go to from now on; a reference, given back once another has taken its place, or the port has become
+ * invalid, and no call of `receive` has it. */
+void shim_message_port_call(CFMessagePortRef port, void *callee);
 /* The bytes of an answer; to be dropped, also if there are none. */
 struct shim_answer {
     const uint8_t *_Nullable bytes;

@@ -19,6 +19,7 @@
 #include "Kernel/kernel_ports.h"
 #include "Loop/main_queue.h"
 #include "Port/inbox.h"
+#include "Port/message_port.h"
 #include "Port/packet.h"
 #include "Port/port_probe.h"
 #include "Port/registry.h"
@@ -423,6 +424,51 @@ NTH_FAILURE(a_local_port_that_ends_in_its_callback, "")
     MUST(!CFMessagePortIsValid(local));
     NEED(!bag_keep(CFMessagePortCreateRemote(NULL, NAME))); /* where its files cannot be removed, and it cannot be asked */
     return result == kCFMessagePortBecameInvalidError;
+}
+
+/* How many references there are to what the callouts of a port are to get. */
+static int callees;
+
+static void drop_callee(const void *object)
+{
+    callees -= object ? 1 : 0;
+}
+
+static CFDataRef look_for_callee(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *object)
+{
+    (void)local, (void)message_id, (void)data;
+    MUST(callees == 1 && object == &callees);
+    handled++;
+    return NULL;
+}
+
+NTH_FAILURE(a_port_with_another_callee, "")
+{
+    CFMessagePortContext context = {0, NULL, NULL, drop_callee, NULL};
+    CFMessagePortRef local;
+    CFRunLoopSourceRef source;
+    CFMessagePortRef remote;
+
+    handled = 0;
+    callees = 0;
+    NEED(local = bag_keep(CFMessagePortCreateLocal(NULL, NAME, look_for_callee, &context, NULL)));
+    NEED(source = bag_keep(CFMessagePortCreateRunLoopSource(NULL, local, 0)));
+    for (int i = 0; i < 2; i++) {
+        callees++;
+        if (!local_port_call(local, &callees)) {
+            MUST(--callees == i); /* it has taken nothing over, and dropped nobody */
+            return false;
+        }
+        MUST(callees == 1);
+    }
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    NEED(CFRunLoopContainsSource(CFRunLoopGetCurrent(), source, MODE));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    NEED(CFMessagePortSendRequest(remote, 1, NULL, patience_s, 0, NULL, NULL) == kCFMessagePortSuccess);
+    NEED(run_until(&handled, 1, MODE));
+    CFMessagePortInvalidate(local);
+    MUST(callees == 0);
+    return true;
 }
 
 /* The fork's child lets go of the line on which its parent waits for the reply. */

@@ -345,22 +345,22 @@ static CFDataRef end_itself(CFMessagePortRef port, SInt32 message_id, CFDataRef 
     return note_call(port, message_id, data, info);
 }
 
-PORT_TEST_BOTH_WAYS(a_port_that_keeps_its_info_releases_it_after_the_callback_that_invalidates_it, "224")
+PORT_TEST_BOTH_WAYS(a_callback_that_invalidates_its_port_has_lost_the_info_but_not_a_callee, "224")
 {
     CFMessagePortContext context = {0, &events, NULL, note_release, NULL};
 
     counted_reply = port_data("last");
-    for (int keeps = 0; keeps < 2; keeps++) {
+    for (int is_called = 0; is_called < 2; is_called++) {
         CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, end_itself, &context, NULL);
         CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
         CFMessagePortRef remote = port_connect(NAME);
 
-        if (keeps) {
-            local_port_keep_info(port);
+        if (is_called) {
+            EXPECT(local_port_call(port, &context));
         }
         CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
         (void)port_ask(remote, 1, NULL, NULL);
-        EXPECT_TRACE(&events, keeps ? "call release" : "release call");
+        EXPECT_TRACE(&events, is_called ? "release call release" : "release call");
         trace_clear(&events);
         CFRelease(source);
         CFRelease(remote);
@@ -410,6 +410,55 @@ PORT_TEST_BOTH_WAYS(a_port_invalidated_behind_a_callback_keeps_its_info_for_that
     EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortSuccess);
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 5, true), kCFRunLoopRunHandledSource);
     EXPECT_TRACE(&events, "first second end release");
+    CFRelease(source);
+    CFRelease(remote);
+    CFRelease(port);
+}
+
+/* ---- callees ---- */
+
+static void note_object(const void *object)
+{
+    trace_addf(&events, "-%s", (const char *)object);
+}
+
+/* Each message names the next callee, and what is sent before the callback goes on. */
+static CFDataRef call_next(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *object)
+{
+    static const char *const names[] = {"a", "b", "c", "d"};
+
+    (void)data;
+    trace_addf(&events, "%s", (const char *)object);
+    if (message_id > 0) {
+        EXPECT(local_port_call(port, (void *)(uintptr_t)names[message_id]));
+        (void)CFRunLoopRunInMode(MODE, 0, true); /* the next message */
+    }
+    trace_addf(&events, "/%s", (const char *)object);
+    return NULL;
+}
+
+PORT_TEST_BOTH_WAYS(a_callee_is_released_when_another_is_called_and_its_own_last_callback_has_ended, "")
+{
+    CFMessagePortContext context = {0, "info", NULL, note_object, NULL};
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, call_next, &context, NULL);
+    CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+    CFMessagePortRef remote = port_connect(NAME);
+
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    EXPECT(local_port_call(port, "a"));
+    EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(port_tell(remote, 2, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(port_tell(remote, 0, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 1, true), kCFRunLoopRunHandledSource);
+    EXPECT_TRACE(&events, "a b c /c /b -b /a -a");
+    trace_clear(&events);
+    EXPECT(local_port_call(port, "d")); /* no callback has the one before */
+    EXPECT_TRACE(&events, "-c");
+    EXPECT_EQ(port_tell(remote, 0, NULL), kCFMessagePortSuccess);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 1, true), kCFRunLoopRunHandledSource);
+    CFMessagePortInvalidate(port);
+    EXPECT(local_port_call(port, "late"));
+    EXPECT_TRACE(&events, "-c d /d -info -d -late");
     CFRelease(source);
     CFRelease(remote);
     CFRelease(port);
