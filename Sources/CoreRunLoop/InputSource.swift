@@ -68,39 +68,62 @@ private class InputSourceCore: @unchecked Sendable {
 }
 
 /// The queue.
-private final class CommandCore<Command: Sendable>: InputSourceCore, @unchecked Sendable {
-    /// Guards the two below. They are not its value: reading a function out of a generic value allocates, at each event.
+@safe private final class CommandCore<Command: Sendable>: InputSourceCore, @unchecked Sendable {
+    private final class Closure {
+        let perform: @Sendable ([Command]) -> Void
+        init(_ perform: @escaping @Sendable ([Command]) -> Void) { self.perform = perform }
+    }
+
+    private let closure: Unmanaged<Closure>
+    private let calls = CallCount()
+    /// Guards the two below, which are not its value: what is generic only here would be handled by way of its type's description.
     private let lock = Mutex(())
-    private var commands: [Command] = []
-    private var perform: (@Sendable ([Command]) -> Void)?
+    @exclusivity(unchecked) private var commands: [Command] = []
+    /// Written under the lock; a signal without commands takes no lock.
+    private let hasCommands = Atomic(false)
+    private let none: [Command] = []
 
     init(_ schedule: Change?, _ cancel: Change?, _ perform: @escaping @Sendable ([Command]) -> Void) {
-        self.perform = perform
+        unsafe closure = .passRetained(Closure(perform))
         super.init(schedule, cancel)
     }
 
-    func append(_ command: Command) { lock.withLock { _ in commands.append(command) } }
+    deinit { dropClosure() }
 
-    var count: Int { lock.withLock { _ in commands.count } }
+    func append(_ command: Command) {
+        lock.withLock { _ in
+            unsafe commands.append(command)
+            hasCommands.store(true, ordering: .releasing)
+        }
+    }
+
+    var count: Int { lock.withLock { _ in unsafe commands.count } }
+
+    private func takeAll() -> [Command] {
+        lock.withLock { _ in
+            let taken = unsafe commands
+            unsafe commands = none
+            hasCommands.store(false, ordering: .relaxed)
+            return taken
+        }
+    }
 
     override func performAll() {
-        var taken: [Command] = []
-        var current: (@Sendable ([Command]) -> Void)?
-        lock.withLock { _ in
-            swap(&taken, &commands)
-            current = perform
+        guard calls.begin() else { return }
+        unsafe closure._withUnsafeGuaranteedRef { closure in
+            closure.perform(hasCommands.load(ordering: .acquiring) ? takeAll() : none)
         }
-        current?(taken)
+        if calls.end() { unsafe closure.release() }
+    }
+
+    private func dropClosure() {
+        if calls.giveUp() { unsafe closure.release() }
     }
 
     override func clear() {
         super.clear()
-        var dropped: ([Command], (@Sendable ([Command]) -> Void)?) = ([], nil)
-        lock.withLock { _ in
-            dropped = (commands, perform)
-            (commands, perform) = ([], nil)
-        }
-        _ = dropped  // freed here, outside the lock
+        dropClosure()
+        _ = takeAll()  // freed here, outside the lock
     }
 }
 

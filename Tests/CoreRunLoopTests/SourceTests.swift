@@ -128,6 +128,109 @@ import Testing
         #expect(source.isValid)
     }
 
+    @Test func `that ends in a nested call of its closure frees it after the outer one, and drops its commands`() async throws {
+        try await onThread {
+            let trace = Trace()
+            let source = Mutex<InputSource<Int>?>(nil)
+            @Sendable func current() -> InputSource<Int> { source.withLock { $0! } }
+            func make() -> InputSource<Int> {
+                let witness = Witness { trace.add("freed") }
+                return InputSource { commands in
+                    trace.add("\(commands)")
+                    if commands == [1] {
+                        current().send(2)
+                        _ = RunLoop.current.run(in: .default, for: .zero, returnAfterSourceHandled: true)
+                    } else {
+                        current().send(3)
+                        current().invalidate()
+                        trace.add("\(current().pendingCount)")
+                    }
+                    witness.touch()
+                    trace.add("/\(commands)")
+                }
+            }
+            source.withLock { $0 = make() }
+            RunLoop.current.add(current(), forMode: .default)
+            current().send(1)
+            _ = RunLoop.current.run(in: .default, for: .zero, returnAfterSourceHandled: true)
+            #expect(trace.text == "[1] [2] 0 /[2] /[1] freed")
+            current().invalidate()
+            source.withLock { $0 = nil }
+            #expect(trace.text == "[1] [2] 0 /[2] /[1] freed")
+        }
+    }
+
+    @Test func `that another thread ends during its closure frees it after that`() async throws {
+        try await onThread {
+            let trace = Trace()
+            let source = Mutex<InputSource<Void>?>(nil)
+            @Sendable func current() -> InputSource<Void> { source.withLock { $0! } }
+            func make() -> InputSource<Void> {
+                let canary = Canary { trace.add("freed") }
+                return InputSource { _ in
+                    let other = Thread { current().invalidate() }
+                    other.start()
+                    other.join()
+                    trace.add("ended \(canary.isWhole)")
+                }
+            }
+            source.withLock { $0 = make() }
+            RunLoop.current.add(current(), forMode: .default)
+            current().signal()
+            _ = RunLoop.current.run(in: .default, for: .zero, returnAfterSourceHandled: true)
+            #expect(trace.text == "ended true freed")
+            source.withLock { $0 = nil }
+        }
+    }
+
+    @Test func `in two loops that a third thread ends has a whole closure in each, which is freed once`() async throws {
+        let stop = RunLoop.StopToken()
+        let loops = [try Thread.runningLoop(until: stop), try Thread.runningLoop(until: stop)]
+        let (freed, wrong, called) = (Count(), Count(), Count())
+        func add() -> InputSource<Int> {
+            let canary = Canary { freed.next() }
+            let source = InputSource<Int> { _ in
+                if !canary.isWhole { wrong.next() }
+                called.next()
+                if !canary.isWhole { wrong.next() }
+            }
+            for loop in loops { loop.add(source, forMode: .common) }
+            return source
+        }
+        for round in 1...100 {
+            let source = add()
+            let before = called.value
+            source.send(round)
+            while called.value == before { await Task.yield() }
+            source.send(round)
+            source.invalidate()
+            while freed.value < round { await Task.yield() }
+        }
+        #expect(freed.value == 100 && wrong.value == 0)
+        stop.requestStop()
+    }
+
+    @Test func `loses and doubles no command of senders that wait for each, among signals that bring none`() async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        let performed = [Count(), Count(), Count()]
+        let source = InputSource<Int> { commands in for sender in commands { performed[sender].next() } }
+        loop.add(source, forMode: .common)
+        let senders = try (0..<3).map { sender in
+            try Thread.joinable {
+                for number in 1...2000 {
+                    source.send(sender)
+                    if sender == 0 { source.signal() }
+                    while performed[sender].value < number { sched_yield() }
+                }
+            }
+        }
+        for sender in senders { try await sender.value }
+        #expect(performed.map(\.value) == [2000, 2000, 2000] && source.pendingCount == 0)
+        source.invalidate()
+        stop.requestStop()
+    }
+
     @Test func `is freed with its closures`() async throws {
         let freed = Count()
         try await onThread {

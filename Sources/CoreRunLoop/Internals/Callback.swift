@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// An item's closure, until the item is invalidated. Any thread.
-///
-/// The closure lies in an object of its own: reading a function out of a generic value would allocate at each event.
-final class Callback<Argument>: @unchecked Sendable {
-    private final class Closure: @unchecked Sendable {
+@safe final class Callback<Argument>: @unchecked Sendable {
+    /// An object: the closure itself could not be called without a reference of the call's own.
+    private final class Closure {
         let call: (Argument) -> Void
         init(_ call: @escaping (Argument) -> Void) { self.call = call }
     }
-    private let closure: Mutex<Closure?>
+    private let closure: Unmanaged<Closure>
+    private let calls = CallCount()
 
-    init(_ call: @escaping @Sendable (Argument) -> Void) { closure = Mutex(Closure(call)) }
+    init(_ call: @escaping @Sendable (Argument) -> Void) { unsafe closure = .passRetained(Closure(call)) }
 
-    /// Calls the closure, if it is still there, without the lock.
+    deinit { drop() }
+
+    /// Calls the closure, if it is still there.
     func callAsFunction(_ argument: Argument) {
-        if let closure = closure.withLock({ $0 }) { closure.call(argument) }
+        guard calls.begin() else { return }
+        unsafe closure._withUnsafeGuaranteedRef { $0.call(argument) }
+        if calls.end() { unsafe closure.release() }
     }
 
+    /// Frees the closure, at once or by the end of the last call. What it holds may end this very item.
     func drop() {
-        let dropped = closure.withLock { closure in
-            defer { closure = nil }
-            return closure
-        }
-        _ = dropped  // freed here, outside the lock: what it holds may end this very item
+        if calls.giveUp() { unsafe closure.release() }
     }
 }
