@@ -75,6 +75,7 @@ public final class RunLoop: Sendable {
     public var isCurrent: Bool { shim_loop_is_current(loop) }
 
     /// Stops the process with a sentence when the calling thread is not this loop's.
+    @inline(__always)
     public func preconditionIsCurrent(_ function: StaticString = #function) {
         if !isCurrent { fault("RunLoop.\(function): only the loop's own thread may call this") }
     }

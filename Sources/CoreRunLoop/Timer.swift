@@ -30,10 +30,10 @@ public final class Timer: Sendable {
     /// The closure, and the way back to the Swift object, which lives longer. Both are written before the timer is in a loop, and then by
     /// the loop's thread, or when no call is under way or can come: the C timer releases its info no sooner. `userInfo`'s lock is for
     /// firing by hand, which any thread may do.
-    private final class Body: @unchecked Sendable {
+    @safe private final class Body: @unchecked Sendable {
         private var block: (@Sendable (Timer) -> Void)?
         private let userInfo: Mutex<(any Sendable)?>
-        unowned(unsafe) var timer: Timer?
+        private var timer: Unmanaged<Timer>?
 
         init(_ block: @escaping @Sendable (Timer) -> Void, _ userInfo: (any Sendable)?) {
             self.block = block
@@ -42,9 +42,12 @@ public final class Timer: Sendable {
 
         var info: (any Sendable)? { userInfo.withLock { $0 } }
 
-        /// The loop calls.
+        /// Once, before the timer is in a loop.
+        func belong(to timer: Timer) { unsafe self.timer = .passUnretained(timer) }
+
+        /// The loop calls, with a reference to the whole.
         func fire() {
-            if let block, let timer = unsafe timer { block(timer) }
+            if let block, let timer = unsafe timer { unsafe timer._withUnsafeGuaranteedRef { block($0) } }
         }
 
         func fireByHand(_ timer: Timer) {
@@ -65,7 +68,7 @@ public final class Timer: Sendable {
         cfRunLoopTimer = timer
         self.body = body
         whole = Whole(of: timer)
-        unsafe body.timer = self
+        body.belong(to: self)
         whole.join(self)
     }
 
