@@ -3,6 +3,8 @@
 // What the overlay costs beside the C calls under it, and what a hop to a loop's executor costs beside others: `make bench-swift`.
 // Rounds of the cases are interleaved and the medians printed. Callbacks are measured in the thread's own processor time, requests to
 // another thread in the process's, hops on the wall. Allocations are those of the overlay beyond those of the C calls.
+//
+// `bench-swift source callback 1000` does nothing but one case in one way, as often as said: for tools that count instructions.
 
 import Allocations
 import CoreRunLoop
@@ -18,6 +20,7 @@ let info = Unmanaged.passUnretained(counter).toOpaque()
 
 /// One operation, the same for the C interface and for the overlay.
 struct Case {
+    let word: String
     let name: String
     var iterations = 20_000
     var clock: () -> UInt = { thread_time_ns() }
@@ -99,6 +102,7 @@ func overlayRun(_ mode: RunLoop.Mode) { _ = loop.run(in: mode, for: .zero, retur
 
 let cases = [
     Case(
+        word: "source",
         name: "a signalled source, and the poll that performs it",
         cWay: {
             CFRunLoopSourceSignal(cSource)
@@ -113,6 +117,7 @@ let cases = [
             overlayRun(modes.source)
         }),
     Case(
+        word: "timer",
         name: "a timer that is due, and the poll that fires it",
         cWay: {
             CFRunLoopTimerSetNextFireDate(cTimer, 0)
@@ -127,11 +132,13 @@ let cases = [
             overlayRun(modes.timer)
         }),
     Case(
+        word: "observer",
         name: "an observer, and the poll that calls it",
         cWay: { run(modes.cObserver) },
         overlaysCallback: { run(modes.observer) },
         overlay: { overlayRun(modes.observer) }),
     Case(
+        word: "message",
         name: "a message of 64 bytes to the loop's own port, and the poll that receives it",
         cWay: {
             check(echo_port_request(ownPorts.cRemote, message, message.count, false))
@@ -146,6 +153,7 @@ let cases = [
             overlayRun(modes.port)
         }),
     Case(
+        word: "request",
         name: "a request of 64 bytes to another thread, and the answer", iterations: 3000, clock: { process_time_ns() },
         cWay: { check(echo_port_request(otherPorts.cRemote, message, message.count, true)) },
         overlaysCallback: { check(echo_port_request(otherPorts.cRemoteOfPort, message, message.count, true)) },
@@ -264,6 +272,20 @@ func measureHops() async throws {
     stop.requestStop()
 }
 
-measureCallbacks()
-stopOther.requestStop()
-try RunLoop.runMain { try await Task.detached { try await measureHops() }.value }
+/// What the arguments say, if there are any.
+func runOneCase() -> Bool {
+    let words = CommandLine.arguments.dropFirst()
+    if words.isEmpty { return false }
+    let ways: [String: KeyPath<Case, () -> Void>] = ["c": \.cWay, "callback": \.overlaysCallback, "overlay": \.overlay]
+    guard words.count == 3, let one = cases.first(where: { $0.word == words[1] }), let way = ways[words[2]], let count = Int(words[3])
+    else { fatalError("usage: bench-swift [\(cases.map(\.word).joined(separator: "|")) c|callback|overlay count]") }
+    let body = one[keyPath: way]
+    for _ in 0..<count { body() }
+    return true
+}
+
+if !runOneCase() {
+    measureCallbacks()
+    stopOther.requestStop()
+    try RunLoop.runMain { try await Task.detached { try await measureHops() }.value }
+}
