@@ -27,12 +27,13 @@ extension RunLoop: SerialExecutor, TaskExecutor {
     /// Queues a job of a task; it runs on the loop's thread, while the loop runs in a common mode. Called by Swift.
     public func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        let mustPost = jobs.withLock { jobs in
+        // As soon as the job is in the queue it may run, and be what kept this object: then only the ticket keeps it.
+        let ticket = unsafe jobs.withLock { jobs in
             jobs.waiting.append(job)
             defer { jobs.isPosted = true }
-            return !jobs.isPosted && !jobs.isRunning
+            return unsafe !jobs.isPosted && !jobs.isRunning ? retainedInfo(JobTicket(self)) : nil
         }
-        if mustPost { post() }
+        if let ticket = unsafe ticket { unsafe post(ticket) }
     }
 
     /// As a reference for an actor's `unownedExecutor`.
@@ -51,15 +52,10 @@ extension RunLoop: SerialExecutor, TaskExecutor {
         if isIsolatingCurrentContext() != true { fault("RunLoop: expected to be on the loop's own thread") }
     }
 
-    /// Has the loop call `drain` once.
-    private func post() {
-        let info = unsafe retainedInfo(JobTicket(self))
-        withExtendedLifetime(Mode.common.name) { name in
-            unsafe CRLRunLoopPerformFunction(
-                loop, unsafeBitCast(name, to: CFTypeRef?.self), { info in unsafe object(JobTicket.self, from: info).redeem() }, info,
-                { info in unsafe releaseInfo(info) })
-        }
-        CFRunLoopWakeUp(loop)
+    /// Has the loop call `drain` once, perhaps before this returns: the last that may be done with this object.
+    private func post(_ ticket: UnsafeMutableRawPointer) {
+        unsafe shim_perform_and_wake(
+            loop, { info in unsafe object(JobTicket.self, from: info).redeem() }, ticket, { info in unsafe releaseInfo(info) })
     }
 
     /// Runs what is queued. On the loop's thread.
@@ -83,7 +79,7 @@ extension RunLoop: SerialExecutor, TaskExecutor {
             jobs.isPosted = !jobs.waiting.isEmpty
             return jobs.isPosted
         }
-        if mustPost { post() }
+        if mustPost { unsafe post(retainedInfo(JobTicket(self))) }
     }
 
     /// The jobs to begin with; `nil` when a drain is under way.

@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "CRLRunLoop.h"
 #include "Kernel/kernel.h"
 #include "Loop/loop.h"
 #include "Loop/thread_loop.h"
@@ -46,6 +47,14 @@ bool shim_mode_is_common(CFRunLoopRef loop, CFRunLoopMode name)
     is_common = mode && mode->is_common;
     loop_unlock(loop);
     return is_common;
+}
+
+void shim_perform_and_wake(CFRunLoopRef loop, void (*function)(void *info), void *info, void (*release)(void *info))
+{
+    CFRetain(loop); /* what has it may be gone once the function has been called */
+    CRLRunLoopPerformFunction(loop, kCFRunLoopCommonModes, function, info, release);
+    CFRunLoopWakeUp(loop);
+    CFRelease(loop);
 }
 
 bool shim_loop_is_current(CFRunLoopRef loop)

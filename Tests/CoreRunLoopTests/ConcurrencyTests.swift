@@ -45,6 +45,22 @@ private func withLoop<Value: Sendable>(_ body: (RunLoop) async throws -> Value) 
         }
     }
 
+    @Test func `may be freed by the job whose queueing is not over yet`() async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    for _ in 0..<100 {
+                        let stop = RunLoop.StopToken()
+                        let worker = Worker(on: try Thread.runningLoop(until: stop))
+                        #expect(await worker.increment() == 1)
+                        stop.requestStop()
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+
     @Test func `runs a global actor's code on its thread`() async {
         let onLoop = await Task { @Pinned in
             pinnedState += 1

@@ -457,7 +457,9 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         for _ in 0..<6 {
             try await withServer { server, name in
                 for round in 0..<10 as Range<UInt8> {
-                    let setter = try Thread.joinable { for number in 0..<4 as Range<UInt8> { server.onRequest = { _, _ in [round, number] } } }
+                    let setter = try Thread.joinable {
+                        for number in 0..<4 as Range<UInt8> { server.onRequest = { _, _ in [round, number] } }
+                    }
                     #expect(MessagePortNameServer.shared.registerPort(server, name: "\(name).\(round)"))
                     try await setter.value
                     for name in [name, "\(name).\(round)"] {

@@ -20,6 +20,9 @@
 bool shim_mode_is_empty(CFRunLoopRef loop, CFRunLoopMode mode);
 /* Whether the calling thread is the loop's. */
 bool shim_loop_is_current(CFRunLoopRef loop);
+/* Has the loop call `function` once, in a common mode, and wakes it; keeps the loop until this returns, as the call may free who had it. */
+void shim_perform_and_wake(CFRunLoopRef loop, void (*_Nonnull function)(void *_Nullable info), void *info,
+                           void (*_Nonnull release)(void *_Nullable info));
 /* Whether `mode` is one of the loop's common modes. */
 bool shim_mode_is_common(CFRunLoopRef loop, CFRunLoopMode mode);
 /*
