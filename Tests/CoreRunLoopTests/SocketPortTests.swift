@@ -24,6 +24,8 @@ private func unixAddress(_ path: String) -> [UInt8] { [UInt8(AF_UNIX), 0] + Arra
 private func freshPath() -> String { "/tmp/corerunloop-tests-\(getpid())-\(UInt32.random(in: 0 ... .max)).sock" }
 
 private let stream = Int32(SOCK_STREAM.rawValue)
+/// For sockets of the tests' own: a program that another test starts meanwhile would keep them open.
+private let closingStream = stream | Int32(SOCK_CLOEXEC.rawValue)
 
 /// Runs the calling thread's loop until `port` has got that many messages.
 private func receive(_ number: Int, on port: Port) -> [PortMessage] {
@@ -39,7 +41,7 @@ private func receive(_ number: Int, on port: Port) -> [PortMessage] {
 
 /// A plain connection to a port, for bytes that are no messages.
 private func connection(to port: SocketPort) -> Int32 {
-    let made = socket(port.protocolFamily, stream, 0)
+    let made = socket(port.protocolFamily, closingStream, 0)
     let result = port.address.withUnsafeBytes { bytes in
         connect(made, bytes.baseAddress.map { $0.assumingMemoryBound(to: sockaddr.self) }, socklen_t(bytes.count))
     }
@@ -198,7 +200,7 @@ private func connection(to port: SocketPort) -> Int32 {
 
     @Test func `takes a listening socket over, and nothing else`() async throws {
         try await onThread {
-            let listening = socket(AF_INET, stream, 0)
+            let listening = socket(AF_INET, closingStream, 0)
             #expect(listen(listening, 4) == 0)  // the system chooses a number on all addresses
             let port = try SocketPort(protocolFamily: AF_INET, socketType: stream, protocol: 0, socket: listening)
             #expect(port.socket == listening)
@@ -206,7 +208,7 @@ private func connection(to port: SocketPort) -> Int32 {
             #expect(receive(1, on: port).count == 1)
             port.invalidate()
             #expect(connection(to: port) == -1)
-            let silent = socket(AF_INET, stream, 0)
+            let silent = socket(AF_INET, closingStream, 0)
             #expect(throws: PortError.invalidAddress("socket \(silent)")) {
                 try SocketPort(protocolFamily: AF_INET, socketType: stream, protocol: 0, socket: silent)
             }

@@ -130,7 +130,13 @@ inline mailbox_wake(me)
         :: else ->
             atomic {
                 if
-                :: word == w -> fence(me); word = word | wake_token; break
+                :: word == w ->
+                    fence(me);
+                    if
+                    :: word = word | wake_token
+                    :: word = word | wake_token | wake_flooded
+                    fi;
+                    break
                 :: else -> w = word
                 fi
             }
@@ -222,12 +228,10 @@ active proctype loop()
                break
             fi
         fi;
-        atomic { w = word; word = word & ~(wake_armed | wake_asleep | wake_token | wake_flooded) };
 #ifndef BROKEN_DISARM
-        if
-        :: w & wake_flooded -> fence_threads()
-        :: else
-        fi
+        word = word & ~(wake_armed | wake_asleep | wake_token) /* a flood goes on until the next pass is armed */
+#else
+        word = word & ~(wake_armed | wake_asleep | wake_token | wake_flooded)
 #endif
     od
 }

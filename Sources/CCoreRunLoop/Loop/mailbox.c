@@ -78,20 +78,21 @@ static uint32_t with_flags(uint32_t old, uint32_t flags)
     return (old | flags) + ((old & wake_phase) == wake_epoll ? (uint32_t)wake_writer : 0);
 }
 
-/* What a wake-up makes of the word `old`, if it makes something of it. */
-static uint32_t woken(uint32_t old)
+/* What a wake-up makes of the word `old`, if it makes something of it. Another one would make nothing of that: so it may be flooded. */
+static uint32_t woken(uint32_t old, uint32_t flooded)
 {
-    return (old & wake_phase) == wake_idle ? old | wake_owed : with_flags(old, wake_token);
+    return (old & wake_phase) == wake_idle ? old | wake_owed | flooded : with_flags(old, wake_token | flooded);
 }
 
 void mailbox_wake_from(struct mailbox *mailbox, uint32_t old)
 {
+    uint32_t flooded = flood_note_wake() ? wake_flooded : 0;
+
     do {
         if (mailbox_wake_is_moot(old)) {
             return;
         }
-    } while (!exchange(mailbox, &old, woken(old)));
-    flood_note_wake();
+    } while (!exchange(mailbox, &old, woken(old, flooded)));
     end_sleep(mailbox, old);
 }
 

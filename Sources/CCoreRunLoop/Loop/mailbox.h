@@ -90,6 +90,7 @@ static inline void mailbox_wake(struct mailbox *mailbox)
     atomic_signal_fence(memory_order_seq_cst);
     old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
     if (old & wake_flooded) {
+        flood_record.spared_wakes++;
         return;
     }
     /* Whatever the caller did before must be seen by the pass that an early return relies on. */
@@ -149,14 +150,22 @@ bool mailbox_sleep(struct mailbox *mailbox, enum wake_word phase, uint32_t *ret_
 /* Back from sleep, still in the wait; clears RETIME. */
 void mailbox_rearm(struct mailbox *mailbox);
 
-/* The wait is over. True if there was a token. */
+/*
+ * The wait is over. True if there was a token. A flood goes on: its callers are heard when the next pass is armed or the run ended, which
+ * is before anything is looked at that counts. But where a wake-up would be owed from now on, it has to be told of.
+ */
 static inline bool mailbox_disarm(struct mailbox *mailbox)
 {
-    const uint32_t ending = wake_phase | wake_token | wake_retime | wake_flooded;
-    uint32_t old = atomic_fetch_and_explicit(&mailbox->word, ~ending, memory_order_acq_rel);
+    uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
+    uint32_t new;
 
+    do {
+        uint32_t ending = wake_phase | wake_token | wake_retime | (old & wake_outer ? wake_flooded : 0u);
+
+        new = old & ~ending;
+    } while (!atomic_compare_exchange_weak_explicit(&mailbox->word, &old, new, memory_order_acq_rel, memory_order_relaxed));
     barrier_after_update();
-    if (old & wake_flooded) {
+    if (old & ~new & wake_flooded) {
         flood_fence();
     }
     return (old & wake_token) != 0;

@@ -167,7 +167,7 @@ static void wake_bound_loops(CFRunLoopSourceRef source)
 static void finish_signal(CFRunLoopSourceRef source, uint64_t busy)
 {
     uint64_t mark = busy;
-    uint64_t set = (busy & ~(uint64_t)mark_state_mask) | (flood_goes_on() ? mark_flooded : mark_set);
+    uint64_t set = (busy & ~(uint64_t)mark_state_mask) | (flood_note_signal() ? mark_flooded : mark_set);
 
     if (atomic_compare_exchange_strong_explicit(&source->mark, &mark, set, memory_order_seq_cst, memory_order_relaxed)) {
         return;
@@ -193,7 +193,6 @@ void source_signal_from(CFRunLoopSourceRef source, uint64_t mark)
         if (atomic_compare_exchange_weak_explicit(&source->mark, &mark, generation | (state == mark_clear ? mark_busy : mark_contested),
                                                   memory_order_seq_cst, memory_order_relaxed)) {
             if (state == mark_clear) {
-                flood_note_signal();
                 push_free_slots(source);
                 finish_signal(source, generation | mark_busy);
             }

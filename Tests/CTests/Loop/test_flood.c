@@ -142,6 +142,43 @@ TEST(many_wake_ups_that_change_nothing_make_a_flood, "62")
     trace_clear(&probe_trace);
 }
 
+static uint32_t word_after(uint32_t word, void (*function)(struct mailbox *mailbox))
+{
+    struct mailbox *mailbox = mailbox_create();
+    uint32_t after;
+
+    REQUIRE(mailbox != NULL);
+    atomic_store(&mailbox->word, word);
+    function(mailbox);
+    after = mailbox_word(mailbox);
+    atomic_store(&mailbox->word, wake_idle);
+    mailbox_recycle(mailbox);
+    return after;
+}
+
+static void disarms(struct mailbox *mailbox)
+{
+    (void)mailbox_disarm(mailbox);
+}
+
+TEST(a_loop_stays_flooded_while_that_pays, "62 64")
+{
+    const uint32_t pass = wake_run | wake_armed;
+
+    start(count_fence);
+    flood_record.spared_wakes = flood_from;
+    EXPECT_EQ(word_after(pass, mailbox_wake), pass | wake_token | wake_flooded);
+    flood_record.spared_wakes = flood_from - 1;
+    EXPECT_EQ(word_after(pass, mailbox_wake), pass | wake_token);
+    EXPECT_EQ(word_after(pass | wake_token | wake_flooded, disarms), wake_run | wake_flooded);
+    EXPECT_EQ(fences, 0);
+    EXPECT_EQ(word_after(wake_run | wake_flooded, mailbox_arm), pass);
+    EXPECT_EQ(fences, 1);
+    /* From here a wake-up is owed to the pass outside, and has to be told of. */
+    EXPECT_EQ(word_after(pass | wake_token | wake_flooded | wake_outer, disarms), wake_run | wake_outer);
+    EXPECT_EQ(fences, 2);
+}
+
 static void wakes_without_end(struct probe *probe)
 {
     (void)probe;
