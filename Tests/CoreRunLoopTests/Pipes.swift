@@ -26,6 +26,13 @@ func writePipe(_ descriptor: Int32) {
 
 func closePipe(_ descriptor: Int32) { close(descriptor) }
 
+/// Another descriptor for the same, under a number that stays free when it is closed: tests that run beside get the lowest. For one test.
+func highNumber(for descriptor: Int32) -> Int32 {
+    let number = dup2(descriptor, 900)
+    precondition(number == 900)
+    return number
+}
+
 /// What stands under a number, which other tests may take as soon as it is free; `nil` if nothing does.
 func fileIdentity(_ descriptor: Int32) -> [UInt]? {
     var status = stat()
