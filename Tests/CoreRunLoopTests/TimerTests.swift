@@ -106,11 +106,11 @@ private final class Owner: Sendable {
         try await onThread {
             let loop = RunLoop.current
             let count = Count()
-            let start = WallTime.now
+            let start = WallTime.now + .milliseconds(100)  // to come, as a date that has passed would become that of the call
             let timer = Timer(fire: start, interval: .milliseconds(4), repeats: true) { _ in count.next() }
             loop.add(timer, forMode: "other")
             let alive = loop.keepAlive()
-            _ = loop.run(in: .default, for: .milliseconds(30))
+            _ = loop.run(in: .default, for: .milliseconds(130))
             #expect(count.value == 0)
             _ = loop.run(in: "other", for: .zero)
             #expect(count.value == 1)
