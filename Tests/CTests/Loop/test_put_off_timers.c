@@ -130,7 +130,7 @@ static CFStringRef mode_name(int mode)
 
 static CFAbsoluteTime date_of_tick(long tick)
 {
-    return tick_zero + ((double)tick + 0.5) / ticks_a_second;
+    return tick_zero + ((double)tick + 0.5) / (double)ticks_a_second;
 }
 
 static void notes_firing(CFRunLoopTimerRef timer, void *info)
