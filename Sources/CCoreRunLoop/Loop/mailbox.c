@@ -215,7 +215,7 @@ static bool is_owed_by_event(uint32_t word)
     return (word & (wake_phase | wake_token)) == (wake_epoll | wake_token);
 }
 
-/* Likewise the end of a run that ends a flood, or owes a wake-up. */
+/* The end of a run that ends a flood, or owes a wake-up: seldom, and kept apart like after_fence. */
 static __attribute__((noinline)) void finish_leaving(struct mailbox *mailbox, uint32_t old, uint32_t new)
 {
     if (old & wake_flooded) {

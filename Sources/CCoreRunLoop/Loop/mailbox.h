@@ -135,7 +135,7 @@ static inline void mailbox_arm(struct mailbox *mailbox)
     uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
 
     if ((old & wake_phase) == wake_armed) {
-        return; /* by mailbox_enter: the first pass of a run. A wake-up since then has left its token, and there will be another pass */
+        return; /* by mailbox_enter: a run's first pass. A wake-up since then has left its token: another pass comes, or the run ends */
     }
     (void)atomic_fetch_or_explicit(&mailbox->word, wake_armed, memory_order_acq_rel);
     barrier_after_update();

@@ -185,7 +185,10 @@ static inline bool timer_node_is_deferred(const struct heap_node *node)
     return (node->tag & (uint32_t)timer_member_is_deferred) != 0;
 }
 
-/* Takes a member out of its mode's heap. */
+/* Gives a member that is in its mode's heap another date than `old_ns`: moves it, or has it wait there. L. */
+void timer_member_move(struct timer_member *member, int64_t old_ns, int64_t fire_ns);
+
+/* Takes a member out of its mode's heap. L. */
 void timer_member_unqueue(struct timer_member *member);
 
 void timers_settle_deferred(struct mode *mode);

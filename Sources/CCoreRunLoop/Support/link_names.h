@@ -415,6 +415,7 @@
 #pragma redefine_extname timer_keep_info crl_timer_keep_info
 #pragma redefine_extname timer_make_invalid crl_timer_make_invalid
 #pragma redefine_extname timer_member_in crl_timer_member_in
+#pragma redefine_extname timer_member_move crl_timer_member_move
 #pragma redefine_extname timer_member_unqueue crl_timer_member_unqueue
 #pragma redefine_extname timer_next_member crl_timer_next_member
 #pragma redefine_extname timer_nothing_rare crl_timer_nothing_rare
