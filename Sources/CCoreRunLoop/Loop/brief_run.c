@@ -97,10 +97,11 @@ static bool wait_in(CFRunLoopRef loop, struct activation *run, const struct brie
     if (!is_quiet(loop, mode) || !main_queue_is_settled(loop, mode) || mailbox_is_stopped(loop->mailbox)) {
         return false;
     }
-    if (brief->source) {
+    has_happened_now = has_happened(brief);
+    if (!has_happened_now && brief->source) {
         has_happened_now = sleep_for_source(loop, mode, brief);
-    } else {
-        has_happened_now = has_happened(brief) || (sleep(loop, mode, brief) && has_happened(brief));
+    } else if (!has_happened_now) {
+        has_happened_now = sleep(loop, mode, brief) && has_happened(brief);
     }
     if (run->outer) {
         run->took_token |= mailbox_disarm(loop->mailbox); /* to whom it may be owed; the end of an outermost run drops it */

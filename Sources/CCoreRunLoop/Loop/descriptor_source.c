@@ -176,6 +176,14 @@ CFRunLoopSourceRef descriptor_source_performing(const void *info)
     return source && source->context_info == info && source_is_valid(source) ? source : NULL;
 }
 
+void descriptor_source_stand_on_set(CFRunLoopSourceRef source, int set)
+{
+    struct source_port_part *part = source_port_part(source);
+
+    part->descriptor = set;
+    part->is_set = true;
+}
+
 void descriptor_source_post(CFRunLoopSourceRef source)
 {
     /* Before the slots are looked at, under the lock that a joiner holds when it takes one: who is not found finds this. */

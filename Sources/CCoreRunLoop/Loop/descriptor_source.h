@@ -84,6 +84,12 @@ bool descriptor_source_set_resting(CFRunLoopSourceRef source, CFRunLoopRef loop,
 void descriptor_source_end_lingering(CFRunLoopSourceRef source, CFRunLoopRef loop, CFStringRef mode_name);
 
 /*
+ * For a source of one thread's, while it is in no mode and lingers in none: from now on it stands on a wait set of its owner's, and is
+ * performed each time that something in that set becomes ready, and perhaps without; what is ready there may stay so.
+ */
+void descriptor_source_stand_on_set(CFRunLoopSourceRef source, int set);
+
+/*
  * Any thread, no lock held: the source is performed with watch_posted, once, in some loop that it is in or comes to be in, even if its
  * descriptor is not ready. It is posted until descriptor_source_take_post, which is for `perform`; then it may be posted again.
  */

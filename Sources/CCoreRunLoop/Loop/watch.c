@@ -109,6 +109,22 @@ static void stand(struct watch_set *watches, struct watch *watch, enum watch_sta
     }
 }
 
+/* A wait set is watched edge-triggered: the bell of a reply page, once rung, is never read. */
+static int add(const struct watch_set *watches, const struct watch *watch)
+{
+    return watch->is_set ? kernel.set_add_edge(watches->set, watch->descriptor, token_of(watch))
+                         : kernel.set_add(watches->set, watch->descriptor, watch->wanted, token_of(watch));
+}
+
+static int change(const struct watch_set *watches, const struct watch *watch)
+{
+    if (watch->is_set) {
+        (void)kernel.set_remove(watches->set, watch->descriptor);
+        return add(watches, watch);
+    }
+    return kernel.set_change(watches->set, watch->descriptor, watch->wanted, token_of(watch));
+}
+
 static int install(CFRunLoopRef loop, struct watch_set *watches, struct watch *watch)
 {
     int result;
@@ -117,11 +133,8 @@ static int install(CFRunLoopRef loop, struct watch_set *watches, struct watch *w
         return -EBADF; /* the program closed its descriptor and we have got the number: it must not take our own registration for its own */
     }
     watch->generation = watches->next_generation++;
-    result = kernel.set_add(watches->set, watch->descriptor, watch->wanted, token_of(watch));
-    if (result == -EEXIST) {
-        result = kernel.set_change(watches->set, watch->descriptor, watch->wanted, token_of(watch));
-    }
-    return result;
+    result = add(watches, watch);
+    return result == -EEXIST ? change(watches, watch) : result;
 }
 
 static void tell_kernel_of_interest(CFRunLoopRef loop, struct watch_set *watches, struct watch *watch)
@@ -136,7 +149,7 @@ static void tell_kernel_of_interest(CFRunLoopRef loop, struct watch_set *watches
         if (watch->wanted == watch->installed && !watch->must_verify) {
             return;
         }
-        result = kernel.set_change(watches->set, watch->descriptor, watch->wanted, token_of(watch));
+        result = change(watches, watch);
     }
     if (result == -ENOENT) {
         result = install(loop, watches, watch);
@@ -277,6 +290,7 @@ bool watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member
     if (!watch) {
         return false;
     }
+    watch->is_set = source_port_part(source)->is_set;
     list_append(&watch->members, &member->link);
     fetch_ahead(&mode->watches->table[descriptor], source);
     barrier_full(); /* the slot names this loop by now: whoever changes the interest sees that, or watch_recompute sees the change */

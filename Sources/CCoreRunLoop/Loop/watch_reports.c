@@ -286,13 +286,24 @@ static bool next_posted(struct watch_set *watches, struct watch_report *ret_repo
     return false;
 }
 
+/* Without the kernel's watch. What is reported of a wait set is taken out of it: some of that stays ready for ever. */
+static uint32_t ready_of(const struct watch *watch)
+{
+    struct kernel_event event;
+
+    if (watch->is_set) {
+        return kernel.set_wait(watch->descriptor, &event, 1, 0) > 0 ? kernel_readable : 0;
+    }
+    return kernel.descriptor_ready(watch->descriptor, watch->wanted);
+}
+
 static bool next_refused(CFRunLoopRef loop, struct mode *mode, struct watch_report *ret_report)
 {
     struct watch_set *watches = mode->watches;
 
     list_for_each_removable(link, &watches->refused) {
         struct watch *watch = container_of(link, struct watch, ready_link);
-        uint32_t ready = kernel.descriptor_ready(watch->descriptor, watch->wanted);
+        uint32_t ready = ready_of(watch);
 
         if (ready && take_turn(loop, mode, watch, ready, ret_report)) {
             list_remove(link);

@@ -159,7 +159,7 @@ static void wait_without_loop(struct client_line *line, int64_t deadline_ns)
     int64_t now_ns = kernel.monotonic_ns();
 
     if (deadline_ns > now_ns) {
-        (void)kernel_ports.wait(line->descriptor, kernel_readable, deadline_ns - now_ns > slice_ns ? now_ns + slice_ns : deadline_ns);
+        client_line_wait(line, deadline_ns - now_ns > slice_ns ? now_ns + slice_ns : deadline_ns);
     }
     client_line_read(line);
 }
@@ -189,8 +189,10 @@ static void await_in_runs(CFMessagePortRef port, struct client_line *line, CFRun
 {
     struct call *call = line->call;
     bool is_watched = client_line_enter(line, loop, mode);
+    bool goes_on = port_is_valid(port);
 
-    while (is_open(call) && port_is_valid(port)) {
+    client_line_look(line);
+    while (goes_on) { /* once at least, even if the reply is there: the mode's observers see a run */
         if (run_in_mode_until(loop, mode, end_of_run(is_watched, deadline_ns), true, &call->is_over) == kCFRunLoopRunFinished) {
             wait_without_loop(line, deadline_ns);
         } else if (!is_watched) {
@@ -200,6 +202,7 @@ static void await_in_runs(CFMessagePortRef port, struct client_line *line, CFRun
             client_line_read(line); /* what is there counts, even if another source had its turn (228) */
             break;
         }
+        goes_on = is_open(call) && port_is_valid(port);
     }
     if (is_open(call)) {
         client_line_read(line); /* a reply that came while the port ended wins (231) */
@@ -211,16 +214,23 @@ static void await_in_runs(CFMessagePortRef port, struct client_line *line, CFRun
 static void await(CFMessagePortRef port, struct client_line *line, int64_t deadline_ns, CFStringRef mode, int64_t now_ns)
 {
     CFRunLoopRef loop = thread_loop_current();
-    const struct brief_run brief = {.source = line->source, .deadline_ns = deadline_ns, .now_ns = now_ns};
+    struct brief_run brief = {.source = line->source, .deadline_ns = deadline_ns, .now_ns = now_ns};
+    bool can_be_brief;
 
     if (mode_name_is_common(mode)) {
         mode = kCFRunLoopDefaultMode; /* 217 */
     }
-    if (deadline_ns != 0 && client_line_is_in(line, loop, mode) && port_is_valid(port) && run_briefly(loop, mode, &brief)) {
+    if (line->page) {
+        reply_page_await(line->page);
+        brief.awaited = &line->page->size;
+    }
+    can_be_brief = deadline_ns != 0 && client_line_is_in(line, loop, mode);
+    while (can_be_brief && port_is_valid(port) && run_briefly(loop, mode, &brief)) {
         client_line_read(line);
         if (!is_open(line->call)) {
             return;
         }
+        can_be_brief = line->page; /* the bell may have been rung for the reply before, which was found without */
     }
     await_in_runs(port, line, loop, deadline_ns, mode);
 }
@@ -280,6 +290,9 @@ static void end_line(CFMessagePortRef port, struct client_line *line)
         line->wish = (uint64_t)CFDataGetLength(call->reply);
     }
     line->is_kept |= is_reusable;
+    if (is_reusable) {
+        client_line_offer_page(port, line);
+    }
     client_line_give(port, line, is_reusable);
 }
 

@@ -88,12 +88,50 @@ static int receive(const struct client_line *line, struct packet *ret_packet)
     return size < 0 ? (int)size : 0;
 }
 
+static bool is_over(const struct call *call)
+{
+    return call->state != call_waiting && call->state != call_awaits_memory;
+}
+
+static void note_end(struct call *call)
+{
+    if (is_over(call)) {
+        atomic_store_explicit(&call->is_over, 1, memory_order_relaxed);
+    }
+}
+
+static void take_from_page(struct client_line *line)
+{
+    uint32_t size = line->page && line->call->state == call_waiting ? reply_page_take(line->page, line->buffer) : 0;
+    struct packet packet = {.size = size, .is_cut = size > reply_page_room};
+
+    if (size > 0) {
+        take_packet(line, &packet);
+    }
+}
+
+void client_line_look(struct client_line *line)
+{
+    take_from_page(line);
+    note_end(line->call);
+}
+
+/* Nothing more comes by the socket; what the server has written before it ended counts (231). */
+static void hang_up(struct client_line *line)
+{
+    take_from_page(line);
+    if (!is_over(line->call)) {
+        line->call->state = call_hung_up;
+    }
+}
+
 void client_line_read(struct client_line *line)
 {
     struct call *call = line->call;
     int resets = 0;
 
-    while (call->state == call_waiting || call->state == call_awaits_memory) {
+    take_from_page(line);
+    while (!is_over(call)) {
         struct packet packet;
         int result = receive(line, &packet);
 
@@ -105,14 +143,23 @@ void client_line_read(struct client_line *line)
         }
         if (result < 0 || packet.size == 0) {
             packet_close(&packet);
-            call->state = call_hung_up;
+            hang_up(line);
             break;
         }
         take_packet(line, &packet);
         packet_close(&packet);
     }
-    if (call->state != call_waiting && call->state != call_awaits_memory) {
-        atomic_store_explicit(&call->is_over, 1, memory_order_relaxed);
+    note_end(call);
+}
+
+void client_line_wait(struct client_line *line, int64_t deadline_ns)
+{
+    struct kernel_event event;
+
+    if (line->page) {
+        (void)kernel.set_wait(line->set, &event, 1, deadline_ns);
+    } else {
+        (void)kernel_ports.wait(line->descriptor, kernel_readable, deadline_ns);
     }
 }
 
@@ -214,12 +261,18 @@ void client_line_rest(struct client_line *line, CFRunLoopRef loop, CFStringRef m
 void client_line_close(struct client_line *line)
 {
     int descriptor = line->descriptor;
+    int set = line->page ? line->set : -1;
     CFRunLoopSourceRef source = line->source;
 
     arena_release(&line->arena);
+    reply_page_release(line->page);
+    line->page = NULL;
     line->call = NULL;
     CFRunLoopSourceInvalidate(source);
     leave(line);
+    if (set >= 0) {
+        (void)kernel.close(set);
+    }
     (void)kernel.close(descriptor);
     object_release(source);
 }
@@ -290,7 +343,31 @@ struct client_line *client_line_take(CFMessagePortRef port, struct call *call, i
     if (line) {
         line->call = call;
     }
+    if (line && line->page) {
+        reply_page_clear(line->page);
+    }
     return line;
+}
+
+void client_line_offer_page(CFMessagePortRef port, struct client_line *line)
+{
+    struct reply_page *page;
+    int descriptors[wire_descriptors_max];
+
+    if (line->page || ++line->uses % reply_page_after != 0 ||
+        reply_page_create(line->descriptor, &page, &descriptors[0], &descriptors[1]) < 0) {
+        return;
+    }
+    if (remote_port_offer_page(port, line->number, line->token, descriptors) == 0) {
+        leave(line);
+        line->page = page;
+        line->set = descriptors[1];
+        descriptor_source_stand_on_set(line->source, line->set);
+    } else { /* the queue is full; perhaps next time */
+        reply_page_release(page);
+        (void)kernel.close(descriptors[1]);
+    }
+    (void)kernel.close(descriptors[0]);
 }
 
 /* Puts the line among the free ones; the one that there is no room for, or NULL. P */

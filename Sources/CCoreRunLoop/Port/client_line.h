@@ -10,6 +10,7 @@
 
 #include "Port/message_port.h"
 #include "Port/payload.h"
+#include "Port/reply_page.h"
 
 enum { free_lines_max = 4 };
 
@@ -39,6 +40,9 @@ struct client_line {
     bool has_sent_much; /* a request above payload_arena_second went before */
     uint64_t wish; /* the longest request or reply that found no room in the arena */
     struct arena arena;
+    uint32_t uses; /* requests that were answered */
+    struct reply_page *page; /* NULL: none, or none yet */
+    int set; /* of the page: the line's socket and the server's bell; the source stands on it then */
     uint8_t *buffer; /* C; for one packet, its memory taken by what comes */
     struct call *call; /* NULL while free */
     CFRunLoopSourceRef source; /* owns this structure */
@@ -52,6 +56,9 @@ struct client_line {
  */
 struct client_line *client_line_take(CFMessagePortRef port, struct call *call, int *ret_end, int *ret_error);
 
+/* An answered call's, before it ends: the server may write further replies of a line that has proved busy into memory. */
+void client_line_offer_page(CFMessagePortRef port, struct client_line *line);
+
 /* The call has ended, and with it the use of the port: what it confirmed is noted; the line goes back into the list, or is closed. */
 void client_line_give(CFMessagePortRef port, struct client_line *line, bool is_reusable);
 
@@ -62,6 +69,11 @@ bool client_line_is_in(const struct client_line *line, CFRunLoopRef loop, CFStri
 /* And out of it, as far as anybody can tell. */
 void client_line_rest(struct client_line *line, CFRunLoopRef loop, CFStringRef mode);
 
+/* Waits until something may have come, or `deadline_ns`, where no loop does. */
+void client_line_wait(struct client_line *line, int64_t deadline_ns);
+
+/* Takes the reply if it stands in the line's page. */
+void client_line_look(struct client_line *line);
 /* Reads what has come until the call's answer, or until there is no more. */
 void client_line_read(struct client_line *line);
 

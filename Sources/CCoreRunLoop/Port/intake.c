@@ -106,6 +106,10 @@ static void answer(struct local_port *local, struct server_line *line, const str
     int result;
 
     server_line_before_reply(line);
+    if (memory < 0 && line->is_kept && line->page && reply_page_put(line->page, line->bell, frame, data)) {
+        line_table_end(&local->lines, line);
+        return;
+    }
     result = packet_send(line->descriptor, frame, data, NULL, 0);
     if (result == 0 && memory >= 0) {
         result = send_memory(line, frame, memory);
@@ -211,6 +215,47 @@ static bool take_control(CFMessagePortRef port, struct packet *packet, const str
     }
     port_unlock(port);
     return true;
+}
+
+/* The line that a page is for, if it may have one; or NULL. P */
+static struct server_line *line_for_page(struct local_port *local, const struct packet *packet, const struct wire_frame *frame)
+{
+    struct server_line *line = line_table_find(&local->lines, frame->line, frame->token, packet->pid, false);
+
+    return line && line_table_has_room_for_page(&local->lines, line) ? line : NULL;
+}
+
+/* False: it is none, or its wait set is none. A line that can have none, for whatever reason, goes on without. */
+static bool take_page(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame)
+{
+    struct local_port *local = &port->side.local;
+    struct server_line *line;
+    struct reply_page *page;
+    int result = -ENOSPC;
+    int bell;
+
+    port_lock(port);
+    line = line_for_page(local, packet, frame);
+    port_unlock(port);
+    if (line) {
+        result = reply_page_adopt(packet->descriptors[0], packet->descriptors[1], &page, &bell);
+    }
+    if (result == 0) {
+        port_lock(port);
+        line = line_for_page(local, packet, frame); /* it may have gone meanwhile */
+        if (line) {
+            line_table_give_page(&local->lines, line, page, bell);
+        }
+        port_unlock(port);
+    }
+    if (result == 0 && !line) {
+        (void)kernel.close(bell);
+        reply_page_release(page);
+    }
+    if (result != -EINVAL) {
+        packet_close(packet);
+    }
+    return result != -EINVAL;
 }
 
 /* Installs the line that comes with a request. NULL: what comes is no line. */
@@ -562,13 +607,15 @@ static int take_packet(CFMessagePortRef port, uint8_t *buffer, struct incoming *
         return 0;
     }
     why = objection(port, buffer, &packet, &frame);
-    if (!why && frame.type != wire_control) {
+    if (!why && (frame.type == wire_request || frame.type == wire_one_way)) {
         accept_message(port, &packet, &frame, message);
         return 0;
     }
     end_read(port, &packet);
-    if (!why && !take_control(port, &packet, &frame)) {
+    if (!why && frame.type == wire_control && !take_control(port, &packet, &frame)) {
         why = "what it brings is not the end of a line";
+    } else if (!why && frame.type == wire_page && !take_page(port, &packet, &frame)) {
+        why = "what it brings is no page and no wait set";
     }
     if (why) {
         refuse(port, &packet, why);

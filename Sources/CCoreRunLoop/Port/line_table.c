@@ -7,7 +7,7 @@
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 
-enum { descriptor_share = 4 };
+enum { descriptor_share = 4, bell_share = 16 };
 
 static struct server_line *line_of(struct link *link)
 {
@@ -71,6 +71,24 @@ void server_line_free(struct server_line *line)
     }
     arena_release(&line->arena);
     free(line);
+}
+
+static void release_page(struct line_table *table, struct server_line *line)
+{
+    if (line->page) {
+        (void)kernel.close(line->bell);
+        reply_page_release(line->page);
+        line->page = NULL;
+        table->page_count--;
+    }
+}
+
+/* Of a line that is out of the table, and that no request holds. */
+static void free_line(struct line_table *table, struct server_line *line)
+{
+    table->mapped -= line->arena.size;
+    release_page(table, line);
+    server_line_free(line);
 }
 
 static void remember(struct line_table *table, const struct server_line *line)
@@ -144,8 +162,20 @@ void line_table_drop(struct line_table *table, struct server_line *line)
         (void)kernel_ports.hang_up(line->descriptor);
         return;
     }
-    table->mapped -= line->arena.size;
-    server_line_free(line);
+    free_line(table, line);
+}
+
+bool line_table_has_room_for_page(const struct line_table *table, const struct server_line *line)
+{
+    return line->is_kept && !line->has_ended && !line->page && table->page_count < line_page_max &&
+           table->page_count < kernel_ports.descriptor_limit() / bell_share;
+}
+
+void line_table_give_page(struct line_table *table, struct server_line *line, struct reply_page *page, int bell)
+{
+    line->page = page;
+    line->bell = bell;
+    table->page_count++;
 }
 
 void server_line_begin(struct server_line *line)
@@ -162,8 +192,7 @@ void server_line_before_reply(struct server_line *line)
 void line_table_end(struct line_table *table, struct server_line *line)
 {
     if (--line->holders == 0 && !line->is_kept) {
-        table->mapped -= line->arena.size;
-        server_line_free(line);
+        free_line(table, line);
     }
 }
 
@@ -185,6 +214,7 @@ static void end_line(struct line_table *table, struct server_line *line)
     (void)kernel.set_remove(table->set, line->descriptor);
     (void)kernel.close(line->descriptor);
     line->descriptor = -1;
+    release_page(table, line);
     line->has_ended = true;
     line->ended_at = table->taken;
     table->ended_count++;
@@ -287,6 +317,10 @@ void line_table_abandon(struct line_table *table)
             struct server_line *line = line_of(link);
 
             line->arena = (struct arena){NULL, 0}; /* not mapped here */
+            if (line->page) {
+                (void)kernel.close(line->bell);
+                line->page = NULL; /* nor this */
+            }
             list_remove(link);
             line->is_kept = false;
             if (line->descriptor >= 0) {
@@ -298,6 +332,6 @@ void line_table_abandon(struct line_table *table)
             }
         }
     }
-    table->reply_count = table->control_count = table->ended_count = 0;
+    table->reply_count = table->control_count = table->ended_count = table->page_count = 0;
     table->mapped = 0;
 }

@@ -17,12 +17,14 @@
 #include <sys/types.h>
 
 #include "Port/payload.h"
+#include "Port/reply_page.h"
 #include "Support/list.h"
 
 enum line_limits {
     line_reply_max = 256, /* and a quarter of the process's descriptors */
     line_reply_max_of_peer = 64,
     line_control_max = 64,
+    line_page_max = 64, /* and a sixteenth of the process's descriptors, for each has a bell */
     line_gone_max = 1024,
     line_buckets = 64,
     line_queue_most = 1024, /* more packets than wait in any queue */
@@ -42,6 +44,8 @@ struct server_line {
     uint32_t holders; /* requests whose end still needs it: the next one may begin before the reply to the last is quite sent */
     bool refuses_arena; /* whoever runs it */
     struct arena arena; /* whoever runs it */
+    struct reply_page *page; /* NULL: none, or the line has ended */
+    int bell; /* of the page */
 };
 
 struct gone_line {
@@ -55,6 +59,7 @@ struct line_table {
     uint32_t reply_count;
     uint32_t control_count;
     uint32_t ended_count;
+    uint32_t page_count;
     uint64_t taken; /* reads from the port so far */
     uint64_t mapped; /* bytes of arenas */
     int set; /* -1 until needed */
@@ -70,7 +75,7 @@ bool line_table_was(const struct line_table *table, uint32_t number, uint64_t to
 
 /* A line that takes over `descriptor`; NULL if there is no memory, and then it is still the caller's. In no table yet. */
 struct server_line *server_line_create(uint32_t number, uint64_t token, pid_t pid, int descriptor, bool is_control);
-/* Of a line in no table. */
+/* Of a line that was in no table. */
 void server_line_free(struct server_line *line);
 
 /* Puts a line into the table, unless that has enough of them or is closed. */
@@ -78,6 +83,10 @@ bool line_table_keep(struct line_table *table, struct server_line *line);
 
 /* Takes it out and closes it; a running one is hung up and left to its request. */
 void line_table_drop(struct line_table *table, struct server_line *line);
+
+/* Whether the line may have a page now; gives it one, which it takes over with its bell. */
+bool line_table_has_room_for_page(const struct line_table *table, const struct server_line *line);
+void line_table_give_page(struct line_table *table, struct server_line *line, struct reply_page *page, int bell);
 
 /* A request begins on it, is about to be replied to, and has ended, which frees a line that was dropped meanwhile. */
 void server_line_begin(struct server_line *line);

@@ -196,6 +196,8 @@ void remote_port_unuse(CFMessagePortRef port);
 bool remote_port_uses_inbox(struct remote_port *remote);
 /* A frame came back: what was sent before it has been received. P */
 void remote_port_confirm(struct remote_port *remote, uint32_t sequence);
+/* Hands a page over for one of its lines. 0 or a negative errno; never waits. */
+int remote_port_offer_page(CFMessagePortRef port, uint32_t line, uint64_t token, const int descriptors[wire_descriptors_max]);
 /*
  * Sends a frame, waiting for room. `frame->sequence` and what belongs to the control line are set here. A kCFMessagePort code. `now_ns`
  * becomes 0 if time has passed.

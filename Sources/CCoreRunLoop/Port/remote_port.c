@@ -136,24 +136,27 @@ void remote_port_close(CFMessagePortRef port)
     }
 }
 
+static void abandon_lines(struct link *lines)
+{
+    list_for_each(link, lines) {
+        struct client_line *line = container_of(link, struct client_line, link);
+
+        line->arena = (struct arena){NULL, 0}; /* not mapped here */
+        if (line->page) {
+            line->page = NULL; /* nor this */
+            (void)kernel.close(line->set);
+        }
+        (void)kernel.close(line->descriptor);
+        line->descriptor = -1;
+    }
+}
+
 void remote_port_abandon(CFMessagePortRef port)
 {
     struct remote_port *remote = &port->side.remote;
 
-    list_for_each(link, &remote->free_lines) {
-        struct client_line *line = container_of(link, struct client_line, link);
-
-        line->arena = (struct arena){NULL, 0}; /* not mapped here */
-        (void)kernel.close(line->descriptor);
-        line->descriptor = -1;
-    }
-    list_for_each(link, &remote->busy_lines) {
-        struct client_line *line = container_of(link, struct client_line, link);
-
-        line->arena = (struct arena){NULL, 0};
-        (void)kernel.close(line->descriptor);
-        line->descriptor = -1;
-    }
+    abandon_lines(&remote->free_lines);
+    abandon_lines(&remote->busy_lines);
     remote->users = 0;
     close_descriptors(remote);
 }
@@ -275,6 +278,19 @@ static int offer_control(CFMessagePortRef port)
     remote->control = ends[0];
     remote->control_token = frame.token;
     return 0;
+}
+
+int remote_port_offer_page(CFMessagePortRef port, uint32_t line, uint64_t token, const int descriptors[wire_descriptors_max])
+{
+    const struct wire_frame frame = {.type = wire_page, .line = line, .token = token};
+    int result = -ENOTCONN;
+
+    port_lock(port);
+    if (port_is_valid(port)) {
+        result = send_packet(&port->side.remote, &frame, NULL, descriptors, wire_descriptors_max);
+    }
+    port_unlock(port);
+    return result;
 }
 
 /* ---- sending ---- */

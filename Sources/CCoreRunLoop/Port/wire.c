@@ -125,6 +125,7 @@ static const struct wire_shape shapes[] = {
     [wire_request] = {request_flags, to_port, true, true, true, true, true},
     [wire_one_way] = {one_way_flags, to_port, true, false, false, true, true},
     [wire_control] = {wire_new_line, to_port, false, true, false, false, false},
+    [wire_page] = {0, to_port, false, true, false, false, false},
     [wire_reply] = {reply_flags, to_line, true, false, true, false, true},
     [wire_ack] = {0, to_line, false, false, false, false, false},
     [wire_dropped] = {wire_kept, to_line, false, false, true, true, false},
@@ -248,7 +249,7 @@ enum wire_error wire_decode(enum wire_channel channel, const uint8_t *packet, si
 
 int wire_descriptor_count(const struct wire_frame *frame)
 {
-    int count = frame->type == wire_descriptor ? 1 : 0;
+    int count = frame->type == wire_descriptor ? 1 : frame->type == wire_page ? 2 : 0;
 
     count += frame->flags & wire_new_line ? 1 : 0;
     count += frame->flags & wire_new_arena ? 1 : 0;

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages for replies, and their bells; see reply_page.h. */
+#include "Port/reply_page.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
+#include "Support/barrier.h"
+
+/* ---- the client's ---- */
+
+static int set_with(int line)
+{
+    int set = kernel.set_create();
+    int result = set < 0 ? set : kernel.set_add(set, line, kernel_readable, 0);
+
+    if (set >= 0 && result < 0) {
+        (void)kernel.close(set);
+    }
+    return result < 0 ? result : set;
+}
+
+int reply_page_create(int line, struct reply_page **ret_page, int *ret_memory, int *ret_set)
+{
+    int memory = kernel_ports.memory_create(reply_page_size, true);
+    void *address = NULL;
+    int result = memory < 0 ? memory : kernel_ports.memory_map(memory, reply_page_size, true, &address);
+
+    if (result == 0) {
+        result = *ret_set = set_with(line);
+    }
+    if (result < 0) {
+        reply_page_release(address);
+        if (memory >= 0) {
+            (void)kernel.close(memory);
+        }
+        return result;
+    }
+    *ret_page = address;
+    *ret_memory = memory;
+    return 0;
+}
+
+void reply_page_await(struct reply_page *page)
+{
+    atomic_store_explicit(&page->is_awaited, 1, memory_order_relaxed);
+    barrier_full();
+}
+
+uint32_t reply_page_take(const struct reply_page *page, uint8_t *ret_packet)
+{
+    uint32_t size = atomic_load_explicit(&page->size, memory_order_acquire);
+
+    if (size <= reply_page_room) {
+        memcpy(ret_packet, page->packet, size);
+    }
+    return size;
+}
+
+/* ---- the server's ---- */
+
+/* -EINVAL also from the kernel, if `set` is no wait set. */
+static int hang_bell(int set)
+{
+    int bell = kernel.event_create();
+    int result = bell < 0 ? bell : kernel.set_add_edge(set, bell, 0);
+
+    if (bell >= 0 && result < 0) {
+        (void)kernel.close(bell);
+    }
+    return result < 0 ? result : bell;
+}
+
+int reply_page_adopt(int memory, int set, struct reply_page **ret_page, int *ret_bell)
+{
+    void *address = NULL;
+    int result = kernel_ports.memory_is_fixed(memory, reply_page_size, false) ? 0 : -EINVAL;
+
+    if (result == 0) {
+        result = kernel_ports.memory_map(memory, reply_page_size, false, &address);
+    }
+    if (result == 0) {
+        result = *ret_bell = hang_bell(set);
+    }
+    if (result < 0) {
+        reply_page_release(address);
+        return result;
+    }
+    *ret_page = address;
+    return 0;
+}
+
+bool reply_page_put(struct reply_page *page, int bell, const struct wire_frame *frame, const void *data)
+{
+    uint64_t data_size = data ? frame->length : 0;
+
+    if (data_size > reply_page_room - wire_header_size) {
+        return false;
+    }
+    wire_encode(frame, page->packet);
+    if (data_size > 0) {
+        memcpy(page->packet + wire_header_size, data, data_size);
+    }
+    atomic_store_explicit(&page->size, wire_header_size + (uint32_t)data_size, memory_order_release);
+    barrier_full();
+    if (atomic_load_explicit(&page->is_awaited, memory_order_relaxed)) {
+        (void)kernel.event_post(bell); /* never full in anybody's lifetime, and without fail */
+    }
+    return true;
+}
+
+/* ---- both sides' ---- */
+
+void reply_page_release(struct reply_page *page)
+{
+    if (page) {
+        kernel_ports.memory_unmap(page, reply_page_size);
+    }
+}
