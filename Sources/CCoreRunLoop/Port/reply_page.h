@@ -2,10 +2,10 @@
 /*
  * The page of memory that brings the replies of a busy line, and the bell that wakes who waits for one.
  *
- * A reply in a packet takes one call to send and one to receive, and the kernel's memory in between. The client of a line that has been used
- * reply_page_after times shares a page with the server, which from then on writes there what fits, and calls the kernel only if the client
- * has gone to sleep. Then it rings: it adds to an eventfd that stands in a wait set of the client's, beside the line's socket. The eventfd
- * is the server's alone, for whoever else had it could make the server wait when it writes.
+ * A reply in a packet takes one call to send and one to receive, and the kernel's memory in between. The client of a line that has been
+ * used reply_page_after times shares a page with the server, which from then on writes there what fits, and calls the kernel only if the
+ * client has gone to sleep. Then it rings: it adds to an eventfd that stands in a wait set of the client's, beside the line's socket. The
+ * eventfd is the server's alone, for whoever else had it could make the server wait when it writes.
  *
  *     client                                     server
  *     size = 0, is_awaited = 0; request  ----->
