@@ -41,6 +41,7 @@ extern const struct peer port_peer;
 extern const struct peer seqpacket_peer;
 extern const struct peer waited_seqpacket_peer;
 extern const struct peer stream_peer;
+extern const struct peer reply_page_peer;
 extern const struct peer six_calls_peer;
 extern const struct peer zeromq_peer;
 extern const struct peer nng_peer;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The six system calls that a message port's request and reply need, and nothing else: a datagram with the sender's credentials one way, a
- * packet back, each waited for in epoll, one of the waits with a limit. What the library adds to this is its own work.
+ * What a message port needs of the kernel for a request and its reply in packets, and nothing else: a datagram with the sender's
+ * credentials one way, a packet back, each waited for in epoll, one of the waits with a limit. A port's first replies come like this.
  */
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -76,7 +76,7 @@ static bool exchange(const void *request, size_t size)
 }
 
 const struct peer six_calls_peer = {.name = "six-calls",
-                                    .what = "a message port's six calls, by hand",
+                                    .what = "packets both ways, six calls, by hand",
                                     .size_most = 65536,
                                     .prepare = prepare,
                                     .serve = serve,
