@@ -10,13 +10,18 @@
 #include "Loop/watch.h"
 #include "Runtime/autorelease.h"
 
+static bool is_observed(const struct mode *mode)
+{
+    return atomic_load_explicit(&mode->observed, memory_order_relaxed) != 0;
+}
+
 /* A pass would find nothing to do, and nobody to tell, before it waits; nor after it, but for what the wait has found. */
 static bool is_quiet(CFRunLoopRef loop, const struct mode *mode)
 {
     bool has_blocks = mode->blocks.head || loop->common_blocks.head || loop->listed_blocks.head;
     bool has_sources = !list_is_empty(&mode->pending) || mailbox_has_signals(loop->mailbox);
 
-    return !has_blocks && !has_sources && atomic_load_explicit(&mode->observed, memory_order_relaxed) == 0;
+    return !has_blocks && !has_sources && !is_observed(mode);
 }
 
 /* Nor would the whole run, around its passes. */
@@ -85,7 +90,8 @@ static bool sleep_for_source(CFRunLoopRef loop, struct mode *mode, const struct 
         return false;
     }
     has_slept = sleep(loop, mode, brief);
-    return watch_stop_waking(mode, watch) && has_slept;
+    /* What a whole run is to see is left to it: of a wait set it would not be reported again. */
+    return watch_stop_waking(mode, watch, has_slept && !is_observed(mode));
 }
 
 /* Between the beginning of the run and its end. */
@@ -106,7 +112,7 @@ static bool wait_in(CFRunLoopRef loop, struct activation *run, const struct brie
     if (run->outer) {
         run->took_token |= mailbox_disarm(loop->mailbox); /* to whom it may be owed; the end of an outermost run drops it */
     }
-    return has_happened_now && atomic_load_explicit(&mode->observed, memory_order_relaxed) == 0;
+    return has_happened_now && !is_observed(mode);
 }
 
 bool run_briefly(CFRunLoopRef loop, CFStringRef mode_name, const struct brief_run *brief)

@@ -520,21 +520,21 @@ struct watch *watch_start_waking(struct mode *mode, CFRunLoopSourceRef source)
     return watch;
 }
 
-bool watch_stop_waking(struct mode *mode, struct watch *watch)
+bool watch_stop_waking(struct mode *mode, struct watch *watch, bool may_take)
 {
     struct watch_set *watches = mode->watches;
-    bool is_reported =
-        watches->batch_end - watches->batch_begin == 1 && watches->batch[watches->batch_begin].token == token_of(watch);
+    bool is_taken =
+        may_take && watches->batch_end - watches->batch_begin == 1 && watches->batch[watches->batch_begin].token == token_of(watch);
 
     source_port_part(only_member(watch)->slot->source)->rests = true;
     mode->resting_count++;
     watches->member_count--;
     watch->wanted = 0;
     list_append(&watches->dirty, &watch->dirty_link);
-    if (is_reported) {
+    if (is_taken) {
         watches->batch_begin = watches->batch_end;
     }
-    return is_reported;
+    return is_taken;
 }
 
 static bool add_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor)

@@ -178,8 +178,8 @@ bool watch_is_settled(const struct mode *mode);
  * from now on, until watch_stop_waking. NULL: it is not as it was left by a wait; it still rests.
  */
 struct watch *watch_start_waking(struct mode *mode, CFRunLoopSourceRef source);
-/* It rests again. True if it, and nothing else, was reported; then the report is taken. */
-bool watch_stop_waking(struct mode *mode, struct watch *watch);
+/* It rests again. True if it, and nothing else, was reported, and that may be taken; then it is. Otherwise it is left for a pass. */
+bool watch_stop_waking(struct mode *mode, struct watch *watch, bool may_take);
 
 /* From what is kept: the next source to perform (cause_port; without a reference), or cause_main_queue, or cause_none. */
 enum wake_cause watch_next(CFRunLoopRef loop, struct mode *mode, struct watch_report *ret_report);

@@ -164,11 +164,6 @@ static void wait_without_loop(struct client_line *line, int64_t deadline_ns)
     client_line_read(line);
 }
 
-static bool is_open(const struct call *call)
-{
-    return call->state == call_waiting || call->state == call_awaits_memory;
-}
-
 /* When a run has to end: without a watch on the line it is looked at again and again. */
 static int64_t end_of_run(bool is_watched, int64_t deadline_ns)
 {
@@ -198,13 +193,13 @@ static void await_in_runs(CFMessagePortRef port, struct client_line *line, CFRun
         } else if (!is_watched) {
             client_line_read(line); /* there was no memory to watch the line */
         }
-        if (is_open(call) && deadline_ns != kernel_never && kernel.monotonic_ns() >= deadline_ns) {
+        if (call_is_open(call) && deadline_ns != kernel_never && kernel.monotonic_ns() >= deadline_ns) {
             client_line_read(line); /* what is there counts, even if another source had its turn (228) */
             break;
         }
-        goes_on = is_open(call) && port_is_valid(port);
+        goes_on = call_is_open(call) && port_is_valid(port);
     }
-    if (is_open(call)) {
+    if (call_is_open(call)) {
         client_line_read(line); /* a reply that came while the port ended wins (231) */
     }
     client_line_rest(line, loop, mode);
@@ -227,7 +222,7 @@ static void await(CFMessagePortRef port, struct client_line *line, int64_t deadl
     can_be_brief = deadline_ns != 0 && client_line_is_in(line, loop, mode);
     while (can_be_brief && port_is_valid(port) && run_briefly(loop, mode, &brief)) {
         client_line_read(line);
-        if (!is_open(line->call)) {
+        if (!call_is_open(line->call)) {
             return;
         }
         can_be_brief = line->page; /* the bell may have been rung for the reply before, which was found without */

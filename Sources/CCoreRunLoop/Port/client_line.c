@@ -88,24 +88,20 @@ static int receive(const struct client_line *line, struct packet *ret_packet)
     return size < 0 ? (int)size : 0;
 }
 
-static bool is_over(const struct call *call)
-{
-    return call->state != call_waiting && call->state != call_awaits_memory;
-}
-
 static void note_end(struct call *call)
 {
-    if (is_over(call)) {
+    if (!call_is_open(call)) {
         atomic_store_explicit(&call->is_over, 1, memory_order_relaxed);
     }
 }
 
 static void take_from_page(struct client_line *line)
 {
-    uint32_t size = line->page && line->call->state == call_waiting ? reply_page_take(line->page, line->buffer) : 0;
+    bool is_awaited = line->page && line->call->state == call_waiting;
+    uint32_t size = is_awaited ? reply_page_take(line->page, line->buffer) : 0;
     struct packet packet = {.size = size, .is_cut = size > reply_page_room};
 
-    if (size > 0) {
+    if (size > 0 && !atomic_load_explicit(&line->has_ended, memory_order_acquire)) {
         take_packet(line, &packet);
     }
 }
@@ -116,11 +112,19 @@ void client_line_look(struct client_line *line)
     note_end(line->call);
 }
 
+void client_line_hang_up(struct client_line *line)
+{
+    if (line->page && atomic_load_explicit(&line->page->size, memory_order_relaxed) == 0) {
+        atomic_store_explicit(&line->has_ended, true, memory_order_release);
+    }
+    (void)kernel_ports.hang_up(line->descriptor);
+}
+
 /* Nothing more comes by the socket; what the server has written before it ended counts (231). */
-static void hang_up(struct client_line *line)
+static void note_hang_up(struct client_line *line)
 {
     take_from_page(line);
-    if (!is_over(line->call)) {
+    if (call_is_open(line->call)) {
         line->call->state = call_hung_up;
     }
 }
@@ -131,7 +135,7 @@ void client_line_read(struct client_line *line)
     int resets = 0;
 
     take_from_page(line);
-    while (!is_over(call)) {
+    while (call_is_open(call)) {
         struct packet packet;
         int result = receive(line, &packet);
 
@@ -143,7 +147,7 @@ void client_line_read(struct client_line *line)
         }
         if (result < 0 || packet.size == 0) {
             packet_close(&packet);
-            hang_up(line);
+            note_hang_up(line);
             break;
         }
         take_packet(line, &packet);
@@ -360,9 +364,11 @@ void client_line_offer_page(CFMessagePortRef port, struct client_line *line)
     }
     if (remote_port_offer_page(port, line->number, line->token, descriptors) == 0) {
         leave(line);
-        line->page = page;
         line->set = descriptors[1];
         descriptor_source_stand_on_set(line->source, line->set);
+        port_lock(port);
+        line->page = page;
+        port_unlock(port);
     } else { /* the queue is full; perhaps next time */
         reply_page_release(page);
         (void)kernel.close(descriptors[1]);

@@ -30,6 +30,11 @@ struct call {
     uint32_t sequence; /* that the answer confirmed */
 };
 
+static inline bool call_is_open(const struct call *call)
+{
+    return call->state == call_waiting || call->state == call_awaits_memory;
+}
+
 struct client_line {
     struct link link; /* of the remote's free or busy lines; P */
     uint32_t number; /* C */
@@ -41,7 +46,8 @@ struct client_line {
     uint64_t wish; /* the longest request or reply that found no room in the arena */
     struct arena arena;
     uint32_t uses; /* requests that were answered */
-    struct reply_page *page; /* NULL: none, or none yet */
+    struct reply_page *page; /* written under P; NULL: none, or none yet */
+    atomic_bool has_ended; /* A; the port ended before a reply stood in the page: none counts any more (243) */
     int set; /* of the page: the line's socket and the server's bell; the source stands on it then */
     uint8_t *buffer; /* C; for one packet, its memory taken by what comes */
     struct call *call; /* NULL while free */
@@ -71,6 +77,9 @@ void client_line_rest(struct client_line *line, CFRunLoopRef loop, CFStringRef m
 
 /* Waits until something may have come, or `deadline_ns`, where no loop does. */
 void client_line_wait(struct client_line *line, int64_t deadline_ns);
+
+/* Ends the wait of the call that has the line. P */
+void client_line_hang_up(struct client_line *line);
 
 /* Takes the reply if it stands in the line's page. */
 void client_line_look(struct client_line *line);

@@ -114,7 +114,7 @@ void remote_port_close(CFMessagePortRef port)
     list_append_all(&closing, &remote->free_lines);
     remote->free_count = 0;
     list_for_each(link, &remote->busy_lines) {
-        (void)kernel_ports.hang_up(container_of(link, struct client_line, link)->descriptor); /* wakes the call */
+        client_line_hang_up(container_of(link, struct client_line, link));
     }
     list_for_each(link, &remote->letters) {
         (void)letter_end(container_of(link, struct letter, sender_link), letter_gone);

@@ -30,6 +30,7 @@
 #pragma redefine_extname client_line_close crl_client_line_close
 #pragma redefine_extname client_line_enter crl_client_line_enter
 #pragma redefine_extname client_line_give crl_client_line_give
+#pragma redefine_extname client_line_hang_up crl_client_line_hang_up
 #pragma redefine_extname client_line_is_in crl_client_line_is_in
 #pragma redefine_extname client_line_look crl_client_line_look
 #pragma redefine_extname client_line_offer_page crl_client_line_offer_page

@@ -7,6 +7,37 @@
 #include <unistd.h>
 
 #include "Port/port_probe.h"
+#include "Port/reply_page.h"
+
+/* The wait is for a packet; or for a line's page, or for a packet on a line with a page that is too small for it. */
+struct way {
+    int requests_before;
+    CFIndex length; /* of the reply */
+};
+
+static const struct way by_packet = {.requests_before = 1};
+static const struct way by_page = {.requests_before = 2 * reply_page_after};
+static const struct way beside_page = {.requests_before = 2 * reply_page_after, .length = 2 * reply_page_size};
+static struct way way;
+
+#define QUIET_WAIT_TEST(_name, _rules)               \
+    static void waited_##_name(void);                \
+    PORT_TEST_BOTH_WAYS(_name, _rules)               \
+    {                                                \
+        way = by_packet;                             \
+        waited_##_name();                            \
+    }                                                \
+    PORT_TEST(_name##_for_a_page, _rules)            \
+    {                                                \
+        way = by_page;                               \
+        waited_##_name();                            \
+    }                                                \
+    PORT_TEST(_name##_beside_a_page, _rules)         \
+    {                                                \
+        way = beside_page;                           \
+        waited_##_name();                            \
+    }                                                \
+    static void waited_##_name(void)
 
 /* One wait, and the other thread that meddles with it. */
 struct meddling {
@@ -49,10 +80,11 @@ static void *meddle(void *info)
     return NULL;
 }
 
-/* A first request, which makes the line, and a second one that is meddled with. */
+/* Requests that make the line, and one that is meddled with. */
 static SInt32 wait_meddled_with(void (*function)(struct meddling *meddling))
 {
     struct port_thread server;
+    CFDataRef data = port_pattern(way.length, 1);
     CFDataRef reply = NULL;
     pthread_t thread;
     SInt32 result;
@@ -63,20 +95,22 @@ static SInt32 wait_meddled_with(void (*function)(struct meddling *meddling))
     REQUIRE(pipe(meddling.ends) == 0);
     port_thread_start(&server, NAME, reply_when_told, NULL);
     meddling.remote = port_connect(NAME);
-    EXPECT_EQ(port_ask(meddling.remote, 1, NULL, &reply), kCFMessagePortSuccess);
-    CFRelease(reply);
-    reply = NULL;
+    for (int i = 0; i < way.requests_before; i++) {
+        EXPECT_EQ(port_ask(meddling.remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    }
     REQUIRE(pthread_create(&thread, NULL, meddle, NULL) == 0);
-    result = port_ask(meddling.remote, 2, NULL, &reply);
+    result = port_ask(meddling.remote, 2, data, &reply);
     (void)pthread_join(thread, NULL);
     EXPECT_EQ(reply != NULL, result == kCFMessagePortSuccess);
     if (reply) {
+        EXPECT(port_is_pattern(reply, way.length, 1));
         CFRelease(reply);
         reply = NULL;
         /* And the line is as good as before. */
         EXPECT_EQ(port_ask(meddling.remote, 3, NULL, &reply), kCFMessagePortSuccess);
         CFRelease(reply);
     }
+    CFRelease(data);
     CFRelease(meddling.remote);
     port_thread_stop(&server);
     (void)close(meddling.ends[0]);
@@ -98,7 +132,7 @@ static void add_timer(struct meddling *with)
     CFRelease(timer);
 }
 
-PORT_TEST_BOTH_WAYS(a_timer_added_during_a_quiet_wait_fires_in_it, "68 213 216")
+QUIET_WAIT_TEST(a_timer_added_during_a_quiet_wait_fires_in_it, "68 213 216")
 {
     EXPECT_EQ(wait_meddled_with(add_timer), kCFMessagePortSuccess);
 }
@@ -114,7 +148,7 @@ static void add_signalled_source(struct meddling *with)
     with->item = source;
 }
 
-PORT_TEST_BOTH_WAYS(a_source_signalled_during_a_quiet_wait_is_performed_in_it, "61 213 216")
+QUIET_WAIT_TEST(a_source_signalled_during_a_quiet_wait_is_performed_in_it, "61 213 216")
 {
     EXPECT_EQ(wait_meddled_with(add_signalled_source), kCFMessagePortSuccess);
     CFRunLoopSourceInvalidate((CFRunLoopSourceRef)(uintptr_t)meddling.item);
@@ -127,7 +161,7 @@ static void post_function(struct meddling *with)
     CFRunLoopWakeUp(with->loop);
 }
 
-PORT_TEST_BOTH_WAYS(a_block_queued_during_a_quiet_wait_runs_in_it, "163 213 216")
+QUIET_WAIT_TEST(a_block_queued_during_a_quiet_wait_runs_in_it, "163 213 216")
 {
     EXPECT_EQ(wait_meddled_with(post_function), kCFMessagePortSuccess);
 }
@@ -152,7 +186,7 @@ static void add_descriptor(struct meddling *with)
     with->item = descriptor;
 }
 
-PORT_TEST_BOTH_WAYS(a_descriptor_added_during_a_quiet_wait_is_served_in_it, "213 216")
+QUIET_WAIT_TEST(a_descriptor_added_during_a_quiet_wait_is_served_in_it, "213 216")
 {
     EXPECT_EQ(wait_meddled_with(add_descriptor), kCFMessagePortSuccess);
     CFFileDescriptorInvalidate((CFFileDescriptorRef)(uintptr_t)meddling.item);
@@ -175,9 +209,26 @@ static void add_observer(struct meddling *with)
     CFRunLoopWakeUp(with->loop);
 }
 
-PORT_TEST_BOTH_WAYS(an_observer_added_during_a_quiet_wait_sees_the_next_pass, "213 216")
+QUIET_WAIT_TEST(an_observer_added_during_a_quiet_wait_sees_the_next_pass, "213 216")
 {
     EXPECT_EQ(wait_meddled_with(add_observer), kCFMessagePortSuccess);
+}
+
+static void add_observer_in_silence(struct meddling *with)
+{
+    CFRunLoopObserverRef observer = CFRunLoopObserverCreate(NULL, kCFRunLoopExit, false, 0, observed, NULL);
+
+    CFRunLoopAddObserver(with->loop, observer, MODE);
+    with->item = observer;
+    say_seen(NULL); /* so that the reply comes to a wait that does not know it yet */
+}
+
+QUIET_WAIT_TEST(an_observer_that_comes_before_the_reply_sees_the_end_of_the_run, "213 216 148")
+{
+    EXPECT_EQ(wait_meddled_with(add_observer_in_silence), kCFMessagePortSuccess);
+    EXPECT_EQ(sem_trywait(&meddling.seen), 0);
+    CFRunLoopObserverInvalidate((CFRunLoopObserverRef)(uintptr_t)meddling.item);
+    CFRelease(meddling.item);
 }
 
 static void stop(struct meddling *with)
@@ -186,7 +237,7 @@ static void stop(struct meddling *with)
     say_seen(NULL);
 }
 
-PORT_TEST_BOTH_WAYS(a_stop_during_a_quiet_wait_does_not_end_it, "215")
+QUIET_WAIT_TEST(a_stop_during_a_quiet_wait_does_not_end_it, "215")
 {
     EXPECT_EQ(wait_meddled_with(stop), kCFMessagePortSuccess);
 }
@@ -197,7 +248,7 @@ static void invalidate(struct meddling *with)
     say_seen(NULL);
 }
 
-PORT_TEST_BOTH_WAYS(the_end_of_the_port_ends_a_quiet_wait, "243")
+QUIET_WAIT_TEST(the_end_of_the_port_ends_a_quiet_wait, "243")
 {
     EXPECT_EQ(wait_meddled_with(invalidate), kCFMessagePortBecameInvalidError);
 }
