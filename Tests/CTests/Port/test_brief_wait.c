@@ -87,6 +87,7 @@ static SInt32 wait_meddled_with(void (*function)(struct meddling *meddling))
     CFDataRef data = port_pattern(way.length, 1);
     CFDataRef reply = NULL;
     pthread_t thread;
+    double begun_s;
     SInt32 result;
 
     meddling = (struct meddling){.loop = CFRunLoopGetCurrent(), .meddle = function};
@@ -99,7 +100,9 @@ static SInt32 wait_meddled_with(void (*function)(struct meddling *meddling))
         EXPECT_EQ(port_ask(meddling.remote, 1, NULL, NULL), kCFMessagePortSuccess);
     }
     REQUIRE(pthread_create(&thread, NULL, meddle, NULL) == 0);
+    begun_s = port_probe_own_time();
     result = port_ask(meddling.remote, 2, data, &reply);
+    EXPECT(port_probe_own_time() - begun_s < test_patience_s() / 2); /* a reply that is found at the time limit was slept over */
     (void)pthread_join(thread, NULL);
     EXPECT_EQ(reply != NULL, result == kCFMessagePortSuccess);
     if (reply) {
