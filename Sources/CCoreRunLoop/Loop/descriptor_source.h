@@ -85,7 +85,8 @@ void descriptor_source_end_lingering(CFRunLoopSourceRef source, CFRunLoopRef loo
 
 /*
  * For a source of one thread's, while it is in no mode and lingers in none: from now on it stands on a wait set of its owner's, and is
- * performed each time that something in that set becomes ready, and perhaps without; what is ready there may stay so.
+ * performed each time that something in that set becomes ready, and perhaps without; what is ready there may stay so. When what it stood on
+ * before has been hung up, it is performed as long as that is open.
  */
 void descriptor_source_stand_on_set(CFRunLoopSourceRef source, int set);
 

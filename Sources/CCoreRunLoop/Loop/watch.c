@@ -109,17 +109,40 @@ static void stand(struct watch_set *watches, struct watch *watch, enum watch_sta
     }
 }
 
-/* A wait set is watched edge-triggered: the bell of a reply page, once rung, is never read. */
+static void take_out(const struct watch_set *watches, const struct watch *watch)
+{
+    (void)kernel.set_remove(watches->set, watch->descriptor);
+    if (watch->is_set) {
+        (void)kernel.set_remove(watches->set, watch->line);
+    }
+}
+
+/*
+ * A wait set is watched edge-triggered: the bell of a reply page, once rung, is never read. The line may end when the bell has just been
+ * rung, and one report stands for both: so its end is watched for as well, and told as long as the line is open.
+ */
+static int add_set(const struct watch_set *watches, const struct watch *watch)
+{
+    int result = kernel.set_add_edge(watches->set, watch->descriptor, token_of(watch));
+
+    if (result == 0) {
+        result = kernel.set_add(watches->set, watch->line, 0, token_of(watch));
+        if (result < 0) {
+            (void)kernel.set_remove(watches->set, watch->descriptor);
+        }
+    }
+    return result;
+}
+
 static int add(const struct watch_set *watches, const struct watch *watch)
 {
-    return watch->is_set ? kernel.set_add_edge(watches->set, watch->descriptor, token_of(watch))
-                         : kernel.set_add(watches->set, watch->descriptor, watch->wanted, token_of(watch));
+    return watch->is_set ? add_set(watches, watch) : kernel.set_add(watches->set, watch->descriptor, watch->wanted, token_of(watch));
 }
 
 static int change(const struct watch_set *watches, const struct watch *watch)
 {
     if (watch->is_set) {
-        (void)kernel.set_remove(watches->set, watch->descriptor);
+        take_out(watches, watch);
         return add(watches, watch);
     }
     return kernel.set_change(watches->set, watch->descriptor, watch->wanted, token_of(watch));
@@ -174,7 +197,7 @@ static void tell_kernel(CFRunLoopRef loop, struct watch_set *watches, struct wat
     }
     /* The kernel reports hang-ups whatever the mask, so a watch that nobody wants leaves the set. */
     if (watch->standing == watch_installed) {
-        (void)kernel.set_remove(watches->set, watch->descriptor);
+        take_out(watches, watch);
     }
     watch->installed = 0;
     list_remove(&watch->ready_link);
@@ -291,6 +314,7 @@ bool watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member
         return false;
     }
     watch->is_set = source_port_part(source)->is_set;
+    watch->line = source_port_part(source)->line;
     list_append(&watch->members, &member->link);
     fetch_ahead(&mode->watches->table[descriptor], source);
     barrier_full(); /* the slot names this loop by now: whoever changes the interest sees that, or watch_recompute sees the change */
@@ -348,7 +372,7 @@ void watch_remove_member(CFRunLoopRef loop, struct source_member *member)
     }
     /* At once, because the program may close the descriptor next. */
     if (watch->standing == watch_installed) {
-        (void)kernel.set_remove(watches->set, watch->descriptor);
+        take_out(watches, watch);
     }
     watch_destroy(watches, watch);
 }
@@ -359,7 +383,7 @@ void watch_end_lingering(struct mode *mode, int descriptor, uint64_t mark)
 
     if (watch && watch->lingering == mark) {
         if (watch->standing == watch_installed) {
-            (void)kernel.set_remove(mode->watches->set, watch->descriptor);
+            take_out(mode->watches, watch);
         }
         watch_destroy(mode->watches, watch);
     }

@@ -142,7 +142,10 @@ void client_line_read(struct client_line *line)
         if (result == -ECONNRESET && resets++ == 0) {
             continue; /* the kernel tells of the end before it hands out what came before it */
         }
-        if (result == -EAGAIN || result == -EINTR) {
+        if (result == -EINTR) {
+            continue; /* what is there is not reported again where the source stands on a set */
+        }
+        if (result == -EAGAIN) {
             break;
         }
         if (result < 0 || packet.size == 0) {
