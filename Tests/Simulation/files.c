@@ -241,7 +241,7 @@ int counter_add(int descriptor)
         return -EBADF;
     }
     file->count++;
-    file->edges++;
+    file_stir(file);
     return 0;
 }
 
@@ -288,6 +288,7 @@ int alarm_arm(int descriptor, int64_t deadline_ns)
         return -EBADF;
     }
     file->deadline_ns = deadline_ns;
+    file->edges++; /* at that time */
     return 0;
 }
 
@@ -342,6 +343,27 @@ static struct watch_item *item_of(const struct file *set, int descriptor, const 
     return NULL;
 }
 
+static bool has_item_stirred_by(const struct file *set, const struct file *file)
+{
+    for (const struct watch_item *item = set->items; item; item = item->next) {
+        if (item->file == file && file_ready(file, item->interest)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A wait set tells the sets that it is in itself each time, whether or not anybody has taken the last report out of it. */
+void file_stir(struct file *file)
+{
+    file->edges++;
+    for (struct file *set = sets; set; set = set->next_set) {
+        if (has_item_stirred_by(set, file)) {
+            file_stir(set);
+        }
+    }
+}
+
 int set_insert(int set_descriptor, int descriptor, uint32_t interest, uint64_t token, bool is_edge)
 {
     struct file *set = file_of_kind(set_descriptor, file_set);
@@ -367,6 +389,9 @@ int set_insert(int set_descriptor, int descriptor, uint32_t interest, uint64_t t
     for (last = &set->items; *last; last = &(*last)->next) {
     }
     *last = item;
+    if (file_ready(file, interest)) {
+        file_stir(set);
+    }
     return 0;
 }
 

@@ -189,6 +189,8 @@ struct node *node_bind(const char *path, struct file *socket);
 /* ---- within the folder ---- */
 
 struct file *file_create(enum file_kind kind);
+/* Something has happened that a wait set may report. */
+void file_stir(struct file *file);
 /* Gives a new file a number; without one the file is released. */
 int file_install(struct file *file);
 void file_retain(struct file *file);

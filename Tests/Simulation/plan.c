@@ -40,13 +40,14 @@ static void plan_ports(void)
     plan.processes = between(1, processes_max);
     plan.threads = between(1, 2);
     plan.names = between(1, names_max);
-    plan.steps = between(2, 12);
+    plan.is_busy = any(2) == 0;
+    plan.steps = plan.is_busy ? between(1, 5) : between(2, 12);
     plan.restarts = any(3) == 0;
     plan.by_socket = any(2) == 0;
     plan.has_deaths = plan.processes > 1 && any(3) == 0;
     for (int i = 0; plan.has_deaths && i < plan.processes - 1; i++) {
         if (any(2) == 0) {
-            scheduler_processes[i].dies_at_call = 20 + any(600);
+            scheduler_processes[i].dies_at_call = 20 + any(plan.is_busy ? 3000 : 600);
         }
     }
 }
@@ -82,7 +83,7 @@ void plan_print(void)
     } else {
         (void)printf("ports: %d processes with %d clients of %d steps, %d names%s%s", plan.processes, plan.threads, plan.steps, plan.names,
                      plan.restarts ? ", servers restart" : "", plan.has_deaths ? ", processes die" : "");
-        (void)printf("%s", plan.by_socket ? ", all by socket" : "");
+        (void)printf("%s%s", plan.by_socket ? ", all by socket" : "", plan.is_busy ? ", many in a row" : "");
     }
     print_one("transient faults", plan.faults.transient_one_in);
     print_one("delays", plan.faults.delay_one_in);

@@ -22,6 +22,7 @@ struct plan {
     bool restarts; /* servers give their name up and take it again */
     bool has_deaths;
     bool by_socket; /* messages within a process too */
+    bool is_busy; /* many messages in a row to one server, so that lines get pages for their replies */
     uint64_t datagrams_max;
     int descriptor_limit;
     struct fault_plan faults;

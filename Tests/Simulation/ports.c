@@ -18,7 +18,7 @@
 #include "plan.h"
 #include "scheduler.h"
 
-enum { hops_max = 2, sizes = 7, tries_max = 100 };
+enum { hops_max = 2, sizes = 7, tries_max = 100, row = 4, busy_row = 60 };
 
 static const CFTimeInterval for_ever = 1e10;
 static const int64_t pause_ns = 5000000;
@@ -102,7 +102,7 @@ static CFTimeInterval some_limit(bool *ret_is_limit)
 {
     static const CFTimeInterval limits[] = {0, 0.001, 0.02, 1};
 
-    *ret_is_limit = by_chance(3);
+    *ret_is_limit = by_chance(plan.is_busy ? 16 : 3);
     return *ret_is_limit ? limits[any(4)] : for_ever;
 }
 
@@ -269,7 +269,7 @@ static void be_client(void *info)
             continue;
         }
         scheduler_note("sends");
-        send_some(name, 1 + any(4), 0);
+        send_some(name, 1 + any(plan.is_busy ? busy_row : row), 0);
         CFRelease(remote);
         done++;
     }

@@ -82,7 +82,7 @@ void socket_closed(struct file *file)
         file->peer->peer = NULL;
         file->peer->peer_has_gone = true;
         file->peer->was_reset = had_unread;
-        file->peer->edges++;
+        file_stir(file->peer);
     }
 }
 
@@ -97,10 +97,10 @@ int socket_shut(int descriptor)
         return -ENOTCONN;
     }
     file->is_shut = true;
-    file->edges++;
+    file_stir(file);
     if (file->kind == file_line && file->peer) {
         file->peer->is_shut = true;
-        file->peer->edges++;
+        file_stir(file->peer);
     }
     return 0;
 }
@@ -285,7 +285,7 @@ ssize_t socket_put(int descriptor, const struct msghdr *header)
     receiver->tail = &message->next;
     receiver->queued++;
     receiver->queued_bytes += size;
-    receiver->edges++;
+    file_stir(receiver);
     return (ssize_t)size;
 }
 
@@ -380,7 +380,7 @@ ssize_t socket_take(int descriptor, struct msghdr *header)
     }
     hand_out(file, message, header);
     if (file->peer) {
-        file->peer->edges++; /* there is room again */
+        file_stir(file->peer); /* there is room again */
     }
     message_free(message);
     return (ssize_t)size;

@@ -127,7 +127,7 @@ void stream_closed(struct file *file)
         peer->peer = NULL;
         peer->was_reset = stream->count > 0;
         peer->error = peer->was_reset ? ECONNRESET : 0;
-        peer->file->edges++;
+        file_stir(peer->file);
     }
     free(stream);
 }
@@ -227,7 +227,7 @@ static void offer(struct stream *listener, struct stream *client)
         last = &(*last)->stream->next_pending;
     }
     *last = accepted;
-    listener->file->edges++;
+    file_stir(listener->file);
 }
 
 int stream_connect(int descriptor, const void *address, size_t length, int64_t duration_ns)
@@ -356,7 +356,7 @@ int stream_put(const struct file *file, const void *bytes, size_t size)
     for (size_t i = 0; i < size; i++) {
         peer->bytes[(peer->first + peer->count++) % room_max] = ((const unsigned char *)bytes)[i];
     }
-    peer->file->edges++;
+    file_stir(peer->file);
     return (int)size;
 }
 
