@@ -19,9 +19,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Port/client_line.h"
 #include "Port/message_port.h"
 #include "Port/port_probe.h"
+#include "Port/reply_page.h"
 #include "Port/wire.h"
 
 /* ---- the attacker's means ---- */
@@ -71,7 +74,8 @@ static void attacker_send_frame(int to, struct wire_frame *frame, const int *des
         memcpy(bytes + size, "victim", 6);
         size += 6;
     }
-    if (!(frame->flags & (wire_in_arena | wire_in_memory | wire_null_data)) && frame->length <= 32 && frame->type != wire_control) {
+    if (!(frame->flags & (wire_in_arena | wire_in_memory | wire_null_data)) && frame->length <= 32 && frame->type != wire_control &&
+        frame->type != wire_page) {
         size += (size_t)frame->length;
     }
     attacker_send(to, bytes, size, descriptors, count);
@@ -681,6 +685,237 @@ PORT_TEST(a_reader_that_never_reads_loses_its_line, "H11")
     port_thread_stop(&server);
 }
 
+/* ---- reply pages ---- */
+
+/* A line of the attacker's that the port has kept, once its first request has been answered. */
+struct attackers_line {
+    struct wire_frame frame; /* of further requests */
+    int end;
+};
+
+static void await_answer(int end)
+{
+    uint8_t bytes[wire_frame_max];
+
+    if (recv(end, bytes, sizeof bytes, 0) <= 0) {
+        _exit(5);
+    }
+}
+
+static struct attackers_line attacker_make_line(int to)
+{
+    struct attackers_line line = {.frame = request(wire_new_line | wire_null_data)};
+    int ends[2];
+
+    (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends);
+    attacker_send_frame(to, &line.frame, &ends[1], 1);
+    (void)close(ends[1]);
+    await_answer(ends[0]);
+    line.frame.flags = wire_null_data;
+    line.frame.name_length = 0;
+    line.end = ends[0];
+    return line;
+}
+
+static void attacker_send_page(int to, uint32_t line, uint64_t token, int memory, int set)
+{
+    struct wire_frame frame = {.type = wire_page, .line = line, .token = token};
+    const int both[2] = {memory, set};
+
+    attacker_send_frame(to, &frame, both, 2);
+}
+
+static int page_memory(void)
+{
+    return memory_of(reply_page_size, arena_seals, true);
+}
+
+/* A line of somebody else's, as if its secret were out. */
+static uint32_t stolen_number;
+static uint64_t stolen_token;
+
+static void send_pages_for_no_line_of_ones_own(int to)
+{
+    struct wire_frame control = {.type = wire_control, .flags = wire_new_line, .line = 1, .token = 77};
+    struct attackers_line line = attacker_make_line(to);
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    int ends[2];
+
+    (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends);
+    attacker_send_frame(to, &control, &ends[1], 1);
+    attacker_send_page(to, 1, 77, page_memory(), set);
+    attacker_send_page(to, stolen_number, stolen_token, page_memory(), set);
+    attacker_send_page(to, line.frame.line, line.frame.token + 1, page_memory(), set);
+    attacker_send_page(to, line.frame.line + 1, line.frame.token, page_memory(), set);
+    attacker_send_frame(to, &line.frame, NULL, 0);
+    await_answer(line.end);
+}
+
+/* How many pages the port had given out when it was last asked something. */
+static atomic_int pages;
+
+static CFDataRef count_pages_and_echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    port_lock(local);
+    atomic_store(&pages, (int)local->side.local.lines.page_count);
+    port_unlock(local);
+    return count_and_echo(local, message_id, data, info);
+}
+
+PORT_TEST(a_page_is_taken_only_for_a_line_of_its_senders, "241 H6")
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+    const struct client_line *line;
+
+    port_thread_start(&server, CFSTR("victim"), count_pages_and_echo, NULL);
+    remote = port_connect(CFSTR("victim"));
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    line = container_of(remote->side.remote.free_lines.next, const struct client_line, link);
+    stolen_number = line->number;
+    stolen_token = line->token;
+    EXPECT_EQ(withstand(send_pages_for_no_line_of_ones_own), 2);
+    EXPECT_EQ(atomic_load(&pages), 0);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+static void send_false_pages(int to)
+{
+    struct attackers_line line = attacker_make_line(to);
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    int null = open("/dev/null", O_RDWR);
+    int pipes[2];
+    struct wire_frame bare = {.type = wire_page, .line = line.frame.line, .token = line.frame.token};
+    int descriptors[3] = {page_memory(), set, set};
+
+    (void)!pipe(pipes);
+    attacker_send_page(to, bare.line, bare.token, memory_of(reply_page_size, 0, true), set);
+    attacker_send_page(to, bare.line, bare.token, memory_of(reply_page_size, arena_seals, false), set);
+    attacker_send_page(to, bare.line, bare.token, memory_of(2 * reply_page_size, arena_seals, true), set);
+    attacker_send_page(to, bare.line, bare.token, null, set);
+    attacker_send_page(to, bare.line, bare.token, set, page_memory()); /* the wrong way about */
+    attacker_send_page(to, bare.line, bare.token, page_memory(), null);
+    attacker_send_page(to, bare.line, bare.token, page_memory(), pipes[0]);
+    attacker_send_page(to, bare.line, bare.token, page_memory(), line.end);
+    attacker_send_page(to, bare.line, bare.token, page_memory(), to);
+    for (int count = 0; count <= 3; count++) { /* two are right */
+        if (count != 2) {
+            attacker_send_frame(to, &bare, descriptors, count);
+        }
+    }
+    attacker_send_frame(to, &line.frame, NULL, 0);
+    await_answer(line.end); /* the line goes on, without a page */
+}
+
+PORT_TEST(what_is_no_page_and_no_wait_set_is_refused, "241 H6 H8")
+{
+    struct port_thread server;
+    int before;
+
+    port_thread_start(&server, CFSTR("victim"), count_pages_and_echo, NULL);
+    EXPECT_EQ(withstand(send_false_pages), 2);
+    before = port_probe_count_descriptors();
+    EXPECT_EQ(withstand(send_false_pages), 2);
+    EXPECT_EQ(port_probe_count_descriptors(), before);
+    EXPECT_EQ(atomic_load(&pages), 0);
+    port_thread_stop(&server);
+}
+
+static void send_false_pages_again_and_again(int to)
+{
+    struct attackers_line line = attacker_make_line(to);
+    uint8_t bytes[wire_frame_max];
+
+    for (int i = 0; i < 16; i++) {
+        attacker_send_page(to, line.frame.line, line.frame.token, page_memory(), to);
+    }
+    if (recv(line.end, bytes, sizeof bytes, 0) != 0) {
+        _exit(6); /* it was to be hung up */
+    }
+}
+
+PORT_TEST(who_goes_on_sending_false_pages_loses_his_lines, "241")
+{
+    struct port_thread server;
+
+    port_thread_start(&server, CFSTR("victim"), count_pages_and_echo, NULL);
+    EXPECT_EQ(withstand(send_false_pages_again_and_again), 1);
+    port_thread_stop(&server);
+}
+
+/* A request whose reply is in the page when this returns. */
+static void ask_in_page(int to, struct attackers_line *line, const struct reply_page *page)
+{
+    attacker_send_frame(to, &line->frame, NULL, 0);
+    while (atomic_load(&page->size) != wire_header_size) {
+        (void)sched_yield();
+    }
+}
+
+/* Has a page, and does with it what nobody should. */
+static void misuse_page(int to)
+{
+    struct attackers_line line = attacker_make_line(to);
+    int memory = page_memory();
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    struct reply_page *page = mmap(NULL, reply_page_size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+
+    attacker_send_page(to, line.frame.line, line.frame.token, memory, set);
+    attacker_send_page(to, line.frame.line, line.frame.token, memory, set); /* a second is too much */
+    ask_in_page(to, &line, page);
+    if (ftruncate(memory, 0) == 0) {
+        _exit(7);
+    }
+    for (unsigned i = 0; i < 300; i++) { /* more than a line has room for; nothing is ever read */
+        (void)fallocate(memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, reply_page_size);
+        atomic_store(&page->is_awaited, i % 3 ? UINT32_MAX - i : 0);
+        atomic_store(&page->size, i % 2 ? UINT32_MAX : 1);
+        memset(page->packet, (int)i, sizeof page->packet);
+        ask_in_page(to, &line, page);
+    }
+}
+
+PORT_TEST(a_page_may_be_misused_to_nobodys_harm_but_its_owners, "241 H8 H11")
+{
+    struct port_thread server;
+    int before;
+
+    port_thread_start(&server, CFSTR("victim"), count_pages_and_echo, NULL);
+    EXPECT_EQ(withstand(misuse_page), 302);
+    EXPECT_EQ(atomic_load(&pages), 0); /* the dead one's went with the polite one's new line */
+    before = port_probe_count_descriptors();
+    EXPECT_EQ(withstand(misuse_page), 302);
+    EXPECT_EQ(port_probe_count_descriptors(), before);
+    port_thread_stop(&server);
+}
+
+static void take_many_pages(int to)
+{
+    for (int i = 0; i < line_reply_max_of_peer; i++) {
+        struct attackers_line line = attacker_make_line(to);
+        int memory = page_memory();
+        int set = epoll_create1(EPOLL_CLOEXEC);
+
+        attacker_send_page(to, line.frame.line, line.frame.token, memory, set);
+        (void)close(memory);
+        (void)close(set);
+    }
+}
+
+PORT_TEST(pages_are_bounded, "H12")
+{
+    struct port_thread server;
+    int more;
+
+    port_thread_start(&server, CFSTR("victim"), count_pages_and_echo, NULL);
+    more = descriptors_after(take_many_pages, 3);
+    EXPECT(more > 3 * (line_reply_max_of_peer - 1) && more <= 3 * line_reply_max_of_peer + line_page_max);
+    EXPECT_EQ(atomic_load(&pages), line_page_max);
+    EXPECT_EQ(withstand(take_many_pages), line_reply_max_of_peer);
+    port_thread_stop(&server);
+}
+
 PORT_TEST(a_ports_own_socket_is_no_line, "241 H6")
 {
     struct port_thread server;
@@ -1017,4 +1252,266 @@ PORT_TEST(false_replies_are_no_replies, "241 H23 M11")
         port_process_kill(pid);
         port_drop(port);
     }
+}
+
+/* ---- a hostile server with a page ---- */
+
+enum page_lie {
+    lie_size_above_room,
+    lie_size_of_all,
+    lie_size_short,
+    lie_garbage,
+    lie_conversation,
+    lie_message,
+    lie_type,
+    lie_length,
+    lie_arena,
+    lie_memory,
+    lie_new_descriptor,
+    lie_count,
+    lie_none,
+    truth_in_a_storm,
+    endless_storm,
+};
+
+struct false_server {
+    int own;
+    int line;
+    bool is_new; /* the request brought the line */
+    struct wire_frame frame; /* of the latest packet */
+    struct reply_page *page;
+    int bell;
+};
+
+/* The next packet, whose descriptors are taken for what it says they are. */
+static void take_packet(struct false_server *server)
+{
+    static uint8_t bytes[wire_frame_max];
+    char control[CMSG_SPACE(8 * sizeof(int))];
+    struct iovec piece = {bytes, sizeof bytes};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+    ssize_t size = recvmsg(server->own, &message, 0);
+    int descriptors[2];
+
+    if (size < 0 || wire_decode(wire_on_port, bytes, (size_t)size, &server->frame) != wire_ok) {
+        _exit(1);
+    }
+    server->is_new = server->frame.flags & wire_new_line;
+    if (CMSG_FIRSTHDR(&message)) {
+        memcpy(descriptors, CMSG_DATA(CMSG_FIRSTHDR(&message)), CMSG_FIRSTHDR(&message)->cmsg_len - CMSG_LEN(0));
+    }
+    if (server->is_new) {
+        server->line = descriptors[0];
+        server->page = NULL;
+    }
+    if (server->frame.type == wire_page && reply_page_adopt(descriptors[0], descriptors[1], &server->page, &server->bell) < 0) {
+        _exit(2);
+    }
+}
+
+static struct wire_frame honest_reply(const struct false_server *server)
+{
+    return (struct wire_frame){.type = wire_reply,
+                               .flags = wire_null_data | wire_kept,
+                               .message_id = -server->frame.message_id,
+                               .conversation = server->frame.conversation,
+                               .sequence = server->frame.sequence};
+}
+
+static void answer_in_packet(const struct false_server *server)
+{
+    const struct wire_frame reply = honest_reply(server);
+    uint8_t bytes[wire_header_size];
+
+    wire_encode(&reply, bytes);
+    (void)send(server->line, bytes, sizeof bytes, MSG_NOSIGNAL);
+}
+
+static void ring(const struct false_server *server, int times)
+{
+    for (int i = 0; i < times; i++) {
+        (void)kernel.event_post(server->bell);
+    }
+}
+
+static void set_size(const struct false_server *server, uint32_t size)
+{
+    atomic_store(&server->page->size, size);
+    ring(server, 1);
+}
+
+static void answer_with_null_instead_of_memory(const struct false_server *server)
+{
+    const struct wire_frame frame = {.type = wire_descriptor, .conversation = server->frame.conversation};
+    uint8_t bytes[wire_header_size];
+    int null = open("/dev/null", O_RDONLY);
+
+    wire_encode(&frame, bytes);
+    attacker_send(server->line, bytes, sizeof bytes, &null, 1);
+}
+
+static void answer_in_page(const struct false_server *server, enum page_lie lie)
+{
+    struct wire_frame reply = honest_reply(server);
+
+    switch (lie) {
+    case lie_size_above_room:
+        set_size(server, reply_page_room + 1);
+        return;
+    case lie_size_of_all:
+        set_size(server, UINT32_MAX);
+        return;
+    case lie_size_short:
+        set_size(server, wire_header_size - 1);
+        return;
+    case lie_garbage:
+        memset(server->page->packet, 0xA5, reply_page_room);
+        set_size(server, reply_page_room);
+        return;
+    case lie_conversation:
+        reply.conversation--; /* the reply before, once more */
+        break;
+    case lie_message:
+        reply.message_id++;
+        break;
+    case lie_type:
+        reply = (struct wire_frame){.type = wire_ack, .length = 5};
+        break;
+    case lie_length:
+        reply.flags = wire_kept;
+        reply.length = 100; /* and no data */
+        break;
+    case lie_arena:
+        reply.flags = wire_kept | wire_in_arena;
+        reply.length = 4096;
+        break;
+    case lie_memory:
+        reply.flags = wire_kept | wire_in_memory;
+        reply.length = 70000;
+        break;
+    case lie_new_descriptor:
+        reply = (struct wire_frame){.type = wire_descriptor, .conversation = server->frame.conversation};
+        break;
+    case truth_in_a_storm:
+        ring(server, 20000);
+        break;
+    case lie_none:
+    case lie_count:
+        break;
+    case endless_storm:
+        for (;;) {
+            ring(server, 1000);
+        }
+    }
+    (void)reply_page_put(server->page, server->bell, &reply, NULL);
+    if (lie == lie_memory) {
+        answer_with_null_instead_of_memory(server);
+    }
+    if (lie == truth_in_a_storm) {
+        ring(server, 20000);
+    }
+}
+
+enum { message_honest = 5, message_false = 6 };
+
+/* Who has a page and asks for a lie gets it. */
+static void serve_falsely(int lie)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct false_server server = {.own = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
+
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s/victim.sock", port_probe_names());
+    (void)bind(server.own, (struct sockaddr *)&address, sizeof address);
+    (void)kill(getppid(), SIGUSR1);
+    for (;;) {
+        take_packet(&server);
+        if (server.frame.type == wire_request && server.page) {
+            answer_in_page(&server, server.frame.message_id == message_false ? (enum page_lie)lie : lie_none);
+        } else if (server.frame.type == wire_request) {
+            answer_in_packet(&server);
+        }
+    }
+}
+
+/* Starts such a server and asks it until it has the page, and the line has been waited for with it. */
+static CFMessagePortRef connect_to_false_server(int lie, pid_t *ret_pid)
+{
+    sigset_t wanted;
+    CFMessagePortRef remote;
+    int got;
+
+    (void)sigemptyset(&wanted);
+    (void)sigaddset(&wanted, SIGUSR1);
+    (void)sigprocmask(SIG_BLOCK, &wanted, NULL);
+    write_card();
+    *ret_pid = fork();
+    if (*ret_pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        serve_falsely(lie);
+    }
+    (void)sigwait(&wanted, &got);
+    remote = port_connect(CFSTR("victim"));
+    for (int i = 0; i < reply_page_after + 2; i++) {
+        EXPECT_EQ(port_ask(remote, message_honest, NULL, NULL), kCFMessagePortSuccess);
+    }
+    return remote;
+}
+
+PORT_TEST(false_replies_in_a_page_are_no_replies, "241 H23 M11")
+{
+    for (int i = 0; i < 2 * lie_count; i++) {
+        CFMessagePortRef port = CFMessagePortCreateLocal(NULL, CFSTR("another"), port_echo, NULL, NULL); /* makes the directory */
+        CFMessagePortRef remote;
+        CFDataRef reply = NULL;
+        pid_t pid;
+
+        remote = connect_to_false_server(i / 2, &pid);
+        EXPECT_EQ(CFMessagePortSendRequest(remote, message_false, NULL, 5, test_patience_s(), i % 2 ? MODE : CFSTR("another mode"), &reply),
+                  kCFMessagePortTransportError);
+        EXPECT(reply == NULL);
+        EXPECT_EQ(port_ask(remote, message_honest, NULL, NULL), kCFMessagePortSuccess); /* on a new line, which has no page */
+        CFRelease(remote);
+        port_process_kill(pid);
+        port_drop(port);
+    }
+}
+
+PORT_TEST(a_storm_of_bells_hides_no_reply, "213 H23")
+{
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, CFSTR("another"), port_echo, NULL, NULL);
+    pid_t pid;
+    CFMessagePortRef remote = connect_to_false_server(truth_in_a_storm, &pid);
+
+    for (int i = 0; i < 5; i++) {
+        EXPECT_EQ(CFMessagePortSendRequest(remote, message_false, NULL, 5, test_patience_s(), i % 2 ? MODE : CFSTR("another mode"), NULL),
+                  kCFMessagePortSuccess);
+    }
+    CFRelease(remote);
+    port_process_kill(pid);
+    port_drop(port);
+}
+
+static int wait_that_always_finds(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
+{
+    int count = kernel_linux.set_wait(set, events, capacity, deadline_ns);
+
+    /* As if the storm left no moment without a bell. */
+    return count == 0 && capacity > 1 ? kernel_linux.set_wait(set, events, capacity, kernel_never) : count;
+}
+
+PORT_TEST(a_storm_of_bells_does_not_put_off_a_timeout, "228 233 H23")
+{
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, CFSTR("another"), port_echo, NULL, NULL);
+    pid_t pid;
+    CFMessagePortRef remote = connect_to_false_server(endless_storm, &pid);
+    double begun = port_probe_now();
+
+    kernel.set_wait = wait_that_always_finds;
+    EXPECT_EQ(CFMessagePortSendRequest(remote, message_false, NULL, 5, 0.05, MODE, NULL), kCFMessagePortReceiveTimeout);
+    kernel.set_wait = kernel_linux.set_wait;
+    EXPECT(port_probe_now() - begun >= 0.05);
+    EXPECT(port_probe_now() - begun < 0.5 * test_patience_s());
+    CFRelease(remote);
+    port_process_kill(pid);
+    port_drop(port);
 }
