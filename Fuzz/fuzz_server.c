@@ -22,6 +22,7 @@
 #include "CRLRunLoop.h"
 #include "CoreFoundation/CoreFoundation.h"
 #include "Port/message_port.h"
+#include "Port/reply_page.h"
 #include "check.h"
 
 #define NAME CFSTR("victim")
@@ -256,6 +257,14 @@ static int make_arena(int seals, bool is_filled)
     return fcntl(attacker.arena, F_DUPFD_CLOEXEC, 0);
 }
 
+/* The same for a reply page. */
+static int make_page(int seals)
+{
+    close_one(&attacker.arena);
+    attacker.arena = make_memory(reply_page_size, seals, true);
+    return fcntl(attacker.arena, F_DUPFD_CLOEXEC, 0);
+}
+
 /* The read end of a pipe with something in it. */
 static int make_pipe(void)
 {
@@ -272,7 +281,7 @@ static int make_descriptor(uint8_t kind, uint8_t place, uint64_t length)
     const int all_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
     int end = attacker.others[place % ends_max];
 
-    switch (kind % 12) {
+    switch (kind % 13) {
     case 0:
     case 1:
     case 2:
@@ -293,6 +302,8 @@ static int make_descriptor(uint8_t kind, uint8_t place, uint64_t length)
         return epoll_create1(EPOLL_CLOEXEC);
     case 10: /* the end of a line that it has already */
         return end >= 0 ? fcntl(end, F_DUPFD_CLOEXEC, 0) : make_line(place);
+    case 11:
+        return make_page(place < 128 ? F_SEAL_SHRINK | F_SEAL_GROW : place & (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE));
     default:
         return open(place & 1 ? "/dev/null" : "/", O_RDONLY | O_CLOEXEC);
     }
@@ -353,6 +364,7 @@ static const struct shape {
     {wire_one_way, wire_in_memory},
     {wire_control, wire_new_line},
     {wire_reply, wire_null_data},
+    {wire_page, 0},
 };
 
 static struct wire_frame make_frame(struct input *input, uint8_t changes)
@@ -364,10 +376,10 @@ static struct wire_frame make_frame(struct input *input, uint8_t changes)
     if (changes & 8) {
         frame.flags ^= next(input);
     }
-    if (!(frame.flags & wire_null_data) && frame.type != wire_control) {
+    if (!(frame.flags & wire_null_data) && frame.type != wire_control && frame.type != wire_page) {
         frame.length = choose_length(input, next(input));
     }
-    if (frame.type == wire_request || frame.type == wire_control) {
+    if (frame.type == wire_request || frame.type == wire_control || frame.type == wire_page) {
         frame.line = 1 + (names & 1);
         frame.token = 1 + (names >> 1 & 3);
     }
@@ -385,7 +397,8 @@ static int make_descriptors(struct input *input, const struct wire_frame *frame,
 
     for (int i = 0; i < count && i < 4; i++) {
         bool is_line = i == 0 && frame->flags & wire_new_line;
-        uint8_t belongs = is_line ? 0 : frame->flags & wire_new_arena ? 3 : 4;
+        bool is_of_page = frame->type == wire_page;
+        uint8_t belongs = is_line ? 0 : is_of_page ? (i == 0 ? 11 : 9) : frame->flags & wire_new_arena ? 3 : 4;
 
         descriptors[i] = make_descriptor(changes & 64 ? next(input) : belongs, next(input), frame->length);
     }

@@ -51,8 +51,9 @@ static void check_name(const uint8_t *bytes, size_t size)
 /* A header that is right but for what the fuzzer changes: random bytes seldom get past the first checks. */
 static void check_changed_header(const uint8_t *bytes, size_t size)
 {
-    static const enum wire_type types[] = {wire_request, wire_one_way, wire_control, wire_reply, wire_ack, wire_dropped, wire_descriptor};
-    struct wire_frame frame = {.type = types[bytes[0] % 7], .length = size - 8, .line = bytes[1], .token = bytes[2], .sequence = bytes[3]};
+    static const enum wire_type types[] = {wire_request, wire_one_way, wire_control,    wire_reply,
+                                           wire_ack,     wire_dropped, wire_descriptor, wire_page};
+    struct wire_frame frame = {.type = types[bytes[0] % 8], .length = size - 8, .line = bytes[1], .token = bytes[2], .sequence = bytes[3]};
     uint8_t *packet = malloc(wire_header_size + size - 8);
 
     CHECK(packet);

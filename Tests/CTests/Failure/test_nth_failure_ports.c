@@ -18,6 +18,7 @@
 #include "Failure/nth_failure.h"
 #include "Kernel/kernel_ports.h"
 #include "Loop/main_queue.h"
+#include "Port/client_line.h"
 #include "Port/inbox.h"
 #include "Port/message_port.h"
 #include "Port/packet.h"
@@ -95,6 +96,41 @@ static bool exchange(CFIndex size)
 NTH_FAILURE(small_messages, "")
 {
     return exchange(20);
+}
+
+/* As if the line had carried enough requests for a page. */
+static bool ask_as_busy(CFMessagePortRef remote, CFDataRef data)
+{
+    struct link *lines = &remote->side.remote.free_lines;
+
+    if (lines->next != lines) {
+        container_of(lines->next, struct client_line, link)->uses = reply_page_after - 1;
+    }
+    return ask(remote, data);
+}
+
+NTH_FAILURE(replies_in_pages, "")
+{
+    CFMessagePortRef remote;
+    CFDataRef data;
+    SInt32 result;
+
+    handled = 0;
+    could_not_reply = false;
+    NEED(open_port(NAME, MODE));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    NEED(data = bag_keep(CFDataCreate(NULL, (const UInt8 *)"busy", 4)));
+    NEED(ask(remote, data));
+    NEED(ask_as_busy(remote, data));
+    NEED(ask(remote, data));
+    NEED(ask(remote, data));
+    MUST(handled == 4);
+    result = CFMessagePortSendRequest(remote, 7, data, patience_s, 0.001, CFSTR("where nobody answers"), NULL);
+    MUST(result != kCFMessagePortSuccess);
+    NEED(result == kCFMessagePortReceiveTimeout);
+    while (handled < 5 && CFRunLoopRunInMode(MODE, 0.2, true) == kCFRunLoopRunHandledSource) {
+    }
+    return handled == 5;
 }
 
 NTH_FAILURE(messages_within_the_process, "")
