@@ -125,7 +125,7 @@ NTH_FAILURE(replies_in_pages, "")
     NEED(ask(remote, data));
     NEED(ask(remote, data));
     MUST(handled == 4);
-    result = CFMessagePortSendRequest(remote, 7, data, patience_s, 0.001, CFSTR("where nobody answers"), NULL);
+    result = CFMessagePortSendRequest(remote, 7, data, patience_s, 0.004, CFSTR("where nobody answers"), NULL);
     MUST(result != kCFMessagePortSuccess);
     NEED(result == kCFMessagePortReceiveTimeout);
     while (handled < 5 && CFRunLoopRunInMode(MODE, 0.2, true) == kCFRunLoopRunHandledSource) {
@@ -328,6 +328,31 @@ NTH_FAILURE(forks_with_ports, "")
     MUST(waitpid(pid, &status, 0) == pid);
     MUST(status == 0);
     NEED(drain(sent + 1));
+    return ask(remote, data);
+}
+
+NTH_FAILURE(forks_with_pages, "")
+{
+    CFMessagePortRef local;
+    CFMessagePortRef remote;
+    CFDataRef data;
+    int status = 0;
+    pid_t pid;
+
+    could_not_reply = false;
+    NEED(local = open_port(NAME, MODE));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    NEED(data = bag_keep(CFDataCreate(NULL, (const UInt8 *)"x", 1)));
+    NEED(ask(remote, data));
+    NEED(ask_as_busy(remote, data));
+    NEED(ask(remote, data));
+    pid = fork();
+    MUST(pid >= 0);
+    if (pid == 0) {
+        _exit(CFMessagePortIsValid(local) || CFMessagePortIsValid(remote) ? 1 : 0);
+    }
+    MUST(waitpid(pid, &status, 0) == pid);
+    MUST(status == 0);
     return ask(remote, data);
 }
 
