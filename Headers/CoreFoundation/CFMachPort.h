@@ -26,12 +26,31 @@ CRL_REFERENCE_TYPE(__CFMachPort, CFMachPort);
 /** A port, and who is to be told of its messages. */
 typedef struct __CFMachPort *CFMachPortRef;
 
+/* What Apple's header of this name brings from the kernel's: the types and numbers that sources use beside the functions below. */
+
 /** A port's number, in this process. It is not given to another port for a long time after its own is gone. */
 typedef unsigned int mach_port_t;
+/** The same number, where only a name is meant. */
+typedef unsigned int mach_port_name_t;
+#if defined(__x86_64__)
+/** A truth value in the kernel's interfaces: TRUE or FALSE. */
+typedef unsigned int boolean_t;
+#else
+/** A truth value in the kernel's interfaces: TRUE or FALSE. */
+typedef int boolean_t;
+#endif
 
 #if !defined(MACH_PORT_NULL)
 /** The number of no port. */
 #define MACH_PORT_NULL 0
+#endif
+#if !defined(MACH_PORT_DEAD)
+/** The number that stands for a port that is gone. */
+#define MACH_PORT_DEAD (~0U)
+#endif
+#if !defined(MACH_PORT_VALID)
+/** Whether a number can be a port's. The port may be gone all the same. */
+#define MACH_PORT_VALID(_number) ((_number) != MACH_PORT_NULL && (_number) != MACH_PORT_DEAD)
 #endif
 
 /** What a port carries for its callback. Any function may be NULL. */

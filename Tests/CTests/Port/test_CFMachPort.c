@@ -132,6 +132,19 @@ TEST(a_mach_port_number_has_one_object, "245 194")
     CFRelease(receiver.port);
 }
 
+TEST(a_mach_port_number_is_valid_and_none_and_dead_are_not, "245")
+{
+    CFMachPortRef port = CFMachPortCreate(NULL, NULL, NULL, NULL);
+    mach_port_name_t name = CFMachPortGetPort(port);
+    boolean_t is_valid = MACH_PORT_VALID(name);
+
+    EXPECT(is_valid == TRUE);
+    EXPECT(!MACH_PORT_VALID(MACH_PORT_NULL));
+    EXPECT(!MACH_PORT_VALID(MACH_PORT_DEAD));
+    EXPECT(CFMachPortCreateWithPort(NULL, MACH_PORT_DEAD, received, NULL, NULL) == NULL);
+    CFRelease(port);
+}
+
 TEST(mach_port_numbers_are_not_soon_used_again, "245")
 {
     mach_port_t first = MACH_PORT_NULL;
