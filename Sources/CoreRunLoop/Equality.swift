@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Comparing objects of the C interface, as code for Darwin does: `==` is what CFEqual says, `===` asks for one and the same object. The
+// importer gives neither to the classes that it makes of C structures on Linux.
+
+public import CCoreRunLoop
+
+/// An object of the C interface that can be compared, and kept in sets and as a key.
+public protocol CFObject: Hashable {}
+
+extension CFObject {
+    /// The object's address, uncounted.
+    @usableFromInline var address: CFTypeRef { unsafe unsafeBitCast(self, to: CFTypeRef.self) }
+
+    /// Whether `CFEqual` finds the two equal. Texts are equal by their characters, loops only to themselves.
+    @inlinable public static func == (one: Self, other: Self) -> Bool {
+        withExtendedLifetime((one, other)) { unsafe CFEqual(one.address, other.address) }
+    }
+
+    /// Hashes what `CFHash` gives, which is the same for equal objects.
+    @inlinable public func hash(into hasher: inout Hasher) {
+        withExtendedLifetime(self) { hasher.combine(unsafe CFHash(address)) }
+    }
+}
+
+/// Whether the two are one object, or both are `nil`.
+@inlinable public func === <Object: CFObject>(one: Object?, other: Object?) -> Bool {
+    withExtendedLifetime((one, other)) { unsafe one?.address == other?.address }
+}
+
+/// Whether the two are different objects, or one is and the other is `nil`.
+@inlinable public func !== <Object: CFObject>(one: Object?, other: Object?) -> Bool { !(one === other) }
+
+extension CFAllocator: CFObject, @retroactive Hashable {}
+extension CFArray: CFObject, @retroactive Hashable {}
+extension CFBoolean: CFObject, @retroactive Hashable {}
+extension CFData: CFObject, @retroactive Hashable {}
+extension CFDate: CFObject, @retroactive Hashable {}
+extension CFDictionary: CFObject, @retroactive Hashable {}
+extension CFFileDescriptor: CFObject, @retroactive Hashable {}
+extension CFMachPort: CFObject, @retroactive Hashable {}
+extension CFMessagePort: CFObject, @retroactive Hashable {}
+extension CFNull: CFObject, @retroactive Hashable {}
+extension CFNumber: CFObject, @retroactive Hashable {}
+extension CFRunLoop: CFObject, @retroactive Hashable {}
+extension CFRunLoopObserver: CFObject, @retroactive Hashable {}
+extension CFRunLoopSource: CFObject, @retroactive Hashable {}
+extension CFRunLoopTimer: CFObject, @retroactive Hashable {}
+extension CFSet: CFObject, @retroactive Hashable {}
+extension CFSocket: CFObject, @retroactive Hashable {}
+extension CFString: CFObject, @retroactive Hashable {}
+extension CFUUID: CFObject, @retroactive Hashable {}
