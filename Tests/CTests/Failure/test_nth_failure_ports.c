@@ -125,7 +125,7 @@ NTH_FAILURE(replies_in_pages, "")
     NEED(ask(remote, data));
     NEED(ask(remote, data));
     MUST(handled == 4);
-    result = CFMessagePortSendRequest(remote, 7, data, patience_s, 0.004, CFSTR("where nobody answers"), NULL);
+    result = CFMessagePortSendRequest(remote, 7, data, patience_s, 0.02, CFSTR("where nobody answers"), NULL);
     MUST(result != kCFMessagePortSuccess);
     NEED(result == kCFMessagePortReceiveTimeout);
     while (handled < 5 && CFRunLoopRunInMode(MODE, 0.2, true) == kCFRunLoopRunHandledSource) {

@@ -243,9 +243,11 @@ PORT_TEST(a_server_that_cannot_take_a_page_serves_without, "M23 M24")
     expect_served_without_page(have_no_mapping);
 }
 
-static int no_set(void)
+static _Atomic bool sets_are_refused;
+
+static int set_unless_refused(void)
 {
-    return -EMFILE;
+    return sets_are_refused ? -EMFILE : kernel_linux.set_create();
 }
 
 PORT_TEST(a_client_that_cannot_make_a_page_tries_again_later, "M23")
@@ -253,15 +255,16 @@ PORT_TEST(a_client_that_cannot_make_a_page_tries_again_later, "M23")
     struct port_thread server;
     CFMessagePortRef remote;
 
+    kernel.set_create = set_unless_refused;
     port_thread_start(&server, NAME, port_echo, NULL);
     remote = port_connect(NAME);
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
-    kernel.set_create = no_set;
+    sets_are_refused = true;
     for (int i = 1; i < 2 * reply_page_after - 1; i++) {
         EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
         EXPECT(!has_page(remote));
     }
-    kernel.set_create = kernel_linux.set_create;
+    sets_are_refused = false;
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
     EXPECT(has_page(remote));
     CFRelease(remote);
@@ -583,14 +586,15 @@ PORT_TEST(a_port_whose_lines_have_pages_ends_and_nothing_stays, "203")
     port_thread_stop(&server);
 }
 
-static CFMessagePortRef ending;
+static _Atomic CFMessagePortRef ending;
 
 /* The end of the port comes between the look at the line and the page's being taken for it. */
 static int end_and_make_event(void)
 {
-    if (ending) {
-        CFMessagePortInvalidate(ending);
-        ending = NULL;
+    CFMessagePortRef port = atomic_exchange(&ending, NULL);
+
+    if (port) {
+        CFMessagePortInvalidate(port);
     }
     return kernel_linux.event_create();
 }
@@ -640,6 +644,15 @@ static int post_and_count(int event)
     return kernel_linux.event_post(event);
 }
 
+static pthread_t client;
+static _Atomic int waits; /* of the client's, in wait sets */
+
+static int wait_and_count(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
+{
+    waits += deadline_ns != 0 && pthread_equal(pthread_self(), client) ? 1 : 0;
+    return kernel_linux.set_wait(set, events, capacity, deadline_ns);
+}
+
 /* A server in a thread, and a remote whose line has a page. From here on requests are answered before the client looks. */
 static CFMessagePortRef start_quick_server(struct port_thread *server, CFMessagePortCallBack callout)
 {
@@ -647,6 +660,8 @@ static CFMessagePortRef start_quick_server(struct port_thread *server, CFMessage
 
     kernel_ports.send = send_and_let_answer;
     kernel.event_post = post_and_count;
+    kernel.set_wait = wait_and_count;
+    client = pthread_self();
     the_bell = -1;
     port_thread_start(server, NAME, callout, NULL);
     remote = port_connect(NAME);
@@ -706,15 +721,6 @@ PORT_TEST(observers_see_a_run_although_the_reply_is_there_at_once, "213 214 216"
 
 /* ---- bells that are late ---- */
 
-static pthread_t client;
-static _Atomic int waits; /* of the client's, in wait sets */
-
-static int wait_and_count(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
-{
-    waits += deadline_ns != 0 && pthread_equal(pthread_self(), client) ? 1 : 0;
-    return kernel_linux.set_wait(set, events, capacity, deadline_ns);
-}
-
 /* Answers when the client has slept twice, and would have slept a hundred times if it were not asleep. */
 static CFDataRef echo_to_second_sleep(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
 {
@@ -741,8 +747,6 @@ static void expect_late_bell_to_be_passed_over(CFStringRef mode)
     CFDataRef data = port_data("second");
     CFDataRef reply = NULL;
 
-    client = pthread_self();
-    kernel.set_wait = wait_and_count;
     EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 5, 5, mode, NULL), kCFMessagePortSuccess);
     (void)kernel_linux.event_post(the_bell);
     awaited_page = NULL;
@@ -753,7 +757,6 @@ static void expect_late_bell_to_be_passed_over(CFStringRef mode)
     EXPECT_EQ(bells, 1);
     CFRelease(reply);
     CFRelease(data);
-    kernel.set_wait = kernel_linux.set_wait;
     CFRelease(remote);
     port_thread_stop(&server);
 }
@@ -785,10 +788,10 @@ PORT_TEST(a_late_bell_does_not_shorten_or_lengthen_a_timeout, "228 233")
     sem_t may_reply;
 
     (void)sem_init(&may_reply, 0, 0);
-    port_thread_start(&server, NAME, echo_late, &may_reply);
-    remote = port_connect(NAME);
     client = pthread_self();
     kernel.set_wait = wait_and_count;
+    port_thread_start(&server, NAME, echo_late, &may_reply);
+    remote = port_connect(NAME);
     for (int i = 0; i < 2; i++) {
         double begun;
 
@@ -802,7 +805,6 @@ PORT_TEST(a_late_bell_does_not_shorten_or_lengthen_a_timeout, "228 233")
         EXPECT(waits >= 2 && waits <= 4);
         (void)sem_post(&may_reply);
     }
-    kernel.set_wait = kernel_linux.set_wait;
     CFRelease(remote);
     port_thread_stop(&server);
 }
