@@ -16,6 +16,7 @@
 #include "CRLMachPort.h"
 #include "CRLRunLoop.h"
 #include "Failure/nth_failure.h"
+#include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 #include "Loop/main_queue.h"
 #include "Port/client_line.h"
@@ -109,6 +110,16 @@ static bool ask_as_busy(CFMessagePortRef remote, CFDataRef data)
     return ask(remote, data);
 }
 
+/* As a thread whose loop has ended waits for the reply. */
+static void wait_without_loop(CFMessagePortRef remote)
+{
+    struct link *lines = &remote->side.remote.free_lines;
+
+    if (lines->next != lines) {
+        client_line_wait(container_of(lines->next, struct client_line, link), kernel.monotonic_ns() + 1000000);
+    }
+}
+
 NTH_FAILURE(replies_in_pages, "")
 {
     CFMessagePortRef remote;
@@ -125,7 +136,8 @@ NTH_FAILURE(replies_in_pages, "")
     NEED(ask(remote, data));
     NEED(ask(remote, data));
     MUST(handled == 4);
-    result = CFMessagePortSendRequest(remote, 7, data, patience_s, 0.02, CFSTR("where nobody answers"), NULL);
+    wait_without_loop(remote);
+    result = CFMessagePortSendRequest(remote, 7, data, patience_s, 0.001, CFSTR("where nobody answers"), NULL);
     MUST(result != kCFMessagePortSuccess);
     NEED(result == kCFMessagePortReceiveTimeout);
     while (handled < 5 && CFRunLoopRunInMode(MODE, 0.2, true) == kCFRunLoopRunHandledSource) {
