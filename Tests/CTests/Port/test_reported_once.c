@@ -116,16 +116,18 @@ PORT_TEST(the_end_of_a_line_that_was_reported_with_a_reply_is_found_by_the_next_
     (void)sem_init(&has_rung, 0, 0);
     (void)sem_init(&has_hung_up, 0, 0);
     client = pthread_self();
-    port_thread_start(&server, NAME, reply_to_who_waits, NULL);
-    remote = connect_with_page();
     kernel.set_wait = wait_held;
     kernel.event_post = ring;
+    port_thread_start(&server, NAME, reply_to_who_waits, NULL);
+    remote = connect_with_page();
+    port_lock(server.port); /* the replies before are over, then, and their bells */
+    port_unlock(server.port);
+    while (sem_trywait(&has_rung) == 0) {
+    }
     REQUIRE(pthread_create(&ender, NULL, hang_up_after_reply, &server) == 0);
     atomic_store(&is_held, true);
     EXPECT_EQ(ask(remote, 2, NULL), kCFMessagePortSuccess);
     (void)pthread_join(ender, NULL);
-    kernel.set_wait = kernel_linux.set_wait;
-    kernel.event_post = kernel_linux.event_post;
     EXPECT_EQ(ask(remote, 1, NULL), kCFMessagePortBecameInvalidError);
     CFRelease(remote);
     port_thread_stop(&server);
