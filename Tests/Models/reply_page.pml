@@ -290,8 +290,8 @@ end:
     :: atomic { is_dead -> goto gone }
     :: atomic { asked != 0 && !is_dead -> flush_server(); request = asked; asked = 0 };
         if
-        :: reply_page_put()
-        :: atomic { unless_dead; in_line = request; answered = request; tell() }
+        :: true -> reply_page_put()
+        :: true -> atomic { unless_dead; in_line = request; answered = request; tell() }
         fi
     od;
 gone:

@@ -224,6 +224,7 @@ enum inbox_put inbox_put(struct inbox *inbox, struct letter *letter, uint32_t *r
 {
     CFRunLoopSourceRef posted = NULL;
     enum inbox_put result = inbox_took;
+    uint32_t first = 0;
 
     inbox_lock(inbox);
     *ret_taken = atomic_load_explicit(&inbox->taken, memory_order_acquire);
@@ -233,14 +234,21 @@ enum inbox_put inbox_put(struct inbox *inbox, struct letter *letter, uint32_t *r
         result = inbox_full;
     } else {
         list_append(&inbox->waiting, &letter->link);
-        if (inbox->count++ == 0) {
-            posted = inbox->source; /* later ones are posted by whoever takes this one */
+        inbox->firsts += inbox->count++ == 0 ? 1 : 0;
+        first = inbox->firsts;
+        /*
+         * For later ones whoever takes the first will do it. But if that has not been posted yet, its sender is held up: a look by the
+         * receiver would find nothing, although this one has been sent.
+         */
+        if (atomic_load_explicit(&inbox->posted, memory_order_acquire) != first) {
+            posted = inbox->source;
             object_retain(posted);
         }
     }
     inbox_unlock(inbox);
     if (posted) {
         descriptor_source_post(posted);
+        atomic_store_explicit(&inbox->posted, first, memory_order_release); /* an older one only has others post in vain */
         object_release(posted);
     }
     return result;

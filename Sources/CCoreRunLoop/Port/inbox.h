@@ -52,6 +52,8 @@ struct inbox {
     struct link in_callout; /* B */
     uint32_t count; /* B; of those waiting */
     uint32_t limit; /* B */
+    uint32_t firsts; /* B; counts letters that found none waiting, each of which has the source posted by who put it in */
+    _Atomic uint32_t posted; /* the last of these for which that has been done */
     uint32_t senders; /* B; that wait for room */
     _Atomic uint32_t taken; /* counts; what senders sleep on */
     pid_t process; /* C; the port's */

@@ -2,12 +2,15 @@
 /* Messages within a process: what differs from those through sockets, and what must not. test_send.c runs everything else both ways. */
 #define _GNU_SOURCE
 #include <poll.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "Kernel/kernel_ports.h"
 #include "Kernel/kernel.h"
+#include "Loop/loop.h"
 #include "Port/inbox.h"
+#include "Port/message_port.h"
 #include "Port/payload.h"
 #include "Port/port_probe.h"
 
@@ -97,6 +100,50 @@ INBOX_TEST(the_order_holds_when_messages_change_their_way, "234")
     EXPECT_EQ(packets, 0);
     EXPECT_TRACE(&events, "1: 2: 3: 4:");
     CFRelease(source);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+static void *tell(void *remote)
+{
+    EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortSuccess);
+    return NULL;
+}
+
+static uint32_t count_waiting(CFMessagePortRef port)
+{
+    struct inbox *inbox = port->side.local.inbox;
+    uint32_t count;
+
+    inbox_lock(inbox);
+    count = inbox->count;
+    inbox_unlock(inbox);
+    return count;
+}
+
+/* The first sender has put its message in, and cannot tell the loop of it, whose lock it waits for. */
+INBOX_TEST(what_was_sent_is_seen_by_the_next_look_though_the_sender_before_is_held_up, "212 234 46")
+{
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
+    CFMessagePortRef remote = port_connect(NAME);
+
+    for (int i = 0; i < 100; i++) {
+        pthread_t thread;
+
+        loop_lock(loop);
+        REQUIRE(pthread_create(&thread, NULL, tell, remote) == 0);
+        while (count_waiting(port) == 0) {
+            (void)sched_yield();
+        }
+        loop_unlock(loop);
+        EXPECT_EQ(port_tell(remote, 2, NULL), kCFMessagePortSuccess);
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
+        EXPECT_EQ(count_waiting(port), 0);
+        (void)pthread_join(thread, NULL);
+        (void)CFRunLoopRunInMode(MODE, 0, true); /* the first sender may have told it last, and in vain */
+    }
     CFRelease(remote);
     port_drop(port);
 }
