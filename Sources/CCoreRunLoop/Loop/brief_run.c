@@ -94,6 +94,12 @@ static bool sleep_for_source(CFRunLoopRef loop, struct mode *mode, const struct 
     return watch_stop_waking(mode, watch, has_slept && !is_observed(mode));
 }
 
+/* Something else may want its turn: what is due, or what only the kernel knows to be ready. */
+static bool may_have_others(struct mode *mode)
+{
+    return watch_is_needed(mode) || (mode->timers.count > 0 && timers_are_due(mode, kernel.monotonic_ns()));
+}
+
 /* Between the beginning of the run and its end. */
 static bool wait_in(CFRunLoopRef loop, struct activation *run, const struct brief_run *brief)
 {
@@ -103,10 +109,11 @@ static bool wait_in(CFRunLoopRef loop, struct activation *run, const struct brie
     if (!is_quiet(loop, mode) || !main_queue_is_settled(loop, mode) || mailbox_is_stopped(loop->mailbox)) {
         return false;
     }
-    has_happened_now = has_happened(brief);
-    if (!has_happened_now && brief->source) {
+    if (has_happened(brief)) {
+        has_happened_now = !may_have_others(mode); /* else who asks again and again would keep them waiting: a pass looks after all */
+    } else if (brief->source) {
         has_happened_now = sleep_for_source(loop, mode, brief);
-    } else if (!has_happened_now) {
+    } else {
         has_happened_now = sleep(loop, mode, brief) && has_happened(brief);
     }
     if (run->outer) {

@@ -180,7 +180,7 @@ void descriptor_source_stand_on_set(CFRunLoopSourceRef source, int set)
 {
     struct source_port_part *part = source_port_part(source);
 
-    part->line = part->descriptor;
+    part->ending = part->descriptor;
     part->descriptor = set;
     part->is_set = true;
 }

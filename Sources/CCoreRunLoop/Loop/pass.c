@@ -271,6 +271,7 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
 {
     struct mode *mode = run->mode;
     enum wake_cause cause = cause_none;
+    bool ends_at_once = is_over(run); /* without having asked the kernel */
 
     for (;;) {
         bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
@@ -278,8 +279,9 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
         int64_t limit_ns;
 
         now_ns = now_if_timed(run);
-        if (has_set && !watch_has_batch(mode) && (watch_must_poll(mode) || (mode->prefers_port && timers_are_due(mode, now_ns)))) {
-            pass_poll_descriptors(loop, mode); /* what is always ready, or always due, must not keep the others waiting */
+        if (has_set && !watch_has_batch(mode) &&
+            (ends_at_once || watch_must_poll(mode) || (mode->prefers_port && timers_are_due(mode, now_ns)))) {
+            pass_poll_descriptors(loop, mode); /* what is always there, always ready or always due must not keep the others waiting */
         }
         cause = pass_ready_cause(loop, run, now_ns);
         if (cause != cause_none || now_ns >= run->deadline_ns || is_over(run)) {

@@ -91,7 +91,7 @@ struct source_port_part {
     int descriptor; /* -1: none. Written at each add of a version-1 source that is in no mode yet, under I */
     bool is_counter; /* an eventfd or timerfd: the loop reads it (99) */
     bool is_set; /* a wait set, which nobody waits in: it is watched for what is added, not for what is there. Written in no mode */
-    int line; /* of a set: whose end is watched for as well, for as long as it is there. Written in no mode */
+    int ending; /* of a set: what it stood on before, whose end is watched for as well, as long as that lasts. Written in no mode */
     bool rests; /* L of the one loop that it is in; of a lingering one */
     atomic_bool is_posted; /* somebody has posted it, and nobody has taken that yet */
     _Atomic uint32_t own_interest; /* where the owner has no word for it */

@@ -113,20 +113,20 @@ static void take_out(const struct watch_set *watches, const struct watch *watch)
 {
     (void)kernel.set_remove(watches->set, watch->descriptor);
     if (watch->is_set) {
-        (void)kernel.set_remove(watches->set, watch->line);
+        (void)kernel.set_remove(watches->set, watch->ending);
     }
 }
 
 /*
- * A wait set is watched edge-triggered: the bell of a reply page, once rung, is never read. The line may end when the bell has just been
- * rung, and one report stands for both: so its end is watched for as well, and told as long as the line is open.
+ * A wait set is watched edge-triggered, for what is in it may stay ready. Its owner may come to an end just when something else has become
+ * ready there, and one report stands for both: so the end is watched for as well, and told as long as it lasts.
  */
 static int add_set(const struct watch_set *watches, const struct watch *watch)
 {
     int result = kernel.set_add_edge(watches->set, watch->descriptor, token_of(watch));
 
     if (result == 0) {
-        result = kernel.set_add(watches->set, watch->line, 0, token_of(watch));
+        result = kernel.set_add(watches->set, watch->ending, 0, token_of(watch));
         if (result < 0) {
             (void)kernel.set_remove(watches->set, watch->descriptor);
         }
@@ -314,7 +314,7 @@ bool watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member
         return false;
     }
     watch->is_set = source_port_part(source)->is_set;
-    watch->line = source_port_part(source)->line;
+    watch->ending = source_port_part(source)->ending;
     list_append(&watch->members, &member->link);
     fetch_ahead(&mode->watches->table[descriptor], source);
     barrier_full(); /* the slot names this loop by now: whoever changes the interest sees that, or watch_recompute sees the change */

@@ -72,7 +72,7 @@ struct watch {
     uint32_t installed; /* what the kernel was told */
     bool must_verify; /* the number may stand for another file than before */
     bool is_set; /* a wait set (descriptor_source_stand_on_set) */
-    int line; /* of a set: it is in the mode's set, too, for its end alone */
+    int ending; /* of a set: a descriptor that is in the mode's set, too, for its end alone */
     uint64_t lingering; /* without members: the mark of the source that was the last; the next wait takes it out of the set */
     struct link dirty_link; /* wanted and installed may differ */
     struct link ready_link; /* in always_ready or refused while wanted */

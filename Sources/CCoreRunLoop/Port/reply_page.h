@@ -34,7 +34,7 @@ enum {
     reply_page_size = 4096,
     reply_page_head = 128,
     reply_page_room = reply_page_size - reply_page_head, /* for a header and data */
-    reply_page_after = 8, /* requests that a line carries before it has a page: that pays for itself after about thirty */
+    reply_page_after = 8, /* requests that a line carries before it has a page: what that costs is saved by about twenty */
 };
 
 /* As it stands in memory, on both sides; each side's word is in a cache line of its own. */

@@ -171,6 +171,20 @@ CFDataRef port_echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, v
     return CFRetain(data);
 }
 
+CFDataRef port_fork_and_echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    pid_t pid = fork();
+
+    (void)local;
+    (void)message_id;
+    (void)info;
+    if (pid == 0) {
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+    return CFRetain(data);
+}
+
 CFDataRef port_silence(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
 {
     (void)local;

@@ -63,6 +63,8 @@ bool port_data_is(CFDataRef data, const char *text);
 /* Callouts. */
 CFDataRef port_echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info);
 CFDataRef port_silence(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info);
+/* Has a child that ends at once, and then replies as port_echo does. */
+CFDataRef port_fork_and_echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info);
 /* Adds "id:text" to the trace that is the info, and replies with nothing. */
 CFDataRef port_note(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info);
 

@@ -125,26 +125,12 @@ PORT_TEST(a_child_that_lives_on_keeps_no_name, "195 M5")
     port_drop(port);
 }
 
-static CFDataRef fork_and_echo(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
-{
-    pid_t pid = fork();
-
-    (void)port;
-    (void)message_id;
-    (void)info;
-    if (pid == 0) {
-        _exit(0);
-    }
-    waitpid(pid, NULL, 0);
-    return CFRetain(data);
-}
-
 PORT_TEST_BOTH_WAYS(a_receiver_may_fork_for_each_request, "M6")
 {
     struct port_thread server;
     CFMessagePortRef remote;
 
-    port_thread_start(&server, NAME, fork_and_echo, NULL);
+    port_thread_start(&server, NAME, port_fork_and_echo, NULL);
     remote = port_connect(NAME);
     for (int i = 0; i < 20; i++) {
         EXPECT_EQ(port_ask(remote, i, NULL, NULL), kCFMessagePortSuccess);

@@ -11,6 +11,7 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -724,6 +725,63 @@ PORT_TEST(observers_see_a_run_although_the_reply_is_there_at_once, "213 214 216"
     port_thread_stop(&server);
 }
 
+static void count_timer(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer;
+    ++*(int *)info;
+}
+
+static void count_readable(CFFileDescriptorRef descriptor, CFOptionFlags kinds, void *info)
+{
+    (void)kinds;
+    ++*(int *)info;
+    CFFileDescriptorEnableCallBacks(descriptor, kCFFileDescriptorReadCallBack);
+}
+
+/* Whoever asks again and again in a callback, and is always answered at once, must not keep the mode's other timers and sources waiting. */
+PORT_TEST(a_due_timer_has_its_turn_although_the_reply_is_there_at_once, "35 213 216 T20")
+{
+    struct port_thread server;
+    CFMessagePortRef remote = start_quick_server(&server, port_echo);
+    int fired = 0;
+    CFRunLoopTimerContext context = {.info = &fired};
+    CFRunLoopTimerRef timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent(), 0, 0, 0, count_timer, &context);
+
+    CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, MODE);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    }
+    EXPECT_EQ(fired, 1);
+    EXPECT_EQ(bells, 0);
+    CFRelease(timer);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
+PORT_TEST(a_ready_descriptor_has_its_turn_although_the_reply_is_there_at_once, "35 213 216 T20")
+{
+    struct port_thread server;
+    CFMessagePortRef remote = start_quick_server(&server, port_echo);
+    int served = 0;
+    int event = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+    CFFileDescriptorContext context = {.info = &served};
+    CFFileDescriptorRef descriptor = CFFileDescriptorCreate(NULL, event, true, count_readable, &context);
+    CFRunLoopSourceRef source = CFFileDescriptorCreateRunLoopSource(NULL, descriptor, 0);
+
+    CFFileDescriptorEnableCallBacks(descriptor, kCFFileDescriptorReadCallBack);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    for (int i = 0; i < 4; i++) {
+        EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
+    }
+    EXPECT(served >= 2);
+    EXPECT_EQ(bells, 0);
+    CFFileDescriptorInvalidate(descriptor);
+    CFRelease(source);
+    CFRelease(descriptor);
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
 /* ---- bells that are late ---- */
 
 /* Answers when the client has slept twice, and would have slept a hundred times if it were not asleep. */
@@ -1024,23 +1082,9 @@ PORT_TEST(pages_are_the_parents_after_a_fork, "176 P1 P2")
     port_thread_stop(&server);
 }
 
-static CFDataRef fork_and_echo(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
-{
-    pid_t pid = fork();
-
-    (void)port;
-    (void)message_id;
-    (void)info;
-    if (pid == 0) {
-        _exit(0);
-    }
-    waitpid(pid, NULL, 0);
-    return CFRetain(data);
-}
-
 PORT_TEST(a_receiver_may_fork_for_each_request_with_a_page, "M6")
 {
-    pid_t owner = port_process_start(NAME, fork_and_echo, NULL, NULL);
+    pid_t owner = port_process_start(NAME, port_fork_and_echo, NULL, NULL);
     CFMessagePortRef remote = port_connect(NAME);
 
     kernel_ports.receive = receive_and_count;
