@@ -11,6 +11,7 @@
 #include "Kernel/kernel_ports.h"
 #include "Loop/descriptor_source.h"
 #include "Loop/thread_loop.h"
+#include "Port/line_intake.h"
 #include "Port/message_port.h"
 #include "Port/port_log.h"
 #include "Runtime/data.h"
@@ -192,92 +193,6 @@ static void load_reply(const struct incoming *message, CFDataRef whole_reply, st
 }
 
 /* ---- lines ---- */
-
-static bool take_control(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame)
-{
-    struct local_port *local = &port->side.local;
-    struct server_line *line = NULL;
-
-    if (kernel_ports.is_line(packet->descriptors[0])) {
-        line = server_line_create(frame->line, frame->token, packet->pid, packet->descriptors[0], true);
-    }
-    if (!line) {
-        return false;
-    }
-    (void)packet_take(packet, 0);
-    port_lock(port);
-    line_table_sweep(&local->lines);
-    if (local->lines.control_count >= line_control_max) {
-        line_table_drop(&local->lines, line_table_some_control(&local->lines));
-    }
-    if (line_table_find(&local->lines, frame->line, frame->token, packet->pid, true) || !line_table_keep(&local->lines, line)) {
-        server_line_free(line);
-    }
-    port_unlock(port);
-    return true;
-}
-
-/* The line that a page is for, if it may have one; or NULL. P */
-static struct server_line *line_for_page(struct local_port *local, const struct packet *packet, const struct wire_frame *frame)
-{
-    struct server_line *line = line_table_find(&local->lines, frame->line, frame->token, packet->pid, false);
-
-    return line && line_table_has_room_for_page(&local->lines, line) ? line : NULL;
-}
-
-/* False: it is none, or its wait set is none. A line that can have none, for whatever reason, goes on without. */
-static bool take_page(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame)
-{
-    struct local_port *local = &port->side.local;
-    struct server_line *line;
-    struct reply_page *page;
-    int result = -ENOSPC;
-    int bell;
-
-    port_lock(port);
-    line = line_for_page(local, packet, frame);
-    port_unlock(port);
-    if (line) {
-        result = reply_page_adopt(packet->descriptors[0], packet->descriptors[1], &page, &bell);
-    }
-    if (result == 0) {
-        port_lock(port);
-        line = line_for_page(local, packet, frame); /* it may have gone meanwhile */
-        if (line) {
-            line_table_give_page(&local->lines, line, page, bell);
-        }
-        port_unlock(port);
-    }
-    if (result == 0 && !line) {
-        (void)kernel.close(bell);
-        reply_page_release(page);
-    }
-    if (result != -EINVAL) {
-        packet_close(packet);
-    }
-    return result != -EINVAL;
-}
-
-/* Installs the line that comes with a request. NULL: what comes is no line. */
-static struct server_line *take_new_line(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame, bool *ret_keeps)
-{
-    struct local_port *local = &port->side.local;
-    struct server_line *line = NULL;
-
-    if (kernel_ports.is_line(packet->descriptors[0])) {
-        line = server_line_create(frame->line, frame->token, packet->pid, packet->descriptors[0], false);
-    }
-    if (!line) {
-        return NULL;
-    }
-    (void)packet_take(packet, 0);
-    server_line_begin(line);
-    port_lock(port);
-    line_table_sweep(&local->lines);
-    *ret_keeps = !line_table_find(&local->lines, frame->line, frame->token, packet->pid, false) && line_table_keep(&local->lines, line);
-    port_unlock(port);
-    return line;
-}
 
 /* The line that a request names. False: it is not one that this peer may name now; NULL with true: it is gone, and nobody waits. P */
 static bool find_line(struct line_table *lines, const struct packet *packet, const struct wire_frame *frame, struct incoming *message)
@@ -506,14 +421,14 @@ static void give_up(CFMessagePortRef port, struct incoming *message)
     }
 }
 
-/* The data of a message that was admitted. False: it is dropped, and everybody told. */
-static bool accept_data(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame, struct incoming *message)
+/* Takes the data of a message that was admitted, or drops it and tells everybody. */
+static void accept_data(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame, struct incoming *message)
 {
     int result = take_data(port, packet, frame, message);
 
     if (result == 0) {
         packet_close(packet);
-        return true;
+        return;
     }
     give_up(port, message);
     tell_dropped(port, message, result == -EINVAL ? wire_drop_malformed : wire_drop_memory);
@@ -523,7 +438,6 @@ static bool accept_data(CFMessagePortRef port, struct packet *packet, const stru
         port_log(server, "a message was dropped: %s", port_error_text(result));
         packet_close(packet);
     }
-    return false;
 }
 
 static void log_over_budget(uint64_t length, pid_t pid)
@@ -541,7 +455,7 @@ static void accept_message(CFMessagePortRef port, struct packet *packet, const s
     message->conversation = frame->conversation;
     message->sequence = frame->sequence;
     if (frame->type == wire_request && (frame->flags & wire_new_line)) {
-        message->line = take_new_line(port, packet, frame, &message->keeps_line);
+        message->line = line_intake_reply_line(port, packet, frame, &message->keeps_line);
         if (!message->line) {
             end_read(port, packet);
             refuse(port, packet, "what it brings is not the end of a line");
@@ -556,7 +470,7 @@ static void accept_message(CFMessagePortRef port, struct packet *packet, const s
         tell_dropped(port, message, wire_drop_budget);
         packet_close(packet);
     } else {
-        (void)accept_data(port, packet, frame, message);
+        accept_data(port, packet, frame, message);
     }
 }
 
@@ -612,9 +526,9 @@ static int take_packet(CFMessagePortRef port, uint8_t *buffer, struct incoming *
         return 0;
     }
     end_read(port, &packet);
-    if (!why && frame.type == wire_control && !take_control(port, &packet, &frame)) {
+    if (!why && frame.type == wire_control && !line_intake_control(port, &packet, &frame)) {
         why = "what it brings is not the end of a line";
-    } else if (!why && frame.type == wire_page && !take_page(port, &packet, &frame)) {
+    } else if (!why && frame.type == wire_page && !line_intake_page(port, &packet, &frame)) {
         why = "what it brings is no page and no wait set";
     }
     if (why) {
