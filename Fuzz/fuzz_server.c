@@ -29,7 +29,7 @@
 #define MODE CFSTR("fuzzed")
 
 enum { ends_max = 12, arena_size = 65536, memory_size = 70000, most_operations = 32, most_depth = 4 };
-enum { most_passes = 100000, patience_s = 10 };
+enum { most_passes = 100000, patience_s = 10, most_descriptors = 4 };
 
 static const char victim[] = "victim";
 
@@ -313,7 +313,7 @@ static void send_packet(const uint8_t *bytes, size_t size, const int *descriptor
 {
     union {
         struct cmsghdr header;
-        char room[CMSG_SPACE(4 * sizeof(int))];
+        char room[CMSG_SPACE(most_descriptors * sizeof(int))];
     } control = {.room = {0}};
     struct iovec piece = {(void *)(uintptr_t)bytes, size};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
@@ -390,12 +390,13 @@ static struct wire_frame make_frame(struct input *input, uint8_t changes)
     return frame;
 }
 
-/* Descriptors that belong to the frame, or any. Returns how many. */
-static int make_descriptors(struct input *input, const struct wire_frame *frame, uint8_t changes, int descriptors[4])
+/* Descriptors that belong to the frame, or any. Returns how many; flags that contradict one another may ask for more than are made. */
+static int make_descriptors(struct input *input, const struct wire_frame *frame, uint8_t changes, int descriptors[most_descriptors])
 {
-    int count = changes & 128 ? changes >> 5 & 3 : wire_descriptor_count(frame);
+    int belonging = wire_descriptor_count(frame);
+    int count = changes & 128 ? changes >> 5 & 3 : belonging < most_descriptors ? belonging : most_descriptors;
 
-    for (int i = 0; i < count && i < 4; i++) {
+    for (int i = 0; i < count; i++) {
         bool is_line = i == 0 && frame->flags & wire_new_line;
         bool is_of_page = frame->type == wire_page;
         uint8_t belongs = is_line ? 0 : is_of_page ? (i == 0 ? 11 : 9) : frame->flags & wire_new_arena ? 3 : 4;
@@ -411,7 +412,7 @@ static void send_frame(struct input *input)
     static uint8_t packet[wire_frame_max + 64];
     uint8_t changes = next(input);
     struct wire_frame frame = make_frame(input, changes);
-    int descriptors[4];
+    int descriptors[most_descriptors];
     int count = make_descriptors(input, &frame, changes, descriptors);
     size_t size = wire_header_size;
 
@@ -447,7 +448,7 @@ static void read_line(int end)
     static uint8_t bytes[wire_frame_max + 1];
     union {
         struct cmsghdr header;
-        char room[CMSG_SPACE(4 * sizeof(int))];
+        char room[CMSG_SPACE(most_descriptors * sizeof(int))];
     } control;
     struct iovec piece = {bytes, sizeof bytes};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};

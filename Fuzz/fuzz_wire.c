@@ -19,7 +19,8 @@ static void check_frame(enum wire_channel channel, const uint8_t *packet, size_t
     if (error != wire_ok) {
         return;
     }
-    CHECK(size >= wire_header_size && frame.length <= wire_payload_max);
+    CHECK(size >= wire_header_size);
+    CHECK(frame.length <= (frame.type == wire_ack ? UINT32_MAX : wire_payload_max)); /* an ack's is that of a queue */
     CHECK(wire_descriptor_count(&frame) >= 0 && wire_descriptor_count(&frame) <= wire_descriptors_max);
     if (frame.name_length > 0) {
         CHECK((const uint8_t *)frame.name >= packet && (const uint8_t *)frame.name + frame.name_length <= packet + size);
