@@ -14,6 +14,7 @@ struct player {
     struct peer_signal signal;
     struct player *other;
     int processor;
+    bool is_awake; /* it waits without sleeping, if the library can */
     long left;
 };
 
@@ -38,6 +39,11 @@ static void *play(void *info)
 
     stay_on(player->processor);
     peer_loop_begin(&player->loop);
+#if defined(PEER_STAYS_AWAKE)
+    if (player->is_awake) {
+        peer_stay_awake(&player->loop);
+    }
+#endif
     peer_signal_add(&player->loop, &player->signal, hit_back, player);
     (void)pthread_barrier_wait(&ready);
     if (player == &players[0]) {
@@ -47,7 +53,7 @@ static void *play(void *info)
     return NULL;
 }
 
-static double ping_pong(int other_processor, enum bench_clock clock)
+static double ping_pong(int other_processor, bool is_awake, enum bench_clock clock)
 {
     long rounds = iterations(20000);
     pthread_t threads[2];
@@ -58,6 +64,7 @@ static double ping_pong(int other_processor, enum bench_clock clock)
     for (int i = 0; i < 2; i++) {
         players[i].other = &players[1 - i];
         players[i].processor = i ? other_processor : 0;
+        players[i].is_awake = is_awake;
         players[i].left = rounds;
     }
     players[0].left = rounds - 1; /* the first hit is made outside */
@@ -75,14 +82,28 @@ static double ping_pong(int other_processor, enum bench_clock clock)
 static double on_one_processor(long number)
 {
     (void)number;
-    return ping_pong(0, clock_of_process); /* one of the two always runs */
+    return ping_pong(0, false, clock_of_process); /* one of the two always runs */
 }
 
 static double on_two_processors(long number)
 {
     (void)number;
-    return ping_pong(1, clock_on_wall);
+    return ping_pong(1, false, clock_on_wall);
 }
+
+#if defined(PEER_STAYS_AWAKE)
+static double awake_on_one_processor(long number)
+{
+    (void)number;
+    return ping_pong(0, true, clock_of_process);
+}
+
+static double awake_on_two_processors(long number)
+{
+    (void)number;
+    return ping_pong(1, true, clock_on_wall);
+}
+#endif
 
 /* ---- the flood ---- */
 
@@ -148,6 +169,10 @@ static double flood_producer(long number)
 const struct bench thread_benches[] = {
     {"ping-pong-1", "a round trip between two loops on one processor", "ns", {1}, .figure = on_one_processor},
     {"ping-pong-2", "a round trip between two loops on two processors (time on the wall)", "ns", {1}, .figure = on_two_processors},
+#if defined(PEER_STAYS_AWAKE)
+    {"ping-pong-1-awake", "the first of these, with loops that wait awake for 50 µs at most", "ns", {1}, .figure = awake_on_one_processor},
+    {"ping-pong-2-awake", "the second, with such loops", "ns", {1}, .figure = awake_on_two_processors},
+#endif
     {"flood", "signal without pause a loop that runs beside: both threads, for each signal", "ns", {1}, .figure = flood},
     {"flood-producer", "the same: the signalling thread alone", "ns", {1}, .figure = flood_producer},
     {.name = NULL},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * What CoreRunLoop has and Apple's run loop has not: a loop hosted by another loop, functions where Apple takes blocks, sources for signals
- * and for child processes, and the Cocoa modes' names.
+ * What CoreRunLoop has and Apple's run loop has not: a loop hosted by another loop, waits that stay awake, functions where Apple takes
+ * blocks, sources for signals and for child processes, and the Cocoa modes' names.
  *
  * `CoreFoundation.h` does not include this header. An object argument that is NULL, or of another type, stops the process with one sentence
  * that names the function.
@@ -104,6 +104,30 @@ CF_EXPORT CFRunLoopRunResult CRLRunLoopDispatch(CFRunLoopRef rl) CRL_LINK(CRLRun
  * Threads: the loop's own, and not in a callback of the hosted run.
  */
 CF_EXPORT void CRLRunLoopLeave(CFRunLoopRef rl) CRL_LINK(CRLRunLoopLeave);
+
+/* Waiting awake */
+
+/**
+ * Sets for how many seconds each wait of the loop stays awake, looking for something to do, before it sleeps. 0, as it is at first, is not
+ * at all.
+ *
+ * For a program that would rather give a processor than the time that the kernel takes to wake a thread, which is some microseconds, and on
+ * virtual machines often tens: while the loop is awake others wake it without a system call, and what is ready it sees within a microsecond
+ * or two. Between its looks it gives the processor to other threads that want it, but the time is charged to it as work. A wait that lasts
+ * longer than this sleeps for the rest. Timers, time limits, and what ends a wait are as they are without. A hosted loop is not concerned:
+ * its host waits. Good values are two to three times as long as the answers take that the program waits for: 0.00005 (50 µs) for a message
+ * to another process and back.
+ * Threads: any; it counts from the loop's next wait on.
+ * Errors: a negative number and one that is not a number count as 0; one of more than sixteen years counts as sixteen.
+ */
+CF_EXPORT void CRLRunLoopSetBusyWait(CFRunLoopRef rl, CFTimeInterval seconds) CRL_LINK(CRLRunLoopSetBusyWait);
+
+/**
+ * Gets for how many seconds each wait of the loop stays awake before it sleeps.
+ *
+ * Threads: any.
+ */
+CF_EXPORT CFTimeInterval CRLRunLoopGetBusyWait(CFRunLoopRef rl) CRL_LINK(CRLRunLoopGetBusyWait);
 
 /* Functions in the place of blocks */
 

@@ -244,10 +244,13 @@ func hop(_ iterations: Int, _ body: () async -> Void) async -> (time: Double, al
 func measureHops() async throws {
     let stop = RunLoop.StopToken()
     let other = try Thread.runningLoop(name: "bench", until: stop)
-    let (onLoop, onQueue, onPool) = (OnLoop(other), OnQueue(), OnPool())
+    let awake = try Thread.runningLoop(name: "bench, awake", until: stop)
+    awake.busyWait = .microseconds(100)
+    let (onLoop, onAwake, onQueue, onPool) = (OnLoop(other), OnLoop(awake), OnQueue(), OnPool())
     let sibling = OnLoop(other)
     let ways: [(name: String, iterations: Int, body: @Sendable (Int) async -> (time: Double, allocations: Double))] = [
         ("a loop's actor", 1000, { count in await hop(count) { await onLoop.next() } }),
+        ("an actor of a loop that waits awake", 1000, { count in await hop(count) { await onAwake.next() } }),
         ("an actor on a dispatch queue", 1000, { count in await hop(count) { await onQueue.next() } }),
         ("an actor of the default executor", 1000, { count in await hop(count) { await onPool.next() } }),
         (

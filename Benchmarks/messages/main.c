@@ -17,7 +17,7 @@
 enum { samples_most = 400000, warm_up_least = 3 };
 
 static const struct peer *const peers[] = {
-    &port_peer, &seqpacket_peer, &waited_seqpacket_peer, &reply_page_peer, &six_calls_peer, &stream_peer,
+    &port_peer, &awake_port_peer, &seqpacket_peer, &waited_seqpacket_peer, &reply_page_peer, &six_calls_peer, &stream_peer,
 #ifdef HAVE_ZEROMQ
     &zeromq_peer,
 #endif

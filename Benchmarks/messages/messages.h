@@ -38,6 +38,7 @@ void serving(void);
 _Noreturn void give_up(const char *what);
 
 extern const struct peer port_peer;
+extern const struct peer awake_port_peer;
 extern const struct peer seqpacket_peer;
 extern const struct peer waited_seqpacket_peer;
 extern const struct peer stream_peer;

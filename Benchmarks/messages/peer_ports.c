@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Message ports of this library: the server runs its loop, the client waits in its own. */
+#include <CRLRunLoop.h>
 #include <CoreFoundation/CoreFoundation.h>
 
 #include "messages.h"
@@ -51,5 +52,25 @@ static bool exchange(const void *request, size_t size)
     return is_same;
 }
 
+/* The same with loops that stay awake for a while before they sleep. */
+static void stay_awake(void)
+{
+    CRLRunLoopSetBusyWait(CFRunLoopGetCurrent(), 0.00005);
+}
+
+static void serve_awake(const struct place *place)
+{
+    stay_awake();
+    serve(place);
+}
+
+static bool open_awake(const struct place *place)
+{
+    stay_awake();
+    return open_port(place);
+}
+
+const struct peer awake_port_peer = {
+    .name = "ports-awake", .what = "the same, waiting awake", .serve = serve_awake, .open = open_awake, .exchange = exchange};
 const struct peer port_peer = {
     .name = "ports", .what = "CFMessagePort of this library", .serve = serve, .open = open_port, .exchange = exchange};

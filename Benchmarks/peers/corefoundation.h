@@ -7,6 +7,7 @@
 
 #if !defined(PEER_TOOLCHAIN)
 #include <CRLRunLoop.h>
+#define PEER_STAYS_AWAKE 1
 #define PEER_TIMERS_MOST 0
 #define PEER_SOCKETS_MOST 0
 #else
@@ -71,6 +72,13 @@ static void peer_loop_begin(struct peer_loop *loop)
     loop->idle = CFRunLoopSourceCreate(NULL, 0, &context);
     CFRunLoopAddSource(loop->handle, loop->idle, peer_mode);
 }
+
+#if defined(PEER_STAYS_AWAKE)
+static void peer_stay_awake(struct peer_loop *loop)
+{
+    CRLRunLoopSetBusyWait(loop->handle, 0.00005);
+}
+#endif
 
 static void peer_look(struct peer_loop *loop)
 {

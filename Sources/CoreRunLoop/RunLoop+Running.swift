@@ -183,6 +183,22 @@ extension RunLoop {
     /// It takes the place of the port without messages that Cocoa programs add for this purpose.
     public func keepAlive(in mode: Mode = .default) -> KeepAlive { KeepAlive(loop, mode) }
 
+    // MARK: Waiting awake
+
+    /// For how long each wait of the loop stays awake, looking for something to do, before it sleeps. Zero, as it is at first, is not at
+    /// all; a negative duration counts as zero, and one of more than sixteen years as sixteen.
+    ///
+    /// For a program that would rather give a processor than the time that the kernel takes to wake a thread: microseconds, and on virtual
+    /// machines often tens. While the loop is awake others wake it without a system call. Between its looks it gives the processor to
+    /// other threads that want it. Timers, limits, and what ends a wait are as they are without. May be set and read from any thread; it
+    /// counts from the loop's next wait on.
+    ///
+    /// The corresponding C functions are `CRLRunLoopSetBusyWait` and `CRLRunLoopGetBusyWait`.
+    public var busyWait: Duration {
+        get { .seconds(CRLRunLoopGetBusyWait(loop)) }
+        set { CRLRunLoopSetBusyWait(loop, newValue.inSeconds) }
+    }
+
     // MARK: In another loop
 
     /// A descriptor that becomes readable when ``dispatchHosted()`` has something to do; `nil` when none can be made.

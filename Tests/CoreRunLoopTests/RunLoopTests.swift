@@ -261,6 +261,20 @@ final class WeakLoop: @unchecked Sendable {
         }
     }
 
+    @Test func `waits awake when it is told to, and hears other threads meanwhile`() async throws {
+        let token = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(name: "awake", until: token)
+        #expect(loop.busyWait == .zero)
+        loop.busyWait = .milliseconds(500)
+        #expect(loop.busyWait == .milliseconds(500))
+        for number in 0..<100 { #expect(try await loop.run { number } == number) }
+        loop.busyWait = .seconds(-1)
+        #expect(loop.busyWait == .zero)
+        loop.busyWait = .seconds(Int64.max)
+        #expect(loop.busyWait > .seconds(16 * 365 * 86400))
+        token.requestStop()
+    }
+
     @Test func `accepts input once, and fires timers meanwhile`() async throws {
         try await onThread {
             let loop = RunLoop.current

@@ -416,7 +416,7 @@ static void act(void *info)
 {
     struct actor *actor = info;
 
-    actor->loop = CFRunLoopGetCurrent();
+    actor->loop = image_loop();
     listen_at(actor);
     ready_count++;
     (void)scheduler_wait(all_are_ready, NULL, never_ns);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "CRLRunLoop.h"
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 #include "Runtime/object.h"
@@ -50,6 +51,16 @@ int __wrap_pthread_once(pthread_once_t *once, void (*routine)(void))
 void schedule_point(void)
 {
     scheduler_point();
+}
+
+CFRunLoopRef image_loop(void)
+{
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+
+    if (plan.awake_us > 0 && scheduler_random(random_work, 2) == 0) {
+        CRLRunLoopSetBusyWait(loop, plan.awake_us / 1e6);
+    }
+    return loop;
 }
 
 static void start(int process)

@@ -6,12 +6,17 @@
 #ifndef CRL_TESTS_SIMULATION_IMAGE_H
 #define CRL_TESTS_SIMULATION_IMAGE_H
 
+#include "CoreFoundation/CFRunLoop.h"
+
 /* What an image exports. */
 struct image {
     void (*start)(int process); /* makes the process's threads; they run when they get the baton */
     long (*live_objects)(void);
 };
 extern const struct image simulation_image;
+
+/* The calling thread's loop, which waits awake if the plan and chance say so. */
+CFRunLoopRef image_loop(void);
 
 /* loops.c, connections.c, ports.c */
 void loops_start(int process);

@@ -642,7 +642,7 @@ static void tick(CFRunLoopTimerRef timer, void *info)
 
 static void set_up(struct actor *actor)
 {
-    actor->loop = CFRunLoopGetCurrent();
+    actor->loop = image_loop();
     tables_spare(true);
     (void)kernel_ports.line_create(actor->pipe);
     actor->counter = kernel.event_create();

@@ -65,6 +65,7 @@ void plan_make(void)
     if (plan.program == program_ports) {
         plan_ports();
     }
+    plan.awake_us = any(3) == 0 ? between(1, 200) : 0;
 }
 
 static void print_one(const char *what, uint64_t one_in)
@@ -84,6 +85,9 @@ void plan_print(void)
         (void)printf("ports: %d processes with %d clients of %d steps, %d names%s%s", plan.processes, plan.threads, plan.steps, plan.names,
                      plan.restarts ? ", servers restart" : "", plan.has_deaths ? ", processes die" : "");
         (void)printf("%s%s", plan.by_socket ? ", all by socket" : "", plan.is_busy ? ", many in a row" : "");
+    }
+    if (plan.awake_us > 0) {
+        (void)printf(", waits of %d us awake", plan.awake_us);
     }
     print_one("transient faults", plan.faults.transient_one_in);
     print_one("delays", plan.faults.delay_one_in);

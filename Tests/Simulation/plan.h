@@ -23,6 +23,7 @@ struct plan {
     bool has_deaths;
     bool by_socket; /* messages within a process too */
     bool is_busy; /* many messages in a row to one server, so that lines get pages for their replies */
+    int awake_us; /* how long every other loop waits awake before it sleeps; 0: none does */
     uint64_t datagrams_max;
     int descriptor_limit;
     struct fault_plan faults;

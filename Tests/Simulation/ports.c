@@ -242,7 +242,7 @@ static void serve(void *info)
     CFRunLoopSourceContext context = {.info = server, .perform = nothing};
     CFRunLoopSourceRef keeper = CFRunLoopSourceCreate(NULL, 0, &context);
 
-    server->loop = CFRunLoopGetCurrent();
+    server->loop = image_loop();
     CFRunLoopAddSource(server->loop, keeper, kCFRunLoopDefaultMode);
     while (!is_quitting) {
         serve_once(server);
@@ -259,6 +259,7 @@ static void be_client(void *info)
     int tries = 0;
 
     (void)info;
+    (void)image_loop();
     for (int done = 0; done < plan.steps && tries < tries_max; tries++) {
         int name = (int)any((uint64_t)plan.names);
         CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, name_strings[name]);

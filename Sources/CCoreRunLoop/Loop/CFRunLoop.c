@@ -164,7 +164,7 @@ CFRunLoopRunResult CFRunLoopRunInMode(CFRunLoopMode mode, CFTimeInterval seconds
 Boolean CFRunLoopIsWaiting(CFRunLoopRef loop)
 {
     require_loop(loop, "CFRunLoopIsWaiting");
-    return mailbox_is_waiting(loop->mailbox);
+    return mailbox_is_waiting(loop->mailbox) || atomic_load_explicit(&loop->waits_awake, memory_order_acquire);
 }
 
 void CFRunLoopWakeUp(CFRunLoopRef loop)

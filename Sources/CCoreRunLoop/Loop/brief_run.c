@@ -3,6 +3,7 @@
 #include "Loop/brief_run.h"
 
 #include "Kernel/kernel.h"
+#include "Loop/busy_wait.h"
 #include "Loop/main_queue.h"
 #include "Loop/pass.h"
 #include "Loop/source_queue.h"
@@ -24,10 +25,10 @@ static bool is_quiet(CFRunLoopRef loop, const struct mode *mode)
     return !has_blocks && !has_sources && !is_observed(mode);
 }
 
-/* Nor would the whole run, around its passes. */
+/* Nor would the whole run, around its passes; and it is to sleep at once. */
 static bool can_be_brief(CFRunLoopRef loop)
 {
-    return !loop->is_dead && (loop->activation || !autorelease_has_objects());
+    return !loop->is_dead && !busy_wait_is_wanted(loop) && (loop->activation || !autorelease_has_objects());
 }
 
 /* Work of the main dispatch queue ends the wait if the mode serves the queue, and only then; a run's first pass does not look (181). */

@@ -125,6 +125,8 @@ struct __CFRunLoop {
     struct mode *waiting; /* L; the mode that is being slept on */
     int64_t armed_ns; /* L; the deadline given to the kernel */
     int64_t slack_ns; /* C; the thread's timer slack: the kernel may be that late */
+    _Atomic(CFTimeInterval) busy_wait_s; /* A, relaxed; how long a wait stays awake before it sleeps */
+    atomic_bool waits_awake; /* A; O to write: it is in a wait that has not slept at once */
     uint64_t next_sequence; /* L; order of arrival of timers, observers, blocks */
     struct source_set common_sources; /* L */
     struct link common_sources_in_order; /* L; of joining; the members of the set */

@@ -121,6 +121,12 @@ static inline uint32_t mailbox_word(const struct mailbox *mailbox)
     return atomic_load_explicit(&mailbox->word, memory_order_acquire);
 }
 
+/* A loop that does not sleep yet must not any more: a wake-up or a stop is there. */
+static inline bool mailbox_ends_wait(const struct mailbox *mailbox)
+{
+    return (atomic_load_explicit(&mailbox->word, memory_order_acquire) & (wake_token | wake_stop)) != 0;
+}
+
 /* Some slot has been pushed and not been taken yet. */
 static inline bool mailbox_has_signals(const struct mailbox *mailbox)
 {

@@ -12,6 +12,7 @@
 
 #include "Kernel/kernel.h"
 #include "Loop/block.h"
+#include "Loop/busy_wait.h"
 #include "Loop/instant.h"
 #include "Loop/main_queue.h"
 #include "Loop/observer.h"
@@ -266,26 +267,35 @@ static bool is_over(const struct activation *run)
     return run->returns_after_source && run->awaited && atomic_load_explicit(run->awaited, memory_order_acquire) != 0;
 }
 
-/* Sleeps until a cause is there. Early and spurious ends of the kernel's wait, and changed deadlines, just go round again (44, 68). */
+/*
+ * Sleeps until a cause is there, after a busy wait if that is wanted. Early and spurious ends of the kernel's wait, and changed deadlines,
+ * just go round again (44, 68).
+ */
 static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
 {
     struct mode *mode = run->mode;
     enum wake_cause cause = cause_none;
     bool ends_at_once = is_over(run); /* without having asked the kernel */
+    int64_t awake_until_ns = busy_wait_begin(loop);
 
     for (;;) {
         bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
+        bool stays_awake = busy_wait_goes_on(awake_until_ns);
         int64_t now_ns;
         int64_t limit_ns;
 
         now_ns = now_if_timed(run);
         if (has_set && !watch_has_batch(mode) &&
-            (ends_at_once || watch_must_poll(mode) || (mode->prefers_port && timers_are_due(mode, now_ns)))) {
+            (ends_at_once || stays_awake || watch_must_poll(mode) || (mode->prefers_port && timers_are_due(mode, now_ns)))) {
             pass_poll_descriptors(loop, mode); /* what is always there, always ready or always due must not keep the others waiting */
         }
         cause = pass_ready_cause(loop, run, now_ns);
         if (cause != cause_none || now_ns >= run->deadline_ns || is_over(run)) {
             break;
+        }
+        if (stays_awake && !mailbox_ends_wait(loop->mailbox)) {
+            busy_wait_pause(loop);
+            continue;
         }
         limit_ns = earlier(timers_limit(mode), run->deadline_ns);
         if (watch_must_retry(mode)) {
@@ -301,6 +311,7 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
         }
         mailbox_rearm(loop->mailbox);
     }
+    busy_wait_end(loop, awake_until_ns);
     run->took_token |= mailbox_disarm(loop->mailbox);
     return cause;
 }

@@ -6,23 +6,27 @@
 #include <semaphore.h>
 #include <unistd.h>
 
+#include "Kernel/kernel.h"
 #include "Port/port_probe.h"
 #include "Port/reply_page.h"
 
-/* The wait is for a packet; or for a line's page, or for a packet on a line with a page that is too small for it. */
+/* The wait is for a packet; or for a line's page, or for a packet on a line with a page that is too small for it. It may be awake. */
 struct way {
     int requests_before;
     CFIndex length; /* of the reply */
+    double awake_s;
 };
 
 static const struct way by_packet = {.requests_before = 1};
 static const struct way by_page = {.requests_before = 2 * reply_page_after};
 static const struct way beside_page = {.requests_before = 2 * reply_page_after, .length = 2 * reply_page_size};
+static const struct way by_packet_awake = {.requests_before = 1, .awake_s = 1000};
+static const struct way by_page_awake = {.requests_before = 2 * reply_page_after, .awake_s = 1000};
 static struct way way;
 
 #define QUIET_WAIT_TEST(_name, _rules)               \
     static void waited_##_name(void);                \
-    PORT_TEST_BOTH_WAYS(_name, _rules)               \
+    PORT_TEST_BOTH_WAYS(_name, _rules) \
     {                                                \
         way = by_packet;                             \
         waited_##_name();                            \
@@ -37,6 +41,16 @@ static struct way way;
         way = beside_page;                           \
         waited_##_name();                            \
     }                                                \
+    PORT_TEST_BOTH_WAYS(_name##_awake, _rules)           \
+    {                                                    \
+        way = by_packet_awake;                           \
+        waited_##_name();                                \
+    }                                                    \
+    PORT_TEST(_name##_awake_for_a_page, _rules)          \
+    {                                                    \
+        way = by_page_awake;                             \
+        waited_##_name();                                \
+    }                                                    \
     static void waited_##_name(void)
 
 /* One wait, and the other thread that meddles with it. */
@@ -80,6 +94,33 @@ static void *meddle(void *info)
     return NULL;
 }
 
+static pthread_t waiter;
+static int sleeps; /* the waiter's */
+
+static int counted_set_wait(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
+{
+    if (deadline_ns != 0 && pthread_equal(pthread_self(), waiter)) {
+        sleeps++;
+    }
+    return kernel_linux.set_wait(set, events, capacity, deadline_ns);
+}
+
+static int counted_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
+{
+    if (pthread_equal(pthread_self(), waiter)) {
+        sleeps++;
+    }
+    return kernel_linux.futex_wait(word, expected, deadline_ns);
+}
+
+static void count_sleeps(void)
+{
+    waiter = pthread_self();
+    sleeps = 0;
+    kernel.set_wait = counted_set_wait;
+    kernel.futex_wait = counted_futex_wait;
+}
+
 /* Requests that make the line, and one that is meddled with. */
 static SInt32 wait_meddled_with(void (*function)(struct meddling *meddling))
 {
@@ -94,6 +135,8 @@ static SInt32 wait_meddled_with(void (*function)(struct meddling *meddling))
     (void)sem_init(&meddling.seen, 0, 0);
     (void)sem_init(&meddling.may_reply, 0, 0);
     REQUIRE(pipe(meddling.ends) == 0);
+    count_sleeps();
+    CRLRunLoopSetBusyWait(meddling.loop, way.awake_s);
     port_thread_start(&server, NAME, reply_when_told, NULL);
     meddling.remote = port_connect(NAME);
     for (int i = 0; i < way.requests_before; i++) {
@@ -104,6 +147,7 @@ static SInt32 wait_meddled_with(void (*function)(struct meddling *meddling))
     result = port_ask(meddling.remote, 2, data, &reply);
     EXPECT(port_probe_own_time() - begun_s < test_patience_s() / 2); /* a reply that is found at the time limit was slept over */
     (void)pthread_join(thread, NULL);
+    EXPECT(way.awake_s > 0 ? sleeps == 0 : sleeps > 0);
     EXPECT_EQ(reply != NULL, result == kCFMessagePortSuccess);
     if (reply) {
         EXPECT(port_is_pattern(reply, way.length, 1));
