@@ -59,6 +59,15 @@ static void prepare_crowd(long number)
     memset(more, 0, (size_t)more_count * sizeof *more); /* the pages of zeroed memory come when they are touched */
 }
 
+/* To be gone through in the order in which they were made, as time-outs of requests are that are answered in their order. */
+static void prepare_row(long number)
+{
+    prepare_crowd(number);
+    for (long i = 0; i < number; i++) {
+        order[i] = i;
+    }
+}
+
 static void prepare_to_add(long number)
 {
     prepare_crowd(number);
@@ -256,6 +265,8 @@ const struct bench timer_benches[] = {
     {"timer-put-off", "put off one of N timers of 30 s, looking once in 100 times", "ns", CROWDS, prepare_watchdogs, put_off,
      .clock = TIMER_CLOCK, .most = PEER_TIMERS_MOST},
     {"timer-cancel", "cancel one of N timers", "ns", CROWDS, prepare_crowd, cancel, .once = sample_most, .clock = TIMER_CLOCK,
+     .most = PEER_TIMERS_MOST},
+    {"timer-cancel-oldest", "cancel the oldest of N timers", "ns", CROWDS, prepare_row, cancel, .once = sample_most, .clock = TIMER_CLOCK,
      .most = PEER_TIMERS_MOST},
     {"timer-fire", "fire a one-shot timer that is due, with N that are not", "ns", CROWDS, prepare_due, serve_due, .once = sample_most,
      .clock = TIMER_CLOCK, .most = PEER_TIMERS_MOST},

@@ -27,7 +27,8 @@
 #include "Port/port_probe.h"
 #include "Runtime/object.h"
 
-enum { calls_max = 16384, sites_max = 4096, bag_max = 256, stack_repeats = 2, hang_s = 5, status_bad = 3, status_slow = 4, site_frames = 4, bad_max = 8 };
+enum { calls_max = 16384, sites_max = 4096, bag_max = 256, stack_repeats = 2, hang_s = 5, site_frames = 4, bad_max = 8 };
+enum { status_bad = 3, status_slow = 4 };
 enum { failures_max = 2, consequences_max = 16 };
 
 static const double slow_s = 0.9;
