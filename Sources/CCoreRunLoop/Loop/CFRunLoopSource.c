@@ -106,7 +106,8 @@ void CFRunLoopSourceGetContext(CFRunLoopSourceRef source, CFRunLoopSourceContext
     }
 }
 
-void CFRunLoopSourceSignal(CFRunLoopSourceRef source)
+/* In one line of the cache; see CFRunLoopWakeUp. */
+__attribute__((aligned(cache_line))) void CFRunLoopSourceSignal(CFRunLoopSourceRef source)
 {
     require_source(source, "CFRunLoopSourceSignal");
     if (source_kind(source) == source_manual) {
