@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -478,6 +479,7 @@ static void write_site(const struct injected *injected)
     int file = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
 
     if (file >= 0) {
+        (void)flock(file, LOCK_EX); /* other tests write at the same time, and a place is three lines */
         (void)dprintf(file, "%s\n", injected->call);
         backtrace_symbols_fd(injected->frames, injected->depth < 2 ? injected->depth : 2, file);
         (void)close(file);

@@ -343,25 +343,6 @@ NTH_FAILURE(forks_with_ports, "")
     return ask(remote, data);
 }
 
-/* Without messages, whose number of calls depends on the hour: so that each call after the fork fails in its turn. */
-NTH_FAILURE(forks_with_mach_ports, "")
-{
-    CFMachPortRef port;
-    int status = 0;
-    pid_t pid;
-
-    NEED(port = bag_keep(CFMachPortCreate(NULL, mach_received, NULL, NULL)));
-    NEED(bag_keep(CFMachPortCreateRunLoopSource(NULL, port, 0)));
-    pid = fork();
-    MUST(pid >= 0);
-    if (pid == 0) {
-        _exit(CFMachPortIsValid(port) ? 0 : 1);
-    }
-    MUST(waitpid(pid, &status, 0) == pid);
-    MUST(status == 0);
-    return true;
-}
-
 NTH_FAILURE(forks_with_pages, "")
 {
     CFMessagePortRef local;
