@@ -115,8 +115,8 @@ CF_EXPORT void CRLRunLoopLeave(CFRunLoopRef rl) CRL_LINK(CRLRunLoopLeave);
  * virtual machines often tens: while the loop is awake others wake it without a system call, and what is ready it sees within a microsecond
  * or two. Between its looks it gives the processor to other threads that want it, but the time is charged to it as work. A wait that lasts
  * longer than this sleeps for the rest. Timers, time limits, and what ends a wait are as they are without. A hosted loop is not concerned:
- * its host waits. Good values are two to three times as long as the answers take that the program waits for: 0.00005 (50 µs) for a message
- * to another process and back.
+ * its host waits. It has to be longer than what the program waits for usually takes; a message to another process and back takes some 10 µs
+ * if both are awake.
  * Threads: any; it counts from the loop's next wait on.
  * Errors: a negative number and one that is not a number count as 0; one of more than sixteen years counts as sixteen.
  */

@@ -18,6 +18,7 @@ static inline bool busy_wait_is_wanted(CFRunLoopRef loop)
     return atomic_load_explicit(&loop->busy_wait_s, memory_order_relaxed) > 0;
 }
 
+/* Of a wait that begins now, where it is wanted. */
 int64_t busy_wait_limit(CFRunLoopRef loop);
 
 /* A wait begins: until when it stays awake; 0: it does not. */

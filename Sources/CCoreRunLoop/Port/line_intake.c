@@ -8,18 +8,28 @@
 #include "Kernel/kernel_ports.h"
 #include "Port/message_port.h"
 
-bool line_intake_control(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame)
+/* The end of a line that the packet brings, which is the line's from then on. NULL, and the packet is as it was: it is none. */
+static struct server_line *take_end(struct packet *packet, const struct wire_frame *frame, bool is_control)
 {
-    struct local_port *local = &port->side.local;
     struct server_line *line = NULL;
 
     if (kernel_ports.is_line(packet->descriptors[0])) {
-        line = server_line_create(frame->line, frame->token, packet->pid, packet->descriptors[0], true);
+        line = server_line_create(frame->line, frame->token, packet->pid, packet->descriptors[0], is_control);
     }
+    if (line) {
+        (void)packet_take(packet, 0);
+    }
+    return line;
+}
+
+bool line_intake_control(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame)
+{
+    struct local_port *local = &port->side.local;
+    struct server_line *line = take_end(packet, frame, true);
+
     if (!line) {
         return false;
     }
-    (void)packet_take(packet, 0);
     port_lock(port);
     line_table_sweep(&local->lines);
     if (local->lines.control_count >= line_control_max) {
@@ -75,15 +85,11 @@ bool line_intake_page(CFMessagePortRef port, struct packet *packet, const struct
 struct server_line *line_intake_reply_line(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame, bool *ret_keeps)
 {
     struct local_port *local = &port->side.local;
-    struct server_line *line = NULL;
+    struct server_line *line = take_end(packet, frame, false);
 
-    if (kernel_ports.is_line(packet->descriptors[0])) {
-        line = server_line_create(frame->line, frame->token, packet->pid, packet->descriptors[0], false);
-    }
     if (!line) {
         return NULL;
     }
-    (void)packet_take(packet, 0);
     server_line_begin(line);
     port_lock(port);
     line_table_sweep(&local->lines);

@@ -28,8 +28,7 @@
 #include "Port/port_probe.h"
 #include "Runtime/object.h"
 
-enum { calls_max = 16384, sites_max = 4096, bag_max = 256, stack_repeats = 2, hang_s = 5, site_frames = 4, bad_max = 8 };
-enum { status_bad = 3, status_slow = 4 };
+enum { calls_max = 16384, sites_max = 4096, bag_max = 256, stack_repeats = 2, hang_s = 5, status_bad = 3, site_frames = 4, bad_max = 8 };
 enum { failures_max = 2, consequences_max = 16 };
 
 static const double slow_s = 0.9;
@@ -70,7 +69,6 @@ static unsigned steps_to_death; /* 0: it does not die */
 static bool is_recording;
 static bool is_replay;
 static atomic_bool is_bad; /* of the run */
-static bool is_slow; /* likewise */
 static bool (*prime_run)(void); /* NULL: nothing */
 
 static struct {
@@ -303,11 +301,6 @@ static void check_balance(int descriptors, long objects)
     }
 }
 
-static double now_s(void)
-{
-    return (double)kernel_linux.monotonic_ns() / 1e9;
-}
-
 /* Then the queue is full, which is more than an interruption. */
 static bool is_sending(const char *call)
 {
@@ -331,6 +324,7 @@ static void run_in_child(bool (*scenario)(void))
     int descriptors;
     long objects;
     double began_s;
+    double took_s;
     bool is_complete;
 
     if (prime_run && !run_scenario(prime_run)) {
@@ -338,16 +332,16 @@ static void run_in_child(bool (*scenario)(void))
     }
     descriptors = descriptors_open();
     objects = object_live_count();
-    began_s = now_s();
+    began_s = port_probe_own_time(); /* a wait that is too long is in it; what a busy machine keeps from the process is not */
     (void)alarm((unsigned)((double)hang_s * test_patience_s() / 5));
     failing_memory_begin();
     failing_calls_install();
     atomic_store(&is_armed, true);
     is_complete = run_scenario(scenario);
     atomic_store(&is_armed, false);
-    is_slow = now_s() - began_s > slow_s * test_patience_s() / 5;
-    if (is_slow) {
-        (void)fprintf(stderr, "%s:%d: it took %.1f s\n", __FILE__, __LINE__, now_s() - began_s);
+    took_s = port_probe_own_time() - began_s;
+    if (took_s > slow_s * test_patience_s() / 5) {
+        run_failed(__FILE__, __LINE__, "it took %.1f s", took_s);
     }
     if (!is_complete && atomic_load(&shared->failed) == 0) {
         run_failed(__FILE__, __LINE__, "it was refused something although nothing failed");
@@ -427,10 +421,12 @@ static void begin_run(const struct targets *wanted)
     shared->has_second_error = false;
 }
 
-/* One run in a process of its own; its status as waitpid tells it. */
-static int run_in_process(bool (*scenario)(void), const struct targets *wanted, int output)
+/* One run in a process of its own. False, and what it printed, if something was wrong with it. */
+static bool run_once(const char *name, bool (*scenario)(void), const struct targets *wanted)
 {
+    int output = memfd_create(name, MFD_CLOEXEC);
     int status = 0;
+    bool is_good;
     pid_t pid;
 
     begin_run(wanted);
@@ -441,22 +437,9 @@ static int run_in_process(bool (*scenario)(void), const struct targets *wanted, 
         (void)dup2(output, STDERR_FILENO);
         (void)close(output);
         run_in_child(scenario);
-        _exit(atomic_load(&is_bad) ? status_bad : is_slow ? status_slow : 0);
+        _exit(atomic_load(&is_bad) ? status_bad : 0);
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    return status;
-}
-
-/* One run, and what it printed if something was wrong with it: then false. */
-static bool run_once(const char *name, bool (*scenario)(void), const struct targets *wanted)
-{
-    int output = memfd_create(name, MFD_CLOEXEC);
-    int status = run_in_process(scenario, wanted, output);
-    bool is_good;
-
-    if (WIFEXITED(status) && WEXITSTATUS(status) == status_slow) {
-        status = run_in_process(scenario, wanted, output); /* a wait that is too long is so again; a machine that stood still is not */
     }
     is_good = (WIFEXITED(status) && WEXITSTATUS(status) == 0) || is_documented_stop(status, output) || is_documented_leak(status, output);
     if (!is_good) {

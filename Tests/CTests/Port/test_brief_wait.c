@@ -26,7 +26,7 @@ static struct way way;
 
 #define QUIET_WAIT_TEST(_name, _rules)               \
     static void waited_##_name(void);                \
-    PORT_TEST_BOTH_WAYS(_name, _rules) \
+    PORT_TEST_BOTH_WAYS(_name, _rules)               \
     {                                                \
         way = by_packet;                             \
         waited_##_name();                            \
@@ -41,16 +41,16 @@ static struct way way;
         way = beside_page;                           \
         waited_##_name();                            \
     }                                                \
-    PORT_TEST_BOTH_WAYS(_name##_awake, _rules)           \
-    {                                                    \
-        way = by_packet_awake;                           \
-        waited_##_name();                                \
-    }                                                    \
-    PORT_TEST(_name##_awake_for_a_page, _rules)          \
-    {                                                    \
-        way = by_page_awake;                             \
-        waited_##_name();                                \
-    }                                                    \
+    PORT_TEST_BOTH_WAYS(_name##_awake, _rules)       \
+    {                                                \
+        way = by_packet_awake;                       \
+        waited_##_name();                            \
+    }                                                \
+    PORT_TEST(_name##_awake_for_a_page, _rules)      \
+    {                                                \
+        way = by_page_awake;                         \
+        waited_##_name();                            \
+    }                                                \
     static void waited_##_name(void)
 
 /* One wait, and the other thread that meddles with it. */
