@@ -9,6 +9,7 @@
 #include "Loop/source_membership.h"
 #include "Loop/thread_loop.h"
 #include "Loop/timer_firing.h"
+#include "Loop/timer_membership.h"
 #include "Support/fault.h"
 
 /* Constants by their own names (rule 12: what counts is the text). */

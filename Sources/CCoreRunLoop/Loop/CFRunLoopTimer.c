@@ -2,7 +2,7 @@
 /* The public calls on timers: checks, and one call inward. */
 #include "CoreFoundation/CFRunLoop.h"
 #include "Loop/instant.h"
-#include "Loop/timer.h"
+#include "Loop/timer_membership.h"
 #include "Support/fault.h"
 
 static void require_timer(CFRunLoopTimerRef timer, const char *function)

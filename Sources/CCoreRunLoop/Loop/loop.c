@@ -10,7 +10,7 @@
 #include "Loop/source_queue.h"
 #include "Loop/source_set.h"
 #include "Loop/thread_loop.h"
-#include "Loop/timer.h"
+#include "Loop/timer_membership.h"
 #include "Loop/watch.h"
 #include "Support/fault.h"
 

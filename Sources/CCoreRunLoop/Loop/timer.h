@@ -81,7 +81,8 @@ struct __CFRunLoopTimer {
     double interval; /* C; 0: one-shot */
 };
 
-extern const struct timer_rare timer_nothing_rare;
+/* Static, for the compiler to see that nothing is in it. */
+static const struct timer_rare timer_nothing_rare = {.context = NULL};
 
 /*
  * Has the processor fetch a timer that may be one of very many, with what stands before it, while there is something else to do. NULL and
@@ -141,23 +142,15 @@ CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime
 
 /* For its maker: a context that has no means to keep its info alive during the callout is released after it. */
 void timer_keep_info(CFRunLoopTimerRef timer);
-void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name);
-void timer_remove(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name);
-bool timer_is_in(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name);
-void timer_invalidate(CFRunLoopTimerRef timer);
 /* `fire_ns` is the instant of `date`. */
 void timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date, int64_t fire_ns);
 CFAbsoluteTime timer_date(CFRunLoopTimerRef timer);
 void timer_set_tolerance(CFRunLoopTimerRef timer, CFTimeInterval tolerance);
-/* Adds every common timer to a mode that has just become common. */
-void timers_join_common_mode(CFRunLoopRef loop, struct mode *mode);
-/* Lets go of every timer of a loop whose thread ends. */
-void timers_remove_all(CFRunLoopRef loop);
 
-/* For a loop that ends in callouts: its timers are in callout no longer. No lock is held. */
-void timers_forget_callouts(CFRunLoopRef loop);
+/* ---- shared by the files of timers; H ---- */
 
-/* ---- shared with timer_firing.c; H ---- */
+/* What few timers have, to write to; NULL if there is no memory. H, or nobody else knows the timer yet. */
+struct timer_rare *timer_rare_made(CFRunLoopTimerRef timer);
 
 static inline CFRunLoopRef timer_loop(const struct __CFRunLoopTimer *timer)
 {
@@ -174,11 +167,6 @@ static inline void timer_unlock_home(CFRunLoopTimerRef timer, CFRunLoopRef home)
 {
     item_unlock_home(timer, home);
 }
-
-/* The members one after the other; NULL for `member` gives the first, and NULL is given after the last. */
-struct timer_member *timer_next_member(const struct __CFRunLoopTimer *timer, const struct timer_member *member);
-struct timer_member *timer_member_in(CFRunLoopTimerRef timer, const struct mode *mode);
-CFRunLoopTimerRef timer_of_node(const struct heap_node *node);
 
 static inline bool timer_node_is_deferred(const struct heap_node *node)
 {
@@ -203,22 +191,5 @@ static inline void timers_settle(struct mode *mode)
 
 /* Puts a timer that was in callout into every heap. */
 void timer_reschedule(CFRunLoopRef loop, CFRunLoopTimerRef timer);
-
-/* What is left to do once the locks are dropped. */
-struct timer_farewell {
-    bool releases_info;
-    bool has_left_loop;
-    const struct item_context *context;
-    void *info;
-};
-
-/*
- * Makes the timer invalid; its info is released by the caller, or by the callout that is under way on another thread. From then on it may
- * be in another home.
- */
-struct timer_farewell timer_make_invalid(CFRunLoopTimerRef timer);
-
-/* No lock is held. */
-void timer_bid_farewell(CFRunLoopTimerRef timer, const struct timer_farewell *farewell);
 
 #endif

@@ -3,7 +3,7 @@
  * Where timers stand in the heaps of their modes while they are DEFERRED (timer.h): for an earlier date than they have. The loop's lock is
  * held throughout.
  */
-#include "Loop/timer.h"
+#include "Loop/timer_membership.h"
 
 static void set_deferred(struct timer_member *member, bool is_deferred)
 {

@@ -7,6 +7,7 @@
 
 #include "Kernel/kernel.h"
 #include "Loop/instant.h"
+#include "Loop/timer_membership.h"
 
 /* A due timer in the snapshot of a pass. */
 struct timer_entry {

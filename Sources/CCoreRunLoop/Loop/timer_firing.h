@@ -20,6 +20,14 @@ static inline bool timers_are_due(struct mode *mode, int64_t now_ns)
 /* The latest instant at which to wake for this mode's timers, tolerances used; kernel_never for none. */
 int64_t timers_limit(struct mode *mode);
 
+/* A sleeper that would wake later than this mode now allows is told. */
+static inline void timers_notice_earlier(CFRunLoopRef loop, struct mode *mode)
+{
+    if (mode_is_waited_on(loop, mode) && timers_limit(mode) < loop->armed_ns) {
+        mailbox_retime(loop->mailbox);
+    }
+}
+
 /* Fires all that are due at `now_ns`, in order of date (34). Drops the lock during callouts. */
 void timers_fire(CFRunLoopRef loop, struct mode *mode, int64_t now_ns);
 

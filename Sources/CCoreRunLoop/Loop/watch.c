@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches, and their registration with the kernel. See watch.h. */
-#include "Loop/watch.h"
+/* Watches, and the sources on them. See watch.h. */
+#include "Loop/watch_registration.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "Support/barrier.h"
-#include "Support/fault.h"
-
-static uint64_t token_of(const struct watch *watch)
-{
-    /* Generations start at 1, so that no watch has the token of the eventfd or of the main queue. */
-    return (uint64_t)watch->generation << 32 | (uint32_t)watch->descriptor;
-}
 
 /* ---- the table ---- */
 
@@ -75,7 +67,7 @@ static struct watch *watch_create(struct watch_set *watches, int descriptor)
     return watch;
 }
 
-static void watch_destroy(struct watch_set *watches, struct watch *watch)
+void watch_destroy(struct watch_set *watches, struct watch *watch)
 {
     list_remove(&watch->dirty_link);
     list_remove(&watch->ready_link);
@@ -84,147 +76,7 @@ static void watch_destroy(struct watch_set *watches, struct watch *watch)
     free(watch);
 }
 
-/* ---- telling the kernel ---- */
-
-static void log_refusal(int error)
-{
-    static atomic_flag logged = ATOMIC_FLAG_INIT;
-    static atomic_flag logged_gone = ATOMIC_FLAG_INIT;
-
-    if (error == -EBADF) {
-        fault_log_once(&logged_gone, "CFRunLoop: a descriptor was closed while a source stood on it; invalidate the source first");
-    } else {
-        fault_log_once(&logged, "CFRunLoop: the kernel cannot watch another descriptor now; it is polled until it can");
-    }
-}
-
-static void stand(struct watch_set *watches, struct watch *watch, enum watch_standing standing)
-{
-    watch->standing = standing;
-    list_remove(&watch->ready_link);
-    if (standing == watch_always_ready || standing == watch_gone) {
-        list_append(&watches->always_ready, &watch->ready_link);
-    } else if (standing == watch_refused) {
-        list_append(&watches->refused, &watch->ready_link);
-    }
-}
-
-static void take_out(const struct watch_set *watches, const struct watch *watch)
-{
-    (void)kernel.set_remove(watches->set, watch->descriptor);
-    if (watch->is_set) {
-        (void)kernel.set_remove(watches->set, watch->ending);
-    }
-}
-
-/*
- * A wait set is watched edge-triggered, for what is in it may stay ready. Its owner may come to an end just when something else has become
- * ready there, and one report stands for both: so the end is watched for as well, and told as long as it lasts.
- */
-static int add_set(const struct watch_set *watches, const struct watch *watch)
-{
-    int result = kernel.set_add_edge(watches->set, watch->descriptor, token_of(watch));
-
-    if (result == 0) {
-        result = kernel.set_add(watches->set, watch->ending, 0, token_of(watch));
-        if (result < 0) {
-            (void)kernel.set_remove(watches->set, watch->descriptor);
-        }
-    }
-    return result;
-}
-
-static int add(const struct watch_set *watches, const struct watch *watch)
-{
-    return watch->is_set ? add_set(watches, watch) : kernel.set_add(watches->set, watch->descriptor, watch->wanted, token_of(watch));
-}
-
-static int change(const struct watch_set *watches, const struct watch *watch)
-{
-    if (watch->is_set) {
-        take_out(watches, watch);
-        return add(watches, watch);
-    }
-    return kernel.set_change(watches->set, watch->descriptor, watch->wanted, token_of(watch));
-}
-
-static int install(CFRunLoopRef loop, struct watch_set *watches, struct watch *watch)
-{
-    int result;
-
-    if (watch->descriptor == watches->set || watch->descriptor == atomic_load_explicit(&loop->mailbox->event, memory_order_relaxed)) {
-        return -EBADF; /* the program closed its descriptor and we have got the number: it must not take our own registration for its own */
-    }
-    watch->generation = watches->next_generation++;
-    result = add(watches, watch);
-    return result == -EEXIST ? change(watches, watch) : result;
-}
-
-static void tell_kernel_of_interest(CFRunLoopRef loop, struct watch_set *watches, struct watch *watch)
-{
-    int result = -ENOENT;
-
-    if (watch->standing == watch_always_ready && !watch->must_verify) {
-        stand(watches, watch, watch_always_ready);
-        return;
-    }
-    if (watch->standing == watch_installed) {
-        if (watch->wanted == watch->installed && !watch->must_verify) {
-            return;
-        }
-        result = change(watches, watch);
-    }
-    if (result == -ENOENT) {
-        result = install(loop, watches, watch);
-    }
-    watch->must_verify = false;
-    watch->installed = watch->wanted;
-    if (result == 0) {
-        stand(watches, watch, watch_installed);
-    } else if (result == -EPERM) {
-        stand(watches, watch, watch_always_ready);
-    } else {
-        log_refusal(result);
-        stand(watches, watch, result == -EBADF ? watch_gone : watch_refused);
-    }
-}
-
-static void tell_kernel(CFRunLoopRef loop, struct watch_set *watches, struct watch *watch)
-{
-    if (watch->wanted) {
-        tell_kernel_of_interest(loop, watches, watch);
-        return;
-    }
-    /* The kernel reports hang-ups whatever the mask, so a watch that nobody wants leaves the set. */
-    if (watch->standing == watch_installed) {
-        take_out(watches, watch);
-    }
-    watch->installed = 0;
-    list_remove(&watch->ready_link);
-    if (watch->standing != watch_always_ready) {
-        watch->standing = watch_absent;
-    }
-}
-
-static void flush(CFRunLoopRef loop, struct watch_set *watches)
-{
-    list_for_each_removable(link, &watches->refused) {
-        struct watch *watch = container_of(link, struct watch, ready_link);
-
-        if (!link_is_linked(&watch->dirty_link)) {
-            list_append(&watches->dirty, &watch->dirty_link);
-        }
-    }
-    list_for_each_removable(link, &watches->dirty) {
-        struct watch *watch = container_of(link, struct watch, dirty_link);
-
-        list_remove(link);
-        tell_kernel(loop, watches, watch);
-        if (watch->lingering) {
-            watch_destroy(watches, watch);
-        }
-    }
-}
+/* ---- what is wanted ---- */
 
 /* The mode may be asleep: then the kernel is told now, and a sleeper that the kernel would not wake is told itself. */
 static void changed(CFRunLoopRef loop, struct mode *mode)
@@ -235,7 +87,7 @@ static void changed(CFRunLoopRef loop, struct mode *mode)
         return;
     }
     if (watches->set >= 0 && watches->has_event) {
-        flush(loop, watches);
+        watch_flush(loop, watches);
     }
     /* The batch is the sleeper's own, and empty. */
     if (!watches->has_event || !list_is_empty(&watches->always_ready) || watch_must_retry(mode) ||
@@ -372,7 +224,7 @@ void watch_remove_member(CFRunLoopRef loop, struct source_member *member)
     }
     /* At once, because the program may close the descriptor next. */
     if (watch->standing == watch_installed) {
-        take_out(watches, watch);
+        watch_take_out(watches, watch);
     }
     watch_destroy(watches, watch);
 }
@@ -383,7 +235,7 @@ void watch_end_lingering(struct mode *mode, int descriptor, uint64_t mark)
 
     if (watch && watch->lingering == mark) {
         if (watch->standing == watch_installed) {
-            take_out(mode->watches, watch);
+            watch_take_out(mode->watches, watch);
         }
         watch_destroy(mode->watches, watch);
     }
@@ -449,58 +301,6 @@ void watch_file_replaced(CFRunLoopRef loop, struct source_member *member)
     }
 }
 
-/* ---- before a wait ---- */
-
-/* Without a set to wait in, every descriptor that is wanted is polled. */
-static void refuse_all(struct watch_set *watches)
-{
-    list_for_each_removable(link, &watches->dirty) {
-        struct watch *watch = container_of(link, struct watch, dirty_link);
-
-        list_remove(link);
-        if (watch->wanted) {
-            stand(watches, watch, watch_refused);
-        }
-    }
-}
-
-/* The set, with the loop's eventfd in it. */
-static int open_set(CFRunLoopRef loop, struct watch_set *watches)
-{
-    int event = loop_event(loop);
-    int result;
-
-    if (event < 0) {
-        return event;
-    }
-    if (watches->set < 0) {
-        watches->set = kernel.set_create();
-        watches->has_event = false;
-        watches->set_serial++;
-        if (watches->set < 0) {
-            return watches->set;
-        }
-    }
-    result = watches->has_event ? 0 : kernel.set_add_edge(watches->set, event, watch_token_event);
-    watches->has_event = result == 0;
-    return result;
-}
-
-int watch_prepare_anew(CFRunLoopRef loop, struct mode *mode)
-{
-    struct watch_set *watches = mode->watches;
-    int result;
-
-    result = open_set(loop, watches);
-    if (result < 0) {
-        log_refusal(result);
-        refuse_all(watches);
-        return result;
-    }
-    flush(loop, watches);
-    return 0;
-}
-
 /* ---- a wait for one source that rests ---- */
 
 bool watch_is_settled(const struct mode *mode)
@@ -548,7 +348,7 @@ bool watch_stop_waking(struct mode *mode, struct watch *watch, bool may_take)
 {
     struct watch_set *watches = mode->watches;
     bool is_taken =
-        may_take && watches->batch_end - watches->batch_begin == 1 && watches->batch[watches->batch_begin].token == token_of(watch);
+        may_take && watches->batch_end - watches->batch_begin == 1 && watches->batch[watches->batch_begin].token == watch_token_of(watch);
 
     source_port_part(only_member(watch)->slot->source)->rests = true;
     mode->resting_count++;

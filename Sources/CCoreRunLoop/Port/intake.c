@@ -14,6 +14,7 @@
 #include "Port/line_intake.h"
 #include "Port/message_port.h"
 #include "Port/port_log.h"
+#include "Port/reply.h"
 #include "Runtime/data.h"
 
 enum { housekeeping_max = 64 }; /* frames without a callout that one firing of the source takes */
@@ -24,15 +25,11 @@ static const char server[] = "CFMessagePort";
 struct incoming {
     CFDataRef data; /* NULL: there is nothing to run */
     uint64_t accepted; /* bytes that count against the budget */
-    uint64_t conversation;
-    SInt32 message_id;
-    uint32_t sequence;
-    struct server_line *line; /* NULL: nobody waits for a reply */
+    struct request request;
     struct letter *letter; /* it came through the inbox; its data and its line are the letter's */
     struct inbox *inbox; /* that one, with a reference */
     void *info; /* what the callout gets */
     struct callee *callee; /* whose that is; NULL: the context's */
-    bool keeps_line;
     bool is_in_call; /* the callout has begun, as the port counts it */
 };
 
@@ -73,8 +70,6 @@ static void refuse(CFMessagePortRef port, struct packet *packet, const char *why
     port_unlock(port);
 }
 
-/* ---- what goes back ---- */
-
 /* P */
 static void acknowledge(struct local_port *local, const struct packet *packet, const struct wire_frame *frame)
 {
@@ -90,120 +85,18 @@ static void acknowledge(struct local_port *local, const struct packet *packet, c
     }
 }
 
-/* What the reply says that follows. */
-static int send_memory(const struct server_line *line, const struct wire_frame *reply, int memory)
-{
-    const struct wire_frame frame = {.type = wire_descriptor, .conversation = reply->conversation, .sequence = reply->sequence};
-
-    return packet_send(line->descriptor, &frame, NULL, &memory, 1);
-}
-
-/*
- * Sends the answer on the line, which the other side may use again as soon as it has it, and ends its run; a client that does not read has
- * lost its line. P
- */
-static void answer(struct local_port *local, struct server_line *line, const struct wire_frame *frame, const void *data, int memory)
-{
-    int result;
-
-    server_line_before_reply(line);
-    if (memory < 0 && line->is_kept && line->page && reply_page_put(line->page, line->bell, frame, data)) {
-        line_table_end(&local->lines, line);
-        return;
-    }
-    result = packet_send(line->descriptor, frame, data, NULL, 0);
-    if (result == 0 && memory >= 0) {
-        result = send_memory(line, frame, memory);
-    }
-    if (result < 0) {
-        line_table_drop(&local->lines, line);
-    }
-    line_table_end(&local->lines, line);
-}
-
-static void tell_dropped(CFMessagePortRef port, const struct incoming *message, enum wire_drop_reason reason)
-{
-    const struct wire_frame frame = {
-        .type = wire_dropped,
-        .flags = message->keeps_line ? wire_kept : 0,
-        .conversation = message->conversation,
-        .extra = reason,
-        .sequence = message->sequence,
-    };
-
-    if (message->line) {
-        port_lock(port);
-        answer(&port->side.local, message->line, &frame, NULL, -1);
-        port_unlock(port);
-    }
-}
-
-/* The reply, or NULL for one that is too large (239). */
-static CFDataRef reply_within_limit(CFDataRef reply)
-{
-    if (reply && (uint64_t)CFDataGetLength(reply) > wire_payload_max) {
-        port_log(server, "a reply of %llu bytes is too large; an empty one is sent", (unsigned long long)CFDataGetLength(reply));
-        return NULL;
-    }
-    return reply;
-}
-
-/* A reply, ready to be sent. */
-struct outgoing {
-    struct wire_frame frame;
-    const void *data; /* in the packet; NULL: none, or elsewhere */
-    int memory; /* a descriptor to send after it, or -1 */
-};
-
-/* Decides how the reply travels, and puts it there. */
-static void load_reply(const struct incoming *message, CFDataRef whole_reply, struct outgoing *ret_answer)
-{
-    struct server_line *line = message->line;
-    CFDataRef reply = reply_within_limit(whole_reply);
-    uint64_t length = reply ? (uint64_t)CFDataGetLength(reply) : 0;
-    const UInt8 *bytes = length > 0 ? CFDataGetBytePtr(reply) : NULL;
-
-    ret_answer->frame = (struct wire_frame){.type = wire_reply,
-                                            .flags = (message->keeps_line ? wire_kept : 0) | (line->refuses_arena ? wire_no_arena : 0),
-                                            .message_id = (int32_t)(0u - (uint32_t)message->message_id),
-                                            .conversation = message->conversation,
-                                            .length = length,
-                                            .sequence = message->sequence};
-    ret_answer->data = NULL;
-    ret_answer->memory = -1;
-    if (length == 0) {
-        ret_answer->frame.flags |= wire_null_data;
-    } else if (length > payload_arena_from && length <= line->arena.size) {
-        memcpy(line->arena.address, bytes, length);
-        ret_answer->frame.flags |= wire_in_arena;
-    } else if (length <= wire_inline_max) {
-        ret_answer->data = bytes;
-    } else {
-        ret_answer->memory = payload_put(bytes, length);
-        ret_answer->frame.flags |= wire_in_memory;
-    }
-    if (ret_answer->memory < 0 && (ret_answer->frame.flags & wire_in_memory)) {
-        port_log(server, "a reply could not be sent: %s", port_error_text(ret_answer->memory));
-        ret_answer->frame = (struct wire_frame){.type = wire_dropped,
-                                                .flags = ret_answer->frame.flags & wire_kept,
-                                                .conversation = message->conversation,
-                                                .extra = wire_drop_memory,
-                                                .sequence = message->sequence};
-    }
-}
-
 /* ---- lines ---- */
 
 /* The line that a request names. False: it is not one that this peer may name now; NULL with true: it is gone, and nobody waits. P */
-static bool find_line(struct line_table *lines, const struct packet *packet, const struct wire_frame *frame, struct incoming *message)
+static bool find_line(struct line_table *lines, const struct packet *packet, const struct wire_frame *frame, struct request *request)
 {
     struct server_line *line = line_table_find(lines, frame->line, frame->token, packet->pid, false);
     bool may_run = line ? !line->is_running : line_table_was(lines, frame->line, frame->token, packet->pid);
 
     if (line && may_run) {
         server_line_begin(line);
-        message->line = line;
-        message->keeps_line = true;
+        request->line = line;
+        request->keeps_line = true;
     }
     return may_run;
 }
@@ -258,14 +151,14 @@ static int take_data(CFMessagePortRef port, struct packet *packet, const struct 
 
     if (frame->flags & wire_new_arena) {
         /* Without a line, whose end came before this was taken, the arena is only read from. */
-        arena_result = message->line ? take_arena(port, message->line, packet->descriptors[last]) : 1;
+        arena_result = message->request.line ? take_arena(port, message->request.line, packet->descriptors[last]) : 1;
         if (arena_result < 0) {
             return arena_result;
         }
     }
     if (frame->flags & wire_in_arena) {
         return arena_result == 1 ? arena_peek(packet->descriptors[last], frame->length, &message->data)
-                                 : copy_from_arena(message->line, frame->length, &message->data);
+                                 : copy_from_arena(message->request.line, frame->length, &message->data);
     }
     if (frame->flags & wire_in_memory) {
         return payload_read(packet->descriptors[last], frame->length, &message->data);
@@ -385,7 +278,7 @@ static enum admission admit(CFMessagePortRef port, const struct packet *packet, 
     if (frame->flags & wire_want_ack) {
         acknowledge(local, packet, frame); /* before the callout: its place in the queue is free */
     }
-    if (frame->type == wire_request && !(frame->flags & wire_new_line) && !find_line(&local->lines, packet, frame, message)) {
+    if (frame->type == wire_request && !(frame->flags & wire_new_line) && !find_line(&local->lines, packet, frame, &message->request)) {
         result = admission_no_line;
     } else if (!reserve(local, frame->length)) {
         result = admission_over_budget;
@@ -431,7 +324,7 @@ static void accept_data(CFMessagePortRef port, struct packet *packet, const stru
         return;
     }
     give_up(port, message);
-    tell_dropped(port, message, result == -EINVAL ? wire_drop_malformed : wire_drop_memory);
+    reply_dropped(port, &message->request, result == -EINVAL ? wire_drop_malformed : wire_drop_memory);
     if (result == -EINVAL) {
         refuse(port, packet, "its data is not in memory that can be trusted");
     } else {
@@ -451,12 +344,12 @@ static void accept_message(CFMessagePortRef port, struct packet *packet, const s
 {
     enum admission admission;
 
-    message->message_id = frame->message_id;
-    message->conversation = frame->conversation;
-    message->sequence = frame->sequence;
+    message->request.message_id = frame->message_id;
+    message->request.conversation = frame->conversation;
+    message->request.sequence = frame->sequence;
     if (frame->type == wire_request && (frame->flags & wire_new_line)) {
-        message->line = line_intake_reply_line(port, packet, frame, &message->keeps_line);
-        if (!message->line) {
+        message->request.line = line_intake_reply_line(port, packet, frame, &message->request.keeps_line);
+        if (!message->request.line) {
             end_read(port, packet);
             refuse(port, packet, "what it brings is not the end of a line");
             return;
@@ -467,7 +360,7 @@ static void accept_message(CFMessagePortRef port, struct packet *packet, const s
         refuse(port, packet, "it names a line that is not its sender's, or that is busy");
     } else if (admission == admission_over_budget) {
         log_over_budget(frame->length, packet->pid);
-        tell_dropped(port, message, wire_drop_budget);
+        reply_dropped(port, &message->request, wire_drop_budget);
         packet_close(packet);
     } else {
         accept_data(port, packet, frame, message);
@@ -478,7 +371,7 @@ static void accept_message(CFMessagePortRef port, struct packet *packet, const s
 static void excuse(CFMessagePortRef port, const uint8_t *bytes, struct packet *packet)
 {
     struct wire_frame frame;
-    struct incoming message = {.data = NULL};
+    struct request request = {.line = NULL};
     struct local_port *local = &port->side.local;
     bool is_found = false;
 
@@ -489,13 +382,13 @@ static void excuse(CFMessagePortRef port, const uint8_t *bytes, struct packet *p
         if (frame.flags & wire_want_ack) {
             acknowledge(local, packet, &frame); /* its place in the queue is free, too: who waits for that must not wait for ever */
         }
-        is_found = frame.type == wire_request && !(frame.flags & wire_new_line) && find_line(&local->lines, packet, &frame, &message);
+        is_found = frame.type == wire_request && !(frame.flags & wire_new_line) && find_line(&local->lines, packet, &frame, &request);
         port_unlock(port);
     }
     if (is_found) {
-        message.conversation = frame.conversation;
-        message.sequence = frame.sequence;
-        tell_dropped(port, &message, wire_drop_memory);
+        request.conversation = frame.conversation;
+        request.sequence = frame.sequence;
+        reply_dropped(port, &request, wire_drop_memory);
     }
 }
 
@@ -549,7 +442,7 @@ static CFDataRef call_out(CFMessagePortRef port, const struct incoming *message)
         info = (void *)(uintptr_t)local->context.retain(info); /* 224 */
     }
     if (local->callout) {
-        reply = local->callout(port, message->message_id, message->data, info);
+        reply = local->callout(port, message->request.message_id, message->data, info);
     }
     if (local->context.retain && local->context.release) {
         local->context.release(info);
@@ -561,21 +454,21 @@ static void run(CFMessagePortRef port, struct incoming *message)
 {
     struct local_port *local = &port->side.local;
     CFDataRef reply = message->is_in_call ? call_out(port, message) : NULL;
-    struct outgoing outgoing;
+    struct reply answer;
     void *info = NULL;
     bool releases;
 
-    if (message->line) {
-        load_reply(message, reply, &outgoing);
+    if (message->request.line) {
+        reply_load(&message->request, reply, &answer);
     }
     port_lock(port);
     releases = end_call(local, message, &info);
-    if (message->line) {
-        answer(local, message->line, &outgoing.frame, outgoing.data, outgoing.memory);
+    if (message->request.line) {
+        reply_send(local, &message->request, &answer);
     }
     port_unlock(port);
-    if (message->line && outgoing.memory >= 0) {
-        (void)kernel.close(outgoing.memory);
+    if (message->request.line) {
+        reply_release(&answer);
     }
     if (message->letter) {
         inbox_reply(message->inbox, message->letter, reply_within_limit(reply));
@@ -624,7 +517,7 @@ static bool take_letter(CFMessagePortRef port, struct incoming *message, bool *r
         message->letter = inbox_take(message->inbox, ret_has_more);
     }
     if (message->letter) {
-        message->message_id = message->letter->message_id;
+        message->request.message_id = message->letter->message_id;
         message->data = message->letter->data;
         fits = reserve(local, (uint64_t)CFDataGetLength(message->data));
     }

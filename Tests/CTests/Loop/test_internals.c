@@ -12,8 +12,8 @@
 #include "Loop/loop.h"
 #include "Loop/loop_trace.h"
 #include "Loop/source.h"
-#include "Loop/timer.h"
 #include "Loop/timer_firing.h"
+#include "Loop/timer_membership.h"
 #include "fake_kernel.h"
 
 static const uintptr_t queued_bit = 1;

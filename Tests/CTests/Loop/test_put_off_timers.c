@@ -8,7 +8,7 @@
 #include "Kernel/kernel.h"
 #include "Loop/loop.h"
 #include "Loop/loop_trace.h"
-#include "Loop/timer.h"
+#include "Loop/timer_membership.h"
 #include "fake_kernel.h"
 
 #define TIMED(name_) {.name = (name_), .action = probe_notes_ms, .logging = probe_is_silent}
