@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns the reading of formats. The format is read twice: first to learn the types of all arguments, which must be taken from the list in
- * their order whatever order the format uses them in, then to write. Both readings go through next_conversion, so they agree.
+ * The format is read twice: first to learn the types of all arguments, which must be taken from the list in their order whatever order the
+ * format uses them in, then to write. Both readings go through conversion_next, so they agree.
  *
  * Numbers are written by snprintf in a plain locale, so that a point stays a point.
  */
@@ -15,60 +15,15 @@
 #include <wchar.h>
 
 #include "CoreFoundation/CFString.h"
+#include "Runtime/conversion.h"
 #include "Runtime/object.h"
 #include "Runtime/plain_locale.h"
 #include "Runtime/string_storage.h"
 
-enum { arguments_max = 128, flags_max = 5, none = -1, number_buffer_size = 64, number_size_max = 1 << 24 };
-
-enum kind {
-    kind_unused,
-    kind_int,
-    kind_long,
-    kind_long_long,
-    kind_intmax,
-    kind_size,
-    kind_ptrdiff,
-    kind_double,
-    kind_long_double,
-    kind_pointer, /* of any kind, and those behind it of one kind */
-    kind_object,
-    kind_bytes,
-    kind_units,
-    kind_wide,
-};
-
-enum length {
-    length_none,
-    length_char,
-    length_short,
-    length_long,
-    length_long_long,
-    length_intmax,
-    length_size,
-    length_ptrdiff,
-    length_long_double
-};
-
-struct conversion {
-    CFIndex start; /* of the '%' */
-    CFIndex end; /* behind the last unit */
-    bool has_flag[flags_max]; /* in the order of flag_units */
-    int width; /* or none; from argument `width_argument` if that is one */
-    int precision;
-    int width_argument; /* index, or none */
-    int precision_argument;
-    int argument; /* index, or none for %% */
-    enum length length;
-    enum kind kind;
-    char letter;
-};
-
-static const char flag_units[flags_max + 1] = "-+ #0";
-enum flag { flag_left, flag_plus, flag_space, flag_alternate, flag_zero };
+enum { number_buffer_size = 64, number_size_max = 1 << 24 };
 
 struct argument {
-    enum kind kind;
+    enum argument_kind kind;
     union {
         intmax_t integer;
         long double floating;
@@ -76,209 +31,7 @@ struct argument {
     } value;
 };
 
-struct reader {
-    const struct text *format;
-    CFIndex position;
-    int next_argument; /* index of the one that a conversion without a position takes */
-};
-
-static UniChar peek(const struct reader *reader)
-{
-    return reader->position < reader->format->length ? text_unit(reader->format, reader->position) : 0;
-}
-
-/* A decimal number, cut off at INT_MAX; none when there is no digit. */
-static int read_number(struct reader *reader)
-{
-    int number = none;
-    for (UniChar unit = peek(reader); unit >= '0' && unit <= '9'; unit = peek(reader)) {
-        int digit = unit - '0';
-        number = number == none ? 0 : number;
-        number = number > (INT_MAX - digit) / 10 ? INT_MAX : number * 10 + digit;
-        reader->position++;
-    }
-    return number;
-}
-
-/* `12$`: the index of the argument, or none with nothing read. */
-static int read_position(struct reader *reader)
-{
-    CFIndex start = reader->position;
-    int number = read_number(reader);
-    if (number > 0 && peek(reader) == '$') {
-        reader->position++;
-        return number - 1;
-    }
-    reader->position = start;
-    return none;
-}
-
-static void read_flags(struct reader *reader, struct conversion *conversion)
-{
-    for (;; reader->position++) {
-        UniChar unit = peek(reader);
-        const char *flag = unit != 0 && unit < 0x80 ? strchr(flag_units, unit) : NULL;
-        if (flag != NULL) {
-            conversion->has_flag[flag - flag_units] = true;
-        } else if (unit != '\'') { /* grouping: the plain locale has none */
-            return;
-        }
-    }
-}
-
-/* `*` or `*2$` or a number. */
-static int read_amount(struct reader *reader, int *ret_argument)
-{
-    if (peek(reader) != '*') {
-        return read_number(reader);
-    }
-    reader->position++;
-    int position = read_position(reader);
-    *ret_argument = position != none ? position : reader->next_argument++;
-    return none;
-}
-
-static enum length read_length(struct reader *reader)
-{
-    UniChar unit = peek(reader);
-    static const char letters[] = "hlqjztL";
-    static const enum length lengths[] = {length_short, length_long,    length_long_long,  length_intmax,
-                                          length_size,  length_ptrdiff, length_long_double};
-    const char *letter = unit != 0 && unit < 0x80 ? strchr(letters, unit) : NULL;
-    if (letter == NULL) {
-        return length_none;
-    }
-    reader->position++;
-    enum length length = lengths[letter - letters];
-    if (peek(reader) == unit && (unit == 'h' || unit == 'l')) {
-        reader->position++;
-        return unit == 'h' ? length_char : length_long_long;
-    }
-    return length;
-}
-
-static enum kind kind_of_integer(enum length length)
-{
-    switch (length) {
-    case length_long:
-        return kind_long;
-    case length_long_long:
-    case length_long_double:
-        return kind_long_long;
-    case length_intmax:
-        return kind_intmax;
-    case length_size:
-        return kind_size;
-    case length_ptrdiff:
-        return kind_ptrdiff;
-    default:
-        return kind_int;
-    }
-}
-
-static enum kind kind_of(char letter, enum length length)
-{
-    switch (letter) {
-    case 'd':
-    case 'i':
-    case 'u':
-    case 'x':
-    case 'X':
-    case 'o':
-        return kind_of_integer(length);
-    case 'c':
-    case 'C':
-        return kind_int;
-    case 'a':
-    case 'A':
-    case 'e':
-    case 'E':
-    case 'f':
-    case 'F':
-    case 'g':
-    case 'G':
-        return length == length_long_double ? kind_long_double : kind_double;
-    case '@':
-        return kind_object;
-    case 's':
-        return length == length_long ? kind_wide : kind_bytes;
-    case 'S':
-        return kind_units;
-    case 'p':
-    case 'n':
-        return kind_pointer;
-    default:
-        return kind_unused;
-    }
-}
-
-/* The capital forms of whole-number conversions are those of older systems, and mean the same. */
-static char plain_letter(UniChar unit)
-{
-    switch (unit) {
-    case 'D':
-        return 'd';
-    case 'U':
-        return 'u';
-    case 'O':
-        return 'o';
-    default:
-        return unit < 0x80 ? (char)unit : '\0';
-    }
-}
-
-/* Reads what follows a '%'. False when it is not a conversion. */
-static bool read_conversion(struct reader *reader, struct conversion *conversion)
-{
-    conversion->argument = read_position(reader);
-    read_flags(reader, conversion);
-    conversion->width = read_amount(reader, &conversion->width_argument);
-    if (peek(reader) == '.') {
-        reader->position++;
-        conversion->precision = read_amount(reader, &conversion->precision_argument);
-        if (conversion->precision == none && conversion->precision_argument == none) {
-            conversion->precision = 0;
-        }
-    }
-    conversion->length = read_length(reader);
-    conversion->letter = plain_letter(peek(reader));
-    conversion->kind = kind_of(conversion->letter, conversion->length);
-    if (conversion->kind == kind_unused && conversion->letter != '%') {
-        return false;
-    }
-    reader->position++;
-    if (conversion->letter == '%') {
-        conversion->argument = none;
-    } else if (conversion->argument == none) {
-        conversion->argument = reader->next_argument++;
-    }
-    return conversion->argument < arguments_max && conversion->width_argument < arguments_max &&
-           conversion->precision_argument < arguments_max;
-}
-
-/* Goes on to the next conversion; false at the end of the format. What is not a conversion is skipped, and takes no argument. */
-static bool next_conversion(struct reader *reader, struct conversion *ret_conversion)
-{
-    while (reader->position < reader->format->length) {
-        if (peek(reader) != '%') {
-            reader->position++;
-            continue;
-        }
-        struct reader before = *reader;
-        *ret_conversion =
-            (struct conversion){.start = reader->position, .width_argument = none, .precision_argument = none, .precision = none};
-        reader->position++;
-        if (read_conversion(reader, ret_conversion)) {
-            ret_conversion->end = reader->position;
-            return true;
-        }
-        *reader = before;
-        reader->position++;
-    }
-    return false;
-}
-
-static void note_kind(struct argument *arguments, int index, enum kind kind)
+static void note_kind(struct argument *arguments, int index, enum argument_kind kind)
 {
     if (index != none && (arguments[index].kind == kind_unused || (arguments[index].kind == kind_pointer && kind > kind_pointer))) {
         arguments[index].kind = kind;
@@ -288,9 +41,9 @@ static void note_kind(struct argument *arguments, int index, enum kind kind)
 /* Learns the type of each argument, and how many there are. */
 static int learn_arguments(const struct text *format, struct argument *arguments)
 {
-    struct reader reader = {.format = format};
+    struct format_reader reader = {.format = format};
     struct conversion conversion;
-    while (next_conversion(&reader, &conversion)) {
+    while (conversion_next(&reader, &conversion)) {
         note_kind(arguments, conversion.width_argument, kind_int);
         note_kind(arguments, conversion.precision_argument, kind_int);
         note_kind(arguments, conversion.argument, conversion.kind);
@@ -302,18 +55,18 @@ static int learn_arguments(const struct text *format, struct argument *arguments
     return count;
 }
 
-static bool is_integer(enum kind kind)
+static bool is_integer(enum argument_kind kind)
 {
     return kind <= kind_ptrdiff;
 }
 
-static bool is_floating(enum kind kind)
+static bool is_floating(enum argument_kind kind)
 {
     return kind == kind_double || kind == kind_long_double;
 }
 
 /* Whether an argument taken as one kind can be shown as another: the format may name one argument twice. */
-static bool fits(enum kind taken, enum kind wanted)
+static bool fits(enum argument_kind taken, enum argument_kind wanted)
 {
     return taken == wanted || (taken >= kind_pointer && wanted == kind_pointer) || (is_integer(taken) && is_integer(wanted)) ||
            (is_floating(taken) && is_floating(wanted));
@@ -635,10 +388,10 @@ static bool append_conversion(CFMutableStringRef string, const struct text *form
 
 static bool append_all(CFMutableStringRef string, const struct text *format, const struct argument *arguments)
 {
-    struct reader reader = {.format = format};
+    struct format_reader reader = {.format = format};
     struct conversion conversion;
     CFIndex copied = 0;
-    while (next_conversion(&reader, &conversion)) {
+    while (conversion_next(&reader, &conversion)) {
         if (!append_literal(string, format, copied, conversion.start) || !append_conversion(string, format, &conversion, arguments)) {
             return false;
         }

@@ -42,6 +42,7 @@
 #pragma redefine_extname client_line_wait crl_client_line_wait
 #pragma redefine_extname common_item_add crl_common_item_add
 #pragma redefine_extname common_item_remove crl_common_item_remove
+#pragma redefine_extname conversion_next crl_conversion_next
 #pragma redefine_extname data_create_sharing crl_data_create_sharing
 #pragma redefine_extname data_empty crl_data_empty
 #pragma redefine_extname data_is_shareable crl_data_is_shareable
