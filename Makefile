@@ -151,6 +151,11 @@ FLAGS_NOW := $(CC) $(CPPFLAGS) $(OWN_CFLAGS) $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAG
 $(B)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(FLAGS_NOW)' | cmp -s - $@ || echo '$(FLAGS_NOW)' > $@
+# Links anew when there is one source less, too.
+SOURCES_NOW := $(SOURCES) $(TESTS)
+$(B)/sources: FORCE
+	@mkdir -p $(@D)
+	@echo '$(SOURCES_NOW)' | cmp -s - $@ || echo '$(SOURCES_NOW)' > $@
 .PHONY: FORCE
 FORCE:
 
@@ -170,17 +175,17 @@ $(B)/tests/%.o: Tests/CTests/%.c $(B)/flags
 	$(Q)$(COMPILE) -DCRL_TESTING -ITests/CTests -o $@ $<
 
 # -z nodelete: threads and loops outlive any dlclose. -Bsymbolic-functions: calls inside the library stay inside it.
-$(SHARED): $(LIBRARY_OBJECTS)
+$(SHARED): $(LIBRARY_OBJECTS) $(B)/sources
 	$(SAY) LINK $@
-	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic-functions -o $@ $^ $(LIBRARY_LIBS)
+	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic-functions -o $@ $(LIBRARY_OBJECTS) $(LIBRARY_LIBS)
 
 $(B)/libcorerunloop.so: $(SHARED)
 	$(Q)ln -sf $(<F) $@
 
 # One object that holds all, in which what only the library's own files share is local: a program's own `kernel` does not meet ours.
-$(B)/whole.o: $(LIBRARY_OBJECTS)
+$(B)/whole.o: $(LIBRARY_OBJECTS) $(B)/sources
 	$(SAY) LD $@
-	$(Q)$(LD) -r -o $@ $^
+	$(Q)$(LD) -r -o $@ $(LIBRARY_OBJECTS)
 
 $(STATIC): $(B)/whole.o
 	$(SAY) AR $@
@@ -216,7 +221,7 @@ check: check-c check-symbols listings check-examples conformance check-plain che
 	@$(MAKE) --no-print-directory check-rules
 	@echo "make check: passed with $(CC)"
 
-$(RUNNER): $(TESTING_OBJECTS) $(TEST_OBJECTS) $(B)/flags
+$(RUNNER): $(TESTING_OBJECTS) $(TEST_OBJECTS) $(B)/flags $(B)/sources
 	$(SAY) LINK $@
 	$(Q)$(LINK) $(RUNNER_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) $(TEST_LIBS)
 
