@@ -297,7 +297,9 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             loop.perform(again, target: receiver, argument: 1)
             loop.perform(Receiver.number, target: receiver, argument: 10, order: 1)
             let alive = loop.keepAlive()
-            #expect(CFRunLoopRunInMode(.defaultMode, 0.01, true) == .timedOut)
+            #expect(CFRunLoopRunInMode(.defaultMode, 0, true) == .timedOut)
+            #expect(receiver.trace.text == "1 10")
+            #expect(CFRunLoopRunInMode(.defaultMode, 0, true) == .timedOut)
             #expect(receiver.trace.text == "1 10 2")
             alive.cancel()
         }
