@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mechanics of timers; states and guards are in timer.h. Timers never touch the kernel: the pass asks for the limit and passes it to
- * its wait. */
+/* The making of timers, and their dates; states and guards are in timer.h. Timers never touch the kernel: the pass asks for the limit and
+ * passes it to its wait. */
 #include "Loop/timer.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "Kernel/kernel.h"
 #include "Loop/instant.h"
 #include "Loop/timer_firing.h"
 #include "Loop/timer_membership.h"

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 
-#include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 #include "Loop/descriptor_source.h"
 #include "Loop/thread_loop.h"
@@ -18,8 +17,6 @@
 #include "Runtime/data.h"
 
 enum { housekeeping_max = 64 }; /* frames without a callout that one firing of the source takes */
-
-static const char server[] = "CFMessagePort";
 
 /* One message, from its packet to its reply. */
 struct incoming {
@@ -59,7 +56,7 @@ static void refuse(CFMessagePortRef port, struct packet *packet, const char *why
     struct local_port *local = &port->side.local;
     struct offender *offender;
 
-    port_log(server, "a message from process %d was dropped: %s", packet->has_sender ? (int)packet->pid : 0, why);
+    port_log(port_log_receiver, "a message from process %d was dropped: %s", packet->has_sender ? (int)packet->pid : 0, why);
     packet_close(packet);
     port_lock(port);
     offender = offender_of(local, packet->pid);
@@ -69,6 +66,8 @@ static void refuse(CFMessagePortRef port, struct packet *packet, const char *why
     }
     port_unlock(port);
 }
+
+/* ---- acknowledgements ---- */
 
 /* P */
 static void acknowledge(struct local_port *local, const struct packet *packet, const struct wire_frame *frame)
@@ -328,14 +327,14 @@ static void accept_data(CFMessagePortRef port, struct packet *packet, const stru
     if (result == -EINVAL) {
         refuse(port, packet, "its data is not in memory that can be trusted");
     } else {
-        port_log(server, "a message was dropped: %s", port_error_text(result));
+        port_log(port_log_receiver, "a message was dropped: %s", port_error_text(result));
         packet_close(packet);
     }
 }
 
 static void log_over_budget(uint64_t length, pid_t pid)
 {
-    port_log(server, "a message of %llu bytes from process %d was dropped: it is beyond the port's memory budget",
+    port_log(port_log_receiver, "a message of %llu bytes from process %d was dropped: it is beyond the port's memory budget",
              (unsigned long long)length, (int)pid);
 }
 
@@ -375,7 +374,8 @@ static void excuse(CFMessagePortRef port, const uint8_t *bytes, struct packet *p
     struct local_port *local = &port->side.local;
     bool is_found = false;
 
-    port_log(server, "a message from process %d was dropped: this process has no descriptor left for what came with it", (int)packet->pid);
+    port_log(port_log_receiver, "a message from process %d was dropped: this process has no descriptor left for what came with it",
+             (int)packet->pid);
     packet_close(packet);
     if (wire_decode(wire_on_port, bytes, packet->size, &frame) == wire_ok) {
         port_lock(port);

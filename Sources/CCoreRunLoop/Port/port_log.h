@@ -5,6 +5,9 @@
 
 #include "Support/link_names.h"
 
+/* For `function`, where what is told is of a local port and of no call. */
+static const char port_log_receiver[] = "CFMessagePort";
+
 /* "CoreRunLoop: <function>: <sentence>", cut at about 400 bytes. */
 void port_log(const char *function, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -4,12 +4,10 @@
 #include "Kernel/kernel.h"
 #include "Port/port_log.h"
 
-static const char server[] = "CFMessagePort";
-
 CFDataRef reply_within_limit(CFDataRef data)
 {
     if (data && (uint64_t)CFDataGetLength(data) > wire_payload_max) {
-        port_log(server, "a reply of %llu bytes is too large; an empty one is sent", (unsigned long long)CFDataGetLength(data));
+        port_log(port_log_receiver, "a reply of %llu bytes is too large; an empty one is sent", (unsigned long long)CFDataGetLength(data));
         return NULL;
     }
     return data;
@@ -65,7 +63,7 @@ void reply_load(const struct request *request, CFDataRef whole_data, struct repl
     ret_reply->memory = -1;
     result = put_data(request, length > 0 ? CFDataGetBytePtr(data) : NULL, length, ret_reply);
     if (result < 0) {
-        port_log(server, "a reply could not be sent: %s", port_error_text(result));
+        port_log(port_log_receiver, "a reply could not be sent: %s", port_error_text(result));
         ret_reply->frame = dropped_frame(request, wire_drop_memory);
     }
 }

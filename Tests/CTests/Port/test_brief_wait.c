@@ -24,33 +24,20 @@ static const struct way by_packet_awake = {.requests_before = 1, .awake_s = 1000
 static const struct way by_page_awake = {.requests_before = 2 * reply_page_after, .awake_s = 1000};
 static struct way way;
 
-#define QUIET_WAIT_TEST(_name, _rules)               \
-    static void waited_##_name(void);                \
-    PORT_TEST_BOTH_WAYS(_name, _rules)               \
-    {                                                \
-        way = by_packet;                             \
-        waited_##_name();                            \
-    }                                                \
-    PORT_TEST(_name##_for_a_page, _rules)            \
-    {                                                \
-        way = by_page;                               \
-        waited_##_name();                            \
-    }                                                \
-    PORT_TEST(_name##_beside_a_page, _rules)         \
-    {                                                \
-        way = beside_page;                           \
-        waited_##_name();                            \
-    }                                                \
-    PORT_TEST_BOTH_WAYS(_name##_awake, _rules)       \
-    {                                                \
-        way = by_packet_awake;                       \
-        waited_##_name();                            \
-    }                                                \
-    PORT_TEST(_name##_awake_for_a_page, _rules)      \
-    {                                                \
-        way = by_page_awake;                         \
-        waited_##_name();                            \
-    }                                                \
+#define WAITED(_name, _way)                                             \
+    {                                                                   \
+        way = _way;                                                     \
+        waited_##_name();                                               \
+    }
+#define QUIET_WAIT_TEST(_name, _rules)                                  \
+    static void waited_##_name(void);                                   \
+    PORT_TEST_BOTH_WAYS(_name, _rules) WAITED(_name, by_packet)         \
+    PORT_TEST(_name##_for_a_page, _rules) WAITED(_name, by_page)        \
+    PORT_TEST(_name##_beside_a_page, _rules) WAITED(_name, beside_page) \
+    PORT_TEST_BOTH_WAYS(_name##_awake, _rules)                          \
+    WAITED(_name, by_packet_awake)                                      \
+    PORT_TEST(_name##_awake_for_a_page, _rules)                         \
+    WAITED(_name, by_page_awake)                                        \
     static void waited_##_name(void)
 
 /* One wait, and the other thread that meddles with it. */
