@@ -21,6 +21,7 @@ static _Atomic uint64_t sleeps;
 static _Atomic uint64_t calls;
 static int early_count;
 static int64_t early_ns;
+static int64_t slack_ns;
 
 static int64_t fake_monotonic_ns(void)
 {
@@ -39,9 +40,9 @@ static int64_t fake_tick_ns(int64_t *ret_wall_ns)
     return kernel.monotonic_ns();
 }
 
-static int64_t no_slack(void)
+static int64_t fake_slack_ns(void)
 {
-    return 0;
+    return slack_ns;
 }
 
 /* Moves on to `deadline_ns`, or short of it if the test asked for that. */
@@ -126,7 +127,7 @@ void fake_kernel_install(void)
     kernel.wall_ns = fake_wall_ns;
     kernel.tick_ns = fake_tick_ns;
     runtime_wall_clock = fake_wall_ns;
-    kernel.timer_slack_ns = no_slack;
+    kernel.timer_slack_ns = fake_slack_ns;
     kernel.futex_wait = fake_futex_wait;
     kernel.futex_wake = counted_futex_wake;
     kernel.set_wait = fake_set_wait;
@@ -160,6 +161,11 @@ uint64_t fake_kernel_sleeps(void)
 uint64_t fake_kernel_calls(void)
 {
     return calls;
+}
+
+void fake_kernel_set_slack(int64_t ns)
+{
+    slack_ns = ns;
 }
 
 void fake_kernel_wake_early(int count, int64_t ns)

@@ -28,6 +28,9 @@ int64_t fake_kernel_elapsed_ns(void);
 uint64_t fake_kernel_sleeps(void);
 uint64_t fake_kernel_calls(void);
 
+/* What the kernel says that it may be late; 0 at first. It never is. */
+void fake_kernel_set_slack(int64_t ns);
+
 /* The next `count` waits end this much before their deadline, as a kernel that wakes early. */
 void fake_kernel_wake_early(int count, int64_t ns);
 

@@ -52,7 +52,7 @@ struct kernel {
      * far from each other as the clocks are, steps of the wall clock included, unless a tick came between the two.
      */
     int64_t (*tick_ns)(int64_t *ret_wall_ns);
-    int64_t (*timer_slack_ns)(void); /* of the calling thread */
+    int64_t (*timer_slack_ns)(void); /* of the calling thread; 0 if it has a real-time policy */
 
     /* Sleeps while *word == expected, until woken or `deadline_ns`. -EAGAIN, -EINTR, -ETIMEDOUT or 0. */
     int (*futex_wait)(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns);

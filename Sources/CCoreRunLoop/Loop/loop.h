@@ -124,7 +124,7 @@ struct __CFRunLoop {
     struct activation *activation; /* O to write with L, L to read: the innermost */
     struct mode *waiting; /* L; the mode that is being slept on */
     int64_t armed_ns; /* L; the deadline given to the kernel */
-    int64_t slack_ns; /* C; the thread's timer slack: the kernel may be that late */
+    int64_t slack_ns; /* L; the thread's timer slack when it was last asked for: the kernel may be that late */
     _Atomic(CFTimeInterval) busy_wait_s; /* A, relaxed; how long a wait stays awake before it sleeps */
     atomic_bool waits_awake; /* A; O to write: it is in a wait that has not slept at once */
     uint64_t next_sequence; /* L; order of arrival of timers, observers, blocks */

@@ -229,6 +229,24 @@ static int64_t earliness_ns(CFRunLoopRef loop, enum wake_word phase, int64_t lef
     return stretch_ns < longest_stretch_ns ? stretch_ns : longest_stretch_ns;
 }
 
+/*
+ * When the kernel is asked to end a wait for `limit_ns`. That may be over: a futex's wait then lasts until the kernel has something else to
+ * do or the slack is used up. A wait in a set would not wait at all, and be asked for again and again, so that it gets the last bit whole
+ * and ends late, if at all, by the slack.
+ */
+static int64_t end_to_ask_for(CFRunLoopRef loop, enum wake_word phase, int64_t now_ns, int64_t limit_ns)
+{
+    int64_t left_ns = limit_ns - now_ns;
+
+    if (left_ns <= loop->slack_ns) {
+        loop->slack_ns = kernel.timer_slack_ns(); /* that the wait before ended early may be because there is none any more */
+        if (phase == wake_epoll) {
+            return limit_ns;
+        }
+    }
+    return limit_ns - earliness_ns(loop, phase, left_ns);
+}
+
 bool pass_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase, int64_t now_ns, int64_t limit_ns)
 {
     struct watch_set *watches = mode->watches;
@@ -236,7 +254,7 @@ bool pass_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase,
     uint32_t word;
 
     if (limit_ns != kernel_never) {
-        deadline_ns = limit_ns - earliness_ns(loop, phase, limit_ns - now_ns);
+        deadline_ns = end_to_ask_for(loop, phase, now_ns, limit_ns);
     }
     loop->waiting = mode;
     loop->armed_ns = limit_ns;

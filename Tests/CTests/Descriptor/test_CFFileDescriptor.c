@@ -606,6 +606,25 @@ TEST(two_files_take_turns, "285 F3")
     watcher_free(&two);
 }
 
+/* The clock stands still but for sleeps, so that asking for what is over would never end. */
+TEST(a_kernel_that_is_less_late_than_it_may_be_is_asked_once_more, "44 114 T9")
+{
+    int ends[2];
+    struct watcher watcher = WATCHER("f", NULL);
+    static struct probe timer = PROBE("T", NULL);
+
+    clock_start();
+    fake_kernel_set_slack(50000);
+    pipe_open(ends);
+    watcher_add(&watcher, ends[0], false, reads);
+    probe_timer_add(&timer, 0.01, 0.01, LOOP, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.025, false), kCFRunLoopRunTimedOut);
+    EXPECT_LOG("T T");
+    EXPECT_EQ(fake_kernel_sleeps(), 6);
+    watcher_free(&watcher);
+    pipe_close(ends);
+}
+
 TEST(a_disabled_file_does_not_make_the_loop_spin, "285 F3")
 {
     struct watcher file = WATCHER("f", NULL);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,21 @@ TEST(timer_slack_is_the_threads, "114")
     EXPECT_EQ(kernel.timer_slack_ns(), 123456);
     prctl(PR_SET_TIMERSLACK, 1ul);
     EXPECT_EQ(kernel.timer_slack_ns(), 1);
+    EXPECT_ERRNO_KEPT();
+}
+
+TEST(a_thread_of_real_time_has_no_timer_slack, "114")
+{
+    const int policies[] = {SCHED_FIFO, SCHED_RR, SCHED_FIFO | SCHED_RESET_ON_FORK};
+    struct sched_param priority = {.sched_priority = 1};
+
+    BEGIN();
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+        if (sched_setscheduler(0, policies[i], &priority) < 0) {
+            SKIP("needs the right to a real-time policy");
+        }
+        EXPECT_EQ(kernel.timer_slack_ns(), 0);
+    }
     EXPECT_ERRNO_KEPT();
 }
 

@@ -176,6 +176,19 @@ TEST(a_run_with_a_time_limit_makes_nothing, "14 41 43")
     EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
 }
 
+TEST(a_thread_that_may_be_woken_late_sleeps, "41 44 T9")
+{
+    static struct probe port = PROBE("S1", NULL);
+    int event = probe_event();
+
+    prctl(PR_SET_TIMERSLACK, 20000000ul); /* longer than the run */
+    count();
+    probe_port_source_add(&port, 0, event, LOOP, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.005, false), kCFRunLoopRunTimedOut);
+    EXPECT(waits >= 1 && waits <= 3);
+    close(event);
+}
+
 static int waits_of_a_poll(int sources, int timers)
 {
     static struct probe many[10000];

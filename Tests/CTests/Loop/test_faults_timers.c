@@ -62,6 +62,19 @@ TEST(a_kernel_that_wakes_early_fires_nothing_early, "114 T9")
     EXPECT_EQ(passes.calls, 3); /* an early end of the wait is no wake-up */
 }
 
+/* The clock stands still but for sleeps, so that asking for what is over would never end. */
+TEST(a_slack_that_has_gone_is_counted_on_once_more_at_most, "44 114 T9")
+{
+    fake_kernel_install();
+    fake_kernel_set_slack(50000);
+    static struct probe timer = TIMED("T");
+    probe_timer_add(&timer, 0.1, 0.1, LOOP, MODE);
+    fake_kernel_set_slack(0); /* as that of a thread that has become one of real time */
+    probe_run(MODE, 0.25, false);
+    EXPECT_LOG("T@100 T@200 TO");
+    EXPECT_EQ(fake_kernel_sleeps(), 4);
+}
+
 static void is_due_again_at_once(struct probe *probe)
 {
     CFRunLoopTimerSetNextFireDate(probe_timer_of(probe), CFAbsoluteTimeGetCurrent());
