@@ -67,6 +67,14 @@ const struct object_class run_loop_class = {
     .copy_description = describe,
 };
 
+void loop_note_slack(CFRunLoopRef loop)
+{
+    const int64_t usual_ns = 50000; /* Linux gives it to the first process, and each passes it on */
+    int64_t slack_ns = kernel.timer_slack_ns();
+
+    loop->slack_ns = slack_ns < usual_ns ? slack_ns : usual_ns;
+}
+
 CFRunLoopRef loop_create(bool is_main)
 {
     CFRunLoopRef loop = object_create(kCFAllocatorSystemDefault, &run_loop_class, sizeof *loop);
@@ -81,7 +89,7 @@ CFRunLoopRef loop_create(bool is_main)
     block_queue_init(&loop->common_blocks);
     block_queue_init(&loop->listed_blocks);
     loop->is_main = is_main;
-    loop->slack_ns = kernel.timer_slack_ns();
+    loop_note_slack(loop);
     loop->mailbox = mailbox_create();
     if (loop->mailbox) {
         loop->default_mode = mode_declare(loop, kCFRunLoopDefaultMode);

@@ -124,7 +124,7 @@ struct __CFRunLoop {
     struct activation *activation; /* O to write with L, L to read: the innermost */
     struct mode *waiting; /* L; the mode that is being slept on */
     int64_t armed_ns; /* L; the deadline given to the kernel */
-    int64_t slack_ns; /* L; the thread's timer slack when it was last asked for: the kernel may be that late */
+    int64_t slack_ns; /* L; how late the kernel may be that nobody has asked to be late, see loop_note_slack */
     _Atomic(CFTimeInterval) busy_wait_s; /* A, relaxed; how long a wait stays awake before it sleeps */
     atomic_bool waits_awake; /* A; O to write: it is in a wait that has not slept at once */
     uint64_t next_sequence; /* L; order of arrival of timers, observers, blocks */
@@ -200,6 +200,11 @@ static inline bool mode_is_waited_on(CFRunLoopRef loop, const struct mode *mode)
 CFRunLoopRef loop_create(bool is_main);
 /* The eventfd, made at the first need; negative errno. L. */
 int loop_event(CFRunLoopRef loop);
+/*
+ * Notes the timer slack of the calling thread: the loop's own, unless another makes the main loop. What a thread has of it above the usual
+ * it has asked for, to be woken less often, and gets. L, or nobody else knows the loop.
+ */
+void loop_note_slack(CFRunLoopRef loop);
 /* Takes apart what an ending thread leaves (rules 170-175). On the loop's own thread, without locks. */
 void loop_end(CFRunLoopRef loop);
 

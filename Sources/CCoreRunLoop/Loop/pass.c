@@ -239,7 +239,7 @@ static int64_t end_to_ask_for(CFRunLoopRef loop, enum wake_word phase, int64_t n
     int64_t left_ns = limit_ns - now_ns;
 
     if (left_ns <= loop->slack_ns) {
-        loop->slack_ns = kernel.timer_slack_ns(); /* that the wait before ended early may be because there is none any more */
+        loop_note_slack(loop); /* that the wait before ended early may be because there is none any more */
         if (phase == wake_epoll) {
             return limit_ns;
         }

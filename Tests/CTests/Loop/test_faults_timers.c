@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "Kernel/kernel.h"
+#include "Loop/loop.h"
 #include "Loop/loop_trace.h"
 #include "fake_kernel.h"
 
@@ -73,6 +74,20 @@ TEST(a_slack_that_has_gone_is_counted_on_once_more_at_most, "44 114 T9")
     probe_run(MODE, 0.25, false);
     EXPECT_LOG("T@100 T@200 TO");
     EXPECT_EQ(fake_kernel_sleeps(), 4);
+}
+
+TEST(a_slack_that_was_asked_for_is_given, "44 T9")
+{
+    fake_kernel_install();
+    fake_kernel_set_slack(50000);
+    loop_note_slack(LOOP);
+    EXPECT_EQ(LOOP->slack_ns, 50000);
+    fake_kernel_set_slack(10000000);
+    loop_note_slack(LOOP);
+    EXPECT_EQ(LOOP->slack_ns, 50000); /* so that a wait is not asked to end 10 ms before its time, and then again */
+    fake_kernel_set_slack(1);
+    loop_note_slack(LOOP);
+    EXPECT_EQ(LOOP->slack_ns, 1);
 }
 
 static void is_due_again_at_once(struct probe *probe)
