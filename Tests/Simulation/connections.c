@@ -334,14 +334,25 @@ static bool all_are_settled(void)
     return true;
 }
 
-/* Where descriptors are few, those of connections that have all they wanted are needed for others. */
+/*
+ * Where descriptors are few, those of connections that have all they wanted are needed for others. If there is neither such a one nor a
+ * descriptor, all may belong to connections that wait to be accepted, which takes a descriptor.
+ */
 static void make_room(const struct actor *actor)
 {
+    struct end *waiting = NULL;
+
     for (int i = 0; i < end_count; i++) {
-        if (ends[i]->actor == actor && !ends[i]->is_given_up && is_settled(ends[i])) {
-            give_up(ends[i], actor);
-            return;
+        if (ends[i]->actor == actor && !ends[i]->is_given_up) {
+            if (is_settled(ends[i])) {
+                give_up(ends[i], actor);
+                return;
+            }
+            waiting = other_of(ends[i]) ? waiting : ends[i];
         }
+    }
+    if (waiting && !descriptor_is_left()) {
+        give_up(waiting, actor);
     }
 }
 

@@ -24,6 +24,16 @@ int descriptor_limit(void)
     return limit;
 }
 
+bool descriptor_is_left(void)
+{
+    for (int i = first_descriptor; i < limit; i++) {
+        if (!own_table()[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 struct file *file_of(int descriptor)
 {
     return descriptor >= 0 && descriptor < descriptors_max ? own_table()[descriptor] : NULL;

@@ -100,6 +100,7 @@ int file_close(int descriptor);
 int file_duplicate(int descriptor, int at_least);
 int file_replace_number(int from, int number);
 int descriptor_limit(void);
+bool descriptor_is_left(void);
 /* Closes one more descriptor of a process that has died. False: there is none. */
 bool files_drain_dead(void);
 /* How many are open in a process, and what the first of them is. */
