@@ -635,7 +635,8 @@ CF_EXPORT CFTimeInterval CFRunLoopTimerGetTolerance(CFRunLoopTimerRef timer) CRL
  * Allows `timer` to fire up to `tolerance` seconds late, so that the loop may wake once for several timers; later dates are not moved by
  * it.
  *
- * A negative value and not-a-number count as 0; of a repeating timer at most half of its interval is taken.
+ * A negative value and not-a-number count as 0; of a repeating timer at most half of its interval is taken. The timer slack of the loop's
+ * thread, prctl(2), comes on top where it is above 50 microseconds, which is what Linux gives a thread.
  * Threads: any; takes effect from the loop's next sleep on.
  * Differs from Apple: the toolchain's Linux version ignores the call.
  */

@@ -334,6 +334,12 @@ static bool all_are_settled(void)
     return true;
 }
 
+/* As far as its own side goes; it may be waiting to be accepted. */
+static bool is_connected(const struct end *end)
+{
+    return end->is_client && end->connection > 0 && (!end->is_in_background || end->connects > 0);
+}
+
 /*
  * Where descriptors are few, those of connections that have all they wanted are needed for others. If there is neither such a one nor a
  * descriptor, all may belong to connections that wait to be accepted, which takes a descriptor.
@@ -348,7 +354,7 @@ static void make_room(const struct actor *actor)
                 give_up(ends[i], actor);
                 return;
             }
-            waiting = other_of(ends[i]) ? waiting : ends[i];
+            waiting = is_connected(ends[i]) && !other_of(ends[i]) ? ends[i] : waiting;
         }
     }
     if (waiting && !descriptor_is_left()) {
