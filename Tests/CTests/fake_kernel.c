@@ -3,6 +3,7 @@
 #include "fake_kernel.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,17 @@ static _Atomic uint64_t sleeps;
 static _Atomic uint64_t calls;
 static int early_count;
 static int64_t early_ns;
+static int64_t late_ns;
 static int64_t slack_ns;
+
+enum { alarms_max = 8 };
+
+/* What goes off when the clock has been moved on that far. */
+static struct fake_alarm {
+    int descriptor;
+    int64_t deadline_ns; /* kernel_never: it will not */
+} alarms[alarms_max];
+static int alarm_count;
 
 static int64_t fake_monotonic_ns(void)
 {
@@ -45,20 +56,87 @@ static int64_t fake_slack_ns(void)
     return slack_ns;
 }
 
-/* Moves on to `deadline_ns`, or short of it if the test asked for that. */
-static void sleep_until(int64_t deadline_ns)
+/* ---- alarms ---- */
+
+/* The real ones are for a clock that is another here: they are told only that it is time. */
+static void ring(struct fake_alarm *alarm)
+{
+    struct pollfd rung = {.fd = alarm->descriptor, .events = POLLIN};
+
+    alarm->deadline_ns = kernel_never;
+    if (kernel_linux.alarm_set(alarm->descriptor, 1) == 0) {
+        (void)poll(&rung, 1, -1); /* the kernel takes a moment */
+    }
+}
+
+static void ring_due_alarms(void)
+{
+    for (int i = 0; i < alarm_count; i++) {
+        if (alarms[i].deadline_ns <= monotonic_now_ns) {
+            ring(&alarms[i]);
+        }
+    }
+}
+
+static int64_t next_alarm_ns(void)
+{
+    int64_t next_ns = kernel_never;
+
+    for (int i = 0; i < alarm_count; i++) {
+        next_ns = alarms[i].deadline_ns < next_ns ? alarms[i].deadline_ns : next_ns;
+    }
+    return next_ns;
+}
+
+static struct fake_alarm *alarm_of(int descriptor)
+{
+    for (int i = 0; i < alarm_count; i++) {
+        if (alarms[i].descriptor == descriptor) {
+            return &alarms[i];
+        }
+    }
+    if (alarm_count == alarms_max) {
+        (void)fprintf(stderr, "fake kernel: more than %d alarms\n", alarms_max);
+        abort();
+    }
+    alarms[alarm_count].descriptor = descriptor;
+    return &alarms[alarm_count++];
+}
+
+static int fake_alarm_set(int alarm, int64_t deadline_ns)
+{
+    int result = kernel_linux.alarm_set(alarm, kernel_never);
+
+    calls++;
+    if (result == 0) {
+        alarm_of(alarm)->deadline_ns = deadline_ns;
+        ring_due_alarms();
+    }
+    return result;
+}
+
+/* ---- waits ---- */
+
+/* When a wait for `deadline_ns` ends: short of it or past it, if the test asked for that. */
+static int64_t end_of_wait(int64_t deadline_ns)
 {
     if (deadline_ns == kernel_never) {
-        (void)fprintf(stderr, "fake kernel: the loop would sleep for ever\n");
-        abort();
+        return kernel_never;
     }
     if (early_count > 0 && deadline_ns - early_ns > monotonic_now_ns) {
         early_count--;
-        deadline_ns -= early_ns;
+        return deadline_ns - early_ns;
     }
-    if (deadline_ns > monotonic_now_ns) {
-        fake_kernel_advance(deadline_ns - monotonic_now_ns);
+    return deadline_ns > monotonic_now_ns ? deadline_ns + late_ns : monotonic_now_ns;
+}
+
+static void sleep_until(int64_t end_ns)
+{
+    if (end_ns == kernel_never) {
+        (void)fprintf(stderr, "fake kernel: the loop would sleep for ever\n");
+        abort();
     }
+    fake_kernel_advance(end_ns - monotonic_now_ns);
 }
 
 static int fake_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
@@ -68,8 +146,18 @@ static int fake_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t de
         return -EAGAIN;
     }
     sleeps++;
-    sleep_until(deadline_ns);
+    sleep_until(end_of_wait(deadline_ns));
     return -ETIMEDOUT;
+}
+
+/* Linux lets long waits in a wait set end later by a thousandth of their length, at most 100 ms. Alarms are not late. */
+static void sleep_in_set_until(int64_t deadline_ns)
+{
+    int64_t stretch_ns = deadline_ns == kernel_never ? 0 : (deadline_ns - monotonic_now_ns) / 1000;
+    int64_t end_ns = end_of_wait(deadline_ns + (stretch_ns < longest_stretch_ns ? stretch_ns : longest_stretch_ns));
+    int64_t alarm_ns = next_alarm_ns();
+
+    sleep_until(alarm_ns < end_ns ? alarm_ns : end_ns);
 }
 
 static int fake_set_wait(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
@@ -79,11 +167,8 @@ static int fake_set_wait(int set, struct kernel_event *events, int capacity, int
     calls++;
     count = kernel_linux.set_wait(set, events, capacity, 0);
     if (count == 0 && deadline_ns > monotonic_now_ns) {
-        int64_t stretch_ns = deadline_ns == kernel_never ? 0 : (deadline_ns - monotonic_now_ns) / 1000;
-
-        /* Linux lets long waits in a wait set end later by a thousandth of their length, at most 100 ms. */
         sleeps++;
-        sleep_until(deadline_ns + (stretch_ns < longest_stretch_ns ? stretch_ns : longest_stretch_ns));
+        sleep_in_set_until(deadline_ns);
         count = kernel_linux.set_wait(set, events, capacity, 0);
     }
     return count;
@@ -132,6 +217,7 @@ void fake_kernel_install(void)
     kernel.futex_wake = counted_futex_wake;
     kernel.set_wait = fake_set_wait;
     kernel.event_post = counted_event_post;
+    kernel.alarm_set = fake_alarm_set;
     kernel.set_add = counted_set_add;
     kernel.set_change = counted_set_change;
     kernel.set_remove = counted_set_remove;
@@ -141,6 +227,7 @@ void fake_kernel_advance(int64_t ns)
 {
     monotonic_now_ns += ns;
     wall_now_ns += ns;
+    ring_due_alarms();
 }
 
 void fake_kernel_step_wall(int64_t ns)
@@ -166,6 +253,11 @@ uint64_t fake_kernel_calls(void)
 void fake_kernel_set_slack(int64_t ns)
 {
     slack_ns = ns;
+}
+
+void fake_kernel_be_late(int64_t ns)
+{
+    late_ns = ns;
 }
 
 void fake_kernel_wake_early(int count, int64_t ns)

@@ -3,8 +3,8 @@
  * A kernel table with clocks that a test moves by hand.
  *
  * A wait that would sleep ends at once: with what is ready, or else with both clocks moved on to its deadline. A wait without a deadline
- * and with nothing ready would sleep for ever: it ends the test with a message. Descriptors, eventfds and wait sets are the real ones. For
- * tests that run their loop on one thread.
+ * and with nothing ready would sleep for ever: it ends the test with a message. Descriptors, eventfds and wait sets are the real ones;
+ * alarms go off by the clock that is moved. For tests that run their loop on one thread.
  */
 #ifndef CRL_TESTS_FAKE_KERNEL_H
 #define CRL_TESTS_FAKE_KERNEL_H
@@ -28,8 +28,10 @@ int64_t fake_kernel_elapsed_ns(void);
 uint64_t fake_kernel_sleeps(void);
 uint64_t fake_kernel_calls(void);
 
-/* What the kernel says that it may be late; 0 at first. It never is. */
+/* What the kernel says that it may be late; 0 at first. */
 void fake_kernel_set_slack(int64_t ns);
+/* How late it is; 0 at first. An alarm never is. */
+void fake_kernel_be_late(int64_t ns);
 
 /* The next `count` waits end this much before their deadline, as a kernel that wakes early. */
 void fake_kernel_wake_early(int count, int64_t ns);

@@ -230,31 +230,27 @@ static int64_t earliness_ns(CFRunLoopRef loop, enum wake_word phase, int64_t lef
 }
 
 /*
- * When the kernel is asked to end a wait for `limit_ns`. That may be over: a futex's wait then lasts until the kernel has something else to
- * do or the slack is used up. A wait in a set would not wait at all, and be asked for again and again, so that it gets the last bit whole
- * and ends late, if at all, by the slack.
+ * What is left is less than the slack. A futex's wait is asked to end in the past then, and lasts until the kernel has something else to do
+ * or the slack is used up. A wait in a set would not wait at all, and be asked for again and again: it has to be waited out.
  */
-static int64_t end_to_ask_for(CFRunLoopRef loop, enum wake_word phase, int64_t now_ns, int64_t limit_ns)
+static bool must_wait_out(CFRunLoopRef loop, enum wake_word phase, int64_t left_ns)
 {
-    int64_t left_ns = limit_ns - now_ns;
-
-    if (left_ns <= loop->slack_ns) {
-        loop_note_slack(loop); /* that the wait before ended early may be because there is none any more */
-        if (phase == wake_epoll) {
-            return limit_ns;
-        }
+    if (left_ns > loop->slack_ns) {
+        return false;
     }
-    return limit_ns - earliness_ns(loop, phase, left_ns);
+    loop_note_slack(loop); /* that the wait before ended early may be because there is none any more */
+    return phase == wake_epoll && left_ns > 0;
 }
 
 bool pass_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase, int64_t now_ns, int64_t limit_ns)
 {
     struct watch_set *watches = mode->watches;
+    bool waits_out = must_wait_out(loop, phase, limit_ns - now_ns);
     int64_t deadline_ns = limit_ns;
     uint32_t word;
 
     if (limit_ns != kernel_never) {
-        deadline_ns = end_to_ask_for(loop, phase, now_ns, limit_ns);
+        deadline_ns -= earliness_ns(loop, phase, limit_ns - now_ns);
     }
     loop->waiting = mode;
     loop->armed_ns = limit_ns;
@@ -266,6 +262,8 @@ bool pass_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase,
     loop_unlock(loop);
     if (phase == wake_futex) {
         (void)kernel.futex_wait(&loop->mailbox->word, word, deadline_ns);
+    } else if (waits_out) {
+        watch_wait_out(watches, limit_ns);
     } else {
         watch_wait(watches, deadline_ns);
     }

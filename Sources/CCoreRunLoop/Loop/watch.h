@@ -206,6 +206,10 @@ void watch_note_early_end(struct watch_set *watches, int64_t now_ns, int64_t lim
 
 /* Fills the empty batch: waits in the set until a report comes or `deadline_ns`; 0 asks without waiting. */
 void watch_wait(struct watch_set *watches, int64_t deadline_ns);
+/*
+ * The same, and not late by the thread's timer slack, for one call more: the alarm ends the wait. Without the means for one it may be late.
+ */
+void watch_wait_out(struct watch_set *watches, int64_t limit_ns);
 
 /* ---- shared by watch.c and watch_reports.c; L ---- */
 

@@ -76,6 +76,14 @@ void watch_wait(struct watch_set *watches, int64_t deadline_ns)
     watches->posted_in_row = 0;
 }
 
+void watch_wait_out(struct watch_set *watches, int64_t limit_ns)
+{
+    if (!watch_has_alarm_before(watches, limit_ns)) {
+        set_alarm(watches, limit_ns);
+    }
+    watch_wait(watches, limit_ns);
+}
+
 /* ---- after a wait ---- */
 
 static struct watch *watch_of_token(const struct watch_set *watches, uint64_t token)

@@ -481,6 +481,7 @@
 #pragma redefine_extname watch_stop_waking crl_watch_stop_waking
 #pragma redefine_extname watch_take_out crl_watch_take_out
 #pragma redefine_extname watch_wait crl_watch_wait
+#pragma redefine_extname watch_wait_out crl_watch_wait_out
 #pragma redefine_extname weak_source_forget crl_weak_source_forget
 #pragma redefine_extname weak_source_retain crl_weak_source_retain
 #pragma redefine_extname weak_source_settle crl_weak_source_settle

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <math.h>
 #include <poll.h>
 #include <sched.h>
@@ -88,6 +89,54 @@ TEST(a_slack_that_was_asked_for_is_given, "44 T9")
     fake_kernel_set_slack(1);
     loop_note_slack(LOOP);
     EXPECT_EQ(LOOP->slack_ns, 1);
+}
+
+/* ---- the last bit of a wait beside descriptors, which the kernel may end late by the slack ---- */
+
+static int refuse_alarm(void)
+{
+    return -EMFILE;
+}
+
+/* A timer of 30 µs beside a port, for 310 µs, on a kernel that is as late as it says that it may be. Returns how often it fired. */
+static int run_beside_a_port(int64_t late_ns)
+{
+    static struct probe timer = {.name = "T", .logging = probe_is_silent};
+    static struct probe port = PROBE("S1", NULL);
+    int event = probe_event();
+
+    fake_kernel_set_slack(late_ns);
+    fake_kernel_be_late(late_ns);
+    loop_note_slack(LOOP);
+    probe_port_source_add(&port, 0, event, LOOP, MODE);
+    probe_timer_add(&timer, 30e-6, 30e-6, LOOP, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 310e-6, false), kCFRunLoopRunTimedOut);
+    probe_invalidate(&timer);
+    close(event);
+    return timer.calls;
+}
+
+TEST(what_is_nearer_than_the_slack_is_waited_out_to_its_date, "44 114 T9")
+{
+    fake_kernel_install();
+    EXPECT_EQ(run_beside_a_port(50000), 10);
+    EXPECT_EQ(fake_kernel_sleeps(), 11);
+    EXPECT_EQ(fake_kernel_elapsed_ns() / 1000, 310);
+}
+
+TEST(what_is_nearer_than_the_slack_is_late_without_an_alarm, "44 114 T9")
+{
+    fake_kernel_install();
+    kernel.alarm_create = refuse_alarm;
+    EXPECT_EQ(run_beside_a_port(50000), 5); /* 80, 140, 200, 260 and 320 µs after the beginning */
+    EXPECT_EQ(fake_kernel_sleeps(), 5);
+}
+
+TEST(a_thread_without_slack_needs_no_alarm, "44 114 T9")
+{
+    fake_kernel_install();
+    kernel.alarm_create = refuse_alarm;
+    EXPECT_EQ(run_beside_a_port(0), 10);
 }
 
 static void is_due_again_at_once(struct probe *probe)
