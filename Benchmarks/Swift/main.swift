@@ -12,7 +12,8 @@ import Dispatch
 
 final class Counter: @unchecked Sendable { var value = 0 }  // one thread's
 
-let rounds = 9
+let rounds = 181  // short ones: what else the machine does then meets all the ways alike
+let roundsOfHops = 9
 let loop = RunLoop.current
 let cLoop = loop.getCFRunLoop()
 let counter = Counter()
@@ -22,7 +23,7 @@ let info = Unmanaged.passUnretained(counter).toOpaque()
 struct Case {
     let word: String
     let name: String
-    var iterations = 20_000
+    var iterations = 1000
     var clock: () -> UInt = { thread_time_ns() }
     let cWay: () -> Void
     let overlaysCallback: () -> Void
@@ -154,7 +155,7 @@ let cases = [
         }),
     Case(
         word: "request",
-        name: "a request of 64 bytes to another thread, and the answer", iterations: 3000, clock: { process_time_ns() },
+        name: "a request of 64 bytes to another thread, and the answer", iterations: 150, clock: { process_time_ns() },
         cWay: { check(echo_port_request(otherPorts.cRemote, message, message.count, true)) },
         overlaysCallback: { check(echo_port_request(otherPorts.cRemoteOfPort, message, message.count, true)) },
         overlay: { check(try! otherPorts.remote.requestNow(number: 1, message.span.bytes) { $0.byteCount } == message.count) }),
@@ -264,7 +265,7 @@ func measureHops() async throws {
     var times = [[Double]](repeating: [], count: ways.count)
     var allocations = [Double](repeating: 0, count: ways.count)
     for (name, _, body) in ways where !name.isEmpty { _ = await body(100) }
-    for _ in 0..<rounds {
+    for _ in 0..<roundsOfHops {
         for (index, way) in ways.enumerated() {
             let (time, count) = await way.body(way.iterations)
             times[index].append(time / Double(way.iterations))
