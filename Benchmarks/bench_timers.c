@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "bench.h"
 #include "peers/peer.h"
@@ -172,9 +173,9 @@ static long serve_due(long count)
 
 #endif
 
-/* ---- a repeating timer of 1 ms ---- */
+/* ---- a repeating timer ---- */
 
-static const double period_ns = 1e6;
+static double period_ns = 1e6;
 static double *late_ns;
 static double first_ns;
 static long beat_count;
@@ -220,35 +221,69 @@ static double lateness(double part)
 {
     long count = iterations(500);
 
-    peer_loop_begin(&loop);
     (void)beats(count);
     qsort(late_ns, (size_t)count, sizeof *late_ns, compare);
     return late_ns[(long)((double)count * part)];
 }
 
+/* Of the first 500 dates those at which no callback came. */
+static double missed_dates(void)
+{
+    long count = iterations(500);
+    double taken;
+
+    (void)beats(count);
+    taken = clock_ns(clock_on_wall) - first_ns;
+    return (double)(long)(taken / period_ns) - (double)(count - 1);
+}
+
 static double lateness_p50(long number)
 {
     (void)number;
+    peer_loop_begin(&loop);
     return lateness(0.5);
 }
 
 static double lateness_p99(long number)
 {
     (void)number;
+    peer_loop_begin(&loop);
     return lateness(0.99);
 }
 
-/* Of the first 500 dates those at which no callback came. */
 static double missed(long number)
 {
-    long count = iterations(500);
-    double taken;
-
     (void)number;
     peer_loop_begin(&loop);
-    (void)beats(count);
-    taken = clock_ns(clock_on_wall) - first_ns;
-    return (double)(long)(taken / period_ns) - (double)(count - 1);
+    return missed_dates();
+}
+
+static void never_ready(void *info)
+{
+    (void)info;
+    require(false, "a counter that nobody writes");
+}
+
+/* As most programs have their timers: beside what they watch. */
+static void prepare_beside(long microseconds)
+{
+    struct peer_watch *watch = zeroed(1, sizeof *watch);
+
+    period_ns = (double)microseconds * 1e3;
+    peer_loop_begin(&loop);
+    peer_event_add(&loop, watch, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), never_ready, NULL);
+}
+
+static double lateness_beside(long microseconds)
+{
+    prepare_beside(microseconds);
+    return lateness(0.5);
+}
+
+static double missed_beside(long microseconds)
+{
+    prepare_beside(microseconds);
+    return missed_dates();
 }
 
 #define CROWDS {1000, 10000, 100000, 1000000}
@@ -274,5 +309,8 @@ const struct bench timer_benches[] = {
     {"timer-late-p50", "how late a timer of 1 ms is, median", "ns", {1}, .figure = lateness_p50},
     {"timer-late-p99", "how late a timer of 1 ms is, 99th percentile", "ns", {1}, .figure = lateness_p99},
     {"timer-missed", "dates that a timer of 1 ms misses until it has fired 500 times", "dates", {1}, .figure = missed},
+    {"timer-beside-p50", "how late a timer of N µs is beside a watched eventfd, median", "ns", {100, 1000}, .figure = lateness_beside},
+    {"timer-beside-missed", "dates that a timer of N µs misses there until it has fired 500 times", "dates", {100, 1000},
+     .figure = missed_beside},
     {.name = NULL},
 };

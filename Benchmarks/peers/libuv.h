@@ -96,9 +96,10 @@ static void uv_fired(uv_timer_t *handle)
     ((struct one_timer *)(void *)handle)->function(handle->data);
 }
 
+/* An interval of 0 would be none. */
 static uint64_t uv_milliseconds(double seconds)
 {
-    return seconds > 0 ? (uint64_t)(seconds * 1e3) : 0;
+    return seconds <= 0 ? 0 : seconds < 1e-3 ? 1 : (uint64_t)(seconds * 1e3);
 }
 
 static void peer_timer_make(struct peer_loop *loop, struct peer_timer *timer, double seconds, double interval, peer_function function,
