@@ -155,6 +155,9 @@ static void fall_asleep(CFRunLoopRef loop, struct hosting *hosting)
     if (watch_is_needed(mode)) {
         (void)watch_prepare(loop, mode);
     }
+    if (mode->watches) {
+        watch_silence_alarm(mode->watches); /* of a plain run: it would make the host look, and without descriptors be taken by nobody */
+    }
     (void)loop_event(loop); /* what a wake-up is written to while the word says EPOLL */
     hosting->limit_ns = timers_limit(mode);
     if (watch_must_retry(mode)) {

@@ -210,6 +210,8 @@ void watch_wait(struct watch_set *watches, int64_t deadline_ns);
  * The same, and not late by the thread's timer slack, for one call more: the alarm ends the wait. Without the means for one it may be late.
  */
 void watch_wait_out(struct watch_set *watches, int64_t limit_ns);
+/* An alarm of a wait that has ended wakes nobody any more. */
+void watch_silence_alarm(struct watch_set *watches);
 
 /* ---- shared by watch.c and watch_reports.c; L ---- */
 

@@ -42,6 +42,14 @@ void watch_note_early_end(struct watch_set *watches, int64_t now_ns, int64_t lim
     }
 }
 
+void watch_silence_alarm(struct watch_set *watches)
+{
+    if (watches->alarm_ns != 0) {
+        (void)kernel.alarm_set(watches->alarm, kernel_never);
+        watches->alarm_ns = 0;
+    }
+}
+
 /* Takes the alarm out of the reports, of which there are `count`; how many are left. */
 static int take_alarm(struct watch_set *watches, int count)
 {

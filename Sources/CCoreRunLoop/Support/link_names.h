@@ -477,6 +477,7 @@
 #pragma redefine_extname watch_remove_member crl_watch_remove_member
 #pragma redefine_extname watch_set_free crl_watch_set_free
 #pragma redefine_extname watch_set_resting crl_watch_set_resting
+#pragma redefine_extname watch_silence_alarm crl_watch_silence_alarm
 #pragma redefine_extname watch_start_waking crl_watch_start_waking
 #pragma redefine_extname watch_stop_waking crl_watch_stop_waking
 #pragma redefine_extname watch_take_out crl_watch_take_out

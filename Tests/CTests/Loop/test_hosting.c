@@ -19,6 +19,7 @@
 #include "CoreFoundation/CFFileDescriptor.h"
 #include "Kernel/kernel.h"
 #include "Loop/loop_trace.h"
+#include "Loop/watch.h"
 
 static const CFStringRef other_mode = CFSTR("other");
 
@@ -742,6 +743,37 @@ TEST(the_descriptor_tells_of_timers_too, "")
     EXPECT_LOG("T");
     CRLRunLoopLeave(LOOP);
     EXPECT(!is_readable(one.fd));
+}
+
+static int event_to_post;
+
+static int set_and_post(int alarm, int64_t deadline_ns)
+{
+    probe_event_post(event_to_post);
+    return kernel_linux.alarm_set(alarm, deadline_ns);
+}
+
+/* A plain run leaves an alarm behind that it has set, and not needed. The test makes it go off. */
+TEST(an_alarm_of_a_plain_run_does_not_wake_the_host, "41 44")
+{
+    static struct probe port = PROBE("S1", probe_invalidates_itself);
+    static struct probe source = PROBE("S0", NULL);
+    struct pollfd host = {.fd = CRLRunLoopGetDescriptor(LOOP), .events = POLLIN};
+    struct pollfd alarm = {.events = POLLIN};
+
+    event_to_post = probe_event();
+    probe_port_source_add(&port, 0, event_to_post, LOOP, MODE);
+    probe_source_add(&source, 0, LOOP, MODE);
+    kernel.alarm_set = set_and_post;
+    LOOP->slack_ns = INT64_C(10000000000); /* so that this wait's limit is near enough for an alarm */
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 5, true), kCFRunLoopRunHandledSource);
+    kernel.alarm_set = kernel_linux.alarm_set;
+    alarm.fd = mode_find(LOOP, MODE)->watches->alarm;
+    REQUIRE(kernel.alarm_set(alarm.fd, 1) == 0 && poll(&alarm, 1, -1) == 1);
+    EXPECT(CRLRunLoopPrepare(LOOP, MODE));
+    EXPECT_EQ(poll(&host, 1, 0), 0);
+    CRLRunLoopLeave(LOOP);
+    close(event_to_post);
 }
 
 TEST(the_descriptor_may_be_asked_for_in_the_middle_of_a_run, "")
