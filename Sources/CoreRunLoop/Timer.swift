@@ -74,16 +74,18 @@ public final class Timer: Sendable {
 
     deinit { whole.part() }
 
-    /// The shortest interval of a repeating timer: what an interval of zero or less becomes.
-    public static let shortestInterval = Duration.microseconds(100)
+    /// What an interval of zero or less becomes. Every other one is kept.
+    private static let intervalInsteadOfNone = Duration.microseconds(100)
+
+    private static func possible(_ interval: Duration) -> Duration { interval > .zero ? interval : intervalInsteadOfNone }
 
     private convenience init(
-        fireSeconds: Double, seconds: Double, repeats: Bool, userInfo: (any Sendable)?, block: @escaping @Sendable (Timer) -> Void
+        fireSeconds: Double, interval: Duration, repeats: Bool, userInfo: (any Sendable)?, block: @escaping @Sendable (Timer) -> Void
     ) {
         let body = Body(block, userInfo)
-        let interval = repeats ? max(seconds, Self.shortestInterval.inSeconds) : 0
+        let seconds = repeats ? Self.possible(interval).inSeconds : 0
         let timer = unsafe CRLRunLoopTimerCreateWithFunction(
-            nil, fireSeconds, interval, 0, 0,
+            nil, fireSeconds, seconds, 0, 0,
             { _, info in unsafe lend(Body.self, from: info) { $0.fire() } }, retainedInfo(body),
             { info in
                 unsafe object(Body.self, from: info).clear()
@@ -107,8 +109,7 @@ public final class Timer: Sendable {
         block: @escaping @Sendable (Timer) -> Void
     ) {
         self.init(
-            fireSeconds: date.timeIntervalSinceReferenceDate, seconds: interval.inSeconds, repeats: repeats, userInfo: userInfo,
-            block: block)
+            fireSeconds: date.timeIntervalSinceReferenceDate, interval: interval, repeats: repeats, userInfo: userInfo, block: block)
     }
 
     /// Makes a timer that first fires `interval` from now, and is in no loop yet.
@@ -121,8 +122,7 @@ public final class Timer: Sendable {
     public convenience init(
         timeInterval interval: Duration, repeats: Bool, userInfo: (any Sendable)? = nil, block: @escaping @Sendable (Timer) -> Void
     ) {
-        let shortest = max(interval, Self.shortestInterval)
-        self.init(fire: .now + shortest, interval: interval, repeats: repeats, userInfo: userInfo, block: block)
+        self.init(fire: .now + Self.possible(interval), interval: interval, repeats: repeats, userInfo: userInfo, block: block)
     }
 
     /// Makes a timer that calls a closure without parameters: what Cocoa does with an invocation. It is in no loop yet.

@@ -80,6 +80,14 @@ static int hand_set_wait(int set, struct kernel_event *events, int capacity, int
     return count;
 }
 
+/* The kernel's alarms are for its own clock: one for a hand-moved clock goes off when a wait would look again. */
+static int hand_alarm_set(int alarm, int64_t deadline_ns)
+{
+    bool is_by_hand = thread_clock && deadline_ns != kernel_never;
+
+    return kernel_linux.alarm_set(alarm, is_by_hand ? look_again(deadline_ns) : deadline_ns);
+}
+
 static void install(void)
 {
     kernel.monotonic_ns = hand_monotonic_ns;
@@ -88,6 +96,7 @@ static void install(void)
     runtime_wall_clock = hand_wall_ns;
     kernel.futex_wait = hand_futex_wait;
     kernel.set_wait = hand_set_wait;
+    kernel.alarm_set = hand_alarm_set;
 }
 
 void shim_clock_begin(void)

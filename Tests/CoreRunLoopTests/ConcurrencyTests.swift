@@ -369,6 +369,31 @@ private final class WeakWorker: @unchecked Sendable {
         stop.requestStop()
     }
 
+    @Test(.manualTime) func `let a wait beside a descriptor sleep until the clocks are moved`() throws {
+        let (reading, writing) = makePipe()
+        let source = try DescriptorSource(descriptor: reading, closeOnInvalidate: true) { _ in }
+        RunLoop.current.add(source, forMode: .default)
+        let fired = Count()
+        Timer.scheduledTimer(withTimeInterval: .microseconds(30), repeats: false) { _ in fired.next() }
+        Thread.detachNewThread {
+            usleep(50_000)  // real time, in which the loop could use a processor
+            ManualTime.advance(by: .milliseconds(1))
+        }
+        let (start, used) = (nanoseconds(of: CLOCK_MONOTONIC), nanoseconds(of: CLOCK_THREAD_CPUTIME_ID))
+        RunLoop.current.run(in: .default, for: .milliseconds(1), returnAfterSourceHandled: false)
+        #expect(fired.value == 1)
+        let passed = nanoseconds(of: CLOCK_MONOTONIC) - start
+        #expect(nanoseconds(of: CLOCK_THREAD_CPUTIME_ID) - used < passed / 2)
+        source.invalidate()
+        closePipe(writing)
+    }
+
+    private func nanoseconds(of clock: clockid_t) -> Int {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+
     @Test func `pump until something has happened`() async throws {
         try await onThread {
             let count = Count()

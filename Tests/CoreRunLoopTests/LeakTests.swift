@@ -95,7 +95,7 @@ private final class Weakly<Object: AnyObject>: @unchecked Sendable {
             let seen = Weakly<Timer>()
             let fired = Count()
             func add() {
-                let timer = Timer(fire: .now, interval: Timer.shortestInterval, repeats: true) { timer in
+                let timer = Timer(fire: .now, interval: .microseconds(100), repeats: true) { timer in
                     // An object made for each call would have gone between them.
                     #expect(fired.value == 0 || seen.object === timer)
                     seen.object = timer

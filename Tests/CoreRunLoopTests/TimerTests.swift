@@ -33,6 +33,12 @@ private final class Owner: Sendable {
         #expect(timer.timeInterval == .microseconds(100))
     }
 
+    @Test(arguments: [Duration.nanoseconds(1), .microseconds(30)]) func `of a short interval keeps it`(interval: Duration) {
+        #expect(Timer(timeInterval: interval, repeats: true) { _ in }.timeInterval == interval)
+        let once = Timer(timeInterval: interval, repeats: false) { _ in }
+        #expect(once.fireDate <= .now + interval)
+    }
+
     @Test func `that fires once reads no interval, and is invalid after its closure`() async throws {
         try await onThread {
             let trace = Trace()
