@@ -93,8 +93,11 @@ TEST(a_slack_that_was_asked_for_is_given, "44 T9")
 
 /* ---- the last bit of a wait beside descriptors, which the kernel may end late by the slack ---- */
 
+static int alarms_refused;
+
 static int refuse_alarm(void)
 {
+    alarms_refused++;
     return -EMFILE;
 }
 
@@ -130,6 +133,7 @@ TEST(what_is_nearer_than_the_slack_is_late_without_an_alarm, "44 114 T9")
     kernel.alarm_create = refuse_alarm;
     EXPECT_EQ(run_beside_a_port(50000), 5); /* 80, 140, 200, 260 and 320 µs after the beginning */
     EXPECT_EQ(fake_kernel_sleeps(), 5);
+    EXPECT_EQ(alarms_refused, 5);
 }
 
 TEST(a_thread_without_slack_needs_no_alarm, "44 114 T9")
@@ -137,6 +141,7 @@ TEST(a_thread_without_slack_needs_no_alarm, "44 114 T9")
     fake_kernel_install();
     kernel.alarm_create = refuse_alarm;
     EXPECT_EQ(run_beside_a_port(0), 10);
+    EXPECT_EQ(alarms_refused, 0);
 }
 
 static void is_due_again_at_once(struct probe *probe)
