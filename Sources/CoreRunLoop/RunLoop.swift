@@ -29,25 +29,17 @@ public final class RunLoop: Sendable {
 
     private init(_ loop: CFRunLoop) { self.loop = loop }
 
-    deinit { Self.registry.withLock { entries in if entries[address(of: loop)]?.object == nil { entries[address(of: loop)] = nil } } }
+    deinit { Self.registry.remove(self, for: address(of: loop)) }
 
     // MARK: One object a loop
 
-    private struct Entry: @unchecked Sendable { weak var object: RunLoop? }
-    private static let registry = Mutex<[UInt: Entry]>([:])
+    private static let registry = WeakTable<UInt, RunLoop>()
 
     /// Gets the object of a C loop.
     ///
     /// - Parameter loop: Any loop; the object keeps it alive.
     /// - Returns: The same object every time, as long as someone holds it; the loop's own thread does once it has asked for ``current``.
-    public static func of(_ loop: CFRunLoop) -> RunLoop {
-        registry.withLock { entries in
-            if let object = entries[address(of: loop)]?.object { return object }
-            let object = RunLoop(loop)
-            entries[address(of: loop)] = Entry(object: object)
-            return object
-        }
-    }
+    public static func of(_ loop: CFRunLoop) -> RunLoop { registry.object(for: address(of: loop)) { RunLoop(loop) } }
 
     /// The calling thread's loop, made when the thread has none yet.
     ///

@@ -5,6 +5,12 @@
 import CoreRunLoop
 import Testing
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
 @Suite(.timeLimit(.minutes(1))) struct `A run loop` {
     @Test func `is one object a thread`() async throws {
         let (first, second) = try await onThread { (RunLoop.current, RunLoop.current) }
@@ -36,6 +42,24 @@ import Testing
     @Test func `is freed with its last holder`() async throws {
         let weakly = try await onThread { () -> WeakLoop in WeakLoop(RunLoop.current) }
         while weakly.loop != nil { await Task.yield() }
+    }
+
+    @Test func `of a C loop is made and freed by several threads at once`() {
+        // A thread that Swift has not heard of: nobody keeps an object of its loop.
+        let ended = Count()
+        var id = pthread_t()
+        pthread_create(
+            &id, nil,
+            { ended in
+                let loop: CFRunLoop = CFRunLoopGetCurrent()
+                let threads = (0..<4).map { _ in Thread { for _ in 0..<50_000 { _ = RunLoop.of(loop) } } }
+                for thread in threads { thread.start() }
+                let count = Unmanaged<Count>.fromOpaque(ended!).takeUnretainedValue()
+                for thread in threads where thread.join(timeout: .seconds(10)) { count.next() }
+                return nil
+            }, Unmanaged.passUnretained(ended).toOpaque())
+        pthread_join(id, nil)
+        #expect(ended.value == 4)
     }
 
     @Test func `knows its mode while it runs, the inner one of nested runs`() async throws {
