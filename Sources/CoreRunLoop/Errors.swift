@@ -43,7 +43,7 @@ public enum PerformError: Error, Hashable, Sendable {
     case threadFinished
     /// The other thread, directly or by way of others, is waiting for this one.
     case wouldDeadlock
-    /// The time limit came first. The request will not be performed.
+    /// The time limit came first. A request that has not begun will not be performed.
     case timedOut
     /// The request was given up before it was performed.
     case cancelled
