@@ -16,14 +16,16 @@ public final class MachPort: Port, @unchecked Sendable {
     /// The port's number in this process.
     public let machPort: UInt32
     private let ownSource: CFRunLoopSource?
+    private struct Weakly: @unchecked Sendable { weak var port: Port? }
+    /// The port of no subclass that stands on this one.
+    private let front = Mutex(Weakly())
 
-    private struct Entry: @unchecked Sendable { weak var port: MachPort? }
-    private static let registry = Mutex<[UInt32: Entry]>([:])
+    private static let registry = WeakTable<UInt32, MachPort>()
 
     private final class Body: Sendable {
-        let port = Mutex(Entry())
+        let port = Mutex(Weakly())
         func receive(_ message: UnsafeMutableRawPointer, _ size: Int) {
-            guard let port = port.withLock({ $0.port }) else { return }
+            guard let port = port.withLock({ $0.port }) as? MachPort else { return }
             unsafe port.receive(message, size)
         }
     }
@@ -51,7 +53,7 @@ public final class MachPort: Port, @unchecked Sendable {
         ownSource = CFMachPortCreateRunLoopSource(nil, port, 0)
         super.init()
         body.port.withLock { $0.port = self }
-        Self.registry.withLock { $0[machPort] = Entry(port: self) }
+        Self.registry.set(self, for: machPort)
         unsafe CFMachPortSetInvalidationCallBack(port) { port, info in
             let body = unsafe object(Body.self, from: info)
             body.port.withLock { $0.port }?.becomeInvalid()
@@ -66,21 +68,28 @@ public final class MachPort: Port, @unchecked Sendable {
         super.init()
     }
 
-    deinit { close() }
-
     /// The port with this number: the object that was made with it, as long as that lives, or one that can only send.
     public static func withMachPort(_ number: UInt32) -> MachPort {
-        registry.withLock { $0[number]?.port } ?? MachPort(number: number)
+        registry[number] ?? MachPort(number: number)
+    }
+
+    /// Once, before anybody knows the port: messages that name it name `port`.
+    func stand(for port: Port) { front.withLock { $0.port = port } }
+
+    /// The port that a message has named by its number.
+    private static func named(_ number: UInt32) -> Port {
+        let port = withMachPort(number)
+        return port.front.withLock { $0.port } ?? port
     }
 
     override var sources: [CFRunLoopSource] { ownSource.map { [$0] } ?? [] }
 
     override func close() {
         if let cfMachPort { CFMachPortInvalidate(cfMachPort) }
-        Self.registry.withLock { entries in if entries[machPort]?.port == nil || cfMachPort != nil { entries[machPort] = nil } }
+        Self.registry.remove(self, for: machPort)
     }
 
-    /// Whether it can be used. Any thread.
+    /// Whether it can be used: one of which only the number is known until a send has failed. Any thread.
     public override var isValid: Bool { super.isValid && cfMachPort.map { CFMachPortIsValid($0) } ?? true }
 
     override var label: String { "Mach port \(machPort)" }
@@ -105,7 +114,9 @@ public final class MachPort: Port, @unchecked Sendable {
         switch result {
         case .success: return
         case .sendTimeout: throw .sendTimeout
-        case .isInvalid: throw .invalid(label)
+        case .isInvalid:
+            becomeInvalid()
+            throw .invalid(label)
         default: throw .transport
         }
     }
@@ -121,7 +132,7 @@ public final class MachPort: Port, @unchecked Sendable {
             for part in parts {
                 switch part {
                 case .bytes(let bytes): components.append(bytes)
-                case .port(let bytes): components.append(Self.withMachPort(Self.number(of: bytes)))
+                case .port(let bytes): components.append(Self.named(Self.number(of: bytes)))
                 }
             }
         } else if !payload.isEmpty {
@@ -129,7 +140,7 @@ public final class MachPort: Port, @unchecked Sendable {
         }
         deliver(
             PortMessage(
-                answerTo: answerTo == 0 ? nil : Self.withMachPort(answerTo), cameTo: self,
+                answerTo: answerTo == 0 ? nil : Self.named(answerTo), cameTo: self,
                 number: UInt32(bitPattern: header.msgh_id), components: components))
     }
 

@@ -250,21 +250,30 @@ public final class MessagePort: Port, @unchecked Sendable {
         owner = Owner()
         answerers = Mutex(Answerers(owner))
         super.init()
-        Self.remotes.withLock { remotes in
-            remotes = remotes.filter { $0.value.contains { $0.port != nil } }
-            remotes[address(of: found), default: []].append(Weakly(port: self))
-        }
+        Self.remotes.withLock { $0[address(of: found), default: [:]][ObjectIdentifier(self)] = Weakly(port: self) }
         // A remote port's callback has no info of its own, and several objects may share one C port.
         unsafe CFMessagePortSetInvalidationCallBack(found) { port, _ in
             guard let port else { return }
-            let objects = MessagePort.remotes.withLock { $0.removeValue(forKey: address(of: port)) } ?? []
-            for object in objects { object.port?.becomeInvalid() }
+            let objects = MessagePort.remotes.withLock { $0.removeValue(forKey: address(of: port)) } ?? [:]
+            for object in objects.values { object.port?.becomeInvalid() }
         }
     }
 
-    private static let remotes = Mutex<[UInt: [Weakly]]>([:])
+    /// The objects of each C port, which they keep, by their own identity.
+    private static let remotes = Mutex<[UInt: [ObjectIdentifier: Weakly]]>([:])
 
-    deinit { if !isRemote { close() } }
+    private func leaveRemotes() {
+        let key = address(of: cfMessagePort)
+        Self.remotes.withLock { remotes in
+            remotes[key]?[ObjectIdentifier(self)] = nil
+            if remotes[key]?.isEmpty == true { remotes[key] = nil }
+        }
+    }
+
+    deinit { if isRemote { leaveRemotes() } }
+
+    /// A remote C port may have other objects.
+    override func closeUnkept() { if !isRemote { close() } }
 
     override var sources: [CFRunLoopSource] {
         guard let ownSource else { return [] }
@@ -440,13 +449,14 @@ public final class MessagePort: Port, @unchecked Sendable {
         try Task.checkCancellation()
         let waiter = Waiter()
         let sent = Answer()
-        try Thread { [self] in
+        let thread = Thread { [self] in
             do throws(PortError) {
                 let bytes = try requestNow(number: number, bytes, timeout: timeout)
                 sent.bytes.withLock { $0 = bytes }
                 waiter.resume(with: .success(()))
             } catch { waiter.resume(with: .failure(error)) }
-        }.launch()
+        }
+        do { try thread.launch() } catch { throw PortError.transport }
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { waiter.wait($0) }
         } onCancel: {
@@ -512,25 +522,19 @@ public final class MessagePort: Port, @unchecked Sendable {
         if status != 0 { try check(status) }
     }
 
-    /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``. Ends when the port becomes invalid.
+    /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``.
+    ///
+    /// Ends when the port becomes invalid, or another sequence or closure takes its place.
     public var messages: AsyncStream<PortMessage> { messageStream() }
 
     private final class Answer: Sendable { let bytes = Mutex<[UInt8]>([]) }
 }
 
 extension MachPort {
-    /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``. Ends when the port becomes invalid.
+    /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``.
+    ///
+    /// Ends when the port becomes invalid, or another sequence or closure takes its place.
     public var messages: AsyncStream<PortMessage> { messageStream() }
-}
-
-extension Port {
-    fileprivate func messageStream() -> AsyncStream<PortMessage> {
-        let (stream, continuation) = AsyncStream.makeStream(of: PortMessage.self)
-        onMessage = { continuation.yield($0) }
-        continuation.onTermination = { [weak self] _ in self?.onMessage = nil }
-        onInvalidate { continuation.finish() }
-        return stream
-    }
 }
 
 /// Where message ports are found by their names: the user's directory of ports.
@@ -577,10 +581,13 @@ public final class MachBootstrapServer: Sendable {
     ///
     /// - Returns: `false` when a living port has the name.
     public func registerPort(_ port: MachPort, name: String) -> Bool {
-        ports.withLock { ports in
-            if let owner = ports[name]?.port, owner.isValid, owner !== port { return false }
+        let (owner, isGiven) = ports.withLock { ports -> (MachPort?, Bool) in
+            let owner = ports[name]?.port
+            if let owner, owner.isValid, owner !== port { return (owner, false) }
             ports[name] = Entry(port: port)
-            return true
+            return (owner, true)
         }
+        _ = owner  // freed here, outside the lock
+        return isGiven
     }
 }

@@ -106,14 +106,39 @@ public final class PortMessage: Sendable {
 /// A port that is in a loop keeps it alive, and is kept by it. Messages wait in the port's queue until the loop runs in one of its modes,
 /// and go to the delegate, which the port does not keep; without one they are dropped.
 open class Port: @unchecked Sendable, Hashable {
+    /// A mode of a loop that the port is in.
+    private struct Place {
+        let loop: RunLoop
+        let mode: RunLoop.Mode
+        /// By which the port is told of the loop's end.
+        let watch: Int
+    }
     private struct State: @unchecked Sendable {
         weak var delegate: (any PortDelegate)?
-        var handler: (@Sendable (PortMessage) -> Void)?
-        var places: [(loop: RunLoop, mode: RunLoop.Mode)] = []
+        var receiver: Receiver?
+        var places: [Place] = []
+        /// The port itself while it is in a loop.
         var keptAlive: Port?
-        var endWatches: [RunLoop: Int] = [:]
         var invalidated = false
         var onInvalidate: [@Sendable () -> Void] = []
+
+        /// Takes places out, and with the last one what keeps the port; both are to be freed outside the lock.
+        mutating func leave(_ isLeft: (Place) -> Bool) -> (places: [Place], kept: Port?) {
+            let left = places.filter(isLeft)
+            places.removeAll(where: isLeft)
+            guard places.isEmpty else { return (left, nil) }
+            defer { keptAlive = nil }
+            return (left, keptAlive)
+        }
+    }
+    /// Who gets the messages in the delegate's place.
+    private final class Receiver: Sendable {
+        let receive: @Sendable (PortMessage) -> Void
+        /// Called once, when it gets no more: another one has its place, or the port is invalid.
+        let end: @Sendable () -> Void
+        init(_ receive: @escaping @Sendable (PortMessage) -> Void, end: @escaping @Sendable () -> Void = {}) {
+            (self.receive, self.end) = (receive, end)
+        }
     }
     private let state = Mutex(State())
     /// What a port of no subclass stands on.
@@ -124,6 +149,7 @@ open class Port: @unchecked Sendable, Hashable {
     /// A subclass of the program's own gets no messages, and is in a loop only by what its ``schedule(in:forMode:)`` adds.
     public init() {
         machPort = Self.self == Port.self ? MachPort() : nil
+        machPort?.stand(for: self)
         machPort?.onMessage = { [weak self] message in
             guard let self else { return }
             self.deliver(PortMessage(answerTo: message.sendPort, cameTo: self, number: message.msgid, components: message.components))
@@ -142,6 +168,17 @@ open class Port: @unchecked Sendable, Hashable {
     /// Gives up what the port stands on. Called once.
     func close() { machPort?.invalidate() }
 
+    /// Gives up what only this object stands on, by its last release. Called in the place of `close`.
+    func closeUnkept() { close() }
+
+    // What subclasses stand on is still there: Swift frees it after this.
+    deinit {
+        guard let last = giveUp() else { return }
+        closeUnkept()
+        last.receiver?.end()
+        for handler in last.onInvalidate { handler() }
+    }
+
     // MARK: Messages
 
     /// Who gets the messages; not kept. `nil` once the port is invalid. Any thread.
@@ -155,21 +192,43 @@ open class Port: @unchecked Sendable, Hashable {
 
     /// A closure in the place of a delegate; dropped when the port becomes invalid. Any thread.
     public var onMessage: (@Sendable (PortMessage) -> Void)? {
-        get { state.withLock { $0.handler } }
-        set {
-            let dropped = state.withLock { state in
-                defer { if !state.invalidated { state.handler = newValue } }
-                return state.handler
-            }
-            _ = dropped  // freed here, outside the lock
+        get { state.withLock { $0.receiver }?.receive }
+        set { replaceReceiver(with: newValue.map { Receiver($0) }) }
+    }
+
+    private func replaceReceiver(with new: Receiver?) {
+        let ended = state.withLock { state -> Receiver? in
+            if state.invalidated { return new }
+            defer { state.receiver = new }
+            return state.receiver
         }
+        ended?.end()
+    }
+
+    /// Takes a receiver's place, if it still has it.
+    private func remove(_ receiver: Receiver?) {
+        let removed = state.withLock { state -> Receiver? in
+            guard let current = state.receiver, current === receiver else { return nil }
+            state.receiver = nil
+            return current
+        }
+        _ = removed  // freed here, outside the lock
+    }
+
+    /// For subclasses: the messages as a sequence, until another receiver takes its place, or the port is invalid.
+    func messageStream() -> AsyncStream<PortMessage> {
+        let (stream, continuation) = AsyncStream.makeStream(of: PortMessage.self)
+        let receiver = Receiver({ continuation.yield($0) }, end: { continuation.finish() })
+        continuation.onTermination = { [weak self, weak receiver] _ in self?.remove(receiver) }
+        replaceReceiver(with: receiver)
+        return stream
     }
 
     /// On the loop's thread.
     func deliver(_ message: PortMessage) {
-        let (delegate, handler) = state.withLock { ($0.delegate, $0.handler) }
+        let (delegate, receiver) = state.withLock { ($0.delegate, $0.receiver) }
         delegate?.handle(message)
-        handler?(message)
+        receiver?.receive(message)
     }
 
     /// Sends a message to this port; waits while its queue is full.
@@ -243,23 +302,32 @@ open class Port: @unchecked Sendable, Hashable {
     open var isValid: Bool { !state.withLock { $0.invalidated } }
 
     /// Ends the port for good: it leaves every loop, drops its closure, and those who asked are told, once. Any thread.
+    ///
+    /// A port that nobody keeps any more ends as well.
     open func invalidate() { becomeInvalid() }
 
-    func becomeInvalid() {
-        let ended = state.withLock { state -> (State, Bool) in
-            let old = state
-            if old.invalidated { return (State(), false) }
-            state = State(invalidated: true)
-            return (old, true)
+    /// Makes the port invalid; what it had, to be freed outside the lock, or `nil` if it was invalid.
+    private func giveUp() -> State? {
+        state.withLock { state in
+            if state.invalidated { return nil }
+            defer { state = State(invalidated: true) }
+            return state
         }
-        guard ended.1 else { return }
-        for (loop, number) in ended.0.endWatches { loop.end.remove(number) }
+    }
+
+    func becomeInvalid() {
+        guard let last = giveUp() else { return }
+        for place in last.places {
+            place.loop.end.remove(place.watch)
+            remove(from: place.loop, forMode: place.mode)
+        }
         close()
-        for handler in ended.0.onInvalidate { handler() }
+        last.receiver?.end()
+        for handler in last.onInvalidate { handler() }
         for (_, handler) in Self.invalidationHandlers.withLock({ $0.handlers }).sorted(by: { $0.key < $1.key }) { handler(self) }
     }
 
-    /// Has `handler` called when the port becomes invalid; at once if it is. Any thread.
+    /// Has `handler` called when the port becomes invalid, also by its last release; at once if it is. Any thread.
     public func onInvalidate(_ handler: @escaping @Sendable () -> Void) {
         let isLate = state.withLock { state in
             if !state.invalidated { state.onInvalidate.append(handler) }
@@ -279,10 +347,16 @@ open class Port: @unchecked Sendable, Hashable {
         fileprivate let number: Int
         /// Ends it now.
         public consuming func cancel() {}
-        deinit { Port.invalidationHandlers.withLock { _ = $0.handlers.removeValue(forKey: number) } }
+        deinit {
+            let dropped = Port.invalidationHandlers.withLock { $0.handlers.removeValue(forKey: number) }
+            _ = dropped  // freed here, outside the lock
+        }
     }
 
     /// Has `handler` called whenever a port becomes invalid, once a port: what Cocoa posts as `NSPortDidBecomeInvalid`.
+    ///
+    /// Not for a port that ends by its last release: it could not be given to a handler that might keep it. The port's own
+    /// ``onInvalidate(_:)`` tells of that, too.
     public static func onDidBecomeInvalid(_ handler: @escaping @Sendable (Port) -> Void) -> InvalidationRegistration {
         let number = invalidationHandlers.withLock { state in
             state.last += 1
@@ -300,52 +374,46 @@ open class Port: @unchecked Sendable, Hashable {
         for source in sources { CFRunLoopAddSource(loop.loop, source, mode.name) }
     }
 
-    /// Takes what the port stands on out of `mode` of `loop`: what ``RunLoop/remove(_:forMode:)-(Port,_)`` calls.
+    /// Takes what the port stands on out of `mode` of `loop`; called when the port leaves the mode by
+    /// ``RunLoop/remove(_:forMode:)-(Port,_)`` or ``invalidate()``.
     open func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         leave(loop, mode)
         for source in sources { CFRunLoopRemoveSource(loop.loop, source, mode.name) }
     }
 
-    /// Notes that the port is in a mode, and keeps it while a loop watches it; `false` when it was there, or is invalid.
+    /// Notes that the port is in a mode, and keeps it there; `false` when it was there, is invalid, or the loop's thread has ended.
     @discardableResult
     fileprivate func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
-        let isWatched = !sources.isEmpty
-        let (isNew, mustWatch) = state.withLock { state -> (Bool, Bool) in
-            if state.invalidated || state.places.contains(where: { $0.loop == loop && $0.mode == mode }) { return (false, false) }
-            state.places.append((loop, mode))
-            if isWatched { state.keptAlive = self }
-            return (true, state.endWatches[loop] == nil)
+        let watch = loop.end.add(on: loop.loop) { [weak self, weak loop] in if let loop { self?.forget(loop) } }
+        let isNew = state.withLock { state in
+            if state.invalidated || state.places.contains(where: { $0.loop == loop && $0.mode == mode }) { return false }
+            state.places.append(Place(loop: loop, mode: mode, watch: watch))
+            state.keptAlive = self
+            return true
         }
-        if mustWatch {
-            let number = loop.end.add(on: loop.loop) { [weak self, weak loop] in if let loop { self?.forget(loop) } }
-            state.withLock { $0.endWatches[loop] = number }
-        }
-        return isNew
+        if !isNew { loop.end.remove(watch) }
+        guard loop.end.hasEnded else { return isNew }
+        forget(loop)  // what the watch did may have come too early
+        return false
     }
 
-    fileprivate func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) {
-        let dropped = state.withLock { state -> Port? in
-            state.places.removeAll { $0.loop == loop && $0.mode == mode }
-            defer { if state.places.isEmpty { state.keptAlive = nil } }
-            return state.keptAlive
-        }
-        _ = dropped  // freed here, outside the lock
+    /// `false` when the port was not there.
+    @discardableResult
+    fileprivate func leave(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
+        let left = state.withLock { state in state.leave { $0.loop == loop && $0.mode == mode } }
+        for place in left.places { loop.end.remove(place.watch) }
+        return !left.places.isEmpty
     }
 
     /// For subclasses: adds a source that is new among ``sources`` to the loops that the port is in.
     func scheduleAlso(_ source: CFRunLoopSource) {
-        for (loop, mode) in state.withLock({ $0.places }) { CFRunLoopAddSource(loop.loop, source, mode.name) }
+        for place in state.withLock({ $0.places }) { CFRunLoopAddSource(place.loop.loop, source, place.mode.name) }
     }
 
     /// The loop's thread has ended.
     private func forget(_ loop: RunLoop) {
-        let dropped = state.withLock { state -> Port? in
-            state.places.removeAll { $0.loop == loop }
-            state.endWatches[loop] = nil
-            defer { if state.places.isEmpty { state.keptAlive = nil } }
-            return state.keptAlive
-        }
-        _ = dropped  // freed here, outside the lock
+        let left = state.withLock { state in state.leave { $0.loop == loop } }
+        _ = left  // freed here, outside the lock
     }
 
     /// For subclasses: whether both stand for the same thing.
@@ -360,14 +428,11 @@ open class Port: @unchecked Sendable, Hashable {
 extension RunLoop {
     /// Adds `port` to `mode`; once more has no effect. Any thread.
     ///
-    /// The loop keeps the port until it is removed, or invalid, or the loop's thread ends.
+    /// The loop keeps the port until it is removed, or invalid, or the loop's thread ends; after that end it has no effect.
     public func add(_ port: Port, forMode mode: Mode) { if port.enter(self, mode) { port.schedule(in: self, forMode: mode) } }
 
-    /// Takes `port` out of `mode`. Any thread.
-    public func remove(_ port: Port, forMode mode: Mode) {
-        port.leave(self, mode)
-        port.remove(from: self, forMode: mode)
-    }
+    /// Takes `port` out of `mode`; without effect when it is not there. Any thread.
+    public func remove(_ port: Port, forMode mode: Mode) { if port.leave(self, mode) { port.remove(from: self, forMode: mode) } }
 }
 
 /// An encoded component.

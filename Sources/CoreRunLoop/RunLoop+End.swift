@@ -7,7 +7,7 @@ import CCoreRunLoop
 import Synchronization
 
 /// Who is to be told of a loop's end.
-final class EndHandlers: Sendable {
+package final class EndHandlers: Sendable {
     private struct State {
         var isWatching = false
         var hasEnded = false
@@ -30,7 +30,16 @@ final class EndHandlers: Sendable {
         return number
     }
 
-    func remove(_ number: Int) { state.withLock { _ = $0.handlers.removeValue(forKey: number) } }
+    /// Whether the loop's thread has ended: then the handlers have been called, or are being called.
+    package var hasEnded: Bool { state.withLock { $0.hasEnded } }
+
+    /// How many are to be told.
+    package var count: Int { state.withLock { $0.handlers.count } }
+
+    func remove(_ number: Int) {
+        let dropped = state.withLock { $0.handlers.removeValue(forKey: number) }
+        _ = dropped  // freed here, outside the lock
+    }
 
     private func watch(_ loop: CFRunLoop) {
         let observer = unsafe CRLRunLoopObserverCreateWithFunction(

@@ -25,7 +25,7 @@ public final class RunLoop: Sendable {
     let loop: CFRunLoop
     let jobs = Mutex(JobQueue())
     let requests = Mutex(RequestQueue())
-    let end = EndHandlers()
+    package let end = EndHandlers()
 
     private init(_ loop: CFRunLoop) { self.loop = loop }
 

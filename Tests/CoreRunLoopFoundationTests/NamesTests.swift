@@ -101,6 +101,28 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
             RunLoop.current.remove(port, forMode: .default)
             RunLoop.current.add(port, forMode: .default)
             #expect(port.modes == ["other", .default])
+            port.invalidate()
+            #expect(port.modes == [])
+        }
+    }
+
+    @Test func `a port of the program's own is kept by its loop, and not asked to leave a mode that it is not in`() async throws {
+        try await onThread {
+            let seen = Guarded<[ObjectIdentifier]>([])
+            weak var kept: CountingPort?
+            func add() {
+                let port = CountingPort()
+                port.modes = ["by other means"]
+                RunLoop.current.remove(port, forMode: "by other means")
+                #expect(port.modes == ["by other means"])
+                RunLoop.current.add(port, forMode: .default)
+                seen.value = [ObjectIdentifier(port)]
+                kept = port
+            }
+            add()
+            #expect(kept.map { [ObjectIdentifier($0)] } == seen.value)
+            kept?.invalidate()
+            #expect(kept == nil)
         }
     }
 

@@ -90,6 +90,37 @@ private final class Weakly<Object: AnyObject>: @unchecked Sendable {
         while freed.value == 0 { await Task.yield() }
     }
 
+    @Test func `a port that is added to a loop whose thread has ended is not kept`() async throws {
+        let loop = try await onThread {
+            RunLoop.current.add(MachPort(), forMode: .default)
+            return RunLoop.current
+        }
+        while !loop.end.hasEnded { await Task.yield() }
+        let seen = Weakly<Port>()
+        func add() {
+            let port = MachPort()
+            seen.object = port
+            loop.add(port, forMode: .default)
+        }
+        add()
+        #expect(seen.object == nil)
+    }
+
+    @Test func `ports leave nothing in a loop when they have left it`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let (removed, ended) = (MachPort(), MachPort())
+            for port in [removed, ended] {
+                for mode in [RunLoop.Mode.default, "second", .default] { loop.add(port, forMode: mode) }
+            }
+            #expect(loop.end.count > 0)
+            loop.remove(removed, forMode: .default)
+            loop.remove(removed, forMode: "second")
+            ended.invalidate()
+            #expect(loop.end.count == 0)
+        }
+    }
+
     @Test func `a timer that only its loop keeps is the same object each time`() async throws {
         try await onThread {
             let seen = Weakly<Timer>()

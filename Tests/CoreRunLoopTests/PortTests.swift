@@ -224,6 +224,72 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         #expect(!address())
     }
 
+    @Test(arguments: Kind.allCases) private func `that nobody holds tells that it has become invalid, and ends its sequence`(kind: Kind)
+        async throws
+    {
+        let told = Count()
+        func drop() throws -> AsyncStream<PortMessage>? {
+            let port = try kind.make()
+            port.onInvalidate { told.next() }
+            return (port as? MachPort)?.messages ?? (port as? MessagePort)?.messages
+        }
+        let messages = try drop()
+        #expect(told.value == 1)
+        if let messages { for await _ in messages {} }
+    }
+
+    @Test func `gives its messages to the last sequence that was asked for, also after the end of another`() async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        let port = MachPort()
+        loop.add(port, forMode: .common)
+        let (first, second) = (port.messages, port.messages)
+        for await _ in first {}  // the second has its place
+        let cancelled = Task { for await _ in first {} }
+        cancelled.cancel()
+        await cancelled.value
+        #expect(port.send(before: .now, msgid: 1, components: nil, from: nil))
+        for await message in second {
+            #expect(message.msgid == 1)
+            break
+        }
+        port.invalidate()
+        for await _ in port.messages {}
+        stop.requestStop()
+    }
+
+    @Test func `keeps nothing of a sequence that has ended`() {
+        let port = MachPort()
+        func use() { _ = port.messages }
+        use()
+        #expect(port.onMessage == nil)
+        port.invalidate()
+    }
+
+    @Test func `of no subclass is itself to who gets it in a message`() async throws {
+        try await onThread {
+            let got = Mutex<PortMessage?>(nil)
+            let (port, own) = (MachPort(), Port())
+            port.onMessage = { message in got.withLock { $0 = message } }
+            RunLoop.current.add(port, forMode: .default)
+            #expect(port.send(before: .now, components: [own], from: own))
+            #expect(RunLoop.current.run(mode: .default, before: .distantFuture))
+            let message = try #require(got.withLock { $0 })
+            #expect(message.sendPort === own && message.components.first as? Port === own)
+            port.invalidate()
+            own.invalidate()
+        }
+    }
+
+    @Test func `of a number that is gone becomes invalid when something is sent`() {
+        func number() -> UInt32 { MachPort().machPort }
+        let port = MachPort.withMachPort(number())
+        let told = Count()
+        port.onInvalidate { told.next() }
+        #expect(throws: PortError.invalid("Mach port \(port.machPort)")) { try port.post(before: .now) }
+        #expect(!port.isValid && told.value == 1)
+    }
+
     @Test func `gives its messages as a sequence`() async throws {
         let stop = RunLoop.StopToken()
         let loop = try Thread.runningLoop(until: stop)
