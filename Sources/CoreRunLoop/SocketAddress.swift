@@ -99,13 +99,6 @@ struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
     /// The address with another host.
     func with(host: [UInt8]) -> SocketAddress? { SocketAddress(host: host, number: number) }
 
-    /// Removes the file of a Unix socket.
-    func removeFile() {
-        unsafe bytes.withUnsafeBufferPointer { buffer in
-            if let base = buffer.baseAddress { unsafe shim_socket_unlink(base, buffer.count) }
-        }
-    }
-
     // MARK: In messages
 
     /// The family as 0, 4 or 6; the number, highest byte first; the host or the path.
@@ -158,5 +151,28 @@ struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
             if let base = buffer.baseAddress { count = unsafe shim_host_parse(host, base) }
         }
         return bytes.isEmpty ? nil : bytes
+    }
+}
+
+/// The file that a Unix socket has made. Another socket may get the path when somebody removes the file.
+struct SocketFile: Sendable {
+    private let address: SocketAddress
+    private let identity: shim_file_identity
+
+    /// `nil` of an address without a file.
+    init?(at address: SocketAddress) {
+        var identity = shim_file_identity()
+        let isFound = unsafe address.bytes.withUnsafeBufferPointer { buffer in
+            unsafe buffer.baseAddress.map { unsafe shim_socket_file($0, buffer.count, &identity) } ?? false
+        }
+        if !isFound { return nil }
+        (self.address, self.identity) = (address, identity)
+    }
+
+    /// Removes it, if it is still at its path.
+    func remove() {
+        unsafe address.bytes.withUnsafeBufferPointer { buffer in
+            if let base = buffer.baseAddress { unsafe shim_socket_unlink(base, buffer.count, identity) }
+        }
     }
 }

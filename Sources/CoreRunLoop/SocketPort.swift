@@ -27,16 +27,13 @@ public final class SocketPort: Port, @unchecked Sendable {
     private let listener: SocketListener?
     private let descriptorSource: DescriptorSource?
     private let line: SocketLine
-    private let fileToRemove: SocketAddress?
+    private let ownFile: SocketFile?
     /// The protocol, as `socket` takes it; 0 is the family's usual one.
     public let `protocol`: Int32
 
     private struct Weakly: @unchecked Sendable { weak var port: SocketPort? }
-    private struct Registry {
-        var locals: [SocketAddress: Weakly] = [:]
-        var remotes: [SocketAddress: Weakly] = [:]
-    }
-    private static let registry = Mutex(Registry())
+    private static let locals = WeakTable<SocketAddress, SocketPort>()
+    private static let remotes = WeakTable<SocketAddress, SocketPort>()
 
     // MARK: Local ports
 
@@ -98,22 +95,22 @@ public final class SocketPort: Port, @unchecked Sendable {
             shim_socket_close(socket)
             throw .transport
         }
-        try self.init(listening: socket, own, own)
+        try self.init(listening: socket, own, SocketFile(at: own))
     }
 
-    private init(listening socket: Int32, _ address: SocketAddress, _ fileToRemove: SocketAddress?) throws(PortError) {
+    private init(listening socket: Int32, _ address: SocketAddress, _ ownFile: SocketFile?) throws(PortError) {
         let listener = try SocketListener(socket: socket)
         let owner = Owner()
         descriptorSource = try listener.makeSource { owner.port.withLock { $0.port }?.receiveNext() }
         self.listener = listener
         socketAddress = address
-        self.fileToRemove = fileToRemove
+        self.ownFile = ownFile
         self.protocol = shim_socket_protocol(socket)
         let loopback = address.isWildcard ? address.with(host: SocketAddress.loopback(address.family)) : nil
         line = SocketLine(to: loopback ?? address, 0)
         super.init()
         owner.port.withLock { $0.port = self }
-        Self.registry.withLock { $0.locals[address] = Weakly(port: self) }
+        Self.locals.set(self, for: address)
     }
 
     private final class Owner: Sendable { let port = Mutex(Weakly()) }
@@ -151,11 +148,11 @@ public final class SocketPort: Port, @unchecked Sendable {
         listener = nil
         descriptorSource = nil
         socketAddress = address
-        fileToRemove = nil
+        ownFile = nil
         self.protocol = `protocol`
         line = SocketLine(to: address, `protocol`)
         super.init()
-        Self.registry.withLock { $0.remotes[address] = Weakly(port: self) }
+        Self.remotes.set(self, for: address)
     }
 
     private static func checked(_ family: Int32, _ type: Int32, _ bytes: [UInt8]) throws(PortError) -> SocketAddress {
@@ -164,8 +161,6 @@ public final class SocketPort: Port, @unchecked Sendable {
         }
         return address
     }
-
-    deinit { close() }
 
     // MARK: What it is
 
@@ -195,17 +190,11 @@ public final class SocketPort: Port, @unchecked Sendable {
 
     override func close() {
         descriptorSource?.invalidate()
+        ownFile?.remove()  // before the socket is closed, which keeps the file's number from being another's
         listener?.close()
         line.end()
-        fileToRemove?.removeFile()
-        Self.registry.withLock { registry in
-            if isGone(registry.locals[socketAddress]) { registry.locals[socketAddress] = nil }
-            if isGone(registry.remotes[socketAddress]) { registry.remotes[socketAddress] = nil }
-        }
+        if isRemote { Self.remotes.remove(self, for: socketAddress) } else { Self.locals.remove(self, for: socketAddress) }
     }
-
-    /// Whether an entry is of this port, or of one that has been freed.
-    private func isGone(_ entry: Weakly?) -> Bool { entry.map { $0.port == nil || $0.port === self } ?? false }
 
     override func isEqual(_ other: Port) -> Bool {
         guard self !== other, isRemote, let other = other as? SocketPort, other.isRemote else { return self === other }
@@ -254,11 +243,11 @@ public final class SocketPort: Port, @unchecked Sendable {
     private static func port(_ bytes: [UInt8], named peer: SocketAddress?) -> SocketPort? {
         guard var address = SocketAddress(inMessage: bytes) else { return nil }
         let isNear = peer?.isLoopback ?? true
-        if isNear, let local = registry.withLock({ $0.locals[address]?.port }), local.isValid { return local }
+        if isNear, let local = locals[address], local.isValid { return local }
         if address.isWildcard { address = address.with(host: peer?.host ?? SocketAddress.loopback(address.family)) ?? address }
         if address.isLoopback && !isNear { return nil }
-        let known = registry.withLock { registry in [registry.locals[address]?.port, registry.remotes[address]?.port] }
-        return known.compactMap { $0 }.first { $0.isValid } ?? SocketPort(remote: address, 0)
+        let known = [locals[address], remotes[address]].compactMap { $0 }
+        return known.first { $0.isValid } ?? SocketPort(remote: address, 0)
     }
 }
 
@@ -317,7 +306,7 @@ public final class SocketPortNameServer: Sendable {
     @available(*, noasync, message: "waiting would block the task's thread; ask on a thread")
     public func port(forName name: String, host: String? = nil) -> SocketPort? {
         guard ["", "localhost"].contains(host ?? "") else { return nil }
-        if let own = entries.withLock({ $0[Array(name.utf8)]?.port }) { return own.isValid ? own : nil }
+        if let entry = entries.withLock({ $0[Array(name.utf8)] }) { return entry.port.flatMap { $0.isValid ? $0 : nil } }
         guard let holder = try? MessagePort(remote: Self.holderName(name)),
             let bytes = try? holder.requestNow(number: 0, [], timeout: .seconds(5)), let address = SocketAddress(inMessage: bytes)
         else { return nil }
@@ -333,7 +322,10 @@ public final class SocketPortNameServer: Sendable {
     /// - Returns: `false` when a living port has the name, the name cannot be one, or `port` only sends or is invalid.
     public func registerPort(_ port: SocketPort, name: String) -> Bool {
         let bytes = Array(name.utf8)
-        if let own = entries.withLock({ $0[bytes]?.port }), own.isValid { return own === port }
+        if let entry = entries.withLock({ $0[bytes] }) {
+            if let own = entry.port, own.isValid { return own === port }
+            remove(bytes, entry.holder)
+        }
         guard !port.isRemote, port.isValid, !name.isEmpty, let loop = Self.servingLoop(),
             let holder = try? MessagePort(name: Self.holderName(name)), let address = port.addressForOthers
         else { return false }

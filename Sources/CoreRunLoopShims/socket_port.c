@@ -242,16 +242,36 @@ void shim_socket_close(int socket)
     }
 }
 
-void shim_socket_unlink(const uint8_t *address, intptr_t length)
+/* Writes the path of an AF_UNIX address, with its end. */
+static bool path_of(const uint8_t *address, intptr_t length, struct sockaddr_un *ret_address)
 {
-    struct sockaddr_un unix_address = {0};
+    if (shim_address_family(address, length) != AF_UNIX || length > (intptr_t)sizeof *ret_address) {
+        return false;
+    }
+    *ret_address = (struct sockaddr_un){0};
+    (void)memcpy(ret_address, address, (size_t)length);
+    return memchr(ret_address->sun_path, 0, sizeof ret_address->sun_path) != NULL;
+}
+
+bool shim_socket_file(const uint8_t *address, intptr_t length, struct shim_file_identity *ret_identity)
+{
+    struct sockaddr_un unix_address;
     struct stat found;
 
-    if (shim_address_family(address, length) != AF_UNIX || length > (intptr_t)sizeof unix_address) {
-        return;
+    if (!path_of(address, length, &unix_address) || lstat(unix_address.sun_path, &found) != 0 || !S_ISSOCK(found.st_mode)) {
+        return false;
     }
-    (void)memcpy(&unix_address, address, (size_t)length);
-    if (lstat(unix_address.sun_path, &found) == 0 && S_ISSOCK(found.st_mode)) {
+    *ret_identity = (struct shim_file_identity){found.st_dev, found.st_ino};
+    return true;
+}
+
+void shim_socket_unlink(const uint8_t *address, intptr_t length, struct shim_file_identity identity)
+{
+    struct sockaddr_un unix_address;
+    struct shim_file_identity found;
+
+    if (path_of(address, length, &unix_address) && shim_socket_file(address, length, &found) && found.device == identity.device &&
+        found.number == identity.number) {
         (void)unlink(unix_address.sun_path);
     }
 }

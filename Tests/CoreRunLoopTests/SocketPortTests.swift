@@ -223,6 +223,26 @@ private func awaitRefusal(by port: SocketPort) {
         }
     }
 
+    @Test func `that is a Unix socket leaves another one's file at its path`() throws {
+        let path = freshPath()
+        let make = { try SocketPort(protocolFamily: AF_UNIX, socketType: stream, protocol: 0, address: unixAddress(path)) }
+        func makeAndEnd() throws -> SocketPort {
+            let ended = try make()
+            ended.invalidate()
+            let next = try make()
+            withExtendedLifetime(ended) {}
+            return next
+        }
+        let second = try makeAndEnd()
+        #expect(access(path, F_OK) == 0)  // the first has been released
+        unlink(path)
+        let third = try make()
+        second.invalidate()
+        #expect(access(path, F_OK) == 0)
+        third.invalidate()
+        #expect(access(path, F_OK) != 0)
+    }
+
     @Test func `takes a listening socket over, and nothing else`() async throws {
         try await onThread {
             let listening = socket(AF_INET, closingStream, 0)
@@ -386,6 +406,17 @@ private func awaitRefusal(by port: SocketPort) {
             #expect(server.registerPort(second, name: name))
             second.invalidate()
             #expect(!server.registerPort(second, name: name))
+        }
+    }
+
+    @Test func `gives a name up with its port's last release`() async throws {
+        try await onThread {
+            let server = SocketPortNameServer.shared
+            let name = "crl.tests.\(getpid()).\(UInt32.random(in: 0 ... .max))"
+            func register() throws { #expect(server.registerPort(try SocketPort(tcpPort: 0), name: name)) }
+            try register()
+            #expect(server.port(forName: name) == nil)
+            try register()
         }
     }
 

@@ -147,8 +147,15 @@ enum { SHIM_ENDED = 0, SHIM_NOTHING_YET = -1 };
 /* The number of bytes read, SHIM_ENDED at the end and after an error, or SHIM_NOTHING_YET. */
 intptr_t shim_socket_read(int socket, uint8_t *_Nonnull bytes, intptr_t length);
 void shim_socket_close(int socket);
-/* Removes the file of an AF_UNIX address if it is a socket's. */
-void shim_socket_unlink(const uint8_t *_Nonnull address, intptr_t length);
+/* Which file it is, as long as it is open or has a name. */
+struct shim_file_identity {
+    uint64_t device;
+    uint64_t number;
+};
+/* Finds the file of an AF_UNIX address; false if there is none, or it is no socket's. */
+bool shim_socket_file(const uint8_t *_Nonnull address, intptr_t length, struct shim_file_identity *_Nonnull ret_identity);
+/* Removes the file of an AF_UNIX address if it is this one. */
+void shim_socket_unlink(const uint8_t *_Nonnull address, intptr_t length, struct shim_file_identity identity);
 
 /* A descriptor that is readable while one of the sockets in it is. */
 int shim_poll_set_create(void);
