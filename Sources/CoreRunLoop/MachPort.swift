@@ -17,8 +17,12 @@ public final class MachPort: Port, @unchecked Sendable {
     public let machPort: UInt32
     private let ownSource: CFRunLoopSource?
     private struct Weakly: @unchecked Sendable { weak var port: Port? }
+    private struct Front: @unchecked Sendable {
+        weak var port: Port?
+        var isTaken = false
+    }
     /// The port of no subclass that stands on this one.
-    private let front = Mutex(Weakly())
+    private let front = Mutex(Front())
 
     private static let registry = WeakTable<UInt32, MachPort>()
 
@@ -74,7 +78,9 @@ public final class MachPort: Port, @unchecked Sendable {
     }
 
     /// Once, before anybody knows the port: messages that name it name `port`.
-    func stand(for port: Port) { front.withLock { $0.port = port } }
+    func stand(for port: Port) { front.withLock { $0 = Front(port: port, isTaken: true) } }
+
+    override var isAnnounced: Bool { !front.withLock { $0.isTaken } }
 
     /// The port that a message has named by its number.
     private static func named(_ number: UInt32) -> Port {

@@ -165,6 +165,9 @@ open class Port: @unchecked Sendable, Hashable {
     /// The C sources that are added to loops; none for a port that only sends.
     var sources: [CFRunLoopSource] { machPort?.sources ?? [] }
 
+    /// For subclasses: whether all are told of its end; not of what another port stands on, whose own end they are told of.
+    var isAnnounced: Bool { true }
+
     /// Gives up what the port stands on. Called once.
     func close() { machPort?.invalidate() }
 
@@ -324,6 +327,7 @@ open class Port: @unchecked Sendable, Hashable {
         close()
         last.receiver?.end()
         for handler in last.onInvalidate { handler() }
+        guard isAnnounced else { return }
         for (_, handler) in Self.invalidationHandlers.withLock({ $0.handlers }).sorted(by: { $0.key < $1.key }) { handler(self) }
     }
 

@@ -281,6 +281,22 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         }
     }
 
+    @Test func `of no subclass tells everybody of its own end, and not of what it stands on`() async throws {
+        try await onThread {
+            let own = UInt(pthread_self())
+            let ended = Mutex<[ObjectIdentifier]>([])  // on this thread: other tests end ports on theirs
+            let registration = Port.onDidBecomeInvalid { port in
+                if UInt(pthread_self()) == own { ended.withLock { $0.append(ObjectIdentifier(port)) } }
+            }
+            let port = Port()
+            port.invalidate()
+            func drop() { _ = Port() }
+            drop()
+            #expect(ended.withLock { $0 } == [ObjectIdentifier(port)])
+            registration.cancel()
+        }
+    }
+
     @Test func `of a number that is gone becomes invalid when something is sent`() {
         func number() -> UInt32 { MachPort().machPort }
         let port = MachPort.withMachPort(number())
