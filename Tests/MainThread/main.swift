@@ -41,10 +41,18 @@ private struct Signalled: RunLoopProgram {
     }
 }
 
+/// Uses the main loop without ever having asked for the thread's current one.
+private func useMainLoopUnasked() -> Never {
+    let isAtOnce = RunLoop.main.isCurrent && (try? RunLoop.main.performAndWait(timeout: .seconds(5)) { true }) == true
+    RunLoop.main.run(until: .now + .milliseconds(1))
+    exit(isAtOnce ? 0 : 1)
+}
+
 switch CommandLine.arguments.dropFirst().first {
 case "throwing": Throwing.main()
 case "stopped": Stopped.main()
 case "signalled": Signalled.main()
+case "unasked": useMainLoopUnasked()
 default: break
 }
 
@@ -110,7 +118,10 @@ do {
     check("runMain throws what its body throws", false)
 } catch { check("runMain throws what its body throws", error is Failure) }
 
-for (program, status) in [("throwing", ChildProcessSource.Status.exited(1)), ("stopped", .exited(0)), ("signalled", .exited(0))] {
+let programs: [(String, ChildProcessSource.Status)] = [
+    ("throwing", .exited(1)), ("stopped", .exited(0)), ("signalled", .exited(0)), ("unasked", .exited(0)),
+]
+for (program, status) in programs {
     var process: pid_t = 0
     var arguments: [UnsafeMutablePointer<CChar>?] = [strdup(CommandLine.arguments[0]), strdup(program), nil]
     posix_spawn(&process, "/proc/self/exe", nil, nil, &arguments, environ)

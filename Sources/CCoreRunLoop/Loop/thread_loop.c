@@ -35,6 +35,8 @@ static pthread_key_t key;
 /* Set while the thread has a loop; afterwards `has_ended`. */
 __thread CFRunLoopRef thread_loop;
 static __thread bool has_ended __attribute__((tls_model("initial-exec")));
+/* So that other threads are asked by system calls once only. */
+static __thread bool is_known_not_main __attribute__((tls_model("initial-exec")));
 
 /* ---- the registry ---- */
 
@@ -196,6 +198,7 @@ static void after_fork_in_child(void)
     }
     lock_reset(&registry_lock);
     /* The thread that forked is the child's main thread. */
+    is_known_not_main = false;
     if (thread_loop) {
         thread_loop->is_main = true;
     }
@@ -275,6 +278,13 @@ static CFRunLoopRef loop_of_ended_thread(void)
     return loop;
 }
 
+static CFRunLoopRef adopt(CFRunLoopRef loop)
+{
+    thread_loop = loop;
+    (void)pthread_setspecific(key, (void *)(uintptr_t)rounds_before_end);
+    return loop;
+}
+
 static CFRunLoopRef make_current(void)
 {
     CFRunLoopRef loop;
@@ -291,14 +301,21 @@ static CFRunLoopRef make_current(void)
         register_locked(loop);
         lock_drop(&registry_lock);
     }
-    thread_loop = loop;
-    (void)pthread_setspecific(key, (void *)(uintptr_t)rounds_before_end);
-    return loop;
+    return adopt(loop);
 }
 
 CFRunLoopRef thread_loop_current(void)
 {
     return thread_loop ? thread_loop : make_current();
+}
+
+bool thread_loop_becomes_current(CFRunLoopRef loop)
+{
+    if (is_known_not_main || has_ended || loop != atomic_load_explicit(&main_loop, memory_order_acquire)) {
+        return false;
+    }
+    is_known_not_main = !kernel.is_main_thread();
+    return !is_known_not_main && adopt(loop) == loop; /* no more than that: the caller may hold the loop's lock */
 }
 
 CFRunLoopRef thread_loop_main(void)

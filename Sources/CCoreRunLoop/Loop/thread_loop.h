@@ -16,7 +16,7 @@ void thread_loop_prepare(void);
 CFRunLoopRef thread_loop_current(void);
 CFRunLoopRef thread_loop_main(void);
 
-/* Read by the two below. */
+/* Read by those below. */
 extern __thread CFRunLoopRef thread_loop __attribute__((tls_model("initial-exec")));
 
 /* This thread's loop if it has one already, or NULL. */
@@ -25,9 +25,13 @@ static inline CFRunLoopRef thread_loop_if_any(void)
     return thread_loop;
 }
 
+/* The main thread may not have asked for its loop yet, which others have made by CFRunLoopGetMain: it gets it here. */
+bool thread_loop_becomes_current(CFRunLoopRef loop);
+
+/* False of NULL. */
 static inline bool thread_loop_is_current(CFRunLoopRef loop)
 {
-    return thread_loop == loop;
+    return loop && (thread_loop == loop || (!thread_loop && thread_loop_becomes_current(loop)));
 }
 
 /* For the loop's finalizer. */

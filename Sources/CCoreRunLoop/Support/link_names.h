@@ -428,6 +428,7 @@
 #pragma redefine_extname text_of_units crl_text_of_units
 #pragma redefine_extname text_unit crl_text_unit
 #pragma redefine_extname thread_loop crl_thread_loop
+#pragma redefine_extname thread_loop_becomes_current crl_thread_loop_becomes_current
 #pragma redefine_extname thread_loop_current crl_thread_loop_current
 #pragma redefine_extname thread_loop_main crl_thread_loop_main
 #pragma redefine_extname thread_loop_prepare crl_thread_loop_prepare

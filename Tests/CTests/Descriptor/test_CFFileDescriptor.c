@@ -1102,6 +1102,69 @@ TEST_LIMIT(two_loops_watch_one_descriptor, "290", 30)
     pipe_close(shared_ends);
 }
 
+/* A callback that goes on while its neighbour on another loop has ended. */
+struct long_call {
+    struct watcher watcher;
+    CFRunLoopSourceRef source;
+    _Atomic int begun;
+    _Atomic int ended_early;
+    _Atomic int is_invalid;
+};
+
+static void goes_on_if_first(struct watcher *watcher)
+{
+    struct long_call *call = watcher->context;
+
+    if (call->begun++ == 0) {
+        CFFileDescriptorEnableCallBacks(watcher->object, reads);
+        probe_await_count(&call->is_invalid, 1);
+        EXPECT_EQ(watcher->releases, 0);
+    }
+}
+
+static void calls_on_its_own_loop(void *context)
+{
+    struct long_call *call = context;
+
+    CFRunLoopAddSource(LOOP, call->source, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), true), kCFRunLoopRunHandledSource);
+    call->ended_early++;
+}
+
+static void *invalidates_without_a_loop(void *context)
+{
+    struct long_call *call = context;
+
+    CFFileDescriptorInvalidate(call->watcher.object);
+    call->is_invalid = 1;
+    return NULL;
+}
+
+TEST_LIMIT(a_thread_without_a_loop_leaves_the_info_to_a_callback_under_way, "289", 30)
+{
+    struct long_call call = {.watcher = {.name = "f", .action = goes_on_if_first, .is_silent = true}};
+    struct probe_thread loops[2];
+    pthread_t thread;
+
+    call.watcher.context = &call;
+    pipe_open(shared_ends);
+    pipe_fill(shared_ends, "x");
+    CFFileDescriptorEnableCallBacks(watcher_create(&call.watcher, shared_ends[0], false), reads);
+    call.source = CFFileDescriptorCreateRunLoopSource(NULL, call.watcher.object, 0);
+    probe_thread_start(&loops[0], calls_on_its_own_loop, &call);
+    probe_await_count(&call.begun, 1);
+    probe_thread_start(&loops[1], calls_on_its_own_loop, &call);
+    probe_await_count(&call.ended_early, 1);
+    REQUIRE(pthread_create(&thread, NULL, invalidates_without_a_loop, &call) == 0);
+    pthread_join(thread, NULL);
+    probe_thread_join(&loops[0]);
+    probe_thread_join(&loops[1]);
+    EXPECT_EQ(call.watcher.releases, 1);
+    CFRelease(call.source);
+    watcher_free(&call.watcher);
+    pipe_close(shared_ends);
+}
+
 TEST(misuse_of_a_descriptor_object_stops_with_a_sentence, "")
 {
     EXPECT_STOPS("CFFileDescriptorInvalidate: the file descriptor is NULL", { CFFileDescriptorInvalidate(NULL); });

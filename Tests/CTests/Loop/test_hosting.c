@@ -913,6 +913,20 @@ TEST(only_the_loops_own_thread_can_host_it, "5")
     CRLRunLoopLeave(LOOP);
 }
 
+static void asks_for_the_main_loop(void *context)
+{
+    (void)context;
+    hosted_loop = CFRunLoopGetMain();
+}
+
+/* The harness calls a test on the first thread of a process, which has asked for nothing yet. */
+TEST(the_main_thread_may_host_its_loop_before_it_has_asked_for_it, "3 5")
+{
+    probe_on_thread(asks_for_the_main_loop, NULL);
+    EXPECT(CRLRunLoopGetDescriptor(hosted_loop) >= 0);
+    EXPECT(LOOP == hosted_loop);
+}
+
 static void calls_the_hosts_functions(struct probe *probe)
 {
     (void)probe;
