@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "Descriptor/watcher.h"
+#include "Kernel/kernel.h"
 #include "Loop/thread_loop.h"
 #include "fake_kernel.h"
 
@@ -1163,6 +1164,51 @@ TEST_LIMIT(a_thread_without_a_loop_leaves_the_info_to_a_callback_under_way, "289
     CFRelease(call.source);
     watcher_free(&call.watcher);
     pipe_close(shared_ends);
+}
+
+/* A timer that is always due has the loop ask for descriptors without waiting; meanwhile, in that very question, as a thread would: */
+static struct watcher armed_meanwhile = WATCHER("f", NULL);
+static struct probe always_due;
+static bool has_armed;
+static int (*set_wait)(int set, struct kernel_event *events, int capacity, int64_t deadline_ns);
+
+static int arms_in_the_poll(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
+{
+    if (deadline_ns == 0 && !has_armed) {
+        has_armed = true;
+        probe_invalidate(&always_due);
+        CFFileDescriptorEnableCallBacks(armed_meanwhile.object, reads);
+        return 0; /* what the kernel was told of before */
+    }
+    return set_wait(set, events, capacity, deadline_ns);
+}
+
+static void lets_time_pass(struct probe *probe)
+{
+    (void)probe;
+    fake_kernel_advance(1000);
+}
+
+TEST(what_is_armed_while_the_loop_polls_is_watched_in_the_sleep_after_it, "70 282")
+{
+    static struct probe passes = {.name = "o", .action = lets_time_pass, .logging = probe_is_silent};
+    int ends[2];
+
+    fake_kernel_install();
+    set_wait = kernel.set_wait;
+    kernel.set_wait = arms_in_the_poll;
+    always_due = (struct probe){.name = "T", .logging = probe_is_silent};
+    pipe_open(ends);
+    pipe_fill(ends, "x");
+    watcher_add(&armed_meanwhile, ends[0], false, 0);
+    probe_timer_add(&always_due, 0, 1e-7, LOOP, MODE);
+    probe_observer_add(&passes, kCFRunLoopBeforeTimers, 0, LOOP, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 1, true), kCFRunLoopRunHandledSource);
+    EXPECT(has_armed);
+    EXPECT_EQ(fake_kernel_sleeps(), 0);
+    EXPECT_LOG("f:R");
+    watcher_free(&armed_meanwhile);
+    pipe_close(ends);
 }
 
 TEST(misuse_of_a_descriptor_object_stops_with_a_sentence, "")
