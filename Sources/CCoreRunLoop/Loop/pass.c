@@ -193,12 +193,6 @@ void pass_poll_descriptors(CFRunLoopRef loop, const struct mode *mode)
     loop_lock(loop);
 }
 
-/* False if the mode has nothing to ask the kernel about, or no set to ask with. */
-static bool prepare_set(CFRunLoopRef loop, struct mode *mode)
-{
-    return watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
-}
-
 static int64_t now_if_timed(const struct activation *run)
 {
     return run->mode->timers.count > 0 || run->deadline_ns != kernel_never ? kernel.monotonic_ns() : 0;
@@ -207,7 +201,7 @@ static int64_t now_if_timed(const struct activation *run)
 enum wake_cause pass_look(CFRunLoopRef loop, struct activation *run)
 {
     struct mode *mode = run->mode;
-    bool has_set = prepare_set(loop, mode);
+    bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
     bool has_polled = has_set && !watch_has_batch(mode);
     enum wake_cause cause;
 
@@ -290,6 +284,16 @@ static bool is_over(const struct activation *run)
 }
 
 /*
+ * Asks the kernel without waiting. Who armed something meanwhile saw nobody asleep, and left it to us to tell the kernel. There was a set
+ * to ask with, so there is one still.
+ */
+static void look_before_sleep(CFRunLoopRef loop, struct mode *mode)
+{
+    pass_poll_descriptors(loop, mode);
+    (void)watch_prepare(loop, mode);
+}
+
+/*
  * Sleeps until a cause is there, after a busy wait if that is wanted. Early and spurious ends of the kernel's wait, and changed deadlines,
  * just go round again (44, 68).
  */
@@ -301,7 +305,7 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
     int64_t awake_until_ns = busy_wait_begin(loop);
 
     for (;;) {
-        bool has_set = prepare_set(loop, mode);
+        bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
         bool stays_awake = busy_wait_goes_on(awake_until_ns);
         int64_t now_ns;
         int64_t limit_ns;
@@ -309,8 +313,7 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
         now_ns = now_if_timed(run);
         if (has_set && !watch_has_batch(mode) &&
             (ends_at_once || stays_awake || watch_must_poll(mode) || (mode->prefers_port && timers_are_due(mode, now_ns)))) {
-            pass_poll_descriptors(loop, mode); /* what is always there, always ready or always due must not keep the others waiting */
-            has_set = prepare_set(loop, mode); /* who armed something meanwhile saw nobody asleep, and left it to us to tell the kernel */
+            look_before_sleep(loop, mode); /* what is always there, always ready or always due must not keep the others waiting */
         }
         cause = pass_ready_cause(loop, run, now_ns);
         if (cause != cause_none || now_ns >= run->deadline_ns || is_over(run)) {
