@@ -41,7 +41,7 @@ static struct source_member *in_mode(struct source_member *member)
 /* The first slot of the source's in that loop, from `slot` on. L */
 static struct slot *slot_in(CFRunLoopRef loop, struct slot *slot)
 {
-    while (slot && atomic_load_explicit(&slot->loop, memory_order_relaxed) != loop) {
+    while (slot && !slot_is_bound_to(slot, loop)) {
         slot = slot_after(slot);
     }
     return slot;

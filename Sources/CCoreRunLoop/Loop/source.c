@@ -14,8 +14,6 @@
 #include "Support/barrier.h"
 #include "Support/fault.h"
 
-static const uintptr_t slot_queued = 1;
-
 static struct mailbox *bound_mailbox(uintptr_t bind)
 {
     return (struct mailbox *)(bind & ~slot_queued); /* NOLINT(performance-no-int-to-ptr) */

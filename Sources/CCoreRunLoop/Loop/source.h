@@ -42,6 +42,8 @@ enum mark_state {
     mark_generation = 8 /* the upper bits count */
 };
 
+static const uintptr_t slot_queued = 1; /* the lowest bit of the bind word */
+
 struct slot {
     _Atomic uintptr_t bind; /* see above */
     struct slot *queue_next; /* whoever owns the queued bit, until the push; then the drainer (L) */
@@ -158,6 +160,15 @@ static inline uint64_t source_mark_state(uint64_t mark)
 static inline struct slot *slot_after(struct slot *slot)
 {
     return atomic_load_explicit(&slot->next, memory_order_acquire);
+}
+
+/*
+ * L of `loop`, which is what guards this, and not whether `slot->loop` is the loop: the thread that unbinds a slot sets that back after it has
+ * dropped the lock.
+ */
+static inline bool slot_is_bound_to(const struct slot *slot, CFRunLoopRef loop)
+{
+    return (atomic_load_explicit(&slot->bind, memory_order_relaxed) & ~(uintptr_t)slot_queued) == (uintptr_t)loop->mailbox;
 }
 
 static inline bool source_is_valid(const struct __CFRunLoopSource *source)

@@ -17,7 +17,7 @@
 struct source_member *source_member_in(CFRunLoopRef loop, CFRunLoopSourceRef source, const struct mode *mode)
 {
     for (struct slot *slot = &source->first_slot; slot; slot = slot_after(slot)) {
-        if (atomic_load_explicit(&slot->loop, memory_order_relaxed) != loop) {
+        if (!slot_is_bound_to(slot, loop)) {
             continue;
         }
         for (struct source_member *member = slot->members; member; member = member->next) {
@@ -36,12 +36,10 @@ static struct slot *slot_for(CFRunLoopRef loop, CFRunLoopSourceRef source)
     struct slot *last = NULL;
 
     for (struct slot *slot = &source->first_slot; slot; slot = slot_after(slot)) {
-        CFRunLoopRef bound = atomic_load_explicit(&slot->loop, memory_order_relaxed);
-
-        if (bound == loop && atomic_load_explicit(&slot->bind, memory_order_relaxed)) {
+        if (slot_is_bound_to(slot, loop)) {
             return slot;
         }
-        if (!bound) {
+        if (!atomic_load_explicit(&slot->loop, memory_order_relaxed)) {
             unused = slot;
         }
         last = slot;
@@ -454,7 +452,7 @@ static bool leave_one(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode 
 
     loop_lock(loop);
     for (struct slot *slot = &source->first_slot; slot && !member; slot = slot_after(slot)) {
-        if (atomic_load_explicit(&slot->loop, memory_order_relaxed) == loop) {
+        if (slot_is_bound_to(slot, loop)) {
             member = slot->members;
         }
     }

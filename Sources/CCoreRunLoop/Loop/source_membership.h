@@ -26,7 +26,7 @@ static inline bool source_has_joined(CFRunLoopRef loop, CFRunLoopSourceRef sourc
 {
     const struct slot *slot = &source->first_slot;
 
-    if (atomic_load_explicit(&slot->loop, memory_order_relaxed) == loop && slot->members && slot->members->mode == mode) {
+    if (slot_is_bound_to(slot, loop) && slot->members && slot->members->mode == mode) {
         return true;
     }
     return source_member_in(loop, source, mode) != NULL;

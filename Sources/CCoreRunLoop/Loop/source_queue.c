@@ -110,7 +110,7 @@ void source_queue_drain(CFRunLoopRef loop, struct slot_reap *reap)
 void source_unlink_pending(CFRunLoopRef loop, CFRunLoopSourceRef source)
 {
     for (struct slot *slot = &source->first_slot; slot; slot = slot_after(slot)) {
-        if (atomic_load_explicit(&slot->loop, memory_order_relaxed) != loop) {
+        if (!slot_is_bound_to(slot, loop)) {
             continue;
         }
         for (struct source_member *member = slot->members; member; member = member->next) {
