@@ -2,17 +2,19 @@
 //
 // Requests to other threads: closures with an end that somebody may be waiting for, and on top of them Cocoa's perform family.
 //
-// A batch is one version-0 source that carries the requests of one set of modes, queued since the last such source was performed. It is
-// made by the first request, performed with all of them in one pass, and gone after that; so a loop's modes are not kept alive by an empty
-// queue. When the loop is taken down the source's `cancel` refuses what is left.
+// A loop has one queue, whose order is that of the requests. A batch is what waits in it for one set of modes, and has a version-0 source
+// in those modes: made by its first request, and gone when the batch is performed; so a loop's modes are not kept alive by an empty queue.
+// The first source of a pass to be performed performs all that the current mode serves, of whichever batch. When the loop is taken down the
+// source's `cancel` refuses what is left.
 
 import CCoreRunLoop
 import CoreRunLoopShims
 import Synchronization
 
-/// Something to do on another thread. Performed, refused or withdrawn: exactly one of them happens.
+/// Something to do on another thread. It comes to exactly one end: performed, refused, withdrawn, or abandoned.
 final class Request: Sendable {
-    private let isTaken = Atomic(false)
+    private enum Phase: UInt8, AtomicRepresentable { case waiting, underWay, over }
+    private let phase = Atomic(Phase.waiting)
     private let work: @Sendable () -> Void
     private let refusal: @Sendable (PerformError) -> Void
 
@@ -21,17 +23,27 @@ final class Request: Sendable {
         self.refusal = refusal
     }
 
-    private func take() -> Bool { !isTaken.exchange(true, ordering: .acquiringAndReleasing) }
+    /// Whether it waited, and so is the caller's.
+    private func take(for next: Phase) -> Bool {
+        phase.compareExchange(expected: .waiting, desired: next, ordering: .acquiringAndReleasing).exchanged
+    }
 
-    func perform() { if take() { work() } }
-    func refuse(_ error: PerformError) { if take() { refusal(error) } }
+    func perform() {
+        guard take(for: .underWay) else { return }
+        work()
+        phase.store(.over, ordering: .relaxed)
+    }
+    func refuse(_ error: PerformError) { if take(for: .over) { refusal(error) } }
     /// Whether it will not be performed.
-    func withdraw() -> Bool { take() }
+    func withdraw() -> Bool { take(for: .over) }
+    /// Refuses it though it may have begun: its thread ends, called by that thread.
+    func abandon(_ error: PerformError) {
+        if phase.exchange(.over, ordering: .acquiringAndReleasing) != .over { refusal(error) }
+    }
 }
 
-/// The requests that wait for one source.
+/// What the source of a list of modes stands for, by its identity: the requests are in the loop's queue.
 final class Batch: Sendable {
-    let requests = Mutex<[Request]>([])
     let loop: RunLoop
     let modes: [RunLoop.Mode]
 
@@ -39,23 +51,37 @@ final class Batch: Sendable {
         self.loop = loop
         self.modes = modes
     }
-
-    /// On the loop's thread: requests that are made meanwhile begin another batch.
-    func performAll() { for request in loop.close(self) { request.perform() } }
-    func refuseAll() { for request in loop.close(self) { request.refuse(.threadFinished) } }
 }
 
 struct RequestQueue: Sendable {
+    struct Numbered: Sendable {
+        let number: Int
+        let request: Request
+    }
     struct Open: Sendable {
         let batch: Batch
         let source: CFRunLoopSource
+        var waiting: [Numbered]
     }
     var open: [[RunLoop.Mode]: Open] = [:]
+    private var lastNumber = 0
     var isEnded = false
+    /// What the passes perform that are under way, the innermost last.
+    var underWay: [[Request]] = []
     /// Performs in order (`perform(_:target:argument:order:modes:)`), lowest first.
     var ordered: [OrderedPerform] = []
     /// Performs after a delay, oldest first.
     var delayed: [DelayedPerform] = []
+
+    mutating func number(_ request: Request) -> Numbered {
+        lastNumber += 1
+        return Numbered(number: lastNumber, request: request)
+    }
+
+    /// Takes a batch out, if it has not been taken.
+    mutating func take(_ batch: Batch) -> Open? {
+        open[batch.modes].flatMap { $0.batch === batch ? open.removeValue(forKey: batch.modes) : nil }
+    }
 }
 
 extension RunLoop {
@@ -68,13 +94,13 @@ extension RunLoop {
         }
         let next = requests.withLock { queue -> Next in
             if queue.isEnded { return .refuse }
-            if let open = queue.open[modes] {
-                open.batch.requests.withLock { $0.append(request) }
+            let numbered = queue.number(request)
+            if queue.open[modes] != nil {
+                queue.open[modes]?.waiting.append(numbered)
                 return .nothing
             }
             let batch = Batch(self, modes)
-            batch.requests.withLock { $0.append(request) }
-            let open = RequestQueue.Open(batch: batch, source: Self.source(of: batch))
+            let open = RequestQueue.Open(batch: batch, source: Self.source(of: batch), waiting: [numbered])
             queue.open[modes] = open
             return .add(open)
         }
@@ -88,7 +114,7 @@ extension RunLoop {
                 CFRunLoopAddSource(loop, open.source, mode.name)
                 isAdded = isAdded || CFRunLoopContainsSource(loop, open.source, mode.name) || !CFRunLoopSourceIsValid(open.source)
             }
-            if isAdded { CFRunLoopWakeUp(loop) } else { open.batch.refuseAll() }
+            if isAdded { CFRunLoopWakeUp(loop) } else { refuse(open.batch) }
         }
     }
 
@@ -96,33 +122,60 @@ extension RunLoop {
         var context = unsafe CFRunLoopSourceContext()
         unsafe context.info = retainedInfo(batch)
         unsafe context.release = { info in unsafe releaseConstantInfo(info) }
-        unsafe context.cancel = { info, _, _ in unsafe object(Batch.self, from: info).refuseAll() }
-        unsafe context.perform = { info in unsafe object(Batch.self, from: info).performAll() }
+        unsafe context.cancel = { info, _, _ in
+            let batch = unsafe object(Batch.self, from: info)
+            batch.loop.refuse(batch)
+        }
+        unsafe context.perform = { info in
+            let batch = unsafe object(Batch.self, from: info)
+            batch.loop.perform(batch)
+        }
         return unsafe require(CFRunLoopSourceCreate(nil, 0, &context), "RunLoop.perform")
     }
 
-    /// Takes a batch's requests, and its source out of the loop.
-    fileprivate func close(_ batch: Batch) -> [Request] {
-        let source = requests.withLock { queue -> CFRunLoopSource? in
-            guard let open = queue.open[batch.modes], open.batch === batch else { return nil }
-            queue.open[batch.modes] = nil
-            return open.source
-        }
-        let taken = batch.requests.withLock { requests in
-            defer { requests = [] }
-            return requests
-        }
-        if let source { CFRunLoopSourceInvalidate(source) }
-        return taken
+    /// On the loop's thread, in a pass: performs what waits for the current mode. Requests that are made meanwhile wait for another pass.
+    private func perform(_ batch: Batch) {
+        let taken = takeServed(with: batch)
+        for open in taken { CFRunLoopSourceInvalidate(open.source) }
+        let inOrder = taken.count == 1 ? taken[0].waiting : taken.flatMap(\.waiting).sorted { $0.number < $1.number }
+        let current = inOrder.map(\.request)
+        ThreadState.current.loop = self  // so that the thread's end finds what is under way
+        requests.withLock { $0.underWay.append(current) }
+        for request in current { request.perform() }
+        let performed = requests.withLock { $0.underWay.popLast() }
+        _ = performed  // freed here, outside the lock
     }
 
-    /// The loop's thread is about to end.
-    func refuseRequests() {
-        let batches = requests.withLock { queue in
-            queue.isEnded = true
-            return queue.open.values.map(\.batch)
+    /// Takes a batch, and all others that the current mode serves.
+    private func takeServed(with batch: Batch) -> [RequestQueue.Open] {
+        let (own, isAlone) = requests.withLock { queue in (queue.take(batch), queue.open.isEmpty) }
+        guard let own else { return [] }
+        guard !isAlone, let mode = currentMode else { return [own] }
+        let isCommon = shim_mode_is_common(loop, mode.name)
+        let others = requests.withLock { queue in
+            let served = queue.open.values.filter { $0.batch.modes.serve(mode, isCommon) }
+            for open in served { queue.open[open.batch.modes] = nil }
+            return served
         }
-        for batch in batches { batch.refuseAll() }
+        return [own] + others
+    }
+
+    /// The batch's source cannot be performed any more.
+    private func refuse(_ batch: Batch) {
+        guard let open = requests.withLock({ $0.take(batch) }) else { return }
+        CFRunLoopSourceInvalidate(open.source)
+        for waiting in open.waiting { waiting.request.refuse(.threadFinished) }
+    }
+
+    /// The loop's thread, which calls this, is about to end, perhaps out of a request.
+    func refuseRequests() {
+        let (batches, underWay) = requests.withLock { queue in
+            queue.isEnded = true
+            defer { queue.underWay = [] }
+            return (queue.open.values.map(\.batch), queue.underWay)
+        }
+        for request in underWay.joined() { request.abandon(.threadFinished) }
+        for batch in batches { refuse(batch) }
     }
 
     // MARK: Closures with a result
@@ -144,8 +197,8 @@ extension RunLoop {
         inModes modes: [Mode] = [.common], timeout: Duration? = nil, _ work: @escaping @Sendable () throws -> Result
     ) throws -> Result {
         if let timeout, timeout < .zero { throw RunLoopError.invalidDuration(timeout) }
-        if isCurrent { return try work() }
         if modes.isEmpty { throw PerformError.cancelled }
+        if isCurrent { return try work() }
         let outcome = Outcome<Result>()
         let request = Request(
             work: { outcome.fulfil(Swift.Result(catching: work)) }, refusal: { outcome.fulfil(.failure($0)) })
@@ -265,4 +318,9 @@ extension Thread {
         guard let loop = runLoop, !isFinished else { throw .threadFinished }
         return loop
     }
+}
+
+extension [RunLoop.Mode] {
+    /// Whether what waits for these modes may be done in `mode`.
+    func serve(_ mode: RunLoop.Mode, _ isCommon: Bool) -> Bool { contains(mode) || (isCommon && contains(.common)) }
 }

@@ -271,7 +271,7 @@ extension RunLoop {
     private func performOrdered() {
         guard let mode = currentMode else { return }
         let isCommon = shim_mode_is_common(loop, mode.name)
-        for request in takeOrdered(where: { $0.modes.contains(mode) || (isCommon && $0.modes.contains(.common)) }) {
+        for request in takeOrdered(where: { $0.modes.serve(mode, isCommon) }) {
             request.timer.invalidate()
             request.work()
         }

@@ -40,6 +40,26 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         }
     }
 
+    @Test func `runs requests of different modes in order, in one pass of a mode that they share`() async throws {
+        let receiver = Receiver()
+        try await onThread {
+            RunLoop.current.addCommonMode("third")
+            let modes: [[RunLoop.Mode]] = [
+                [.default], ["other", .default], ["other"], [.common], [.default], ["other", "third"], [.common],
+            ]
+            for (number, modes) in modes.enumerated() {
+                receiver.perform(Receiver.number, on: .current, with: number, waitUntilDone: false, modes: modes)
+            }
+            #expect(RunLoop.current.run(mode: .default, before: .now))
+            #expect(receiver.trace.text == "0 1 3 4 6")
+            #expect(!RunLoop.current.run(mode: .default, before: .now))
+            #expect(RunLoop.current.run(mode: "third", before: .now))
+            #expect(receiver.trace.text == "0 1 3 4 6 5")
+            #expect(RunLoop.current.run(mode: "other", before: .now))
+            #expect(receiver.trace.text == "0 1 3 4 6 5 2")
+        }
+    }
+
     @Test func `leaves requests that are made meanwhile to the next pass`() async throws {
         let receiver = Receiver()
         try await onThread {
@@ -100,6 +120,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             RunLoop.current.perform(Receiver.plain, target: receiver, argument: (), modes: [])
             RunLoop.current.perform(inModes: []) { receiver.trace.add("block") }
             #expect(!RunLoop.current.run(mode: .default, before: .now))
+            #expect(throws: PerformError.cancelled) { try RunLoop.current.performAndWait(inModes: []) { receiver.plain() } }
             #expect(receiver.trace.events.isEmpty)
         }
     }
@@ -144,6 +165,35 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         let suspended = Task { try await thread.run {} }
         while thread.runLoop?.allModes.isEmpty == true { await Task.yield() }
         gate.next()
+        #expect(try await waiting.value == .threadFinished)
+        await #expect(throws: PerformError.threadFinished) { try await suspended.value }
+    }
+
+    @Test func `that ends its thread is an error`() async throws {
+        let stop = RunLoop.StopToken()
+        let (first, second) = (looping(stop), looping(stop))
+        await #expect(throws: PerformError.threadFinished) { try await first.run { () -> Void in Thread.exit() } }
+        let waiting = try Thread.joinable { () -> PerformError? in
+            do { try second.performAndWait { () -> Void in Thread.exit() } } catch { return error as? PerformError }
+            return nil
+        }
+        #expect(try await waiting.value == .threadFinished)
+    }
+
+    @Test func `behind one that ends the thread is an error`() async throws {
+        let thread = looping(RunLoop.StopToken())
+        let begun = Count()
+        thread.perform { while begun.value < 2 { Thread.sleep(for: .microseconds(100)) } }
+        thread.perform(inModes: [.default]) { Thread.exit() }
+        let waiting = try Thread.joinable { () -> PerformError? in
+            begun.next()
+            do { try thread.performAndWait { _ = Issue.record("performed") } } catch { return error as? PerformError }
+            return nil
+        }
+        let suspended = Task {
+            begun.next()
+            try await thread.run(modes: [.default]) { _ = Issue.record("performed") }
+        }
         #expect(try await waiting.value == .threadFinished)
         await #expect(throws: PerformError.threadFinished) { try await suspended.value }
     }
