@@ -116,11 +116,11 @@ void file_release(struct file *file)
     }
 }
 
-static int install_from(struct file *file, int at_least)
+int file_install(struct file *file)
 {
     struct file **table = own_table();
 
-    for (int i = at_least; i < limit; i++) {
+    for (int i = first_descriptor; i < limit; i++) {
         if (!table[i]) {
             table[i] = file;
             return i;
@@ -128,11 +128,6 @@ static int install_from(struct file *file, int at_least)
     }
     file_release(file);
     return -EMFILE;
-}
-
-int file_install(struct file *file)
-{
-    return install_from(file, first_descriptor);
 }
 
 int file_close(int descriptor)
@@ -145,17 +140,6 @@ int file_close(int descriptor)
     own_table()[descriptor] = NULL;
     file_release(file);
     return 0;
-}
-
-int file_duplicate(int descriptor, int at_least)
-{
-    struct file *file = file_of(descriptor);
-
-    if (!file) {
-        return -EBADF;
-    }
-    file_retain(file);
-    return install_from(file, at_least);
 }
 
 int file_replace_number(int from, int number)

@@ -97,7 +97,6 @@ void files_begin(size_t datagrams_max, int descriptor_limit);
 
 struct file *file_of(int descriptor); /* NULL: not open */
 int file_close(int descriptor);
-int file_duplicate(int descriptor, int at_least);
 int file_replace_number(int from, int number);
 int descriptor_limit(void);
 bool descriptor_is_left(void);

@@ -777,13 +777,6 @@ static int replace(int from, int number)
     return (int)END(file_replace_number(from, number), "replace(%d, %d)", from, number);
 }
 
-static int duplicate(int descriptor)
-{
-    int error = begin(fault_resource, EMFILE, 0);
-
-    return (int)END(file_duplicate(descriptor, first_descriptor), "duplicate(%d)", descriptor);
-}
-
 struct poll {
     struct file *file;
     uint32_t interest;
@@ -1003,7 +996,6 @@ const struct kernel_ports simulated_kernel_ports = {
     .is_line = is_line,
     .hang_up = hang_up,
     .replace = replace,
-    .duplicate = duplicate,
     .wait = wait_for,
     .pause = pause_for,
     .memory_create = memory_create,

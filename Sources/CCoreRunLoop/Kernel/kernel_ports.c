@@ -318,13 +318,6 @@ static int replace(int from, int number)
     return (int)result_of(dup3(from, number, O_CLOEXEC), saved);
 }
 
-static int duplicate(int descriptor)
-{
-    int saved = errno;
-
-    return (int)result_of(fcntl(descriptor, F_DUPFD_CLOEXEC, 3), saved);
-}
-
 static int wait_for(int socket, uint32_t interest, int64_t deadline_ns)
 {
     int saved = errno;
@@ -479,7 +472,6 @@ static void memory_unmap(void *address, uint64_t size)
         .is_line = is_line,                   \
         .hang_up = hang_up,                   \
         .replace = replace,                   \
-        .duplicate = duplicate,               \
         .wait = wait_for,                     \
         .pause = pause_for,                   \
         .memory_create = memory_create,       \

@@ -52,7 +52,6 @@ struct kernel_ports {
     bool (*is_line)(int descriptor); /* a connected or once connected SEQPACKET socket of the Unix kind */
     int (*hang_up)(int socket); /* shutdown of both directions */
     int (*replace)(int from, int number); /* makes `number` stand for the file behind `from` */
-    int (*duplicate)(int descriptor);
     /* Waits until `socket` is ready for any of `interest`, or failed, or `deadline_ns`; the readiness, 0, or -EINTR. */
     int (*wait)(int socket, uint32_t interest, int64_t deadline_ns);
     void (*pause)(int64_t duration_ns);

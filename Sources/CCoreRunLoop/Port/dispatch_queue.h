@@ -7,8 +7,15 @@
 
 #include "CoreFoundation/CFMessagePort.h"
 
-/* Calls local_port_receive on `queue` when `socket` is readable, and keeps a reference on the port. NULL: it cannot be done. */
-void *dispatch_queue_attach(CFMessagePortRef port, int socket, void *queue);
-void dispatch_queue_detach(void *source);
+struct dispatch_attachment;
+
+/*
+ * Calls local_port_receive on `queue` when a socket is readable that it has been told to watch: none at first. Keeps a reference on the
+ * port until some time after it was detached. NULL: it cannot be done.
+ */
+struct dispatch_attachment *dispatch_queue_attach(CFMessagePortRef port, void *queue);
+/* Until the socket is closed for good, whatever number it has then. 0 or a negative errno; not once it has been detached. */
+int dispatch_queue_watch(const struct dispatch_attachment *attachment, int socket);
+void dispatch_queue_detach(struct dispatch_attachment *attachment);
 
 #endif

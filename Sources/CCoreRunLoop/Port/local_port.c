@@ -107,8 +107,11 @@ CFMessagePortRef local_port_create(CFAllocatorRef allocator, const struct port_n
 /* Makes the port's socket the one at `fresh`, under the number that the source stands on. P */
 static int put_in_place(struct local_port *local, int fresh)
 {
-    int result = kernel_ports.replace(fresh, local->socket);
+    int result = local->queue ? dispatch_queue_watch(local->queue, fresh) : 0;
 
+    if (result == 0) {
+        result = kernel_ports.replace(fresh, local->socket);
+    }
     (void)kernel.close(fresh);
     return result < 0 ? result : 0;
 }
@@ -268,7 +271,7 @@ static CFRunLoopSourceRef adopt_source(CFMessagePortRef port, CFRunLoopSourceRef
 
     *ret_old = NULL;
     port_lock(port);
-    if (port_is_valid(port) && !local->dispatch_source) {
+    if (port_is_valid(port) && !local->queue) {
         if (local->source && !CFRunLoopSourceIsValid(local->source)) {
             *ret_old = local->source;
             local->source = NULL;
@@ -307,7 +310,7 @@ CFRunLoopSourceRef local_port_source(CFAllocatorRef allocator, CFMessagePortRef 
         return source;
     }
     port_lock(port);
-    is_usable = port_is_valid(port) && !port->side.local.dispatch_source && port->side.local.socket >= 0;
+    is_usable = port_is_valid(port) && !port->side.local.queue && port->side.local.socket >= 0;
     port_unlock(port);
     if (is_usable) {
         made = make_source(allocator, port, order);
@@ -326,33 +329,45 @@ CFRunLoopSourceRef local_port_source(CFAllocatorRef allocator, CFMessagePortRef 
     return source;
 }
 
+/* Makes `made` what drives the port, NULL for nothing, and `ret_old` what did. False: it cannot be driven that way. */
+static bool adopt_queue(CFMessagePortRef port, struct dispatch_attachment *made, struct dispatch_attachment **ret_old)
+{
+    struct local_port *local = &port->side.local;
+    bool is_usable = true;
+
+    port_lock(port);
+    if (made) {
+        is_usable = port_is_valid(port) && !local->source && local->socket >= 0 && dispatch_queue_watch(made, local->socket) == 0;
+    }
+    if (is_usable) {
+        *ret_old = local->queue;
+        local->queue = made;
+    }
+    port_unlock(port);
+    return is_usable;
+}
+
 void local_port_set_queue(CFMessagePortRef port, void *queue)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
-    void *made = NULL;
-    void *old = NULL;
-    bool is_usable;
+    struct dispatch_attachment *made = NULL;
+    struct dispatch_attachment *old = NULL;
+    bool is_usable = !port->is_remote;
 
-    port_lock(port);
-    is_usable = !port->is_remote && port_is_valid(port) && !port->side.local.source && port->side.local.socket >= 0;
-    port_unlock(port);
-    if (!queue) {
-        is_usable = !port->is_remote; /* the end of a queue is always possible */
-    } else if (is_usable) {
-        made = dispatch_queue_attach(port, port->side.local.socket, queue);
+    if (is_usable && queue) {
+        made = dispatch_queue_attach(port, queue);
         is_usable = made != NULL;
+    }
+    if (is_usable && !adopt_queue(port, made, &old)) {
+        is_usable = false;
+        old = made;
+    }
+    if (old) {
+        dispatch_queue_detach(old);
     }
     if (!is_usable) {
         fault_log_once(&logged, "CFMessagePortSetDispatchQueue: the port cannot be driven by a queue: it is not local, not valid or has a "
                                 "run loop source, or there is no libdispatch in this process");
-        return;
-    }
-    port_lock(port);
-    old = port->side.local.dispatch_source;
-    port->side.local.dispatch_source = made;
-    port_unlock(port);
-    if (old) {
-        dispatch_queue_detach(old);
     }
 }
 
@@ -451,14 +466,14 @@ void local_port_close(CFMessagePortRef port)
     struct local_port *local = &port->side.local;
     CFRunLoopSourceRef source;
     struct inbox *inbox;
-    void *queue;
+    struct dispatch_attachment *queue;
 
     port_lock(port);
     inbox = replace_inbox(local, NULL);
     source = local->source;
     local->source = NULL;
-    queue = local->dispatch_source;
-    local->dispatch_source = NULL;
+    queue = local->queue;
+    local->queue = NULL;
     port_unlock(port);
     close_inbox(inbox);
     if (source) {
@@ -466,7 +481,6 @@ void local_port_close(CFMessagePortRef port)
         object_release(source);
     }
     if (queue) {
-        (void)kernel_ports.hang_up(local->socket); /* libdispatch holds on to a copy of it for a while */
         dispatch_queue_detach(queue);
     }
     port_lock(port);

@@ -36,6 +36,8 @@ enum message_port_defaults {
 
 static const uint64_t budget_default = UINT64_C(256) << 20;
 
+struct dispatch_attachment;
+
 struct offender {
     pid_t pid;
     uint32_t count;
@@ -64,7 +66,7 @@ struct local_port {
     uint64_t budget; /* P */
     uint64_t in_use; /* P; bytes accepted whose callouts have not ended */
     struct offender offenders[offenders_max]; /* P */
-    void *dispatch_source; /* P */
+    struct dispatch_attachment *queue; /* P; of the dispatch queue that drives the port; NULL: none does */
     struct inbox *inbox; /* P; NULL without memory for one, or once the port has ended */
 };
 

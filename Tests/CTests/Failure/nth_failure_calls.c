@@ -82,7 +82,6 @@ PORTS_CALL(ssize_t, send_message, EAGAIN, ETOOMANYREFS, (int socket, const struc
 PORTS_CALL(ssize_t, receive, EINTR, ENOMEM, (int socket, void *bytes, size_t size), (socket, bytes, size))
 PORTS_CALL(ssize_t, receive_message, EINTR, EAGAIN, (int socket, struct msghdr *message), (socket, message))
 PORTS_CALL(int, hang_up, ENOTCONN, 0, (int socket), (socket))
-PORTS_CALL(int, duplicate, EMFILE, 0, (int descriptor), (descriptor))
 PORTS_CALL(int, replace, EMFILE, 0, (int from, int number), (from, number))
 PORTS_CALL(int, wait, EINTR, 0, (int socket, uint32_t interest, int64_t deadline_ns), (socket, interest, deadline_ns))
 PORTS_CALL(int, memory_create, EMFILE, ENOSPC, (uint64_t size, bool reserve), (size, reserve))
@@ -107,6 +106,6 @@ void failing_calls_install(void)
     USE_PORTS(file_open), USE_PORTS(file_status), USE_PORTS(path_status), USE_PORTS(file_lock), USE_PORTS(file_replace);
     USE_PORTS(file_read), USE_PORTS(file_rename), USE_PORTS(file_unlink), USE_PORTS(datagram_create), USE_PORTS(datagram_bind);
     USE_PORTS(datagram_connect), USE_PORTS(line_create), USE_PORTS(send), USE_PORTS(send_message), USE_PORTS(receive);
-    USE_PORTS(receive_message), USE_PORTS(hang_up), USE_PORTS(duplicate), USE_PORTS(replace), USE_PORTS(wait), USE_PORTS(memory_create);
+    USE_PORTS(receive_message), USE_PORTS(hang_up), USE_PORTS(replace), USE_PORTS(wait), USE_PORTS(memory_create);
     USE_PORTS(memory_write), USE_PORTS(memory_is_fixed), USE_PORTS(memory_size), USE_PORTS(memory_map);
 }

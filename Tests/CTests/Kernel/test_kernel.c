@@ -586,18 +586,6 @@ TEST(no_entry_of_the_table_is_missing, "")
     EXPECT(memcmp(&kernel, &kernel_linux, sizeof kernel) == 0);
 }
 
-TEST(a_duplicate_is_closed_on_exec, "P3")
-{
-    int descriptor = open("/dev/null", O_RDONLY);
-    int duplicate = kernel_ports_linux.duplicate(descriptor);
-
-    EXPECT(duplicate >= 3 && duplicate != descriptor);
-    EXPECT(fcntl(duplicate, F_GETFD) & FD_CLOEXEC);
-    EXPECT_EQ(kernel_ports_linux.duplicate(-1), -EBADF);
-    close(duplicate);
-    close(descriptor);
-}
-
 TEST(paths_that_are_too_long_for_an_address_are_refused, "M16")
 {
     char path[200];
