@@ -21,6 +21,8 @@ extension RunLoop {
         public struct Instant: InstantProtocol, Sendable {
             /// Nanoseconds.
             public var nanoseconds: Int64
+            /// The same for the clocks of all loops.
+            static var now: Instant { Instant(nanoseconds: shim_monotonic_ns()) }
             /// The instant `duration` later.
             public func advanced(by duration: Duration) -> Instant {
                 let (sum, overflow) = nanoseconds.addingReportingOverflow(duration.inNanoseconds)
@@ -36,7 +38,7 @@ extension RunLoop {
         public let loop: RunLoop
 
         /// The current instant.
-        public var now: Instant { Instant(nanoseconds: shim_monotonic_ns()) }
+        public var now: Instant { .now }
 
         /// One nanosecond.
         public var minimumResolution: Duration { .nanoseconds(1) }
@@ -47,9 +49,7 @@ extension RunLoop {
         public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
             try Task.checkCancellation()
             let waiter = Waiter()
-            let timer = Timer(fire: .now + now.duration(to: deadline), interval: .zero, repeats: false) { [waiter] _ in
-                waiter.resume(with: .success(()))
-            }
+            let timer = Timer(due: max(deadline, now)) { [waiter] _ in waiter.resume(with: .success(())) }
             if let tolerance { timer.tolerance = tolerance }
             let number = loop.end.add(on: loop.loop) { waiter.resume(with: .failure(RunLoopError.loopEnded)) }
             defer { loop.end.remove(number) }

@@ -4,6 +4,7 @@
 // are dropped when the timer is invalidated.
 
 public import CCoreRunLoop
+import CoreRunLoopShims
 import Synchronization
 
 /// A closure that a run loop calls at a date, or at every interval after one.
@@ -94,6 +95,16 @@ public final class Timer: Sendable {
         self.init(require(timer, "Timer"), body)
     }
 
+    /// Makes a timer whose first date is an instant of the loops' clock: exactly so, and however the wall clock is set.
+    convenience init(
+        due instant: RunLoop.Clock.Instant, interval: Duration = .zero, repeats: Bool = false, userInfo: (any Sendable)? = nil,
+        block: @escaping @Sendable (Timer) -> Void
+    ) {
+        // A date that is no number costs no reading of a clock.
+        self.init(fireSeconds: .nan, interval: interval, repeats: repeats, userInfo: userInfo, block: block)
+        shim_timer_set_instant(cfRunLoopTimer, instant.nanoseconds)
+    }
+
     // MARK: Creation
 
     /// Makes a timer that first fires at `date`, and is in no loop yet.
@@ -122,7 +133,8 @@ public final class Timer: Sendable {
     public convenience init(
         timeInterval interval: Duration, repeats: Bool, userInfo: (any Sendable)? = nil, block: @escaping @Sendable (Timer) -> Void
     ) {
-        self.init(fire: .now + Self.possible(interval), interval: interval, repeats: repeats, userInfo: userInfo, block: block)
+        let first = RunLoop.Clock.Instant.now.advanced(by: Self.possible(interval))
+        self.init(due: first, interval: interval, repeats: repeats, userInfo: userInfo, block: block)
     }
 
     /// Makes a timer that calls a closure without parameters: what Cocoa does with an invocation. It is in no loop yet.

@@ -83,11 +83,6 @@ void shim_part(void *c_object)
     object_take_from_owner(c_object);
 }
 
-int64_t shim_monotonic_ns(void)
-{
-    return kernel.monotonic_ns();
-}
-
 bool shim_is_main_thread(void)
 {
     return kernel.is_main_thread();

@@ -188,6 +188,25 @@ private final class WeakWorker: @unchecked Sendable {
         }
     }
 
+    @Test(.manualTime, arguments: 1...20) func `ends a sleep at its deadline, and not a nanosecond earlier`(number: Int) async throws {
+        let loop = try Thread.runningLoop(until: RunLoop.StopToken())
+        let hasWoken = Count()
+        let duration = Duration.nanoseconds(number * 1_234_567)
+        let sleeper = Task(executorPreference: loop) {
+            try await Task.sleep(for: duration, clock: loop.clock)
+            hasWoken.next()
+        }
+        while loop.nextTimerFireDate(inMode: .default) == nil { await Task.yield() }
+        ManualTime.advance(by: duration - .nanoseconds(1))
+        for _ in 0..<10 { try await loop.run {} }
+        #expect(hasWoken.value == 0)
+        ManualTime.advance(by: .nanoseconds(1))
+        for _ in 0..<1000 where hasWoken.value == 0 { try await loop.run {} }
+        #expect(hasWoken.value == 1)
+        ManualTime.advance(by: .seconds(1))
+        try await sleeper.value
+    }
+
     @Test func `is cancelled at once`() async throws {
         try await withLoop { loop in
             let task = Task { try await Task.sleep(for: .seconds(1000), clock: loop.clock) }

@@ -3,6 +3,7 @@
 // Section 1.3 of the rules.
 
 import CoreRunLoop
+import CoreRunLoopTesting
 import Testing
 
 private final class Owner: Sendable {
@@ -200,6 +201,24 @@ private final class Owner: Sendable {
         try await loop.run {}
         #expect(count.value == last)
         token.requestStop()
+    }
+
+    @Test(.manualTime, arguments: 1...200)
+    func `is due when as much time has passed as its interval, not a nanosecond before or after`(milliseconds: Int) {
+        let interval = Duration.milliseconds(milliseconds) + .nanoseconds(milliseconds)
+        let count = Count()
+        ManualTime.advance(by: .nanoseconds(milliseconds * 12_345))  // an odd time to begin at
+        let timer = Timer.scheduledTimer(withTimeInterval: interval, repeats: true) { _ in count.next() }
+        for firing in 1...3 {
+            ManualTime.advance(by: interval - .nanoseconds(1))
+            RunLoop.current.pump()
+            #expect(count.value == firing - 1)
+            ManualTime.advance(by: .nanoseconds(1))
+            #expect(timer.fireDate == .now)
+            RunLoop.current.pump()
+            #expect(count.value == firing)
+        }
+        timer.invalidate()
     }
 
     @Test func `does not fire inside its own closure`() async throws {

@@ -110,8 +110,13 @@ int64_t instant_of_date(CFAbsoluteTime date)
 CFAbsoluteTime date_of_instant(int64_t instant_ns)
 {
     int64_t tick_ns;
+    int64_t since_2001_ns;
 
-    return (double)(instant_ns + clock_distance_ns(&tick_ns)) / second_ns - (double)seconds_1970_to_2001;
+    if (__builtin_add_overflow(instant_ns, clock_distance_ns(&tick_ns) - seconds_1970_to_2001 * 1000000000, &since_2001_ns)) {
+        return INSTANT_LATEST_DATE; /* it never comes */
+    }
+    /* Apart, as CFAbsoluteTimeGetCurrent does, which shows the same date at this instant. */
+    return (double)(since_2001_ns / 1000000000) + (double)(since_2001_ns % 1000000000) * 1e-9;
 }
 
 int64_t instant_interval_ns(CFTimeInterval seconds)
@@ -119,7 +124,7 @@ int64_t instant_interval_ns(CFTimeInterval seconds)
     if (seconds >= INSTANT_LONGEST_SECONDS) {
         seconds = INSTANT_LONGEST_SECONDS;
     }
-    return seconds * second_ns < 1.0 ? 1 : (int64_t)(seconds * second_ns);
+    return seconds * second_ns < 1.0 ? 1 : (int64_t)(seconds * second_ns + 0.5); /* the double next to what is meant may be below it */
 }
 
 /* Without libm's ceil: nothing else here needs that library, which every program would load for it. */

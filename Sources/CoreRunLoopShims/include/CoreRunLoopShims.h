@@ -32,8 +32,15 @@ bool shim_mode_is_common(CFRunLoopRef loop, CFRunLoopMode mode);
  */
 void shim_join(void *c_object, void *swift_object);
 void shim_part(void *c_object);
-/* Nanoseconds of the clock that the loop's timers follow. */
+
+/* An instant: nanoseconds of the clock that the loop's timers follow, INT64_MAX for one that never comes. */
 int64_t shim_monotonic_ns(void);
+/* What the wall clock shows then, as far as it can be foreseen. */
+double shim_date_of_instant(int64_t instant_ns);
+/* When a timer fires next; in its callout what has just come. */
+int64_t shim_timer_instant(CFRunLoopTimerRef timer);
+void shim_timer_set_instant(CFRunLoopTimerRef timer, int64_t instant_ns);
+
 /* Whether the calling thread is the process's first. */
 bool shim_is_main_thread(void);
 

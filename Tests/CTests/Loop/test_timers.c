@@ -1034,6 +1034,27 @@ TEST(the_smallest_step_of_the_wall_clock_counts, "110")
     EXPECT_EQ(instant_of_date(date), instant_ns - 1);
 }
 
+TEST(an_interval_is_as_many_nanoseconds_as_are_meant, "118")
+{
+    int64_t wrong = 0;
+
+    for (int64_t microseconds = 1; microseconds <= 1000000; microseconds++) {
+        wrong += instant_interval_ns((double)microseconds / 1e6) != microseconds * 1000;
+    }
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(instant_interval_ns(1e-10), 1);
+}
+
+TEST(an_instant_has_the_date_that_the_wall_clock_shows_then, "110")
+{
+    fake_kernel_install();
+    for (int64_t step_ns = 1; step_ns < 10000000; step_ns += 12347) {
+        fake_kernel_advance(step_ns);
+        EXPECT_EQ(date_of_instant(kernel.monotonic_ns()), CFAbsoluteTimeGetCurrent());
+    }
+    EXPECT_EQ(date_of_instant(kernel_never), INSTANT_LATEST_DATE);
+}
+
 /* A kernel whose clocks of ticks are those of now, and a thread that is held up once, between the two halves of a reading. */
 static int64_t moving_monotonic_ns(void)
 {
