@@ -38,7 +38,7 @@
 ## format         the C sources by clang-format, the Swift sources by swift-format
 ## man            the man pages, from the headers' comments
 ## install uninstall   PREFIX=/usr/local DESTDIR= LIBDIR= INCLUDEDIR= MANDIR=
-## symbols        writes corerunloop.symbols and Support/link_names.h anew
+## symbols        writes corerunloop.symbols, Support/link_names.h and the names for Swift's importer anew
 ## clean help
 ##
 ## CC=clang picks the compiler; CFLAGS, CPPFLAGS and LDFLAGS are added to; V=1 shows the commands.
@@ -431,6 +431,7 @@ lint: $(SHARED) $(PLAIN) $(B)/whole.o
 	$(Q)scripts/check-symbols $(SHARED)
 	$(Q)scripts/check-symbols --plain $(PLAIN)
 	$(Q)scripts/check-link-names $(B)/whole.o
+	$(Q)scripts/check-swift-names
 	$(Q)scripts/check-headers
 	$(Q)if command -v shellcheck > /dev/null; then shellcheck .ci/run $$(grep -lE '^#!/bin/(ba)?sh|^#!/usr/bin/env bash' scripts/*); \
 	else echo "lint: shellcheck is not installed, passed over"; fi
@@ -443,9 +444,11 @@ format:
 	clang-format -i $$(git ls-files 'Sources/*.[ch]' 'Tests/CTests/*.[ch]' 'Tests/Conformance/*.[ch]' 'Examples/*.[ch]' 'Benchmarks/*.[ch]')
 	if command -v swift-format > /dev/null; then swift-format format --in-place --recursive Package.swift Tests/*Tests; fi
 
-# Writes the list of names that the library promises, from the headers, and the link names of what it does not promise, from what is built.
+# Writes the list of names that the library promises and their names for Swift's importer, from the headers, and the link names of what it
+# does not promise, from what is built.
 symbols: $(B)/whole.o
 	$(Q)scripts/check-symbols --update
+	$(Q)scripts/check-swift-names --update
 	$(Q)scripts/check-link-names --update $(B)/whole.o
 
 man: build/man/made
@@ -467,7 +470,7 @@ D_COMPLETION = $(DESTDIR)$(COMPLETIONDIR)
 FILL_IN = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@VERSION@|$(VERSION)|g' -e 's|@SOVERSION@|$(SOVERSION)|g'
 
 install: all man
-	$(Q)$(INSTALL) -d $(D_LIB)/pkgconfig $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_INCLUDE)/CoreFoundation $(D_INCLUDE)/CoreServices $(D_MAN)/man1 $(D_MAN)/man3 $(D_MAN)/man7 $(D_BIN) $(D_COMPLETION)
+	$(Q)$(INSTALL) -d $(D_LIB)/pkgconfig $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_INCLUDE)/CoreFoundation $(D_INCLUDE)/CoreServices $(D_INCLUDE)/Swift $(D_MAN)/man1 $(D_MAN)/man3 $(D_MAN)/man7 $(D_BIN) $(D_COMPLETION)
 	$(Q)$(INSTALL) -m 755 $(SHARED) $(D_LIB)/
 	$(Q)ln -sf libcorerunloop.so.$(SOVERSION) $(D_LIB)/libcorerunloop.so
 	$(Q)$(INSTALL) -m 644 $(STATIC) $(D_LIB)/
@@ -475,7 +478,7 @@ install: all man
 	$(Q)$(INSTALL) -m 644 Sources/messageport/messageport.1 $(D_MAN)/man1/
 	$(Q)$(INSTALL) -m 644 Sources/messageport/completion.bash $(D_COMPLETION)/messageport
 	$(Q)$(INSTALL) -m 755 $(PLAIN) $(D_LIB)/corerunloop/
-	$(Q)for file in $(HEADERS:Headers/%=%) module.modulemap; do $(INSTALL) -m 644 Headers/$$file $(D_INCLUDE)/$$file || exit 1; done
+	$(Q)for file in $(HEADERS:Headers/%=%) Swift/module.modulemap Swift/CCoreRunLoop.apinotes; do $(INSTALL) -m 644 Headers/$$file $(D_INCLUDE)/$$file || exit 1; done
 	$(Q)$(FILL_IN) corerunloop.pc.in > $(D_LIB)/pkgconfig/corerunloop.pc
 	$(Q)for file in cmake/*.in; do $(FILL_IN) $$file > $(D_LIB)/cmake/CoreRunLoop/$$(basename $$file .in) || exit 1; done
 	$(Q)for page in $$(cd build/man && find man3 man7 -type f); do $(INSTALL) -m 644 build/man/$$page $(D_MAN)/$$page || exit 1; done

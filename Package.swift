@@ -14,6 +14,9 @@ let package = Package(
     products: [
         // Apple's C API, imported with Darwin's spellings.
         .library(name: "CCoreRunLoop", targets: ["CCoreRunLoop"]),
+        // The same for C: `#include <CoreFoundation/CoreFoundation.h>`. Not for Swift targets, as the folder stands in the way of the
+        // toolchain's own CoreFoundation.
+        .library(name: "CoreFoundationHeaders", targets: ["CoreFoundationHeaders"]),
         // The overlay: safe classes, threads, ports, executors. Without Foundation.
         .library(name: "CoreRunLoop", targets: ["CoreRunLoop"]),
         // Date, Data and TimeInterval in the overlay's calls.
@@ -28,20 +31,26 @@ let package = Package(
             dependencies: ["CLibBSD"],
             path: ".",
             sources: ["Sources/CCoreRunLoop"],
-            publicHeadersPath: "Headers",
-            cSettings: [.headerSearchPath("Sources/CCoreRunLoop")],
+            publicHeadersPath: "Headers/Swift",
+            cSettings: [.headerSearchPath("Headers"), .headerSearchPath("Sources/CCoreRunLoop")],
             linkerSettings: [.linkedLibrary("BlocksRuntime")]
         ),
+        // No sources: the folder of the headers, for C targets.
+        .target(name: "CoreFoundationHeaders", dependencies: ["CCoreRunLoop"], path: "Headers", publicHeadersPath: "."),
         // System calls and thread-local words that Swift cannot spell, and the few private functions of the C library that the overlay
         // needs.
-        .target(name: "CoreRunLoopShims", dependencies: ["CCoreRunLoop"], cSettings: [.headerSearchPath("../CCoreRunLoop")]),
+        .target(
+            name: "CoreRunLoopShims", dependencies: ["CCoreRunLoop"],
+            cSettings: [.headerSearchPath("../../Headers"), .headerSearchPath("../CCoreRunLoop")]),
         .target(name: "CoreRunLoop", dependencies: ["CCoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .target(name: "CoreRunLoopFoundation", dependencies: ["CoreRunLoop"], swiftSettings: strict),
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),
         // Benchmarks of the overlay, and a count of what it allocates.
-        .target(name: "Allocations", dependencies: ["CCoreRunLoop"], path: "Benchmarks/Allocations", publicHeadersPath: "include"),
+        .target(
+            name: "Allocations", dependencies: ["CCoreRunLoop"], path: "Benchmarks/Allocations", publicHeadersPath: "include",
+            cSettings: [.headerSearchPath("../../Headers")]),
         .executableTarget(
             name: "bench-swift", dependencies: ["CoreRunLoop", "Allocations"], path: "Benchmarks/Swift",
             swiftSettings: [.swiftLanguageMode(.v5)]),

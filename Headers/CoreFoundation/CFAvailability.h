@@ -11,6 +11,9 @@
 #define __COREFOUNDATION_CFAVAILABILITY__ 1
 
 #include "../TargetConditionals.h"
+#if defined(__swift__)
+#include "../Swift/CRLSwiftNames.h"
+#endif
 
 /* The macros below take a variable number of arguments as Apple's do, of which strict C89 would warn in every file that includes this. */
 #pragma GCC system_header

@@ -15,7 +15,7 @@ private func home(of name: String) -> String? {
 }
 
 /// The file whose mapping an address lies in.
-private func home(of address: UnsafeRawPointer) -> String? {
+func home(of address: UnsafeRawPointer) -> String? {
     guard let maps = fopen("/proc/self/maps", "r") else { return nil }
     defer { fclose(maps) }
     var buffer = [CChar](repeating: 0, count: 8192)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "CoreFoundation/CFMessagePort.h"
+#include "../../../Headers/CoreFoundation/CFMessagePort.h"
 
 CFMessagePortRef echo_port_create(CFStringRef name) CF_RETURNS_RETAINED;
 bool echo_port_request(CFMessagePortRef remote, const uint8_t *bytes, intptr_t length, bool wants_answer);

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "CoreFoundation/CFMessagePort.h"
-#include "CoreFoundation/CFRunLoop.h"
+#include "../../../Headers/CoreFoundation/CFMessagePort.h"
+#include "../../../Headers/CoreFoundation/CFRunLoop.h"
 
 #pragma clang assume_nonnull begin
 
