@@ -68,10 +68,10 @@ struct RequestQueue: Sendable {
     var isEnded = false
     /// What the passes perform that are under way, the innermost last.
     var underWay: [[Request]] = []
-    /// Performs in order (`perform(_:target:argument:order:modes:)`), lowest first.
-    var ordered: [OrderedPerform] = []
-    /// Performs after a delay, oldest first.
-    var delayed: [DelayedPerform] = []
+    /// `perform(_:target:argument:order:modes:)`.
+    var ordered = TimedRequests()
+    /// `perform(_:with:afterDelay:inModes:)`.
+    var delayed = TimedRequests()
 
     mutating func number(_ request: Request) -> Numbered {
         lastNumber += 1
@@ -169,11 +169,12 @@ extension RunLoop {
 
     /// The loop's thread, which calls this, is about to end, perhaps out of a request.
     func refuseRequests() {
-        let (batches, underWay) = requests.withLock { queue in
+        let (batches, underWay, timed) = requests.withLock { queue in
             queue.isEnded = true
-            defer { queue.underWay = [] }
-            return (queue.open.values.map(\.batch), queue.underWay)
+            defer { (queue.underWay, queue.ordered, queue.delayed) = ([], TimedRequests(), TimedRequests()) }
+            return (queue.open.values.map(\.batch), queue.underWay, queue.ordered.all + queue.delayed.all)
         }
+        for request in timed { request.timer?.invalidate() }
         for request in underWay.joined() { request.abandon(.threadFinished) }
         for batch in batches { refuse(batch) }
     }

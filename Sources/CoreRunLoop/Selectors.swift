@@ -40,23 +40,55 @@ extension Action where Argument == Void {
     }
 }
 
-/// A request of `perform(_:target:argument:order:modes:)`.
-struct OrderedPerform: @unchecked Sendable {
+/// A request that waits for a timer of its own: to be performed in order, or after a delay. One that is in its loop's queue is to be
+/// performed; who takes it out performs or cancels it.
+final class TimedRequest: @unchecked Sendable {
     let target: AnyObject
     let name: String?
     let argument: Any
     let order: Int
     let modes: [RunLoop.Mode]
-    let timer: Timer
     let work: () -> Void
+    /// Set once, before the request is in a queue.
+    fileprivate(set) var number = 0
+    /// The C loop keeps it, and its closure this request and the loop's object: weak, so that all go with the C loop.
+    fileprivate(set) weak var timer: Timer?
+
+    init(_ target: AnyObject, _ name: String?, _ argument: Any, order: Int = 0, _ modes: [RunLoop.Mode], work: @escaping () -> Void) {
+        self.target = target
+        self.name = name
+        self.argument = argument
+        self.order = order
+        self.modes = modes
+        self.work = work
+    }
 }
 
-/// A request of `perform(_:with:afterDelay:inModes:)`.
-struct DelayedPerform: @unchecked Sendable {
-    let target: AnyObject
-    let name: String?
-    let argument: Any
-    let timer: Timer
+/// Timed requests, found by their targets. Nothing here calls a program's code: arguments are compared by whoever has got the requests.
+struct TimedRequests: Sendable {
+    private var byTarget: [ObjectIdentifier: [Int: TimedRequest]] = [:]
+    private var lastNumber = 0
+
+    var all: [TimedRequest] { byTarget.values.flatMap(\.values) }
+
+    func requests(for target: AnyObject) -> [TimedRequest] { byTarget[ObjectIdentifier(target)].map { Array($0.values) } ?? [] }
+
+    mutating func nextNumber() -> Int {
+        lastNumber += 1
+        return lastNumber
+    }
+
+    mutating func add(_ request: TimedRequest) { byTarget[ObjectIdentifier(request.target), default: [:]][request.number] = request }
+
+    /// Whether it was there.
+    mutating func remove(_ request: TimedRequest) -> Bool {
+        let key = ObjectIdentifier(request.target)
+        guard let index = byTarget.index(forKey: key), byTarget.values[index].removeValue(forKey: request.number) != nil else {
+            return false
+        }
+        if byTarget.values[index].isEmpty { byTarget.remove(at: index) }
+        return true
+    }
 }
 
 /// A class whose methods can be performed on other threads, later, or in order. Conforming costs nothing.
@@ -194,49 +226,72 @@ extension Performing {
     }
 
     private func later(_ name: String?, _ argument: Any, _ delay: Duration, _ modes: [RunLoop.Mode], _ work: @escaping () -> Void) {
-        if modes.isEmpty { return }
-        let loop = RunLoop.current
-        let own = OwnThread(work)
-        let timer = Timer(fire: .now + max(delay, .zero), interval: .zero, repeats: false) { [weak loop] timer in
-            _ = loop?.takeDelayed { $0.timer === timer }
-            own.closure()
+        let request = TimedRequest(self, name, argument, modes, work: work)
+        RunLoop.current.add(request, to: \.delayed, at: .now + max(delay, .zero)) { loop in
+            if loop.take(request, from: \.delayed) { request.work() }
         }
-        let request = DelayedPerform(target: self, name: name, argument: argument, timer: timer)
-        loop.requests.withLock { $0.delayed.append(request) }
-        for mode in modes { loop.add(timer, forMode: mode) }
     }
 
     /// Cancels the requests of the calling thread that are to be performed on `target` after a delay.
     @available(*, noasync, message: "a task has no thread of its own")
     public static func cancelPreviousPerformRequests(withTarget target: AnyObject) {
-        for request in RunLoop.current.takeDelayed(where: { $0.target === target }) { request.timer.invalidate() }
+        RunLoop.current.cancel(in: \.delayed, for: target) { _ in true }
     }
 
-    /// Cancels those requests whose method and argument are the same: equal by `==`.
+    /// Cancels those requests whose method and argument are the same: equal by `==`, which is called while no lock is held.
     @available(*, noasync, message: "a task has no thread of its own")
     public static func cancelPreviousPerformRequests<Target: AnyObject, Argument: Equatable>(
         withTarget target: Target, selector action: Action<Target, Argument>, object argument: Argument
     ) {
-        let taken = RunLoop.current.takeDelayed { request in
-            request.target === target && request.name == action.name && request.argument as? Argument == argument
-        }
-        for request in taken { request.timer.invalidate() }
+        RunLoop.current.cancel(in: \.delayed, for: target) { $0.name == action.name && $0.argument as? Argument == argument }
     }
 
     /// Cancels those requests whose method, without a parameter, is the same.
     @available(*, noasync, message: "a task has no thread of its own")
     public static func cancelPreviousPerformRequests<Target: AnyObject>(withTarget target: Target, selector action: Action<Target, Void>) {
-        for request in RunLoop.current.takeDelayed(where: { $0.target === target && $0.name == action.name }) { request.timer.invalidate() }
+        RunLoop.current.cancel(in: \.delayed, for: target) { $0.name == action.name }
     }
 }
 
 extension RunLoop {
-    fileprivate func takeDelayed(where matches: (DelayedPerform) -> Bool) -> [DelayedPerform] {
-        requests.withLock { queue in
-            let taken = queue.delayed.filter(matches)
-            queue.delayed.removeAll(where: matches)
-            return taken
+    /// Which of a queue's requests with timers.
+    fileprivate typealias Timed = WritableKeyPath<RequestQueue, TimedRequests>
+
+    /// Adds a request, whose timer calls `fire` with this loop. If the loop's thread has ended, the request is dropped.
+    fileprivate func add(_ request: TimedRequest, to timed: Timed, at date: WallTime, _ fire: @escaping (RunLoop) -> Void) {
+        if request.modes.isEmpty { return }
+        let own = OwnThread(fire)
+        let timer = Timer(fire: date, interval: .zero, repeats: false) { [self] _ in own.closure(self) }
+        request.timer = timer
+        let isEnded = requests.withLock { queue in
+            if queue.isEnded { return true }
+            request.number = queue[keyPath: timed].nextNumber()
+            queue[keyPath: timed].add(request)
+            return false
         }
+        if isEnded { return timer.invalidate() }
+        for mode in request.modes { add(timer, forMode: mode) }
+        if !isIn(timer, request.modes) { cancel(request, in: timed) }
+    }
+
+    /// Whether the timer is in the loop, or has done its work there.
+    private func isIn(_ timer: Timer, _ modes: [Mode]) -> Bool {
+        !timer.isValid || modes.contains { CFRunLoopContainsTimer(loop, timer.cfRunLoopTimer, $0.name) }
+    }
+
+    /// Whether the request is the caller's, who is to perform it.
+    fileprivate func take(_ request: TimedRequest, from timed: Timed) -> Bool {
+        requests.withLock { $0[keyPath: timed].remove(request) }
+    }
+
+    fileprivate func cancel(_ request: TimedRequest, in timed: Timed) {
+        if take(request, from: timed) { request.timer?.invalidate() }
+    }
+
+    /// Cancels the target's requests that match; `matches`, which may be a program's code, is called while no lock is held.
+    fileprivate func cancel(in timed: Timed, for target: AnyObject, where matches: (TimedRequest) -> Bool) {
+        let requests = requests.withLock { $0[keyPath: timed].requests(for: target) }
+        for request in requests where matches(request) { cancel(request, in: timed) }
     }
 
     // MARK: In order
@@ -244,7 +299,8 @@ extension RunLoop {
     /// Performs a method at the start of the loop's next pass over one of `modes`, among others in their order.
     ///
     /// Lower orders come first, equal ones in the order of the requests. A request that is made while one is performed waits for the pass
-    /// after. It is performed once, and, being a timer, does not end ``run(mode:before:)``.
+    /// after. It is performed once, and, being a timer, does not end ``run(mode:before:)``. A run inside one that is performed performs
+    /// those that are still to come.
     ///
     /// - Parameters:
     ///   - action: The method, with the name by which it can be cancelled.
@@ -255,46 +311,32 @@ extension RunLoop {
     public func perform<Target: AnyObject & Sendable, Argument: Sendable>(
         _ action: Action<Target, Argument>, target: Target, argument: Argument, order: Int = 0, modes: [Mode] = [.default]
     ) {
-        if modes.isEmpty { return }
-        let timer = Timer(fire: .now, interval: .zero, repeats: false) { [weak self] _ in self?.performOrdered() }
-        let request = OrderedPerform(
-            target: target, name: action.name, argument: argument, order: order, modes: modes, timer: timer
-        ) { action.method(target)(argument) }
-        requests.withLock { queue in
-            let index = queue.ordered.firstIndex { $0.order > order } ?? queue.ordered.endIndex
-            queue.ordered.insert(request, at: index)
-        }
-        for mode in modes { add(timer, forMode: mode) }
+        let request = TimedRequest(target, action.name, argument, order: order, modes) { action.method(target)(argument) }
+        add(request, to: \.ordered, at: .now) { $0.performOrdered() }
     }
 
-    /// All that may be performed in the current mode, lowest order first.
+    /// All that may be performed in the current mode, lowest order first, but for what one of them cancels.
     private func performOrdered() {
         guard let mode = currentMode else { return }
         let isCommon = shim_mode_is_common(loop, mode.name)
-        for request in takeOrdered(where: { $0.modes.serve(mode, isCommon) }) {
-            request.timer.invalidate()
+        let waiting = requests.withLock { $0.ordered.all }
+        let served = waiting.filter { $0.modes.serve(mode, isCommon) }.sorted { ($0.order, $0.number) < ($1.order, $1.number) }
+        for request in served where take(request, from: \.ordered) {
+            request.timer?.invalidate()
             request.work()
         }
     }
 
-    private func takeOrdered(where matches: (OrderedPerform) -> Bool) -> [OrderedPerform] {
-        requests.withLock { queue in
-            let taken = queue.ordered.filter(matches)
-            queue.ordered.removeAll(where: matches)
-            return taken
-        }
-    }
-
-    /// Cancels the requests of this loop for `target` whose method and argument are the same. Any thread.
+    /// Cancels the requests of this loop for `target` whose method and argument are the same: equal by `==`, which is called while no lock
+    /// is held. Any thread.
+    ///
+    /// A request that waits behind others of the same pass can still be cancelled by one of these.
     public func cancelPerform<Target: AnyObject, Argument: Equatable>(
         _ action: Action<Target, Argument>, target: Target, argument: Argument
     ) {
-        let taken = takeOrdered { $0.target === target && $0.name == action.name && $0.argument as? Argument == argument }
-        for request in taken { request.timer.invalidate() }
+        cancel(in: \.ordered, for: target) { $0.name == action.name && $0.argument as? Argument == argument }
     }
 
     /// Cancels the requests of this loop for `target`. Any thread.
-    public func cancelPerforms(withTarget target: AnyObject) {
-        for request in takeOrdered(where: { $0.target === target }) { request.timer.invalidate() }
-    }
+    public func cancelPerforms(withTarget target: AnyObject) { cancel(in: \.ordered, for: target) { _ in true } }
 }

@@ -219,17 +219,21 @@ private final class Weakly<Object: AnyObject>: @unchecked Sendable {
         }
     }
 
-    @Test func `requests that a thread never came to are freed with it`() async throws {
+    @Test(arguments: [false, true]) func `requests that a thread never came to are freed with it`(isLoopKept: Bool) async throws {
         let freed = Count()
-        try await onThread {
+        let loop = try await onThread {
             let target = Asker(Witness { freed.next() })
             RunLoop.current.perform(Asker.take, target: target, argument: Witness { freed.next() })
             target.perform(Asker.take, with: Witness { freed.next() }, afterDelay: .seconds(1000))
             target.perform(Asker.method, on: .current, with: Witness { freed.next() }, waitUntilDone: false)
             let witness = Witness { freed.next() }
             RunLoop.current.perform { witness.touch() }
+            return isLoopKept ? RunLoop.current : nil
         }
         while freed.value < 5 { await Task.yield() }
+        loop?.perform(Asker.take, target: Asker(Witness { freed.next() }), argument: Witness { freed.next() })
+        #expect(freed.value == (isLoopKept ? 7 : 5))
+        withExtendedLifetime(loop) {}
     }
 
     @Test func `ticks leave nothing in their loop`() async throws {

@@ -14,6 +14,34 @@ private final class Receiver: Performing, Sendable {
     static let plain = Action("plain", Receiver.plain)
 }
 
+/// An argument whose comparison is a program's own code, which may call what it likes.
+private struct Curious: Equatable, Sendable {
+    let number: Int
+    let onCompare: @Sendable () -> Void
+    static func == (one: Curious, other: Curious) -> Bool {
+        one.onCompare()
+        return one.number == other.number
+    }
+}
+
+extension Receiver {
+    func curious(_ argument: Curious) { trace.add("\(argument.number)") }
+    static let curious = Action("curious", Receiver.curious)
+}
+
+/// Gives up what it has requested when it is freed.
+private final class Tidy: Performing, Sendable {
+    let freed: Count
+    init(_ freed: Count) { self.freed = freed }
+    deinit {
+        Tidy.cancelPreviousPerformRequests(withTarget: self)
+        RunLoop.current.cancelPerforms(withTarget: self)
+        freed.next()
+    }
+    func plain() {}
+    static let plain = Action("plain", Tidy.plain)
+}
+
 /// A thread that runs its loop until it is told to stop.
 private func looping(_ stop: RunLoop.StopToken) -> Thread {
     let thread = Thread { RunLoop.current.run(in: .default, until: stop) }
@@ -301,6 +329,56 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         }
     }
 
+    @Test func `of many requests takes no longer for each`() async throws {
+        try await onThread {
+            let (receiver, count) = (Receiver(), 40_000)
+            let others = (0..<count).map { _ in Receiver() }
+            let tally = Count()
+            let next = Action<Receiver, Int>("next") { _ in { _ in tally.next() } }
+            for number in 0..<count { receiver.perform(next, with: number, afterDelay: .zero) }
+            for other in others { other.perform(next, with: 0, afterDelay: .seconds(1000)) }
+            for other in others { Receiver.cancelPreviousPerformRequests(withTarget: other) }
+            RunLoop.current.run()
+            #expect(tally.value == count)
+        }
+    }
+
+    @Test func `is cancelled by an earlier one of the same pass, and in its target's end nothing is left of it`() async throws {
+        try await onThread {
+            let (receiver, freed) = (Receiver(), Count())
+            let cancel = Action<Receiver, Int>("cancel") { receiver in
+                { Receiver.cancelPreviousPerformRequests(withTarget: receiver, selector: Receiver.number, object: $0) }
+            }
+            receiver.perform(cancel, with: 2, afterDelay: .zero)
+            for number in 1...3 { receiver.perform(Receiver.number, with: number, afterDelay: .zero) }
+            Tidy(freed).perform(Tidy.plain, afterDelay: .zero)
+            RunLoop.current.perform(Tidy.plain, target: Tidy(freed), argument: ())
+            RunLoop.current.run()
+            #expect(receiver.trace.text == "1 3")
+            #expect(freed.value == 2)
+        }
+    }
+
+    @Test func `is cancelled by an argument whose comparison makes and cancels requests`() async throws {
+        try await onThread {
+            let (receiver, other) = (Receiver(), Receiver())
+            let onCompare: @Sendable () -> Void = {
+                receiver.perform(Receiver.plain, afterDelay: .seconds(1000))
+                Receiver.cancelPreviousPerformRequests(withTarget: other)
+            }
+            for number in 1...3 {
+                receiver.perform(Receiver.curious, with: Curious(number: number, onCompare: onCompare), afterDelay: .zero)
+            }
+            other.perform(Receiver.plain, afterDelay: .zero)
+            Receiver.cancelPreviousPerformRequests(
+                withTarget: receiver, selector: Receiver.curious, object: Curious(number: 2, onCompare: onCompare))
+            _ = RunLoop.current.run(in: .default, for: .milliseconds(1))
+            Receiver.cancelPreviousPerformRequests(withTarget: receiver)
+            #expect(receiver.trace.text == "1 3")
+            #expect(other.trace.events.isEmpty)
+        }
+    }
+
     @Test func `is cancelled by target, method and argument`() async throws {
         try await onThread {
             let (receiver, other) = (Receiver(), Receiver())
@@ -353,6 +431,79 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             #expect(receiver.trace.text == "1 10 2")
             alive.cancel()
         }
+    }
+
+    @Test func `is cancelled by an earlier one of the same pass`() async throws {
+        try await onThread {
+            let (receiver, other, loop) = (Receiver(), Receiver(), RunLoop.current)
+            let cancel = Action<Receiver, Int>("cancel") { receiver in
+                { RunLoop.current.cancelPerform(Receiver.number, target: receiver, argument: $0) }
+            }
+            let cancelAll = Action<Receiver, Receiver>("cancel all") { _ in { RunLoop.current.cancelPerforms(withTarget: $0) } }
+            loop.perform(cancel, target: receiver, argument: 2, order: -1)
+            loop.perform(cancelAll, target: receiver, argument: other, order: -1)
+            for number in 1...3 {
+                loop.perform(Receiver.number, target: receiver, argument: number)
+                loop.perform(Receiver.number, target: other, argument: number)
+            }
+            _ = loop.run(mode: .default, before: .now)
+            #expect(receiver.trace.text == "1 3")
+            #expect(other.trace.events.isEmpty)
+            #expect(!loop.run(mode: .default, before: .now))
+        }
+    }
+
+    @Test func `is cancelled by an argument whose comparison makes and cancels requests`() async throws {
+        try await onThread {
+            let (receiver, other, loop) = (Receiver(), Receiver(), RunLoop.current)
+            let onCompare: @Sendable () -> Void = {
+                loop.perform(Receiver.plain, target: receiver, argument: (), modes: ["other"])
+                loop.cancelPerforms(withTarget: other)
+            }
+            for number in 1...3 {
+                loop.perform(Receiver.curious, target: receiver, argument: Curious(number: number, onCompare: onCompare))
+            }
+            loop.perform(Receiver.plain, target: other, argument: ())
+            loop.cancelPerform(Receiver.curious, target: receiver, argument: Curious(number: 2, onCompare: onCompare))
+            _ = loop.run(mode: .default, before: .now)
+            #expect(receiver.trace.text == "1 3")
+            #expect(other.trace.events.isEmpty)
+        }
+    }
+
+    @Test func `happens in a run inside another, if it is still to come`() async throws {
+        try await onThread {
+            let (receiver, loop) = (Receiver(), RunLoop.current)
+            let nested = Action<Receiver, Int>("nested") { receiver in
+                { number in
+                    loop.perform(Receiver.number, target: receiver, argument: number + 1)
+                    _ = loop.run(mode: .default, before: .now)
+                    receiver.number(number + 2)
+                }
+            }
+            loop.perform(nested, target: receiver, argument: 10)
+            loop.perform(Receiver.number, target: receiver, argument: 1, order: 1)
+            _ = loop.run(mode: .default, before: .now)
+            #expect(receiver.trace.text == "11 1 12")
+        }
+    }
+
+    @Test func `of many requests takes no longer for each`() async throws {
+        try await onThread {
+            let (receiver, loop, count) = (Receiver(), RunLoop.current, 40_000)
+            for number in 0..<count { loop.perform(Receiver.number, target: receiver, argument: number, order: number) }
+            _ = loop.run(mode: .default, before: .now)
+            #expect(receiver.trace.events == (0..<count).map { "\($0)" })
+        }
+    }
+
+    @Test func `of a loop that nobody keeps is performed nevertheless`() async throws {
+        let receiver = Receiver()
+        onForeignThread {
+            RunLoop.of(CFRunLoopGetCurrent()).perform(Receiver.plain, target: receiver, argument: ())
+            _ = CFRunLoopRunInMode(.defaultMode, 0, false)
+        }
+        #expect(receiver.trace.text == "plain")
     }
 
     @Test func `happens once though in several modes, and not when it was cancelled`() async throws {

@@ -3,9 +3,32 @@
 import CoreRunLoop
 import Testing
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
 /// Runs a test's body on a thread of its own, whose loop nothing else has used.
 func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await Thread.joinable(name: "test", body).value
+}
+
+/// Runs a body on a thread that no `Thread` has started, and waits for its end.
+func onForeignThread(_ body: @escaping @Sendable () -> Void) {
+    final class Body: Sendable {
+        let call: @Sendable () -> Void
+        init(_ call: @escaping @Sendable () -> Void) { self.call = call }
+    }
+    var thread = pthread_t()
+    let status = pthread_create(
+        &thread, nil,
+        { info in
+            Unmanaged<Body>.fromOpaque(info!).takeRetainedValue().call()
+            return nil
+        }, Unmanaged.passRetained(Body(body)).toOpaque())
+    #expect(status == 0)
+    pthread_join(thread, nil)
 }
 
 /// What happened, in order. Any thread.

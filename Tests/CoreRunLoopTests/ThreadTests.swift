@@ -39,17 +39,9 @@ private final class Target2: Sendable {
 
     @Test func `that something else started gets an object`() async throws {
         let names = Trace()
-        var id = pthread_t()
-        let info = Unmanaged.passRetained(names).toOpaque()
-        pthread_create(
-            &id, nil,
-            { info in
-                let names = Unmanaged<Trace>.fromOpaque(info!).takeRetainedValue()
-                names.add(
-                    "\(Thread.current === Thread.current) \(Thread.current.isExecuting) \(Thread.current.runLoop === RunLoop.current)")
-                return nil
-            }, info)
-        pthread_join(id, nil)
+        onForeignThread {
+            names.add("\(Thread.current === Thread.current) \(Thread.current.isExecuting) \(Thread.current.runLoop === RunLoop.current)")
+        }
         #expect(names.events == ["true true true"])
     }
 
