@@ -125,6 +125,15 @@
                           swift_attr("release:CRLRelease" #_name), swift_attr("@Sendable"))) _tag;                                   \
     static __inline__ void CRLRetain##_name(struct _tag *object) { (void)crl_swift_retain(object); }                                 \
     static __inline__ void CRLRelease##_name(struct _tag *object) { crl_swift_release(object); }                                     \
+    static __inline__ _Bool CRLEqual##_name(struct _tag *one, struct _tag *other) CRL_SWIFT_NAME(CFEqual(_:_:)) {                    \
+        return crl_swift_equal(one, other);                                                                                          \
+    }                                                                                                                                \
+    static __inline__ unsigned long CRLHash##_name(struct _tag *object) CRL_SWIFT_NAME(CFHash(_:)) {                                 \
+        return crl_swift_hash(object);                                                                                               \
+    }                                                                                                                                \
+    static __inline__ unsigned long CRLGetTypeIDOf##_name(struct _tag *object) CRL_SWIFT_NAME(CFGetTypeID(_:)) {                     \
+        return crl_swift_type(object);                                                                                               \
+    }                                                                                                                                \
     typedef struct _tag *CRL##_name##Reference __attribute__((swift_name(#_name "Ref")))
 #define CRL_REFERENCE_ALIAS(_tag, _name)                                                 \
     typedef struct _tag *CRL##_name##Object __attribute__((swift_name(#_name)));         \
@@ -133,6 +142,10 @@
 /* CFRetain and CFRelease by names of their own, since the macro needs them before they are declared. */
 extern const void *crl_swift_retain(const void *object) CRL_LINK(CFRetain);
 extern void crl_swift_release(const void *object) CRL_LINK(CFRelease);
+/* What takes any object takes a raw pointer in Swift; the macro adds a function of the same name for each class. */
+extern _Bool crl_swift_equal(const void *object1, const void *object2) CRL_LINK(CFEqual);
+extern unsigned long crl_swift_hash(const void *object) CRL_LINK(CFHash);
+extern unsigned long crl_swift_type(const void *object) CRL_LINK(CFGetTypeID);
 /* Any object: a raw pointer in Swift, as the importer would make Apple's name AnyObject. */
 #define CFTypeRef CRLTypeRef_
 #define CFPropertyListRef CRLPropertyListRef_

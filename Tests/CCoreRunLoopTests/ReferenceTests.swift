@@ -192,6 +192,43 @@ private func removeAllSources(from loop: CFRunLoop, _ released: UnsafeMutablePoi
     lastSource = nil
 }
 
+@Suite struct `What takes any object` {
+    private func source(order: CFIndex = 0) -> CFRunLoopSource {
+        var context = CFRunLoopSourceContext()
+        context.perform = { _ in }
+        return CFRunLoopSourceCreate(nil, order, &context)
+    }
+
+    @Test func `compares`() {
+        let one = source()
+        let other = source(order: 1)
+        #expect(CFEqual(one, one))
+        #expect(!CFEqual(one, other))
+        #expect(CFEqual(string("text"), string("text")))
+        #expect(!CFEqual(string("text"), string("other")))
+        #expect(CFEqual(raw(one), raw(one)) && !CFEqual(raw(one), raw(string("text"))))
+    }
+
+    @Test func `hashes`() {
+        let one: CFRunLoopSource? = source()
+        #expect(CFHash(one) == CFHash(raw(one)))
+        #expect(CFHash(string("text")) == CFHash(string("text")))
+    }
+
+    @Test func `tells types`() {
+        #expect(CFGetTypeID(source()) == CFRunLoopSourceGetTypeID())
+        #expect(CFGetTypeID(string("text")) == CFStringGetTypeID())
+        #expect(CFGetTypeID(CFRunLoopGetCurrent()) == CFRunLoopGetTypeID())
+    }
+
+    @Test func `counts nothing`() {
+        let one = source()
+        let before = CFGetRetainCount(raw(one))
+        for _ in 0..<10 { #expect(CFEqual(one, one) && CFHash(one) == CFHash(one) && CFGetTypeID(one) != 0) }
+        #expect(CFGetRetainCount(raw(one)) == before)
+    }
+}
+
 @Suite struct `Callbacks` {
     @Test func `a timer keeps what its callback stored`() {
         let kept = Box<CFRunLoopTimer?>(nil)
