@@ -114,7 +114,7 @@ CF_EXPORT Boolean CFMessagePortIsRemote(CFMessagePortRef ms) CRL_LINK(CFMessageP
 /**
  * Gets the name of `ms`; NULL when it has none.
  *
- * Ownership: the port's; it lasts as long as the port keeps the name.
+ * Ownership: the port's; it lasts as long as the port, also when the port gets another name.
  * Threads: any.
  */
 CF_EXPORT CFStringRef CFMessagePortGetName(CFMessagePortRef ms) CRL_LINK(CFMessagePortGetName) CF_RETURNS_NOT_RETAINED;

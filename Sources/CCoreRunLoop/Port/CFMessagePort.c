@@ -2,6 +2,8 @@
 /* The public calls on message ports, and what both sides have in common: checks, invalidation, description. */
 #include "CoreFoundation/CFMessagePort.h"
 
+#include <stdlib.h>
+
 #include "Port/message_port.h"
 #include "Support/fault.h"
 
@@ -11,6 +13,17 @@ static void require(CFMessagePortRef port, const char *function)
 }
 
 /* ---- the object ---- */
+
+static void free_former_names(CFMessagePortRef port)
+{
+    while (port->former_names) {
+        struct former_name *former = port->former_names;
+
+        port->former_names = former->next;
+        CFRelease(former->string);
+        free(former);
+    }
+}
 
 /* The owner of the last reference has gone without invalidating (206). */
 static void finalize(CFTypeRef object)
@@ -24,27 +37,36 @@ static void finalize(CFTypeRef object)
     if (port->name_string) {
         CFRelease(port->name_string);
     }
+    free_former_names(port);
     scratch_free(&port->scratch);
 }
 
-static CFStringRef describe_context(CFMessagePortRef port)
+/* The name, with a reference: it may be another at once. */
+static CFStringRef copy_name(CFMessagePortRef port)
 {
-    const CFMessagePortContext *context = &port->side.local.context;
+    CFStringRef name;
 
-    return !port->is_remote && context->copyDescription && context->info ? context->copyDescription(context->info) : NULL;
+    port_lock(port);
+    name = port->name_string ? CFRetain(port->name_string) : NULL;
+    port_unlock(port);
+    return name;
 }
 
 static CFStringRef describe(CFTypeRef object)
 {
     CFMessagePortRef port = (CFMessagePortRef)(uintptr_t)object;
-    CFStringRef context = describe_context(port);
+    CFStringRef context = port->is_remote ? NULL : local_port_describe_info(port);
+    CFStringRef name = copy_name(port);
     CFStringRef text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFMessagePort %p>{%s, valid = %s, name = %@%@%@}"), object,
                                                 port->is_remote ? "remote" : "local", port_is_valid(port) ? "Yes" : "No",
-                                                port->name_string ? port->name_string : CFSTR("(none)"),
-                                                context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
+                                                name ? name : CFSTR("(none)"), context ? CFSTR(", context = ") : CFSTR(""),
+                                                context ? context : CFSTR(""));
 
     if (context) {
         CFRelease(context);
+    }
+    if (name) {
+        CFRelease(name);
     }
     return text;
 }
@@ -119,6 +141,7 @@ CFStringRef CFMessagePortGetName(CFMessagePortRef ms)
     require(ms, "CFMessagePortGetName");
     port_lock(ms);
     name = ms->name_string;
+    ms->name_is_lent = true;
     port_unlock(ms);
     return name;
 }

@@ -233,8 +233,6 @@ static void begin_call(CFMessagePortRef port, struct incoming *message)
 /* The message is done with, and so is its memory. P; `ret_info` gets what is to be released once the lock is dropped, if true. */
 static bool end_call(struct local_port *local, const struct incoming *message, void **ret_info)
 {
-    bool releases = false;
-
     local->in_use -= message->accepted;
     if (message->callee) {
         return local_port_leave(local, message->callee, ret_info) && local->context.release;
@@ -242,14 +240,9 @@ static bool end_call(struct local_port *local, const struct incoming *message, v
     if (message->is_in_call) {
         local->calls--;
         local->called_on = NULL; /* one that goes on is not this thread's, or ends later all the same */
-        releases = local->releases_late && local->calls == 0;
+        return local->releases_late && local_port_take_late_info(local, ret_info);
     }
-    if (releases) {
-        local->releases_late = false;
-        *ret_info = local->context.info;
-        local->context.info = NULL;
-    }
-    return releases && local->context.release;
+    return false;
 }
 
 /* ---- one packet, continued ---- */

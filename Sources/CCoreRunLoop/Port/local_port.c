@@ -175,33 +175,64 @@ static bool move_to(const char *function, CFMessagePortRef port, const struct po
     return moved;
 }
 
+/* The string of a name that the port had and lent before, so that one that takes turns with others is kept once; NULL if there is none. */
+static CFStringRef find_former_name(CFMessagePortRef port, CFStringRef string)
+{
+    for (const struct former_name *former = port->former_names; former; former = former->next) {
+        if (CFEqual(former->string, string)) {
+            return former->string;
+        }
+    }
+    return NULL;
+}
+
+/* Calls the port `string`, which it keeps, and takes over `old`, with what it was called. Creation lock. */
+static void take_name(CFMessagePortRef port, const struct port_name *name, CFStringRef string, struct former_name *old)
+{
+    CFStringRef lent_before = find_former_name(port, string);
+    bool is_lent;
+
+    port_lock(port);
+    port->name = *name;
+    old->string = port->name_string;
+    is_lent = port->name_is_lent;
+    port->name_string = lent_before ? (CFStringRef)CFRetain(lent_before) : (CFStringRef)CFRetain(string);
+    port->name_is_lent = false;
+    port_unlock(port);
+    if (is_lent && old->string && !find_former_name(port, old->string)) {
+        old->next = port->former_names;
+        port->former_names = old;
+        return;
+    }
+    if (old->string) {
+        CFRelease(old->string);
+    }
+    free(old);
+}
+
 bool local_port_rename(CFMessagePortRef port, const struct port_name *name)
 {
     CFStringRef string = port_name_string(name);
-    CFStringRef old_string = NULL;
+    struct former_name *old = string ? malloc(sizeof *old) : NULL;
     CFMessagePortRef other;
-    bool renamed = false;
+    bool renamed;
 
     port_table_begin_creation();
     other = port_table_find(false, name);
-    if (string && !other && port_is_valid(port) && move_to("CFMessagePortSetName", port, name)) {
+    renamed = old && !other && port_is_valid(port) && move_to("CFMessagePortSetName", port, name);
+    if (renamed) {
         port_table_remove(port);
-        port_lock(port);
-        port->name = *name;
-        old_string = port->name_string;
-        port->name_string = string;
-        port_unlock(port);
+        take_name(port, name, string, old);
         port_table_add(port);
-        renamed = true;
     }
     port_table_end_creation();
     if (other) {
         object_release(other);
     }
-    if (old_string) {
-        (void)CFAutorelease(old_string); /* somebody may have just asked for it */
+    if (!renamed) {
+        free(old);
     }
-    if (!renamed && string) {
+    if (string) {
         CFRelease(string);
     }
     return renamed;
@@ -434,6 +465,45 @@ bool local_port_call(CFMessagePortRef port, void *object)
         local->context.release(released);
     }
     return true;
+}
+
+bool local_port_take_late_info(struct local_port *local, void **ret_info)
+{
+    bool releases = local->releases_late && local->calls == 0;
+
+    if (releases) {
+        local->releases_late = false;
+        *ret_info = local->context.info;
+        local->context.info = NULL;
+    }
+    return releases && local->context.release;
+}
+
+CFStringRef local_port_describe_info(CFMessagePortRef port)
+{
+    struct local_port *local = &port->side.local;
+    void *info = NULL;
+    CFStringRef text;
+    bool releases;
+
+    port_lock(port);
+    if (port_is_valid(port) && local->context.copyDescription) {
+        info = local->context.info;
+    }
+    local->calls += info ? 1 : 0; /* as a callout of another thread: an invalidation meanwhile leaves the release to the end */
+    port_unlock(port);
+    if (!info) {
+        return NULL;
+    }
+    text = local->context.copyDescription(info);
+    port_lock(port);
+    local->calls--;
+    releases = local_port_take_late_info(local, &info);
+    port_unlock(port);
+    if (releases) {
+        local->context.release(info);
+    }
+    return text;
 }
 
 void local_port_release_info(CFMessagePortRef port)

@@ -93,6 +93,12 @@ struct remote_port {
     struct link letters; /* P; requests in the inbox that wait for a reply */
 };
 
+/* A name that the port has given up: somebody may still have the string from CFMessagePortGetName. */
+struct former_name {
+    struct former_name *next;
+    CFStringRef string;
+};
+
 struct __CFMessagePort {
     struct object object;
     struct lock lock;
@@ -103,6 +109,8 @@ struct __CFMessagePort {
     uint32_t republish_round; /* creation lock; the last in which it had its turn */
     struct port_name name; /* P; length 0: unnamed */
     CFStringRef name_string; /* P */
+    bool name_is_lent; /* P; CFMessagePortGetName has returned that string: it lasts as long as the port */
+    struct former_name *former_names; /* creation lock; those that were lent */
     CFMessagePortInvalidationCallBack invalidated; /* P */
     struct scratch scratch; /* A */
     union {
@@ -162,6 +170,10 @@ void local_port_set_queue(CFMessagePortRef port, void *queue);
 /* The part of invalidation that comes before the callback, and the part that comes after. */
 void local_port_withdraw(CFMessagePortRef port);
 void local_port_close(CFMessagePortRef port);
+/* Asks the program to describe the info, which lasts that long. NULL: it does not, or the port is invalid. */
+CFStringRef local_port_describe_info(CFMessagePortRef port);
+/* A callout that had the info is no longer counted. True: `ret_info` is to be given back once the lock is dropped. P */
+bool local_port_take_late_info(struct local_port *local, void **ret_info);
 /* Gives the info back, unless a callout on another thread uses it. */
 void local_port_release_info(CFMessagePortRef port);
 /*

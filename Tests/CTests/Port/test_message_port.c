@@ -554,3 +554,119 @@ PORT_TEST_BOTH_WAYS(descriptions_name_the_port, "184 185 M19")
     EXPECT_STOPS("CFMessagePortIsValid: the port is NULL", { CFMessagePortIsValid(NULL); });
     EXPECT_STOPS("CFMessagePortInvalidate: the port is a CFString", { CFMessagePortInvalidate((CFMessagePortRef)(uintptr_t)CFSTR("x")); });
 }
+
+/* ---- names and descriptions beside other threads ---- */
+
+static void *rename_to_new(void *info)
+{
+    EXPECT(CFMessagePortSetName(info, CFSTR("new")));
+    return NULL;
+}
+
+static void run_in_thread(void *(*work)(void *info), void *info)
+{
+    pthread_t thread;
+
+    REQUIRE(pthread_create(&thread, NULL, work, info) == 0);
+    (void)pthread_join(thread, NULL);
+}
+
+/* Strings of the same size, in whose memory what was freed before is found again. */
+static void fill_freed_memory(void)
+{
+    enum { strings = 64 };
+    CFStringRef made[strings];
+
+    for (int i = 0; i < strings; i++) {
+        made[i] = CFStringCreateWithCString(NULL, "filler", kCFStringEncodingUTF8);
+    }
+    for (int i = 0; i < strings; i++) {
+        CFRelease(made[i]);
+    }
+}
+
+PORT_TEST_BOTH_WAYS(a_name_that_was_asked_for_lasts_as_long_as_the_port, "198 199")
+{
+    CFMessagePortRef port = local(NAME);
+    CFStringRef name = CFMessagePortGetName(port);
+
+    run_in_thread(rename_to_new, port); /* whose end gives back all that was lent there */
+    fill_freed_memory();
+    EXPECT(CFEqual(name, NAME));
+    EXPECT(CFEqual(CFMessagePortGetName(port), CFSTR("new")));
+    for (int i = 0; i < 4; i++) {
+        EXPECT(CFMessagePortSetName(port, NAME));
+        EXPECT_EQ(CFMessagePortGetName(port), name); /* kept once */
+        run_in_thread(rename_to_new, port);
+    }
+    port_drop(port);
+}
+
+static CFMessagePortRef described;
+static atomic_bool is_over;
+
+static void *invalidate_described(void *info)
+{
+    (void)info;
+    CFMessagePortInvalidate(described);
+    return NULL;
+}
+
+static CFStringRef describe_and_invalidate(const void *info)
+{
+    run_in_thread(invalidate_described, NULL);
+    trace_addf(&events, "described(%s)", (const char *)info);
+    return CFSTR("text");
+}
+
+PORT_TEST_BOTH_WAYS(an_info_lasts_while_it_is_described, "203 185")
+{
+    CFMessagePortContext context = {0, "info", note_retain, note_release, describe_and_invalidate};
+    CFStringRef text;
+
+    described = CFMessagePortCreateLocal(NULL, NAME, port_echo, &context, NULL);
+    text = CFCopyDescription(described);
+    EXPECT(CFStringFind(text, CFSTR("text"), 0).length > 0);
+    EXPECT_TRACE(&events, "retain described(info) release");
+    CFRelease(text);
+    text = CFCopyDescription(described); /* there is no info any more */
+    EXPECT_TRACE(&events, "retain described(info) release");
+    CFRelease(text);
+    CFRelease(described);
+}
+
+static void *describe_until_over(void *info)
+{
+    while (!atomic_load(&is_over)) {
+        CFStringRef text = CFCopyDescription(info);
+
+        EXPECT(CFStringFind(text, CFSTR("name = "), 0).length > 0);
+        CFRelease(text);
+    }
+    return NULL;
+}
+
+static void do_nothing(void *info)
+{
+    (void)info;
+}
+
+PORT_TEST_BOTH_WAYS(a_port_is_described_while_it_is_renamed, "185 199")
+{
+    enum { renames = 200 };
+    CFMessagePortRef port = local(NAME);
+    pthread_t thread;
+
+    REQUIRE(pthread_create(&thread, NULL, describe_until_over, port) == 0);
+    for (int i = 0; i < renames; i++) {
+        CFStringRef name = CFStringCreateWithFormat(NULL, NULL, CFSTR("name %d"), i);
+
+        EXPECT(CFMessagePortSetName(port, name));
+        CFRelease(name);
+        CRLRunLoopPerformFunction(CFRunLoopGetCurrent(), MODE, do_nothing, NULL, NULL);
+        (void)CFRunLoopRunInMode(MODE, 0, true); /* which gives back what was lent */
+    }
+    atomic_store(&is_over, true);
+    (void)pthread_join(thread, NULL);
+    port_drop(port);
+}
