@@ -49,14 +49,16 @@ CF_EXPORT const CFRunLoopMode NSEventTrackingRunLoopMode CRL_LINK(NSEventTrackin
  *     CRLRunLoopLeave(loop);
  *
  * One Prepare and the Dispatch that follows are one pass, and all passes up to Leave are one run: observers, the current mode,
- * CFRunLoopIsWaiting and CFRunLoopStop behave as in CFRunLoopRunInMode without a time limit. Callbacks may run the loop themselves; such a
- * run is nested in the hosted one.
+ * CFRunLoopIsWaiting and CFRunLoopStop behave as in CFRunLoopRunInMode without a time limit. Callbacks, and the host between its calls, may
+ * run the loop themselves; such a run is nested in the hosted one, and its callbacks cannot call the host's functions. What CFAutorelease
+ * was given goes at the end of Dispatch and of Leave, unless the hosted run is itself nested.
  */
 
 /**
  * Gets a descriptor that becomes readable when CRLRunLoopDispatch has something to do, for poll, epoll or another loop.
  *
- * It stays the same as long as the loop lives. The host must not read it, and must poll it level-triggered.
+ * It stays the same as long as the loop lives. The child of a fork closes it and has to ask for its own; that one tells of what was there
+ * before, too. The host must not read it, and must poll it level-triggered.
  * Ownership: the loop's, which closes it when its thread ends.
  * Threads: the loop's own.
  * Errors: -1 when no descriptor can be made, or when the caller is another thread; a later call tries again.
@@ -72,8 +74,8 @@ CF_EXPORT int CRLRunLoopGetDescriptor(CFRunLoopRef rl) CRL_LINK(CRLRunLoopGetDes
  * Ownership: the mode is kept until CRLRunLoopLeave; later calls name the same mode.
  * Threads: the loop's own.
  * Errors: false, and nothing is sent, when the mode is empty or cannot be run, which CFRunLoopRunInMode would report as Finished, when it
- * is another mode than that of the hosted run, or when the caller is another thread or a callback of the hosted run; false after Entry when
- * that stopped the run. In either case CRLRunLoopLeave ends a run that has begun.
+ * is another mode than that of the hosted run, or when the caller is another thread, a callback of the hosted run or one of a run nested in
+ * it; false after Entry when that stopped the run. In either case CRLRunLoopLeave ends a run that has begun.
  */
 CF_EXPORT Boolean CRLRunLoopPrepare(CFRunLoopRef rl, CFRunLoopMode mode) CRL_LINK(CRLRunLoopPrepare);
 
@@ -83,7 +85,7 @@ CF_EXPORT Boolean CRLRunLoopPrepare(CFRunLoopRef rl, CFRunLoopMode mode) CRL_LIN
  *
  * A host that waits for the descriptor without this limit is woken by it all the same.
  * Threads: the loop's own, between CRLRunLoopPrepare and CRLRunLoopDispatch.
- * Errors: -1 when no pass is prepared, or when the caller is another thread.
+ * Errors: -1 when no pass is prepared, or when the caller is another thread or a callback.
  */
 CF_EXPORT int64_t CRLRunLoopGetTimeout(CFRunLoopRef rl) CRL_LINK(CRLRunLoopGetTimeout);
 
@@ -94,14 +96,14 @@ CF_EXPORT int64_t CRLRunLoopGetTimeout(CFRunLoopRef rl) CRL_LINK(CRLRunLoopGetTi
  * It returns 0 when the run goes on, kCFRunLoopRunStopped or kCFRunLoopRunFinished when it is over and CRLRunLoopLeave comes next. It may
  * be called before anything is ready: such a pass handles nothing.
  * Threads: the loop's own.
- * Errors: 0, and nothing happens, when no pass is prepared, or when the caller is another thread.
+ * Errors: 0, and nothing happens, when no pass is prepared, or when the caller is another thread or a callback.
  */
 CF_EXPORT CFRunLoopRunResult CRLRunLoopDispatch(CFRunLoopRef rl) CRL_LINK(CRLRunLoopDispatch);
 
 /**
  * Ends a hosted run: sends Exit and makes the loop what it was before; without a hosted run it does nothing.
  *
- * Threads: the loop's own, and not in a callback of the hosted run.
+ * Threads: the loop's own, and not in a callback of the hosted run or of one nested in it, where it does nothing.
  */
 CF_EXPORT void CRLRunLoopLeave(CFRunLoopRef rl) CRL_LINK(CRLRunLoopLeave);
 

@@ -3,6 +3,7 @@
 #include "Loop/brief_run.h"
 
 #include "Kernel/kernel.h"
+#include "Loop/activation.h"
 #include "Loop/busy_wait.h"
 #include "Loop/main_queue.h"
 #include "Loop/pass.h"
@@ -125,16 +126,20 @@ static bool wait_in(CFRunLoopRef loop, struct activation *run, const struct brie
 
 bool run_briefly(CFRunLoopRef loop, CFStringRef mode_name, const struct brief_run *brief)
 {
-    struct activation run = {.returns_after_source = true, .deadline_ns = brief->deadline_ns, .awaited = brief->awaited};
+    struct activation without_memory;
     bool result = false;
     struct mode *mode;
 
     loop_lock(loop);
     mode = can_be_brief(loop) ? mode_find(loop, mode_name) : NULL;
     if (mode) {
-        run_enter(loop, &run, mode);
-        result = wait_in(loop, &run, brief);
-        run_leave(loop, &run);
+        struct activation *run = activation_begin(
+            loop, (struct activation){.returns_after_source = true, .deadline_ns = brief->deadline_ns, .awaited = brief->awaited},
+            &without_memory);
+
+        run_enter(loop, run, mode);
+        result = wait_in(loop, run, brief);
+        run_leave(loop, run);
     }
     loop_unlock(loop);
     return result;

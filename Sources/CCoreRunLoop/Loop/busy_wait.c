@@ -27,6 +27,7 @@ void CRLRunLoopSetBusyWait(CFRunLoopRef loop, CFTimeInterval seconds)
         seconds = INSTANT_LONGEST_SECONDS;
     }
     atomic_store_explicit(&loop->busy_wait_s, seconds, memory_order_relaxed);
+    atomic_store_explicit(&loop->wants_awake, seconds > 0, memory_order_relaxed);
 }
 
 CFTimeInterval CRLRunLoopGetBusyWait(CFRunLoopRef loop)

@@ -15,7 +15,7 @@
 
 static inline bool busy_wait_is_wanted(CFRunLoopRef loop)
 {
-    return atomic_load_explicit(&loop->busy_wait_s, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&loop->wants_awake, memory_order_relaxed);
 }
 
 /* Of a wait that begins now, where it is wanted. */

@@ -12,6 +12,7 @@
 #include "Loop/thread_loop.h"
 #include "Loop/timer_firing.h"
 #include "Loop/watch.h"
+#include "Runtime/autorelease.h"
 
 /* ---- the state ---- */
 
@@ -46,11 +47,26 @@ void hosting_forget_descriptors(CFRunLoopRef loop)
     }
 }
 
+void hosting_note_abandoned(CFRunLoopRef loop, const struct activation *run)
+{
+    if (loop->hosting && run == &loop->hosting->run) {
+        loop->hosting->is_running = false;
+        loop->hosting->is_prepared = false;
+        loop->hosting->is_calling = false;
+    }
+}
+
 void hosting_free(CFRunLoopRef loop)
 {
     hosting_forget_descriptors(loop);
     free(loop->hosting);
     loop->hosting = NULL;
+}
+
+/* No run is nested in the hosted one, whose state it would take for its own. */
+static bool is_hosts_turn(CFRunLoopRef loop, const struct hosting *hosting)
+{
+    return !hosting->is_calling && (!hosting->is_running || loop->activation == &hosting->run);
 }
 
 /* The hosted run of this thread's loop, or NULL. */
@@ -60,7 +76,7 @@ static struct hosting *running(CFRunLoopRef loop, const char *function)
 
     object_require(loop, object_type_run_loop, function, "loop");
     hosting = thread_loop_is_current(loop) ? loop->hosting : NULL;
-    return hosting && hosting->is_running && !hosting->is_calling ? hosting : NULL;
+    return hosting && hosting->is_running && is_hosts_turn(loop, hosting) ? hosting : NULL;
 }
 
 /* ---- what the host polls ---- */
@@ -123,6 +139,20 @@ static void show_host(CFRunLoopRef loop, struct hosting *hosting)
     }
 }
 
+/* Nobody has written to descriptors that are made while the host waits: in the child of a fork, of what was there or has come before. L. */
+static void catch_up(CFRunLoopRef loop, struct hosting *hosting)
+{
+    const struct mode *mode = hosting->run.mode;
+
+    if (hosting->sleeps) {
+        if (watch_is_needed(mode)) {
+            (void)watch_prepare(loop, hosting->run.mode);
+        }
+        hosting->is_ready |= watch_has_kept(mode) || (mailbox_word(loop->mailbox) & (wake_token | wake_stop | wake_retime)) != 0;
+    }
+    show_host(loop, hosting);
+}
+
 int CRLRunLoopGetDescriptor(CFRunLoopRef loop)
 {
     struct hosting *hosting;
@@ -138,7 +168,7 @@ int CRLRunLoopGetDescriptor(CFRunLoopRef loop)
         close_if_open(&hosting->alarm);
     }
     if (hosting->descriptor >= 0 && hosting->is_prepared) {
-        show_host(loop, hosting);
+        catch_up(loop, hosting);
     }
     loop_unlock(loop);
     return hosting->descriptor;
@@ -152,6 +182,7 @@ static void fall_asleep(CFRunLoopRef loop, struct hosting *hosting)
     struct mode *mode = hosting->run.mode;
     uint32_t word;
 
+    run_resume(loop, &hosting->run);
     if (watch_is_needed(mode)) {
         (void)watch_prepare(loop, mode);
     }
@@ -243,7 +274,7 @@ Boolean CRLRunLoopPrepare(CFRunLoopRef loop, CFRunLoopMode mode)
 
     object_require(loop, object_type_run_loop, "CRLRunLoopPrepare", "loop");
     hosting = thread_loop_is_current(loop) ? hosting_of(loop) : NULL;
-    if (!hosting || hosting->is_calling || !mode) {
+    if (!hosting || !mode || !is_hosts_turn(loop, hosting)) {
         return false;
     }
     if (hosting->is_prepared) {
@@ -312,7 +343,18 @@ static bool dispatch(CFRunLoopRef loop, struct hosting *hosting, CFRunLoopRunRes
         }
     }
     *ret_result = pass_after_wait(loop, run, cause);
+    run_resume(loop, run);
     return true;
+}
+
+/* What CFAutorelease was given since the last pass, as at the end of each pass of a plain run. L, which is dropped meanwhile. */
+static void empty_pool(CFRunLoopRef loop, const struct hosting *hosting)
+{
+    if (!hosting->run.outer && autorelease_has_objects()) {
+        loop_unlock(loop);
+        autorelease_drain();
+        loop_lock(loop);
+    }
 }
 
 CFRunLoopRunResult CRLRunLoopDispatch(CFRunLoopRef loop)
@@ -327,6 +369,7 @@ CFRunLoopRunResult CRLRunLoopDispatch(CFRunLoopRef loop)
     loop_lock(loop);
     if (dispatch(loop, hosting, &result)) {
         hosting->is_prepared = false;
+        empty_pool(loop, hosting);
     }
     loop_unlock(loop);
     hosting->is_calling = false;
@@ -349,6 +392,7 @@ void CRLRunLoopLeave(CFRunLoopRef loop)
     hosting->is_ready = false;
     hosting->run.took_token |= mailbox_disarm(loop->mailbox);
     observers_notify(loop, hosting->run.mode, kCFRunLoopExit);
+    empty_pool(loop, hosting);
     show_host(loop, hosting);
     if (loop_event(loop) >= 0) {
         (void)kernel.counter_drain(loop_event(loop));

@@ -28,6 +28,9 @@ struct hosting {
     int64_t limit_ns;
 };
 
+/* A run was abandoned (activation.h): if it is the hosted one, the host has to begin anew. L. */
+void hosting_note_abandoned(CFRunLoopRef loop, const struct activation *run);
+
 /* Closes what it holds and frees it; the loop's thread ends. */
 void hosting_free(CFRunLoopRef loop);
 

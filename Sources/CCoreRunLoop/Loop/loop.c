@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
+#include "Loop/activation.h"
 #include "Loop/block.h"
 #include "Loop/hosting.h"
 #include "Loop/observer.h"
@@ -10,6 +11,7 @@
 #include "Loop/source_queue.h"
 #include "Loop/source_set.h"
 #include "Loop/thread_loop.h"
+#include "Loop/timer_firing.h"
 #include "Loop/timer_membership.h"
 #include "Loop/watch.h"
 #include "Support/fault.h"
@@ -122,7 +124,7 @@ static void mark_dead(CFRunLoopRef loop)
 {
     loop_lock(loop);
     loop->is_dead = true;
-    loop->activation = NULL; /* a thread that ends in a callback leaves its runs unfinished */
+    activations_forget(loop); /* a thread that ends in a callback leaves its runs unfinished */
     loop->waiting = NULL;
     loop->performing = NULL;
     loop->borrowed = NULL; /* nobody comes back to it */
@@ -132,15 +134,16 @@ static void mark_dead(CFRunLoopRef loop)
     loop_unlock(loop);
 }
 
-static void forget_callouts(CFRunLoopRef loop)
+static void end_callouts(CFRunLoopRef loop, bool releases)
 {
-    timers_forget_callouts(loop);
-    for (CFRunLoopObserverRef observer = loop->calling; observer; observer = observer->called_outer) {
-        atomic_store_explicit(&observer->called_on, NULL, memory_order_relaxed);
-        (void)atomic_fetch_and_explicit(&observer->state, ~(uint32_t)observer_called, memory_order_relaxed);
-    }
-    loop->calling = NULL;
-    observers_free_walked(loop);
+    timers_end_callouts(loop, releases);
+    observers_end_callouts(loop, releases);
+}
+
+void loop_retire(CFRunLoopRef loop, bool releases)
+{
+    mark_dead(loop);
+    end_callouts(loop, releases);
 }
 
 static void close_descriptors(CFRunLoopRef loop)
@@ -164,7 +167,8 @@ void loop_end(CFRunLoopRef loop)
     timers_remove_all(loop);
     observers_remove_all(loop);
     blocks_discard_all(loop);
-    forget_callouts(loop);
+    end_callouts(loop, true);
+    observers_free_walked(loop);
     hosting_free(loop);
     close_descriptors(loop);
 }

@@ -94,11 +94,12 @@ struct watch_report {
     bool is_borrowed; /* by `borrowed` of the loop; else the report has a reference */
 };
 
-/* One run, on the stack of the thread that runs it, or in the hosting state. O; `mode` also L to write. */
+/* One run; where it stands, activation.h says. O; `outer` and `mode` also L to write. */
 struct activation {
     struct activation *outer;
     struct mode *mode;
     int64_t deadline_ns; /* kernel_never: no limit */
+    bool is_allocated; /* C */
     bool polls; /* a limit of 0: one pass, no sleep */
     bool returns_after_source;
     bool has_handled_source; /* in this pass */
@@ -116,16 +117,17 @@ struct __CFRunLoop {
     struct lock lock;
     bool is_dead; /* L; its thread has ended: nothing can be added (175) */
     bool is_main; /* C */
-    bool must_requeue; /* O; after a fork: queues may lack a signal whose thread is gone */
     bool in_main_queue; /* O; a block of the main dispatch queue is running (179) */
     struct mailbox *mailbox; /* C; NULL once dead and unreferenced */
     struct mode *modes; /* L */
     struct mode *default_mode; /* C */
     struct activation *activation; /* O to write with L, L to read: the innermost */
+    struct activation first_activation; /* the outermost, but for a hosted one */
     struct mode *waiting; /* L; the mode that is being slept on */
     int64_t armed_ns; /* L; the deadline given to the kernel */
     int64_t slack_ns; /* L; how late the kernel may be that nobody has asked to be late, see loop_note_slack */
     _Atomic(CFTimeInterval) busy_wait_s; /* A, relaxed; how long a wait stays awake before it sleeps */
+    atomic_bool wants_awake; /* A, relaxed; that is not 0 */
     atomic_bool waits_awake; /* A; O to write: it is in a wait that has not slept at once */
     uint64_t next_sequence; /* L; order of arrival of timers, observers, blocks */
     struct source_set common_sources; /* L */
@@ -205,6 +207,11 @@ int loop_event(CFRunLoopRef loop);
  * it has asked for, to be woken less often, and gets. L, or nobody else knows the loop.
  */
 void loop_note_slack(CFRunLoopRef loop);
+/*
+ * Its thread has gone, but the loop keeps what is in it: it is in no run and no callout any more, and takes nothing. With `releases` on
+ * that thread, without locks; without, in the child of a fork, where no context may be told.
+ */
+void loop_retire(CFRunLoopRef loop, bool releases);
 /* Takes apart what an ending thread leaves (rules 170-175). On the loop's own thread, without locks. */
 void loop_end(CFRunLoopRef loop);
 

@@ -240,6 +240,22 @@ void mailbox_leave(struct mailbox *mailbox, uint32_t outer, bool give_back)
     }
 }
 
+void mailbox_resume(struct mailbox *mailbox, uint32_t outer, bool give_back)
+{
+    const uint32_t ended = wake_phase | wake_outer | wake_owed | wake_flooded;
+    uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
+    uint32_t new;
+
+    do {
+        new = (old & ~ended) | wake_armed | wake_run | (outer & (wake_stop | wake_outer | wake_owed));
+        new |= give_back || (old & wake_owed) ? (uint32_t)wake_token : 0;
+    } while (!exchange(mailbox, &old, new));
+    barrier_after_update();
+    if (old & wake_flooded) {
+        flood_fence();
+    }
+}
+
 void mailbox_close_event(struct mailbox *mailbox)
 {
     enum { patience = 10000 };

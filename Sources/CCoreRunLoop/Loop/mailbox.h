@@ -185,6 +185,12 @@ uint32_t mailbox_enter(struct mailbox *mailbox);
  * (rule 64). */
 void mailbox_leave(struct mailbox *mailbox, uint32_t outer, bool give_back);
 
+/*
+ * The same where the run was abandoned, seen by the outer one when it is about to wait, or ends. That is ARMED then, whatever the other
+ * was. What was kept, dropped or stopped since, in either's name, counts for it.
+ */
+__attribute__((cold)) void mailbox_resume(struct mailbox *mailbox, uint32_t outer, bool give_back);
+
 static inline bool mailbox_is_stopped(const struct mailbox *mailbox)
 {
     return (atomic_load_explicit(&mailbox->word, memory_order_relaxed) & wake_stop) != 0;

@@ -438,13 +438,23 @@ static bool begin_call(CFRunLoopRef loop, CFRunLoopObserverRef observer)
     return true;
 }
 
-static void end_call(CFRunLoopObserverRef observer)
+/* True if its info is to be released now. */
+static inline bool end_call(CFRunLoopObserverRef observer)
 {
     uint32_t old;
 
     atomic_store_explicit(&observer->called_on, NULL, memory_order_relaxed);
     old = atomic_fetch_and_explicit(&observer->state, ~(uint32_t)(observer_called | observer_releases_late), memory_order_acq_rel);
-    if (old & observer_releases_late) {
+    return (old & observer_releases_late) != 0;
+}
+
+/* Of a callout that has come to its end. */
+static inline __attribute__((always_inline)) void finish_call(CFRunLoopObserverRef observer)
+{
+    if (!observer->repeats) {
+        observer_invalidate(observer); /* 152 */
+    }
+    if (end_call(observer)) {
         release_info(observer);
     }
 }
@@ -460,10 +470,21 @@ static void call(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFRunLoopActi
         observer->callout(observer, activity, observer->context_info);
     }
     loop->calling = observer->called_outer;
-    if (!observer->repeats) {
-        observer_invalidate(observer); /* 152 */
+    finish_call(observer);
+}
+
+void observers_end_callouts(CFRunLoopRef loop, bool releases)
+{
+    while (loop->calling) {
+        CFRunLoopObserverRef observer = loop->calling; /* kept by the array that is walked */
+
+        loop->calling = observer->called_outer;
+        if (releases) {
+            finish_call(observer);
+        } else {
+            (void)end_call(observer);
+        }
     }
-    end_call(observer);
 }
 
 /* Nobody walks the array any more. L. */

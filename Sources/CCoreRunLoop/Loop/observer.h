@@ -50,6 +50,11 @@ bool observer_is_in(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRe
 void observer_invalidate(CFRunLoopObserverRef observer);
 void observers_join_common_mode(CFRunLoopRef loop, struct mode *mode);
 void observers_remove_all(CFRunLoopRef loop);
+/*
+ * Ends the callouts in which the loop's thread has gone, innermost first, as if they had returned. Without `releases` no context is told,
+ * and what it would have released is left.
+ */
+void observers_end_callouts(CFRunLoopRef loop, bool releases);
 /* After it, and when nothing is in callout any more: frees the arrays whose walks the thread's end has cut short. */
 void observers_free_walked(CFRunLoopRef loop);
 

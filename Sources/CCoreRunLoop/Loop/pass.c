@@ -11,8 +11,10 @@
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
+#include "Loop/activation.h"
 #include "Loop/block.h"
 #include "Loop/busy_wait.h"
+#include "Loop/hosting.h"
 #include "Loop/instant.h"
 #include "Loop/main_queue.h"
 #include "Loop/observer.h"
@@ -304,6 +306,7 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
     bool ends_at_once = is_over(run); /* without having asked the kernel */
     int64_t awake_until_ns = busy_wait_begin(loop);
 
+    run_resume(loop, run);
     for (;;) {
         bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
         bool stays_awake = busy_wait_goes_on(awake_until_ns);
@@ -501,10 +504,6 @@ static CFRunLoopRunResult pass(CFRunLoopRef loop, struct activation *run)
 
 void run_enter(CFRunLoopRef loop, struct activation *run, struct mode *mode)
 {
-    if (loop->must_requeue) {
-        loop->must_requeue = false;
-        sources_requeue(loop);
-    }
     run->outer = loop->activation;
     run->mode = mode;
     run->served_main_queue = true; /* the first pass does not look first either (181) */
@@ -521,26 +520,51 @@ static bool owes_token(const struct activation *run)
 {
     const struct activation *outer = run->outer;
 
-    return outer && (outer->is_hosted_asleep || (outer->is_before_waiting && run->took_token));
+    return outer->is_hosted_asleep || (outer->is_before_waiting && run->took_token);
+}
+
+/* Kept apart, like all that is between runs, for the sake of a run alone. */
+static __attribute__((noinline)) void leave_nested(CFRunLoopRef loop, struct activation *run)
+{
+    run->outer->took_token |= run->took_token;
+    loop->activation = run->outer;
+    mailbox_leave(loop->mailbox, run->outer_word, owes_token(run));
+    activation_discard(run);
+}
+
+void run_leave_abandoned(CFRunLoopRef loop, const struct activation *run)
+{
+    while (loop->activation != run) {
+        struct activation *abandoned = loop->activation;
+
+        abandoned->outer->took_token |= abandoned->took_token;
+        loop->activation = abandoned->outer;
+        mailbox_resume(loop->mailbox, abandoned->outer_word, owes_token(abandoned));
+        if (abandoned->report.source) {
+            drop_report(loop, &abandoned->report);
+        }
+        hosting_note_abandoned(loop, abandoned);
+        activation_discard(abandoned);
+    }
 }
 
 void run_leave(CFRunLoopRef loop, struct activation *run)
 {
-    if (run->outer) {
-        run->outer->took_token |= run->took_token;
+    run_resume(loop, run);
+    if (__builtin_expect(run->outer != NULL, 0)) {
+        leave_nested(loop, run);
+    } else {
+        loop->activation = NULL;
+        mailbox_leave(loop->mailbox, run->outer_word, false);
     }
-    loop->activation = run->outer;
-    mailbox_leave(loop->mailbox, run->outer_word, owes_token(run));
 }
 
 /* The whole run; inline in both of its callers, for which it is most of what they cost. */
 static inline __attribute__((always_inline)) CFRunLoopRunResult run_all(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns,
                                                                         bool returns_after_source, const _Atomic uint32_t *awaited)
 {
-    struct activation run = {.returns_after_source = returns_after_source,
-                             .polls = deadline_ns == 0,
-                             .deadline_ns = deadline_ns == 0 ? kernel_never : deadline_ns,
-                             .awaited = awaited};
+    struct activation without_memory;
+    struct activation *run;
     CFRunLoopRunResult result = (CFRunLoopRunResult)0;
     struct mode *mode;
 
@@ -550,21 +574,27 @@ static inline __attribute__((always_inline)) CFRunLoopRunResult run_all(CFRunLoo
         loop_unlock(loop);
         return kCFRunLoopRunFinished; /* 27 */
     }
-    run_enter(loop, &run, mode);
+    run = activation_begin(loop,
+                           (struct activation){.returns_after_source = returns_after_source,
+                                               .polls = deadline_ns == 0,
+                                               .deadline_ns = deadline_ns == 0 ? kernel_never : deadline_ns,
+                                               .awaited = awaited},
+                           &without_memory);
+    run_enter(loop, run, mode);
     observers_notify(loop, mode, kCFRunLoopEntry); /* [1] */
     if (mailbox_is_stopped(loop->mailbox)) {
         result = kCFRunLoopRunStopped; /* 29 */
     }
     while (!result) {
-        result = pass(loop, &run);
-        if (!run.outer && autorelease_has_objects()) {
+        result = pass(loop, run);
+        if (!run->outer && autorelease_has_objects()) {
             loop_unlock(loop);
             autorelease_drain();
             loop_lock(loop);
         }
     }
     observers_notify(loop, mode, kCFRunLoopExit); /* [10] */
-    run_leave(loop, &run);
+    run_leave(loop, run);
     loop_unlock(loop);
     return result;
 }

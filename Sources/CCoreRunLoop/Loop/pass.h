@@ -24,6 +24,15 @@ CFRunLoopRunResult run_in_mode_until(CFRunLoopRef loop, CFStringRef mode_name, i
 
 void run_enter(CFRunLoopRef loop, struct activation *run, struct mode *mode);
 void run_leave(CFRunLoopRef loop, struct activation *run);
+void run_leave_abandoned(CFRunLoopRef loop, const struct activation *run);
+
+/* After callouts: the run is the innermost one again, also where a callback has caught what was thrown through runs of its own. */
+static inline void run_resume(CFRunLoopRef loop, const struct activation *run)
+{
+    if (__builtin_expect(loop->activation != run, 0)) {
+        run_leave_abandoned(loop, run);
+    }
+}
 
 /* Steps 2 to 4. True if the pass goes on to sleep, false if it only looks. */
 bool pass_before_wait(CFRunLoopRef loop, struct activation *run);

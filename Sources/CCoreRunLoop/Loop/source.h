@@ -163,8 +163,8 @@ static inline struct slot *slot_after(struct slot *slot)
 }
 
 /*
- * L of `loop`, which is what guards this, and not whether `slot->loop` is the loop: the thread that unbinds a slot sets that back after it has
- * dropped the lock.
+ * L of `loop`, which is what guards this, and not whether `slot->loop` is the loop: the thread that unbinds a slot sets that back after it
+ * has dropped the lock.
  */
 static inline bool slot_is_bound_to(const struct slot *slot, CFRunLoopRef loop)
 {

@@ -111,9 +111,7 @@ static void end_of_thread(void *round)
         return;
     }
     if (loop->is_main) {
-        loop_lock(loop);
-        loop->is_dead = true; /* 174: stays, but nothing can be added */
-        loop_unlock(loop);
+        loop_retire(loop, true); /* 174 */
     } else {
         loop_end(loop);
     }
@@ -169,16 +167,15 @@ static void make_own(CFRunLoopRef loop)
 
     let_go_of_descriptors(loop);
     atomic_store_explicit(&loop->mailbox->word, word % wake_writer, memory_order_relaxed); /* writers do not exist here */
-    loop->must_requeue = true;
+    sources_requeue(loop); /* queues may lack a signal whose thread is gone */
 }
 
 /* Of a thread that does not exist here. */
 static void bury(CFRunLoopRef loop)
 {
     let_go_of_descriptors(loop);
-    loop->is_dead = true;
-    loop->waiting = NULL;
     atomic_store_explicit(&loop->mailbox->word, wake_idle, memory_order_relaxed);
+    loop_retire(loop, false);
 }
 
 static void after_fork_in_child(void)
@@ -187,9 +184,11 @@ static void after_fork_in_child(void)
     item_locks_reset_all();
     main_queue_abandon();
     list_for_each(link, &registry) {
+        lock_reset(&container_of(link, struct __CFRunLoop, registry_link)->lock);
+    }
+    list_for_each(link, &registry) { /* with no lock left taken: a timer of one loop may be in callout on another */
         CFRunLoopRef loop = container_of(link, struct __CFRunLoop, registry_link);
 
-        lock_reset(&loop->lock);
         if (loop == thread_loop) {
             make_own(loop);
         } else {

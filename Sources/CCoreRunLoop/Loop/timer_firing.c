@@ -257,13 +257,25 @@ static struct timer_farewell settle_after_firing(CFRunLoopRef loop, CFRunLoopTim
     return farewell;
 }
 
-static void end_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef timer)
+static struct timer_farewell end_firing(CFRunLoopRef fired_on, CFRunLoopTimerRef timer)
 {
     CFRunLoopRef loop = lock_after_firing(fired_on, timer);
     struct timer_farewell farewell = settle_after_firing(loop, timer);
 
     timer_unlock_home(timer, loop);
-    timer_bid_farewell(timer, &farewell);
+    return farewell;
+}
+
+void timers_end_callouts(CFRunLoopRef loop, bool releases)
+{
+    while (loop->firing) {
+        CFRunLoopTimerRef timer = loop->firing; /* kept by the reference of the pass that is gone */
+        struct timer_farewell farewell = end_firing(loop, timer);
+
+        if (releases) {
+            timer_bid_farewell(timer, &farewell);
+        }
+    }
 }
 
 /* One callout, bracketed by the context's retain and release (135). No lock is held. */
@@ -271,6 +283,7 @@ static void call_out(CFRunLoopRef loop, const struct timer_call *call)
 {
     const struct item_context *context = call->context;
     void *info = call->info; /* still ours: an invalidation from now on leaves its release to end_firing, or is made by this thread */
+    struct timer_farewell farewell;
 
     if (context && context->retain) {
         info = (void *)(uintptr_t)context->retain(info);
@@ -278,7 +291,8 @@ static void call_out(CFRunLoopRef loop, const struct timer_call *call)
     if (call->timer->callout) {
         call->timer->callout(call->timer, info);
     }
-    end_firing(loop, call->timer);
+    farewell = end_firing(loop, call->timer);
+    timer_bid_farewell(call->timer, &farewell);
     if (context && context->retain && context->release) {
         context->release(info);
     }

@@ -31,6 +31,12 @@ static inline void timers_notice_earlier(CFRunLoopRef loop, struct mode *mode)
 /* Fires all that are due at `now_ns`, in order of date (34). Drops the lock during callouts. */
 void timers_fire(CFRunLoopRef loop, struct mode *mode, int64_t now_ns);
 
+/*
+ * Ends the callouts in which the loop's thread has gone, innermost first, as if they had returned: a timer that the callout has moved to
+ * another loop goes on there. Without `releases` no context is told, and what it would have released is left.
+ */
+void timers_end_callouts(CFRunLoopRef loop, bool releases);
+
 /* Rule 131; 0.0 for none. L. */
 CFAbsoluteTime timers_next_date(CFRunLoopRef loop, struct mode *mode);
 

@@ -338,24 +338,6 @@ void timers_remove_all(CFRunLoopRef loop)
 
 /* ---- the end ---- */
 
-void timers_forget_callouts(CFRunLoopRef loop)
-{
-    CFRunLoopTimerRef timer;
-
-    loop_lock(loop);
-    timer = loop->firing;
-    loop->firing = NULL;
-    loop_unlock(loop);
-    while (timer) {
-        CFRunLoopTimerRef outer = timer_outer(timer);
-        CFRunLoopRef home = timer_lock_home(timer);
-
-        timer_set(timer, timer_is_firing, false);
-        timer_unlock_home(timer, home);
-        timer = outer;
-    }
-}
-
 /* This thread calls it just now. Its callouts are changed by the thread only. */
 static bool is_called_here(CFRunLoopTimerRef timer)
 {

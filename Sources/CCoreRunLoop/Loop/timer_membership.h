@@ -15,8 +15,6 @@ bool timer_is_in(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_na
 void timers_join_common_mode(CFRunLoopRef loop, struct mode *mode);
 /* Lets go of every timer of a loop whose thread ends. */
 void timers_remove_all(CFRunLoopRef loop);
-/* For a loop that ends in callouts: its timers are in callout no longer. */
-void timers_forget_callouts(CFRunLoopRef loop);
 void timer_invalidate(CFRunLoopTimerRef timer);
 
 /* The members one after the other; NULL for `member` gives the first, and NULL is given after the last. H. */

@@ -155,6 +155,58 @@ TEST_LIMIT(a_child_forked_by_another_thread_runs_that_threads_loop, "176 P1", 40
     EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+static struct probe_thread blocked_thread;
+static CFRunLoopRef blocked_loop;
+static struct probe blocked_observer;
+static struct probe blocked_timer;
+static _Atomic int is_blocked;
+static _Atomic int may_go_on;
+
+static void blocks_in_its_callout(struct probe *probe)
+{
+    (void)probe;
+    is_blocked = 1;
+    probe_await_count(&may_go_on, 1);
+    CFRunLoopStop(LOOP);
+}
+
+static void runs_in_its_callout(struct probe *probe)
+{
+    (void)probe;
+    CFRunLoopRunInMode(MODE, 1000, false);
+}
+
+/* A timer's callout runs the loop, and there an observer's does not return. */
+static void is_blocked_in_callouts(void *context)
+{
+    (void)context;
+    blocked_loop = LOOP;
+    blocked_timer = (struct probe){.name = "T", .action = runs_in_its_callout, .logging = probe_is_silent};
+    blocked_observer = (struct probe){.name = "O", .action = blocks_in_its_callout, .logging = probe_is_silent};
+    probe_timer_add(&blocked_timer, 0, 1000, LOOP, CFSTR("outer"));
+    probe_source_add(&source, 0, LOOP, MODE);
+    probe_observer_add(&blocked_observer, kCFRunLoopBeforeWaiting, 0, LOOP, MODE);
+    CFRunLoopRunInMode(CFSTR("outer"), 0.001, false);
+}
+
+static bool ends_what_the_thread_was_in(void)
+{
+    CFStringRef mode = CFRunLoopCopyCurrentMode(blocked_loop);
+
+    CFRunLoopTimerInvalidate(probe_timer_of(&blocked_timer));
+    CFRunLoopObserverInvalidate(probe_observer_of(&blocked_observer));
+    return !mode && blocked_timer.releases == 1 && blocked_observer.releases == 1;
+}
+
+TEST_LIMIT(in_a_child_nothing_is_in_callout_on_the_threads_that_it_has_not, "176 P1", 40)
+{
+    probe_thread_start(&blocked_thread, is_blocked_in_callouts, NULL);
+    probe_await_count(&is_blocked, 1);
+    EXPECT(in_child(ends_what_the_thread_was_in));
+    may_go_on = 1;
+    probe_thread_join(&blocked_thread);
+}
+
 /* P2: other threads use the library's locks all the time while one forks. AddressSanitizer's malloc is itself not safe there. */
 #if defined(__SANITIZE_ADDRESS__)
 static const bool fork_is_safe_for_malloc = false;

@@ -954,6 +954,64 @@ TEST(callbacks_of_a_hosted_run_cannot_drive_it, "")
     EXPECT_EQ(source.calls, 1);
 }
 
+static void runs_another_run(struct probe *probe)
+{
+    CFRunLoopSourceSignal(probe_source_of(probe->context));
+    EXPECT_EQ(CFRunLoopRunInMode(other_mode, 0, true), kCFRunLoopRunHandledSource);
+}
+
+TEST(callbacks_of_a_run_nested_in_a_hosted_one_cannot_drive_it, "45")
+{
+    static struct probe inner = {.name = "S1", .action = calls_the_hosts_functions, .logging = probe_is_silent};
+    static struct probe source = {.name = "S0", .action = runs_another_run, .context = &inner, .logging = probe_is_silent};
+
+    probe_source_add(&inner, 0, LOOP, other_mode);
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+    EXPECT(CRLRunLoopPrepare(LOOP, MODE)); /* in the pass itself */
+    EXPECT_EQ(inner.calls, 1);
+    runs_another_run(&source); /* between its halves */
+    EXPECT_EQ(inner.calls, 2);
+    probe_note_current_mode("mode", LOOP);
+    EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
+    runs_another_run(&source); /* between two passes */
+    EXPECT(CRLRunLoopPrepare(LOOP, MODE));
+    CRLRunLoopLeave(LOOP);
+    probe_note_current_mode("mode", LOOP);
+    EXPECT_LOG("mode=test mode=NULL");
+}
+
+static _Atomic int pooled_releases;
+
+static void count_release_from_the_pool(const void *info)
+{
+    (void)info;
+    pooled_releases++;
+}
+
+static void autoreleases(struct probe *probe)
+{
+    CFRunLoopSourceContext context = {.release = count_release_from_the_pool};
+
+    (void)probe;
+    CFAutorelease(CFRunLoopSourceCreate(NULL, 0, &context));
+}
+
+TEST(what_a_hosted_pass_autoreleases_goes_at_its_end, "")
+{
+    static struct probe source = {.name = "S0", .action = autoreleases, .logging = probe_is_silent};
+    static struct probe leaving = {.name = "O", .action = autoreleases, .logging = probe_is_silent};
+
+    pooled_releases = 0;
+    probe_observer_add(&leaving, kCFRunLoopExit, 0, LOOP, MODE);
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+    EXPECT(CRLRunLoopPrepare(LOOP, MODE));
+    EXPECT_EQ(pooled_releases, 0);
+    EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
+    EXPECT_EQ(pooled_releases, 1);
+    CRLRunLoopLeave(LOOP);
+    EXPECT_EQ(pooled_releases, 2);
+}
+
 static void is_hosted_in_its_callback(struct probe *probe)
 {
     (void)probe;
@@ -1129,6 +1187,50 @@ TEST(a_loop_may_be_forked_in_the_middle_of_a_hosted_pass, "176 P1")
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
     CRLRunLoopLeave(LOOP);
+}
+
+static int dispatches_what_was_ready_before(const struct probe *port)
+{
+    int descriptor = CRLRunLoopGetDescriptor(LOOP);
+
+    if (descriptor < 0 || !is_readable(descriptor)) {
+        return 1;
+    }
+    return CRLRunLoopDispatch(LOOP) == 0 && port->calls == 1 ? 0 : 2;
+}
+
+static int dispatches_a_wake_up_from_before(const struct probe *port)
+{
+    CFRunLoopWakeUp(LOOP); /* while there is no descriptor */
+    return is_readable(CRLRunLoopGetDescriptor(LOOP)) && CRLRunLoopDispatch(LOOP) == 0 && port->calls == 0 ? 0 : 1;
+}
+
+static int status_of_child(int (*function)(const struct probe *port), const struct probe *port)
+{
+    int status = -1;
+    pid_t child = fork();
+
+    if (child == 0) {
+        _exit(function(port));
+    }
+    waitpid(child, &status, 0);
+    return status;
+}
+
+TEST(a_child_forked_in_the_middle_of_a_hosted_pass_is_told_of_what_is_there, "65 176 P1")
+{
+    static struct probe port = {.name = "S1", .logging = probe_is_silent};
+    int event = probe_event();
+
+    (void)CRLRunLoopGetDescriptor(LOOP);
+    probe_port_source_add(&port, 0, event, LOOP, MODE);
+    EXPECT(CRLRunLoopPrepare(LOOP, MODE));
+    EXPECT_EQ(status_of_child(dispatches_a_wake_up_from_before, &port), 0);
+    probe_event_post(event);
+    EXPECT_EQ(status_of_child(dispatches_what_was_ready_before, &port), 0);
+    CRLRunLoopLeave(LOOP);
+    CFRunLoopSourceInvalidate(probe_source_of(&port));
+    close(event);
 }
 
 TEST(misuse_of_hosting_stops_with_a_sentence, "")

@@ -6,6 +6,8 @@
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "CoreFoundation/CFMessagePort.h"
 #include "Kernel/kernel.h"
@@ -203,6 +205,38 @@ TEST(a_signal_halfway_is_visible_and_cannot_be_lost, "65 77 L2")
     probe_run(MODE, 0, false);
     EXPECT_LOG("S0 TO");
     EXPECT_EQ(atomic_load(&source->mark) & mark_state_mask, mark_clear);
+    CFRunLoopSourceInvalidate(source);
+}
+
+static pid_t forked_child = -1;
+
+static void forks(struct probe *probe)
+{
+    (void)probe;
+    forked_child = fork();
+    if (forked_child != 0) {
+        CFRunLoopStop(LOOP);
+    }
+}
+
+TEST(a_signal_that_a_fork_has_cut_off_is_met_by_the_run_that_goes_on_in_the_child, "65 176 P1")
+{
+    static struct probe halfway = {.name = "S0", .action = probe_stops_loop, .logging = probe_is_silent};
+    static struct probe forking = {.name = "S1", .action = forks, .logging = probe_is_silent};
+    CFRunLoopSourceRef source = probe_source_add(&halfway, 0, LOOP, MODE);
+    struct slot *slot = signal_halfway(source);
+    int status = -1;
+
+    CFRunLoopSourceSignal(probe_source_add(&forking, 0, LOOP, MODE));
+    CFRunLoopRunInMode(MODE, test_patience_s(), false);
+    if (forked_child == 0) {
+        _exit(halfway.calls);
+    }
+    EXPECT_EQ(halfway.calls, 0); /* its signaller is still at it here */
+    EXPECT(forked_child > 0 && waitpid(forked_child, &status, 0) == forked_child);
+    EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    finish_push(slot, LOOP->mailbox);
+    finish_mark(source);
     CFRunLoopSourceInvalidate(source);
 }
 

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs that do not return, fault case P11: a callback ends its thread, or jumps out of the run as an exception that is thrown through it
+ * does. What is left must not be looked at any more, by other threads, by the destructors of the ending one, or by a run around it.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "CRLRunLoop.h"
+#include "Loop/loop_trace.h"
+
+static const CFStringRef inner_mode = CFSTR("inner");
+
+static bool has_current_mode(CFRunLoopRef loop)
+{
+    CFStringRef mode = CFRunLoopCopyCurrentMode(loop);
+    bool has_mode = mode != NULL;
+
+    if (mode) {
+        CFRelease(mode);
+    }
+    return has_mode;
+}
+
+/* ---- threads that end in callbacks ---- */
+
+static void ends_its_thread(struct probe *probe)
+{
+    (void)probe;
+    pthread_exit(NULL);
+}
+
+static void ends_its_thread_nested(struct probe *probe)
+{
+    static struct probe last = {.name = "S1", .action = ends_its_thread, .logging = probe_is_silent};
+
+    if (probe->calls == 1) {
+        CFRunLoopSourceSignal(probe_source_add(&last, 0, LOOP, inner_mode));
+        CFRunLoopRunInMode(inner_mode, 10, false);
+    }
+}
+
+static pthread_key_t destructor_key;
+
+/* In an early round of the destructors: the loop is still there, and its runs have been left in the middle. */
+static void runs_the_loop_again(void *loop)
+{
+    static struct probe late = {.name = "late", .logging = probe_is_silent};
+
+    EXPECT(LOOP == loop);
+    CFRunLoopSourceSignal(probe_source_add(&late, 0, LOOP, MODE));
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 10, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(late.calls, 1);
+}
+
+static void ends_in_a_nested_run(void *ret_loop)
+{
+    static struct probe first = {.name = "S0", .action = ends_its_thread_nested, .logging = probe_is_silent};
+
+    *(CFRunLoopRef *)ret_loop = (CFRunLoopRef)(uintptr_t)CFRetain(LOOP);
+    EXPECT_EQ(pthread_setspecific(destructor_key, LOOP), 0);
+    CFRunLoopSourceSignal(probe_source_add(&first, 0, LOOP, MODE));
+    CFRunLoopRunInMode(MODE, 10, false);
+    FAIL("the run has returned");
+}
+
+TEST(a_thread_that_ends_in_a_nested_run_leaves_no_mode, "170 171 172 P11")
+{
+    CFRunLoopRef loop = NULL;
+
+    test_allow_left(0, 2); /* the sources whose callbacks have not returned */
+    EXPECT_EQ(pthread_key_create(&destructor_key, runs_the_loop_again), 0);
+    probe_on_thread(ends_in_a_nested_run, &loop);
+    EXPECT(!has_current_mode(loop));
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunFinished);
+    CFRelease(loop);
+    pthread_key_delete(destructor_key);
+}
+
+static void fires_last(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer, (void)info;
+    pthread_exit(NULL);
+}
+
+static void count_release(const void *info)
+{
+    ++*(_Atomic int *)(uintptr_t)info;
+}
+
+static void ends_in_a_one_shot_timer(void *context)
+{
+    CFRunLoopTimerRef timer = CFRunLoopTimerCreate(NULL, 0, 0, 0, 0, fires_last, context);
+
+    CFRunLoopAddTimer(LOOP, timer, MODE);
+    CFRelease(timer);
+    CFRunLoopRunInMode(MODE, 10, false);
+    FAIL("the run has returned");
+}
+
+TEST(a_timer_whose_callout_ends_the_thread_has_fired, "124 170")
+{
+    _Atomic int releases = 0;
+    CFRunLoopTimerContext context = {.info = &releases, .release = count_release};
+
+    test_allow_left(0, 1); /* the timer itself */
+    probe_on_thread(ends_in_a_one_shot_timer, &context);
+    EXPECT_EQ(releases, 1);
+}
+
+static void moves_and_ends(struct probe *probe)
+{
+    if (probe->calls == 1) {
+        CFRunLoopRef other = probe->context;
+
+        CFRunLoopRemoveTimer(LOOP, probe_timer_of(probe), MODE);
+        CFRunLoopAddTimer(other, probe_timer_of(probe), MODE);
+        pthread_exit(NULL);
+    }
+}
+
+static void fires_a_timer_that_moves(void *probe)
+{
+    probe_timer_add(probe, 0, 0.001, LOOP, MODE);
+    CFRunLoopRunInMode(MODE, 10, false);
+    FAIL("the run has returned");
+}
+
+TEST(a_timer_goes_on_in_the_loop_to_which_its_last_callout_has_moved_it, "121 132 170 P11")
+{
+    static struct probe timer = {.name = "T", .action = moves_and_ends, .logging = probe_is_silent};
+    static struct probe other = {.name = "U", .logging = probe_is_silent};
+
+    test_allow_left(0, 1); /* the reference of the pass that did not return */
+    timer.context = LOOP;
+    probe_timer_add(&other, 0.002, 1000, LOOP, MODE);
+    probe_on_thread(fires_a_timer_that_moves, &timer);
+    EXPECT(CFRunLoopGetNextTimerFireDate(LOOP, MODE) <= CFAbsoluteTimeGetCurrent() + 1);
+    while (timer.calls < 3 || other.calls < 1) {
+        REQUIRE(CFRunLoopRunInMode(MODE, 0.01, false) == kCFRunLoopRunTimedOut);
+    }
+    CFRunLoopTimerInvalidate(probe_timer_of(&timer));
+    EXPECT_EQ(CFRunLoopGetNextTimerFireDate(LOOP, MODE), CFRunLoopTimerGetNextFireDate(probe_timer_of(&other)));
+}
+
+static void ends_in_an_observer(void *probe)
+{
+    CFRunLoopObserverRef observer = probe_observer(probe, kCFRunLoopEntry, true, 0);
+    static struct probe idle = {.name = "idle", .logging = probe_is_silent};
+
+    CFRunLoopAddObserver(LOOP, observer, MODE);
+    CFRelease(observer);
+    probe_source_add(&idle, 0, LOOP, MODE);
+    CFRunLoopRunInMode(MODE, 10, false);
+    FAIL("the run has returned");
+}
+
+TEST(an_observer_whose_callout_ends_the_thread_is_released, "170 150")
+{
+    static struct probe probe = {.name = "O", .action = ends_its_thread, .logging = probe_is_silent};
+
+    probe_on_thread(ends_in_an_observer, &probe);
+    EXPECT_EQ(probe.calls, 1);
+    EXPECT_EQ(probe.releases, 1);
+}
+
+/* ---- the main thread's end ---- */
+
+static CFRunLoopRef main_loop;
+
+static void looks_at_what_is_left(void *context)
+{
+    pthread_t *main_thread = context;
+    bool is_right;
+
+    pthread_join(*main_thread, NULL);
+    is_right = !has_current_mode(main_loop) && CFRunLoopGetMain() == main_loop && !CFRunLoopIsWaiting(main_loop);
+    _exit(is_right ? 0 : 1);
+}
+
+TEST(the_main_thread_may_end_in_a_callback, "174 P6")
+{
+    static struct probe source = {.name = "S0", .action = ends_its_thread, .logging = probe_is_silent};
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0) {
+        static struct probe_thread watcher;
+        static pthread_t main_thread;
+
+        main_thread = pthread_self();
+        main_loop = LOOP;
+        CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+        probe_thread_start(&watcher, looks_at_what_is_left, &main_thread);
+        CFRunLoopRunInMode(MODE, 10, false);
+        _exit(2);
+    }
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+}
+
+/* ---- jumps ---- */
+
+static jmp_buf way_out;
+
+static void jumps_out(struct probe *probe)
+{
+    (void)probe;
+    longjmp(way_out, 1);
+}
+
+static void catches_what_a_nested_run_throws(struct probe *probe)
+{
+    static struct probe thrower = {.name = "S1", .action = jumps_out, .logging = probe_is_silent};
+
+    if (probe->calls == 1 && setjmp(way_out) == 0) {
+        CFRunLoopSourceSignal(probe_source_add(&thrower, 0, LOOP, inner_mode));
+        CFRunLoopRunInMode(inner_mode, 10, false);
+        FAIL("the run has returned");
+    }
+}
+
+static void notes_the_mode(struct probe *probe)
+{
+    if (probe->activity == kCFRunLoopAfterWaiting) {
+        probe_note_current_mode("mode", LOOP);
+    }
+}
+
+static void wakes(void *loop)
+{
+    CFRunLoopWakeUp(loop);
+}
+
+static void stops(void *loop)
+{
+    CFRunLoopStop(loop);
+}
+
+static void woken_then_stopped(struct probe *probe)
+{
+    struct probe_thread *thread = probe->context;
+
+    if (probe->activity == kCFRunLoopBeforeWaiting) {
+        probe_thread_when_waiting(&thread[probe->calls - 1], LOOP, probe->calls == 1 ? wakes : stops, LOOP);
+    }
+}
+
+TEST(a_run_goes_on_after_a_nested_one_was_jumped_out_of, "45 55 63 P11")
+{
+    static struct probe_thread threads[2];
+    static struct probe source = {.name = "S0", .action = catches_what_a_nested_run_throws, .logging = probe_is_silent};
+    static struct probe waker = {.name = "O", .action = woken_then_stopped, .context = threads, .logging = probe_is_silent};
+    static struct probe mode = {.name = "M", .action = notes_the_mode, .logging = probe_is_silent};
+
+    test_allow_left(0, 1); /* the source whose callback has not returned */
+    probe_observer_add(&waker, kCFRunLoopBeforeWaiting, 0, LOOP, MODE);
+    probe_observer_add(&mode, kCFRunLoopAfterWaiting, 0, LOOP, MODE);
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+    probe_run(MODE, 1000, false);
+    EXPECT_LOG("mode=test mode=test S");
+    EXPECT(!has_current_mode(LOOP));
+    probe_thread_join(&threads[0]);
+    probe_thread_join(&threads[1]);
+}
+
+static void catches_in_a_timer(struct probe *probe)
+{
+    catches_what_a_nested_run_throws(probe);
+    CFRunLoopStop(LOOP);
+}
+
+TEST(a_run_may_end_by_the_callback_that_has_caught_a_nested_ones_jump, "45 55")
+{
+    static struct probe timer = {.name = "T", .action = catches_in_a_timer, .logging = probe_is_silent};
+    static struct probe source = PROBE("S2", NULL);
+
+    test_allow_left(0, 1);
+    probe_timer_add(&timer, 0, 0, LOOP, MODE);
+    probe_source_add(&source, 0, LOOP, MODE);
+    probe_run(MODE, 1000, false);
+    EXPECT(!has_current_mode(LOOP));
+    CFRunLoopSourceSignal(probe_source_of(&source));
+    probe_run(MODE, 1000, true);
+    EXPECT_LOG("S S2 HS");
+}
+
+TEST(the_loop_can_be_run_after_an_outermost_run_was_jumped_out_of, "45 55 P11")
+{
+    static struct probe thrower = {.name = "S0", .action = jumps_out, .logging = probe_is_silent};
+    static struct probe source = PROBE("S2", NULL);
+
+    test_allow_left(0, 1);
+    CFRunLoopSourceSignal(probe_source_add(&thrower, 0, LOOP, MODE));
+    for (volatile int i = 0; i < 3; i++) {
+        CFRunLoopSourceSignal(probe_source_of(&thrower));
+        if (setjmp(way_out) == 0) {
+            CFRunLoopRunInMode(MODE, 10, false);
+            FAIL("the run has returned");
+        }
+    }
+    CFRunLoopSourceInvalidate(probe_source_of(&thrower));
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+    probe_run(MODE, 1000, true);
+    probe_run(MODE, 0.001, true);
+    EXPECT_LOG("S2 HS TO");
+}
+
+static void is_hosted_and_left(struct probe *probe)
+{
+    if (probe->calls == 1) {
+        EXPECT(CRLRunLoopPrepare(LOOP, inner_mode));
+    }
+}
+
+TEST(a_hosted_run_that_a_callback_begins_and_leaves_behind_can_be_begun_anew, "45")
+{
+    static struct probe source = {.name = "S0", .action = is_hosted_and_left, .logging = probe_is_silent};
+    static struct probe other = PROBE("S1", NULL);
+
+    probe_source_add(&other, 0, LOOP, inner_mode);
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+    probe_run(MODE, 0.001, false);
+    EXPECT(!has_current_mode(LOOP));
+    CFRunLoopSourceSignal(probe_source_of(&other));
+    EXPECT(CRLRunLoopPrepare(LOOP, inner_mode));
+    EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
+    CRLRunLoopLeave(LOOP);
+    EXPECT(!has_current_mode(LOOP));
+    EXPECT_LOG("TO S1");
+}
