@@ -35,10 +35,13 @@ open class Thread: @unchecked Sendable {
         var dictionary: [String: any Sendable] = [:]
         var dictionaryVersion = 0
         var willExit: [@Sendable () -> Void] = []
+        /// Whether those who asked have been told of the end, or are being told.
+        var isEndTold = false
+        /// What ``main()`` calls; until the end.
+        var body: (@Sendable () throws -> Void)?
     }
 
     private let state: Mutex<State>
-    private let body: (@Sendable () throws -> Void)?
     private let end = Gate()
     private let isForeign: Bool
 
@@ -46,22 +49,20 @@ open class Thread: @unchecked Sendable {
 
     /// Makes a thread that does nothing, for subclasses that override ``main()``.
     public init() {
-        body = nil
         isForeign = false
         state = Mutex(State())
     }
 
     /// Makes a thread that runs `block` when it is started. An error that the block throws comes out of ``value``.
     public init(block: @escaping @Sendable () throws -> Void) {
-        body = block
         isForeign = false
-        state = Mutex(State())
+        state = Mutex(State(body: block))
     }
 
     /// Makes a thread that calls a method of `target` when it is started.
     ///
     /// - Parameters:
-    ///   - target: Kept until the method returns.
+    ///   - target: Kept until the thread ends.
     ///   - action: A method as `Class.method`, with one parameter.
     ///   - argument: What the method gets.
     public convenience init<Target: AnyObject & Sendable, Argument: Sendable>(
@@ -73,7 +74,7 @@ open class Thread: @unchecked Sendable {
     /// Makes a thread that calls a method of `target` that has no parameter.
     ///
     /// - Parameters:
-    ///   - target: Kept until the method returns.
+    ///   - target: Kept until the thread ends.
     ///   - action: A method as `Class.method`.
     ///   - object: Without a meaning; `nil`.
     public convenience init<Target: AnyObject & Sendable>(
@@ -83,10 +84,10 @@ open class Thread: @unchecked Sendable {
     }
 
     /// The object of a thread that something else has started.
-    private init(foreignWithID threadID: Int32) {
-        body = nil
+    private init(foreignWithID threadID: Int32, hasEnded: Bool = false) {
         isForeign = true
-        state = Mutex(State(phase: .running, threadID: threadID))
+        state = Mutex(State(phase: hasEnded ? .finished : .running, threadID: threadID))
+        if hasEnded { end.open() }
     }
 
     /// Starts a thread that runs `block`.
@@ -108,12 +109,14 @@ open class Thread: @unchecked Sendable {
 
     // MARK: The calling thread
 
-    /// The calling thread's object; of a thread that something else has started it is made now.
+    /// The calling thread's object; of a thread that something else has started it is made now, and ends with the thread as others do.
+    ///
+    /// The last thread-specific destructors of a thread, those of the third round on, find an object that has ended.
     @available(*, noasync, message: "a task's thread changes at every await")
     public static var current: Thread {
         let state = ThreadState.current
         if let thread = state.thread { return thread }
-        let thread = shim_is_main_thread() ? main : Thread(foreignWithID: shim_thread_id())
+        let thread = shim_is_main_thread() ? main : Thread(foreignWithID: shim_thread_id(), hasEnded: shim_thread_has_ended())
         if thread !== main { thread.state.withLock { $0.loop = RunLoop.current } }
         state.thread = thread
         return thread
@@ -360,7 +363,7 @@ open class Thread: @unchecked Sendable {
     }
 
     /// What the thread does: calls the block or method that it was made with. Subclasses may override it.
-    open func main() throws { try body?() }
+    open func main() throws { try state.withLock { $0.body }?() }
 
     /// Starts the thread.
     ///
@@ -383,9 +386,9 @@ open class Thread: @unchecked Sendable {
             let error = unsafe shim_thread_start(
                 UInt(stackSize),
                 { info in
-                    let thread = unsafe object(Thread.self, from: info)
-                    thread.begin()
-                    unsafe releaseInfo(info)
+                    unsafe lend(Thread.self, from: info) { $0.prepare() }
+                    unsafe releaseInfo(info)  // now the thread's own state keeps it
+                    unsafe lend(Thread.self, from: info) { $0.begin() }
                 }, info)
             if error != 0 {
                 unsafe releaseInfo(info)
@@ -404,7 +407,6 @@ open class Thread: @unchecked Sendable {
 
     /// On the new thread.
     private func begin() {
-        prepare()
         var failure: (any Error)?
         if !isCancelled {
             do { try main() } catch { failure = error }
@@ -428,29 +430,32 @@ open class Thread: @unchecked Sendable {
         for request in early { request(loop) }
     }
 
-    /// On the thread itself, or where it could not be started.
+    /// For a thread that something else has started, or has ended.
+    func finishUnlessFinished() { if !isFinished { finish(isForeign ? nil : ThreadError.exited) } }
+
+    /// On the thread itself, or where it could not be started. Once, or once more out of a handler that ends the thread.
     private func finish(_ failure: (any Error)?) {
-        let handlers = state.withLock { state in
-            defer { state.willExit = [] }
-            return state.willExit
-        }
-        for handler in handlers { handler() }
-        Self.announceExit(of: self)
-        let (loop, early, waiting, dictionary) = state.withLock { state in
+        tellEnd()
+        let last = state.withLock { state in
             state.phase = .finished
             state.failure = failure
-            defer {
-                state.early = []
-                state.waiting = []
-                state.dictionary = [:]
-            }
-            return (state.loop, state.early, state.waiting, state.dictionary)
+            defer { (state.early, state.waiting, state.dictionary, state.body) = ([], [], [:], nil) }
+            return (loop: state.loop, early: state.early, waiting: state.waiting, freed: (state.dictionary, state.body))
         }
-        for request in early { request(nil) }
-        loop?.refuseRequests()
-        _ = dictionary  // freed here, outside the lock
+        for request in last.early { request(nil) }
+        last.loop?.refuseRequests()
         end.open()
-        for continuation in waiting { continuation.resume(with: failure.map { .failure($0) } ?? .success(())) }
+        for continuation in last.waiting { continuation.resume(with: failure.map { .failure($0) } ?? .success(())) }
+    }
+
+    private func tellEnd() {
+        let (isTold, handlers) = state.withLock { state in
+            defer { (state.isEndTold, state.willExit) = (true, []) }
+            return (state.isEndTold, state.willExit)
+        }
+        if isTold { return }
+        for handler in handlers { handler() }
+        Self.announceExit(of: self)
     }
 
     /// Gives the thread's loop to `body`: now, at the start of a thread that is to be started, or `nil` when the thread has ended.
@@ -493,15 +498,19 @@ open class Thread: @unchecked Sendable {
         }
     }
 
-    /// Has `handler` called on the thread when it is about to end, while its dictionary is still there. Any thread.
-    public func onExit(_ handler: @escaping @Sendable () -> Void) { state.withLock { $0.willExit.append(handler) } }
+    /// Has `handler` called on the thread when it is about to end, while its dictionary is still there; not any more when those who asked
+    /// are being told. Any thread.
+    public func onExit(_ handler: @escaping @Sendable () -> Void) { state.withLock { if !$0.isEndTold { $0.willExit.append(handler) } } }
 
     /// A handler that is called when threads end, as long as the registration lives.
     public struct ExitRegistration: ~Copyable, Sendable {
         fileprivate let number: Int
         /// Ends it now.
         public consuming func cancel() {}
-        deinit { Thread.exitHandlers.withLock { _ = $0.handlers.removeValue(forKey: number) } }
+        deinit {
+            let dropped = Thread.exitHandlers.withLock { $0.handlers.removeValue(forKey: number) }
+            _ = dropped  // freed here, outside the lock
+        }
     }
 
     private struct ExitHandlers {
@@ -510,7 +519,9 @@ open class Thread: @unchecked Sendable {
     }
     private static let exitHandlers = Mutex(ExitHandlers())
 
-    /// Has `handler` called whenever a `Thread` is about to end, on that thread: what Cocoa posts as `NSThreadWillExit`.
+    /// Has `handler` called whenever a thread that has an object is about to end, on that thread: what Cocoa posts as `NSThreadWillExit`.
+    ///
+    /// A thread that something else has started has one if it asked for ``current``.
     public static func onWillExit(_ handler: @escaping @Sendable (Thread) -> Void) -> ExitRegistration {
         let number = exitHandlers.withLock { state in
             state.last += 1

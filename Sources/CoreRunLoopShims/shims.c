@@ -91,14 +91,20 @@ bool shim_is_main_thread(void)
 /* ---- the thread's word ---- */
 
 static _Thread_local void *thread_word;
+static _Thread_local bool is_last_round; /* the word ends when its destructor is next called */
+static _Thread_local bool has_ended;
 static pthread_key_t word_key;
 static pthread_once_t word_once = PTHREAD_ONCE_INIT;
-static _Atomic(void (*)(void *word)) word_destroy;
+static _Atomic(void (*)(void *word)) word_end;
 
 static void end_word(void *word)
 {
-    thread_word = NULL;
-    atomic_load_explicit(&word_destroy, memory_order_relaxed)(word);
+    if (is_last_round) {
+        atomic_load_explicit(&word_end, memory_order_relaxed)(word);
+        return;
+    }
+    is_last_round = true;
+    (void)pthread_setspecific(word_key, word);
 }
 
 static void make_key(void)
@@ -111,12 +117,23 @@ void *shim_thread_word(void)
     return thread_word;
 }
 
-void shim_set_thread_word(void *word, void (*destroy)(void *word))
+void shim_set_thread_word(void *word, void (*end)(void *word))
 {
-    atomic_store_explicit(&word_destroy, destroy, memory_order_relaxed); /* the same value every time */
+    atomic_store_explicit(&word_end, end, memory_order_relaxed); /* the same value every time */
     (void)pthread_once(&word_once, make_key);
     (void)pthread_setspecific(word_key, word);
     thread_word = word;
+}
+
+void shim_forget_thread_word(void)
+{
+    thread_word = NULL;
+    has_ended = true;
+}
+
+bool shim_thread_has_ended(void)
+{
+    return has_ended;
 }
 
 /* ---- threads ---- */

@@ -5,6 +5,12 @@
 import CoreRunLoop
 import Testing
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
 private final class Receiver: Performing, Sendable {
     let trace = Trace()
     func plain() { trace.add("plain") }
@@ -206,6 +212,21 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             return nil
         }
         #expect(try await waiting.value == .threadFinished)
+    }
+
+    @Test func `that ends a thread of which only its loop is known is an error`() async throws {
+        let loops = AsyncStream.makeStream(of: RunLoop.self)
+        let caller = Task {
+            for await loop in loops.stream {
+                do { try await loop.run { () -> Void in pthread_exit(nil) } } catch { return error as? PerformError }
+            }
+            return nil
+        }
+        onForeignThread {
+            loops.continuation.yield(RunLoop.of(CFRunLoopGetCurrent()))
+            while true { _ = CFRunLoopRunInMode(.defaultMode, 0.001, true) }
+        }
+        #expect(await caller.value == .threadFinished)
     }
 
     @Test func `behind one that ends the thread is an error`() async throws {

@@ -28,6 +28,85 @@ private final class Target2: Sendable {
     func with(_ text: String) { trace.add(text) }
 }
 
+/// A reference that keeps nothing.
+private final class Weakly: @unchecked Sendable {
+    private struct Reference: @unchecked Sendable { weak var thread: Thread? }
+    private let reference = Mutex(Reference())
+    var thread: Thread? {
+        get { reference.withLock { $0.thread } }
+        set { reference.withLock { $0.thread = newValue } }
+    }
+}
+
+/// A reference that one thread leaves for another.
+private final class Held: Sendable {
+    private let thread = Mutex<Thread?>(nil)
+    func set(_ new: Thread) { thread.withLock { $0 = new } }
+    func take() -> Thread? {
+        thread.withLock { thread in
+            defer { thread = nil }
+            return thread
+        }
+    }
+}
+
+private final class Asked: Sendable {
+    let witness: Witness
+    init(_ witness: Witness) { self.witness = witness }
+    func with(_ argument: Witness) { argument.touch() }
+}
+
+/// How a thread ends.
+private enum End: CaseIterable, Sendable {
+    case byReturn, byExit, byExitOfTheSystem, ofAnother, ofAnotherByExit
+
+    func thread(_ seen: Weakly, _ body: @escaping @Sendable () -> Void) {
+        switch self {
+        case .byReturn: Thread.detachNewThread(body)
+        case .byExit:
+            Thread.detachNewThread {
+                body()
+                Thread.exit()
+            }
+        case .byExitOfTheSystem:
+            Thread.detachNewThread {
+                body()
+                pthread_exit(nil)
+            }
+        case .ofAnother: onForeignThread(body)
+        case .ofAnotherByExit:
+            onForeignThread {
+                body()
+                Thread.exit()
+            }
+        }
+    }
+}
+
+/// A thread-specific value whose destructor looks at the thread in the first round of destructors, and in the last but one.
+private final class Rounds: @unchecked Sendable {
+    let trace = Trace()
+    private var number = 0
+    private var key = pthread_key_t()
+
+    func begin() {
+        pthread_key_create(&key) { value in
+            guard let value else { return }
+            Unmanaged<Rounds>.fromOpaque(value).takeUnretainedValue().look()
+        }
+        pthread_setspecific(key, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    private func look() {
+        number += 1
+        if number == 1 {
+            trace.add(Thread.current.threadDictionary["mark"] as? Int == 7 && Thread.current.isExecuting ? "same running" : "other")
+        }
+        if number == 3 { trace.add(Thread.current.isFinished && !Thread.current.isExecuting ? "ended" : "running") }
+        if number < 3 { pthread_setspecific(key, Unmanaged.passUnretained(self).toOpaque()) }
+    }
+}
+
 @Suite(.timeLimit(.minutes(1))) struct `A thread` {
     @Test func `has one object`() async throws {
         let same = try await onThread { Thread.current === Thread.current }
@@ -173,6 +252,93 @@ private final class Target2: Sendable {
         #expect(trace.events == ["true 17"])
         #expect(thread.threadDictionary.isEmpty)
         registration.cancel()
+    }
+
+    @Test func `that something else started ends, too`() async throws {
+        let trace = Trace()
+        let seen = Weakly()
+        let registration = Thread.onWillExit { thread in if thread === seen.thread { trace.add("all") } }
+        let (thread, dropped) = (Held(), Count())
+        onForeignThread {
+            seen.thread = Thread.current
+            thread.set(Thread.current)
+            let witness = Witness { dropped.next() }
+            Thread.current.threadDictionary["key"] = witness
+            Thread.current.onExit {
+                trace.add("own \(Thread.current === seen.thread) \(Thread.current.isExecuting) \(Thread.current.threadDictionary.count)")
+            }
+        }
+        let held = try #require(thread.take())
+        try await held.value
+        #expect(trace.events == ["own true true 1", "all"])
+        #expect(held.isFinished && !held.isExecuting && held.threadDictionary.isEmpty)
+        #expect(dropped.value == 1)
+        #expect(try await onThread { held.join() })
+        registration.cancel()
+    }
+
+    @Test(arguments: End.allCases) private func `is freed when it has ended, however that was`(end: End) async throws {
+        let ended = Count()
+        let seen = Weakly()
+        end.thread(seen) {
+            seen.thread = Thread.current
+            Thread.current.threadDictionary["itself"] = Thread.current
+            Thread.current.onExit { ended.next() }
+        }
+        while ended.value == 0 || seen.thread != nil { await Task.yield() }
+        #expect(ended.value == 1)
+    }
+
+    @Test func `keeps its block and target until it ends`() async throws {
+        let (freed, target) = (Count(), Count())
+        func makeThreads() -> [Thread] {
+            let witness = Witness { freed.next() }
+            let owner = Asked(Witness { target.next() })
+            return [Thread { witness.touch() }, Thread(target: owner, selector: Asked.with, object: Witness { freed.next() })]
+        }
+        let threads = makeThreads()
+        #expect(freed.value == 0 && target.value == 0)
+        for thread in threads {
+            thread.start()
+            try await thread.value
+        }
+        while freed.value < 2 || target.value < 1 { await Task.yield() }
+        withExtendedLifetime(threads) {}
+    }
+
+    @Test func `is the same in destructors of a program's own, and one that has ended in the last ones`() throws {
+        let round = Rounds()
+        onForeignThread {
+            Thread.current.threadDictionary["mark"] = 7
+            round.begin()
+        }
+        #expect(round.trace.events == ["same running", "ended"])
+    }
+
+    @Test func `that an exit's own handler ends again is told of it once`() async throws {
+        let trace = Trace()
+        let thread = Thread {
+            Thread.current.onExit {
+                trace.add("exit")
+                Thread.exit()
+            }
+        }
+        thread.start()
+        await #expect(throws: ThreadError.exited) { try await thread.value }
+        #expect(trace.events == ["exit"])
+    }
+
+    @Test func `forgets a handler of ends whose own end looks after another one`() {
+        let freed = Count()
+        func register() -> Thread.ExitRegistration {
+            let witness = Witness {
+                Thread.onWillExit { _ in }.cancel()
+                freed.next()
+            }
+            return Thread.onWillExit { _ in witness.touch() }
+        }
+        register().cancel()
+        #expect(freed.value == 1)
     }
 
     @Test func `may be joined, but not by itself`() async throws {

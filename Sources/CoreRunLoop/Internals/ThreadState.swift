@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the overlay keeps for each thread: its `RunLoop` and its `Thread`, so that `current` is the same object every time. One word of
-// thread-local storage, freed when the thread ends. Only its own thread touches it.
+// thread-local storage, freed when the thread ends, after whatever has been asked to hear of that end. Only its own thread touches it.
 
 import CoreRunLoopShims
 
@@ -13,8 +13,18 @@ final class ThreadState {
     static var current: ThreadState {
         if let word = unsafe shim_thread_word() { return unsafe Unmanaged<ThreadState>.fromOpaque(word).takeUnretainedValue() }
         let state = ThreadState()
-        unsafe shim_set_thread_word(retainedInfo(state)) { word in unsafe releaseInfo(word) }
+        unsafe shim_set_thread_word(retainedInfo(state)) { word in
+            unsafe lend(ThreadState.self, from: word) { $0.end() }
+            shim_forget_thread_word()
+            unsafe releaseInfo(word)
+        }
         return state
+    }
+
+    /// The thread ends, by whatever means.
+    private func end() {
+        thread?.finishUnlessFinished()
+        loop?.refuseRequests()
     }
 
     /// The calling thread's, if it has one.

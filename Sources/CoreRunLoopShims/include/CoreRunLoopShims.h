@@ -46,8 +46,15 @@ bool shim_is_main_thread(void);
 
 /* The calling thread's word; NULL at first. */
 void *_Nullable shim_thread_word(void);
-/* Sets it; `destroy` gets it when the thread ends, and is the same in every call. */
-void shim_set_thread_word(void *_Nullable word, void (*_Nonnull destroy)(void *_Nullable word));
+/*
+ * Sets it; `end`, the same in every call, gets it when the thread ends: in the second round of thread-specific destructors, so that those
+ * of the first find it as it was, and before the loop's own end. While `end` runs the word is still set; it is to forget the word before
+ * what the word stands for is freed.
+ */
+void shim_set_thread_word(void *_Nullable word, void (*_Nonnull end)(void *_Nullable word));
+void shim_forget_thread_word(void);
+/* Whether a word of the calling thread has been forgotten: what runs now are its last destructors. */
+bool shim_thread_has_ended(void);
 
 /* Starts a detached thread. `stack_size` 0 is the system's. Returns 0 or an errno value; then `body` is not called. */
 int shim_thread_start(uintptr_t stack_size, void (*_Nonnull body)(void *_Nullable info), void *_Nullable info);
