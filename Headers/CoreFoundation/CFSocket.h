@@ -88,9 +88,10 @@ CF_EXPORT CFTypeID CFSocketGetTypeID(void) CRL_LINK(CFSocketGetTypeID);
  * Creates a socket, and an object for it.
  *
  * A `protocolFamily` of 0 or less is PF_INET; with PF_INET a `socketType` of 0 or less is SOCK_STREAM, and a `protocol` of 0 or less is TCP
- * or UDP as the type has it. `callBackTypes` is one of Read, Accept and Data at most, or'ed with Connect and Write; the callbacks come
- * once the socket's run loop source is in a loop. The flags are CloseOnInvalidate and the automatic re-enabling of the kind of reading that
- * was asked for. `callout` may be NULL for a socket without events. `context` may be NULL and is copied.
+ * or UDP as the type has it; with PF_LOCAL, too, a `socketType` of 0 or less is SOCK_STREAM. `callBackTypes` is one of Read, Accept and
+ * Data at most, or'ed with Connect and Write; the callbacks come once the socket's run loop source is in a loop. The flags are
+ * CloseOnInvalidate and the automatic re-enabling of the kind of reading that was asked for. `callout` may be NULL for a socket without
+ * events. `context` may be NULL and is copied.
  * Ownership: the caller releases the object; `info` is retained as the context says.
  * Threads: any.
  * Errors: NULL when the system refuses the socket, or there is no memory; then `info` is not retained.
@@ -253,7 +254,8 @@ CF_EXPORT void CFSocketDisableCallBacks(CFSocketRef s, CFOptionFlags callBackTyp
  *
  * Write comes once, unless the flags say otherwise, and so does a kind of reading whose flag was taken away; Read comes once at the end of
  * what the other side sends, whatever the flags; Connect comes once in the socket's life, and is not enabled again. If what the callback
- * tells of is there already, it is told in the next pass. Enabled in its own callback it costs no system call.
+ * tells of is there already, it is told in the next pass. Enabled in its own callback it costs no system call. Data may be called Read or
+ * Accept, too, here and in CFSocketDisableCallBacks: these are the bits of its number.
  * Threads: any, also in the callback; a sleeping loop takes notice without being woken.
  * Errors: types that the socket was not created with are ignored, and so is an invalid socket.
  */

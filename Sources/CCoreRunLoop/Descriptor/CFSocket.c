@@ -6,6 +6,7 @@
 #include "CoreFoundation/CFSocket.h"
 
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "Descriptor/socket.h"
 #include "Loop/descriptor_source.h"
@@ -219,6 +220,8 @@ CFSocketRef CFSocketCreate(CFAllocatorRef allocator, SInt32 protocolFamily, SInt
         if (protocol <= 0) {
             protocol = socketType == SOCK_STREAM ? IPPROTO_TCP : socketType == SOCK_DGRAM ? IPPROTO_UDP : protocol;
         }
+    } else if (protocolFamily == PF_LOCAL && socketType <= 0) {
+        socketType = SOCK_STREAM;
     }
     native = kernel.socket_create(protocolFamily, socketType, protocol);
     if (native < 0) {
@@ -318,12 +321,18 @@ void CFSocketSetSocketFlags(CFSocketRef s, CFOptionFlags flags)
     socket_unlock(s);
 }
 
+/* Read, Accept and Data are one field of two bits (252): whoever asked for Data may name it by either of the others. */
+static uint32_t reading_named_by(CFSocketRef s, CFOptionFlags types)
+{
+    return types & s->reading ? (uint32_t)socket_event_read : 0u;
+}
+
 void CFSocketDisableCallBacks(CFSocketRef s, CFOptionFlags callBackTypes)
 {
     uint32_t events = (uint32_t)callBackTypes & (socket_event_connect | socket_event_write);
 
     require(s, "CFSocketDisableCallBacks");
-    events |= callBackTypes & s->reading ? (uint32_t)socket_event_read : 0u;
+    events |= reading_named_by(s, callBackTypes);
     socket_lock(s);
     s->disabled |= events;
     socket_update(s);
@@ -336,7 +345,7 @@ void CFSocketEnableCallBacks(CFSocketRef s, CFOptionFlags callBackTypes)
     uint32_t events = (uint32_t)callBackTypes & (socket_event_connect | socket_event_write);
 
     require(s, "CFSocketEnableCallBacks");
-    events |= s->reading && (callBackTypes & s->reading) == s->reading ? (uint32_t)socket_event_read : 0u;
+    events |= reading_named_by(s, callBackTypes);
     if (!events) {
         return;
     }

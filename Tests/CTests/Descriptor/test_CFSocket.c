@@ -173,12 +173,15 @@ TEST(socket_defaults_are_those_of_internet_streams, "271")
 {
     static const struct {
         SInt32 family, type, protocol;
-        int made_type, made_protocol;
+        int made_family, made_type, made_protocol;
     } cases[] = {
-        {0, 0, 0, SOCK_STREAM, IPPROTO_TCP},
-        {-1, -1, -1, SOCK_STREAM, IPPROTO_TCP},
-        {PF_INET, SOCK_DGRAM, 0, SOCK_DGRAM, IPPROTO_UDP},
-        {PF_INET, SOCK_STREAM, IPPROTO_TCP, SOCK_STREAM, IPPROTO_TCP},
+        {0, 0, 0, PF_INET, SOCK_STREAM, IPPROTO_TCP},
+        {-1, -1, -1, PF_INET, SOCK_STREAM, IPPROTO_TCP},
+        {PF_INET, SOCK_DGRAM, 0, PF_INET, SOCK_DGRAM, IPPROTO_UDP},
+        {PF_INET, SOCK_STREAM, IPPROTO_TCP, PF_INET, SOCK_STREAM, IPPROTO_TCP},
+        {PF_LOCAL, 0, 0, PF_LOCAL, SOCK_STREAM, 0},
+        {PF_LOCAL, -1, 0, PF_LOCAL, SOCK_STREAM, 0},
+        {PF_LOCAL, SOCK_DGRAM, 0, PF_LOCAL, SOCK_DGRAM, 0},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -188,7 +191,7 @@ TEST(socket_defaults_are_those_of_internet_streams, "271")
 
         REQUIRE(s != NULL);
         getsockopt(CFSocketGetNative(s), SOL_SOCKET, SO_DOMAIN, &value, &size);
-        EXPECT_EQ(value, PF_INET);
+        EXPECT_EQ(value, cases[i].made_family);
         getsockopt(CFSocketGetNative(s), SOL_SOCKET, SO_TYPE, &value, &size);
         EXPECT_EQ(value, cases[i].made_type);
         getsockopt(CFSocketGetNative(s), SOL_SOCKET, SO_PROTOCOL, &value, &size);
@@ -196,7 +199,7 @@ TEST(socket_defaults_are_those_of_internet_streams, "271")
         EXPECT(fcntl(CFSocketGetNative(s), F_GETFD) & FD_CLOEXEC);
         CFRelease(s);
     }
-    EXPECT(CFSocketCreate(NULL, PF_UNIX, 0, 0, 0, NULL, NULL) == NULL); /* defaults are for PF_INET only */
+    EXPECT(CFSocketCreate(NULL, PF_PACKET, 0, 0, 0, NULL, NULL) == NULL); /* other families have no default */
     EXPECT(CFSocketCreate(NULL, 12345, SOCK_STREAM, 0, 0, NULL, NULL) == NULL);
 }
 

@@ -595,22 +595,45 @@ TEST(a_socket_disabled_in_its_callback_is_not_enabled_again, "265")
     close(ends[1]);
 }
 
-TEST(data_is_enabled_by_its_whole_number_only, "252 265")
+/* Read's number and Accept's are bits of Data's: any of the three stands for it, to disable it and to enable it. */
+TEST(data_is_disabled_and_enabled_by_any_of_its_names, "252 265")
+{
+    static const CFOptionFlags names[] = {reads, accepts, receives};
+
+    for (size_t i = 0; i < 9; i++) {
+        int ends[2];
+        struct recorder recorder = RECORDER();
+
+        pair_open(ends);
+        recorder_add(&recorder, ends[0], receives);
+        CFSocketDisableCallBacks(recorder.object, names[i / 3]);
+        tell(ends[1], "abc");
+        CFSocketEnableCallBacks(recorder.object, connects | writes); /* never asked for: ignored */
+        look();
+        EXPECT_LOG("");
+        CFSocketEnableCallBacks(recorder.object, names[i % 3]);
+        look();
+        EXPECT_LOG("data(3)");
+        recorder_free(&recorder);
+        close(ends[1]);
+    }
+}
+
+TEST(reading_is_not_enabled_by_the_name_of_accepting, "252 265")
 {
     int ends[2];
-    struct recorder recorder = RECORDER();
+    struct recorder recorder = RECORDER(.drains = true);
 
     pair_open(ends);
-    recorder_add(&recorder, ends[0], receives);
-    CFSocketDisableCallBacks(recorder.object, reads);
+    recorder_add(&recorder, ends[0], reads);
+    CFSocketDisableCallBacks(recorder.object, receives);
     tell(ends[1], "abc");
-    CFSocketEnableCallBacks(recorder.object, reads);
-    CFSocketEnableCallBacks(recorder.object, connects | writes); /* never asked for: ignored */
+    CFSocketEnableCallBacks(recorder.object, accepts);
     look();
     EXPECT_LOG("");
     CFSocketEnableCallBacks(recorder.object, receives);
     look();
-    EXPECT_LOG("data(3)");
+    EXPECT_LOG("read");
     recorder_free(&recorder);
     close(ends[1]);
 }
