@@ -21,7 +21,7 @@ extension RunLoop {
     public struct Ticks: AsyncSequence, Sendable {
         /// One tick.
         public struct Element: Hashable, Sendable {
-            /// When it was due.
+            /// What the wall clock shows at the time when it was due.
             public let scheduled: WallTime
             /// How many ticks between the one before and this one were missed.
             public let missed: Int
@@ -38,35 +38,52 @@ extension RunLoop {
         /// Begins ticking: the first tick is due one interval from now.
         public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
+        /// The instants of ticks, numbered from 1: whole nanoseconds, as timers count.
+        private struct Series {
+            let start = Clock.Instant.now
+            let interval: Duration
+
+            init(every interval: Duration) { self.interval = .nanoseconds(Swift.max(1, interval.inNanoseconds)) }
+
+            func instant(of slot: Int) -> Clock.Instant { start.advanced(by: interval * slot) }
+
+            /// The last one that is not later.
+            func slot(at instant: Clock.Instant) -> Int { Int((instant.nanoseconds - start.nanoseconds) / interval.inNanoseconds) }
+
+            /// The one of a timer's date, which counts an interval of months in some nanoseconds more or less.
+            func slot(near instant: Clock.Instant) -> Int { slot(at: instant.advanced(by: interval / 2)) }
+        }
+
         /// The ticks of one iteration.
         public struct Iterator: AsyncIteratorProtocol {
-            private var slots: AsyncStream<Int>.Iterator
+            private struct Tick {
+                let slot: Int
+                let date: WallTime
+            }
+            private var ticks: AsyncStream<Tick>.Iterator
             private var last = 0
-            private let start: WallTime
-            private let interval: Duration
 
             fileprivate init(_ ticks: Ticks) {
-                let start = WallTime.now
-                let (interval, policy) = (ticks.interval, ticks.policy)
-                self.start = start
-                self.interval = interval
+                let (series, policy) = (Series(every: ticks.interval), ticks.policy)
                 let (stream, continuation) = AsyncStream.makeStream(
-                    of: Int.self, bufferingPolicy: policy == .all ? .unbounded : .bufferingNewest(1))
-                slots = stream.makeAsyncIterator()
-                let timer = Timer(fire: start + interval, interval: interval, repeats: true) { [delivered = Mutex(0)] timer in
-                    let late = WallTime.now - timer.fireDate
-                    let slot = Int(((timer.fireDate - start) / interval).rounded())
+                    of: Tick.self, bufferingPolicy: policy == .all ? .unbounded : .bufferingNewest(1))
+                self.ticks = stream.makeAsyncIterator()
+                let yield = { @Sendable (slot: Int) in
+                    _ = continuation.yield(Tick(slot: slot, date: series.instant(of: slot).date))
+                }
+                let timer = Timer(due: series.instant(of: 1), interval: series.interval, repeats: true) { [delivered = Mutex(0)] timer in
+                    let (due, now) = (timer.instant, Clock.Instant.now)
                     switch policy {
-                    case .skip where late >= interval: break
-                    case .skip, .collapse: continuation.yield(slot)
+                    case .skip where due.duration(to: now) >= series.interval: break
+                    case .skip, .collapse: yield(series.slot(near: due))
                     case .all:
                         // The periods that this firing stands for, up to now.
-                        let newest = Swift.max(slot, Int((WallTime.now - start) / interval))
+                        let newest = Swift.max(series.slot(near: due), series.slot(at: now))
                         let first = delivered.withLock { delivered in
                             defer { delivered = Swift.max(delivered, newest) }
                             return delivered + 1
                         }
-                        if first <= newest { for slot in first...newest { continuation.yield(slot) } }
+                        if first <= newest { for slot in first...newest { yield(slot) } }
                     }
                 }
                 timer.tolerance = ticks.tolerance
@@ -79,14 +96,14 @@ extension RunLoop {
 
             /// The next tick; `nil` when the task is cancelled or the loop's thread has ended.
             public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
-                guard let slot = await slots.next(isolation: actor) else { return nil }
-                defer { last = slot }
-                return Element(scheduled: start + interval * slot, missed: Swift.max(0, slot - last - 1))
+                guard let tick = await ticks.next(isolation: actor) else { return nil }
+                defer { last = tick.slot }
+                return Element(scheduled: tick.date, missed: Swift.max(0, tick.slot - last - 1))
             }
         }
     }
 
-    /// Ticks every `interval`, while the loop runs in `mode`. Any thread.
+    /// Ticks every `interval` of the monotonic clock's time, while the loop runs in `mode`. Any thread.
     ///
     /// ```swift
     /// for await tick in try loop.ticks(every: .seconds(1)) { print(tick.scheduled, tick.missed) }

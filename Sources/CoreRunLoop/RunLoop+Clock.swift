@@ -28,6 +28,8 @@ extension RunLoop {
                 let (sum, overflow) = nanoseconds.addingReportingOverflow(duration.inNanoseconds)
                 return Instant(nanoseconds: overflow ? (duration < .zero ? .min : .max) : sum)
             }
+            /// What the wall clock shows then, as far as it can be foreseen.
+            var date: WallTime { WallTime(timeIntervalSinceReferenceDate: shim_date_of_instant(nanoseconds)) }
             /// How long it is to `other`.
             public func duration(to other: Instant) -> Duration { .nanoseconds(other.nanoseconds) - .nanoseconds(nanoseconds) }
             /// Whether `first` is earlier.

@@ -15,14 +15,25 @@ extension RunLoop {
     public func run() { while run(mode: .default, before: .distantFuture) {} }
 
     /// Runs in the default mode until `limit`; returns earlier when the mode is empty. A limit in the past is one look, without sleeping.
+    ///
+    /// The limit is a date of the wall clock: who sets that clock meanwhile may move the end. ``run(for:)`` counts time that passes.
     @available(*, noasync, message: "running a loop would block the task's thread")
     public func run(until limit: WallTime) {
         while run(mode: .default, before: limit) && limit > .now {}
     }
 
-    /// Runs in the default mode for `duration`; returns earlier when the mode is empty.
+    /// Runs in the default mode for `duration`; returns earlier when the mode is empty. Zero or less is one look, without sleeping.
+    ///
+    /// It counts the monotonic clock's time, whoever sets the wall clock meanwhile.
     @available(*, noasync, message: "running a loop would block the task's thread")
-    public func run(for duration: Duration) { run(until: .now + duration) }
+    public func run(for duration: Duration) {
+        preconditionIsCurrent()
+        let deadline = Deadline(after: duration)
+        while !shim_mode_is_empty(loop, Mode.default.name) {
+            _ = run(in: .default, until: deadline, returnAfterSourceHandled: true)
+            if deadline.hasPassed { return }
+        }
+    }
 
     /// Runs once in `mode`: until an input source was handled, or until `limit`.
     ///
@@ -50,7 +61,25 @@ extension RunLoop {
     @available(*, noasync, message: "running a loop would block the task's thread")
     public func run(in mode: Mode = .default, for duration: Duration? = nil, returnAfterSourceHandled: Bool = false) -> RunResult {
         preconditionIsCurrent()
-        return CFRunLoopRunInMode(mode.name, duration?.inSeconds ?? 1e20, returnAfterSourceHandled)
+        return run(in: mode, until: duration.map { Deadline(after: $0) } ?? .never, returnAfterSourceHandled: returnAfterSourceHandled)
+    }
+
+    /// When a run ends at the latest.
+    private struct Deadline {
+        static let never = Deadline(instant: Clock.Instant(nanoseconds: .max))
+        private static let past = Deadline(instant: Clock.Instant(nanoseconds: 0))
+
+        let instant: Clock.Instant
+
+        private init(instant: Clock.Instant) { self.instant = instant }
+
+        init(after duration: Duration) { self = duration > .zero ? Deadline(instant: .now.advanced(by: duration)) : .past }
+
+        var hasPassed: Bool { instant <= .now }
+    }
+
+    private func run(in mode: Mode, until deadline: Deadline, returnAfterSourceHandled: Bool) -> RunResult {
+        shim_run_until(loop, mode.name, deadline.instant.nanoseconds, returnAfterSourceHandled)
     }
 
     /// Runs in `mode` as ``run(in:for:returnAfterSourceHandled:)`` does, where what cannot be meant is an error.
@@ -137,7 +166,8 @@ extension RunLoop {
 
     /// Runs in `mode` until `token` is asked to stop, sleeping also while the mode is empty.
     ///
-    /// A stop that was requested before the run began ends it at once; a plain ``stop()`` does not end it.
+    /// A stop that was requested before the run began ends it at once; a plain ``stop()`` does not end it. In ``Mode/common``, which is a
+    /// set of modes and cannot be run, it returns at once.
     @available(*, noasync, message: "running a loop would block the task's thread")
     public func run(in mode: Mode = .default, until token: StopToken) {
         preconditionIsCurrent()
@@ -148,10 +178,10 @@ extension RunLoop {
                 if token.isRequested { CFRunLoopStop(loop) }
             }
             add(entry, forMode: mode)
-            _ = CFRunLoopRunInMode(mode.name, 1e20, false)
+            let result = run(in: mode, until: .never, returnAfterSourceHandled: false)
             entry.invalidate()
             token.leave(loop)
-            if token.isRequested { break }
+            if token.isRequested || result == .finished { break }  // as something keeps the mode alive, it cannot be run
         }
         alive.cancel()
     }

@@ -253,6 +253,9 @@ public final class Timer: Sendable {
         set { CFRunLoopTimerSetNextFireDate(cfRunLoopTimer, newValue.timeIntervalSinceReferenceDate) }
     }
 
+    /// When it fires next; in its closure what has just come. Any thread.
+    var instant: RunLoop.Clock.Instant { RunLoop.Clock.Instant(nanoseconds: shim_timer_instant(cfRunLoopTimer)) }
+
     /// The interval of a repeating timer; zero when it fires once. Any thread.
     @_disfavoredOverload
     public var timeInterval: Duration { Duration(clampedSeconds: CFRunLoopTimerGetInterval(cfRunLoopTimer)) }

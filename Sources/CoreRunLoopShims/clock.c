@@ -18,6 +18,7 @@
 /* Lives as long as the process: threads of an ended test may still look at it. */
 struct shim_clock {
     _Atomic int64_t ahead_ns; /* how far both clocks were moved */
+    _Atomic int64_t wall_step_ns; /* how far the wall clock was moved by itself */
     int64_t start_monotonic_ns;
     int64_t start_wall_ns;
     struct shim_clock *older; /* constant once shared; every clock stays reachable, for leak checkers */
@@ -31,9 +32,14 @@ static int64_t hand_monotonic_ns(void)
     return thread_clock ? thread_clock->start_monotonic_ns + atomic_load(&thread_clock->ahead_ns) : kernel_linux.monotonic_ns();
 }
 
+static int64_t wall_at(int64_t ahead_ns)
+{
+    return thread_clock->start_wall_ns + ahead_ns + atomic_load(&thread_clock->wall_step_ns);
+}
+
 static int64_t hand_wall_ns(void)
 {
-    return thread_clock ? thread_clock->start_wall_ns + atomic_load(&thread_clock->ahead_ns) : kernel_linux.wall_ns();
+    return thread_clock ? wall_at(atomic_load(&thread_clock->ahead_ns)) : kernel_linux.wall_ns();
 }
 
 static int64_t hand_tick_ns(int64_t *ret_wall_ns)
@@ -44,7 +50,7 @@ static int64_t hand_tick_ns(int64_t *ret_wall_ns)
         return kernel_linux.tick_ns(ret_wall_ns);
     }
     ahead_ns = atomic_load(&thread_clock->ahead_ns);
-    *ret_wall_ns = thread_clock->start_wall_ns + ahead_ns;
+    *ret_wall_ns = wall_at(ahead_ns);
     return thread_clock->start_monotonic_ns + ahead_ns;
 }
 
@@ -117,10 +123,32 @@ void shim_clock_begin(void)
     thread_clock = clock;
 }
 
+/* Adds to how far a clock was moved, so far that a start and two such ways are still less than 64 bits say. */
+static void move(_Atomic int64_t *way_ns, int64_t ns)
+{
+    const int64_t farthest_ns = INT64_MAX / 3;
+    int64_t old_ns = atomic_load(way_ns);
+    int64_t new_ns;
+
+    do {
+        if (__builtin_add_overflow(old_ns, ns, &new_ns) || new_ns > farthest_ns || new_ns < -farthest_ns) {
+            new_ns = ns < 0 ? -farthest_ns : farthest_ns;
+        }
+    } while (!atomic_compare_exchange_weak(way_ns, &old_ns, new_ns));
+}
+
 bool shim_clock_advance(int64_t ns)
 {
     if (thread_clock) {
-        (void)atomic_fetch_add(&thread_clock->ahead_ns, ns);
+        move(&thread_clock->ahead_ns, ns);
+    }
+    return thread_clock != NULL;
+}
+
+bool shim_clock_step_wall(int64_t ns)
+{
+    if (thread_clock) {
+        move(&thread_clock->wall_step_ns, ns);
     }
     return thread_clock != NULL;
 }

@@ -4,8 +4,10 @@
  * from the instants that are meant, and move with the wall clock.
  */
 #include "CoreRunLoopShims.h"
+
 #include "Kernel/kernel.h"
 #include "Loop/instant.h"
+#include "Loop/pass.h"
 #include "Loop/timer.h"
 
 int64_t shim_monotonic_ns(void)
@@ -30,4 +32,14 @@ int64_t shim_timer_instant(CFRunLoopTimerRef timer)
 void shim_timer_set_instant(CFRunLoopTimerRef timer, int64_t instant_ns)
 {
     timer_set_date(timer, date_of_instant(instant_ns), instant_ns);
+}
+
+CFRunLoopRunResult shim_run_until(CFRunLoopRef loop, CFRunLoopMode mode, int64_t deadline_ns, bool returns_after_source)
+{
+    CFRunLoopRunResult result = run_in_mode_until(loop, mode, deadline_ns, returns_after_source, NULL);
+
+    if (result == kCFRunLoopRunFinished && mode_name_is_common(mode)) {
+        return CFRunLoopRunInMode(mode, 0, false); /* the same, and says why */
+    }
+    return result;
 }

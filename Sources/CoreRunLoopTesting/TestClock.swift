@@ -19,7 +19,7 @@ public import Testing
 /// Timers, ``WallTime`` and ``RunLoop/Clock`` follow them on the test's own thread, on threads that it starts, and in tasks that prefer a
 /// loop of these threads. `ContinuousClock` and other tests do not. Loops on other threads look at them once a millisecond.
 public enum ManualTime {
-    /// Moves the clocks on by `duration`; a negative one is ignored.
+    /// Moves the clocks on by `duration`; a negative one is ignored. They go no farther than 97 years in all.
     ///
     /// It stops the process with a sentence on a thread that has no such clocks.
     public static func advance(by duration: Duration) {
@@ -28,9 +28,20 @@ public enum ManualTime {
         }
     }
 
-    /// Moves the clocks on by `duration` in steps, and pumps `loop` after each, so that timers fire at their own dates.
+    /// Moves the wall clock alone, on or back, as setting the system's time does: dates change, and no time passes.
+    ///
+    /// It goes no farther than 97 years in all. It stops the process with a sentence on a thread that has no such clocks.
+    public static func stepWallClock(by duration: Duration) {
+        if !shim_clock_step_wall(duration.inNanoseconds) {
+            fatalError("CoreRunLoopTesting: ManualTime.stepWallClock: this thread's clocks are not moved by hand")
+        }
+    }
+
+    /// Moves the clocks on by `duration` in steps, and pumps `loop` after each, so that timers fire at their own dates. A step of zero or
+    /// less is the whole way.
     @available(*, noasync)
     public static func advance(by duration: Duration, pumping loop: RunLoop, step: Duration = .milliseconds(1)) {
+        let step = step > .zero ? step : duration
         var left = duration
         loop.pump()
         while left > .zero {
@@ -53,7 +64,7 @@ extension RunLoop {
         for _ in 0..<limit where run(in: mode, for: .zero, returnAfterSourceHandled: true) != .handledSource { return }
     }
 
-    /// Runs passes in `mode` until `condition` holds.
+    /// Runs passes in `mode` until `condition` holds. In a mode that cannot be run it asks once, or twice.
     ///
     /// - Parameters:
     ///   - mode: Any mode but the common ones' name.
@@ -62,11 +73,10 @@ extension RunLoop {
     /// - Returns: Whether the condition holds.
     @available(*, noasync)
     public func pump(until condition: () -> Bool, mode: Mode = .default, limit: Duration = .seconds(10)) -> Bool {
-        let end = ContinuousClock.now + limit
+        let start = ContinuousClock.now
         let alive = keepAlive(in: mode)
-        while !condition() {
-            if ContinuousClock.now >= end { break }
-            _ = run(in: mode, for: .milliseconds(1), returnAfterSourceHandled: true)
+        while !condition() && start.duration(to: .now) < limit {
+            if run(in: mode, for: .milliseconds(1), returnAfterSourceHandled: true) == .finished { break }  // it cannot be run
         }
         alive.cancel()
         return condition()

@@ -254,6 +254,22 @@ private final class WeakWorker: @unchecked Sendable {
         }
     }
 
+    @Test(.manualTime, arguments: MissedTickPolicy.allCases)
+    func `tick by the time that passes, whoever sets the wall clock`(policy: MissedTickPolicy) async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        var ticks = try loop.ticks(every: .milliseconds(10), policy: policy).makeAsyncIterator()
+        for step in [Duration.seconds(3600), .seconds(-7200), .zero] {
+            ManualTime.stepWallClock(by: step)
+            ManualTime.advance(by: .milliseconds(10))
+            let tick = await ticks.next()
+            #expect(tick?.scheduled == .now)
+            #expect(tick?.missed == 0)
+            try await loop.run {}  // the timer has its next date once its closure has returned
+        }
+        stop.requestStop()
+    }
+
     @Test(arguments: [Duration.zero, .seconds(-1)]) func `refuse an interval that is not positive`(interval: Duration) {
         #expect(throws: RunLoopError.invalidDuration(interval)) { try RunLoop.main.ticks(every: interval) }
     }
@@ -378,6 +394,22 @@ private final class WeakWorker: @unchecked Sendable {
         #expect(WallTime.now - start == .seconds(10800))
     }
 
+    @Test(.manualTime) func `move the wall clock alone, on and back`() {
+        let loop = RunLoop.current
+        let (start, date) = (loop.clock.now, WallTime.now)
+        ManualTime.stepWallClock(by: .seconds(60))
+        #expect(WallTime.now - date == .seconds(60))
+        ManualTime.stepWallClock(by: .seconds(-3600))
+        #expect(WallTime.now - date == .seconds(-3540))
+        #expect(loop.clock.now == start)
+    }
+
+    @Test(.manualTime) func `take a step of zero for the whole way`() {
+        let start = WallTime.now
+        ManualTime.advance(by: .seconds(60), pumping: .current, step: .zero)
+        #expect(WallTime.now - start == .seconds(60))
+    }
+
     @Test(.manualTime) func `let sleeps pass at once`() async throws {
         let stop = RunLoop.StopToken()
         let loop = try Thread.runningLoop(until: stop)
@@ -423,6 +455,9 @@ private final class WeakWorker: @unchecked Sendable {
             Thread.detachNewThread { loop.perform { count.next() } }
             #expect(loop.pump(until: { count.value == 1 }))
             #expect(!loop.pump(until: { false }, limit: .milliseconds(2)))
+            let asked = Count()
+            #expect(!loop.pump(until: { asked.next() < 0 }, mode: .common, limit: .milliseconds(50)))
+            #expect(asked.value == 2)
         }
     }
 }

@@ -3,6 +3,7 @@
 // Section 1.2 of the rules: the loop itself, boxes A to E, and the matrix of what ends, wakes and keeps alive a run.
 
 import CoreRunLoop
+import CoreRunLoopTesting
 import Testing
 
 #if canImport(Glibc)
@@ -139,6 +140,39 @@ final class WeakLoop: @unchecked Sendable {
 }
 
 @Suite(.timeLimit(.minutes(1))) struct `Running` {
+    @Test(.manualTime, arguments: [Duration.seconds(-3600), .seconds(3600)])
+    func `for a duration takes as long whoever sets the wall clock`(step: Duration) {
+        let loop = RunLoop.current
+        let start = loop.clock.now
+        let source = InputSource<Void> { _ in }
+        let passes = Count()
+        let observer = RunLoop.Observer(activities: .beforeWaiting) { _, _ in
+            ManualTime.advance(by: .milliseconds(1))
+            loop.wake()
+            if passes.next() == 5 {
+                ManualTime.stepWallClock(by: step)
+                source.signal()
+            }
+            if passes.value == 50 { ManualTime.stepWallClock(by: .seconds(7200)) }  // for a run that would not end
+        }
+        loop.add(source, forMode: .default)
+        loop.add(observer, forMode: .default)
+        loop.run(for: .milliseconds(10))
+        #expect(start.duration(to: loop.clock.now) == .milliseconds(10))
+        observer.invalidate()
+        source.invalidate()
+    }
+
+    @Test func `the common modes until a stop is requested returns at once`() async throws {
+        let (stop, hasEnded) = (RunLoop.StopToken(), Count())
+        Thread.detachNewThread {
+            RunLoop.current.run(in: .common, until: stop)
+            hasEnded.next()
+        }
+        try await onThread { #expect(RunLoop.current.pump(until: { hasEnded.value == 1 })) }
+        stop.requestStop()
+    }
+
     @Test(arguments: [RunLoop.Mode.default, "never heard of", .common])
     func `an empty mode returns at once, without a call to an observer`(mode: RunLoop.Mode) async throws {
         try await onThread {

@@ -40,6 +40,8 @@ double shim_date_of_instant(int64_t instant_ns);
 /* When a timer fires next; in its callout what has just come. */
 int64_t shim_timer_instant(CFRunLoopTimerRef timer);
 void shim_timer_set_instant(CFRunLoopTimerRef timer, int64_t instant_ns);
+/* CFRunLoopRunInMode until an instant; 0 is one pass that does not sleep. The calling thread's loop. */
+CFRunLoopRunResult shim_run_until(CFRunLoopRef loop, CFRunLoopMode mode, int64_t deadline_ns, bool returns_after_source);
 
 /* Whether the calling thread is the process's first. */
 bool shim_is_main_thread(void);
@@ -190,8 +192,10 @@ void shim_line_destroy(struct shim_line *line);
 
 /* CoreRunLoopTesting: gives the calling thread, and those that it starts, clocks that stand still until they are moved. */
 void shim_clock_begin(void);
-/* Moves the calling thread's clocks; false if they are the kernel's. */
+/* Moves the calling thread's clocks on, as far as there are numbers for it; false if they are the kernel's. */
 bool shim_clock_advance(int64_t ns);
+/* Sets its wall clock alone, on or back. */
+bool shim_clock_step_wall(int64_t ns);
 /* The calling thread's, for a thread that it starts. */
 void *_Nullable shim_clock_of_thread(void);
 void shim_clock_inherit(void *_Nullable clock);
