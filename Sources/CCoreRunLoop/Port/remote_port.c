@@ -38,24 +38,34 @@ static struct inbox *inbox_of(const struct port_name *name, CFMessagePortRef *re
     return inbox;
 }
 
-CFMessagePortRef remote_port_create(CFAllocatorRef allocator, const struct port_name *name)
+/* The valid port of that name, with a reference; or NULL, and nobody else makes one until the creation that has begun ends. */
+static CFMessagePortRef find_or_begin_creation(const struct port_name *name)
 {
-    CFMessagePortRef owner = NULL;
     CFMessagePortRef port;
-    struct remote_port *remote;
-    struct port_card card;
-    int result;
 
     port_table_begin_creation();
-    port = port_table_find(true, name);
-    if (port) {
-        port_table_end_creation();
+    while ((port = port_table_find(true, name)) != NULL) {
+        port_table_end_creation(); /* who is told of its end may make another */
         remote_port_check(port);
         if (port_is_valid(port)) {
             return port;
         }
         object_release(port);
         port_table_begin_creation();
+    }
+    return NULL;
+}
+
+CFMessagePortRef remote_port_create(CFAllocatorRef allocator, const struct port_name *name)
+{
+    CFMessagePortRef owner = NULL;
+    CFMessagePortRef port = find_or_begin_creation(name);
+    struct remote_port *remote;
+    struct port_card card;
+    int result;
+
+    if (port) {
+        return port;
     }
     port_table_republish();
     port = message_port_allocate(allocator, true, name);

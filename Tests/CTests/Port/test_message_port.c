@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Kernel/kernel_ports.h"
 #include "Port/port_probe.h"
 
 static struct trace events;
@@ -669,4 +670,35 @@ PORT_TEST_BOTH_WAYS(a_port_is_described_while_it_is_renamed, "185 199")
     atomic_store(&is_over, true);
     (void)pthread_join(thread, NULL);
     port_drop(port);
+}
+
+/* ---- one remote port for a name ---- */
+
+static CFMessagePortRef made_meanwhile;
+
+/* Another thread asks for the same name while the one that is there is found to be dead. */
+static int connect_after_another(int socket, const char *path)
+{
+    kernel_ports.datagram_connect = kernel_ports_linux.datagram_connect;
+    made_meanwhile = CFMessagePortCreateRemote(NULL, NAME);
+    return kernel_ports_linux.datagram_connect(socket, path);
+}
+
+PORT_TEST_BOTH_WAYS(two_who_find_a_remote_port_dead_get_the_same_new_one, "196 208")
+{
+    CFMessagePortRef first = local(NAME);
+    CFMessagePortRef dead = port_connect(NAME);
+    CFMessagePortRef second;
+    CFMessagePortRef remote;
+
+    port_drop(first);
+    second = local(NAME);
+    kernel_ports.datagram_connect = connect_after_another;
+    remote = CFMessagePortCreateRemote(NULL, NAME);
+    EXPECT(made_meanwhile != NULL && made_meanwhile != dead);
+    EXPECT_EQ(remote, made_meanwhile);
+    CFRelease(remote);
+    CFRelease(made_meanwhile);
+    CFRelease(dead);
+    port_drop(second);
 }
