@@ -101,7 +101,8 @@ extension RunLoop {
 
     /// Calls `callback` at the given points of each pass, on this thread, until the observer is invalidated.
     ///
-    /// The closure stays on the loop's thread, so that it may use what that thread alone has.
+    /// The closure stays on the loop's thread, so that it may use what that thread alone has. A loop of another thread that the observer is
+    /// added to stops the process with a sentence instead of calling it.
     @available(*, noasync, message: "a task has no thread of its own; use an Observer with a @Sendable closure")
     @discardableResult
     public func observe(

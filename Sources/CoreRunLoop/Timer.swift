@@ -176,7 +176,8 @@ public final class Timer: Sendable {
 
     /// Makes a timer and adds it to the calling thread's loop in the default mode.
     ///
-    /// The closure stays on this thread, so that it may use what this thread alone has; on the main thread, the main actor's state.
+    /// The closure stays on this thread, so that it may use what this thread alone has; on the main thread, the main actor's state. On
+    /// another one ``fire()``, or a loop that the timer is moved to, stops the process with a sentence instead of calling it.
     ///
     /// - Parameters:
     ///   - interval: Zero or less becomes 0.1 ms.
@@ -232,7 +233,8 @@ public final class Timer: Sendable {
 
     /// Calls the closure now, on this thread. A repeating timer's dates stay as they are; one that fires once is then invalid.
     ///
-    /// An invalid timer does nothing.
+    /// An invalid timer does nothing. Any thread may fire a timer that was made with a closure which is `Sendable`. The closure of a
+    /// scheduled timer belongs to the thread that scheduled it: on another one this stops the process with a sentence.
     public func fire() {
         guard isValid else { return }
         body.fireByHand(self)

@@ -203,6 +203,17 @@ void shim_thread_exit(void)
     pthread_exit(NULL);
 }
 
+uint64_t shim_thread_number(void)
+{
+    static _Atomic uint64_t count;
+    static _Thread_local uint64_t number;
+
+    if (number == 0) {
+        number = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1;
+    }
+    return number;
+}
+
 int shim_thread_id(void)
 {
     return (int)syscall(SYS_gettid);

@@ -62,6 +62,31 @@ enum OwnersCall: String, CaseIterable, Codable, Sendable {
         #expect(sentence(result).contains("ncorrect actor executor assumption") || sentence(result).contains("own thread"))
     }
 
+    @Test func `of a scheduled timer, fired on another thread, stops the process with a sentence`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let timer = try await onThread { Timer.scheduledTimer(withTimeInterval: .seconds(1), repeats: true) { _ in } }
+            timer.fire()
+        }
+        #expect(sentence(result).contains("CoreRunLoop: a closure that is bound to its thread was called on another one"))
+    }
+
+    @Test func `of an observer of a closure, moved to another thread's loop, stops the process with a sentence`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let observer = try await onThread {
+                let observer = RunLoop.current.observe(.entry, inMode: .default) { _, _ in }
+                RunLoop.current.remove(observer, forMode: .default)
+                return observer
+            }
+            try await onThread {
+                RunLoop.current.add(observer, forMode: .default)
+                let alive = RunLoop.current.keepAlive()
+                _ = RunLoop.current.run(in: .default, for: .zero)
+                alive.cancel()
+            }
+        }
+        #expect(sentence(result).contains("CoreRunLoop: a closure that is bound to its thread was called on another one"))
+    }
+
     @Test func `of a clock that is not moved by hand stops the process with a sentence`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try await onThread { ManualTime.advance(by: .seconds(1)) }

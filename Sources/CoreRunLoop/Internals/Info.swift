@@ -3,6 +3,7 @@
 // The single place where Swift objects become the `info` pointers of C contexts and come back. A context owns one reference to its object.
 
 import CCoreRunLoop
+import CoreRunLoopShims
 
 /// A reference to `object` as a context's `info`, to be given back by `releaseInfo`.
 func retainedInfo(_ object: some AnyObject) -> UnsafeMutableRawPointer {
@@ -40,11 +41,20 @@ func require<T>(_ created: T?, _ function: StaticString) -> T {
 /// The address of a C object, for identity.
 func address<T>(of reference: T) -> UInt { unsafe unsafeBitCast(reference, to: UInt.self) }
 
-/// A closure that may not leave its thread, kept in an object that may: only the loop's own thread calls it, and that is the thread that
-/// made it.
+/// A closure that may not leave the thread that made this, in an object that may.
 struct OwnThread<Closure>: @unchecked Sendable {
-    let closure: Closure
-    init(_ closure: Closure) { self.closure = closure }
+    private let bound: Closure
+    private let thread = shim_thread_number()
+
+    init(_ closure: Closure) { bound = closure }
+
+    /// To be called, on its own thread: others stop the process with a sentence.
+    var closure: Closure {
+        if shim_thread_number() != thread {
+            fault("a closure that is bound to its thread was called on another one, by fire() or in that thread's loop")
+        }
+        return bound
+    }
 }
 
 extension [UInt8] {

@@ -66,6 +66,8 @@ uintptr_t shim_smallest_stack(void);
 uintptr_t shim_stack_size(void);
 /* Ends the calling thread without unwinding what Swift has on its stack. */
 void shim_thread_exit(void) __attribute__((noreturn));
+/* A number of the calling thread that no other one ever has. */
+uint64_t shim_thread_number(void);
 /* The kernel's number of the calling thread. */
 int shim_thread_id(void);
 /* The kernel's name of the calling thread: its first 15 bytes. */
