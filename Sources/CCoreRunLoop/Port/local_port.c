@@ -84,7 +84,7 @@ CFMessagePortRef local_port_create(CFAllocatorRef allocator, const struct port_n
     CFMessagePortRef port;
 
     port_table_begin_creation();
-    port_table_republish();
+    port_table_republish(name);
     port = name ? port_table_find(false, name) : NULL;
     *ret_is_new = !port;
     if (!port) {

@@ -156,8 +156,11 @@ void port_table_end_creation(void);
 CFMessagePortRef port_table_find(bool is_remote, const struct port_name *name);
 void port_table_add(CFMessagePortRef port);
 void port_table_remove(CFMessagePortRef port);
-/* Registers again what others can no longer find. Between the beginning and the end of a creation. */
-void port_table_republish(void);
+/*
+ * Registers again what others can no longer find: at once what has `name`, which may be NULL, and all if the directory has gone; else,
+ * where there are many ports, within a number of creations. Between the beginning and the end of a creation.
+ */
+void port_table_republish(const struct port_name *name);
 
 /* ---- local_port.c ---- */
 

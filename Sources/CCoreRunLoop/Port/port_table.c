@@ -11,12 +11,16 @@
 #include "Loop/thread_loop.h"
 #include "Port/message_port.h"
 
-enum { bucket_count = 64 };
+enum {
+    bucket_count = 64,
+    looked_at_for_each = 8, /* ports whose files a creation has looked at, on average, and below which each looks at all */
+};
 
 static struct lock creation_lock;
 static struct lock table_lock;
 static struct link buckets[bucket_count]; /* T; ports without a name are in the first */
 static uint32_t republish_round; /* creation lock */
+static uint32_t creations_until_look; /* creation lock; that go before the files of all local ports are looked at again */
 static struct link republished; /* creation lock; ports with a reference, given up when the lock is free: user code may follow */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -132,19 +136,28 @@ void port_table_begin_creation(void)
     lock_take(&creation_lock);
 }
 
+/* Creation lock. */
+static CFMessagePortRef take_republished(void)
+{
+    CFMessagePortRef port = NULL;
+
+    if (!list_is_empty(&republished)) {
+        port = container_of(republished.next, struct __CFMessagePort, republished_link);
+        list_remove(&port->republished_link);
+    }
+    return port;
+}
+
 void port_table_end_creation(void)
 {
-    struct link held;
+    CFMessagePortRef port;
 
-    link_init(&held);
-    list_append_all(&held, &republished);
-    lock_drop(&creation_lock);
-    while (!list_is_empty(&held)) {
-        CFMessagePortRef port = container_of(held.next, struct __CFMessagePort, republished_link);
-
-        list_remove(&port->republished_link);
+    while ((port = take_republished()) != NULL) {
+        lock_drop(&creation_lock);
         object_release(port);
+        lock_take(&creation_lock);
     }
+    lock_drop(&creation_lock);
 }
 
 CFMessagePortRef port_table_find(bool is_remote, const struct port_name *name)
@@ -178,8 +191,23 @@ void port_table_remove(CFMessagePortRef port)
     lock_drop(&table_lock);
 }
 
+/* Whether others should find the port, and `ret_can` whether they do. T */
+static bool should_be_found(CFMessagePortRef port, bool *ret_can)
+{
+    bool should;
+
+    if (port->is_remote) {
+        return false;
+    }
+    port_lock(port);
+    should = port_is_valid(port) && port->name.length > 0;
+    *ret_can = should && registry_is_published(&port->side.local.publication);
+    port_unlock(port);
+    return should;
+}
+
 /* A local port, with a reference, that others cannot find and that has had no turn in this round; NULL when there is none. */
-static CFMessagePortRef find_lost(void)
+static CFMessagePortRef find_lost(uint32_t *looked_at)
 {
     CFMessagePortRef found = NULL;
 
@@ -187,14 +215,14 @@ static CFMessagePortRef find_lost(void)
     for (int i = 0; i < bucket_count && !found; i++) {
         list_for_each(link, &buckets[i]) {
             CFMessagePortRef port = port_of(link);
-            bool is_lost;
+            bool can_be_found;
 
-            port_lock(port);
-            is_lost = !port->is_remote && port_is_valid(port) && port->name.length > 0 && port->republish_round != republish_round &&
-                      !registry_is_published(&port->side.local.publication);
-            port_unlock(port);
-            if (is_lost && object_try_retain(port)) {
-                port->republish_round = republish_round;
+            if (port->republish_round == republish_round || !should_be_found(port, &can_be_found)) {
+                continue;
+            }
+            port->republish_round = republish_round;
+            ++*looked_at;
+            if (!can_be_found && object_try_retain(port)) {
                 found = port;
                 break;
             }
@@ -204,13 +232,46 @@ static CFMessagePortRef find_lost(void)
     return found;
 }
 
-void port_table_republish(void)
+/* Whether the local port of `name` is one that others cannot find; NULL: the first that there is, which goes with the directory. */
+static bool is_one_lost(const struct port_name *name)
+{
+    int first = name ? (int)(bucket_of(name) - buckets) : 0;
+    int end = name ? first + 1 : bucket_count;
+    bool can_be_found = true;
+    bool is_seen = false;
+
+    lock_take(&table_lock);
+    for (int i = first; i < end && !is_seen; i++) {
+        list_for_each(link, &buckets[i]) {
+            CFMessagePortRef port = port_of(link);
+
+            is_seen = (!name || port_name_equal(&port->name, name)) && should_be_found(port, &can_be_found);
+            if (is_seen) {
+                break;
+            }
+        }
+    }
+    lock_drop(&table_lock);
+    return is_seen && !can_be_found;
+}
+
+void port_table_republish(const struct port_name *name)
 {
     CFMessagePortRef lost;
+    uint32_t looked_at = 0;
 
-    republish_round++; /* one that cannot be registered again now has another turn the next time, and keeps nobody from theirs */
-    while ((lost = find_lost()) != NULL) {
-        local_port_republish(lost);
-        list_append(&republished, &lost->republished_link);
+    if (creations_until_look > 0 && !is_one_lost(NULL) && !(name && is_one_lost(name))) {
+        creations_until_look--;
+        return;
     }
+    republish_round++; /* one that cannot be registered again now has another turn the next time, and keeps nobody from theirs */
+    while ((lost = find_lost(&looked_at)) != NULL) {
+        local_port_republish(lost);
+        if (link_is_linked(&lost->republished_link)) {
+            object_release(lost); /* not the last reference: that of an earlier round has not been given up yet */
+        } else {
+            list_append(&republished, &lost->republished_link);
+        }
+    }
+    creations_until_look = looked_at / looked_at_for_each;
 }

@@ -18,6 +18,9 @@ enum {
     leaf_size = port_leaf_size + sizeof ".lock",
     path_size = PATH_MAX + leaf_size,
     card_size = 64 + wire_name_max,
+    swept_for_each = 8, /* names that a registration has asked after, on average, and below which each sweeps */
+    respite_max = 4096,
+    respite_size = 16,
     queue_limit_default = 5,
 };
 
@@ -221,11 +224,13 @@ static int place_socket(struct publication *publication, int socket)
 
 struct sweep {
     const struct port_directory *directory;
+    unsigned kept; /* names that somebody has */
 };
 
 static void sweep_one(void *info, const char *leaf)
 {
-    const struct port_directory *directory = ((const struct sweep *)info)->directory;
+    struct sweep *sweep = info;
+    const struct port_directory *directory = sweep->directory;
     static const char suffix[] = ".lock";
     char other[leaf_size];
     size_t length = strlen(leaf);
@@ -235,11 +240,9 @@ static void sweep_one(void *info, const char *leaf)
         return;
     }
     (void)snprintf(other, sizeof other, "%.*s.sock", (int)(length - (sizeof suffix - 1)), leaf);
-    if (answers(directory, other)) {
-        return;
-    }
-    lock = kernel_ports.file_lock(directory->descriptor, leaf);
+    lock = answers(directory, other) ? -EWOULDBLOCK : kernel_ports.file_lock(directory->descriptor, leaf);
     if (lock < 0) {
+        sweep->kept++;
         return;
     }
     (void)kernel_ports.file_unlink(directory->descriptor, other);
@@ -249,17 +252,54 @@ static void sweep_one(void *info, const char *leaf)
     (void)kernel.close(lock);
 }
 
-/* One process at a time; if one is at it, that is enough. */
+/* How many registrations may still go without a sweep; what is no such number is 0. */
+static unsigned read_respite(int sweeper)
+{
+    char text[respite_size + 1];
+    unsigned respite = 0;
+    ssize_t size = kernel_ports.file_read(sweeper, text, respite_size, 0);
+
+    if (size <= 0) {
+        return 0;
+    }
+    text[size] = '\0';
+    return sscanf(text, "%9u", &respite) == 1 && respite <= respite_max ? respite : 0;
+}
+
+/* Without room on the disk nothing is written, and the next one sweeps. */
+static void write_respite(int sweeper, unsigned respite)
+{
+    char text[respite_size];
+    int length = snprintf(text, sizeof text, "%u\n", respite);
+
+    (void)kernel_ports.file_replace(sweeper, text, (size_t)length);
+}
+
+/*
+ * One process at a time; if one is at it, that is enough. A sweep asks after all names. Where there are many, so many registrations go
+ * without one, whichever process's they are, that each has a few names to answer for.
+ */
 static void sweep(const struct port_directory *directory)
 {
-    struct sweep info = {directory};
-    int lock = kernel_ports.file_lock(directory->descriptor, ".sweep");
+    struct sweep info = {directory, 0};
+    int sweeper = kernel_ports.file_lock(directory->descriptor, ".sweep");
+    unsigned old_respite;
+    unsigned respite;
 
-    if (lock < 0) {
+    if (sweeper < 0) {
         return;
     }
-    (void)kernel_ports.directory_list(directory->descriptor, sweep_one, &info);
-    (void)kernel.close(lock);
+    old_respite = read_respite(sweeper);
+    if (old_respite > 0) {
+        respite = old_respite - 1;
+    } else {
+        (void)kernel_ports.directory_list(directory->descriptor, sweep_one, &info);
+        respite = info.kept / swept_for_each < respite_max ? info.kept / swept_for_each : respite_max;
+    }
+    if (respite != old_respite) {
+        write_respite(sweeper, respite);
+    }
+    (void)kernel.close(sweeper);
 }
 
 /* ---- registration ---- */

@@ -3,10 +3,10 @@
  * The name service: a directory that only this user can enter, and in it for each name `leaf.lock`, held by the owner, and `leaf.sock`, its
  * socket.
  *
- * Who holds the lock owns the name, and only he changes or removes the other files; a process that dies lets go of its locks, and the next
- * one to register anything removes what it left. A socket is bound as `leaf.tmp` and renamed, so that a name that can be found can be
- * connected to. The directory's descriptor is shared by all that use it and closed with the last. Guarded by a lock of its own; no user
- * code is called.
+ * Who holds the lock owns the name, and only he changes or removes the other files; a process that dies lets go of its locks, and who
+ * registers anything next removes what it left, or one of the next where there are many names: `.sweep` counts those. A socket is bound as
+ * `leaf.tmp` and renamed, so that a name that can be found can be connected to. The directory's descriptor is shared by all that use it and
+ * closed with the last. Guarded by a lock of its own; no user code is called.
  */
 #ifndef CRL_PORT_REGISTRY_H
 #define CRL_PORT_REGISTRY_H

@@ -67,7 +67,7 @@ CFMessagePortRef remote_port_create(CFAllocatorRef allocator, const struct port_
     if (port) {
         return port;
     }
-    port_table_republish();
+    port_table_republish(name);
     port = message_port_allocate(allocator, true, name);
     result = -ENOMEM;
     if (port) {

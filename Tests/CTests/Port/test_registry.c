@@ -686,3 +686,127 @@ PORT_TEST(without_proc_a_receiver_is_not_taken_for_dead, "M22")
     CFRelease(remote);
     port_drop(port);
 }
+
+/* ---- many names ---- */
+
+enum { many = 100, few_each = 20 };
+
+static int connects;
+static int looks;
+
+static int count_connect(int socket, const char *path)
+{
+    connects++;
+    return kernel_ports_linux.datagram_connect(socket, path);
+}
+
+static int count_look(int directory, const char *leaf, struct stat *ret_status)
+{
+    looks++;
+    return kernel_ports_linux.path_status(directory, leaf, ret_status);
+}
+
+static CFStringRef numbered_name(const char *kind, int number)
+{
+    return CFStringCreateWithFormat(NULL, NULL, CFSTR("%s %d"), kind, number);
+}
+
+static CFMessagePortRef numbered(const char *kind, int number)
+{
+    CFStringRef name = numbered_name(kind, number);
+    CFMessagePortRef port = local(name);
+
+    REQUIRE(port != NULL);
+    CFRelease(name);
+    return port;
+}
+
+static void open_many(CFMessagePortRef ports[many])
+{
+    for (int i = 0; i < many; i++) {
+        ports[i] = numbered("living", i);
+    }
+}
+
+static void drop_many(CFMessagePortRef ports[many])
+{
+    for (int i = 0; i < many; i++) {
+        port_drop(ports[i]);
+    }
+}
+
+PORT_TEST(a_name_among_many_costs_as_much_as_one_among_few, "189")
+{
+    CFMessagePortRef ports[many];
+
+    kernel_ports.datagram_connect = count_connect;
+    kernel_ports.path_status = count_look;
+    open_many(ports);
+    EXPECT(connects <= many * few_each);
+    EXPECT(looks <= many * few_each);
+    drop_many(ports);
+}
+
+PORT_TEST(what_the_dead_leave_among_many_is_swept_soon, "195 H19")
+{
+    CFMessagePortRef ports[many];
+
+    open_many(ports);
+    port_process_kill(port_process_start_idle(CFSTR("dead")));
+    EXPECT(port_probe_count_files() >= 2 * many);
+    for (int i = 0; i < many / 4; i++) {
+        port_drop(numbered("passing", i));
+    }
+    EXPECT_EQ(port_probe_count_files(), 2 * many);
+    port_process_kill(port_process_start_idle(CFSTR("dead")));
+    port_drop(local(CFSTR("dead"))); /* its name itself is free at once */
+    drop_many(ports);
+    EXPECT_EQ(port_probe_count_files(), 0);
+}
+
+static void expect_connected(const char *kind, int number)
+{
+    CFStringRef name = numbered_name(kind, number);
+    CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, name);
+
+    EXPECT(remote != NULL);
+    if (remote) {
+        CFRelease(remote);
+    }
+    CFRelease(name);
+}
+
+PORT_TEST(of_many_that_lost_their_files_the_one_that_is_asked_for_is_registered_again, "H20")
+{
+    CFMessagePortRef ports[many];
+    char path[256];
+
+    open_many(ports);
+    (void)snprintf(path, sizeof path, "%s/living%%20%d.sock", port_probe_names(), many / 2);
+    REQUIRE(unlink(path) == 0);
+    expect_connected("living", many / 2);
+    remove_names();
+    expect_connected("living", many - 1); /* with the directory all are gone, and all come back */
+    EXPECT_EQ(port_probe_count_files(), 2 * many);
+    drop_many(ports);
+}
+
+PORT_TEST(a_count_of_the_sweeper_that_is_none_keeps_nobody_from_sweeping, "H19")
+{
+    static const char *const odd[] = {"", "999999999\n", "4097\n", "-1\n", "x", "99999999999999999999"};
+    char path[256];
+
+    port_drop(numbered("living", 0));
+    (void)snprintf(path, sizeof path, "%s/.sweep", port_probe_names());
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        FILE *sweeper;
+
+        port_process_kill(port_process_start_idle(CFSTR("dead")));
+        sweeper = fopen(path, "w");
+        REQUIRE(sweeper != NULL);
+        (void)fputs(odd[i], sweeper);
+        (void)fclose(sweeper);
+        port_drop(numbered("living", 0));
+        EXPECT_EQ(port_probe_count_files(), 0);
+    }
+}
