@@ -648,11 +648,25 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         #expect(server.port(forName: name) == nil && server.port(forName: name + ".again") == nil)
         #expect(!server.registerPort(second, name: name))
         #expect(!server.registerPort(try MessagePort(name: nil), name: ""))
-        let mach = MachPort()
-        #expect(MachBootstrapServer.shared.registerPort(mach, name: name))
-        #expect(!MachBootstrapServer.shared.registerPort(MachPort(), name: name))
-        #expect(MachBootstrapServer.shared.port(forName: name) === mach)
+    }
+
+    @Test func `is found by its name in its process, and nothing is left of a name that its port's end has given up`() {
+        let server = MachBootstrapServer.shared
+        let (mach, second, name) = (MachPort(), MachPort(), name())
+        #expect(server.registerPort(mach, name: name) && server.registerPort(mach, name: name))
+        #expect(server.registerPort(mach, name: name + ".again"))
+        #expect(!server.registerPort(second, name: name) && !server.registerPort(second, name: ""))
+        #expect(server.registerPort(mach, name: name + ".\u{E9}") && server.registerPort(second, name: name + ".e\u{301}"))
+        #expect(server.port(forName: name) === mach && server.port(forName: name + ".e\u{301}", host: "") === second)
+        #expect(server.port(forName: name, host: "elsewhere") == nil)
         mach.invalidate()
-        #expect(MachBootstrapServer.shared.port(forName: name) == nil)
+        #expect(server.port(forName: name) == nil && !server.isKnown(name) && !server.isKnown(name + ".again"))
+        #expect(!server.registerPort(mach, name: name) && !server.isKnown(name))
+        #expect(server.registerPort(second, name: name) && server.port(forName: name) === second)
+        func register() { #expect(server.registerPort(MachPort(), name: name + ".brief")) }
+        register()
+        #expect(server.port(forName: name + ".brief") == nil && !server.isKnown(name + ".brief"))
+        register()
+        second.invalidate()
     }
 }
