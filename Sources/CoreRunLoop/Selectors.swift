@@ -258,10 +258,9 @@ extension RunLoop {
     fileprivate typealias Timed = WritableKeyPath<RequestQueue, TimedRequests>
 
     /// Adds a request, whose timer calls `fire` with this loop. If the loop's thread has ended, the request is dropped.
-    fileprivate func add(_ request: TimedRequest, to timed: Timed, at date: WallTime, _ fire: @escaping (RunLoop) -> Void) {
+    fileprivate func add(_ request: TimedRequest, to timed: Timed, at date: WallTime, _ fire: @escaping @Sendable (RunLoop) -> Void) {
         if request.modes.isEmpty { return }
-        let own = OwnThread(fire)
-        let timer = Timer(fire: date, interval: .zero, repeats: false) { [self] _ in own.closure(self) }
+        let timer = Timer(fire: date, interval: .zero, repeats: false) { [self] _ in fire(self) }
         request.timer = timer
         let isEnded = requests.withLock { queue in
             if queue.isEnded { return true }

@@ -222,7 +222,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             }
             return nil
         }
-        onForeignThread {
+        try await onForeignThread {
             loops.continuation.yield(RunLoop.of(CFRunLoopGetCurrent()))
             while true { _ = CFRunLoopRunInMode(.defaultMode, 0.001, true) }
         }
@@ -520,7 +520,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
 
     @Test func `of a loop that nobody keeps is performed nevertheless`() async throws {
         let receiver = Receiver()
-        onForeignThread {
+        try await onForeignThread {
             RunLoop.of(CFRunLoopGetCurrent()).perform(Receiver.plain, target: receiver, argument: ())
             _ = CFRunLoopRunInMode(.defaultMode, 0, false)
         }

@@ -14,21 +14,23 @@ func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) a
     try await Thread.joinable(name: "test", body).value
 }
 
-/// Runs a body on a thread that no `Thread` has started, and waits for its end.
-func onForeignThread(_ body: @escaping @Sendable () -> Void) {
+/// Runs a body on a thread that no `Thread` has started, and waits for its end, on a thread of its own: tasks' threads may be few.
+func onForeignThread(_ body: @escaping @Sendable () -> Void) async throws {
     final class Body: Sendable {
         let call: @Sendable () -> Void
         init(_ call: @escaping @Sendable () -> Void) { self.call = call }
     }
-    var thread = pthread_t()
-    let status = pthread_create(
-        &thread, nil,
-        { info in
-            Unmanaged<Body>.fromOpaque(info!).takeRetainedValue().call()
-            return nil
-        }, Unmanaged.passRetained(Body(body)).toOpaque())
+    let status = try await Thread.joinable(name: "waits") {
+        var thread = pthread_t()
+        let status = pthread_create(
+            &thread, nil,
+            { info in
+                Unmanaged<Body>.fromOpaque(info!).takeRetainedValue().call()
+                return nil
+            }, Unmanaged.passRetained(Body(body)).toOpaque())
+        return status == 0 ? pthread_join(thread, nil) : status
+    }.value
     #expect(status == 0)
-    pthread_join(thread, nil)
 }
 
 /// What happened, in order. Any thread.

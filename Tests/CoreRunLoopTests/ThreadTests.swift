@@ -60,7 +60,7 @@ private final class Asked: Sendable {
 private enum End: CaseIterable, Sendable {
     case byReturn, byExit, byExitOfTheSystem, ofAnother, ofAnotherByExit
 
-    func thread(_ seen: Weakly, _ body: @escaping @Sendable () -> Void) {
+    func thread(_ body: @escaping @Sendable () -> Void) async throws {
         switch self {
         case .byReturn: Thread.detachNewThread(body)
         case .byExit:
@@ -73,9 +73,9 @@ private enum End: CaseIterable, Sendable {
                 body()
                 pthread_exit(nil)
             }
-        case .ofAnother: onForeignThread(body)
+        case .ofAnother: try await onForeignThread(body)
         case .ofAnotherByExit:
-            onForeignThread {
+            try await onForeignThread {
                 body()
                 Thread.exit()
             }
@@ -118,7 +118,7 @@ private final class Rounds: @unchecked Sendable {
 
     @Test func `that something else started gets an object`() async throws {
         let names = Trace()
-        onForeignThread {
+        try await onForeignThread {
             names.add("\(Thread.current === Thread.current) \(Thread.current.isExecuting) \(Thread.current.runLoop === RunLoop.current)")
         }
         #expect(names.events == ["true true true"])
@@ -259,7 +259,7 @@ private final class Rounds: @unchecked Sendable {
         let seen = Weakly()
         let registration = Thread.onWillExit { thread in if thread === seen.thread { trace.add("all") } }
         let (thread, dropped) = (Held(), Count())
-        onForeignThread {
+        try await onForeignThread {
             seen.thread = Thread.current
             thread.set(Thread.current)
             let witness = Witness { dropped.next() }
@@ -280,7 +280,7 @@ private final class Rounds: @unchecked Sendable {
     @Test(arguments: End.allCases) private func `is freed when it has ended, however that was`(end: End) async throws {
         let ended = Count()
         let seen = Weakly()
-        end.thread(seen) {
+        try await end.thread {
             seen.thread = Thread.current
             Thread.current.threadDictionary["itself"] = Thread.current
             Thread.current.onExit { ended.next() }
@@ -306,9 +306,9 @@ private final class Rounds: @unchecked Sendable {
         withExtendedLifetime(threads) {}
     }
 
-    @Test func `is the same in destructors of a program's own, and one that has ended in the last ones`() throws {
+    @Test func `is the same in destructors of a program's own, and one that has ended in the last ones`() async throws {
         let round = Rounds()
-        onForeignThread {
+        try await onForeignThread {
             Thread.current.threadDictionary["mark"] = 7
             round.begin()
         }
