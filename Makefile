@@ -303,8 +303,9 @@ swift-snippets:
 .PHONY: swift-programs
 swift-programs:
 	$(Q)if command -v swift > /dev/null; then \
-	    for program in swift-service swift-sources main-thread; do env -u CC -u CFLAGS -u LDFLAGS swift build -q --product $$program || exit 1; done; \
-	    binaries=$$(swift build --show-bin-path) && scripts/run-programs "programs in Swift" 60 $$binaries/swift-service $$binaries/swift-sources $$binaries/main-thread; \
+	    for program in swift-service swift-sources main-thread main-thread-foundation; do env -u CC -u CFLAGS -u LDFLAGS swift build -q --product $$program || exit 1; done; \
+	    binaries=$$(swift build --show-bin-path) && scripts/run-programs "programs in Swift" 60 $$binaries/swift-service $$binaries/swift-sources $$binaries/main-thread \
+	    $$binaries/main-thread-foundation; \
 	else echo "swift-programs: skipped, there is no swift here"; fi
 
 # The same with optimization and under tools, each in a build folder of its own.
