@@ -258,7 +258,7 @@ public final class Timer: Sendable {
     /// When it fires next; in its closure what has just come. Any thread.
     var instant: RunLoop.Clock.Instant { RunLoop.Clock.Instant(nanoseconds: shim_timer_instant(cfRunLoopTimer)) }
 
-    /// The interval of a repeating timer; zero when it fires once. Any thread.
+    /// The interval of a repeating timer, to the nanosecond and 200 years at most; zero when it fires once. Any thread.
     @_disfavoredOverload
     public var timeInterval: Duration { Duration(clampedSeconds: CFRunLoopTimerGetInterval(cfRunLoopTimer)) }
 

@@ -7,8 +7,10 @@ import CCoreRunLoop
 /// It is what run loops' dates are without Foundation; `CoreRunLoopFoundation` has the same calls with `Date`. Durations are Swift's
 /// `Duration`.
 public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible {
-    /// Seconds since the first instant of 2001, UTC.
-    public var timeIntervalSinceReferenceDate: Double
+    /// Seconds since the first instant of 2001, UTC. What is not a number becomes ``distantFuture``: a date that never comes.
+    public var timeIntervalSinceReferenceDate: Double {
+        didSet { self = WallTime(timeIntervalSinceReferenceDate: timeIntervalSinceReferenceDate) }
+    }
 
     /// Makes a date from seconds since 2001. What is not a number becomes ``distantFuture``: a date that never comes.
     public init(timeIntervalSinceReferenceDate seconds: Double) {
@@ -36,7 +38,7 @@ public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible 
     /// How long from now it is until this date; negative when it has passed.
     public var timeIntervalSinceNow: Double { timeIntervalSinceReferenceDate - CFAbsoluteTimeGetCurrent() }
 
-    /// The date `duration` later.
+    /// The date `duration` later. One that is later than all that a program waits for never comes.
     public static func + (date: WallTime, duration: Duration) -> WallTime {
         WallTime(timeIntervalSinceReferenceDate: date.timeIntervalSinceReferenceDate + duration.inSeconds)
     }
@@ -46,7 +48,7 @@ public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible 
         WallTime(timeIntervalSinceReferenceDate: date.timeIntervalSinceReferenceDate - duration.inSeconds)
     }
 
-    /// How long it is from `other` to `date`.
+    /// How long it is from `other` to `date`; 200 years at most.
     public static func - (date: WallTime, other: WallTime) -> Duration {
         Duration(clampedSeconds: date.timeIntervalSinceReferenceDate - other.timeIntervalSinceReferenceDate)
     }
@@ -77,17 +79,12 @@ extension Duration {
     package var isNegative: Bool { Int64(truncatingIfNeeded: attoseconds >> 64) < 0 }
 
     /// As whole nanoseconds, held within what 64 bits can say.
-    package var inNanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, overflowOfSum) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
-        if overflow || overflowOfSum { return seconds < 0 ? .min : .max }
-        return sum
-    }
+    package var inNanoseconds: Int64 { Int64(clamping: attoseconds / 1_000_000_000) }
 
-    /// A number of seconds as a duration; what no duration can hold becomes one of 200 years, what is not a number none.
+    /// A number of seconds as a duration, to the nearest nanosecond; what no duration can hold becomes one of 200 years, what is not a
+    /// number none.
     package init(clampedSeconds seconds: Double) {
         let limit = 6_311_433_600.0
-        self = seconds.isNaN ? .zero : .nanoseconds(Int64(min(max(seconds, -limit), limit) * 1e9))
+        self = seconds.isNaN ? .zero : .nanoseconds(Int64((min(max(seconds, -limit), limit) * 1e9).rounded()))
     }
 }

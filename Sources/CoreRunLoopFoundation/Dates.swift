@@ -43,6 +43,8 @@ extension CoreRunLoop::RunLoop {
 
 extension CoreRunLoop::Timer {
     /// Makes a timer that first fires `interval` seconds from now, and is in no loop yet.
+    ///
+    /// Zero, less, and what is not a number become 0.1 ms.
     public convenience init(timeInterval interval: TimeInterval, repeats: Bool, block: @escaping @Sendable (CoreRunLoop::Timer) -> Void) {
         self.init(timeInterval: Duration(clampedSeconds: interval), repeats: repeats, block: block)
     }
@@ -110,11 +112,11 @@ extension CoreRunLoop::Timer {
     }
 
     /// The interval of a repeating timer in seconds; zero when it fires once.
-    public var timeInterval: TimeInterval { self.CoreRunLoop::timeInterval / .seconds(1) }
+    public var timeInterval: TimeInterval { self.CoreRunLoop::timeInterval.inSeconds }
 
     /// How many seconds later than its date it may fire.
     public var tolerance: TimeInterval {
-        get { self.CoreRunLoop::tolerance / .seconds(1) }
+        get { self.CoreRunLoop::tolerance.inSeconds }
         set { self.CoreRunLoop::tolerance = Duration(clampedSeconds: newValue) }
     }
 

@@ -59,6 +59,33 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
         }
     }
 
+    @Test(arguments: [0, -1, -.infinity, .nan, -.greatestFiniteMagnitude] as [TimeInterval])
+    func `timers take no seconds, and what is no number, for 0.1 ms`(seconds: TimeInterval) {
+        let timer = Timer(timeInterval: seconds, repeats: true) { _ in }
+        #expect(timer.timeInterval == 0.0001)
+        timer.tolerance = seconds
+        #expect(timer.tolerance == 0)
+    }
+
+    @Test(arguments: [1e12, .infinity, .greatestFiniteMagnitude] as [TimeInterval])
+    func `seconds without end are timers that do not fire, and runs that something else ends`(seconds: TimeInterval) async throws {
+        try await onThread {
+            let dates = [Date(timeIntervalSinceReferenceDate: seconds), Date(timeIntervalSinceNow: seconds), .distantFuture]
+            let timers = dates.map { Timer(fire: $0, interval: seconds, repeats: true) { _ in Issue.record("fired") } }
+            let timer = Timer(timeInterval: seconds, repeats: true) { _ in Issue.record("fired") }
+            for timer in timers + [timer] {
+                timer.tolerance = seconds
+                RunLoop.current.add(timer, forMode: .default)
+                #expect(timer.fireDate > Date(timeIntervalSinceNow: 1e9))
+            }
+            RunLoop.current.perform {
+                for timer in timers + [timer] { timer.invalidate() }
+                RunLoop.current.wake()
+            }
+            for date in dates { RunLoop.current.run(until: date) }
+        }
+    }
+
     @Test func `loops run until dates`() async throws {
         let count = try await onThread {
             nonisolated(unsafe) var count = 0

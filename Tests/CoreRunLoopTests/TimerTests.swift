@@ -34,6 +34,14 @@ private final class Owner: Sendable {
         #expect(timer.timeInterval == .microseconds(100))
     }
 
+    @Test(arguments: 1...200) func `reads its interval and its tolerance as they were given`(milliseconds: Int) {
+        let interval = Duration.milliseconds(milliseconds * 7) + .nanoseconds(milliseconds)
+        let timer = Timer(timeInterval: interval, repeats: true) { _ in }
+        #expect(timer.timeInterval == interval)
+        timer.tolerance = .milliseconds(milliseconds)
+        #expect(timer.tolerance == .milliseconds(milliseconds))
+    }
+
     @Test(arguments: [Duration.nanoseconds(1), .microseconds(30)]) func `of a short interval keeps it`(interval: Duration) {
         #expect(Timer(timeInterval: interval, repeats: true) { _ in }.timeInterval == interval)
         let once = Timer(timeInterval: interval, repeats: false) { _ in }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CoreRunLoop
+import CoreRunLoopTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct `A duration` {
@@ -18,15 +19,162 @@ import Testing
         (0.0, Duration.zero), (0.25, .milliseconds(250)), (-2, .seconds(-2)), (.nan, .zero), (1e300, .seconds(6_311_433_600)),
         (-1e300, .seconds(-6_311_433_600)), (.infinity, .seconds(6_311_433_600)), (-.infinity, .seconds(-6_311_433_600)),
     ])
-    func `is made of seconds`(seconds: Double, duration: Duration) { #expect(Duration(clampedSeconds: seconds) == duration) }
+    func `is made of seconds, and of 200 years at most`(seconds: Double, duration: Duration) {
+        #expect(Duration(clampedSeconds: seconds) == duration)
+    }
 
-    @Test(arguments: [
+    private static let asNanoseconds: [(Duration, Int)] = [
         (Duration.zero, 0), (.nanoseconds(1), 1), (.nanoseconds(-1), -1), (.milliseconds(-1500), -1_500_000_000),
         (Duration(secondsComponent: 0, attosecondsComponent: 999_999_999), 0), (.nanoseconds(Int.max), Int.max),
         (.nanoseconds(Int.min), Int.min), (.nanoseconds(Int.max) + .nanoseconds(1), Int.max),
         (.nanoseconds(Int.min) - .nanoseconds(1), Int.min), (.seconds(Int.max), Int.max), (.seconds(Int.min), Int.min),
-    ])
+        (.seconds(Int.max) * 10, Int.max), (.seconds(Int.min) * 10, Int.min), (Duration(attoseconds: .max), Int.max),
+    ]
+
+    @Test(arguments: asNanoseconds)
     func `is so many nanoseconds, as far as 64 bits say`(duration: Duration, nanoseconds: Int) {
         #expect(duration.inNanoseconds == Int64(nanoseconds))
+    }
+
+    @Test func `is the same after a way through seconds, to the nanosecond`() {
+        for nanoseconds in stride(from: 1, through: 1_000_000_000, by: 999_983) {
+            for duration in [Duration.nanoseconds(nanoseconds), .nanoseconds(-nanoseconds), .microseconds(nanoseconds)] {
+                #expect(Duration(clampedSeconds: duration.inSeconds) == duration)
+            }
+        }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A date` {
+    @Test func `that is no number never comes, however it is made`() {
+        var date = WallTime.now
+        date.timeIntervalSinceReferenceDate = .nan
+        #expect(date == .distantFuture)
+        #expect(WallTime(timeIntervalSinceReferenceDate: .nan) == .distantFuture)
+        #expect(WallTime(timeIntervalSinceNow: .nan) == .distantFuture)
+        let never = WallTime(timeIntervalSinceReferenceDate: .infinity)
+        #expect(never - .infinitePast == Duration(clampedSeconds: .infinity))
+        #expect(never - never == .zero)
+    }
+}
+
+extension WallTime {
+    fileprivate static let infinitePast = WallTime(timeIntervalSinceReferenceDate: -.infinity)
+}
+
+/// Durations of more than a process's life, also such as have no number of seconds in 64 bits.
+private let endless = [Duration.seconds(1_000_000_000_000), .seconds(Int64.max), .seconds(Int64.max) * 10, Duration(attoseconds: .max)]
+
+@Suite(.timeLimit(.minutes(1))) struct `A duration without end` {
+    @Test(.manualTime, arguments: endless) func `is a timer's that does not fire`(duration: Duration) {
+        let loop = RunLoop.current
+        let timers = [
+            Timer(timeInterval: duration, repeats: true) { _ in Issue.record("fired") },
+            Timer(timeInterval: duration, repeats: false) { _ in Issue.record("fired") },
+            Timer(fire: .now + duration, interval: duration, repeats: true) { _ in Issue.record("fired") },
+        ]
+        for timer in timers {
+            timer.tolerance = duration
+            loop.add(timer, forMode: .default)
+            #expect(timer.fireDate > .now + .seconds(100_000_000))
+        }
+        let scheduled = loop.schedule(every: duration, tolerance: duration, inMode: .default) { _ in Issue.record("fired") }
+        ManualTime.advance(by: .seconds(100_000_000))
+        loop.pump()
+        scheduled.cancel()
+        for timer in timers { timer.invalidate() }
+    }
+
+    @Test(.manualTime, arguments: endless) func `is a run's that something else ends`(duration: Duration) throws {
+        let loop = RunLoop.current
+        loop.perform { loop.stop() }
+        #expect(loop.run(in: .default, for: duration) == .stopped)
+        loop.perform { loop.stop() }
+        #expect(try loop.runChecked(in: .default, for: duration) == .stopped)
+        #expect(loop.pump(until: { true }, limit: duration))
+        let once = Timer(timeInterval: .zero, repeats: false) { _ in }
+        loop.add(once, forMode: "apart")
+        ManualTime.advance(by: .seconds(1))
+        #expect(loop.run(in: "apart", for: duration) == .finished)
+        loop.busyWait = duration
+        #expect(loop.busyWait == .seconds(504_911_232))
+    }
+
+    @Test(arguments: endless) func `is the default mode's run until that is empty`(duration: Duration) async throws {
+        try await onThread {
+            for run in [{ @Sendable in RunLoop.current.run(for: duration) }, { RunLoop.current.run(until: .now + duration) }] {
+                let fired = Count()
+                Timer.scheduledTimer(withTimeInterval: .microseconds(1), repeats: false) { _ in fired.next() }
+                run()
+                #expect(fired.value == 1)
+            }
+        }
+    }
+
+    @Test(arguments: endless) func `is a sleep's, and ticks', that are cancelled`(duration: Duration) async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        let ticks = try loop.ticks(every: duration, tolerance: duration)
+        let tasks = [
+            Task { try await Task.sleep(for: duration, clock: loop.clock) }, Task { for await _ in ticks { Issue.record("ticked") } },
+        ]
+        for task in tasks {
+            while loop.nextTimerFireDate(inMode: .default) == nil { await Task.yield() }
+            task.cancel()
+            _ = await task.result
+        }
+        #expect(loop.clock.now.advanced(by: duration) > loop.clock.now)
+        #expect(loop.clock.now.advanced(by: .zero - duration) < loop.clock.now)
+        stop.requestStop()
+    }
+
+    @Test(.manualTime, arguments: endless) func `moves a test's clocks as far as they go`(duration: Duration) {
+        let start = WallTime.now
+        for _ in 0..<3 { ManualTime.advance(by: duration) }
+        #expect(WallTime.now - start > .seconds(3_000_000_000))
+        ManualTime.stepWallClock(by: duration)
+        ManualTime.stepWallClock(by: .zero - duration)
+        ManualTime.stepWallClock(by: .zero - duration)
+        #expect(WallTime.now - start < .seconds(1))
+    }
+}
+
+/// Durations that no time passes in.
+private let passed = [
+    Duration.zero, .nanoseconds(-1), .seconds(-5), .seconds(Int64.min), .seconds(Int64.min) * 10, Duration(attoseconds: .min),
+]
+
+@Suite(.timeLimit(.minutes(1))) struct `A duration that is negative` {
+    @Test(arguments: passed) func `is 0.1 ms as an interval, and no tolerance`(duration: Duration) {
+        let timer = Timer(timeInterval: duration, repeats: true) { _ in }
+        #expect(timer.timeInterval == .microseconds(100))
+        timer.tolerance = duration
+        #expect(timer.tolerance == .zero)
+        #expect(Timer(fire: .now, interval: duration, repeats: true) { _ in }.timeInterval == .microseconds(100))
+    }
+
+    @Test(.runLoop, arguments: passed) func `is one look as a run`(duration: Duration) {
+        let loop = RunLoop.current
+        let fired = Count()
+        loop.add(Timer(fire: .distantPast, interval: .zero, repeats: false) { _ in fired.next() }, forMode: .default)
+        loop.run(for: duration)
+        #expect(fired.value == 1)
+        #expect(loop.run(in: .default, for: duration) == .timedOut)
+        loop.run(until: .now + duration)
+    }
+
+    @Test(arguments: passed) func `is no time to sleep`(duration: Duration) async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        try await loop.clock.sleep(until: loop.clock.now.advanced(by: duration), tolerance: duration)
+        try await onThread { Thread.sleep(for: duration) }
+        stop.requestStop()
+    }
+
+    @Test(.manualTime, arguments: passed) func `does not move a test's clocks`(duration: Duration) {
+        let start = WallTime.now
+        ManualTime.advance(by: duration)
+        ManualTime.advance(by: duration, pumping: .current)
+        #expect(WallTime.now == start)
     }
 }
