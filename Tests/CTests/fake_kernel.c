@@ -51,6 +51,8 @@ static int64_t fake_tick_ns(int64_t *ret_wall_ns)
     return kernel.monotonic_ns();
 }
 
+static bool is_niced;
+
 static int64_t fake_slack_ns(void)
 {
     return slack_ns;
@@ -150,10 +152,23 @@ static int fake_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t de
     return -ETIMEDOUT;
 }
 
-/* Linux lets long waits in a wait set end later by a thousandth of their length, at most 100 ms. Alarms are not late. */
+static bool fake_is_niced(void)
+{
+    return is_niced;
+}
+
+void fake_kernel_be_nice(void)
+{
+    is_niced = true;
+}
+
+/*
+ * Linux lets long waits in a wait set end later by a thousandth of their length, for a niced thread by a two hundredth, at most 100 ms.
+ * Alarms are not late.
+ */
 static void sleep_in_set_until(int64_t deadline_ns)
 {
-    int64_t stretch_ns = deadline_ns == kernel_never ? 0 : (deadline_ns - monotonic_now_ns) / 1000;
+    int64_t stretch_ns = deadline_ns == kernel_never ? 0 : (deadline_ns - monotonic_now_ns) / (is_niced ? 200 : 1000);
     int64_t end_ns = end_of_wait(deadline_ns + (stretch_ns < longest_stretch_ns ? stretch_ns : longest_stretch_ns));
     int64_t alarm_ns = next_alarm_ns();
 
@@ -213,6 +228,7 @@ void fake_kernel_install(void)
     kernel.tick_ns = fake_tick_ns;
     runtime_wall_clock = fake_wall_ns;
     kernel.timer_slack_ns = fake_slack_ns;
+    kernel.is_niced = fake_is_niced;
     kernel.futex_wait = fake_futex_wait;
     kernel.futex_wake = counted_futex_wake;
     kernel.set_wait = fake_set_wait;

@@ -32,6 +32,8 @@ uint64_t fake_kernel_calls(void);
 void fake_kernel_set_slack(int64_t ns);
 /* How late it is; 0 at first. An alarm never is. */
 void fake_kernel_be_late(int64_t ns);
+/* The thread is niced, and its waits in sets are stretched more. Nobody is until then. */
+void fake_kernel_be_nice(void);
 
 /* The next `count` waits end this much before their deadline, as a kernel that wakes early. */
 void fake_kernel_wake_early(int count, int64_t ns);

@@ -148,6 +148,11 @@ static int64_t timer_slack_ns(void)
     return 50000;
 }
 
+static bool is_niced(void)
+{
+    return false;
+}
+
 /* When a wait really ends that is asked to end at `deadline_ns`. */
 static int64_t end_of_wait(int64_t deadline_ns)
 {
@@ -930,6 +935,7 @@ const struct kernel simulated_kernel = {
     .wall_ns = wall_ns,
     .tick_ns = tick_ns,
     .timer_slack_ns = timer_slack_ns,
+    .is_niced = is_niced,
     .futex_wait = simulated_futex_wait,
     .futex_wake = simulated_futex_wake,
     .event_create = event_create,

@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -78,6 +79,15 @@ static int64_t timer_slack_ns(void)
     int slack = result_of(prctl(PR_GET_TIMERSLACK), saved);
 
     return slack < 0 || policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE ? 0 : slack;
+}
+
+static bool is_niced(void)
+{
+    int saved = errno;
+    int nice = getpriority(PRIO_PROCESS, 0); /* of the thread: Linux has it for each */
+
+    errno = saved; /* -1 is a priority, too, and no niced one */
+    return nice > 0;
 }
 
 static int event_create(void)
@@ -450,6 +460,7 @@ static void yield_thread(void)
         .wall_ns = wall_ns,                              \
         .tick_ns = tick_ns,                              \
         .timer_slack_ns = timer_slack_ns,                \
+        .is_niced = is_niced,                            \
         .futex_wait = futex_wait,                        \
         .futex_wake = futex_wake,                        \
         .event_create = event_create,                    \

@@ -53,6 +53,7 @@ struct kernel {
      */
     int64_t (*tick_ns)(int64_t *ret_wall_ns);
     int64_t (*timer_slack_ns)(void); /* of the calling thread; 0 if it has a real-time policy */
+    bool (*is_niced)(void); /* the calling thread is nicer than most: the kernel stretches its waits five times as much */
 
     /* Sleeps while *word == expected, until woken or `deadline_ns`. -EAGAIN, -EINTR, -ETIMEDOUT or 0. */
     int (*futex_wait)(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns);

@@ -101,7 +101,7 @@ void CFRunLoopAddCommonMode(CFRunLoopRef loop, CFRunLoopMode name)
         return; /* 23 */
     }
     loop_lock(loop);
-    if (!loop->is_dead) {
+    if (loop_is_open(loop)) {
         mode = mode_create_undeclared(loop, name);
     }
     if (mode && mode->is_common) {

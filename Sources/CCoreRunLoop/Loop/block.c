@@ -144,7 +144,7 @@ static bool enqueue(CFRunLoopRef loop, CFTypeRef mode_name, CFArrayRef names, co
     struct block *block = NULL;
 
     loop_lock(loop);
-    queue = loop->is_dead ? NULL : queue_for(loop, mode_name, names);
+    queue = loop_is_open(loop) ? queue_for(loop, mode_name, names) : NULL;
     block = queue ? node_take(loop) : NULL;
     if (block) {
         *block = *request;

@@ -75,6 +75,7 @@ void loop_note_slack(CFRunLoopRef loop)
     int64_t slack_ns = kernel.timer_slack_ns();
 
     loop->slack_ns = slack_ns < usual_ns ? slack_ns : usual_ns;
+    loop->is_niced = kernel.is_niced();
 }
 
 CFRunLoopRef loop_create(bool is_main)
@@ -103,6 +104,16 @@ CFRunLoopRef loop_create(bool is_main)
     }
     loop->default_mode->is_common = true; /* 18 */
     return loop;
+}
+
+bool loop_refuse(CFRunLoopRef loop)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+
+    if (loop->is_main) {
+        fault_log_once(&logged, "the main thread has ended: what is added to its run loop is ignored");
+    }
+    return false;
 }
 
 int loop_event(CFRunLoopRef loop)

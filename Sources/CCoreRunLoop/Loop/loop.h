@@ -117,6 +117,7 @@ struct __CFRunLoop {
     struct lock lock;
     bool is_dead; /* L; its thread has ended: nothing can be added (175) */
     bool is_main; /* C */
+    bool is_niced; /* L; see loop_note_slack */
     bool in_main_queue; /* O; a block of the main dispatch queue is running (179) */
     struct mailbox *mailbox; /* C; NULL once dead and unreferenced */
     struct mode *modes; /* L */
@@ -199,12 +200,21 @@ static inline bool mode_is_waited_on(CFRunLoopRef loop, const struct mode *mode)
 
 /* ---- construction (loop.c) ---- */
 
+/* Always false; of the main loop it is said once (174). */
+__attribute__((cold)) bool loop_refuse(CFRunLoopRef loop);
+
+/* It can be added to. L. */
+static inline bool loop_is_open(CFRunLoopRef loop)
+{
+    return !loop->is_dead || loop_refuse(loop);
+}
+
 CFRunLoopRef loop_create(bool is_main);
 /* The eventfd, made at the first need; negative errno. L. */
 int loop_event(CFRunLoopRef loop);
 /*
- * Notes the timer slack of the calling thread: the loop's own, unless another makes the main loop. What a thread has of it above the usual
- * it has asked for, to be woken less often, and gets. L, or nobody else knows the loop.
+ * Notes the timer slack and the niceness of the calling thread: the loop's own, unless another makes the main loop. What a thread has of slack
+ * above the usual it has asked for, to be woken less often, and gets. L, or nobody else knows the loop.
  */
 void loop_note_slack(CFRunLoopRef loop);
 /*

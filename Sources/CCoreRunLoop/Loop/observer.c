@@ -94,7 +94,7 @@ static struct observer_member *member_in(CFRunLoopObserverRef observer, const st
 
 static bool may_join(CFRunLoopRef loop, CFRunLoopObserverRef observer)
 {
-    return !loop->is_dead && is_valid(observer) && (!loop_of(observer) || loop_of(observer) == loop);
+    return loop_is_open(loop) && is_valid(observer) && (!loop_of(observer) || loop_of(observer) == loop);
 }
 
 static bool attach(CFRunLoopRef loop, CFRunLoopObserverRef observer, struct mode *mode, struct observer_list **dropped)
@@ -185,7 +185,7 @@ void observer_add(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef 
             }
         }
     } else {
-        struct mode *mode = loop->is_dead ? NULL : mode_create_undeclared(loop, mode_name);
+        struct mode *mode = loop_is_open(loop) ? mode_create_undeclared(loop, mode_name) : NULL;
 
         if (mode) {
             join_mode(loop, observer, mode, &dropped);

@@ -7,6 +7,7 @@
  */
 #include "Loop/pass.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -25,7 +26,10 @@
 #include "Runtime/autorelease.h"
 #include "Support/fault.h"
 
-/* The kernel may end a long wait in a wait set later by a thousandth of its length, up to this; it usually does. */
+/*
+ * The kernel may end a long wait in a wait set later by a thousandth of its length, for a niced thread by a two hundredth, up to this; it
+ * usually does.
+ */
 static const int64_t longest_stretch_ns = 100000000;
 
 /* ---- [4] version-0 sources ---- */
@@ -223,7 +227,7 @@ enum wake_cause pass_look(CFRunLoopRef loop, struct activation *run)
 /* How much before its deadline a wait is asked to end, because the kernel may end it that much later. */
 static int64_t earliness_ns(CFRunLoopRef loop, enum wake_word phase, int64_t left_ns)
 {
-    int64_t stretch_ns = left_ns / 1001; /* a thousandth of the rest */
+    int64_t stretch_ns = loop->is_niced ? left_ns / 201 : left_ns / 1001; /* a two hundredth or a thousandth of the rest */
 
     if (phase == wake_futex || stretch_ns < loop->slack_ns) {
         return loop->slack_ns;
@@ -364,8 +368,12 @@ static bool call_port(CFRunLoopSourceRef source)
     const struct source_port_part *part = source_port_part(source);
     source_function perform = source_callback(source, source_callback_perform);
 
-    if (part->is_counter && kernel.counter_drain(part->descriptor) < 0) {
-        return false;
+    if (part->is_counter) {
+        int result = kernel.counter_drain(part->descriptor);
+
+        if (result < 0 && result != -ECANCELED) { /* which a timerfd of the wall clock says, once, when that is set: an event of its own */
+            return false;
+        }
     }
     if (perform) {
         ((void (*)(void *))perform)(source->context_info);

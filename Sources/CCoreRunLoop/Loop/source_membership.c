@@ -237,7 +237,7 @@ static bool join(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode
     struct source_set *set = set_of(loop, mode);
     enum attach_result result;
 
-    if (loop->is_dead || source_set_find(loop, set, mode, source, hash) || loop->is_dead) {
+    if (!loop_is_open(loop) || source_set_find(loop, set, mode, source, hash) || loop->is_dead) {
         return false;
     }
     result = attach(loop, set, mode, source, hash);
@@ -311,7 +311,7 @@ void source_add(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_n
     }
     loop_lock(loop);
     is_common = mode_name_means_common(loop, mode_name);
-    mode = loop->is_dead || is_common ? NULL : mode_declare(loop, mode_name);
+    mode = loop_is_open(loop) && !is_common ? mode_declare(loop, mode_name) : NULL;
     loop_unlock(loop);
     if (is_common) {
         add_to_common(loop, source);

@@ -199,7 +199,7 @@ void timer_add(CFRunLoopRef loop, CFRunLoopTimerRef timer, CFStringRef mode_name
     struct mode *mode = NULL;
 
     loop_lock(loop);
-    if (!loop->is_dead && mode_resolve(loop, mode_name, &mode)) {
+    if (loop_is_open(loop) && mode_resolve(loop, mode_name, &mode)) {
         join_common_modes(loop, timer);
     }
     if (mode) {

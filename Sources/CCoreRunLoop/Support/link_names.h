@@ -199,6 +199,7 @@
 #pragma redefine_extname loop_end crl_loop_end
 #pragma redefine_extname loop_event crl_loop_event
 #pragma redefine_extname loop_note_slack crl_loop_note_slack
+#pragma redefine_extname loop_refuse crl_loop_refuse
 #pragma redefine_extname loop_retire crl_loop_retire
 #pragma redefine_extname mach_port_table_add crl_mach_port_table_add
 #pragma redefine_extname mach_port_table_find crl_mach_port_table_find

@@ -92,6 +92,18 @@ TEST(timer_slack_is_the_threads, "114")
     EXPECT_ERRNO_KEPT();
 }
 
+TEST(a_niced_thread_is_known, "114")
+{
+    BEGIN();
+    if (getpriority(PRIO_PROCESS, 0) > 0) {
+        SKIP("the tests are niced themselves");
+    }
+    EXPECT(!kernel.is_niced());
+    EXPECT_EQ(setpriority(PRIO_PROCESS, 0, 3), 0);
+    EXPECT(kernel.is_niced());
+    EXPECT_ERRNO_KEPT();
+}
+
 TEST(a_thread_of_real_time_has_no_timer_slack, "114")
 {
     const int policies[] = {SCHED_FIFO, SCHED_RR, SCHED_FIFO | SCHED_RESET_ON_FORK};

@@ -144,6 +144,24 @@ TEST(a_thread_without_slack_needs_no_alarm, "44 114 T9")
     EXPECT_EQ(alarms_refused, 0);
 }
 
+TEST(a_niced_thread_is_not_late_beside_a_port, "41 114 T9")
+{
+    static struct probe timer = TIMED("T");
+    static struct probe port = PROBE("S1", NULL);
+    int event = probe_event();
+
+    clock_start();
+    fake_kernel_be_nice();
+    loop_note_slack(LOOP);
+    probe_port_source_add(&port, 0, event, LOOP, MODE);
+    probe_timer_add(&timer, 10, 0, LOOP, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 15, true), kCFRunLoopRunTimedOut);
+    EXPECT_LOG("T@10000");
+    EXPECT_EQ(clock_ms(), 15000);
+    CFRunLoopSourceInvalidate(probe_source_of(&port));
+    close(event);
+}
+
 static void is_due_again_at_once(struct probe *probe)
 {
     CFRunLoopTimerSetNextFireDate(probe_timer_of(probe), CFAbsoluteTimeGetCurrent());

@@ -3,12 +3,14 @@
  * Version-1 sources on descriptors: rules 98 to 108. Readiness is that of real descriptors, also under the virtual clock.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "Kernel/kernel.h"
 #include "Loop/loop_trace.h"
 #include "fake_kernel.h"
 
@@ -90,6 +92,29 @@ static void reads_four(struct probe *probe)
 {
     char bytes[4];
     probe_note("got%ld", (long)read(probe->descriptor, bytes, sizeof bytes));
+}
+
+static int is_cancelled(int descriptor)
+{
+    int result = kernel_linux.counter_drain(descriptor);
+
+    return result < 0 ? result : -ECANCELED;
+}
+
+/* One of the wall clock that is to end when the clock is set (TFD_TIMER_CANCEL_ON_SET) says so by this error. */
+TEST(the_end_of_a_timerfd_by_a_set_clock_is_an_event, "99")
+{
+    static struct probe port = PROBE("P", NULL);
+    int event = probe_event();
+
+    kernel.counter_drain = is_cancelled;
+    probe_port_source_add(&port, 0, event, LOOP, MODE);
+    probe_event_post(event);
+    probe_run(MODE, 0, true);
+    probe_run(MODE, 0, true);
+    EXPECT_LOG("P HS TO");
+    CFRunLoopSourceInvalidate(probe_source_of(&port));
+    close(event);
 }
 
 TEST(other_descriptors_are_left_to_perform, "99 108")

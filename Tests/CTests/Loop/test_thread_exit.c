@@ -3,11 +3,13 @@
  * What an ending thread does with its loop: rules 96 and 170 to 175, and fault cases P4 to P7. Threads are started and joined; the
  * harness checks that no descriptor and no object is left.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -232,6 +234,18 @@ static void await_end_of_the_main_thread(void)
     }
 }
 
+static int log_file;
+
+static bool is_logged_once(const char *sentence)
+{
+    char text[4096] = "";
+    const char *first;
+
+    (void)!pread(log_file, text, sizeof text - 1, 0);
+    first = strstr(text, sentence);
+    return first && !strstr(first + 1, sentence);
+}
+
 static void outlives_the_main_thread(void *context)
 {
     static struct probe source = PROBE("A", NULL);
@@ -245,6 +259,9 @@ static void outlives_the_main_thread(void *context)
     CFRunLoopStop(loop);
     CFRunLoopWakeUp(loop);
     CFRelease(a);
+    if (!is_logged_once("the main thread has ended")) {
+        _exit(2);
+    }
     _exit(CFRunLoopGetMain() == loop && CFRunLoopGetCurrent() != loop ? 42 : 1);
 }
 
@@ -254,6 +271,8 @@ TEST(the_main_loop_survives_its_thread, "174 P6")
 {
     pid_t child = fork();
     if (child == 0) {
+        log_file = memfd_create("log", MFD_CLOEXEC);
+        REQUIRE(dup2(log_file, STDERR_FILENO) >= 0);
         (void)CFRunLoopGetCurrent();
         probe_thread_start(&survivor, outlives_the_main_thread, NULL);
         pthread_exit(NULL);
