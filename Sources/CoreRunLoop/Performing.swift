@@ -224,18 +224,25 @@ extension RunLoop {
     public func run<Result: Sendable>(
         modes: [Mode] = [.common], _ work: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
-        if modes.isEmpty { throw PerformError.cancelled }
-        let slot = Mutex<Request?>(nil)
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Result, any Error>) in
-                let request = Request(
-                    work: { continuation.resume(with: Swift.Result(catching: work)) }, refusal: { continuation.resume(throwing: $0) })
-                slot.withLock { $0 = request }
-                if Task.isCancelled { request.refuse(.cancelled) } else { submit(request, modes: modes) }
-            }
-        } onCancel: {
-            slot.withLock { $0 }?.refuse(.cancelled)
+        try await outcome(of: work, modes) { submit($0, modes: modes) }
+    }
+}
+
+/// Suspends the task until a request that `submit` gets has come to its end.
+private func outcome<Result: Sendable>(
+    of work: @escaping @Sendable () throws -> Result, _ modes: [RunLoop.Mode], _ submit: (Request) -> Void
+) async throws -> Result {
+    if modes.isEmpty { throw PerformError.cancelled }
+    let slot = Mutex<Request?>(nil)
+    return try await withTaskCancellationHandler {
+        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Result, any Error>) in
+            let request = Request(
+                work: { continuation.resume(with: Swift.Result(catching: work)) }, refusal: { continuation.resume(throwing: $0) })
+            slot.withLock { $0 = request }
+            if Task.isCancelled { request.refuse(.cancelled) } else { submit(request) }
         }
+    } onCancel: {
+        slot.withLock { $0 }?.refuse(.cancelled)
     }
 }
 
@@ -285,7 +292,10 @@ extension Thread {
         inModes modes: [RunLoop.Mode] = [.common], timeout: Duration? = nil, _ work: @escaping @Sendable () throws -> Result
     ) throws -> Result {
         if let timeout, timeout < .zero { throw RunLoopError.invalidDuration(timeout) }
-        return try loopOnceStarted(timeout).performAndWait(inModes: modes, timeout: timeout, work)
+        let start = shim_monotonic_ns()
+        let loop = try loopOnceStarted(timeout)
+        let left = timeout.map { max(.zero, $0 - .nanoseconds(shim_monotonic_ns() - start)) }
+        return try loop.performAndWait(inModes: modes, timeout: left, work)
     }
 
     /// Queues `work` for this thread: ``RunLoop/perform(inModes:block:)``, as an input source.
@@ -301,13 +311,14 @@ extension Thread {
 
     /// Performs `work` on this thread's loop, and suspends the task until it is done.
     ///
-    /// - Throws: What `work` throws; ``PerformError/threadFinished``; ``PerformError/cancelled``.
+    /// - Throws: What `work` throws; ``PerformError/threadFinished``; ``PerformError/cancelled`` when the task is cancelled before the
+    ///   thread, which may not have been started yet, comes to it.
     public func run<Result: Sendable>(
         modes: [RunLoop.Mode] = [.common], _ work: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
-        let loop: RunLoop? = await withCheckedContinuation { continuation in withLoop { continuation.resume(returning: $0) } }
-        guard let loop else { throw PerformError.threadFinished }
-        return try await loop.run(modes: modes, work)
+        try await outcome(of: work, modes) { request in
+            withLoop { loop in if let loop { loop.submit(request, modes: modes) } else { request.refuse(.threadFinished) } }
+        }
     }
 
     private func loopOnceStarted(_ timeout: Duration?) throws(PerformError) -> RunLoop {

@@ -281,6 +281,37 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         stop.requestStop()
     }
 
+    @Test func `is given up when the task is cancelled, also by a thread that has not been started`() async throws {
+        let thread = Thread {}
+        let task = Task { try await thread.run { _ = Issue.record("performed") } }
+        task.cancel()
+        await #expect(throws: PerformError.cancelled) { try await task.value }
+        thread.start()
+        try await thread.value
+        await #expect(throws: PerformError.threadFinished) { try await thread.run {} }
+        await #expect(throws: PerformError.cancelled) { try await Thread {}.run(modes: []) {} }
+    }
+
+    @Test func `gives up after a time limit that a late start is part of`() async throws {
+        let stop = RunLoop.StopToken()
+        try await onThread {
+            let late = Thread { while !stop.isRequested { Thread.sleep(for: .milliseconds(1)) } }
+            let starter = Thread {
+                Thread.sleep(for: .milliseconds(500))
+                late.start()
+            }
+            let start = WallTime.now
+            starter.start()
+            #expect(throws: PerformError.timedOut) {
+                try late.performAndWait(timeout: .milliseconds(600)) { _ = Issue.record("performed") }
+            }
+            #expect(WallTime.now - start < .milliseconds(1100))  // the start and the limit once more
+            stop.requestStop()
+            starter.join()
+            late.join()
+        }
+    }
+
     @Test func `before the thread's start happens after it`() async throws {
         let receiver = Receiver()
         let stop = RunLoop.StopToken()
