@@ -154,9 +154,7 @@ bool stream_is_unused(int descriptor);
 int stream_address(int descriptor, bool is_of_peer, struct kernel_address *ret_address);
 /* False: it is no stream. */
 bool stream_sets_blocking(int descriptor, bool is_non_blocking, bool *ret_before);
-int stream_limit_sends(int descriptor, int64_t limit_ns);
-/* How long a send may wait; 0: without limit, -1: not at all. */
-int64_t stream_send_limit_ns(const struct file *file);
+bool stream_is_blocking(const struct file *file);
 /* All of it, or -EAGAIN. */
 int stream_put(const struct file *file, const void *bytes, size_t size);
 int stream_take(int descriptor, void *bytes, size_t size);

@@ -28,7 +28,6 @@ struct stream {
     int error; /* pending */
     int64_t done_ns; /* connects: when it is connected, or fails */
     bool is_non_blocking;
-    int64_t send_limit_ns; /* 0: none */
     struct file *pending; /* listens: connections to accept, each a reference */
     struct file *next_pending;
     size_t first, count; /* of the ring */
@@ -323,20 +322,9 @@ bool stream_sets_blocking(int descriptor, bool is_non_blocking, bool *ret_before
     return true;
 }
 
-int stream_limit_sends(int descriptor, int64_t limit_ns)
+bool stream_is_blocking(const struct file *file)
 {
-    struct stream *stream = stream_of(descriptor);
-
-    if (!stream) {
-        return -ENOTSOCK;
-    }
-    stream->send_limit_ns = limit_ns;
-    return 0;
-}
-
-int64_t stream_send_limit_ns(const struct file *file)
-{
-    return file->stream->is_non_blocking ? -1 : file->stream->send_limit_ns;
+    return !file->stream->is_non_blocking;
 }
 
 int stream_put(const struct file *file, const void *bytes, size_t size)

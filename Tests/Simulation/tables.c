@@ -469,38 +469,29 @@ static bool is_sent(void *info)
     return sending->result != -EAGAIN;
 }
 
-static long send_whole(int socket, const void *bytes, size_t size)
+static long send_whole(int socket, const void *bytes, size_t size, int64_t deadline_ns)
 {
     struct file *file = file_of(socket);
     struct sending sending = {.file = file, .bytes = bytes, .size = size, .result = -EAGAIN};
-    int64_t limit_ns;
 
     if (!file || !stream_is(socket)) {
         return -ENOTSOCK;
     }
-    limit_ns = stream_send_limit_ns(file);
     file_retain(file);
-    if (!is_sent(&sending) && limit_ns >= 0) {
-        (void)scheduler_wait(is_sent, &sending, limit_ns == 0 ? never_ns : end_of_wait(scheduler_now_ns() + limit_ns));
+    if (!is_sent(&sending) && stream_is_blocking(file)) {
+        (void)scheduler_wait(is_sent, &sending, deadline_ns == kernel_never ? never_ns : end_of_wait(deadline_ns));
     }
     file_release(file);
     return sending.result;
 }
 
-static int socket_send(int socket, const void *bytes, size_t size, const void *address, size_t length)
+static int socket_send(int socket, const void *bytes, size_t size, const void *address, size_t length, int64_t deadline_ns)
 {
     int error = begin(fault_transient, EINTR, 0);
 
     (void)address, (void)length;
     error = !error ? begin(fault_resource, ENOBUFS, 0) : error;
-    return (int)END(send_whole(socket, bytes, size), "socket_send(%d, %zu bytes)", socket, size);
-}
-
-static int socket_limit_sends(int socket, int64_t limit_ns)
-{
-    int error = begin(fault_none, 0, 0);
-
-    return (int)END(stream_limit_sends(socket, limit_ns), "socket_limit_sends(%d)", socket);
+    return (int)END(send_whole(socket, bytes, size, deadline_ns), "socket_send(%d, %zu bytes)", socket, size);
 }
 
 static int socket_take_error(int socket)
@@ -963,7 +954,6 @@ const struct kernel simulated_kernel = {
     .socket_receive = socket_receive,
     .socket_peek = socket_peek,
     .socket_send = socket_send,
-    .socket_limit_sends = socket_limit_sends,
     .socket_take_error = socket_take_error,
     .socket_address = socket_address,
     .socket_is_idle = stream_is_unused,

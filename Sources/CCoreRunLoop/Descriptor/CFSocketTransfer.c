@@ -115,25 +115,15 @@ CFDataRef CFSocketCopyPeerAddress(CFSocketRef s)
 
 /* ---- sending ---- */
 
-/* The kernel remembers the limit, so that sends with the same one cost no call. */
-static void limit_sends(CFSocketRef s, int native, int64_t limit_ns)
-{
-    if (atomic_exchange_explicit(&s->send_limit_ns, limit_ns, memory_order_relaxed) != limit_ns) {
-        (void)kernel.socket_limit_sends(native, limit_ns);
-    }
-}
-
-static int send_once(CFSocketRef s, int native, CFDataRef address, CFDataRef data, CFTimeInterval timeout)
+static int send_once(int native, CFDataRef address, CFDataRef data, CFTimeInterval timeout)
 {
     size_t address_length = address ? (size_t)CFDataGetLength(address) : 0;
-    int64_t now_ns = timeout > 0 ? kernel.monotonic_ns() : 0;
-    int64_t deadline_ns = timeout > 0 ? instant_after(now_ns, timeout) : kernel_never;
+    int64_t deadline_ns = timeout > 0 ? instant_after(kernel.monotonic_ns(), timeout) : kernel_never;
     int result;
 
-    limit_sends(s, native, deadline_ns == kernel_never ? 0 : deadline_ns - now_ns);
     do {
         result = kernel.socket_send(native, CFDataGetBytePtr(data), (size_t)CFDataGetLength(data),
-                                    address_length ? CFDataGetBytePtr(address) : NULL, address_length);
+                                    address_length ? CFDataGetBytePtr(address) : NULL, address_length, deadline_ns);
     } while (result == -EINTR && (deadline_ns == kernel_never || kernel.monotonic_ns() < deadline_ns));
     return (result == -EAGAIN || result == -EINTR) && deadline_ns != kernel_never ? -ETIMEDOUT : result;
 }
@@ -148,7 +138,7 @@ CFSocketError CFSocketSendData(CFSocketRef s, CFDataRef address, CFDataRef data,
     if (native < 0) {
         return kCFSocketError;
     }
-    result = send_once(s, native, address, data, timeout);
+    result = send_once(native, address, data, timeout);
     socket_end_use(s);
     return result == 0 ? kCFSocketError : error_of(result); /* 272 */
 }

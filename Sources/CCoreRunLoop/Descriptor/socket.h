@@ -57,7 +57,6 @@ struct __CFSocket {
     CFRunLoopRef called_on; /* I; the loop of the latest of them; NULL once one has ended: as good as another loop than one's own */
     CFRunLoopTimerRef retry; /* I; ends the backing off */
     CFDataRef peer; /* I; of a connected socket, once data came from there */
-    _Atomic int64_t send_limit_ns; /* what the kernel was told; 0: none */
     _Atomic uint32_t interest; /* of enum kernel_readiness; written under I */
     struct weak_source source; /* I */
 };

@@ -488,7 +488,6 @@ static void yield_thread(void)
         .socket_receive = kernel_socket_receive,         \
         .socket_peek = kernel_socket_peek,               \
         .socket_send = kernel_socket_send,               \
-        .socket_limit_sends = kernel_socket_limit_sends, \
         .socket_take_error = kernel_socket_take_error,   \
         .socket_address = kernel_socket_address,         \
         .socket_is_idle = kernel_socket_is_idle,         \

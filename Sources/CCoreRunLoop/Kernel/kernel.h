@@ -94,8 +94,11 @@ struct kernel {
     int (*socket_accept)(int socket, struct kernel_address *ret_peer); /* a descriptor, blocking, close-on-exec */
     int (*socket_receive)(int socket, void *bytes, size_t size, struct kernel_address *ret_peer); /* never waits; 0 at the end */
     int (*socket_peek)(int socket); /* 1: there is data, 0: the end, -EAGAIN: neither */
-    int (*socket_send)(int socket, const void *bytes, size_t size, const void *address, size_t length); /* once; NULL address: the peer */
-    int (*socket_limit_sends)(int socket, int64_t limit_ns); /* how long sending may block; 0: no limit */
+    /*
+     * Once, but a blocking stream all of it, or what it takes until `deadline_ns` (-EAGAIN: nothing); kernel_never: as long as it takes.
+     * A non-blocking socket never waits. NULL address: the peer. How much was sent; -EINTR is possible.
+     */
+    int (*socket_send)(int socket, const void *bytes, size_t size, const void *address, size_t length, int64_t deadline_ns);
     int (*socket_take_error)(int socket); /* the pending error, a positive errno, which is then gone; 0: none */
     int (*socket_address)(int socket, bool is_of_peer, struct kernel_address *ret_address);
     /* of a connection-oriented one: neither listening nor connecting, and it has never been connected */

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table's entries on sockets. No state. Nothing here raises SIGPIPE. */
-#define _GNU_SOURCE /* accept4 */
+#define _GNU_SOURCE /* accept4, ppoll */
 #include "Kernel/kernel_sockets.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 
 static const int64_t socket_second_ns = 1000000000;
+static const int64_t pause_longest_ns = 1000000;
 
 /* A system call's result: the value, or the negative error. errno stays the caller's. */
 static int result_of(long result, int saved_errno)
@@ -87,35 +90,37 @@ static int64_t now_ns(void)
     return kernel.monotonic_ns();
 }
 
-int kernel_socket_limit_sends(int socket, int64_t limit_ns)
+/* Holds for connect, too. */
+static void limit_sends(int socket, int64_t limit_ns)
 {
     int saved = errno;
     struct timeval limit;
 
     limit.tv_sec = (time_t)(limit_ns / socket_second_ns);
     limit.tv_usec = (suseconds_t)(limit_ns % socket_second_ns / 1000);
-    if (limit_ns > 0 && limit.tv_sec == 0 && limit.tv_usec == 0) {
+    if (limit.tv_sec == 0 && limit.tv_usec == 0) {
         limit.tv_usec = 1; /* 0 would be no limit */
     }
-    return result_of(setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit), saved);
+    (void)setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    errno = saved;
 }
 
 static int connect_until(int socket, const void *address, size_t length, int64_t deadline_ns)
 {
     int saved = errno;
+    int64_t left_ns = 0;
     int result;
 
-    do {
-        int64_t left_ns = deadline_ns == kernel_never ? 0 : deadline_ns - now_ns();
-
+    do { /* once at least, however short the time is */
         if (deadline_ns != kernel_never) {
-            if (left_ns <= 0) {
-                return -ETIMEDOUT;
-            }
-            (void)kernel_socket_limit_sends(socket, left_ns); /* holds for connect, too */
+            left_ns = deadline_ns - now_ns();
+            limit_sends(socket, left_ns > 0 ? left_ns : 0);
         }
         result = result_of(connect(socket, address, (socklen_t)length), saved);
-    } while (result == -EINTR); /* the attempt goes on; connecting again waits for it */
+    } while (result == -EINTR && (deadline_ns == kernel_never || left_ns > 0)); /* the attempt goes on; connecting again waits for it */
+    if (result == -EINTR) {
+        return -ETIMEDOUT;
+    }
     return result == -EINPROGRESS || result == -EALREADY || result == -EAGAIN ? -ETIMEDOUT : result;
 }
 
@@ -183,10 +188,66 @@ int kernel_socket_peek(int socket)
     return result_of(recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT), saved);
 }
 
-int kernel_socket_send(int socket, const void *bytes, size_t size, const void *address, size_t length)
+static bool is_blocking(int socket)
+{
+    int saved = errno;
+    int flags = result_of(fcntl(socket, F_GETFL), saved);
+
+    return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
+static void wait_for_room(int socket, int64_t left_ns)
+{
+    int saved = errno;
+    const struct timespec limit = {(time_t)(left_ns / socket_second_ns), (long)(left_ns % socket_second_ns)};
+    struct pollfd one = {.fd = socket, .events = POLLOUT};
+
+    (void)ppoll(&one, 1, &limit, NULL);
+    errno = saved;
+}
+
+static void pause_for(int64_t duration_ns)
+{
+    int saved = errno;
+    const struct timespec duration = {0, (long)duration_ns};
+
+    (void)nanosleep(&duration, NULL);
+    errno = saved;
+}
+
+/* By no option of the socket's, which other threads that send would have, too. */
+static int send_until(int socket, const char *bytes, size_t size, const void *address, size_t length, int64_t deadline_ns)
+{
+    bool has_polled = false;
+    size_t sent = 0;
+
+    for (;;) {
+        int saved = errno;
+        int result = result_of(sendto(socket, bytes + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT, address, (socklen_t)length), saved);
+        bool is_done = result != -EAGAIN && (result < 0 || sent + (size_t)result == size);
+        int64_t left_ns;
+
+        sent += result > 0 ? (size_t)result : 0;
+        left_ns = is_done || !is_blocking(socket) ? 0 : deadline_ns - now_ns();
+        if (left_ns <= 0) {
+            return sent > 0 ? (int)sent : result;
+        }
+        has_polled = result >= 0 || !has_polled;
+        if (has_polled) {
+            wait_for_room(socket, left_ns);
+        } else { /* the kernel calls a socket writable although who is named by the datagram has no room */
+            pause_for(left_ns < pause_longest_ns ? left_ns : pause_longest_ns);
+        }
+    }
+}
+
+int kernel_socket_send(int socket, const void *bytes, size_t size, const void *address, size_t length, int64_t deadline_ns)
 {
     int saved = errno;
 
+    if (deadline_ns != kernel_never) {
+        return send_until(socket, bytes, size, address, length, deadline_ns);
+    }
     return result_of(sendto(socket, bytes, size, MSG_NOSIGNAL, address, (socklen_t)length), saved);
 }
 

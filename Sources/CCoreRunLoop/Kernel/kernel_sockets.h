@@ -15,8 +15,7 @@ int kernel_socket_connect(int socket, const void *address, size_t length, int64_
 int kernel_socket_accept(int socket, struct kernel_address *ret_peer);
 int kernel_socket_receive(int socket, void *bytes, size_t size, struct kernel_address *ret_peer);
 int kernel_socket_peek(int socket);
-int kernel_socket_send(int socket, const void *bytes, size_t size, const void *address, size_t length);
-int kernel_socket_limit_sends(int socket, int64_t limit_ns);
+int kernel_socket_send(int socket, const void *bytes, size_t size, const void *address, size_t length, int64_t deadline_ns);
 int kernel_socket_take_error(int socket);
 int kernel_socket_address(int socket, bool is_of_peer, struct kernel_address *ret_address);
 bool kernel_socket_is_idle(int socket);

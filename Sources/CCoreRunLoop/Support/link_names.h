@@ -144,7 +144,6 @@
 #pragma redefine_extname kernel_socket_connect crl_kernel_socket_connect
 #pragma redefine_extname kernel_socket_create crl_kernel_socket_create
 #pragma redefine_extname kernel_socket_is_idle crl_kernel_socket_is_idle
-#pragma redefine_extname kernel_socket_limit_sends crl_kernel_socket_limit_sends
 #pragma redefine_extname kernel_socket_listen crl_kernel_socket_listen
 #pragma redefine_extname kernel_socket_peek crl_kernel_socket_peek
 #pragma redefine_extname kernel_socket_receive crl_kernel_socket_receive

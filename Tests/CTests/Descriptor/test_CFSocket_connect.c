@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "Descriptor/socket_recorder.h"
@@ -340,8 +341,6 @@ TEST(part_of_what_is_sent_is_a_success, "272")
     CFMutableDataRef data = CFDataCreateMutable(NULL, 0);
     CFDataRef empty = CFDataCreate(NULL, NULL, 0);
     CFSocketRef s;
-    struct timeval limit;
-    socklen_t size = sizeof limit;
     CFAbsoluteTime start;
 
     pair_open(ends);
@@ -350,22 +349,164 @@ TEST(part_of_what_is_sent_is_a_success, "272")
     EXPECT_EQ(CFSocketSendData(s, NULL, empty, 1), kCFSocketError); /* nothing went */
     EXPECT_EQ(CFSocketSendData(s, NULL, NULL, 1), kCFSocketError);
     EXPECT_EQ(CFSocketSendData(s, NULL, data, 0.05), kCFSocketSuccess);
-    getsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &limit, &size);
-    EXPECT_EQ(limit.tv_sec, 0);
-    EXPECT(limit.tv_usec > 40000 && limit.tv_usec <= 52000);
     start = CFAbsoluteTimeGetCurrent();
     EXPECT_EQ(CFSocketSendData(s, NULL, data, 0.05), kCFSocketTimeout); /* full */
     EXPECT(CFAbsoluteTimeGetCurrent() - start >= 0.049);
     EXPECT(drain(ends[1]) > 0);
     CFDataSetLength(data, 10);
     EXPECT_EQ(CFSocketSendData(s, NULL, data, 0), kCFSocketSuccess);
-    getsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &limit, &size);
-    EXPECT_EQ(limit.tv_usec, 0);
     EXPECT_EQ(drain(ends[1]), 10);
     CFRelease(s);
     CFRelease(data);
     CFRelease(empty);
     close(ends[1]);
+}
+
+static CFMutableDataRef zeros(CFIndex length)
+{
+    CFMutableDataRef data = CFDataCreateMutable(NULL, 0);
+
+    CFDataSetLength(data, length);
+    return data;
+}
+
+/* Other threads' sends, and whatever the program does with the descriptor, would have the limit, too. */
+TEST(the_limit_of_one_send_is_no_option_of_the_socket, "272")
+{
+    const struct timeval of_the_program = {7, 0};
+    struct timeval found = {0, 0};
+    socklen_t size = sizeof found;
+    CFMutableDataRef data = zeros(10);
+    CFSocketRef s;
+    int ends[2];
+
+    pair_open(ends);
+    setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &of_the_program, sizeof of_the_program);
+    s = CFSocketCreateWithNative(NULL, ends[0], 0, NULL, NULL);
+    EXPECT_EQ(CFSocketSendData(s, NULL, data, 0.05), kCFSocketSuccess);
+    EXPECT_EQ(CFSocketSendData(s, NULL, data, 0), kCFSocketSuccess);
+    getsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &found, &size);
+    EXPECT_EQ(found.tv_sec, of_the_program.tv_sec);
+    EXPECT_EQ(found.tv_usec, of_the_program.tv_usec);
+    CFRelease(s);
+    CFRelease(data);
+    close(ends[1]);
+}
+
+/* Reads what there is, and adds it up, until there is an end. */
+static void reads_until_the_end(void *context)
+{
+    int *total = context;
+    int socket = *total;
+    char bytes[4096];
+    ssize_t size;
+
+    *total = 0;
+    while ((size = recv(socket, bytes, sizeof bytes, 0)) > 0) {
+        *total += (int)size;
+    }
+    close(socket);
+}
+
+TEST(a_blocking_socket_sends_all_that_is_read_in_time, "272")
+{
+    enum { length = 3000000 };
+    CFMutableDataRef data = zeros(length);
+    struct probe_thread thread;
+    CFSocketRef s;
+    int ends[2];
+    int total;
+
+    pair_open(ends);
+    s = CFSocketCreateWithNative(NULL, ends[0], 0, NULL, NULL);
+    total = ends[1];
+    probe_thread_start(&thread, reads_until_the_end, &total);
+    EXPECT_EQ(CFSocketSendData(s, NULL, data, test_patience_s()), kCFSocketSuccess);
+    CFSocketInvalidate(s);
+    probe_thread_join(&thread);
+    EXPECT_EQ(total, length);
+    CFRelease(s);
+    CFRelease(data);
+}
+
+TEST(the_shortest_limit_still_tries_once, "268 272")
+{
+    static const CFTimeInterval shortest_s = 1e-9;
+    enum { tries = 50 };
+    CFMutableDataRef data = zeros(10);
+    char path[64];
+    CFDataRef where;
+    int listener;
+
+    (void)snprintf(path, sizeof path, "/tmp/crl-listener-%d", (int)getpid());
+    where = path_address(path);
+    listener = listen_on(where, tries); /* all are taken without a wait */
+    for (int i = 0; i < tries; i++) {
+        CFSocketRef s = CFSocketCreate(NULL, PF_LOCAL, SOCK_STREAM, 0, 0, NULL, NULL);
+
+        EXPECT_EQ(CFSocketConnectToAddress(s, where, shortest_s), kCFSocketSuccess);
+        EXPECT_EQ(CFSocketSendData(s, NULL, data, shortest_s), kCFSocketSuccess);
+        CFRelease(s);
+    }
+    close(listener);
+    unlink(path);
+    CFRelease(data);
+    CFRelease(where);
+}
+
+TEST(a_socket_that_does_not_block_does_not_wait_for_room, "272")
+{
+    CFMutableDataRef data = zeros(100000);
+    CFAbsoluteTime start = CFAbsoluteTimeGetCurrent();
+    CFSocketRef s;
+    int ends[2];
+
+    pair_open(ends);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    s = CFSocketCreateWithNative(NULL, ends[0], 0, NULL, NULL);
+    while (CFSocketSendData(s, NULL, data, 3600) == kCFSocketSuccess) {
+    }
+    EXPECT_EQ(CFSocketSendData(s, NULL, data, 3600), kCFSocketTimeout);
+    EXPECT(CFAbsoluteTimeGetCurrent() - start < test_patience_s());
+    CFRelease(s);
+    CFRelease(data);
+    close(ends[1]);
+}
+
+static double processor_s(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Its receiver is full, but the kernel calls the sender writable, as it does not know where it will send to. */
+TEST(a_datagram_to_a_full_receiver_waits_without_spinning, "272")
+{
+    static const CFTimeInterval limit_s = 0.3;
+    char path[64];
+    CFDataRef where;
+    CFSocketRef sender = CFSocketCreate(NULL, PF_LOCAL, SOCK_DGRAM, 0, 0, NULL, NULL);
+    CFSocketRef receiver = CFSocketCreate(NULL, PF_LOCAL, SOCK_DGRAM, 0, 0, NULL, NULL);
+    CFMutableDataRef data = zeros(10);
+    double begun_s;
+
+    (void)snprintf(path, sizeof path, "/tmp/crl-datagrams-%d", (int)getpid());
+    where = path_address(path);
+    EXPECT_EQ(CFSocketSetAddress(receiver, where), kCFSocketSuccess);
+    while (CFSocketSendData(sender, where, data, 1e-6) == kCFSocketSuccess) {
+    }
+    begun_s = processor_s();
+    EXPECT_EQ(CFSocketSendData(sender, where, data, limit_s), kCFSocketTimeout);
+    EXPECT(processor_s() - begun_s < limit_s / 2 || test_is_instrumented());
+    EXPECT_EQ(recv(CFSocketGetNative(receiver), CFDataGetMutableBytePtr(data), 10, 0), 10);
+    EXPECT_EQ(CFSocketSendData(sender, where, data, limit_s), kCFSocketSuccess);
+    CFRelease(sender);
+    CFRelease(receiver);
+    unlink(path);
+    CFRelease(where);
+    CFRelease(data);
 }
 
 TEST(a_datagram_is_sent_to_an_address, "272")

@@ -46,9 +46,9 @@ INT_CALL(socket_accept, EMFILE, ECONNABORTED, (int socket, struct kernel_address
 INT_CALL(socket_receive, ENOMEM, EAGAIN, (int socket, void *bytes, size_t size, struct kernel_address *ret_peer),
          (socket, bytes, size, ret_peer))
 INT_CALL(socket_peek, EAGAIN, ENOMEM, (int socket), (socket))
-INT_CALL(socket_send, ENOBUFS, EINTR, (int socket, const void *bytes, size_t size, const void *address, size_t length),
-         (socket, bytes, size, address, length))
-INT_CALL(socket_limit_sends, ENOMEM, 0, (int socket, int64_t limit_ns), (socket, limit_ns))
+INT_CALL(socket_send, ENOBUFS, EINTR,
+         (int socket, const void *bytes, size_t size, const void *address, size_t length, int64_t deadline_ns),
+         (socket, bytes, size, address, length, deadline_ns))
 INT_CALL(socket_address, ENOBUFS, 0, (int socket, bool is_of_peer, struct kernel_address *ret_address), (socket, is_of_peer, ret_address))
 INT_CALL(make_non_blocking, EPERM, 0, (int descriptor, bool is_non_blocking), (descriptor, is_non_blocking))
 INT_CALL(signal_open, EMFILE, ENOMEM, (int signal), (signal))
@@ -100,7 +100,7 @@ void failing_calls_install(void)
     USE(futex_wait), USE(event_create), USE(event_renew), USE(counter_drain), USE(alarm_create), USE(set_create), USE(set_add);
     USE(set_add_edge), USE(set_change), USE(set_remove), USE(set_wait), USE(descriptor_ready), USE(timer_slack_ns), USE(close);
     USE(socket_create), USE(socket_bind), USE(socket_listen), USE(socket_connect), USE(socket_accept), USE(socket_receive);
-    USE(socket_peek), USE(socket_send), USE(socket_limit_sends), USE(socket_address), USE(make_non_blocking), USE(signal_open);
+    USE(socket_peek), USE(socket_send), USE(socket_address), USE(make_non_blocking), USE(signal_open);
     USE(signal_take), USE(process_open), USE(process_reap), USE(fence_threads);
     USE_PORTS(descriptor_limit), USE_PORTS(fork_mark), USE_PORTS(directory_open), USE_PORTS(directory_make), USE_PORTS(directory_list);
     USE_PORTS(file_open), USE_PORTS(file_status), USE_PORTS(path_status), USE_PORTS(file_lock), USE_PORTS(file_replace);

@@ -291,12 +291,12 @@ NTH_FAILURE(what_is_freed_while_valid, "")
 /* ---- a socket that is invalidated in the middle of a call, as another thread would ---- */
 
 static CFSocketRef used_socket;
-static int (*send_of_the_table)(int socket, const void *bytes, size_t size, const void *address, size_t length);
+static int (*send_of_the_table)(int socket, const void *bytes, size_t size, const void *address, size_t length, int64_t deadline_ns);
 
-static int send_to_the_invalidated(int socket, const void *bytes, size_t size, const void *address, size_t length)
+static int send_to_the_invalidated(int socket, const void *bytes, size_t size, const void *address, size_t length, int64_t deadline_ns)
 {
     CFSocketInvalidate(used_socket);
-    return send_of_the_table(socket, bytes, size, address, length);
+    return send_of_the_table(socket, bytes, size, address, length, deadline_ns);
 }
 
 NTH_FAILURE(a_socket_closed_in_the_middle_of_a_call, "")
