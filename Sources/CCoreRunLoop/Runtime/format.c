@@ -8,6 +8,7 @@
 #include "Runtime/format.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,11 +180,22 @@ static int print_number(char *buffer, size_t size, const struct conversion *conv
                          : snprintf(buffer, size, specification, width, value);
 }
 
+/* What is no number has no sign, on Apple's system; snprintf here would show one. */
+static bool append_no_number(CFMutableStringRef string, const struct conversion *conversion)
+{
+    bool is_small = conversion->letter >= 'a';
+    struct text text = text_of_ascii(is_small ? "nan" : "NAN", 3);
+    return append_padded(string, conversion, &text);
+}
+
 static bool append_number(CFMutableStringRef string, const struct conversion *conversion, const struct argument *argument)
 {
     /* snprintf would write such a number for seconds, and then find it too long. */
     if (conversion->width > number_size_max || conversion->precision > number_size_max) {
         return false;
+    }
+    if (is_floating(argument->kind) && isnan(argument->value.floating)) {
+        return append_no_number(string, conversion);
     }
     char short_buffer[number_buffer_size];
     char *buffer = short_buffer;
@@ -248,10 +260,17 @@ static bool append_string(CFMutableStringRef string, const struct conversion *co
     return append_padded(string, conversion, &text);
 }
 
+/* In whole, whatever width and precision are asked for, as Core Foundation has it. */
+static bool append_null(CFMutableStringRef string)
+{
+    struct text text = text_of_ascii("(null)", 6);
+    return string_append(string, &text);
+}
+
 static bool append_object(CFMutableStringRef string, const struct conversion *conversion, CFTypeRef object)
 {
     if (object == NULL) {
-        return append_string(string, conversion, CFSTR("(null)"));
+        return append_null(string);
     }
     CFStringRef words = object_copy_text(object);
     bool is_done = words != NULL && append_string(string, conversion, words);
@@ -323,7 +342,7 @@ static bool append_units(CFMutableStringRef string, const struct conversion *con
 static bool append_text(CFMutableStringRef string, const struct conversion *conversion, const void *pointer)
 {
     if (pointer == NULL) {
-        return append_string(string, conversion, CFSTR("(null)"));
+        return append_null(string);
     }
     switch (conversion->kind) {
     case kind_units:

@@ -61,6 +61,19 @@ TEST(numbers_are_written_as_printf_writes_them, "")
     EXPECT_AS_PRINTF("%*d|%.*f", -6, 1, -2, 3.5);
 }
 
+/* What is no number has no sign, whatever its bits; the C library's would show it. */
+TEST(what_is_no_number_is_shown_without_a_sign, "185")
+{
+    const double negative = -(double)NAN;
+    const double positive = (double)NAN;
+
+    EXPECT_STR(formatted("%f %e %g %a %Lf", negative, negative, negative, negative, (long double)negative), "nan nan nan nan nan");
+    EXPECT_STR(formatted("%F %G %E %A", negative, positive, negative, positive), "NAN NAN NAN NAN");
+    EXPECT_STR(formatted("%6f|%-6f|%06f|%+f|% f|%.1f", negative, negative, negative, positive, positive, negative),
+               "   nan|nan   |   nan|nan|nan|nan");
+    EXPECT_STR(formatted("%06f|%+f", -(double)INFINITY, (double)INFINITY), "  -inf|+inf");
+}
+
 TEST(the_older_letters_mean_the_same, "")
 {
     EXPECT_STR(formatted("%D %U %O %Ld %qd", -1, 2, 8, 5LL, 6LL), "-1 2 10 5 6");
@@ -82,6 +95,7 @@ TEST(characters_and_texts_are_written_with_their_widths, "")
     EXPECT_STR(formatted("%S|%4S|%.1S", units, units, units), "e€|  e€|e");
     EXPECT_STR(formatted("%ls|%.2ls|%5ls", L"wäh", L"wäh", L"😀"), "wäh|wä|   😀");
     EXPECT_STR(formatted("%s %S %ls", NULL, NULL, NULL), "(null) (null) (null)");
+    EXPECT_STR(formatted("%8s|%-8s|%.2s|%8.2S|%20@", NULL, NULL, NULL, NULL, NULL), "(null)|(null)|(null)|(null)|(null)");
     EXPECT_STR(formatted("%p %8p %-6p| %p", (void *)0x1234, (void *)0x10, (void *)0x10, NULL), "0x1234     0x10 0x10  | 0x0");
 }
 
