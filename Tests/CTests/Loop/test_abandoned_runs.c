@@ -5,8 +5,6 @@
  */
 #include <pthread.h>
 #include <setjmp.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "CRLRunLoop.h"
 #include "Loop/loop_trace.h"
@@ -166,41 +164,6 @@ TEST(an_observer_whose_callout_ends_the_thread_is_released, "170 150")
     probe_on_thread(ends_in_an_observer, &probe);
     EXPECT_EQ(probe.calls, 1);
     EXPECT_EQ(probe.releases, 1);
-}
-
-/* ---- the main thread's end ---- */
-
-static CFRunLoopRef main_loop;
-
-static void looks_at_what_is_left(void *context)
-{
-    pthread_t *main_thread = context;
-    bool is_right;
-
-    pthread_join(*main_thread, NULL);
-    is_right = !has_current_mode(main_loop) && CFRunLoopGetMain() == main_loop && !CFRunLoopIsWaiting(main_loop);
-    _exit(is_right ? 0 : 1);
-}
-
-TEST(the_main_thread_may_end_in_a_callback, "174 P6")
-{
-    static struct probe source = {.name = "S0", .action = ends_its_thread, .logging = probe_is_silent};
-    int status = 0;
-    pid_t child = fork();
-
-    if (child == 0) {
-        static struct probe_thread watcher;
-        static pthread_t main_thread;
-
-        main_thread = pthread_self();
-        main_loop = LOOP;
-        CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
-        probe_thread_start(&watcher, looks_at_what_is_left, &main_thread);
-        CFRunLoopRunInMode(MODE, 10, false);
-        _exit(2);
-    }
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
 }
 
 /* ---- jumps ---- */

@@ -283,6 +283,41 @@ TEST(the_main_loop_survives_its_thread, "174 P6")
     EXPECT_EQ(WEXITSTATUS(status), 42);
 }
 
+static CFRunLoopRef left_loop;
+
+static void looks_at_the_run_that_was_left(void *context)
+{
+    CFStringRef mode;
+
+    (void)context;
+    await_end_of_the_main_thread();
+    mode = CFRunLoopCopyCurrentMode(left_loop);
+    _exit(!mode && CFRunLoopGetMain() == left_loop && !CFRunLoopIsWaiting(left_loop) ? 42 : 1);
+}
+
+static void ends_the_main_thread(struct probe *probe)
+{
+    (void)probe;
+    pthread_exit(NULL);
+}
+
+TEST(the_main_thread_may_end_in_a_callback, "174 P6")
+{
+    static struct probe source = {.name = "S0", .action = ends_the_main_thread, .logging = probe_is_silent};
+    pid_t child = fork();
+    if (child == 0) {
+        left_loop = LOOP;
+        CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+        probe_thread_start(&survivor, looks_at_the_run_that_was_left, NULL);
+        CFRunLoopRunInMode(MODE, 1000, false);
+        _exit(2);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 42);
+}
+
 static pthread_key_t last_key;
 static CFRunLoopRef late_loops[2];
 static CFRunLoopRunResult late_result;
