@@ -125,7 +125,7 @@
                           swift_attr("release:CRLRelease" #_name), swift_attr("@Sendable"))) _tag;                                   \
     static __inline__ void CRLRetain##_name(struct _tag *object) { (void)crl_swift_retain(object); }                                 \
     static __inline__ void CRLRelease##_name(struct _tag *object) { crl_swift_release(object); }                                     \
-    static __inline__ _Bool CRLEqual##_name(struct _tag *one, struct _tag *other) CRL_SWIFT_NAME(CFEqual(_:_:)) {                    \
+    static __inline__ bool CRLEqual##_name(struct _tag *one, struct _tag *other) CRL_SWIFT_NAME(CFEqual(_:_:)) {                     \
         return crl_swift_equal(one, other);                                                                                          \
     }                                                                                                                                \
     static __inline__ unsigned long CRLHash##_name(struct _tag *object) CRL_SWIFT_NAME(CFHash(_:)) {                                 \
@@ -143,7 +143,7 @@
 extern const void *crl_swift_retain(const void *object) CRL_LINK(CFRetain);
 extern void crl_swift_release(const void *object) CRL_LINK(CFRelease);
 /* What takes any object takes a raw pointer in Swift; the macro adds a function of the same name for each class. */
-extern _Bool crl_swift_equal(const void *object1, const void *object2) CRL_LINK(CFEqual);
+extern bool crl_swift_equal(const void *object1, const void *object2) CRL_LINK(CFEqual);
 extern unsigned long crl_swift_hash(const void *object) CRL_LINK(CFHash);
 extern unsigned long crl_swift_type(const void *object) CRL_LINK(CFGetTypeID);
 /* Any object: a raw pointer in Swift, as the importer would make Apple's name AnyObject. */
