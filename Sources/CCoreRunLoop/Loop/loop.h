@@ -213,8 +213,8 @@ CFRunLoopRef loop_create(bool is_main);
 /* The eventfd, made at the first need; negative errno. L. */
 int loop_event(CFRunLoopRef loop);
 /*
- * Notes the timer slack and the niceness of the calling thread: the loop's own, unless another makes the main loop. What a thread has of slack
- * above the usual it has asked for, to be woken less often, and gets. L, or nobody else knows the loop.
+ * Notes the timer slack and the niceness of the calling thread: the loop's own, unless another makes the main loop. What a thread has of
+ * slack above the usual it has asked for, to be woken less often, and gets. L, or nobody else knows the loop.
  */
 void loop_note_slack(CFRunLoopRef loop);
 /*
