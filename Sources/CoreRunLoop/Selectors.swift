@@ -199,7 +199,7 @@ extension Performing {
     /// - Parameters:
     ///   - method: As `Class.method`, with one parameter.
     ///   - argument: What the method gets.
-    ///   - delay: How long at least. Zero is the next pass; equal dates keep their order.
+    ///   - delay: How long at least, by the clock of ``RunLoop/clock``. Zero is the next pass; what is due at once keeps its order.
     ///   - modes: Without any, nothing happens.
     @available(*, noasync, message: "a task has no thread of its own")
     public func perform<Argument>(
@@ -227,7 +227,7 @@ extension Performing {
 
     private func later(_ name: String?, _ argument: Any, _ delay: Duration, _ modes: [RunLoop.Mode], _ work: @escaping () -> Void) {
         let request = TimedRequest(self, name, argument, modes, work: work)
-        RunLoop.current.add(request, to: \.delayed, at: .now + max(delay, .zero)) { loop in
+        RunLoop.current.add(request, to: \.delayed, at: .now.advanced(by: max(delay, .zero))) { loop in
             if loop.take(request, from: \.delayed) { request.work() }
         }
     }
@@ -258,9 +258,11 @@ extension RunLoop {
     fileprivate typealias Timed = WritableKeyPath<RequestQueue, TimedRequests>
 
     /// Adds a request, whose timer calls `fire` with this loop. If the loop's thread has ended, the request is dropped.
-    fileprivate func add(_ request: TimedRequest, to timed: Timed, at date: WallTime, _ fire: @escaping @Sendable (RunLoop) -> Void) {
+    fileprivate func add(
+        _ request: TimedRequest, to timed: Timed, at instant: RunLoop.Clock.Instant, _ fire: @escaping @Sendable (RunLoop) -> Void
+    ) {
         if request.modes.isEmpty { return }
-        let timer = Timer(fire: date, interval: .zero, repeats: false) { [self] _ in fire(self) }
+        let timer = Timer(due: instant) { [self] _ in fire(self) }
         request.timer = timer
         let isEnded = requests.withLock { queue in
             if queue.isEnded { return true }

@@ -3,6 +3,7 @@
 // Section 1.6 and box F of the rules: the perform family.
 
 import CoreRunLoop
+import CoreRunLoopTesting
 import Testing
 
 #if canImport(Glibc)
@@ -352,6 +353,22 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             #expect(receiver.trace.events.isEmpty)
             RunLoop.current.run()
             #expect(receiver.trace.text == "1 2 3 plain")
+        }
+    }
+
+    @Test(.manualTime) func `happens when as much time has passed as its delay, not a nanosecond before or after`() {
+        let receiver = Receiver()
+        for number in 1...200 {
+            let delay = Duration.milliseconds(number) + .nanoseconds(number)
+            receiver.perform(Receiver.number, with: number, afterDelay: delay)
+            ManualTime.stepWallClock(by: .seconds(number % 2 == 0 ? -100 : 100))
+            ManualTime.advance(by: delay - .nanoseconds(1))
+            RunLoop.current.pump()
+            #expect(receiver.trace.events.isEmpty)
+            ManualTime.advance(by: .nanoseconds(1))
+            RunLoop.current.pump()
+            #expect(receiver.trace.text == "\(number)")
+            receiver.trace.clear()
         }
     }
 
