@@ -111,7 +111,7 @@ open class Thread: @unchecked Sendable {
 
     /// The calling thread's object; of a thread that something else has started it is made now, and ends with the thread as others do.
     ///
-    /// The last thread-specific destructors of a thread, those of the third round on, find an object that has ended.
+    /// The last thread-specific destructors of a thread, those of the third round on, get objects that have ended, a new one at each call.
     @available(*, noasync, message: "a task's thread changes at every await")
     public static var current: Thread {
         let state = ThreadState.current

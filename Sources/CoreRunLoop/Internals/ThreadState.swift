@@ -9,10 +9,12 @@ final class ThreadState {
     var loop: RunLoop?
     var thread: Thread?
 
-    /// The calling thread's.
+    /// The calling thread's; when that has ended a new one, which nothing keeps.
     static var current: ThreadState {
         if let word = unsafe shim_thread_word() { return unsafe Unmanaged<ThreadState>.fromOpaque(word).takeUnretainedValue() }
         let state = ThreadState()
+        // Kept now it would be freed in the last round of destructors, in which sanitizers have gone, or never.
+        if shim_thread_has_ended() { return state }
         unsafe shim_set_thread_word(retainedInfo(state)) { word in
             unsafe lend(ThreadState.self, from: word) { $0.end() }
             shim_forget_thread_word()
