@@ -24,12 +24,17 @@ extension RunLoop {
             /// The same for the clocks of all loops.
             static var now: Instant { Instant(nanoseconds: shim_monotonic_ns()) }
             /// The instant `duration` later.
-            public func advanced(by duration: Duration) -> Instant {
-                let (sum, overflow) = nanoseconds.addingReportingOverflow(duration.inNanoseconds)
-                return Instant(nanoseconds: overflow ? (duration < .zero ? .min : .max) : sum)
+            public func advanced(by duration: Duration) -> Instant { advanced(byNanoseconds: duration.inNanoseconds) }
+            /// The same, and the last one where there is none so late.
+            func advanced(byNanoseconds distance: Int64) -> Instant {
+                let (sum, overflow) = nanoseconds.addingReportingOverflow(distance)
+                return Instant(nanoseconds: overflow ? (distance < 0 ? .min : .max) : sum)
             }
             /// What the wall clock shows then, as far as it can be foreseen.
-            var date: WallTime { WallTime(timeIntervalSinceReferenceDate: shim_date_of_instant(nanoseconds)) }
+            var date: WallTime {
+                var wall: Int64 = 0
+                return unsafe shim_wall_of_instant(nanoseconds, &wall) ? WallTime(nanoseconds: wall) : .distantFuture
+            }
             /// How long it is to `other`.
             public func duration(to other: Instant) -> Duration { .nanoseconds(other.nanoseconds) - .nanoseconds(nanoseconds) }
             /// Whether `first` is earlier.

@@ -45,7 +45,7 @@ extension RunLoop {
     public func run(mode: Mode, before limit: WallTime) -> Bool {
         preconditionIsCurrent()
         if shim_mode_is_empty(loop, mode.name) { return false }
-        _ = CFRunLoopRunInMode(mode.name, limit.timeIntervalSinceNow, true)
+        _ = run(in: mode, until: Deadline(at: limit), returnAfterSourceHandled: true)
         return true
     }
 
@@ -67,11 +67,23 @@ extension RunLoop {
     /// When a run ends at the latest.
     private struct Deadline {
         static let never = Deadline(instant: Clock.Instant(nanoseconds: .max))
+        private static let longest = 504_911_232.0  // seconds
         private static let past = Deadline(instant: Clock.Instant(nanoseconds: 0))
 
         let instant: Clock.Instant
 
         private init(instant: Clock.Instant) { self.instant = instant }
+
+        init(at limit: WallTime) {
+            let seconds = limit.timeIntervalSinceNow
+            if seconds <= 0 {
+                self = .past
+            } else if seconds > Self.longest {
+                self = .never
+            } else {
+                instant = .now.advanced(byNanoseconds: Int64((seconds * 1e9).rounded()))
+            }
+        }
 
         init(after duration: Duration) { self = duration > .zero ? Deadline(instant: .now.advanced(by: duration)) : .past }
 

@@ -80,13 +80,14 @@ public final class Timer: Sendable {
 
     private static func possible(_ interval: Duration) -> Duration { interval > .zero ? interval : intervalInsteadOfNone }
 
+    /// Makes a timer without a date.
     private convenience init(
-        fireSeconds: Double, interval: Duration, repeats: Bool, userInfo: (any Sendable)?, block: @escaping @Sendable (Timer) -> Void
+        interval: Duration, repeats: Bool, userInfo: (any Sendable)?, block: @escaping @Sendable (Timer) -> Void
     ) {
         let body = Body(block, userInfo)
         let seconds = repeats ? Self.possible(interval).inSeconds : 0
         let timer = unsafe CRLRunLoopTimerCreateWithFunction(
-            nil, fireSeconds, seconds, 0, 0,
+            nil, .nan, seconds, 0, 0,
             { _, info in unsafe lend(Body.self, from: info) { $0.fire() } }, retainedInfo(body),
             { info in
                 unsafe object(Body.self, from: info).clear()
@@ -100,8 +101,7 @@ public final class Timer: Sendable {
         due instant: RunLoop.Clock.Instant, interval: Duration = .zero, repeats: Bool = false, userInfo: (any Sendable)? = nil,
         block: @escaping @Sendable (Timer) -> Void
     ) {
-        // A date that is no number costs no reading of a clock.
-        self.init(fireSeconds: .nan, interval: interval, repeats: repeats, userInfo: userInfo, block: block)
+        self.init(interval: interval, repeats: repeats, userInfo: userInfo, block: block)
         shim_timer_set_instant(cfRunLoopTimer, instant.nanoseconds)
     }
 
@@ -119,8 +119,8 @@ public final class Timer: Sendable {
         fire date: WallTime, interval: Duration, repeats: Bool, userInfo: (any Sendable)? = nil,
         block: @escaping @Sendable (Timer) -> Void
     ) {
-        self.init(
-            fireSeconds: date.timeIntervalSinceReferenceDate, interval: interval, repeats: repeats, userInfo: userInfo, block: block)
+        self.init(interval: interval, repeats: repeats, userInfo: userInfo, block: block)
+        set(date)
     }
 
     /// Makes a timer that first fires `interval` from now, and is in no loop yet.
@@ -249,10 +249,16 @@ public final class Timer: Sendable {
     @_disfavoredOverload
     public var fireDate: WallTime {
         get {
-            let date = CFRunLoopTimerGetNextFireDate(cfRunLoopTimer)
-            return date == 0 && !isValid ? .distantPast : WallTime(timeIntervalSinceReferenceDate: date)
+            let seconds = CFRunLoopTimerGetNextFireDate(cfRunLoopTimer)
+            if seconds == 0 && !isValid { return .distantPast }
+            let (date, exact) = (WallTime(timeIntervalSinceReferenceDate: seconds), instant.date)
+            return date == exact ? exact : date  // what was past, or the wall clock was set since
         }
-        set { CFRunLoopTimerSetNextFireDate(cfRunLoopTimer, newValue.timeIntervalSinceReferenceDate) }
+        set { set(newValue) }
+    }
+
+    private func set(_ date: WallTime) {
+        shim_timer_set_date(cfRunLoopTimer, date.timeIntervalSinceReferenceDate, date.instant.nanoseconds)
     }
 
     /// When it fires next; in its closure what has just come. Any thread.

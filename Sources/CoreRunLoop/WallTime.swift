@@ -1,68 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CCoreRunLoop
+import CoreRunLoopShims
 
 /// A date: seconds since the first instant of 2001, UTC, as `CFAbsoluteTime` counts.
 ///
 /// It is what run loops' dates are without Foundation; `CoreRunLoopFoundation` has the same calls with `Date`. Durations are Swift's
 /// `Duration`.
+///
+/// Today's dates in seconds are some 120 ns apart. A `WallTime` that comes from ``now`` knows the nanoseconds besides, also when it has
+/// been moved by a duration: they count in durations between dates, and where a loop is given one. Comparing dates takes the seconds only.
 public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible {
+    /// The number next to the date.
+    private let seconds: Double
+    /// What is left to the date: less than numbers of that size can say.
+    private let rest: Double
+
     /// Seconds since the first instant of 2001, UTC. What is not a number becomes ``distantFuture``: a date that never comes.
     public var timeIntervalSinceReferenceDate: Double {
-        didSet { self = WallTime(timeIntervalSinceReferenceDate: timeIntervalSinceReferenceDate) }
+        get { seconds }
+        set { self = WallTime(timeIntervalSinceReferenceDate: newValue) }
     }
 
     /// Makes a date from seconds since 2001. What is not a number becomes ``distantFuture``: a date that never comes.
     public init(timeIntervalSinceReferenceDate seconds: Double) {
-        timeIntervalSinceReferenceDate = seconds.isNaN ? Self.distantFuture.timeIntervalSinceReferenceDate : seconds
+        self.init(seconds.isNaN ? Self.distantFuture.seconds : seconds, rest: 0)
+    }
+
+    private init(_ seconds: Double, rest: Double) {
+        self.seconds = seconds
+        self.rest = rest
+    }
+
+    /// Makes a date from nanoseconds since 2001.
+    init(nanoseconds: Int64) {
+        let (whole, part) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        self = WallTime(Double(whole), rest: 0).moved(by: Double(part) * 1e-9)
     }
 
     /// Makes the date that is `seconds` from now; before now if negative.
-    public init(timeIntervalSinceNow seconds: Double) {
-        self.init(timeIntervalSinceReferenceDate: CFAbsoluteTimeGetCurrent() + seconds)
-    }
+    public init(timeIntervalSinceNow seconds: Double) { self = WallTime.now.moved(by: seconds) }
 
     /// The current date.
     ///
     /// The corresponding C function is `CFAbsoluteTimeGetCurrent`.
-    public static var now: WallTime { WallTime(timeIntervalSinceReferenceDate: CFAbsoluteTimeGetCurrent()) }
+    public static var now: WallTime { WallTime(nanoseconds: shim_wall_ns()) }
 
     /// A date in the year 4001: later than any that a program waits for.
-    public static let distantFuture = WallTime(verbatim: 63_113_904_000)
+    public static let distantFuture = WallTime(63_113_904_000, rest: 0)
 
     /// A date of the first year: earlier than any that a program waits for.
-    public static let distantPast = WallTime(verbatim: -63_114_076_800)
-
-    private init(verbatim seconds: Double) { timeIntervalSinceReferenceDate = seconds }
+    public static let distantPast = WallTime(-63_114_076_800, rest: 0)
 
     /// How long from now it is until this date; negative when it has passed.
-    public var timeIntervalSinceNow: Double { timeIntervalSinceReferenceDate - CFAbsoluteTimeGetCurrent() }
+    public var timeIntervalSinceNow: Double { secondsSince(.now) }
+
+    /// When it comes by the clock of the loops' timers; at the earliest now.
+    var instant: RunLoop.Clock.Instant { RunLoop.Clock.Instant(nanoseconds: shim_instant_of_date(seconds, rest)) }
+
+    private func secondsSince(_ other: WallTime) -> Double { (seconds - other.seconds) + (rest - other.rest) }
+
+    /// Adds a number of seconds, and keeps what is lost of the sum.
+    private func moved(by distance: Double) -> WallTime {
+        let sum = seconds + distance
+        if !sum.isFinite { return WallTime(timeIntervalSinceReferenceDate: sum) }
+        let added = sum - seconds
+        let left = rest + (seconds - (sum - added)) + (distance - added)
+        let nearest = sum + left
+        return WallTime(nearest, rest: left - (nearest - sum))
+    }
 
     /// The date `duration` later. One that is later than all that a program waits for never comes.
-    public static func + (date: WallTime, duration: Duration) -> WallTime {
-        WallTime(timeIntervalSinceReferenceDate: date.timeIntervalSinceReferenceDate + duration.inSeconds)
-    }
+    public static func + (date: WallTime, duration: Duration) -> WallTime { date.moved(by: duration.inSeconds) }
 
     /// The date `duration` earlier.
-    public static func - (date: WallTime, duration: Duration) -> WallTime {
-        WallTime(timeIntervalSinceReferenceDate: date.timeIntervalSinceReferenceDate - duration.inSeconds)
-    }
+    public static func - (date: WallTime, duration: Duration) -> WallTime { date.moved(by: -duration.inSeconds) }
 
     /// How long it is from `other` to `date`; 200 years at most.
-    public static func - (date: WallTime, other: WallTime) -> Duration {
-        Duration(clampedSeconds: date.timeIntervalSinceReferenceDate - other.timeIntervalSinceReferenceDate)
-    }
+    public static func - (date: WallTime, other: WallTime) -> Duration { Duration(clampedSeconds: date.secondsSince(other)) }
 
     /// Moves the date on by `duration`.
     public static func += (date: inout WallTime, duration: Duration) { date = date + duration }
 
-    /// Whether `first` is earlier.
-    public static func < (first: WallTime, second: WallTime) -> Bool {
-        first.timeIntervalSinceReferenceDate < second.timeIntervalSinceReferenceDate
-    }
+    /// Whether both are the same number of seconds.
+    public static func == (first: WallTime, second: WallTime) -> Bool { first.seconds == second.seconds }
+
+    /// Whether `first` is earlier, by the number of seconds.
+    public static func < (first: WallTime, second: WallTime) -> Bool { first.seconds < second.seconds }
+
+    /// Feeds the number of seconds.
+    public func hash(into hasher: inout Hasher) { hasher.combine(seconds) }
 
     /// The seconds since 2001, as text.
-    public var description: String { "\(timeIntervalSinceReferenceDate) s since 2001" }
+    public var description: String { "\(seconds) s since 2001" }
 }
 
 extension Duration {

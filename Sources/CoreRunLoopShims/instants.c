@@ -9,15 +9,46 @@
 #include "Loop/instant.h"
 #include "Loop/pass.h"
 #include "Loop/timer.h"
+#include "Runtime/wall_clock.h"
+
+static const int64_t from_1970_to_2001_ns = INT64_C(978307200) * 1000000000;
 
 int64_t shim_monotonic_ns(void)
 {
     return kernel.monotonic_ns();
 }
 
-double shim_date_of_instant(int64_t instant_ns)
+int64_t shim_wall_ns(void)
 {
-    return date_of_instant(instant_ns);
+    return runtime_wall_clock() - from_1970_to_2001_ns;
+}
+
+bool shim_wall_of_instant(int64_t instant_ns, int64_t *ret_since_2001_ns)
+{
+    int64_t since_1970_ns;
+
+    if (!wall_of_instant(instant_ns, &since_1970_ns)) {
+        return false;
+    }
+    *ret_since_2001_ns = since_1970_ns - from_1970_to_2001_ns;
+    return true;
+}
+
+/* The nearest nanosecond. */
+static int64_t nanoseconds(double seconds)
+{
+    return (int64_t)(seconds * 1e9 + (seconds < 0 ? -0.5 : 0.5));
+}
+
+int64_t shim_instant_of_date(double seconds, double rest)
+{
+    int64_t whole = 0;
+
+    if (!(seconds > -978307200.0 && seconds < INSTANT_LATEST_DATE)) {
+        return instant_of_date(seconds);
+    }
+    whole = (int64_t)seconds;
+    return instant_of_wall(whole * 1000000000 + nanoseconds(seconds - (double)whole + rest) + from_1970_to_2001_ns);
 }
 
 int64_t shim_timer_instant(CFRunLoopTimerRef timer)
@@ -32,6 +63,11 @@ int64_t shim_timer_instant(CFRunLoopTimerRef timer)
 void shim_timer_set_instant(CFRunLoopTimerRef timer, int64_t instant_ns)
 {
     timer_set_date(timer, date_of_instant(instant_ns), instant_ns);
+}
+
+void shim_timer_set_date(CFRunLoopTimerRef timer, double seconds, int64_t instant_ns)
+{
+    timer_set_date(timer, seconds, instant_ns);
 }
 
 CFRunLoopRunResult shim_run_until(CFRunLoopRef loop, CFRunLoopMode mode, int64_t deadline_ns, bool returns_after_source)

@@ -46,6 +46,52 @@ import Testing
 }
 
 @Suite(.timeLimit(.minutes(1))) struct `A date` {
+    @Test(.manualTime, arguments: 1...200)
+    func `that is a duration from now comes when the duration has passed, and not a nanosecond before`(milliseconds: Int) {
+        let duration = Duration.milliseconds(milliseconds) + .nanoseconds(milliseconds)
+        let loop = RunLoop.current
+        let fired = Count()
+        ManualTime.advance(by: .nanoseconds(milliseconds * 12_345))  // an odd time to begin at
+        let timer = Timer(fire: .now + duration, interval: .seconds(1000), repeats: true) { timer in fired.next() }
+        loop.add(timer, forMode: .default)
+        for firing in 1...3 {
+            #expect(timer.fireDate - .now == duration)
+            ManualTime.advance(by: duration - .nanoseconds(1))
+            loop.pump()
+            #expect(fired.value == firing - 1)
+            ManualTime.advance(by: .nanoseconds(1))
+            loop.pump()
+            #expect(fired.value == firing)
+            if firing == 1 { timer.fireDate = .now + duration } else { timer.fireDate += duration - .seconds(1000) }
+        }
+        timer.invalidate()
+    }
+
+    @Test(.manualTime, arguments: 1...20) func `that is a duration from now is as long a run`(microseconds: Int) {
+        let duration = Duration.nanoseconds(microseconds * 1003)
+        let loop = RunLoop.current
+        let observer = RunLoop.Observer(activities: .beforeWaiting) { _, _ in
+            ManualTime.advance(by: .nanoseconds(1003))
+            loop.wake()
+        }
+        loop.add(observer, forMode: .default)
+        let start = loop.clock.now
+        loop.run(until: .now + duration)
+        #expect(start.duration(to: loop.clock.now) == duration)
+        observer.invalidate()
+    }
+
+    @Test func `keeps the nanoseconds of durations that it is moved by, and is the same date without them`() {
+        let start = WallTime.now
+        var date = start
+        for step in 1...1000 { date += .nanoseconds(step * 1_000_003) }
+        #expect(date - start == .nanoseconds(500_500 * 1_000_003))
+        #expect(date - .nanoseconds(500_500 * 1_000_003) - start == .zero)
+        let seconds = WallTime(timeIntervalSinceReferenceDate: date.timeIntervalSinceReferenceDate)
+        #expect(seconds == date && !(seconds < date) && seconds.hashValue == date.hashValue)
+        #expect(start < date && date > start && start != date)
+    }
+
     @Test func `that is no number never comes, however it is made`() {
         var date = WallTime.now
         date.timeIntervalSinceReferenceDate = .nan

@@ -79,24 +79,12 @@ static int64_t clock_distance_ns(int64_t *ret_tick_ns)
     return wall_ns - *ret_tick_ns == kept ? kept : new_distance_ns(kept);
 }
 
-static int64_t since_1970_ns(CFAbsoluteTime date)
-{
-    return (int64_t)(date * second_ns) + seconds_1970_to_2001 * 1000000000;
-}
-
-int64_t instant_of_date(CFAbsoluteTime date)
+int64_t instant_of_wall(int64_t since_1970_ns)
 {
     const int64_t longest_ns = (int64_t)INSTANT_LONGEST_SECONDS * 1000000000;
-    int64_t instant_ns;
     int64_t now_ns;
+    int64_t instant_ns = since_1970_ns - clock_distance_ns(&now_ns);
 
-    if (isnan(date)) {
-        return kernel_never;
-    }
-    if (date <= -(double)seconds_1970_to_2001) {
-        return kernel.monotonic_ns(); /* before 1970: long past */
-    }
-    instant_ns = since_1970_ns(date > INSTANT_LATEST_DATE ? INSTANT_LATEST_DATE : date) - clock_distance_ns(&now_ns);
     if (instant_ns - now_ns > oldest_tick_ns && instant_ns - now_ns <= longest_ns) {
         return instant_ns; /* to come, whatever has passed since that tick */
     }
@@ -107,14 +95,38 @@ int64_t instant_of_date(CFAbsoluteTime date)
     return instant_ns - now_ns > longest_ns ? now_ns + longest_ns : instant_ns;
 }
 
-CFAbsoluteTime date_of_instant(int64_t instant_ns)
+static int64_t since_1970_ns(CFAbsoluteTime date)
+{
+    return (int64_t)(date * second_ns) + seconds_1970_to_2001 * 1000000000;
+}
+
+int64_t instant_of_date(CFAbsoluteTime date)
+{
+    if (isnan(date)) {
+        return kernel_never;
+    }
+    if (date <= -(double)seconds_1970_to_2001) {
+        return kernel.monotonic_ns(); /* before 1970: long past */
+    }
+    return instant_of_wall(since_1970_ns(date > INSTANT_LATEST_DATE ? INSTANT_LATEST_DATE : date));
+}
+
+bool wall_of_instant(int64_t instant_ns, int64_t *ret_since_1970_ns)
 {
     int64_t tick_ns;
+
+    return !__builtin_add_overflow(instant_ns, clock_distance_ns(&tick_ns), ret_since_1970_ns);
+}
+
+CFAbsoluteTime date_of_instant(int64_t instant_ns)
+{
+    int64_t since_1970_ns;
     int64_t since_2001_ns;
 
-    if (__builtin_add_overflow(instant_ns, clock_distance_ns(&tick_ns) - seconds_1970_to_2001 * 1000000000, &since_2001_ns)) {
+    if (!wall_of_instant(instant_ns, &since_1970_ns)) {
         return INSTANT_LATEST_DATE; /* it never comes */
     }
+    since_2001_ns = since_1970_ns - seconds_1970_to_2001 * 1000000000;
     /* Apart, as CFAbsoluteTimeGetCurrent does, which shows the same date at this instant. */
     return (double)(since_2001_ns / 1000000000) + (double)(since_2001_ns % 1000000000) * 1e-9;
 }

@@ -8,6 +8,7 @@
 
 #include "Support/link_names.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "CoreFoundation/CFDate.h"
@@ -20,6 +21,10 @@
 /* The instant of `date`; never earlier than now. NaN: kernel_never. Equal dates give equal instants (134). */
 int64_t instant_of_date(CFAbsoluteTime date);
 CFAbsoluteTime date_of_instant(int64_t instant_ns);
+/* The same for what a date of 64 bits does not hold: nanoseconds since 1970, no later than the latest date, and not before 1970. */
+int64_t instant_of_wall(int64_t since_1970_ns);
+/* False for an instant that never comes. */
+bool wall_of_instant(int64_t instant_ns, int64_t *ret_since_1970_ns);
 
 /* A positive interval in nanoseconds, at least 1 and at most the longest. */
 int64_t instant_interval_ns(CFTimeInterval seconds);

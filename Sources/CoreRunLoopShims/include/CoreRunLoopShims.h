@@ -35,11 +35,17 @@ void shim_part(void *c_object);
 
 /* An instant: nanoseconds of the clock that the loop's timers follow, INT64_MAX for one that never comes. */
 int64_t shim_monotonic_ns(void);
-/* What the wall clock shows then, as far as it can be foreseen. */
-double shim_date_of_instant(int64_t instant_ns);
+/* What the wall clock shows: nanoseconds since 2001. */
+int64_t shim_wall_ns(void);
+/* What it shows at an instant, as far as it can be foreseen; false for one that never comes. */
+bool shim_wall_of_instant(int64_t instant_ns, int64_t *_Nonnull ret_since_2001_ns);
+/* The instant of a date, which is the sum of the two, seconds since 2001; no earlier than now. */
+int64_t shim_instant_of_date(double seconds, double rest);
 /* When a timer fires next; in its callout what has just come. */
 int64_t shim_timer_instant(CFRunLoopTimerRef timer);
 void shim_timer_set_instant(CFRunLoopTimerRef timer, int64_t instant_ns);
+/* The same for the instant of a date. */
+void shim_timer_set_date(CFRunLoopTimerRef timer, double seconds, int64_t instant_ns);
 /* CFRunLoopRunInMode until an instant; 0 is one pass that does not sleep. The calling thread's loop. */
 CFRunLoopRunResult shim_run_until(CFRunLoopRef loop, CFRunLoopMode mode, int64_t deadline_ns, bool returns_after_source);
 
