@@ -56,7 +56,7 @@ void CFRunLoopObserverGetContext(CFRunLoopObserverRef observer, CFRunLoopObserve
     if (!context) {
         fault_stop("CFRunLoopObserverGetContext", "the context is NULL");
     }
-    context->info = CFRunLoopObserverIsValid(observer) ? observer->context_info : NULL;
+    context->info = CFRunLoopObserverIsValid(observer) ? observer_info(observer) : NULL;
     context->version = 0;
     context->retain = observer->context ? observer->context->retain : NULL;
     context->release = observer->context ? observer->context->release : NULL;

@@ -22,7 +22,7 @@ static void finalize(CFTypeRef object)
 
     /* Late it is still where a thread ended in the callout. */
     if (atomic_load_explicit(&observer->state, memory_order_relaxed) & (observer_valid | observer_releases_late)) {
-        item_context_release(observer->context, observer->context_info);
+        item_context_release(observer->context, observer_info(observer));
     }
     free(observer->context);
 }
@@ -30,7 +30,7 @@ static void finalize(CFTypeRef object)
 static CFStringRef describe(CFTypeRef object)
 {
     CFRunLoopObserverRef observer = (CFRunLoopObserverRef)(uintptr_t)object;
-    CFStringRef context = item_context_describe(observer->context, observer->context_info);
+    CFStringRef context = item_context_describe(observer->context, observer_info(observer));
     CFStringRef text = CFStringCreateWithFormat(
         NULL, NULL, CFSTR("<CFRunLoopObserver %p>{valid = %s, activities = 0x%x, repeats = %s, order = %ld, callout = %p, context = %@}"),
         object, is_valid(observer) ? "Yes" : "No", observer->activities, observer->repeats ? "Yes" : "No", (long)observer->order,
@@ -53,15 +53,17 @@ CFRunLoopObserverRef observer_create(CFAllocatorRef allocator, CFOptionFlags wat
                                      CFRunLoopObserverCallBack callout, const CFRunLoopObserverContext *context)
 {
     CFRunLoopObserverRef observer = object_create(allocator, &observer_class, sizeof *observer);
+    void *info = NULL;
 
     if (!observer) {
         return NULL;
     }
     if (context && !item_context_adopt(&(struct item_context){context->retain, context->release, context->copyDescription}, context->info,
-                                       &observer->context, &observer->context_info)) {
+                                       &observer->context, &info)) {
         object_release(observer);
         return NULL;
     }
+    atomic_store_explicit(&observer->context_info, info, memory_order_relaxed);
     atomic_store_explicit(&observer->state, observer_valid, memory_order_relaxed);
     observer->callout = callout;
     observer->order = order;
@@ -373,10 +375,7 @@ static bool releases_now(CFRunLoopObserverRef observer, uint32_t old)
 
 static void release_info(CFRunLoopObserverRef observer)
 {
-    void *info = observer->context_info;
-
-    observer->context_info = NULL;
-    item_context_release(observer->context, info);
+    item_context_release(observer->context, atomic_exchange_explicit(&observer->context_info, NULL, memory_order_relaxed));
 }
 
 /* L of the loop that it is in, if any, and I. */
@@ -467,7 +466,7 @@ static void call(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFRunLoopActi
     observer->called_outer = loop->calling;
     loop->calling = observer;
     if (observer->callout) {
-        observer->callout(observer, activity, observer->context_info);
+        observer->callout(observer, activity, observer_info(observer));
     }
     loop->calling = observer->called_outer;
     finish_call(observer);

@@ -23,7 +23,7 @@ enum observer_state { observer_valid = 1, observer_called = 2, observer_releases
 struct __CFRunLoopObserver {
     struct object object;
     CFRunLoopObserverCallBack callout; /* C */
-    void *context_info; /* NULL once released; written by whoever releases it, which the state decides */
+    _Atomic(void *) context_info; /* NULL once released; written by whoever releases it, which the state decides; others may ask for it */
     struct item_context *context; /* C; NULL if the context has no functions */
     _Atomic(CFRunLoopRef) loop; /* written under L+I; not retained */
     _Atomic(CFRunLoopRef) called_on; /* the loop in whose callout it is; written by whoever set observer_called */
@@ -39,6 +39,11 @@ struct __CFRunLoopObserver {
 };
 
 extern const struct object_class observer_class;
+
+static inline void *observer_info(CFRunLoopObserverRef observer)
+{
+    return atomic_load_explicit(&observer->context_info, memory_order_relaxed);
+}
 
 CFRunLoopObserverRef observer_create(CFAllocatorRef allocator, CFOptionFlags activities, bool repeats, CFIndex order,
                                      CFRunLoopObserverCallBack callout, const CFRunLoopObserverContext *context);

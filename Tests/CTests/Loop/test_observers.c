@@ -388,3 +388,33 @@ TEST(an_observer_with_a_function, "147 153")
     CFRelease(o);
     EXPECT(CRLRunLoopObserverCreateWithFunction(NULL, kCFRunLoopEntry, true, 0, NULL, name, info_released) == NULL);
 }
+
+static _Atomic int is_asked;
+
+static void asks_for_the_context(void *observer)
+{
+    CFRunLoopObserverContext context;
+
+    do {
+        CFRunLoopObserverGetContext(observer, &context);
+        is_asked++;
+    } while (CFRunLoopObserverIsValid(observer));
+    CFRunLoopObserverGetContext(observer, &context);
+    EXPECT(context.info == NULL);
+}
+
+TEST(an_observers_context_may_be_asked_for_while_it_is_invalidated, "147 150")
+{
+    for (int i = 0; i < 20; i++) {
+        static struct probe probe = {.name = "O", .logging = probe_is_silent};
+        CFRunLoopObserverRef observer = probe_observer(&probe, kCFRunLoopEntry, true, 0);
+        struct probe_thread thread;
+
+        is_asked = 0;
+        probe_thread_start(&thread, asks_for_the_context, observer);
+        probe_await_count(&is_asked, 1);
+        CFRunLoopObserverInvalidate(observer);
+        probe_thread_join(&thread);
+        CFRelease(observer);
+    }
+}
