@@ -258,6 +258,30 @@ static int line_create(int ret_ends[2])
     return (int)result_of(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ret_ends), saved);
 }
 
+static int read_send_room(int socket)
+{
+    int saved = errno;
+    int room = 0;
+    socklen_t size = sizeof room;
+    int result = (int)result_of(getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &room, &size), saved);
+
+    return result < 0 ? result : room;
+}
+
+static int send_room(int socket, int wanted)
+{
+    int saved = errno;
+    int half = wanted / 2; /* the kernel doubles what it is told */
+    int room = read_send_room(socket);
+
+    if (room < 0 || room >= wanted) {
+        return room;
+    }
+    (void)setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &half, sizeof half); /* net.core.wmem_max bounds it */
+    errno = saved;
+    return read_send_room(socket);
+}
+
 static ssize_t send_bytes(int socket, const void *bytes, size_t size)
 {
     int saved = errno;
@@ -465,6 +489,7 @@ static void memory_unmap(void *address, uint64_t size)
         .datagram_bind = datagram_bind,       \
         .datagram_connect = datagram_connect, \
         .line_create = line_create,           \
+        .send_room = send_room,               \
         .send = send_bytes,                   \
         .send_message = send_message,         \
         .receive = receive,                   \

@@ -87,7 +87,7 @@ static void renew_arena(struct client_line *line, struct wire_frame *frame, stru
 }
 
 /* Decides how `length` bytes travel. 0 or a negative errno. `line` is NULL for one-way messages. */
-static int load_data(struct client_line *line, struct wire_frame *frame, struct load *load, const void *bytes, uint64_t length)
+static int load_data(CFMessagePortRef port, struct client_line *line, struct wire_frame *frame, struct load *load, const void *bytes, uint64_t length)
 {
     int memory;
 
@@ -104,7 +104,7 @@ static int load_data(struct client_line *line, struct wire_frame *frame, struct 
         frame->flags |= wire_in_arena;
         return 0;
     }
-    if (length <= wire_inline_max) {
+    if (length <= remote_port_packet_data_max(port, length)) {
         load->inline_data = bytes;
         return 0;
     }
@@ -141,7 +141,7 @@ static SInt32 send_one_way(CFMessagePortRef port, SInt32 message_id, const void 
     if (!can) {
         return kCFMessagePortIsInvalid;
     }
-    if (load_data(NULL, &frame, &load, bytes, length) == 0) {
+    if (load_data(port, NULL, &frame, &load, bytes, length) == 0) {
         result = remote_port_send(port, &frame, load.inline_data, load.descriptors, load.count, deadline_ns, &now_ns);
     }
     close_load(&load);
@@ -311,7 +311,7 @@ static SInt32 send_on_line(CFMessagePortRef port, struct client_line *line, int 
         frame->name_length = port->name.length;
         load.descriptors[load.count++] = end;
     }
-    if (load_data(line, frame, &load, bytes, length) == 0) {
+    if (load_data(port, line, frame, &load, bytes, length) == 0) {
         result = remote_port_send(port, frame, load.inline_data, load.descriptors, load.count, deadline_ns, now_ns);
     }
     close_load(&load);

@@ -74,6 +74,7 @@ struct remote_port {
     int socket; /* P; -1 once closed */
     int place; /* P; stands for the owner's socket */
     uint32_t users; /* P; threads between looking at a descriptor and being done with it: they put off its closing */
+    uint64_t send_room; /* C; of the socket, for what is under way */
     uint32_t sequence; /* P; of the last frame sent */
     uint32_t confirmed; /* P; of the last frame known to have been received */
     uint32_t queue_limit; /* P */
@@ -211,6 +212,11 @@ bool remote_port_use(CFMessagePortRef port);
 void remote_port_unuse(CFMessagePortRef port);
 /* Messages go into the inbox of the owner, which is in this process. P */
 bool remote_port_uses_inbox(struct remote_port *remote);
+/*
+ * How much data may travel in a packet, if it is to be known for `length`: so much that the socket has room for as many such packets as the
+ * queue holds.
+ */
+uint64_t remote_port_packet_data_max(CFMessagePortRef port, uint64_t length);
 /* A frame came back: what was sent before it has been received. P */
 void remote_port_confirm(struct remote_port *remote, uint32_t sequence);
 /* Hands a page over for one of its lines. 0 or a negative errno; never waits. */

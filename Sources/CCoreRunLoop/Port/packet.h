@@ -22,6 +22,15 @@ uint8_t *scratch_take(struct scratch *scratch); /* wire_frame_max bytes; NULL if
 void scratch_give(struct scratch *scratch, uint8_t *buffer);
 void scratch_free(struct scratch *scratch);
 
+enum {
+    /*
+     * What the kernel counts for a packet beside its data, at most: what describes it; the rest of a block whose size is a power of two, for
+     * its beginning; and of a page, for what follows.
+     */
+    packet_overhead_max = 10240,
+    packet_small = 4096, /* of which there is always room for many */
+};
+
 struct packet {
     size_t size;
     int descriptors[wire_descriptors_max]; /* the receiver's, who closes them */

@@ -13,7 +13,11 @@
 #include "Port/message_port.h"
 #include "Port/port_log.h"
 
-enum { unasked_max = 2 };
+enum {
+    unasked_max = 2,
+    queue_most = 11, /* packets in a queue of the kernel's, unless the host has been told otherwise */
+    send_room_wanted = queue_limit_default * (wire_frame_max + packet_overhead_max),
+};
 
 /* The longest wait between two looks: the kernel reports room late, and another thread may take an acknowledgement. */
 static const int64_t slice_ns = 10000000;
@@ -36,6 +40,14 @@ static struct inbox *inbox_of(const struct port_name *name, CFMessagePortRef *re
         port_unlock(port);
     }
     return inbox;
+}
+
+/* Enough for a queue of the largest packets, if the host allows it. */
+static uint64_t room_of(int socket)
+{
+    int room = kernel_ports.send_room(socket, send_room_wanted);
+
+    return room > 0 ? (uint64_t)room : 0;
 }
 
 /* The valid port of that name, with a reference; or NULL, and nobody else makes one until the creation that has begun ends. */
@@ -86,6 +98,7 @@ CFMessagePortRef remote_port_create(CFAllocatorRef allocator, const struct port_
     if (port) {
         port->side.remote.queue_limit = card.queue_limit;
         port->side.remote.budget = card.budget;
+        port->side.remote.send_room = room_of(port->side.remote.socket);
         port->side.remote.inbox = inbox_of(name, &owner);
         port_table_add(port);
     }
@@ -169,6 +182,25 @@ void remote_port_abandon(CFMessagePortRef port)
     abandon_lines(&remote->busy_lines);
     remote->users = 0;
     close_descriptors(remote);
+}
+
+uint64_t remote_port_packet_data_max(CFMessagePortRef port, uint64_t length)
+{
+    struct remote_port *remote = &port->side.remote;
+    uint64_t before; /* packets that may be under way when the last one is sent */
+    uint64_t share;
+
+    if (length <= packet_small) {
+        return packet_small;
+    }
+    port_lock(port);
+    before = remote->queue_limit > queue_most ? queue_most - 1 : remote->queue_limit - 1;
+    port_unlock(port);
+    share = before > 0 ? remote->send_room / before : wire_frame_max + packet_overhead_max + 1;
+    if (share <= packet_small + packet_overhead_max) {
+        return packet_small;
+    }
+    return share - packet_overhead_max > wire_inline_max ? wire_inline_max : share - packet_overhead_max - 1;
 }
 
 bool remote_port_uses_inbox(struct remote_port *remote)

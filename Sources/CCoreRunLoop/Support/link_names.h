@@ -345,6 +345,7 @@
 #pragma redefine_extname remote_port_confirm crl_remote_port_confirm
 #pragma redefine_extname remote_port_create crl_remote_port_create
 #pragma redefine_extname remote_port_offer_page crl_remote_port_offer_page
+#pragma redefine_extname remote_port_packet_data_max crl_remote_port_packet_data_max
 #pragma redefine_extname remote_port_send crl_remote_port_send
 #pragma redefine_extname remote_port_unuse crl_remote_port_unuse
 #pragma redefine_extname remote_port_use crl_remote_port_use

@@ -76,6 +76,7 @@ PORTS_CALL(int, file_unlink, EIO, ENOENT, (int directory, const char *leaf), (di
 PORTS_CALL(int, datagram_create, EMFILE, ENOBUFS, (bool takes_credentials), (takes_credentials))
 PORTS_CALL(int, datagram_bind, ENOSPC, EADDRINUSE, (int socket, const char *path), (socket, path))
 PORTS_CALL(int, datagram_connect, ECONNREFUSED, ENOMEM, (int socket, const char *path), (socket, path))
+PORTS_CALL(int, send_room, ENOBUFS, 0, (int socket, int wanted), (socket, wanted))
 PORTS_CALL(int, line_create, EMFILE, ENOMEM, (int ret_ends[2]), (ret_ends))
 PORTS_CALL(ssize_t, send, ENOBUFS, EAGAIN, (int socket, const void *bytes, size_t size), (socket, bytes, size))
 PORTS_CALL(ssize_t, send_message, EAGAIN, ETOOMANYREFS, (int socket, const struct msghdr *message), (socket, message))
@@ -105,7 +106,7 @@ void failing_calls_install(void)
     USE_PORTS(descriptor_limit), USE_PORTS(fork_mark), USE_PORTS(directory_open), USE_PORTS(directory_make), USE_PORTS(directory_list);
     USE_PORTS(file_open), USE_PORTS(file_status), USE_PORTS(path_status), USE_PORTS(file_lock), USE_PORTS(file_replace);
     USE_PORTS(file_read), USE_PORTS(file_rename), USE_PORTS(file_unlink), USE_PORTS(datagram_create), USE_PORTS(datagram_bind);
-    USE_PORTS(datagram_connect), USE_PORTS(line_create), USE_PORTS(send), USE_PORTS(send_message), USE_PORTS(receive);
+    USE_PORTS(datagram_connect), USE_PORTS(line_create), USE_PORTS(send_room), USE_PORTS(send), USE_PORTS(send_message), USE_PORTS(receive);
     USE_PORTS(receive_message), USE_PORTS(hang_up), USE_PORTS(replace), USE_PORTS(wait), USE_PORTS(memory_create);
     USE_PORTS(memory_write), USE_PORTS(memory_is_fixed), USE_PORTS(memory_size), USE_PORTS(memory_map);
 }

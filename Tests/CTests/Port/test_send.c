@@ -6,10 +6,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Kernel/kernel_ports.h"
 #include "Port/message_port.h"
 #include "Port/port_probe.h"
 
 static struct trace events;
+
+static int room_as_it_is(int socket, int wanted)
+{
+    (void)wanted;
+    return kernel_ports_linux.send_room(socket, 0);
+}
 
 /* ---- results, one way, reply ---- */
 
@@ -504,6 +511,37 @@ PORT_TEST_BOTH_WAYS(the_sixth_message_to_a_receiver_that_does_not_run_times_out,
     EXPECT(CFMessagePortIsValid(remote));
     CFRelease(remote);
     port_process_kill(owner);
+}
+
+/* One message after the other, of many sizes about where a packet ends and memory begins, until the queue is full. */
+static void expect_large_full_after(int limit)
+{
+    static const CFIndex sizes[] = {4097, 16000, 20000, 33000, 45000, 52000, 60000, 65000, 65536, 65537, 100000};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_silence, NULL, NULL);
+        CFDataRef data = port_pattern(sizes[i], 1);
+        CFMessagePortRef remote;
+
+        CRLMessagePortSetQueueLimit(port, limit);
+        remote = port_connect(NAME);
+        for (int sent = 0; sent < limit; sent++) {
+            EXPECT_EQ(CFMessagePortSendRequest(remote, sent, data, 0, 0, NULL, NULL), kCFMessagePortSuccess);
+        }
+        EXPECT_EQ(CFMessagePortSendRequest(remote, limit, data, 0, 0, NULL, NULL), kCFMessagePortSendTimeout);
+        CFRelease(data);
+        CFRelease(remote);
+        port_drop(port);
+    }
+}
+
+PORT_TEST(a_queue_holds_as_many_large_messages_as_small_ones, "226")
+{
+    expect_large_full_after(5);
+    expect_large_full_after(8);
+    kernel_ports.send_room = room_as_it_is; /* on a host that allows no more */
+    expect_large_full_after(5);
+    expect_large_full_after(8);
 }
 
 PORT_TEST_BOTH_WAYS(room_in_the_queue_comes_back_as_messages_are_taken, "226 M9")
