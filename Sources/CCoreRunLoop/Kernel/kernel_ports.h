@@ -45,7 +45,7 @@ struct kernel_ports {
     int (*datagram_bind)(int socket, const char *path); /* the file is its owner's only */
     int (*datagram_connect)(int socket, const char *path);
     int (*line_create)(int ret_ends[2]); /* a SEQPACKET pair */
-    /* How many bytes may be under way from the socket, the kernel's own about them included: `wanted`, if it has fewer and may have them. */
+    /* How many bytes may be under way from the socket, with the kernel's own about them: `wanted`, if it has fewer and may have more. */
     int (*send_room)(int socket, int wanted);
     ssize_t (*send)(int socket, const void *bytes, size_t size);
     ssize_t (*send_message)(int socket, const struct msghdr *message);

@@ -87,7 +87,8 @@ static void renew_arena(struct client_line *line, struct wire_frame *frame, stru
 }
 
 /* Decides how `length` bytes travel. 0 or a negative errno. `line` is NULL for one-way messages. */
-static int load_data(CFMessagePortRef port, struct client_line *line, struct wire_frame *frame, struct load *load, const void *bytes, uint64_t length)
+static int load_data(CFMessagePortRef port, struct client_line *line, struct wire_frame *frame, struct load *load, const void *bytes,
+                     uint64_t length)
 {
     int memory;
 

@@ -24,8 +24,8 @@ void scratch_free(struct scratch *scratch);
 
 enum {
     /*
-     * What the kernel counts for a packet beside its data, at most: what describes it; the rest of a block whose size is a power of two, for
-     * its beginning; and of a page, for what follows.
+     * What the kernel counts for a packet beside its data, at most: what describes it; the rest of a block whose size is a power of two,
+     * for its beginning; and of a page, for what follows.
      */
     packet_overhead_max = 10240,
     packet_small = 4096, /* of which there is always room for many */
