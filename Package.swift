@@ -44,8 +44,8 @@ let package = Package(
             cSettings: [.headerSearchPath("../../Headers"), .headerSearchPath("../CCoreRunLoop")]),
         .target(name: "CoreRunLoop", dependencies: ["CCoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         // The few functions of the toolchain's Core Foundation by which Foundation's loop hosts ours.
-        .target(name: "FoundationLoop"),
-        .target(name: "CoreRunLoopFoundation", dependencies: ["CoreRunLoop", "FoundationLoop"], swiftSettings: strict),
+        .target(name: "CoreRunLoopFoundationShims"),
+        .target(name: "CoreRunLoopFoundation", dependencies: ["CoreRunLoop", "CoreRunLoopFoundationShims"], swiftSettings: strict),
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),

@@ -3,7 +3,7 @@
 // Both loops of a thread in one run: Foundation's waits, and this package's is a guest in it.
 
 public import CoreRunLoop
-import FoundationLoop
+import CoreRunLoopFoundationShims
 import Foundation
 
 extension CoreRunLoop::RunLoop {

@@ -2,8 +2,8 @@
 //
 // The calling thread's run loop of Foundation, as far as a guest in it needs it. Whoever links this links Foundation.
 
-#if !defined(FOUNDATION_LOOP_H)
-#define FOUNDATION_LOOP_H 1
+#if !defined(CORE_RUN_LOOP_FOUNDATION_SHIMS_H)
+#define CORE_RUN_LOOP_FOUNDATION_SHIMS_H 1
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 // The toolchain's Core Foundation is declared here by hand: its headers would have to stand on the search path of every program that uses
 // this package, where ours may stand as well.
 
-#include "FoundationLoop.h"
+#include "CoreRunLoopFoundationShims.h"
 
 #include <poll.h>
 #include <stddef.h>
