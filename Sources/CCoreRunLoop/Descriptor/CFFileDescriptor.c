@@ -80,13 +80,69 @@ static void finalize(CFTypeRef object)
     }
 }
 
+/* The last callout, or description, is over, and the object was made invalid meanwhile. */
+static __attribute__((noinline)) void release_late(CFFileDescriptorRef f)
+{
+    void *info;
+
+    (void)atomic_fetch_and_explicit(&f->state, ~(uint32_t)state_releases_late, memory_order_relaxed);
+    lock(f);
+    info = f->context.info;
+    f->context.info = NULL;
+    unlock(f);
+    release_context(f, info);
+}
+
+/* Returns the state as it was. */
+static uint32_t stop_counting(CFFileDescriptorRef f)
+{
+    uint32_t old = atomic_fetch_sub_explicit(&f->state, state_call, memory_order_seq_cst);
+
+    if ((old & state_releases_late) && old / state_call == 1) {
+        release_late(f);
+    }
+    return old;
+}
+
+/* Of an invalid object there is no info any more. An invalidation meanwhile leaves the release of the info to the end of this. */
+static CFStringRef describe_info(CFFileDescriptorRef f)
+{
+    CFStringRef text;
+    void *info;
+    bool is_held;
+
+    lock(f);
+    is_held = f->is_valid && f->context.copyDescription;
+    if (is_held) {
+        (void)atomic_fetch_add_explicit(&f->state, state_call, memory_order_seq_cst); /* as a callout of another thread */
+    }
+    info = f->context.info;
+    unlock(f);
+    if (!is_held) {
+        return NULL;
+    }
+    text = f->context.copyDescription(info);
+    (void)stop_counting(f);
+    return text;
+}
+
 static CFStringRef describe(CFTypeRef object)
 {
     CFFileDescriptorRef f = (CFFileDescriptorRef)(uintptr_t)object;
-    CFStringRef context = f->context.copyDescription ? f->context.copyDescription(f->context.info) : NULL;
-    CFStringRef text = CFStringCreateWithFormat(
+    CFStringRef context = describe_info(f);
+    CFStringRef text;
+    bool is_valid;
+    int descriptor;
+    const void *info;
+
+    lock(f);
+    is_valid = f->is_valid;
+    descriptor = f->descriptor;
+    info = f->context.info;
+    unlock(f);
+    text = CFStringCreateWithFormat(
         NULL, NULL, CFSTR("<CFFileDescriptor %p>{valid = %s, descriptor = %d, armed = %u, callout = %p, info = %p%@%@}"), object,
-        f->is_valid ? "Yes" : "No", f->descriptor, (unsigned)armed(f), (void *)(uintptr_t)f->callout, f->context.info,
+        is_valid ? "Yes" : "No", descriptor, (unsigned)armed(f), (void *)(uintptr_t)f->callout, info,
         context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
 
     if (context) {
@@ -249,32 +305,13 @@ static uint32_t begin_call(CFFileDescriptorRef f, uint32_t ready)
     return fired;
 }
 
-/* The last callout is over, and the object was made invalid meanwhile. */
-static __attribute__((noinline)) void release_late(CFFileDescriptorRef f)
-{
-    void *info;
-
-    (void)atomic_fetch_and_explicit(&f->state, ~(uint32_t)state_releases_late, memory_order_relaxed);
-    lock(f);
-    info = f->context.info;
-    f->context.info = NULL;
-    unlock(f);
-    release_context(f, info);
-}
-
 /* Returns the state as it was. */
 static uint32_t end_call(CFFileDescriptorRef f)
 {
-    uint32_t old;
-
     if (thread_loop_is_current(atomic_load_explicit(&f->called_on, memory_order_relaxed))) {
         atomic_store_explicit(&f->called_on, NULL, memory_order_relaxed);
     }
-    old = atomic_fetch_sub_explicit(&f->state, state_call, memory_order_seq_cst);
-    if ((old & state_releases_late) && old / state_call == 1) {
-        release_late(f);
-    }
-    return old;
+    return stop_counting(f);
 }
 
 /* The pass holds the source, which holds the object until it is freed itself. */

@@ -121,15 +121,65 @@ static void finalize(CFTypeRef object)
     }
 }
 
+bool socket_take_late_info(CFSocketRef s, void **ret_info)
+{
+    bool releases = s->releases_late && s->calls == 0;
+
+    if (releases) {
+        s->releases_late = false;
+        *ret_info = s->context.info;
+        s->context.info = NULL;
+    }
+    return releases;
+}
+
+/* Of an invalid socket there is no info any more. An invalidation meanwhile leaves the release of the info to the end of this. */
+static CFStringRef describe_info(CFSocketRef s)
+{
+    void *info = NULL;
+    CFStringRef text;
+    bool is_held;
+    bool releases;
+
+    socket_lock(s);
+    is_held = s->is_valid && s->context.copyDescription;
+    s->calls += is_held ? 1 : 0; /* as a callout of another thread */
+    info = s->context.info;
+    socket_unlock(s);
+    if (!is_held) {
+        return NULL;
+    }
+    text = s->context.copyDescription(info);
+    socket_lock(s);
+    s->calls--;
+    releases = socket_take_late_info(s, &info);
+    socket_unlock(s);
+    if (releases) {
+        socket_release_info(s, info);
+    }
+    return text;
+}
+
 static CFStringRef describe(CFTypeRef object)
 {
     CFSocketRef s = (CFSocketRef)(uintptr_t)object;
-    CFStringRef context = s->context.copyDescription ? s->context.copyDescription(s->context.info) : NULL;
-    CFStringRef text = CFStringCreateWithFormat(
-        NULL, NULL, CFSTR("<CFSocket %p>{valid = %s, descriptor = %d, types = %lu, flags = %lu, callout = %p, info = %p%@%@}"), object,
-        s->is_valid ? "Yes" : "No", s->native, s->reading | (s->events & ~(unsigned long)socket_event_read), s->flags,
-        (void *)(uintptr_t)s->callout, s->context.info, context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
+    CFStringRef context = describe_info(s);
+    CFStringRef text;
+    bool is_valid;
+    int native;
+    CFOptionFlags flags;
+    const void *info;
 
+    socket_lock(s);
+    is_valid = s->is_valid;
+    native = s->native;
+    flags = s->flags;
+    info = s->context.info;
+    socket_unlock(s);
+    text = CFStringCreateWithFormat(
+        NULL, NULL, CFSTR("<CFSocket %p>{valid = %s, descriptor = %d, types = %lu, flags = %lu, callout = %p, info = %p%@%@}"), object,
+        is_valid ? "Yes" : "No", native, s->reading | (s->events & ~(unsigned long)socket_event_read), flags,
+        (void *)(uintptr_t)s->callout, info, context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
     if (context) {
         CFRelease(context);
     }

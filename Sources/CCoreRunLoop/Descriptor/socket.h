@@ -91,6 +91,8 @@ void socket_tell(CFSocketRef s, CFRunLoopSourceRef source);
 void socket_perform(void *object, CFRunLoopSourceRef source, uint32_t ready);
 
 CFDataRef socket_copy_address(CFAllocatorRef allocator, const struct kernel_address *address);
+/* A callout, or a description, is no longer counted. True: `ret_info` is to be given back once the lock is dropped. I */
+bool socket_take_late_info(CFSocketRef s, void **ret_info);
 /* Gives the context's info back, if the context says how. */
 void socket_release_info(CFSocketRef s, void *info);
 

@@ -115,12 +115,7 @@ static void give_back(struct delivery *delivery)
     socket_update(s);
     s->calls--;
     s->called_on = NULL; /* one that goes on is not this thread's, or ends later all the same */
-    releases = s->releases_late && s->calls == 0;
-    if (releases) {
-        s->releases_late = false;
-        info = s->context.info;
-        s->context.info = NULL;
-    }
+    releases = socket_take_late_info(s, &info);
     socket_unlock(s);
     if (releases) {
         socket_release_info(s, info);

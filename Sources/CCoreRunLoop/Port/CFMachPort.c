@@ -90,14 +90,61 @@ static CFHashCode hash(CFTypeRef object)
     return ((const struct __CFMachPort *)object)->number;
 }
 
+/* A callout, or a description, is no longer counted. True: `ret_info` is to be given back once the lock is dropped. I */
+static bool take_late_info(CFMachPortRef port, void **ret_info)
+{
+    bool releases = port->releases_late && port->calls == 0;
+
+    if (releases) {
+        port->releases_late = false;
+        *ret_info = port->context.info;
+        port->context.info = NULL;
+    }
+    return releases;
+}
+
+/* Of an invalid port there is no info any more. An invalidation meanwhile leaves the release of the info to the end of this. */
+static CFStringRef describe_info(CFMachPortRef port)
+{
+    void *info;
+    CFStringRef text;
+    bool is_held;
+    bool releases;
+
+    mach_port_lock(port);
+    is_held = port->is_valid && port->context.copyDescription;
+    port->calls += is_held ? 1 : 0; /* as a callout of another thread */
+    info = port->context.info;
+    mach_port_unlock(port);
+    if (!is_held) {
+        return NULL;
+    }
+    text = port->context.copyDescription(info);
+    mach_port_lock(port);
+    port->calls--;
+    releases = take_late_info(port, &info);
+    mach_port_unlock(port);
+    if (releases) {
+        release_info(port, info);
+    }
+    return text;
+}
+
 static CFStringRef describe(CFTypeRef object)
 {
     CFMachPortRef port = (CFMachPortRef)(uintptr_t)object;
-    CFStringRef context = port->context.copyDescription ? port->context.copyDescription(port->context.info) : NULL;
-    CFStringRef text =
-        CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFMachPort %p>{valid = %s, port = %x, callout = %p, info = %p%@%@}"), object,
-                                 port->is_valid ? "Yes" : "No", port->number, (void *)(uintptr_t)port->callout, port->context.info,
-                                 context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
+    CFStringRef context = describe_info(port);
+    CFStringRef text;
+    bool is_valid;
+    const void *info;
+
+    mach_port_lock(port);
+    is_valid = port->is_valid;
+    info = port->context.info;
+    mach_port_unlock(port);
+    text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFMachPort %p>{valid = %s, port = %x, callout = %p, info = %p%@%@}"), object,
+                                    is_valid ? "Yes" : "No", port->number, (void *)(uintptr_t)port->callout, info,
+                                    context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
 
     if (context) {
         CFRelease(context);
@@ -245,12 +292,7 @@ static void end_call(CFMachPortRef port)
     mach_port_lock(port);
     port->calls--;
     port->called_on = NULL; /* one that goes on is not this thread's, or ends later all the same */
-    releases = port->releases_late && port->calls == 0;
-    if (releases) {
-        port->releases_late = false;
-        info = port->context.info;
-        port->context.info = NULL;
-    }
+    releases = take_late_info(port, &info);
     mach_port_unlock(port);
     if (releases) {
         release_info(port, info);

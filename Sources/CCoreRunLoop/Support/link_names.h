@@ -389,6 +389,7 @@
 #pragma redefine_extname socket_registry_find crl_socket_registry_find
 #pragma redefine_extname socket_registry_remove crl_socket_registry_remove
 #pragma redefine_extname socket_release_info crl_socket_release_info
+#pragma redefine_extname socket_take_late_info crl_socket_take_late_info
 #pragma redefine_extname socket_tell crl_socket_tell
 #pragma redefine_extname socket_tell_source crl_socket_tell_source
 #pragma redefine_extname socket_update crl_socket_update
