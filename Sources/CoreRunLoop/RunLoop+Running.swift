@@ -124,17 +124,13 @@ extension RunLoop {
         preconditionIsCurrent()
         _ = CFRunLoopRunInMode(mode.name, 0, false)
         if shim_mode_is_empty(loop, mode.name) { return nil }
-        let next = CFRunLoopGetNextTimerFireDate(loop, mode.name)
-        return next == 0 ? .distantFuture : WallTime(timeIntervalSinceReferenceDate: next)
+        return nextTimerFireDate(inMode: mode) ?? .distantFuture
     }
 
     /// When the next timer of `mode` fires; `nil` without timers. Any thread.
     ///
     /// The corresponding C function is `CFRunLoopGetNextTimerFireDate`.
-    public func nextTimerFireDate(inMode mode: Mode) -> WallTime? {
-        let next = CFRunLoopGetNextTimerFireDate(loop, mode.name)
-        return next == 0 ? nil : WallTime(timeIntervalSinceReferenceDate: next)
-    }
+    public func nextTimerFireDate(inMode mode: Mode) -> WallTime? { WallTime(shim_next_timer_date(loop, mode.name)) }
 
     // MARK: Stops that are not lost
 

@@ -248,12 +248,7 @@ public final class Timer: Sendable {
     /// The corresponding C functions are `CFRunLoopTimerGetNextFireDate` and `CFRunLoopTimerSetNextFireDate`.
     @_disfavoredOverload
     public var fireDate: WallTime {
-        get {
-            let seconds = CFRunLoopTimerGetNextFireDate(cfRunLoopTimer)
-            if seconds == 0 && !isValid { return .distantPast }
-            let (date, exact) = (WallTime(timeIntervalSinceReferenceDate: seconds), instant.date)
-            return date == exact ? exact : date  // what was past, or the wall clock was set since
-        }
+        get { WallTime(shim_timer_date(cfRunLoopTimer)) ?? .distantPast }
         set { set(newValue) }
     }
 

@@ -37,6 +37,15 @@ public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible 
         self = WallTime(Double(whole), rest: 0).moved(by: Double(part) * 1e-9)
     }
 
+    /// Takes a timer's date: its number, and the nanoseconds where they are those of its instant. They are not if the date was past when it
+    /// was given, or the wall clock has been set since.
+    init?(_ date: shim_timer_date) {
+        if !date.exists { return nil }
+        let exact = RunLoop.Clock.Instant(nanoseconds: date.instant_ns).date
+        let known = WallTime(timeIntervalSinceReferenceDate: date.seconds)
+        self = known == exact ? exact : known
+    }
+
     /// Makes the date that is `seconds` from now; before now if negative.
     public init(timeIntervalSinceNow seconds: Double) { self = WallTime.now.moved(by: seconds) }
 

@@ -9,6 +9,7 @@
 #include "Loop/instant.h"
 #include "Loop/pass.h"
 #include "Loop/timer.h"
+#include "Loop/timer_firing.h"
 #include "Runtime/wall_clock.h"
 
 static const int64_t from_1970_to_2001_ns = INT64_C(978307200) * 1000000000;
@@ -58,6 +59,35 @@ int64_t shim_timer_instant(CFRunLoopTimerRef timer)
 
     timer_unlock_home(timer, home);
     return instant_ns;
+}
+
+static struct shim_timer_date date_of(const struct __CFRunLoopTimer *timer)
+{
+    if (!timer || !timer_has(timer, timer_is_valid)) {
+        return (struct shim_timer_date){.exists = false};
+    }
+    return (struct shim_timer_date){.exists = true, .seconds = timer->date, .instant_ns = timer->fire_ns};
+}
+
+struct shim_timer_date shim_timer_date(CFRunLoopTimerRef timer)
+{
+    CFRunLoopRef home = timer_lock_home(timer);
+    struct shim_timer_date date = date_of(timer);
+
+    timer_unlock_home(timer, home);
+    return date;
+}
+
+struct shim_timer_date shim_next_timer_date(CFRunLoopRef loop, CFRunLoopMode name)
+{
+    struct shim_timer_date date;
+    struct mode *mode;
+
+    loop_lock(loop);
+    mode = mode_find(loop, name);
+    date = date_of(mode ? timers_next(loop, mode) : NULL);
+    loop_unlock(loop);
+    return date;
 }
 
 void shim_timer_set_instant(CFRunLoopTimerRef timer, int64_t instant_ns)

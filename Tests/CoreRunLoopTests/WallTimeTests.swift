@@ -81,6 +81,27 @@ import Testing
         observer.invalidate()
     }
 
+    @Test(.manualTime, arguments: 1...20) func `of the next timer is told to the nanosecond`(number: Int) {
+        let loop = RunLoop.current
+        let duration = Duration.nanoseconds(number * 1_003)
+        ManualTime.advance(by: duration * 3)
+        let timer = Timer(timeInterval: duration, repeats: true) { _ in }
+        loop.add(timer, forMode: .default)
+        for _ in 1...3 {
+            guard let next = loop.nextTimerFireDate(inMode: .default), let limit = loop.limitDate(forMode: .default) else {
+                Issue.record("no date")
+                break
+            }
+            #expect(next - .now == duration && limit - .now == duration)
+            ManualTime.advance(by: duration)
+            loop.pump()
+        }
+        timer.fireDate = WallTime(timeIntervalSinceReferenceDate: 0)
+        #expect(loop.nextTimerFireDate(inMode: .default) == timer.fireDate)
+        timer.invalidate()
+        #expect(loop.nextTimerFireDate(inMode: .default) == nil)
+    }
+
     @Test func `keeps the nanoseconds of durations that it is moved by, and is the same date without them`() {
         let start = WallTime.now
         var date = start

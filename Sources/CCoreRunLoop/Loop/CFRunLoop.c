@@ -120,6 +120,7 @@ void CFRunLoopAddCommonMode(CFRunLoopRef loop, CFRunLoopMode name)
 
 CFAbsoluteTime CFRunLoopGetNextTimerFireDate(CFRunLoopRef loop, CFRunLoopMode name)
 {
+    const struct __CFRunLoopTimer *next;
     struct mode *mode;
     CFAbsoluteTime date;
 
@@ -129,7 +130,8 @@ CFAbsoluteTime CFRunLoopGetNextTimerFireDate(CFRunLoopRef loop, CFRunLoopMode na
     }
     loop_lock(loop);
     mode = mode_find(loop, name);
-    date = mode ? timers_next_date(loop, mode) : 0.0;
+    next = mode ? timers_next(loop, mode) : NULL;
+    date = next ? next->date : 0.0;
     loop_unlock(loop);
     return date;
 }

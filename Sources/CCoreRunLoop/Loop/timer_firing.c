@@ -323,7 +323,7 @@ void timers_fire(CFRunLoopRef loop, struct mode *mode, int64_t now_ns)
     }
 }
 
-CFAbsoluteTime timers_next_date(CFRunLoopRef loop, struct mode *mode)
+CFRunLoopTimerRef timers_next(CFRunLoopRef loop, struct mode *mode)
 {
     CFRunLoopTimerRef earliest;
 
@@ -336,5 +336,5 @@ CFAbsoluteTime timers_next_date(CFRunLoopRef loop, struct mode *mode)
             earliest = timer;
         }
     }
-    return earliest ? earliest->date : 0.0;
+    return earliest;
 }

@@ -37,7 +37,7 @@ void timers_fire(CFRunLoopRef loop, struct mode *mode, int64_t now_ns);
  */
 void timers_end_callouts(CFRunLoopRef loop, bool releases);
 
-/* Rule 131; 0.0 for none. L. */
-CFAbsoluteTime timers_next_date(CFRunLoopRef loop, struct mode *mode);
+/* Whose date is rule 131's; NULL for none. L. */
+CFRunLoopTimerRef timers_next(CFRunLoopRef loop, struct mode *mode);
 
 #endif

@@ -41,6 +41,16 @@ int64_t shim_wall_ns(void);
 bool shim_wall_of_instant(int64_t instant_ns, int64_t *_Nonnull ret_since_2001_ns);
 /* The instant of a date, which is the sum of the two, seconds since 2001; no earlier than now. */
 int64_t shim_instant_of_date(double seconds, double rest);
+/* The date of a timer as its number, and when it comes. */
+struct shim_timer_date {
+    bool exists;
+    double seconds;
+    int64_t instant_ns;
+};
+/* None of an invalid timer. */
+struct shim_timer_date shim_timer_date(CFRunLoopTimerRef timer);
+/* Of the timer of a mode that fires next; none without timers. */
+struct shim_timer_date shim_next_timer_date(CFRunLoopRef loop, CFRunLoopMode mode);
 /* When a timer fires next; in its callout what has just come. */
 int64_t shim_timer_instant(CFRunLoopTimerRef timer);
 void shim_timer_set_instant(CFRunLoopTimerRef timer, int64_t instant_ns);
