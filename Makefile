@@ -314,7 +314,8 @@ SWIFT_TEST = env -u CC -u CFLAGS -u LDFLAGS swift test -j $(TEST_JOBS)
 check-swift-release:
 	$(Q)$(SWIFT_TEST) -c release --scratch-path .build/release-tests $(SWIFT_FLAGS)
 asan-swift:
-	$(Q)LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-swift.supp:$$LSAN_OPTIONS $(SWIFT_TEST) --sanitize=address --scratch-path .build/asan $(SWIFT_FLAGS)
+	$(Q)LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-swift.supp:$$LSAN_OPTIONS $(SWIFT_TEST) --sanitize=address --scratch-path .build/asan --skip Exits $(SWIFT_FLAGS)
+	$(Q)ASAN_OPTIONS=detect_leaks=0:$$ASAN_OPTIONS $(SWIFT_TEST) --sanitize=address --scratch-path .build/asan --filter Exits
 tsan-swift:
 	$(Q)$(SWIFT_TEST) --sanitize=thread --scratch-path .build/tsan $(SWIFT_FLAGS)
 

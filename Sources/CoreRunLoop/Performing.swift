@@ -66,8 +66,14 @@ struct RequestQueue: Sendable {
     var open: [[RunLoop.Mode]: Open] = [:]
     private var lastNumber = 0
     var isEnded = false
-    /// What the passes perform that are under way, the innermost last.
-    var underWay: [[Request]] = []
+    /// What a pass performs, and not its function: an exit out of a request leaves nothing of those behind it on a stack.
+    struct Pass: Sendable {
+        var current: Request?
+        /// The next one last.
+        var rest: [Request]
+    }
+    /// The passes that are under way, the innermost last.
+    private var passes: [Pass] = []
     /// `perform(_:target:argument:order:modes:)`.
     var ordered = TimedRequests()
     /// `perform(_:with:afterDelay:inModes:)`.
@@ -76,6 +82,23 @@ struct RequestQueue: Sendable {
     mutating func number(_ request: Request) -> Numbered {
         lastNumber += 1
         return Numbered(number: lastNumber, request: request)
+    }
+
+    mutating func begin(_ pass: Pass) { passes.append(pass) }
+
+    /// Goes on in the innermost pass, which is over when there is no next one.
+    mutating func advance() -> (done: Request?, next: Request?) {
+        guard var pass = passes.popLast() else { return (nil, nil) }
+        let done = pass.current
+        pass.current = pass.rest.popLast()
+        if pass.current != nil { passes.append(pass) }
+        return (done, pass.current)
+    }
+
+    /// Ends all passes; what was to be performed in them.
+    mutating func endPasses() -> [Request] {
+        defer { passes = [] }
+        return passes.flatMap { ($0.current.map { [$0] } ?? []) + $0.rest.reversed() }
     }
 
     /// Takes a batch out, if it has not been taken.
@@ -135,15 +158,22 @@ extension RunLoop {
 
     /// On the loop's thread, in a pass: performs what waits for the current mode. Requests that are made meanwhile wait for another pass.
     private func perform(_ batch: Batch) {
+        beginPass(with: batch)
+        while let request = nextOfPass() { request.perform() }
+    }
+
+    private func beginPass(with batch: Batch) {
         let taken = takeServed(with: batch)
         for open in taken { CFRunLoopSourceInvalidate(open.source) }
-        let inOrder = taken.count == 1 ? taken[0].waiting : taken.flatMap(\.waiting).sorted { $0.number < $1.number }
-        let current = inOrder.map(\.request)
+        let backwards = taken.flatMap(\.waiting).sorted { $0.number > $1.number }
         ThreadState.current.loop = self  // so that the thread's end finds what is under way
-        requests.withLock { $0.underWay.append(current) }
-        for request in current { request.perform() }
-        let performed = requests.withLock { $0.underWay.popLast() }
-        _ = performed  // freed here, outside the lock
+        requests.withLock { $0.begin(RequestQueue.Pass(rest: backwards.map(\.request))) }
+    }
+
+    private func nextOfPass() -> Request? {
+        let (done, next) = requests.withLock { $0.advance() }
+        _ = done  // freed here, outside the lock
+        return next
     }
 
     /// Takes a batch, and all others that the current mode serves.
@@ -171,11 +201,11 @@ extension RunLoop {
     func refuseRequests() {
         let (batches, underWay, timed) = requests.withLock { queue in
             queue.isEnded = true
-            defer { (queue.underWay, queue.ordered, queue.delayed) = ([], TimedRequests(), TimedRequests()) }
-            return (queue.open.values.map(\.batch), queue.underWay, queue.ordered.all + queue.delayed.all)
+            defer { (queue.ordered, queue.delayed) = (TimedRequests(), TimedRequests()) }
+            return (queue.open.values.map(\.batch), queue.endPasses(), queue.ordered.all + queue.delayed.all)
         }
         for request in timed { request.timer?.invalidate() }
-        for request in underWay.joined() { request.abandon(.threadFinished) }
+        for request in underWay { request.abandon(.threadFinished) }
         for batch in batches { refuse(batch) }
     }
 

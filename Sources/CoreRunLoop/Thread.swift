@@ -38,7 +38,13 @@ open class Thread: @unchecked Sendable {
         /// Whether those who asked have been told of the end, or are being told.
         var isEndTold = false
         /// What ``main()`` calls; until the end.
-        var body: (@Sendable () throws -> Void)?
+        var body: Body?
+    }
+
+    /// An object: an exit in it leaves nothing else behind.
+    private final class Body: Sendable {
+        let call: @Sendable () throws -> Void
+        init(_ call: @escaping @Sendable () throws -> Void) { self.call = call }
     }
 
     private let state: Mutex<State>
@@ -56,7 +62,7 @@ open class Thread: @unchecked Sendable {
     /// Makes a thread that runs `block` when it is started. An error that the block throws comes out of ``value``.
     public init(block: @escaping @Sendable () throws -> Void) {
         isForeign = false
-        state = Mutex(State(body: block))
+        state = Mutex(State(body: Body(block)))
     }
 
     /// Makes a thread that calls a method of `target` when it is started.
@@ -363,7 +369,7 @@ open class Thread: @unchecked Sendable {
     }
 
     /// What the thread does: calls the block or method that it was made with. Subclasses may override it.
-    open func main() throws { try state.withLock { $0.body }?() }
+    open func main() throws { try state.withLock { $0.body }?.call() }
 
     /// Starts the thread.
     ///

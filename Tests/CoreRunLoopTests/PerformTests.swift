@@ -6,12 +6,6 @@ import CoreRunLoop
 import CoreRunLoopTesting
 import Testing
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
-
 private final class Receiver: Performing, Sendable {
     let trace = Trace()
     func plain() { trace.add("plain") }
@@ -200,50 +194,6 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         let suspended = Task { try await thread.run {} }
         while thread.runLoop?.allModes.isEmpty == true { await Task.yield() }
         gate.next()
-        #expect(try await waiting.value == .threadFinished)
-        await #expect(throws: PerformError.threadFinished) { try await suspended.value }
-    }
-
-    @Test func `that ends its thread is an error`() async throws {
-        let stop = RunLoop.StopToken()
-        let (first, second) = (looping(stop), looping(stop))
-        await #expect(throws: PerformError.threadFinished) { try await first.run { () -> Void in Thread.exit() } }
-        let waiting = try Thread.joinable { () -> PerformError? in
-            do { try second.performAndWait { () -> Void in Thread.exit() } } catch { return error as? PerformError }
-            return nil
-        }
-        #expect(try await waiting.value == .threadFinished)
-    }
-
-    @Test func `that ends a thread of which only its loop is known is an error`() async throws {
-        let loops = AsyncStream.makeStream(of: RunLoop.self)
-        let caller = Task {
-            for await loop in loops.stream {
-                do { try await loop.run { () -> Void in pthread_exit(nil) } } catch { return error as? PerformError }
-            }
-            return nil
-        }
-        try await onForeignThread {
-            loops.continuation.yield(RunLoop.of(CFRunLoopGetCurrent()))
-            while true { _ = CFRunLoopRunInMode(.defaultMode, 0.001, true) }
-        }
-        #expect(await caller.value == .threadFinished)
-    }
-
-    @Test func `behind one that ends the thread is an error`() async throws {
-        let thread = looping(RunLoop.StopToken())
-        let begun = Count()
-        thread.perform { while begun.value < 2 { Thread.sleep(for: .microseconds(100)) } }
-        thread.perform(inModes: [.default]) { Thread.exit() }
-        let waiting = try Thread.joinable { () -> PerformError? in
-            begun.next()
-            do { try thread.performAndWait { _ = Issue.record("performed") } } catch { return error as? PerformError }
-            return nil
-        }
-        let suspended = Task {
-            begun.next()
-            try await thread.run(modes: [.default]) { _ = Issue.record("performed") }
-        }
         #expect(try await waiting.value == .threadFinished)
         await #expect(throws: PerformError.threadFinished) { try await suspended.value }
     }
@@ -573,6 +523,24 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             _ = CFRunLoopRunInMode(.defaultMode, 0, false)
         }
         #expect(receiver.trace.text == "plain")
+    }
+
+    @Test func `in the common modes happens in whichever runs, after a delay or in order`() async throws {
+        try await onThread {
+            let (receiver, loop) = (Receiver(), RunLoop.current)
+            loop.addCommonMode("mine")
+            for mode in [RunLoop.Mode.default, "mine"] {
+                receiver.perform(Receiver.number, with: 2, afterDelay: .zero, inModes: [.common])
+                loop.perform(Receiver.number, target: receiver, argument: 1, modes: [.common, "other"])
+                _ = loop.run(in: "other", for: .zero)
+                #expect(receiver.trace.text == "1")
+                loop.perform(Receiver.number, target: receiver, argument: 3, modes: [.common])
+                while receiver.trace.events.count < 3 { _ = loop.run(mode: mode, before: .now) }
+                #expect(receiver.trace.text == "1 2 3")
+                #expect(!loop.run(mode: mode, before: .now))
+                receiver.trace.clear()
+            }
+        }
     }
 
     @Test func `happens once though in several modes, and not when it was cancelled`() async throws {

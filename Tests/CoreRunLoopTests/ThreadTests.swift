@@ -28,16 +28,6 @@ private final class Target2: Sendable {
     func with(_ text: String) { trace.add(text) }
 }
 
-/// A reference that keeps nothing.
-private final class Weakly: @unchecked Sendable {
-    private struct Reference: @unchecked Sendable { weak var thread: Thread? }
-    private let reference = Mutex(Reference())
-    var thread: Thread? {
-        get { reference.withLock { $0.thread } }
-        set { reference.withLock { $0.thread = newValue } }
-    }
-}
-
 /// A reference that one thread leaves for another.
 private final class Held: Sendable {
     private let thread = Mutex<Thread?>(nil)
@@ -54,33 +44,6 @@ private final class Asked: Sendable {
     let witness: Witness
     init(_ witness: Witness) { self.witness = witness }
     func with(_ argument: Witness) { argument.touch() }
-}
-
-/// How a thread ends.
-private enum End: CaseIterable, Sendable {
-    case byReturn, byExit, byExitOfTheSystem, ofAnother, ofAnotherByExit
-
-    func thread(_ body: @escaping @Sendable () -> Void) async throws {
-        switch self {
-        case .byReturn: Thread.detachNewThread(body)
-        case .byExit:
-            Thread.detachNewThread {
-                body()
-                Thread.exit()
-            }
-        case .byExitOfTheSystem:
-            Thread.detachNewThread {
-                body()
-                pthread_exit(nil)
-            }
-        case .ofAnother: try await onForeignThread(body)
-        case .ofAnotherByExit:
-            try await onForeignThread {
-                body()
-                Thread.exit()
-            }
-        }
-    }
 }
 
 /// A thread-specific value whose destructor looks at the thread in the first round of destructors, and in the last but one.
@@ -256,7 +219,7 @@ private final class Rounds: @unchecked Sendable {
 
     @Test func `that something else started ends, too`() async throws {
         let trace = Trace()
-        let seen = Weakly()
+        let seen = WeakThread()
         let registration = Thread.onWillExit { thread in if thread === seen.thread { trace.add("all") } }
         let (thread, dropped) = (Held(), Count())
         try await onForeignThread {
@@ -275,18 +238,6 @@ private final class Rounds: @unchecked Sendable {
         #expect(dropped.value == 1)
         #expect(try await onThread { held.join() })
         registration.cancel()
-    }
-
-    @Test(arguments: End.allCases) private func `is freed when it has ended, however that was`(end: End) async throws {
-        let ended = Count()
-        let seen = Weakly()
-        try await end.thread {
-            seen.thread = Thread.current
-            Thread.current.threadDictionary["itself"] = Thread.current
-            Thread.current.onExit { ended.next() }
-        }
-        while ended.value == 0 || seen.thread != nil { await Task.yield() }
-        #expect(ended.value == 1)
     }
 
     @Test func `keeps its block and target until it ends`() async throws {
@@ -313,19 +264,6 @@ private final class Rounds: @unchecked Sendable {
             round.begin()
         }
         #expect(round.trace.events == ["same running", "ended"])
-    }
-
-    @Test func `that an exit's own handler ends again is told of it once`() async throws {
-        let trace = Trace()
-        let thread = Thread {
-            Thread.current.onExit {
-                trace.add("exit")
-                Thread.exit()
-            }
-        }
-        thread.start()
-        await #expect(throws: ThreadError.exited) { try await thread.value }
-        #expect(trace.events == ["exit"])
     }
 
     @Test func `forgets a handler of ends whose own end looks after another one`() {
