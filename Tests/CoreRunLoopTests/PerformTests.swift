@@ -213,13 +213,15 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
     }
 
     @Test func `gives up after a time limit`() async throws {
+        let stop = RunLoop.StopToken()
         try await onThread {
-            let asleep = try Thread.joinable { Thread.sleep(for: .milliseconds(50)) }
-            while asleep.thread.runLoop == nil { Thread.sleep(for: .microseconds(100)) }
+            let busy = try Thread.joinable { while !stop.isRequested { Thread.sleep(for: .milliseconds(1)) } }
+            while busy.thread.runLoop == nil { Thread.sleep(for: .microseconds(100)) }
             #expect(throws: PerformError.timedOut) {
-                try asleep.thread.performAndWait(timeout: .milliseconds(1)) { Issue.record("performed") }
+                try busy.thread.performAndWait(timeout: .milliseconds(1)) { Issue.record("performed") }
             }
-            _ = asleep.join()
+            stop.requestStop()
+            _ = busy.join()
         }
     }
 
@@ -248,15 +250,15 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         try await onThread {
             let late = Thread { while !stop.isRequested { Thread.sleep(for: .milliseconds(1)) } }
             let starter = Thread {
-                Thread.sleep(for: .milliseconds(500))
+                Thread.sleep(for: .milliseconds(900))
                 late.start()
             }
             let start = WallTime.now
             starter.start()
             #expect(throws: PerformError.timedOut) {
-                try late.performAndWait(timeout: .milliseconds(600)) { _ = Issue.record("performed") }
+                try late.performAndWait(timeout: .seconds(1)) { _ = Issue.record("performed") }
             }
-            #expect(WallTime.now - start < .milliseconds(1100))  // the start and the limit once more
+            #expect(WallTime.now - start < .milliseconds(1900))  // the start and the limit once more
             stop.requestStop()
             starter.join()
             late.join()
