@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The n-th failure in values: strings, formats, data, numbers, collections, allocators, autoreleased objects. */
+#include <pthread.h>
 #include <string.h>
 
 #include "Failure/nth_failure.h"
@@ -211,4 +212,29 @@ NTH_FAILURE(literals, "")
     MUST(same == text);
     MUST(CFStringCompare(text, CFSTR("a literal of this scenario"), 0) == kCFCompareEqualTo);
     return true;
+}
+
+/* More than the pool has room for at first. */
+static void *lends_to_its_thread(void *ret_is_complete)
+{
+    *(bool *)ret_is_complete = true;
+    for (int i = 0; i < 20; i++) {
+        CFNumberRef number = CFNumberCreate(NULL, kCFNumberIntType, &i);
+
+        if (number) {
+            CFAutorelease(number);
+        }
+        *(bool *)ret_is_complete &= number != NULL;
+    }
+    return NULL;
+}
+
+NTH_FAILURE(lent_objects, "")
+{
+    bool is_complete = false;
+    pthread_t thread;
+
+    NEED(pthread_create(&thread, NULL, lends_to_its_thread, &is_complete) == 0);
+    pthread_join(thread, NULL);
+    return is_complete;
 }
