@@ -706,6 +706,17 @@ NTH_FAILURE(the_first_name_of_all, "")
     return exchange(20);
 }
 
+/* So many that not each registration asks after all of them. */
+NTH_FAILURE(many_names, "")
+{
+    for (int i = 0; i < 11; i++) {
+        CFStringRef name = bag_keep(CFStringCreateWithFormat(NULL, NULL, CFSTR("name %d"), i));
+
+        NEED(name && open_port(name, MODE));
+    }
+    return true;
+}
+
 /* As a process leaves them that was killed: a lock that nobody holds, and a socket that nobody reads. */
 static void leave_files(void)
 {
