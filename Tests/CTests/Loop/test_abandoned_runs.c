@@ -22,6 +22,16 @@ static bool has_current_mode(CFRunLoopRef loop)
     return has_mode;
 }
 
+/* As calls do that come after a run which was left: nothing of it is where it was. */
+static __attribute__((noinline)) void write_over_the_stack(void)
+{
+    volatile char bytes[32768];
+
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = 0x55;
+    }
+}
+
 /* ---- threads that end in callbacks ---- */
 
 static void ends_its_thread(struct probe *probe)
@@ -47,7 +57,9 @@ static void runs_the_loop_again(void *loop)
 {
     static struct probe late = {.name = "late", .logging = probe_is_silent};
 
+    write_over_the_stack();
     EXPECT(LOOP == loop);
+    EXPECT(has_current_mode(loop)); /* that of the run that was left, until the loop's end */
     CFRunLoopSourceSignal(probe_source_add(&late, 0, LOOP, MODE));
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 10, true), kCFRunLoopRunHandledSource);
     EXPECT_EQ(late.calls, 1);
@@ -265,6 +277,8 @@ TEST(the_loop_can_be_run_after_an_outermost_run_was_jumped_out_of, "45 55 P11")
             CFRunLoopRunInMode(MODE, 10, false);
             FAIL("the run has returned");
         }
+        write_over_the_stack();
+        EXPECT(has_current_mode(LOOP)); /* nobody knows that the run was left */
     }
     CFRunLoopSourceInvalidate(probe_source_of(&thrower));
     CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
