@@ -21,6 +21,7 @@
  *   ARMED -> FUTEX, EPOLL    mailbox_sleep, refused while there is a token or a stop
  *   FUTEX, EPOLL -> ARMED    mailbox_rearm, to look again without ending the wait
  *   any -> IDLE              mailbox_disarm, the wait is over; returns the token that was there
+ *   any -> ARMED             mailbox_resume, in a run in whose callback another was left without its end
  *
  * Memory orders, row by row, are argued in docs/threads.md. Mailboxes come from a pool and are never given back to the allocator, because a
  * late signaller may wake one whose loop has just gone (a spurious wake-up of another loop is harmless).
