@@ -54,6 +54,15 @@
 #define nil NULL
 #endif
 
+/* Apple's compilers, and clang, say by one of these which of an integer's bytes comes first; gcc does not. */
+#if !defined(__LITTLE_ENDIAN__) && !defined(__BIG_ENDIAN__)
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define __BIG_ENDIAN__ 1
+#else
+#define __LITTLE_ENDIAN__ 1
+#endif
+#endif
+
 #if !defined(__clang__)
 #if !defined(_Nullable)
 #define _Nullable

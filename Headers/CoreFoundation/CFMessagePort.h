@@ -46,9 +46,9 @@ CF_ENUM(SInt32) {
     kCFMessagePortSuccess = 0, /**< The message was queued, and the reply came if one was asked for. */
     kCFMessagePortSendTimeout = -1, /**< The receiver's queue stayed full; nothing was sent. */
     kCFMessagePortReceiveTimeout = -2, /**< No reply came in time; the message may still be handled. */
-    kCFMessagePortIsInvalid = -3, /**< The port was invalid already, or is a local one. */
+    kCFMessagePortIsInvalid = -3, /**< The port was invalid already, its receiver was gone, or it is a local one; nothing was sent. */
     kCFMessagePortTransportError = -4, /**< Nothing was done: too large for the receiver, or the system has no means left. */
-    kCFMessagePortBecameInvalidError = -5 /**< The receiver, or the port, went away meanwhile. */
+    kCFMessagePortBecameInvalidError = -5 /**< The receiver, or the port, went away meanwhile; the message may have been handled. */
 };
 
 /** What a local port carries for its callback. Any function may be NULL. */

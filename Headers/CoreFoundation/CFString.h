@@ -101,10 +101,10 @@ CF_EXPORT CFStringRef CFStringCreateWithCStringNoCopy(CFAllocatorRef allocator, 
  * Makes a text of bytes.
  * `allocator` is NULL for the default; `bytes` has `count` bytes of `encoding`; `isExternalRepresentation` says that UTF-16 and UTF-32 may
  * start with a byte order mark, and that UTF-16 without one has the more significant byte first. In UTF-8 a mark is always skipped.
+ * In ASCII, bytes above 127 are read as ISO Latin 1; bytes at the end that are less than a unit of UTF-16 or UTF-32 are passed over.
  * Ownership: the caller releases the text; the bytes are copied.
  * Threads: any thread.
  * Errors: NULL when the bytes are not valid, `count` is negative, the encoding is unknown or there is no memory.
- * Differs from Apple: bytes above 127 are not valid ASCII, and an odd byte at the end is not valid UTF-16.
  */
 CF_EXPORT CFStringRef CFStringCreateWithBytes(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex count, CFStringEncoding encoding,
                                               Boolean isExternalRepresentation) CRL_LINK(CFStringCreateWithBytes) CF_RETURNS_RETAINED;

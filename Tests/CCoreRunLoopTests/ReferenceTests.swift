@@ -206,12 +206,15 @@ private func removeAllSources(from loop: CFRunLoop, _ released: UnsafeMutablePoi
         #expect(!CFEqual(one, other))
         #expect(CFEqual(string("text"), string("text")))
         #expect(!CFEqual(string("text"), string("other")))
-        #expect(CFEqual(raw(one), raw(one)) && !CFEqual(raw(one), raw(string("text"))))
+        let text = string("text")
+        withExtendedLifetime((one, text)) {
+            #expect(CFEqual(raw(one), raw(one)) && !CFEqual(raw(one), raw(text)))
+        }
     }
 
     @Test func `hashes`() {
         let one: CFRunLoopSource? = source()
-        #expect(CFHash(one) == CFHash(raw(one)))
+        withExtendedLifetime(one) { #expect(CFHash(one) == CFHash(raw(one))) }
         #expect(CFHash(string("text")) == CFHash(string("text")))
     }
 

@@ -505,7 +505,7 @@ static void wait_for_one(void)
         if (pid > 0)
             continue;
         int64_t pause_ns = stop_late();
-        struct timespec pause = {pause_ns / 1000000000, pause_ns % 1000000000};
+        struct timespec pause = {(time_t)(pause_ns / 1000000000), (long)(pause_ns % 1000000000)};
         sigtimedwait(&child_ended, NULL, &pause);
     }
 }

@@ -41,6 +41,7 @@ struct timer {
 };
 
 struct block {
+    uint64_t queued_at;
     int block;
     int mode;
 };
@@ -465,10 +466,31 @@ static bool fires_before(int i, int j, int mode)
     return timers[i].placed[mode] < timers[j].placed[mode];
 }
 
-/* Valid, due, in this mode, not in its callback (122, 132). */
+static bool timer_is_in_a_mode(int i)
+{
+    for (int mode = 0; mode < mode_count; mode++) {
+        if (timers[i].joined[mode]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Valid, due, not in its callback (122, 132). */
+static bool is_due(int i)
+{
+    return timers[i].valid && !timers[i].firing && timers[i].fires_at <= now;
+}
+
 static bool may_fire(int i, int mode)
 {
-    return timers[i].valid && timers[i].joined[mode] && !timers[i].firing && timers[i].fires_at <= now;
+    return timers[i].joined[mode] && is_due(i);
+}
+
+/* Asked just before: the toolchain asks for the loop then, in which it may be for another mode. */
+static bool may_still_fire(int i, int mode)
+{
+    return is_due(i) && (model_follows_toolchain ? timer_is_in_a_mode(i) : timers[i].joined[mode] != 0);
 }
 
 static bool any_due(int mode)
@@ -524,7 +546,7 @@ static void fire_timers(int mode)
         }
     }
     for (int at = 0; at < count; at++) {
-        if (may_fire(due[at], mode)) {
+        if (may_still_fire(due[at], mode)) {
             fire(due[at]);
         }
     }
@@ -581,38 +603,66 @@ static void perform_block(int block, int mode)
         make_mode(mode_x);
     }
     if (block_count < most_blocks) {
-        blocks[block_count++] = (struct block){block, mode};
+        blocks[block_count++] = (struct block){++order, block, mode};
     }
 }
 
-/* Takes from the queue what may run in the mode, or what may not; returns how many. */
-static int detach_blocks(int mode, bool may_run, struct block *detached)
+/* Takes from a queue what was queued between two moments and may run in the mode, or may not; returns how many. */
+static int detach_blocks(struct block *queue, int *queued, int mode, bool may_run, uint64_t after, uint64_t before, struct block *detached)
 {
     int count = 0;
     int kept = 0;
 
-    for (int i = 0; i < block_count; i++) {
-        if (block_may_run(&blocks[i], mode) == may_run) {
-            detached[count++] = blocks[i];
+    for (int i = 0; i < *queued; i++) {
+        if (block_may_run(&queue[i], mode) == may_run && queue[i].queued_at > after && queue[i].queued_at < before) {
+            detached[count++] = queue[i];
         } else {
-            blocks[kept++] = blocks[i];
+            queue[kept++] = queue[i];
         }
     }
-    block_count = kept;
+    *queued = kept;
     return count;
 }
 
-/* Those that may run in the mode, in the order of queueing; the others keep their place (163). What they queue waits (166). */
+static void sort_blocks(struct block *queue, int count)
+{
+    for (int i = 1; i < count; i++) {
+        for (int j = i; j > 0 && queue[j].queued_at < queue[j - 1].queued_at; j--) {
+            struct block other = queue[j];
+
+            queue[j] = queue[j - 1];
+            queue[j - 1] = other;
+        }
+    }
+}
+
+/*
+ * Those that may run in the mode when it is their turn (165), in the order of queueing; the others keep their place (163). What they queue
+ * waits (166).
+ */
 static void run_blocks(int mode)
 {
     static struct block detached[most_runs][most_blocks];
     static struct block hidden[most_runs][most_blocks];
     int depth = run_count - 1;
-    int count = detach_blocks(mode, true, detached[depth]);
-    int hidden_count = model_follows_toolchain ? detach_blocks(mode, false, hidden[depth]) : 0; /* there the others are away meanwhile */
+    uint64_t begun = ++order;
+    int count = detach_blocks(blocks, &block_count, mode, true, 0, begun, detached[depth]);
+    int hidden_count = 0;
+    bool was_common = common_since[mode] != 0;
 
+    if (model_follows_toolchain) { /* there the others are away meanwhile */
+        hidden_count = detach_blocks(blocks, &block_count, mode, false, 0, begun, hidden[depth]);
+    }
     for (int i = 0; i < count; i++) {
+        uint64_t turn = detached[depth][i].queued_at;
+
         interpreter_call(event_block, detached[depth][i].block, 0);
+        if (!was_common && common_since[mode]) {
+            was_common = true;
+            count += detach_blocks(model_follows_toolchain ? hidden[depth] : blocks, model_follows_toolchain ? &hidden_count : &block_count,
+                                   mode, true, turn, begun, detached[depth] + count);
+            sort_blocks(detached[depth] + i + 1, count - i - 1);
+        }
     }
     if (hidden_count + block_count <= most_blocks) {
         memmove(blocks + hidden_count, blocks, (size_t)block_count * sizeof blocks[0]);
@@ -642,7 +692,8 @@ static void stop(void)
 {
     if (innermost()) { /* 56; the innermost only (55) */
         innermost()->stopped = true;
-        woken |= innermost()->keeps_wake_ups; /* the wait returns at once (37t, 57) */
+        /* The wait returns at once (37t, 57). A run that sleeps is ended by the stop itself, which is no wake-up to the run around it. */
+        woken |= innermost()->keeps_wake_ups && (!waiting || model_follows_toolchain);
     }
 }
 
@@ -917,7 +968,8 @@ static bool contains(const struct op *op)
     case class_observer:
         return observers[op->item].joined[op->mode] != 0;
     default:
-        return timers[op->item].joined[op->mode] != 0;
+        /* There a timer that was taken out of its last mode by name has no loop, whatever else it is (20, 22). */
+        return timers[op->item].joined[op->mode] != 0 && (!model_follows_toolchain || timer_is_in_a_mode(op->item));
     }
 }
 

@@ -7,13 +7,16 @@
  * unseen (57), and the loop does not sleep past the limit that the timers set (68). No eventfd is written after it was closed. A wake-up
  * that a run nested in a BeforeWaiting observer has taken is given back (64).
  *
- * -DNESTED adds the nested runs, -DSTOPPER and -DTIMER the threads of these names, -DWAKERS=n wakers.
+ * -DNESTED adds the nested runs, -DABANDONED those that are left without their end (mailbox_resume), -DSTOPPER and -DTIMER the threads of
+ * these names, -DWAKERS=n wakers.
  *
  * -DBROKEN_DISARM   the loop clears the token after it has looked at the work, before its wait
  * -DBROKEN_SLEEP    the loop goes to sleep without looking at the token
  * -DBROKEN_STOP     the loop goes to sleep without looking at a stop that came between two passes
  * -DBROKEN_WRITERS  the eventfd is closed without waiting for writers
  * -DBROKEN_GIVE     a nested run keeps the token that it took
+ * -DBROKEN_RESUME   a nested run that is left keeps the token that it took
+ * -DBROKEN_IDLE     the run goes on in the phase in which the nested one was left
  * -DBROKEN_OWED     a wake-up that comes when the nested run is past its wait is dropped
  * -DBROKEN_RETIME   a timer change does not tell the sleeper
  */
@@ -108,10 +111,11 @@ inline mailbox_stop(old, new, won, ends)
     do
     :: !(old & wake_run) -> break
     :: else ->
-        ends = PHASE(old) != wake_idle && !(old & wake_token);
+        ends = PHASE(old) >= wake_futex && !(old & (wake_token | wake_stop));
         new = old | wake_stop;
         if
-        :: ends -> new = (new | wake_token) + (PHASE(old) == wake_epoll -> wake_writer : 0)
+        :: ends -> new = new + (PHASE(old) == wake_epoll -> wake_writer : 0)
+        :: PHASE(old) == wake_armed -> new = new | wake_token
         :: else
         fi;
         exchange(old, new, won);
@@ -190,6 +194,31 @@ inline look()
     od
 }
 
+/* The nested run was jumped out of, in whatever phase. */
+#if defined(BROKEN_RESUME)
+#define RESUMED_TOKEN (old & wake_owed)
+#else
+#define RESUMED_TOKEN ((old & wake_owed) || nested_took)
+#endif
+#if defined(BROKEN_IDLE)
+#define RESUMED_PHASE PHASE(old)
+#else
+#define RESUMED_PHASE wake_armed
+#endif
+inline mailbox_resume()
+{
+    old = word;
+    do
+    :: new = (old & ~(wake_phase | wake_outer | wake_owed)) | RESUMED_PHASE | wake_run | (outer & (wake_stop | wake_outer | wake_owed));
+        new = (RESUMED_TOKEN -> new | wake_token : new);
+        exchange(old, new, won);
+        if
+        :: won -> break
+        :: else
+        fi
+    od
+}
+
 /* One run nested in a BeforeWaiting observer: a pass that looks at nothing of the outer mode. */
 inline nested_run()
 {
@@ -204,8 +233,19 @@ inline nested_run()
         fi
     od;
     mailbox_arm();
+    nested_took = false;
+    if
+#ifdef ABANDONED
+    :: mailbox_resume(); goto resumed
+#endif
+    :: true
+    fi;
     mailbox_disarm();
     nested_took = took;
+#ifdef ABANDONED
+    mailbox_resume();
+    goto resumed;
+#endif
     old = word;
     do
     :: new = (old & ~(wake_phase | wake_stop | wake_run | wake_retime | wake_outer | wake_owed)) | (outer & (wake_phase | wake_stop | wake_run));
@@ -224,7 +264,9 @@ inline nested_run()
         :: won -> break
         :: else
         fi
-    od
+    od;
+resumed:
+    skip
 }
 
 proctype loop()
@@ -244,7 +286,7 @@ proctype loop()
         :: handled ->
             mailbox_disarm()
         :: else ->
-#ifdef NESTED
+#if defined(NESTED) || defined(ABANDONED)
             if
             :: true
             :: nested_run()

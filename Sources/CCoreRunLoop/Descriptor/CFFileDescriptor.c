@@ -13,6 +13,7 @@
 
 #include "Kernel/kernel.h"
 #include "Loop/descriptor_source.h"
+#include "Loop/info_hold.h"
 #include "Loop/thread_loop.h"
 #include "Loop/watch.h"
 #include "Loop/weak_source.h"
@@ -28,7 +29,8 @@ struct __CFFileDescriptor {
     _Atomic uint32_t state;
     int descriptor; /* I; -1 once invalid */
     _Atomic(CFRunLoopRef) called_on; /* the loop of the latest callout; NULL is as good as any other loop than one's own */
-    CFFileDescriptorContext context; /* C but for the info: I; NULL once released. Callouts that have begun read it without the lock */
+    struct info_hold info; /* I; callouts are counted in the state, and have begun when they read it without the lock */
+    CFFileDescriptorContext context; /* C; without the info */
     bool closes; /* C */
     bool is_valid; /* I; the state's bit goes with it */
     struct weak_source source; /* I */
@@ -38,7 +40,7 @@ enum state {
     state_armed = descriptor_wanted, /* kinds to be told of */
     state_put_off = descriptor_put_off, /* kinds that were taken by a callout, and for which the loops still watch */
     state_valid = 1 << 8,
-    state_releases_late = 1 << 9, /* the last callout that is under way releases the info */
+    state_releases_late = 1 << 9, /* the last callout that is under way gives up the info */
     state_call = 1 << 10, /* a callout under way: more than one only if the source is in several loops */
 };
 
@@ -71,58 +73,41 @@ static void finalize(CFTypeRef object)
 {
     CFFileDescriptorRef f = (CFFileDescriptorRef)(uintptr_t)object;
 
-    /* Late it is still where a thread ended in the callout. */
-    if (atomic_load_explicit(&f->state, memory_order_relaxed) & (state_valid | state_releases_late)) {
-        release_context(f, f->context.info);
+    void *info;
+
+    if (info_hold_finish(&f->info, &info)) {
+        release_context(f, info);
     }
     if (f->is_valid && f->closes) {
         (void)kernel.close(f->descriptor);
     }
 }
 
-/* The last callout, or description, is over, and the object was made invalid meanwhile. */
+/* The last callout is over, and the object was made invalid meanwhile. */
 static __attribute__((noinline)) void release_late(CFFileDescriptorRef f)
 {
+    bool releases;
     void *info;
 
-    (void)atomic_fetch_and_explicit(&f->state, ~(uint32_t)state_releases_late, memory_order_relaxed);
     lock(f);
-    info = f->context.info;
-    f->context.info = NULL;
+    releases = info_hold_give_up(&f->info, &info);
     unlock(f);
-    release_context(f, info);
-}
-
-/* Returns the state as it was. */
-static uint32_t stop_counting(CFFileDescriptorRef f)
-{
-    uint32_t old = atomic_fetch_sub_explicit(&f->state, state_call, memory_order_seq_cst);
-
-    if ((old & state_releases_late) && old / state_call == 1) {
-        release_late(f);
+    if (releases) {
+        release_context(f, info);
     }
-    return old;
 }
 
-/* Of an invalid object there is no info any more. An invalidation meanwhile leaves the release of the info to the end of this. */
 static CFStringRef describe_info(CFFileDescriptorRef f)
 {
-    CFStringRef text;
+    CFStringRef text = NULL;
     void *info;
-    bool is_held;
 
-    lock(f);
-    is_held = f->is_valid && f->context.copyDescription;
-    if (is_held) {
-        (void)atomic_fetch_add_explicit(&f->state, state_call, memory_order_seq_cst); /* as a callout of another thread */
+    if (f->context.copyDescription && info_hold_begin_description(&f->info, item_lock(f), &info)) {
+        text = f->context.copyDescription(info);
+        if (info_hold_end_description(&f->info, item_lock(f), &info)) {
+            release_context(f, info);
+        }
     }
-    info = f->context.info;
-    unlock(f);
-    if (!is_held) {
-        return NULL;
-    }
-    text = f->context.copyDescription(info);
-    (void)stop_counting(f);
     return text;
 }
 
@@ -138,7 +123,7 @@ static CFStringRef describe(CFTypeRef object)
     lock(f);
     is_valid = f->is_valid;
     descriptor = f->descriptor;
-    info = f->context.info;
+    info = f->info.info;
     unlock(f);
     text = CFStringCreateWithFormat(
         NULL, NULL, CFSTR("<CFFileDescriptor %p>{valid = %s, descriptor = %d, armed = %u, callout = %p, info = %p%@%@}"), object,
@@ -182,7 +167,8 @@ CFFileDescriptorRef CFFileDescriptorCreate(CFAllocatorRef allocator, CFFileDescr
     }
     if (context) {
         f->context = *context;
-        f->context.info = context->retain ? context->retain(context->info) : context->info;
+        f->context.info = NULL;
+        f->info.info = context->retain ? context->retain(context->info) : context->info;
     }
     f->callout = callout;
     f->descriptor = fd;
@@ -211,6 +197,7 @@ void CFFileDescriptorGetContext(CFFileDescriptorRef f, CFFileDescriptorContext *
     }
     lock(f);
     *context = f->context;
+    context->info = f->info.info;
     unlock(f);
     context->version = 0;
 }
@@ -308,10 +295,16 @@ static uint32_t begin_call(CFFileDescriptorRef f, uint32_t ready)
 /* Returns the state as it was. */
 static uint32_t end_call(CFFileDescriptorRef f)
 {
+    uint32_t old;
+
     if (thread_loop_is_current(atomic_load_explicit(&f->called_on, memory_order_relaxed))) {
         atomic_store_explicit(&f->called_on, NULL, memory_order_relaxed);
     }
-    return stop_counting(f);
+    old = atomic_fetch_sub_explicit(&f->state, state_call, memory_order_seq_cst);
+    if ((old & state_releases_late) && old / state_call == 1) {
+        release_late(f);
+    }
+    return old;
 }
 
 /* The pass holds the source, which holds the object until it is freed itself. */
@@ -323,7 +316,7 @@ static void perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
     if (!fired) {
         return;
     }
-    f->callout(f, fired, f->context.info);
+    f->callout(f, fired, f->info.info);
     if (fired & ~end_call(f)) {
         descriptor_source_interest_lowered(source);
     }
@@ -356,7 +349,7 @@ static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFFileDescriptor
 
     lock(f);
     descriptor = f->descriptor;
-    context.callers_info = f->context.info;
+    context.callers_info = f->info.info;
     unlock(f);
     object_retain(f);
     source = descriptor_source_create(allocator, order, descriptor, &context);
@@ -423,10 +416,7 @@ void CFFileDescriptorInvalidate(CFFileDescriptorRef f)
         f->source.source = NULL;
         descriptor = f->descriptor;
         f->descriptor = -1;
-        info = f->context.info;
-        if (releases) {
-            f->context.info = NULL;
-        }
+        releases = releases && info_hold_give_up(&f->info, &info);
     }
     unlock(f);
     if (source) {

@@ -10,7 +10,6 @@
 
 #include "Descriptor/socket.h"
 #include "Loop/descriptor_source.h"
-#include "Loop/thread_loop.h"
 #include "Support/fault.h"
 
 static const CFOptionFlags reading_kinds = kCFSocketDataCallBack; /* both bits */
@@ -108,62 +107,26 @@ static void finalize(CFTypeRef object)
 {
     CFSocketRef s = (CFSocketRef)(uintptr_t)object;
 
+    void *info;
+
     if (s->peer) {
         CFRelease(s->peer);
     }
-    if (!s->is_valid) {
-        return;
+    if (s->is_valid) {
+        socket_registry_remove(s->native, s);
     }
-    socket_registry_remove(s->native, s);
-    socket_release_info(s, s->context.info);
-    if ((s->flags & kCFSocketCloseOnInvalidate) && !s->lost_descriptor) {
-        (void)kernel.close(s->native);
-    }
-}
-
-bool socket_take_late_info(CFSocketRef s, void **ret_info)
-{
-    bool releases = s->releases_late && s->calls == 0;
-
-    if (releases) {
-        s->releases_late = false;
-        *ret_info = s->context.info;
-        s->context.info = NULL;
-    }
-    return releases;
-}
-
-/* Of an invalid socket there is no info any more. An invalidation meanwhile leaves the release of the info to the end of this. */
-static CFStringRef describe_info(CFSocketRef s)
-{
-    void *info = NULL;
-    CFStringRef text;
-    bool is_held;
-    bool releases;
-
-    socket_lock(s);
-    is_held = s->is_valid && s->context.copyDescription;
-    s->calls += is_held ? 1 : 0; /* as a callout of another thread */
-    info = s->context.info;
-    socket_unlock(s);
-    if (!is_held) {
-        return NULL;
-    }
-    text = s->context.copyDescription(info);
-    socket_lock(s);
-    s->calls--;
-    releases = socket_take_late_info(s, &info);
-    socket_unlock(s);
-    if (releases) {
+    if (info_hold_finish(&s->info.hold, &info)) {
         socket_release_info(s, info);
     }
-    return text;
+    if (s->is_valid && (s->flags & kCFSocketCloseOnInvalidate) && !s->lost_descriptor) {
+        (void)kernel.close(s->native);
+    }
 }
 
 static CFStringRef describe(CFTypeRef object)
 {
     CFSocketRef s = (CFSocketRef)(uintptr_t)object;
-    CFStringRef context = describe_info(s);
+    CFStringRef context = info_hold_describe(&s->info.hold, item_lock(s), s->context.copyDescription, s->context.release);
     CFStringRef text;
     bool is_valid;
     int native;
@@ -174,7 +137,7 @@ static CFStringRef describe(CFTypeRef object)
     is_valid = s->is_valid;
     native = s->native;
     flags = s->flags;
-    info = s->context.info;
+    info = s->info.hold.info;
     socket_unlock(s);
     text = CFStringCreateWithFormat(
         NULL, NULL, CFSTR("<CFSocket %p>{valid = %s, descriptor = %d, types = %lu, flags = %lu, callout = %p, info = %p%@%@}"), object,
@@ -233,14 +196,14 @@ static CFSocketRef create(CFAllocatorRef allocator, int native, CFOptionFlags ty
     }
     if (context) {
         s->context = *context;
-        s->context.info = context->retain ? (void *)(uintptr_t)context->retain(context->info) : context->info;
+        s->context.info = NULL;
+        s->info.hold.info = context->retain ? (void *)(uintptr_t)context->retain(context->info) : context->info;
     }
     s->is_valid = true;
     socket_update(s);
     other = socket_registry_add(native, s, &failed);
     if (other || failed) {
         s->is_valid = false; /* so that the descriptor stays open */
-        socket_release_info(s, s->context.info);
         object_release(s);
         return other;
     }
@@ -335,6 +298,7 @@ void CFSocketGetContext(CFSocketRef s, CFSocketContext *context)
     }
     socket_lock(s);
     *context = s->context;
+    context->info = s->info.hold.info;
     socket_unlock(s);
     context->version = 0;
 }
@@ -500,11 +464,7 @@ static bool take_apart(CFSocketRef s, struct leftovers *ret_leftovers)
         ret_leftovers->native = s->native;
         ret_leftovers->closes = (s->flags & kCFSocketCloseOnInvalidate) && !s->lost_descriptor;
         ret_leftovers->becomes_blocking = s->made_non_blocking && !ret_leftovers->closes && !s->lost_descriptor;
-        ret_leftovers->info = s->context.info;
-        /* A callout on another thread still uses the info: the last one to end releases it. */
-        ret_leftovers->releases = s->calls == 0 || (s->calls == 1 && thread_loop_is_current(s->called_on));
-        s->releases_late = !ret_leftovers->releases;
-        s->context.info = ret_leftovers->releases ? NULL : s->context.info;
+        ret_leftovers->releases = called_info_give_up(&s->info, &ret_leftovers->info);
         s->source.source = NULL;
         s->native = -1;
     }

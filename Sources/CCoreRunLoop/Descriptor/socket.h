@@ -19,6 +19,7 @@
 
 #include "CoreFoundation/CFSocket.h"
 #include "Kernel/kernel.h"
+#include "Loop/info_hold.h"
 #include "Loop/weak_source.h"
 #include "Runtime/object.h"
 #include "Support/lock.h"
@@ -33,7 +34,8 @@ enum socket_event {
 struct __CFSocket {
     struct object object;
     CFSocketCallBack callout; /* C */
-    CFSocketContext context; /* C but for the info: I; NULL once released */
+    CFSocketContext context; /* C; without the info */
+    struct called_info info; /* I */
     CFOptionFlags reading; /* C; none, or kCFSocketRead-, Accept- or DataCallBack */
     uint32_t events; /* C; of enum socket_event: what was asked for at creation */
     int type; /* C; SOCK_STREAM and so on, negative if it is no socket */
@@ -50,11 +52,8 @@ struct __CFSocket {
     bool made_non_blocking; /* I; by this library, for accept */
     bool lost_descriptor; /* I; the program closed it behind our back: the number is somebody else's */
     bool closes_late; /* I; the last user closes `native_to_close` */
-    bool releases_late; /* I; the last callout that is under way releases the info */
     uint32_t users; /* I; of the descriptor, outside the lock */
     int native_to_close; /* I */
-    uint32_t calls; /* I; deliveries under way */
-    CFRunLoopRef called_on; /* I; the loop of the latest of them; NULL once one has ended: as good as another loop than one's own */
     CFRunLoopTimerRef retry; /* I; ends the backing off */
     CFDataRef peer; /* I; of a connected socket, once data came from there */
     _Atomic uint32_t interest; /* of enum kernel_readiness; written under I */
@@ -91,8 +90,6 @@ void socket_tell(CFSocketRef s, CFRunLoopSourceRef source);
 void socket_perform(void *object, CFRunLoopSourceRef source, uint32_t ready);
 
 CFDataRef socket_copy_address(CFAllocatorRef allocator, const struct kernel_address *address);
-/* A callout, or a description, is no longer counted. True: `ret_info` is to be given back once the lock is dropped. I */
-bool socket_take_late_info(CFSocketRef s, void **ret_info);
 /* Gives the context's info back, if the context says how. */
 void socket_release_info(CFSocketRef s, void *info);
 

@@ -84,10 +84,8 @@ static bool take(struct delivery *delivery)
     if (delivery->events) {
         s->spent |= delivery->events;
         s->is_known_active |= !(ready & kernel_failed);
-        s->calls++;
-        s->called_on = thread_loop_current();
         delivery->native = s->native;
-        delivery->info = s->context.info;
+        delivery->info = called_info_begin(&s->info);
         delivery->takes_error =
             !(s->flags & kCFSocketLeaveErrors) && (delivery->events & (s->is_connecting ? connecting : socket_event_connect));
         socket_update(s);
@@ -113,9 +111,7 @@ static void give_back(struct delivery *delivery)
     }
     s->spent &= ~(again & delivery->events);
     socket_update(s);
-    s->calls--;
-    s->called_on = NULL; /* one that goes on is not this thread's, or ends later all the same */
-    releases = socket_take_late_info(s, &info);
+    releases = called_info_end(&s->info, &info);
     socket_unlock(s);
     if (releases) {
         socket_release_info(s, info);

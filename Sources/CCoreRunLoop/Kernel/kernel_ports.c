@@ -64,7 +64,7 @@ static size_t descriptor_limit(void)
     int saved = errno;
     long result = result_of(getrlimit(RLIMIT_NOFILE, &limit), saved);
 
-    return result < 0 ? 0 : limit.rlim_cur;
+    return result < 0 ? 0 : limit.rlim_cur > SIZE_MAX ? SIZE_MAX : (size_t)limit.rlim_cur;
 }
 
 static pthread_once_t mark_once = PTHREAD_ONCE_INIT;
@@ -164,17 +164,20 @@ static bool exceeds_file_limit(uint64_t size)
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur;
 }
 
+/* What stood there goes last: somebody may be reading the file, and is not to find it empty. */
 static int file_replace(int descriptor, const void *bytes, size_t size)
 {
     int saved = errno;
+    int result;
 
     if (exceeds_file_limit(size)) {
         return -EFBIG;
     }
-    if (ftruncate(descriptor, 0) < 0) {
-        return (int)result_of(-1, saved);
+    result = (int)result_of(pwrite(descriptor, bytes, size, 0), saved);
+    if (result >= 0 && (size_t)result < size) {
+        result = -ENOSPC;
     }
-    return (int)result_of(pwrite(descriptor, bytes, size, 0), saved);
+    return result < 0 ? result : (int)result_of(ftruncate(descriptor, (off_t)size), saved);
 }
 
 static ssize_t file_read(int descriptor, void *bytes, size_t size, off_t offset)
@@ -407,7 +410,7 @@ static int memory_write(int descriptor, const void *bytes, uint64_t size)
     uint64_t done = 0;
 
     while (done < size) {
-        long result = result_of(pwrite(descriptor, next + done, size - done, (off_t)done), saved);
+        long result = result_of(pwrite(descriptor, next + done, (size_t)(size - done), (off_t)done), saved);
 
         if (result == -EINTR) {
             continue;
@@ -435,11 +438,16 @@ static bool memory_is_fixed(int descriptor, uint64_t size, bool unchangeable)
     return result;
 }
 
+/* Of memory alone: another file may be a file system's that never answers. */
 static int memory_size(int descriptor, uint64_t *ret_size)
 {
+    int saved = errno;
     struct stat status;
-    int result = file_status(descriptor, &status);
+    int result = (int)result_of(fcntl(descriptor, F_GET_SEALS), saved);
 
+    if (result >= 0) {
+        result = file_status(descriptor, &status);
+    }
     *ret_size = result < 0 || status.st_size < 0 ? 0 : (uint64_t)status.st_size;
     return result;
 }
@@ -447,12 +455,12 @@ static int memory_size(int descriptor, uint64_t *ret_size)
 static int memory_map(int descriptor, uint64_t size, bool touch, void **ret_address)
 {
     int saved = errno;
-    void *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | (touch ? MAP_POPULATE : 0), descriptor, 0);
+    void *address = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED | (touch ? MAP_POPULATE : 0), descriptor, 0);
 
     if (address == MAP_FAILED) {
         return (int)result_of(-1, saved);
     }
-    (void)madvise(address, size, MADV_DONTFORK);
+    (void)madvise(address, (size_t)size, MADV_DONTFORK);
     errno = saved;
     *ret_address = address;
     return 0;
@@ -462,7 +470,7 @@ static void memory_unmap(void *address, uint64_t size)
 {
     int saved = errno;
 
-    (void)munmap(address, size);
+    (void)munmap(address, (size_t)size);
     errno = saved;
 }
 

@@ -33,7 +33,7 @@ static inline __attribute__((always_inline)) struct activation *activation_begin
 /* Gives the place of a run back that has left the loop. */
 void activation_discard(struct activation *run);
 
-/* Those that a thread has abandoned by its end. L. */
+/* Those that a thread has abandoned by its end. What they hold is still held. L. */
 void activations_forget(CFRunLoopRef loop);
 
 #endif

@@ -43,9 +43,9 @@ static void append(struct block_queue *queue, struct block *block)
 
 /* ---- which mode ---- */
 
-static bool is_mode_list(CFTypeRef mode)
+static bool is_mode_list(CFTypeID type)
 {
-    return CFGetTypeID(mode) == object_type_array || CFGetTypeID(mode) == object_type_set;
+    return type == object_type_array || type == object_type_set;
 }
 
 /* The names of a list, each retained by the list; the caller frees the array. */
@@ -166,11 +166,12 @@ static void release_info(const struct block *block)
 void block_enqueue(CFRunLoopRef loop, CFTypeRef mode, void (*function)(void *info), void *info, void (*release)(void *info))
 {
     const struct block request = {.function = function, .info = info, .release = release};
-    bool is_list = is_mode_list(mode);
+    CFTypeID type = CFGetTypeID(mode);
+    bool is_list = is_mode_list(type);
     CFArrayRef names = is_list ? copy_names(mode) : NULL;
     bool is_queued = false;
 
-    if (is_list ? names != NULL : CFGetTypeID(mode) == object_type_string) {
+    if (is_list ? names != NULL : type == object_type_string) {
         is_queued = enqueue(loop, mode, names, &request);
     }
     if (!is_queued) {
@@ -207,17 +208,19 @@ static struct block *detach_all(struct block_queue *queue)
     return blocks;
 }
 
-static struct block *detach_matching(CFRunLoopRef loop, const struct mode *mode)
+/* Those with numbers from `from` up to `to`, which is not one of them, that may run in the mode; of the queue for common modes all do. */
+static struct block *detach_between(struct block_queue *queue, const struct mode *mode, uint64_t from, uint64_t to)
 {
     struct block_queue matching;
-    struct block *rest = detach_all(&loop->listed_blocks);
+    struct block *rest = detach_all(queue);
 
     block_queue_init(&matching);
     while (rest) {
         struct block *block = rest;
+        bool matches = block->sequence >= from && block->sequence < to && (!block->modes || list_matches(block, mode));
 
         rest = block->next;
-        append(list_matches(block, mode) ? &matching : &loop->listed_blocks, block);
+        append(matches ? &matching : queue, block);
     }
     return matching.head;
 }
@@ -249,8 +252,22 @@ static struct block *detach_runnable(CFRunLoopRef loop, struct mode *mode)
         blocks = merge(blocks, detach_all(&loop->common_blocks));
     }
     if (loop->listed_blocks.head) {
-        blocks = merge(blocks, detach_matching(loop, mode));
+        blocks = merge(blocks, detach_between(&loop->listed_blocks, mode, 0, UINT64_MAX));
     }
+    return blocks;
+}
+
+/* What has come to be for the mode since it is common. No lock is held. */
+static struct block *detach_newly_common(CFRunLoopRef loop, const struct mode *mode, uint64_t from, uint64_t to, bool *ret_is_common)
+{
+    struct block *blocks = NULL;
+
+    loop_lock(loop);
+    *ret_is_common = mode->is_common;
+    if (mode->is_common) {
+        blocks = merge(detach_between(&loop->common_blocks, mode, from, to), detach_between(&loop->listed_blocks, mode, from, to));
+    }
+    loop_unlock(loop);
     return blocks;
 }
 
@@ -263,30 +280,74 @@ static void dispose(const struct block *block)
     }
 }
 
-void blocks_run_queued(CFRunLoopRef loop, struct mode *mode)
+/* Runs one. No lock is held. */
+static void run_one(struct block *block)
 {
-    struct block *blocks = detach_runnable(loop, mode);
-    struct block *done = NULL;
+    block->function(block->info);
+    dispose(block);
+    block->function = NULL; /* it is done */
+}
+
+/* As below, in a mode that is not common. A block may make it so: then what was queued behind it for common modes comes behind it. */
+static __attribute__((noinline)) void run_in_uncommon_mode(CFRunLoopRef loop, const struct mode *mode, struct block *blocks, uint64_t end)
+{
+    bool is_common = false;
+
+    for (struct block *block = blocks; block; block = block->next) {
+        run_one(block);
+        if (!is_common) {
+            block->next = merge(block->next, detach_newly_common(loop, mode, block->sequence + 1, end, &is_common));
+        }
+    }
+}
+
+/* No lock is held. */
+static void run_all(struct block *blocks)
+{
+    for (struct block *block = blocks; block; block = block->next) {
+        run_one(block);
+    }
+}
+
+void blocks_give_back(const void *chain)
+{
+    struct block *block = (struct block *)(uintptr_t)chain;
+
+    while (block) {
+        struct block *next = block->next;
+
+        if (block->function) {
+            dispose(block);
+        }
+        free(block);
+        block = next;
+    }
+}
+
+void blocks_run_queued(CFRunLoopRef loop, struct activation *run)
+{
+    struct block *blocks = detach_runnable(loop, run->mode);
 
     if (!blocks) {
         return;
     }
-    loop_unlock(loop);
-    while (blocks) {
-        struct block *block = blocks;
+    run->blocks = blocks;
+    if (__builtin_expect(!run->mode->is_common && (loop->common_blocks.head || loop->listed_blocks.head), false)) {
+        uint64_t end = loop->next_sequence;
 
-        blocks = block->next;
-        block->function(block->info);
-        dispose(block);
-        block->next = done;
-        done = block;
+        loop_unlock(loop);
+        run_in_uncommon_mode(loop, run->mode, blocks, end);
+    } else {
+        loop_unlock(loop);
+        run_all(blocks);
     }
+    run->blocks = NULL;
     loop_lock(loop);
-    while (done) {
-        struct block *next = done->next;
+    while (blocks) {
+        struct block *next = blocks->next;
 
-        node_give_back(loop, done);
-        done = next;
+        node_give_back(loop, blocks);
+        blocks = next;
     }
 }
 
@@ -304,13 +365,7 @@ void blocks_discard_all(CFRunLoopRef loop)
     loop->spare_blocks = NULL;
     loop->spare_block_count = 0;
     loop_unlock(loop);
-    while (blocks) {
-        struct block *next = blocks->next;
-
-        dispose(blocks);
-        free(blocks);
-        blocks = next;
-    }
+    blocks_give_back(blocks);
     while (spare) {
         struct block *next = spare->next;
 

@@ -27,15 +27,21 @@ void block_enqueue(CFRunLoopRef loop, CFTypeRef mode, void (*function)(void *inf
 /* Some block could run in `mode` (25, 26). L. */
 bool blocks_are_queued(CFRunLoopRef loop, const struct mode *mode);
 
-/* Runs what was queued for `mode` before the call (166). Enters and leaves with the lock held. */
-void blocks_run_queued(CFRunLoopRef loop, struct mode *mode);
+/*
+ * Runs what was queued for the run's mode before the call (166), which may be for the common modes, and the mode one since an earlier
+ * block. Enters and leaves with the lock held.
+ */
+void blocks_run_queued(CFRunLoopRef loop, struct activation *run);
 
-static inline void blocks_run(CFRunLoopRef loop, struct mode *mode)
+static inline void blocks_run(CFRunLoopRef loop, struct activation *run)
 {
-    if (mode->blocks.head || loop->common_blocks.head || loop->listed_blocks.head) {
-        blocks_run_queued(loop, mode);
+    if (run->mode->blocks.head || loop->common_blocks.head || loop->listed_blocks.head) {
+        blocks_run_queued(loop, run);
     }
 }
+
+/* Of a chain that a pass went through: frees all, and what a function has not come back from, or was not run, is destroyed. */
+void blocks_give_back(const void *chain);
 
 /* Destroys all, unexecuted (167). */
 void blocks_discard_all(CFRunLoopRef loop);

@@ -182,7 +182,7 @@ static void fall_asleep(CFRunLoopRef loop, struct hosting *hosting)
     struct mode *mode = hosting->run.mode;
     uint32_t word;
 
-    run_resume(loop, &hosting->run);
+    pass_end_before_waiting(loop, &hosting->run);
     if (watch_is_needed(mode)) {
         (void)watch_prepare(loop, mode);
     }
@@ -219,8 +219,8 @@ static enum wake_cause wake_from_host(CFRunLoopRef loop, struct hosting *hosting
     }
     cause = pass_ready_cause(loop, &hosting->run, mode->timers.count > 0 ? kernel.monotonic_ns() : 0);
     word |= mailbox_word(loop->mailbox);
-    *ret_is_retimed = cause == cause_none && (word & wake_retime) && !(word & wake_token);
-    return cause == cause_none && (word & wake_token) ? cause_wake_up : cause;
+    *ret_is_retimed = cause == cause_none && (word & wake_retime) && !(word & (wake_token | wake_stop));
+    return cause == cause_none && (word & (wake_token | wake_stop)) ? cause_wake_up : cause;
 }
 
 static void begin(CFRunLoopRef loop, struct hosting *hosting, struct mode *mode)

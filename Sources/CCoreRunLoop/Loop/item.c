@@ -17,19 +17,55 @@ bool item_context_adopt(const struct item_context *functions, void *info, struct
         **ret_context = *functions;
     }
     *ret_info = functions->retain ? (void *)(uintptr_t)functions->retain(info) : info;
+    if (*ret_context) {
+        (*ret_context)->described = (struct info_hold){.info = *ret_info};
+    }
     return true;
 }
 
-void item_context_release(const struct item_context *context, const void *info)
+/* No description has it, or will. */
+static bool is_free(const void *item, struct item_context *context)
 {
-    if (context && context->release) {
+    struct lock *lock = item_lock(item);
+    bool is_free_now;
+    void *info;
+
+    if (!context->copy_description) {
+        return true;
+    }
+    lock_take(lock);
+    is_free_now = info_hold_give_up(&context->described, &info);
+    lock_drop(lock);
+    return is_free_now;
+}
+
+void item_context_release(const void *item, struct item_context *context, const void *info)
+{
+    if (context && is_free(item, context) && context->release) {
         context->release(info);
     }
 }
 
-CFStringRef item_context_describe(const struct item_context *context, const void *info)
+/* What the program says of it, or NULL. */
+static CFStringRef copy_description(const void *item, struct item_context *context)
 {
-    CFStringRef text = context && context->copy_description ? context->copy_description(info) : NULL;
+    struct lock *lock = item_lock(item);
+    CFStringRef text;
+    void *info;
+
+    if (!context || !context->copy_description || !info_hold_begin_description(&context->described, lock, &info)) {
+        return NULL;
+    }
+    text = context->copy_description(info);
+    if (info_hold_end_description(&context->described, lock, &info) && context->release) {
+        context->release(info);
+    }
+    return text;
+}
+
+CFStringRef item_context_describe(const void *item, struct item_context *context, const void *info)
+{
+    CFStringRef text = copy_description(item, context);
 
     return text ? text : CFStringCreateWithFormat(NULL, NULL, CFSTR("%p"), info);
 }

@@ -8,6 +8,7 @@
 
 #include "Support/link_names.h"
 
+#include "Loop/info_hold.h"
 #include "Loop/loop.h"
 
 /* The functions of a context that has any. C */
@@ -15,14 +16,16 @@ struct item_context {
     const void *(*retain)(const void *info);
     void (*release)(const void *info);
     CFStringRef (*copy_description)(const void *info);
+    struct info_hold described; /* I; of the descriptions alone, and with the info for them */
 };
 
 /* Takes over a context: retains the info, keeps the functions. False if there is no memory; NULL `ret_context` is what a context without
  * functions leaves. */
 bool item_context_adopt(const struct item_context *functions, void *info, struct item_context **ret_context, void **ret_info);
-void item_context_release(const struct item_context *context, const void *info);
-/* A text for descriptions, owned by the caller; NULL if there is no memory. */
-CFStringRef item_context_describe(const struct item_context *context, const void *info);
+/* Gives the item's info back: at the end of a description that is under way, or now. Without locks, as the next. */
+void item_context_release(const void *item, struct item_context *context, const void *info);
+/* A text for descriptions, owned by the caller; NULL if there is no memory. `info` is what is told without the program, not looked at. */
+CFStringRef item_context_describe(const void *item, struct item_context *context, const void *info);
 
 /* An entry in a loop's list of common timers or observers, which every mode declared common later will get too (19). L */
 struct common_item {

@@ -5,6 +5,7 @@
 #include "Kernel/kernel.h"
 #include "Loop/activation.h"
 #include "Loop/block.h"
+#include "Loop/held.h"
 #include "Loop/hosting.h"
 #include "Loop/observer.h"
 #include "Loop/source_membership.h"
@@ -149,6 +150,10 @@ static void end_callouts(CFRunLoopRef loop, bool releases)
 {
     timers_end_callouts(loop, releases);
     observers_end_callouts(loop, releases);
+    if (releases) {
+        held_give_back(loop, 0);
+    }
+    held_free(loop);
 }
 
 void loop_retire(CFRunLoopRef loop, bool releases)

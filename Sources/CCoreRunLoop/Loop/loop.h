@@ -94,6 +94,18 @@ struct watch_report {
     bool is_borrowed; /* by `borrowed` of the loop; else the report has a reference */
 };
 
+/* What the callouts under way hold, see held.h. O. */
+struct held {
+    void (*give_back)(const void *thing); /* NULL: it has been taken */
+    const void *thing;
+};
+
+struct held_stack {
+    struct held *items;
+    uint32_t count;
+    uint32_t capacity;
+};
+
 /* One run; where it stands, activation.h says. O; `outer` and `mode` also L to write. */
 struct activation {
     struct activation *outer;
@@ -103,12 +115,15 @@ struct activation {
     bool polls; /* a limit of 0: one pass, no sleep */
     bool returns_after_source;
     bool has_handled_source; /* in this pass */
-    bool is_before_waiting; /* its BeforeWaiting observers are being called */
+    bool is_before_waiting; /* its BeforeWaiting observers are being called, or have been, and it does not sleep yet */
     bool is_hosted_asleep; /* prepared, and the host is waiting */
     bool took_token; /* a wait of this run, or of one inside it, was ended by a wake-up */
     bool served_main_queue; /* rule 181: do not look at the main queue first again */
     const _Atomic uint32_t *awaited; /* C; NULL, or what ends a run that returns after a source as one does, once it is not 0 */
     uint32_t outer_word; /* the wake word as it was */
+    uint32_t held_count; /* what the loop's callouts held before it */
+    struct held in_hand; /* what its callout is about */
+    struct block *blocks; /* or, if not NULL, the chain of them that it goes through */
     struct watch_report report; /* what the wait has found, for cause_port */
 };
 
@@ -124,6 +139,7 @@ struct __CFRunLoop {
     struct mode *default_mode; /* C */
     struct activation *activation; /* O to write with L, L to read: the innermost */
     struct activation first_activation; /* the outermost, but for a hosted one */
+    struct held_stack held; /* O */
     struct mode *waiting; /* L; the mode that is being slept on */
     int64_t armed_ns; /* L; the deadline given to the kernel */
     int64_t slack_ns; /* L; how late the kernel may be that nobody has asked to be late, see loop_note_slack */

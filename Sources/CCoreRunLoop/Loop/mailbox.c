@@ -122,9 +122,13 @@ void mailbox_stop(struct mailbox *mailbox)
         if (!(old & wake_run)) {
             return; /* rule 56 */
         }
-        ends_sleep = (old & wake_phase) != wake_idle && !(old & wake_token);
+        /* Asleep it ends the wait by itself, and a run around this one is not woken by it. Before a wait it is a wake-up, too: of this
+         * run's wait, or of one that begins before that, in a nested run. */
+        ends_sleep = (old & wake_phase) >= wake_futex && !(old & (wake_token | wake_stop));
         if (ends_sleep) {
-            new = with_flags(new, wake_token);
+            new = with_flags(new, wake_stop);
+        } else if ((old & wake_phase) == wake_armed) {
+            new |= wake_token;
         }
         if (exchange(mailbox, &old, new)) {
             break;

@@ -9,7 +9,8 @@
  *            FUTEX   asleep on the word itself
  *            EPOLL   asleep in the wait set of a mode, or hosted by another loop: a wake-up is also written to the eventfd
  *   TOKEN    a kept wake-up; ends the wait of this pass
- *   STOP     the innermost activation has been told to stop (55)
+ *   STOP     the innermost activation has been told to stop (55); ends a sleep as a token does, but is no wake-up to a run around it;
+ *            before the wait it comes with a token
  *   RUN      an activation is running: a stop makes sense (56)
  *   RETIME   a timer or descriptor changed under the sleeper: compute the deadline again, without a pass (68, 71)
  *   OUTER    this run is nested in a pass that has not waited yet: a wake-up that this run drops is owed to that pass (64) ...

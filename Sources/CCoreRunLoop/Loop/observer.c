@@ -22,7 +22,7 @@ static void finalize(CFTypeRef object)
 
     /* Late it is still where a thread ended in the callout. */
     if (atomic_load_explicit(&observer->state, memory_order_relaxed) & (observer_valid | observer_releases_late)) {
-        item_context_release(observer->context, observer_info(observer));
+        item_context_release(observer, observer->context, observer_info(observer));
     }
     free(observer->context);
 }
@@ -30,7 +30,7 @@ static void finalize(CFTypeRef object)
 static CFStringRef describe(CFTypeRef object)
 {
     CFRunLoopObserverRef observer = (CFRunLoopObserverRef)(uintptr_t)object;
-    CFStringRef context = item_context_describe(observer->context, observer_info(observer));
+    CFStringRef context = item_context_describe(observer, observer->context, observer_info(observer));
     CFStringRef text = CFStringCreateWithFormat(
         NULL, NULL, CFSTR("<CFRunLoopObserver %p>{valid = %s, activities = 0x%x, repeats = %s, order = %ld, callout = %p, context = %@}"),
         object, is_valid(observer) ? "Yes" : "No", observer->activities, observer->repeats ? "Yes" : "No", (long)observer->order,
@@ -58,8 +58,10 @@ CFRunLoopObserverRef observer_create(CFAllocatorRef allocator, CFOptionFlags wat
     if (!observer) {
         return NULL;
     }
-    if (context && !item_context_adopt(&(struct item_context){context->retain, context->release, context->copyDescription}, context->info,
-                                       &observer->context, &info)) {
+    if (context && !item_context_adopt(&(struct item_context){.retain = context->retain,
+                                                              .release = context->release,
+                                                              .copy_description = context->copyDescription},
+                                       context->info, &observer->context, &info)) {
         object_release(observer);
         return NULL;
     }
@@ -375,7 +377,7 @@ static bool releases_now(CFRunLoopObserverRef observer, uint32_t old)
 
 static void release_info(CFRunLoopObserverRef observer)
 {
-    item_context_release(observer->context, atomic_exchange_explicit(&observer->context_info, NULL, memory_order_relaxed));
+    item_context_release(observer, observer->context, atomic_exchange_explicit(&observer->context_info, NULL, memory_order_relaxed));
 }
 
 /* L of the loop that it is in, if any, and I. */

@@ -9,12 +9,12 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "Kernel/kernel.h"
 #include "Loop/activation.h"
 #include "Loop/block.h"
 #include "Loop/busy_wait.h"
+#include "Loop/held.h"
 #include "Loop/hosting.h"
 #include "Loop/instant.h"
 #include "Loop/main_queue.h"
@@ -35,12 +35,13 @@ static const int64_t longest_stretch_ns = 100000000;
 /* ---- [4] version-0 sources ---- */
 
 /* Performs one source whose turn it is, if its mark is still there (84). The caller's reference is dropped. */
-static bool perform_if_marked(CFRunLoopRef loop, CFRunLoopSourceRef source)
+static bool perform_if_marked(CFRunLoopRef loop, struct activation *run, CFRunLoopSourceRef source)
 {
     source_function perform = source_callback(source, source_callback_perform);
     bool was_flooded;
     bool is_marked;
 
+    held_in_hand(run, object_release, source);
     source_unlink_pending(loop, source);
     is_marked = source_take_mark(source, &was_flooded); /* cleared before the callout: a signal during it is another one (78) */
     loop_unlock(loop);
@@ -50,61 +51,77 @@ static bool perform_if_marked(CFRunLoopRef loop, CFRunLoopSourceRef source)
     if (is_marked && perform) {
         ((void (*)(void *))perform)(source->context_info);
     }
+    held_put_down(run);
     object_release(source);
     loop_lock(loop);
     return is_marked;
 }
 
 /* The first that counts, in order (49). */
-static bool perform_one_source(CFRunLoopRef loop, struct mode *mode)
+static bool perform_one_source(CFRunLoopRef loop, struct activation *run)
 {
     struct source_member *member;
     bool performed = false;
 
-    while (!performed && (member = source_first_pending(mode)) != NULL) {
+    while (!performed && (member = source_first_pending(run->mode)) != NULL) {
         CFRunLoopSourceRef source = member->slot->source;
 
         object_retain(source);
-        performed = perform_if_marked(loop, source);
+        performed = perform_if_marked(loop, run, source);
     }
     return performed;
 }
 
-/* All that are signalled now, as a snapshot (50, 82). Each stays in the pending lists until its turn, so that
- * a nested run can perform it. */
-static bool perform_all_sources(CFRunLoopRef loop, struct mode *mode)
+/* Without memory for a snapshot: as often as there are sources, the first. What is signalled meanwhile waits outside the list. */
+static __attribute__((cold)) bool perform_one_by_one(CFRunLoopRef loop, struct activation *run)
 {
-    enum { on_stack = 16 };
-    CFRunLoopSourceRef few[on_stack];
-    CFRunLoopSourceRef *sources = few;
-    size_t count = 0;
-    size_t capacity = on_stack;
     bool performed = false;
+    size_t count = 0;
 
-    source_sort_pending(mode);
-    list_for_each(link, &mode->pending) {
+    list_for_each(link, &run->mode->pending) {
         count++;
     }
-    if (count > on_stack) {
-        sources = malloc(count * sizeof(CFRunLoopSourceRef));
-        capacity = sources ? count : on_stack; /* without memory: some now, the rest in the next pass */
-        sources = sources ? sources : few;
-    }
-    count = 0;
-    list_for_each(link, &mode->pending) {
-        if (count == capacity) {
-            break;
-        }
-        sources[count] = container_of(link, struct source_member, link)->slot->source;
-        object_retain(sources[count++]);
-    }
-    for (size_t i = 0; i < count; i++) {
-        performed |= perform_if_marked(loop, sources[i]); /* handled if any was (85) */
-    }
-    if (sources != few) {
-        free(sources);
+    for (; count > 0; count--) {
+        performed |= perform_one_source(loop, run);
     }
     return performed;
+}
+
+/*
+ * All that are signalled now, as a snapshot (50, 82). Each stays in the pending lists until its turn, so that a nested run can perform it.
+ */
+static bool perform_all_sources(CFRunLoopRef loop, struct activation *run)
+{
+    uint32_t first = loop->held.count;
+    bool performed = false;
+    uint32_t end;
+
+    source_sort_pending(run->mode);
+    list_for_each(link, &run->mode->pending) {
+        CFRunLoopSourceRef source = container_of(link, struct source_member, link)->slot->source;
+
+        if (!held_push(loop, object_release, source)) {
+            break; /* without memory: some now, the rest in the next pass */
+        }
+        object_retain(source);
+    }
+    end = loop->held.count;
+    if (end == first) {
+        return perform_one_by_one(loop, run);
+    }
+    for (uint32_t place = first; place < end; place++) {
+        CFRunLoopSourceRef source = (CFRunLoopSourceRef)(uintptr_t)held_thing(loop, place);
+
+        held_take(loop, place);
+        performed |= perform_if_marked(loop, run, source); /* handled if any was (85) */
+    }
+    held_cut(loop, first, end);
+    return performed;
+}
+
+static bool has_one_pending(const struct mode *mode)
+{
+    return mode->pending.next->next == &mode->pending;
 }
 
 static void drain_queue(CFRunLoopRef loop)
@@ -127,7 +144,7 @@ static bool perform_sources(CFRunLoopRef loop, struct activation *run)
     if (list_is_empty(&run->mode->pending)) {
         return false;
     }
-    return run->returns_after_source ? perform_one_source(loop, run->mode) : perform_all_sources(loop, run->mode);
+    return run->returns_after_source || has_one_pending(run->mode) ? perform_one_source(loop, run) : perform_all_sources(loop, run);
 }
 
 /* ---- [7] waiting ---- */
@@ -310,7 +327,7 @@ static enum wake_cause sleep(CFRunLoopRef loop, struct activation *run)
     bool ends_at_once = is_over(run); /* without having asked the kernel */
     int64_t awake_until_ns = busy_wait_begin(loop);
 
-    run_resume(loop, run);
+    pass_end_before_waiting(loop, run);
     for (;;) {
         bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
         bool stays_awake = busy_wait_goes_on(awake_until_ns);
@@ -416,7 +433,7 @@ static bool handle(CFRunLoopRef loop, struct activation *run, enum wake_cause ca
 {
     switch (cause) {
     case cause_timers:
-        timers_fire(loop, run->mode, kernel.monotonic_ns());
+        timers_fire(loop, run, kernel.monotonic_ns());
         return false;
     case cause_port:
         return perform_port(loop, run);
@@ -451,7 +468,6 @@ void pass_notify_before_waiting(CFRunLoopRef loop, struct activation *run)
 {
     run->is_before_waiting = true;
     observers_notify(loop, run->mode, kCFRunLoopBeforeWaiting);
-    run->is_before_waiting = false;
 }
 
 bool pass_before_wait(CFRunLoopRef loop, struct activation *run)
@@ -459,10 +475,10 @@ bool pass_before_wait(CFRunLoopRef loop, struct activation *run)
     mailbox_arm(loop->mailbox);
     observers_notify(loop, run->mode, kCFRunLoopBeforeTimers); /* [2] */
     observers_notify(loop, run->mode, kCFRunLoopBeforeSources); /* [3] */
-    blocks_run(loop, run->mode);
+    blocks_run(loop, run);
     run->has_handled_source = perform_sources(loop, run); /* [4] */
     if (run->has_handled_source) {
-        blocks_run(loop, run->mode);
+        blocks_run(loop, run);
     }
     return !run->has_handled_source && !run->polls;
 }
@@ -470,7 +486,7 @@ bool pass_before_wait(CFRunLoopRef loop, struct activation *run)
 CFRunLoopRunResult pass_after_wait(CFRunLoopRef loop, struct activation *run, enum wake_cause cause)
 {
     run->has_handled_source |= handle(loop, run, cause); /* [9] */
-    blocks_run(loop, run->mode);
+    blocks_run(loop, run);
     return reason_to_return(loop, run);
 }
 
@@ -516,6 +532,7 @@ void run_enter(CFRunLoopRef loop, struct activation *run, struct mode *mode)
     run->mode = mode;
     run->served_main_queue = true; /* the first pass does not look first either (181) */
     run->outer_word = mailbox_enter(loop->mailbox);
+    run->held_count = loop->held.count;
     loop->activation = run;
 }
 
@@ -552,6 +569,7 @@ void run_leave_abandoned(CFRunLoopRef loop, const struct activation *run)
             drop_report(loop, &abandoned->report);
         }
         hosting_note_abandoned(loop, abandoned);
+        held_give_back_all(loop, abandoned);
         activation_discard(abandoned);
     }
 }

@@ -58,7 +58,14 @@ bool pass_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase,
 /* Step 9 and the checks at the end of a pass; 0 while the run goes on. */
 CFRunLoopRunResult pass_after_wait(CFRunLoopRef loop, struct activation *run, enum wake_cause cause);
 
-/* Tells the observers, with the flag for BeforeWaiting. */
+/* Tells the observers, with the flag for BeforeWaiting, which the next takes away. */
 void pass_notify_before_waiting(CFRunLoopRef loop, struct activation *run);
+
+/* About to sleep: what a run took in those observers that was jumped out of is given back first, as by one that has ended there. */
+static inline void pass_end_before_waiting(CFRunLoopRef loop, struct activation *run)
+{
+    run_resume(loop, run);
+    run->is_before_waiting = false;
+}
 
 #endif

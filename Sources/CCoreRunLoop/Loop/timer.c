@@ -40,7 +40,7 @@ static void finalize(CFTypeRef object)
     rare = timer->own.rare;
     /* Late it is still where a thread ended in the callout. */
     if (timer_has(timer, timer_is_valid) || timer_has(timer, timer_releases_late)) {
-        item_context_release(rare->context, rare->context_info);
+        item_context_release(timer, rare->context, rare->context_info);
     }
     free(rare->context);
     free(rare);
@@ -51,7 +51,7 @@ static CFStringRef describe(CFTypeRef object)
     CFRunLoopTimerRef timer = (CFRunLoopTimerRef)(uintptr_t)object;
     CFRunLoopRef home = timer_lock_home(timer);
     const struct timer_rare *rare = timer_rare(timer);
-    const struct item_context *functions = rare->context;
+    struct item_context *functions = rare->context;
     const void *info = *timer_info(timer);
     const bool is_valid = timer_has(timer, timer_is_valid);
     const double date = is_valid ? timer->date : 0.0;
@@ -59,7 +59,7 @@ static CFStringRef describe(CFTypeRef object)
     CFStringRef text;
 
     timer_unlock_home(timer, home);
-    context = item_context_describe(functions, info);
+    context = item_context_describe(timer, functions, info);
     text = CFStringCreateWithFormat(
         NULL, NULL, CFSTR("<CFRunLoopTimer %p>{valid = %s, interval = %g, next fire date = %f, order = %ld, callout = %p, context = %@}"),
         object, is_valid ? "Yes" : "No", timer->interval, date, (long)rare->order, (void *)(uintptr_t)timer->callout, context);
@@ -105,11 +105,12 @@ static void set_date_fields(CFRunLoopTimerRef timer, CFAbsoluteTime date, int64_
 /* Takes over the context and the order of a new timer. False if there is no memory, and then nothing is retained. */
 static bool adopt(CFRunLoopTimerRef timer, const CFRunLoopTimerContext *context, CFIndex order)
 {
-    struct item_context functions = {NULL, NULL, NULL};
+    struct item_context functions = {.retain = NULL};
     struct timer_rare *rare;
 
     if (context) {
-        functions = (struct item_context){context->retain, context->release, context->copyDescription};
+        functions = (struct item_context){
+            .retain = context->retain, .release = context->release, .copy_description = context->copyDescription};
     }
     if (order == 0 && !functions.retain && !functions.release && !functions.copy_description) {
         timer->own.context_info = context ? context->info : NULL;

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "Kernel/kernel.h"
+#include "Loop/held.h"
 #include "Loop/instant.h"
+#include "Loop/thread_loop.h"
 #include "Loop/timer_membership.h"
 
 /* A due timer in the snapshot of a pass. */
@@ -78,10 +80,11 @@ int64_t timers_limit(struct mode *mode)
     return best;
 }
 
-/* Doubles the room. False if there is no memory. */
+/* False if there is no memory for more. */
 static bool batch_grow(struct timer_batch *batch)
 {
-    struct timer_entry *grown = malloc((size_t)batch->capacity * 2 * sizeof *grown);
+    const uint32_t growth = 16; /* times: what has been found is copied each time */
+    struct timer_entry *grown = malloc((size_t)batch->capacity * growth * sizeof *grown);
 
     if (!grown) {
         return false;
@@ -91,7 +94,7 @@ static bool batch_grow(struct timer_batch *batch)
         free(batch->entries);
     }
     batch->entries = grown;
-    batch->capacity *= 2;
+    batch->capacity *= growth;
     return true;
 }
 
@@ -140,6 +143,11 @@ static uint32_t merge(struct timer_entry *entries, uint32_t one, uint32_t other)
 static bool is_put_off(const struct heap_entry *entry, int64_t now_ns)
 {
     return timer_node_is_deferred(entry->node) && timer_of_entry(entry)->fire_ns > now_ns;
+}
+
+static void free_entries(const void *entries)
+{
+    free((void *)(uintptr_t)entries);
 }
 
 /* All that is due below and at `index`, in order; what stands there for a date to come has nothing due below it. Returns the first. */
@@ -278,8 +286,37 @@ void timers_end_callouts(CFRunLoopRef loop, bool releases)
     }
 }
 
+/* It is in no callout any more, to which it would return: as if it had. */
+static void let_go_of_timer(const void *reference)
+{
+    CFRunLoopTimerRef timer = (CFRunLoopTimerRef)(uintptr_t)reference;
+    CFRunLoopRef loop = thread_loop_if_any();
+
+    if (loop && loop->firing == timer) {
+        struct timer_farewell farewell = end_firing(loop, timer);
+
+        timer_bid_farewell(timer, &farewell);
+    }
+    object_release(timer);
+}
+
+/* The callback, for which the info was retained. */
+static __attribute__((noinline)) void call_back(CFRunLoopRef loop, CFRunLoopTimerRef timer, const struct item_context *context, void *info)
+{
+    bool is_held = context->release && held_push(loop, context->release, info);
+    uint32_t end = loop->held.count;
+
+    if (timer->callout) {
+        timer->callout(timer, info);
+    }
+    if (is_held) {
+        held_give_back(loop, end); /* of runs to which something in the callback has not returned */
+        loop->held.count = end - 1;
+    }
+}
+
 /* One callout, bracketed by the context's retain and release (135). No lock is held. */
-static void call_out(CFRunLoopRef loop, const struct timer_call *call)
+static inline __attribute__((always_inline)) void call_out(CFRunLoopRef loop, const struct timer_call *call)
 {
     const struct item_context *context = call->context;
     void *info = call->info; /* still ours: an invalidation from now on leaves its release to end_firing, or is made by this thread */
@@ -287,8 +324,8 @@ static void call_out(CFRunLoopRef loop, const struct timer_call *call)
 
     if (context && context->retain) {
         info = (void *)(uintptr_t)context->retain(info);
-    }
-    if (call->timer->callout) {
+        call_back(loop, call->timer, context, info);
+    } else if (call->timer->callout) {
         call->timer->callout(call->timer, info);
     }
     farewell = end_firing(loop, call->timer);
@@ -298,25 +335,62 @@ static void call_out(CFRunLoopRef loop, const struct timer_call *call)
     }
 }
 
-void timers_fire(CFRunLoopRef loop, struct mode *mode, int64_t now_ns)
+/* Every timer of a batch of several, and its memory. Returns for how many timers there was memory. */
+static uint32_t hold_batch(CFRunLoopRef loop, const struct timer_batch *batch)
 {
-    struct timer_batch batch = {.capacity = sizeof batch.first_entries / sizeof batch.first_entries[0]};
-    uint32_t turn;
+    if (!held_reserve(loop, batch->count + 1)) {
+        return 0;
+    }
+    if (batch->entries != batch->first_entries) {
+        (void)held_push(loop, free_entries, batch->entries);
+    }
+    for (uint32_t i = 0; i < batch->count; i++) {
+        loop->held.items[loop->held.count++] = (struct held){let_go_of_timer, batch->entries[i].timer};
+    }
+    return batch->count;
+}
 
-    batch.entries = batch.first_entries;
-    turn = batch_collect(&batch, &mode->timers, 0, now_ns);
+/* From the turn of one timer to that of the last. */
+static void take_turns(CFRunLoopRef loop, struct activation *run, const struct timer_batch *batch, uint32_t turn)
+{
+    uint32_t height = loop->held.count;
+    uint32_t held = batch->count > 1 ? hold_batch(loop, batch) : 0;
+    uint32_t end = loop->held.count;
+    uint32_t first = end - held;
+
+    if (held == 0) {
+        held_in_hand(run, let_go_of_timer, batch->entries[turn].timer); /* without memory for several, the first has to do */
+    }
     while (turn != no_entry) {
-        const struct timer_entry *entry = &batch.entries[turn];
+        const struct timer_entry *entry = &batch->entries[turn];
         struct timer_call call;
-        bool fires = begin_firing(loop, mode, entry, &call);
+        bool fires = begin_firing(loop, run->mode, entry, &call);
 
         loop_unlock(loop);
         if (fires) {
             call_out(loop, &call);
         }
+        if (held > 0) {
+            held_take(loop, first + turn);
+        } else {
+            held_put_down(run);
+        }
         object_release(entry->timer);
         loop_lock(loop);
         turn = entry->next;
+    }
+    held_cut(loop, height, end);
+}
+
+void timers_fire(CFRunLoopRef loop, struct activation *run, int64_t now_ns)
+{
+    struct timer_batch batch = {.capacity = sizeof batch.first_entries / sizeof batch.first_entries[0]};
+    uint32_t turn;
+
+    batch.entries = batch.first_entries;
+    turn = batch_collect(&batch, &run->mode->timers, 0, now_ns);
+    if (turn != no_entry) {
+        take_turns(loop, run, &batch, turn);
     }
     if (batch.entries != batch.first_entries) {
         free(batch.entries);

@@ -28,8 +28,8 @@ static inline void timers_notice_earlier(CFRunLoopRef loop, struct mode *mode)
     }
 }
 
-/* Fires all that are due at `now_ns`, in order of date (34). Drops the lock during callouts. */
-void timers_fire(CFRunLoopRef loop, struct mode *mode, int64_t now_ns);
+/* Fires all of the run's mode that are due at `now_ns`, in order of date (34). Drops the lock during callouts. */
+void timers_fire(CFRunLoopRef loop, struct activation *run, int64_t now_ns);
 
 /*
  * Ends the callouts in which the loop's thread has gone, innermost first, as if they had returned: a timer that the callout has moved to

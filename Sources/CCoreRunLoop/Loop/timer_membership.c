@@ -370,7 +370,7 @@ struct timer_farewell timer_make_invalid(CFRunLoopTimerRef timer)
 void timer_bid_farewell(CFRunLoopTimerRef timer, const struct timer_farewell *farewell)
 {
     if (farewell->releases_info) {
-        item_context_release(farewell->context, farewell->info);
+        item_context_release(timer, farewell->context, farewell->info);
     }
     if (farewell->has_left_loop) {
         object_release(timer);

@@ -37,7 +37,7 @@ CFRunLoopTimerRef timer_of_node(const struct heap_node *node);
 struct timer_farewell {
     bool releases_info;
     bool has_left_loop;
-    const struct item_context *context;
+    struct item_context *context;
     void *info;
 };
 

@@ -8,7 +8,6 @@
 
 #include "Kernel/kernel.h"
 #include "Loop/descriptor_source.h"
-#include "Loop/thread_loop.h"
 #include "Port/mach_port.h"
 #include "Support/fault.h"
 
@@ -69,6 +68,11 @@ static void finalize(CFTypeRef object)
 {
     CFMachPortRef port = (CFMachPortRef)(uintptr_t)object;
 
+    void *info;
+
+    if (info_hold_finish(&port->info.hold, &info)) {
+        release_info(port, info);
+    }
     if (!port->is_valid) {
         return;
     }
@@ -77,7 +81,6 @@ static void finalize(CFTypeRef object)
     if (port->event >= 0) {
         (void)kernel.close(port->event);
     }
-    release_info(port, port->context.info);
 }
 
 static Boolean equal(CFTypeRef one, CFTypeRef other)
@@ -90,57 +93,18 @@ static CFHashCode hash(CFTypeRef object)
     return ((const struct __CFMachPort *)object)->number;
 }
 
-/* A callout, or a description, is no longer counted. True: `ret_info` is to be given back once the lock is dropped. I */
-static bool take_late_info(CFMachPortRef port, void **ret_info)
-{
-    bool releases = port->releases_late && port->calls == 0;
-
-    if (releases) {
-        port->releases_late = false;
-        *ret_info = port->context.info;
-        port->context.info = NULL;
-    }
-    return releases;
-}
-
-/* Of an invalid port there is no info any more. An invalidation meanwhile leaves the release of the info to the end of this. */
-static CFStringRef describe_info(CFMachPortRef port)
-{
-    void *info;
-    CFStringRef text;
-    bool is_held;
-    bool releases;
-
-    mach_port_lock(port);
-    is_held = port->is_valid && port->context.copyDescription;
-    port->calls += is_held ? 1 : 0; /* as a callout of another thread */
-    info = port->context.info;
-    mach_port_unlock(port);
-    if (!is_held) {
-        return NULL;
-    }
-    text = port->context.copyDescription(info);
-    mach_port_lock(port);
-    port->calls--;
-    releases = take_late_info(port, &info);
-    mach_port_unlock(port);
-    if (releases) {
-        release_info(port, info);
-    }
-    return text;
-}
-
 static CFStringRef describe(CFTypeRef object)
 {
     CFMachPortRef port = (CFMachPortRef)(uintptr_t)object;
-    CFStringRef context = describe_info(port);
+    CFStringRef context =
+        info_hold_describe(&port->info.hold, item_lock(port), port->context.copyDescription, port->context.release);
     CFStringRef text;
     bool is_valid;
     const void *info;
 
     mach_port_lock(port);
     is_valid = port->is_valid;
-    info = port->context.info;
+    info = port->info.hold.info;
     mach_port_unlock(port);
     text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFMachPort %p>{valid = %s, port = %x, callout = %p, info = %p%@%@}"), object,
                                     is_valid ? "Yes" : "No", port->number, (void *)(uintptr_t)port->callout, info,
@@ -189,7 +153,8 @@ CFMachPortRef CFMachPortCreate(CFAllocatorRef allocator, CFMachPortCallBack call
     }
     if (context) {
         port->context = *context;
-        port->context.info = context->retain ? (void *)(uintptr_t)context->retain(context->info) : context->info;
+        port->context.info = NULL;
+        port->info.hold.info = context->retain ? (void *)(uintptr_t)context->retain(context->info) : context->info;
     }
     port->callout = callout;
     port->is_valid = true;
@@ -219,6 +184,7 @@ void CFMachPortGetContext(CFMachPortRef port, CFMachPortContext *context)
     }
     mach_port_lock(port);
     *context = port->context;
+    context->info = port->info.hold.info;
     mach_port_unlock(port);
     context->version = 0;
 }
@@ -275,9 +241,7 @@ static struct mach_message *begin_call(CFMachPortRef port, void **ret_info)
         list_remove(link);
         port->queued--;
         message = container_of(link, struct mach_message, link);
-        port->calls++;
-        port->called_on = thread_loop_current();
-        *ret_info = port->context.info;
+        *ret_info = called_info_begin(&port->info);
         mach_port_update_event(port);
     }
     mach_port_unlock(port);
@@ -290,9 +254,7 @@ static void end_call(CFMachPortRef port)
     bool releases;
 
     mach_port_lock(port);
-    port->calls--;
-    port->called_on = NULL; /* one that goes on is not this thread's, or ends later all the same */
-    releases = take_late_info(port, &info);
+    releases = called_info_end(&port->info, &info);
     mach_port_unlock(port);
     if (releases) {
         release_info(port, info);
@@ -420,7 +382,7 @@ static bool take_apart(CFMachPortRef port, struct leftovers *ret_leftovers)
         port->is_valid = false;
         ret_leftovers->source = weak_source_retain(&port->source);
         ret_leftovers->callout = port->invalidation_callout;
-        ret_leftovers->info = port->context.info;
+        ret_leftovers->info = port->info.hold.info;
         ret_leftovers->event = port->event;
         list_append_all(&ret_leftovers->queue, &port->queue);
         port->queued = 0;
@@ -431,17 +393,13 @@ static bool take_apart(CFMachPortRef port, struct leftovers *ret_leftovers)
     return was_valid;
 }
 
-/* A callout on another thread still uses the info: the last one to end releases it. */
-static void release_context(CFMachPortRef port, void *info)
+static void release_context(CFMachPortRef port)
 {
+    void *info;
     bool releases;
 
     mach_port_lock(port);
-    releases = port->calls == 0 || (port->calls == 1 && thread_loop_is_current(port->called_on));
-    port->releases_late = !releases;
-    if (releases) {
-        port->context.info = NULL;
-    }
+    releases = called_info_give_up(&port->info, &info);
     mach_port_unlock(port);
     if (releases) {
         release_info(port, info);
@@ -465,7 +423,7 @@ void CFMachPortInvalidate(CFMachPortRef port)
             descriptor_source_invalidate(leftovers.source);
             object_release(leftovers.source);
         }
-        release_context(port, leftovers.info);
+        release_context(port);
         if (leftovers.event >= 0) {
             (void)kernel.close(leftovers.event);
         }

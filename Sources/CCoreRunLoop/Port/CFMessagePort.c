@@ -29,10 +29,13 @@ static void free_former_names(CFMessagePortRef port)
 static void finalize(CFTypeRef object)
 {
     CFMessagePortRef port = (CFMessagePortRef)(uintptr_t)object;
+    struct inbox *inbox;
 
     message_port_invalidate(port);
-    if (port->is_remote && port->side.remote.inbox) {
-        inbox_release(port->side.remote.inbox);
+    /* A local port has one left only in the child of a fork, which did not close its parent's. */
+    inbox = port->is_remote ? port->side.remote.inbox : port->side.local.inbox;
+    if (inbox) {
+        inbox_release(inbox);
     }
     if (port->name_string) {
         CFRelease(port->name_string);
@@ -156,6 +159,7 @@ void CFMessagePortGetContext(CFMessagePortRef ms, CFMessagePortContext *context)
     port_lock(ms);
     if (!ms->is_remote) {
         *context = ms->side.local.context;
+        context->info = ms->side.local.info.hold.info;
     }
     port_unlock(ms);
 }
@@ -243,16 +247,15 @@ void message_port_invalidate(CFMessagePortRef port)
     void *info;
     bool was_valid;
 
+    port_table_disown(); /* else the parent's port would stay in the table, whatever becomes of it */
     object_retain(port);
     port_lock(port);
     was_valid = atomic_exchange_explicit(&port->is_valid, false, memory_order_acq_rel);
     callout = port->invalidated;
-    info = port->is_remote ? NULL : port->side.local.context.info;
+    info = port->is_remote ? NULL : port->side.local.info.hold.info;
     port_unlock(port);
-    if (was_valid && !port_is_orphan()) { /* else it is the parent's: nothing of it may be touched */
-        if (port->is_remote) {
-            port_table_remove(port);
-        } else {
+    if (was_valid) {
+        if (!port->is_remote) {
             local_port_withdraw(port);
         }
         if (callout) {
@@ -264,6 +267,7 @@ void message_port_invalidate(CFMessagePortRef port)
             local_port_release_info(port);
             local_port_close(port);
         }
+        port_table_remove(port); /* last: the callback may fork, or another thread meanwhile */
     }
     object_release(port);
 }

@@ -101,7 +101,7 @@ static int load_data(CFMessagePortRef port, struct client_line *line, struct wir
         renew_arena(line, frame, load, length);
     }
     if (line && length > payload_arena_from && length <= line->arena.size) {
-        memcpy(line->arena.address, bytes, length);
+        memcpy(line->arena.address, bytes, (size_t)length);
         frame->flags |= wire_in_arena;
         return 0;
     }
@@ -366,6 +366,7 @@ static SInt32 put_letter(CFMessagePortRef port, struct letter *letter, int64_t d
 {
     struct inbox *inbox = port->side.remote.inbox;
     enum inbox_put outcome = inbox_gone;
+    SInt32 gone = kCFMessagePortIsInvalid;
     int64_t looked_ns;
     uint32_t taken;
 
@@ -375,6 +376,7 @@ static SInt32 put_letter(CFMessagePortRef port, struct letter *letter, int64_t d
         if (looked_ns >= deadline_ns) {
             return kCFMessagePortSendTimeout;
         }
+        gone = kCFMessagePortBecameInvalidError;
         inbox_wait_for_room(inbox, taken, deadline_ns - looked_ns > slice_ns ? looked_ns + slice_ns : deadline_ns);
         outcome = inbox_gone;
     }
@@ -382,7 +384,7 @@ static SInt32 put_letter(CFMessagePortRef port, struct letter *letter, int64_t d
         return kCFMessagePortSuccess;
     }
     message_port_invalidate(port);
-    return kCFMessagePortBecameInvalidError;
+    return gone;
 }
 
 static SInt32 no_letter(void)

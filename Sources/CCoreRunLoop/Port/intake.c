@@ -9,7 +9,6 @@
 
 #include "Kernel/kernel_ports.h"
 #include "Loop/descriptor_source.h"
-#include "Loop/thread_loop.h"
 #include "Port/line_intake.h"
 #include "Port/message_port.h"
 #include "Port/port_log.h"
@@ -224,9 +223,7 @@ static void begin_call(CFMessagePortRef port, struct incoming *message)
         message->callee->calls++;
         message->info = message->callee->object;
     } else if (message->is_in_call) {
-        local->calls++;
-        local->called_on = thread_loop_current();
-        message->info = local->context.info;
+        message->info = called_info_begin(&local->info);
     }
 }
 
@@ -238,9 +235,7 @@ static bool end_call(struct local_port *local, const struct incoming *message, v
         return local_port_leave(local, message->callee, ret_info) && local->context.release;
     }
     if (message->is_in_call) {
-        local->calls--;
-        local->called_on = NULL; /* one that goes on is not this thread's, or ends later all the same */
-        return local->releases_late && local_port_take_late_info(local, ret_info);
+        return called_info_end(&local->info, ret_info) && local->context.release;
     }
     return false;
 }

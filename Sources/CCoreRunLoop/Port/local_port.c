@@ -10,7 +10,6 @@
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 #include "Loop/descriptor_source.h"
-#include "Loop/thread_loop.h"
 #include "Loop/watch.h"
 #include "Port/dispatch_queue.h"
 #include "Port/message_port.h"
@@ -74,6 +73,8 @@ static CFMessagePortRef create_new(CFAllocatorRef allocator, const struct port_n
     if (context) {
         local->context = *context;
         local->context.version = 0;
+        local->context.info = NULL;
+        local->info.hold.info = context->info;
     }
     return port;
 }
@@ -98,7 +99,7 @@ CFMessagePortRef local_port_create(CFAllocatorRef allocator, const struct port_n
         void *info = (void *)(uintptr_t)context->retain(context->info);
 
         port_lock(port);
-        port->side.local.context.info = info;
+        port->side.local.info.hold.info = info;
         port_unlock(port);
     }
     return port;
@@ -138,7 +139,10 @@ static struct inbox *replace_inbox(struct local_port *local, struct inbox *fresh
     return old;
 }
 
-/* Gives the port a new socket, registered as `name`; whoever was connected to the old one finds it closed. */
+/*
+ * Gives the port a new socket, registered as `name`; whoever was connected to the old one finds it closed. The port has that name from the
+ * first message on that comes by the new socket: what is for another one is refused.
+ */
 static bool move_to(const char *function, CFMessagePortRef port, const struct port_name *name)
 {
     struct local_port *local = &port->side.local;
@@ -153,10 +157,12 @@ static bool move_to(const char *function, CFMessagePortRef port, const struct po
         return false;
     }
     inbox = inbox_create(local->queue_limit);
+    port_table_begin_change();
     port_lock(port);
     old = local->publication;
     moved = port_is_valid(port) && local->socket >= 0 && put_in_place(local, fresh) == 0;
     if (moved) {
+        port->name = *name;
         local->publication = publication;
         line_table_drop_all(&local->lines);
         inbox = replace_inbox(local, inbox);
@@ -166,6 +172,7 @@ static bool move_to(const char *function, CFMessagePortRef port, const struct po
         }
     }
     port_unlock(port);
+    port_table_end_change(port);
     registry_withdraw(moved ? &old : &publication);
     close_inbox(inbox);
     if (source) {
@@ -187,13 +194,12 @@ static CFStringRef find_former_name(CFMessagePortRef port, CFStringRef string)
 }
 
 /* Calls the port `string`, which it keeps, and takes over `old`, with what it was called. Creation lock. */
-static void take_name(CFMessagePortRef port, const struct port_name *name, CFStringRef string, struct former_name *old)
+static void take_name_string(CFMessagePortRef port, CFStringRef string, struct former_name *old)
 {
     CFStringRef lent_before = find_former_name(port, string);
     bool is_lent;
 
     port_lock(port);
-    port->name = *name;
     old->string = port->name_string;
     is_lent = port->name_is_lent;
     port->name_string = lent_before ? (CFStringRef)CFRetain(lent_before) : (CFStringRef)CFRetain(string);
@@ -221,9 +227,7 @@ bool local_port_rename(CFMessagePortRef port, const struct port_name *name)
     other = port_table_find(false, name);
     renamed = old && !other && port_is_valid(port) && move_to("CFMessagePortSetName", port, name);
     if (renamed) {
-        port_table_remove(port);
-        take_name(port, name, string, old);
-        port_table_add(port);
+        take_name_string(port, string, old);
     }
     port_table_end_creation();
     if (other) {
@@ -406,14 +410,9 @@ void local_port_set_queue(CFMessagePortRef port, void *queue)
 
 void local_port_withdraw(CFMessagePortRef port)
 {
-    struct publication publication;
-
-    port_table_remove(port);
-    port_lock(port);
-    publication = port->side.local.publication;
-    port->side.local.publication.directory = NULL;
+    port_lock(port); /* until all is closed: a fork meanwhile would leave the child with the name's lock */
+    registry_withdraw(&port->side.local.publication);
     port_unlock(port);
-    registry_withdraw(&publication);
 }
 
 bool local_port_leave(const struct local_port *local, struct callee *callee, void **ret_object)
@@ -467,43 +466,12 @@ bool local_port_call(CFMessagePortRef port, void *object)
     return true;
 }
 
-bool local_port_take_late_info(struct local_port *local, void **ret_info)
-{
-    bool releases = local->releases_late && local->calls == 0;
-
-    if (releases) {
-        local->releases_late = false;
-        *ret_info = local->context.info;
-        local->context.info = NULL;
-    }
-    return releases && local->context.release;
-}
-
 CFStringRef local_port_describe_info(CFMessagePortRef port)
 {
     struct local_port *local = &port->side.local;
-    void *info = NULL;
-    CFStringRef text;
-    bool releases;
 
-    port_lock(port);
-    if (port_is_valid(port) && local->context.copyDescription) {
-        info = local->context.info;
-    }
-    local->calls += info ? 1 : 0; /* as a callout of another thread: an invalidation meanwhile leaves the release to the end */
-    port_unlock(port);
-    if (!info) {
-        return NULL;
-    }
-    text = local->context.copyDescription(info);
-    port_lock(port);
-    local->calls--;
-    releases = local_port_take_late_info(local, &info);
-    port_unlock(port);
-    if (releases) {
-        local->context.release(info);
-    }
-    return text;
+    return port_is_valid(port) ? info_hold_describe(&local->info.hold, &port->lock, local->context.copyDescription, local->context.release)
+                               : NULL;
 }
 
 void local_port_release_info(CFMessagePortRef port)
@@ -515,12 +483,7 @@ void local_port_release_info(CFMessagePortRef port)
     bool releases_object;
 
     port_lock(port);
-    releases = local->calls == 0 || (local->calls == 1 && thread_loop_is_current(local->called_on));
-    local->releases_late = !releases;
-    if (releases) {
-        info = local->context.info;
-        local->context.info = NULL;
-    }
+    releases = called_info_give_up(&local->info, &info);
     releases_object = replace_callee(local, NULL, &object);
     port_unlock(port);
     if (releases && local->context.release) {

@@ -11,6 +11,7 @@
 #include "Support/link_names.h"
 
 #include "CRLMachPort.h"
+#include "Loop/info_hold.h"
 #include "Loop/weak_source.h"
 #include "Runtime/object.h"
 #include "Support/list.h"
@@ -27,10 +28,10 @@ struct mach_message {
 struct __CFMachPort {
     struct object object;
     CFMachPortCallBack callout; /* C */
-    CFMachPortContext context; /* C but for the info: I; NULL once released */
+    CFMachPortContext context; /* C; without the info */
+    struct called_info info; /* I */
     mach_port_t number; /* C */
     bool is_valid; /* I */
-    bool releases_late; /* I; the last callout that is under way releases the info */
     CFMachPortInvalidationCallBack invalidation_callout; /* I */
     struct link queue; /* I; of mach_message */
     uint32_t queued; /* I */
@@ -38,8 +39,6 @@ struct __CFMachPort {
     _Atomic uint32_t room; /* A; changes when a message leaves, or the port ends: senders sleep on it */
     int event; /* I; -1: none yet, or no more */
     bool is_posted; /* I */
-    uint32_t calls; /* I; callouts under way */
-    CFRunLoopRef called_on; /* I; the loop of the latest of them; NULL once one has ended: as good as another loop than one's own */
     struct weak_source source; /* I */
 };
 

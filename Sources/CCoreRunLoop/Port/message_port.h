@@ -18,6 +18,7 @@
 
 #include "CoreFoundation/CFMessagePort.h"
 #include "CoreFoundation/CFRunLoop.h"
+#include "Loop/info_hold.h"
 #include "Port/inbox.h"
 #include "Port/line_table.h"
 #include "Port/packet.h"
@@ -51,11 +52,9 @@ struct callee {
 
 struct local_port {
     CFMessagePortCallBack callout; /* C */
-    CFMessagePortContext context; /* C but for the info: P; NULL once released */
+    CFMessagePortContext context; /* C; without the info */
+    struct called_info info; /* P; in callouts in which no callee is called */
     struct callee *callee; /* P; NULL: the info is called */
-    uint32_t calls; /* P; callouts under way that have the info */
-    CFRunLoopRef called_on; /* P; the loop of the latest of these; NULL once one has ended: as good as another loop than one's own */
-    bool releases_late; /* P; the last callout releases the info */
     int socket; /* P; -1 once closed */
     uint32_t readers; /* P; threads that are reading from the socket */
     uid_t owner; /* C; whose messages are taken */
@@ -108,7 +107,7 @@ struct __CFMessagePort {
     struct link table_link; /* T */
     struct link republished_link; /* creation lock */
     uint32_t republish_round; /* creation lock; the last in which it had its turn */
-    struct port_name name; /* P; length 0: unnamed */
+    struct port_name name; /* written under T and P, read under either; length 0: unnamed */
     CFStringRef name_string; /* P */
     bool name_is_lent; /* P; CFMessagePortGetName has returned that string: it lasts as long as the port */
     struct former_name *former_names; /* creation lock; those that were lent */
@@ -150,13 +149,19 @@ extern const struct object_class message_port_class;
 
 /* ---- port_table.c: which ports this process has ---- */
 
+/* In a child that was made by _Fork or clone, which run no handlers: does what those do. */
+void port_table_disown(void);
 /* One thread at a time finds or makes a port of a name. User code may run in the end. */
 void port_table_begin_creation(void);
 void port_table_end_creation(void);
 /* The valid port of that name, with a reference, or NULL. */
 CFMessagePortRef port_table_find(bool is_remote, const struct port_name *name);
 void port_table_add(CFMessagePortRef port);
+/* Harmless when done already. Until then the child of a fork lets go of what the port holds, valid or not. */
 void port_table_remove(CFMessagePortRef port);
+/* Around a change of a port's name, with the port's lock inside. T */
+void port_table_begin_change(void);
+void port_table_end_change(CFMessagePortRef port);
 /*
  * Registers again what others can no longer find: at once what has `name`, which may be NULL, and all if the directory has gone; else,
  * where there are many ports, within a number of creations. Between the beginning and the end of a creation.
@@ -176,8 +181,6 @@ void local_port_withdraw(CFMessagePortRef port);
 void local_port_close(CFMessagePortRef port);
 /* Asks the program to describe the info, which lasts that long. NULL: it does not, or the port is invalid. */
 CFStringRef local_port_describe_info(CFMessagePortRef port);
-/* A callout that had the info is no longer counted. True: `ret_info` is to be given back once the lock is dropped. P */
-bool local_port_take_late_info(struct local_port *local, void **ret_info);
 /* Gives the info back, unless a callout on another thread uses it. */
 void local_port_release_info(CFMessagePortRef port);
 /*
@@ -222,8 +225,9 @@ void remote_port_confirm(struct remote_port *remote, uint32_t sequence);
 /* Hands a page over for one of its lines. 0 or a negative errno; never waits. */
 int remote_port_offer_page(CFMessagePortRef port, uint32_t line, uint64_t token, const int descriptors[wire_descriptors_max]);
 /*
- * Sends a frame, waiting for room. `frame->sequence` and what belongs to the control line are set here. A kCFMessagePort code. `now_ns`
- * becomes 0 if time has passed.
+ * Sends a frame, waiting for room. `frame->sequence` and what belongs to the control line are set here. A kCFMessagePort code:
+ * kCFMessagePortIsInvalid if the receiver was gone already, so that who asks may connect anew and send again (207, 211), and
+ * kCFMessagePortBecameInvalidError if it went while there was no room (243). `now_ns` becomes 0 if time has passed.
  */
 SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const void *data, const int *descriptors, int count,
                         int64_t deadline_ns, int64_t *now_ns);

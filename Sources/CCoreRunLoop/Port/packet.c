@@ -54,10 +54,10 @@ static int send_with_descriptors(int socket, struct iovec *pieces, int piece_cou
         size_t size = (size_t)count * sizeof(int);
 
         message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE(size);
+        message.msg_controllen = (socklen_t)CMSG_SPACE(size); /* its type is another one with musl */
         control.header.cmsg_level = SOL_SOCKET;
         control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN(size);
+        control.header.cmsg_len = (socklen_t)CMSG_LEN(size);
         memcpy(CMSG_DATA(&control.header), descriptors, size);
     }
     result = kernel_ports.send_message(socket, &message);

@@ -3,6 +3,7 @@
 #include "Port/payload.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "CoreFoundation/CFData.h"
@@ -15,6 +16,12 @@
 static const uint64_t beside_from = 960;
 static const uint64_t lined_from = 4 << 10; /* from here on they begin where they are copied to fastest */
 static const uint64_t large_from = 4 << 20; /* from here on they are in memory that is kept for the next message of this kind */
+
+/* More than an object can hold: of 32 bits where a peer's length has 64. */
+static bool is_too_long(uint64_t length)
+{
+    return length > (uint64_t)LONG_MAX;
+}
 
 /* What gives memory for that many bytes, and takes it back. */
 static CFAllocatorRef allocator_for(uint64_t length)
@@ -37,14 +44,17 @@ CFDataRef payload_copy(const void *bytes, uint64_t length)
 {
     void *memory;
 
+    if (is_too_long(length)) {
+        return NULL;
+    }
     if (length < beside_from) {
         return CFDataCreate(NULL, bytes, (CFIndex)length);
     }
-    memory = allocator_allocate(allocator_for(length), length);
+    memory = allocator_allocate(allocator_for(length), (size_t)length);
     if (!memory) {
         return NULL;
     }
-    memcpy(memory, bytes, length);
+    memcpy(memory, bytes, (size_t)length);
     return data_of(memory, length);
 }
 
@@ -85,14 +95,14 @@ int payload_put(const void *bytes, uint64_t length)
 /* `length` bytes from the beginning of a file that is known to have them. */
 static int read_all(int descriptor, uint64_t length, CFDataRef *ret_data)
 {
-    char *memory = allocator_allocate(allocator_for(length), length ? length : 1);
+    char *memory = is_too_long(length) ? NULL : allocator_allocate(allocator_for(length), length ? (size_t)length : 1);
     uint64_t done = 0;
 
     if (!memory) {
         return -ENOMEM;
     }
     while (done < length) {
-        ssize_t size = kernel_ports.file_read(descriptor, memory + done, length - done, (off_t)done);
+        ssize_t size = kernel_ports.file_read(descriptor, memory + done, (size_t)(length - done), (off_t)done);
 
         if (size <= 0) {
             allocator_deallocate(allocator_for(length), memory);
@@ -143,7 +153,7 @@ static int check(int descriptor, uint64_t *ret_size)
 {
     int result = kernel_ports.memory_size(descriptor, ret_size);
 
-    if (result < 0 || *ret_size < payload_arena_min || *ret_size % payload_arena_min != 0 ||
+    if (result < 0 || is_too_long(*ret_size) || *ret_size < payload_arena_min || *ret_size % payload_arena_min != 0 ||
         !kernel_ports.memory_is_fixed(descriptor, *ret_size, false)) {
         return -EINVAL;
     }

@@ -39,9 +39,16 @@ void port_log(const char *function, const char *format, ...)
     fault_log_once(&never_logged, line);
 }
 
+/* Glibc's strerror may write over what another thread is shown. */
+#ifdef __GLIBC__
+#define lasting_text(_error) strerrordesc_np(_error)
+#else
+#define lasting_text(_error) strerror(_error)
+#endif
+
 const char *port_error_text(int error)
 {
-    const char *text = strerrordesc_np(-error);
+    const char *text = lasting_text(-error);
 
     return text ? text : "unknown error";
 }

@@ -127,12 +127,17 @@ static void prepare_once(void)
 
 /* ---- the table ---- */
 
+void port_table_disown(void)
+{
+    if (port_is_orphan()) {
+        after_fork_in_child();
+    }
+}
+
 void port_table_begin_creation(void)
 {
     (void)pthread_once(&once, prepare_once);
-    if (port_is_orphan()) {
-        after_fork_in_child(); /* made by _Fork or clone, which run no handlers */
-    }
+    port_table_disown();
     lock_take(&creation_lock);
 }
 
@@ -188,6 +193,20 @@ void port_table_remove(CFMessagePortRef port)
 {
     lock_take(&table_lock);
     list_remove(&port->table_link);
+    lock_drop(&table_lock);
+}
+
+void port_table_begin_change(void)
+{
+    lock_take(&table_lock);
+}
+
+void port_table_end_change(CFMessagePortRef port)
+{
+    if (link_is_linked(&port->table_link)) { /* else the port has ended meanwhile */
+        list_remove(&port->table_link);
+        list_append(bucket_of(&port->name), &port->table_link);
+    }
     lock_drop(&table_lock);
 }
 

@@ -187,16 +187,16 @@ void remote_port_abandon(CFMessagePortRef port)
 uint64_t remote_port_packet_data_max(CFMessagePortRef port, uint64_t length)
 {
     struct remote_port *remote = &port->side.remote;
-    uint64_t before; /* packets that may be under way when the last one is sent */
+    uint64_t before; /* packets that may be under way when the last one is sent; one: it has to fit itself */
     uint64_t share;
 
     if (length <= packet_small) {
         return packet_small;
     }
     port_lock(port);
-    before = remote->queue_limit > queue_most ? queue_most - 1 : remote->queue_limit - 1;
+    before = remote->queue_limit > queue_most ? queue_most - 1 : remote->queue_limit > 2 ? remote->queue_limit - 1 : 1;
     port_unlock(port);
-    share = before > 0 ? remote->send_room / before : wire_frame_max + packet_overhead_max + 1;
+    share = remote->send_room / before;
     if (share <= packet_small + packet_overhead_max) {
         return packet_small;
     }
@@ -410,6 +410,7 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const v
                         int64_t deadline_ns, int64_t *now_ns)
 {
     struct remote_port *remote = &port->side.remote;
+    SInt32 gone = kCFMessagePortIsInvalid;
 
     for (;;) {
         enum outcome outcome;
@@ -426,7 +427,7 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const v
         }
         if (outcome == outcome_gone) {
             message_port_invalidate(port);
-            return kCFMessagePortBecameInvalidError;
+            return gone;
         }
         if (outcome == outcome_failed) {
             port_log("CFMessagePortSendRequest", "a message cannot be sent: %s", port_error_text(error));
@@ -437,6 +438,7 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const v
         if (looked_ns >= deadline_ns) {
             return kCFMessagePortSendTimeout;
         }
+        gone = kCFMessagePortBecameInvalidError;
         wait_for_room(remote, outcome, control, looked_ns, deadline_ns);
     }
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "Port/reply.h"
 
+#include <errno.h>
+
 #include "Kernel/kernel.h"
 #include "Port/port_log.h"
 
@@ -13,10 +15,10 @@ CFDataRef reply_within_limit(CFDataRef data)
     return data;
 }
 
-static struct wire_frame dropped_frame(const struct request *request, enum wire_drop_reason reason)
+static struct wire_frame dropped_frame(const struct request *request, enum wire_drop_reason reason, bool keeps_line)
 {
     return (struct wire_frame){.type = wire_dropped,
-                               .flags = request->keeps_line ? wire_kept : 0,
+                               .flags = keeps_line ? wire_kept : 0,
                                .conversation = request->conversation,
                                .extra = reason,
                                .sequence = request->sequence};
@@ -31,7 +33,7 @@ static int put_data(const struct request *request, const UInt8 *bytes, uint64_t 
     if (length == 0) {
         reply->frame.flags |= wire_null_data;
     } else if (length > payload_arena_from && length <= arena->size) {
-        memcpy(arena->address, bytes, length);
+        memcpy(arena->address, bytes, (size_t)length);
         reply->frame.flags |= wire_in_arena;
     } else if (length <= wire_inline_max) {
         reply->data = bytes;
@@ -64,7 +66,7 @@ void reply_load(const struct request *request, CFDataRef whole_data, struct repl
     result = put_data(request, length > 0 ? CFDataGetBytePtr(data) : NULL, length, ret_reply);
     if (result < 0) {
         port_log(port_log_receiver, "a reply could not be sent: %s", port_error_text(result));
-        ret_reply->frame = dropped_frame(request, wire_drop_memory);
+        ret_reply->frame = dropped_frame(request, wire_drop_memory, request->keeps_line);
     }
 }
 
@@ -84,6 +86,37 @@ static int send_memory(const struct server_line *line, const struct reply *reply
     return packet_send(line->descriptor, &frame, NULL, &reply->memory, 1);
 }
 
+/*
+ * The system does not let the reply through. A line that ends without a word means that the port has ended; a client that does not read
+ * does not get the word either.
+ */
+static void hang_up_with_a_word(struct local_port *local, const struct request *request)
+{
+    const struct wire_frame frame = dropped_frame(request, wire_drop_memory, false);
+
+    (void)packet_send(request->line->descriptor, &frame, NULL, NULL, 0);
+    line_table_drop(&local->lines, request->line);
+}
+
+/* The line's other end, whose it is, made it with less room than a packet may have: the data goes in memory. */
+static int send_elsewhere(const struct server_line *line, const struct reply *reply)
+{
+    struct reply other = *reply;
+    int result = other.memory = payload_put(reply->data, reply->frame.length);
+
+    if (result < 0) {
+        return result;
+    }
+    other.data = NULL;
+    other.frame.flags |= wire_in_memory;
+    result = packet_send(line->descriptor, &other.frame, NULL, NULL, 0);
+    if (result == 0) {
+        result = send_memory(line, &other);
+    }
+    reply_release(&other);
+    return result;
+}
+
 void reply_send(struct local_port *local, const struct request *request, const struct reply *reply)
 {
     struct server_line *line = request->line;
@@ -97,16 +130,18 @@ void reply_send(struct local_port *local, const struct request *request, const s
     result = packet_send(line->descriptor, &reply->frame, reply->data, NULL, 0);
     if (result == 0 && reply->memory >= 0) {
         result = send_memory(line, reply);
+    } else if (result == -EMSGSIZE && reply->data) {
+        result = send_elsewhere(line, reply);
     }
     if (result < 0) {
-        line_table_drop(&local->lines, line);
+        hang_up_with_a_word(local, request);
     }
     line_table_end(&local->lines, line);
 }
 
 void reply_dropped(CFMessagePortRef port, const struct request *request, enum wire_drop_reason reason)
 {
-    const struct reply reply = {.frame = dropped_frame(request, reason), .data = NULL, .memory = -1};
+    const struct reply reply = {.frame = dropped_frame(request, reason, request->keeps_line), .data = NULL, .memory = -1};
 
     if (request->line) {
         port_lock(port);

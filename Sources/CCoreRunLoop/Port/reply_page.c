@@ -101,7 +101,7 @@ bool reply_page_put(struct reply_page *page, int bell, const struct wire_frame *
     }
     wire_encode(frame, page->packet);
     if (data_size > 0) {
-        memcpy(page->packet + wire_header_size, data, data_size);
+        memcpy(page->packet + wire_header_size, data, (size_t)data_size);
     }
     atomic_store_explicit(&page->size, wire_header_size + (uint32_t)data_size, memory_order_release);
     barrier_full();

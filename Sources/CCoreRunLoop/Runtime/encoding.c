@@ -166,7 +166,7 @@ static int32_t next_utf8(struct decoder *decoder)
 static int32_t next_utf16(struct decoder *decoder, bool big_endian)
 {
     if (bytes_left(decoder) < 2) {
-        return decoder_invalid;
+        return decoder_at_end; /* half a unit is passed over, as the toolchain's library does */
     }
     const uint8_t *bytes = decoder->next;
     decoder->next += 2;
@@ -176,7 +176,7 @@ static int32_t next_utf16(struct decoder *decoder, bool big_endian)
 static int32_t next_utf32(struct decoder *decoder, bool big_endian)
 {
     if (bytes_left(decoder) < 4) {
-        return decoder_invalid;
+        return decoder_at_end; /* as half a UTF-16 unit */
     }
     uint32_t character = 0;
     for (int i = 0; i < 4; i++) {
@@ -250,8 +250,7 @@ int32_t decoder_next(struct decoder *decoder)
     switch (decoder->encoding) {
     case kCFStringEncodingUTF8:
         return next_utf8(decoder);
-    case kCFStringEncodingASCII:
-        return *decoder->next < 0x80 ? *decoder->next++ : decoder_invalid;
+    case kCFStringEncodingASCII: /* programs that take bytes from elsewhere for ASCII do not expect NULL: Apple reads Latin 1 too */
     case kCFStringEncodingISOLatin1:
         return *decoder->next++;
     case kCFStringEncodingMacRoman:

@@ -137,8 +137,11 @@ static intmax_t narrow_signed(intmax_t value, const struct conversion *conversio
     case length_short:
         return (short)value;
     default:
-        return conversion->kind == kind_int ? (int)value : value;
+        break;
     }
+    return conversion->kind == kind_int    ? (int)value
+           : conversion->kind == kind_size ? (ssize_t)value
+                                           : value;
 }
 
 static intmax_t narrow_unsigned(intmax_t value, const struct conversion *conversion)
@@ -151,9 +154,10 @@ static intmax_t narrow_unsigned(intmax_t value, const struct conversion *convers
     default:
         break;
     }
-    return conversion->kind == kind_int    ? (intmax_t)(unsigned int)value
-           : conversion->kind == kind_long ? (intmax_t)(unsigned long)value
-                                           : value;
+    return conversion->kind == kind_int       ? (intmax_t)(unsigned int)value
+           : conversion->kind == kind_long    ? (intmax_t)(unsigned long)value
+           : conversion->kind == kind_ptrdiff ? (intmax_t)(size_t)value
+                                              : value;
 }
 
 static int print_number(char *buffer, size_t size, const struct conversion *conversion, const struct argument *argument)

@@ -32,7 +32,7 @@ size_t hash_table_capacity_for(size_t count)
 static void place(struct hash_table *table, struct hash_slot entry)
 {
     size_t mask = table->capacity - 1;
-    size_t index = entry.tag & mask;
+    size_t index = (size_t)entry.tag & mask;
     while (table->slots[index].tag != 0) {
         index = (index + 1) & mask;
     }
@@ -61,7 +61,7 @@ struct hash_slot *hash_table_find(const struct hash_table *table, uint64_t hash,
     }
     uint64_t tag = tag_of(hash);
     size_t mask = table->capacity - 1;
-    for (size_t index = tag & mask; table->slots[index].tag != 0; index = (index + 1) & mask) {
+    for (size_t index = (size_t)tag & mask; table->slots[index].tag != 0; index = (index + 1) & mask) {
         struct hash_slot *slot = &table->slots[index];
         if (slot->tag == tag && (slot->key == key || equal(key, slot->key, context))) {
             return slot;
@@ -83,7 +83,7 @@ void hash_table_remove(struct hash_table *table, struct hash_slot *slot)
     table->count--;
     for (size_t index = (hole + 1) & mask; table->slots[index].tag != 0; index = (index + 1) & mask) {
         /* An entry may move back into the hole unless its own place lies behind the hole. */
-        size_t home = table->slots[index].tag & mask;
+        size_t home = (size_t)table->slots[index].tag & mask;
         if (((index - home) & mask) >= ((index - hole) & mask)) {
             table->slots[hole] = table->slots[index];
             hole = index;

@@ -108,3 +108,104 @@ TEST(the_info_of_a_file_descriptor_lasts_while_it_is_described, "185 287")
     described.invalidate = invalidate_file_descriptor;
     expect_lasting_info(CFFileDescriptorCreate(NULL, STDIN_FILENO, false, never_called, &context));
 }
+
+/* ---- timers, observers and sources ---- */
+
+static void invalidate_timer(CFTypeRef object)
+{
+    CFRunLoopTimerInvalidate((CFRunLoopTimerRef)(uintptr_t)object);
+}
+
+static void invalidates_itself(CFRunLoopTimerRef timer, void *info)
+{
+    EXPECT(info == &described);
+    CFRunLoopTimerInvalidate(timer);
+    EXPECT_EQ(described.releases, 0);
+}
+
+static CFRunLoopTimerRef described_timer(void)
+{
+    CFRunLoopTimerContext context = {0, &described, NULL, count_release, describe_while_it_ends};
+
+    return CFRunLoopTimerCreate(NULL, 0, 1000, 0, 0, invalidates_itself, &context);
+}
+
+TEST(the_info_of_a_timer_lasts_while_it_is_described, "135 184")
+{
+    described.invalidate = invalidate_timer;
+    expect_lasting_info(described_timer());
+}
+
+static void fire_timer(CFTypeRef object)
+{
+    CFRunLoopAddTimer(LOOP, (CFRunLoopTimerRef)(uintptr_t)object, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 10, false), kCFRunLoopRunFinished);
+}
+
+TEST(a_timer_that_ends_in_its_callout_leaves_the_info_to_who_describes_it, "135 184")
+{
+    described.invalidate = fire_timer;
+    expect_lasting_info(described_timer());
+}
+
+static void invalidate_observer(CFTypeRef object)
+{
+    CFRunLoopObserverInvalidate((CFRunLoopObserverRef)(uintptr_t)object);
+}
+
+static void ends_by_itself(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
+{
+    (void)activity;
+    EXPECT(info == &described);
+    CFRunLoopObserverInvalidate(observer);
+    EXPECT_EQ(described.releases, 0);
+}
+
+static CFRunLoopObserverRef described_observer(void)
+{
+    CFRunLoopObserverContext context = {0, &described, NULL, count_release, describe_while_it_ends};
+
+    return CFRunLoopObserverCreate(NULL, kCFRunLoopEntry, true, 0, ends_by_itself, &context);
+}
+
+TEST(the_info_of_an_observer_lasts_while_it_is_described, "184 153")
+{
+    described.invalidate = invalidate_observer;
+    expect_lasting_info(described_observer());
+}
+
+static void call_observer(CFTypeRef object)
+{
+    static struct probe idle = {.name = "idle", .logging = probe_is_silent};
+
+    CFRunLoopAddObserver(LOOP, (CFRunLoopObserverRef)(uintptr_t)object, MODE);
+    probe_source_add(&idle, 0, LOOP, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunTimedOut);
+}
+
+TEST(an_observer_that_ends_in_its_callout_leaves_the_info_to_who_describes_it, "184 153")
+{
+    described.invalidate = call_observer;
+    expect_lasting_info(described_observer());
+}
+
+static void invalidate_source(CFTypeRef object)
+{
+    CFRunLoopSourceInvalidate((CFRunLoopSourceRef)(uintptr_t)object);
+}
+
+TEST(the_info_of_a_source_lasts_as_long_as_the_source, "184 73")
+{
+    CFRunLoopSourceContext context = {.info = &described, .release = count_release, .copyDescription = describe_while_it_ends};
+    CFRunLoopSourceRef source = CFRunLoopSourceCreate(NULL, 0, &context);
+    CFStringRef text;
+
+    described.invalidate = invalidate_source;
+    described.object = source;
+    text = CFCopyDescription(source);
+    EXPECT(CFStringFind(text, CFSTR("the info"), 0).length > 0);
+    EXPECT_EQ(described.releases, 0);
+    CFRelease(text);
+    CFRelease(source);
+    EXPECT_EQ(described.releases, 1);
+}

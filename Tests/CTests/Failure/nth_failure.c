@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -47,10 +48,10 @@ struct shared {
     _Atomic unsigned failed; /* how many of its calls have failed */
     struct injected failures[failures_max];
     bool has_second_error;
-    unsigned long consequences[consequences_max]; /* places that have not failed yet, and were reached after the failed call */
+    uint64_t consequences[consequences_max]; /* places that have not failed yet, and were reached after the failed call */
     _Atomic unsigned consequence_count;
-    unsigned long stacks[calls_max]; /* of the run without failures */
-    unsigned long sites[sites_max]; /* stacks that have failed, over all runs */
+    uint64_t stacks[calls_max]; /* of the run without failures */
+    uint64_t sites[sites_max]; /* stacks that have failed, over all runs */
     int site_count, memory_site_count;
     struct memory_origins clean_origins;
     size_t clean_blocks;
@@ -59,7 +60,7 @@ struct shared {
 /* Which calls of a run fail, and with which of its errors the first of them. */
 struct targets {
     unsigned first; /* 0: none fails */
-    unsigned long second; /* the place of the call after it that fails, too; 0: none does */
+    uint64_t second; /* the place of the call after it that fails, too; 0: none does */
     int variant;
 };
 
@@ -100,20 +101,20 @@ extern const char __executable_start[];
 extern const char etext[];
 
 /* The innermost frames name the place; the outer ones only say on which way it was reached. */
-static unsigned long site_hash(void *const frames[stack_depth], int depth)
+static uint64_t site_hash(void *const frames[stack_depth], int depth)
 {
-    unsigned long hash = 14695981039346656037ul;
+    uint64_t hash = 14695981039346656037u;
 
     for (int i = 0; i < depth && i < site_frames; i++) {
         uintptr_t address = (uintptr_t)frames[i];
         bool is_own = address >= (uintptr_t)__executable_start && address < (uintptr_t)etext;
 
-        hash = (hash ^ (is_own ? address - (uintptr_t)__executable_start : 0)) * 1099511628211ul;
+        hash = (hash ^ (is_own ? address - (uintptr_t)__executable_start : 0)) * 1099511628211u;
     }
     return hash;
 }
 
-static bool has_site(unsigned long site)
+static bool has_site(uint64_t site)
 {
     for (int i = 0; i < shared->site_count; i++) {
         if (shared->sites[i] == site) {
@@ -138,7 +139,7 @@ static int fail(const struct failing_call *call, void *const frames[stack_depth]
 }
 
 /* Places that are reached because of a failure can fail only in a run in which that fails too. */
-static void note_consequence(unsigned long site)
+static void note_consequence(uint64_t site)
 {
     unsigned place;
 
@@ -153,7 +154,7 @@ static void note_consequence(unsigned long site)
 int nth_failure_take(const struct failing_call *call)
 {
     void *frames[stack_depth];
-    unsigned long hash;
+    uint64_t hash;
     unsigned number;
     int depth;
 
@@ -175,7 +176,7 @@ int nth_failure_take(const struct failing_call *call)
         return fail(call, frames, depth);
     }
     if (!is_recording && atomic_load(&shared->failed) == 1) {
-        unsigned long site = site_hash(frames, depth);
+        uint64_t site = site_hash(frames, depth);
 
         if (site == targets.second) {
             return fail(call, frames, depth);
@@ -407,7 +408,7 @@ static void print_run(const char *name, int status)
     unsigned failed = atomic_load(&shared->failed);
     const struct injected *last = failed > 0 ? &shared->failures[failed - 1] : NULL;
 
-    test_failed(__FILE__, __LINE__, "%s: NTH_FAILURE=%u.%d.%lx: %s fails with %s: %s %d", name, targets.first, targets.variant,
+    test_failed(__FILE__, __LINE__, "%s: NTH_FAILURE=%u.%d.%" PRIx64 ": %s fails with %s: %s %d", name, targets.first, targets.variant,
                 targets.second, last ? last->call : "nothing", strerror(last ? last->error : 0),
                 WIFEXITED(status)                                           ? "ends with status"
                 : WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "hangs: signal"
@@ -488,7 +489,7 @@ static void note_sites(void)
 {
     for (unsigned i = 0; i < atomic_load(&shared->failed); i++) {
         const struct injected *injected = &shared->failures[i];
-        unsigned long site = site_hash(injected->frames, injected->depth);
+        uint64_t site = site_hash(injected->frames, injected->depth);
 
         if (!has_site(site) && shared->site_count < sites_max) {
             shared->sites[shared->site_count++] = site;
@@ -513,7 +514,7 @@ static void replay(const char *name, bool (*scenario)(void), const char *which)
 {
     struct targets wanted = {0};
 
-    if (sscanf(which, "%u.%d.%lx", &wanted.first, &wanted.variant, &wanted.second) < 1 || wanted.first == 0 || wanted.variant < 0 ||
+    if (sscanf(which, "%u.%d.%" SCNx64, &wanted.first, &wanted.variant, &wanted.second) < 1 || wanted.first == 0 || wanted.variant < 0 ||
         wanted.variant > 1) {
         (void)fprintf(stderr, "NTH_FAILURE is n, n.v or n.v.p, with n from 1, v 0 or 1 and p a place as it was printed, not %s\n", which);
         exit(2);
@@ -530,7 +531,7 @@ struct tally {
 /* The run in which the call fails, and one for each place that this led to and that has not failed before. False: it did not come. */
 static bool fail_call(const char *name, bool (*scenario)(void), const struct targets *wanted, struct tally *tally)
 {
-    unsigned long consequences[consequences_max];
+    uint64_t consequences[consequences_max];
     unsigned count;
     bool has_second_error;
 

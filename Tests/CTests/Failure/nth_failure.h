@@ -80,7 +80,7 @@ enum { origins_max = 1024 };
 struct memory_origins {
     size_t count;
     struct memory_origin {
-        unsigned long stack;
+        uint64_t stack;
         long blocks;
     } origins[origins_max];
 };
@@ -89,7 +89,7 @@ void failing_memory_print_beyond(const struct memory_origins *origins);
 
 enum { stack_depth = 10 };
 /* The calling stack without its innermost frames, and its hash. */
-int stack_take(void *frames[stack_depth], unsigned long *ret_hash);
+int stack_take(void *frames[stack_depth], uint64_t *ret_hash);
 void stack_print(void *const frames[stack_depth], int count);
 
 #endif

@@ -30,7 +30,7 @@ enum { blocks_max = 1 << 14, own_frames = 3 };
 
 struct block {
     void *address; /* NULL: free place */
-    unsigned long stack;
+    uint64_t stack;
     int depth;
     void *frames[stack_depth];
 };
@@ -41,16 +41,16 @@ static struct block blocks[blocks_max]; /* table lock */
 static int blocks_end; /* table lock: no block behind it */
 static size_t block_count; /* table lock */
 
-int stack_take(void *frames[stack_depth], unsigned long *ret_hash)
+int stack_take(void *frames[stack_depth], uint64_t *ret_hash)
 {
     void *all[stack_depth + own_frames];
     int count = backtrace(all, stack_depth + own_frames) - own_frames;
-    unsigned long hash = 14695981039346656037ul;
+    uint64_t hash = 14695981039346656037u;
 
     count = count < 0 ? 0 : count;
     for (int i = 0; i < count; i++) {
         frames[i] = all[i + own_frames];
-        hash = (hash ^ (unsigned long)(uintptr_t)frames[i]) * 1099511628211ul;
+        hash = (hash ^ (uint64_t)(uintptr_t)frames[i]) * 1099511628211u;
     }
     *ret_hash = hash;
     return count;
@@ -161,7 +161,7 @@ void __wrap_free(void *block)
 void failing_memory_begin(void)
 {
     void *frames[stack_depth];
-    unsigned long hash;
+    uint64_t hash;
 
     (void)stack_take(frames, &hash); /* the first call loads what it needs */
     atomic_store(&is_watching, true);
@@ -177,7 +177,7 @@ size_t failing_memory_count(void)
     return block_count;
 }
 
-static struct memory_origin *origin_of(struct memory_origins *origins, unsigned long stack)
+static struct memory_origin *origin_of(struct memory_origins *origins, uint64_t stack)
 {
     for (size_t i = 0; i < origins->count; i++) {
         if (origins->origins[i].stack == stack) {

@@ -128,6 +128,30 @@ TEST(common_modes_are_those_of_the_time_of_running, "165 26")
     CFRelease(common);
 }
 
+static void logs_and_makes_common(void *info)
+{
+    (void)info;
+    probe_log("B");
+    CFRunLoopAddCommonMode(LOOP, MODE);
+    queue(kCFRunLoopCommonModes, "c3");
+}
+
+TEST(a_mode_that_a_block_makes_common_runs_the_common_blocks_behind_it, "163 165 166")
+{
+    clock_start();
+    probe_stage(MODE);
+    const void *names[] = {CFSTR("M"), kCFRunLoopCommonModes};
+    CFArrayRef common = CFArrayCreate(NULL, names, 2, &kCFTypeArrayCallBacks);
+    queue(kCFRunLoopCommonModes, "c0");
+    CRLRunLoopPerformFunction(LOOP, MODE, logs_and_makes_common, NULL, NULL);
+    queue(common, "c1");
+    queue(MODE, "m");
+    queue(kCFRunLoopCommonModes, "c2");
+    probe_run(MODE, 0.05, false);
+    EXPECT_LOG("E BT BS B c1 m c2 BW AW c0 c3 X TO");
+    CFRelease(common);
+}
+
 static void logs_and_queues_two(void *info)
 {
     (void)info;

@@ -133,9 +133,10 @@ TEST(a_stop_reaches_a_run_and_nothing_else, "55 56 57")
         {wake_run | wake_stop, wake_run | wake_stop, 0, 0},
         {wake_run | wake_armed, wake_run | wake_armed | wake_stop | wake_token, 0, 0},
         {wake_run | wake_armed | wake_token, wake_run | wake_armed | wake_token | wake_stop, 0, 0},
-        {wake_run | wake_futex, wake_run | wake_futex | wake_stop | wake_token, 1, 0},
+        {wake_run | wake_futex, wake_run | wake_futex | wake_stop, 1, 0},
+        {wake_run | wake_futex | wake_stop, wake_run | wake_futex | wake_stop, 0, 0},
         {wake_run | wake_futex | wake_token, wake_run | wake_futex | wake_token | wake_stop, 0, 0},
-        {wake_run | wake_epoll, wake_run | wake_epoll | wake_stop | wake_token, 0, 1},
+        {wake_run | wake_epoll, wake_run | wake_epoll | wake_stop, 0, 1},
         {wake_run | wake_epoll | wake_token | wake_stop, wake_run | wake_epoll | wake_token | wake_stop, 0, 0},
     };
 

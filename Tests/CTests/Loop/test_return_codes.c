@@ -200,6 +200,35 @@ TEST(stop_ends_the_innermost_run_only, "55 L6")
     EXPECT_EQ(clock_ms(), 50);
 }
 
+static void stops_the_loop(void *loop)
+{
+    CFRunLoopStop(loop);
+}
+
+static void runs_another_until_stopped(struct probe *probe)
+{
+    if (probe->calls == 1) {
+        struct probe_thread thread;
+
+        probe_thread_when_waiting(&thread, LOOP, stops_the_loop, LOOP);
+        EXPECT_EQ(CFRunLoopRunInMode(CFSTR("inner"), 10, false), kCFRunLoopRunStopped);
+        probe_thread_join(&thread);
+    }
+}
+
+TEST(the_stop_of_a_nested_run_does_not_wake_the_outer_one, "45 55 64")
+{
+    static struct probe observer = PROBE("BW", runs_another_until_stopped);
+    static struct probe idle = PROBE("idle", NULL);
+    static struct probe inner = PROBE("inner", NULL);
+
+    probe_observer_add(&observer, kCFRunLoopBeforeWaiting, 0, LOOP, MODE);
+    probe_source_add(&idle, 0, LOOP, MODE);
+    probe_source_add(&inner, 0, LOOP, CFSTR("inner"));
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.05, false), kCFRunLoopRunTimedOut);
+    EXPECT_EQ(observer.calls, 1); /* the outer run makes no second pass */
+}
+
 TEST(stop_before_a_run_is_forgotten, "56 L4")
 {
     clock_start();

@@ -2,6 +2,7 @@
 /*
  * Version-0 sources: rules 72 to 97, through the public calls.
  */
+#include <limits.h>
 #include <string.h>
 
 #include "Loop/loop_trace.h"
@@ -420,7 +421,7 @@ TEST(a_source_gives_its_context_by_version, "91")
 TEST(a_source_keeps_its_order, "92")
 {
     static struct probe source = PROBE("A", NULL);
-    const CFIndex orders[] = {0, -7, INT64_MAX, INT64_MIN};
+    const CFIndex orders[] = {0, -7, LONG_MAX, LONG_MIN};
     for (int i = 0; i < 4; i++) {
         CFRunLoopSourceRef a = probe_source(&source, orders[i]);
         EXPECT_EQ(CFRunLoopSourceGetOrder(a), orders[i]);

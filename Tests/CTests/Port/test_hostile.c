@@ -447,6 +447,17 @@ static ssize_t read_half(int descriptor, void *bytes, size_t size, off_t offset)
 }
 
 /* No seal would let it happen; the receiver does not rely on that. */
+/* Whoever serves the file's system might never answer. */
+TEST(a_file_that_is_no_memory_is_not_asked_for_its_size, "241 H8")
+{
+    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    uint64_t size = 1;
+
+    EXPECT(kernel_ports_linux.memory_size(file, &size) < 0);
+    EXPECT_EQ(size, 0);
+    (void)close(file);
+}
+
 PORT_TEST(memory_that_ends_while_it_is_read_is_refused, "241 H8")
 {
     struct trace seen = {0};

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -12,7 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Port/message_port.h"
 #include "Port/port_probe.h"
 
 static struct trace events;
@@ -289,6 +292,95 @@ PORT_TEST_BOTH_WAYS(a_sleeping_loop_notices_that_its_port_was_renamed, "200 209"
     port_thread_stop(&server);
 }
 
+static CFMessagePortRef renamed_port;
+static int to_client = -1;
+static int from_client = -1;
+
+/* What a loop on another thread does while the port's old name is being given up: it takes what a client of the new name has sent. */
+static int receive_and_unlink(int directory, const char *leaf)
+{
+    struct pollfd answer = {.fd = from_client, .events = POLLIN};
+
+    kernel_ports.file_unlink = kernel_ports_linux.file_unlink;
+    REQUIRE(write(to_client, "g", 1) == 1);
+    while (poll(&answer, 1, 1) == 0) {
+        local_port_receive(renamed_port);
+    }
+    return kernel_ports_linux.file_unlink(directory, leaf);
+}
+
+static int replace_and_wait_for_unlink(int from, int number)
+{
+    kernel_ports.file_unlink = receive_and_unlink;
+    return kernel_ports_linux.replace(from, number);
+}
+
+static pid_t start_client_of(CFStringRef name)
+{
+    int go[2];
+    int result[2];
+    pid_t pid;
+
+    REQUIRE(pipe(go) == 0 && pipe(result) == 0);
+    pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) {
+        CFMessagePortRef remote;
+        char byte;
+
+        (void)!read(go[0], &byte, 1);
+        remote = CFMessagePortCreateRemote(NULL, name);
+        byte = (char)(remote ? port_ask(remote, 1, NULL, NULL) : 1);
+        (void)!write(result[1], &byte, 1);
+        _exit(0);
+    }
+    (void)close(go[0]);
+    (void)close(result[1]);
+    to_client = go[1];
+    from_client = result[0];
+    return pid;
+}
+
+PORT_TEST(a_message_to_the_new_name_is_taken_as_soon_as_it_is_there, "199 200")
+{
+    char result = 1;
+    pid_t client;
+
+    renamed_port = local(NAME);
+    client = start_client_of(CFSTR("new"));
+    kernel_ports.replace = replace_and_wait_for_unlink;
+    EXPECT(CFMessagePortSetName(renamed_port, CFSTR("new")));
+    EXPECT(read(from_client, &result, 1) == 1);
+    EXPECT_EQ(result, kCFMessagePortSuccess);
+    waitpid(client, NULL, 0);
+    (void)close(to_client);
+    (void)close(from_client);
+    port_drop(renamed_port);
+}
+
+/* Another thread ends the port while it gives up its old inbox. */
+static int end_and_wake(_Atomic uint32_t *word)
+{
+    kernel.futex_wake = kernel_linux.futex_wake;
+    CFMessagePortInvalidate(renamed_port);
+    return kernel_linux.futex_wake(word);
+}
+
+static void end_while_it_is_renamed(void)
+{
+    renamed_port = local(NAME);
+    kernel.futex_wake = end_and_wake;
+    (void)CFMessagePortSetName(renamed_port, CFSTR("new"));
+    EXPECT(!CFMessagePortIsValid(renamed_port));
+    EXPECT(!link_is_linked(&renamed_port->table_link)); /* nobody finds it when it is freed */
+    CFRelease(renamed_port);
+    port_drop(local(CFSTR("new")));
+    port_drop(local(NAME));
+    EXPECT_EQ(port_probe_count_files(), 0);
+}
+
+PORT_TEST_WAY(a_port_that_ends_while_it_is_renamed_is_found_no_more, "195 199 203", test_default_limit_s, end_while_it_is_renamed, false)
+
 PORT_TEST_BOTH_WAYS(a_port_has_one_source, "201")
 {
     CFMessagePortRef port = local(NAME);
@@ -428,7 +520,8 @@ PORT_TEST_BOTH_WAYS(remotes_notice_that_their_receiver_is_gone, "207 M1")
     owner = port_process_start(NAME, port_silence, NULL, NULL);
     remote = CFMessagePortCreateRemote(NULL, NAME);
     port_process_kill(owner);
-    EXPECT_EQ(port_ask(remote, 0, NULL, NULL), kCFMessagePortBecameInvalidError);
+    EXPECT_EQ(port_ask(remote, 0, NULL, NULL), kCFMessagePortIsInvalid);
+    EXPECT(!CFMessagePortIsValid(remote));
     EXPECT_EQ(port_ask(remote, 0, NULL, NULL), kCFMessagePortIsInvalid);
     CFRelease(remote);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +93,66 @@ PORT_TEST_BOTH_WAYS(a_child_made_without_handlers_touches_nothing_of_its_parents
     EXPECT_EQ(port_ask(forked_remote, 1, NULL, NULL), kCFMessagePortSuccess);
     CFRelease(forked_remote);
     port_drop(forked_local);
+}
+
+PORT_TEST_BOTH_WAYS(a_child_made_without_handlers_may_release_its_parents_ports, "176 P1")
+{
+    CFMessagePortRef local = CFMessagePortCreateLocal(NULL, NAME, port_echo, NULL, NULL);
+    CFMessagePortRef remote = port_connect(NAME);
+    int status = 1;
+    pid_t pid = _Fork();
+
+    if (pid == 0) {
+        CFRelease(remote);
+        CFRelease(local);
+        local = CFMessagePortCreateLocal(NULL, CFSTR("the child's"), port_echo, NULL, NULL);
+        EXPECT_EQ(CFMessagePortCreateRemote(NULL, CFSTR("nobody's")), NULL); /* asks every port for its name */
+        port_drop(local);
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT(CFMessagePortIsValid(remote));
+    EXPECT_EQ(port_probe_count_files(), 2);
+    CFRelease(remote);
+    port_drop(local);
+}
+
+static pid_t child_of_an_ending;
+
+static void fork_a_child_that_stays(CFMessagePortRef port, void *info)
+{
+    int ready[2];
+    char byte = 0;
+
+    (void)port;
+    (void)info;
+    REQUIRE(pipe(ready) == 0);
+    child_of_an_ending = fork();
+    if (child_of_an_ending == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)!write(ready[1], &byte, 1); /* what fork calls in the child has been called */
+        for (;;) {
+            (void)pause();
+        }
+    }
+    REQUIRE(read(ready[0], &byte, 1) == 1);
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+}
+
+PORT_TEST(a_child_forked_while_a_port_ends_keeps_nothing_of_it, "176 203 207 M5")
+{
+    CFMessagePortRef port = port_open(NAME, port_echo, NULL, MODE);
+    CFMessagePortRef remote = port_connect(NAME);
+
+    CFMessagePortSetInvalidationCallBack(port, fork_a_child_that_stays);
+    port_drop(port);
+    EXPECT(!CFMessagePortIsValid(remote));
+    CFRelease(remote);
+    REQUIRE(child_of_an_ending > 0);
+    (void)kill(child_of_an_ending, SIGKILL);
+    waitpid(child_of_an_ending, NULL, 0);
 }
 
 static int leave_child_behind(void)
@@ -472,6 +533,65 @@ PORT_TEST(a_reply_for_which_there_is_no_memory_fails_at_once, "M24")
     EXPECT_EQ(port_ask(remote, 70000, NULL, NULL), kCFMessagePortSuccess);
     CFRelease(remote);
     port_drop(port);
+}
+
+/* As where the host's limits leave a line less than a packet may have. */
+static int create_narrow_line(int ret_ends[2])
+{
+    int result = kernel_ports_linux.line_create(ret_ends);
+    int room = 4096;
+
+    REQUIRE(result == 0 && setsockopt(ret_ends[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof room) == 0);
+    return result;
+}
+
+PORT_TEST(a_reply_that_does_not_fit_into_a_packet_of_the_line_arrives, "239")
+{
+    static const SInt32 lengths[] = {1, 5000, 60000, 65536, 70000};
+    CFMessagePortRef port = port_open(NAME, reply_of_that_length, NULL, MODE);
+    CFMessagePortRef remote;
+
+    kernel_ports.line_create = create_narrow_line;
+    remote = port_connect(NAME);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        CFDataRef reply = NULL;
+
+        EXPECT_EQ(port_ask(remote, lengths[i], NULL, &reply), kCFMessagePortSuccess);
+        EXPECT(port_is_pattern(reply, lengths[i], 1));
+        if (reply) {
+            CFRelease(reply);
+        }
+    }
+    EXPECT(CFMessagePortIsValid(remote));
+    CFRelease(remote);
+    port_drop(port);
+}
+
+static atomic_bool refuses_descriptors;
+
+/* As for a user whose other processes have too many descriptors under way. */
+static ssize_t send_unless_refused(int socket, const struct msghdr *message)
+{
+    return message->msg_controllen > 0 && atomic_load(&refuses_descriptors) ? -ETOOMANYREFS
+                                                                            : kernel_ports_linux.send_message(socket, message);
+}
+
+PORT_TEST(a_receiver_that_cannot_send_its_reply_is_not_taken_for_dead, "232 M24")
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+
+    kernel_ports.send_message = send_unless_refused;
+    port_thread_start(&server, NAME, reply_of_that_length, NULL);
+    remote = port_connect(NAME);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess); /* the line is kept from now on: the next request brings none */
+    atomic_store(&refuses_descriptors, true);
+    EXPECT_EQ(port_ask(remote, 70000, NULL, NULL), kCFMessagePortTransportError);
+    EXPECT(CFMessagePortIsValid(remote));
+    atomic_store(&refuses_descriptors, false);
+    EXPECT_EQ(port_ask(remote, 70000, NULL, NULL), kCFMessagePortSuccess);
+    CFRelease(remote);
+    port_thread_stop(&server);
 }
 
 static int refuse_directory(int directory, const char *path)

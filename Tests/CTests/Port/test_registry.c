@@ -650,6 +650,34 @@ static int pretend_status(int descriptor, struct stat *ret_status)
     return result;
 }
 
+static atomic_bool is_looked_up;
+
+static void *change_limits(void *info)
+{
+    for (CFIndex i = 0; !atomic_load(&is_looked_up); i++) {
+        CRLMessagePortSetQueueLimit(info, 1 + i % 20);
+    }
+    return NULL;
+}
+
+PORT_TEST(a_port_whose_limits_change_is_found_all_the_time, "196 226")
+{
+    enum { lookups = 3000 };
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_echo, NULL, NULL);
+    pthread_t thread;
+
+    REQUIRE(pthread_create(&thread, NULL, change_limits, port) == 0);
+    for (int i = 0; i < lookups; i++) {
+        CFMessagePortRef remote = CFMessagePortCreateRemote(NULL, NAME);
+
+        REQUIRE(remote != NULL);
+        CFRelease(remote);
+    }
+    atomic_store(&is_looked_up, true);
+    (void)pthread_join(thread, NULL);
+    port_drop(port);
+}
+
 PORT_TEST(only_a_regular_file_of_this_users_is_a_lock, "195 210 H17")
 {
     pretended_owner = geteuid();

@@ -582,7 +582,7 @@ PORT_TEST(a_port_whose_lines_have_pages_ends_and_nothing_stays, "203")
     CFMessagePortInvalidate(server.port);
     EXPECT_EQ(count_pages(server.port), 0);
     EXPECT(port_probe_count_descriptors() <= descriptors - 2); /* its end of the line and the bell, and its sockets */
-    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortBecameInvalidError);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortIsInvalid);
     CFRelease(remote);
     port_thread_stop(&server);
 }

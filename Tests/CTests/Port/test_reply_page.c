@@ -83,7 +83,7 @@ TEST(a_packet_in_a_page_is_the_one_that_was_put_there, "240")
         EXPECT_EQ(reply_page_take(shared.of_client, taken), wire_header_size + lengths[i]);
         wire_encode(&frame, header);
         EXPECT(memcmp(taken, header, sizeof header) == 0);
-        EXPECT(memcmp(taken + sizeof header, CFDataGetBytePtr(data), lengths[i]) == 0);
+        EXPECT(memcmp(taken + sizeof header, CFDataGetBytePtr(data), (size_t)lengths[i]) == 0);
         CFRelease(data);
     }
     unshare_page(&shared);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <math.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -544,6 +545,24 @@ PORT_TEST(a_queue_holds_as_many_large_messages_as_small_ones, "226")
     expect_large_full_after(8);
 }
 
+/* As where the host's limits leave a socket less than a packet may have. */
+static int little_room(int socket, int wanted)
+{
+    int room = 16384;
+
+    (void)wanted;
+    REQUIRE(setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &room, sizeof room) == 0);
+    return kernel_ports_linux.send_room(socket, 0);
+}
+
+PORT_TEST(a_packet_is_no_larger_than_the_socket_takes, "226 239")
+{
+    kernel_ports.send_room = little_room;
+    expect_large_full_after(1);
+    expect_large_full_after(2);
+    expect_large_full_after(5);
+}
+
 PORT_TEST_BOTH_WAYS(room_in_the_queue_comes_back_as_messages_are_taken, "226 M9")
 {
     CFMessagePortRef port = port_open(NAME, port_silence, NULL, MODE);
@@ -758,33 +777,40 @@ PORT_TEST_BOTH_WAYS(the_death_of_the_receiver_ends_the_wait_at_once, "232 M1")
 
 static void *kill_soon(void *info)
 {
-    usleep(20000); /* so that the request is in the queue; nothing depends on it */
+    usleep(20000); /* so that the request is in the queue */
     (void)kill(*(pid_t *)info, SIGKILL);
     return NULL;
 }
 
+/* What is said of a request to a receiver that is killed meanwhile. One that is late, on a busy machine, has not been sent: then again. */
+static SInt32 send_to_one_who_is_killed(bool is_full)
+{
+    SInt32 result = kCFMessagePortIsInvalid;
+
+    for (int tries = 0; tries < 20 && result == kCFMessagePortIsInvalid; tries++) {
+        pid_t owner = port_process_start_idle(NAME);
+        CFMessagePortRef remote = port_connect(NAME);
+        pthread_t killer;
+        double begun;
+
+        if (is_full) {
+            expect_full_after(remote, 5);
+        }
+        pthread_create(&killer, NULL, kill_soon, &owner);
+        begun = port_probe_now();
+        result = is_full ? port_tell(remote, 1, NULL) : port_ask(remote, 1, NULL, NULL);
+        EXPECT(port_probe_now() - begun < 1 || test_is_instrumented());
+        pthread_join(killer, NULL);
+        waitpid(owner, NULL, 0);
+        CFRelease(remote);
+    }
+    return result;
+}
+
 PORT_TEST_BOTH_WAYS(the_death_of_a_receiver_that_never_ran_ends_the_wait, "232 243 M1 H13")
 {
-    pid_t owner = port_process_start_idle(NAME);
-    CFMessagePortRef remote = port_connect(NAME);
-    pthread_t killer;
-    double begun = port_probe_now();
-
-    pthread_create(&killer, NULL, kill_soon, &owner);
-    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortBecameInvalidError);
-    EXPECT(port_probe_now() - begun < 1 || test_is_instrumented());
-    pthread_join(killer, NULL);
-    waitpid(owner, NULL, 0);
-    CFRelease(remote);
-    /* And of one whose queue is full. */
-    owner = port_process_start_idle(NAME);
-    remote = port_connect(NAME);
-    expect_full_after(remote, 5);
-    pthread_create(&killer, NULL, kill_soon, &owner);
-    EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortBecameInvalidError);
-    pthread_join(killer, NULL);
-    waitpid(owner, NULL, 0);
-    CFRelease(remote);
+    EXPECT_EQ(send_to_one_who_is_killed(false), kCFMessagePortBecameInvalidError);
+    EXPECT_EQ(send_to_one_who_is_killed(true), kCFMessagePortBecameInvalidError);
 }
 
 PORT_TEST_BOTH_WAYS(messages_arrive_in_order_whatever_their_size, "234 240 M15")
@@ -1029,7 +1055,7 @@ PORT_TEST_BOTH_WAYS(invalidating_a_port_drops_its_messages, "243")
     CFMessagePortInvalidate(port);
     (void)CFRunLoopRunInMode(MODE, 0, true);
     EXPECT_TRACE(&events, "");
-    EXPECT_EQ(port_tell(remote, 2, NULL), kCFMessagePortBecameInvalidError);
+    EXPECT_EQ(port_tell(remote, 2, NULL), kCFMessagePortIsInvalid);
     CFRelease(remote);
     CFRelease(port);
 }

@@ -272,7 +272,7 @@ TEST(counts_that_cannot_be_give_null, "")
     EXPECT(CFArrayCreate(NULL, &value, -1, NULL) == NULL);
     EXPECT(CFArrayCreate(NULL, NULL, 1, NULL) == NULL);
     EXPECT(CFArrayCreate(NULL, &value, LONG_MAX, NULL) == NULL);
-    EXPECT(CFArrayCreate(NULL, &value, LONG_MAX / 8, NULL) == NULL);
+    EXPECT(CFArrayCreate(NULL, &value, LONG_MAX / (CFIndex)sizeof value + 1, NULL) == NULL);
     CFMutableArrayRef array = CFArrayCreateMutable(NULL, LONG_MAX, NULL);
     EXPECT_EQ(CFArrayGetCount(array), 0);
     CFRelease(array);

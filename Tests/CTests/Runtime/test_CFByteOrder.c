@@ -32,6 +32,17 @@ TEST(numbers_are_turned_round, "")
     EXPECT_EQ(CFByteOrderGetCurrent(), htons(1) == 1 ? CFByteOrderBigEndian : CFByteOrderLittleEndian);
 }
 
+TEST(the_compilers_macro_says_which_byte_comes_first, "")
+{
+#if defined(__LITTLE_ENDIAN__) && !defined(__BIG_ENDIAN__)
+    EXPECT_EQ(CFByteOrderGetCurrent(), CFByteOrderLittleEndian);
+#elif defined(__BIG_ENDIAN__) && !defined(__LITTLE_ENDIAN__)
+    EXPECT_EQ(CFByteOrderGetCurrent(), CFByteOrderBigEndian);
+#else
+    EXPECT_STR("none, or both", "one of the two");
+#endif
+}
+
 TEST(floating_numbers_travel_with_the_most_significant_byte_first, "")
 {
     UInt8 bytes[8];

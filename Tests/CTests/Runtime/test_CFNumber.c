@@ -21,7 +21,10 @@ static CFNumberRef double_of(double value)
 TEST(every_type_is_kept_as_one_of_six, "")
 {
     const SInt64 value = 0x0102030405060708;
-    static const struct {
+    const CFNumberType of_long = sizeof(long) == 8 ? kCFNumberSInt64Type : kCFNumberSInt32Type;
+    const CFNumberType of_CGFloat = sizeof(long) == 8 ? kCFNumberFloat64Type : kCFNumberFloat32Type;
+    const CFIndex long_size = sizeof(long);
+    const struct {
         CFNumberType type;
         CFNumberType kept;
         CFIndex size;
@@ -30,10 +33,10 @@ TEST(every_type_is_kept_as_one_of_six, "")
         {kCFNumberSInt32Type, kCFNumberSInt32Type, 4},    {kCFNumberSInt64Type, kCFNumberSInt64Type, 8},
         {kCFNumberFloat32Type, kCFNumberFloat32Type, 4},  {kCFNumberFloat64Type, kCFNumberFloat64Type, 8},
         {kCFNumberCharType, kCFNumberSInt8Type, 1},       {kCFNumberShortType, kCFNumberSInt16Type, 2},
-        {kCFNumberIntType, kCFNumberSInt32Type, 4},       {kCFNumberLongType, kCFNumberSInt64Type, 8},
+        {kCFNumberIntType, kCFNumberSInt32Type, 4},       {kCFNumberLongType, of_long, long_size},
         {kCFNumberLongLongType, kCFNumberSInt64Type, 8},  {kCFNumberFloatType, kCFNumberFloat32Type, 4},
-        {kCFNumberDoubleType, kCFNumberFloat64Type, 8},   {kCFNumberCFIndexType, kCFNumberSInt64Type, 8},
-        {kCFNumberNSIntegerType, kCFNumberSInt64Type, 8}, {kCFNumberCGFloatType, kCFNumberFloat64Type, 8},
+        {kCFNumberDoubleType, kCFNumberFloat64Type, 8},   {kCFNumberCFIndexType, of_long, long_size},
+        {kCFNumberNSIntegerType, of_long, long_size},     {kCFNumberCGFloatType, of_CGFloat, long_size},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         CFNumberRef number = CFNumberCreate(NULL, table[i].type, &value);

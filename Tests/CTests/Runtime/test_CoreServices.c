@@ -155,7 +155,7 @@ TEST(refusals_leave_the_task_variable_alone, "")
     EXPECT_EQ(MPCreateTask(NULL, NULL, 0, NULL, NULL, NULL, 0, &task), paramErr);
     EXPECT_EQ(MPCreateTask(say_number, NULL, 0, (MPQueueID)(uintptr_t)1, NULL, NULL, 0, &task), paramErr);
     EXPECT_EQ(MPCreateTask(say_number, NULL, ULONG_MAX, NULL, NULL, NULL, 0, &task), kMPInsufficientResourcesErr);
-    EXPECT_EQ(MPCreateTask(say_number, NULL, 1UL << 60, NULL, NULL, NULL, 0, &task), kMPInsufficientResourcesErr);
+    EXPECT_EQ(MPCreateTask(say_number, NULL, ULONG_MAX / 16 * 15, NULL, NULL, NULL, 0, &task), kMPInsufficientResourcesErr);
     EXPECT((uintptr_t)task == 7);
 }
 

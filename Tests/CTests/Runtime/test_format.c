@@ -49,6 +49,7 @@ TEST(numbers_are_written_as_printf_writes_them, "")
     EXPECT_AS_PRINTF("%hd %hu %hhd %hhu", (short)-1, (unsigned short)65535, (signed char)-1, (unsigned char)255);
     EXPECT_AS_PRINTF("%ld %lu %lld %llu", LONG_MIN, ULONG_MAX, LLONG_MIN, ULLONG_MAX);
     EXPECT_AS_PRINTF("%zd %zu %td %jd %ju", (ssize_t)-5, SIZE_MAX, (ptrdiff_t)-9, INTMAX_MIN, UINTMAX_MAX);
+    EXPECT_AS_PRINTF("%zx %tx", SIZE_MAX, (ptrdiff_t)-9);
     EXPECT_AS_PRINTF("%u %x %o", UINT_MAX, UINT_MAX, UINT_MAX);
     EXPECT_AS_PRINTF("%f %F %e %E %g %G", 3.25, 3.25, 12345.678, 12345.678, 0.0001, 1e20);
     EXPECT_AS_PRINTF("%a %A", 1.5, 1.5);

@@ -2,6 +2,7 @@
 /* What all objects have in common: counting, immortality, the sentence for a release too many, dispatch to the class, the pools. */
 #include <limits.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "CoreFoundation/CoreFoundation.h"
@@ -56,7 +57,7 @@ TEST(new_objects_are_zeroed_and_aligned, "")
     };
     static const struct object_class large_class = {.type_id = object_type_count, .name = "Large"};
     struct large *large = object_create(kCFAllocatorMalloc, &large_class, sizeof *large);
-    EXPECT_EQ((uintptr_t)large % 16, 0);
+    EXPECT_EQ((uintptr_t)large % _Alignof(max_align_t), 0);
     EXPECT_EQ(large->object.info, 0);
     int sum = 0;
     for (size_t i = 0; i < sizeof large->bytes; i++) {
