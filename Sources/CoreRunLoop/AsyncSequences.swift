@@ -60,31 +60,25 @@ extension RunLoop {
                 let slot: Int
                 let date: WallTime
             }
+            /// The newest one that nobody has taken: those before it are known by their numbers.
             private var ticks: AsyncStream<Tick>.Iterator
+            private let series: Series
+            private let takesAll: Bool
             private var last = 0
+            /// How far the ticks have come that are to be taken one by one.
+            private var newest = 0
 
             fileprivate init(_ ticks: Ticks) {
                 let (series, policy) = (Series(every: ticks.interval), ticks.policy)
-                let (stream, continuation) = AsyncStream.makeStream(
-                    of: Tick.self, bufferingPolicy: policy == .all ? .unbounded : .bufferingNewest(1))
+                (self.series, takesAll) = (series, policy == .all)
+                let (stream, continuation) = AsyncStream.makeStream(of: Tick.self, bufferingPolicy: .bufferingNewest(1))
                 self.ticks = stream.makeAsyncIterator()
-                let yield = { @Sendable (slot: Int) in
-                    _ = continuation.yield(Tick(slot: slot, date: series.instant(of: slot).date))
-                }
-                let timer = Timer(due: series.instant(of: 1), interval: series.interval, repeats: true) { [delivered = Mutex(0)] timer in
+                let timer = Timer(due: series.instant(of: 1), interval: series.interval, repeats: true) { timer in
                     let (due, now) = (timer.instant, Clock.Instant.now)
-                    switch policy {
-                    case .skip where due.duration(to: now) >= series.interval: break
-                    case .skip, .collapse: yield(series.slot(near: due))
-                    case .all:
-                        // The periods that this firing stands for, up to now.
-                        let newest = Swift.max(series.slot(near: due), series.slot(at: now))
-                        let first = delivered.withLock { delivered in
-                            defer { delivered = Swift.max(delivered, newest) }
-                            return delivered + 1
-                        }
-                        if first <= newest { for slot in first...newest { yield(slot) } }
-                    }
+                    if policy == .skip && due.duration(to: now) >= series.interval { return }
+                    // A firing stands for the periods that were missed, up to now.
+                    let slot = policy == .all ? Swift.max(series.slot(near: due), series.slot(at: now)) : series.slot(near: due)
+                    continuation.yield(Tick(slot: slot, date: series.instant(of: slot).date))
                 }
                 timer.tolerance = ticks.tolerance
                 ticks.loop.feed(continuation) { timer.invalidate() }
@@ -96,9 +90,20 @@ extension RunLoop {
 
             /// The next tick; `nil` when the task is cancelled or the loop's thread has ended.
             public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
+                if takesAll { return await nextOfAll(isolation: actor) }
                 guard let tick = await ticks.next(isolation: actor) else { return nil }
                 defer { last = tick.slot }
                 return Element(scheduled: tick.date, missed: Swift.max(0, tick.slot - last - 1))
+            }
+
+            private mutating func nextOfAll(isolation actor: isolated (any Actor)?) async -> Element? {
+                while last >= newest {
+                    guard let tick = await ticks.next(isolation: actor) else { return nil }
+                    newest = tick.slot
+                }
+                if Task.isCancelled { return nil }
+                last += 1
+                return Element(scheduled: series.instant(of: last).date, missed: 0)
             }
         }
     }

@@ -53,6 +53,7 @@ public final class DescriptorSource: RunLoopSource {
     private let body: Body
 
     fileprivate final class Body: Sendable {
+        /// The C object is told of it with the lock held: the two agree.
         let interest: Mutex<Readiness>
         let callback: Callback<Event>
         init(_ interest: Readiness, _ callback: @escaping @Sendable (Event) -> Void) {
@@ -87,8 +88,10 @@ public final class DescriptorSource: RunLoopSource {
                 let body = unsafe object(Body.self, from: info)
                 withExtendedLifetime(body) {
                     body.callback(Event(readiness: Readiness(rawValue: UInt(kinds)), object: file, body: body))
-                    let again = body.interest.withLock { $0.intersection(Readiness(rawValue: UInt(kinds))) }
-                    CFFileDescriptorEnableCallBacks(file, CFOptionFlags(again.rawValue))
+                    body.interest.withLock { interest in
+                        let again = interest.intersection(Readiness(rawValue: UInt(kinds)))
+                        CFFileDescriptorEnableCallBacks(file, CFOptionFlags(again.rawValue))
+                    }
                 }
             }, &context)
         guard let made, let source: CFRunLoopSource = CFFileDescriptorCreateRunLoopSource(nil, made, order) else {
@@ -104,12 +107,11 @@ public final class DescriptorSource: RunLoopSource {
     public var interest: Readiness {
         get { body.interest.withLock { $0 } }
         set {
-            let old = body.interest.withLock { interest in
-                defer { interest = newValue }
-                return interest
+            body.interest.withLock { interest in
+                CFFileDescriptorDisableCallBacks(cfFileDescriptor, CFOptionFlags(interest.subtracting(newValue).rawValue))
+                CFFileDescriptorEnableCallBacks(cfFileDescriptor, CFOptionFlags(newValue.rawValue))
+                interest = newValue
             }
-            CFFileDescriptorDisableCallBacks(cfFileDescriptor, CFOptionFlags(old.subtracting(newValue).rawValue))
-            CFFileDescriptorEnableCallBacks(cfFileDescriptor, CFOptionFlags(newValue.rawValue))
         }
     }
 

@@ -5,8 +5,8 @@
 
 public import CCoreRunLoop
 
-/// An object of the C interface that can be compared, and kept in sets and as a key.
-public protocol CFObject: Hashable {}
+/// An object of the C interface that can be compared, kept in sets and as a key, and printed.
+public protocol CFObject: Hashable, CustomDebugStringConvertible {}
 
 extension CFObject {
     /// The object's address, uncounted.
@@ -31,22 +31,22 @@ extension CFObject {
 /// Whether the two are different objects, or one is and the other is `nil`.
 @inlinable public func !== <Object: CFObject>(one: Object?, other: Object?) -> Bool { !(one === other) }
 
-extension CFAllocator: CFObject, @retroactive Hashable {}
-extension CFArray: CFObject, @retroactive Hashable {}
-extension CFBoolean: CFObject, @retroactive Hashable {}
-extension CFData: CFObject, @retroactive Hashable {}
-extension CFDate: CFObject, @retroactive Hashable {}
-extension CFDictionary: CFObject, @retroactive Hashable {}
-extension CFFileDescriptor: CFObject, @retroactive Hashable {}
-extension CFMachPort: CFObject, @retroactive Hashable {}
-extension CFMessagePort: CFObject, @retroactive Hashable {}
-extension CFNull: CFObject, @retroactive Hashable {}
-extension CFNumber: CFObject, @retroactive Hashable {}
-extension CFRunLoop: CFObject, @retroactive Hashable {}
-extension CFRunLoopObserver: CFObject, @retroactive Hashable {}
-extension CFRunLoopSource: CFObject, @retroactive Hashable {}
-extension CFRunLoopTimer: CFObject, @retroactive Hashable {}
-extension CFSet: CFObject, @retroactive Hashable {}
-extension CFSocket: CFObject, @retroactive Hashable {}
-extension CFString: CFObject, @retroactive Hashable {}
-extension CFUUID: CFObject, @retroactive Hashable {}
+extension CFAllocator: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFArray: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFBoolean: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFData: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFDate: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFDictionary: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFFileDescriptor: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFMachPort: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFMessagePort: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFNull: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFNumber: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFRunLoop: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFRunLoopObserver: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFRunLoopSource: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFRunLoopTimer: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFSet: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFSocket: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFString: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFUUID: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}

@@ -76,9 +76,10 @@ private class InputSourceCore: @unchecked Sendable {
 
     private let closure: Unmanaged<Closure>
     private let calls = CallCount()
-    /// Guards the two below, which are not its value: what is generic only here would be handled by way of its type's description.
+    /// Guards the three below, which are not its value: what is generic only here would be handled by way of its type's description.
     private let lock = Mutex(())
     @exclusivity(unchecked) private var commands: [Command] = []
+    @exclusivity(unchecked) private var isCleared = false
     /// Written under the lock; a signal without commands takes no lock.
     private let hasCommands = Atomic(false)
     private let none: [Command] = []
@@ -92,6 +93,7 @@ private class InputSourceCore: @unchecked Sendable {
 
     func append(_ command: Command) {
         lock.withLock { _ in
+            if unsafe isCleared { return }
             unsafe commands.append(command)
             hasCommands.store(true, ordering: .releasing)
         }
@@ -123,6 +125,7 @@ private class InputSourceCore: @unchecked Sendable {
     override func clear() {
         super.clear()
         dropClosure()
+        lock.withLock { _ in unsafe isCleared = true }
         _ = takeAll()  // freed here, outside the lock
     }
 }
@@ -158,13 +161,15 @@ public final class InputSource<Command: Sendable>: RunLoopSource {
         cfRunLoopSource = core.makeSource(order: order)
     }
 
-    /// Queues `command`, marks the source and wakes the loops that it is in. Any thread.
+    /// Queues `command`, marks the source and wakes the loops that it is in; of an invalid source nothing happens. Any thread.
     public func send(_ command: Command) {
         enqueue(command)
         signal()
     }
 
     /// Queues `command` without telling anyone: ``fireAllCommands(on:)`` or ``signal()`` does that. Any thread.
+    ///
+    /// An invalid source takes none.
     public func enqueue(_ command: Command) { core.append(command) }
 
     /// How many commands wait to be performed. Any thread.

@@ -98,13 +98,18 @@ public final class MachPort: Port, @unchecked Sendable {
     /// Whether it can be used: one of which only the number is known until a send has failed. Any thread.
     public override var isValid: Bool { super.isValid && cfMachPort.map { CFMachPortIsValid($0) } ?? true }
 
+    /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``.
+    ///
+    /// Ends when the port becomes invalid, or another sequence or closure takes its place.
+    public var messages: AsyncStream<PortMessage> { messageStream() }
+
     override var label: String { "Mach port \(machPort)" }
 
     override func encode(_ port: Port) -> [UInt8]? { (port as? MachPort).map { Self.bytes(of: $0.machPort) } }
 
     override func transmit(_ parts: [Part], _ msgid: UInt32, _ receivePort: Port?, _ date: WallTime) throws(PortError) {
         let answerTo = (receivePort as? MachPort)?.machPort ?? 0
-        let payload = Envelope.encode(answerTo: Self.bytes(of: answerTo), parts)
+        let payload = try Envelope.encode(answerTo: Self.bytes(of: answerTo), parts)
         let headerSize = MemoryLayout<mach_msg_header_t>.size
         let size = headerSize + payload.count
         let result: CRLMachPortResult = unsafe withUnsafeTemporaryAllocation(byteCount: size, alignment: 8) { buffer in

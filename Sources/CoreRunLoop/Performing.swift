@@ -12,34 +12,42 @@ import CoreRunLoopShims
 import Synchronization
 
 /// Something to do on another thread. It comes to exactly one end: performed, refused, withdrawn, or abandoned.
-final class Request: Sendable {
-    private enum Phase: UInt8, AtomicRepresentable { case waiting, underWay, over }
+final class Request: @unchecked Sendable {
+    private enum Phase: UInt8, AtomicRepresentable { case waiting, underWay, performed, refused }
     private let phase = Atomic(Phase.waiting)
-    private let work: @Sendable () -> Void
-    private let refusal: @Sendable (PerformError) -> Void
+    /// Whoever takes the request out of its first phase has these two alone, and drops them with it.
+    private var work: (@Sendable () -> Void)?
+    private var refusal: (@Sendable (PerformError) -> Void)?
 
     init(work: @escaping @Sendable () -> Void, refusal: @escaping @Sendable (PerformError) -> Void) {
         self.work = work
         self.refusal = refusal
     }
 
-    /// Whether it waited, and so is the caller's.
-    private func take(for next: Phase) -> Bool {
-        phase.compareExchange(expected: .waiting, desired: next, ordering: .acquiringAndReleasing).exchanged
+    /// Whether it was in that phase, and so is the caller's.
+    private func take(from current: Phase = .waiting, for next: Phase) -> Bool {
+        phase.compareExchange(expected: current, desired: next, ordering: .acquiringAndReleasing).exchanged
+    }
+
+    private func end(_ error: PerformError?) {
+        let refusal = refusal
+        (self.work, self.refusal) = (nil, nil)
+        if let error { refusal?(error) }
     }
 
     func perform() {
         guard take(for: .underWay) else { return }
-        work()
-        phase.store(.over, ordering: .relaxed)
+        work?()
+        if take(from: .underWay, for: .performed) { end(nil) }
     }
-    func refuse(_ error: PerformError) { if take(for: .over) { refusal(error) } }
-    /// Whether it will not be performed.
-    func withdraw() -> Bool { take(for: .over) }
+    func refuse(_ error: PerformError) { if take(for: .refused) { end(error) } }
+    /// Has it not be performed, if it has not begun.
+    func withdraw() { if take(for: .refused) { end(nil) } }
     /// Refuses it though it may have begun: its thread ends, called by that thread.
-    func abandon(_ error: PerformError) {
-        if phase.exchange(.over, ordering: .acquiringAndReleasing) != .over { refusal(error) }
-    }
+    func abandon(_ error: PerformError) { if take(for: .refused) || take(from: .underWay, for: .refused) { end(error) } }
+
+    /// Whether it was given up. Nothing is left of it then but this object.
+    var isRefused: Bool { phase.load(ordering: .acquiring) == .refused }
 }
 
 /// What the source of a list of modes stands for, by its identity: the requests are in the loop's queue.
@@ -61,7 +69,23 @@ struct RequestQueue: Sendable {
     struct Open: Sendable {
         let batch: Batch
         let source: CFRunLoopSource
-        var waiting: [Numbered]
+        private(set) var waiting: [Numbered]
+        /// At how many those that were given up are looked for: where nothing is performed, room is taken only by those that wait.
+        private var limit = 64
+
+        init(_ batch: Batch, _ source: CFRunLoopSource, _ first: Numbered) {
+            self.batch = batch
+            self.source = source
+            waiting = [first]
+        }
+
+        mutating func append(_ numbered: Numbered) {
+            if waiting.count == limit {
+                waiting.removeAll { $0.request.isRefused }
+                limit = max(limit, 2 * waiting.count)
+            }
+            waiting.append(numbered)
+        }
     }
     var open: [[RunLoop.Mode]: Open] = [:]
     private var lastNumber = 0
@@ -119,11 +143,11 @@ extension RunLoop {
             if queue.isEnded { return .refuse }
             let numbered = queue.number(request)
             if queue.open[modes] != nil {
-                queue.open[modes]?.waiting.append(numbered)
+                queue.open[modes]?.append(numbered)
                 return .nothing
             }
             let batch = Batch(self, modes)
-            let open = RequestQueue.Open(batch: batch, source: Self.source(of: batch), waiting: [numbered])
+            let open = RequestQueue.Open(batch, Self.source(of: batch), numbered)
             queue.open[modes] = open
             return .add(open)
         }
@@ -233,12 +257,13 @@ extension RunLoop {
         let outcome = Outcome<Result>()
         let request = Request(
             work: { outcome.fulfil(Swift.Result(catching: work)) }, refusal: { outcome.fulfil(.failure($0)) })
-        let waiter = address(of: CFRunLoopGetCurrent() as CFRunLoop)
-        try WaitGraph.shared.begin(waiter, for: address(of: loop))
-        defer { WaitGraph.shared.end(waiter) }
-        submit(request, modes: modes)
-        if !outcome.gate.wait(for: timeout) {
-            _ = request.withdraw()
+        let isInTime = WaitGraph.shared.waiting(for: .turn(of: self), isLimited: timeout != nil) {
+            submit(request, modes: modes)
+            return outcome.gate.wait(for: timeout)
+        }
+        guard let isInTime else { throw PerformError.wouldDeadlock }
+        if !isInTime {
+            request.withdraw()
             throw PerformError.timedOut
         }
         return try outcome.get()
@@ -292,27 +317,6 @@ private final class Outcome<Value: Sendable>: Sendable {
     }
 }
 
-/// Which loop's thread waits for which other one, so that a circle is an error and not the end of the program.
-private final class WaitGraph: Sendable {
-    static let shared = WaitGraph()
-    private let waits = Mutex<[UInt: UInt]>([:])
-
-    func begin(_ waiter: UInt, for target: UInt) throws(PerformError) {
-        let isCircle = waits.withLock { waits in
-            var next = target
-            while let further = waits[next] {
-                if further == waiter { return true }
-                next = further
-            }
-            waits[waiter] = target
-            return false
-        }
-        if isCircle { throw .wouldDeadlock }
-    }
-
-    func end(_ waiter: UInt) { waits.withLock { _ = $0.removeValue(forKey: waiter) } }
-}
-
 extension Thread {
     /// Performs `work` on this thread and waits for its result: ``RunLoop/performAndWait(inModes:timeout:_:)`` of the thread's loop.
     ///
@@ -330,13 +334,21 @@ extension Thread {
 
     /// Queues `work` for this thread: ``RunLoop/perform(inModes:block:)``, as an input source.
     ///
-    /// - Returns: `false` when the thread has ended.
+    /// A thread that has not been started performs it once it runs its loop. Without any mode nothing is performed.
+    ///
+    /// - Returns: `true` when `work` is queued: it is performed when the thread runs its loop in one of `modes`, and dropped if the thread
+    ///   never does before it ends. `false` when the thread has ended; then `work` is never called.
     @discardableResult
     public func perform(inModes modes: [RunLoop.Mode] = [.common], _ work: @escaping @Sendable () -> Void) -> Bool {
-        guard !isFinished else { return false }
-        guard !modes.isEmpty else { return true }
-        withLoop { loop in loop?.submit(Request(work: work, refusal: { _ in }), modes: modes) }
-        return true
+        guard !modes.isEmpty else { return !isFinished }
+        let request = Request(work: work, refusal: { _ in })
+        submit(request, modes)
+        return !request.isRefused
+    }
+
+    /// Queues a request, as soon as the thread has begun; it is refused if the thread has ended.
+    private func submit(_ request: Request, _ modes: [RunLoop.Mode]) {
+        withLoop { loop in if let loop { loop.submit(request, modes: modes) } else { request.refuse(.threadFinished) } }
     }
 
     /// Performs `work` on this thread's loop, and suspends the task until it is done.
@@ -346,9 +358,7 @@ extension Thread {
     public func run<Result: Sendable>(
         modes: [RunLoop.Mode] = [.common], _ work: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
-        try await outcome(of: work, modes) { request in
-            withLoop { loop in if let loop { loop.submit(request, modes: modes) } else { request.refuse(.threadFinished) } }
-        }
+        try await outcome(of: work, modes) { submit($0, modes) }
     }
 
     private func loopOnceStarted(_ timeout: Duration?) throws(PerformError) -> RunLoop {

@@ -29,8 +29,6 @@ public enum PortError: Error, Hashable, Sendable {
     case receiveTimeout
     /// The message is too large, or the system has no means left.
     case transport
-    /// The receiver gave no answer.
-    case noReply
     /// The bytes are not what was expected.
     case malformed(Int32)
 }
@@ -44,6 +42,12 @@ public protocol PortMessageData: Sendable {
 extension Array: PortMessageData where Element == UInt8 {
     /// The bytes.
     public var portMessageBytes: [UInt8] { self }
+}
+
+/// What stands for a component that cannot travel, and could not even be kept: the port that is to send it names its type.
+package struct ForeignComponent: Sendable {
+    fileprivate let typeName: String
+    package init(_ component: Any) { typeName = "\(type(of: component))" }
 }
 
 /// What a port tells of its messages.
@@ -77,6 +81,16 @@ public final class PortMessage: Sendable {
         self.receivePort = receivePort
         self.components = components ?? []
         number = Mutex(0)
+    }
+
+    /// Makes a message to be sent, by the shorter of Darwin's two names for the same.
+    ///
+    /// - Parameters:
+    ///   - sendPort: The receiver.
+    ///   - receivePort: Where an answer should go.
+    ///   - components: Bytes, and ports of the receiver's class. `nil` is none.
+    public convenience init(send sendPort: Port?, receive receivePort: Port?, components: [any Sendable]?) {
+        self.init(sendPort: sendPort, receivePort: receivePort, components: components)
     }
 
     init(answerTo sendPort: Port?, cameTo receivePort: Port, number: UInt32, components: [any Sendable]) {
@@ -193,7 +207,7 @@ open class Port: @unchecked Sendable, Hashable {
     /// Sets the delegate.
     public func setDelegate(_ delegate: (any PortDelegate)?) { self.delegate = delegate }
 
-    /// A closure in the place of a delegate; dropped when the port becomes invalid. Any thread.
+    /// A closure that gets the messages, after the delegate if there is one; dropped when the port becomes invalid. Any thread.
     public var onMessage: (@Sendable (PortMessage) -> Void)? {
         get { state.withLock { $0.receiver }?.receive }
         set { replaceReceiver(with: newValue.map { Receiver($0) }) }
@@ -293,7 +307,7 @@ open class Port: @unchecked Sendable, Hashable {
             } else if let port = component as? Port, type(of: port.carrier) == type(of: carrier), let bytes = carrier.encode(port.carrier) {
                 parts.append(.port(bytes))
             } else {
-                throw .unsupportedComponent("\(type(of: component))")
+                throw .unsupportedComponent((component as? ForeignComponent)?.typeName ?? "\(type(of: component))")
             }
         }
         return parts
@@ -306,7 +320,7 @@ open class Port: @unchecked Sendable, Hashable {
 
     /// Ends the port for good: it leaves every loop, drops its closure, and those who asked are told, once. Any thread.
     ///
-    /// A port that nobody keeps any more ends as well.
+    /// A port that nobody keeps any more ends as well. A subclass's override calls `super`'s: without it the loops keep the port.
     open func invalidate() { becomeInvalid() }
 
     /// Makes the port invalid; what it had, to be freed outside the lock, or `nil` if it was invalid.
@@ -443,25 +457,28 @@ extension RunLoop {
 enum Part: Equatable {
     case bytes([UInt8])
     case port([UInt8])
+
+    fileprivate var kind: UInt8 { if case .bytes = self { 0 } else { 1 } }
+
+    fileprivate var content: [UInt8] { switch self { case .bytes(let content), .port(let content): content } }
 }
 
 /// A message's bytes: a mark, the answer's port, the components; numbers are of 32 bits, lowest byte first.
 enum Envelope {
     private static let mark: [UInt8] = Array("CRLPORT1".utf8)
 
-    static func encode(answerTo: [UInt8], _ parts: [Part]) -> [UInt8] {
+    /// No message has room for more bytes.
+    private static let largest = Int(Int32.max)
+
+    /// Throws for what is too large before it is copied.
+    static func encode(answerTo: [UInt8], _ parts: [Part]) throws(PortError) -> [UInt8] {
+        if parts.reduce(answerTo.count, { $0 + $1.content.count + 5 }) > largest { throw .transport }
         var bytes = mark
         append(answerTo, to: &bytes)
         append(UInt32(parts.count), to: &bytes)
         for part in parts {
-            switch part {
-            case .bytes(let content):
-                bytes.append(0)
-                append(content, to: &bytes)
-            case .port(let content):
-                bytes.append(1)
-                append(content, to: &bytes)
-            }
+            bytes.append(part.kind)
+            append(part.content, to: &bytes)
         }
         return bytes
     }

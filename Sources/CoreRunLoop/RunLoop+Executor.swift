@@ -4,7 +4,8 @@
 // of them, so that a burst of jobs costs one wake-up, and the loop's modes stay empty when there are none.
 //
 // Invariants: while `isPosted`, a queued function will call `drain`. Only the loop's thread takes jobs (or, once that has ended, the one
-// thread that stands in for it), and never inside a job: a run that is nested in a job leaves the jobs to the drain that is under way.
+// thread that stands in for it), and never inside a job: a run that is nested in a job leaves the jobs to the drain that is under way. A
+// thread that ends inside a job gives those that it has taken back.
 
 import CCoreRunLoop
 import CoreRunLoopShims
@@ -15,9 +16,27 @@ struct JobQueue: Sendable {
     var isPosted = false
     /// A job is on the stack of the loop's thread.
     var isRunning = false
-    /// The loop's thread has ended, and another has taken its place.
-    var isOrphaned = false
-    var standIn: Int32 = 0
+    /// The number of the thread that has taken the place of the loop's own, which has ended.
+    var standIn: UInt64 = 0
+}
+
+/// The jobs that a drain has taken: not on its stack, which an exit out of a job leaves. Only the thread that drains touches it, and then
+/// the one that takes its place.
+final class TakenJobs: @unchecked Sendable {
+    fileprivate var batch: [UnownedJob] = []
+    private var position = 0
+
+    fileprivate func next() -> UnownedJob? {
+        guard position < batch.count else { return nil }
+        defer { position += 1 }
+        return batch[position]
+    }
+
+    /// Forgets those that `next` has given.
+    fileprivate func dropGiven() {
+        if position == batch.count { batch.removeAll(keepingCapacity: true) } else { batch.removeFirst(position) }
+        position = 0
+    }
 }
 
 extension RunLoop: SerialExecutor, TaskExecutor {
@@ -44,7 +63,7 @@ extension RunLoop: SerialExecutor, TaskExecutor {
 
     /// Whether the calling thread is this loop's, so that an actor of this loop may be used at once. Called by Swift.
     public func isIsolatingCurrentContext() -> Bool? {
-        isCurrent || jobs.withLock { $0.isOrphaned && $0.standIn == shim_thread_id() }
+        isCurrent || jobs.withLock { $0.standIn == shim_thread_number() }
     }
 
     /// Stops the process when the calling thread is not this loop's. Called by Swift.
@@ -61,51 +80,55 @@ extension RunLoop: SerialExecutor, TaskExecutor {
     /// Runs what is queued. On the loop's thread.
     fileprivate func drain() {
         // Inside a job there is nothing to begin: the drain that runs it goes on with these.
-        guard var batch = beginDrain() else { return }
+        guard beginDrain() else { return }
+        let thread = ThreadState.current
+        thread.drained = self
         var left = Self.budget
-        while true {
-            for job in batch {
+        while left > 0 && !taken.batch.isEmpty {
+            left -= taken.batch.count
+            while let job = taken.next() {
                 unsafe job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
             }
-            left -= batch.count
-            batch.removeAll(keepingCapacity: true)
-            guard left > 0 else { break }
-            jobs.withLock { swap(&$0.waiting, &batch) }
-            if batch.isEmpty { break }
+            taken.dropGiven()
+            if left > 0 { jobs.withLock { swap(&$0.waiting, &taken.batch) } }
         }
+        thread.drained = nil
+        endDrain()
+    }
+
+    /// False when a drain is under way.
+    private func beginDrain() -> Bool {
+        jobs.withLock { jobs in
+            if jobs.isRunning { return false }
+            jobs.isRunning = true
+            swap(&jobs.waiting, &taken.batch)
+            return true
+        }
+    }
+
+    /// The thread that drains, which calls this, has done its share, or ends inside a job.
+    func endDrain() {
+        taken.dropGiven()
         let mustPost = jobs.withLock { jobs in
-            if jobs.waiting.isEmpty { swap(&jobs.waiting, &batch) }  // keeps the memory for the next burst
-            jobs.isRunning = false
+            if !taken.batch.isEmpty { jobs.waiting.insert(contentsOf: taken.batch, at: 0) }
+            taken.batch.removeAll(keepingCapacity: true)
+            jobs.isRunning = false  // from now on what was taken may be another thread's
             jobs.isPosted = !jobs.waiting.isEmpty
             return jobs.isPosted
         }
         if mustPost { unsafe post(retainedInfo(JobTicket(self))) }
     }
 
-    /// The jobs to begin with; `nil` when a drain is under way.
-    private func beginDrain() -> [UnownedJob]? {
-        jobs.withLock { jobs in
-            if jobs.isRunning { return nil }
-            jobs.isRunning = true
-            var batch: [UnownedJob] = []
-            swap(&batch, &jobs.waiting)
-            return batch
-        }
-    }
-
     /// The queued function was dropped: the loop's thread has ended. Its jobs must still run, or their tasks would hang for ever.
     fileprivate func abandon() {
-        jobs.withLock { jobs in
-            if !jobs.isOrphaned { jobs.isRunning = false }
-            jobs.isOrphaned = true
-        }
         let info = unsafe retainedInfo(self)
         let error = unsafe shim_thread_start(
             0,
             { info in
-                let loop = unsafe object(RunLoop.self, from: info)
-                loop.jobs.withLock { $0.standIn = shim_thread_id() }
-                loop.drain()
+                unsafe lend(RunLoop.self, from: info) { loop in
+                    loop.jobs.withLock { $0.standIn = shim_thread_number() }
+                    loop.drain()
+                }
                 unsafe releaseInfo(info)
             }, info)
         if error != 0 { fault("RunLoop: there is no thread to run an actor's jobs on, whose own loop has ended") }

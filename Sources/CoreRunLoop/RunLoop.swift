@@ -24,6 +24,7 @@ import Synchronization
 public final class RunLoop: Sendable {
     let loop: CFRunLoop
     let jobs = Mutex(JobQueue())
+    let taken = TakenJobs()
     let requests = Mutex(RequestQueue())
     package let end = EndHandlers()
 

@@ -113,7 +113,9 @@ extension Performing {
     public func perform<Argument>(_ method: (Self) -> (Argument) -> Void, with argument: Argument) { method(self)(argument) }
 
     /// Calls a method without a parameter now.
-    public func perform(_ method: (Self) -> () -> Void) { method(self)() }
+    ///
+    /// Of every method in this family that takes one without a parameter: `object` is `nil`, and may be left out.
+    public func perform(_ method: (Self) -> () -> Void, with object: Never? = nil) { method(self)() }
 }
 
 extension Performing where Self: Sendable {
@@ -141,7 +143,8 @@ extension Performing where Self: Sendable {
     @available(*, noasync)
     @discardableResult
     public func perform(
-        _ method: @escaping @Sendable (Self) -> () -> Void, on thread: Thread, waitUntilDone: Bool, modes: [RunLoop.Mode] = [.common]
+        _ method: @escaping @Sendable (Self) -> () -> Void, on thread: Thread, with object: Never? = nil, waitUntilDone: Bool,
+        modes: [RunLoop.Mode] = [.common]
     ) -> PerformOutcome {
         request(on: thread, waitUntilDone, modes) { method(self)() }
     }
@@ -173,7 +176,8 @@ extension Performing where Self: Sendable {
     @available(*, noasync)
     @discardableResult
     public func performSelector(
-        onMainThread method: @escaping @Sendable (Self) -> () -> Void, waitUntilDone: Bool, modes: [RunLoop.Mode] = [.common]
+        onMainThread method: @escaping @Sendable (Self) -> () -> Void, with object: Never? = nil, waitUntilDone: Bool,
+        modes: [RunLoop.Mode] = [.common]
     ) -> PerformOutcome {
         perform(method, on: .main, waitUntilDone: waitUntilDone, modes: modes)
     }
@@ -186,7 +190,7 @@ extension Performing where Self: Sendable {
     }
 
     /// Performs a method without a parameter on a new thread.
-    public func performSelector(inBackground method: @escaping @Sendable (Self) -> () -> Void) {
+    public func performSelector(inBackground method: @escaping @Sendable (Self) -> () -> Void, with object: Never? = nil) {
         Thread.detachNewThread { method(self)() }
     }
 }
@@ -212,7 +216,8 @@ extension Performing {
     /// Performs a method without a parameter after a delay.
     @available(*, noasync, message: "a task has no thread of its own")
     public func perform(
-        _ method: @escaping (Self) -> () -> Void, afterDelay delay: Duration, inModes modes: [RunLoop.Mode] = [.default]
+        _ method: @escaping (Self) -> () -> Void, with object: Never? = nil, afterDelay delay: Duration,
+        inModes modes: [RunLoop.Mode] = [.default]
     ) {
         later(nil, (), delay, modes) { method(self)() }
     }
@@ -305,7 +310,7 @@ extension RunLoop {
     ///
     /// - Parameters:
     ///   - action: The method, with the name by which it can be cancelled.
-    ///   - target: Kept until it is performed or cancelled.
+    ///   - target: Kept until it is performed or cancelled, or the loop's thread ends, which drops the request.
     ///   - argument: What the method gets.
     ///   - order: Lower ones first.
     ///   - modes: Without any, nothing happens.

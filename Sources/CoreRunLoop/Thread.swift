@@ -17,7 +17,7 @@ import Synchronization
 ///
 /// A thread runs its ``main()`` once, and then ends. Subclasses may override ``main()``. Threads are detached: nobody has to wait for one;
 /// ``join(timeout:)`` and ``value`` do.
-open class Thread: @unchecked Sendable {
+open class Thread: @unchecked Sendable, CustomStringConvertible {
     private enum Phase { case new, running, finished }
 
     private struct State {
@@ -29,6 +29,8 @@ open class Thread: @unchecked Sendable {
         var qualityOfService = QualityOfService.default
         var threadID: Int32 = 0
         var loop: RunLoop?
+        /// Whether the loop may be given to those who ask; until then they wait in `early`.
+        var isOpen = false
         var early: [@Sendable (RunLoop?) -> Void] = []
         var failure: (any Error)?
         var waiting: [CheckedContinuation<Void, any Error>] = []
@@ -123,7 +125,7 @@ open class Thread: @unchecked Sendable {
         let state = ThreadState.current
         if let thread = state.thread { return thread }
         let thread = shim_is_main_thread() ? main : Thread(foreignWithID: shim_thread_id(), hasEnded: shim_thread_has_ended())
-        if thread !== main { thread.state.withLock { $0.loop = RunLoop.current } }
+        if thread !== main { thread.open(RunLoop.current) }
         state.thread = thread
         return thread
     }
@@ -131,10 +133,8 @@ open class Thread: @unchecked Sendable {
     /// The main thread's object. Any thread.
     public static let main: Thread = {
         let thread = Thread(foreignWithID: shim_process_id())
-        thread.state.withLock {
-            $0.loop = RunLoop.main
-            $0.name = "main"
-        }
+        thread.state.withLock { $0.name = "main" }
+        thread.open(RunLoop.main)
         return thread
     }()
 
@@ -211,9 +211,23 @@ open class Thread: @unchecked Sendable {
     public var name: String? {
         get { state.withLock { $0.name } }
         set {
-            state.withLock { $0.name = newValue }
-            if self === ThreadState.existing?.thread { unsafe shim_set_thread_name(newValue ?? "") }
+            state.withLock { state in
+                state.name = newValue
+                if state.phase == .running { Self.showName(state) }
+            }
         }
+    }
+
+    /// With the lock held, so that the kernel gets names in their order.
+    private static func showName(_ state: State) {
+        if state.threadID != 0 { unsafe shim_set_thread_name(state.threadID, state.name ?? "") }
+    }
+
+    /// The class, the object, the number that the kernel knows the thread by, 0 before its start, and its name. Any thread.
+    open var description: String {
+        let (number, name) = state.withLock { ($0.threadID, $0.name) }
+        return "<\(type(of: self)): 0x\(String(UInt(bitPattern: ObjectIdentifier(self)), radix: 16))>"
+            + "{number = \(number), name = \(name ?? "(null)")}"
     }
 
     /// Names the thread with a name that the kernel keeps whole.
@@ -302,6 +316,7 @@ open class Thread: @unchecked Sendable {
     /// How important the thread's work is; at first ``QualityOfService/default``. Set it before the start; later it has no effect.
     ///
     /// Linux lets a program lower a thread's priority and not raise it, so that the upper three are the same.
+    @_disfavoredOverload
     public var qualityOfService: QualityOfService {
         get { state.withLock { $0.qualityOfService } }
         set {
@@ -346,7 +361,7 @@ open class Thread: @unchecked Sendable {
         }
     }
 
-    fileprivate var ownLoop: RunLoop? { state.withLock { $0.loop } }
+    var ownLoop: RunLoop? { state.withLock { $0.loop } }
 
     // MARK: Life
 
@@ -423,17 +438,27 @@ open class Thread: @unchecked Sendable {
     /// What it holds is not on the stack while ``main()`` runs, which may end by ``exit()``.
     private func prepare() {
         ThreadState.current.thread = self
-        let loop = RunLoop.current
-        let (name, priority, early) = state.withLock { state in
+        let priority = state.withLock { state in
             state.threadID = shim_thread_id()
             state.stackSize = Int(shim_stack_size())
-            state.loop = loop
-            defer { state.early = [] }
-            return (state.name, state.priority, state.early)
+            if state.name != nil { Self.showName(state) }
+            return state.priority
         }
-        if let name { unsafe shim_set_thread_name(name) }
         if let priority { try? setThreadPriority(priority) }
-        for request in early { request(loop) }
+        open(RunLoop.current)
+    }
+
+    /// Gives the loop to those who asked for it early. With the lock held, so that who asks from now on comes behind them: what they do
+    /// with it calls nothing of a program's.
+    private func open(_ loop: RunLoop) {
+        let early = state.withLock { state in
+            state.loop = loop
+            state.isOpen = true
+            for request in state.early { request(loop) }
+            defer { state.early = [] }
+            return state.early
+        }
+        _ = early  // freed here, outside the lock
     }
 
     /// For a thread that something else has started, or has ended.
@@ -464,11 +489,12 @@ open class Thread: @unchecked Sendable {
         Self.announceExit(of: self)
     }
 
-    /// Gives the thread's loop to `body`: now, at the start of a thread that is to be started, or `nil` when the thread has ended.
+    /// Gives the thread's loop to `body`: now, at the start of a thread that is to be started, or `nil` when the thread has ended. At the
+    /// start `body` may neither call a program's code nor ask for anything of the thread.
     func withLoop(_ body: @escaping @Sendable (RunLoop?) -> Void) {
         let (isReady, loop) = state.withLock { state -> (Bool, RunLoop?) in
             if state.phase == .finished { return (true, nil) }
-            if let loop = state.loop { return (true, loop) }
+            if state.isOpen { return (true, state.loop) }
             state.early.append(body)
             return (false, nil)
         }
@@ -477,15 +503,26 @@ open class Thread: @unchecked Sendable {
 
     // MARK: The end
 
-    /// Waits until the thread has ended.
+    /// Waits until the thread has ended. Any number of threads may, any number of times.
+    ///
+    /// What would never come is not waited for, but reported on the standard error output: a thread's own end, and, without a limit, the
+    /// end of one that waits for this thread without one, here or in ``performAndWait(inModes:timeout:_:)``, directly or by way of others.
     ///
     /// - Parameter timeout: How long at most; `nil` is without limit.
-    /// - Returns: Whether it has ended; `false` at once when a thread would wait for itself.
+    /// - Returns: Whether it has ended.
     @available(*, noasync, message: "waiting would block the task's thread; use value")
     @discardableResult
     public func join(timeout: Duration? = nil) -> Bool {
-        if ThreadState.existing?.thread === self { return false }
-        return end.wait(for: timeout)
+        if end.wait(for: .zero) { return true }
+        if ThreadState.existing?.thread === self {
+            report("Thread.join: the thread \"\(name ?? "")\" would wait for its own end")
+            return false
+        }
+        if let hasEnded = WaitGraph.shared.waiting(for: .end(of: self), isLimited: timeout != nil, { end.wait(for: timeout) }) {
+            return hasEnded
+        }
+        report("Thread.join: the thread \"\(name ?? "")\" waits for the end of the one that would wait for it")
+        return false
     }
 
     /// Waits until the thread has ended, and throws what its ``main()`` threw.

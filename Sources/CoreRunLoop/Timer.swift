@@ -35,8 +35,12 @@ public final class Timer: Sendable {
         private var block: (@Sendable (Timer) -> Void)?
         private let userInfo: Mutex<(any Sendable)?>
         private var timer: Unmanaged<Timer>?
+        private let repeats: Bool
+        /// Of a timer that fires once, whether it has: by its loop or by hand.
+        private let hasFired = Atomic(false)
 
-        init(_ block: @escaping @Sendable (Timer) -> Void, _ userInfo: (any Sendable)?) {
+        init(_ block: @escaping @Sendable (Timer) -> Void, _ userInfo: (any Sendable)?, repeats: Bool) {
+            self.repeats = repeats
             self.block = block
             self.userInfo = Mutex(userInfo)
         }
@@ -46,14 +50,20 @@ public final class Timer: Sendable {
         /// Once, before the timer is in a loop.
         func belong(to timer: Timer) { unsafe self.timer = .passUnretained(timer) }
 
+        /// Whether the caller may call the closure.
+        private func mayFire() -> Bool { repeats || !hasFired.exchange(true, ordering: .relaxed) }
+
         /// The loop calls, with a reference to the whole.
         func fire() {
-            if let block, let timer = unsafe timer { unsafe timer._withUnsafeGuaranteedRef { block($0) } }
+            if mayFire(), let block, let timer = unsafe timer { unsafe timer._withUnsafeGuaranteedRef { block($0) } }
         }
 
-        func fireByHand(_ timer: Timer) {
+        /// False if it was not for the caller to fire.
+        func fireByHand(_ timer: Timer) -> Bool {
+            if !mayFire() { return false }
             let current = userInfo.withLock { _ -> (@Sendable (Timer) -> Void)? in block }
             current?(timer)
+            return true
         }
 
         func clear() {
@@ -84,7 +94,7 @@ public final class Timer: Sendable {
     private convenience init(
         interval: Duration, repeats: Bool, userInfo: (any Sendable)?, block: @escaping @Sendable (Timer) -> Void
     ) {
-        let body = Body(block, userInfo)
+        let body = Body(block, userInfo, repeats: repeats)
         let seconds = repeats ? Self.possible(interval).inSeconds : 0
         let timer = unsafe CRLRunLoopTimerCreateWithFunction(
             nil, .nan, seconds, 0, 0,
@@ -233,11 +243,11 @@ public final class Timer: Sendable {
 
     /// Calls the closure now, on this thread. A repeating timer's dates stay as they are; one that fires once is then invalid.
     ///
-    /// An invalid timer does nothing. Any thread may fire a timer that was made with a closure which is `Sendable`. The closure of a
-    /// scheduled timer belongs to the thread that scheduled it: on another one this stops the process with a sentence.
+    /// An invalid timer does nothing, nor does one that fires once and is firing. Any thread may fire a timer that was made with a closure
+    /// which is `Sendable`. The closure of a scheduled timer belongs to the thread that scheduled it: on another one this stops the process
+    /// with a sentence.
     public func fire() {
-        guard isValid else { return }
-        body.fireByHand(self)
+        guard isValid, body.fireByHand(self) else { return }
         if !CFRunLoopTimerDoesRepeat(cfRunLoopTimer) { invalidate() }
     }
 

@@ -126,14 +126,3 @@ extension CoreRunLoop::Timer {
         set { fireDate = newValue }
     }
 }
-
-extension CoreRunLoop::Thread {
-    /// Sleeps until `date`; a date in the past returns at once.
-    @available(*, noasync)
-    @_disfavoredOverload
-    public static func sleep(until date: Date) { sleep(until: WallTime(date)) }
-
-    /// Sleeps for `interval` seconds; zero and less return at once.
-    @available(*, noasync)
-    public static func sleep(forTimeInterval interval: TimeInterval) { sleep(for: Duration(clampedSeconds: interval)) }
-}

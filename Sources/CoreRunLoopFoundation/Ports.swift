@@ -24,7 +24,7 @@ private func sendable(_ component: Any) -> any Sendable {
     case let data as NSData: [UInt8](Data(referencing: data))
     case let port as CoreRunLoop::Port: port
     case let bytes as [UInt8]: bytes
-    default: "\(component)"
+    default: ForeignComponent(component)
     }
 }
 
@@ -33,6 +33,12 @@ extension CoreRunLoop::PortMessage {
     @_disfavoredOverload
     public convenience init(sendPort: CoreRunLoop::Port?, receivePort: CoreRunLoop::Port?, components: [Any]?) {
         self.init(sendPort: sendPort, receivePort: receivePort, components: components.map { $0.map(sendable) })
+    }
+
+    /// Makes a message to be sent, with Foundation's components, by the shorter of Darwin's two names for the same.
+    @_disfavoredOverload
+    public convenience init(send sendPort: CoreRunLoop::Port?, receive receivePort: CoreRunLoop::Port?, components: [Any]?) {
+        self.init(sendPort: sendPort, receivePort: receivePort, components: components)
     }
 
     /// The components as Foundation has them: data and ports; `nil` without any.
@@ -78,6 +84,27 @@ private final class Invalidations: Sendable {
     private let registration = Mutex<CoreRunLoop::Port.InvalidationRegistration?>(nil)
 }
 private let invalidations = Invalidations()
+
+extension CoreRunLoop::SocketPort {
+    /// The address as a `sockaddr` structure: where it listens, or where it sends to.
+    public var address: Data { Data(self.CoreRunLoop::address) }
+
+    /// Makes a port that listens at an address.
+    ///
+    /// - Throws: What the same with an array of bytes throws.
+    public convenience init(protocolFamily family: Int32, socketType type: Int32, protocol: Int32, address: Data) throws(PortError) {
+        try self.init(protocolFamily: family, socketType: type, protocol: `protocol`, address: [UInt8](address))
+    }
+
+    /// Makes a port that sends to an address.
+    ///
+    /// - Throws: What the same with an array of bytes throws.
+    public convenience init(
+        remoteWithProtocolFamily family: Int32, socketType type: Int32, protocol: Int32, address: Data
+    ) throws(PortError) {
+        try self.init(remoteWithProtocolFamily: family, socketType: type, protocol: `protocol`, address: [UInt8](address))
+    }
+}
 
 extension CoreRunLoop::MessagePort {
     /// Sends data as C programs do, and waits for the answer's.

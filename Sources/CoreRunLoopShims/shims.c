@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -219,7 +220,23 @@ int shim_thread_id(void)
     return (int)syscall(SYS_gettid);
 }
 
-void shim_set_thread_name(const char *name)
+/* Names a thread of this process, as pthread_setname_np does, which would need its pthread_t. */
+static void write_thread_name(int thread_id, const char *name, size_t length)
+{
+    char path[48];
+    int file;
+
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/comm", thread_id);
+    file = open(path, O_WRONLY | O_CLOEXEC);
+    if (file >= 0) {
+        ssize_t written = write(file, name, length);
+
+        (void)written; /* the thread may have ended */
+        (void)close(file);
+    }
+}
+
+void shim_set_thread_name(int thread_id, const char *name)
 {
     char text[16];
     size_t length = strnlen(name, sizeof text - 1);
@@ -229,7 +246,11 @@ void shim_set_thread_name(const char *name)
     }
     (void)memcpy(text, name, length);
     text[length] = '\0';
-    (void)pthread_setname_np(pthread_self(), text);
+    if (thread_id == shim_thread_id()) {
+        (void)pthread_setname_np(pthread_self(), text);
+    } else {
+        write_thread_name(thread_id, text, length);
+    }
 }
 
 int shim_thread_nice(int thread_id, int nice)

@@ -58,10 +58,10 @@ extension RunLoop {
     ///
     /// - Parameters:
     ///   - mode: Any mode but the common ones' name.
-    ///   - limit: How many passes at most.
+    ///   - limit: How many passes at most; zero and less are none.
     @available(*, noasync)
     public func pump(mode: Mode = .default, limit: Int = 100) {
-        for _ in 0..<limit where run(in: mode, for: .zero, returnAfterSourceHandled: true) != .handledSource { return }
+        for _ in 0..<max(0, limit) where run(in: mode, for: .zero, returnAfterSourceHandled: true) != .handledSource { return }
     }
 
     /// Runs passes in `mode` until `condition` holds. In a mode that cannot be run it asks once, or twice.

@@ -33,6 +33,13 @@ import Testing
         #expect(count == 4)
     }
 
+    @Test func `are what travels: anything else is an error with its type`() {
+        let message = PortMessage(sendPort: nil, receivePort: nil, components: [NSObject()] as [Any])
+        #expect(throws: PortError.unsupportedComponent("NSObject")) {
+            try NSMachPort().post(components: message.CoreRunLoop::components, before: .distantPast)
+        }
+    }
+
     @Test func `travel in port messages`() async throws {
         try await NSThread.joinable {
             let port = NSMachPort()

@@ -21,11 +21,23 @@ private final class Guarded<Value>: @unchecked Sendable {
     }
 }
 
+private final class Target: Performing, Sendable {
+    let calls = Guarded<[String]>([])
+    func note(_ text: String) { calls.value.append(text) }
+    func call() { note("called") }
+    static let named = Action("named", Target.note(_:))
+}
+
 /// A port of the program's own, which counts where it is.
 private final class CountingPort: Port, @unchecked Sendable {
     var modes: [RunLoop.Mode] = []
     override func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) { modes.append(mode) }
     override func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) { modes.removeAll { $0 == mode } }
+}
+
+/// As programs have it that print what a run returned.
+extension CFRunLoopRunResult: @retroactive CustomStringConvertible {
+    public var description: String { self == .stopped ? "it was stopped" : "it ended" }
 }
 
 private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
@@ -39,6 +51,40 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
         #expect(Thread.self == NSThread.self)
         #expect(Port.self == NSPort.self)
         #expect(Thread.mainThread == Thread.main)
+    }
+
+    @Test func `a program prints results in its own way`() {
+        #expect("\(RunLoop.RunResult.stopped)" == "it was stopped")
+    }
+
+    @Test func `threads have Foundation's qualities`() {
+        let thread = Thread {}
+        let quality: QualityOfService = .utility
+        #expect(thread.qualityOfService == .default)
+        thread.qualityOfService = quality
+        #expect(thread.qualityOfService == quality)
+        #expect(thread.threadPriority == 0.35)
+        for quality in [.background, .default, .userInitiated, .userInteractive, .utility] as [QualityOfService] {
+            thread.qualityOfService = quality
+            #expect(thread.qualityOfService == quality)
+        }
+    }
+
+    @Test func `methods are performed after seconds, with nil where they have no parameter`() async throws {
+        let calls = try await onThread {
+            let target = Target()
+            target.perform(Target.note(_:), with: "noted", afterDelay: 0.002)
+            target.perform(Target.call, with: nil, afterDelay: 0)
+            target.perform(Target.named, with: "named", afterDelay: 0.001)
+            target.perform(Target.named, with: "cancelled", afterDelay: 0)
+            Target.cancelPreviousPerformRequests(withTarget: target, selector: Target.named, object: "cancelled")
+            target.perform(Target.call, on: .current, with: nil, waitUntilDone: true)
+            RunLoop.current.run(until: Date(timeIntervalSinceNow: 60))
+            return target.calls.value
+        }
+        // In which order those with a delay come depends on how long it took to ask for them.
+        #expect(calls.first == "called")
+        #expect(calls.dropFirst().sorted() == ["called", "named", "noted"])
     }
 
     @Test func `timers have dates and seconds`() async throws {
@@ -113,8 +159,25 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
             #expect(PortMessage(sendPort: port, receivePort: nil, components: [Data([3])]).send(before: Date()))
             #expect(RunLoop.current.run(mode: .default, before: Date.distantFuture))
             #expect(receiver.components.value.first as? Data == Data([3]))
+            #expect(PortMessage(send: port, receive: nil, components: [Data([4])]).send(before: Date()))
+            #expect(RunLoop.current.run(mode: .default, before: Date.distantFuture))
+            #expect(receiver.components.value.first as? Data == Data([4]))
             port.invalidate()
             #expect(!RunLoop.current.run(mode: .default, before: Date.distantFuture))
+        }
+    }
+
+    @Test func `socket ports have their addresses as data`() async throws {
+        try await onThread {
+            let server = try SocketPort(tcpPort: 0)
+            let address: Data = server.address
+            let remote = try SocketPort(remoteWithProtocolFamily: AF_INET, socketType: 1, protocol: 0, address: address)
+            #expect(remote.address == address)
+            #expect(address.withUnsafeBytes { $0.load(as: sockaddr_in.self) }.sin_port.bigEndian == server.tcpPort)
+            #expect(throws: PortError.self) {
+                try SocketPort(protocolFamily: AF_INET, socketType: 1, protocol: 0, address: address)  // which is taken
+            }
+            server.invalidate()
         }
     }
 

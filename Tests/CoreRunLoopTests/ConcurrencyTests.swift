@@ -270,6 +270,21 @@ private final class WeakWorker: @unchecked Sendable {
         stop.requestStop()
     }
 
+    @Test(.manualTime) func `come one by one after the longest time, and take no room before`() async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        let start = WallTime.now
+        var ticks = try loop.ticks(every: .nanoseconds(1), policy: .all).makeAsyncIterator()
+        ManualTime.advance(by: .seconds(3600))
+        for number in 1...1000 {
+            let tick = await ticks.next()
+            #expect(tick?.missed == 0)
+            #expect(tick.map { $0.scheduled - start } == .nanoseconds(number))
+        }
+        try await loop.run {}
+        stop.requestStop()
+    }
+
     @Test(arguments: [Duration.zero, .seconds(-1)]) func `refuse an interval that is not positive`(interval: Duration) {
         #expect(throws: RunLoopError.invalidDuration(interval)) { try RunLoop.main.ticks(every: interval) }
     }
@@ -420,6 +435,31 @@ private final class WeakWorker: @unchecked Sendable {
         stop.requestStop()
     }
 
+    @Test(.manualTime) func `end each sleep, whoever moves the clocks, cancels sleeps or begins others meanwhile`() async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        let ended = Count()
+        let movers = (0..<3).map { _ in
+            Thread { while ended.value < 300 { ManualTime.advance(by: .microseconds(100)) } }
+        }
+        for mover in movers { mover.start() }
+        let sleepers = (0..<300).map { number in
+            Task(executorPreference: loop) {
+                defer { ended.next() }
+                let deadline = loop.clock.now.advanced(by: .milliseconds(number % 40 - 10))
+                try await loop.clock.sleep(until: deadline)
+                return loop.clock.now >= deadline
+            }
+        }
+        for (number, sleeper) in sleepers.enumerated() where number % 3 == 0 { sleeper.cancel() }
+        for (number, sleeper) in sleepers.enumerated() {
+            do { #expect(try await sleeper.value) } catch { #expect(error is CancellationError && number % 3 == 0) }
+        }
+        for mover in movers { try await mover.value }
+        #expect(loop.nextTimerFireDate(inMode: .default) == nil)
+        stop.requestStop()
+    }
+
     @Test(.manualTime) func `let a wait beside a descriptor sleep until the clocks are moved`() throws {
         let (reading, writing) = makePipe()
         let source = try DescriptorSource(descriptor: reading, closeOnInvalidate: true) { _ in }
@@ -446,6 +486,15 @@ private final class WeakWorker: @unchecked Sendable {
         var time = timespec()
         clock_gettime(clock, &time)
         return time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+
+    @Test(.runLoop, arguments: [Int.min, -1, 0]) func `pump not at all when no pass is allowed`(limit: Int) {
+        let count = Count()
+        RunLoop.current.perform { count.next() }
+        RunLoop.current.pump(limit: limit)
+        #expect(count.value == 0)
+        RunLoop.current.pump()
+        #expect(count.value == 1)
     }
 
     @Test func `pump until something has happened`() async throws {

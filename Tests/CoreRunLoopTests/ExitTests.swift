@@ -55,6 +55,9 @@ private func loopingToAnExit() -> Thread {
     return thread
 }
 
+/// What a task may call.
+private func exitThread() { Thread.exit() }
+
 @Suite(.timeLimit(.minutes(1))) struct Exits {
     @Test func `out of a request is an error of the request`() async throws {
         let (first, second) = (loopingToAnExit(), loopingToAnExit())
@@ -111,6 +114,19 @@ private func loopingToAnExit() -> Thread {
         request()
         held.next()
         while freed.value == 0 { await Task.yield() }
+    }
+
+    @Test func `out of a job leaves those behind it to another thread`() async throws {
+        let (queued, performed) = (Count(), Count())
+        let loop = try Thread.runningLoop(until: RunLoop.StopToken())
+        loop.perform { while queued.value == 0 { Thread.sleep(for: .microseconds(100)) } }
+        // The loop's thread ends in the first of these, the thread that takes its place in the third.
+        for number in 0..<4 {
+            Task(executorPreference: loop) { if number % 2 == 0 { exitThread() } else { performed.next() } }
+        }
+        queued.next()
+        while performed.value < 2 { await Task.yield() }
+        #expect(await Task(executorPreference: loop) { loop.isIsolatingCurrentContext() }.value == true)
     }
 
     @Test(arguments: End.allCases) private func `or whatever ends a thread has its object freed`(end: End) async throws {

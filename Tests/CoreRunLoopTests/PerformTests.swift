@@ -234,6 +234,29 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         stop.requestStop()
     }
 
+    @Test func `keeps nothing when it is given up`() async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        let freed = Count()
+        func request() -> Task<Void, any Error> {
+            let witness = Witness { freed.next() }
+            return Task { try await loop.run(modes: ["never"]) { witness.touch() } }
+        }
+        let task = request()
+        while !loop.allModes.contains("never") { await Task.yield() }
+        task.cancel()
+        await #expect(throws: PerformError.cancelled) { try await task.value }
+        try await onThread {
+            let witness = Witness { freed.next() }
+            #expect(throws: PerformError.timedOut) {
+                try loop.performAndWait(inModes: ["never"], timeout: .milliseconds(1)) { witness.touch() }
+            }
+        }
+        for _ in 0..<10_000 where freed.value < 2 { await Task.yield() }
+        #expect(freed.value == 2)
+        stop.requestStop()
+    }
+
     @Test func `is given up when the task is cancelled, also by a thread that has not been started`() async throws {
         let thread = Thread {}
         let task = Task { try await thread.run { _ = Issue.record("performed") } }
@@ -272,6 +295,20 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         thread.perform { receiver.trace.add("early") }
         thread.start()
         #expect(try await thread.run { receiver.trace.text } == "early")
+        stop.requestStop()
+    }
+
+    @Test func `while the thread starts keeps the order`() async throws {
+        let stop = RunLoop.StopToken()
+        let numbers = Mutex<[Int]>([])
+        let thread = Thread { RunLoop.current.run(in: .default, until: stop) }
+        let count = 20_000
+        for number in 0..<count {
+            if number == count / 2 { thread.start() }
+            thread.perform { numbers.withLock { $0.append(number) } }
+        }
+        try await thread.run {}
+        #expect(numbers.withLock { $0 } == Array(0..<count))
         stop.requestStop()
     }
 

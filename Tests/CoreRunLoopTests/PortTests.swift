@@ -324,6 +324,51 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
 }
 
 /// Listings 3-12 to 3-15 in outline; Tests/Listings has them as printed.
+@Suite(.timeLimit(.minutes(1))) struct `A request of a task` {
+    @Test func `ends once, though its answer, its limit, its cancellation and the server's end come together`() async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        for round in 0..<10 {
+            let server = try MessagePort(name: nil)
+            server.onRequest = { _, _ in
+                Thread.sleep(for: .microseconds(300))
+                return [1]
+            }
+            loop.add(server, forMode: .default)
+            let remote = try MessagePort(remote: server.name)
+            let asked = Count()
+            let requests = (0..<12).map { number in
+                Task {
+                    asked.next()
+                    return try await remote.requestBytes(number: 1, [], timeout: .milliseconds(1 + number / 2))
+                }
+            }
+            while asked.value < round { await Task.yield() }
+            for request in requests[8...] { request.cancel() }
+            if round % 2 == 0 { server.invalidate() }
+            for request in requests {
+                do { #expect(try await request.value == [1]) } catch {
+                    #expect(error is CancellationError || error is PortError)
+                }
+            }
+            server.invalidate()
+        }
+        stop.requestStop()
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A component of more bytes than a message can say` {
+    @Test func `is an error`() throws {
+        // Memory that nobody touches.
+        let component = [UInt8](unsafeUninitializedCapacity: 1 << 32) { _, count in count = 1 << 32 }
+        let ports: [Port] = [MachPort(), try MessagePort(name: nil), try SocketPort(tcpPort: 0)]
+        for port in ports {
+            #expect(throws: PortError.transport) { try port.post(components: [component], before: .distantPast) }
+            #expect(!port.send(before: .distantPast, components: [component], from: nil))
+        }
+    }
+}
+
 @Suite(.timeLimit(.minutes(1))) struct `The check-in protocol` {
     @Test(arguments: [Kind.mach, .socket]) private func `works between two threads, with nothing but a number`(kind: Kind) async throws {
         let trace = Trace()

@@ -6,12 +6,6 @@ import CoreRunLoop
 import CoreRunLoopTesting
 import Testing
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
-
 @Suite(.timeLimit(.minutes(1))) struct `A run loop` {
     @Test func `is one object a thread`() async throws {
         let (first, second) = try await onThread { (RunLoop.current, RunLoop.current) }
@@ -45,21 +39,15 @@ import Testing
         while weakly.loop != nil { await Task.yield() }
     }
 
-    @Test func `of a C loop is made and freed by several threads at once`() {
-        // A thread that Swift has not heard of: nobody keeps an object of its loop.
+    @Test func `of a C loop is made and freed by several threads at once`() async throws {
         let ended = Count()
-        var id = pthread_t()
-        pthread_create(
-            &id, nil,
-            { ended in
-                let loop: CFRunLoop = CFRunLoopGetCurrent()
-                let threads = (0..<4).map { _ in Thread { for _ in 0..<50_000 { _ = RunLoop.of(loop) } } }
-                for thread in threads { thread.start() }
-                let count = Unmanaged<Count>.fromOpaque(ended!).takeUnretainedValue()
-                for thread in threads where thread.join(timeout: .seconds(10)) { count.next() }
-                return nil
-            }, Unmanaged.passUnretained(ended).toOpaque())
-        pthread_join(id, nil)
+        // A thread that Swift has not heard of: nobody keeps an object of its loop.
+        try await onForeignThread {
+            let loop: CFRunLoop = CFRunLoopGetCurrent()
+            let threads = (0..<4).map { _ in Thread { for _ in 0..<50_000 { _ = RunLoop.of(loop) } } }
+            for thread in threads { thread.start() }
+            for thread in threads where thread.join() { ended.next() }
+        }
         #expect(ended.value == 4)
     }
 

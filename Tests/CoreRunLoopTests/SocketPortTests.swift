@@ -412,6 +412,25 @@ private func awaitRefusal(by port: SocketPort) {
         }
     }
 
+    @Test func `may be used by those who are told of the first thread, which it starts`() async {
+        await #expect(processExitsWith: .exitCode(3)) {
+            alarm(30)
+            let name = "crl.tests.\(getpid()).\(UInt32.random(in: 0 ... .max))"
+            let (first, second) = (try SocketPort(tcpPort: 0), try SocketPort(tcpPort: 0))
+            let told = Count()
+            Thread.onWillBecomeMultiThreaded {
+                if SocketPortNameServer.shared.registerPort(second, name: name + ".second") { told.next() }
+            }
+            guard SocketPortNameServer.shared.registerPort(first, name: name), told.value == 1 else { exit(1) }
+            try await onThread {
+                for name in [name, name + ".second"] {
+                    if try MessagePort(remote: "SocketPort:" + name).requestNow(number: 0, [], timeout: .seconds(20)).isEmpty { exit(2) }
+                }
+            }
+            exit(3)
+        }
+    }
+
     @Test func `gives a name up with its port's last release`() async throws {
         try await onThread {
             let server = SocketPortNameServer.shared

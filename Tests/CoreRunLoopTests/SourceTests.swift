@@ -231,6 +231,16 @@ import Testing
         stop.requestStop()
     }
 
+    @Test func `keeps no command that is sent when it is invalid`() {
+        let freed = Count()
+        let source = InputSource<Witness> { _ in }
+        source.send(Witness { freed.next() })
+        source.invalidate()
+        source.send(Witness { freed.next() })
+        #expect(source.pendingCount == 0)
+        #expect(freed.value == 2)
+    }
+
     @Test func `is freed with its closures`() async throws {
         let freed = Count()
         try await onThread {

@@ -40,6 +40,13 @@ private final class Held: Sendable {
     }
 }
 
+/// Threads that know each other.
+private final class Ring: Sendable {
+    private let threads = Mutex<[Thread]>([])
+    func set(_ new: [Thread]) { threads.withLock { $0 = new } }
+    func thread(_ number: Int) -> Thread { threads.withLock { $0[number % $0.count] } }
+}
+
 private final class Asked: Sendable {
     let witness: Witness
     init(_ witness: Witness) { self.witness = witness }
@@ -157,6 +164,21 @@ private final class Rounds: @unchecked Sendable {
         try thread.setName("fifteen bytes..")
     }
 
+    @Test func `has a name that the kernel shows, whoever gives it`() async throws {
+        let hasBegun = Count()
+        let thread = Thread {
+            hasBegun.next()
+            while kernelName() != "of another" && !Thread.current.isCancelled { Thread.sleep(for: .milliseconds(1)) }
+            #expect(kernelName() == "of another")
+        }
+        thread.start()
+        while hasBegun.value == 0 { await Task.yield() }
+        thread.name = "of another"
+        #expect(try await onThread { thread.join(timeout: .seconds(20)) })
+        thread.cancel()
+        try await thread.value
+    }
+
     @Test func `is cancelled by a flag that it looks at`() async throws {
         let before = Thread { Issue.record("ran though cancelled") }
         before.cancel()
@@ -266,7 +288,7 @@ private final class Rounds: @unchecked Sendable {
         #expect(round.trace.events == ["same running", "ended"])
     }
 
-    @Test func `forgets a handler of ends whose own end looks after another one`() {
+    @Test func `forgets a handler of ends whose own end looks after another one`() async {
         let freed = Count()
         func register() -> Thread.ExitRegistration {
             let witness = Witness {
@@ -276,7 +298,7 @@ private final class Rounds: @unchecked Sendable {
             return Thread.onWillExit { _ in witness.touch() }
         }
         register().cancel()
-        #expect(freed.value == 1)
+        while freed.value == 0 { await Task.yield() }  // a thread that ends just now may have it
     }
 
     @Test func `may be joined, but not by itself`() async throws {
@@ -286,6 +308,68 @@ private final class Rounds: @unchecked Sendable {
             #expect(other.join() == "value")
             #expect(other.thread.join())
         }
+    }
+
+    @Test(arguments: 2...4) func `is not joined where those that join each other would wait for ever`(count: Int) async throws {
+        let ring = Ring()
+        let joined = Trace()
+        let threads = (0..<count).map { number in Thread { joined.add("\(ring.thread(number + 1).join())") } }
+        ring.set(threads)
+        for thread in threads { thread.start() }
+        for thread in threads { try await thread.value }
+        #expect(joined.events.sorted() == ["false"] + [String](repeating: "true", count: count - 1))
+    }
+
+    @Test func `may join one that joins it for a limited time`() async throws {
+        let ring = Ring()
+        let joined = Trace()
+        let threads = [
+            Thread { joined.add("limited \(ring.thread(1).join(timeout: .milliseconds(20)))") },
+            Thread { joined.add("endless \(ring.thread(0).join())") },
+        ]
+        ring.set(threads)
+        for thread in threads { thread.start() }
+        for thread in threads { try await thread.value }
+        #expect(joined.events == ["limited false", "endless true"])
+    }
+
+    @Test func `asks nothing of one that joins it`() async throws {
+        let ring = Ring()
+        let outcomes = Trace()
+        let threads = [
+            Thread { #expect(ring.thread(1).join()) },
+            Thread {
+                while true {
+                    do throws(any Error) {
+                        // Until the other one waits it may be asked, and does not come to it.
+                        try ring.thread(0).performAndWait(timeout: .milliseconds(1)) { _ = Issue.record("performed") }
+                    } catch PerformError.timedOut {
+                        continue
+                    } catch { return outcomes.add("\(error)") }
+                }
+            },
+        ]
+        ring.set(threads)
+        for thread in threads { thread.start() }
+        for thread in threads { try await thread.value }
+        #expect(outcomes.events == ["wouldDeadlock"])
+    }
+
+    @Test func `says why it cannot be joined`() async {
+        let result = await #expect(processExitsWith: .exitCode(3), observing: [\.standardErrorContent]) {
+            alarm(30)
+            try await onThread { if Thread.current.join() { exit(1) } }
+            let ring = Ring()
+            let threads = (0..<2).map { number in Thread { ring.thread(number + 1).join() } }
+            for thread in threads { thread.name = "ring" }
+            ring.set(threads)
+            for thread in threads { thread.start() }
+            for thread in threads { try await thread.value }
+            exit(3)
+        }
+        let said = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(said.contains("CoreRunLoop: Thread.join: the thread \"test\" would wait for its own end"))
+        #expect(said.contains("CoreRunLoop: Thread.join: the thread \"ring\" waits for the end of the one that would wait for it"))
     }
 
     @Test func `sleeps until a date or for a time`() async throws {

@@ -92,6 +92,47 @@ private final class Owner: Sendable {
         #expect(!once.isValid)
     }
 
+    @Test func `that fires once does so for one of two threads that fire it by hand`() async throws {
+        let (calls, fired) = (Count(), Count())
+        let timer = Timer(timeInterval: .seconds(100), repeats: false) { _ in
+            calls.next()
+            while fired.value == 0 { Thread.sleep(for: .microseconds(100)) }
+        }
+        let first = Thread { timer.fire() }
+        first.start()
+        while calls.value == 0 { await Task.yield() }
+        let second = Thread {
+            timer.fire()
+            fired.next()
+        }
+        second.start()
+        try await second.value
+        try await first.value
+        #expect(calls.value == 1)
+        #expect(!timer.isValid)
+    }
+
+    @Test func `that fires once does so by hand or in its loop`() async throws {
+        let (calls, fired) = (Count(), Count())
+        try await onThread {
+            let timer = Timer(fire: .now, interval: .zero, repeats: false) { timer in
+                #expect(timer.isValid)
+                calls.next()
+                timer.fire()
+                while fired.value == 0 { Thread.sleep(for: .microseconds(100)) }
+            }
+            let byHand = Thread { timer.fire() }
+            byHand.start()
+            while calls.value == 0 { Thread.sleep(for: .microseconds(100)) }
+            RunLoop.current.add(timer, forMode: .default)
+            RunLoop.current.run()
+            fired.next()
+            byHand.join()
+            #expect(!timer.isValid)
+        }
+        #expect(calls.value == 1)
+    }
+
     @Test func `is moved by its date, and keeps its interval`() async throws {
         try await onThread {
             let count = Count()
@@ -255,6 +296,29 @@ private final class Owner: Sendable {
             Timer.scheduledTimer(timeInterval: .milliseconds(1), invocation: { local += 10 }, repeats: false)
             RunLoop.current.run()
             #expect(local == 13)
+        }
+    }
+
+    @Test(arguments: [false, true]) func `frees a closure that stays on its thread there, whoever ends it`(isObserver: Bool) async throws {
+        try await onThread {
+            let (thread, freed) = (Thread.current, Trace())
+            func schedule() -> @Sendable () -> Void {
+                let witness = Witness { freed.add("\(Thread.current === thread)") }
+                if isObserver {
+                    let observer = RunLoop.current.observe(.exit) { _, _ in witness.touch() }
+                    return { observer.invalidate() }
+                }
+                let timer = Timer.scheduledTimer(withTimeInterval: .seconds(100), repeats: true) { _ in witness.touch() }
+                return { timer.invalidate() }
+            }
+            func endElsewhere() {
+                let other = Thread(block: schedule())
+                other.start()
+                other.join()
+            }
+            endElsewhere()
+            _ = RunLoop.current.run(in: .default, for: .zero)
+            #expect(freed.events == ["true"])
         }
     }
 

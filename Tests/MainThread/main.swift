@@ -48,11 +48,23 @@ private func useMainLoopUnasked() -> Never {
     exit(isAtOnce ? 0 : 1)
 }
 
+/// Its first thread ends while others ask it for something.
+private func endMainThread() -> Never {
+    _ = RunLoop.current
+    Thread.detachNewThread {
+        // The object of a thread that does not know of it is not told of its end; its loop is.
+        while Thread.main.perform({}) {}
+        exit(0)
+    }
+    pthread_exit(nil)
+}
+
 switch CommandLine.arguments.dropFirst().first {
 case "throwing": Throwing.main()
 case "stopped": Stopped.main()
 case "signalled": Signalled.main()
 case "unasked": useMainLoopUnasked()
+case "without its first thread": endMainThread()
 default: break
 }
 
@@ -120,6 +132,7 @@ do {
 
 let programs: [(String, ChildProcessSource.Status)] = [
     ("throwing", .exited(1)), ("stopped", .exited(0)), ("signalled", .exited(0)), ("unasked", .exited(0)),
+    ("without its first thread", .exited(0)),
 ]
 for (program, status) in programs {
     var process: pid_t = 0

@@ -41,16 +41,32 @@ func require<T>(_ created: T?, _ function: StaticString) -> T {
 /// The address of a C object, for identity.
 func address<T>(of reference: T) -> UInt { unsafe unsafeBitCast(reference, to: UInt.self) }
 
-/// A closure that may not leave the thread that made this, in an object that may.
-struct OwnThread<Closure>: @unchecked Sendable {
-    private let bound: Closure
+/// A closure that may not leave the thread that made this, in an object that may: nor does what it holds, which that thread frees. Only it
+/// uses the closure, and whoever ends this when no other reference is left.
+final class OwnThread<Closure>: @unchecked Sendable {
+    private var bound: Closure?
     private let thread = shim_thread_number()
+    private let loop: CFRunLoop = CFRunLoopGetCurrent()
 
     init(_ closure: Closure) { bound = closure }
 
+    deinit {
+        if shim_thread_number() == thread { return }
+        // In the loop's next pass, or when it is taken down; here if it has been, as nobody of that thread is left.
+        unsafe shim_perform_and_wake(loop, { _ in }, moveOut(), { info in unsafe releaseInfo(info) })
+    }
+
+    /// The closure as an `info`: once this has returned nothing else here refers to it.
+    private func moveOut() -> UnsafeMutableRawPointer { unsafe retainedInfo(Moved(bound.take())) }
+
+    private final class Moved {
+        private let closure: Closure?
+        init(_ closure: consuming Closure?) { self.closure = closure }
+    }
+
     /// To be called, on its own thread: others stop the process with a sentence.
     var closure: Closure {
-        if shim_thread_number() != thread {
+        guard shim_thread_number() == thread, let bound else {
             fault("a closure that is bound to its thread was called on another one, by fire() or in that thread's loop")
         }
         return bound

@@ -8,6 +8,8 @@ import CoreRunLoopShims
 final class ThreadState {
     var loop: RunLoop?
     var thread: Thread?
+    /// The loop whose jobs the thread runs now.
+    var drained: RunLoop?
 
     /// The calling thread's; when that has ended a new one, which nothing keeps.
     static var current: ThreadState {
@@ -27,6 +29,7 @@ final class ThreadState {
     private func end() {
         thread?.finishUnlessFinished()
         loop?.refuseRequests()
+        drained?.endDrain()
     }
 
     /// The calling thread's, if it has one.

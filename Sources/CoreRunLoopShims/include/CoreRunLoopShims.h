@@ -86,8 +86,8 @@ void shim_thread_exit(void) __attribute__((noreturn));
 uint64_t shim_thread_number(void);
 /* The kernel's number of the calling thread. */
 int shim_thread_id(void);
-/* The kernel's name of the calling thread: its first 15 bytes. */
-void shim_set_thread_name(const char *_Nonnull name);
+/* Sets the kernel's name of a thread of this process: the first 15 bytes. */
+void shim_set_thread_name(int thread_id, const char *_Nonnull name);
 /* The nice value of a thread; sets 0 or an errno value. */
 int shim_thread_nice(int thread_id, int nice);
 int shim_get_thread_nice(int thread_id);

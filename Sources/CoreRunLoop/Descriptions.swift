@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is printed of the C interface's values and of the classes that stand on its objects. The importer's own names of its enumerations
+// would show otherwise. Those have the conformance that printing falls back to, so that a program can still have its own as
+// CustomStringConvertible, as it may on Darwin.
+
+public import CCoreRunLoop
+
+extension CFObject {
+    /// What `CFCopyDescription` says of the object; of a text the text itself.
+    public var debugDescription: String {
+        let text = withExtendedLifetime(self) { unsafe CFCopyDescription(address) }
+        return text.map { String($0) } ?? ""
+    }
+}
+
+extension CFString {
+    /// The text.
+    public var debugDescription: String { String(self) }
+}
+
+extension CFRunLoopRunResult: @retroactive CustomDebugStringConvertible {
+    /// The name, as in Swift: `timedOut`.
+    public var debugDescription: String {
+        switch self {
+        case .finished: "finished"
+        case .stopped: "stopped"
+        case .timedOut: "timedOut"
+        case .handledSource: "handledSource"
+        @unknown default: "CFRunLoopRunResult(rawValue: \(rawValue))"
+        }
+    }
+}
+
+extension CFRunLoopActivity: @retroactive CustomDebugStringConvertible {
+    /// The name, as in Swift: `beforeWaiting`; of several `[entry, exit]`, and of all `allActivities`.
+    public var debugDescription: String {
+        if self == .allActivities { return "allActivities" }
+        let known: [(CFRunLoopActivity, String)] = [
+            (.entry, "entry"), (.beforeTimers, "beforeTimers"), (.beforeSources, "beforeSources"), (.beforeWaiting, "beforeWaiting"),
+            (.afterWaiting, "afterWaiting"), (.exit, "exit"),
+        ]
+        let names = known.filter { contains($0.0) }.map(\.1)
+        return names.count == 1 ? names[0] : "[\(names.joined(separator: ", "))]"
+    }
+}
+
+extension RunLoop: CustomStringConvertible {
+    /// What the C object says of itself: whether it waits, its current mode, and its modes. Any thread.
+    public var description: String { loop.debugDescription }
+}
+
+extension Timer: CustomStringConvertible {
+    /// What the C object says of itself: its dates, and whether it is valid. Any thread.
+    public var description: String { cfRunLoopTimer.debugDescription }
+}

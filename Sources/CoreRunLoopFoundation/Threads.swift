@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Threads, and what is performed on them, with Foundation's qualities and TimeInterval.
+
+public import CoreRunLoop
+public import Foundation
+
+extension CoreRunLoop::Thread {
+    /// How important the thread's work is, as Foundation says it. Set it before the start; later it has no effect.
+    public var qualityOfService: Foundation::QualityOfService {
+        get { Foundation::QualityOfService(self.CoreRunLoop::qualityOfService) }
+        set { self.CoreRunLoop::qualityOfService = QualityOfService(newValue) }
+    }
+
+    /// Sleeps until `date`; a date in the past returns at once.
+    @available(*, noasync)
+    @_disfavoredOverload
+    public static func sleep(until date: Date) { sleep(until: WallTime(date)) }
+
+    /// Sleeps for `interval` seconds; zero and less return at once.
+    @available(*, noasync)
+    public static func sleep(forTimeInterval interval: TimeInterval) { sleep(for: Duration(clampedSeconds: interval)) }
+}
+
+extension Foundation::QualityOfService {
+    fileprivate init(_ quality: CoreRunLoop::Thread.QualityOfService) {
+        self =
+            switch quality {
+            case .userInteractive: .userInteractive
+            case .userInitiated: .userInitiated
+            case .default: .default
+            case .utility: .utility
+            case .background: .background
+            }
+    }
+}
+
+extension CoreRunLoop::Thread.QualityOfService {
+    fileprivate init(_ quality: Foundation::QualityOfService) {
+        self =
+            switch quality {
+            case .userInteractive: .userInteractive
+            case .userInitiated: .userInitiated
+            case .utility: .utility
+            case .background: .background
+            default: .default
+            }
+    }
+}
+
+extension Performing {
+    /// Performs a method after a delay in seconds; see `perform(_:with:afterDelay:inModes:)` with a `Duration`.
+    @available(*, noasync, message: "a task has no thread of its own")
+    public func perform<Argument>(
+        _ method: @escaping (Self) -> (Argument) -> Void, with argument: Argument, afterDelay delay: TimeInterval,
+        inModes modes: [CoreRunLoop::RunLoop.Mode] = [.default]
+    ) {
+        perform(method, with: argument, afterDelay: Duration(clampedSeconds: delay), inModes: modes)
+    }
+
+    /// Performs a method without a parameter after a delay in seconds.
+    @available(*, noasync, message: "a task has no thread of its own")
+    public func perform(
+        _ method: @escaping (Self) -> () -> Void, with object: Never? = nil, afterDelay delay: TimeInterval,
+        inModes modes: [CoreRunLoop::RunLoop.Mode] = [.default]
+    ) {
+        perform(method, afterDelay: Duration(clampedSeconds: delay), inModes: modes)
+    }
+
+    /// Performs a named method after a delay in seconds, so that it can be cancelled by its name.
+    @available(*, noasync, message: "a task has no thread of its own")
+    public func perform<Argument>(
+        _ action: Action<Self, Argument>, with argument: Argument, afterDelay delay: TimeInterval,
+        inModes modes: [CoreRunLoop::RunLoop.Mode] = [.default]
+    ) {
+        perform(action, with: argument, afterDelay: Duration(clampedSeconds: delay), inModes: modes)
+    }
+}

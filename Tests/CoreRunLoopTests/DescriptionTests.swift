@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is printed.
+
+import CoreRunLoop
+import Testing
+
+@Suite struct `Printing` {
+    @Test func `shows a text as itself, and other objects as they say of themselves`() async throws {
+        #expect("\("a mode".cfString), \(CFRunLoopMode.defaultMode.rawValue)" == "a mode, kCFRunLoopDefaultMode")
+        #expect("\([1, 2].cfData)".hasPrefix("<CFData "))
+        // Of a loop that no other test changes meanwhile.
+        #expect(try await onThread { "\(RunLoop.current)" == RunLoop.current.getCFRunLoop().debugDescription })
+        let timer = Timer(timeInterval: .seconds(1), repeats: true) { _ in }
+        #expect("\(timer)".hasPrefix("<CFRunLoopTimer "))
+        timer.invalidate()
+    }
+
+    @Test func `shows results and activities by their names`() {
+        #expect(
+            ([.finished, .stopped, .timedOut, .handledSource] as [RunLoop.RunResult]).map(\.debugDescription)
+                == ["finished", "stopped", "timedOut", "handledSource"])
+        #expect("\(RunLoop.Activity.beforeWaiting)" == "beforeWaiting")
+        #expect("\([.exit, .entry] as RunLoop.Activity)" == "[entry, exit]")
+        #expect("\([] as RunLoop.Activity)" == "[]")
+        #expect("\(RunLoop.Activity.allActivities)" == "allActivities")
+    }
+
+    @Test func `shows a thread's number and name`() async throws {
+        final class Own: Thread, @unchecked Sendable { override var description: String { "own" } }
+        #expect("\(Own())" == "own")
+        #expect("\(Thread {})".hasSuffix("{number = 0, name = (null)}"))
+        let shown = try await Thread.joinable(name: "shown") { "\(Thread.current)" }.value
+        #expect(shown.hasPrefix("<Thread: 0x"))
+        #expect(shown.hasSuffix(", name = shown}"))
+        #expect(!shown.contains("number = 0,"))
+    }
+}
