@@ -27,6 +27,7 @@
 ## check-swift-release asan-swift tsan-swift   the Swift tests with optimization, or under a tool; SWIFT_FLAGS="--filter x"
 ## coverage       what the C tests run of each file of Sources/CCoreRunLoop: with clang lines, branches and conditions, with gcc lines; COVERAGE_MIN=90
 ## soak           for hours, each part with its time: soak-stress soak-failures model-soak sim-soak schedule-soak; SOAK_PARTS picks some
+## check-architecture   ARCHITECTURE=arm64 the C tests on another architecture, emulated; also armhf, i386, s390x; after deps-architecture
 ## bench          all the benchmarks below, beside as many peers as are here (deps-bench)
 ##   bench-loop     the loop beside libuv, libev, libevent, GLib, sd-event, libdispatch and the toolchain's; BENCH_ARGUMENTS=--help
 ##   bench-messages message ports beside sockets, ZeroMQ, nng and D-Bus
@@ -88,7 +89,8 @@ HEADERS := $(sort $(wildcard Headers/*.h Headers/*/*.h))
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 WARNINGS_OF_PROGRAMS := -Wall -Wextra $(WERROR)
 INCLUDES := -IHeaders -ISources/CCoreRunLoop
-OWN_CFLAGS := -std=gnu11 -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(INCLUDES)
+# Files beyond 2 GB where the machine's words have 32 bits.
+OWN_CFLAGS := -std=gnu11 -D_FILE_OFFSET_BITS=64 -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(INCLUDES)
 OWN_LDFLAGS := -pthread -Wl,--as-needed
 # The library needs no libm, whose loading would be a tenth of a small program's start; the tests do.
 LIBRARY_LIBS := -lbsd
@@ -139,7 +141,12 @@ STATIC := $(B)/libcorerunloop.a
 PLAIN := $(B)/plain/libCoreFoundation.so
 TOOL := $(B)/messageport
 RUNNER := $(B)/run-tests
-OBJCOPY ?= objcopy
+# A compiler for another architecture brings tools of its name.
+TOOLS := $(if $(filter %-gcc,$(COMPILER)),$(COMPILER:%gcc=%))
+OBJCOPY ?= $(TOOLS)objcopy
+ifeq ($(origin AR),default)
+AR := $(TOOLS)ar
+endif
 PYTHON ?= python3
 
 all: $(SHARED) $(B)/libcorerunloop.so $(STATIC) $(PLAIN) $(TOOL)
@@ -185,7 +192,7 @@ $(B)/libcorerunloop.so: $(SHARED)
 # One object that holds all, in which what only the library's own files share is local: a program's own `kernel` does not meet ours.
 $(B)/whole.o: $(LIBRARY_OBJECTS) $(B)/sources
 	$(SAY) LD $@
-	$(Q)$(LD) -r -o $@ $(LIBRARY_OBJECTS)
+	$(Q)$(CC) $(CFLAGS) -r -nostdlib -o $@ $(LIBRARY_OBJECTS)
 
 $(STATIC): $(B)/whole.o
 	$(SAY) AR $@
@@ -228,6 +235,10 @@ $(RUNNER): $(TESTING_OBJECTS) $(TEST_OBJECTS) $(B)/flags $(B)/sources
 runner: $(RUNNER)
 check-c: $(RUNNER)
 	$(Q)$(RUNNER) --jobs $(TEST_JOBS) $(TEST_FLAGS)
+
+.PHONY: check-architecture
+check-architecture:
+	$(Q)MAKE="$(MAKE)" TEST_JOBS=$(TEST_JOBS) TEST_FLAGS="$(TEST_FLAGS)" scripts/check-architecture "$(ARCHITECTURE)"
 
 # One part after the other, for some measure: the stress tests and the n-th failure in full, and the parts below. 100 schedules take longest.
 SOAK_PARTS ?= soak-stress soak-failures model-soak sim-soak schedule-soak
@@ -497,13 +508,15 @@ uninstall: man
 
 -include $(LIBRARY_OBJECTS:.o=.d) $(TESTING_OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d) $(LISTINGS:=.d)
 
-.PHONY: deps deps-integration deps-bench clean help
+.PHONY: deps deps-integration deps-bench deps-architecture clean help
 deps:
 	@scripts/deps
 deps-integration:
 	@scripts/deps integration
 deps-bench:
 	@scripts/deps bench
+deps-architecture:
+	@scripts/deps "$(ARCHITECTURE)"
 
 clean:
 	rm -rf build .build
