@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "Loop/held.h"
+#include "Loop/hosting.h"
+#include "Loop/performing.h"
 
 struct activation *activation_create(struct activation *without_memory)
 {
@@ -37,5 +39,44 @@ void activations_forget(CFRunLoopRef loop)
         keep_report(loop, &run->report);
         held_keep_hand(loop, run);
         activation_discard(run);
+    }
+}
+
+/* ---- beginning and end ---- */
+
+/*
+ * The run was nested where the outer one has collected its sources and is about to sleep: the wake-up that it took, the outer one must not
+ * miss
+ * (64). What it dropped is owed by the wake word itself.
+ */
+static bool owes_token(const struct activation *run)
+{
+    const struct activation *outer = run->outer;
+
+    return outer->is_hosted_asleep || (outer->is_before_waiting && run->took_token);
+}
+
+void run_leave_nested(CFRunLoopRef loop, struct activation *run)
+{
+    run->outer->took_token |= run->took_token;
+    loop->activation = run->outer;
+    mailbox_leave(loop->mailbox, run->outer_word, owes_token(run));
+    activation_discard(run);
+}
+
+void run_leave_abandoned(CFRunLoopRef loop, const struct activation *run)
+{
+    while (loop->activation != run) {
+        struct activation *abandoned = loop->activation;
+
+        abandoned->outer->took_token |= abandoned->took_token;
+        loop->activation = abandoned->outer;
+        mailbox_resume(loop->mailbox, abandoned->outer_word, owes_token(abandoned));
+        if (abandoned->report.source) {
+            report_drop(loop, &abandoned->report);
+        }
+        hosting_note_abandoned(loop, abandoned);
+        held_give_back_all(loop, abandoned);
+        activation_discard(abandoned);
     }
 }

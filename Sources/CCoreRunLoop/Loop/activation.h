@@ -11,7 +11,11 @@
 
 #include "Support/link_names.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include "Loop/loop.h"
+#include "Loop/mailbox.h"
 
 /* The place of a run within another, or after an abandoned one. Without memory it is `without_memory`, which is the caller's. */
 struct activation *activation_create(struct activation *without_memory);
@@ -35,5 +39,48 @@ void activation_discard(struct activation *run);
 
 /* Those that a thread has abandoned by its end. What they hold is still held. L. */
 void activations_forget(CFRunLoopRef loop);
+
+/* ---- beginning and end; L ---- */
+
+static inline void run_enter(CFRunLoopRef loop, struct activation *run, struct mode *mode)
+{
+    run->outer = loop->activation;
+    run->mode = mode;
+    run->served_main_queue = true; /* the first pass does not look first either (181) */
+    run->outer_word = mailbox_enter(loop->mailbox);
+    run->held_count = loop->held.count;
+    loop->activation = run;
+}
+
+/* Leaves the runs inside `run` that were abandoned. */
+__attribute__((cold)) void run_leave_abandoned(CFRunLoopRef loop, const struct activation *run);
+
+/* After callouts: the run is the innermost one again, also where a callback has caught what was thrown through runs of its own. */
+static inline void run_resume(CFRunLoopRef loop, const struct activation *run)
+{
+    if (__builtin_expect(loop->activation != run, 0)) {
+        run_leave_abandoned(loop, run);
+    }
+}
+
+/* The end of a run within another, or of one that was begun after an abandoned one. */
+void run_leave_nested(CFRunLoopRef loop, struct activation *run);
+
+static inline void run_leave(CFRunLoopRef loop, struct activation *run)
+{
+    run_resume(loop, run);
+    if (__builtin_expect(run->outer != NULL, 0)) {
+        run_leave_nested(loop, run);
+    } else {
+        loop->activation = NULL;
+        mailbox_leave(loop->mailbox, run->outer_word, false);
+    }
+}
+
+/* What the run is for has happened. */
+static inline bool run_is_over(const struct activation *run)
+{
+    return run->returns_after_source && run->awaited && atomic_load_explicit(run->awaited, memory_order_acquire) != 0;
+}
 
 #endif

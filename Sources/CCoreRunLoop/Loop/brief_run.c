@@ -6,9 +6,9 @@
 #include "Loop/activation.h"
 #include "Loop/busy_wait.h"
 #include "Loop/main_queue.h"
-#include "Loop/pass.h"
 #include "Loop/source_queue.h"
 #include "Loop/timer_firing.h"
+#include "Loop/wait.h"
 #include "Loop/watch.h"
 #include "Runtime/autorelease.h"
 
@@ -52,12 +52,12 @@ static bool sleep_until(CFRunLoopRef loop, struct mode *mode, int64_t now_ns, in
     bool has_slept;
 
     if (!watch_is_needed(mode)) {
-        return pass_sleep_once(loop, mode, wake_futex, now_ns, limit_ns);
+        return wait_sleep_once(loop, mode, wake_futex, now_ns, limit_ns);
     }
     if (!watch_is_settled(mode)) {
         return false;
     }
-    has_slept = pass_sleep_once(loop, mode, wake_epoll, now_ns, watch_has_alarm_before(watches, limit_ns) ? kernel_never : limit_ns);
+    has_slept = wait_sleep_once(loop, mode, wake_epoll, now_ns, watch_has_alarm_before(watches, limit_ns) ? kernel_never : limit_ns);
     if (watch_has_batch(mode)) {
         watch_note_early_end(watches, now_ns, limit_ns);
     }

@@ -6,11 +6,13 @@
 
 #include "CRLRunLoop.h"
 #include "Kernel/kernel.h"
+#include "Loop/activation.h"
 #include "Loop/main_queue.h"
 #include "Loop/observer.h"
 #include "Loop/pass.h"
 #include "Loop/thread_loop.h"
 #include "Loop/timer_firing.h"
+#include "Loop/wait.h"
 #include "Loop/watch.h"
 #include "Runtime/autorelease.h"
 
@@ -182,7 +184,7 @@ static void fall_asleep(CFRunLoopRef loop, struct hosting *hosting)
     struct mode *mode = hosting->run.mode;
     uint32_t word;
 
-    pass_end_before_waiting(loop, &hosting->run);
+    wait_begin(loop, &hosting->run);
     if (watch_is_needed(mode)) {
         (void)watch_prepare(loop, mode);
     }
@@ -215,9 +217,9 @@ static enum wake_cause wake_from_host(CFRunLoopRef loop, struct hosting *hosting
         (void)kernel.counter_drain(loop_event(loop));
     }
     if (watch_is_needed(mode) && watch_prepare(loop, mode) == 0 && !watch_has_batch(mode)) {
-        pass_poll_descriptors(loop, mode);
+        wait_poll(loop, mode);
     }
-    cause = pass_ready_cause(loop, &hosting->run, mode->timers.count > 0 ? kernel.monotonic_ns() : 0);
+    cause = wait_ready_cause(loop, &hosting->run, mode->timers.count > 0 ? kernel.monotonic_ns() : 0);
     word |= mailbox_word(loop->mailbox);
     *ret_is_retimed = cause == cause_none && (word & wake_retime) && !(word & (wake_token | wake_stop));
     return cause == cause_none && (word & (wake_token | wake_stop)) ? cause_wake_up : cause;
@@ -337,7 +339,7 @@ static bool dispatch(CFRunLoopRef loop, struct hosting *hosting, CFRunLoopRunRes
             (void)kernel.counter_drain(loop_event(loop)); /* what made the descriptor readable */
         }
         if (cause == cause_none) {
-            cause = pass_look(loop, run);
+            cause = wait_look(loop, run);
         } else {
             run->took_token |= mailbox_disarm(loop->mailbox);
         }

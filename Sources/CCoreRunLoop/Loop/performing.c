@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The callouts of sources; see performing.h. Numbers in parentheses are rules. */
+#include "Loop/performing.h"
+
+#include <errno.h>
+
+#include "Kernel/kernel.h"
+#include "Loop/flood.h"
+#include "Loop/held.h"
+#include "Loop/source_membership.h"
+#include "Loop/source_queue.h"
+#include "Loop/watch.h"
+
+/* ---- version-0 sources ---- */
+
+/* Performs one source whose turn it is, if its mark is still there (84). The caller's reference is dropped. */
+static bool perform_if_marked(CFRunLoopRef loop, struct activation *run, CFRunLoopSourceRef source)
+{
+    source_function perform = source_callback(source, source_callback_perform);
+    bool was_flooded;
+    bool is_marked;
+
+    held_in_hand(run, object_release, source);
+    source_unlink_pending(loop, source);
+    is_marked = source_take_mark(source, &was_flooded); /* cleared before the callout: a signal during it is another one (78) */
+    loop_unlock(loop);
+    if (was_flooded) {
+        flood_fence();
+    }
+    if (is_marked && perform) {
+        ((void (*)(void *))perform)(source->context_info);
+    }
+    held_put_down(run);
+    object_release(source);
+    loop_lock(loop);
+    return is_marked;
+}
+
+/* The first that counts, in order (49). */
+static bool perform_one_source(CFRunLoopRef loop, struct activation *run)
+{
+    struct source_member *member;
+    bool performed = false;
+
+    while (!performed && (member = source_first_pending(run->mode)) != NULL) {
+        CFRunLoopSourceRef source = member->slot->source;
+
+        object_retain(source);
+        performed = perform_if_marked(loop, run, source);
+    }
+    return performed;
+}
+
+/* Without memory for a snapshot: as often as there are sources, the first. What is signalled meanwhile waits outside the list. */
+static __attribute__((cold)) bool perform_one_by_one(CFRunLoopRef loop, struct activation *run)
+{
+    bool performed = false;
+    size_t count = 0;
+
+    list_for_each(link, &run->mode->pending) {
+        count++;
+    }
+    for (; count > 0; count--) {
+        performed |= perform_one_source(loop, run);
+    }
+    return performed;
+}
+
+/*
+ * All that are signalled now, as a snapshot (50, 82). Each stays in the pending lists until its turn, so that a nested run can perform it.
+ */
+static bool perform_all_sources(CFRunLoopRef loop, struct activation *run)
+{
+    uint32_t first = loop->held.count;
+    bool performed = false;
+    uint32_t end;
+
+    source_sort_pending(run->mode);
+    list_for_each(link, &run->mode->pending) {
+        CFRunLoopSourceRef source = container_of(link, struct source_member, link)->slot->source;
+
+        if (!held_push(loop, object_release, source)) {
+            break; /* without memory: some now, the rest in the next pass */
+        }
+        object_retain(source);
+    }
+    end = loop->held.count;
+    if (end == first) {
+        return perform_one_by_one(loop, run);
+    }
+    for (uint32_t place = first; place < end; place++) {
+        CFRunLoopSourceRef source = (CFRunLoopSourceRef)(uintptr_t)held_thing(loop, place);
+
+        held_take(loop, place);
+        performed |= perform_if_marked(loop, run, source); /* handled if any was (85) */
+    }
+    held_cut(loop, first, end);
+    return performed;
+}
+
+static bool has_one_pending(const struct mode *mode)
+{
+    return mode->pending.next->next == &mode->pending;
+}
+
+static void drain_queue(CFRunLoopRef loop)
+{
+    struct slot_reap reap = {NULL};
+
+    source_queue_drain(loop, &reap);
+    if (reap.first) {
+        loop_unlock(loop);
+        slots_release(&reap);
+        loop_lock(loop);
+    }
+}
+
+bool sources_perform_some(CFRunLoopRef loop, struct activation *run)
+{
+    if (mailbox_has_signals(loop->mailbox)) {
+        drain_queue(loop);
+    }
+    if (list_is_empty(&run->mode->pending)) {
+        return false;
+    }
+    return run->returns_after_source || has_one_pending(run->mode) ? perform_one_source(loop, run) : perform_all_sources(loop, run);
+}
+
+/* ---- what a wait has reported ---- */
+
+void report_drop(CFRunLoopRef loop, struct watch_report *report)
+{
+    CFRunLoopSourceRef source = report->source;
+
+    report->source = NULL;
+    if (report->is_borrowed && loop->borrowed == source) {
+        loop->borrowed = NULL;
+        return;
+    }
+    loop_unlock(loop);
+    object_release(source);
+    loop_lock(loop);
+}
+
+/* A source of the layers above. The pass holds it. */
+static void call_descriptor(CFRunLoopRef loop, const struct watch_report *report)
+{
+    source_function perform = source_callback(report->source, source_callback_perform);
+    CFRunLoopSourceRef outer = loop->performing;
+
+    loop->performing = report->source;
+    ((void (*)(void *, CFRunLoopSourceRef, uint32_t))perform)(report->source->context_info, report->source, report->ready);
+    loop->performing = outer;
+}
+
+/* A version-1 source: its counter is read first (99). False if there was nothing to read: a report out of date. */
+static bool call_port(CFRunLoopSourceRef source)
+{
+    const struct source_port_part *part = source_port_part(source);
+    source_function perform = source_callback(source, source_callback_perform);
+
+    if (part->is_counter) {
+        int result = kernel.counter_drain(part->descriptor);
+
+        if (result < 0 && result != -ECANCELED) { /* which a timerfd of the wall clock says, once, when that is set: an event of its own */
+            return false;
+        }
+    }
+    if (perform) {
+        ((void (*)(void *))perform)(source->context_info);
+    }
+    return true;
+}
+
+bool report_perform(CFRunLoopRef loop, struct activation *run)
+{
+    CFRunLoopSourceRef source = run->report.source;
+    /* An AfterWaiting observer may have taken it out (15, 88). */
+    bool performed = source_is_valid(source) && source_has_joined(loop, source, run->mode);
+
+    if (performed) {
+        loop_unlock(loop);
+        if (source_kind(source) == source_descriptor) {
+            call_descriptor(loop, &run->report);
+        } else {
+            performed = call_port(source);
+        }
+        loop_lock(loop);
+        if (!performed) {
+            watch_doubt(run->mode, source);
+        }
+    }
+    report_drop(loop, &run->report);
+    return performed;
+}
