@@ -46,8 +46,7 @@ void activations_forget(CFRunLoopRef loop)
 
 /*
  * The run was nested where the outer one has collected its sources and is about to sleep: the wake-up that it took, the outer one must not
- * miss
- * (64). What it dropped is owed by the wake word itself.
+ * miss (64). What it dropped is owed by the wake word itself.
  */
 static bool owes_token(const struct activation *run)
 {

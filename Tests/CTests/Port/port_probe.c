@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <ftw.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -115,6 +116,17 @@ int port_probe_count_descriptors(void)
     }
     (void)closedir(stream);
     return count;
+}
+
+bool port_probe_descriptors_fall_to(int most)
+{
+    double limit = port_probe_now() + 10;
+    bool have_fallen;
+
+    while (!(have_fallen = port_probe_count_descriptors() <= most) && port_probe_now() < limit) {
+        (void)sched_yield();
+    }
+    return have_fallen;
 }
 
 CFDataRef port_data(const char *text)

@@ -51,6 +51,8 @@ double port_probe_starved_s(void);
 /* The clock without that: what a busy machine keeps from a test is not the library's lateness. */
 double port_probe_own_time(void);
 int port_probe_count_descriptors(void);
+/* Waits until no more are open than that, because another thread may still close what its answer did not wait for. False after 10 s. */
+bool port_probe_descriptors_fall_to(int most);
 /* Bytes of memory that this process has in use. */
 size_t port_probe_resident_bytes(void);
 

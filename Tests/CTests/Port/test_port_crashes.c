@@ -167,7 +167,7 @@ PORT_TEST_LIMIT(stress_senders_killed_at_any_moment_leave_nothing_behind, "H9 M2
     }
     remote = port_connect(NAME);
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
-    EXPECT(port_probe_count_descriptors() <= before + 8);
+    EXPECT(port_probe_descriptors_fall_to(before + 8));
     CFRelease(remote);
     port_thread_stop(&server);
 }
@@ -441,7 +441,7 @@ PORT_TEST_BOTH_WAYS_LIMIT(stress_messages_leave_memory_and_descriptors_flat, "P4
         }
     }
     EXPECT_EQ(port_ask(remote, 0, data, NULL), kCFMessagePortSuccess); /* all before it have been handled */
-    EXPECT(port_probe_count_descriptors() <= descriptors);
+    EXPECT(port_probe_descriptors_fall_to(descriptors));
     EXPECT(port_probe_resident_bytes() < memory + most_growth || test_is_instrumented());
     printf("%d messages: memory %zu KiB, then %zu KiB; descriptors %d, then %d\n", rounds, memory >> 10, port_probe_resident_bytes() >> 10,
            descriptors, port_probe_count_descriptors());
