@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The callouts of sources: of those that are signalled (step 4 of a pass), and of those that the kernel has reported (step 9). On the loop's
- * own thread, which enters and leaves with the lock; it is dropped during the callouts.
+ * The callouts of sources: of those that are signalled (step 4 of a pass), and of those that the kernel has reported (step 9). On the
+ * loop's own thread, which enters and leaves with the lock; it is dropped during the callouts.
  */
 #ifndef CRL_LOOP_PERFORMING_H
 #define CRL_LOOP_PERFORMING_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Step 7 of a pass: sleeping until there is a cause, or only looking whether there is one. On the loop's own thread, which enters and leaves
- * with the lock; it is dropped during the sleep and while the kernel is asked.
+ * Step 7 of a pass: sleeping until there is a cause, or only looking whether there is one. On the loop's own thread, which enters and
+ * leaves with the lock; it is dropped during the sleep and while the kernel is asked.
  */
 #ifndef CRL_LOOP_WAIT_H
 #define CRL_LOOP_WAIT_H
