@@ -4,9 +4,10 @@
 
 #include <stdlib.h>
 
+#include "Loop/block.h"
 #include "Loop/held.h"
 #include "Loop/hosting.h"
-#include "Loop/performing.h"
+#include "Loop/observer.h"
 
 struct activation *activation_create(struct activation *without_memory)
 {
@@ -22,22 +23,48 @@ void activation_discard(struct activation *run)
     }
 }
 
-/* What its wait has found, and nobody has given back. */
-static void keep_report(CFRunLoopRef loop, const struct watch_report *report)
+/* What its wait has found, and nobody has given back. Below what its source's callout has put there, which counts on it. */
+static void keep_report(CFRunLoopRef loop, const struct watch_report *report, uint32_t place)
 {
-    if (report->source && !(report->is_borrowed && loop->borrowed == report->source)) {
-        (void)held_push(loop, object_release, report->source);
+    if (!report->source) {
+        return;
     }
+    if (report->is_borrowed && loop->borrowed == report->source) {
+        object_retain(report->source);
+        loop->borrowed = NULL;
+    }
+    (void)held_insert(loop, place, (struct held){object_release, report->source});
+}
+
+/*
+ * Of an abandoned run: what its callout was about goes onto the loop's stack of what callouts hold, to what is the run's own there, which
+ * ends at `end`. Returns where that begins.
+ */
+static uint32_t keep(CFRunLoopRef loop, struct activation *run, uint32_t end)
+{
+    uint32_t begin = run->held_count < end ? run->held_count : end; /* callouts around it may have ended before it is left */
+    struct held callouts[] = {run->in_hand,
+                              {run->calling ? observer_end_left_callout : NULL, run->calling},
+                              {run->blocks ? blocks_give_back : NULL, run->blocks}};
+
+    for (size_t i = 0; i < sizeof callouts / sizeof callouts[0]; i++) {
+        if (callouts[i].give_back) {
+            end += held_insert(loop, end, callouts[i]) ? 1 : 0;
+        }
+    }
+    keep_report(loop, &run->report, begin);
+    return begin;
 }
 
 void activations_forget(CFRunLoopRef loop)
 {
+    uint32_t end = loop->held.count;
+
     while (loop->activation) {
         struct activation *run = loop->activation;
 
         loop->activation = run->outer;
-        keep_report(loop, &run->report);
-        held_keep_hand(loop, run);
+        end = keep(loop, run, end);
         activation_discard(run);
     }
 }
@@ -67,15 +94,14 @@ void run_leave_abandoned(CFRunLoopRef loop, const struct activation *run)
 {
     while (loop->activation != run) {
         struct activation *abandoned = loop->activation;
+        uint32_t height;
 
         abandoned->outer->took_token |= abandoned->took_token;
         loop->activation = abandoned->outer;
         mailbox_resume(loop->mailbox, abandoned->outer_word, owes_token(abandoned));
-        if (abandoned->report.source) {
-            report_drop(loop, &abandoned->report);
-        }
         hosting_note_abandoned(loop, abandoned);
-        held_give_back_all(loop, abandoned);
+        height = keep(loop, abandoned, loop->held.count);
         activation_discard(abandoned);
+        held_give_back_left(loop, height);
     }
 }

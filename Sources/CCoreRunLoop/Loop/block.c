@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "CoreFoundation/CFSet.h"
+#include "Loop/activation.h"
 #include "Support/fault.h"
 
 enum { most_spare_blocks = 1024 };
@@ -343,6 +344,7 @@ void blocks_run_queued(CFRunLoopRef loop, struct activation *run)
     }
     run->blocks = NULL;
     loop_lock(loop);
+    run_resume(loop, run);
     while (blocks) {
         struct block *next = blocks->next;
 

@@ -171,8 +171,13 @@ void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest
 CFRunLoopSourceRef descriptor_source_performing(const void *info)
 {
     CFRunLoopRef loop = thread_loop_if_any();
-    CFRunLoopSourceRef source = loop ? loop->performing : NULL;
+    const struct activation *run = loop ? loop->activation : NULL;
+    CFRunLoopSourceRef source;
 
+    while (run && !run->performing) {
+        run = run->outer;
+    }
+    source = run ? run->performing : NULL;
     return source && source->context_info == info && source_is_valid(source) ? source : NULL;
 }
 

@@ -3,8 +3,7 @@
 #include "Loop/held.h"
 
 #include <stdlib.h>
-
-#include "Loop/block.h"
+#include <string.h>
 
 enum { held_at_first = 16 };
 
@@ -44,22 +43,18 @@ void held_give_back_left(CFRunLoopRef loop, uint32_t height)
     loop_lock(loop);
 }
 
-void held_keep_hand(CFRunLoopRef loop, struct activation *run)
+bool held_insert(CFRunLoopRef loop, uint32_t place, struct held item)
 {
-    if (run->in_hand.give_back) {
-        (void)held_push(loop, run->in_hand.give_back, run->in_hand.thing);
-        held_put_down(run);
-    }
-    if (run->blocks) {
-        (void)held_push(loop, blocks_give_back, run->blocks);
-        run->blocks = NULL;
-    }
-}
+    struct held *items;
 
-void held_give_back_all(CFRunLoopRef loop, struct activation *run)
-{
-    held_keep_hand(loop, run);
-    held_give_back_left(loop, run->held_count);
+    if (!held_reserve(loop, 1)) {
+        return false;
+    }
+    items = loop->held.items;
+    memmove(items + place + 1, items + place, (loop->held.count - place) * sizeof *items);
+    items[place] = item;
+    loop->held.count++;
+    return true;
 }
 
 void held_free(CFRunLoopRef loop)

@@ -65,11 +65,8 @@ void held_give_back(CFRunLoopRef loop, uint32_t height);
 /* The same with L, which is dropped meanwhile: what a run has left there to whose callout another one did not return. */
 __attribute__((cold)) void held_give_back_left(CFRunLoopRef loop, uint32_t height);
 
-/* Of an abandoned run: what it has in its hand goes onto the stack. */
-__attribute__((cold)) void held_keep_hand(CFRunLoopRef loop, struct activation *run);
-
-/* Gives back what an abandoned run holds. L, which is dropped meanwhile. */
-__attribute__((cold)) void held_give_back_all(CFRunLoopRef loop, struct activation *run);
+/* Puts one in below what is at `place` and above. False if there is no memory. */
+__attribute__((cold)) bool held_insert(CFRunLoopRef loop, uint32_t place, struct held item);
 
 /* All from `height` to `end`, which is all that the holder has pushed, has been taken. L */
 static inline void held_cut(CFRunLoopRef loop, uint32_t height, uint32_t end)

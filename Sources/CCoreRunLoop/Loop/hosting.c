@@ -231,7 +231,7 @@ static void begin(CFRunLoopRef loop, struct hosting *hosting, struct mode *mode)
     hosting->run.deadline_ns = kernel_never;
     run_enter(loop, &hosting->run, mode);
     hosting->is_running = true;
-    observers_notify(loop, mode, kCFRunLoopEntry);
+    observers_notify(loop, &hosting->run, kCFRunLoopEntry);
 }
 
 /* Steps 2 to 6. L. */
@@ -333,7 +333,7 @@ static bool dispatch(CFRunLoopRef loop, struct hosting *hosting, CFRunLoopRunRes
             return false;
         }
         run->took_token |= mailbox_disarm(loop->mailbox);
-        observers_notify(loop, run->mode, kCFRunLoopAfterWaiting);
+        observers_notify(loop, run, kCFRunLoopAfterWaiting);
     } else {
         if (loop_event(loop) >= 0) {
             (void)kernel.counter_drain(loop_event(loop)); /* what made the descriptor readable */
@@ -393,7 +393,7 @@ void CRLRunLoopLeave(CFRunLoopRef loop)
     hosting->sleeps = false;
     hosting->is_ready = false;
     hosting->run.took_token |= mailbox_disarm(loop->mailbox);
-    observers_notify(loop, hosting->run.mode, kCFRunLoopExit);
+    observers_notify(loop, &hosting->run, kCFRunLoopExit);
     empty_pool(loop, hosting);
     show_host(loop, hosting);
     if (loop_event(loop) >= 0) {

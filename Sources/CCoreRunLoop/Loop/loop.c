@@ -138,7 +138,6 @@ static void mark_dead(CFRunLoopRef loop)
     loop->is_dead = true;
     activations_forget(loop); /* a thread that ends in a callback leaves its runs unfinished */
     loop->waiting = NULL;
-    loop->performing = NULL;
     loop->borrowed = NULL; /* nobody comes back to it */
     (void)atomic_fetch_and_explicit(&loop->mailbox->word,
                                     ~(uint32_t)(wake_phase | wake_token | wake_stop | wake_run | wake_retime | wake_outer | wake_owed),
@@ -149,7 +148,6 @@ static void mark_dead(CFRunLoopRef loop)
 static void end_callouts(CFRunLoopRef loop, bool releases)
 {
     timers_end_callouts(loop, releases);
-    observers_end_callouts(loop, releases);
     if (releases) {
         held_give_back(loop, 0);
     }
@@ -158,6 +156,9 @@ static void end_callouts(CFRunLoopRef loop, bool releases)
 
 void loop_retire(CFRunLoopRef loop, bool releases)
 {
+    if (!releases) {
+        observers_forget_callouts(loop);
+    }
     mark_dead(loop);
     end_callouts(loop, releases);
 }
@@ -184,7 +185,6 @@ void loop_end(CFRunLoopRef loop)
     observers_remove_all(loop);
     blocks_discard_all(loop);
     end_callouts(loop, true);
-    observers_free_walked(loop);
     hosting_free(loop);
     close_descriptors(loop);
 }

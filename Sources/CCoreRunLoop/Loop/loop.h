@@ -124,6 +124,8 @@ struct activation {
     uint32_t held_count; /* what the loop's callouts held before it */
     struct held in_hand; /* what its callout is about */
     struct block *blocks; /* or, if not NULL, the chain of them that it goes through */
+    CFRunLoopObserverRef calling; /* the observer in whose callout it is, of the array in its hand */
+    CFRunLoopSourceRef performing; /* the source of a descriptor in whose callout it is */
     struct watch_report report; /* what the wait has found, for cause_port */
 };
 
@@ -157,10 +159,7 @@ struct __CFRunLoop {
     uint32_t spare_block_count; /* L */
     uint32_t bound_slots; /* L */
     CFRunLoopTimerRef firing; /* O to write with L, L to read; timers in callout, innermost first */
-    CFRunLoopObserverRef calling; /* O; observers in callout, innermost first */
-    CFRunLoopSourceRef performing; /* O; the source of a descriptor in whose callout the thread is, the innermost; the pass holds it */
     CFRunLoopSourceRef borrowed; /* L; of a report, whose reference is the slot's; who unbinds that slot gives the report one of its own */
-    struct observer_list *walked; /* O; arrays of observers that are walked, innermost first */
     struct hosting *hosting; /* L; NULL until CRLRunLoopGetDescriptor or Prepare */
     struct link registry_link; /* registry lock */
     struct __CFRunLoop *next_limbo; /* registry lock */

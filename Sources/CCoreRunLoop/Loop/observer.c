@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "Loop/activation.h"
+#include "Loop/held.h"
 #include "Loop/observer_list.h"
 #include "Loop/thread_loop.h"
 #include "Support/fault.h"
@@ -460,30 +462,30 @@ static inline __attribute__((always_inline)) void finish_call(CFRunLoopObserverR
     }
 }
 
-static void call(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFRunLoopActivity activity)
+static void call(CFRunLoopRef loop, struct activation *run, CFRunLoopObserverRef observer, CFRunLoopActivity activity)
 {
     if (!(observer->activities & activity) || !begin_call(loop, observer)) {
         return;
     }
-    observer->called_outer = loop->calling;
-    loop->calling = observer;
+    run->calling = observer;
     if (observer->callout) {
         observer->callout(observer, activity, observer_info(observer));
     }
-    loop->calling = observer->called_outer;
+    run->calling = NULL;
     finish_call(observer);
 }
 
-void observers_end_callouts(CFRunLoopRef loop, bool releases)
+void observer_end_left_callout(const void *observer)
 {
-    while (loop->calling) {
-        CFRunLoopObserverRef observer = loop->calling; /* kept by the array that is walked */
+    finish_call((CFRunLoopObserverRef)(uintptr_t)observer);
+}
 
-        loop->calling = observer->called_outer;
-        if (releases) {
-            finish_call(observer);
-        } else {
-            (void)end_call(observer);
+void observers_forget_callouts(CFRunLoopRef loop)
+{
+    for (struct activation *run = loop->activation; run; run = run->outer) {
+        if (run->calling) {
+            (void)end_call(run->calling);
+            run->calling = NULL;
         }
     }
 }
@@ -505,68 +507,45 @@ static void take_out_stale(const struct mode *mode, struct observer_list *list)
     }
 }
 
-/* True if this is its outermost walk. L. */
-static bool begin_walk(CFRunLoopRef loop, struct observer_list *list)
+/* Of a run that was left: it walks no more. Without locks, on its thread. */
+static void end_left_walk(const void *walked)
 {
-    bool is_outermost = !list->is_walked;
-
-    list->uses++;
-    if (is_outermost) {
-        list->is_walked = true;
-        list->walked_outer = loop->walked;
-        loop->walked = list;
-    }
-    return is_outermost;
-}
-
-/* Walks end in the reverse of the order in which they began. L. */
-static void end_walk(CFRunLoopRef loop, struct observer_list *list, bool is_outermost, struct observer_list **dropped)
-{
-    if (is_outermost) {
-        list->is_walked = false;
-        loop->walked = list->walked_outer;
-    }
-    observer_list_drop(list, dropped);
-}
-
-void observers_free_walked(CFRunLoopRef loop)
-{
+    struct observer_list *list = (struct observer_list *)(uintptr_t)walked;
+    CFRunLoopRef loop = thread_loop_current();
     struct observer_list *dropped = NULL;
 
-    while (loop->walked) {
-        struct observer_list *list = loop->walked;
-
-        loop->walked = list->walked_outer;
-        list->uses = 1;
-        observer_list_drop(list, &dropped);
-    }
+    loop_lock(loop);
+    observer_list_drop(list, &dropped);
+    loop_unlock(loop);
     observer_lists_free(dropped);
 }
 
-void observers_call(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity activity)
+void observers_call(CFRunLoopRef loop, struct activation *run, CFRunLoopActivity activity)
 {
     struct observer_list *dropped = NULL;
     struct observer_list *list;
-    bool is_outermost;
     int index = 0;
 
     while (observer_list_activities[index] != activity) {
         index++;
     }
-    list = mode->observers[index];
-    is_outermost = begin_walk(loop, list);
+    list = run->mode->observers[index];
+    list->uses++;
+    held_in_hand(run, end_left_walk, list);
     loop_unlock(loop);
     for (uint32_t i = 0; i < list->count; i++) {
-        call(loop, list->observers[i], activity);
+        call(loop, run, list->observers[i], activity);
     }
     loop_lock(loop);
-    end_walk(loop, list, is_outermost, &dropped);
-    if (list == mode->observers[index] && list->has_stale && list->uses == 1) {
-        take_out_stale(mode, list);
+    held_put_down(run);
+    observer_list_drop(list, &dropped);
+    if (list == run->mode->observers[index] && list->has_stale && list->uses == 1) {
+        take_out_stale(run->mode, list);
     }
     if (dropped) {
         loop_unlock(loop);
         observer_lists_free(dropped);
         loop_lock(loop);
     }
+    run_resume(loop, run);
 }

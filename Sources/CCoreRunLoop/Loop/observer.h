@@ -27,7 +27,6 @@ struct __CFRunLoopObserver {
     struct item_context *context; /* C; NULL if the context has no functions */
     _Atomic(CFRunLoopRef) loop; /* written under L+I; not retained */
     _Atomic(CFRunLoopRef) called_on; /* the loop in whose callout it is; written by whoever set observer_called */
-    CFRunLoopObserverRef called_outer; /* O of called_on */
     CFIndex order; /* C */
     uint32_t activities; /* C */
     bool repeats; /* C */
@@ -55,21 +54,18 @@ bool observer_is_in(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRe
 void observer_invalidate(CFRunLoopObserverRef observer);
 void observers_join_common_mode(CFRunLoopRef loop, struct mode *mode);
 void observers_remove_all(CFRunLoopRef loop);
-/*
- * Ends the callouts in which the loop's thread has gone, innermost first, as if they had returned. Without `releases` no context is told,
- * and what it would have released is left.
- */
-void observers_end_callouts(CFRunLoopRef loop, bool releases);
-/* After it, and when nothing is in callout any more: frees the arrays whose walks the thread's end has cut short. */
-void observers_free_walked(CFRunLoopRef loop);
+/* In the child of a fork, of a thread that is not there: what it was calling is in callout no more. No context is told. */
+void observers_forget_callouts(CFRunLoopRef loop);
+/* Of a run that was left: its callout ends as if it had returned. Without locks, on its thread. */
+void observer_end_left_callout(const void *observer);
 
-void observers_call(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity activity);
+void observers_call(CFRunLoopRef loop, struct activation *run, CFRunLoopActivity activity);
 
-/* Tells all that watch `activity` in `mode`. Enters and leaves with the lock held; drops it during callouts. */
-static inline void observers_notify(CFRunLoopRef loop, struct mode *mode, CFRunLoopActivity activity)
+/* Tells all that watch `activity` in the run's mode. Enters and leaves with the lock held; drops it during callouts. */
+static inline void observers_notify(CFRunLoopRef loop, struct activation *run, CFRunLoopActivity activity)
 {
-    if (atomic_load_explicit(&mode->observed, memory_order_relaxed) & activity) {
-        observers_call(loop, mode, activity);
+    if (atomic_load_explicit(&run->mode->observed, memory_order_relaxed) & activity) {
+        observers_call(loop, run, activity);
     }
 }
 

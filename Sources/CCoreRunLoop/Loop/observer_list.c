@@ -16,7 +16,6 @@ static struct observer_list *create(uint32_t count)
         list->count = count;
         list->left = 0;
         list->has_stale = false;
-        list->is_walked = false;
     }
     return list;
 }

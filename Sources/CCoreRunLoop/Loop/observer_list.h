@@ -16,8 +16,6 @@ struct observer_list {
     uint32_t count; /* L; constant during walks */
     uint32_t left; /* L; behind those: who left while there was no memory for another array */
     bool has_stale; /* L; somebody left during a walk, while there was no memory: the end of the walk takes him out */
-    bool is_walked; /* O */
-    struct observer_list *walked_outer; /* O; walked when this one's outermost walk began */
     struct observer_list *next_dropped; /* of whoever dropped its last use */
     CFRunLoopObserverRef observers[]; /* as count; each with a reference */
 };

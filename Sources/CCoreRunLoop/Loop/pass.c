@@ -27,8 +27,8 @@
 bool pass_before_wait(CFRunLoopRef loop, struct activation *run)
 {
     mailbox_arm(loop->mailbox);
-    observers_notify(loop, run->mode, kCFRunLoopBeforeTimers); /* [2] */
-    observers_notify(loop, run->mode, kCFRunLoopBeforeSources); /* [3] */
+    observers_notify(loop, run, kCFRunLoopBeforeTimers); /* [2] */
+    observers_notify(loop, run, kCFRunLoopBeforeSources); /* [3] */
     blocks_run(loop, run);
     run->has_handled_source = sources_perform(loop, run); /* [4] */
     if (run->has_handled_source) {
@@ -56,7 +56,7 @@ bool pass_main_queue_first(CFRunLoopRef loop, struct activation *run)
 void pass_notify_before_waiting(CFRunLoopRef loop, struct activation *run)
 {
     run->is_before_waiting = true;
-    observers_notify(loop, run->mode, kCFRunLoopBeforeWaiting);
+    observers_notify(loop, run, kCFRunLoopBeforeWaiting);
 }
 
 static void serve_main_queue(CFRunLoopRef loop, struct activation *run)
@@ -65,6 +65,7 @@ static void serve_main_queue(CFRunLoopRef loop, struct activation *run)
     loop_unlock(loop);
     main_queue_drain(loop);
     loop_lock(loop);
+    run_resume(loop, run);
 }
 
 /* One kind of cause. True if it was a source (51). */
@@ -123,7 +124,7 @@ static inline __attribute__((always_inline)) CFRunLoopRunResult pass(CFRunLoopRe
     } else {
         pass_notify_before_waiting(loop, run); /* [6] */
         cause = wait_for_cause(loop, run); /* [7] */
-        observers_notify(loop, run->mode, kCFRunLoopAfterWaiting); /* [8] */
+        observers_notify(loop, run, kCFRunLoopAfterWaiting); /* [8] */
     }
     return pass_after_wait(loop, run, cause);
 }
@@ -152,7 +153,7 @@ static inline __attribute__((always_inline)) CFRunLoopRunResult run_all(CFRunLoo
                                                .awaited = awaited},
                            &without_memory);
     run_enter(loop, run, mode);
-    observers_notify(loop, mode, kCFRunLoopEntry); /* [1] */
+    observers_notify(loop, run, kCFRunLoopEntry); /* [1] */
     if (mailbox_is_stopped(loop->mailbox)) {
         result = kCFRunLoopRunStopped; /* 29 */
     }
@@ -164,7 +165,7 @@ static inline __attribute__((always_inline)) CFRunLoopRunResult run_all(CFRunLoo
             loop_lock(loop);
         }
     }
-    observers_notify(loop, mode, kCFRunLoopExit); /* [10] */
+    observers_notify(loop, run, kCFRunLoopExit); /* [10] */
     run_leave(loop, run);
     loop_unlock(loop);
     return result;

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "Kernel/kernel.h"
+#include "Loop/activation.h"
 #include "Loop/flood.h"
 #include "Loop/held.h"
 #include "Loop/source_membership.h"
@@ -33,6 +34,7 @@ static bool perform_if_marked(CFRunLoopRef loop, struct activation *run, CFRunLo
     held_put_down(run);
     object_release(source);
     loop_lock(loop);
+    run_resume(loop, run);
     return is_marked;
 }
 
@@ -128,7 +130,8 @@ bool sources_perform_some(CFRunLoopRef loop, struct activation *run)
 
 /* ---- what a wait has reported ---- */
 
-void report_drop(CFRunLoopRef loop, struct watch_report *report)
+/* Lets go of the source that the wait has kept alive. L, which may be dropped meanwhile. */
+static void drop(CFRunLoopRef loop, struct watch_report *report)
 {
     CFRunLoopSourceRef source = report->source;
 
@@ -143,14 +146,14 @@ void report_drop(CFRunLoopRef loop, struct watch_report *report)
 }
 
 /* A source of the layers above. The pass holds it. */
-static void call_descriptor(CFRunLoopRef loop, const struct watch_report *report)
+static void call_descriptor(struct activation *run)
 {
+    const struct watch_report *report = &run->report;
     source_function perform = source_callback(report->source, source_callback_perform);
-    CFRunLoopSourceRef outer = loop->performing;
 
-    loop->performing = report->source;
+    run->performing = report->source;
     ((void (*)(void *, CFRunLoopSourceRef, uint32_t))perform)(report->source->context_info, report->source, report->ready);
-    loop->performing = outer;
+    run->performing = NULL;
 }
 
 /* A version-1 source: its counter is read first (99). False if there was nothing to read: a report out of date. */
@@ -181,15 +184,16 @@ bool report_perform(CFRunLoopRef loop, struct activation *run)
     if (performed) {
         loop_unlock(loop);
         if (source_kind(source) == source_descriptor) {
-            call_descriptor(loop, &run->report);
+            call_descriptor(run);
         } else {
             performed = call_port(source);
         }
         loop_lock(loop);
+        run_resume(loop, run);
         if (!performed) {
             watch_doubt(run->mode, source);
         }
     }
-    report_drop(loop, &run->report);
+    drop(loop, &run->report);
     return performed;
 }

@@ -20,9 +20,6 @@ static inline bool sources_perform(CFRunLoopRef loop, struct activation *run)
     return (mailbox_has_signals(loop->mailbox) || !list_is_empty(&run->mode->pending)) && sources_perform_some(loop, run);
 }
 
-/* Lets go of the source that the wait has kept alive. L, which may be dropped meanwhile. */
-void report_drop(CFRunLoopRef loop, struct watch_report *report);
-
 /* The source of the run's report, which is dropped. False if it has left the mode meanwhile, or had nothing to read after all. */
 bool report_perform(CFRunLoopRef loop, struct activation *run);
 

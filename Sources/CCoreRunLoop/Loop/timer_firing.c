@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "Kernel/kernel.h"
+#include "Loop/activation.h"
 #include "Loop/held.h"
 #include "Loop/instant.h"
 #include "Loop/thread_loop.h"
@@ -315,8 +316,16 @@ static __attribute__((noinline)) void call_back(CFRunLoopRef loop, CFRunLoopTime
     }
 }
 
+/* The timers of runs inside the callout come out of theirs before this one does. */
+static __attribute__((noinline, cold)) void end_left_runs(CFRunLoopRef loop, const struct activation *run)
+{
+    loop_lock(loop);
+    run_resume(loop, run);
+    loop_unlock(loop);
+}
+
 /* One callout, bracketed by the context's retain and release (135). No lock is held. */
-static inline __attribute__((always_inline)) void call_out(CFRunLoopRef loop, const struct timer_call *call)
+static inline __attribute__((always_inline)) void call_out(CFRunLoopRef loop, const struct activation *run, const struct timer_call *call)
 {
     const struct item_context *context = call->context;
     void *info = call->info; /* still ours: an invalidation from now on leaves its release to end_firing, or is made by this thread */
@@ -327,6 +336,9 @@ static inline __attribute__((always_inline)) void call_out(CFRunLoopRef loop, co
         call_back(loop, call->timer, context, info);
     } else if (call->timer->callout) {
         call->timer->callout(call->timer, info);
+    }
+    if (__builtin_expect(loop->activation != run, 0)) {
+        end_left_runs(loop, run);
     }
     farewell = end_firing(loop, call->timer);
     timer_bid_farewell(call->timer, &farewell);
@@ -368,7 +380,7 @@ static void take_turns(CFRunLoopRef loop, struct activation *run, const struct t
 
         loop_unlock(loop);
         if (fires) {
-            call_out(loop, &call);
+            call_out(loop, run, &call);
         }
         if (held > 0) {
             held_take(loop, first + turn);

@@ -476,6 +476,148 @@ TEST(a_timer_fires_again_after_its_callout_was_jumped_out_of, "45 118 135 P11")
     EXPECT_EQ(timer->releases, timer->retains);
 }
 
+static void jumps_out_once(struct probe *probe)
+{
+    if (probe->calls == 1) {
+        longjmp(way_out, 1);
+    }
+}
+
+static void catches_what_an_observer_throws(struct probe *probe)
+{
+    static struct probe idle = {.name = "idle", .logging = probe_is_silent};
+
+    (void)probe;
+    if (setjmp(way_out) == 0) {
+        probe_source_add(&idle, 0, LOOP, inner_mode);
+        CFRunLoopRunInMode(inner_mode, 10, false);
+        FAIL("the run has returned");
+    }
+}
+
+TEST(an_observer_is_called_again_after_its_callout_was_jumped_out_of, "45 150 151 P11")
+{
+    static struct probe source = {.name = "S0", .action = catches_what_an_observer_throws, .logging = probe_is_silent};
+    static struct probe observer = {.name = "O", .action = jumps_out_once, .logging = probe_is_silent};
+
+    probe_observer_add(&observer, kCFRunLoopBeforeTimers, 0, LOOP, inner_mode);
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+    probe_run(MODE, 0, false);
+    EXPECT_EQ(CFRunLoopRunInMode(inner_mode, 0, false), kCFRunLoopRunTimedOut);
+    EXPECT_EQ(observer.calls, 2);
+    probe_invalidate(&observer);
+    EXPECT_EQ(observer.releases, observer.retains);
+}
+
+TEST(an_observer_that_does_not_repeat_is_over_once_it_was_jumped_out_of, "45 152 P11")
+{
+    static struct probe source = {.name = "S0", .action = catches_what_an_observer_throws, .logging = probe_is_silent};
+    static struct probe observer = {.name = "O", .action = jumps_out_once, .logging = probe_is_silent};
+    CFRunLoopObserverRef once = probe_observer(&observer, kCFRunLoopBeforeTimers, false, 0);
+
+    CFRunLoopAddObserver(LOOP, once, inner_mode);
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+    probe_run(MODE, 0, false);
+    EXPECT_EQ(CFRunLoopRunInMode(inner_mode, 0, false), kCFRunLoopRunTimedOut);
+    EXPECT(!CFRunLoopObserverIsValid(once));
+    EXPECT_EQ(observer.calls, 1);
+    EXPECT_EQ(observer.releases, 1);
+    CFRelease(once);
+}
+
+static void invalidates_and_jumps_out(struct probe *probe)
+{
+    struct probe_thread thread;
+
+    probe_thread_start(&thread, (void (*)(void *))CFRunLoopObserverInvalidate, probe_observer_of(probe));
+    probe_thread_join(&thread);
+    EXPECT_EQ(probe->releases, 0);
+    longjmp(way_out, 1);
+}
+
+TEST(the_info_of_an_observer_made_invalid_meanwhile_is_released_after_the_jump, "45 153 P11")
+{
+    static struct probe source = {.name = "S0", .action = catches_what_an_observer_throws, .logging = probe_is_silent};
+    static struct probe observer = {.name = "O", .action = invalidates_and_jumps_out, .logging = probe_is_silent};
+
+    probe_observer_add(&observer, kCFRunLoopBeforeTimers, 0, LOOP, inner_mode);
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+    probe_run(MODE, 0, false);
+    EXPECT_EQ(observer.releases, 1);
+}
+
+static void is_caught_in_an_observer(struct probe *probe)
+{
+    static struct probe thrower = {.name = "T", .action = jumps_out_once, .logging = probe_is_silent};
+
+    if (probe->calls == 1) {
+        probe_observer_add(&thrower, kCFRunLoopBeforeTimers, 1, LOOP, MODE);
+        if (setjmp(way_out) == 0) {
+            CFRunLoopRunInMode(MODE, 10, false);
+            FAIL("the run has returned");
+        }
+    }
+    probe->context = &thrower;
+}
+
+TEST(the_array_of_observers_that_two_runs_walk_outlasts_the_one_that_is_left, "45 151 P11")
+{
+    static struct probe outer = {.name = "O", .action = is_caught_in_an_observer, .logging = probe_is_silent};
+    static struct probe idle = {.name = "idle", .logging = probe_is_silent};
+    struct probe *thrower;
+
+    probe_source_add(&idle, 0, LOOP, MODE);
+    probe_observer_add(&outer, kCFRunLoopBeforeTimers, 0, LOOP, MODE);
+    probe_run(MODE, 0, false);
+    probe_run(MODE, 0, false);
+    thrower = outer.context;
+    EXPECT_EQ(outer.calls, 2);
+    EXPECT_EQ(thrower->calls, 2);
+    probe_invalidate(&outer);
+    probe_invalidate(thrower);
+    EXPECT_EQ(outer.releases + thrower->releases, 2);
+}
+
+static void throws_within_a_timer(struct probe *probe)
+{
+    catches_what_a_timer_throws(probe);
+    CFRunLoopStop(LOOP);
+}
+
+TEST(a_timer_fires_again_after_it_was_jumped_out_of_in_the_callout_of_another, "45 118 P11")
+{
+    static struct probe outer = {.name = "T0", .action = throws_within_a_timer, .logging = probe_is_silent};
+    struct probe *inner;
+
+    probe_timer_add(&outer, 0, 0.001, LOOP, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 10, false), kCFRunLoopRunStopped);
+    probe_invalidate(&outer);
+    inner = outer.context;
+    for (int i = 0; i < 10000 && inner->calls < 3; i++) {
+        REQUIRE(CFRunLoopRunInMode(inner_mode, 0.01, false) == kCFRunLoopRunTimedOut);
+    }
+    EXPECT(inner->calls >= 3);
+    probe_invalidate(inner);
+    EXPECT_EQ(inner->releases, inner->retains);
+}
+
+static void notes_the_mode_after_it(struct probe *probe)
+{
+    (void)probe;
+    probe_note_current_mode("mode", LOOP);
+}
+
+TEST(callbacks_after_the_one_that_has_caught_a_jump_are_in_their_own_mode, "8 45 P11")
+{
+    static struct probe source = {.name = "S0", .action = catches_what_a_nested_run_throws, .logging = probe_is_silent};
+    static struct probe other = {.name = "S1", .action = notes_the_mode_after_it, .logging = probe_is_silent};
+
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+    CFRunLoopSourceSignal(probe_source_add(&other, 1, LOOP, MODE));
+    probe_run(MODE, 0, false);
+    EXPECT_LOG("mode=test TO");
+}
+
 static void is_hosted_and_left(struct probe *probe)
 {
     if (probe->calls == 1) {
