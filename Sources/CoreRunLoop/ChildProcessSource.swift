@@ -34,7 +34,10 @@ public final class ChildProcessSource: RunLoopSource {
     /// - Throws: ``RunLoopError/notAChild(_:)``.
     ///
     /// The corresponding C function is `CRLChildSourceCreate`.
-    public init(processID: Int32, order: Int = 0, callback: @escaping @Sendable (Int32, Status) -> Void) throws(RunLoopError) {
+    public init(
+        processID: Int32, order: Int = 0, callback: @escaping @isolated(any) @Sendable (Int32, Status) -> Void
+    ) throws(RunLoopError) {
+        let callback = checked(callback)
         self.processID = processID
         body = Callback { callback($0.process, $0.status) }
         var context = unsafe CRLSourceContext()

@@ -75,9 +75,9 @@ public final class DescriptorSource: RunLoopSource {
     /// The corresponding C functions are `CFFileDescriptorCreate` and `CFFileDescriptorCreateRunLoopSource`.
     public init(
         descriptor: Int32, interest: Readiness = .readable, closeOnInvalidate: Bool = false, order: Int = 0,
-        callback: @escaping @Sendable (Event) -> Void
+        callback: @escaping @isolated(any) @Sendable (Event) -> Void
     ) throws(RunLoopError) {
-        body = Body(interest, callback)
+        body = Body(interest, checked(callback))
         var context = unsafe CFFileDescriptorContext()
         unsafe context.info = retainedInfo(body)
         unsafe context.release = { info in unsafe releaseInfo(info) }

@@ -155,9 +155,9 @@ public final class InputSource<Command: Sendable>: RunLoopSource {
     /// The corresponding C function is `CFRunLoopSourceCreate`.
     public init(
         order: Int = 0, schedule: (@Sendable (RunLoop, RunLoop.Mode) -> Void)? = nil,
-        cancel: (@Sendable (RunLoop, RunLoop.Mode) -> Void)? = nil, perform: @escaping @Sendable ([Command]) -> Void
+        cancel: (@Sendable (RunLoop, RunLoop.Mode) -> Void)? = nil, perform: @escaping @isolated(any) @Sendable ([Command]) -> Void
     ) {
-        core = CommandCore(schedule, cancel, perform)
+        core = CommandCore(schedule, cancel, checked(perform))
         cfRunLoopSource = core.makeSource(order: order)
     }
 

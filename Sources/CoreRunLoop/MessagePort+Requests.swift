@@ -13,7 +13,10 @@ extension MessagePort {
     /// - Parameters:
     ///   - exchange: The kind of request.
     ///   - reply: Returns the answer. A request that is malformed gets an empty answer.
-    public func handle<Request, Reply>(_ exchange: Exchange<Request, Reply>, _ reply: @escaping @Sendable (Request) -> Reply) {
+    public func handle<Request, Reply>(
+        _ exchange: Exchange<Request, Reply>, _ reply: @escaping @isolated(any) @Sendable (Request) -> Reply
+    ) {
+        let reply = checked(reply)
         let answerer = AnswererOfArrays { _, bytes in exchange.decodeRequest(bytes).map { exchange.encodeReply(reply($0)) } }
         set(answerer, of: exchange.number)
     }

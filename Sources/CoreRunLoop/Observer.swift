@@ -54,9 +54,10 @@ extension RunLoop {
         ///
         /// The corresponding C function is `CFRunLoopObserverCreate`.
         public convenience init(
-            activities: Activity, repeats: Bool = true, order: Int = 0, callback: @escaping @Sendable (Observer, Activity) -> Void
+            activities: Activity, repeats: Bool = true, order: Int = 0,
+            callback: @escaping @isolated(any) @Sendable (Observer, Activity) -> Void
         ) {
-            let body = Body(callback)
+            let body = Body(checked(callback))
             let observer = unsafe CRLRunLoopObserverCreateWithFunction(
                 nil, activities.rawValue, repeats, order,
                 { _, activity, info in unsafe lend(Body.self, from: info) { $0.call(activity) } }, retainedInfo(body),

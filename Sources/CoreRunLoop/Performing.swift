@@ -249,10 +249,11 @@ extension RunLoop {
     ///   ``RunLoopError/invalidDuration(_:)`` for a negative time limit.
     @available(*, noasync, message: "waiting would block the task's thread; use run(modes:_:)")
     public func performAndWait<Result: Sendable>(
-        inModes modes: [Mode] = [.common], timeout: Duration? = nil, _ work: @escaping @Sendable () throws -> Result
+        inModes modes: [Mode] = [.common], timeout: Duration? = nil, _ work: @escaping @isolated(any) @Sendable () throws -> Result
     ) throws -> Result {
         if let timeout, timeout < .zero { throw RunLoopError.invalidDuration(timeout) }
         if modes.isEmpty { throw PerformError.cancelled }
+        let work = checked(work)
         if isCurrent { return try work() }
         let outcome = Outcome<Result>()
         let request = Request(
@@ -277,9 +278,9 @@ extension RunLoop {
     /// - Throws: What `work` throws; ``PerformError/threadFinished``; ``PerformError/cancelled`` when the task is cancelled before the loop
     ///   comes to it.
     public func run<Result: Sendable>(
-        modes: [Mode] = [.common], _ work: @escaping @Sendable () throws -> Result
+        modes: [Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () throws -> Result
     ) async throws -> Result {
-        try await outcome(of: work, modes) { submit($0, modes: modes) }
+        try await outcome(of: checked(work), modes) { submit($0, modes: modes) }
     }
 }
 
@@ -323,7 +324,7 @@ extension Thread {
     /// A thread that has not been started performs it once it runs its loop.
     @available(*, noasync, message: "waiting would block the task's thread; use run(modes:_:)")
     public func performAndWait<Result: Sendable>(
-        inModes modes: [RunLoop.Mode] = [.common], timeout: Duration? = nil, _ work: @escaping @Sendable () throws -> Result
+        inModes modes: [RunLoop.Mode] = [.common], timeout: Duration? = nil, _ work: @escaping @isolated(any) @Sendable () throws -> Result
     ) throws -> Result {
         if let timeout, timeout < .zero { throw RunLoopError.invalidDuration(timeout) }
         let start = shim_monotonic_ns()
@@ -339,9 +340,9 @@ extension Thread {
     /// - Returns: `true` when `work` is queued: it is performed when the thread runs its loop in one of `modes`, and dropped if the thread
     ///   never does before it ends. `false` when the thread has ended; then `work` is never called.
     @discardableResult
-    public func perform(inModes modes: [RunLoop.Mode] = [.common], _ work: @escaping @Sendable () -> Void) -> Bool {
+    public func perform(inModes modes: [RunLoop.Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () -> Void) -> Bool {
         guard !modes.isEmpty else { return !isFinished }
-        let request = Request(work: work, refusal: { _ in })
+        let request = Request(work: checked(work), refusal: { _ in })
         submit(request, modes)
         return !request.isRefused
     }
@@ -356,9 +357,9 @@ extension Thread {
     /// - Throws: What `work` throws; ``PerformError/threadFinished``; ``PerformError/cancelled`` when the task is cancelled before the
     ///   thread, which may not have been started yet, comes to it.
     public func run<Result: Sendable>(
-        modes: [RunLoop.Mode] = [.common], _ work: @escaping @Sendable () throws -> Result
+        modes: [RunLoop.Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () throws -> Result
     ) async throws -> Result {
-        try await outcome(of: work, modes) { submit($0, modes) }
+        try await outcome(of: checked(work), modes) { submit($0, modes) }
     }
 
     private func loopOnceStarted(_ timeout: Duration?) throws(PerformError) -> RunLoop {

@@ -16,16 +16,16 @@ extension RunLoop {
     ///
     /// A block that is queued by a block waits for the next pass. Blocks keep a mode alive while queued, and do not end
     /// ``run(mode:before:)``. If the loop's thread ends before, the block is dropped.
-    public func perform(_ block: @escaping @Sendable () -> Void) { perform(inModes: [.common], block: block) }
+    public func perform(_ block: @escaping @isolated(any) @Sendable () -> Void) { perform(inModes: [.common], block: block) }
 
     /// Queues `block` to be run once by the loop, in whichever of `modes` it runs first, and wakes the loop. Any thread.
     ///
     /// Without any mode nothing happens.
     ///
     /// The corresponding C function is `CFRunLoopPerformBlock`, which does not wake the loop.
-    public func perform(inModes modes: [Mode], block: @escaping @Sendable () -> Void) {
+    public func perform(inModes modes: [Mode], block: @escaping @isolated(any) @Sendable () -> Void) {
         guard !modes.isEmpty else { return }
-        let info = unsafe retainedInfo(QueuedBlock(block))
+        let info = unsafe retainedInfo(QueuedBlock(checked(block)))
         unsafe withModeNames(modes) { names in
             unsafe CRLRunLoopPerformFunction(
                 loop, names, { info in unsafe object(QueuedBlock.self, from: info).block() }, info, { info in unsafe releaseInfo(info) })

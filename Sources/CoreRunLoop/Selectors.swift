@@ -19,10 +19,10 @@ import Synchronization
 public struct Action<Target: AnyObject, Argument>: Hashable, Sendable {
     /// The name, by which two actions of one target type are told apart.
     public let name: String
-    let method: @Sendable (Target) -> (Argument) -> Void
+    let method: @Sendable (Target) -> @isolated(any) (Argument) -> Void
 
     /// Names a method with one parameter.
-    public init(_ name: String, _ method: @escaping @Sendable (Target) -> (Argument) -> Void) {
+    public init(_ name: String, _ method: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void) {
         self.name = name
         self.method = method
     }
@@ -35,8 +35,8 @@ public struct Action<Target: AnyObject, Argument>: Hashable, Sendable {
 
 extension Action where Argument == Void {
     /// Names a method without a parameter.
-    public init(_ name: String, _ method: @escaping @Sendable (Target) -> () -> Void) {
-        self.init(name) { target in { _ in method(target)() } }
+    public init(_ name: String, _ method: @escaping @Sendable (Target) -> @isolated(any) () -> Void) {
+        self.init(name) { target in { _ in call(method(target)) } }
     }
 }
 
@@ -110,12 +110,14 @@ private func outcome(_ work: () throws -> Void) -> PerformOutcome {
 
 extension Performing {
     /// Calls a method now.
-    public func perform<Argument>(_ method: (Self) -> (Argument) -> Void, with argument: Argument) { method(self)(argument) }
+    public func perform<Argument>(_ method: (Self) -> @isolated(any) (Argument) -> Void, with argument: Argument) {
+        call(method(self), with: argument)
+    }
 
     /// Calls a method without a parameter now.
     ///
     /// Of every method in this family that takes one without a parameter: `object` is `nil`, and may be left out.
-    public func perform(_ method: (Self) -> () -> Void, with object: Never? = nil) { method(self)() }
+    public func perform(_ method: (Self) -> @isolated(any) () -> Void, with object: Never? = nil) { call(method(self)) }
 }
 
 extension Performing where Self: Sendable {
@@ -133,20 +135,20 @@ extension Performing where Self: Sendable {
     @available(*, noasync)
     @discardableResult
     public func perform<Argument: Sendable>(
-        _ method: @escaping @Sendable (Self) -> (Argument) -> Void, on thread: Thread, with argument: Argument, waitUntilDone: Bool,
-        modes: [RunLoop.Mode] = [.common]
+        _ method: @escaping @Sendable (Self) -> @isolated(any) (Argument) -> Void, on thread: Thread, with argument: Argument,
+        waitUntilDone: Bool, modes: [RunLoop.Mode] = [.common]
     ) -> PerformOutcome {
-        request(on: thread, waitUntilDone, modes) { method(self)(argument) }
+        request(on: thread, waitUntilDone, modes) { call(method(self), with: argument) }
     }
 
     /// Performs a method without a parameter on `thread`.
     @available(*, noasync)
     @discardableResult
     public func perform(
-        _ method: @escaping @Sendable (Self) -> () -> Void, on thread: Thread, with object: Never? = nil, waitUntilDone: Bool,
-        modes: [RunLoop.Mode] = [.common]
+        _ method: @escaping @Sendable (Self) -> @isolated(any) () -> Void, on thread: Thread, with object: Never? = nil,
+        waitUntilDone: Bool, modes: [RunLoop.Mode] = [.common]
     ) -> PerformOutcome {
-        request(on: thread, waitUntilDone, modes) { method(self)() }
+        request(on: thread, waitUntilDone, modes) { call(method(self)) }
     }
 
     private func request(
@@ -166,7 +168,7 @@ extension Performing where Self: Sendable {
     @available(*, noasync)
     @discardableResult
     public func performSelector<Argument: Sendable>(
-        onMainThread method: @escaping @Sendable (Self) -> (Argument) -> Void, with argument: Argument, waitUntilDone: Bool,
+        onMainThread method: @escaping @Sendable (Self) -> @isolated(any) (Argument) -> Void, with argument: Argument, waitUntilDone: Bool,
         modes: [RunLoop.Mode] = [.common]
     ) -> PerformOutcome {
         perform(method, on: .main, with: argument, waitUntilDone: waitUntilDone, modes: modes)
@@ -176,7 +178,7 @@ extension Performing where Self: Sendable {
     @available(*, noasync)
     @discardableResult
     public func performSelector(
-        onMainThread method: @escaping @Sendable (Self) -> () -> Void, with object: Never? = nil, waitUntilDone: Bool,
+        onMainThread method: @escaping @Sendable (Self) -> @isolated(any) () -> Void, with object: Never? = nil, waitUntilDone: Bool,
         modes: [RunLoop.Mode] = [.common]
     ) -> PerformOutcome {
         perform(method, on: .main, waitUntilDone: waitUntilDone, modes: modes)
@@ -184,14 +186,14 @@ extension Performing where Self: Sendable {
 
     /// Performs a method on a new thread.
     public func performSelector<Argument: Sendable>(
-        inBackground method: @escaping @Sendable (Self) -> (Argument) -> Void, with argument: Argument
+        inBackground method: @escaping @Sendable (Self) -> @isolated(any) (Argument) -> Void, with argument: Argument
     ) {
-        Thread.detachNewThread { method(self)(argument) }
+        Thread.detachNewThread { call(method(self), with: argument) }
     }
 
     /// Performs a method without a parameter on a new thread.
-    public func performSelector(inBackground method: @escaping @Sendable (Self) -> () -> Void, with object: Never? = nil) {
-        Thread.detachNewThread { method(self)() }
+    public func performSelector(inBackground method: @escaping @Sendable (Self) -> @isolated(any) () -> Void, with object: Never? = nil) {
+        Thread.detachNewThread { call(method(self)) }
     }
 }
 
@@ -207,19 +209,19 @@ extension Performing {
     ///   - modes: Without any, nothing happens.
     @available(*, noasync, message: "a task has no thread of its own")
     public func perform<Argument>(
-        _ method: @escaping (Self) -> (Argument) -> Void, with argument: Argument, afterDelay delay: Duration,
+        _ method: @escaping (Self) -> @isolated(any) (Argument) -> Void, with argument: Argument, afterDelay delay: Duration,
         inModes modes: [RunLoop.Mode] = [.default]
     ) {
-        later(nil, argument, delay, modes) { method(self)(argument) }
+        later(nil, argument, delay, modes) { call(method(self), with: argument) }
     }
 
     /// Performs a method without a parameter after a delay.
     @available(*, noasync, message: "a task has no thread of its own")
     public func perform(
-        _ method: @escaping (Self) -> () -> Void, with object: Never? = nil, afterDelay delay: Duration,
+        _ method: @escaping (Self) -> @isolated(any) () -> Void, with object: Never? = nil, afterDelay delay: Duration,
         inModes modes: [RunLoop.Mode] = [.default]
     ) {
-        later(nil, (), delay, modes) { method(self)() }
+        later(nil, (), delay, modes) { call(method(self)) }
     }
 
     /// Performs a named method after a delay, so that it can be cancelled by its name.
@@ -227,7 +229,7 @@ extension Performing {
     public func perform<Argument>(
         _ action: Action<Self, Argument>, with argument: Argument, afterDelay delay: Duration, inModes modes: [RunLoop.Mode] = [.default]
     ) {
-        later(action.name, argument, delay, modes) { action.method(self)(argument) }
+        later(action.name, argument, delay, modes) { call(action.method(self), with: argument) }
     }
 
     private func later(_ name: String?, _ argument: Any, _ delay: Duration, _ modes: [RunLoop.Mode], _ work: @escaping () -> Void) {
@@ -317,7 +319,7 @@ extension RunLoop {
     public func perform<Target: AnyObject & Sendable, Argument: Sendable>(
         _ action: Action<Target, Argument>, target: Target, argument: Argument, order: Int = 0, modes: [Mode] = [.default]
     ) {
-        let request = TimedRequest(target, action.name, argument, order: order, modes) { action.method(target)(argument) }
+        let request = TimedRequest(target, action.name, argument, order: order, modes) { call(action.method(target), with: argument) }
         add(request, to: \.ordered, at: .now) { $0.performOrdered() }
     }
 

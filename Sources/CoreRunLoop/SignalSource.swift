@@ -35,8 +35,10 @@ public final class SignalSource: RunLoopSource {
     /// - Throws: ``RunLoopError/invalidSignal(_:)`` for a number that is no signal, and for one that cannot be blocked.
     ///
     /// The corresponding C function is `CRLSignalSourceCreate`.
-    public init(signal number: Int32, order: Int = 0, callback: @escaping @Sendable (Signal) -> Void) throws(RunLoopError) {
-        body = Callback(callback)
+    public init(
+        signal number: Int32, order: Int = 0, callback: @escaping @isolated(any) @Sendable (Signal) -> Void
+    ) throws(RunLoopError) {
+        body = Callback(checked(callback))
         var context = unsafe CRLSourceContext()
         unsafe context.info = retainedInfo(body)
         unsafe context.release = { info in unsafe releaseConstantInfo(info) }

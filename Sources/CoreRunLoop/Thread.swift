@@ -74,9 +74,9 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
     ///   - action: A method as `Class.method`, with one parameter.
     ///   - argument: What the method gets.
     public convenience init<Target: AnyObject & Sendable, Argument: Sendable>(
-        target: Target, selector action: @escaping @Sendable (Target) -> (Argument) -> Void, object argument: Argument
+        target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void, object argument: Argument
     ) {
-        self.init { action(target)(argument) }
+        self.init { call(action(target), with: argument) }
     }
 
     /// Makes a thread that calls a method of `target` that has no parameter.
@@ -86,9 +86,9 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
     ///   - action: A method as `Class.method`.
     ///   - object: Without a meaning; `nil`.
     public convenience init<Target: AnyObject & Sendable>(
-        target: Target, selector action: @escaping @Sendable (Target) -> () -> Void, object: Never? = nil
+        target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) () -> Void, object: Never? = nil
     ) {
-        self.init { action(target)() }
+        self.init { call(action(target)) }
     }
 
     /// The object of a thread that something else has started.
@@ -103,14 +103,14 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
 
     /// Starts a thread that calls a method of `target` with `argument`.
     public static func detachNewThreadSelector<Target: AnyObject & Sendable, Argument: Sendable>(
-        _ action: @escaping @Sendable (Target) -> (Argument) -> Void, toTarget target: Target, with argument: Argument
+        _ action: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void, toTarget target: Target, with argument: Argument
     ) {
         Thread(target: target, selector: action, object: argument).start()
     }
 
     /// Starts a thread that calls a method of `target` that has no parameter.
     public static func detachNewThreadSelector<Target: AnyObject & Sendable>(
-        _ action: @escaping @Sendable (Target) -> () -> Void, toTarget target: Target, with object: Never? = nil
+        _ action: @escaping @Sendable (Target) -> @isolated(any) () -> Void, toTarget target: Target, with object: Never? = nil
     ) {
         Thread(target: target, selector: action).start()
     }

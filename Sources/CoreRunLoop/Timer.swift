@@ -127,9 +127,9 @@ public final class Timer: Sendable {
     ///   - block: Called on the thread of the loop that the timer is added to.
     public convenience init(
         fire date: WallTime, interval: Duration, repeats: Bool, userInfo: (any Sendable)? = nil,
-        block: @escaping @Sendable (Timer) -> Void
+        block: @escaping @isolated(any) @Sendable (Timer) -> Void
     ) {
-        self.init(interval: interval, repeats: repeats, userInfo: userInfo, block: block)
+        self.init(interval: interval, repeats: repeats, userInfo: userInfo, block: checked(block))
         set(date)
     }
 
@@ -141,14 +141,16 @@ public final class Timer: Sendable {
     ///   - userInfo: Anything; see ``userInfo``.
     ///   - block: Called on the thread of the loop that the timer is added to.
     public convenience init(
-        timeInterval interval: Duration, repeats: Bool, userInfo: (any Sendable)? = nil, block: @escaping @Sendable (Timer) -> Void
+        timeInterval interval: Duration, repeats: Bool, userInfo: (any Sendable)? = nil,
+        block: @escaping @isolated(any) @Sendable (Timer) -> Void
     ) {
         let first = RunLoop.Clock.Instant.now.advanced(by: Self.possible(interval))
-        self.init(due: first, interval: interval, repeats: repeats, userInfo: userInfo, block: block)
+        self.init(due: first, interval: interval, repeats: repeats, userInfo: userInfo, block: checked(block))
     }
 
     /// Makes a timer that calls a closure without parameters: what Cocoa does with an invocation. It is in no loop yet.
-    public convenience init(timeInterval interval: Duration, invocation: @escaping @Sendable () -> Void, repeats: Bool) {
+    public convenience init(timeInterval interval: Duration, invocation: @escaping @isolated(any) @Sendable () -> Void, repeats: Bool) {
+        let invocation = checked(invocation)
         self.init(timeInterval: interval, repeats: repeats) { _ in invocation() }
     }
 
@@ -162,26 +164,27 @@ public final class Timer: Sendable {
     ///   - userInfo: Anything; see ``userInfo``.
     ///   - repeats: `false` makes a timer that is invalid after it has fired once.
     public convenience init<Target: AnyObject & Sendable>(
-        fire date: WallTime, interval: Duration, target: Target, selector action: @escaping @Sendable (Target) -> (Timer) -> Void,
+        fire date: WallTime, interval: Duration, target: Target,
+        selector action: @escaping @Sendable (Target) -> @isolated(any) (Timer) -> Void,
         userInfo: (any Sendable)? = nil, repeats: Bool
     ) {
-        self.init(fire: date, interval: interval, repeats: repeats, userInfo: userInfo) { action(target)($0) }
+        self.init(fire: date, interval: interval, repeats: repeats, userInfo: userInfo) { call(action(target), with: $0) }
     }
 
     /// Makes a timer that calls a method of `target` after `interval`; it is in no loop yet.
     public convenience init<Target: AnyObject & Sendable>(
-        timeInterval interval: Duration, target: Target, selector action: @escaping @Sendable (Target) -> (Timer) -> Void,
+        timeInterval interval: Duration, target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) (Timer) -> Void,
         userInfo: (any Sendable)? = nil, repeats: Bool
     ) {
-        self.init(timeInterval: interval, repeats: repeats, userInfo: userInfo) { action(target)($0) }
+        self.init(timeInterval: interval, repeats: repeats, userInfo: userInfo) { call(action(target), with: $0) }
     }
 
     /// Makes a timer that calls a method of `target` that has no parameter, after `interval`; it is in no loop yet.
     public convenience init<Target: AnyObject & Sendable>(
-        timeInterval interval: Duration, target: Target, selector action: @escaping @Sendable (Target) -> () -> Void,
+        timeInterval interval: Duration, target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) () -> Void,
         userInfo: (any Sendable)? = nil, repeats: Bool
     ) {
-        self.init(timeInterval: interval, repeats: repeats, userInfo: userInfo) { _ in action(target)() }
+        self.init(timeInterval: interval, repeats: repeats, userInfo: userInfo) { _ in call(action(target)) }
     }
 
     /// Makes a timer and adds it to the calling thread's loop in the default mode.
@@ -223,20 +226,20 @@ public final class Timer: Sendable {
     @available(*, noasync, message: "a task has no thread of its own; make a Timer and add it to the RunLoop that you mean")
     @discardableResult
     public static func scheduledTimer<Target: AnyObject>(
-        timeInterval interval: Duration, target: Target, selector action: @escaping (Target) -> (Timer) -> Void,
+        timeInterval interval: Duration, target: Target, selector action: @escaping (Target) -> @isolated(any) (Timer) -> Void,
         userInfo: (any Sendable)? = nil, repeats: Bool
     ) -> Timer {
-        scheduledTimer(withTimeInterval: interval, repeats: repeats, userInfo: userInfo) { action(target)($0) }
+        scheduledTimer(withTimeInterval: interval, repeats: repeats, userInfo: userInfo) { call(action(target), with: $0) }
     }
 
     /// Makes a timer that calls a method of `target` that has no parameter, and adds it to the calling thread's loop in the default mode.
     @available(*, noasync, message: "a task has no thread of its own; make a Timer and add it to the RunLoop that you mean")
     @discardableResult
     public static func scheduledTimer<Target: AnyObject>(
-        timeInterval interval: Duration, target: Target, selector action: @escaping (Target) -> () -> Void,
+        timeInterval interval: Duration, target: Target, selector action: @escaping (Target) -> @isolated(any) () -> Void,
         userInfo: (any Sendable)? = nil, repeats: Bool
     ) -> Timer {
-        scheduledTimer(withTimeInterval: interval, repeats: repeats, userInfo: userInfo) { _ in action(target)() }
+        scheduledTimer(withTimeInterval: interval, repeats: repeats, userInfo: userInfo) { _ in call(action(target)) }
     }
 
     // MARK: Use
@@ -244,8 +247,8 @@ public final class Timer: Sendable {
     /// Calls the closure now, on this thread. A repeating timer's dates stay as they are; one that fires once is then invalid.
     ///
     /// An invalid timer does nothing, nor does one that fires once and is firing. Any thread may fire a timer that was made with a closure
-    /// which is `Sendable`. The closure of a scheduled timer belongs to the thread that scheduled it: on another one this stops the process
-    /// with a sentence.
+    /// which is `Sendable` and no actor's. The closure of a scheduled timer belongs to the thread that scheduled it: on another one this
+    /// stops the process with a sentence.
     public func fire() {
         guard isValid, body.fireByHand(self) else { return }
         if !CFRunLoopTimerDoesRepeat(cfRunLoopTimer) { invalidate() }
@@ -346,7 +349,7 @@ extension RunLoop {
     ///   - block: Called on the loop's thread.
     public func schedule(
         every interval: Duration, repeats: Bool = true, tolerance: Duration = .zero, inMode mode: Mode = .common,
-        _ block: @escaping @Sendable (Timer) -> Void
+        _ block: @escaping @isolated(any) @Sendable (Timer) -> Void
     ) -> Timer.Scheduled {
         let timer = Timer(timeInterval: interval, repeats: repeats, block: block)
         timer.tolerance = tolerance

@@ -45,20 +45,22 @@ extension CoreRunLoop::Timer {
     /// Makes a timer that first fires `interval` seconds from now, and is in no loop yet.
     ///
     /// Zero, less, and what is not a number become 0.1 ms.
-    public convenience init(timeInterval interval: TimeInterval, repeats: Bool, block: @escaping @Sendable (CoreRunLoop::Timer) -> Void) {
+    public convenience init(
+        timeInterval interval: TimeInterval, repeats: Bool, block: @escaping @isolated(any) @Sendable (CoreRunLoop::Timer) -> Void
+    ) {
         self.init(timeInterval: Duration(clampedSeconds: interval), repeats: repeats, block: block)
     }
 
     /// Makes a timer that first fires at `date`, and is in no loop yet.
     public convenience init(
-        fire date: Date, interval: TimeInterval, repeats: Bool, block: @escaping @Sendable (CoreRunLoop::Timer) -> Void
+        fire date: Date, interval: TimeInterval, repeats: Bool, block: @escaping @isolated(any) @Sendable (CoreRunLoop::Timer) -> Void
     ) {
         self.init(fire: WallTime(date), interval: Duration(clampedSeconds: interval), repeats: repeats, block: block)
     }
 
     /// Makes a timer that calls a method of `target` that has no parameter; it is in no loop yet.
     public convenience init<Target: AnyObject & Sendable>(
-        timeInterval interval: TimeInterval, target: Target, selector action: @escaping @Sendable (Target) -> () -> Void,
+        timeInterval interval: TimeInterval, target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) () -> Void,
         userInfo: (any Sendable)?, repeats: Bool
     ) {
         self.init(
@@ -68,7 +70,8 @@ extension CoreRunLoop::Timer {
     /// Makes a timer that calls a method of `target` with the timer; it is in no loop yet.
     public convenience init<Target: AnyObject & Sendable>(
         timeInterval interval: TimeInterval, target: Target,
-        selector action: @escaping @Sendable (Target) -> (CoreRunLoop::Timer) -> Void, userInfo: (any Sendable)?, repeats: Bool
+        selector action: @escaping @Sendable (Target) -> @isolated(any) (CoreRunLoop::Timer) -> Void, userInfo: (any Sendable)?,
+        repeats: Bool
     ) {
         self.init(
             timeInterval: Duration(clampedSeconds: interval), target: target, selector: action, userInfo: userInfo, repeats: repeats)
@@ -87,7 +90,7 @@ extension CoreRunLoop::Timer {
     @available(*, noasync)
     @discardableResult
     public static func scheduledTimer<Target: AnyObject>(
-        timeInterval interval: TimeInterval, target: Target, selector action: @escaping (Target) -> () -> Void,
+        timeInterval interval: TimeInterval, target: Target, selector action: @escaping (Target) -> @isolated(any) () -> Void,
         userInfo: (any Sendable)?, repeats: Bool
     ) -> CoreRunLoop::Timer {
         scheduledTimer(
@@ -98,7 +101,8 @@ extension CoreRunLoop::Timer {
     @available(*, noasync)
     @discardableResult
     public static func scheduledTimer<Target: AnyObject>(
-        timeInterval interval: TimeInterval, target: Target, selector action: @escaping (Target) -> (CoreRunLoop::Timer) -> Void,
+        timeInterval interval: TimeInterval, target: Target,
+        selector action: @escaping (Target) -> @isolated(any) (CoreRunLoop::Timer) -> Void,
         userInfo: (any Sendable)?, repeats: Bool
     ) -> CoreRunLoop::Timer {
         scheduledTimer(

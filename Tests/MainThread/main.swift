@@ -99,6 +99,30 @@ loop.add(timer, forMode: .common)
 loop.run(until: .now + .milliseconds(5))
 check("a timer's closure is in the main actor's isolation", state == 1)
 
+// Closures and methods of the main actor's, as they are.
+@MainActor final class Model: Performing {
+    var events: [String] = []
+    func note(_ event: String) { events.append(event) }
+    func tick(_ timer: Timer) { events.append("method") }
+}
+let model = Model()
+let marked = Timer(timeInterval: .zero, repeats: false) { @MainActor _ in model.note("timer") }
+loop.add(marked, forMode: .common)
+while marked.isValid { _ = loop.run(mode: .default, before: .now + .seconds(20)) }
+let method = Timer(timeInterval: .zero, target: model, selector: Model.tick, repeats: false)
+loop.add(method, forMode: .common)
+while method.isValid { _ = loop.run(mode: .default, before: .now + .seconds(20)) }
+loop.perform { @MainActor in model.note("block") }
+let asker = Thread {
+    try loop.performAndWait { @MainActor in model.note("waited") }
+    model.performSelector(onMainThread: Model.note, with: "selector", waitUntilDone: false)
+}
+asker.start()
+while model.events.count < 5 { _ = loop.run(mode: .default, before: .now + .seconds(20)) }
+check(
+    "closures and methods of the main actor's are called in its isolation",
+    model.events == ["timer", "method", "block", "waited", "selector"])
+
 private final class Receiver: Performing, Sendable {
     func note(_ text: String) { MainActor.assumeIsolated { order.append("\(text) \(Thread.isMainThread)") } }
 }

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Closures and methods of a global actor's as a loop's callbacks: here an actor whose code a loop's thread runs. The main actor's are in
+// Tests/MainThread, which has a main thread; what compiles, in which language mode, in Tests/Snippets.
+
+import CoreRunLoop
+import CoreRunLoopTesting
+import Testing
+
+@globalActor actor Own: RunLoopActor {
+    static let stop = RunLoop.StopToken()
+    static let loop: RunLoop = {
+        guard let loop = try? Thread.runningLoop(name: "own", until: stop) else { fatalError("no thread") }
+        return loop
+    }()
+    static let shared = Own()
+    nonisolated let runLoop = Own.loop
+}
+
+/// What only the actor's code may touch.
+@Own final class Model: Performing {
+    private(set) var events: [String] = []
+    nonisolated init() {}
+    func note(_ event: String) { events.append(event) }
+    func noteTimer(_ timer: Timer) { events.append("timer") }
+    func noteNothing() { events.append("nothing") }
+    /// Returns when so many events have come.
+    func waitForEvents(_ count: Int) async { while events.count < count { await Task.yield() } }
+    nonisolated static let action = Action("note", Model.note)
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `What belongs to an actor` {
+    private let loop = Own.loop
+
+    @Test func `may be a timer's closure on the actor's loop`() async throws {
+        let model = Model()
+        loop.add(Timer(timeInterval: .microseconds(1), repeats: false) { @Own _ in model.note("interval") }, forMode: .common)
+        await model.waitForEvents(1)
+        loop.add(Timer(fire: .now, interval: .zero, repeats: false) { @Own timer in model.noteTimer(timer) }, forMode: .common)
+        await model.waitForEvents(2)
+        loop.add(Timer(timeInterval: .zero, invocation: { @Own in model.note("invocation") }, repeats: false), forMode: .common)
+        await model.waitForEvents(3)
+        let ticking = loop.schedule(every: .milliseconds(1), repeats: false) { @Own _ in model.note("schedule") }
+        await model.waitForEvents(4)
+        ticking.cancel()
+        #expect(await model.events == ["interval", "timer", "invocation", "schedule"])
+    }
+
+    @Test func `may be performed by the actor's loop`() async throws {
+        let model = Model()
+        loop.perform { @Own in model.note("block") }
+        loop.perform(inModes: [.default]) { @Own in model.note("block in a mode") }
+        await model.waitForEvents(2)
+        let count = try await loop.run { @Own in
+            model.note("run")
+            return model.events.count
+        }
+        #expect(count == 3)
+        try await onThread { [loop] in
+            try loop.performAndWait { @Own in model.note("waited for") }
+            #expect(throws: PerformError.timedOut) { try loop.performAndWait { @Own in throw PerformError.timedOut } }
+        }
+        #expect(await model.events == ["block", "block in a mode", "run", "waited for"])
+    }
+
+    @Test func `may be an observer's or a source's closure on the actor's loop`() async throws {
+        let model = Model()
+        let source = InputSource<String> { @Own commands in for command in commands { model.note(command) } }
+        loop.add(source, forMode: .common)
+        source.send("command")
+        await model.waitForEvents(1)
+        source.invalidate()
+        let (reading, writing) = makePipe()
+        let descriptor = try DescriptorSource(descriptor: writing, interest: .writable) { @Own event in
+            model.note("descriptor")
+            event.invalidate()
+        }
+        loop.add(descriptor, forMode: .common)
+        await model.waitForEvents(2)
+        closePipe(reading)
+        closePipe(writing)
+        let observer = RunLoop.Observer(activities: .beforeTimers, repeats: false) { @Own _, _ in model.note("observer") }
+        loop.add(observer, forMode: .common)
+        loop.wake()
+        await model.waitForEvents(3)
+        #expect(await model.events == ["command", "descriptor", "observer"])
+    }
+
+    @Test func `answers requests on the actor's loop`() async throws {
+        let model = Model()
+        let port = try MessagePort(name: nil)
+        port.handle(.text(number: 1)) { @Own text in
+            model.note(text)
+            return "\(model.events.count)"
+        }
+        loop.add(port, forMode: .common)
+        #expect(try await port.request(.text(number: 1), "asked") == "1")
+        #expect(await model.events == ["asked"])
+        port.invalidate()
+    }
+
+    @Test func `may be a method in the place of a selector, on the actor's loop`() async throws {
+        let model = Model()
+        loop.add(Timer(timeInterval: .zero, target: model, selector: Model.noteTimer, repeats: false), forMode: .common)
+        await model.waitForEvents(1)
+        loop.add(Timer(timeInterval: .zero, target: model, selector: Model.noteNothing, repeats: false), forMode: .common)
+        await model.waitForEvents(2)
+        loop.perform(Model.action, target: model, argument: "ordered")
+        await model.waitForEvents(3)
+        loop.perform {
+            model.perform(Model.note, with: "delayed", afterDelay: .zero)
+            model.perform(Model.noteNothing)
+        }
+        await model.waitForEvents(5)
+        #expect(await model.events == ["timer", "nothing", "ordered", "nothing", "delayed"])
+    }
+
+    /// Calls from a thread that is not the actor's.
+    enum Stray: String, CaseIterable, Codable, Sendable {
+        case closure, block, work, observer, method, fire, performed, delayed, detached, action
+
+        func call() throws {
+            let model = Model()
+            let loop = RunLoop.current
+            switch self {
+            case .closure: loop.add(Timer(timeInterval: .zero, repeats: false) { @Own _ in model.note("") }, forMode: .default)
+            case .block: loop.perform { @Own in model.note("") }
+            case .work: try loop.performAndWait { @Own in model.note("") }
+            case .observer: loop.add(RunLoop.Observer(activities: .entry) { @Own _, _ in model.note("") }, forMode: .default)
+            case .method: Timer.scheduledTimer(timeInterval: .zero, target: model, selector: Model.noteTimer, repeats: false)
+            case .fire: Timer(timeInterval: .seconds(1), repeats: false) { @Own _ in model.note("") }.fire()
+            case .performed: model.perform(Model.note, on: .current, with: "", waitUntilDone: true)
+            case .delayed: model.perform(Model.noteNothing, afterDelay: .zero)
+            case .detached: try Thread(target: model, selector: Model.noteNothing).launch()
+            case .action: loop.perform(Model.action, target: model, argument: "")
+            }
+            let alive = loop.keepAlive()
+            loop.run(for: .seconds(10))
+            alive.cancel()
+        }
+    }
+
+    @Test(arguments: Stray.allCases) func `stops the process in the place of being called on another thread`(stray: Stray) async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [stray = stray as Stray] in
+            _ = Own.loop
+            try await onThread { try stray.call() }
+        }
+        let sentence = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(sentence.contains("not this actor's") || sentence.contains("own thread") || sentence.contains("ncorrect actor executor"))
+    }
+
+    @Test func `is not what is merely written in an actor's code: that is called on any loop's thread`() async throws {
+        let count = Count()
+        try await Self.useAnotherLoop(count)
+        #expect(count.value == 3)
+    }
+
+    @MainActor private static func useAnotherLoop(_ count: Count) async throws {
+        let stop = RunLoop.StopToken()
+        let other = try Thread.runningLoop(until: stop)
+        other.add(Timer(timeInterval: .zero, repeats: false) { _ in count.next() }, forMode: .common)
+        other.perform { count.next() }
+        try await other.run { _ = count.next() }
+        while count.value < 3 { await Task.yield() }
+        stop.requestStop()
+    }
+}
