@@ -259,7 +259,7 @@ $(B)/listings/%: Tests/Listings/%.c $(STATIC)
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 -pthread $(WARNINGS_OF_PROGRAMS) -IHeaders $(CFLAGS) $(FLAVOUR_FLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(STATIC) $(OWN_LDFLAGS) $(LIBS)
 
 listings: $(LISTINGS)
-	$(Q)scripts/run-programs "listings ($(COMPILER))" 30 $(LISTINGS)
+	$(Q)scripts/run-programs "listings ($(COMPILER))" 300 $(LISTINGS)
 
 # Builds its two programs by itself: one against the Swift toolchain's Core Foundation, where there is one, and one against this library.
 conformance: $(STATIC)
@@ -315,7 +315,7 @@ swift-snippets:
 swift-programs:
 	$(Q)if command -v swift > /dev/null; then \
 	    for program in swift-service swift-sources main-thread main-thread-foundation; do env -u CC -u CFLAGS -u LDFLAGS swift build -q --product $$program || exit 1; done; \
-	    binaries=$$(swift build --show-bin-path) && scripts/run-programs "programs in Swift" 60 $$binaries/swift-service $$binaries/swift-sources $$binaries/main-thread \
+	    binaries=$$(swift build --show-bin-path) && scripts/run-programs "programs in Swift" 300 $$binaries/swift-service $$binaries/swift-sources $$binaries/main-thread \
 	    $$binaries/main-thread-foundation; \
 	else echo "swift-programs: skipped, there is no swift here"; fi
 
@@ -403,7 +403,7 @@ $(B)/examples/%: $$(wildcard Examples/$$*/*.[ch]) $(STATIC)
 # The examples that end by themselves and know whether all went well.
 .PHONY: check-examples
 check-examples: examples
-	$(Q)scripts/run-programs "examples ($(COMPILER))" 30 $(filter %-host,$(EXAMPLES)) $(B)/examples/demo
+	$(Q)scripts/run-programs "examples ($(COMPILER))" 300 $(filter %-host,$(EXAMPLES)) $(B)/examples/demo
 
 # The examples that talk to programs of others, each with a real server of its own on loopback or a Unix socket (make deps-integration).
 .PHONY: integration

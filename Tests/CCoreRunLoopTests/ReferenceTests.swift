@@ -243,7 +243,7 @@ private func removeAllSources(from loop: CFRunLoop, _ released: UnsafeMutablePoi
             &context)
         let before = CFGetRetainCount(raw(timer))
         CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, .defaultMode)
-        #expect(CFRunLoopRunInMode(.defaultMode, 5, false) == .finished)
+        #expect(CFRunLoopRunInMode(.defaultMode, 1000, false) == .finished)
         #expect(CFGetRetainCount(raw(timer)) == before + 1)
         kept.content = nil
         #expect(CFGetRetainCount(raw(timer)) == before)

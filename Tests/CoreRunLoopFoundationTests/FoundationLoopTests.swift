@@ -23,7 +23,7 @@ private final class Box: @unchecked Sendable {
     init(_ tick: @escaping (String) -> Void) { self.tick = tick }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `A run with Foundation` {
+@Suite(.timeLimit(.minutes(10))) struct `A run with Foundation` {
     @Test func `performs what was asked of Foundation's loop`() async throws {
         try await onThread {
             let seen = Seen()
@@ -32,7 +32,7 @@ private final class Box: @unchecked Sendable {
                 seen.last = .current
                 loop.stop()
             }
-            try #expect(loop.runWithFoundation(for: .seconds(30)) == .stopped)
+            try #expect(loop.runWithFoundation(for: .seconds(1000)) == .stopped)
             #expect(seen.last == loop)
         }
     }
@@ -49,7 +49,7 @@ private final class Box: @unchecked Sendable {
             defer { NotificationCenter.default.removeObserver(observer) }
             NotificationQueue.default.enqueue(Notification(name: name, object: seen), postingStyle: .whenIdle)
             #expect(seen.count == 0)
-            try #expect(loop.runWithFoundation(for: .seconds(30)) == .stopped)
+            try #expect(loop.runWithFoundation(for: .seconds(1000)) == .stopped)
             #expect(seen.count == 1)
         }
     }
@@ -66,7 +66,7 @@ private final class Box: @unchecked Sendable {
             let box = Box(tick)
             let theirs = Foundation::Timer(timeInterval: 0.001, repeats: true) { _ in box.tick("t") }
             Foundation::RunLoop.current.add(theirs, forMode: .default)
-            try #expect(loop.runWithFoundation(for: .seconds(30)) == .stopped)
+            try #expect(loop.runWithFoundation(for: .seconds(1000)) == .stopped)
             ours.invalidate()
             theirs.invalidate()
         }
@@ -110,7 +110,7 @@ private final class Box: @unchecked Sendable {
             }
             for source in descriptors { loop.add(source, forMode: .default) }
             for source in sources { loop.add(source, forMode: .default) }
-            try #expect(loop.runWithFoundation(for: .seconds(30)) == .stopped)
+            try #expect(loop.runWithFoundation(for: .seconds(1000)) == .stopped)
             #expect(seen.text == String(repeating: "d", count: 10))
             #expect(seen.count == 10)
             for source in descriptors { source.invalidate() }
@@ -129,7 +129,7 @@ private final class Box: @unchecked Sendable {
                 CoreFoundation::CFRunLoopStop(CoreFoundation::CFRunLoopGetCurrent())
             }
             Foundation::RunLoop.current.add(stop, forMode: .default)
-            try #expect(loop.runWithFoundation(for: .seconds(30)) == .stopped)
+            try #expect(loop.runWithFoundation(for: .seconds(1000)) == .stopped)
             #expect(!loop.isWaiting)
         }
     }
@@ -143,7 +143,7 @@ private final class Box: @unchecked Sendable {
                 loop.stop()
             }
             loop.add(timer, forMode: .default)
-            try #expect(loop.runWithFoundation(for: .seconds(30)) == .stopped)
+            try #expect(loop.runWithFoundation(for: .seconds(1000)) == .stopped)
             #expect(seen.text == "at once")
         }
     }

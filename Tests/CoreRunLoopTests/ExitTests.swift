@@ -58,7 +58,7 @@ private func loopingToAnExit() -> Thread {
 /// What a task may call.
 private func exitThread() { Thread.exit() }
 
-@Suite(.timeLimit(.minutes(1))) struct Exits {
+@Suite(.timeLimit(.minutes(10))) struct Exits {
     @Test func `out of a request is an error of the request`() async throws {
         let (first, second) = (loopingToAnExit(), loopingToAnExit())
         await #expect(throws: PerformError.threadFinished) { try await first.run { () -> Void in Thread.exit() } }

@@ -29,7 +29,7 @@ import Testing
     nonisolated static let action = Action("note", Model.note)
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `What belongs to an actor` {
+@Suite(.timeLimit(.minutes(10))) struct `What belongs to an actor` {
     private let loop = Own.loop
 
     @Test func `may be a timer's closure on the actor's loop`() async throws {

@@ -60,7 +60,7 @@ private final class Weakly<Object: AnyObject>: @unchecked Sendable {
     weak var object: Object?
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `Ownership` {
+@Suite(.timeLimit(.minutes(10))) struct `Ownership` {
     @Test(arguments: Item.allCases) private func `an item is kept by its loop, and freed when it is invalidated`(item: Item) async throws {
         let freed = Count()
         try await onThread {

@@ -6,7 +6,7 @@ import CoreRunLoop
 import CoreRunLoopTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct `A run loop` {
+@Suite(.timeLimit(.minutes(10))) struct `A run loop` {
     @Test func `is one object a thread`() async throws {
         let (first, second) = try await onThread { (RunLoop.current, RunLoop.current) }
         #expect(first === second)
@@ -29,7 +29,7 @@ import Testing
             let timer = Timer(fire: .now, interval: .zero, repeats: false) { _ in count.next() }
             CFRunLoopAddTimer(loop.getCFRunLoop(), timer.cfRunLoopTimer, kCFRunLoopDefaultMode)
             #expect(loop.contains(timer, inMode: .default))
-            #expect(CFRunLoopRunInMode(.defaultMode, 5, false) == .finished)
+            #expect(CFRunLoopRunInMode(.defaultMode, 1000, false) == .finished)
             #expect(count.value == 1)
         }
     }
@@ -127,7 +127,7 @@ final class WeakLoop: @unchecked Sendable {
     init(_ loop: RunLoop) { self.loop = loop }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `Running` {
+@Suite(.timeLimit(.minutes(10))) struct `Running` {
     @Test(.manualTime, arguments: [Duration.seconds(-3600), .seconds(3600)])
     func `for a duration takes as long whoever sets the wall clock`(step: Duration) {
         let loop = RunLoop.current
@@ -449,7 +449,7 @@ actor Worker: RunLoopActor {
     var isOnLoop: Bool { runLoop.isCurrent }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `What a run returns for` {
+@Suite(.timeLimit(.minutes(10))) struct `What a run returns for` {
     @Test(arguments: Cause.all) func `keeping a mode alive`(cause: Cause) async throws {
         try await onThread {
             let loop = RunLoop.current
@@ -470,7 +470,7 @@ actor Worker: RunLoopActor {
                 if !cause.ends { loop.stop() }
             }
             makeReady()
-            let result = CFRunLoopRunInMode(.defaultMode, 30, true)
+            let result = CFRunLoopRunInMode(.defaultMode, 1000, true)
             #expect(result == (cause.ends ? .handledSource : .stopped))
             #expect(count.value == 1)
             alive.cancel()

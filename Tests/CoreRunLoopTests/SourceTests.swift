@@ -11,7 +11,7 @@ import Testing
     import Musl
 #endif
 
-@Suite(.timeLimit(.minutes(1))) struct `An observer` {
+@Suite(.timeLimit(.minutes(10))) struct `An observer` {
     @Test func `is told of every point of a pass, in order`() async throws {
         try await onThread {
             let loop = RunLoop.current
@@ -74,7 +74,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `An input source` {
+@Suite(.timeLimit(.minutes(10))) struct `An input source` {
     @Test func `performs the commands of other threads together, in order`() async throws {
         try await onThread {
             let loop = RunLoop.current
@@ -255,7 +255,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `A descriptor source` {
+@Suite(.timeLimit(.minutes(10))) struct `A descriptor source` {
     @Test func `is called as long as there is something to read`() async throws {
         try await onThread {
             let (reading, writing) = makePipe()
@@ -305,7 +305,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(1)), .serialized) struct `A signal source` {
+@Suite(.timeLimit(.minutes(10)), .serialized) struct `A signal source` {
     @Test func `handles the signal in the loop`() async throws {
         try await onThread {
             let trace = Trace()
@@ -325,7 +325,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `A child process source` {
+@Suite(.timeLimit(.minutes(10))) struct `A child process source` {
     @Test func `tells how the child ended`() async throws {
         try await onThread {
             for (command, status) in [("exit 7", ChildProcessSource.Status.exited(7)), ("kill -KILL $$", .signalled(SIGKILL))] {

@@ -4,7 +4,7 @@ import CoreRunLoop
 import CoreRunLoopTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct `A duration` {
+@Suite(.timeLimit(.minutes(10))) struct `A duration` {
     @Test(arguments: [
         (Duration.zero, 0), (.seconds(1), 1), (.seconds(-1), -1), (.milliseconds(100), 0.1), (.milliseconds(-1500), -1.5),
         (.microseconds(1), 1e-6), (.nanoseconds(1), 1e-9), (.nanoseconds(-1), -1e-9), (.seconds(10), 10), (.seconds(20), 20),
@@ -45,7 +45,7 @@ import Testing
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `A date` {
+@Suite(.timeLimit(.minutes(10))) struct `A date` {
     @Test(.manualTime, arguments: 1...200)
     func `that is a duration from now comes when the duration has passed, and not a nanosecond before`(milliseconds: Int) {
         let duration = Duration.milliseconds(milliseconds) + .nanoseconds(milliseconds)
@@ -132,7 +132,7 @@ extension WallTime {
 /// Durations of more than a process's life, also such as have no number of seconds in 64 bits.
 private let endless = [Duration.seconds(1_000_000_000_000), .seconds(Int64.max), .seconds(Int64.max) * 10, Duration(attoseconds: .max)]
 
-@Suite(.timeLimit(.minutes(1))) struct `A duration without end` {
+@Suite(.timeLimit(.minutes(10))) struct `A duration without end` {
     @Test(.manualTime, arguments: endless) func `is a timer's that does not fire`(duration: Duration) {
         let loop = RunLoop.current
         let timers = [
@@ -211,7 +211,7 @@ private let passed = [
     Duration.zero, .nanoseconds(-1), .seconds(-5), .seconds(Int64.min), .seconds(Int64.min) * 10, Duration(attoseconds: .min),
 ]
 
-@Suite(.timeLimit(.minutes(1))) struct `A duration that is negative` {
+@Suite(.timeLimit(.minutes(10))) struct `A duration that is negative` {
     @Test(arguments: passed) func `is 0.1 ms as an interval, and no tolerance`(duration: Duration) {
         let timer = Timer(timeInterval: duration, repeats: true) { _ in }
         #expect(timer.timeInterval == .microseconds(100))

@@ -43,7 +43,7 @@ private struct Signalled: RunLoopProgram {
 
 /// Uses the main loop without ever having asked for the thread's current one.
 private func useMainLoopUnasked() -> Never {
-    let isAtOnce = RunLoop.main.isCurrent && (try? RunLoop.main.performAndWait(timeout: .seconds(5)) { true }) == true
+    let isAtOnce = RunLoop.main.isCurrent && (try? RunLoop.main.performAndWait(timeout: .seconds(1000)) { true }) == true
     RunLoop.main.run(until: .now + .milliseconds(1))
     exit(isAtOnce ? 0 : 1)
 }
@@ -86,7 +86,7 @@ check("a mode that is not common has no main queue", !loop.run(mode: "private", 
 
 var order: [String] = []
 DispatchQueue.main.async { order.append("queue") }
-check("a block of the main queue ends a run", CFRunLoopRunInMode(.defaultMode, 20, true) == .handledSource && order == ["queue"])
+check("a block of the main queue ends a run", CFRunLoopRunInMode(.defaultMode, 1000, true) == .handledSource && order == ["queue"])
 
 let onMain: Bool = try RunLoop.runMain {
     await Task { @MainActor in Thread.isMainThread }.value
@@ -133,7 +133,7 @@ let requester = Thread {
     receiver.performSelector(onMainThread: Receiver.note, with: "queued", waitUntilDone: false)
 }
 requester.start()
-while order.count < 2 { _ = loop.run(mode: .default, before: .now + .seconds(20)) }
+while order.count < 2 { _ = loop.run(mode: .default, before: .now + .seconds(1000)) }
 check("other threads perform on the main thread", order == ["waited true", "queued true"])
 
 // A job of the main actor runs the loop: timers have their turn, other jobs of the actor have not.
@@ -166,7 +166,7 @@ for (program, status) in programs {
     var ended: ChildProcessSource.Status?
     let child = try ChildProcessSource(processID: process) { _, status in MainActor.assumeIsolated { ended = status } }
     loop.add(child, forMode: .default)
-    while ended == nil { _ = loop.run(mode: .default, before: .now + .seconds(20)) }
+    while ended == nil { _ = loop.run(mode: .default, before: .now + .seconds(1000)) }
     check("the program that is \(program) ends as it should", ended == status)
 }
 exit(failures)

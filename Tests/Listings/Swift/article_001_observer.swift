@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Article 001's demonstration of an observer. Changed are the spellings of Swift 2, the selectors, which are methods here, the imports, and
-// the times, which are tenths of the article's. Its context holds the address of a local variable, which only lives as long as the function
+// the times, which are tenths of the article's; and the first thread waits for the end of the second, however long that takes, where it
+// slept for a time. Its context holds the address of a local variable, which only lives as long as the function
 // runs the loop: the callback never looks at it.
 
 import CoreRunLoop
@@ -14,6 +15,8 @@ private func print(_ text: Any) { output.add("\(text)") }
 
 class TestThread: NSObject {
 
+    private let hasEnded = DispatchSemaphore(value: 0)
+
     func launch() {
 
         print("First event in Main Thread.")
@@ -22,7 +25,7 @@ class TestThread: NSObject {
 
         print(NSThread.isMultiThreaded())
 
-        sleep(3)
+        hasEnded.wait()
 
         print("Second event in Main Thread.")
 
@@ -70,6 +73,8 @@ class TestThread: NSObject {
             } while loopCount > 0
 
         }
+
+        hasEnded.signal()
 
     }
 

@@ -324,7 +324,7 @@ extension `Article 001` {
             // At rest the worker sleeps in its loop, which the stop then ends.
             while Application.shared.delegate.secondaryThreadRunloopSourceContext.map({ !CFRunLoopIsWaiting($0.runloop) }) == true {}
             controller.stop()
-            let ended = controller.secondary?.join(timeout: .seconds(10)) == true
+            let ended = controller.secondary?.join(timeout: .seconds(1000)) == true
             return (controller.reloads, controller.alphas.count, Application.shared.delegate.cancelled, ended)
         }.value
         #expect(outcome == (3, 9, 1, true))

@@ -78,7 +78,7 @@ private final class Client: Performing, Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `Article 003` {
+@Suite(.timeLimit(.minutes(10))) struct `Article 003` {
     @Test func `its source's client hears of the end later, and nobody waits`() async throws {
         let stop = RunLoop.StopToken()
         let main = Thread { RunLoop.current.run(in: .default, until: stop) }

@@ -38,7 +38,7 @@ private final class ZPZWorkerClass: NSPortDelegate {
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `Article 004, the samples` {
+@Suite(.timeLimit(.minutes(10))) struct `Article 004, the samples` {
     @Test func `1.2 a source that is added before the run`() async throws {
         let log = Events()
         try await Thread.joinable {
@@ -123,7 +123,7 @@ private final class ZPZWorkerClass: NSPortDelegate {
             }
             RunLoop.current.add(timer, forMode: .default)
             for number in 1...2 {
-                #expect(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 20, false) == .stopped)
+                #expect(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 1000, false) == .stopped)
                 #expect(fired.all.count == number && timer.isValid)
             }
             timer.invalidate()
@@ -151,7 +151,7 @@ private final class ZPZWorkerClass: NSPortDelegate {
             repeat { #expect(loop.run(mode: .default, before: .distantFuture)) } while worker.heard.all.isEmpty
         }
         thread.start()
-        #expect(selfPort.send(before: .now + .seconds(20), msgid: 7, components: nil, from: nil))
+        #expect(selfPort.send(before: .now + .seconds(1000), msgid: 7, components: nil, from: nil))
         try await thread.value
         #expect(worker.heard.all == ["7"])
         selfPort.invalidate()

@@ -152,15 +152,16 @@ final class Events: Sendable {
             case .runModeOnce: #expect(loop.run(mode: .default, before: .distantFuture))
             case .runModeRepeatedly: while port.isValid { _ = loop.run(mode: .default, before: .distantFuture) }
             case .run: loop.run()
-            case .runUntil: loop.run(until: .now + .seconds(30))
+            case .runUntil: loop.run(until: .now + .seconds(1000))
             case .cfRunLoopRun: CFRunLoopRun()
-            case .runInMode: _ = CFRunLoopRunInMode(.defaultMode, 30, false)
+            case .runInMode: _ = CFRunLoopRunInMode(.defaultMode, 1000, false)
             }
         }
         thread.start()
         // prepareToAdd: on the thread, adds the timer.
         thread.perform {
-            let timer = Timer(timeInterval: .milliseconds(5), repeats: false) { _ in
+            // Where the run returns first the timer is not due then, however long the return takes.
+            let timer = Timer(timeInterval: way == .runModeOnce ? .seconds(1000) : .milliseconds(5), repeats: false) { _ in
                 fired.add("fired")
                 port.invalidate()
                 RunLoop.current.stop()
