@@ -138,7 +138,7 @@ extension RunLoop {
     public final class StopToken: Sendable {
         private struct State {
             var isRequested = false
-            var running: [CFRunLoop] = []
+            var running: [ObjectIdentifier: CFRunLoop] = [:]
         }
         private let state = Mutex(State())
 
@@ -149,26 +149,58 @@ extension RunLoop {
         public var isRequested: Bool { state.withLock { $0.isRequested } }
 
         /// Ends every run that was given this token, now and later. Any thread, but not a signal handler.
+        ///
+        /// A run inside one of these, in a callback, is stopped first; runs around them go on.
         public func requestStop() {
-            let running = state.withLock { state in
+            state.withLock { state in
                 state.isRequested = true
-                return state.running
+                // With the lock held, so that no run leaves meanwhile: what runs around it would be stopped in its place.
+                for loop in state.running.values { CFRunLoopStop(loop) }
             }
-            for loop in running { CFRunLoopStop(loop) }
         }
 
         /// False if it is too late to run.
-        fileprivate func enter(_ loop: CFRunLoop) -> Bool {
+        fileprivate func enter(_ run: TokenRun) -> Bool {
             state.withLock { state in
-                if !state.isRequested { state.running.append(loop) }
+                if !state.isRequested { state.running[ObjectIdentifier(run)] = run.loop }
                 return !state.isRequested
             }
         }
 
-        fileprivate func leave(_ loop: CFRunLoop) {
-            state.withLock { state in
-                if let index = state.running.lastIndex(where: { address(of: $0) == address(of: loop) }) { state.running.remove(at: index) }
+        fileprivate func leave(_ run: TokenRun) { state.withLock { _ = $0.running.removeValue(forKey: ObjectIdentifier(run)) } }
+    }
+
+    /// A run with a token, which the token knows as long as stopping its loop stops it, or what it waits for: from its beginning's first
+    /// observer to its end's last. Only the loop's thread changes it.
+    fileprivate final class TokenRun: @unchecked Sendable {
+        let loop: CFRunLoop
+        private let token: StopToken
+        /// How many runs in the mode have begun and not ended: this one, and those in its callbacks.
+        private var depth = 0
+
+        init(_ loop: CFRunLoop, _ token: StopToken) { (self.loop, self.token) = (loop, token) }
+
+        /// The first observer of a beginning.
+        private func begin() {
+            depth += 1
+            if depth > 1 ? token.isRequested : !token.enter(self) { CFRunLoopStop(loop) }
+        }
+
+        /// The last observer: before a sleep, a request that stopped a run in another observer is not overlooked.
+        private func pass(_ activity: Activity) {
+            if activity != .exit {
+                if token.isRequested { CFRunLoopStop(loop) }
+                return
             }
+            depth -= 1
+            if depth == 0 { token.leave(self) }
+        }
+
+        func observers() -> [Observer] {
+            [
+                Observer(activities: .entry, order: .min) { _, _ in self.begin() },
+                Observer(activities: [.beforeTimers, .beforeWaiting, .exit], order: .max) { _, activity in self.pass(activity) },
+            ]
         }
     }
 
@@ -180,16 +212,14 @@ extension RunLoop {
     public func run(in mode: Mode = .default, until token: StopToken) {
         preconditionIsCurrent()
         let alive = keepAlive(in: mode)
-        while token.enter(loop) {
-            // A request between `enter` and the run's beginning finds no run to stop, and one during a nested run stops that one.
-            let entry = Observer(activities: [.entry, .beforeTimers, .beforeWaiting], order: .min) { [loop] _, _ in
-                if token.isRequested { CFRunLoopStop(loop) }
-            }
-            add(entry, forMode: mode)
-            let result = run(in: mode, until: .never, returnAfterSourceHandled: false)
-            entry.invalidate()
-            token.leave(loop)
-            if token.isRequested || result == .finished { break }  // as something keeps the mode alive, it cannot be run
+        while !token.isRequested {
+            let run = TokenRun(loop, token)
+            let observers = run.observers()
+            for observer in observers { add(observer, forMode: mode) }
+            let result = self.run(in: mode, until: .never, returnAfterSourceHandled: false)
+            for observer in observers { observer.invalidate() }
+            token.leave(run)  // where a callback has left runs of its own without their end
+            if result == .finished { break }  // as something keeps the mode alive, it cannot be run
         }
         alive.cancel()
     }

@@ -288,6 +288,67 @@ final class WeakLoop: @unchecked Sendable {
         }
     }
 
+    @Test func `with a token ends though the stop came in a run inside its last observer before the sleep`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let token = RunLoop.StopToken()
+            loop.observe(.beforeWaiting, inMode: .default) { observer, _ in
+                observer.invalidate()
+                let alive = loop.keepAlive(in: "nested")
+                let asker = Thread {
+                    while !loop.isWaiting { Thread.sleep(for: .microseconds(100)) }
+                    token.requestStop()
+                }
+                asker.start()
+                #expect(loop.run(in: "nested") == .stopped)
+                alive.cancel()
+            }
+            let late = Timer(timeInterval: .seconds(20), repeats: false) { _ in Issue.record("slept with the request") }
+            loop.add(late, forMode: .default)
+            loop.run(in: .default, until: token)
+            late.invalidate()
+        }
+    }
+
+    /// Runs the loop so many times inside itself, and says so in the innermost run.
+    private static func nest(_ depth: Int, until token: RunLoop.StopToken, _ innermost: @escaping @Sendable () -> Void) {
+        let mode = RunLoop.Mode("nested \(depth)")
+        RunLoop.current.perform(inModes: [mode]) {
+            if depth == 1 { innermost() } else { nest(depth - 1, until: token, innermost) }
+        }
+        RunLoop.current.run(in: mode, until: token)
+    }
+
+    @Test func `around one with a token is not ended by a stop of that one`() async throws {
+        for _ in 0..<8 {
+            let (token, ready) = (RunLoop.StopToken(), Count())
+            // Whoever asks has all of these to stop before the last.
+            let before = try Thread.joinable { Self.nest(200, until: token) { ready.next() } }
+            while ready.value == 0 { await Task.yield() }
+            let result = try Thread.joinable { () -> RunLoop.RunResult in
+                let loop = RunLoop.current
+                // The run with the token notices by itself, as it never sleeps.
+                let source = InputSource<Void> { _ in }
+                loop.observe(.beforeTimers, inMode: "inner") { _, _ in source.signal() }
+                loop.add(source, forMode: "inner")
+                loop.perform {
+                    loop.perform(inModes: ["inner"]) { ready.next() }
+                    loop.run(in: "inner", until: token)
+                    ready.next()
+                }
+                let alive = loop.keepAlive()
+                let result = loop.run(in: .default, for: .milliseconds(100))
+                alive.cancel()
+                source.invalidate()
+                return result
+            }
+            while ready.value < 2 { await Task.yield() }
+            token.requestStop()
+            #expect(try await result.value == .timedOut)
+            try await before.value
+        }
+    }
+
     @Test func `of hosted passes sends what a run sends`() async throws {
         try await onThread {
             let loop = RunLoop.current

@@ -34,6 +34,6 @@ import CoreRunLoopFoundation
     }
 
     func unmarked(_ loop: CoreRunLoop.RunLoop) {
-        loop.perform { self.count += 1 }  // expected-error {{main actor-isolated property 'count' can not be mutated from a Sendable closure}}
+        loop.perform { self.count += 1 }  // expected-error {{property 'count' can not be mutated from a Sendable closure}}
     }
 }

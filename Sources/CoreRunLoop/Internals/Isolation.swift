@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A program's closures and methods that may belong to a global actor, as ones that a loop's thread calls. Swift itself calls what has an
-// actor by way of a task only, which a callback has not; but the thread may be the actor's all the same, and that is looked at at each call.
-// What has no actor is called as it is. That a function has an actor is known by what it captures, and changes nothing of how it is called:
-// so the casts below, which take the actor out of its type.
+// actor by way of a task only, which a callback has not; but the thread may be the actor's all the same, which is looked at in each call.
+// What has no actor is called as it is. A function's actor is among what it captures, and changes nothing of how it is called: so the casts
+// below, which take the actor out of its type.
 
 extension Actor {
     /// Stops the process if the calling thread is not this actor's.
