@@ -54,10 +54,15 @@ typedef CF_OPTIONS(CFOptionFlags, CFStringCompareFlags) {
  * The compiler that knows such constants makes one. Otherwise the constant is a wide literal that starts with a mark by which the library
  * knows it; there, write other characters than ASCII as themselves or as \u escapes, not as \x escapes, and no NUL.
  */
+#if defined(__cplusplus)
+#define CRL_TEXT_AT(_constant) reinterpret_cast<CFStringRef>(_constant)
+#else
+#define CRL_TEXT_AT(_constant) ((CFStringRef)(const void *)(_constant))
+#endif
 #if defined(__CONSTANT_CFSTRINGS__)
-#define CFSTR(_text) ((CFStringRef)__builtin___CFStringMakeConstantString("" _text ""))
+#define CFSTR(_text) CRL_TEXT_AT(__builtin___CFStringMakeConstantString("" _text ""))
 #elif defined(__SIZEOF_WCHAR_T__) && __SIZEOF_WCHAR_T__ == 4
-#define CFSTR(_text) ((CFStringRef)(const void *)(L"\1" _text))
+#define CFSTR(_text) CRL_TEXT_AT(L"\1" _text)
 #else
 #define CFSTR(_text) __CFStringMakeConstantString("" _text "")
 #endif
@@ -352,11 +357,11 @@ CF_INLINE UTF32Char CFStringGetLongCharacterForSurrogatePair(UniChar surrogateHi
 /** Writes a character as UTF-16, and tells whether it takes two units. `surrogates` has room for two. Threads: any. */
 CF_INLINE Boolean CFStringGetSurrogatePairForLongCharacter(UTF32Char character, UniChar *surrogates) {
     if (character < 0x10000U) {
-        surrogates[0] = (UniChar)character;
+        surrogates[0] = character & 0xFFFFU;
         return 0;
     }
-    surrogates[0] = (UniChar)(0xD7C0U + (character >> 10));
-    surrogates[1] = (UniChar)(0xDC00U | (character & 0x3FFU));
+    surrogates[0] = (0xD7C0U + (character >> 10)) & 0xFFFFU;
+    surrogates[1] = (0xDC00U | (character & 0x3FFU)) & 0xFFFFU;
     return 1;
 }
 
