@@ -89,7 +89,8 @@ CF_EXPORT Boolean CFNumberIsFloatType(CFNumberRef number) CRL_LINK(CFNumberIsFlo
 /**
  * Stores a number as a C type, and tells whether nothing was lost.
  * `value` points to a value of type `type`; it gets the nearest possible value when the number does not fit, its lower bits when an integer
- * does not fit into a narrower one.
+ * does not fit into a narrower one. An integer up to 255 fits one byte, and one up to 65535 two: `value` may then be a UInt8 or a UInt16,
+ * which have no types of their own here.
  * Threads: any thread.
  * Errors: false, with nothing stored, when the type is unknown; a NULL number or `value` stops the process with a sentence.
  */

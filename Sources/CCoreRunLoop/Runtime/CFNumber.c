@@ -273,18 +273,19 @@ Boolean CFNumberIsFloatType(CFNumberRef number)
     return is_floating(number_of(number, "CFNumberIsFloatType")->type);
 }
 
+/* One and two bytes have no unsigned type of their own: who reads an unsigned number into them asks for the signed one. */
 static bool store_integer(int64_t value, CFIndex size, void *ret_value)
 {
     switch (size) {
     case 1: {
         SInt8 stored = (SInt8)value;
         memcpy(ret_value, &stored, sizeof stored);
-        return stored == value;
+        return stored == value || (UInt8)stored == value;
     }
     case 2: {
         SInt16 stored = (SInt16)value;
         memcpy(ret_value, &stored, sizeof stored);
-        return stored == value;
+        return stored == value || (UInt16)stored == value;
     }
     case 4: {
         SInt32 stored = (SInt32)value;

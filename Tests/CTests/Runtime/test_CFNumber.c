@@ -97,6 +97,44 @@ TEST(an_integer_that_does_not_fit_gives_its_lower_bits_and_false, "")
     CFRelease(number);
 }
 
+TEST(one_and_two_bytes_take_unsigned_integers, "")
+{
+    static const struct {
+        SInt64 value;
+        Boolean fits_one;
+        Boolean fits_two;
+        Boolean fits_four;
+    } table[] = {
+        {128, true, true, true},
+        {255, true, true, true},
+        {256, false, true, true},
+        {-128, true, true, true},
+        {-129, false, true, true},
+        {0x8000, false, true, true},
+        {0xFFFF, false, true, true},
+        {0x10000, false, false, true},
+        {-0x8001, false, false, true},
+        {0x80000000, false, false, false},
+        {INT64_MIN, false, false, false},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        CFNumberRef number = integer_of(table[i].value);
+        UInt8 u8 = 0;
+        UInt16 u16 = 0;
+        SInt32 s32 = 0;
+        EXPECT_EQ(CFNumberGetValue(number, kCFNumberSInt8Type, &u8), table[i].fits_one);
+        EXPECT_EQ(u8, (UInt8)table[i].value);
+        EXPECT_EQ(CFNumberGetValue(number, kCFNumberShortType, &u16), table[i].fits_two);
+        EXPECT_EQ(u16, (UInt16)table[i].value);
+        EXPECT_EQ(CFNumberGetValue(number, kCFNumberSInt32Type, &s32), table[i].fits_four);
+        CFRelease(number);
+    }
+    CFNumberRef fraction = double_of(200.0);
+    SInt8 s8 = 0;
+    EXPECT(!CFNumberGetValue(fraction, kCFNumberSInt8Type, &s8));
+    CFRelease(fraction);
+}
+
 TEST(a_fraction_is_cut_off_and_a_large_number_goes_to_the_limit, "")
 {
     static const struct {
