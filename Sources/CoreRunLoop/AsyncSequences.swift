@@ -146,6 +146,7 @@ extension RunLoop {
     /// The signals of the given numbers that the process receives, while the loop runs in `mode`. Any thread.
     ///
     /// The signals are blocked in the calling thread, and must be in all others: see ``SignalSource``.
+    /// Every one is kept until it is taken: those that the loop has come to, as equal ones that still wait for it are one.
     ///
     /// - Throws: ``RunLoopError/invalidSignal(_:)``.
     public func signals(_ numbers: [Int32], inMode mode: Mode = .common) throws(RunLoopError) -> AsyncStream<SignalSource.Signal> {

@@ -100,8 +100,16 @@ public final class MachPort: Port, @unchecked Sendable {
 
     /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``.
     ///
-    /// Ends when the port becomes invalid, or another sequence or closure takes its place.
+    /// Ends when the port becomes invalid, or another sequence or closure takes its place. Every message is kept until it is taken, however
+    /// many come: where the reader may fall behind, ``messages(keeping:)`` has a bound.
     public var messages: AsyncStream<PortMessage> { messageStream() }
+
+    /// The messages that come to this port, as a sequence that keeps so many as nobody has taken yet: beyond that others are lost.
+    ///
+    /// - Parameter policy: How many, and whether the oldest or the newest ones.
+    public func messages(keeping policy: AsyncStream<PortMessage>.Continuation.BufferingPolicy) -> AsyncStream<PortMessage> {
+        messageStream(policy)
+    }
 
     override var label: String { "Mach port \(machPort)" }
 

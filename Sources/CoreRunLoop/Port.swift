@@ -233,8 +233,10 @@ open class Port: @unchecked Sendable, Hashable {
     }
 
     /// For subclasses: the messages as a sequence, until another receiver takes its place, or the port is invalid.
-    func messageStream() -> AsyncStream<PortMessage> {
-        let (stream, continuation) = AsyncStream.makeStream(of: PortMessage.self)
+    func messageStream(
+        _ policy: AsyncStream<PortMessage>.Continuation.BufferingPolicy = .unbounded
+    ) -> AsyncStream<PortMessage> {
+        let (stream, continuation) = AsyncStream.makeStream(of: PortMessage.self, bufferingPolicy: policy)
         let receiver = Receiver({ continuation.yield($0) }, end: { continuation.finish() })
         continuation.onTermination = { [weak self, weak receiver] _ in self?.remove(receiver) }
         replaceReceiver(with: receiver)

@@ -39,14 +39,23 @@ public enum ManualTime {
 
     /// Moves the clocks on by `duration` in steps, and pumps `loop` after each, so that timers fire at their own dates. A step of zero or
     /// less is the whole way.
+    ///
+    /// Where more than ten million steps would be needed they are longer: a timer then fires once for all of its dates that a step passes.
     @available(*, noasync)
     public static func advance(by duration: Duration, pumping loop: RunLoop, step: Duration = .milliseconds(1)) {
-        let step = step > .zero ? step : duration
-        var left = duration
+        advance(by: duration, pumping: loop, step: step, most: 10_000_000)
+    }
+
+    /// The same with at most so many steps.
+    @available(*, noasync)
+    package static func advance(by duration: Duration, pumping loop: RunLoop, step: Duration, most count: Int64) {
+        var left = max(0, duration.inNanoseconds)
+        let shortest = 1 + max(0, left - 1) / count
+        let step = step > .zero ? max(step.inNanoseconds, shortest) : left
         loop.pump()
-        while left > .zero {
+        while left > 0 {
             let next = min(left, step)
-            advance(by: next)
+            advance(by: .nanoseconds(next))
             left -= next
             loop.pump()
         }

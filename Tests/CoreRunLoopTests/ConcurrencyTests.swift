@@ -439,6 +439,24 @@ private final class WeakWorker: @unchecked Sendable {
         #expect(WallTime.now - start == .seconds(60))
     }
 
+    @Test(.manualTime, arguments: [Duration.seconds(97 * 365 * 86400), .seconds(Int64.max)])
+    func `take longer steps where there would be too many`(duration: Duration) {
+        let (count, start) = (Count(), RunLoop.current.clock.now)
+        Timer.scheduledTimer(withTimeInterval: .milliseconds(1), repeats: true) { _ in count.next() }
+        ManualTime.advance(by: duration, pumping: .current, step: .milliseconds(1), most: 1000)
+        #expect(start.duration(to: RunLoop.current.clock.now) > .seconds(96 * 365 * 86400))
+        #expect(count.value > 0 && count.value <= 1000)
+    }
+
+    @Test(.manualTime) func `take each step where there are not too many`() {
+        let (count, start) = (Count(), WallTime.now)
+        Timer.scheduledTimer(withTimeInterval: .milliseconds(1), repeats: true) { _ in count.next() }
+        ManualTime.advance(by: .seconds(1), pumping: .current, step: .milliseconds(1), most: 1000)
+        #expect(count.value == 1000)
+        ManualTime.advance(by: .nanoseconds(10), pumping: .current, step: .nanoseconds(1) / 2)
+        #expect(WallTime.now - start == .seconds(1) + .nanoseconds(10))
+    }
+
     @Test(.manualTime) func `let sleeps pass at once`() async throws {
         let stop = RunLoop.StopToken()
         let loop = try Thread.runningLoop(until: stop)

@@ -258,6 +258,26 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         stop.requestStop()
     }
 
+    @Test func `keeps as many messages as its reader has asked for, and all where nothing was said`() async throws {
+        func numbers(_ messages: @escaping @Sendable (MachPort) -> AsyncStream<PortMessage>) async throws -> [UInt32] {
+            let unread = try await onThread {
+                let port = MachPort()
+                let messages = messages(port)
+                RunLoop.current.add(port, forMode: .default)
+                for number in UInt32(1)...20 {
+                    #expect(port.send(before: .now, msgid: number, components: nil, from: nil))
+                    #expect(RunLoop.current.run(mode: .default, before: .distantFuture))
+                }
+                port.invalidate()
+                return messages
+            }
+            return await unread.reduce(into: []) { $0.append($1.msgid) }
+        }
+        #expect(try await numbers { $0.messages } == Array(1...20))
+        #expect(try await numbers { $0.messages(keeping: .bufferingNewest(3)) } == [18, 19, 20])
+        #expect(try await numbers { $0.messages(keeping: .bufferingOldest(2)) } == [1, 2])
+    }
+
     @Test func `keeps nothing of a sequence that has ended`() {
         let port = MachPort()
         func use() { _ = port.messages }
