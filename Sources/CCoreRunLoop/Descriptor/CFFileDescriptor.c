@@ -13,6 +13,7 @@
 
 #include "Kernel/kernel.h"
 #include "Loop/descriptor_source.h"
+#include "Loop/held.h"
 #include "Loop/info_hold.h"
 #include "Loop/thread_loop.h"
 #include "Loop/watch.h"
@@ -307,16 +308,28 @@ static uint32_t end_call(CFFileDescriptorRef f)
     return old;
 }
 
+/* It does not return: as if it had, without enabling anything. */
+static void end_left_call(const void *object)
+{
+    CFFileDescriptorRef f = (CFFileDescriptorRef)(uintptr_t)object;
+
+    (void)end_call(f);
+    tell_source(f, descriptor_source_interest_lowered);
+}
+
 /* The pass holds the source, which holds the object until it is freed itself. */
 static void perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
 {
     CFFileDescriptorRef f = object;
     uint32_t fired = begin_call(f, ready);
+    struct activation *run = held_caller();
 
     if (!fired) {
         return;
     }
+    held_in_hand(run, end_left_call, f);
     f->callout(f, fired, f->info.info);
+    held_put_down(run);
     if (fired & ~end_call(f)) {
         descriptor_source_interest_lowered(source);
     }

@@ -6,6 +6,7 @@
 #include "CoreFoundation/CFSocket.h"
 
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "Descriptor/socket.h"
@@ -112,6 +113,7 @@ static void finalize(CFTypeRef object)
     if (s->peer) {
         CFRelease(s->peer);
     }
+    free(s->spare_delivery);
     if (s->is_valid) {
         socket_registry_remove(s->native, s);
     }

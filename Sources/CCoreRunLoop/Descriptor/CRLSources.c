@@ -11,6 +11,7 @@
 #include "CRLRunLoop.h"
 #include "Kernel/kernel.h"
 #include "Loop/descriptor_source.h"
+#include "Loop/held.h"
 #include "Runtime/object.h"
 
 /* What either kind of source stands on. */
@@ -89,11 +90,21 @@ CFRunLoopSourceRef CRLSignalSourceCreate(CFAllocatorRef allocator, int signalNum
     return create(allocator, order, &parts, context, perform_signal);
 }
 
+/* The child has been told of, also if that callback does not return. */
+static void end_child(const void *object)
+{
+    CFRunLoopSourceRef source = (CFRunLoopSourceRef)(uintptr_t)object;
+
+    CFRunLoopSourceInvalidate(source);
+    object_release(source);
+}
+
 static void perform_child(void *info, CFRunLoopSourceRef source, uint32_t ready)
 {
     struct watched *watched = info;
     int status = 0;
     int result = kernel.process_reap(watched->pid, &status);
+    struct activation *run = held_caller();
 
     (void)ready;
     if (result == 0 || result == -EINTR) {
@@ -101,9 +112,10 @@ static void perform_child(void *info, CFRunLoopSourceRef source, uint32_t ready)
     }
     object_retain(source);
     descriptor_source_set_interest(source, 0); /* the descriptor stays readable: no second call from a nested run */
+    held_in_hand(run, end_child, source);
     watched->child_callout(source, watched->pid, result > 0 ? status : -1, watched->context.info);
-    CFRunLoopSourceInvalidate(source);
-    object_release(source);
+    held_put_down(run);
+    end_child(source);
 }
 
 CFRunLoopSourceRef CRLChildSourceCreate(CFAllocatorRef allocator, pid_t pid, CFIndex order, CRLChildCallBack callout,

@@ -31,6 +31,8 @@ enum socket_event {
     socket_event_write = kCFSocketWriteCallBack,
 };
 
+struct delivery;
+
 struct __CFSocket {
     struct object object;
     CFSocketCallBack callout; /* C */
@@ -56,6 +58,7 @@ struct __CFSocket {
     int native_to_close; /* I */
     CFRunLoopTimerRef retry; /* I; ends the backing off */
     CFDataRef peer; /* I; of a connected socket, once data came from there */
+    struct delivery *spare_delivery; /* I; memory for the next; NULL: none yet, or in use */
     _Atomic uint32_t interest; /* of enum kernel_readiness; written under I */
     struct weak_source source; /* I */
 };

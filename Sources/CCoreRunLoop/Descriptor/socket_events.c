@@ -11,6 +11,7 @@
 
 #include "Descriptor/socket.h"
 #include "Loop/descriptor_source.h"
+#include "Loop/held.h"
 #include "Loop/thread_loop.h"
 #include "Runtime/data.h"
 #include "Support/fault.h"
@@ -20,16 +21,21 @@ enum { stream_read_size = 32768, datagram_read_size = 65535 }; /* 256 */
 /* How long nothing is taken when there is no room for it: eight attempts a second. */
 static const CFTimeInterval back_off_s = 0.125;
 
-/* One perform. */
+/* One perform. In memory that the thread's stack does not take along if a callback does not return, unless there is none. */
 struct delivery {
-    CFSocketRef s;
+    struct delivery *memory; /* this, or NULL */
+    CFSocketRef s; /* a reference */
     CFRunLoopSourceRef source;
     int native;
     uint32_t ready;
     uint32_t events; /* taken */
     uint32_t unused; /* taken, but there was nothing to tell */
     bool takes_error;
+    bool ends; /* the end of the data is being told: the socket is to be invalidated */
+    bool has_retained; /* the info, by the context's function */
     void *info;
+    CFDataRef address; /* for the callout that is under way, as the next */
+    CFDataRef data;
 };
 
 /* ---- taking ---- */
@@ -66,32 +72,48 @@ static uint32_t events_of(uint32_t readiness)
            (readiness & kernel_writable ? (uint32_t)socket_event_connect | socket_event_write : 0u);
 }
 
-static bool take(struct delivery *delivery)
+/* What is wanted of what is ready: in the memory that the socket has for it, or in `on_stack`; NULL if there is nothing. */
+static struct delivery *take(CFSocketRef s, CFRunLoopSourceRef source, uint32_t ready, struct delivery *on_stack)
 {
     const uint32_t connecting = (uint32_t)socket_event_connect | socket_event_write;
-    CFSocketRef s = delivery->s;
-    uint32_t ready = delivery->ready;
+    uint32_t kinds = ready & kernel_failed ? ready | kernel_readable | kernel_writable : ready;
+    struct delivery *delivery = NULL;
+    uint32_t events = 0;
 
-    if (ready & kernel_failed) {
-        ready |= kernel_readable | kernel_writable;
-    }
     socket_lock(s);
     if (s->is_valid) {
         /* Readiness that nobody wants any more has no bit in the interest. */
-        delivery->events =
-            events_of(ready & atomic_load_explicit(&s->interest, memory_order_relaxed)) & s->events & ~(s->disabled | s->spent);
+        events = events_of(kinds & atomic_load_explicit(&s->interest, memory_order_relaxed)) & s->events & ~(s->disabled | s->spent);
     }
-    if (delivery->events) {
-        s->spent |= delivery->events;
+    if (events) {
+        bool takes_error = !(s->flags & kCFSocketLeaveErrors) && (events & (s->is_connecting ? connecting : socket_event_connect));
+
+        delivery = s->spare_delivery ? s->spare_delivery : on_stack;
+        *delivery = (struct delivery){.memory = s->spare_delivery,
+                                      .s = s,
+                                      .source = source,
+                                      .native = s->native,
+                                      .ready = ready,
+                                      .events = events,
+                                      .takes_error = takes_error,
+                                      .info = called_info_begin(&s->info)};
+        s->spare_delivery = NULL;
+        s->spent |= events;
         s->is_known_active |= !(ready & kernel_failed);
-        delivery->native = s->native;
-        delivery->info = called_info_begin(&s->info);
-        delivery->takes_error =
-            !(s->flags & kCFSocketLeaveErrors) && (delivery->events & (s->is_connecting ? connecting : socket_event_connect));
         socket_update(s);
     }
     socket_unlock(s);
-    return delivery->events != 0;
+    return delivery;
+}
+
+/* Its memory serves the next one. I. */
+static void give_back_memory(CFSocketRef s, struct delivery *memory)
+{
+    if (s->spare_delivery) {
+        free(memory);
+    } else {
+        s->spare_delivery = memory;
+    }
 }
 
 /* What was told once stays spent, but for what is enabled again by itself (255, 262, 265). */
@@ -112,10 +134,43 @@ static void give_back(struct delivery *delivery)
     s->spent &= ~(again & delivery->events);
     socket_update(s);
     releases = called_info_end(&s->info, &info);
+    give_back_memory(s, delivery->memory);
     socket_unlock(s);
     if (releases) {
         socket_release_info(s, info);
     }
+}
+
+static void end_callout(struct delivery *delivery)
+{
+    if (delivery->data) {
+        CFRelease(delivery->data);
+        delivery->data = NULL;
+    }
+    if (delivery->address) {
+        CFRelease(delivery->address);
+        delivery->address = NULL;
+    }
+    if (delivery->ends) {
+        delivery->ends = false;
+        CFSocketInvalidate(delivery->s); /* 257 */
+    }
+}
+
+/* All is told, or a callout does not return. */
+static void end_delivery(const void *told)
+{
+    struct delivery *delivery = (struct delivery *)(uintptr_t)told;
+    CFSocketRef s = delivery->s;
+    CFRunLoopSourceRef source = delivery->source;
+
+    end_callout(delivery);
+    if (delivery->has_retained) {
+        socket_release_info(s, delivery->info);
+    }
+    give_back(delivery);
+    socket_tell(s, source);
+    object_release(s);
 }
 
 static void call(struct delivery *delivery, CFSocketCallBackType type, CFDataRef address, const void *data)
@@ -318,26 +373,18 @@ static void stop_reading(struct delivery *delivery)
 static void deliver_data(struct delivery *delivery)
 {
     CFSocketRef s = delivery->s;
-    CFDataRef sender = NULL;
-    CFDataRef data = receive(delivery, &sender);
-    bool is_end;
 
-    if (!data) {
+    delivery->data = receive(delivery, &delivery->address);
+    if (!delivery->data) {
         delivery->unused |= socket_event_read;
         return;
     }
-    is_end = CFDataGetLength(data) == 0 && (socket_is_connection_oriented(s) || s->type < 0);
-    if (is_end) {
+    delivery->ends = CFDataGetLength(delivery->data) == 0 && (socket_is_connection_oriented(s) || s->type < 0);
+    if (delivery->ends) {
         stop_reading(delivery);
     }
-    call(delivery, kCFSocketDataCallBack, sender, data);
-    CFRelease(data);
-    if (sender) {
-        CFRelease(sender);
-    }
-    if (is_end) {
-        CFSocketInvalidate(s); /* 257 */
-    }
+    call(delivery, kCFSocketDataCallBack, delivery->address, delivery->data);
+    end_callout(delivery);
 }
 
 /* ---- Accept ---- */
@@ -392,7 +439,6 @@ static void deliver_accept(struct delivery *delivery)
     CFSocketRef s = delivery->s;
     struct kernel_address peer = {0};
     CFSocketNativeHandle accepted;
-    CFDataRef address;
 
     if (socket_begin_use(s) < 0) {
         return;
@@ -406,11 +452,9 @@ static void deliver_accept(struct delivery *delivery)
         return;
     }
     socket_registry_evict(accepted);
-    address = socket_copy_address(NULL, &peer);
-    call(delivery, kCFSocketAcceptCallBack, address, &accepted);
-    if (address) {
-        CFRelease(address);
-    }
+    delivery->address = socket_copy_address(NULL, &peer);
+    call(delivery, kCFSocketAcceptCallBack, delivery->address, &accepted);
+    end_callout(delivery);
 }
 
 /* ---- all of them ---- */
@@ -441,25 +485,42 @@ static void deliver(struct delivery *delivery)
     }
 }
 
+/* What was taken, where it outlasts the stack; or where it is, without memory. */
+static struct delivery *settle(struct delivery *taken)
+{
+    struct delivery *memory = malloc(sizeof *memory);
+
+    taken->memory = memory;
+    if (!memory) {
+        return taken;
+    }
+    *memory = *taken;
+    return memory;
+}
+
 void socket_perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
 {
     CFSocketRef s = object;
-    struct delivery delivery = {.s = s, .source = source, .ready = ready};
+    struct activation *run = held_caller();
+    struct delivery on_stack;
+    struct delivery *delivery = turns_out_idle(s, ready) ? NULL : take(s, source, ready, &on_stack);
 
-    if (turns_out_idle(s, ready) || !take(&delivery)) {
-        socket_tell(s, source);
+    socket_tell(s, source);
+    if (!delivery) {
         return;
     }
-    socket_tell(s, source);
     object_retain(s);
-    if (s->context.retain) {
-        delivery.info = (void *)(uintptr_t)s->context.retain(delivery.info); /* 275 */
+    if (!delivery->memory) {
+        delivery = settle(delivery);
     }
-    deliver(&delivery);
-    if (s->context.retain) {
-        socket_release_info(s, delivery.info);
+    if (delivery->memory) {
+        held_in_hand(run, end_delivery, delivery);
     }
-    give_back(&delivery);
-    socket_tell(s, source);
-    object_release(s);
+    if (s->context.retain) {
+        delivery->info = (void *)(uintptr_t)s->context.retain(delivery->info); /* 275 */
+        delivery->has_retained = true;
+    }
+    deliver(delivery);
+    held_put_down(run);
+    end_delivery(delivery);
 }

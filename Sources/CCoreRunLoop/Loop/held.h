@@ -12,6 +12,7 @@
 #include "Support/link_names.h"
 
 #include "Loop/loop.h"
+#include "Loop/thread_loop.h"
 
 /* Frees the stack, whatever is on it. */
 __attribute__((cold)) void held_free(CFRunLoopRef loop);
@@ -67,6 +68,21 @@ __attribute__((cold)) void held_give_back_left(CFRunLoopRef loop, uint32_t heigh
 
 /* Puts one in below what is at `place` and above. False if there is no memory. */
 __attribute__((cold)) bool held_insert(CFRunLoopRef loop, uint32_t place, struct held item);
+
+/* The run that has called the layers above, for what their callout is about: its hand is empty. */
+static inline struct activation *held_caller(void)
+{
+    return thread_loop_if_any()->activation;
+}
+
+/* The same where it may be a dispatch queue that has called: NULL if there is no run on this thread, or its hand is not empty. */
+static inline struct activation *held_caller_if_any(void)
+{
+    CFRunLoopRef loop = thread_loop_if_any();
+    struct activation *run = loop ? loop->activation : NULL;
+
+    return run && !run->in_hand.give_back ? run : NULL;
+}
 
 /* All from `height` to `end`, which is all that the holder has pushed, has been taken. L */
 static inline void held_cut(CFRunLoopRef loop, uint32_t height, uint32_t end)

@@ -8,6 +8,7 @@
 
 #include "Kernel/kernel.h"
 #include "Loop/descriptor_source.h"
+#include "Loop/held.h"
 #include "Port/mach_port.h"
 #include "Support/fault.h"
 
@@ -230,7 +231,7 @@ void CFMachPortSetInvalidationCallBack(CFMachPortRef port, CFMachPortInvalidatio
 /* ---- receiving ---- */
 
 /* The next message, whose callout counts from here on; NULL if there is none. */
-static struct mach_message *begin_call(CFMachPortRef port, void **ret_info)
+static struct mach_message *begin_call(CFMachPortRef port)
 {
     struct mach_message *message = NULL;
 
@@ -241,50 +242,63 @@ static struct mach_message *begin_call(CFMachPortRef port, void **ret_info)
         list_remove(link);
         port->queued--;
         message = container_of(link, struct mach_message, link);
-        *ret_info = called_info_begin(&port->info);
+        object_retain(port);
+        message->port = port;
+        message->info = called_info_begin(&port->info);
+        message->has_retained = false;
         mach_port_update_event(port);
     }
     mach_port_unlock(port);
     return message;
 }
 
-static void end_call(CFMachPortRef port)
+/* The callout is over, also if it does not return. */
+static void end_call(const void *received)
 {
+    struct mach_message *message = (struct mach_message *)(uintptr_t)received;
+    CFMachPortRef port = message->port;
     void *info = NULL;
     bool releases;
 
+    if (message->has_retained) {
+        release_info(port, message->info);
+    }
     mach_port_lock(port);
     releases = called_info_end(&port->info, &info);
     mach_port_unlock(port);
     if (releases) {
         release_info(port, info);
     }
+    free(message);
+    object_release(port);
+}
+
+static void call_out(CFMachPortRef port, struct mach_message *message)
+{
+    if (port->context.retain) {
+        message->info = (void *)(uintptr_t)port->context.retain(message->info); /* 246 */
+        message->has_retained = true;
+    }
+    port->callout(port, &message->header, (CFIndex)message->size, message->info);
 }
 
 static void perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
 {
     CFMachPortRef port = object;
-    void *info = NULL;
-    struct mach_message *message = begin_call(port, &info);
+    struct mach_message *message = begin_call(port);
+    struct activation *run = held_caller();
 
     (void)source, (void)ready;
     if (!message) {
         return;
     }
     mach_port_wake_sender(port);
-    object_retain(port);
+    held_in_hand(run, end_call, message);
     if (port->callout) {
-        if (port->context.retain) {
-            info = (void *)(uintptr_t)port->context.retain(info); /* 246 */
-        }
-        port->callout(port, &message->header, (CFIndex)message->size, info);
-        if (port->context.retain) {
-            release_info(port, info);
-        }
+        call_out(port, message);
     }
-    end_call(port);
-    free(message);
-    object_release(port);
+    held_put_down(run);
+    end_call(message);
 }
 
 /* ---- the source ---- */

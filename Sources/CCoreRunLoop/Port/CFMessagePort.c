@@ -40,6 +40,9 @@ static void finalize(CFTypeRef object)
     if (port->name_string) {
         CFRelease(port->name_string);
     }
+    if (!port->is_remote) {
+        free(port->side.local.spare_incoming);
+    }
     free_former_names(port);
     scratch_free(&port->scratch);
 }

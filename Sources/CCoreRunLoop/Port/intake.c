@@ -6,9 +6,11 @@
  * sender an offence; its descriptors are closed, which the sender notices.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "Kernel/kernel_ports.h"
 #include "Loop/descriptor_source.h"
+#include "Loop/held.h"
 #include "Port/line_intake.h"
 #include "Port/message_port.h"
 #include "Port/port_log.h"
@@ -17,8 +19,10 @@
 
 enum { housekeeping_max = 64 }; /* frames without a callout that one firing of the source takes */
 
-/* One message, from its packet to its reply. */
+/* One message, from its packet to its reply. In its callout it is where it outlasts the thread's stack, unless there is no memory. */
 struct incoming {
+    struct incoming *memory; /* that place, from when the call begins, or NULL */
+    CFMessagePortRef port; /* in whose callout it is */
     CFDataRef data; /* NULL: there is nothing to run */
     uint64_t accepted; /* bytes that count against the budget */
     struct request request;
@@ -27,6 +31,7 @@ struct incoming {
     void *info; /* what the callout gets */
     struct callee *callee; /* whose that is; NULL: the context's */
     bool is_in_call; /* the callout has begun, as the port counts it */
+    bool has_retained; /* the info, by the context's function */
 };
 
 /* ---- misbehaviour ---- */
@@ -217,6 +222,8 @@ static void begin_call(CFMessagePortRef port, struct incoming *message)
 {
     struct local_port *local = &port->side.local;
 
+    message->memory = local->spare_incoming;
+    local->spare_incoming = NULL;
     message->is_in_call = port_is_valid(port);
     if (message->is_in_call && local->callee) {
         message->callee = local->callee;
@@ -230,14 +237,21 @@ static void begin_call(CFMessagePortRef port, struct incoming *message)
 /* The message is done with, and so is its memory. P; `ret_info` gets what is to be released once the lock is dropped, if true. */
 static bool end_call(struct local_port *local, const struct incoming *message, void **ret_info)
 {
+    struct incoming *memory = message->memory;
+    bool releases = false;
+
     local->in_use -= message->accepted;
     if (message->callee) {
-        return local_port_leave(local, message->callee, ret_info) && local->context.release;
+        releases = local_port_leave(local, message->callee, ret_info) && local->context.release;
+    } else if (message->is_in_call) {
+        releases = called_info_end(&local->info, ret_info) && local->context.release;
     }
-    if (message->is_in_call) {
-        return called_info_end(&local->info, ret_info) && local->context.release;
+    if (local->spare_incoming) {
+        free(memory);
+    } else {
+        local->spare_incoming = memory;
     }
-    return false;
+    return releases;
 }
 
 /* ---- one packet, continued ---- */
@@ -420,28 +434,79 @@ static int take_packet(CFMessagePortRef port, uint8_t *buffer, struct incoming *
 
 /* ---- the callout ---- */
 
-static CFDataRef call_out(CFMessagePortRef port, const struct incoming *message)
+static void release_retained(const struct incoming *message)
+{
+    const struct local_port *local = &message->port->side.local;
+
+    if (message->has_retained && local->context.release) {
+        local->context.release(message->info);
+    }
+}
+
+/* The callout does not return: there will be no reply, and who waits for one is told. */
+static void end_left_call(const void *received)
+{
+    struct incoming message = *(const struct incoming *)received; /* its memory goes before it is done with */
+    struct local_port *local = &message.port->side.local;
+    void *info = NULL;
+    bool releases;
+
+    port_log(port_log_receiver, "a message was dropped: the callback that got it did not return");
+    release_retained(&message);
+    reply_dropped(message.port, &message.request, wire_drop_memory);
+    port_lock(message.port);
+    releases = end_call(local, &message, &info);
+    port_unlock(message.port);
+    if (message.letter) {
+        inbox_drop(message.inbox, message.letter);
+        inbox_release(message.inbox);
+    } else {
+        CFRelease(message.data);
+    }
+    if (releases) {
+        local->context.release(info);
+    }
+}
+
+static CFDataRef call_out(CFMessagePortRef port, struct incoming *message)
 {
     const struct local_port *local = &port->side.local;
-    void *info = message->info;
     CFDataRef reply = NULL;
 
     if (local->context.retain) {
-        info = (void *)(uintptr_t)local->context.retain(info); /* 224 */
+        message->info = (void *)(uintptr_t)local->context.retain(message->info); /* 224 */
+        message->has_retained = true;
     }
     if (local->callout) {
-        reply = local->callout(port, message->request.message_id, message->data, info);
+        reply = local->callout(port, message->request.message_id, message->data, message->info);
     }
-    if (local->context.retain && local->context.release) {
-        local->context.release(info);
+    release_retained(message);
+    return reply;
+}
+
+/* The same, held by the run that has called. */
+static CFDataRef call_out_held(CFMessagePortRef port, struct incoming *message)
+{
+    struct incoming *memory = message->memory ? message->memory : malloc(sizeof *memory);
+    struct activation *caller = memory ? held_caller_if_any() : NULL;
+    CFDataRef reply;
+
+    message->port = port;
+    message->memory = memory;
+    if (!caller) {
+        return call_out(port, message);
     }
+    *memory = *message;
+    held_in_hand(caller, end_left_call, memory);
+    reply = call_out(port, memory);
+    held_put_down(caller);
     return reply;
 }
 
 static void run(CFMessagePortRef port, struct incoming *message)
 {
     struct local_port *local = &port->side.local;
-    CFDataRef reply = message->is_in_call ? call_out(port, message) : NULL;
+    CFDataRef reply = message->is_in_call ? call_out_held(port, message) : NULL;
     struct reply answer;
     void *info = NULL;
     bool releases;

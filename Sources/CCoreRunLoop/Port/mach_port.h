@@ -22,6 +22,9 @@ enum { mach_port_queue_limit = 5, mach_port_size_limit = 256 << 20 };
 struct mach_message {
     struct link link; /* I of the port */
     size_t size; /* C */
+    CFMachPortRef port; /* whose callout has it, with a reference; this and what follows only then, on that thread */
+    void *info; /* for the callout */
+    bool has_retained; /* that, by the context's function */
     mach_msg_header_t header; /* C; the body follows */
 };
 

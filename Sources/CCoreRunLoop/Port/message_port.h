@@ -38,6 +38,7 @@ enum message_port_defaults {
 static const uint64_t budget_default = UINT64_C(256) << 20;
 
 struct dispatch_attachment;
+struct incoming;
 
 struct offender {
     pid_t pid;
@@ -63,6 +64,7 @@ struct local_port {
     struct line_table lines; /* P */
     uint32_t queue_limit; /* P */
     uint64_t budget; /* P */
+    struct incoming *spare_incoming; /* P; memory for the next message; NULL: none yet, or in use */
     uint64_t in_use; /* P; bytes accepted whose callouts have not ended */
     struct offender offenders[offenders_max]; /* P */
     struct dispatch_attachment *queue; /* P; of the dispatch queue that drives the port; NULL: none does */

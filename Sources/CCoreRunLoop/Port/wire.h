@@ -52,7 +52,12 @@ enum wire_flag {
 };
 
 /* Why a request was dropped; stands in `extra` of a wire_dropped frame. */
-enum wire_drop_reason { wire_drop_malformed = 1, wire_drop_budget = 2, wire_drop_memory = 3, wire_drop_misbehaviour = 4 };
+enum wire_drop_reason {
+    wire_drop_malformed = 1,
+    wire_drop_budget = 2,
+    wire_drop_memory = 3, /* or the callback that got it does not return */
+    wire_drop_misbehaviour = 4,
+};
 
 enum wire_channel { wire_on_port, wire_on_line };
 

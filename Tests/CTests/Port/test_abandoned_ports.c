@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Callbacks of ports that do not return, fault case P11: they end their thread, or jump out of a nested run. Who has asked is told at once,
+ * the context is released by who makes the port invalid, and nothing is left.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+
+#include "CRLMachPort.h"
+#include "CRLRunLoop.h"
+#include "Loop/loop_probe.h"
+#include "Port/port_probe.h"
+
+static _Atomic int retains;
+static _Atomic int releases;
+
+static const void *count_retain(const void *info)
+{
+    retains++;
+    return info;
+}
+
+static void count_release(const void *info)
+{
+    (void)info;
+    releases++;
+}
+
+/* ---- message ports ---- */
+
+static CFDataRef ends_its_thread(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)local, (void)message_id, (void)data, (void)info;
+    pthread_exit(NULL);
+}
+
+/* A port of the main thread's, which another one serves. */
+struct service {
+    CFMessagePortRef port;
+    CFRunLoopRef loop;
+    pthread_barrier_t ready;
+};
+
+static void is_ready(void *barrier)
+{
+    (void)pthread_barrier_wait(barrier);
+}
+
+static void serves(void *info)
+{
+    struct service *service = info;
+    CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, service->port, 0);
+
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, kCFRunLoopDefaultMode);
+    CFRelease(source);
+    CRLRunLoopPerformFunction(CFRunLoopGetCurrent(), kCFRunLoopDefaultMode, is_ready, &service->ready, NULL);
+    CFRunLoopRun();
+    FAIL("the run has returned");
+}
+
+static CFMessagePortRef make_port(CFMessagePortCallBack callout)
+{
+    CFMessagePortContext context = {.info = &releases, .retain = count_retain, .release = count_release};
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, callout, &context, NULL);
+
+    REQUIRE(port != NULL);
+    return port;
+}
+
+static void service_start(struct service *service, struct probe_thread *thread)
+{
+    service->port = make_port(ends_its_thread);
+    (void)pthread_barrier_init(&service->ready, NULL, 2);
+    probe_thread_start(thread, serves, service);
+    (void)pthread_barrier_wait(&service->ready);
+}
+
+static void service_end(struct service *service)
+{
+    EXPECT_EQ(CFGetRetainCount(service->port), 2); /* the source's, which the port has until it is invalid */
+    CFMessagePortInvalidate(service->port);
+    EXPECT_EQ(releases, retains);
+    CFRelease(service->port);
+    (void)pthread_barrier_destroy(&service->ready);
+}
+
+PORT_TEST_BOTH_WAYS(who_asks_is_told_when_the_callback_ends_its_thread, "170 224 P11")
+{
+    struct probe_thread thread;
+    struct service service;
+    CFDataRef data = port_pattern(100000, 1);
+    CFMessagePortRef remote;
+
+    service_start(&service, &thread);
+    remote = port_connect(NAME);
+    EXPECT_EQ(port_ask(remote, 1, data, NULL), kCFMessagePortTransportError);
+    probe_thread_join(&thread);
+    CFRelease(data);
+    port_drop(remote);
+    service_end(&service);
+}
+
+PORT_TEST_BOTH_WAYS(a_message_whose_callback_ends_its_thread_is_done_with, "170 224 P11")
+{
+    struct probe_thread thread;
+    struct service service;
+    CFMessagePortRef remote;
+
+    service_start(&service, &thread);
+    remote = port_connect(NAME);
+    EXPECT_EQ(port_tell(remote, 1, NULL), kCFMessagePortSuccess);
+    probe_thread_join(&thread);
+    EXPECT_EQ(releases, 1);
+    EXPECT_EQ(retains, 2);
+    port_drop(remote);
+    service_end(&service);
+}
+
+static jmp_buf way_out;
+static int calls;
+
+static CFDataRef jumps_out_once(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    if (++calls == 1) {
+        longjmp(way_out, 1);
+    }
+    return port_echo(local, message_id, data, info);
+}
+
+static void catches(struct probe *probe)
+{
+    (void)probe;
+    if (setjmp(way_out) == 0) {
+        CFRunLoopRunInMode(MODE, 10, false);
+        FAIL("the run has returned");
+    }
+}
+
+/* Runs MODE in a run around it, to which its callback jumps. */
+static void run_and_catch(void)
+{
+    static struct probe source = {.name = "S0", .action = catches, .logging = probe_is_silent};
+
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, CFRunLoopGetCurrent(), CFSTR("outer")));
+    EXPECT_EQ(CFRunLoopRunInMode(CFSTR("outer"), 0, true), kCFRunLoopRunHandledSource);
+}
+
+static void join_mode(CFMessagePortRef port)
+{
+    CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    CFRelease(source);
+}
+
+PORT_TEST_BOTH_WAYS(a_port_goes_on_after_its_callback_was_jumped_out_of, "45 224 P11")
+{
+    CFMessagePortRef port = make_port(jumps_out_once);
+    CFMessagePortRef remote;
+    CFDataRef data = port_data("again");
+    CFDataRef reply = NULL;
+
+    join_mode(port);
+    remote = port_connect(NAME);
+    EXPECT_EQ(port_tell(remote, 1, data), kCFMessagePortSuccess);
+    run_and_catch();
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 2, data, test_patience_s(), test_patience_s(), MODE, &reply), kCFMessagePortSuccess);
+    EXPECT(port_data_is(reply, "again"));
+    EXPECT_EQ(retains, releases + 1);
+    port_drop(remote);
+    CFMessagePortInvalidate(port);
+    EXPECT_EQ(retains, releases);
+    CFRelease(port);
+    CFRelease(data);
+    CFRelease(reply);
+}
+
+/* ---- ports in the style of Mach ---- */
+
+static void ends_the_thread(CFMachPortRef port, void *message, CFIndex size, void *info)
+{
+    (void)port, (void)message, (void)size, (void)info;
+    pthread_exit(NULL);
+}
+
+static void jumps_out_of_the_port_once(CFMachPortRef port, void *message, CFIndex size, void *info)
+{
+    (void)port, (void)message, (void)size, (void)info;
+    if (++calls == 1) {
+        longjmp(way_out, 1);
+    }
+}
+
+static CFMachPortRef make_mach_port(CFMachPortCallBack callout)
+{
+    CFMachPortContext context = {.info = &releases, .retain = count_retain, .release = count_release};
+    CFMachPortRef port = CFMachPortCreate(NULL, callout, &context, NULL);
+
+    REQUIRE(port != NULL);
+    return port;
+}
+
+static void send_to(CFMachPortRef port)
+{
+    mach_msg_header_t message = {.msgh_size = sizeof message, .msgh_remote_port = CFMachPortGetPort(port), .msgh_id = 1};
+
+    EXPECT_EQ(CRLMachPortSend(&message, 0), kCRLMachPortSuccess);
+}
+
+static void join_mode_of_mach(CFMachPortRef port)
+{
+    CFRunLoopSourceRef source = CFMachPortCreateRunLoopSource(NULL, port, 0);
+
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
+    CFRelease(source);
+}
+
+static void drop_mach_port(CFMachPortRef port)
+{
+    CFMachPortInvalidate(port);
+    EXPECT_EQ(releases, retains);
+    CFRelease(port);
+}
+
+static void receives(void *port)
+{
+    join_mode_of_mach(port);
+    CFRunLoopRunInMode(MODE, 10, false);
+    FAIL("the run has returned");
+}
+
+TEST(a_mach_port_is_released_whose_callback_ends_the_thread, "170 246 P11")
+{
+    CFMachPortRef port = make_mach_port(ends_the_thread);
+
+    send_to(port);
+    probe_on_thread(receives, port);
+    EXPECT_EQ(retains, releases + 1);
+    EXPECT_EQ(CFGetRetainCount(port), 1);
+    drop_mach_port(port);
+}
+
+TEST(a_mach_port_goes_on_after_its_callback_was_jumped_out_of, "45 246 P11")
+{
+    CFMachPortRef port = make_mach_port(jumps_out_of_the_port_once);
+
+    send_to(port);
+    join_mode_of_mach(port);
+    run_and_catch();
+    send_to(port);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 10, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(calls, 2);
+    drop_mach_port(port);
+}
