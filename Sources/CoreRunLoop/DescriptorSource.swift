@@ -94,8 +94,12 @@ public final class DescriptorSource: RunLoopSource {
                     }
                 }
             }, &context)
-        guard let made, let source: CFRunLoopSource = CFFileDescriptorCreateRunLoopSource(nil, made, order) else {
+        guard let made else {
             unsafe releaseInfo(context.info)
+            throw .invalidDescriptor(descriptor)
+        }
+        // Without a source the info is given back by the descriptor's own end.
+        guard let source: CFRunLoopSource = CFFileDescriptorCreateRunLoopSource(nil, made, order) else {
             throw .invalidDescriptor(descriptor)
         }
         cfFileDescriptor = made

@@ -374,8 +374,8 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
 
     /// Asks the thread to end: sets ``isCancelled``, which ``main()`` has to look at, and wakes its loop. Any thread.
     ///
-    /// A thread that is cancelled before its start ends without running ``main()``.
-    public func cancel() {
+    /// A thread that is cancelled before its start ends without running ``main()``. A subclass's override calls `super`'s.
+    open func cancel() {
         let loop = state.withLock { state in
             state.isCancelled = true
             return state.loop
@@ -421,8 +421,9 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
         }
     }
 
-    /// Starts the thread, as ``launch()`` does; a failure is reported on the standard error output and by ``value``.
-    public func start() {
+    /// Starts the thread, as ``launch()`` does; a failure is reported on the standard error output and by ``value``. A subclass's override
+    /// calls `super`'s.
+    open func start() {
         do throws(ThreadError) { try launch() } catch { report("Thread.start: \(error)") }
     }
 

@@ -52,7 +52,7 @@ extension Performing {
     /// Performs a method after a delay in seconds; see `perform(_:with:afterDelay:inModes:)` with a `Duration`.
     @available(*, noasync, message: "a task has no thread of its own")
     public func perform<Argument>(
-        _ method: @escaping (Self) -> (Argument) -> Void, with argument: Argument, afterDelay delay: TimeInterval,
+        _ method: @escaping (Self) -> @isolated(any) (Argument) -> Void, with argument: Argument, afterDelay delay: TimeInterval,
         inModes modes: [CoreRunLoop::RunLoop.Mode] = [.default]
     ) {
         perform(method, with: argument, afterDelay: Duration(clampedSeconds: delay), inModes: modes)
@@ -61,7 +61,7 @@ extension Performing {
     /// Performs a method without a parameter after a delay in seconds.
     @available(*, noasync, message: "a task has no thread of its own")
     public func perform(
-        _ method: @escaping (Self) -> () -> Void, with object: Never? = nil, afterDelay delay: TimeInterval,
+        _ method: @escaping (Self) -> @isolated(any) () -> Void, with object: Never? = nil, afterDelay delay: TimeInterval,
         inModes modes: [CoreRunLoop::RunLoop.Mode] = [.default]
     ) {
         perform(method, afterDelay: Duration(clampedSeconds: delay), inModes: modes)

@@ -28,6 +28,31 @@ private final class Target: Performing, Sendable {
     static let named = Action("named", Target.note(_:))
 }
 
+@MainActor private final class MainTarget: Performing {
+    nonisolated init() {}
+    func note(_ text: String) {}
+}
+
+/// A thread whose object returns from `start` when it runs its loop, and stops the loop when it is cancelled.
+private final class Server: Thread, @unchecked Sendable {
+    private let ready = DispatchSemaphore(value: 0)
+    override func start() {
+        super.start()
+        ready.wait()
+    }
+    override func main() {
+        let port = Port()
+        RunLoop.current.add(port, forMode: .default)
+        RunLoop.current.perform { self.ready.signal() }
+        while !isCancelled { RunLoop.current.run(in: .default) }
+        port.invalidate()
+    }
+    override func cancel() {
+        super.cancel()
+        runLoop?.stop()
+    }
+}
+
 /// A port of the program's own, which counts where it is.
 private final class CountingPort: Port, @unchecked Sendable {
     var modes: [RunLoop.Mode] = []
@@ -67,6 +92,38 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
         for quality in [.background, .default, .userInitiated, .userInteractive, .utility] as [QualityOfService] {
             thread.qualityOfService = quality
             #expect(thread.qualityOfService == quality)
+        }
+    }
+
+    @Test func `a thread's subclass has its own start and cancellation`() async throws {
+        try await onThread {
+            let server = Server()
+            server.start()
+            #expect(server.runLoop?.currentMode == .default)
+            server.cancel()
+            server.join()
+        }
+    }
+
+    @Test func `C's functions take what C's functions return`() async throws {
+        let called = try await onThread {
+            let called = Guarded(false)
+            let loop = CFRunLoopGetCurrent()
+            CFRunLoopPerformBlock(loop, CFRunLoopMode.defaultMode.rawValue) { called.value = true }
+            CFRunLoopWakeUp(loop)
+            CFRunLoopRunInMode(.defaultMode, 0, false)
+            return called.value
+        }
+        #expect(called)
+    }
+
+    @Test func `an actor's methods are performed after seconds on its thread only`() async {
+        await #expect(processExitsWith: .failure) {
+            try await onThread {
+                let target = MainTarget()
+                target.perform(MainTarget.note(_:), with: "", afterDelay: 0.0)
+                RunLoop.current.run(until: Date(timeIntervalSinceNow: 10))
+            }
         }
     }
 
