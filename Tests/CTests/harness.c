@@ -330,10 +330,10 @@ static long objects_now(void)
     return object_live_count ? object_live_count() : 0;
 }
 
-/* A detached thread takes its loop down after the test has seen the thread's end: what is left is given a second to go. */
+/* A detached thread takes its loop down after the test has seen the thread's end: what is left is given some time to go. */
 static void wait_for_threads(const bool before[descriptors_max], bool after[descriptors_max], long objects)
 {
-    int64_t deadline_ns = now_ns() + (int64_t)(1e9 * options.time_factor);
+    int64_t deadline_ns = now_ns() + (int64_t)(1e9 * test_patience_s());
     struct timespec pause = {0, 1000000};
     descriptors_list(after);
     while ((objects_now() > objects + allowed_objects || memcmp(before, after, descriptors_max * sizeof after[0]) != 0) &&

@@ -282,7 +282,7 @@ static void rearms_while_another_loop_sleeps(struct watcher *watcher)
     }
 }
 
-TEST_LIMIT(a_loop_that_joined_during_the_callback_hears_of_the_rearming, "278 281 282", 30)
+TEST(a_loop_that_joined_during_the_callback_hears_of_the_rearming, "278 281 282")
 {
     int ends[2];
     struct probe_thread thread;
@@ -400,7 +400,7 @@ static void enables_reading(void *context)
     CFFileDescriptorEnableCallBacks(((struct watcher *)context)->object, reads);
 }
 
-TEST_LIMIT(enabling_from_another_thread_reaches_a_sleeping_loop, "282", 30)
+TEST(enabling_from_another_thread_reaches_a_sleeping_loop, "282")
 {
     int ends[2];
     struct watcher watcher = WATCHER("f", watcher_stops_loop);
@@ -418,7 +418,7 @@ TEST_LIMIT(enabling_from_another_thread_reaches_a_sleeping_loop, "282", 30)
     pipe_close(ends);
 }
 
-TEST_LIMIT(enabling_from_another_thread_reaches_a_loop_asleep_without_descriptors, "282", 30)
+TEST(enabling_from_another_thread_reaches_a_loop_asleep_without_descriptors, "282")
 {
     struct watcher watcher = WATCHER("f", watcher_stops_loop);
     struct probe_thread thread;
@@ -434,7 +434,7 @@ TEST_LIMIT(enabling_from_another_thread_reaches_a_loop_asleep_without_descriptor
     watcher_free(&watcher);
 }
 
-TEST_LIMIT(a_source_added_to_a_sleeping_loop_is_live, "282 70", 30)
+TEST(a_source_added_to_a_sleeping_loop_is_live, "282 70")
 {
     int ends[2];
     struct watcher watcher = WATCHER("f", watcher_stops_loop);
@@ -841,7 +841,7 @@ static void is_invalidated_by_another(struct watcher *watcher)
     probe_thread_join(&thread);
 }
 
-TEST_LIMIT(an_object_invalidated_elsewhere_releases_its_context_after_the_callback, "287 289", 30)
+TEST(an_object_invalidated_elsewhere_releases_its_context_after_the_callback, "287 289")
 {
     int ends[2];
     struct watcher watcher = WATCHER("f", is_invalidated_by_another);
@@ -1087,7 +1087,7 @@ static void watches_on_its_own_loop(void *context)
     watcher_free(watcher);
 }
 
-TEST_LIMIT(two_loops_watch_one_descriptor, "290", 30)
+TEST(two_loops_watch_one_descriptor, "290")
 {
     struct watcher one = WATCHER("f", NULL);
     struct watcher two = WATCHER("f", NULL);
@@ -1141,7 +1141,7 @@ static void *invalidates_without_a_loop(void *context)
     return NULL;
 }
 
-TEST_LIMIT(a_thread_without_a_loop_leaves_the_info_to_a_callback_under_way, "289", 30)
+TEST(a_thread_without_a_loop_leaves_the_info_to_a_callback_under_way, "289")
 {
     struct long_call call = {.watcher = {.name = "f", .action = goes_on_if_first, .is_silent = true}};
     struct probe_thread loops[2];

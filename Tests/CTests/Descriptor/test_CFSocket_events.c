@@ -701,7 +701,7 @@ static void run_second_loop(void *context)
     CFRunLoopRemoveSource(LOOP, second->source, MODE);
 }
 
-TEST_LIMIT(an_event_of_a_socket_goes_to_one_of_its_loops, "276", 60)
+TEST(an_event_of_a_socket_goes_to_one_of_its_loops, "276")
 {
     enum { messages = 200 };
     int ends[2];

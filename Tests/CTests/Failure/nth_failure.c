@@ -274,10 +274,11 @@ static int descriptors_open(void)
 static void settle(int descriptors, long objects)
 {
     struct timespec pause = {0, 1000000};
+    double deadline_s = port_probe_now() + 0.3 * test_patience_s();
 
-    for (int i = 0; i < 300 && (descriptors_open() > descriptors || object_live_count() > objects ||
-                                (!is_recording && failing_memory_count() > shared->clean_blocks));
-         i++) {
+    while ((descriptors_open() > descriptors || object_live_count() > objects ||
+            (!is_recording && failing_memory_count() > shared->clean_blocks)) &&
+           port_probe_now() < deadline_s) {
         (void)nanosleep(&pause, NULL);
     }
 }

@@ -22,7 +22,7 @@
 
 /* ---- objects ---- */
 
-TEST_LIMIT(a_missing_loop_stops_with_a_sentence_everywhere, "2", 60)
+TEST(a_missing_loop_stops_with_a_sentence_everywhere, "2")
 {
     static struct probe a = PROBE("S0", NULL);
     static struct probe b = PROBE("T", NULL);
@@ -56,7 +56,7 @@ TEST_LIMIT(a_missing_loop_stops_with_a_sentence_everywhere, "2", 60)
     CFRelease(observer);
 }
 
-TEST_LIMIT(a_missing_item_stops_with_a_sentence_everywhere, "2", 60)
+TEST(a_missing_item_stops_with_a_sentence_everywhere, "2")
 {
     CFRunLoopRef loop = LOOP;
     const CFStringRef mode = MODE;
@@ -92,7 +92,7 @@ TEST_LIMIT(a_missing_item_stops_with_a_sentence_everywhere, "2", 60)
 }
 
 /* A literal, an object of another class of this library, and each class in the place of another. */
-TEST_LIMIT(an_object_of_another_type_stops_with_a_sentence, "2", 60)
+TEST(an_object_of_another_type_stops_with_a_sentence, "2")
 {
     static struct probe a = PROBE("S0", NULL);
     static struct probe b = PROBE("T", NULL);

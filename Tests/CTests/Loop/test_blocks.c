@@ -299,7 +299,7 @@ static void queues_many(void *context)
     }
 }
 
-TEST_LIMIT(stress_blocks_of_each_thread_stay_in_order, "163 167", 60)
+TEST(stress_blocks_of_each_thread_stay_in_order, "163 167")
 {
     static struct probe idle = PROBE("idle", NULL);
     struct queuer queuers[4];

@@ -349,7 +349,7 @@ static void play_rallies(bool first_sleeps)
     (void)pthread_barrier_destroy(&ready);
 }
 
-TEST_LIMIT(stress_loops_that_are_awake_miss_no_wake_up, "61 65", 60)
+TEST_LIMIT(stress_loops_that_are_awake_miss_no_wake_up, "61 65", 300)
 {
     play_rallies(false);
     play_rallies(true);

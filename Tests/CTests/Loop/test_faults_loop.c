@@ -36,7 +36,7 @@ static void stops_in_window(void *context)
     }
 }
 
-TEST_LIMIT(stress_stop_between_before_waiting_and_the_sleep, "57 64 L5", 60)
+TEST_LIMIT(stress_stop_between_before_waiting_and_the_sleep, "57 64 L5", 300)
 {
     static struct window window;
     static struct probe observer = {.name = "O", .action = enters_window, .logging = probe_is_silent, .context = &window};
@@ -436,7 +436,7 @@ static void adds_and_removes_pairs(void *context)
     }
 }
 
-TEST_LIMIT(stress_schedule_and_cancel_may_change_loops, "6 75 76 L22", 60)
+TEST(stress_schedule_and_cancel_may_change_loops, "6 75 76 L22")
 {
     static struct probe other = {.name = "C", .logging = probe_is_silent};
     struct probe_thread threads[2];

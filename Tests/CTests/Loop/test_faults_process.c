@@ -25,7 +25,7 @@ static void nests_deeply(struct probe *probe)
     }
 }
 
-TEST_LIMIT(a_thousand_nested_runs, "45 P10", 30)
+TEST(a_thousand_nested_runs, "45 P10")
 {
     clock_start();
     static struct probe source = {.name = "S0", .action = nests_deeply, .logging = probe_is_silent};
@@ -62,7 +62,7 @@ static void sleeps_in_its_loop(void *context)
     CFRunLoopRunInMode(MODE, 1e10, false);
 }
 
-TEST_LIMIT(the_process_ends_in_a_callback, "P8", 40)
+TEST(the_process_ends_in_a_callback, "P8")
 {
     for (chosen_ending = 0; chosen_ending < endings; chosen_ending++) {
         pid_t child = fork();
@@ -128,7 +128,7 @@ static void runs_without_descriptors(void *context)
     CFRunLoopSourceInvalidate(probe_source_of(&port));
 }
 
-TEST_LIMIT(a_process_without_descriptors_keeps_running, "14 F7", 40)
+TEST(a_process_without_descriptors_keeps_running, "14 F7")
 {
     event_of_the_poor = probe_event();
     getrlimit(RLIMIT_NOFILE, &rich);

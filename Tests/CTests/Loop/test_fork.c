@@ -69,7 +69,7 @@ static bool runs_everything(void)
     return CFRunLoopRunInMode(MODE, 0.05, false) == kCFRunLoopRunTimedOut && probe_seconds() - start >= 0.05;
 }
 
-TEST_LIMIT(a_forked_child_can_run_the_loop, "176 P1", 40)
+TEST(a_forked_child_can_run_the_loop, "176 P1")
 {
     set_up();
     EXPECT(in_child(runs_everything));
@@ -85,7 +85,7 @@ static bool removes_everything(void)
     return CFRunLoopRunInMode(MODE, 0.01, false) == kCFRunLoopRunFinished;
 }
 
-TEST_LIMIT(a_forked_child_does_not_disturb_its_parent, "176 P1", 40)
+TEST(a_forked_child_does_not_disturb_its_parent, "176 P1")
 {
     set_up();
     EXPECT(in_child(removes_everything));
@@ -111,7 +111,7 @@ static void forks_then_stops(void *context)
     CFRunLoopStop(context);
 }
 
-TEST_LIMIT(a_childs_wake_ups_stay_in_the_child, "176 P1", 40)
+TEST(a_childs_wake_ups_stay_in_the_child, "176 P1")
 {
     int quiet = probe_event();
     static struct probe idle = PROBE("S1", NULL);
@@ -142,7 +142,7 @@ static void forks_on_thread(void *context)
     *(bool *)context = in_child(has_a_loop_of_its_own);
 }
 
-TEST_LIMIT(a_child_forked_by_another_thread_runs_that_threads_loop, "176 P1", 40)
+TEST(a_child_forked_by_another_thread_runs_that_threads_loop, "176 P1")
 {
     bool worked = false;
     pid_t child = fork(); /* in a process whose main thread has not used its loop */
@@ -198,7 +198,7 @@ static bool ends_what_the_thread_was_in(void)
     return !mode && blocked_timer.releases == 1 && blocked_observer.releases == 1;
 }
 
-TEST_LIMIT(in_a_child_nothing_is_in_callout_on_the_threads_that_it_has_not, "176 P1", 40)
+TEST(in_a_child_nothing_is_in_callout_on_the_threads_that_it_has_not, "176 P1")
 {
     probe_thread_start(&blocked_thread, is_blocked_in_callouts, NULL);
     probe_await_count(&is_blocked, 1);
@@ -254,7 +254,7 @@ static bool uses_the_loop(void)
     return CFRunLoopRunInMode(MODE, 0.01, true) == kCFRunLoopRunHandledSource;
 }
 
-TEST_LIMIT(stress_fork_while_other_threads_hold_locks, "176 P2", 60)
+TEST(stress_fork_while_other_threads_hold_locks, "176 P2")
 {
     struct probe_thread threads[3];
     for (int i = 0; i < 3; i++) {

@@ -338,7 +338,7 @@ static void sends_many(void *context)
     }
 }
 
-TEST_LIMIT(waiting_mach_senders_all_get_room, "250 226", 60)
+TEST(waiting_mach_senders_all_get_room, "250 226")
 {
     enum { threads = 4, count = 500 };
     struct receiver receiver = {.is_silent = true};
@@ -618,7 +618,7 @@ static void invalidates_at_once(void *context)
     CFMachPortInvalidate(racer->port);
 }
 
-TEST_LIMIT(a_mach_port_may_be_invalidated_by_another_thread, "246 247", 60)
+TEST(a_mach_port_may_be_invalidated_by_another_thread, "246 247")
 {
     for (int round = 0; round < 200; round++) {
         struct receiver receiver = {.is_silent = true};

@@ -239,7 +239,7 @@ static void *live_briefly(void *info)
     return NULL;
 }
 
-PORT_TEST_BOTH_WAYS_LIMIT(stress_threads_come_and_go_without_a_trace, "P4 P5", 60)
+PORT_TEST_BOTH_WAYS(stress_threads_come_and_go_without_a_trace, "P4 P5")
 {
     struct port_thread server;
     int before = 0;

@@ -432,7 +432,7 @@ static void register_until_killed(void)
     }
 }
 
-PORT_TEST_LIMIT(stress_a_process_killed_at_any_moment_blocks_no_name, "195 H19 M2", 60)
+PORT_TEST(stress_a_process_killed_at_any_moment_blocks_no_name, "195 H19 M2")
 {
     int rounds = test_is_soak() ? 1000 : 100;
     unsigned random_state = (unsigned)getpid();
@@ -487,7 +487,7 @@ static void contend(int start, int result, int hold)
     _exit(0);
 }
 
-PORT_TEST_LIMIT(stress_of_eight_contenders_one_gets_the_name, "193 195 M4", 60)
+PORT_TEST(stress_of_eight_contenders_one_gets_the_name, "193 195 M4")
 {
     for (int round = 0; round < (test_is_soak() ? 300 : 10); round++) {
         int start[2], result[2], hold[2];

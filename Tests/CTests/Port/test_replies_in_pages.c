@@ -784,7 +784,7 @@ PORT_TEST(a_ready_descriptor_has_its_turn_although_the_reply_is_there_at_once, "
 
 /* ---- bells that are late ---- */
 
-/* Answers when the client has slept twice, and would have slept a hundred times if it were not asleep. */
+/* Answers when the client has slept twice and would, if it were awake, have slept a hundred times; or soon, where a yield takes long. */
 static CFDataRef echo_to_second_sleep(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
 {
     (void)port;
@@ -795,7 +795,8 @@ static CFDataRef echo_to_second_sleep(CFMessagePortRef port, SInt32 message_id, 
         while (waits < 2 && port_probe_now() < deadline) {
             (void)sched_yield();
         }
-        for (int i = 0; i < 1000; i++) {
+        deadline = port_probe_now() + test_patience_s() / 10;
+        for (int i = 0; i < 1000 && port_probe_now() < deadline; i++) {
             (void)sched_yield();
         }
     }

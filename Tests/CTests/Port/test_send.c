@@ -13,6 +13,8 @@
 
 static struct trace events;
 
+enum { attempts = 4 }; /* a machine that does other things too may be late */
+
 static int room_as_it_is(int socket, int wanted)
 {
     (void)wanted;
@@ -123,41 +125,47 @@ static void signal_again(void *info)
     CFRunLoopSourceSignal(*(CFRunLoopSourceRef *)info);
 }
 
-PORT_TEST_BOTH_WAYS(sources_and_stops_do_not_lengthen_or_end_the_wait, "214 215 233")
+/* A new receiver that never runs, whose queue has room for all attempts, and how long a wait for its reply is. */
+static void expect_timeout(double timeout_s, double most_late_s)
 {
     pid_t owner = port_process_start_idle(NAME);
     CFMessagePortRef remote = port_connect(NAME);
+    double took = 0;
+
+    for (int attempt = 0; attempt < attempts && (attempt == 0 || took >= timeout_s + most_late_s); attempt++) {
+        double own = port_probe_own_time();
+        double begun = port_probe_now();
+
+        EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 1, timeout_s, MODE, NULL), kCFMessagePortReceiveTimeout);
+        EXPECT(port_probe_now() - begun >= timeout_s);
+        took = port_probe_own_time() - own;
+    }
+    EXPECT(took < timeout_s + most_late_s || test_is_instrumented());
+    CFRelease(remote);
+    port_process_kill(owner);
+}
+
+PORT_TEST_BOTH_WAYS(sources_and_stops_do_not_lengthen_or_end_the_wait, "214 215 233")
+{
     CFRunLoopSourceRef busy = NULL;
     CFRunLoopSourceContext context = {.info = &busy, .perform = signal_again};
     CFRunLoopTimerContext timer_context = {0, NULL, NULL, NULL, NULL};
     CFRunLoopTimerRef timer;
     int ticks = 0;
-    double timeout_s = 0.04 * test_patience_s();
-    double begun, own;
 
     timer_context.info = &ticks;
     timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent(), 0.02, 0, 0, tick, &timer_context);
     CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, MODE);
-    own = port_probe_own_time();
-    begun = port_probe_now();
-    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 1, timeout_s, MODE, NULL), kCFMessagePortReceiveTimeout);
-    EXPECT(port_probe_now() - begun >= timeout_s);
-    EXPECT(port_probe_own_time() - own < timeout_s + 0.15 || test_is_instrumented());
+    expect_timeout(0.04 * test_patience_s(), 0.15);
     EXPECT(ticks >= 2);
     CFRunLoopTimerInvalidate(timer);
     CFRelease(timer);
     busy = CFRunLoopSourceCreate(NULL, 0, &context);
     CFRunLoopAddSource(CFRunLoopGetCurrent(), busy, MODE);
     CFRunLoopSourceSignal(busy);
-    own = port_probe_own_time();
-    begun = port_probe_now();
-    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 1, 0.1, MODE, NULL), kCFMessagePortReceiveTimeout);
-    EXPECT(port_probe_now() - begun >= 0.1);
-    EXPECT(port_probe_own_time() - own < 0.19 || test_is_instrumented()); /* and not started anew */
+    expect_timeout(0.1, 0.09); /* it is not started anew */
     CFRunLoopSourceInvalidate(busy);
     CFRelease(busy);
-    CFRelease(remote);
-    port_process_kill(owner);
 }
 
 /* Between calls the line of a remote is in no mode, as far as a run can tell. */
@@ -476,8 +484,6 @@ PORT_TEST_BOTH_WAYS(a_callee_is_released_when_another_is_called_and_its_own_last
 
 /* ---- the queue ---- */
 
-enum { attempts = 4 }; /* a machine that does other things too may be late */
-
 static void expect_full_after(CFMessagePortRef remote, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -644,7 +650,7 @@ PORT_TEST_BOTH_WAYS(receive_timeouts_are_kept, "228 229 M8")
         double wanted = limits[i] < 0 ? 0 : limits[i];
         double took = 0;
 
-        for (int attempt = 0; attempt < 2 && (attempt == 0 || took > wanted + 0.02); attempt++) {
+        for (int attempt = 0; attempt < attempts && (attempt == 0 || took > wanted + 0.02); attempt++) {
             double begun = port_probe_now();
             double starved = port_probe_starved_s();
 
@@ -654,12 +660,10 @@ PORT_TEST_BOTH_WAYS(receive_timeouts_are_kept, "228 229 M8")
             took -= port_probe_starved_s() - starved;
         }
         EXPECT(took < wanted + 0.02 || test_is_instrumented());
-        if ((i + 1) % 2 == 0) { /* the queue holds five: a fresh receiver */
-            CFRelease(remote);
-            port_process_kill(owner);
-            owner = port_process_start_idle(NAME);
-            remote = port_connect(NAME);
-        }
+        CFRelease(remote); /* the queue holds five: a fresh receiver */
+        port_process_kill(owner);
+        owner = port_process_start_idle(NAME);
+        remote = port_connect(NAME);
     }
     CFRelease(remote);
     port_process_kill(owner);
@@ -799,7 +803,7 @@ static SInt32 send_to_one_who_is_killed(bool is_full)
         pthread_create(&killer, NULL, kill_soon, &owner);
         begun = port_probe_now();
         result = is_full ? port_tell(remote, 1, NULL) : port_ask(remote, 1, NULL, NULL);
-        EXPECT(port_probe_now() - begun < 1 || test_is_instrumented());
+        EXPECT(port_probe_now() - begun < 0.5 * test_patience_s());
         pthread_join(killer, NULL);
         waitpid(owner, NULL, 0);
         CFRelease(remote);
@@ -868,7 +872,7 @@ static void *ask_much(void *info)
     return NULL;
 }
 
-PORT_TEST_BOTH_WAYS_LIMIT(stress_threads_on_one_remote_get_their_own_replies, "235 M12 M21", 60)
+PORT_TEST_BOTH_WAYS(stress_threads_on_one_remote_get_their_own_replies, "235 M12 M21")
 {
     struct port_thread server;
     struct asker askers[asking_threads];
@@ -1139,7 +1143,7 @@ PORT_TEST_BOTH_WAYS(a_dispatch_queue_drives_a_port_where_there_is_one, "244 201"
 
 /* ---- sizes ---- */
 
-PORT_TEST_BOTH_WAYS_LIMIT(payloads_of_every_size_arrive_whole, "239 240 M15", 60)
+PORT_TEST_BOTH_WAYS(payloads_of_every_size_arrive_whole, "239 240 M15")
 {
     static const CFIndex sizes[] = {0, 1, 63, 1024, 1025, 4096, 4097, 65535, 65536, 65537, 212960, 1 << 20, 5 << 20, 100, 16 << 20, 7};
     struct port_thread server;
@@ -1172,7 +1176,7 @@ static CFDataRef reply_large(CFMessagePortRef port, SInt32 message_id, CFDataRef
     return port_pattern(message_id, 3);
 }
 
-PORT_TEST_BOTH_WAYS_LIMIT(replies_may_be_larger_than_requests, "239 M15", 30)
+PORT_TEST_BOTH_WAYS(replies_may_be_larger_than_requests, "239 M15")
 {
     static const SInt32 sizes[] = {70000, 300000, 3 << 20, 100, 70000, 20 << 20, 65536};
     struct port_thread server;

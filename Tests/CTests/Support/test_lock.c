@@ -58,7 +58,7 @@ static void expect_exclusion(void)
     EXPECT_EQ(sleepers_on(&lock), 0);
 }
 
-TEST_LIMIT(a_lock_excludes, "", 60)
+TEST(a_lock_excludes, "")
 {
     expect_exclusion();
 }
@@ -108,7 +108,7 @@ static bool forbid_barrier_everywhere(void)
            !barrier_everywhere();
 }
 
-TEST_LIMIT(a_filter_that_forbids_membarrier_leaves_locks_working, "", 60)
+TEST(a_filter_that_forbids_membarrier_leaves_locks_working, "")
 {
     if (!forbid_barrier_everywhere()) {
         SKIP("there are no filters here");
