@@ -213,14 +213,14 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
         set {
             state.withLock { state in
                 state.name = newValue
-                if state.phase == .running { Self.showName(state) }
+                Self.showName(state)
             }
         }
     }
 
     /// With the lock held, so that the kernel gets names in their order.
     private static func showName(_ state: State) {
-        if state.threadID != 0 { unsafe shim_set_thread_name(state.threadID, state.name ?? "") }
+        if let threadID = runningID(state) { unsafe shim_set_thread_name(threadID, state.name ?? "") }
     }
 
     /// The class, the object, the number that the kernel knows the thread by, 0 before its start, and its name. Any thread.
@@ -266,8 +266,10 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
     /// ``setThreadPriority(_:)->()``.
     public var threadPriority: Double {
         get {
-            let (threadID, wanted) = state.withLock { ($0.phase == .running ? $0.threadID : 0, $0.priority) }
-            return threadID == 0 ? wanted ?? 0.5 : Self.priority(nice: shim_get_thread_nice(threadID))
+            state.withLock { state in
+                guard let threadID = Self.runningID(state) else { return state.priority ?? 0.5 }
+                return Self.priority(nice: shim_get_thread_nice(threadID))
+            }
         }
         set { try? setThreadPriority(newValue) }
     }
@@ -278,12 +280,15 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
     ///   it.
     public func setThreadPriority(_ priority: Double) throws(ThreadError) {
         if !(0...1).contains(priority) { throw .invalidPriority(priority) }
-        let threadID = state.withLock { state in
+        let isDenied = state.withLock { state in
             state.priority = priority
-            return state.phase == .running ? state.threadID : 0
+            return Self.runningID(state).map { shim_thread_nice($0, Self.nice(priority: priority)) != 0 } ?? false
         }
-        if threadID != 0 && shim_thread_nice(threadID, Self.nice(priority: priority)) != 0 { throw .priorityDenied(priority) }
+        if isDenied { throw .priorityDenied(priority) }
     }
+
+    /// The kernel's number of a thread that runs: its own until the lock is given back, as a thread takes the lock at its end.
+    private static func runningID(_ state: State) -> Int32? { state.phase == .running && state.threadID != 0 ? state.threadID : nil }
 
     /// The calling thread's priority.
     @available(*, noasync) public static func threadPriority() -> Double { current.threadPriority }
