@@ -444,6 +444,20 @@ static int fence_threads(void)
     return barrier_everywhere() ? 0 : -EPERM;
 }
 
+static bool is_on_stack(uintptr_t address)
+{
+    pthread_attr_t attributes;
+    void *low = NULL;
+    size_t size = 0;
+
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) {
+        return false;
+    }
+    (void)pthread_attr_getstack(&attributes, &low, &size);
+    (void)pthread_attr_destroy(&attributes);
+    return address - (uintptr_t)low < size;
+}
+
 static bool is_main_thread(void)
 {
     return getpid() == (pid_t)syscall(SYS_gettid);
@@ -499,6 +513,7 @@ static void yield_thread(void)
         .process_open = process_open,                    \
         .process_reap = process_reap,                    \
         .fence_threads = fence_threads,                  \
+        .is_on_stack = is_on_stack,                      \
         .is_main_thread = is_main_thread,                \
         .yield = yield_thread,                           \
     }

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "Kernel/kernel.h"
 #include "Loop/block.h"
 #include "Loop/held.h"
 #include "Loop/hosting.h"
@@ -90,18 +91,44 @@ void run_leave_nested(CFRunLoopRef loop, struct activation *run)
     activation_discard(run);
 }
 
+/* The innermost run, which was abandoned. */
+static void leave_abandoned(CFRunLoopRef loop)
+{
+    struct activation *run = loop->activation;
+    uint32_t height;
+
+    loop->activation = run->outer;
+    if (run->outer) {
+        run->outer->took_token |= run->took_token;
+        mailbox_resume(loop->mailbox, run->outer_word, owes_token(run));
+    } else {
+        mailbox_leave(loop->mailbox, run->outer_word, false);
+    }
+    hosting_note_abandoned(loop, run);
+    height = keep(loop, run, loop->held.count);
+    activation_discard(run);
+    held_give_back_left(loop, height);
+}
+
 void run_leave_abandoned(CFRunLoopRef loop, const struct activation *run)
 {
     while (loop->activation != run) {
-        struct activation *abandoned = loop->activation;
-        uint32_t height;
+        leave_abandoned(loop);
+    }
+}
 
-        abandoned->outer->took_token |= abandoned->took_token;
-        loop->activation = abandoned->outer;
-        mailbox_resume(loop->mailbox, abandoned->outer_word, owes_token(abandoned));
-        hosting_note_abandoned(loop, abandoned);
-        height = keep(loop, abandoned, loop->held.count);
-        activation_discard(abandoned);
-        held_give_back_left(loop, height);
+/*
+ * The run's function has returned, or it was jumped out of: what it would call stands below it on the stack. That says something only where
+ * both are on the thread's own stack, and not on one that a program has made for itself.
+ */
+static bool is_gone(const struct activation *run, uintptr_t frame)
+{
+    return run->frame != 0 && frame >= run->frame && kernel.is_on_stack(run->frame) && kernel.is_on_stack(frame);
+}
+
+void runs_leave_gone(CFRunLoopRef loop, uintptr_t frame)
+{
+    while (loop->activation && is_gone(loop->activation, frame)) {
+        leave_abandoned(loop);
     }
 }

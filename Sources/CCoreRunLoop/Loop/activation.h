@@ -52,6 +52,9 @@ static inline void run_enter(CFRunLoopRef loop, struct activation *run, struct m
     loop->activation = run;
 }
 
+/* A run begins at `frame`: leaves those of the innermost runs whose functions have gone from the stack. L, which is dropped meanwhile. */
+__attribute__((cold)) void runs_leave_gone(CFRunLoopRef loop, uintptr_t frame);
+
 /* Leaves the runs inside `run` that were abandoned. */
 __attribute__((cold)) void run_leave_abandoned(CFRunLoopRef loop, const struct activation *run);
 

@@ -110,6 +110,7 @@ struct held_stack {
 struct activation {
     struct activation *outer;
     struct mode *mode;
+    uintptr_t frame; /* C; where its function stands on the stack; 0: nowhere that tells when it has gone */
     int64_t deadline_ns; /* kernel_never: no limit */
     bool is_allocated; /* C */
     bool polls; /* a limit of 0: one pass, no sleep */

@@ -135,19 +135,24 @@ static inline __attribute__((always_inline)) CFRunLoopRunResult pass(CFRunLoopRe
 static inline __attribute__((always_inline)) CFRunLoopRunResult run_all(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns,
                                                                         bool returns_after_source, const _Atomic uint32_t *awaited)
 {
+    const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
     struct activation without_memory;
     struct activation *run;
     CFRunLoopRunResult result = (CFRunLoopRunResult)0;
     struct mode *mode;
 
     loop_lock(loop);
+    if (__builtin_expect(loop->activation != NULL, 0)) {
+        runs_leave_gone(loop, frame);
+    }
     mode = awaited && !loop->is_dead ? mode_declare(loop, mode_name) : mode_find(loop, mode_name);
     if (!mode || loop->is_dead || (!awaited && mode_is_empty(loop, mode))) {
         loop_unlock(loop);
         return kCFRunLoopRunFinished; /* 27 */
     }
     run = activation_begin(loop,
-                           (struct activation){.returns_after_source = returns_after_source,
+                           (struct activation){.frame = frame,
+                                               .returns_after_source = returns_after_source,
                                                .polls = deadline_ns == 0,
                                                .deadline_ns = deadline_ns == 0 ? kernel_never : deadline_ns,
                                                .awaited = awaited},

@@ -381,6 +381,7 @@
 #pragma redefine_extname run_leave_nested crl_run_leave_nested
 #pragma redefine_extname run_loop_class crl_run_loop_class
 #pragma redefine_extname run_loop_timer_create crl_run_loop_timer_create
+#pragma redefine_extname runs_leave_gone crl_runs_leave_gone
 #pragma redefine_extname runtime_wall_clock crl_runtime_wall_clock
 #pragma redefine_extname scratch_free crl_scratch_free
 #pragma redefine_extname scratch_give crl_scratch_give

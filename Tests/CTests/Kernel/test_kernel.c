@@ -562,6 +562,29 @@ TEST(the_main_thread_is_the_processes_first, "3")
     EXPECT(!was_main_thread);
 }
 
+static void *asks_where_it_stands(void *outer)
+{
+    int here = 0;
+
+    EXPECT(kernel.is_on_stack((uintptr_t)&here));
+    EXPECT(!kernel.is_on_stack((uintptr_t)outer));
+    return NULL;
+}
+
+TEST(a_thread_knows_its_stack, "")
+{
+    static int elsewhere;
+    int here = 0;
+    pthread_t thread;
+
+    if (!test_is_instrumented()) { /* which may have variables stand elsewhere */
+        EXPECT(kernel.is_on_stack((uintptr_t)&here));
+        EXPECT(!kernel.is_on_stack((uintptr_t)&elsewhere));
+        pthread_create(&thread, NULL, asks_where_it_stands, &here);
+        pthread_join(thread, NULL);
+    }
+}
+
 TEST(descriptors_that_run_out_are_an_error_number, "F7")
 {
     struct rlimit rich;

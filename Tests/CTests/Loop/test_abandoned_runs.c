@@ -3,8 +3,11 @@
  * Runs that do not return, fault case P11: a callback ends its thread, or jumps out of the run as an exception that is thrown through it
  * does. What is left must not be looked at any more, by other threads, by the destructors of the ending one, or by a run around it.
  */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "CRLRunLoop.h"
@@ -387,7 +390,6 @@ TEST(the_loop_can_be_run_after_an_outermost_run_was_jumped_out_of, "45 55 P11")
     static struct probe thrower = {.name = "S0", .action = jumps_out, .logging = probe_is_silent};
     static struct probe source = PROBE("S2", NULL);
 
-    test_allow_left(0, 1);
     CFRunLoopSourceSignal(probe_source_add(&thrower, 0, LOOP, MODE));
     for (volatile int i = 0; i < 3; i++) {
         CFRunLoopSourceSignal(probe_source_of(&thrower));
@@ -396,7 +398,7 @@ TEST(the_loop_can_be_run_after_an_outermost_run_was_jumped_out_of, "45 55 P11")
             FAIL("the run has returned");
         }
         write_over_the_stack();
-        EXPECT(has_current_mode(LOOP)); /* nobody knows that the run was left */
+        EXPECT(has_current_mode(LOOP)); /* nobody knows that the run was left, until the next begins */
     }
     CFRunLoopSourceInvalidate(probe_source_of(&thrower));
     CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
@@ -616,6 +618,111 @@ TEST(callbacks_after_the_one_that_has_caught_a_jump_are_in_their_own_mode, "8 45
     CFRunLoopSourceSignal(probe_source_add(&other, 1, LOOP, MODE));
     probe_run(MODE, 0, false);
     EXPECT_LOG("mode=test TO");
+}
+
+static void stop_the_loop(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer, (void)info;
+    CFRunLoopStop(LOOP);
+}
+
+TEST(a_timer_fires_again_after_it_was_jumped_out_of_from_an_outermost_run, "45 118 135 P11")
+{
+    static struct probe timer = {.name = "T", .action = jumps_out_once, .logging = probe_is_silent};
+    CFRunLoopTimerRef end = CFRunLoopTimerCreate(NULL, 0, 0, 0, 0, stop_the_loop, NULL);
+
+    probe_timer_add(&timer, 0, 0.001, LOOP, MODE);
+    if (setjmp(way_out) == 0) {
+        CFRunLoopRunInMode(MODE, 10, false);
+        FAIL("the run has returned");
+    }
+    write_over_the_stack();
+    while (timer.calls < 3) {
+        REQUIRE(CFRunLoopRunInMode(MODE, 0.01, false) == kCFRunLoopRunTimedOut);
+        EXPECT(!has_current_mode(LOOP));
+    }
+    CFRunLoopAddTimer(LOOP, end, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 10, false), kCFRunLoopRunStopped);
+    probe_invalidate(&timer);
+    EXPECT_EQ(timer.releases, timer.retains);
+    CFRelease(end);
+}
+
+static void is_left_in_a_callback(struct probe *probe)
+{
+    static struct probe thrower = {.name = "T", .action = jumps_out_once, .logging = probe_is_silent};
+    static struct probe port = PROBE("P", NULL);
+
+    if (probe->calls == 1 && setjmp(way_out) == 0) {
+        CFRunLoopSourceSignal(probe_source_add(&thrower, 0, LOOP, inner_mode));
+        CFRunLoopRunInMode(inner_mode, 10, false);
+        FAIL("the run has returned");
+    }
+    probe_source_add(&port, 0, LOOP, inner_mode);
+    CFRunLoopSourceInvalidate(probe_source_of(&thrower));
+    EXPECT_EQ(thrower.releases, 0); /* the run that was left has it */
+    CFRunLoopSourceSignal(probe_source_of(&port));
+    EXPECT_EQ(CFRunLoopRunInMode(inner_mode, 10, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(thrower.releases, 1);
+    probe_note_current_mode("mode", LOOP);
+}
+
+TEST(a_run_that_was_left_is_over_when_its_callback_begins_another, "8 45 P11")
+{
+    static struct probe source = {.name = "S0", .action = is_left_in_a_callback, .logging = probe_is_silent};
+
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+    probe_run(MODE, 10, true);
+    EXPECT_LOG("P mode=test HS");
+}
+
+/* ---- stacks of the program's own ---- */
+
+static void runs_on_another_stack(int number)
+{
+    static struct probe inner = PROBE("S1", NULL);
+
+    (void)number;
+    CFRunLoopSourceSignal(probe_source_add(&inner, 0, LOOP, inner_mode));
+    probe_run(inner_mode, 10, true);
+    probe_note_current_mode("mode", LOOP);
+}
+
+static void changes_the_stack(struct probe *probe)
+{
+    (void)probe;
+    raise(SIGUSR1);
+}
+
+static void *runs_below_another_stack(void *context)
+{
+    static struct probe source = {.name = "S0", .action = changes_the_stack, .logging = probe_is_silent};
+    const stack_t *other = context;
+
+    REQUIRE(sigaltstack(other, NULL) == 0);
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, MODE));
+    probe_run(MODE, 10, true);
+    return NULL;
+}
+
+/* Addresses on another stack may be above those of a run around it, which is there all the same. */
+TEST(a_run_on_a_stack_of_the_programs_own_leaves_the_one_around_it, "8 45 P11")
+{
+    const size_t size = (size_t)1 << 20;
+    char *stacks = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct sigaction action = {.sa_handler = runs_on_another_stack, .sa_flags = SA_ONSTACK};
+    stack_t other = {.ss_sp = stacks + size, .ss_size = size};
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    REQUIRE(stacks != MAP_FAILED);
+    REQUIRE(sigaction(SIGUSR1, &action, NULL) == 0);
+    REQUIRE(pthread_attr_init(&attributes) == 0 && pthread_attr_setstack(&attributes, stacks, size) == 0);
+    REQUIRE(pthread_create(&thread, &attributes, runs_below_another_stack, &other) == 0);
+    (void)pthread_join(thread, NULL);
+    (void)pthread_attr_destroy(&attributes);
+    EXPECT_LOG("S1 HS mode=test HS");
+    (void)munmap(stacks, 2 * size);
 }
 
 static void is_hosted_and_left(struct probe *probe)
