@@ -118,13 +118,15 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
     }
 
     @Test func `an actor's methods are performed after seconds on its thread only`() async {
-        await #expect(processExitsWith: .failure) {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try await onThread {
                 let target = MainTarget()
                 target.perform(MainTarget.note(_:), with: "", afterDelay: 0.0)
                 RunLoop.current.run(until: Date(timeIntervalSinceNow: 10))
             }
         }
+        let sentence = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(sentence.contains("CoreRunLoop: a closure or a method of MainActor's was called on a thread that is not the actor's"))
     }
 
     @Test func `methods are performed after seconds, with nil where they have no parameter`() async throws {

@@ -29,6 +29,8 @@ import Testing
     nonisolated static let action = Action("note", Model.note)
 }
 
+@MainActor private func doNothing() {}
+
 @Suite(.timeLimit(.minutes(10))) struct `What belongs to an actor` {
     private let loop = Own.loop
 
@@ -146,7 +148,15 @@ import Testing
             try await onThread { try stray.call() }
         }
         let sentence = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(sentence.contains("not this actor's") || sentence.contains("own thread") || sentence.contains("ncorrect actor executor"))
+        #expect(sentence.contains("CoreRunLoop: a closure or a method of Own's was called on a thread that is not the actor's"))
+    }
+
+    @Test func `stops the process also if it is the main actor's, called on another thread`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            try await onThread { Timer(timeInterval: .zero, invocation: doNothing, repeats: false).fire() }
+        }
+        let sentence = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(sentence.contains("CoreRunLoop: a closure or a method of MainActor's was called on a thread that is not the actor's"))
     }
 
     @Test func `is not what is merely written in an actor's code: that is called on any loop's thread`() async throws {

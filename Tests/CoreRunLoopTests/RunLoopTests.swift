@@ -303,7 +303,7 @@ final class WeakLoop: @unchecked Sendable {
                 #expect(loop.run(in: "nested") == .stopped)
                 alive.cancel()
             }
-            let late = Timer(timeInterval: .seconds(20), repeats: false) { _ in Issue.record("slept with the request") }
+            let late = Timer(timeInterval: .seconds(500), repeats: false) { _ in Issue.record("slept with the request") }
             loop.add(late, forMode: .default)
             loop.run(in: .default, until: token)
             late.invalidate()

@@ -5,10 +5,15 @@
 // What has no actor is called as it is. A function's actor is among what it captures, and changes nothing of how it is called: so the casts
 // below, which take the actor out of its type.
 
+import CoreRunLoopShims
+
 extension Actor {
-    /// Stops the process if the calling thread is not this actor's.
+    /// Stops the process if the calling thread is not this actor's: with a sentence, where the runtime would have none.
     fileprivate nonisolated func requireCurrent() {
-        preconditionIsolated("a loop, or a thread, that is not this actor's was to call a closure or a method that is")
+        let isKnownStray =
+            self is MainActor ? !shim_is_main_thread() : (self as? any RunLoopActor)?.runLoop.isIsolatingCurrentContext() == false
+        if isKnownStray { fault("a closure or a method of \(Self.self)'s was called on a thread that is not the actor's") }
+        preconditionIsolated()
     }
 }
 
