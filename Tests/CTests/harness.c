@@ -250,6 +250,18 @@ bool test_is_soak(void)
     return options.is_soak;
 }
 
+void test_need_descriptors(int count)
+{
+    struct rlimit limit = {0, 0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < (rlim_t)count) {
+        limit.rlim_cur = limit.rlim_max < (rlim_t)count ? limit.rlim_max : (rlim_t)count;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    if (limit.rlim_cur < (rlim_t)count)
+        test_skip("this process may not have that many descriptors");
+}
+
 static void note_abort(int signal_number)
 {
     write_coverage();

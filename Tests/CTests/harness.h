@@ -79,6 +79,9 @@ bool test_is_instrumented(void);
 /* True in `make soak`, which runs the tests whose names begin with `stress_`, at full length. */
 bool test_is_soak(void);
 
+/* Ends the test as skipped where its process may not have that many descriptors. */
+void test_need_descriptors(int count);
+
 /* Defined by whoever keeps something until the process ends: gives it back, so that leaks can be told from it. */
 void testing_give_back(void) __attribute__((weak));
 

@@ -211,15 +211,9 @@ TEST(sockets_above_number_1024_are_like_any_other, "274 F8")
 {
     int ends[2];
     struct recorder recorder = RECORDER(.drains = true);
-    struct rlimit limit;
     int high;
 
-    getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_max < 3000) {
-        SKIP("the limit on descriptors is below 3,000");
-    }
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
+    test_need_descriptors(3100);
     pair_open(ends);
     high = fcntl(ends[0], F_DUPFD_CLOEXEC, 2500);
     REQUIRE(high >= 2500);
@@ -253,6 +247,7 @@ TEST(many_sockets_make_no_thread, "274 F8")
     static int peers[count];
     CFIndex calls = 0;
 
+    test_need_descriptors(2 * count + 100);
     for (int i = 0; i < count; i++) {
         int ends[2];
 

@@ -156,13 +156,8 @@ TEST(stress_an_idle_loop_of_a_thousand_timers_and_descriptors_is_not_woken, "F14
 {
     static CFRunLoopTimerRef timers[timer_count];
     static CFFileDescriptorRef objects[descriptor_count];
-    struct rlimit limit;
 
-    (void)getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < descriptor_count + 100) {
-        SKIP("this process may not have a thousand descriptors");
-    }
+    test_need_descriptors(descriptor_count + 100);
     add_timers(timers);
     add_descriptors(objects);
     expect_sleep("1000 timers and 1000 descriptors");

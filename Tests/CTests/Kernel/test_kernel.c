@@ -317,9 +317,11 @@ TEST(many_reports_come_at_once, "102")
     enum { count = 300, capacity = 300 };
     static struct kernel_event reports[capacity];
     int events[count];
-    int set = kernel.set_create();
+    int set;
     int first;
 
+    test_need_descriptors(count + 100);
+    set = kernel.set_create();
     for (int i = 0; i < count; i++) {
         events[i] = eventfd(1, EFD_CLOEXEC);
         EXPECT_EQ(kernel.set_add(set, events[i], kernel_readable, (uint64_t)i), 0);

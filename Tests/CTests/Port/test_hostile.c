@@ -662,6 +662,7 @@ PORT_TEST(reply_lines_are_bounded, "H12 H11")
     struct port_thread server;
     int more;
 
+    test_need_descriptors(4 * line_reply_max);
     victim_start(&server);
     more = descriptors_after(offer_many_lines, 1);
     EXPECT(more > 0 && more <= line_reply_max_of_peer);
@@ -922,6 +923,7 @@ PORT_TEST(pages_are_bounded, "H12")
     struct port_thread server;
     int more;
 
+    test_need_descriptors(16 * line_page_max);
     port_thread_start(&server, CFSTR("victim"), count_pages_and_echo, NULL);
     more = descriptors_after(take_many_pages, 3);
     EXPECT(more > 3 * (line_reply_max_of_peer - 1) && more <= 3 * line_reply_max_of_peer + line_page_max);

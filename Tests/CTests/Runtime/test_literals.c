@@ -253,7 +253,7 @@ static const char literals_source[] =
 static bool is_there(const char *compiler)
 {
     char command[200];
-    snprintf(command, sizeof command, "%s --version > /dev/null 2>&1", compiler);
+    snprintf(command, sizeof command, "echo 'int i;' | %s -x c -fsyntax-only - > /dev/null 2>&1", compiler);
     return system(command) == 0;
 }
 
