@@ -87,8 +87,8 @@ struct kernel {
     int (*socket_bind)(int socket, const void *address, size_t length);
     int (*socket_listen)(int socket, int backlog);
     /*
-     * Waits until `deadline_ns` (-ETIMEDOUT), or as long as the protocol does (kernel_never), or not at all (0: -EINPROGRESS while it goes
-     * on by itself).
+     * Waits until `deadline_ns` (-ETIMEDOUT), by no option of the socket, or as long as the protocol does (kernel_never), or not at all (0:
+     * -EINPROGRESS while it goes on by itself).
      */
     int (*socket_connect)(int socket, const void *address, size_t length, int64_t deadline_ns);
     int (*socket_accept)(int socket, struct kernel_address *ret_peer); /* a descriptor, blocking, close-on-exec */

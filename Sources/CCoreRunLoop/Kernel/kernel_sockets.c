@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <time.h>
 
 static const int64_t socket_second_ns = 1000000000;
@@ -90,69 +89,95 @@ static int64_t now_ns(void)
     return kernel.monotonic_ns();
 }
 
-/* Holds for connect, too. */
-static void limit_sends(int socket, int64_t limit_ns)
+static bool is_blocking(int socket)
 {
     int saved = errno;
-    struct timeval limit;
+    int flags = result_of(fcntl(socket, F_GETFL), saved);
 
-    limit.tv_sec = (time_t)(limit_ns / socket_second_ns);
-    limit.tv_usec = (suseconds_t)(limit_ns % socket_second_ns / 1000);
-    if (limit.tv_sec == 0 && limit.tv_usec == 0) {
-        limit.tv_usec = 1; /* 0 would be no limit */
-    }
-    (void)setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
+static void wait_for_room(int socket, int64_t left_ns)
+{
+    int saved = errno;
+    const struct timespec limit = {(time_t)(left_ns / socket_second_ns), (long)(left_ns % socket_second_ns)};
+    struct pollfd one = {.fd = socket, .events = POLLOUT};
+
+    (void)ppoll(&one, 1, &limit, NULL);
     errno = saved;
 }
 
-static int connect_until(int socket, const void *address, size_t length, int64_t deadline_ns)
+static void pause_for(int64_t duration_ns)
 {
     int saved = errno;
-    int64_t left_ns = 0;
-    int result;
+    const struct timespec duration = {0, (long)duration_ns};
 
-    do { /* once at least, however short the time is */
-        if (deadline_ns != kernel_never) {
-            left_ns = deadline_ns - now_ns();
-            limit_sends(socket, left_ns > 0 ? left_ns : 0);
-        }
-        result = result_of(connect(socket, address, (socklen_t)length), saved);
-    } while (result == -EINTR && (deadline_ns == kernel_never || left_ns > 0)); /* the attempt goes on; connecting again waits for it */
-    if (result == -EINTR) {
-        return -ETIMEDOUT;
-    }
-    return result == -EINPROGRESS || result == -EALREADY || result == -EAGAIN ? -ETIMEDOUT : result;
+    (void)nanosleep(&duration, NULL);
+    errno = saved;
 }
 
-int kernel_socket_connect(int socket, const void *address, size_t length, int64_t deadline_ns)
+/* The socket is non-blocking for no longer than the call. -EINPROGRESS: the attempt goes on by itself; -EALREADY: it still does. */
+static int connect_at_once(int socket, const void *address, size_t length)
 {
     int saved = errno;
-    bool waits = deadline_ns != 0;
-    int was_non_blocking = kernel_make_non_blocking(socket, !waits);
-    struct timeval old_limit;
-    socklen_t size = sizeof old_limit;
-    bool has_old_limit;
+    int was_non_blocking = kernel_make_non_blocking(socket, true);
     int result;
 
     if (was_non_blocking < 0) {
         return was_non_blocking;
     }
-    has_old_limit = waits && deadline_ns != kernel_never && getsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &old_limit, &size) == 0;
-    errno = saved;
-    if (waits) {
-        result = connect_until(socket, address, length, deadline_ns);
-    } else {
-        do {
-            result = result_of(connect(socket, address, (socklen_t)length), saved);
-        } while (result == -EINTR);
-        result = result == -EALREADY ? -EINPROGRESS : result;
+    do {
+        result = result_of(connect(socket, address, (socklen_t)length), saved);
+    } while (result == -EINTR);
+    if (!was_non_blocking) {
+        (void)kernel_make_non_blocking(socket, false);
     }
-    if (has_old_limit) {
-        (void)setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &old_limit, sizeof old_limit);
-    }
-    (void)kernel_make_non_blocking(socket, was_non_blocking > 0);
-    errno = saved;
     return result;
+}
+
+/* By no option of the socket's, which is the program's. Connecting once more tells what an attempt has come to. */
+static int connect_until(int socket, const void *address, size_t length, int64_t deadline_ns)
+{
+    bool has_begun = false;
+
+    for (;;) { /* once at least, however short the time is */
+        int result = connect_at_once(socket, address, length);
+        int64_t left_ns = deadline_ns - now_ns();
+
+        if (has_begun && result == -EINPROGRESS) {
+            return -ECONNREFUSED; /* by a protocol that begins anew after a failure */
+        }
+        if (result != -EINPROGRESS && result != -EALREADY && result != -EAGAIN) {
+            return has_begun && result == -EISCONN ? 0 : result;
+        }
+        if (left_ns <= 0) {
+            return -ETIMEDOUT;
+        }
+        if (result == -EAGAIN) { /* there is no room where it listens, and the kernel does not tell when there is */
+            pause_for(left_ns < pause_longest_ns ? left_ns : pause_longest_ns);
+        } else {
+            has_begun = true;
+            wait_for_room(socket, left_ns);
+        }
+    }
+}
+
+int kernel_socket_connect(int socket, const void *address, size_t length, int64_t deadline_ns)
+{
+    int saved = errno;
+    int result;
+
+    if (deadline_ns == 0) {
+        result = connect_at_once(socket, address, length);
+        return result == -EALREADY ? -EINPROGRESS : result;
+    }
+    if (deadline_ns != kernel_never || !is_blocking(socket)) {
+        return connect_until(socket, address, length, deadline_ns);
+    }
+    do { /* the attempt goes on; connecting again waits for it */
+        result = result_of(connect(socket, address, (socklen_t)length), saved);
+    } while (result == -EINTR);
+    return result == -EINPROGRESS || result == -EALREADY || result == -EAGAIN ? -ETIMEDOUT : result;
 }
 
 int kernel_socket_accept(int socket, struct kernel_address *ret_peer)
@@ -186,33 +211,6 @@ int kernel_socket_peek(int socket)
     char byte;
 
     return result_of(recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT), saved);
-}
-
-static bool is_blocking(int socket)
-{
-    int saved = errno;
-    int flags = result_of(fcntl(socket, F_GETFL), saved);
-
-    return flags >= 0 && !(flags & O_NONBLOCK);
-}
-
-static void wait_for_room(int socket, int64_t left_ns)
-{
-    int saved = errno;
-    const struct timespec limit = {(time_t)(left_ns / socket_second_ns), (long)(left_ns % socket_second_ns)};
-    struct pollfd one = {.fd = socket, .events = POLLOUT};
-
-    (void)ppoll(&one, 1, &limit, NULL);
-    errno = saved;
-}
-
-static void pause_for(int64_t duration_ns)
-{
-    int saved = errno;
-    const struct timespec duration = {0, (long)duration_ns};
-
-    (void)nanosleep(&duration, NULL);
-    errno = saved;
 }
 
 /* By no option of the socket's, which other threads that send would have, too. */

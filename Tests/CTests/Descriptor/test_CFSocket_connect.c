@@ -201,6 +201,98 @@ TEST(a_connection_that_takes_too_long_times_out, "268 269")
     CFRelease(where);
 }
 
+struct attempt {
+    CFSocketRef s;
+    CFDataRef where;
+    atomic_bool is_over;
+};
+
+static void connects_in_vain(void *info)
+{
+    struct attempt *attempt = info;
+
+    EXPECT_EQ(CFSocketConnectToAddress(attempt->s, attempt->where, 0.1), kCFSocketTimeout);
+    attempt->is_over = true;
+}
+
+static time_t send_limit_of(CFSocketRef s)
+{
+    struct timeval limit = {1, 1};
+    socklen_t size = sizeof limit;
+
+    EXPECT_EQ(getsockopt(CFSocketGetNative(s), SOL_SOCKET, SO_SNDTIMEO, &limit, &size), 0);
+    EXPECT_EQ(limit.tv_usec, 0);
+    return limit.tv_sec;
+}
+
+static void set_send_limit(CFSocketRef s, time_t seconds)
+{
+    struct timeval limit = {seconds, 0};
+
+    EXPECT_EQ(setsockopt(CFSocketGetNative(s), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit), 0);
+}
+
+static int open_attempt(struct attempt *attempt, char *path, size_t size, int *ret_filler)
+{
+    (void)snprintf(path, size, "/tmp/crl-socket-%d", (int)getpid());
+    attempt->s = CFSocketCreate(NULL, PF_UNIX, SOCK_STREAM, 0, 0, NULL, NULL);
+    set_send_limit(attempt->s, 1);
+    return open_full_listener(path, &attempt->where, ret_filler);
+}
+
+static void close_attempt(const struct attempt *attempt, const char *path, int listener, int filler)
+{
+    CFRelease(attempt->s);
+    CFRelease(attempt->where);
+    close(filler);
+    close(listener);
+    unlink(path);
+}
+
+TEST(the_limit_of_a_connection_is_no_option_of_the_socket, "268 269")
+{
+    struct attempt attempt = {.is_over = false};
+    struct probe_thread thread;
+    char path[64];
+    int filler;
+    int listener = open_attempt(&attempt, path, sizeof path, &filler);
+
+    probe_thread_start(&thread, connects_in_vain, &attempt);
+    while (!attempt.is_over) {
+        REQUIRE(send_limit_of(attempt.s) == 1);
+    }
+    probe_thread_join(&thread);
+    close_attempt(&attempt, path, listener, filler);
+}
+
+static CFSocketRef changed_meanwhile;
+static int looks_at_the_clock;
+
+/* The program changes the option while somebody connects. */
+static int64_t change_and_tell_time(void)
+{
+    if (++looks_at_the_clock == 2) {
+        set_send_limit(changed_meanwhile, 7);
+    }
+    return kernel_linux.monotonic_ns();
+}
+
+TEST(what_the_program_changes_while_a_socket_connects_stays, "268 269")
+{
+    struct attempt attempt = {.is_over = false};
+    char path[64];
+    int filler;
+    int listener = open_attempt(&attempt, path, sizeof path, &filler);
+
+    changed_meanwhile = attempt.s;
+    kernel.monotonic_ns = change_and_tell_time;
+    connects_in_vain(&attempt);
+    kernel.monotonic_ns = kernel_linux.monotonic_ns;
+    EXPECT(looks_at_the_clock > 2);
+    EXPECT_EQ(send_limit_of(attempt.s), 7);
+    close_attempt(&attempt, path, listener, filler);
+}
+
 TEST(a_socket_connected_later_is_not_told_before, "261 268")
 {
     CFDataRef any = loopback_address(AF_INET);
