@@ -61,3 +61,45 @@ int logged_lines(const char *fragment, void (*function)(void))
     }
     return count;
 }
+
+double long_enough_s(void)
+{
+    return test_is_instrumented() ? 3 : 0.3;
+}
+
+static _Atomic double done_s; /* 0: not yet */
+
+void note_done(void)
+{
+    done_s = probe_seconds();
+}
+
+bool run_beside(struct probe_thread *other, CFTimeInterval seconds, double due_s)
+{
+    do {
+        probe_run(MODE, seconds, false);
+    } while (done_s == 0);
+    probe_thread_join(other);
+    return done_s < due_s;
+}
+
+struct attempt {
+    bool (*make)(void);
+    bool was_in_time;
+};
+
+static void make_attempt(void *context)
+{
+    struct attempt *attempt = context;
+    attempt->was_in_time = attempt->make();
+}
+
+void try_until_in_time(bool (*make)(void))
+{
+    struct attempt attempt = {.make = make};
+    while (!attempt.was_in_time) {
+        trace_clear(&probe_trace);
+        done_s = 0;
+        probe_on_thread(make_attempt, &attempt);
+    }
+}

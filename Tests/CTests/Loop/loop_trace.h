@@ -35,6 +35,17 @@ void clock_spend_ms(long milliseconds);
 /* Action of a probe: logs name@milliseconds. Use with probe_is_silent. */
 void probe_notes_ms(struct probe *probe);
 
+/* Seconds for another thread to do something first. */
+double long_enough_s(void);
+/*
+ * For what another thread does while a loop sleeps, which a busy machine may hold up. The thread says when it has done it; the run says
+ * whether that was before `due_s`, and if it was not even in this run, waits for it with others. The attempt returns that, and is made
+ * again until it was in time, each time with an empty log and the loop of a new thread.
+ */
+void try_until_in_time(bool (*attempt)(void));
+void note_done(void);
+bool run_beside(struct probe_thread *other, CFTimeInterval seconds, double due_s);
+
 /* How often `function` has `fragment` written to standard error: what the library logs goes there, and much of it only once. */
 int logged_lines(const char *fragment, void (*function)(void));
 

@@ -382,12 +382,6 @@ TEST(signal_handlers_may_stop, "66 L3")
     stop_interval_timer();
 }
 
-/* For another thread to do something first. */
-static double long_enough_s(void)
-{
-    return test_is_instrumented() ? 3 : 0.3;
-}
-
 static void changes_quietly(void *context)
 {
     static struct probe source = PROBE("S0", NULL);
@@ -399,21 +393,28 @@ static void changes_quietly(void *context)
     CRLRunLoopPerformFunction(loop, CFSTR("elsewhere"), logs_text, (void *)(uintptr_t) "B", NULL);
     CRLRunLoopPerformFunction(loop, MODE, logs_text, (void *)(uintptr_t) "B", NULL);
     CFRunLoopSourceInvalidate(probe_source_of(old));
+    note_done();
 }
 
-TEST(changes_wake_nobody, "67 162")
+static bool sleeps_through_changes(void)
 {
     static struct probe old = PROBE("old", NULL);
     struct probe_thread other;
+    double due_s = probe_seconds() + long_enough_s();
     probe_stage(MODE);
     old.context = LOOP;
     CFRunLoopSourceRef source = probe_source_add(&old, 0, LOOP, MODE);
     CFRetain(source);
     probe_thread_when_waiting(&other, LOOP, changes_quietly, &old);
-    probe_run(MODE, long_enough_s(), false);
-    probe_thread_join(&other);
-    EXPECT_LOG("E BT BS BW AW B X TO"); /* one wait, ended by the timeout */
+    bool was_in_time = run_beside(&other, long_enough_s(), due_s);
     CFRelease(source);
+    return was_in_time;
+}
+
+TEST(changes_wake_nobody, "67 162")
+{
+    try_until_in_time(sleeps_through_changes);
+    EXPECT_LOG("E BT BS BW AW B X TO"); /* one wait, ended by the timeout */
 }
 
 static void adds_timer_that_stops(void *context)
@@ -452,17 +453,26 @@ TEST(a_date_set_on_a_sleeping_loop_makes_no_extra_pass, "69 128")
 static void sets_far_date(void *context)
 {
     CFRunLoopTimerSetNextFireDate(context, CFAbsoluteTimeGetCurrent() + 1000);
+    note_done();
+}
+
+static bool sleeps_past_a_date_that_was(void)
+{
+    static struct probe timer = PROBE("T", NULL);
+    struct probe_thread other;
+    double due_s = probe_seconds() + long_enough_s();
+    probe_stage(MODE);
+    CFRunLoopTimerRef t = probe_timer(&timer, long_enough_s(), 0);
+    CFRunLoopAddTimer(LOOP, t, MODE);
+    probe_thread_when_waiting(&other, LOOP, sets_far_date, t);
+    bool was_in_time = run_beside(&other, 2 * long_enough_s(), due_s);
+    CFRelease(t);
+    return was_in_time;
 }
 
 TEST(a_date_moved_away_leaves_no_wake_up, "69 71")
 {
-    static struct probe timer = PROBE("T", NULL);
-    struct probe_thread other;
-    probe_stage(MODE);
-    CFRunLoopTimerRef t = probe_timer_add(&timer, long_enough_s(), 0, LOOP, MODE);
-    probe_thread_when_waiting(&other, LOOP, sets_far_date, t);
-    probe_run(MODE, 2 * long_enough_s(), false);
-    probe_thread_join(&other);
+    try_until_in_time(sleeps_past_a_date_that_was);
     EXPECT_LOG("E BT BS BW AW X TO");
 }
 
@@ -547,19 +557,26 @@ static void removes_timer(void *context)
 {
     struct probe *timer = context;
     CFRunLoopRemoveTimer(timer->context, probe_timer_of(timer), MODE);
+    note_done();
 }
 
-TEST(a_timer_removed_while_asleep_leaves_no_wake_up, "68 71")
+static bool sleeps_past_the_date_of_a_removed_timer(void)
 {
     static struct probe timer = PROBE("T", NULL);
     struct probe_thread other;
+    double due_s = probe_seconds() + long_enough_s();
     probe_stage(MODE);
     timer.context = LOOP;
     CFRunLoopTimerRef t = probe_timer(&timer, long_enough_s(), 0);
     CFRunLoopAddTimer(LOOP, t, MODE);
     probe_thread_when_waiting(&other, LOOP, removes_timer, &timer);
-    probe_run(MODE, 2 * long_enough_s(), false);
-    probe_thread_join(&other);
-    EXPECT_LOG("E BT BS BW AW X TO");
+    bool was_in_time = run_beside(&other, 2 * long_enough_s(), due_s);
     CFRelease(t);
+    return was_in_time;
+}
+
+TEST(a_timer_removed_while_asleep_leaves_no_wake_up, "68 71")
+{
+    try_until_in_time(sleeps_past_the_date_of_a_removed_timer);
+    EXPECT_LOG("E BT BS BW AW X TO");
 }
