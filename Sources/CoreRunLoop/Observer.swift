@@ -107,10 +107,11 @@ extension RunLoop {
     @available(*, noasync, message: "a task has no thread of its own; use an Observer with a @Sendable closure")
     @discardableResult
     public func observe(
-        _ activities: Activity, inMode mode: Mode = .common, order: Int = 0, callback: @escaping (Observer, Activity) -> Void
+        _ activities: Activity, inMode mode: Mode = .common, order: Int = 0,
+        callback: @escaping @isolated(any) (Observer, Activity) -> Void
     ) -> Observer {
         preconditionIsCurrent()
-        let own = OwnThread(callback)
+        let own = OwnThread(checkedOwn(callback))
         let observer = Observer(activities: activities, order: order) { own.closure($0, $1) }
         add(observer, forMode: mode)
         return observer

@@ -189,8 +189,9 @@ public final class Timer: Sendable {
 
     /// Makes a timer and adds it to the calling thread's loop in the default mode.
     ///
-    /// The closure stays on this thread, so that it may use what this thread alone has; on the main thread, the main actor's state. On
-    /// another one ``fire()``, or a loop that the timer is moved to, stops the process with a sentence instead of calling it.
+    /// The closure stays on this thread, so that it may use what this thread alone has; on the main thread, the main actor's state. In the
+    /// code of an actor it is that actor's, which is looked at when it is called. On another thread ``fire()``, or a loop that the timer is
+    /// moved to, stops the process with a sentence instead of calling it.
     ///
     /// - Parameters:
     ///   - interval: Zero or less becomes 0.1 ms.
@@ -200,9 +201,9 @@ public final class Timer: Sendable {
     @available(*, noasync, message: "a task has no thread of its own; make a Timer and add it to the RunLoop that you mean")
     @discardableResult
     public static func scheduledTimer(
-        withTimeInterval interval: Duration, repeats: Bool, userInfo: (any Sendable)? = nil, block: @escaping (Timer) -> Void
+        withTimeInterval interval: Duration, repeats: Bool, userInfo: (any Sendable)? = nil, block: @escaping @isolated(any) (Timer) -> Void
     ) -> Timer {
-        let own = OwnThread(block)
+        let own = OwnThread(checkedOwn(block))
         let timer = Timer(timeInterval: interval, repeats: repeats, userInfo: userInfo) { own.closure($0) }
         RunLoop.current.add(timer, forMode: .default)
         return timer
@@ -211,8 +212,10 @@ public final class Timer: Sendable {
     /// Makes a timer that calls a closure without parameters, and adds it to the calling thread's loop in the default mode.
     @available(*, noasync, message: "a task has no thread of its own; make a Timer and add it to the RunLoop that you mean")
     @discardableResult
-    public static func scheduledTimer(timeInterval interval: Duration, invocation: @escaping () -> Void, repeats: Bool) -> Timer {
-        scheduledTimer(withTimeInterval: interval, repeats: repeats) { _ in invocation() }
+    public static func scheduledTimer(
+        timeInterval interval: Duration, invocation: @escaping @isolated(any) () -> Void, repeats: Bool
+    ) -> Timer {
+        scheduledTimer(withTimeInterval: interval, repeats: repeats) { _ in call(invocation) }
     }
 
     /// Makes a timer that calls a method of `target`, and adds it to the calling thread's loop in the default mode.

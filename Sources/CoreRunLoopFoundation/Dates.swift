@@ -81,7 +81,7 @@ extension CoreRunLoop::Timer {
     @available(*, noasync)
     @discardableResult
     public static func scheduledTimer(
-        withTimeInterval interval: TimeInterval, repeats: Bool, block: @escaping (CoreRunLoop::Timer) -> Void
+        withTimeInterval interval: TimeInterval, repeats: Bool, block: @escaping @isolated(any) (CoreRunLoop::Timer) -> Void
     ) -> CoreRunLoop::Timer {
         scheduledTimer(withTimeInterval: Duration(clampedSeconds: interval), repeats: repeats, block: block)
     }

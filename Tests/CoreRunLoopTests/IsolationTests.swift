@@ -31,6 +31,20 @@ import Testing
 
 @MainActor private func doNothing() {}
 
+/// An actor without a thread of its own: of its jobs each runs on its task's, which may be a loop's.
+private actor Homeless {
+    private var count = 0
+    func schedule() { Timer.scheduledTimer(withTimeInterval: .zero, repeats: true) { _ in self.count += 1 } }
+    func observe() { RunLoop.current.observe(.allActivities) { _, _ in self.count += 1 } }
+    /// Returns when the loop has called the closure, in a run inside this very job.
+    func countInside() -> Int {
+        let timer = Timer.scheduledTimer(withTimeInterval: .zero, repeats: true) { _ in self.count += 1 }
+        while count == 0 { _ = RunLoop.current.run(mode: .default, before: .now + .milliseconds(1)) }
+        timer.invalidate()
+        return count
+    }
+}
+
 @Suite(.timeLimit(.minutes(10))) struct `What belongs to an actor` {
     private let loop = Own.loop
 
@@ -149,6 +163,37 @@ import Testing
         }
         let sentence = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
         #expect(sentence.contains("CoreRunLoop: a closure or a method of Own's was called on a thread that is not the actor's"))
+    }
+
+    @Test(arguments: [false, true]) func `stops the process where a loop is to call it on its thread, which was the actor's only for a job`(
+        isTimer: Bool
+    ) async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [isTimer = isTimer as Bool] in
+            let actor = Homeless()
+            try await Task(executorPreference: Own.loop) { [loop = Own.loop] in
+                if isTimer { await actor.schedule() } else { await actor.observe() }
+                for _ in 0..<100 { try await Task.sleep(for: .milliseconds(1), clock: loop.clock) }
+            }.value
+        }
+        let sentence = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(sentence.contains("ncorrect actor executor assumption"))
+    }
+
+    @Test func `may be scheduled by its actor, and is called in its jobs or on its thread`() async throws {
+        #expect(await Task(executorPreference: loop) { await Homeless().countInside() >= 1 }.value)
+        let model = Model()
+        await Self.schedule(model)
+        await model.waitForEvents(2)
+        #expect(await Set(model.events) == ["scheduled", "observed"])
+    }
+
+    @Own private static func schedule(_ model: Model) {
+        Timer.scheduledTimer(withTimeInterval: .zero, repeats: false) { _ in model.note("scheduled") }
+        RunLoop.current.observe(.beforeTimers) { observer, _ in
+            observer.invalidate()
+            model.note("observed")
+        }
+        RunLoop.current.wake()
     }
 
     @Test func `stops the process also if it is the main actor's, called on another thread`() async {

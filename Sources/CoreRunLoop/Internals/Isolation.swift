@@ -96,6 +96,32 @@ func checked<Result>(_ closure: @escaping @isolated(any) @Sendable () throws -> 
     }
 }
 
+/// A timer's closure of one thread's own: its actor, which may be that of the code around it, may have the thread for a job only.
+func checkedOwn(_ closure: @escaping @isolated(any) (Timer) -> Void) -> (Timer) -> Void {
+    struct Bound { let call: @isolated(any) (Timer) -> Void }
+    struct Unbound { let call: (Timer) -> Void }
+    let call = unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
+    guard let actor = closure.isolation else { return call }
+    return { timer in
+        actor.requireCurrent()
+        call(timer)
+    }
+}
+
+/// The same of an observer's.
+func checkedOwn(
+    _ closure: @escaping @isolated(any) (RunLoop.Observer, RunLoop.Activity) -> Void
+) -> (RunLoop.Observer, RunLoop.Activity) -> Void {
+    struct Bound { let call: @isolated(any) (RunLoop.Observer, RunLoop.Activity) -> Void }
+    struct Unbound { let call: (RunLoop.Observer, RunLoop.Activity) -> Void }
+    let call = unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
+    guard let actor = closure.isolation else { return call }
+    return { observer, activity in
+        actor.requireCurrent()
+        call(observer, activity)
+    }
+}
+
 /// Calls a method, or stops the process on a thread that is not its actor's.
 func call<Argument>(_ method: @escaping @isolated(any) (Argument) -> Void, with argument: Argument) {
     method.isolation?.requireCurrent()
