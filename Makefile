@@ -89,7 +89,7 @@ HEADERS := $(sort $(wildcard Headers/*.h Headers/*/*.h))
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 WARNINGS_OF_PROGRAMS := -Wall -Wextra $(WERROR)
 INCLUDES := -IHeaders -ISources/CCoreRunLoop
-# Files beyond 2 GB where the machine's words have 32 bits; exceptions of callbacks pass through on machines where C is not unwound by itself.
+# Files beyond 2 GB where the machine's words have 32 bits; exceptions of callbacks pass also where C is not unwound by itself.
 OWN_CFLAGS := -std=gnu11 -D_FILE_OFFSET_BITS=64 -fexceptions -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(INCLUDES)
 OWN_LDFLAGS := -pthread -Wl,--as-needed
 # The library needs no libm, whose loading would be a tenth of a small program's start; the tests do.
