@@ -198,6 +198,7 @@ static bool begin_firing(CFRunLoopRef loop, const struct mode *mode, const struc
     CFRunLoopTimerRef timer = entry->timer;
 
     if (!may_fire(loop, mode, entry)) {
+        *ret_call = (struct timer_call){0}; /* which some compilers take for looked at */
         return false;
     }
     for (struct timer_member *member = timer_next_member(timer, NULL); member; member = timer_next_member(timer, member)) {
