@@ -69,6 +69,20 @@ __attribute__((cold)) void held_give_back_left(CFRunLoopRef loop, uint32_t heigh
 /* Puts one in below what is at `place` and above. False if there is no memory. */
 __attribute__((cold)) bool held_insert(CFRunLoopRef loop, uint32_t place, struct held item);
 
+/* Around callouts. The result is where what is held ends, for held_let_go; 0: there is no memory. */
+static inline uint32_t held_hold(CFRunLoopRef loop, void (*give_back)(const void *thing), const void *thing)
+{
+    return held_push(loop, give_back, thing) ? loop->held.count : 0;
+}
+
+static inline void held_let_go(CFRunLoopRef loop, uint32_t end)
+{
+    if (end > 0) {
+        held_give_back(loop, end); /* of runs to which something in the callout has not returned */
+        loop->held.count = end - 1;
+    }
+}
+
 /* The run that has called the layers above, for what their callout is about: its hand is empty. */
 static inline struct activation *held_caller(void)
 {

@@ -305,16 +305,12 @@ static void let_go_of_timer(const void *reference)
 /* The callback, for which the info was retained. */
 static __attribute__((noinline)) void call_back(CFRunLoopRef loop, CFRunLoopTimerRef timer, const struct item_context *context, void *info)
 {
-    bool is_held = context->release && held_push(loop, context->release, info);
-    uint32_t end = loop->held.count;
+    uint32_t end = context->release ? held_hold(loop, context->release, info) : 0;
 
     if (timer->callout) {
         timer->callout(timer, info);
     }
-    if (is_held) {
-        held_give_back(loop, end); /* of runs to which something in the callback has not returned */
-        loop->held.count = end - 1;
-    }
+    held_let_go(loop, end);
 }
 
 /* The timers of runs inside the callout come out of theirs before this one does. */

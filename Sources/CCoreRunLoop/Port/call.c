@@ -7,7 +7,9 @@
 
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Loop/activation.h"
 #include "Loop/brief_run.h"
+#include "Loop/held.h"
 #include "Loop/instant.h"
 #include "Loop/pass.h"
 #include "Loop/thread_loop.h"
@@ -319,15 +321,53 @@ static SInt32 send_on_line(CFMessagePortRef port, struct client_line *line, int 
     return result;
 }
 
+static void end_by_socket(CFMessagePortRef port)
+{
+    if (port->side.remote.inbox) {
+        port_lock(port);
+        port->side.remote.sends_by_socket--;
+        port_unlock(port);
+    }
+}
+
+/* Runs that were left before are over first, as a run in the wait would find: what is held from here on is above what they hold. */
+static __attribute__((noinline)) uint32_t hold(CFRunLoopRef loop, void (*give_back)(const void *thing), const void *thing)
+{
+    loop_lock(loop);
+    if (loop->activation) {
+        runs_leave_gone(loop, (uintptr_t)__builtin_frame_address(0));
+    }
+    loop_unlock(loop);
+    return held_hold(loop, give_back, thing);
+}
+
+/* A callback in the wait has ended the thread, or jumped out: nobody is left who would end the request. */
+static void end_left_request(const void *waiting)
+{
+    struct client_line *line = (struct client_line *)(uintptr_t)waiting;
+    CFMessagePortRef port = line->call->port;
+    CFDataRef reply = line->call->reply;
+
+    client_line_give(port, line, false);
+    end_by_socket(port);
+    if (reply) {
+        CFRelease(reply);
+    }
+    object_release(port);
+}
+
 static SInt32 request(CFMessagePortRef port, SInt32 message_id, const void *bytes, uint64_t length, CFTimeInterval send_timeout,
                       CFTimeInterval receive_timeout, CFStringRef mode, CFDataRef *ret_reply)
 {
-    struct call call = {.state = call_waiting, .message_id = message_id};
+    struct call call = {.state = call_waiting, .message_id = message_id, .port = port};
+    CFRunLoopRef loop = thread_loop_current();
     struct wire_frame frame = {.type = wire_request, .message_id = message_id};
     int64_t now_ns = 0;
     int64_t deadline_ns;
     struct client_line *line;
+    CFDataRef reply;
     SInt32 result;
+    uint32_t held;
     int error = 0;
     int end;
 
@@ -339,7 +379,7 @@ static SInt32 request(CFMessagePortRef port, SInt32 message_id, const void *byte
         port_log("CFMessagePortSendRequest", "there is no means to take a reply: %s", port_error_text(error));
         return kCFMessagePortTransportError;
     }
-    frame.conversation = call.conversation;
+    frame.conversation = line->call->conversation;
     frame.line = line->number;
     frame.token = line->token;
     result = send_on_line(port, line, end, bytes, length, deadline_after(send_timeout, once_below_s, &now_ns), &now_ns, &frame);
@@ -348,13 +388,16 @@ static SInt32 request(CFMessagePortRef port, SInt32 message_id, const void *byte
         return result;
     }
     deadline_ns = deadline_after(receive_timeout, 0, &now_ns);
+    held = hold(loop, end_left_request, line);
     await(port, line, deadline_ns, mode, now_ns);
+    held_let_go(loop, held);
     result = result_of(port, line);
+    reply = line->call->reply;
     end_line(port, line);
     if (result == kCFMessagePortSuccess && ret_reply) {
-        *ret_reply = call.reply;
-    } else if (call.reply) {
-        CFRelease(call.reply);
+        *ret_reply = reply;
+    } else if (reply) {
+        CFRelease(reply);
     }
     return result;
 }
@@ -466,26 +509,46 @@ static void note_letter(CFMessagePortRef port, struct letter *letter, bool waits
     port_unlock(port);
 }
 
+/* As end_left_request. */
+static void end_left_letter(const void *waiting)
+{
+    struct letter *letter = (struct letter *)(uintptr_t)waiting;
+    CFMessagePortRef port = letter->remote;
+
+    if (letter->is_noted) {
+        note_letter(port, letter, false);
+    }
+    (void)letter_give_up(letter);
+    letter_release(letter);
+    object_release(port);
+}
+
 static SInt32 post_request(CFMessagePortRef port, SInt32 message_id, CFDataRef data, CFTimeInterval send_timeout,
                            CFTimeInterval receive_timeout, CFStringRef mode, CFDataRef *ret_reply)
 {
-    struct letter *letter = letter_create(message_id, data, thread_loop_current());
+    CFRunLoopRef loop = thread_loop_current();
+    struct letter *letter = letter_create(message_id, data, loop);
     int64_t now_ns = 0;
     int64_t deadline_ns;
     SInt32 result;
+    uint32_t held;
     bool waits;
 
     if (!letter) {
         return no_letter();
     }
+    letter->remote = port;
     result = put_letter(port, letter, deadline_after(send_timeout, once_below_s, &now_ns), &now_ns);
     waits = result == kCFMessagePortSuccess && is_waiting(letter);
+    letter->is_noted = waits;
     if (waits) {
         note_letter(port, letter, true); /* before the port is looked at: who finds it valid will be told of its end */
     }
     if (result == kCFMessagePortSuccess) {
         deadline_ns = deadline_after(receive_timeout, 0, &now_ns);
+        held = hold(loop, end_left_letter, letter);
         result = result_of_letter(port, await_letter(port, letter, deadline_ns, mode, now_ns));
+        held_let_go(loop, held);
     } else {
         letter_release(letter); /* the receiver's reference: it never came to that */
     }
@@ -514,15 +577,6 @@ static bool is_here(CFMessagePortRef port)
     remote->sends_by_socket += result ? 0 : 1;
     port_unlock(port);
     return result;
-}
-
-static void end_by_socket(CFMessagePortRef port)
-{
-    if (port->side.remote.inbox) {
-        port_lock(port);
-        port->side.remote.sends_by_socket--;
-        port_unlock(port);
-    }
 }
 
 /* ---- all ways ---- */

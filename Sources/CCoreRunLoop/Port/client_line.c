@@ -348,7 +348,8 @@ struct client_line *client_line_take(CFMessagePortRef port, struct call *call, i
         }
     }
     if (line) {
-        line->call = call;
+        line->own_call = *call;
+        line->call = &line->own_call;
     }
     if (line && line->page) {
         reply_page_clear(line->page);

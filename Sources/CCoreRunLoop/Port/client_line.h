@@ -22,6 +22,7 @@ struct call {
     _Atomic uint32_t is_over; /* the state is final: ends the wait, even if a run inside it has read the answer */
     uint64_t conversation;
     SInt32 message_id;
+    CFMessagePortRef port; /* the remote one */
     uint64_t memory_length; /* what the reply's memory must have */
     CFDataRef reply;
     bool is_kept;
@@ -50,15 +51,16 @@ struct client_line {
     atomic_bool has_ended; /* A; the port ended before a reply stood in the page: none counts any more (243) */
     int set; /* of the page: the line's socket and the server's bell; the source stands on it then */
     uint8_t *buffer; /* C; for one packet, its memory taken by what comes */
-    struct call *call; /* NULL while free */
+    struct call *call; /* `own_call`; NULL while free */
+    struct call own_call; /* here, because a callback in the wait may jump out of it, and the answer comes all the same */
     CFRunLoopSourceRef source; /* owns this structure */
     CFRunLoopRef loop; /* where the source was last, with a reference; NULL: nowhere yet */
     CFStringRef mode; /* and in which mode */
 };
 
 /*
- * Begins a use of the port, and takes a free line for `call`, or a new one, in which case `ret_end` is the end to send along, and otherwise
- * -1. NULL: a negative errno in `ret_error`, -ENOTCONN if the port is invalid, and no use.
+ * Begins a use of the port, and takes a free line for a call that begins as `call`, or a new one, in which case `ret_end` is the end to
+ * send along, and otherwise -1. NULL: a negative errno in `ret_error`, -ENOTCONN if the port is invalid, and no use.
  */
 struct client_line *client_line_take(CFMessagePortRef port, struct call *call, int *ret_end, int *ret_error);
 

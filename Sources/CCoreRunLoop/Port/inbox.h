@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 #include "CoreFoundation/CFData.h"
+#include "CoreFoundation/CFMessagePort.h"
 #include "CoreFoundation/CFRunLoop.h"
 #include "Support/list.h"
 #include "Support/lock.h"
@@ -37,6 +38,8 @@ struct letter {
     _Atomic uint32_t state; /* leaves letter_waiting once */
     struct link link; /* of the inbox: waiting for the receiver, or in a callout; B */
     struct link sender_link; /* of the remote's letters; its P */
+    CFMessagePortRef remote; /* C; the sender's, which has a reference while it waits */
+    bool is_noted; /* the sender's; among the remote's letters */
     SInt32 message_id; /* C */
     CFDataRef data; /* C; the receiver's */
     CFDataRef reply; /* the receiver's until the state says that there is one, then the sender's */

@@ -127,6 +127,12 @@ static CFDataRef jumps_out_once(CFMessagePortRef local, SInt32 message_id, CFDat
     return port_echo(local, message_id, data, info);
 }
 
+static void jumps_out_of_the_wait(struct probe *probe)
+{
+    (void)probe;
+    longjmp(way_out, 1);
+}
+
 static void catches(struct probe *probe)
 {
     (void)probe;
@@ -173,6 +179,85 @@ PORT_TEST_BOTH_WAYS(a_port_goes_on_after_its_callback_was_jumped_out_of, "45 224
     CFRelease(port);
     CFRelease(data);
     CFRelease(reply);
+}
+
+/* ---- requests ---- */
+
+/* Asks, and jumps out of the wait for the reply before it is there. */
+static void asks_and_jumps_out(CFMessagePortRef remote)
+{
+    static struct probe thrower = {.name = "T", .logging = probe_is_silent};
+
+    thrower.action = jumps_out_of_the_wait;
+    if (setjmp(way_out) == 0) {
+        CFRunLoopSourceSignal(probe_source_add(&thrower, 0, CFRunLoopGetCurrent(), MODE));
+        (void)CFMessagePortSendRequest(remote, 1, NULL, test_patience_s(), test_patience_s(), MODE, NULL);
+        FAIL("the request has returned");
+    }
+    probe_invalidate(&thrower);
+}
+
+/* Where the request had what it knows of its reply. Nobody writes there any more. */
+static __attribute__((noinline)) bool is_left_alone(void)
+{
+    volatile unsigned char bytes[16384];
+    bool is_same = true;
+
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] = 0;
+    }
+    for (int i = 0; i < 20; i++) {
+        CFRunLoopRunInMode(MODE, 0.005, true);
+    }
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        is_same = is_same && bytes[i] == 0;
+    }
+    return is_same;
+}
+
+static void ends_in_the_wait(struct probe *probe)
+{
+    (void)probe;
+    pthread_exit(NULL);
+}
+
+static void asks_and_ends(void *remote)
+{
+    static struct probe source = {.name = "S", .action = ends_in_the_wait, .logging = probe_is_silent};
+
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, CFRunLoopGetCurrent(), MODE));
+    (void)CFMessagePortSendRequest(remote, 1, NULL, test_patience_s(), test_patience_s(), MODE, NULL);
+    FAIL("the request has returned");
+}
+
+PORT_TEST_BOTH_WAYS(a_request_whose_wait_ends_the_thread_is_given_up, "170 214 P11")
+{
+    CFMessagePortRef port = port_open(NAME, port_silence, NULL, MODE);
+    CFMessagePortRef remote = port_connect(NAME);
+
+    probe_on_thread(asks_and_ends, remote);
+    EXPECT_EQ(CFGetRetainCount(remote), 1);
+    port_drop(remote);
+    port_drop(port);
+}
+
+PORT_TEST_BOTH_WAYS(a_reply_to_a_request_that_was_jumped_out_of_is_written_nowhere, "45 214 P11")
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+    CFDataRef data = port_data("again");
+    CFDataRef reply = NULL;
+
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = port_connect(NAME);
+    asks_and_jumps_out(remote);
+    EXPECT(is_left_alone());
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 2, data, test_patience_s(), test_patience_s(), MODE, &reply), kCFMessagePortSuccess);
+    EXPECT(port_data_is(reply, "again"));
+    CFRelease(reply);
+    CFRelease(data);
+    port_drop(remote);
+    port_thread_stop(&server);
 }
 
 /* ---- ports in the style of Mach ---- */
