@@ -28,6 +28,7 @@
 #include "Kernel/kernel_sockets.h"
 #include "Support/barrier.h"
 #include "Support/futex.h"
+#include "Support/uncancelled.h"
 
 static const int64_t second_ns = 1000000000;
 static const int64_t millisecond_ns = 1000000;
@@ -101,7 +102,7 @@ static int event_post(int event)
 {
     int saved = errno;
     uint64_t one = 1;
-    int result = result_of(write(event, &one, sizeof one), saved);
+    int result = result_of(uncancelled(write(event, &one, sizeof one)), saved);
 
     /* A full counter is readable already, which is all that a post is for. */
     return result < 0 && result != -EAGAIN ? result : 0;
@@ -120,7 +121,7 @@ static int event_renew(int event)
     if (result >= 0) {
         result = result_of(fcntl(event, F_SETFD, FD_CLOEXEC), saved);
     }
-    (void)close(fresh);
+    (void)uncancelled(close(fresh));
     errno = saved;
     return result < 0 ? result : 0;
 }
@@ -130,13 +131,13 @@ static int drain_after_poll(int descriptor, uint64_t *ret_count)
 {
     struct pollfd one = {.fd = descriptor, .events = POLLIN};
 
-    if (poll(&one, 1, 0) <= 0) {
+    if (uncancelled(poll(&one, 1, 0)) <= 0) {
         return -EAGAIN;
     }
     if (one.revents & POLLNVAL) {
         return -EBADF;
     }
-    return one.revents & POLLIN ? result_of(read(descriptor, ret_count, sizeof *ret_count), errno) : -EAGAIN;
+    return one.revents & POLLIN ? result_of(uncancelled(read(descriptor, ret_count, sizeof *ret_count)), errno) : -EAGAIN;
 }
 
 #if defined(RWF_NOWAIT) && defined(SYS_preadv2) && defined(__LP64__)
@@ -152,7 +153,7 @@ static ssize_t read_now(int descriptor, void *buffer, size_t size)
 {
     struct iovec into = {.iov_base = buffer, .iov_len = size};
 
-    return preadv2(descriptor, &into, 1, -1, RWF_NOWAIT);
+    return uncancelled(preadv2(descriptor, &into, 1, -1, RWF_NOWAIT));
 }
 #endif
 
@@ -335,7 +336,7 @@ static uint32_t descriptor_ready(int descriptor, uint32_t interest)
     uint32_t ready = 0;
 
     one.events = (short)((interest & kernel_readable ? POLLIN | ended_mask : 0) | (interest & kernel_writable ? POLLOUT : 0));
-    if (poll(&one, 1, 0) > 0) {
+    if (uncancelled(poll(&one, 1, 0)) > 0) {
         ready = (one.revents & (POLLIN | ended_mask) ? kernel_readable : 0u) | (one.revents & POLLOUT ? kernel_writable : 0u) |
                 (one.revents & (POLLERR | POLLHUP | POLLNVAL) ? kernel_failed : 0u) |
                 (one.revents & (ended_mask | POLLHUP) ? kernel_ended : 0u) | (one.revents & POLLERR ? kernel_error : 0u);
@@ -375,7 +376,7 @@ static int close_descriptor(int descriptor)
 {
     int saved = errno;
 
-    return result_of(close(descriptor), saved);
+    return result_of(uncancelled(close(descriptor)), saved);
 }
 
 static int signal_open(int signal)
@@ -393,7 +394,7 @@ static int signal_open(int signal)
 static int signal_take(int descriptor, struct signalfd_siginfo *ret_info)
 {
     int saved = errno;
-    int result = result_of(read(descriptor, ret_info, sizeof *ret_info), saved);
+    int result = result_of(uncancelled(read(descriptor, ret_info, sizeof *ret_info)), saved);
 
     return result < 0 ? result : result == (int)sizeof *ret_info ? 0 : -EIO;
 }
@@ -415,7 +416,7 @@ static bool process_is_child(pid_t pid)
     int saved = errno;
     siginfo_t info;
 
-    return pid > 0 && result_of(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT), saved) == 0;
+    return pid > 0 && result_of(uncancelled(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT)), saved) == 0;
 }
 
 static int process_open(pid_t pid)
@@ -434,7 +435,7 @@ static int process_open(pid_t pid)
 static int process_reap(pid_t pid, int *ret_status)
 {
     int saved = errno;
-    int result = result_of(waitpid(pid, ret_status, WNOHANG), saved);
+    int result = result_of(uncancelled(waitpid(pid, ret_status, WNOHANG)), saved);
 
     return result > 0 ? 1 : result;
 }

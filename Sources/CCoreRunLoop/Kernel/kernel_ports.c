@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "Kernel/kernel.h"
+#include "Support/uncancelled.h"
 
 static const int64_t second_ns = 1000000000;
 
@@ -94,7 +95,7 @@ static int directory_open(int directory, const char *path)
 {
     int saved = errno;
 
-    return (int)result_of(openat(directory, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), saved);
+    return (int)result_of(uncancelled(openat(directory, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)), saved);
 }
 
 static int directory_make(int directory, const char *path)
@@ -114,7 +115,7 @@ static int directory_list(int directory, void (*each)(void *info, const char *le
         int result = own < 0 ? own : (int)result_of(-1, saved);
 
         if (own >= 0) {
-            (void)close(own);
+            (void)uncancelled(close(own));
         }
         return result;
     }
@@ -132,7 +133,7 @@ static int file_open(int directory, const char *leaf, int flags)
 {
     int saved = errno;
 
-    return (int)result_of(openat(directory, leaf, flags | O_CLOEXEC | O_NOFOLLOW), saved);
+    return (int)result_of(uncancelled(openat(directory, leaf, flags | O_CLOEXEC | O_NOFOLLOW)), saved);
 }
 
 static int file_status(int descriptor, struct stat *ret_status)
@@ -153,7 +154,7 @@ static int file_lock(int directory, const char *leaf)
 {
     int saved = errno;
 
-    return (int)result_of(flopenat(directory, leaf, O_CREAT | O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0600), saved);
+    return (int)result_of(uncancelled(flopenat(directory, leaf, O_CREAT | O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0600)), saved);
 }
 
 /* The limit on the size of files, which kills the process that goes beyond it. */
@@ -173,7 +174,7 @@ static int file_replace(int descriptor, const void *bytes, size_t size)
     if (exceeds_file_limit(size)) {
         return -EFBIG;
     }
-    result = (int)result_of(pwrite(descriptor, bytes, size, 0), saved);
+    result = (int)result_of(uncancelled(pwrite(descriptor, bytes, size, 0)), saved);
     if (result >= 0 && (size_t)result < size) {
         result = -ENOSPC;
     }
@@ -186,7 +187,7 @@ static ssize_t file_read(int descriptor, void *bytes, size_t size, off_t offset)
     ssize_t result;
 
     do {
-        result = result_of(pread(descriptor, bytes, size, offset), saved);
+        result = result_of(uncancelled(pread(descriptor, bytes, size, offset)), saved);
     } while (result == -EINTR);
     return result;
 }
@@ -217,7 +218,7 @@ static int datagram_create(bool takes_credentials)
     if (descriptor >= 0 && takes_credentials && setsockopt(descriptor, SOL_SOCKET, SO_PASSCRED, &one, sizeof one) < 0) {
         int result = (int)result_of(-1, saved);
 
-        (void)close(descriptor);
+        (void)uncancelled(close(descriptor));
         return result;
     }
     return descriptor;
@@ -251,7 +252,7 @@ static int datagram_connect(int socket, const char *path)
     struct sockaddr_un address;
     socklen_t size = address_of(path, &address);
 
-    return size == 0 ? -ENAMETOOLONG : (int)result_of(connect(socket, (struct sockaddr *)&address, size), saved);
+    return size == 0 ? -ENAMETOOLONG : (int)result_of(uncancelled(connect(socket, (struct sockaddr *)&address, size)), saved);
 }
 
 static int line_create(int ret_ends[2])
@@ -289,28 +290,28 @@ static ssize_t send_bytes(int socket, const void *bytes, size_t size)
 {
     int saved = errno;
 
-    return result_of(send(socket, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL), saved);
+    return result_of(uncancelled(send(socket, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL)), saved);
 }
 
 static ssize_t send_message(int socket, const struct msghdr *message)
 {
     int saved = errno;
 
-    return result_of(sendmsg(socket, message, MSG_DONTWAIT | MSG_NOSIGNAL), saved);
+    return result_of(uncancelled(sendmsg(socket, message, MSG_DONTWAIT | MSG_NOSIGNAL)), saved);
 }
 
 static ssize_t receive(int socket, void *bytes, size_t size)
 {
     int saved = errno;
 
-    return result_of(recv(socket, bytes, size, MSG_DONTWAIT | MSG_TRUNC), saved);
+    return result_of(uncancelled(recv(socket, bytes, size, MSG_DONTWAIT | MSG_TRUNC)), saved);
 }
 
 static ssize_t receive_message(int socket, struct msghdr *message)
 {
     int saved = errno;
 
-    return result_of(recvmsg(socket, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC), saved);
+    return result_of(uncancelled(recvmsg(socket, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)), saved);
 }
 
 static bool has_option(int descriptor, int option, int value)
@@ -361,7 +362,7 @@ static int wait_for(int socket, uint32_t interest, int64_t deadline_ns)
             limit.tv_nsec = (long)(left_ns % second_ns);
         }
     }
-    count = (int)result_of(ppoll(&one, 1, deadline_ns == kernel_never ? NULL : &limit, NULL), saved);
+    count = (int)result_of(uncancelled(ppoll(&one, 1, deadline_ns == kernel_never ? NULL : &limit, NULL)), saved);
     if (count <= 0) {
         return count;
     }
@@ -374,7 +375,7 @@ static void pause_for(int64_t duration_ns)
     int saved = errno;
     struct timespec duration = {(time_t)(duration_ns / second_ns), (long)(duration_ns % second_ns)};
 
-    (void)nanosleep(&duration, NULL);
+    (void)uncancelled(nanosleep(&duration, NULL));
     errno = saved;
 }
 
@@ -394,10 +395,10 @@ static int memory_create(uint64_t size, bool reserve)
         return descriptor;
     }
     /* For memory that will be mapped pages are taken now: a full memory is an error here and would be a signal later. */
-    if (ftruncate(descriptor, (off_t)size) < 0 || (reserve && fallocate(descriptor, 0, 0, (off_t)size) < 0) ||
+    if (ftruncate(descriptor, (off_t)size) < 0 || (reserve && uncancelled(fallocate(descriptor, 0, 0, (off_t)size)) < 0) ||
         fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0) {
         result = (int)result_of(-1, saved);
-        (void)close(descriptor);
+        (void)uncancelled(close(descriptor));
         return result;
     }
     return descriptor;
@@ -410,7 +411,7 @@ static int memory_write(int descriptor, const void *bytes, uint64_t size)
     uint64_t done = 0;
 
     while (done < size) {
-        long result = result_of(pwrite(descriptor, next + done, (size_t)(size - done), (off_t)done), saved);
+        long result = result_of(uncancelled(pwrite(descriptor, next + done, (size_t)(size - done), (off_t)done)), saved);
 
         if (result == -EINTR) {
             continue;

@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "Support/uncancelled.h"
+
 static const int64_t socket_second_ns = 1000000000;
 static const int64_t pause_longest_ns = 1000000;
 
@@ -103,7 +105,7 @@ static void wait_for_room(int socket, int64_t left_ns)
     const struct timespec limit = {(time_t)(left_ns / socket_second_ns), (long)(left_ns % socket_second_ns)};
     struct pollfd one = {.fd = socket, .events = POLLOUT};
 
-    (void)ppoll(&one, 1, &limit, NULL);
+    (void)uncancelled(ppoll(&one, 1, &limit, NULL));
     errno = saved;
 }
 
@@ -112,7 +114,7 @@ static void pause_for(int64_t duration_ns)
     int saved = errno;
     const struct timespec duration = {0, (long)duration_ns};
 
-    (void)nanosleep(&duration, NULL);
+    (void)uncancelled(nanosleep(&duration, NULL));
     errno = saved;
 }
 
@@ -127,7 +129,7 @@ static int connect_at_once(int socket, const void *address, size_t length)
         return was_non_blocking;
     }
     do {
-        result = result_of(connect(socket, address, (socklen_t)length), saved);
+        result = result_of(uncancelled(connect(socket, address, (socklen_t)length)), saved);
     } while (result == -EINTR);
     if (!was_non_blocking) {
         (void)kernel_make_non_blocking(socket, false);
@@ -175,7 +177,7 @@ int kernel_socket_connect(int socket, const void *address, size_t length, int64_
         return connect_until(socket, address, length, deadline_ns);
     }
     do { /* the attempt goes on; connecting again waits for it */
-        result = result_of(connect(socket, address, (socklen_t)length), saved);
+        result = result_of(uncancelled(connect(socket, address, (socklen_t)length)), saved);
     } while (result == -EINTR);
     return result == -EINPROGRESS || result == -EALREADY || result == -EAGAIN ? -ETIMEDOUT : result;
 }
@@ -184,7 +186,7 @@ int kernel_socket_accept(int socket, struct kernel_address *ret_peer)
 {
     int saved = errno;
     socklen_t length = sizeof ret_peer->bytes;
-    int result = result_of(accept4(socket, (struct sockaddr *)(void *)ret_peer->bytes, &length, SOCK_CLOEXEC), saved);
+    int result = result_of(uncancelled(accept4(socket, (struct sockaddr *)(void *)ret_peer->bytes, &length, SOCK_CLOEXEC)), saved);
 
     if (result >= 0) {
         set_length(ret_peer, length);
@@ -199,7 +201,8 @@ int kernel_socket_receive(int socket, void *bytes, size_t size, struct kernel_ad
     int result;
 
     do {
-        result = result_of(recvfrom(socket, bytes, size, MSG_DONTWAIT, (struct sockaddr *)(void *)ret_peer->bytes, &length), saved);
+        result = result_of(
+            uncancelled(recvfrom(socket, bytes, size, MSG_DONTWAIT, (struct sockaddr *)(void *)ret_peer->bytes, &length)), saved);
     } while (result == -EINTR);
     set_length(ret_peer, result >= 0 ? length : 0);
     return result;
@@ -210,7 +213,7 @@ int kernel_socket_peek(int socket)
     int saved = errno;
     char byte;
 
-    return result_of(recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT), saved);
+    return result_of(uncancelled(recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT)), saved);
 }
 
 /* By no option of the socket's, which other threads that send would have, too. */
@@ -220,8 +223,9 @@ static int send_until(int socket, const char *bytes, size_t size, const void *ad
     size_t sent = 0;
 
     for (;;) {
+        const int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
         int saved = errno;
-        int result = result_of(sendto(socket, bytes + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT, address, (socklen_t)length), saved);
+        int result = result_of(uncancelled(sendto(socket, bytes + sent, size - sent, flags, address, (socklen_t)length)), saved);
         bool is_done = result != -EAGAIN && (result < 0 || sent + (size_t)result == size);
         int64_t left_ns;
 
@@ -246,7 +250,7 @@ int kernel_socket_send(int socket, const void *bytes, size_t size, const void *a
     if (deadline_ns != kernel_never) {
         return send_until(socket, bytes, size, address, length, deadline_ns);
     }
-    return result_of(sendto(socket, bytes, size, MSG_NOSIGNAL, address, (socklen_t)length), saved);
+    return result_of(uncancelled(sendto(socket, bytes, size, MSG_NOSIGNAL, address, (socklen_t)length)), saved);
 }
 
 int kernel_socket_address(int socket, bool is_of_peer, struct kernel_address *ret_address)

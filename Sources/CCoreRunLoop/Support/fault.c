@@ -14,6 +14,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "Support/uncancelled.h"
+
 enum { pieces_max = 5, sentence_size = 256 };
 
 static void write_line(const char *const *pieces, int count)
@@ -23,7 +25,7 @@ static void write_line(const char *const *pieces, int count)
         vectors[i].iov_base = (void *)(uintptr_t)pieces[i];
         vectors[i].iov_len = strlen(pieces[i]);
     }
-    while (writev(STDERR_FILENO, vectors, count) < 0 && errno == EINTR) {
+    while (uncancelled(writev(STDERR_FILENO, vectors, count)) < 0 && errno == EINTR) {
     }
 }
 
