@@ -7,6 +7,7 @@
 #include "schedule_point.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -53,8 +54,12 @@ void schedule_point(void)
 
     if (drawn % sleep_one_in == 0) {
         struct timespec duration = {0, (long)(drawn / sleep_one_in % longest_sleep_ns)};
+        int cancel_state;
 
+        /* The library is no cancellation point, and no point within it may be one. */
+        (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
         (void)nanosleep(&duration, NULL);
+        (void)pthread_setcancelstate(cancel_state, NULL);
     } else if (drawn % yield_one_in == 0) {
         (void)sched_yield();
     }
