@@ -18,6 +18,7 @@
 #include "Runtime/string_storage.h"
 #include "Runtime/text.h"
 #include "Support/fault.h"
+#include "Support/uncancelled.h"
 
 CFTypeID CFStringGetTypeID(void)
 {
@@ -509,7 +510,7 @@ static void print(CFStringRef string)
         UInt8 buffer[512];
         struct sink sink = {.buffer = buffer, .size = sizeof buffer};
         index += write_text(&text, CFRangeMake(index, text.length - index), kCFStringEncodingUTF8, '?', false, &sink);
-        fwrite(buffer, 1, (size_t)sink.used, stderr);
+        (void)uncancelled(fwrite(buffer, 1, (size_t)sink.used, stderr));
     }
 }
 
@@ -528,18 +529,18 @@ void CFShow(CFTypeRef object)
         print(words);
         CFRelease(words);
     }
-    fputc('\n', stderr);
+    (void)uncancelled(fputc('\n', stderr));
     funlockfile(stderr);
 }
 
 void CFShowStr(CFStringRef text)
 {
     if (text == NULL) {
-        fputs("(null)\n", stderr);
+        (void)uncancelled(fputs("(null)\n", stderr));
         return;
     }
     static const char *const forms[] = {"bytes", "UTF-16", "wide literal", "wide literal"};
     struct text view = text_of(text, "CFShowStr");
-    fprintf(stderr, "length %ld, stored as %s, %s, references %ld\n", view.length, forms[view.form],
-            string_can_change(text) ? "mutable" : "immutable", CFGetRetainCount(text));
+    (void)uncancelled(fprintf(stderr, "length %ld, stored as %s, %s, references %ld\n", view.length, forms[view.form],
+                              string_can_change(text) ? "mutable" : "immutable", CFGetRetainCount(text)));
 }

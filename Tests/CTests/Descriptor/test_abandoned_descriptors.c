@@ -114,32 +114,12 @@ TEST(a_socket_that_a_thread_has_left_in_a_callback_is_told_in_another, "170 255 
 
 /* ---- jumps ---- */
 
-static jmp_buf way_out;
-
 static void jumps_out_once(struct recorder *recorder)
 {
     (void)recorder;
     if (++told == 1) {
-        longjmp(way_out, 1);
+        longjmp(probe_way_out, 1);
     }
-}
-
-static void catches(struct probe *probe)
-{
-    (void)probe;
-    if (setjmp(way_out) == 0) {
-        CFRunLoopRunInMode(MODE, 10, false);
-        FAIL("the run has returned");
-    }
-}
-
-/* Runs MODE in a run around it, to which its callback jumps. */
-static void run_and_catch(void)
-{
-    static struct probe source = {.name = "S0", .action = catches, .logging = probe_is_silent};
-
-    CFRunLoopSourceSignal(probe_source_add(&source, 0, LOOP, CFSTR("outer")));
-    EXPECT_EQ(CFRunLoopRunInMode(CFSTR("outer"), 0, true), kCFRunLoopRunHandledSource);
 }
 
 TEST(a_socket_goes_on_after_its_callback_was_jumped_out_of, "45 255 275 276 P11")
@@ -150,7 +130,7 @@ TEST(a_socket_goes_on_after_its_callback_was_jumped_out_of, "45 255 275 276 P11"
     pair_open(ends);
     tell(ends[1], "x");
     recorder_add(&recorder, ends[0], reads);
-    run_and_catch();
+    EXPECT(probe_run_is_left(MODE));
     recorder_await(&recorder, 1);
     EXPECT_EQ(recorder.retains, recorder.releases + 1);
     CFSocketInvalidate(recorder.object);
@@ -265,7 +245,7 @@ TEST(a_file_descriptor_that_a_thread_has_left_in_a_callback_serves_another, "170
 static void jumps(struct watched *watched)
 {
     if (watched->calls == 1) {
-        longjmp(way_out, 1);
+        longjmp(probe_way_out, 1);
     }
 }
 
@@ -288,7 +268,7 @@ TEST(a_file_descriptor_is_called_again_after_its_callback_was_jumped_out_of, "45
     watch(&watched, event);
     watch(&other, event);
     join(&watched, MODE);
-    run_and_catch();
+    EXPECT(probe_run_is_left(MODE));
     CFFileDescriptorEnableCallBacks(other.object, kCFFileDescriptorReadCallBack); /* not in the callout that was left */
     CFFileDescriptorEnableCallBacks(watched.object, kCFFileDescriptorReadCallBack);
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 10, true), kCFRunLoopRunHandledSource);

@@ -258,6 +258,35 @@ CFRunLoopRunResult probe_run(CFStringRef mode, CFTimeInterval seconds, bool retu
     return result;
 }
 
+jmp_buf probe_way_out;
+
+struct left_run {
+    CFStringRef mode;
+    bool is_left;
+};
+
+static void catches_what_leaves_the_mode(struct probe *probe)
+{
+    struct left_run *run = probe->context;
+
+    if (setjmp(probe_way_out) == 0) {
+        CFRunLoopRunInMode(run->mode, 10, false);
+    } else {
+        run->is_left = true;
+    }
+}
+
+bool probe_run_is_left(CFStringRef mode)
+{
+    struct left_run run = {.mode = mode};
+    struct probe catcher = {.action = catches_what_leaves_the_mode, .context = &run, .logging = probe_is_silent};
+
+    CFRunLoopSourceSignal(probe_source_add(&catcher, 0, CFRunLoopGetCurrent(), CFSTR("catching")));
+    CFRunLoopRunInMode(CFSTR("catching"), 0, true);
+    probe_invalidate(&catcher);
+    return run.is_left;
+}
+
 void probe_note_string(const char *label, CFStringRef string)
 {
     char text[128] = "NULL";

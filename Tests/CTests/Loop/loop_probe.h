@@ -11,6 +11,7 @@
 #define CRL_TESTS_LOOP_PROBE_H
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -70,6 +71,13 @@ const char *probe_result_name(CFRunLoopRunResult result);
 
 /* Runs the calling thread's loop and logs the result. */
 CFRunLoopRunResult probe_run(CFStringRef mode, CFTimeInterval seconds, bool return_after_source);
+
+/*
+ * Runs `mode` of the calling thread's loop inside a run of another mode, in a source's callback. Whether a callback of `mode` left its run
+ * by longjmp(probe_way_out, 1), to that source's.
+ */
+bool probe_run_is_left(CFStringRef mode);
+extern jmp_buf probe_way_out;
 
 /* Logs `label=text` of a string or `label=NULL`, and `label=yes` or `label=no`. */
 void probe_note_string(const char *label, CFStringRef string);

@@ -116,13 +116,12 @@ PORT_TEST_BOTH_WAYS(a_message_whose_callback_ends_its_thread_is_done_with, "170 
     service_end(&service);
 }
 
-static jmp_buf way_out;
 static int calls;
 
 static CFDataRef jumps_out_once(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
 {
     if (++calls == 1) {
-        longjmp(way_out, 1);
+        longjmp(probe_way_out, 1);
     }
     return port_echo(local, message_id, data, info);
 }
@@ -130,25 +129,7 @@ static CFDataRef jumps_out_once(CFMessagePortRef local, SInt32 message_id, CFDat
 static void jumps_out_of_the_wait(struct probe *probe)
 {
     (void)probe;
-    longjmp(way_out, 1);
-}
-
-static void catches(struct probe *probe)
-{
-    (void)probe;
-    if (setjmp(way_out) == 0) {
-        CFRunLoopRunInMode(MODE, 10, false);
-        FAIL("the run has returned");
-    }
-}
-
-/* Runs MODE in a run around it, to which its callback jumps. */
-static void run_and_catch(void)
-{
-    static struct probe source = {.name = "S0", .action = catches, .logging = probe_is_silent};
-
-    CFRunLoopSourceSignal(probe_source_add(&source, 0, CFRunLoopGetCurrent(), CFSTR("outer")));
-    EXPECT_EQ(CFRunLoopRunInMode(CFSTR("outer"), 0, true), kCFRunLoopRunHandledSource);
+    longjmp(probe_way_out, 1);
 }
 
 static void join_mode(CFMessagePortRef port)
@@ -169,7 +150,7 @@ PORT_TEST_BOTH_WAYS(a_port_goes_on_after_its_callback_was_jumped_out_of, "45 224
     join_mode(port);
     remote = port_connect(NAME);
     EXPECT_EQ(port_tell(remote, 1, data), kCFMessagePortSuccess);
-    run_and_catch();
+    EXPECT(probe_run_is_left(MODE));
     EXPECT_EQ(CFMessagePortSendRequest(remote, 2, data, test_patience_s(), test_patience_s(), MODE, &reply), kCFMessagePortSuccess);
     EXPECT(port_data_is(reply, "again"));
     EXPECT_EQ(retains, releases + 1);
@@ -189,7 +170,7 @@ static void asks_and_jumps_out(CFMessagePortRef remote)
     static struct probe thrower = {.name = "T", .logging = probe_is_silent};
 
     thrower.action = jumps_out_of_the_wait;
-    if (setjmp(way_out) == 0) {
+    if (setjmp(probe_way_out) == 0) {
         CFRunLoopSourceSignal(probe_source_add(&thrower, 0, CFRunLoopGetCurrent(), MODE));
         (void)CFMessagePortSendRequest(remote, 1, NULL, test_patience_s(), test_patience_s(), MODE, NULL);
         FAIL("the request has returned");
@@ -272,7 +253,7 @@ static void jumps_out_of_the_port_once(CFMachPortRef port, void *message, CFInde
 {
     (void)port, (void)message, (void)size, (void)info;
     if (++calls == 1) {
-        longjmp(way_out, 1);
+        longjmp(probe_way_out, 1);
     }
 }
 
@@ -331,7 +312,7 @@ TEST(a_mach_port_goes_on_after_its_callback_was_jumped_out_of, "45 246 P11")
 
     send_to(port);
     join_mode_of_mach(port);
-    run_and_catch();
+    EXPECT(probe_run_is_left(MODE));
     send_to(port);
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 10, true), kCFRunLoopRunHandledSource);
     EXPECT_EQ(calls, 2);

@@ -144,11 +144,19 @@ static void another_loop(void)
     (void)CFRunLoopRunInMode(MODE, 0.0 / 0.0, false); /* is logged */
 }
 
+static void printing(void)
+{
+    CFShow(CFSTR("is shown"));
+    CFShowStr(CFSTR("is described"));
+    CFShowStr(NULL);
+}
+
 PORT_TEST_BOTH_WAYS(a_pending_cancellation_ends_no_thread_inside_a_function, "P12")
 {
     static const struct step steps[] = {
         {"ports", own_port}, {"requests", requests},       {"Mach ports", mach_port},
         {"sockets", sockets}, {"descriptors", descriptors}, {"another loop", another_loop},
+        {"printing", printing},
     };
 
     port_thread_start(&server, NAME, port_echo, NULL);
