@@ -185,6 +185,19 @@ public final class SocketPort: Port, @unchecked Sendable {
     /// Whether it stands for another port: one that can only be sent to.
     public var isRemote: Bool { listener == nil }
 
+    /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``.
+    ///
+    /// Ends when the port becomes invalid, or another sequence or closure takes its place. Every message is kept until it is taken, however
+    /// many come: where the reader may fall behind, ``messages(keeping:)`` has a bound.
+    public var messages: AsyncStream<PortMessage> { messageStream() }
+
+    /// The messages that come to this port, as a sequence that keeps so many as nobody has taken yet: beyond that others are lost.
+    ///
+    /// - Parameter policy: How many, and whether the oldest or the newest ones.
+    public func messages(keeping policy: AsyncStream<PortMessage>.Continuation.BufferingPolicy) -> AsyncStream<PortMessage> {
+        messageStream(policy)
+    }
+
     override var sources: [CFRunLoopSource] { descriptorSource.map { [$0.cfRunLoopSource] } ?? [] }
 
     override var label: String { "\(socketAddress)" }
