@@ -32,7 +32,8 @@ public func autoreleasepool<Result, Failure: Error>(invoking body: () throws(Fai
 }
 
 /// Queues `block` for the loop, as the C function of this name does, with the mode's name typed. The loop is not woken.
-public func CFRunLoopPerformBlock(_ loop: CFRunLoop?, _ mode: CFRunLoopMode, _ block: @escaping @Sendable () -> Void) {
+public func CFRunLoopPerformBlock(_ loop: CFRunLoop?, _ mode: CFRunLoopMode, _ block: @escaping @isolated(any) @Sendable () -> Void) {
+    let block = checked(block)
     withExtendedLifetime(mode) {
         unsafe CCoreRunLoop.CFRunLoopPerformBlock(loop, unsafeBitCast(mode, to: CFTypeRef?.self), block)
     }

@@ -154,10 +154,11 @@ public final class InputSource<Command: Sendable>: RunLoopSource {
     ///
     /// The corresponding C function is `CFRunLoopSourceCreate`.
     public init(
-        order: Int = 0, schedule: (@Sendable (RunLoop, RunLoop.Mode) -> Void)? = nil,
-        cancel: (@Sendable (RunLoop, RunLoop.Mode) -> Void)? = nil, perform: @escaping @isolated(any) @Sendable ([Command]) -> Void
+        order: Int = 0, schedule: (@isolated(any) @Sendable (RunLoop, RunLoop.Mode) -> Void)? = nil,
+        cancel: (@isolated(any) @Sendable (RunLoop, RunLoop.Mode) -> Void)? = nil,
+        perform: @escaping @isolated(any) @Sendable ([Command]) -> Void
     ) {
-        core = CommandCore(schedule, cancel, checked(perform))
+        core = CommandCore(schedule.map { checked($0) }, cancel.map { checked($0) }, checked(perform))
         cfRunLoopSource = core.makeSource(order: order)
     }
 

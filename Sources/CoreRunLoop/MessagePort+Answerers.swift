@@ -59,9 +59,14 @@ extension MessagePort {
     }
 
     final class AnswererOfArrays: Answerer, @unchecked Sendable {
-        let function: @Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?
+        /// As it was given.
+        let closure: @isolated(any) @Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?
+        private let function: @Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?
 
-        init(_ function: @escaping @Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?) { self.function = function }
+        init(_ closure: @escaping @isolated(any) @Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?) {
+            self.closure = closure
+            function = checked(closure)
+        }
 
         override func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
             if let answer = function(number, [UInt8](copying: bytes)) { unsafe reply.set(answer.span.bytes) }
@@ -69,9 +74,14 @@ extension MessagePort {
     }
 
     final class AnswererOfSpans: Answerer, @unchecked Sendable {
-        let function: @Sendable (_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) -> Void
+        /// As it was given.
+        let closure: @isolated(any) @Sendable (_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) -> Void
+        private let function: @Sendable (_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) -> Void
 
-        init(_ function: @escaping @Sendable (_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) -> Void) { self.function = function }
+        init(_ closure: @escaping @isolated(any) @Sendable (_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) -> Void) {
+            self.closure = closure
+            function = checked(closure)
+        }
 
         override func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) { function(number, bytes, &reply) }
     }

@@ -23,9 +23,9 @@ extension MessagePort {
 
     /// Answers the requests that no ``handle(_:_:)`` answers, on the loop's thread; also those of C programs.
     ///
-    /// It takes the place of ``onRequestBytes``.
-    public var onRequest: (@Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?)? {
-        get { (answerers.withLock { $0.ofOthers } as? AnswererOfArrays)?.function }
+    /// It takes the place of ``onRequestBytes``, and may be an actor's whose thread the loop's is.
+    public var onRequest: (@isolated(any) @Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?)? {
+        get { (answerers.withLock { $0.ofOthers } as? AnswererOfArrays)?.closure }
         set { set(newValue.map { AnswererOfArrays($0) }, of: nil) }
     }
 
@@ -36,8 +36,8 @@ extension MessagePort {
     /// let port = try MessagePort(name: "com.example.echo")
     /// port.onRequestBytes = { number, request, reply in if number == 1 { reply.set(request) } }
     /// ```
-    public var onRequestBytes: (@Sendable (_ number: Int32, _ request: RawSpan, _ reply: inout Reply) -> Void)? {
-        get { (answerers.withLock { $0.ofOthers } as? AnswererOfSpans)?.function }
+    public var onRequestBytes: (@isolated(any) @Sendable (_ number: Int32, _ request: RawSpan, _ reply: inout Reply) -> Void)? {
+        get { (answerers.withLock { $0.ofOthers } as? AnswererOfSpans)?.closure }
         set { set(newValue.map { AnswererOfSpans($0) }, of: nil) }
     }
 

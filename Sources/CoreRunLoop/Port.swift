@@ -134,7 +134,7 @@ open class Port: @unchecked Sendable, Hashable {
         /// The port itself while it is in a loop.
         var keptAlive: Port?
         var invalidated = false
-        var onInvalidate: [@Sendable () -> Void] = []
+        var onInvalidate = Handlers<@Sendable () -> Void>()
 
         /// Takes places out, and with the last one what keeps the port; both are to be freed outside the lock.
         mutating func leave(_ isLeft: (Place) -> Bool) -> (places: [Place], kept: Port?) {
@@ -147,11 +147,14 @@ open class Port: @unchecked Sendable, Hashable {
     }
     /// Who gets the messages in the delegate's place.
     private final class Receiver: Sendable {
+        /// As it was given.
+        let closure: @isolated(any) @Sendable (PortMessage) -> Void
         let receive: @Sendable (PortMessage) -> Void
         /// Called once, when it gets no more: another one has its place, or the port is invalid.
         let end: @Sendable () -> Void
-        init(_ receive: @escaping @Sendable (PortMessage) -> Void, end: @escaping @Sendable () -> Void = {}) {
-            (self.receive, self.end) = (receive, end)
+        init(_ closure: @escaping @isolated(any) @Sendable (PortMessage) -> Void, end: @escaping @Sendable () -> Void = {}) {
+            (self.closure, self.end) = (closure, end)
+            receive = checked(closure)
         }
     }
     private let state = Mutex(State())
@@ -193,7 +196,7 @@ open class Port: @unchecked Sendable, Hashable {
         guard let last = giveUp() else { return }
         closeUnkept()
         last.receiver?.end()
-        for handler in last.onInvalidate { handler() }
+        for handler in last.onInvalidate.inOrder { handler() }
     }
 
     // MARK: Messages
@@ -208,8 +211,10 @@ open class Port: @unchecked Sendable, Hashable {
     public func setDelegate(_ delegate: (any PortDelegate)?) { self.delegate = delegate }
 
     /// A closure that gets the messages, after the delegate if there is one; dropped when the port becomes invalid. Any thread.
-    public var onMessage: (@Sendable (PortMessage) -> Void)? {
-        get { state.withLock { $0.receiver }?.receive }
+    ///
+    /// It is called on the thread of the loop that the port is in, and may be an actor's whose thread that is.
+    public var onMessage: (@isolated(any) @Sendable (PortMessage) -> Void)? {
+        get { state.withLock { $0.receiver }?.closure }
         set { replaceReceiver(with: newValue.map { Receiver($0) }) }
     }
 
@@ -342,25 +347,32 @@ open class Port: @unchecked Sendable, Hashable {
         }
         close()
         last.receiver?.end()
-        for handler in last.onInvalidate { handler() }
+        for handler in last.onInvalidate.inOrder { handler() }
         guard isAnnounced else { return }
-        for (_, handler) in Self.invalidationHandlers.withLock({ $0.handlers }).sorted(by: { $0.key < $1.key }) { handler(self) }
+        for handler in Self.invalidationHandlers.withLock({ $0.inOrder }) { handler(self) }
     }
 
     /// Has `handler` called when the port becomes invalid, also by its last release; at once if it is. Any thread.
-    public func onInvalidate(_ handler: @escaping @Sendable () -> Void) {
-        let isLate = state.withLock { state in
-            if !state.invalidated { state.onInvalidate.append(handler) }
-            return state.invalidated
-        }
-        if isLate { handler() }
+    ///
+    /// It is called on the thread where that happens, which must be the actor's if the closure is one's.
+    public func onInvalidate(_ handler: @escaping @isolated(any) @Sendable () -> Void) { _ = addInvalidationHandler(checked(handler)) }
+
+    /// The same; a number by which it is forgotten, 0 if it has been called.
+    func addInvalidationHandler(_ handler: @escaping @Sendable () -> Void) -> Int {
+        let number = state.withLock { $0.invalidated ? 0 : $0.onInvalidate.add(handler) }
+        if number == 0 { handler() }
+        return number
     }
 
-    private struct Handlers {
-        var last = 0
-        var handlers: [Int: @Sendable (Port) -> Void] = [:]
+    func removeInvalidationHandler(_ number: Int) {
+        let dropped = state.withLock { $0.onInvalidate.remove(number) }
+        _ = dropped  // freed here, outside the lock
     }
-    private static let invalidationHandlers = Mutex(Handlers())
+
+    /// How many are to be told of the port's end.
+    package var invalidationHandlerCount: Int { state.withLock { $0.onInvalidate.count } }
+
+    private static let invalidationHandlers = Mutex(Handlers<@Sendable (Port) -> Void>())
 
     /// A handler that is called when ports become invalid, as long as the registration lives.
     public struct InvalidationRegistration: ~Copyable, Sendable {
@@ -368,7 +380,7 @@ open class Port: @unchecked Sendable, Hashable {
         /// Ends it now.
         public consuming func cancel() {}
         deinit {
-            let dropped = Port.invalidationHandlers.withLock { $0.handlers.removeValue(forKey: number) }
+            let dropped = Port.invalidationHandlers.withLock { $0.remove(number) }
             _ = dropped  // freed here, outside the lock
         }
     }
@@ -378,12 +390,7 @@ open class Port: @unchecked Sendable, Hashable {
     /// Not for a port that ends by its last release: it could not be given to a handler that might keep it. The port's own
     /// ``onInvalidate(_:)`` tells of that, too.
     public static func onDidBecomeInvalid(_ handler: @escaping @Sendable (Port) -> Void) -> InvalidationRegistration {
-        let number = invalidationHandlers.withLock { state in
-            state.last += 1
-            state.handlers[state.last] = handler
-            return state.last
-        }
-        return InvalidationRegistration(number: number)
+        InvalidationRegistration(number: invalidationHandlers.withLock { $0.add(handler) })
     }
 
     // MARK: Loops

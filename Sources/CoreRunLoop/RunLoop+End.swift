@@ -11,8 +11,7 @@ package final class EndHandlers: Sendable {
     private struct State {
         var isWatching = false
         var hasEnded = false
-        var last = 0
-        var handlers: [Int: @Sendable () -> Void] = [:]
+        var handlers = Handlers<@Sendable () -> Void>()
     }
     private let state = Mutex(State())
 
@@ -20,10 +19,8 @@ package final class EndHandlers: Sendable {
     func add(on loop: CFRunLoop, _ handler: @escaping @Sendable () -> Void) -> Int {
         let (number, mustWatch, hasEnded) = state.withLock { state -> (Int, Bool, Bool) in
             if state.hasEnded { return (0, false, true) }
-            state.last += 1
-            state.handlers[state.last] = handler
             defer { state.isWatching = true }
-            return (state.last, !state.isWatching, false)
+            return (state.handlers.add(handler), !state.isWatching, false)
         }
         if hasEnded { handler() }
         if mustWatch { watch(loop) }
@@ -37,7 +34,7 @@ package final class EndHandlers: Sendable {
     package var count: Int { state.withLock { $0.handlers.count } }
 
     func remove(_ number: Int) {
-        let dropped = state.withLock { $0.handlers.removeValue(forKey: number) }
+        let dropped = state.withLock { $0.handlers.remove(number) }
         _ = dropped  // freed here, outside the lock
     }
 
@@ -54,10 +51,9 @@ package final class EndHandlers: Sendable {
     private func tell() {
         let handlers = state.withLock { state in
             state.hasEnded = true
-            defer { state.handlers = [:] }
-            return state.handlers
+            return state.handlers.takeAll()
         }
-        for (_, handler) in handlers.sorted(by: { $0.key < $1.key }) { handler() }
+        for handler in handlers { handler() }
     }
 }
 

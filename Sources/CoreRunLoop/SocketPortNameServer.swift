@@ -14,6 +14,8 @@ public final class SocketPortNameServer: Sendable {
     private struct Entry: @unchecked Sendable {
         weak var port: SocketPort?
         let holder: MessagePort
+        /// By which the port tells of its end.
+        let watch: Int
     }
     /// By what other processes know as a name: its bytes.
     private let entries = Mutex<[[UInt8]: Entry]>([:])
@@ -58,10 +60,11 @@ public final class SocketPortNameServer: Sendable {
             let holder = try? MessagePort(name: Self.holderName(name)), let address = port.addressForOthers
         else { return false }
         holder.onRequest = { _, _ in address }
-        entries.withLock { $0[bytes] = Entry(port: port, holder: holder) }
+        let watch = port.addInvalidationHandler { [weak self, weak holder] in if let holder { self?.remove(bytes, holder) } }
+        entries.withLock { $0[bytes] = Entry(port: port, holder: holder, watch: watch) }
         loop.add(holder, forMode: .default)
-        port.onInvalidate { [weak self, weak holder] in if let holder { self?.remove(bytes, holder) } }
-        return true
+        if !port.isValid { remove(bytes, holder) }  // what the watch did may have come too early
+        return port.isValid
     }
 
     /// Takes a name from its port, which stays valid.
@@ -75,7 +78,8 @@ public final class SocketPortNameServer: Sendable {
     }
 
     private func remove(_ name: [UInt8], _ holder: MessagePort) {
-        entries.withLock { entries in if entries[name]?.holder === holder { entries[name] = nil } }
+        let removed = entries.withLock { entries in entries[name]?.holder === holder ? entries.removeValue(forKey: name) : nil }
+        if let removed { removed.port?.removeInvalidationHandler(removed.watch) }
         holder.invalidate()
     }
 

@@ -111,8 +111,43 @@ private actor Homeless {
         }
         loop.add(port, forMode: .common)
         #expect(try await port.request(.text(number: 1), "asked") == "1")
-        #expect(await model.events == ["asked"])
+        port.onRequest = { @Own number, bytes in
+            model.note("array")
+            return [UInt8(number)] + bytes
+        }
+        #expect(try await port.requestBytes(number: 2, [3]) == [2, 3])
+        port.onRequestBytes = { @Own number, bytes, reply in
+            model.note("span")
+            reply.set(bytes)
+        }
+        #expect(try await port.requestBytes(number: 2, [3, 4, 5]) == [3, 4, 5])
+        #expect(await model.events == ["asked", "array", "span"])
         port.invalidate()
+    }
+
+    @Test func `gets messages on the actor's loop, and is told there of a port's end`() async throws {
+        let model = Model()
+        let port = MachPort()
+        port.onMessage = { @Own message in model.note("message \(message.msgid)") }
+        port.onInvalidate { @Own in model.note("end") }
+        loop.add(port, forMode: .common)
+        #expect(port.send(before: .now, msgid: 7, components: nil, from: nil))
+        await model.waitForEvents(1)
+        loop.perform { port.invalidate() }
+        await model.waitForEvents(2)
+        #expect(await model.events == ["message 7", "end"])
+    }
+
+    @Test func `is told on the actor's loop where its source comes and goes`() async throws {
+        let model = Model()
+        let source = InputSource<Int>(
+            schedule: { @Own _, _ in model.note("joined") }, cancel: { @Own _, _ in model.note("left") }, perform: { _ in })
+        loop.perform { [loop] in
+            loop.add(source, forMode: .default)
+            source.invalidate()
+        }
+        await model.waitForEvents(2)
+        #expect(await model.events == ["joined", "left"])
     }
 
     @Test func `may be a method in the place of a selector, on the actor's loop`() async throws {
@@ -133,7 +168,7 @@ private actor Homeless {
 
     /// Calls from a thread that is not the actor's.
     enum Stray: String, CaseIterable, Codable, Sendable {
-        case closure, block, work, observer, method, fire, performed, delayed, detached, action
+        case closure, block, work, observer, method, fire, performed, delayed, detached, action, message, request, end
 
         func call() throws {
             let model = Model()
@@ -149,6 +184,23 @@ private actor Homeless {
             case .delayed: model.perform(Model.noteNothing, afterDelay: .zero)
             case .detached: try Thread(target: model, selector: Model.noteNothing).launch()
             case .action: loop.perform(Model.action, target: model, argument: "")
+            case .message:
+                let port = MachPort()
+                port.onMessage = { @Own _ in model.note("") }
+                loop.add(port, forMode: .default)
+                _ = port.send(before: .now, components: nil, from: nil)
+            case .request:
+                let port = try MessagePort(name: nil)
+                port.onRequest = { @Own _, _ in
+                    model.note("")
+                    return nil
+                }
+                loop.add(port, forMode: .default)
+                Task { try await port.requestBytes(number: 1, []) }
+            case .end:
+                let port = Port()
+                port.onInvalidate { @Own in model.note("") }
+                port.invalidate()
             }
             let alive = loop.keepAlive()
             loop.run(for: .seconds(10))

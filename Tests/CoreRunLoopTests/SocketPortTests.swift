@@ -263,6 +263,25 @@ private func awaitRefusal(by port: SocketPort) {
         }
     }
 
+    @Test func `gives its messages as a sequence, all or as many as are to be kept`() async throws {
+        func numbers(_ messages: @escaping @Sendable (SocketPort) -> AsyncStream<PortMessage>) async throws -> [UInt32] {
+            let unread = try await onThread {
+                let port = try SocketPort(tcpPort: 0)
+                let messages = messages(port)
+                RunLoop.current.add(port, forMode: .default)
+                for number in UInt32(1)...5 {
+                    try port.post(msgid: number, components: [], before: .now + .seconds(1000))
+                    #expect(RunLoop.current.run(mode: .default, before: .now + .seconds(1000)))
+                }
+                port.invalidate()
+                return messages
+            }
+            return await unread.reduce(into: []) { $0.append($1.msgid) }
+        }
+        #expect(try await numbers { $0.messages } == [1, 2, 3, 4, 5])
+        #expect(try await numbers { $0.messages(keeping: .bufferingNewest(2)) } == [4, 5])
+    }
+
     @Test func `has errors that name what was refused`() throws {
         let port = try SocketPort(tcpPort: 0)
         let number = try #require(port.tcpPort)
@@ -409,6 +428,19 @@ private func awaitRefusal(by port: SocketPort) {
             #expect(server.registerPort(second, name: name))
             second.invalidate()
             #expect(!server.registerPort(second, name: name))
+        }
+    }
+
+    @Test func `keeps nothing in a port whose name was taken from it`() async throws {
+        try await onThread {
+            let server = SocketPortNameServer.shared
+            let name = "crl.tests.\(getpid()).\(UInt32.random(in: 0 ... .max))"
+            let port = try SocketPort(tcpPort: 0)
+            for _ in 0..<3 {
+                #expect(server.registerPort(port, name: name) && port.invalidationHandlerCount == 1)
+                #expect(server.removePort(forName: name) && port.invalidationHandlerCount == 0)
+            }
+            port.invalidate()
         }
     }
 

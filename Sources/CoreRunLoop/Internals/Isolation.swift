@@ -27,7 +27,7 @@ func checked<Argument, Result>(_ closure: @escaping @isolated(any) @Sendable (Ar
     }
 }
 
-/// The same of a timer's. Here and in the next two a structure is cast: a function by itself would be called by way of two others.
+/// The same of a timer's. Here and in the next five a structure is cast: a function by itself would be called by way of two others.
 func checked(_ closure: @escaping @isolated(any) @Sendable (Timer) -> Void) -> @Sendable (Timer) -> Void {
     struct Bound { let call: @isolated(any) @Sendable (Timer) -> Void }
     struct Unbound { let call: @Sendable (Timer) -> Void }
@@ -63,6 +63,34 @@ func checked<Command>(_ closure: @escaping @isolated(any) @Sendable ([Command]) 
     return { commands in
         actor.requireCurrent()
         call(commands)
+    }
+}
+
+/// The same of one that answers requests with arrays.
+func checked(
+    _ closure: @escaping @isolated(any) @Sendable (Int32, [UInt8]) -> [UInt8]?
+) -> @Sendable (Int32, [UInt8]) -> [UInt8]? {
+    struct Bound { let call: @isolated(any) @Sendable (Int32, [UInt8]) -> [UInt8]? }
+    struct Unbound { let call: @Sendable (Int32, [UInt8]) -> [UInt8]? }
+    let call = unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
+    guard let actor = closure.isolation else { return call }
+    return { number, bytes in
+        actor.requireCurrent()
+        return call(number, bytes)
+    }
+}
+
+/// The same of one that answers them where they lie.
+func checked(
+    _ closure: @escaping @isolated(any) @Sendable (Int32, RawSpan, inout MessagePort.Reply) -> Void
+) -> @Sendable (Int32, RawSpan, inout MessagePort.Reply) -> Void {
+    struct Bound { let call: @isolated(any) @Sendable (Int32, RawSpan, inout MessagePort.Reply) -> Void }
+    struct Unbound { let call: @Sendable (Int32, RawSpan, inout MessagePort.Reply) -> Void }
+    let call = unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
+    guard let actor = closure.isolation else { return call }
+    return { number, bytes, reply in
+        actor.requireCurrent()
+        call(number, bytes, &reply)
     }
 }
 
