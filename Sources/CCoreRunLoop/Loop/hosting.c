@@ -71,14 +71,28 @@ static bool is_hosts_turn(CFRunLoopRef loop, const struct hosting *hosting)
     return !hosting->is_calling && (!hosting->is_running || loop->activation == &hosting->run);
 }
 
+/* Ends the plain runs that were jumped out of, as far as that shows by the frame of the host's call. */
+static void leave_gone_runs(CFRunLoopRef loop, const struct hosting *hosting, uintptr_t frame)
+{
+    if (loop->activation && loop->activation != &hosting->run && !hosting->is_calling) {
+        loop_lock(loop);
+        runs_leave_gone(loop, frame);
+        loop_unlock(loop);
+    }
+}
+
 /* The hosted run of this thread's loop, or NULL. */
-static struct hosting *running(CFRunLoopRef loop, const char *function)
+static struct hosting *running(CFRunLoopRef loop, uintptr_t frame, const char *function)
 {
     struct hosting *hosting;
 
     object_require(loop, object_type_run_loop, function, "loop");
     hosting = thread_loop_is_current(loop) ? loop->hosting : NULL;
-    return hosting && hosting->is_running && is_hosts_turn(loop, hosting) ? hosting : NULL;
+    if (!hosting || !hosting->is_running) {
+        return NULL;
+    }
+    leave_gone_runs(loop, hosting, frame);
+    return is_hosts_turn(loop, hosting) ? hosting : NULL;
 }
 
 /* ---- what the host polls ---- */
@@ -276,7 +290,11 @@ Boolean CRLRunLoopPrepare(CFRunLoopRef loop, CFRunLoopMode mode)
 
     object_require(loop, object_type_run_loop, "CRLRunLoopPrepare", "loop");
     hosting = thread_loop_is_current(loop) ? hosting_of(loop) : NULL;
-    if (!hosting || !mode || !is_hosts_turn(loop, hosting)) {
+    if (!hosting || !mode) {
+        return false;
+    }
+    leave_gone_runs(loop, hosting, (uintptr_t)__builtin_frame_address(0));
+    if (!is_hosts_turn(loop, hosting)) {
         return false;
     }
     if (hosting->is_prepared) {
@@ -295,7 +313,7 @@ Boolean CRLRunLoopPrepare(CFRunLoopRef loop, CFRunLoopMode mode)
 
 int64_t CRLRunLoopGetTimeout(CFRunLoopRef loop)
 {
-    const struct hosting *hosting = running(loop, "CRLRunLoopGetTimeout");
+    const struct hosting *hosting = running(loop, (uintptr_t)__builtin_frame_address(0), "CRLRunLoopGetTimeout");
     int64_t limit_ns;
     int64_t left_ns;
 
@@ -361,7 +379,7 @@ static void empty_pool(CFRunLoopRef loop, const struct hosting *hosting)
 
 CFRunLoopRunResult CRLRunLoopDispatch(CFRunLoopRef loop)
 {
-    struct hosting *hosting = running(loop, "CRLRunLoopDispatch");
+    struct hosting *hosting = running(loop, (uintptr_t)__builtin_frame_address(0), "CRLRunLoopDispatch");
     CFRunLoopRunResult result = (CFRunLoopRunResult)0;
 
     if (!hosting || !hosting->is_prepared) {
@@ -380,7 +398,7 @@ CFRunLoopRunResult CRLRunLoopDispatch(CFRunLoopRef loop)
 
 void CRLRunLoopLeave(CFRunLoopRef loop)
 {
-    struct hosting *hosting = running(loop, "CRLRunLoopLeave");
+    struct hosting *hosting = running(loop, (uintptr_t)__builtin_frame_address(0), "CRLRunLoopLeave");
 
     if (!hosting) {
         return;

@@ -676,6 +676,43 @@ TEST(a_run_that_was_left_is_over_when_its_callback_begins_another, "8 45 P11")
     EXPECT_LOG("P mode=test HS");
 }
 
+/* ---- hosts ---- */
+
+/* Runs a mode as its source jumps out. */
+static void leaves_a_run(void)
+{
+    static struct probe thrower = {.name = "T", .logging = probe_is_silent};
+
+    thrower.action = jumps_out;
+    if (setjmp(way_out) == 0) {
+        CFRunLoopSourceSignal(probe_source_add(&thrower, 0, LOOP, inner_mode));
+        CFRunLoopRunInMode(inner_mode, 10, false);
+        FAIL("the run has returned");
+    }
+    probe_invalidate(&thrower);
+}
+
+TEST(a_host_goes_on_after_a_run_between_its_calls_was_jumped_out_of, "45 P11")
+{
+    static struct probe source = PROBE("S0", NULL);
+
+    probe_source_add(&source, 0, LOOP, MODE);
+    leaves_a_run();
+    EXPECT(has_current_mode(LOOP));
+    EXPECT(CRLRunLoopPrepare(LOOP, MODE));
+    leaves_a_run();
+    EXPECT(CRLRunLoopGetTimeout(LOOP) != 0); /* nothing is ready */
+    CFRunLoopSourceSignal(probe_source_of(&source));
+    CFRunLoopWakeUp(LOOP);
+    leaves_a_run();
+    EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
+    EXPECT(CRLRunLoopPrepare(LOOP, MODE));
+    EXPECT_LOG("S0");
+    leaves_a_run();
+    CRLRunLoopLeave(LOOP);
+    EXPECT(!has_current_mode(LOOP));
+}
+
 /* ---- stacks of the program's own ---- */
 
 static void runs_on_another_stack(int number)
