@@ -149,7 +149,8 @@ public final class InputSource<Command: Sendable>: RunLoopSource {
     /// - Parameters:
     ///   - order: Of several sources that are ready in a pass, lower ones are performed first.
     ///   - schedule: Called once for each mode that the source joins, on the thread that adds it.
-    ///   - cancel: Called once for each mode that it leaves, on the thread that removes or invalidates it.
+    ///   - cancel: Called once for each mode that it leaves, on the thread that removes or invalidates it. If it or `schedule` is an
+    ///     actor's, that thread must be the actor's.
     ///   - perform: Called on the loop's thread with the commands sent since the last call; with none after a plain ``signal()``.
     ///
     /// The corresponding C function is `CFRunLoopSourceCreate`.

@@ -23,7 +23,7 @@ extension MessagePort {
 
     /// Answers the requests that no ``handle(_:_:)`` answers, on the loop's thread; also those of C programs.
     ///
-    /// It takes the place of ``onRequestBytes``, and may be an actor's whose thread the loop's is.
+    /// It takes the place of ``onRequestBytes``. Both may be an actor's, as ``Port/onMessage`` may.
     public var onRequest: (@isolated(any) @Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?)? {
         get { (answerers.withLock { $0.ofOthers } as? AnswererOfArrays)?.closure }
         set { set(newValue.map { AnswererOfArrays($0) }, of: nil) }

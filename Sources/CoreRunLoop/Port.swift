@@ -212,7 +212,8 @@ open class Port: @unchecked Sendable, Hashable {
 
     /// A closure that gets the messages, after the delegate if there is one; dropped when the port becomes invalid. Any thread.
     ///
-    /// It is called on the thread of the loop that the port is in, and may be an actor's whose thread that is.
+    /// It is called on the thread of the loop that the port is in, and may be an actor's whose thread that is: on another one it stops the
+    /// process. To call what was read back takes `await`, because whose it is cannot be told from its type.
     public var onMessage: (@isolated(any) @Sendable (PortMessage) -> Void)? {
         get { state.withLock { $0.receiver }?.closure }
         set { replaceReceiver(with: newValue.map { Receiver($0) }) }

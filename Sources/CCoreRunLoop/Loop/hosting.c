@@ -71,7 +71,10 @@ static bool is_hosts_turn(CFRunLoopRef loop, const struct hosting *hosting)
     return !hosting->is_calling && (!hosting->is_running || loop->activation == &hosting->run);
 }
 
-/* Ends the plain runs that were jumped out of, as far as that shows by the frame of the host's call. */
+/*
+ * Ends the plain runs that were jumped out of, as far as that shows by the frame of the host's call. What they held is released, and what
+ * is called by that may call the host's functions, too: so nothing that was read before holds after it.
+ */
 static void leave_gone_runs(CFRunLoopRef loop, const struct hosting *hosting, uintptr_t frame)
 {
     if (loop->activation && loop->activation != &hosting->run && !hosting->is_calling) {
@@ -88,11 +91,11 @@ static struct hosting *running(CFRunLoopRef loop, uintptr_t frame, const char *f
 
     object_require(loop, object_type_run_loop, function, "loop");
     hosting = thread_loop_is_current(loop) ? loop->hosting : NULL;
-    if (!hosting || !hosting->is_running) {
+    if (!hosting) {
         return NULL;
     }
     leave_gone_runs(loop, hosting, frame);
-    return is_hosts_turn(loop, hosting) ? hosting : NULL;
+    return hosting->is_running && is_hosts_turn(loop, hosting) ? hosting : NULL;
 }
 
 /* ---- what the host polls ---- */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Functions to be called of one event, in the order in which they were added, each of which may be taken out by its number.
+///
+/// Guarded by the lock of the state that it is in. They are called, and freed, outside it.
 struct Handlers<Handler> {
     private var last = 0
     private var handlers: [Int: Handler] = [:]

@@ -27,7 +27,7 @@ func checked<Argument, Result>(_ closure: @escaping @isolated(any) @Sendable (Ar
     }
 }
 
-/// The same of a timer's. Here and in the next five a structure is cast: a function by itself would be called by way of two others.
+/// The same of a timer's. Here and in the next four a structure is cast: a function by itself would be called by way of two others.
 func checked(_ closure: @escaping @isolated(any) @Sendable (Timer) -> Void) -> @Sendable (Timer) -> Void {
     struct Bound { let call: @isolated(any) @Sendable (Timer) -> Void }
     struct Unbound { let call: @Sendable (Timer) -> Void }

@@ -681,9 +681,8 @@ TEST(a_run_that_was_left_is_over_when_its_callback_begins_another, "8 45 P11")
 /* Runs a mode as its source jumps out. */
 static void leaves_a_run(void)
 {
-    static struct probe thrower = {.name = "T", .logging = probe_is_silent};
+    static struct probe thrower = {.name = "T", .action = jumps_out, .logging = probe_is_silent};
 
-    thrower.action = jumps_out;
     if (setjmp(way_out) == 0) {
         CFRunLoopSourceSignal(probe_source_add(&thrower, 0, LOOP, inner_mode));
         CFRunLoopRunInMode(inner_mode, 10, false);
@@ -710,6 +709,44 @@ TEST(a_host_goes_on_after_a_run_between_its_calls_was_jumped_out_of, "45 P11")
     EXPECT_LOG("S0");
     leaves_a_run();
     CRLRunLoopLeave(LOOP);
+    EXPECT(!has_current_mode(LOOP));
+}
+
+static int leavings;
+
+static void leaves_the_host(const void *info)
+{
+    leavings++;
+    CRLRunLoopLeave((CFRunLoopRef)(uintptr_t)info);
+}
+
+static void jumps_out_of_its_source(void *info)
+{
+    (void)info;
+    longjmp(way_out, 1);
+}
+
+TEST(what_a_left_run_held_may_end_the_hosts_run_by_its_release, "45 P11")
+{
+    static struct probe observer = {.name = "O", .logging = probe_is_silent};
+    CFRunLoopSourceContext context = {.info = LOOP, .release = leaves_the_host, .perform = jumps_out_of_its_source};
+    CFRunLoopSourceRef source = CFRunLoopSourceCreate(NULL, 0, &context);
+
+    probe_stage(MODE);
+    probe_observer_add(&observer, kCFRunLoopExit, 0, LOOP, MODE);
+    EXPECT(CRLRunLoopPrepare(LOOP, MODE));
+    CFRunLoopAddSource(LOOP, source, inner_mode);
+    CFRunLoopSourceSignal(source);
+    if (setjmp(way_out) == 0) {
+        CFRunLoopRunInMode(inner_mode, 10, false);
+        FAIL("the run has returned");
+    }
+    CFRunLoopSourceInvalidate(source);
+    CFRelease(source);
+    EXPECT_EQ(leavings, 0); /* the run that was left has it */
+    CRLRunLoopLeave(LOOP);
+    EXPECT_EQ(leavings, 1);
+    EXPECT_EQ(observer.calls, 1);
     EXPECT(!has_current_mode(LOOP));
 }
 
