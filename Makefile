@@ -1,48 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The C library and every check. `make help` lists the targets.
+# The C library and every check. `make help` lists the daily targets, `make help-all` the others too.
 #
 # CC, CPPFLAGS, CFLAGS, LDFLAGS, PREFIX, DESTDIR, LIBDIR, INCLUDEDIR, BINDIR and MANDIR may be given; what the library itself needs is added to them.
 # What is built lies under build/<compiler>-<flavour>/, and what SwiftPM builds under .build/. FLAVOUR is release, asan, tsan, schedule, ubsan or coverage.
 
 ## all            the libraries (the default)
-## deps           installs what is missing, by apt; deps-integration also what the programs of others need, deps-bench what to compare with
+## deps           installs what is missing, by apt
 ## demo           builds and runs the demonstration
-## examples       builds every folder of Examples; swift-programs builds and runs those in Swift: a service, its client, a signal
-## check          every test and check below, but for the tools'
-##   check-c        the C tests; TEST_FLAGS="--filter x --verbose", --help for more; LAYERS="Support Runtime" builds only some
-##   listings       the guide's listings, as programs
-##   check-examples a loop hosted by epoll and by GLib, and the demonstration
-##   conformance    traces compared with those of the Swift toolchain's Core Foundation
-##   check-symbols  what the library exports, against the headers and corerunloop.symbols
-##   check-plain    libCoreFoundation.so through Python's ctypes
-##   check-headers  each public header alone, C89 to C23 and C++
-##   check-install  a staged installation, and programs built against it
-##   check-swift    the Swift import and the overlay, Foundation in the same process, the programs in Swift
-##   check-tool     the command messageport
-##   check-rules    which rules the tests cover
-##   check-faults   docs/faults.md against the tests
-## integration    programs of others with real servers: Redis, PostgreSQL, D-Bus, ZeroMQ, HTTP by libcurl; after deps-integration
+## check          every test; check-c the C library's alone, check-swift the overlay's
+## examples       builds every folder of Examples
+## lint           layers, comments, symbols, headers, style; format mends the style
 ## asan tsan ubsan valgrind   the C tests under a tool
-## check-swift-release asan-swift tsan-swift   the Swift tests with optimization, or under a tool; SWIFT_FLAGS="--filter x"
-## coverage       what the C tests run of each file of Sources/CCoreRunLoop: with clang lines, branches and conditions, with gcc lines; COVERAGE_MIN=90
-## soak           for hours, each part with its time: soak-stress soak-failures model-soak sim-soak schedule-soak; SOAK_PARTS picks some
-## check-architecture   ARCHITECTURE=arm64 the C tests on another architecture, emulated; also armhf, i386, s390x; after deps-architecture
-## bench          all the benchmarks below, beside as many peers as are here (deps-bench)
-##   bench-loop     the loop beside libuv, libev, libevent, GLib, sd-event, libdispatch and the toolchain's; BENCH_ARGUMENTS=--help
-##   bench-messages message ports beside sockets, ZeroMQ, nng and D-Bus
-##   bench-swift    the overlay beside the C calls under it, and hops between executors
-## bench-check    system calls and instructions of one operation against Benchmarks/baseline.tsv; bench-baseline writes it
-## check-swift-package   a package that depends on this one, linked dynamically, with a static Swift library, and all static
-## docs           the overlay's documentation by docc, into build/docs
-## lint           layers, comments, symbols, headers, style
-## format         the C sources by clang-format, the Swift sources by swift-format
-## man            the man pages, from the headers' comments
+## bench          all benchmarks, beside as many other libraries as deps-bench has installed
+## docs man       the overlay's documentation, and the man pages, into build
 ## install uninstall   PREFIX=/usr/local DESTDIR= LIBDIR= INCLUDEDIR= MANDIR=
-## symbols        writes corerunloop.symbols, Support/link_names.h and the names for Swift's importer anew
-## clean help
+## clean          removes what was built
+## help-all       the other targets: parts of check, tools, fuzzing, models, simulation, soak
 ##
 ## CC=clang picks the compiler; CFLAGS, CPPFLAGS and LDFLAGS are added to; V=1 shows the commands.
+
+### Parts of check:
+###   check-c        the C tests; TEST_FLAGS="--filter x --verbose", --help for more; LAYERS="Support Runtime" builds only some
+###   listings       the guide's listings, as programs
+###   check-examples a loop hosted by epoll and by GLib, and the demonstration
+###   conformance    traces compared with those of the Swift toolchain's Core Foundation
+###   check-symbols  what the library exports, against the headers and corerunloop.symbols
+###   check-plain    libCoreFoundation.so through Python's ctypes
+###   check-headers  each public header alone, C89 to C23 and C++
+###   check-install  a staged installation, and programs built against it
+###   check-swift    the Swift import and the overlay, Foundation in the same process, the programs in Swift
+###   check-tool     the command messageport
+###   check-rules    which rules the tests cover
+###   check-faults   docs/faults.md against the tests
+### Beyond check:
+### deps-integration deps-bench deps-architecture   what those targets need besides
+### integration    programs of others with real servers: Redis, PostgreSQL, D-Bus, ZeroMQ, HTTP by libcurl; after deps-integration
+### swift-programs builds and runs the examples in Swift: a service, its client, a signal
+### check-swift-release asan-swift tsan-swift   the Swift tests with optimization, or under a tool; SWIFT_FLAGS="--filter x"
+### check-swift-package   a package that depends on this one, linked dynamically, with a static Swift library, and all static
+### coverage       what the C tests run of each file of Sources/CCoreRunLoop: with clang lines, branches and conditions, with gcc lines; COVERAGE_MIN=90
+### soak           for hours, each part with its time: soak-stress soak-failures model-soak sim-soak schedule-soak; SOAK_PARTS picks some
+### check-architecture   ARCHITECTURE=arm64 the C tests on another architecture, emulated; also armhf, i386, s390x; after deps-architecture
+### bench-loop     the loop beside libuv, libev, libevent, GLib, sd-event, libdispatch and the toolchain's; BENCH_ARGUMENTS=--help
+### bench-messages message ports beside sockets, ZeroMQ, nng and D-Bus
+### bench-swift    the overlay beside the C calls under it, and hops between executors
+### bench-check    system calls and instructions of one operation against Benchmarks/baseline.tsv; bench-baseline writes it
+### symbols        writes corerunloop.symbols, Support/link_names.h and the names for Swift's importer anew
 
 .PHONY: all
 all:
@@ -360,7 +364,7 @@ coverage:
 	{ [ -z "$(IS_CLANG)" ] || build/$(COMPILER)-coverage/run-tests --jobs $(TEST_JOBS) --filter nth_failure --time-factor 4; }; \
 	passed=$$?; scripts/coverage build/$(COMPILER)-coverage '$(COVERAGE_MIN)' && exit $$passed
 
-## failure-sites  each place that calls the kernel or the allocator and may be refused has failed once; needs clang and addr2line
+### failure-sites  each place that calls the kernel or the allocator and may be refused has failed once; needs clang and addr2line
 # Not optimized, so that a call stands in its own line; what libdispatch is needed for is reached where the toolchain has it.
 .PHONY: failure-sites
 failure-sites:
@@ -508,7 +512,7 @@ uninstall: man
 
 -include $(LIBRARY_OBJECTS:.o=.d) $(TESTING_OBJECTS:.o=.d) $(TEST_OBJECTS:.o=.d) $(LISTINGS:=.d)
 
-.PHONY: deps deps-integration deps-bench deps-architecture clean help
+.PHONY: deps deps-integration deps-bench deps-architecture clean help help-all
 deps:
 	@scripts/deps
 deps-integration:
@@ -522,12 +526,14 @@ clean:
 	rm -rf build .build
 
 help:
-	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
+	@sed -n -e 's/^## //p' -e 's/^##$$//p' $(firstword $(MAKEFILE_LIST))
+help-all: help
+	@sed -n 's/^### //p' $(firstword $(MAKEFILE_LIST))
 
 # --- The executable specification (Tests/Model) ---
 
-## model-check      SEQUENCES=100000 SEED=1 random programs in the model and in the library
-## model-toolchain  the same programs, without a clock, in the model and in the Swift toolchain's Core Foundation
+### model-check      SEQUENCES=100000 SEED=1 random programs in the model and in the library
+### model-toolchain  the same programs, without a clock, in the model and in the Swift toolchain's Core Foundation
 
 .PHONY: model-check model-toolchain
 SEED ?= 1
@@ -571,7 +577,7 @@ endif
 
 # --- Fuzzing (Fuzz), with clang's libFuzzer ---
 
-## fuzz             each target of Fuzz for FUZZ_SECONDS=60 from SEED=1; FUZZ_TARGETS="program wire" only some
+### fuzz             each target of Fuzz for FUZZ_SECONDS=60 from SEED=1; FUZZ_TARGETS="program wire" only some
 
 .PHONY: fuzz
 FUZZ_SECONDS ?= 60
@@ -592,7 +598,7 @@ fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%)
 
 # --- SPIN models (Tests/Models) ---
 
-## model            checks the SPIN models of the wake word, sources, locks, file descriptors and reply pages, and that their broken variants fail
+### model            checks the SPIN models of the wake word, sources, locks, file descriptors and reply pages, and that their broken variants fail
 
 .PHONY: model
 model:
@@ -600,7 +606,7 @@ model:
 
 # --- Chaos (Tests/Chaos) ---
 
-## chaos            SECONDS=60 SEED=1 servers and clients of message ports that are killed, stopped, short of descriptors and without their directory
+### chaos            SECONDS=60 SEED=1 servers and clients of message ports that are killed, stopped, short of descriptors and without their directory
 
 .PHONY: chaos check-chaos
 SECONDS ?= 60
@@ -627,7 +633,7 @@ check-chaos: $(B)/chaos/chaos
 
 # --- Schedule points (Tests/Schedule) ---
 
-## schedule         the tests of loops, descriptors and ports under ThreadSanitizer, with threads held up at atomics and locks; SCHEDULES=3 times
+### schedule         the tests of loops, descriptors and ports under ThreadSanitizer, with threads held up at atomics and locks; SCHEDULES=3 times
 
 .PHONY: schedule schedule-soak
 SCHEDULES ?= 3
@@ -652,7 +658,7 @@ schedule-soak:
 
 # --- The simulated kernel (Tests/Simulation) ---
 
-## sim              SEEDS=2000 random programs of threads and processes on a simulated kernel; SEED=n replays one, with its trace
+### sim              SEEDS=2000 random programs of threads and processes on a simulated kernel; SEED=n replays one, with its trace
 
 .PHONY: sim check-sim sim-soak
 SEEDS ?= 2000
