@@ -18,7 +18,15 @@ static bool succeeds(int command)
 
 bool barrier_enable_everywhere(void)
 {
-    return succeeds(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+    enum { unknown, possible, impossible };
+    static _Atomic int answer; /* that of the first call */
+
+    if (atomic_load_explicit(&answer, memory_order_relaxed) == unknown) {
+        bool is_possible = succeeds(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+
+        atomic_store_explicit(&answer, is_possible ? possible : impossible, memory_order_relaxed);
+    }
+    return atomic_load_explicit(&answer, memory_order_relaxed) == possible;
 }
 
 bool barrier_everywhere(void)
