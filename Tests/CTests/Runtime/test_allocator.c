@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allocators: the built-in ones, a caller's, one that lives in its own memory, and each thread's default. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "CoreFoundation/CFData.h"
 #include "CoreFoundation/CFString.h"
@@ -173,6 +175,65 @@ TEST(the_default_allocator_is_each_threads_own, "")
     EXPECT_EQ(CFGetRetainCount(counting.allocator), 2);
     CFRelease(counting.allocator);
     counting_close(&counting);
+}
+
+/* Where the piece of memory ends that the kernel has given for `block`. */
+static uintptr_t end_of_piece(const void *block)
+{
+    static char text[1 << 16];
+    size_t length = 0;
+    ssize_t more;
+    int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+
+    while (maps >= 0 && (more = read(maps, text + length, sizeof text - 1 - length)) > 0) {
+        length += (size_t)more;
+    }
+    close(maps);
+    text[length] = '\0';
+    for (char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        uintptr_t begin = strtoul(line, &line, 16);
+        uintptr_t end = strtoul(line + 1, &line, 16);
+
+        if (begin <= (uintptr_t)block && (uintptr_t)block < end) {
+            return end;
+        }
+    }
+    return 0;
+}
+
+enum { small_blocks = 2000 };
+
+/* How often the kernel is asked for memory for them. */
+static void *count_extensions(void *ret_count)
+{
+    static void *blocks[small_blocks];
+    uintptr_t end = 0;
+
+    for (size_t i = 0; i < small_blocks; i++) {
+        blocks[i] = allocator_allocate(kCFAllocatorSystemDefault, 100);
+        if (end_of_piece(blocks[i]) != end) {
+            end = end_of_piece(blocks[i]);
+            ++*(int *)ret_count;
+        }
+    }
+    for (size_t i = 0; i < small_blocks; i++) {
+        allocator_deallocate(kCFAllocatorSystemDefault, blocks[i]);
+    }
+    return NULL;
+}
+
+TEST(small_blocks_of_a_thread_do_not_ask_the_kernel_for_each_page, "")
+{
+    pthread_t thread;
+    int count = 0;
+
+    if (test_is_instrumented()) {
+        SKIP("the tool has a malloc of its own");
+    }
+    REQUIRE(pthread_create(&thread, NULL, count_extensions, &count) == 0);
+    pthread_join(thread, NULL);
+    EXPECT(count > 0);
+    EXPECT(count < small_blocks * 100 / 4096 / 2);
 }
 
 TEST(lined_blocks_begin_at_lines_and_have_all_their_bytes, "")
