@@ -64,6 +64,7 @@ void wait_poll(CFRunLoopRef loop, const struct mode *mode)
     loop_unlock(loop);
     watch_wait(watches, 0);
     loop_lock(loop);
+    watch_note_wait(watches);
 }
 
 static int64_t now_if_timed(const struct activation *run)
@@ -142,6 +143,9 @@ bool wait_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase,
     }
     loop_lock(loop);
     loop->waiting = NULL;
+    if (phase == wake_epoll) {
+        watch_note_wait(watches);
+    }
     return true;
 }
 

@@ -83,6 +83,8 @@ struct watch_set {
     int set; /* epoll; -1 while it could not be made */
     uint32_t set_serial; /* counts the sets made: numbers are used again */
     bool has_event; /* the loop's eventfd is in it */
+    bool is_lost; /* the program has closed it, or given its number to another file */
+    bool wait_failed; /* O; for want of the set */
     bool has_main_queue;
     bool sorts; /* some source has an order: reports are taken by it (102) */
     uint32_t member_count;
@@ -127,6 +129,16 @@ void watch_file_replaced(CFRunLoopRef loop, struct source_member *member);
 static inline bool watch_is_needed(const struct mode *mode)
 {
     return mode->watches && (mode->watches->member_count > 0 || mode->watches->has_main_queue);
+}
+
+/* What a wait that has ended found out about its set. */
+static inline void watch_note_wait(struct watch_set *watches)
+{
+    if (__builtin_expect(watches->wait_failed, 0)) {
+        watches->wait_failed = false;
+        watches->is_lost = true;
+        watches->has_event = false;
+    }
 }
 
 int watch_prepare_anew(CFRunLoopRef loop, struct mode *mode);
@@ -189,7 +201,10 @@ enum wake_cause watch_next(CFRunLoopRef loop, struct mode *mode, struct watch_re
  * next wait. */
 void watch_doubt(struct mode *mode, CFRunLoopSourceRef source);
 
-/* A new set: for the child of a fork, and to be rid of registrations that cannot be taken out. */
+/*
+ * A new set: for the child of a fork, to be rid of registrations that cannot be taken out, and in the place of one that the program has
+ * closed, whose number, with that of its alarm, is left alone.
+ */
 void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old);
 void watch_set_free(struct mode *mode);
 

@@ -5,6 +5,20 @@
 
 #include "Support/fault.h"
 
+/* Not the descriptor that was to be watched, but the set: there is none of that number, or it is another file's. */
+static bool is_of_lost_set(const struct watch_set *watches, int error)
+{
+    return error == -EINVAL || (error == -EBADF && !kernel.descriptor_is_open(watches->set));
+}
+
+static void note_lost_set(struct watch_set *watches, int error)
+{
+    if (is_of_lost_set(watches, error)) {
+        watches->is_lost = true;
+        watches->has_event = false;
+    }
+}
+
 static void log_refusal(int error)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
@@ -103,7 +117,10 @@ static void tell_kernel_of_interest(CFRunLoopRef loop, struct watch_set *watches
     } else if (result == -EPERM) {
         stand(watches, watch, watch_always_ready);
     } else {
-        log_refusal(result);
+        note_lost_set(watches, result);
+        if (!watches->is_lost) {
+            log_refusal(result);
+        }
         stand(watches, watch, result == -EBADF ? watch_gone : watch_refused);
     }
 }
@@ -160,6 +177,33 @@ static void refuse_all(struct watch_set *watches)
     }
 }
 
+/* The eventfd of a loop one of whose sets was closed is another file by now, or none, unless it is a counter still. */
+static void forget_lost_event(CFRunLoopRef loop)
+{
+    int event = atomic_load_explicit(&loop->mailbox->event, memory_order_relaxed);
+
+    if (event < 0 || kernel.descriptor_kind(event) == kernel_descriptor_counter) {
+        return;
+    }
+    atomic_store_explicit(&loop->mailbox->event, -1, memory_order_relaxed); /* who writes to it just now wakes nobody: the loop is awake */
+    for (struct mode *mode = loop->modes; mode; mode = mode->next) {
+        if (mode->watches) {
+            mode->watches->has_event = false;
+        }
+    }
+}
+
+/* A program that closes all descriptors that it has not opened itself has closed the loop's, too. */
+static void replace_lost_set(CFRunLoopRef loop, struct mode *mode)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+
+    fault_log_once(&logged, "CFRunLoop: the program has closed a descriptor of the run loop's; the loop goes on with new ones");
+    mode->watches->is_lost = false;
+    watch_rebuild(loop, mode, false);
+    forget_lost_event(loop);
+}
+
 /* The set, with the loop's eventfd in it. */
 static int open_set(CFRunLoopRef loop, struct watch_set *watches)
 {
@@ -179,20 +223,35 @@ static int open_set(CFRunLoopRef loop, struct watch_set *watches)
     }
     result = watches->has_event ? 0 : kernel.set_add_edge(watches->set, event, watch_token_event);
     watches->has_event = result == 0;
+    if (!watches->has_event) {
+        note_lost_set(watches, result);
+        return result;
+    }
+    return 0;
+}
+
+static int prepare(CFRunLoopRef loop, struct watch_set *watches)
+{
+    int result = open_set(loop, watches);
+
+    if (result == 0) {
+        watch_flush(loop, watches);
+    }
     return result;
 }
 
 int watch_prepare_anew(CFRunLoopRef loop, struct mode *mode)
 {
     struct watch_set *watches = mode->watches;
-    int result;
+    int result = watches->is_lost ? -EBADF : prepare(loop, watches);
 
-    result = open_set(loop, watches);
+    if (watches->is_lost) {
+        replace_lost_set(loop, mode);
+        result = prepare(loop, watches);
+    }
     if (result < 0) {
         log_refusal(result);
         refuse_all(watches);
-        return result;
     }
-    watch_flush(loop, watches);
-    return 0;
+    return result;
 }

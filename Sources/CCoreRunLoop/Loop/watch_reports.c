@@ -2,6 +2,8 @@
 /* Waiting for watches, and whose turn it is among those that are ready. See watch.h. */
 #include "Loop/watch.h"
 
+#include <errno.h>
+
 #include "Loop/main_queue.h"
 
 /* ---- the alarm ---- */
@@ -75,6 +77,7 @@ void watch_wait(struct watch_set *watches, int64_t deadline_ns)
 
     if (count <= 0) {
         watches->early_ends = 0;
+        watches->wait_failed = count == -EBADF || count == -EINVAL;
     }
     watches->last_stale_token = watches->stale_token;
     watches->stale_token = watch_no_token;

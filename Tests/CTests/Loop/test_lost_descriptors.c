@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs that close what they have not opened, as daemons do that close all numbers from 3 on: the loop's wait set and eventfd go with
+ * the rest, and their numbers to the next file that is opened.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "Loop/loop.h"
+#include "Loop/loop_trace.h"
+#include "Loop/watch.h"
+#include "fake_kernel.h"
+
+/* The loop's own. */
+static int wait_set(void)
+{
+    const struct mode *mode = mode_find(LOOP, MODE);
+
+    return mode && mode->watches ? mode->watches->set : -1;
+}
+
+static int wake_event(void)
+{
+    return atomic_load(&LOOP->mailbox->event);
+}
+
+/* A run has been through, so that the loop has its descriptors. */
+static void begin(struct probe *port, int event)
+{
+    (void)probe_port_source_add(port, 0, event, LOOP, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.01, false), kCFRunLoopRunTimedOut);
+    REQUIRE(wait_set() >= 0 && wake_event() >= 0);
+}
+
+static void expect_service(struct probe *port, int event)
+{
+    uint64_t calls = fake_kernel_calls();
+
+    port->calls = 0;
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 1, false), kCFRunLoopRunTimedOut);
+    EXPECT(fake_kernel_calls() - calls < 20); /* it sleeps */
+    probe_event_post(event);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 1, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(port->calls, 1);
+}
+
+TEST(a_wait_set_that_the_program_closes_is_made_anew, "F16")
+{
+    clock_start();
+    static struct probe port = {.name = "P", .logging = probe_is_silent};
+    int event = probe_event();
+    begin(&port, event);
+    EXPECT_EQ(close(wait_set()), 0);
+    expect_service(&port, event);
+    EXPECT_EQ(close(wait_set()), 0);
+    EXPECT_EQ(close(wake_event()), 0);
+    expect_service(&port, event);
+    probe_invalidate(&port);
+    close(event);
+}
+
+TEST(a_descriptor_added_to_a_set_that_is_closed_is_watched, "F16")
+{
+    clock_start();
+    static struct probe port = {.name = "P", .logging = probe_is_silent};
+    static struct probe other = {.name = "Q", .logging = probe_is_silent};
+    int event = probe_event();
+    int other_event = probe_event();
+    begin(&port, event);
+    EXPECT_EQ(close(wait_set()), 0);
+    EXPECT_EQ(close(wake_event()), 0);
+    (void)probe_port_source_add(&other, 0, other_event, LOOP, MODE);
+    expect_service(&port, event);
+    expect_service(&other, other_event);
+    probe_invalidate(&port);
+    probe_invalidate(&other);
+    close(event);
+    close(other_event);
+}
+
+static bool is_null_device(int descriptor)
+{
+    struct stat null_device;
+    struct stat status;
+
+    return stat("/dev/null", &null_device) == 0 && fstat(descriptor, &status) == 0 && status.st_rdev == null_device.st_rdev;
+}
+
+TEST(numbers_that_the_program_has_taken_over_are_left_alone, "F16")
+{
+    clock_start();
+    static struct probe port = {.name = "P", .logging = probe_is_silent};
+    int event = probe_event();
+    int taken[2];
+    int null_device = open("/dev/null", O_RDWR | O_CLOEXEC);
+    begin(&port, event);
+    taken[0] = wait_set();
+    taken[1] = wake_event();
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(dup2(null_device, taken[i]), taken[i]);
+    }
+    expect_service(&port, event);
+    for (int i = 0; i < 2; i++) {
+        EXPECT(is_null_device(taken[i]));
+        EXPECT(taken[i] != wait_set() && taken[i] != wake_event());
+        close(taken[i]);
+    }
+    probe_invalidate(&port);
+    close(event);
+    close(null_device);
+}
+
+static void signal_and_wake(void *stopper)
+{
+    CFRunLoopSourceSignal(probe_source_of(stopper));
+    CFRunLoopWakeUp(CFRunLoopGetMain());
+}
+
+TEST(a_loop_whose_descriptors_were_closed_can_be_woken, "F16")
+{
+    static struct probe port = {.name = "P", .logging = probe_is_silent};
+    static struct probe stopper = {.name = "S", .logging = probe_is_silent, .action = probe_stops_loop};
+    struct probe_thread thread;
+    int event = probe_event();
+
+    (void)probe_source_add(&stopper, 0, LOOP, MODE);
+    begin(&port, event);
+    EXPECT_EQ(close(wait_set()), 0);
+    EXPECT_EQ(close(wake_event()), 0);
+    probe_thread_when_waiting(&thread, LOOP, signal_and_wake, &stopper);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 60, false), kCFRunLoopRunStopped);
+    probe_thread_join(&thread);
+    probe_invalidate(&port);
+    close(event);
+}
