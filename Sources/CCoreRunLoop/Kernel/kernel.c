@@ -91,11 +91,27 @@ static bool is_niced(void)
     return nice > 0;
 }
 
+int kernel_above_streams(int descriptor)
+{
+    int saved = errno;
+    int moved;
+
+    if (descriptor < 0 || descriptor > STDERR_FILENO) {
+        return descriptor;
+    }
+    moved = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (moved >= 0) {
+        (void)uncancelled(close(descriptor));
+    }
+    errno = saved;
+    return moved >= 0 ? moved : descriptor;
+}
+
 static int event_create(void)
 {
     int saved = errno;
 
-    return result_of(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), saved);
+    return kernel_above_streams(result_of(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), saved));
 }
 
 static int event_post(int event)
@@ -178,7 +194,7 @@ static int alarm_create(void)
 {
     int saved = errno;
 
-    return result_of(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), saved);
+    return kernel_above_streams(result_of(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), saved));
 }
 
 static int alarm_set(int alarm, int64_t deadline_ns)
@@ -205,7 +221,7 @@ static int set_create(void)
 {
     int saved = errno;
 
-    return result_of(epoll_create1(EPOLL_CLOEXEC), saved);
+    return kernel_above_streams(result_of(epoll_create1(EPOLL_CLOEXEC), saved));
 }
 
 static int set_control(int set, int operation, int descriptor, uint32_t mask, uint64_t token)
@@ -388,7 +404,7 @@ static int signal_open(int signal)
     if (sigaddset(&set, signal) < 0) {
         return result_of(-1, saved);
     }
-    return result_of(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), saved);
+    return kernel_above_streams(result_of(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), saved));
 }
 
 static int signal_take(int descriptor, struct signalfd_siginfo *ret_info)
@@ -424,7 +440,7 @@ static int process_open(pid_t pid)
     int saved = errno;
 
 #ifdef SYS_pidfd_open
-    return result_of(syscall(SYS_pidfd_open, pid, 0), saved); /* close-on-exec by definition */
+    return kernel_above_streams(result_of(syscall(SYS_pidfd_open, pid, 0), saved)); /* close-on-exec by definition */
 #else
     (void)pid;
     errno = ENOSYS;

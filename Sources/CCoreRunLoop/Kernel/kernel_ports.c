@@ -95,7 +95,8 @@ static int directory_open(int directory, const char *path)
 {
     int saved = errno;
 
-    return (int)result_of(uncancelled(openat(directory, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)), saved);
+    return kernel_above_streams(
+        (int)result_of(uncancelled(openat(directory, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)), saved));
 }
 
 static int directory_make(int directory, const char *path)
@@ -133,7 +134,7 @@ static int file_open(int directory, const char *leaf, int flags)
 {
     int saved = errno;
 
-    return (int)result_of(uncancelled(openat(directory, leaf, flags | O_CLOEXEC | O_NOFOLLOW)), saved);
+    return kernel_above_streams((int)result_of(uncancelled(openat(directory, leaf, flags | O_CLOEXEC | O_NOFOLLOW)), saved));
 }
 
 static int file_status(int descriptor, struct stat *ret_status)
@@ -154,7 +155,9 @@ static int file_lock(int directory, const char *leaf)
 {
     int saved = errno;
 
-    return (int)result_of(uncancelled(flopenat(directory, leaf, O_CREAT | O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0600)), saved);
+    const int flags = O_CREAT | O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW;
+
+    return kernel_above_streams((int)result_of(uncancelled(flopenat(directory, leaf, flags, 0600)), saved));
 }
 
 /* The limit on the size of files, which kills the process that goes beyond it. */
@@ -212,7 +215,7 @@ static int datagram_create(bool takes_credentials)
 {
     int saved = errno;
     int one = 1;
-    int descriptor = (int)result_of(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), saved);
+    int descriptor = kernel_above_streams((int)result_of(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), saved));
 
     /* Before bind: what is queued before it would come without a sender. */
     if (descriptor >= 0 && takes_credentials && setsockopt(descriptor, SOL_SOCKET, SO_PASSCRED, &one, sizeof one) < 0) {
@@ -259,7 +262,12 @@ static int line_create(int ret_ends[2])
 {
     int saved = errno;
 
-    return (int)result_of(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ret_ends), saved);
+    int result = (int)result_of(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ret_ends), saved);
+
+    for (int i = 0; result == 0 && i < 2; i++) {
+        ret_ends[i] = kernel_above_streams(ret_ends[i]);
+    }
+    return result;
 }
 
 static int read_send_room(int socket)

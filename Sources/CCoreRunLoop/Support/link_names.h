@@ -149,6 +149,7 @@
 #pragma redefine_extname item_locks_take_all crl_item_locks_take_all
 #pragma redefine_extname item_unlock_home crl_item_unlock_home
 #pragma redefine_extname kernel crl_kernel
+#pragma redefine_extname kernel_above_streams crl_kernel_above_streams
 #pragma redefine_extname kernel_linux crl_kernel_linux
 #pragma redefine_extname kernel_make_non_blocking crl_kernel_make_non_blocking
 #pragma redefine_extname kernel_ports crl_kernel_ports

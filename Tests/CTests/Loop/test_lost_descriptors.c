@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs that close what they have not opened, as daemons do that close all numbers from 3 on: the loop's wait set and eventfd go with
- * the rest, and their numbers to the next file that is opened.
+ * the rest, and their numbers to the next file that is opened. And programs that run without standard streams.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "CRLRunLoop.h"
+#include "Kernel/kernel.h"
 #include "Loop/loop.h"
 #include "Loop/loop_trace.h"
 #include "Loop/watch.h"
@@ -131,6 +133,34 @@ TEST(a_loop_whose_descriptors_were_closed_can_be_woken, "F16")
     probe_thread_when_waiting(&thread, LOOP, signal_and_wake, &stopper);
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 60, false), kCFRunLoopRunStopped);
     probe_thread_join(&thread);
+    probe_invalidate(&port);
+    close(event);
+}
+
+enum { stream_count = 3 };
+
+TEST(the_librarys_descriptors_stay_off_the_standard_streams, "F17")
+{
+    clock_start();
+    static struct probe port = {.name = "P", .logging = probe_is_silent};
+    int event = probe_event();
+    int streams[stream_count];
+    int alarm;
+    for (int i = 0; i < stream_count; i++) {
+        streams[i] = fcntl(i, F_DUPFD_CLOEXEC, stream_count);
+        close(i);
+    }
+    begin(&port, event);
+    expect_service(&port, event);
+    alarm = kernel.alarm_create();
+    EXPECT(alarm >= stream_count);
+    EXPECT(CRLRunLoopGetDescriptor(LOOP) >= stream_count);
+    for (int i = 0; i < stream_count; i++) {
+        EXPECT(!kernel.descriptor_is_open(i));
+        dup2(streams[i], i);
+        close(streams[i]);
+    }
+    close(alarm);
     probe_invalidate(&port);
     close(event);
 }
