@@ -26,10 +26,11 @@ struct shim_clock {
 
 static _Thread_local struct shim_clock *thread_clock;
 static struct shim_clock *_Atomic newest;
+static struct kernel replaced; /* constant once it has been */
 
 static int64_t hand_monotonic_ns(void)
 {
-    return thread_clock ? thread_clock->start_monotonic_ns + atomic_load(&thread_clock->ahead_ns) : kernel_linux.monotonic_ns();
+    return thread_clock ? thread_clock->start_monotonic_ns + atomic_load(&thread_clock->ahead_ns) : replaced.monotonic_ns();
 }
 
 static int64_t wall_at(int64_t ahead_ns)
@@ -39,7 +40,7 @@ static int64_t wall_at(int64_t ahead_ns)
 
 static int64_t hand_wall_ns(void)
 {
-    return thread_clock ? wall_at(atomic_load(&thread_clock->ahead_ns)) : kernel_linux.wall_ns();
+    return thread_clock ? wall_at(atomic_load(&thread_clock->ahead_ns)) : replaced.wall_ns();
 }
 
 static int64_t hand_tick_ns(int64_t *ret_wall_ns)
@@ -47,7 +48,7 @@ static int64_t hand_tick_ns(int64_t *ret_wall_ns)
     int64_t ahead_ns;
 
     if (!thread_clock) {
-        return kernel_linux.tick_ns(ret_wall_ns);
+        return replaced.tick_ns(ret_wall_ns);
     }
     ahead_ns = atomic_load(&thread_clock->ahead_ns);
     *ret_wall_ns = wall_at(ahead_ns);
@@ -57,7 +58,7 @@ static int64_t hand_tick_ns(int64_t *ret_wall_ns)
 /* The real instant at which a wait for `deadline_ns` of the hand-moved clock looks again. */
 static int64_t look_again(int64_t deadline_ns)
 {
-    return deadline_ns <= hand_monotonic_ns() ? 0 : kernel_linux.monotonic_ns() + 1000000;
+    return deadline_ns <= hand_monotonic_ns() ? 0 : replaced.monotonic_ns() + 1000000;
 }
 
 static int hand_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
@@ -65,10 +66,10 @@ static int hand_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t de
     int error;
 
     if (!thread_clock || deadline_ns == kernel_never) {
-        return kernel_linux.futex_wait(word, expected, deadline_ns);
+        return replaced.futex_wait(word, expected, deadline_ns);
     }
     do {
-        error = kernel_linux.futex_wait(word, expected, look_again(deadline_ns));
+        error = replaced.futex_wait(word, expected, look_again(deadline_ns));
     } while (error == -ETIMEDOUT && deadline_ns > hand_monotonic_ns());
     return error;
 }
@@ -78,10 +79,10 @@ static int hand_set_wait(int set, struct kernel_event *events, int capacity, int
     int count;
 
     if (!thread_clock || deadline_ns == kernel_never || deadline_ns <= 0) {
-        return kernel_linux.set_wait(set, events, capacity, deadline_ns);
+        return replaced.set_wait(set, events, capacity, deadline_ns);
     }
     do {
-        count = kernel_linux.set_wait(set, events, capacity, look_again(deadline_ns));
+        count = replaced.set_wait(set, events, capacity, look_again(deadline_ns));
     } while (count == 0 && deadline_ns > hand_monotonic_ns());
     return count;
 }
@@ -91,11 +92,12 @@ static int hand_alarm_set(int alarm, int64_t deadline_ns)
 {
     bool is_by_hand = thread_clock && deadline_ns != kernel_never;
 
-    return kernel_linux.alarm_set(alarm, is_by_hand ? look_again(deadline_ns) : deadline_ns);
+    return replaced.alarm_set(alarm, is_by_hand ? look_again(deadline_ns) : deadline_ns);
 }
 
 static void install(void)
 {
+    replaced = kernel;
     kernel.monotonic_ns = hand_monotonic_ns;
     kernel.wall_ns = hand_wall_ns;
     kernel.tick_ns = hand_tick_ns;
@@ -114,9 +116,9 @@ void shim_clock_begin(void)
         abort();
     }
     (void)pthread_once(&once, install);
-    clock->start_monotonic_ns = kernel_linux.monotonic_ns();
+    clock->start_monotonic_ns = replaced.monotonic_ns();
     /* Whole seconds, which a date of 64 bits holds exactly: what is to come after whole seconds is due exactly then. */
-    clock->start_wall_ns = kernel_linux.wall_ns() / 1000000000 * 1000000000;
+    clock->start_wall_ns = replaced.wall_ns() / 1000000000 * 1000000000;
     clock->older = atomic_load(&newest);
     while (!atomic_compare_exchange_weak(&newest, &clock->older, clock)) {
     }

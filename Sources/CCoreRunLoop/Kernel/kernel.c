@@ -536,4 +536,6 @@ static void yield_thread(void)
     }
 
 struct kernel kernel = KERNEL_LINUX;
+#if defined(CRL_TESTING)
 const struct kernel kernel_linux = KERNEL_LINUX;
+#endif

@@ -127,7 +127,7 @@ extern struct kernel kernel;
  */
 int kernel_above_streams(int descriptor);
 
-/* The table as it is for production; tests copy it back. */
+/* The table as it is for production, for tests, which copy it back; only where they are built. */
 extern const struct kernel kernel_linux;
 
 #endif

@@ -525,4 +525,6 @@ static void memory_unmap(void *address, uint64_t size)
     }
 
 struct kernel_ports kernel_ports = KERNEL_PORTS_LINUX;
+#if defined(CRL_TESTING)
 const struct kernel_ports kernel_ports_linux = KERNEL_PORTS_LINUX;
+#endif

@@ -70,7 +70,7 @@ struct kernel_ports {
 
 extern struct kernel_ports kernel_ports;
 
-/* The table as it is for production; tests copy it back. */
+/* The table as it is for production, for tests, which copy it back; only where they are built. */
 extern const struct kernel_ports kernel_ports_linux;
 
 #endif
