@@ -80,6 +80,9 @@ struct mode {
     uint32_t timer_count; /* L; all that are in the mode, in the heap or not */
     uint32_t tolerant_count; /* L; those of them with a tolerance */
     uint32_t deferred_count; /* L; those in the heap that stand there for an earlier date than they have, see timer.h */
+    uint32_t advanced_count; /* L; those that stand there for a later one */
+    uint32_t advanced_capacity; /* L */
+    struct heap_node **advanced; /* L; in no order */
     struct block_queue blocks; /* L */
     _Atomic uint32_t observed; /* activities that somebody watches; written under L, read relaxed by O */
     struct observer_list *observers[activity_count]; /* L; copy on write */

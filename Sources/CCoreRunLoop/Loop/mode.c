@@ -128,6 +128,7 @@ void mode_free(struct mode *mode)
     watch_set_free(mode);
     source_set_free(&mode->sources);
     heap_free(&mode->timers);
+    free(mode->advanced);
     CFRelease(mode->name);
     free(mode);
 }

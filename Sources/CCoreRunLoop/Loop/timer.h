@@ -12,9 +12,10 @@
  *
  * A new date gives a new sequence number, so that the entry of a snapshot taken before no longer matches.
  *
- * A timer that is given a later date is DEFERRED: it stays where it is in the heap, whose key is then a lower bound of its date. Who asks
- * for the earliest timer first moves those that stand on top for a date they no longer have (timers_settle). Each new date is paid for by
- * one such move at most, and by none if yet another date, or the timer's end, comes before the old date has come up.
+ * A timer that is given another date stays where it is in the heap until somebody asks for the earliest timer (timers_settle). With a later
+ * date it is DEFERRED: the heap's key is a lower bound of its date, and it is moved only once it stands on top. With an earlier one it is
+ * ADVANCED, and in a list of those that are to be moved by the next who asks. Each new date is paid for by one such move at most, and by
+ * none if yet another date, or the timer's end, comes before.
  */
 #ifndef CRL_LOOP_TIMER_H
 #define CRL_LOOP_TIMER_H
@@ -31,6 +32,8 @@ struct timer_member {
 enum timer_member_tag {
     timer_member_is_further = 1, /* C; tells how the timer is found */
     timer_member_is_deferred = 2, /* H */
+    timer_member_is_advanced = 4, /* H */
+    timer_member_place_shift = 3, /* H; above, of an advanced one: its place in the list */
 };
 
 /* In a further mode. */
@@ -173,7 +176,12 @@ static inline bool timer_node_is_deferred(const struct heap_node *node)
     return (node->tag & (uint32_t)timer_member_is_deferred) != 0;
 }
 
-/* Gives a member that is in its mode's heap another date than `old_ns`: moves it, or has it wait there. L. */
+static inline bool timer_node_is_advanced(const struct heap_node *node)
+{
+    return (node->tag & (uint32_t)timer_member_is_advanced) != 0;
+}
+
+/* Gives a member that is in its mode's heap another date than `old_ns`: has it wait there, or without memory moves it. L. */
 void timer_member_move(struct timer_member *member, int64_t old_ns, int64_t fire_ns);
 
 /* Takes a member out of its mode's heap. L. */
@@ -184,7 +192,7 @@ void timers_settle_deferred(struct mode *mode);
 /* Has the timer that comes first stand on top of the heap, for its date. */
 static inline void timers_settle(struct mode *mode)
 {
-    if (mode->deferred_count > 0) {
+    if (mode->deferred_count > 0 || mode->advanced_count > 0) {
         timers_settle_deferred(mode);
     }
 }

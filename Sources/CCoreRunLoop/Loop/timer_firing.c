@@ -397,6 +397,7 @@ void timers_fire(CFRunLoopRef loop, struct activation *run, int64_t now_ns)
     uint32_t turn;
 
     batch.entries = batch.first_entries;
+    timers_settle(run->mode); /* observers may have given timers other dates since they were found due */
     turn = batch_collect(&batch, &run->mode->timers, 0, now_ns);
     if (turn != no_entry) {
         take_turns(loop, run, &batch, turn);

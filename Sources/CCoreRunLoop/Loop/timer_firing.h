@@ -10,7 +10,7 @@
 /* The earliest date is not later than `now_ns`. */
 static inline bool timers_are_due(struct mode *mode, int64_t now_ns)
 {
-    if (mode->timers.count == 0 || mode->timers.entries[0].key > now_ns) {
+    if (mode->advanced_count == 0 && (mode->timers.count == 0 || mode->timers.entries[0].key > now_ns)) {
         return false;
     }
     timers_settle(mode);

@@ -210,6 +210,24 @@ NTH_FAILURE(timers_that_are_all_due, "")
     return true;
 }
 
+/* Without memory for the list of those that are to be moved, some are at once. */
+NTH_FAILURE(timers_that_are_given_earlier_dates, "")
+{
+    enum { count = 40 };
+    CFRunLoopTimerRef timers[count];
+
+    begin();
+    for (int i = 0; i < count; i++) {
+        NEED(timers[i] = make_firing_timer(3600 + i, 0));
+        NEED(add_timer(timers[i], MODE));
+    }
+    for (int i = 0; i < count; i++) {
+        CFRunLoopTimerSetNextFireDate(timers[i], CFAbsoluteTimeGetCurrent() + 1800 - i);
+    }
+    MUST(CFRunLoopGetNextTimerFireDate(CFRunLoopGetCurrent(), MODE) == CFRunLoopTimerGetNextFireDate(timers[count - 1]));
+    return true;
+}
+
 NTH_FAILURE(timers_without_callbacks, "")
 {
     CFRunLoopTimerRef timer;

@@ -211,20 +211,28 @@ static void expect_firings(int mode)
     EXPECT_EQ(fired_count, turn);
 }
 
-/* No timer stands behind its date, and those that stand before it are counted. */
+/* Those that stand before their date are counted, those that may stand behind it listed, and all others stand at it. */
 static void expect_heap(int mode)
 {
     const struct mode *found = mode_find(LOOP, mode_name(mode));
     uint32_t deferred = 0;
+    uint32_t advanced = 0;
 
     for (uint32_t i = 0; found && i < found->timers.count; i++) {
         const struct heap_entry *entry = &found->timers.entries[i];
         int64_t date_ns = timer_of_node(entry->node)->fire_ns;
 
-        EXPECT(timer_node_is_deferred(entry->node) ? entry->key <= date_ns : entry->key == date_ns);
+        if (timer_node_is_advanced(entry->node)) {
+            EXPECT(!timer_node_is_deferred(entry->node));
+            EXPECT(found->advanced[entry->node->tag >> timer_member_place_shift] == entry->node);
+        } else {
+            EXPECT(timer_node_is_deferred(entry->node) ? entry->key <= date_ns : entry->key == date_ns);
+        }
         deferred += timer_node_is_deferred(entry->node);
+        advanced += timer_node_is_advanced(entry->node);
     }
     EXPECT_EQ(found ? found->deferred_count : 0, deferred);
+    EXPECT_EQ(found ? found->advanced_count : 0, advanced);
 }
 
 static void do_something(void)
