@@ -142,7 +142,8 @@ CF_EXPORT CFSocketRef CFSocketCreateConnectedToSocketSignature(CFAllocatorRef al
 /**
  * Gives the socket the local `address`, a `struct sockaddr`, and lets it listen for connections, up to 256 of which may wait.
  *
- * For an IPv4 or IPv6 port of 0 the system picks one: see CFSocketCopyAddress. Sockets that cannot listen just get the address.
+ * For an IPv4 or IPv6 port of 0 the system picks one: see CFSocketCopyAddress. Sockets that cannot listen just get the address. On all
+ * interfaces (`in6addr_any`) an IPv6 socket has a port for IPv4 too, unless another socket has it there: then for IPv6 alone.
  * Threads: any.
  * Errors: kCFSocketError when the address cannot be had, or `s` is invalid.
  */

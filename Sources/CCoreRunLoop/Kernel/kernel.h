@@ -84,6 +84,7 @@ struct kernel {
     /* Sockets. Whatever mode a socket is in, it is left in that. */
     int (*socket_create)(int family, int type, int protocol); /* close-on-exec */
     int (*socket_type)(int socket); /* SOCK_STREAM and so on; -ENOTSOCK */
+    /* all interfaces of IPv6 without those of IPv4, where somebody else has the port there */
     int (*socket_bind)(int socket, const void *address, size_t length);
     int (*socket_listen)(int socket, int backlog);
     /*

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -57,11 +58,47 @@ int kernel_socket_take_error(int socket)
     return read_option(socket, SO_ERROR);
 }
 
-int kernel_socket_bind(int socket, const void *address, size_t length)
+static int bind_once(int socket, const void *address, size_t length)
 {
     int saved = errno;
 
     return result_of(bind(socket, address, (socklen_t)length), saved);
+}
+
+/* Whether the address is of all interfaces, and the socket takes those of IPv4 along. */
+static bool would_take_ipv4_too(int socket, const void *address, size_t length)
+{
+    const struct sockaddr_in6 *wanted = address;
+    int saved = errno;
+    int is_without = 1;
+    socklen_t size = sizeof is_without;
+
+    if (length < sizeof *wanted || wanted->sin6_family != AF_INET6 || !IN6_IS_ADDR_UNSPECIFIED(&wanted->sin6_addr)) {
+        return false;
+    }
+    return result_of(getsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &is_without, &size), saved) == 0 && !is_without;
+}
+
+static int leave_ipv4(int socket, bool is_left)
+{
+    int saved = errno;
+    int value = is_left;
+
+    return result_of(setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &value, sizeof value), saved);
+}
+
+/* Apple's kernel lets an IPv6 socket have the port of an IPv4 one, whose connections stay with it. Linux does if IPv4 is left out. */
+int kernel_socket_bind(int socket, const void *address, size_t length)
+{
+    int result = bind_once(socket, address, length);
+
+    if (result == -EADDRINUSE && would_take_ipv4_too(socket, address, length) && leave_ipv4(socket, true) == 0) {
+        result = bind_once(socket, address, length);
+        if (result < 0) {
+            (void)leave_ipv4(socket, false);
+        }
+    }
+    return result;
 }
 
 int kernel_socket_listen(int socket, int backlog)

@@ -394,6 +394,117 @@ TEST(an_address_cannot_be_set_where_it_is_taken, "270")
     CFRelease(any);
 }
 
+/* All interfaces of IPv6, with the port of another address. */
+static CFDataRef all_interfaces(CFDataRef other)
+{
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT};
+
+    address.sin6_port = ((const struct sockaddr_in *)(const void *)CFDataGetBytePtr(other))->sin_port;
+    return CFDataCreate(NULL, (const UInt8 *)&address, sizeof address);
+}
+
+/* An IPv6 socket that takes IPv4 along, its source in the mode; false where there is none. */
+static bool open_ipv6(struct recorder *recorder)
+{
+    CFSocketContext context = recorder_context(recorder);
+    struct sockaddr_in6 loopback = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int probe = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_there = probe >= 0 && bind(probe, (const struct sockaddr *)&loopback, sizeof loopback) == 0;
+    int is_without = 0;
+
+    if (probe >= 0) {
+        close(probe);
+    }
+    if (!is_there) {
+        return false;
+    }
+    recorder->object = CFSocketCreate(NULL, PF_INET6, SOCK_STREAM, 0, accepts, recorder_called, &context);
+    REQUIRE(recorder->object != NULL);
+    REQUIRE(setsockopt(CFSocketGetNative(recorder->object), IPPROTO_IPV6, IPV6_V6ONLY, &is_without, sizeof is_without) == 0);
+    recorder_schedule(recorder);
+    return true;
+}
+
+static bool is_for_ipv6_alone(CFSocketRef s)
+{
+    int value = -1;
+    socklen_t size = sizeof value;
+
+    REQUIRE(getsockopt(CFSocketGetNative(s), IPPROTO_IPV6, IPV6_V6ONLY, &value, &size) == 0);
+    return value != 0;
+}
+
+/* As servers do that have a socket for each family, the IPv4 one first. */
+TEST(an_ipv6_socket_shares_the_port_of_an_ipv4_one, "270 259")
+{
+    CFDataRef any = loopback_address(AF_INET);
+    int ipv4 = listen_on(any, 5);
+    CFDataRef where = address_of(ipv4);
+    CFDataRef all = all_interfaces(where);
+    CFMutableDataRef loopback = CFDataCreateMutableCopy(NULL, 0, all);
+    struct recorder first = RECORDER();
+    struct recorder second = RECORDER();
+    bool is_there = open_ipv6(&first) && open_ipv6(&second);
+
+    if (is_there) {
+        int client;
+
+        EXPECT_EQ(CFSocketSetAddress(first.object, all), kCFSocketSuccess);
+        EXPECT(is_for_ipv6_alone(first.object));
+        ((struct sockaddr_in6 *)(void *)CFDataGetMutableBytePtr(loopback))->sin6_addr = in6addr_loopback;
+        client = connect_to(loopback);
+        recorder_await(&first, 1);
+        EXPECT_LOG("accept");
+        close(client);
+
+        /* One that cannot have it all the same is as it was. */
+        EXPECT_EQ(CFSocketSetAddress(second.object, all), kCFSocketError);
+        EXPECT(!is_for_ipv6_alone(second.object));
+        recorder_free(&first);
+        recorder_free(&second);
+    }
+    close(ipv4);
+    CFRelease(loopback);
+    CFRelease(all);
+    CFRelease(where);
+    CFRelease(any);
+    if (!is_there) {
+        SKIP("there is no IPv6 loopback here");
+    }
+}
+
+TEST(an_ipv6_socket_on_a_free_port_serves_ipv4_too, "270 259")
+{
+    CFDataRef any = loopback_address(AF_INET);
+    CFDataRef all = all_interfaces(any); /* with any port */
+    CFMutableDataRef loopback = CFDataCreateMutableCopy(NULL, 0, any);
+    struct recorder recorder = RECORDER();
+    bool is_there = open_ipv6(&recorder);
+
+    if (is_there) {
+        CFDataRef where;
+        int client;
+
+        EXPECT_EQ(CFSocketSetAddress(recorder.object, all), kCFSocketSuccess);
+        EXPECT(!is_for_ipv6_alone(recorder.object));
+        where = CFSocketCopyAddress(recorder.object);
+        ((struct sockaddr_in *)(void *)CFDataGetMutableBytePtr(loopback))->sin_port =
+            ((const struct sockaddr_in6 *)(const void *)CFDataGetBytePtr(where))->sin6_port;
+        client = connect_to(loopback);
+        recorder_await(&recorder, 1);
+        EXPECT_LOG("accept");
+        close(client);
+        CFRelease(where);
+        recorder_free(&recorder);
+    }
+    CFRelease(loopback);
+    CFRelease(all);
+    CFRelease(any);
+    if (!is_there) {
+        SKIP("there is no IPv6 loopback here");
+    }
+}
+
 TEST(unix_sockets_listen_and_connect_by_path, "270 259")
 {
     char path[64];
