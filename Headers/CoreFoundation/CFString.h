@@ -173,6 +173,7 @@ CF_EXPORT CFStringRef CFStringCreateWithSubstring(CFAllocatorRef allocator, CFSt
  * Ownership: the caller releases the text.
  * Threads: any thread.
  * Errors: NULL when there is no memory; a conversion that is not known is copied as it stands; `%n` writes nothing.
+ * Differs from Apple: there the `%` of such a conversion is left out, and `100%` becomes `100`.
  */
 CF_EXPORT CFStringRef CFStringCreateWithFormat(CFAllocatorRef allocator, CFDictionaryRef options, CFStringRef format, ...)
     CRL_LINK(CFStringCreateWithFormat) CF_RETURNS_RETAINED;
