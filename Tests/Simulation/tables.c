@@ -564,9 +564,9 @@ static size_t limit_on_descriptors(void)
 
 static volatile uint32_t *fork_mark(void)
 {
-    static volatile uint32_t marks[processes_max];
+    static volatile uint32_t marks[processes_max][fork_mark_words];
 
-    return &marks[scheduler_process()->number];
+    return marks[scheduler_process()->number];
 }
 
 /* ---- names ---- */

@@ -17,13 +17,15 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+enum { fork_mark_words = 2 };
+
 struct kernel_ports {
     uid_t (*effective_uid)(void);
     pid_t (*process_id)(void);
     const char *(*environment)(const char *name); /* NULL in programs that run with other rights than their user's */
     void (*random_bytes)(void *ret_bytes, size_t size);
     size_t (*descriptor_limit)(void);
-    /* A page that reads as zero in a child, however it was made; NULL if there is none. The parent writes into it. */
+    /* fork_mark_words that read as zero in a child, however it was made; NULL if there are none. The parent writes into them. */
     volatile uint32_t *(*fork_mark)(void);
 
     /* Files; `directory` may be AT_FDCWD, and links are never followed in the last part of a path. */

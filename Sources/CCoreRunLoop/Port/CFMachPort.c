@@ -235,6 +235,7 @@ static struct mach_message *begin_call(CFMachPortRef port)
 {
     struct mach_message *message = NULL;
 
+    mach_port_table_disown();
     mach_port_lock(port);
     if (port->is_valid && port->queued > 0) {
         struct link *link = port->queue.next;
@@ -320,6 +321,7 @@ static int event_of(CFMachPortRef port)
 {
     int event;
 
+    mach_port_table_disown();
     mach_port_lock(port);
     if (port->is_valid && port->event < 0) {
         event = kernel.event_create();
@@ -425,6 +427,7 @@ void CFMachPortInvalidate(CFMachPortRef port)
     struct leftovers leftovers = {.event = -1};
 
     require(port, "CFMachPortInvalidate");
+    mach_port_table_disown();
     object_retain(port);
     if (take_apart(port, &leftovers)) {
         mach_port_table_remove(port);

@@ -60,6 +60,8 @@ void mach_port_update_event(CFMachPortRef port);
 /* Lets one waiting sender look again. No lock. */
 void mach_port_wake_sender(CFMachPortRef port);
 
+/* In a child that was made by _Fork or clone, which run no handlers: does what those do. Before a queue or an eventfd is used; no lock. */
+void mach_port_table_disown(void);
 /* Gives `port` a number. False if there is no memory. */
 bool mach_port_table_add(CFMachPortRef port, mach_port_t *ret_number);
 /* The valid port of a number, with a reference, or NULL. */

@@ -3,12 +3,16 @@
  * Numbers of Mach-style ports: a place in the table, and above it how often the place was used, so that a number is not soon used again.
  *
  * One lock guards the table; nothing else is locked while it is held. A fork takes it, and gives the child's ports eventfds of their
- * own: what they shared with the parent would wake the parent. The table stays until the process ends.
+ * own: what they shared with the parent would wake the parent. A child that was made without the handlers of fork does so before it first
+ * looks at a queue, an eventfd or the table. The table stays until the process ends.
  */
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "CoreFoundation/CFArray.h"
 #include "Kernel/kernel.h"
+#include "Loop/thread_loop.h"
+#include "Port/fork_mark.h"
 #include "Port/mach_port.h"
 
 enum { use_bits = 12, use_mask = (1 << use_bits) - 1, growth = 64 };
@@ -23,6 +27,7 @@ static struct place *places; /* table_lock */
 static size_t capacity; /* table_lock */
 static size_t next; /* table_lock; where the search for a free place begins: places rest before they are used again */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct fork_mark fork_mark;
 
 static mach_port_t number_of(size_t place)
 {
@@ -59,10 +64,61 @@ static void after_fork_in_child(void)
             (void)kernel.event_renew(port->event);
         }
     }
+    fork_mark_renew(&fork_mark);
+}
+
+/*
+ * The wait sets of `loop`, the child's only one, have the parent's eventfd under the number, if it has run here. In memory alone: what the
+ * kernel still has of the number is another file. Those of other loops are left alone, for the kernel would be told at once of what a
+ * thread seems to wait in that is not here.
+ */
+static void watch_anew(CFRunLoopRef loop, CFRunLoopSourceRef source)
+{
+    CFArrayRef modes = CFRunLoopCopyAllModes(loop);
+
+    for (CFIndex i = 0; modes && i < CFArrayGetCount(modes); i++) {
+        CFStringRef mode = CFArrayGetValueAtIndex(modes, i);
+
+        if (CFRunLoopContainsSource(loop, source, mode)) {
+            CFRunLoopRemoveSource(loop, source, mode);
+            CFRunLoopAddSource(loop, source, mode);
+        }
+    }
+    if (modes) {
+        CFRelease(modes);
+    }
+}
+
+/* Without the table's lock: what is released may take it. */
+static void watch_all_anew(CFRunLoopRef loop)
+{
+    for (size_t i = 0; i < capacity; i++) {
+        CFRunLoopSourceRef source = places[i].port ? weak_source_retain(&places[i].port->source) : NULL;
+
+        if (source) {
+            watch_anew(loop, source);
+            object_release(source);
+        }
+    }
+}
+
+void mach_port_table_disown(void)
+{
+    CFRunLoopRef loop;
+
+    if (!fork_mark_is_wiped(&fork_mark)) {
+        return;
+    }
+    after_fork_in_child();
+    loop = thread_loop_if_any();
+    if (loop) {
+        watch_all_anew(loop);
+    }
 }
 
 static void watch_forks(void)
 {
+    fork_mark_begin(&fork_mark, fork_mark_of_mach_ports);
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
@@ -102,6 +158,7 @@ bool mach_port_table_add(CFMachPortRef port, mach_port_t *ret_number)
     bool has_room;
 
     (void)pthread_once(&once, watch_forks);
+    mach_port_table_disown();
     lock_take(&table_lock);
     place = find_free();
     has_room = place < capacity || grow();
@@ -125,6 +182,7 @@ CFMachPortRef mach_port_table_find(mach_port_t number)
     size_t place = place_of(number);
     CFMachPortRef port = NULL;
 
+    mach_port_table_disown();
     lock_take(&table_lock);
     if (place < capacity && places[place].port && number_of(place) == number && object_try_retain(places[place].port)) {
         port = places[place].port;
@@ -137,6 +195,7 @@ void mach_port_table_remove(CFMachPortRef port)
 {
     size_t place = place_of(port->number);
 
+    mach_port_table_disown();
     lock_take(&table_lock);
     if (place < capacity && places[place].port == port) {
         places[place].port = NULL;

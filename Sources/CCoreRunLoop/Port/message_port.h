@@ -19,6 +19,7 @@
 #include "CoreFoundation/CFMessagePort.h"
 #include "CoreFoundation/CFRunLoop.h"
 #include "Loop/info_hold.h"
+#include "Port/fork_mark.h"
 #include "Port/inbox.h"
 #include "Port/line_table.h"
 #include "Port/packet.h"
@@ -131,15 +132,12 @@ static inline void port_unlock(CFMessagePortRef port)
     lock_drop(&port->lock);
 }
 
-/*
- * Zero in a child that was made without the handlers of fork, where no port is valid; NULL where the kernel cannot tell. Written before
- * any port is.
- */
-extern volatile uint32_t *port_fork_mark;
+extern struct fork_mark port_fork_mark;
 
+/* In a child that was made without the handlers of fork, where no port is valid. */
 static inline bool port_is_orphan(void)
 {
-    return port_fork_mark && *port_fork_mark == 0;
+    return fork_mark_is_wiped(&port_fork_mark);
 }
 
 static inline bool port_is_valid(CFMessagePortRef port)

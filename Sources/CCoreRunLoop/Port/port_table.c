@@ -24,7 +24,7 @@ static uint32_t creations_until_look; /* creation lock; that go before the files
 static struct link republished; /* creation lock; ports with a reference, given up when the lock is free: user code may follow */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-volatile uint32_t *port_fork_mark;
+struct fork_mark port_fork_mark;
 
 static CFMessagePortRef port_of(struct link *link)
 {
@@ -96,9 +96,7 @@ static void after_fork_in_child(void)
     }
     lock_reset(&table_lock);
     lock_reset(&creation_lock);
-    if (port_fork_mark) {
-        *port_fork_mark = 1; /* from here on ports are this process's own */
-    }
+    fork_mark_renew(&port_fork_mark); /* from here on ports are this process's own */
 }
 
 /* By the environment: for comparison, and for whoever suspects them. */
@@ -116,10 +114,7 @@ static void prepare_once(void)
     }
     link_init(&republished);
     inboxes_are_off |= inboxes_are_refused();
-    port_fork_mark = kernel_ports.fork_mark();
-    if (port_fork_mark) {
-        *port_fork_mark = 1;
-    }
+    fork_mark_begin(&port_fork_mark, fork_mark_of_message_ports);
     /* After the run loop's own handlers: in the child, its locks are free again when ours runs. */
     thread_loop_prepare();
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

@@ -214,6 +214,7 @@
 #pragma redefine_extname loop_refuse crl_loop_refuse
 #pragma redefine_extname loop_retire crl_loop_retire
 #pragma redefine_extname mach_port_table_add crl_mach_port_table_add
+#pragma redefine_extname mach_port_table_disown crl_mach_port_table_disown
 #pragma redefine_extname mach_port_table_find crl_mach_port_table_find
 #pragma redefine_extname mach_port_table_remove crl_mach_port_table_remove
 #pragma redefine_extname mach_port_update_event crl_mach_port_update_event

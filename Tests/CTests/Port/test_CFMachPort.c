@@ -663,3 +663,96 @@ TEST(the_child_of_a_fork_has_mach_ports_of_its_own, "250 176 P1")
     EXPECT_LOG("1");
     receiver_free(&receiver);
 }
+
+TEST(a_child_made_without_handlers_wakes_no_mach_port_of_its_parents, "250 176 P1")
+{
+    struct receiver receiver = {0};
+    mach_port_t number = CFMachPortGetPort(receiver_create(&receiver));
+    int status = -1;
+    pid_t child;
+
+    receiver_schedule(&receiver);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunTimedOut);
+    child = _Fork();
+    if (child == 0) {
+        _exit(send_id(number, 1, 0) == kCRLMachPortSuccess ? 0 : 1);
+    }
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(kernel.descriptor_ready(receiver.port->event, kernel_readable), 0);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunTimedOut);
+    receiver_free(&receiver);
+}
+
+TEST(a_child_made_without_handlers_has_mach_ports_of_its_own, "250 176 P1")
+{
+    struct receiver receiver = {0};
+    mach_port_t number = CFMachPortGetPort(receiver_create(&receiver));
+    int status = -1;
+    pid_t child;
+
+    receiver_schedule(&receiver); /* the loop has made no wait set, which the child would share */
+    send_id(number, 1, 0);
+    child = _Fork();
+    if (child == 0) {
+        bool is_empty;
+        bool works;
+
+        look(); /* what makes it look is still the parent's */
+        is_empty = receiver.calls == 0 && CFRunLoopRunInMode(MODE, 0, true) == kCFRunLoopRunTimedOut;
+        works = send_id(number, 2, 0) == kCRLMachPortSuccess && CFRunLoopRunInMode(MODE, 0, true) == kCFRunLoopRunHandledSource;
+        send_id(number, 3, 0); /* left in the child's queue */
+        _exit(is_empty && works && receiver.calls == 1 ? 0 : 1);
+    }
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    look();
+    EXPECT_LOG("1");
+    receiver_free(&receiver);
+}
+
+TEST(a_child_made_without_handlers_hears_of_its_own_mach_messages_though_its_loop_was_first, "250 176 P1")
+{
+    struct receiver receiver = {0};
+    mach_port_t number = CFMachPortGetPort(receiver_create(&receiver));
+    int status = -1;
+    pid_t child;
+
+    receiver_schedule(&receiver);
+    child = _Fork();
+    if (child == 0) {
+        bool is_empty = CFRunLoopRunInMode(MODE, 0, true) == kCFRunLoopRunTimedOut;
+        bool works = send_id(number, 2, 0) == kCRLMachPortSuccess && CFRunLoopRunInMode(MODE, 0, true) == kCFRunLoopRunHandledSource;
+
+        _exit(is_empty && works && receiver.calls == 1 ? 0 : 1);
+    }
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    receiver_free(&receiver);
+}
+
+TEST(a_child_made_without_handlers_may_end_its_parents_mach_ports, "247 176 P1")
+{
+    struct receiver receiver = {0};
+    struct receiver released = {0};
+    mach_port_t number = CFMachPortGetPort(receiver_create(&receiver));
+    int status = -1;
+    pid_t child;
+
+    receiver_create(&released);
+    receiver_schedule(&receiver);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunTimedOut); /* with a wait set, which the child does share */
+    child = _Fork();
+    if (child == 0) {
+        receiver_free(&receiver);
+        CFRelease(released.port);
+        _exit(receiver.releases == 1 && released.releases == 1 ? 0 : 1);
+    }
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    send_id(number, 1, 0);
+    look();
+    EXPECT_LOG("1");
+    receiver_free(&receiver);
+    receiver_free(&released);
+}
