@@ -9,6 +9,7 @@
 #include "Kernel/kernel.h"
 #include "Loop/descriptor_source.h"
 #include "Loop/held.h"
+#include "Port/aftermath.h"
 #include "Port/mach_port.h"
 #include "Support/fault.h"
 
@@ -377,30 +378,28 @@ CFRunLoopSourceRef CFMachPortCreateRunLoopSource(CFAllocatorRef allocator, CFMac
 
 /* ---- the end ---- */
 
-/* What an invalidation has to give back once the lock is dropped. */
-struct leftovers {
+/* What an invalidation needs once the lock is dropped. */
+struct ended {
     struct link queue;
-    CFRunLoopSourceRef source;
     CFMachPortInvalidationCallBack callout;
     void *info;
-    int event;
 };
 
 /* False if the port was invalid already. */
-static bool take_apart(CFMachPortRef port, struct leftovers *ret_leftovers)
+static bool take_apart(CFMachPortRef port, struct ended *ret_ended)
 {
     bool was_valid;
 
-    link_init(&ret_leftovers->queue);
+    link_init(&ret_ended->queue);
     mach_port_lock(port);
     was_valid = port->is_valid;
     if (was_valid) {
         port->is_valid = false;
-        ret_leftovers->source = weak_source_retain(&port->source);
-        ret_leftovers->callout = port->invalidation_callout;
-        ret_leftovers->info = port->info.hold.info;
-        ret_leftovers->event = port->event;
-        list_append_all(&ret_leftovers->queue, &port->queue);
+        port->ended_source = weak_source_retain(&port->source);
+        port->ended_event = port->event;
+        ret_ended->callout = port->invalidation_callout;
+        ret_ended->info = port->info.hold.info;
+        list_append_all(&ret_ended->queue, &port->queue);
         port->queued = 0;
         port->source.source = NULL;
         port->event = -1;
@@ -422,28 +421,47 @@ static void release_context(CFMachPortRef port)
     }
 }
 
+/* What comes after the callback, with a reference. */
+static void let_go(const void *ended)
+{
+    CFMachPortRef port = (CFMachPortRef)(uintptr_t)ended;
+
+    if (port->ended_source) {
+        descriptor_source_invalidate(port->ended_source);
+        object_release(port->ended_source);
+    }
+    release_context(port);
+    if (port->ended_event >= 0) {
+        (void)kernel.close(port->ended_event);
+    }
+    object_release(port);
+}
+
+static void tell(CFMachPortRef port, CFMachPortInvalidationCallBack callout, void *info)
+{
+    CFRunLoopRef loop = thread_loop_current();
+    uint32_t begun = aftermath_begin(loop, let_go, port);
+
+    callout(port, info);
+    aftermath_end(loop, begun);
+}
+
 void CFMachPortInvalidate(CFMachPortRef port)
 {
-    struct leftovers leftovers = {.event = -1};
+    struct ended ended;
 
     require(port, "CFMachPortInvalidate");
     mach_port_table_disown();
     object_retain(port);
-    if (take_apart(port, &leftovers)) {
-        mach_port_table_remove(port);
-        mach_port_wake_sender(port);
-        free_messages(&leftovers.queue);
-        if (leftovers.callout) {
-            leftovers.callout(port, leftovers.info); /* 247 */
-        }
-        if (leftovers.source) {
-            descriptor_source_invalidate(leftovers.source);
-            object_release(leftovers.source);
-        }
-        release_context(port);
-        if (leftovers.event >= 0) {
-            (void)kernel.close(leftovers.event);
-        }
+    if (!take_apart(port, &ended)) {
+        object_release(port);
+        return;
     }
-    object_release(port);
+    mach_port_table_remove(port);
+    mach_port_wake_sender(port);
+    free_messages(&ended.queue);
+    if (ended.callout) {
+        tell(port, ended.callout, ended.info); /* 247 */
+    }
+    let_go(port);
 }

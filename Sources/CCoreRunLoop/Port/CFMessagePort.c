@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "Port/aftermath.h"
 #include "Port/message_port.h"
 #include "Support/fault.h"
 
@@ -170,8 +171,8 @@ void CFMessagePortGetContext(CFMessagePortRef ms, CFMessagePortContext *context)
 Boolean CFMessagePortIsValid(CFMessagePortRef ms)
 {
     require(ms, "CFMessagePortIsValid");
-    if (ms->is_remote && port_is_valid(ms)) {
-        remote_port_check(ms);
+    if (ms->is_remote && port_is_valid(ms) && !remote_port_is_alive(ms)) {
+        message_port_invalidate(ms);
     }
     return port_is_valid(ms);
 }
@@ -237,42 +238,70 @@ SInt32 CFMessagePortSendRequest(CFMessagePortRef remote, SInt32 msgid, CFDataRef
     }
     object_retain(remote); /* it may be released inside the wait */
     result = message_send(remote, msgid, data, sendTimeout, rcvTimeout, replyMode, returnData);
-    object_release(remote);
+    if (result == kCFMessagePortIsInvalid || result == kCFMessagePortBecameInvalidError) {
+        message_port_end(remote); /* not before: of the request, nothing is left that a callback would have to come back to */
+    } else {
+        object_release(remote);
+    }
     return result;
 }
 
 /* ---- the end ---- */
 
+/* What comes after the callback, with a reference. */
+static void let_go(const void *ended)
+{
+    CFMessagePortRef port = (CFMessagePortRef)(uintptr_t)ended;
+
+    if (port->is_remote) {
+        remote_port_close(port);
+    } else {
+        local_port_release_info(port);
+        local_port_close(port);
+    }
+    port_table_remove(port); /* last: the callback may fork, or another thread meanwhile */
+    object_release(port);
+}
+
+static void tell(CFMessagePortRef port, CFMessagePortInvalidationCallBack callout, void *info)
+{
+    CFRunLoopRef loop = thread_loop_current();
+    uint32_t begun = aftermath_begin(loop, let_go, port);
+
+    callout(port, info);
+    aftermath_end(loop, begun);
+}
+
 /* In the order that is promised (203). */
-void message_port_invalidate(CFMessagePortRef port)
+void message_port_end(CFMessagePortRef port)
 {
     CFMessagePortInvalidationCallBack callout;
     void *info;
     bool was_valid;
 
     port_table_disown(); /* else the parent's port would stay in the table, whatever becomes of it */
-    object_retain(port);
     port_lock(port);
     was_valid = atomic_exchange_explicit(&port->is_valid, false, memory_order_acq_rel);
     callout = port->invalidated;
     info = port->is_remote ? NULL : port->side.local.info.hold.info;
     port_unlock(port);
-    if (was_valid) {
-        if (!port->is_remote) {
-            local_port_withdraw(port);
-        }
-        if (callout) {
-            callout(port, info);
-        }
-        if (port->is_remote) {
-            remote_port_close(port);
-        } else {
-            local_port_release_info(port);
-            local_port_close(port);
-        }
-        port_table_remove(port); /* last: the callback may fork, or another thread meanwhile */
+    if (!was_valid) {
+        object_release(port);
+        return;
     }
-    object_release(port);
+    if (!port->is_remote) {
+        local_port_withdraw(port);
+    }
+    if (callout) {
+        tell(port, callout, info);
+    }
+    let_go(port);
+}
+
+void message_port_invalidate(CFMessagePortRef port)
+{
+    object_retain(port);
+    message_port_end(port);
 }
 
 void CFMessagePortInvalidate(CFMessagePortRef ms)

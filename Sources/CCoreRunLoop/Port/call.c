@@ -7,12 +7,11 @@
 
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
-#include "Loop/activation.h"
 #include "Loop/brief_run.h"
-#include "Loop/held.h"
 #include "Loop/instant.h"
 #include "Loop/pass.h"
 #include "Loop/thread_loop.h"
+#include "Port/aftermath.h"
 #include "Port/client_line.h"
 #include "Port/message_port.h"
 #include "Port/port_log.h"
@@ -252,7 +251,6 @@ static SInt32 judge_hang_up(CFMessagePortRef port, const struct client_line *lin
         }
         kernel_ports.pause(asking_ns);
     }
-    message_port_invalidate(port);
     return kCFMessagePortBecameInvalidError;
 }
 
@@ -330,17 +328,6 @@ static void end_by_socket(CFMessagePortRef port)
     }
 }
 
-/* Runs that were left before are over first, as a run in the wait would find: what is held from here on is above what they hold. */
-static __attribute__((noinline)) uint32_t hold(CFRunLoopRef loop, void (*give_back)(const void *thing), const void *thing)
-{
-    loop_lock(loop);
-    if (loop->activation) {
-        runs_leave_gone(loop, (uintptr_t)__builtin_frame_address(0));
-    }
-    loop_unlock(loop);
-    return held_hold(loop, give_back, thing);
-}
-
 /* A callback in the wait has ended the thread, or jumped out: nobody is left who would end the request. */
 static void end_left_request(const void *waiting)
 {
@@ -367,7 +354,7 @@ static SInt32 request(CFMessagePortRef port, SInt32 message_id, const void *byte
     struct client_line *line;
     CFDataRef reply;
     SInt32 result;
-    uint32_t held;
+    uint32_t begun;
     int error = 0;
     int end;
 
@@ -388,9 +375,9 @@ static SInt32 request(CFMessagePortRef port, SInt32 message_id, const void *byte
         return result;
     }
     deadline_ns = deadline_after(receive_timeout, 0, &now_ns);
-    held = hold(loop, end_left_request, line);
+    begun = aftermath_begin(loop, end_left_request, line);
     await(port, line, deadline_ns, mode, now_ns);
-    held_let_go(loop, held);
+    aftermath_end(loop, begun);
     result = result_of(port, line);
     reply = line->call->reply;
     end_line(port, line);
@@ -423,11 +410,7 @@ static SInt32 put_letter(CFMessagePortRef port, struct letter *letter, int64_t d
         inbox_wait_for_room(inbox, taken, deadline_ns - looked_ns > slice_ns ? looked_ns + slice_ns : deadline_ns);
         outcome = inbox_gone;
     }
-    if (outcome == inbox_took) {
-        return kCFMessagePortSuccess;
-    }
-    message_port_invalidate(port);
-    return gone;
+    return outcome == inbox_took ? kCFMessagePortSuccess : gone;
 }
 
 static SInt32 no_letter(void)
@@ -488,7 +471,6 @@ static SInt32 result_of_letter(CFMessagePortRef port, enum letter_state state)
     case letter_dropped:
         return kCFMessagePortTransportError;
     case letter_gone:
-        message_port_invalidate(port);
         return kCFMessagePortBecameInvalidError;
     case letter_waiting:
     case letter_given_up:
@@ -530,8 +512,9 @@ static SInt32 post_request(CFMessagePortRef port, SInt32 message_id, CFDataRef d
     struct letter *letter = letter_create(message_id, data, loop);
     int64_t now_ns = 0;
     int64_t deadline_ns;
+    enum letter_state state;
     SInt32 result;
-    uint32_t held;
+    uint32_t begun;
     bool waits;
 
     if (!letter) {
@@ -546,9 +529,10 @@ static SInt32 post_request(CFMessagePortRef port, SInt32 message_id, CFDataRef d
     }
     if (result == kCFMessagePortSuccess) {
         deadline_ns = deadline_after(receive_timeout, 0, &now_ns);
-        held = hold(loop, end_left_letter, letter);
-        result = result_of_letter(port, await_letter(port, letter, deadline_ns, mode, now_ns));
-        held_let_go(loop, held);
+        begun = aftermath_begin(loop, end_left_letter, letter);
+        state = await_letter(port, letter, deadline_ns, mode, now_ns);
+        aftermath_end(loop, begun);
+        result = result_of_letter(port, state);
     } else {
         letter_release(letter); /* the receiver's reference: it never came to that */
     }

@@ -43,6 +43,8 @@ struct __CFMachPort {
     int event; /* I; -1: none yet, or no more */
     bool is_posted; /* I */
     struct weak_source source; /* I */
+    CFRunLoopSourceRef ended_source; /* what an invalidation takes out of the port, and gives back after the callback: its own */
+    int ended_event;
 };
 
 static inline void mach_port_lock(CFMachPortRef port)

@@ -208,8 +208,8 @@ void local_port_receive_letter(CFMessagePortRef port, CFRunLoopSourceRef source)
 CFMessagePortRef remote_port_create(CFAllocatorRef allocator, const struct port_name *name);
 void remote_port_close(CFMessagePortRef port);
 void remote_port_abandon(CFMessagePortRef port);
-/* Asks whether the owner still is there; invalidates if not. */
-void remote_port_check(CFMessagePortRef port);
+/* Asks whether the owner still is there. If not, the port is to be made invalid. */
+bool remote_port_is_alive(CFMessagePortRef port);
 /* Puts off the closing of descriptors; false if they are closed already. P */
 bool remote_port_use(CFMessagePortRef port);
 void remote_port_unuse(CFMessagePortRef port);
@@ -227,13 +227,15 @@ int remote_port_offer_page(CFMessagePortRef port, uint32_t line, uint64_t token,
 /*
  * Sends a frame, waiting for room. `frame->sequence` and what belongs to the control line are set here. A kCFMessagePort code:
  * kCFMessagePortIsInvalid if the receiver was gone already, so that who asks may connect anew and send again (207, 211), and
- * kCFMessagePortBecameInvalidError if it went while there was no room (243). `now_ns` becomes 0 if time has passed.
+ * kCFMessagePortBecameInvalidError if it went while there was no room (243); after either the port is to be made invalid. `now_ns` becomes
+ * 0 if time has passed.
  */
 SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const void *data, const int *descriptors, int count,
                         int64_t deadline_ns, int64_t *now_ns);
 
 /* ---- call.c ---- */
 
+/* After kCFMessagePortIsInvalid and kCFMessagePortBecameInvalidError the port is to be made invalid, of which others are told. */
 SInt32 message_send(CFMessagePortRef port, SInt32 message_id, CFDataRef data, CFTimeInterval send_timeout, CFTimeInterval receive_timeout,
                     CFStringRef reply_mode, CFDataRef *ret_reply);
 /* Closes a line that is in no call. */
@@ -245,5 +247,7 @@ void client_line_close(struct client_line *line);
 /* A new object of either side, valid, in no table; NULL if there is no memory. */
 CFMessagePortRef message_port_allocate(CFAllocatorRef allocator, bool is_remote, const struct port_name *name);
 void message_port_invalidate(CFMessagePortRef port);
+/* The same, and gives the caller's reference back, even if the invalidation callback does not return. */
+void message_port_end(CFMessagePortRef port);
 
 #endif

@@ -58,11 +58,10 @@ static CFMessagePortRef find_or_begin_creation(const struct port_name *name)
     port_table_begin_creation();
     while ((port = port_table_find(true, name)) != NULL) {
         port_table_end_creation(); /* who is told of its end may make another */
-        remote_port_check(port);
-        if (port_is_valid(port)) {
+        if (remote_port_is_alive(port) && port_is_valid(port)) {
             return port;
         }
-        object_release(port);
+        message_port_end(port);
         port_table_begin_creation();
     }
     return NULL;
@@ -229,7 +228,7 @@ void remote_port_unuse(CFMessagePortRef port)
     }
 }
 
-void remote_port_check(CFMessagePortRef port)
+bool remote_port_is_alive(CFMessagePortRef port)
 {
     bool is_alive;
     bool can;
@@ -238,15 +237,13 @@ void remote_port_check(CFMessagePortRef port)
     can = remote_port_use(port);
     port_unlock(port);
     if (!can) {
-        return;
+        return false;
     }
     is_alive = registry_probe(port->side.remote.place);
     port_lock(port);
     remote_port_unuse(port);
     port_unlock(port);
-    if (!is_alive) {
-        message_port_invalidate(port);
-    }
+    return is_alive;
 }
 
 /* ---- the control line ---- */
@@ -426,7 +423,6 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const v
             return kCFMessagePortSuccess;
         }
         if (outcome == outcome_gone) {
-            message_port_invalidate(port);
             return gone;
         }
         if (outcome == outcome_failed) {

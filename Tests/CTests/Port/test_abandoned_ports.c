@@ -318,3 +318,225 @@ TEST(a_mach_port_goes_on_after_its_callback_was_jumped_out_of, "45 246 P11")
     EXPECT_EQ(calls, 2);
     drop_mach_port(port);
 }
+
+/* ---- the end of ports ---- */
+
+/* Of the port that is made invalid, or found to be without its receiver. */
+static CFRunLoopSourceRef source_of_ended;
+
+static void expect_an_end(CFTypeRef port)
+{
+    EXPECT_EQ(releases, retains);
+    if (source_of_ended) {
+        EXPECT(!CFRunLoopSourceIsValid(source_of_ended));
+        CFRelease(source_of_ended);
+    }
+    EXPECT_EQ(CFGetRetainCount(port), 1);
+    CFRelease(port);
+}
+
+static void ends_the_thread_of_the_end(CFMessagePortRef port, void *info)
+{
+    (void)info;
+    EXPECT(!CFMessagePortIsValid(port));
+    pthread_exit(NULL);
+}
+
+static void jumps_out_of_the_end(CFMessagePortRef port, void *info)
+{
+    (void)port, (void)info;
+    longjmp(probe_way_out, 1);
+}
+
+static void makes_invalid(void *port)
+{
+    CFMessagePortInvalidate(port);
+    FAIL("the callback has returned");
+}
+
+static void source_makes_invalid(struct probe *probe)
+{
+    makes_invalid(probe->context);
+}
+
+/* A port in the main thread's loop, with that callback. */
+static CFMessagePortRef make_port_to_end(CFMessagePortInvalidationCallBack callout)
+{
+    CFMessagePortRef port = make_port(port_echo);
+
+    source_of_ended = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source_of_ended, MODE);
+    CFMessagePortSetInvalidationCallBack(port, callout);
+    return port;
+}
+
+PORT_TEST_BOTH_WAYS(a_port_has_ended_though_its_invalidation_callback_ends_the_thread, "170 203 P11")
+{
+    CFMessagePortRef port = make_port_to_end(ends_the_thread_of_the_end);
+
+    probe_on_thread(makes_invalid, port);
+    EXPECT_EQ(CFMessagePortCreateRemote(NULL, NAME), NULL);
+    expect_an_end(port);
+}
+
+PORT_TEST_BOTH_WAYS(a_port_has_ended_though_its_invalidation_callback_was_jumped_out_of, "45 203 P11")
+{
+    CFMessagePortRef port = make_port_to_end(jumps_out_of_the_end);
+    struct probe source = {.name = "S", .action = source_makes_invalid, .context = port, .logging = probe_is_silent};
+
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, CFRunLoopGetCurrent(), MODE));
+    EXPECT(probe_run_is_left(MODE));
+    expect_an_end(port);
+    probe_invalidate(&source);
+}
+
+/* Asks a receiver that has gone, or goes instead of an answer. */
+static void asks_in_vain(void *remote)
+{
+    (void)port_ask(remote, 1, NULL, NULL);
+    FAIL("the callback has returned");
+}
+
+static void source_asks_in_vain(struct probe *probe)
+{
+    asks_in_vain(probe->context);
+}
+
+static CFMessagePortRef connect_for_the_end(CFMessagePortInvalidationCallBack callout)
+{
+    CFMessagePortRef remote = port_connect(NAME);
+
+    CFMessagePortSetInvalidationCallBack(remote, callout);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess); /* it has a line now */
+    return remote;
+}
+
+PORT_TEST_BOTH_WAYS(a_line_is_closed_though_the_invalidation_callback_ends_the_thread, "170 205 P11")
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = connect_for_the_end(ends_the_thread_of_the_end);
+    port_thread_stop(&server);
+    probe_on_thread(asks_in_vain, remote);
+    expect_an_end(remote);
+}
+
+static CFDataRef echoes_once(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    if (++calls > 1) {
+        CFMessagePortInvalidate(local);
+    }
+    return port_echo(local, message_id, data, info);
+}
+
+PORT_TEST_BOTH_WAYS(a_request_has_ended_though_the_invalidation_callback_ends_the_thread, "170 205 243 P11")
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+
+    port_thread_start(&server, NAME, echoes_once, NULL);
+    remote = connect_for_the_end(ends_the_thread_of_the_end);
+    probe_on_thread(asks_in_vain, remote);
+    expect_an_end(remote);
+    port_thread_stop(&server);
+}
+
+PORT_TEST_BOTH_WAYS(a_request_has_ended_though_the_invalidation_callback_was_jumped_out_of, "45 205 243 P11")
+{
+    struct port_thread server;
+    struct probe source = {.name = "S", .action = source_asks_in_vain, .logging = probe_is_silent};
+    CFMessagePortRef remote;
+
+    port_thread_start(&server, NAME, echoes_once, NULL);
+    remote = connect_for_the_end(jumps_out_of_the_end);
+    source.context = (void *)(uintptr_t)remote;
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, CFRunLoopGetCurrent(), CFSTR("asking")));
+    EXPECT(probe_run_is_left(CFSTR("asking")));
+    expect_an_end(remote);
+    probe_invalidate(&source);
+    port_thread_stop(&server);
+}
+
+static void asks_whether_valid(void *remote)
+{
+    (void)CFMessagePortIsValid(remote);
+    FAIL("the callback has returned");
+}
+
+static void connects_again(void *remote)
+{
+    (void)remote;
+    (void)CFMessagePortCreateRemote(NULL, NAME);
+    FAIL("the callback has returned");
+}
+
+PORT_TEST_BOTH_WAYS(who_finds_a_receiver_gone_leaves_nothing_in_a_callback_that_ends_the_thread, "170 205 207 P11")
+{
+    void (*const finders[])(void *remote) = {asks_whether_valid, connects_again};
+
+    for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++) {
+        struct port_thread server;
+        CFMessagePortRef remote;
+
+        port_thread_start(&server, NAME, port_echo, NULL);
+        remote = connect_for_the_end(ends_the_thread_of_the_end);
+        port_thread_stop(&server);
+        probe_on_thread(finders[i], remote);
+        expect_an_end(remote);
+    }
+}
+
+static void ends_the_thread_of_the_mach_ports_end(CFMachPortRef port, void *info)
+{
+    (void)info;
+    EXPECT(!CFMachPortIsValid(port));
+    pthread_exit(NULL);
+}
+
+static void jumps_out_of_the_mach_ports_end(CFMachPortRef port, void *info)
+{
+    (void)port, (void)info;
+    longjmp(probe_way_out, 1);
+}
+
+static void makes_mach_port_invalid(void *port)
+{
+    CFMachPortInvalidate(port);
+    FAIL("the callback has returned");
+}
+
+static void source_makes_mach_port_invalid(struct probe *probe)
+{
+    makes_mach_port_invalid(probe->context);
+}
+
+static CFMachPortRef make_mach_port_to_end(CFMachPortInvalidationCallBack callout)
+{
+    CFMachPortRef port = make_mach_port(NULL);
+
+    source_of_ended = CFMachPortCreateRunLoopSource(NULL, port, 0);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source_of_ended, MODE);
+    CFMachPortSetInvalidationCallBack(port, callout);
+    return port;
+}
+
+TEST(a_mach_port_has_ended_though_its_invalidation_callback_ends_the_thread, "170 247 P11")
+{
+    CFMachPortRef port = make_mach_port_to_end(ends_the_thread_of_the_mach_ports_end);
+
+    probe_on_thread(makes_mach_port_invalid, port);
+    expect_an_end(port);
+}
+
+TEST(a_mach_port_has_ended_though_its_invalidation_callback_was_jumped_out_of, "45 247 P11")
+{
+    CFMachPortRef port = make_mach_port_to_end(jumps_out_of_the_mach_ports_end);
+    struct probe source = {.name = "S", .action = source_makes_mach_port_invalid, .context = port, .logging = probe_is_silent};
+
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, CFRunLoopGetCurrent(), MODE));
+    EXPECT(probe_run_is_left(MODE));
+    expect_an_end(port);
+    probe_invalidate(&source);
+}
