@@ -75,8 +75,26 @@ static CFMessagePortRef create_new(CFAllocatorRef allocator, const struct port_n
         local->context.version = 0;
         local->context.info = NULL;
         local->info.hold.info = context->info;
+        local->info.hold.users = context->retain ? 1 : 0; /* until it is retained: see retain_info */
     }
     return port;
+}
+
+/*
+ * The program is called without a lock, when others can find the port by its name, and may make it invalid. The making of the port counts
+ * as a user of the info, so that it is not released before it was retained.
+ */
+static void retain_info(CFMessagePortRef port, const CFMessagePortContext *context)
+{
+    struct info_hold *hold = &port->side.local.info.hold;
+    void *info = (void *)(uintptr_t)context->retain(context->info);
+
+    port_lock(port);
+    hold->info = info;
+    port_unlock(port);
+    if (info_hold_end_description(hold, &port->lock, &info) && context->release) {
+        context->release(info);
+    }
 }
 
 CFMessagePortRef local_port_create(CFAllocatorRef allocator, const struct port_name *name, CFMessagePortCallBack callout,
@@ -96,11 +114,7 @@ CFMessagePortRef local_port_create(CFAllocatorRef allocator, const struct port_n
     }
     port_table_end_creation();
     if (port && *ret_is_new && context && context->retain) {
-        void *info = (void *)(uintptr_t)context->retain(context->info);
-
-        port_lock(port);
-        port->side.local.info.hold.info = info;
-        port_unlock(port);
+        retain_info(port, context);
     }
     return port;
 }

@@ -64,6 +64,84 @@ PORT_TEST_BOTH_WAYS(a_local_port_retains_its_info_once, "189 194")
     CFRelease(port);
 }
 
+/* Finds the port that another thread is making, and makes it invalid. */
+static void *ends_what_is_being_made(void *unused)
+{
+    CFMessagePortRef port = local(NAME);
+
+    (void)unused;
+    CFMessagePortInvalidate(port);
+    EXPECT(!CFMessagePortIsValid(port));
+    CFRelease(port);
+    return NULL;
+}
+
+static const void *retain_while_another_thread_ends_the_port(const void *info)
+{
+    pthread_t thread;
+
+    REQUIRE(pthread_create(&thread, NULL, ends_what_is_being_made, NULL) == 0);
+    (void)pthread_join(thread, NULL);
+    return note_retain(info);
+}
+
+PORT_TEST_BOTH_WAYS(the_info_of_a_port_that_ends_while_it_is_retained_is_released_after_that, "189 194 203")
+{
+    CFMessagePortContext context = {0, &events, retain_while_another_thread_ends_the_port, note_release, NULL};
+    Boolean should_free = true;
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_echo, &context, &should_free);
+
+    REQUIRE(port != NULL);
+    EXPECT(!should_free);
+    EXPECT(!CFMessagePortIsValid(port));
+    EXPECT_TRACE(&events, "retain release");
+    CFRelease(port);
+    EXPECT_TRACE(&events, "retain release");
+}
+
+static atomic_int references;
+
+static const void *take_reference(const void *info)
+{
+    atomic_fetch_add(&references, 1);
+    return info;
+}
+
+static void give_reference(const void *info)
+{
+    (void)info;
+    EXPECT(atomic_fetch_sub(&references, 1) > 0);
+}
+
+static void *makes_and_ends(void *barrier)
+{
+    CFMessagePortContext context = {0, &references, take_reference, give_reference, NULL};
+
+    for (int i = 0; i < 200; i++) {
+        CFMessagePortRef port;
+
+        (void)pthread_barrier_wait(barrier);
+        port = CFMessagePortCreateLocal(NULL, NAME, port_echo, &context, NULL);
+        if (port) { /* the name of one that is ending may not be free yet */
+            port_drop(port);
+        }
+    }
+    return NULL;
+}
+
+PORT_TEST(threads_that_make_and_end_one_port_give_back_what_was_taken, "189 194 203")
+{
+    pthread_barrier_t barrier;
+    pthread_t thread;
+
+    (void)pthread_barrier_init(&barrier, NULL, 2);
+    REQUIRE(pthread_create(&thread, NULL, makes_and_ends, &barrier) == 0);
+    makes_and_ends(&barrier);
+    (void)pthread_join(thread, NULL);
+    (void)pthread_barrier_destroy(&barrier);
+    EXPECT_EQ(references, 0);
+}
+
 PORT_TEST_BOTH_WAYS(a_port_without_a_name_cannot_be_reached_until_it_is_named, "190 198 199")
 {
     struct trace seen = {0};
