@@ -562,6 +562,11 @@ static size_t limit_on_descriptors(void)
     return (size_t)descriptor_limit();
 }
 
+static size_t page_size(void)
+{
+    return 4096;
+}
+
 static volatile uint32_t *fork_mark(void)
 {
     static volatile uint32_t marks[processes_max][fork_mark_words];
@@ -977,6 +982,7 @@ const struct kernel_ports simulated_kernel_ports = {
     .environment = environment,
     .random_bytes = random_bytes,
     .descriptor_limit = limit_on_descriptors,
+    .page_size = page_size,
     .fork_mark = fork_mark,
     .directory_open = directory_open,
     .directory_make = directory_make,

@@ -68,13 +68,18 @@ static size_t descriptor_limit(void)
     return result < 0 ? 0 : limit.rlim_cur > SIZE_MAX ? SIZE_MAX : (size_t)limit.rlim_cur;
 }
 
+static size_t page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 static pthread_once_t mark_once = PTHREAD_ONCE_INIT;
 static volatile uint32_t *mark;
 
 static void make_mark(void)
 {
     int saved = errno;
-    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    size_t size = page_size();
     void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (page != MAP_FAILED && madvise(page, size, MADV_WIPEONFORK) == 0) {
@@ -490,6 +495,7 @@ static void memory_unmap(void *address, uint64_t size)
         .environment = environment,           \
         .random_bytes = random_bytes,         \
         .descriptor_limit = descriptor_limit, \
+        .page_size = page_size,               \
         .fork_mark = fork_mark,               \
         .directory_open = directory_open,     \
         .directory_make = directory_make,     \

@@ -25,6 +25,7 @@ struct kernel_ports {
     const char *(*environment)(const char *name); /* NULL in programs that run with other rights than their user's */
     void (*random_bytes)(void *ret_bytes, size_t size);
     size_t (*descriptor_limit)(void);
+    size_t (*page_size)(void);
     /* fork_mark_words that read as zero in a child, however it was made; NULL if there are none. The parent writes into them. */
     volatile uint32_t *(*fork_mark)(void);
 

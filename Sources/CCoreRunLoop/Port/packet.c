@@ -17,6 +17,45 @@ enum {
     descriptors_size = wire_descriptors_max * (int)sizeof(int),
 };
 
+/* ---- what the kernel counts ---- */
+
+/*
+ * A packet is described by a structure of its own. It begins in one block of a power of two bytes and at most four pages, whose end is a
+ * list of the pages with what does not fit, all of which count. The list is as long as the kernel was configured to have it.
+ */
+enum { description_max = 512, list_max = 1024, block_pages = 4 };
+
+uint64_t packet_charge_max(uint64_t size, uint64_t page_size)
+{
+    const uint64_t largest = block_pages * page_size;
+    uint64_t block = 1;
+
+    if (size + list_max > largest) {
+        return description_max + (size + list_max + page_size - 1) / page_size * page_size;
+    }
+    while (block < size + list_max) {
+        block *= 2;
+    }
+    return description_max + block;
+}
+
+uint64_t packet_size_within(uint64_t charge, uint64_t page_size)
+{
+    const uint64_t largest = block_pages * page_size;
+    uint64_t bytes = charge > description_max ? charge - description_max : 0;
+    uint64_t block = 1;
+
+    if (bytes >= largest) {
+        return bytes / page_size * page_size - list_max;
+    }
+    while (block <= bytes / 2) {
+        block *= 2;
+    }
+    return block > list_max && block <= bytes ? block - list_max : 0;
+}
+
+/* ---- buffers ---- */
+
 uint8_t *scratch_take(struct scratch *scratch)
 {
     uint8_t *buffer = atomic_exchange_explicit(&scratch->buffer, NULL, memory_order_acquire);
@@ -37,6 +76,8 @@ void scratch_free(struct scratch *scratch)
 {
     free(atomic_exchange_explicit(&scratch->buffer, NULL, memory_order_acquire));
 }
+
+/* ---- packets ---- */
 
 /* Control data with room for the descriptors and, when receiving, the credentials: exactly two descriptors fit. */
 union control {

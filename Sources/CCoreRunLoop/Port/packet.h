@@ -22,14 +22,14 @@ uint8_t *scratch_take(struct scratch *scratch); /* wire_frame_max bytes; NULL if
 void scratch_give(struct scratch *scratch, uint8_t *buffer);
 void scratch_free(struct scratch *scratch);
 
-enum {
-    /*
-     * What the kernel counts for a packet beside its data, at most: what describes it; the rest of a block whose size is a power of two,
-     * for its beginning; and of a page, for what follows.
-     */
-    packet_overhead_max = 10240,
-    packet_small = 4096, /* of which there is always room for many */
-};
+enum { packet_small = 4096 }; /* bytes of data, for many of which there is always room */
+
+/*
+ * What the kernel may count of a socket's room for a packet of so many bytes, and the largest packet for which it counts no more than so
+ * much, 0 if there is none. Both depend on the machine's pages, and on how the kernel was built only within what is allowed for here.
+ */
+uint64_t packet_charge_max(uint64_t size, uint64_t page_size);
+uint64_t packet_size_within(uint64_t charge, uint64_t page_size);
 
 struct packet {
     size_t size;

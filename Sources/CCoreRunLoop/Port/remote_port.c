@@ -15,8 +15,9 @@
 
 enum {
     unasked_max = 2,
+    frame_beside_data = wire_frame_max - wire_inline_max,
     queue_most = 11, /* packets in a queue of the kernel's, unless the host has been told otherwise */
-    send_room_wanted = queue_limit_default * (wire_frame_max + packet_overhead_max),
+    send_room_beside = 4096, /* for lines and pages that are handed over meanwhile */
 };
 
 /* The longest wait between two looks: the kernel reports room late, and another thread may take an acknowledgement. */
@@ -45,7 +46,8 @@ static struct inbox *inbox_of(const struct port_name *name, CFMessagePortRef *re
 /* Enough for a queue of the largest packets, if the host allows it. */
 static uint64_t room_of(int socket)
 {
-    int room = kernel_ports.send_room(socket, send_room_wanted);
+    uint64_t wanted = queue_limit_default * packet_charge_max(wire_frame_max, kernel_ports.page_size()) + send_room_beside;
+    int room = kernel_ports.send_room(socket, (int)wanted);
 
     return room > 0 ? (uint64_t)room : 0;
 }
@@ -187,7 +189,7 @@ uint64_t remote_port_packet_data_max(CFMessagePortRef port, uint64_t length)
 {
     struct remote_port *remote = &port->side.remote;
     uint64_t before; /* packets that may be under way when the last one is sent; one: it has to fit itself */
-    uint64_t share;
+    uint64_t most;
 
     if (length <= packet_small) {
         return packet_small;
@@ -195,11 +197,15 @@ uint64_t remote_port_packet_data_max(CFMessagePortRef port, uint64_t length)
     port_lock(port);
     before = remote->queue_limit > queue_most ? queue_most - 1 : remote->queue_limit > 2 ? remote->queue_limit - 1 : 1;
     port_unlock(port);
-    share = remote->send_room / before;
-    if (share <= packet_small + packet_overhead_max) {
+    if (remote->send_room <= send_room_beside) {
         return packet_small;
     }
-    return share - packet_overhead_max > wire_inline_max ? wire_inline_max : share - packet_overhead_max - 1;
+    /* Less than all: the kernel looks at what is under way before a packet, not at what it comes to be. */
+    most = packet_size_within((remote->send_room - send_room_beside - 1) / before, kernel_ports.page_size());
+    if (most <= packet_small + frame_beside_data) {
+        return packet_small;
+    }
+    return most >= wire_frame_max ? wire_inline_max : most - frame_beside_data;
 }
 
 bool remote_port_uses_inbox(struct remote_port *remote)

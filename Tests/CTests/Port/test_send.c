@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sending and receiving: rules 211 to 243, and the fault cases that belong to them. */
 #define _GNU_SOURCE
+#include <linux/sock_diag.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -567,6 +568,89 @@ PORT_TEST(a_packet_is_no_larger_than_the_socket_takes, "226 239")
     expect_large_full_after(1);
     expect_large_full_after(2);
     expect_large_full_after(5);
+}
+
+/* What the kernel counts of a socket's room for one packet; -1 where it does not say. */
+static int64_t charge_of(const int ends[2], size_t size)
+{
+    static uint8_t bytes[wire_frame_max];
+    uint32_t counts[16] = {0};
+    socklen_t length = sizeof counts;
+
+    REQUIRE(send(ends[0], bytes, size, 0) == (ssize_t)size);
+    if (getsockopt(ends[0], SOL_SOCKET, SO_MEMINFO, counts, &length) < 0) {
+        return -1;
+    }
+    REQUIRE(recv(ends[1], bytes, sizeof bytes, 0) == (ssize_t)size);
+    return counts[SK_MEMINFO_WMEM_ALLOC];
+}
+
+TEST(the_kernel_counts_no_more_for_a_packet_than_is_expected, "226")
+{
+    const uint64_t page = kernel_ports.page_size();
+    int room = 1 << 20;
+    int ends[2];
+
+    REQUIRE(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) == 0);
+    REQUIRE(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room) == 0);
+    if (charge_of(ends, 1) < 0) {
+        SKIP("the kernel does not say what it counts");
+    }
+    for (size_t size = 1; size <= wire_frame_max; size += 7) {
+        EXPECT(charge_of(ends, size) <= (int64_t)packet_charge_max(size, page));
+    }
+    close(ends[0]);
+    close(ends[1]);
+}
+
+TEST(a_packet_counts_no_more_than_what_its_size_was_chosen_for, "226")
+{
+    static const uint64_t pages[] = {4096, 16384, 65536};
+
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        for (uint64_t charge = 0; charge < 300000; charge += 111) {
+            uint64_t size = packet_size_within(charge, pages[i]);
+
+            EXPECT(size == 0 || packet_charge_max(size, pages[i]) <= charge);
+            EXPECT(packet_charge_max(size + 1, pages[i]) > charge);
+        }
+    }
+}
+
+static size_t large_page(void)
+{
+    return 65536;
+}
+
+/* On pages of 64 KiB, of which a packet never takes four. */
+static uint64_t charge_on_large_pages(uint64_t size)
+{
+    uint64_t block = 512;
+
+    while (block < size + 320) {
+        block *= 2;
+    }
+    return block + 256;
+}
+
+PORT_TEST(a_queue_of_the_largest_packets_fits_a_socket_on_larger_pages, "226")
+{
+    static const CFIndex limits[] = {2, 5, 8, 11};
+
+    kernel_ports.send_room = room_as_it_is;
+    kernel_ports.page_size = large_page;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_silence, NULL, NULL);
+        CFMessagePortRef remote;
+        uint64_t size;
+
+        CRLMessagePortSetQueueLimit(port, limits[i]);
+        remote = port_connect(NAME);
+        size = remote_port_packet_data_max(remote, wire_inline_max) + wire_header_size + wire_name_max;
+        EXPECT((uint64_t)(limits[i] - 1) * charge_on_large_pages(size) < remote->side.remote.send_room);
+        CFRelease(remote);
+        port_drop(port);
+    }
 }
 
 PORT_TEST_BOTH_WAYS(room_in_the_queue_comes_back_as_messages_are_taken, "226 M9")
