@@ -17,10 +17,23 @@
 
 static char directory[64];
 static char names[128];
+static pid_t owner; /* whose folder that is: children of the test's have none */
+
+/* A test that is skipped, or cannot go on, ends where it is. */
+static void remove_own_directory(void)
+{
+    if (getpid() == owner) {
+        port_probe_end();
+    }
+}
 
 void port_probe_begin(bool by_socket)
 {
     inboxes_are_off = by_socket;
+    if (owner == 0) {
+        REQUIRE(atexit(remove_own_directory) == 0);
+    }
+    owner = getpid();
     (void)snprintf(directory, sizeof directory, "/tmp/corerunloop-test-XXXXXX");
     REQUIRE(mkdtemp(directory) != NULL);
     (void)snprintf(names, sizeof names, "%s/corerunloop.v1", directory);

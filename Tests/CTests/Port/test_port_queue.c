@@ -23,7 +23,6 @@ void drive_by_queue(CFMessagePortRef port, void *queue) __asm__("crl_CFMessagePo
 static void require_queues(void)
 {
     if (!dispatch_get_global_queue || !dispatch_queue_create || !dispatch_async_f || !dispatch_release) {
-        port_probe_end();
         SKIP("there is no libdispatch in the process");
     }
     test_allow_left(64, 64); /* libdispatch's own, and the loops of its threads */

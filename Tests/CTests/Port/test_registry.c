@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -39,6 +40,37 @@ static void remove_names(void)
 
     (void)snprintf(command, sizeof command, "rm -rf %s", port_probe_names());
     (void)!system(command);
+}
+
+/* In a child, as the harness's test process: where its folder was. */
+static void end_in_the_middle_of_a_test(int answer)
+{
+    port_probe_begin(false);
+    (void)!write(answer, port_probe_directory(), strlen(port_probe_directory()));
+    EXPECT(can_register());
+    if (fork() == 0) {
+        exit(0); /* it is not this one's */
+    }
+    (void)wait(NULL);
+    exit(access(port_probe_names(), F_OK) == 0 ? 0 : 1); /* as SKIP does, and REQUIRE */
+}
+
+TEST(a_test_that_ends_early_leaves_no_folder, "")
+{
+    char path[128] = "";
+    int answer[2];
+    int status = 1;
+
+    REQUIRE(pipe(answer) == 0);
+    if (fork() == 0) {
+        end_in_the_middle_of_a_test(answer[1]);
+    }
+    (void)wait(&status);
+    EXPECT_EQ(status, 0);
+    REQUIRE(read(answer[0], path, sizeof path - 1) > 0);
+    EXPECT(access(path, F_OK) < 0 && errno == ENOENT);
+    (void)close(answer[0]);
+    (void)close(answer[1]);
 }
 
 PORT_TEST(a_directory_that_is_not_safe_is_not_used, "210 H16")
