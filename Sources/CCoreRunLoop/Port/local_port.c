@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The receiving side of message ports: its name, its source, its end. What comes in is intake.c's.
+ * The receiving side of message ports: its name, its source, its end. What comes in is packet_intake.c's and letter_intake.c's.
  *
  * A closed socket's number may be somebody else's at once. So whoever reads from the socket is counted, and the last of them closes it.
  */

@@ -196,7 +196,7 @@ void local_port_abandon(CFMessagePortRef port); /* in the child of a fork */
 bool local_port_begin_read(CFMessagePortRef port);
 void local_port_end_read(CFMessagePortRef port);
 
-/* ---- intake.c: what comes in at a local port ---- */
+/* ---- packet_intake.c and letter_intake.c: what comes in at a local port ---- */
 
 /* Takes packets until one has led to a callout or there is none. Whoever calls has a reference to the port, which may end meanwhile. */
 void local_port_receive(CFMessagePortRef port);

@@ -1,38 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What comes in at a local port: checks, in an order that trusts nothing before it is known; the callout; the reply.
+ * What comes in at a local port's socket: checks, in an order that trusts nothing before it is known.
  *
- * No lock is held while the callout runs. Data is in memory of its own before anything looks at it. A frame that is refused costs its
- * sender an offence; its descriptors are closed, which the sender notices.
+ * Data is in memory of its own before anything looks at it. A frame that is refused costs its sender an offence; its descriptors are
+ * closed, which the sender notices. Any thread that has a reference to the port; the locks are said at each function.
  */
 #include <errno.h>
-#include <stdlib.h>
 
-#include "Kernel/kernel_ports.h"
-#include "Loop/descriptor_source.h"
-#include "Loop/held.h"
+#include "Port/incoming.h"
 #include "Port/line_intake.h"
-#include "Port/message_port.h"
 #include "Port/port_log.h"
-#include "Port/reply.h"
 #include "Runtime/data.h"
 
 enum { housekeeping_max = 64 }; /* frames without a callout that one firing of the source takes */
-
-/* One message, from its packet to its reply. In its callout it is where it outlasts the thread's stack, unless there is no memory. */
-struct incoming {
-    struct incoming *memory; /* that place, from when the call begins, or NULL */
-    CFMessagePortRef port; /* in whose callout it is */
-    CFDataRef data; /* NULL: there is nothing to run */
-    uint64_t accepted; /* bytes that count against the budget */
-    struct request request;
-    struct letter *letter; /* it came through the inbox; its data and its line are the letter's */
-    struct inbox *inbox; /* that one, with a reference */
-    void *info; /* what the callout gets */
-    struct callee *callee; /* whose that is; NULL: the context's */
-    bool is_in_call; /* the callout has begun, as the port counts it */
-    bool has_retained; /* the info, by the context's function */
-};
 
 /* ---- misbehaviour ---- */
 
@@ -170,15 +150,6 @@ static int take_data(CFMessagePortRef port, struct packet *packet, const struct 
     return message->data ? 0 : -ENOMEM;
 }
 
-/* P */
-static bool reserve(struct local_port *local, uint64_t length)
-{
-    bool fits = length <= local->budget && local->in_use <= local->budget - length;
-
-    local->in_use += fits ? length : 0;
-    return fits;
-}
-
 /* ---- one packet ---- */
 
 static bool has_own_name(CFMessagePortRef port, const struct wire_frame *frame)
@@ -215,47 +186,6 @@ static const char *objection(CFMessagePortRef port, const uint8_t *bytes, const 
     return has_own_name(port, ret_frame) ? NULL : "it is for a port of another name";
 }
 
-/* ---- the callout's beginning and end ---- */
-
-/* P */
-static void begin_call(CFMessagePortRef port, struct incoming *message)
-{
-    struct local_port *local = &port->side.local;
-
-    message->memory = local->spare_incoming;
-    local->spare_incoming = NULL;
-    message->is_in_call = port_is_valid(port);
-    if (message->is_in_call && local->callee) {
-        message->callee = local->callee;
-        message->callee->calls++;
-        message->info = message->callee->object;
-    } else if (message->is_in_call) {
-        message->info = called_info_begin(&local->info);
-    }
-}
-
-/* The message is done with, and so is its memory. P; `ret_info` gets what is to be released once the lock is dropped, if true. */
-static bool end_call(struct local_port *local, const struct incoming *message, void **ret_info)
-{
-    struct incoming *memory = message->memory;
-    bool releases = false;
-
-    local->in_use -= message->accepted;
-    if (message->callee) {
-        releases = local_port_leave(local, message->callee, ret_info) && local->context.release;
-    } else if (message->is_in_call) {
-        releases = called_info_end(&local->info, ret_info) && local->context.release;
-    }
-    if (local->spare_incoming) {
-        free(memory);
-    } else {
-        local->spare_incoming = memory;
-    }
-    return releases;
-}
-
-/* ---- one packet, continued ---- */
-
 /* What stands against taking a message that has come. */
 enum admission { admitted, admission_no_line, admission_over_budget };
 
@@ -281,11 +211,11 @@ static enum admission admit(CFMessagePortRef port, const struct packet *packet, 
     }
     if (frame->type == wire_request && !(frame->flags & wire_new_line) && !find_line(&local->lines, packet, frame, &message->request)) {
         result = admission_no_line;
-    } else if (!reserve(local, frame->length)) {
+    } else if (!incoming_reserve(local, frame->length)) {
         result = admission_over_budget;
     } else {
         message->accepted = frame->length;
-        begin_call(port, message);
+        incoming_begin(port, message);
     }
     port_unlock(port);
     return result;
@@ -300,21 +230,6 @@ static void end_read(CFMessagePortRef port, const struct packet *packet)
     port_unlock(port);
 }
 
-/* The call that was begun for the message does not come about. */
-static void give_up(CFMessagePortRef port, struct incoming *message)
-{
-    struct local_port *local = &port->side.local;
-    void *info = NULL;
-    bool releases;
-
-    port_lock(port);
-    releases = end_call(local, message, &info);
-    port_unlock(port);
-    if (releases) {
-        local->context.release(info);
-    }
-}
-
 /* Takes the data of a message that was admitted, or drops it and tells everybody. */
 static void accept_data(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame, struct incoming *message)
 {
@@ -324,7 +239,7 @@ static void accept_data(CFMessagePortRef port, struct packet *packet, const stru
         packet_close(packet);
         return;
     }
-    give_up(port, message);
+    incoming_give_up(port, message);
     reply_dropped(port, &message->request, result == -EINVAL ? wire_drop_malformed : wire_drop_memory);
     if (result == -EINVAL) {
         refuse(port, packet, "its data is not in memory that can be trusted");
@@ -332,12 +247,6 @@ static void accept_data(CFMessagePortRef port, struct packet *packet, const stru
         port_log(port_log_receiver, "a message was dropped: %s", port_error_text(result));
         packet_close(packet);
     }
-}
-
-static void log_over_budget(uint64_t length, pid_t pid)
-{
-    port_log(port_log_receiver, "a message of %llu bytes from process %d was dropped: it is beyond the port's memory budget",
-             (unsigned long long)length, (int)pid);
 }
 
 /* Finds the line and the data of a message, unless it is dropped. */
@@ -360,7 +269,7 @@ static void accept_message(CFMessagePortRef port, struct packet *packet, const s
     if (admission == admission_no_line) {
         refuse(port, packet, "it names a line that is not its sender's, or that is busy");
     } else if (admission == admission_over_budget) {
-        log_over_budget(frame->length, packet->pid);
+        incoming_log_over_budget(frame->length, packet->pid);
         reply_dropped(port, &message->request, wire_drop_budget);
         packet_close(packet);
     } else {
@@ -432,110 +341,6 @@ static int take_packet(CFMessagePortRef port, uint8_t *buffer, struct incoming *
     return 0;
 }
 
-/* ---- the callout ---- */
-
-static void release_retained(const struct incoming *message)
-{
-    const struct local_port *local = &message->port->side.local;
-
-    if (message->has_retained && local->context.release) {
-        local->context.release(message->info);
-    }
-}
-
-/* The callout does not return: there will be no reply, and who waits for one is told. */
-static void end_left_call(const void *received)
-{
-    struct incoming message = *(const struct incoming *)received; /* its memory goes before it is done with */
-    struct local_port *local = &message.port->side.local;
-    void *info = NULL;
-    bool releases;
-
-    port_log(port_log_receiver, "a message was dropped: the callback that got it did not return");
-    release_retained(&message);
-    reply_dropped(message.port, &message.request, wire_drop_memory);
-    port_lock(message.port);
-    releases = end_call(local, &message, &info);
-    port_unlock(message.port);
-    if (message.letter) {
-        inbox_drop(message.inbox, message.letter);
-        inbox_release(message.inbox);
-    } else {
-        CFRelease(message.data);
-    }
-    if (releases) {
-        local->context.release(info);
-    }
-}
-
-static CFDataRef call_out(CFMessagePortRef port, struct incoming *message)
-{
-    const struct local_port *local = &port->side.local;
-    CFDataRef reply = NULL;
-
-    if (local->context.retain) {
-        message->info = (void *)(uintptr_t)local->context.retain(message->info); /* 224 */
-        message->has_retained = true;
-    }
-    if (local->callout) {
-        reply = local->callout(port, message->request.message_id, message->data, message->info);
-    }
-    release_retained(message);
-    return reply;
-}
-
-/* The same, held by the run that has called. */
-static CFDataRef call_out_held(CFMessagePortRef port, struct incoming *message)
-{
-    struct incoming *memory = message->memory ? message->memory : malloc(sizeof *memory);
-    struct activation *caller = memory ? held_caller_if_any() : NULL;
-    CFDataRef reply;
-
-    message->port = port;
-    message->memory = memory;
-    if (!caller) {
-        return call_out(port, message);
-    }
-    *memory = *message;
-    held_in_hand(caller, end_left_call, memory);
-    reply = call_out(port, memory);
-    held_put_down(caller);
-    return reply;
-}
-
-static void run(CFMessagePortRef port, struct incoming *message)
-{
-    struct local_port *local = &port->side.local;
-    CFDataRef reply = message->is_in_call ? call_out_held(port, message) : NULL;
-    struct reply answer;
-    void *info = NULL;
-    bool releases;
-
-    if (message->request.line) {
-        reply_load(&message->request, reply, &answer);
-    }
-    port_lock(port);
-    releases = end_call(local, message, &info);
-    if (message->request.line) {
-        reply_send(local, &message->request, &answer);
-    }
-    port_unlock(port);
-    if (message->request.line) {
-        reply_release(&answer);
-    }
-    if (message->letter) {
-        inbox_reply(message->inbox, message->letter, reply_within_limit(reply));
-    } else {
-        CFRelease(message->data);
-    }
-    if (reply) {
-        CFRelease(reply);
-    }
-    if (releases) {
-        local->context.release(info);
-    }
-}
-
 void local_port_receive(CFMessagePortRef port)
 {
     struct incoming message = {.data = NULL};
@@ -550,56 +355,6 @@ void local_port_receive(CFMessagePortRef port)
         scratch_give(&port->scratch, buffer);
     }
     if (message.data) {
-        run(port, &message);
-    }
-}
-
-/* ---- letters ---- */
-
-/* Takes a letter and begins its call. False: it is beyond the budget. */
-static bool take_letter(CFMessagePortRef port, struct incoming *message, bool *ret_has_more)
-{
-    struct local_port *local = &port->side.local;
-    bool fits = true;
-
-    *ret_has_more = false;
-    port_lock(port);
-    message->inbox = local->inbox;
-    if (message->inbox) {
-        inbox_retain(message->inbox);
-        message->letter = inbox_take(message->inbox, ret_has_more);
-    }
-    if (message->letter) {
-        message->request.message_id = message->letter->message_id;
-        message->data = message->letter->data;
-        fits = reserve(local, (uint64_t)CFDataGetLength(message->data));
-    }
-    if (message->letter && fits) {
-        message->accepted = (uint64_t)CFDataGetLength(message->data);
-        begin_call(port, message);
-    }
-    port_unlock(port);
-    return fits;
-}
-
-void local_port_receive_letter(CFMessagePortRef port, CFRunLoopSourceRef source)
-{
-    struct incoming message = {.data = NULL};
-    bool has_more;
-    bool fits;
-
-    descriptor_source_take_post(source); /* before the inbox is looked at: what comes after that posts anew */
-    fits = take_letter(port, &message, &has_more);
-    if (has_more) {
-        descriptor_source_post(source);
-    }
-    if (!fits) {
-        log_over_budget((uint64_t)CFDataGetLength(message.data), kernel_ports.process_id());
-        inbox_drop(message.inbox, message.letter);
-    } else if (message.letter) {
-        run(port, &message);
-    }
-    if (message.inbox) {
-        inbox_release(message.inbox);
+        incoming_run(port, &message);
     }
 }
