@@ -308,7 +308,7 @@ static void end_left_request(const void *waiting)
 }
 
 SInt32 line_call_request(CFMessagePortRef port, SInt32 message_id, const void *bytes, uint64_t length, CFTimeInterval send_timeout,
-                      CFTimeInterval receive_timeout, CFStringRef mode, CFDataRef *ret_reply)
+                         CFTimeInterval receive_timeout, CFStringRef mode, CFDataRef *ret_reply)
 {
     struct call call = {.state = call_waiting, .message_id = message_id, .port = port};
     CFRunLoopRef loop = thread_loop_current();

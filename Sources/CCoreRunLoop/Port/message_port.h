@@ -168,7 +168,7 @@ void port_table_end_change(CFMessagePortRef port);
  */
 void port_table_republish(const struct port_name *name);
 
-/* ---- local_port.c ---- */
+/* ---- local_port.c, local_name.c, local_info.c ---- */
 
 CFMessagePortRef local_port_create(CFAllocatorRef allocator, const struct port_name *name, CFMessagePortCallBack callout,
                                    const CFMessagePortContext *context, bool *ret_is_new);

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The name of a local port: the socket that stands for it, another name, and the same one again after its files were removed. All of that
+ * happens under the creation lock; other locks are said at each function.
+ */
+#include <stdlib.h>
+
+#include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
+#include "Loop/descriptor_source.h"
+#include "Port/dispatch_queue.h"
+#include "Port/local_port.h"
+#include "Port/port_log.h"
+
+struct port_card local_port_card(const struct local_port *local, const struct port_name *name)
+{
+    struct port_card card = {.queue_limit = local->queue_limit, .budget = local->budget};
+
+    card.name = *name;
+    return card;
+}
+
+int local_port_open_socket(const char *function, const struct local_port *local, const struct port_name *name,
+                           struct publication *ret_publication)
+{
+    struct port_card card;
+    int socket = kernel_ports.datagram_create(true);
+    int result = socket;
+
+    if (socket >= 0 && name) {
+        card = local_port_card(local, name);
+        result = registry_publish(function, &card, socket, ret_publication);
+    }
+    if (socket >= 0 && result < 0) {
+        (void)kernel.close(socket);
+    } else if (socket < 0) {
+        port_log(function, "no socket can be made: %s", port_error_text(socket));
+    }
+    return result < 0 ? result : socket;
+}
+
+/* Makes the port's socket the one at `fresh`, under the number that the source stands on. P */
+static int put_in_place(struct local_port *local, int fresh)
+{
+    int result = local->queue ? dispatch_queue_watch(local->queue, fresh) : 0;
+
+    if (result == 0) {
+        result = kernel_ports.replace(fresh, local->socket);
+    }
+    (void)kernel.close(fresh);
+    return result < 0 ? result : 0;
+}
+
+/*
+ * Gives the port a new socket, registered as `name`; whoever was connected to the old one finds it closed. The port has that name from the
+ * first message on that comes by the new socket: what is for another one is refused.
+ */
+static bool move_to(const char *function, CFMessagePortRef port, const struct port_name *name)
+{
+    struct local_port *local = &port->side.local;
+    struct publication publication = {.directory = NULL};
+    struct publication old;
+    struct inbox *inbox;
+    CFRunLoopSourceRef source = NULL;
+    int fresh = local_port_open_socket(function, local, name, &publication);
+    bool moved;
+
+    if (fresh < 0) {
+        return false;
+    }
+    inbox = inbox_create(local->queue_limit);
+    port_table_begin_change();
+    port_lock(port);
+    old = local->publication;
+    moved = port_is_valid(port) && local->socket >= 0 && put_in_place(local, fresh) == 0;
+    if (moved) {
+        port->name = *name;
+        local->publication = publication;
+        line_table_drop_all(&local->lines);
+        inbox = local_port_replace_inbox(local, inbox);
+        source = local->source;
+        if (source) {
+            object_retain(source);
+        }
+    }
+    port_unlock(port);
+    port_table_end_change(port);
+    registry_withdraw(moved ? &old : &publication);
+    local_port_close_inbox(inbox);
+    if (source) {
+        descriptor_source_file_replaced(source);
+        object_release(source);
+    }
+    return moved;
+}
+
+/* The string of a name that the port had and lent before, so that one that takes turns with others is kept once; NULL if there is none. */
+static CFStringRef find_former_name(CFMessagePortRef port, CFStringRef string)
+{
+    for (const struct former_name *former = port->former_names; former; former = former->next) {
+        if (CFEqual(former->string, string)) {
+            return former->string;
+        }
+    }
+    return NULL;
+}
+
+/* Calls the port `string`, which it keeps, and takes over `old`, with what it was called. Creation lock. */
+static void take_name_string(CFMessagePortRef port, CFStringRef string, struct former_name *old)
+{
+    CFStringRef lent_before = find_former_name(port, string);
+    bool is_lent;
+
+    port_lock(port);
+    old->string = port->name_string;
+    is_lent = port->name_is_lent;
+    port->name_string = lent_before ? (CFStringRef)CFRetain(lent_before) : (CFStringRef)CFRetain(string);
+    port->name_is_lent = false;
+    port_unlock(port);
+    if (is_lent && old->string && !find_former_name(port, old->string)) {
+        old->next = port->former_names;
+        port->former_names = old;
+        return;
+    }
+    if (old->string) {
+        CFRelease(old->string);
+    }
+    free(old);
+}
+
+bool local_port_rename(CFMessagePortRef port, const struct port_name *name)
+{
+    CFStringRef string = port_name_string(name);
+    struct former_name *old = string ? malloc(sizeof *old) : NULL;
+    CFMessagePortRef other;
+    bool renamed;
+
+    port_table_begin_creation();
+    other = port_table_find(false, name);
+    renamed = old && !other && port_is_valid(port) && move_to("CFMessagePortSetName", port, name);
+    if (renamed) {
+        take_name_string(port, string, old);
+    }
+    port_table_end_creation();
+    if (other) {
+        object_release(other);
+    }
+    if (!renamed) {
+        free(old);
+    }
+    if (string) {
+        CFRelease(string);
+    }
+    return renamed;
+}
+
+void local_port_republish(CFMessagePortRef port)
+{
+    struct port_name name;
+    struct publication lost;
+
+    port_lock(port);
+    name = port->name;
+    lost = port->side.local.publication;
+    port->side.local.publication.directory = NULL;
+    port_unlock(port);
+    registry_withdraw(&lost);
+    if (!move_to("CFMessagePortCreateLocal", port, &name)) {
+        port_log("CFMessagePortCreateLocal", "a port whose files were removed cannot be registered again");
+    }
+}
