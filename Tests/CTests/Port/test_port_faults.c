@@ -357,6 +357,52 @@ PORT_TEST(a_receiver_without_descriptors_serves_the_lines_it_has, "M23 H7")
     port_process_kill(owner);
 }
 
+static atomic_bool loses_descriptors;
+
+/* As the kernel does where the receiver has no number left for a descriptor. */
+static ssize_t receive_without_descriptors(int socket, struct msghdr *message)
+{
+    ssize_t size = kernel_ports_linux.receive_message(socket, message);
+
+    for (struct cmsghdr *part = size < 0 ? NULL : CMSG_FIRSTHDR(message); part && loses_descriptors; part = CMSG_NXTHDR(message, part)) {
+        size_t count = part->cmsg_type == SCM_RIGHTS ? (part->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
+
+        for (size_t i = 0; i < count; i++) {
+            int descriptor;
+
+            memcpy(&descriptor, CMSG_DATA(part) + i * sizeof descriptor, sizeof descriptor);
+            close(descriptor);
+            message->msg_flags |= MSG_CTRUNC;
+        }
+        if (count > 0) {
+            part->cmsg_type = 0;
+        }
+    }
+    return size;
+}
+
+PORT_TEST(who_waits_is_told_when_what_came_with_the_request_was_lost, "M23 H7")
+{
+    struct port_thread server;
+    CFMessagePortRef remote;
+    CFDataRef data = port_pattern(100000, 1);
+    CFDataRef reply = NULL;
+
+    kernel_ports.receive_message = receive_without_descriptors;
+    port_thread_start(&server, NAME, port_echo, NULL);
+    remote = port_connect(NAME);
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess); /* on a line that is kept */
+    loses_descriptors = true;
+    EXPECT_EQ(port_ask(remote, 2, data, NULL), kCFMessagePortTransportError);
+    loses_descriptors = false;
+    EXPECT_EQ(port_ask(remote, 3, data, &reply), kCFMessagePortSuccess);
+    EXPECT(port_is_pattern(reply, 100000, 1));
+    CFRelease(reply);
+    CFRelease(data);
+    port_drop(remote);
+    port_thread_stop(&server);
+}
+
 PORT_TEST(a_receiver_without_descriptors_says_so_to_who_waits, "M23 H7")
 {
     pid_t owner = port_process_start(NAME, lower_limit_or_echo, NULL, NULL);
