@@ -149,6 +149,7 @@ static void take_control(struct msghdr *message, struct packet *packet)
                 int descriptor;
 
                 memcpy(&descriptor, CMSG_DATA(part) + i * sizeof(int), sizeof descriptor);
+                descriptor = kernel_above_streams(descriptor);
                 if (packet->descriptor_count < wire_descriptors_max) {
                     packet->descriptors[packet->descriptor_count++] = descriptor;
                 } else {

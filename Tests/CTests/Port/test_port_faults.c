@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 #include "Port/message_port.h"
 #include "Port/port_probe.h"
@@ -718,4 +719,59 @@ PORT_TEST(five_messages_wait_whatever_the_kernels_limit, "226")
         SKIP("needs root, for a network namespace and its sysctl");
     }
     EXPECT_EQ(result, 0);
+}
+
+/* ---- without standard streams ---- */
+
+enum { stream_count = 3 };
+
+static bool streams_are_free(void)
+{
+    for (int i = 0; i < stream_count; i++) {
+        if (kernel.descriptor_is_open(i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static CFDataRef echo_without_streams(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    return streams_are_free() ? port_echo(local, message_id, data, info) : port_silence(local, message_id, data, info);
+}
+
+/* So many requests that the answers come in a page, and so large a one that it comes in memory: both sides are sent descriptors. */
+PORT_TEST(ports_stay_off_the_standard_streams, "F17")
+{
+    enum { requests = 20, large = 300000 };
+    CFDataRef small_data = port_pattern(100, 1);
+    CFDataRef large_data = port_pattern(large, 2);
+    CFMessagePortRef remote;
+    int streams[stream_count];
+    pid_t server;
+
+    for (int i = 0; i < stream_count; i++) {
+        streams[i] = fcntl(i, F_DUPFD_CLOEXEC, stream_count);
+        close(i);
+    }
+    server = port_process_start(NAME, echo_without_streams, NULL, NULL);
+    remote = port_connect(NAME);
+    for (int i = 0; i < requests; i++) {
+        CFDataRef reply = NULL;
+
+        EXPECT_EQ(port_ask(remote, i, i == requests / 2 ? large_data : small_data, &reply), kCFMessagePortSuccess);
+        EXPECT(reply && CFDataGetLength(reply) == (i == requests / 2 ? large : 100));
+        if (reply) {
+            CFRelease(reply);
+        }
+    }
+    EXPECT(streams_are_free());
+    for (int i = 0; i < stream_count; i++) {
+        dup2(streams[i], i);
+        close(streams[i]);
+    }
+    CFRelease(remote);
+    CFRelease(small_data);
+    CFRelease(large_data);
+    port_process_kill(server);
 }
