@@ -27,12 +27,13 @@ static void set_place(struct mode *mode, struct heap_node *node, uint32_t place)
     node->tag = (node->tag & low_bits) | place << timer_member_place_shift;
 }
 
-/* False if there is no memory. */
+/* False if there is no memory, or a tag holds no more places. */
 static bool list_grow(struct mode *mode)
 {
     const uint32_t first = 16;
+    const uint32_t most = UINT32_MAX >> timer_member_place_shift;
     uint32_t capacity = mode->advanced_capacity > 0 ? 2 * mode->advanced_capacity : first;
-    struct heap_node **grown = realloc(mode->advanced, capacity * sizeof(struct heap_node *));
+    struct heap_node **grown = capacity <= most ? realloc(mode->advanced, capacity * sizeof(struct heap_node *)) : NULL;
 
     if (!grown) {
         return false;
