@@ -187,13 +187,13 @@ void timer_member_move(struct timer_member *member, int64_t old_ns, int64_t fire
 /* Takes a member out of its mode's heap. L. */
 void timer_member_unqueue(struct timer_member *member);
 
-void timers_settle_deferred(struct mode *mode);
+void timers_settle_places(struct mode *mode);
 
 /* Has the timer that comes first stand on top of the heap, for its date. */
 static inline void timers_settle(struct mode *mode)
 {
     if (mode->deferred_count > 0 || mode->advanced_count > 0) {
-        timers_settle_deferred(mode);
+        timers_settle_places(mode);
     }
 }
 

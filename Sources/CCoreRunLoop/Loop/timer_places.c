@@ -177,7 +177,7 @@ static bool move_deferred(struct mode *mode)
 }
 
 /* No look takes longer than a few passes through the array. */
-void timers_settle_deferred(struct mode *mode)
+void timers_settle_places(struct mode *mode)
 {
     enum { few = 16, timers_a_move = 4 };
 
