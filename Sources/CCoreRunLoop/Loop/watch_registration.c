@@ -5,15 +5,19 @@
 
 #include "Support/fault.h"
 
-/* Not the descriptor that was to be watched, but the set: there is none of that number, or it is another file's. */
-static bool is_of_lost_set(const struct watch_set *watches, int error)
+/*
+ * Whether it was not `descriptor` that the kernel refused to watch, but the set: there is none of that number any more, or it is another
+ * file's. What was refused is in no set, so that a set has nothing to take out.
+ */
+static bool is_of_lost_set(const struct watch_set *watches, int descriptor, int error)
 {
-    return error == -EINVAL || (error == -EBADF && !kernel.descriptor_is_open(watches->set));
+    return (error == -EBADF && !kernel.descriptor_is_open(watches->set)) ||
+           (error == -EINVAL && kernel.set_remove(watches->set, descriptor) == -EINVAL);
 }
 
-static void note_lost_set(struct watch_set *watches, int error)
+static void note_lost_set(struct watch_set *watches, int descriptor, int error)
 {
-    if (is_of_lost_set(watches, error)) {
+    if (is_of_lost_set(watches, descriptor, error)) {
         watches->is_lost = true;
         watches->has_event = false;
     }
@@ -117,7 +121,7 @@ static void tell_kernel_of_interest(CFRunLoopRef loop, struct watch_set *watches
     } else if (result == -EPERM) {
         stand(watches, watch, watch_always_ready);
     } else {
-        note_lost_set(watches, result);
+        note_lost_set(watches, watch->descriptor, result);
         if (!watches->is_lost) {
             log_refusal(result);
         }
@@ -224,7 +228,7 @@ static int open_set(CFRunLoopRef loop, struct watch_set *watches)
     result = watches->has_event ? 0 : kernel.set_add_edge(watches->set, event, watch_token_event);
     watches->has_event = result == 0;
     if (!watches->has_event) {
-        note_lost_set(watches, result);
+        note_lost_set(watches, event, result);
         return result;
     }
     return 0;

@@ -3,6 +3,7 @@
  * Programs that close what they have not opened, as daemons do that close all numbers from 3 on: the loop's wait set and eventfd go with
  * the rest, and their numbers to the next file that is opened. And programs that run without standard streams.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -146,6 +147,61 @@ TEST(a_loop_whose_descriptors_were_closed_can_be_woken, "F16")
     probe_thread_join(&thread);
     probe_invalidate(&port);
     close(event);
+}
+
+TEST(a_descriptor_added_to_a_set_whose_number_is_taken_is_watched, "F16")
+{
+    clock_start();
+    static struct probe port = {.name = "P", .logging = probe_is_silent};
+    static struct probe other = {.name = "Q", .logging = probe_is_silent};
+    int event = probe_event();
+    int other_event = probe_event();
+    int taken;
+    int null_device = open("/dev/null", O_RDWR | O_CLOEXEC);
+    begin(&port, event);
+    taken = wait_set();
+    EXPECT_EQ(dup2(null_device, taken), taken);
+    (void)probe_port_source_add(&other, 0, other_event, LOOP, MODE);
+    expect_service(&other, other_event);
+    expect_service(&port, event);
+    EXPECT(is_null_device(taken) && taken != wait_set());
+    probe_invalidate(&port);
+    probe_invalidate(&other);
+    close(event);
+    close(other_event);
+    close(taken);
+    close(null_device);
+}
+
+static int refuse_to_add(int set, int descriptor, uint32_t interest, uint64_t token)
+{
+    (void)set, (void)descriptor, (void)interest, (void)token;
+    return -EINVAL;
+}
+
+TEST(a_refusal_with_the_error_of_a_lost_set_makes_no_new_one, "F13 F16")
+{
+    clock_start();
+    static struct probe port = {.name = "P", .logging = probe_is_silent};
+    static struct probe other = {.name = "Q", .logging = probe_is_silent};
+    int event = probe_event();
+    int other_event = probe_event();
+    int set;
+    begin(&port, event);
+    set = wait_set();
+    kernel.set_add = refuse_to_add;
+    (void)probe_port_source_add(&other, 0, other_event, LOOP, MODE);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.01, false), kCFRunLoopRunTimedOut);
+    }
+    EXPECT_EQ(wait_set(), set);
+    kernel.set_add = kernel_linux.set_add;
+    expect_service(&other, other_event);
+    EXPECT_EQ(wait_set(), set);
+    probe_invalidate(&port);
+    probe_invalidate(&other);
+    close(event);
+    close(other_event);
 }
 
 enum { stream_count = 3 };
