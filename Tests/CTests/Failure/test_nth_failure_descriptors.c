@@ -13,6 +13,8 @@
 #include "CRLRunLoop.h"
 #include "Failure/nth_failure.h"
 #include "Kernel/kernel.h"
+#include "Loop/loop.h"
+#include "Loop/watch.h"
 
 #define MODE CFSTR("a mode")
 
@@ -63,6 +65,48 @@ NTH_FAILURE(file_descriptors, "")
     MUST(run_until(&reads, 2 * pipes, MODE));
     MUST(write(ends[0][1], "c", 1) == 1);
     MUST(run_until(&reads, 2 * pipes + 1, MODE));
+    return true;
+}
+
+/* One that is readable already, watched in the mode. */
+static bool watch_pipe(void)
+{
+    CFFileDescriptorContext context = {.info = &reads};
+    CFFileDescriptorRef file;
+    CFRunLoopSourceRef source;
+    int ends[2];
+
+    MUST(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
+    (void)bag_keep_descriptor(ends[1]);
+    file = bag_keep(CFFileDescriptorCreate(NULL, ends[0], true, readable, &context));
+    if (!file) {
+        (void)bag_keep_descriptor(ends[0]);
+        return false;
+    }
+    CFFileDescriptorEnableCallBacks(file, kCFFileDescriptorReadCallBack);
+    NEED(source = bag_keep(CFFileDescriptorCreateRunLoopSource(NULL, file, 0)));
+    NEED(add(source));
+    MUST(write(ends[1], "a", 1) == 1);
+    return true;
+}
+
+/* The program has closed the loop's wait set, and opened a file that has got its number. */
+NTH_FAILURE(a_set_whose_number_is_taken, "F16")
+{
+    int null_device;
+    int taken;
+
+    reads = 0;
+    NEED(watch_pipe());
+    MUST(run_until(&reads, 1, MODE));
+    taken = mode_find(CFRunLoopGetCurrent(), MODE)->watches->set;
+    NEED(taken >= 0);
+    null_device = open("/dev/null", O_RDWR | O_CLOEXEC);
+    MUST(null_device >= 0 && dup2(null_device, taken) == taken);
+    (void)bag_keep_descriptor(null_device);
+    (void)bag_keep_descriptor(taken);
+    NEED(watch_pipe());
+    MUST(run_until(&reads, 2, MODE));
     return true;
 }
 
