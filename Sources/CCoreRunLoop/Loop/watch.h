@@ -83,7 +83,7 @@ struct watch_set {
     int set; /* epoll; -1 while it could not be made */
     uint32_t set_serial; /* counts the sets made: numbers are used again */
     bool has_event; /* the loop's eventfd is in it */
-    bool is_lost; /* the program has closed it, or given its number to another file */
+    bool is_lost; /* L; the program has closed it, or given its number to another file */
     bool wait_failed; /* O; for want of the set */
     bool has_main_queue;
     bool sorts; /* some source has an order: reports are taken by it (102) */
