@@ -102,6 +102,22 @@ static long rearm(long count)
     return count;
 }
 
+enum { dates_a_look = 100 };
+
+/* What a library leaves to the next look is in the figure, too. */
+static long rearm_and_look(long count)
+{
+    for (long i = 0; i < count; i++) {
+        peer_timer_move(&crowd[order[i]], far_away());
+#if PEER_LOOKS
+        if ((i + 1) % dates_a_look == 0) {
+            peer_look(&loop);
+        }
+#endif
+    }
+    return count;
+}
+
 static const double patience = 30; /* seconds */
 
 /* Dates one after the other, as connections come. */
@@ -122,13 +138,11 @@ static void prepare_watchdogs(long number)
 /* As a server does at each packet, looking for more after some of them. */
 static long put_off(long count)
 {
-    enum { packets_a_look = 100 };
-
     for (long i = 0; i < count; i++) {
         peer_timer_move(&crowd[order[next_watchdog]], patience);
         next_watchdog = next_watchdog + 1 < crowd_count ? next_watchdog + 1 : 0;
 #if PEER_LOOKS
-        if (i % packets_a_look == 0) {
+        if (i % dates_a_look == 0) {
             peer_look(&loop);
         }
 #endif
@@ -297,6 +311,8 @@ const struct bench timer_benches[] = {
      .clock = TIMER_CLOCK, .most = PEER_TIMERS_MOST},
     {"timer-rearm", "give one of N timers another date", "ns", CROWDS, prepare_crowd, rearm, .once = sample_most, .clock = TIMER_CLOCK,
      .most = PEER_TIMERS_MOST},
+    {"timer-rearm-looking", "the same, looking once in 100 times", "ns", CROWDS, prepare_crowd, rearm_and_look, .once = sample_most,
+     .clock = TIMER_CLOCK, .most = PEER_TIMERS_MOST},
     {"timer-put-off", "put off one of N timers of 30 s, looking once in 100 times", "ns", CROWDS, prepare_watchdogs, put_off,
      .clock = TIMER_CLOCK, .most = PEER_TIMERS_MOST},
     {"timer-cancel", "cancel one of N timers", "ns", CROWDS, prepare_crowd, cancel, .once = sample_most, .clock = TIMER_CLOCK,
