@@ -11,6 +11,14 @@
 #include "Loop/timer_membership.h"
 #include "Support/fault.h"
 
+/* ---- the home ---- */
+
+CFRunLoopRef timer_lock_home_again(CFRunLoopTimerRef timer)
+{
+    item_unlock_home(timer, NULL); /* a loop has just got it */
+    return timer_lock_home(timer);
+}
+
 /* ---- construction ---- */
 
 struct timer_rare *timer_rare_made(CFRunLoopTimerRef timer)

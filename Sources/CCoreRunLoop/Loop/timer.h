@@ -65,14 +65,15 @@ enum timer_flag {
 
 /*
  * H: the lock of the timer's home, which is that of the loop that it is in, or the item's own while it is in none. It comes to a loop under
- * both, and leaves under the loop's alone, by the last store that is made under it.
+ * the loop's alone, by an update that finds it in none, and leaves under the loop's alone, by the last store that is made under it. Whoever
+ * holds the item's has claimed the timer in the same way, with timer_claimed in the loop's place, so that it comes to no loop meanwhile.
  *
  * The size counts: among very many timers each is in no cache, and malloc gives back quickly what takes up to 120 bytes in all. What moving
  * a timer touches stands together.
  */
 struct __CFRunLoopTimer {
     struct object object;
-    _Atomic(CFRunLoopRef) loop; /* not retained: a loop that ends lets go of its timers first */
+    _Atomic(CFRunLoopRef) loop; /* not retained: a loop that ends lets go of its timers first; see timer_claimed */
     struct timer_member first_member; /* H; of a timer in callout, the sequence is not in use, see timer_outer */
     double date; /* H; what GetNextFireDate says */
     int64_t fire_ns; /* H */
@@ -155,19 +156,52 @@ void timer_set_tolerance(CFRunLoopTimerRef timer, CFTimeInterval tolerance);
 /* What few timers have, to write to; NULL if there is no memory. H, or nobody else knows the timer yet. */
 struct timer_rare *timer_rare_made(CFRunLoopTimerRef timer);
 
+/* What a timer without a loop has in its place while somebody holds its own lock; no object. */
+static inline CFRunLoopRef timer_claimed(void)
+{
+    return (CFRunLoopRef)(uintptr_t)1; /* NOLINT(performance-no-int-to-ptr) */
+}
+
 static inline CFRunLoopRef timer_loop(const struct __CFRunLoopTimer *timer)
 {
-    return atomic_load_explicit(&timer->loop, memory_order_acquire);
+    CFRunLoopRef owner = atomic_load_explicit(&timer->loop, memory_order_acquire);
+
+    return owner == timer_claimed() ? NULL : owner;
 }
+
+/*
+ * Gives a timer that is in no loop, and that nobody has claimed, to a loop, or to timer_claimed; false if it is not so. Acquire: what was
+ * done to it by whoever had it last. Release: who finds the loop in it finds the loop made.
+ */
+static inline bool timer_claim(CFRunLoopTimerRef timer, CFRunLoopRef owner)
+{
+    CFRunLoopRef none = NULL;
+
+    return atomic_compare_exchange_strong_explicit(&timer->loop, &none, owner, memory_order_acq_rel, memory_order_relaxed);
+}
+
+/* The last that its owner does to it. */
+static inline void timer_disclaim(CFRunLoopTimerRef timer)
+{
+    atomic_store_explicit(&timer->loop, NULL, memory_order_release);
+}
+
+/* The item's lock is held, but a loop has the timer. */
+CFRunLoopRef timer_lock_home_again(CFRunLoopTimerRef timer);
 
 /* Takes H. Returns the loop whose lock it is, which stays alive until it is dropped, or NULL. */
 static inline CFRunLoopRef timer_lock_home(CFRunLoopTimerRef timer)
 {
-    return item_lock_home(timer, &timer->loop);
+    CFRunLoopRef home = item_lock_home(timer, &timer->loop);
+
+    return home || timer_claim(timer, timer_claimed()) ? home : timer_lock_home_again(timer);
 }
 
 static inline void timer_unlock_home(CFRunLoopTimerRef timer, CFRunLoopRef home)
 {
+    if (!home) {
+        timer_disclaim(timer);
+    }
     item_unlock_home(timer, home);
 }
 

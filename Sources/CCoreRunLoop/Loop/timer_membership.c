@@ -72,23 +72,13 @@ static void member_destroy(CFRunLoopTimerRef timer, struct timer_member *member)
     }
 }
 
-/* Its own lock is held too. */
-static void enter_loop(CFRunLoopRef loop, CFRunLoopTimerRef timer)
-{
-    if (!timer_loop(timer)) {
-        object_retain(timer);
-        atomic_store_explicit(&timer->loop, loop, memory_order_relaxed);
-    }
-}
-
 /* True if the loop's reference is to be dropped, once the lock is; then the timer is out of this lock's reach. */
 static bool leave_loop_if_unused(CFRunLoopTimerRef timer)
 {
     if (timer_next_member(timer, NULL) || timer_rare(timer)->common || !timer_loop(timer)) {
         return false;
     }
-    /* Release: who finds it in no loop, under its own lock, sees all that was done to it here. */
-    atomic_store_explicit(&timer->loop, NULL, memory_order_release);
+    timer_disclaim(timer);
     return true;
 }
 
@@ -97,7 +87,6 @@ static void attach(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mode *mode
     member->mode = mode;
     mode->timer_count++;
     mode->tolerant_count += timer_rare(timer)->tolerance > 0;
-    enter_loop(loop, timer);
     if (!timer_has(timer, timer_is_firing)) {
         member->node.sequence = loop->next_sequence++; /* its place among equal dates is that of its coming to this mode (134) */
         heap_push(&mode->timers, &member->node, timer->fire_ns);
@@ -124,44 +113,62 @@ static void log_no_memory(void)
 
 /* ---- adding and removing ---- */
 
-/*
- * With the loop's lock held, takes the timer's own too unless the timer is in this loop: if it is in none, H is held then, and nobody else
- * can bring it to one. False if it may not be added.
- */
-static bool begin_joining(CFRunLoopRef loop, CFRunLoopTimerRef timer, bool *ret_is_locked)
+/* Waits for whoever works on a timer that is in no loop. Out of the way of those that nobody works on. */
+static __attribute__((noinline)) bool claim_later(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 {
-    *ret_is_locked = timer_loop(timer) != loop;
-    if (*ret_is_locked) {
-        lock_take(item_lock(timer));
-        if (timer_loop(timer)) {
-            return false; /* 115 */
-        }
-    }
-    return timer_has(timer, timer_is_valid);
+    struct lock *lock = item_lock(timer);
+    bool is_ours;
+
+    lock_take(lock);
+    is_ours = timer_claim(timer, loop);
+    lock_drop(lock);
+    return is_ours;
 }
 
-static void end_joining(CFRunLoopTimerRef timer, bool is_locked)
+/* How a timer came to be under the lock of the loop that it is to join. */
+enum joining {
+    joining_refused, /* it is another loop's (115) */
+    joining_again, /* it is this loop's already */
+    joining_first, /* it is this loop's since now, and in nothing of it yet */
+};
+
+/* With the loop's lock, which is H then, unless it is refused. */
+static enum joining begin_joining(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 {
-    if (is_locked) {
-        lock_drop(item_lock(timer));
+    if (timer_loop(timer) == loop) {
+        return joining_again;
+    }
+    return timer_claim(timer, loop) || claim_later(loop, timer) ? joining_first : joining_refused;
+}
+
+/* The loop keeps a timer that is in anything of it. */
+static void end_joining(CFRunLoopTimerRef timer, enum joining joining, bool has_joined)
+{
+    if (joining != joining_first) {
+        return;
+    }
+    if (has_joined) {
+        object_retain(timer);
+    } else {
+        timer_disclaim(timer);
     }
 }
 
 static void join_mode(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mode *mode)
 {
+    enum joining joining = begin_joining(loop, timer);
+    struct timer_member *member = NULL;
     bool no_memory = false;
-    bool is_locked;
 
-    if (begin_joining(loop, timer, &is_locked) && (is_locked || !timer_member_in(timer, mode))) { /* it was in no loop, or not in here */
-        struct timer_member *member = heap_reserve(&mode->timers, mode->timer_count + 1) ? member_create(timer) : NULL;
-
+    if (joining != joining_refused && timer_has(timer, timer_is_valid) && (joining == joining_first || !timer_member_in(timer, mode))) {
+        member = heap_reserve(&mode->timers, mode->timer_count + 1) ? member_create(timer) : NULL;
         no_memory = !member;
-        if (member) {
-            mode->is_declared = true;
-            attach(loop, timer, mode, member);
-        }
     }
-    end_joining(timer, is_locked);
+    if (member) {
+        mode->is_declared = true;
+        attach(loop, timer, mode, member);
+    }
+    end_joining(timer, joining, member != NULL);
     if (no_memory) {
         log_no_memory();
     }
@@ -169,19 +176,19 @@ static void join_mode(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mode *m
 
 static void join_common(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 {
-    bool is_locked;
+    enum joining joining = begin_joining(loop, timer);
 
-    if (begin_joining(loop, timer, &is_locked) && !timer_rare(timer)->common) {
+    if (joining == joining_refused) {
+        return;
+    }
+    if (timer_has(timer, timer_is_valid) && !timer_rare(timer)->common) {
         struct timer_rare *rare = timer_rare_made(timer);
 
         if (rare) {
             rare->common = common_item_add(&loop->common_timers, timer);
         }
-        if (timer_rare(timer)->common) {
-            enter_loop(loop, timer);
-        }
     }
-    end_joining(timer, is_locked);
+    end_joining(timer, joining, timer_rare(timer)->common != NULL);
 }
 
 static void join_common_modes(CFRunLoopRef loop, CFRunLoopTimerRef timer)

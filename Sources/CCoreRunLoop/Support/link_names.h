@@ -488,6 +488,7 @@
 #pragma redefine_extname timer_invalidate crl_timer_invalidate
 #pragma redefine_extname timer_is_in crl_timer_is_in
 #pragma redefine_extname timer_keep_info crl_timer_keep_info
+#pragma redefine_extname timer_lock_home_again crl_timer_lock_home_again
 #pragma redefine_extname timer_make_invalid crl_timer_make_invalid
 #pragma redefine_extname timer_member_in crl_timer_member_in
 #pragma redefine_extname timer_member_move crl_timer_member_move

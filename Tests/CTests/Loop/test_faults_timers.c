@@ -469,6 +469,36 @@ TEST_LIMIT(stress_timers_change_hands_between_threads_that_end, "115 116 128 172
     EXPECT_EQ(probe.releases, probe.retains);
 }
 
+static void redates_the_first_baton(void *context)
+{
+    struct relay *relay = context;
+
+    while (!relay->may_end) {
+        CFRunLoopTimerSetNextFireDate(relay->batons[0], CFAbsoluteTimeGetCurrent() + 1000);
+        (void)sched_yield();
+    }
+}
+
+TEST(a_timer_that_another_thread_changes_is_added_all_the_same, "115 128")
+{
+    static struct probe probe = {.name = "T", .logging = probe_is_silent};
+    static struct relay relay;
+    struct probe_thread other;
+
+    relay.batons[0] = probe_timer(&probe, 1000, 1000);
+    probe_thread_start(&other, redates_the_first_baton, &relay);
+    for (int i = 0; i < 20000; i++) {
+        CFRunLoopAddTimer(LOOP, relay.batons[0], MODE);
+        REQUIRE(CFRunLoopContainsTimer(LOOP, relay.batons[0], MODE));
+        CFRunLoopRemoveTimer(LOOP, relay.batons[0], MODE);
+        REQUIRE(!CFRunLoopContainsTimer(LOOP, relay.batons[0], MODE));
+    }
+    relay.may_end = 1;
+    probe_thread_join(&other);
+    CFRunLoopTimerInvalidate(relay.batons[0]);
+    CFRelease(relay.batons[0]);
+}
+
 static void is_busy_for_10_s(struct probe *probe)
 {
     probe_notes_ms(probe);
