@@ -302,6 +302,49 @@ static void prepare_other_observers(long number)
     add_observers(number, kCFRunLoopBeforeWaiting); /* a pass that does not wait has no such activity */
 }
 
+static CFRunLoopObserverRef visitor;
+
+static void prepare_visitor(long number)
+{
+    add_observers(number, kCFRunLoopAllActivities);
+    visitor = CFRunLoopObserverCreate(NULL, kCFRunLoopAllActivities, true, 0, observe, NULL);
+}
+
+static long come_and_go(long count)
+{
+    for (long i = 0; i < count; i++) {
+        CFRunLoopAddObserver(loop.handle, visitor, peer_mode);
+        CFRunLoopRemoveObserver(loop.handle, visitor, peer_mode);
+    }
+    return count;
+}
+
+static CFStringRef *mode_names;
+static long mode_count;
+
+/* The names are other strings than those with which the modes were made, as they are where each call makes its own. */
+static void prepare_modes(long number)
+{
+    peer_loop_begin(&loop);
+    mode_names = zeroed(number, sizeof *mode_names);
+    mode_count = number;
+    for (long i = 0; i < number; i++) {
+        CFStringRef name = CFStringCreateWithFormat(NULL, NULL, CFSTR("mode %ld"), i);
+
+        CFRunLoopAddSource(loop.handle, loop.idle, name);
+        CFRelease(name);
+        mode_names[i] = CFStringCreateWithFormat(NULL, NULL, CFSTR("mode %ld"), i);
+    }
+}
+
+static long run_in_modes(long count)
+{
+    for (long i = 0; i < count; i++) {
+        (void)CFRunLoopRunInMode(mode_names[i % mode_count], 0, true);
+    }
+    return count;
+}
+
 static void prepare_limited_run(long number)
 {
     peer_loop_begin(&loop);
@@ -342,6 +385,9 @@ const struct bench loop_benches[] = {
     {"pass-observers", "a poll with N observers of all activities", "ns", {1, 10}, prepare_observers, passes, .most = 0},
     {"pass-other-observers", "a poll with N observers of activities that do not come", "ns", {100}, prepare_other_observers, passes,
      .most = 0},
+    {"observer-change", "add an observer of all activities to N others, and remove it", "ns", {1, 10, 100, 1000}, prepare_visitor,
+     come_and_go, .most = 0},
+    {"run-one-of", "a poll in one of N modes, by the text of its name", "ns", {1, 100, 1000}, prepare_modes, run_in_modes, .most = 0},
     {"run-limit", "a run with a time limit of 1000 s that returns after a signalled source", "ns", {1}, prepare_limited_run, limited_runs,
      .most = 0},
     {"signal-only", "signal a source that is signalled already, without waking", "ns", {1}, prepare_coalesced, signal_only, .most = 0},

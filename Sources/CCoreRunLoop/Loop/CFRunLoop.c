@@ -108,7 +108,7 @@ void CFRunLoopAddCommonMode(CFRunLoopRef loop, CFRunLoopMode name)
         mode = NULL;
     }
     if (mode) {
-        mode->is_common = true;
+        mode_make_common(loop, mode);
     }
     loop_unlock(loop);
     if (mode) {

@@ -17,19 +17,6 @@
 #include "Loop/watch.h"
 #include "Support/fault.h"
 
-static void free_modes(CFRunLoopRef loop)
-{
-    struct mode *mode = loop->modes;
-
-    while (mode) {
-        struct mode *next = mode->next;
-
-        mode_free(mode);
-        mode = next;
-    }
-    loop->modes = NULL;
-}
-
 /* No thread runs it, no item is in it, and no slot is bound to it. */
 static void finalize(CFTypeRef object)
 {
@@ -39,7 +26,7 @@ static void finalize(CFTypeRef object)
         fault_stop("CFRelease", "the run loop of a living thread was released more often than it was retained"); /* 2 */
     }
     thread_loop_unregister(loop);
-    free_modes(loop);
+    modes_free(loop);
     source_set_free(&loop->common_sources);
     if (loop->mailbox) {
         mailbox_recycle(loop->mailbox);
@@ -92,6 +79,8 @@ CFRunLoopRef loop_create(bool is_main)
     link_init(&loop->registry_link);
     block_queue_init(&loop->common_blocks);
     block_queue_init(&loop->listed_blocks);
+    loop->modes_end = &loop->modes;
+    loop->common_modes_end = &loop->common_modes;
     loop->is_main = is_main;
     loop_note_slack(loop);
     loop->mailbox = mailbox_create();
@@ -103,7 +92,7 @@ CFRunLoopRef loop_create(bool is_main)
         object_release(loop);
         return NULL;
     }
-    loop->default_mode->is_common = true; /* 18 */
+    mode_make_common(loop, loop->default_mode); /* 18 */
     return loop;
 }
 

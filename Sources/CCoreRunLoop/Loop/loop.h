@@ -33,6 +33,7 @@
 #include "CoreFoundation/CFString.h"
 #include "Loop/mailbox.h"
 #include "Runtime/object.h"
+#include "Support/hash_table.h"
 #include "Support/heap.h"
 #include "Support/list.h"
 #include "Support/lock.h"
@@ -69,6 +70,7 @@ struct mode {
     CFStringRef name; /* C */
     CFHashCode name_hash; /* C */
     struct mode *next; /* L; modes are only ever added */
+    struct mode *next_common; /* L; likewise */
     bool is_declared; /* L; something was added under the name: it is a mode (rule 11) */
     bool is_common; /* L */
     bool pending_is_unsorted; /* L */
@@ -85,7 +87,7 @@ struct mode {
     struct heap_node **advanced; /* L; in no order */
     struct block_queue blocks; /* L */
     _Atomic uint32_t observed; /* activities that somebody watches; written under L, read relaxed by O */
-    struct observer_list *observers[activity_count]; /* L; copy on write */
+    struct observer_list *observers[activity_count]; /* L; not changed while they are walked */
     struct watch_set *watches; /* L; NULL until the mode has its first descriptor */
     bool lacks_main_queue; /* L; the main dispatch queue is to be served, and could not be watched: its descriptor is polled */
 };
@@ -141,8 +143,13 @@ struct __CFRunLoop {
     bool is_niced; /* L; see loop_note_slack */
     bool in_main_queue; /* O; a block of the main dispatch queue is running (179) */
     struct mailbox *mailbox; /* C; NULL once dead and unreferenced */
-    struct mode *modes; /* L */
+    struct mode *modes; /* L; in the order in which they were made, the default mode first */
+    struct mode **modes_end; /* L */
+    struct hash_table modes_by_name; /* L; without slots while there are few of them */
+    uint32_t mode_count; /* L */
     struct mode *default_mode; /* C */
+    struct mode *common_modes; /* L; in the order in which they became common, the default mode first */
+    struct mode **common_modes_end; /* L */
     struct activation *activation; /* O to write with L, L to read: the innermost */
     struct activation first_activation; /* the outermost, but for a hosted one */
     struct held_stack held; /* O */
@@ -206,10 +213,12 @@ struct mode *mode_create_undeclared(CFRunLoopRef loop, CFStringRef name);
  * be, undeclared, and NULL if there is no memory.
  */
 bool mode_resolve(CFRunLoopRef loop, CFStringRef name, struct mode **ret_mode);
+/* Puts a mode among the common ones, that is not there; what is in them is the caller's to add. */
+void mode_make_common(CFRunLoopRef loop, struct mode *mode);
 /* Rule 25. */
 bool mode_is_empty(CFRunLoopRef loop, const struct mode *mode);
-/* Frees the memory of a mode that holds nothing any more. */
-void mode_free(struct mode *mode);
+/* Frees the memory of a loop's modes, which hold nothing any more. */
+void modes_free(CFRunLoopRef loop);
 
 /* The sleeper's deadline may be later than what has just been added to, or changed in, `mode`. */
 static inline bool mode_is_waited_on(CFRunLoopRef loop, const struct mode *mode)

@@ -185,10 +185,8 @@ void observer_add(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef 
     loop_lock(loop);
     if (mode_name_means_common(loop, mode_name)) {
         join_common(loop, observer);
-        for (struct mode *mode = loop->modes; mode; mode = mode->next) {
-            if (mode->is_common) {
-                join_mode(loop, observer, mode, &dropped);
-            }
+        for (struct mode *mode = loop->common_modes; mode; mode = mode->next_common) {
+            join_mode(loop, observer, mode, &dropped);
         }
     } else {
         struct mode *mode = loop_is_open(loop) ? mode_create_undeclared(loop, mode_name) : NULL;
@@ -227,10 +225,8 @@ static bool leave_common_modes(CFRunLoopRef loop, CFRunLoopObserverRef observer,
     if (!leave_common(observer)) {
         return false; /* 21 */
     }
-    for (struct mode *mode = loop->modes; mode; mode = mode->next) {
-        if (mode->is_common) {
-            leave_mode(observer, mode, dropped);
-        }
+    for (struct mode *mode = loop->common_modes; mode; mode = mode->next_common) {
+        leave_mode(observer, mode, dropped);
     }
     return true;
 }
@@ -241,6 +237,7 @@ void observer_remove(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringR
     struct lock *lock = item_lock(observer);
     bool was_common = false;
 
+    object_retain(observer);
     loop_lock(loop);
     lock_take(lock);
     if (loop_of(observer) == loop) {
@@ -257,6 +254,7 @@ void observer_remove(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringR
     if (was_common) {
         object_release(observer);
     }
+    object_release(observer);
 }
 
 bool observer_is_in(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef mode_name)
@@ -346,6 +344,7 @@ void observers_remove_all(CFRunLoopRef loop)
         loop_lock(loop);
         observer = any_observer(loop);
         if (observer) {
+            object_retain(observer);
             lock_take(item_lock(observer));
             was_common = leave_everything(observer, &dropped);
             leave_loop_if_unused(observer);
@@ -356,6 +355,9 @@ void observers_remove_all(CFRunLoopRef loop)
         loop_unlock(loop);
         observer_lists_free(dropped);
         if (was_common) {
+            object_release(observer);
+        }
+        if (observer) {
             object_release(observer);
         }
     } while (observer);

@@ -7,13 +7,19 @@
 #include "Loop/observer.h"
 #include "Support/fault.h"
 
-static struct observer_list *create(uint32_t count)
+static size_t size_of_array(uint32_t capacity)
 {
-    struct observer_list *list = malloc(sizeof *list + count * sizeof(CFRunLoopObserverRef));
+    return sizeof(struct observer_list) + capacity * sizeof(CFRunLoopObserverRef);
+}
+
+static struct observer_list *create(uint32_t capacity)
+{
+    struct observer_list *list = malloc(size_of_array(capacity));
 
     if (list) {
         list->uses = 1;
-        list->count = count;
+        list->count = 0;
+        list->capacity = capacity;
         list->left = 0;
         list->has_stale = false;
     }
@@ -43,36 +49,68 @@ void observer_list_publish(struct mode *mode, int activity, struct observer_list
     atomic_store_explicit(&mode->observed, list ? observed | bit : observed & ~bit, memory_order_relaxed);
 }
 
-/* The array with `observer` behind all of its order and before all of higher (148); NULL if there is no memory. */
-static struct observer_list *list_with(const struct observer_list *old, CFRunLoopObserverRef observer)
+static bool grows_where_it_stands(const struct observer_list *list)
 {
-    uint32_t old_count = old ? old->count : 0;
-    struct observer_list *list = create(old_count + 1);
-    uint32_t count = 0;
-    bool is_placed = false;
+    return list->uses == 1 && list->left == 0 && !list->has_stale;
+}
+
+/* Another array with the same observers but for `without`, and room for one more; NULL if there is no memory. */
+static struct observer_list *copy(const struct observer_list *old, const struct __CFRunLoopObserver *without)
+{
+    struct observer_list *list = create(old->count + 1);
 
     if (!list) {
         return NULL;
     }
-    for (uint32_t i = 0; i < old_count; i++) {
-        if (old->observers[i] == observer) {
-            continue; /* a stale one */
+    for (uint32_t i = 0; i < old->count; i++) {
+        if (old->observers[i] != without) {
+            list->observers[list->count++] = old->observers[i];
+            object_retain(old->observers[i]);
         }
-        if (!is_placed && old->observers[i]->order > observer->order) {
-            list->observers[count++] = observer;
-            is_placed = true;
-        }
-        list->observers[count++] = old->observers[i];
     }
-    if (!is_placed) {
-        list->observers[count++] = observer;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        object_retain(list->observers[i]);
-    }
-    list->count = count;
-    list->has_stale = old && old->has_stale;
+    list->has_stale = old->has_stale;
     return list;
+}
+
+/* The same array, larger, which is the mode's then; NULL if there is no memory. */
+static struct observer_list *grow(struct mode *mode, int activity)
+{
+    struct observer_list *old = mode->observers[activity];
+    uint32_t capacity = old->count + 1 + old->count / 8;
+    struct observer_list *list = realloc(old, size_of_array(capacity));
+
+    if (list) {
+        list->capacity = capacity;
+        mode->observers[activity] = list;
+    }
+    return list;
+}
+
+/* Where `observer`, which may be a stale one there, goes next: the mode's array or one to put in its place. NULL if there is no memory. */
+static struct observer_list *with_room(struct mode *mode, int activity, const struct __CFRunLoopObserver *observer)
+{
+    struct observer_list *old = mode->observers[activity];
+
+    if (!old) {
+        return create(1);
+    }
+    if (!grows_where_it_stands(old)) {
+        return copy(old, observer);
+    }
+    return old->count < old->capacity ? old : grow(mode, activity);
+}
+
+/* Behind all of its order and before all of higher (148). There is room. */
+static void insert(struct observer_list *list, CFRunLoopObserverRef observer)
+{
+    uint32_t place = list->count++;
+
+    while (place > 0 && list->observers[place - 1]->order > observer->order) {
+        list->observers[place] = list->observers[place - 1];
+        place--;
+    }
+    list->observers[place] = observer;
+    object_retain(observer);
 }
 
 static bool list_has(const struct observer_list *list, const struct __CFRunLoopObserver *observer)
@@ -83,24 +121,6 @@ static bool list_has(const struct observer_list *list, const struct __CFRunLoopO
         }
     }
     return false;
-}
-
-/* The array without `observer`, whose reference goes with the old array. */
-static struct observer_list *list_without(const struct observer_list *old, const struct __CFRunLoopObserver *observer)
-{
-    struct observer_list *list = create(old->count - 1);
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; list && i < old->count; i++) {
-        if (old->observers[i] != observer) {
-            list->observers[count++] = old->observers[i];
-            object_retain(old->observers[i]);
-        }
-    }
-    if (list) {
-        list->has_stale = old->has_stale;
-    }
-    return list;
 }
 
 void observer_list_take_out(struct observer_list *list, uint32_t place)
@@ -115,38 +135,53 @@ void observer_list_take_out(struct observer_list *list, uint32_t place)
     list->left++;
 }
 
-/* Without memory for another array. */
-static void remove_in_place(struct observer_list *list, const struct __CFRunLoopObserver *observer)
+/* Nobody walks the array. */
+static void remove_where_it_stands(struct observer_list *list, const struct __CFRunLoopObserver *observer)
+{
+    uint32_t place = 0;
+
+    while (list->observers[place] != observer) {
+        place++;
+    }
+    observer_list_take_out(list, place);
+    list->left--;
+    list->observers[list->count] = list->observers[list->count + list->left]; /* of those that had left before */
+    object_release(observer); /* not the last one */
+}
+
+static void log_no_memory(void)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
 
-    if (list->uses > 1) {
-        list->has_stale = true;
-        fault_log_once(&logged, "CFRunLoopRemoveObserver: there is no memory; the observer may be called until this round of calls ends");
+    fault_log_once(&logged, "CFRunLoopRemoveObserver: there is no memory; the observer may be called until this round of calls ends");
+}
+
+static void remove_from(struct mode *mode, int activity, const struct __CFRunLoopObserver *observer, struct observer_list **dropped)
+{
+    struct observer_list *old = mode->observers[activity];
+    struct observer_list *list = NULL;
+
+    if (old->count > 1 && old->uses == 1) {
+        remove_where_it_stands(old, observer);
         return;
     }
-    for (uint32_t i = list->count; i-- > 0;) {
-        if (list->observers[i] == observer) {
-            observer_list_take_out(list, i);
+    if (old->count > 1) {
+        list = copy(old, observer);
+        if (!list) {
+            old->has_stale = true;
+            log_no_memory();
+            return;
         }
     }
+    observer_list_publish(mode, activity, list, dropped); /* the old one's reference goes with it */
 }
 
 void observer_lists_remove(struct mode *mode, const struct __CFRunLoopObserver *observer, struct observer_list **dropped)
 {
     for (int i = 0; i < activity_count; i++) {
-        struct observer_list *old = mode->observers[i];
-        struct observer_list *list;
-
-        if (!list_has(old, observer)) {
-            continue;
+        if (list_has(mode->observers[i], observer)) {
+            remove_from(mode, i, observer, dropped);
         }
-        list = old->count > 1 ? list_without(old, observer) : NULL;
-        if (!list && old->count > 1) {
-            remove_in_place(old, observer);
-            continue;
-        }
-        observer_list_publish(mode, i, list, dropped);
     }
 }
 
@@ -166,14 +201,19 @@ bool observer_lists_add(struct mode *mode, CFRunLoopObserverRef observer, struct
 
     for (int i = 0; i < activity_count && has_memory; i++) {
         if (belongs_to(observer, i)) {
-            lists[i] = list_with(mode->observers[i], observer);
+            lists[i] = with_room(mode, i, observer);
             has_memory = lists[i] != NULL;
         }
     }
     for (int i = 0; i < activity_count; i++) {
+        bool is_new = lists[i] && lists[i] != mode->observers[i];
+
         if (lists[i] && has_memory) {
+            insert(lists[i], observer);
+        }
+        if (is_new && has_memory) {
             observer_list_publish(mode, i, lists[i], dropped);
-        } else {
+        } else if (is_new) {
             observer_list_drop(lists[i], dropped);
         }
     }

@@ -291,12 +291,10 @@ static void add_to_common(CFRunLoopRef loop, CFRunLoopSourceRef source)
     ask_port(source); /* before it is among the common items, and so bound */
     loop_lock(loop);
     (void)join(loop, source, NULL, hash);
-    for (mode = loop->modes; mode; mode = mode->next) {
-        if (mode->is_common) {
-            loop_unlock(loop);
-            source_add_to_mode(loop, source, mode);
-            loop_lock(loop);
-        }
+    for (mode = loop->common_modes; mode; mode = mode->next_common) {
+        loop_unlock(loop);
+        source_add_to_mode(loop, source, mode);
+        loop_lock(loop);
     }
     loop_unlock(loop);
 }
@@ -361,12 +359,10 @@ static void remove_from_common(CFRunLoopRef loop, CFRunLoopSourceRef source)
     loop_lock(loop);
     left = leave(loop, source, NULL, hash, &reap);
     if (left) {
-        for (struct mode *mode = loop->modes; mode; mode = mode->next) {
-            if (mode->is_common) {
-                loop_unlock(loop);
-                remove_from_mode(loop, source, mode);
-                loop_lock(loop);
-            }
+        for (struct mode *mode = loop->common_modes; mode; mode = mode->next_common) {
+            loop_unlock(loop);
+            remove_from_mode(loop, source, mode);
+            loop_lock(loop);
         }
     }
     loop_unlock(loop);

@@ -194,10 +194,8 @@ static void join_common(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 static void join_common_modes(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 {
     join_common(loop, timer);
-    for (struct mode *mode = loop->modes; mode; mode = mode->next) {
-        if (mode->is_common) {
-            join_mode(loop, timer, mode);
-        }
+    for (struct mode *mode = loop->common_modes; mode; mode = mode->next_common) {
+        join_mode(loop, timer, mode);
     }
 }
 
@@ -241,10 +239,8 @@ static void leave_common(CFRunLoopRef loop, CFRunLoopTimerRef timer)
     if (!leave_common_items(timer)) {
         return; /* 21 */
     }
-    for (struct mode *mode = loop->modes; mode; mode = mode->next) {
-        if (mode->is_common) {
-            leave_mode(timer, mode);
-        }
+    for (struct mode *mode = loop->common_modes; mode; mode = mode->next_common) {
+        leave_mode(timer, mode);
     }
 }
 

@@ -337,6 +337,27 @@ NTH_FAILURE(common_modes, "")
     return true;
 }
 
+NTH_FAILURE(many_modes, "11 12")
+{
+    enum { count = 20 };
+    CFStringRef names[count];
+
+    begin();
+    for (int i = 0; i < count; i++) {
+        CFRunLoopSourceRef source;
+
+        NEED(names[i] = bag_keep(CFStringCreateWithFormat(NULL, NULL, CFSTR("mode %d"), i)));
+        NEED(source = make_source(i));
+        NEED(add_source(source, names[i]));
+        CFRunLoopSourceSignal(source);
+    }
+    for (int i = 0; i < count; i++) {
+        MUST(CFRunLoopRunInMode(names[i], 0, true) == kCFRunLoopRunHandledSource);
+    }
+    MUST(performed == count);
+    return true;
+}
+
 static void run_nested(void *info)
 {
     CFRunLoopSourceRef inner = *(CFRunLoopSourceRef *)info;

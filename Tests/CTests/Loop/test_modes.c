@@ -403,6 +403,64 @@ TEST(equal_names_are_one_mode, "12")
     EXPECT_LOG("A HS");
 }
 
+enum { crowd_of_modes = 300 };
+
+static CFStringRef name_of_mode(int number)
+{
+    return CFStringCreateWithFormat(NULL, NULL, CFSTR("mode %d"), number);
+}
+
+static void add_to_mode(CFRunLoopTimerRef timer, int number)
+{
+    CFStringRef name = name_of_mode(number);
+
+    CFRunLoopAddTimer(LOOP, timer, name);
+    if (number % 3 == 0) {
+        CFRunLoopAddCommonMode(LOOP, name);
+    }
+    CFRelease(name);
+}
+
+TEST(many_modes_are_found_by_their_names, "11 12 17 22")
+{
+    static struct probe probes[crowd_of_modes];
+    static struct probe common = {.name = "C", .logging = probe_is_silent};
+    CFRunLoopTimerRef timers[crowd_of_modes];
+    CFRunLoopTimerRef everywhere = probe_timer(&common, 100, 0);
+    CFArrayRef modes;
+
+    for (int i = 0; i < crowd_of_modes; i++) {
+        probes[i] = (struct probe){.name = "T", .logging = probe_is_silent};
+        timers[i] = probe_timer(&probes[i], -1, 0);
+        add_to_mode(timers[i], i);
+    }
+    CFRunLoopAddTimer(LOOP, everywhere, kCFRunLoopCommonModes);
+    modes = CFRunLoopCopyAllModes(LOOP);
+    REQUIRE(CFArrayGetCount(modes) == crowd_of_modes + 1);
+    for (int i = 0; i < crowd_of_modes; i++) {
+        CFStringRef name = name_of_mode(i);
+
+        EXPECT(CFEqual(CFArrayGetValueAtIndex(modes, i + 1), name));
+        EXPECT(CFRunLoopContainsTimer(LOOP, timers[i], name));
+        EXPECT(!CFRunLoopContainsTimer(LOOP, timers[(i + 1) % crowd_of_modes], name));
+        EXPECT_EQ(CFRunLoopContainsTimer(LOOP, everywhere, name), i % 3 == 0);
+        (void)CFRunLoopRunInMode(name, 0, false);
+        EXPECT_EQ(probes[i].calls, 1);
+        EXPECT_EQ(probes[(i + 1) % crowd_of_modes].calls, i == crowd_of_modes - 1);
+        CFRelease(name);
+    }
+    for (int i = 0; i < crowd_of_modes; i++) {
+        CFRelease(timers[i]);
+    }
+    EXPECT(CFRunLoopContainsTimer(LOOP, everywhere, kCFRunLoopDefaultMode));
+    CFRunLoopRemoveTimer(LOOP, everywhere, kCFRunLoopCommonModes);
+    EXPECT(!CFRunLoopContainsTimer(LOOP, everywhere, kCFRunLoopDefaultMode));
+    EXPECT(!CFRunLoopContainsTimer(LOOP, everywhere, CFSTR("mode 297")));
+    EXPECT(!CFRunLoopContainsTimer(LOOP, everywhere, CFSTR("mode 300")));
+    CFRelease(everywhere);
+    CFRelease(modes);
+}
+
 TEST(a_mode_name_may_change_after_its_use, "12")
 {
     static struct probe source = PROBE("A", NULL);

@@ -2,6 +2,8 @@
 /*
  * Observers: rules 146 to 160.
  */
+#include <string.h>
+
 #include "Loop/loop_trace.h"
 
 static void add_idle(CFStringRef mode)
@@ -416,5 +418,111 @@ TEST(an_observers_context_may_be_asked_for_while_it_is_invalidated, "147 150")
         CFRunLoopObserverInvalidate(observer);
         probe_thread_join(&thread);
         CFRelease(observer);
+    }
+}
+
+/* ---- many that come and go, also while others are called ---- */
+
+enum { crowd_size = 40 };
+
+/* What the mode should hold, in the order in which it should call them; the same when the pass began; how many it has called. */
+struct crowd {
+    CFRunLoopObserverRef observers[crowd_size];
+    int standing[crowd_size];
+    int count;
+    int expected[crowd_size];
+    int called;
+    bool changes_now; /* in each callout of the pass */
+    uint32_t seed;
+};
+
+static struct crowd crowd;
+
+static int order_of_member(int member)
+{
+    return member % 7;
+}
+
+static uint32_t chance(uint32_t limit)
+{
+    crowd.seed = crowd.seed * 1664525u + 1013904223u;
+    return (crowd.seed >> 8) % limit;
+}
+
+static void let_stand(int member)
+{
+    int place = crowd.count++;
+
+    while (place > 0 && order_of_member(crowd.standing[place - 1]) > order_of_member(member)) {
+        crowd.standing[place] = crowd.standing[place - 1];
+        place--;
+    }
+    crowd.standing[place] = member;
+}
+
+static bool let_go(int member)
+{
+    for (int i = 0; i < crowd.count; i++) {
+        if (crowd.standing[i] == member) {
+            crowd.count--;
+            memmove(crowd.standing + i, crowd.standing + i + 1, (size_t)(crowd.count - i) * sizeof(int));
+            return true;
+        }
+    }
+    return false;
+}
+
+static void change_the_crowd(void)
+{
+    int member = (int)chance(crowd_size);
+
+    if (let_go(member)) {
+        CFRunLoopRemoveObserver(LOOP, crowd.observers[member], MODE);
+    } else {
+        let_stand(member);
+        CFRunLoopAddObserver(LOOP, crowd.observers[member], MODE);
+    }
+}
+
+/* Changes those that the next pass calls; this one goes on with those that stood at its beginning. */
+static void is_called_in_turn(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
+{
+    (void)observer;
+    (void)activity;
+    if (crowd.called == 0) {
+        memcpy(crowd.expected, crowd.standing, sizeof crowd.standing);
+    }
+    EXPECT_EQ((intptr_t)info, crowd.expected[crowd.called]);
+    crowd.called++;
+    if (crowd.changes_now) {
+        change_the_crowd();
+    }
+}
+
+TEST(observers_that_come_and_go_are_called_in_their_order, "148 149 150 159")
+{
+    crowd.seed = 7;
+    add_idle(MODE);
+    for (intptr_t i = 0; i < crowd_size; i++) {
+        CFRunLoopObserverContext context = {.info = (void *)i}; /* NOLINT(performance-no-int-to-ptr) */
+
+        crowd.observers[i] =
+            CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeTimers, true, order_of_member((int)i), is_called_in_turn, &context);
+    }
+    for (int pass = 0; pass < 2000; pass++) {
+        for (uint32_t changes = chance(4); changes > 0; changes--) {
+            change_the_crowd();
+        }
+        int count = crowd.count;
+
+        crowd.called = 0;
+        crowd.changes_now = pass % 3 == 0;
+        (void)CFRunLoopRunInMode(MODE, 0, true);
+        EXPECT_EQ(crowd.called, count);
+    }
+    for (int i = 0; i < crowd_size; i++) {
+        CFRunLoopObserverInvalidate(crowd.observers[i]);
+        EXPECT_EQ(CFGetRetainCount(crowd.observers[i]), 1);
+        CFRelease(crowd.observers[i]);
     }
 }
