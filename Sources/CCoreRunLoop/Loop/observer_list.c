@@ -3,6 +3,7 @@
 #include "Loop/observer_list.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "Loop/observer.h"
 #include "Support/fault.h"
@@ -113,14 +114,15 @@ static void insert(struct observer_list *list, CFRunLoopObserverRef observer)
     object_retain(observer);
 }
 
-static bool list_has(const struct observer_list *list, const struct __CFRunLoopObserver *observer)
+/* Where it stands; the count if it does not. */
+static uint32_t place_of(const struct observer_list *list, const struct __CFRunLoopObserver *observer)
 {
-    for (uint32_t i = 0; list && i < list->count; i++) {
-        if (list->observers[i] == observer) {
-            return true;
-        }
+    uint32_t place = 0;
+
+    while (place < list->count && list->observers[place] != observer) {
+        place++;
     }
-    return false;
+    return place;
 }
 
 void observer_list_take_out(struct observer_list *list, uint32_t place)
@@ -128,21 +130,16 @@ void observer_list_take_out(struct observer_list *list, uint32_t place)
     CFRunLoopObserverRef observer = list->observers[place];
 
     list->count--;
-    for (uint32_t i = place; i < list->count; i++) {
-        list->observers[i] = list->observers[i + 1];
-    }
+    memmove(list->observers + place, list->observers + place + 1, (list->count - place) * sizeof observer);
     list->observers[list->count] = observer;
     list->left++;
 }
 
 /* Nobody walks the array. */
-static void remove_where_it_stands(struct observer_list *list, const struct __CFRunLoopObserver *observer)
+static void remove_where_it_stands(struct observer_list *list, uint32_t place)
 {
-    uint32_t place = 0;
+    CFRunLoopObserverRef observer = list->observers[place];
 
-    while (list->observers[place] != observer) {
-        place++;
-    }
     observer_list_take_out(list, place);
     list->left--;
     list->observers[list->count] = list->observers[list->count + list->left]; /* of those that had left before */
@@ -160,9 +157,13 @@ static void remove_from(struct mode *mode, int activity, const struct __CFRunLoo
 {
     struct observer_list *old = mode->observers[activity];
     struct observer_list *list = NULL;
+    uint32_t place = old ? place_of(old, observer) : 0;
 
+    if (!old || place == old->count) {
+        return;
+    }
     if (old->count > 1 && old->uses == 1) {
-        remove_where_it_stands(old, observer);
+        remove_where_it_stands(old, place);
         return;
     }
     if (old->count > 1) {
@@ -179,9 +180,7 @@ static void remove_from(struct mode *mode, int activity, const struct __CFRunLoo
 void observer_lists_remove(struct mode *mode, const struct __CFRunLoopObserver *observer, struct observer_list **dropped)
 {
     for (int i = 0; i < activity_count; i++) {
-        if (list_has(mode->observers[i], observer)) {
-            remove_from(mode, i, observer, dropped);
-        }
+        remove_from(mode, i, observer, dropped);
     }
 }
 
