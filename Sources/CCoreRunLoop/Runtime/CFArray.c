@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Owns arrays. An immutable one has its values behind the object, a mutable one in memory of their own.
+ * Owns arrays. An immutable one has its values behind the object, a mutable one in memory of their own, which may have free places on both
+ * sides of them: so a long one is a queue from which values are taken at either end without moving the others.
  *
  * An immutable array is anybody's; a mutable one belongs to one thread at a time. Callbacks run after the array has taken its new form, so
  * they find it whole.
@@ -17,12 +18,17 @@
 
 enum array_flag { array_is_mutable = 1 };
 
-enum { capacity_first = 8, capacity_hint_max = 4096 };
+enum {
+    capacity_first = 8,
+    capacity_hint_max = 4096,
+    count_long = 64, /* a shorter array's values are moved sooner than looked at which of them to move */
+};
 
 struct array {
     struct object object;
     CFIndex count;
     CFIndex capacity; /* values that `values` has room for */
+    CFIndex front; /* free places before `values`, in the same memory */
     const void **values;
     CFArrayCallBacks callbacks; /* constant */
 };
@@ -44,6 +50,11 @@ static bool values_equal(const struct array *array, const void *one, const void 
     return one == other || (array->callbacks.equal != NULL && array->callbacks.equal(one, other));
 }
 
+static void *memory_of(const struct array *array)
+{
+    return array->values != NULL ? (void *)(array->values - array->front) : NULL;
+}
+
 static void finalize(CFTypeRef object)
 {
     const struct array *array = object;
@@ -51,7 +62,7 @@ static void finalize(CFTypeRef object)
         release_value(array, array->values[i]);
     }
     if ((array->object.info & array_is_mutable) != 0) {
-        allocator_deallocate(object_allocator(array), (void *)array->values);
+        allocator_deallocate(object_allocator(array), memory_of(array));
     }
 }
 
@@ -162,30 +173,55 @@ static void require_range(CFRange range, CFIndex count, const char *function)
     }
 }
 
+/* With the free places in front as they are. */
 static bool set_capacity(struct array *array, CFIndex capacity)
 {
+    CFIndex places;
     size_t size;
-    if (__builtin_mul_overflow((size_t)capacity, sizeof *array->values, &size)) {
+    if (__builtin_add_overflow(array->front, capacity, &places) ||
+        __builtin_mul_overflow((size_t)places, sizeof *array->values, &size)) {
         return false;
     }
-    size_t old_size = (size_t)array->capacity * sizeof *array->values;
-    const void **values = allocator_resize(object_allocator(array), (void *)array->values, old_size, size);
-    if (values == NULL) {
+    size_t old_size = (size_t)(array->front + array->capacity) * sizeof *array->values;
+    const void **places_now = allocator_resize(object_allocator(array), memory_of(array), old_size, size);
+    if (places_now == NULL) {
         return false;
     }
-    array->values = values;
+    array->values = places_now + array->front;
     array->capacity = capacity;
     return true;
 }
 
+/* Moves the values, so that as many places before them are free as `front` says. */
+static void set_front(struct array *array, CFIndex front)
+{
+    const void **values = array->values - array->front + front;
+    memmove(values, array->values, (size_t)array->count * sizeof *values);
+    array->values = values;
+    array->capacity += array->front - front;
+    array->front = front;
+}
+
 static bool reserve(struct array *array, CFIndex count)
 {
+    if (array->capacity < count && array->front > 0 && array->front >= array->capacity) {
+        set_front(array, array->front / 2); /* for half as many values, at least, as are moved now */
+    }
     if (count <= array->capacity) {
         return true;
     }
     CFIndex doubled = array->capacity <= PTRDIFF_MAX / 2 ? array->capacity * 2 : count;
     CFIndex capacity = doubled > count ? doubled : count;
     return set_capacity(array, capacity > capacity_first ? capacity : capacity_first);
+}
+
+/* Room before the values for as many more as there are. Without memory the array stays as it is. */
+static void reserve_front(struct array *array)
+{
+    CFIndex capacity;
+    if (array->front == 0 && !__builtin_add_overflow(array->capacity, array->count, &capacity) && set_capacity(array, capacity)) {
+        set_front(array, array->count);
+    }
 }
 
 static void log_no_memory(void)
@@ -365,6 +401,42 @@ void CFArrayApplyFunction(CFArrayRef array, CFRange range, CFArrayApplierFunctio
     }
 }
 
+/* Whether what is before the place is less than what is behind it, and worth the difference. */
+static bool is_in_front(const struct array *array, CFIndex index)
+{
+    return array->count >= count_long && index < array->count / 2;
+}
+
+/* There is room. */
+static void open_place(struct array *array, CFIndex index)
+{
+    if (is_in_front(array, index)) {
+        reserve_front(array);
+    }
+    if (is_in_front(array, index) && array->front > 0) {
+        memmove(array->values - 1, array->values, (size_t)index * sizeof *array->values);
+        array->values--;
+        array->front--;
+        array->capacity++;
+    } else {
+        memmove(array->values + index + 1, array->values + index, (size_t)(array->count - index) * sizeof *array->values);
+    }
+    array->count++;
+}
+
+static void close_place(struct array *array, CFIndex index)
+{
+    array->count--;
+    if (is_in_front(array, index)) {
+        memmove(array->values + 1, array->values, (size_t)index * sizeof *array->values);
+        array->values++;
+        array->front++;
+        array->capacity--;
+    } else {
+        memmove(array->values + index, array->values + index + 1, (size_t)(array->count - index) * sizeof *array->values);
+    }
+}
+
 static void insert(struct array *array, CFIndex index, const void *value)
 {
     if (!reserve(array, array->count + 1)) {
@@ -372,9 +444,8 @@ static void insert(struct array *array, CFIndex index, const void *value)
         return;
     }
     const void *retained = retain_value(array, value);
-    memmove(array->values + index + 1, array->values + index, (size_t)(array->count - index) * sizeof *array->values);
+    open_place(array, index);
     array->values[index] = retained;
-    array->count++;
 }
 
 void CFArrayAppendValue(CFMutableArrayRef array, const void *value)
@@ -482,8 +553,7 @@ void CFArrayRemoveValueAtIndex(CFMutableArrayRef array, CFIndex index)
     struct array *changed = mutable_of(array, "CFArrayRemoveValueAtIndex");
     require_index(index, changed->count, changed->count, "CFArrayRemoveValueAtIndex");
     const void *old = changed->values[index];
-    changed->count--;
-    memmove(changed->values + index, changed->values + index + 1, (size_t)(changed->count - index) * sizeof *changed->values);
+    close_place(changed, index);
     release_value(changed, old);
 }
 
@@ -491,14 +561,16 @@ void CFArrayRemoveAllValues(CFMutableArrayRef array)
 {
     struct array *changed = mutable_of(array, "CFArrayRemoveAllValues");
     const void **values = changed->values;
+    void *memory = memory_of(changed);
     CFIndex count = changed->count;
     changed->values = NULL;
     changed->count = 0;
     changed->capacity = 0;
+    changed->front = 0;
     for (CFIndex i = 0; i < count; i++) {
         release_value(changed, values[i]);
     }
-    allocator_deallocate(object_allocator(changed), (void *)values);
+    allocator_deallocate(object_allocator(changed), memory);
 }
 
 /* Merges two sorted neighbours; `spare` has room for both. */

@@ -172,6 +172,94 @@ TEST(values_are_inserted_replaced_and_removed_anywhere, "")
     CFRelease(array);
 }
 
+/* ---- long arrays, whose values are moved at the nearer end ---- */
+
+enum { longest = 600 };
+
+struct row {
+    CFMutableArrayRef array;
+    uintptr_t values[longest]; /* what the array should hold */
+    CFIndex count;
+    uintptr_t next;
+    uint32_t seed;
+};
+
+static uint32_t chance(struct row *row, uint32_t limit)
+{
+    row->seed = row->seed * 1664525u + 1013904223u;
+    return (row->seed >> 8) % limit;
+}
+
+static void put(struct row *row, CFIndex index)
+{
+    memmove(row->values + index + 1, row->values + index, (size_t)(row->count - index) * sizeof row->values[0]);
+    row->values[index] = row->next;
+    row->count++;
+    CFArrayInsertValueAtIndex(row->array, index, pointer((intptr_t)row->next));
+    row->next++;
+}
+
+static void take(struct row *row, CFIndex index)
+{
+    row->count--;
+    memmove(row->values + index, row->values + index + 1, (size_t)(row->count - index) * sizeof row->values[0]);
+    CFArrayRemoveValueAtIndex(row->array, index);
+}
+
+static void expect_row(const struct row *row)
+{
+    REQUIRE(CFArrayGetCount(row->array) == row->count);
+    for (CFIndex i = 0; i < row->count; i++) {
+        REQUIRE((uintptr_t)CFArrayGetValueAtIndex(row->array, i) == row->values[i]);
+    }
+}
+
+/* Mostly at the ends, so that free places are on both sides; growing and shrinking by turns. */
+static void change_row(struct row *row, bool grows)
+{
+    uint32_t place = chance(row, 3);
+    bool puts = row->count == 0 || (row->count < longest && chance(row, 100) < (grows ? 70 : 30));
+    CFIndex last = puts ? row->count : row->count - 1;
+    CFIndex index = place == 0 ? 0 : last;
+
+    if (place == 1) {
+        index = (CFIndex)chance(row, (uint32_t)last + 1);
+    }
+    if (puts) {
+        put(row, index);
+    } else {
+        take(row, index);
+    }
+}
+
+TEST(a_long_array_is_changed_at_either_end_and_in_between, "")
+{
+    static struct row row = {.next = 1, .seed = 3};
+
+    row.array = CFArrayCreateMutable(NULL, 0, NULL);
+    for (int i = 0; i < 20000; i++) {
+        change_row(&row, i / 1500 % 2 == 0);
+        if (i % 16 == 0) {
+            expect_row(&row);
+        }
+        if (i % 5000 == 4999) {
+            CFArrayReplaceValues(row.array, CFRangeMake(0, row.count), NULL, 0);
+            row.count = 0;
+        }
+    }
+    for (int i = 0; i < longest / 2; i++) {
+        put(&row, row.count);
+        put(&row, row.count);
+        take(&row, 0);
+    }
+    expect_row(&row);
+    CFArrayRemoveAllValues(row.array);
+    row.count = 0;
+    put(&row, 0);
+    expect_row(&row);
+    CFRelease(row.array);
+}
+
 TEST(arrays_are_copied_when_they_could_change, "")
 {
     CFMutableArrayRef array = array_of_numbers(3);
@@ -321,6 +409,27 @@ TEST(arrays_without_memory_stay_as_they_are, "")
     CFRelease(array);
     EXPECT_EQ(CFGetRetainCount(value), 1);
     CFRelease(value);
+    counting_close(&counting);
+}
+
+TEST(a_long_array_without_memory_for_free_places_in_front_moves_the_others, "")
+{
+    struct counting counting;
+    counting_open(&counting, 2, false); /* the array and its places */
+    CFMutableArrayRef array = CFArrayCreateMutable(counting.allocator, 200, NULL);
+    for (intptr_t i = 1; i <= 100; i++) {
+        CFArrayAppendValue(array, pointer(i));
+    }
+    for (intptr_t i = 1; i <= 100; i++) {
+        CFArrayInsertValueAtIndex(array, 0, pointer(-i));
+    }
+    REQUIRE(CFArrayGetCount(array) == 200);
+    for (CFIndex i = 0; i < 200; i++) {
+        EXPECT_EQ((intptr_t)CFArrayGetValueAtIndex(array, i), i < 100 ? i - 100 : i - 99);
+    }
+    CFArrayInsertValueAtIndex(array, 0, pointer(7));
+    EXPECT_EQ(CFArrayGetCount(array), 200);
+    CFRelease(array);
     counting_close(&counting);
 }
 
