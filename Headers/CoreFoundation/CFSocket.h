@@ -216,8 +216,10 @@ CF_EXPORT CFSocketNativeHandle CFSocketGetNative(CFSocketRef s) CRL_LINK(CFSocke
 /**
  * Creates the socket's run loop source, to be added to the modes in which its callbacks may come; later calls return the same source.
  *
- * Nothing is waited for before the source is added. `order` counts in the first call only. A program that connects the descriptor by
- * itself after the loop has looked at the socket calls CFSocketEnableCallBacks then: nobody else tells the loop.
+ * Nothing is waited for before the source is added. `order` counts in the first call only. While a socket is neither connected nor
+ * listening there are no callbacks; the program may connect its descriptor by itself, or let it listen, or take its connection away by
+ * AF_UNSPEC and connect it anew. If another thread than the loop's does that with a Unix socket while the loop sleeps, Connect and Write
+ * come when the loop wakes next, or after CFSocketEnableCallBacks.
  * Ownership: the caller releases the source, which keeps the socket alive.
  * Threads: any.
  * Errors: NULL when the socket is invalid, or there is no memory.

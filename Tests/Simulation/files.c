@@ -409,7 +409,8 @@ int set_alter(int set, int descriptor, uint32_t interest, uint64_t token)
     }
     item->interest = interest;
     item->token = token;
-    item->is_edge = false;
+    item->is_edge = interest & kernel_edge;
+    item->seen = item->file->edges - (file_ready(item->file, interest) ? 1 : 0);
     return 0;
 }
 

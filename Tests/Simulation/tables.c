@@ -276,7 +276,7 @@ static int set_add(int set, int descriptor, uint32_t interest, uint64_t token)
 {
     int error = begin(fault_resource, ENOSPC, ENOMEM);
 
-    return (int)END(set_insert(set, descriptor, interest, token, false), "set_add(%d, %d, %u)", set, descriptor, interest);
+    return (int)END(set_insert(set, descriptor, interest, token, interest & kernel_edge), "set_add(%d, %d, %u)", set, descriptor, interest);
 }
 
 static int set_add_edge(int set, int descriptor, uint64_t token)

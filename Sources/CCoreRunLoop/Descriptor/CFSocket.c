@@ -61,9 +61,14 @@ void socket_update(CFSocketRef s)
     uint32_t wanted = s->events & ~(s->disabled | s->spent);
     uint32_t interest = 0;
 
-    if (s->is_valid && !s->is_idle) {
+    if (s->is_valid) {
         interest |= (wanted & socket_event_read) && !s->backs_off ? kernel_readable : 0u;
         interest |= wanted & (socket_event_connect | socket_event_write) ? kernel_writable : 0u;
+    }
+    if (s->is_idle) {
+        bool is_unreported = s->is_unix && (interest & kernel_writable);
+
+        interest = interest << descriptor_changes_shift | (is_unreported ? (uint32_t)descriptor_unreported : 0u);
     }
     atomic_store_explicit(&s->interest, interest, memory_order_release);
 }
@@ -369,9 +374,12 @@ void CFSocketEnableCallBacks(CFSocketRef s, CFOptionFlags callBackTypes)
     if (s->has_ended && s->reading == kCFSocketDataCallBack) {
         events &= ~(uint32_t)socket_event_read; /* the end is told once (257) */
     }
+    if (events & socket_event_read) {
+        s->has_ended = false; /* unless it is found again: the program may have made another connection */
+    }
     s->disabled &= ~events;
     s->spent &= ~(events & ~(uint32_t)socket_event_connect); /* Connect comes once (261) */
-    s->is_idle = false;
+    socket_expect_events(s);
     socket_update(s);
     socket_unlock(s);
     socket_tell_source(s);

@@ -39,7 +39,7 @@ CFSocketError CFSocketSetAddress(CFSocketRef s, CFDataRef address)
     if (result == 0) {
         (void)kernel.socket_listen(native, listen_backlog);
         socket_lock(s);
-        s->is_idle = false;
+        socket_expect_events(s);
         socket_update(s);
         socket_unlock(s);
     }
@@ -77,6 +77,10 @@ CFSocketError CFSocketConnectToAddress(CFSocketRef s, CFDataRef address, CFTimeI
     s->is_idle = result < 0 && !s->is_connecting && result != -EISCONN;
     old_peer = s->peer;
     s->peer = NULL;
+    if (s->has_ended && (result == 0 || s->is_connecting)) {
+        s->has_ended = false; /* that was the end of another connection */
+        s->spent &= (s->flags & s->reading) == s->reading ? ~(uint32_t)socket_event_read : UINT32_MAX;
+    }
     socket_update(s);
     socket_unlock(s);
     socket_end_use(s);

@@ -4,8 +4,8 @@
  * ready) and socket_registry.c (which object stands for which descriptor).
  *
  * Guards: C constant after creation, I the item lock. An event is wanted unless it is disabled (by the program) or spent (told, and to be
- * enabled again). All of that is taken together into `interest`, which the run loop source is told outside the lock. The source holds a
- * reference on the socket, and is known here only weakly.
+ * enabled again). All of that is taken together into `interest`, which the run loop source is told outside the lock. Of an idle socket only
+ * changes are wanted (descriptor_source.h). The source holds a reference on the socket, and is known here only weakly.
  *
  * Whoever uses the descriptor outside the lock counts as a user; an invalidation meanwhile leaves the closing to the last of them, so that
  * nobody meets a stranger under the number.
@@ -48,18 +48,19 @@ struct __CFSocket {
     uint32_t spent; /* I */
     bool has_ended; /* I; the end was told: reading is not enabled again by itself */
     bool is_idle; /* I; neither connected nor on the way to it nor listening: the kernel calls that a hang-up, which nobody wants to hear */
-    bool is_known_active; /* I; cannot be idle */
+    bool is_unix; /* I; known once it is idle: the kernel does not report that such a socket was connected */
+    bool is_known_active; /* I; is looked at as idle only when it says that it has no connection */
     bool is_connecting; /* I; by CFSocketConnectToAddress, in the background */
-    bool backs_off; /* I; no descriptor is left to accept with */
+    bool backs_off; /* I; there is nothing to accept with, for a while (`retry`); or it does not listen, which somebody has to change */
     bool made_non_blocking; /* I; by this library, for accept */
     bool lost_descriptor; /* I; the program closed it behind our back: the number is somebody else's */
     bool closes_late; /* I; the last user closes `native_to_close` */
     uint32_t users; /* I; of the descriptor, outside the lock */
     int native_to_close; /* I */
-    CFRunLoopTimerRef retry; /* I; ends the backing off */
+    CFRunLoopTimerRef retry; /* I; ends the backing off, or NULL */
     CFDataRef peer; /* I; of a connected socket, once data came from there */
     struct delivery *spare_delivery; /* I; memory for the next; NULL: none yet, or in use */
-    _Atomic uint32_t interest; /* of enum kernel_readiness; written under I */
+    _Atomic uint32_t interest; /* of enum kernel_readiness, or as changes; written under I */
     struct weak_source source; /* I */
 };
 
@@ -76,6 +77,13 @@ static inline void socket_unlock(CFSocketRef s)
 static inline bool socket_is_connection_oriented(const struct __CFSocket *s)
 {
     return s->type == SOCK_STREAM || s->type == SOCK_SEQPACKET;
+}
+
+/* The program has done something to the socket, or says so. I */
+static inline void socket_expect_events(struct __CFSocket *s)
+{
+    s->is_idle = false;
+    s->backs_off = s->retry != NULL;
 }
 
 /* The descriptor, counted as used, or -1 when the socket is invalid. */

@@ -7,7 +7,9 @@
  * that neither a nested run nor another loop delivers it a second time meanwhile (276).
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "Descriptor/socket.h"
 #include "Loop/descriptor_source.h"
@@ -40,29 +42,58 @@ struct delivery {
 
 /* ---- taking ---- */
 
-/* A hang-up with no error, on something that was never seen to work: it may just not have begun. */
+/* I */
+static void become_idle(CFSocketRef s, bool is_unix)
+{
+    s->is_idle = true;
+    s->is_unix = is_unix;
+    socket_update(s);
+}
+
+/* True also if it cannot be told: then the loop looks in vain. */
+static bool may_be_unix(int native)
+{
+    struct kernel_address address;
+    sa_family_t family = AF_UNIX;
+
+    if (kernel.socket_address(native, false, &address) == 0) {
+        memcpy(&family, address.bytes + offsetof(struct sockaddr, sa_family), sizeof family);
+    }
+    return family == AF_UNIX;
+}
+
+/* What no kind of reading would find out: that there is none, or that it was never seen to work. I */
+static bool may_be_idle(const struct __CFSocket *s)
+{
+    return !s->is_known_active || s->is_idle || !(s->events & ~(s->disabled | s->spent) & socket_event_read);
+}
+
+/* A hang-up with no error: it may just not have begun, or the program has taken its connection away. */
 static bool turns_out_idle(CFSocketRef s, uint32_t ready)
 {
-    bool may_be_idle;
+    bool is_asked;
     bool is_idle;
+    bool is_unix;
     int native;
 
     if (!(ready & kernel_failed) || (ready & kernel_error) || !socket_is_connection_oriented(s)) {
         return false;
     }
     socket_lock(s);
-    may_be_idle = !s->is_known_active;
+    is_asked = may_be_idle(s);
     socket_unlock(s);
-    native = may_be_idle ? socket_begin_use(s) : -1;
+    native = is_asked ? socket_begin_use(s) : -1;
     if (native < 0) {
         return false;
     }
     is_idle = kernel.socket_is_idle(native);
+    is_unix = is_idle && may_be_unix(native);
     socket_end_use(s);
-    socket_lock(s);
-    s->is_idle |= is_idle;
-    socket_update(s);
-    socket_unlock(s);
+    if (is_idle) {
+        socket_lock(s);
+        become_idle(s, is_unix);
+        socket_unlock(s);
+    }
     return is_idle;
 }
 
@@ -70,6 +101,12 @@ static uint32_t events_of(uint32_t readiness)
 {
     return (readiness & kernel_readable ? (uint32_t)socket_event_read : 0u) |
            (readiness & kernel_writable ? (uint32_t)socket_event_connect | socket_event_write : 0u);
+}
+
+/* Readiness that nobody wants any more has no bit in the interest. I */
+static uint32_t wanted_of(const struct __CFSocket *s, uint32_t kinds)
+{
+    return events_of(kinds & atomic_load_explicit(&s->interest, memory_order_relaxed)) & s->events & ~(s->disabled | s->spent);
 }
 
 /* What is wanted of what is ready: in the memory that the socket has for it, or in `on_stack`; NULL if there is nothing. */
@@ -82,8 +119,11 @@ static struct delivery *take(CFSocketRef s, CFRunLoopSourceRef source, uint32_t 
 
     socket_lock(s);
     if (s->is_valid) {
-        /* Readiness that nobody wants any more has no bit in the interest. */
-        events = events_of(kinds & atomic_load_explicit(&s->interest, memory_order_relaxed)) & s->events & ~(s->disabled | s->spent);
+        if (s->is_idle) {
+            s->is_idle = false; /* it has been connected, or listens */
+            socket_update(s);
+        }
+        events = wanted_of(s, kinds);
     }
     if (events) {
         bool takes_error = !(s->flags & kCFSocketLeaveErrors) && (events & (s->is_connecting ? connecting : socket_event_connect));
@@ -221,6 +261,9 @@ static void deliver_read(struct delivery *delivery)
         }
         socket_lock(s);
         s->has_ended = peeked == 0;
+        if (peeked == -ENOTCONN && socket_is_connection_oriented(s)) {
+            become_idle(s, false); /* the program has taken its connection away: told once, too, and then there may be another */
+        }
         socket_unlock(s);
     }
     call(delivery, kCFSocketReadCallBack, NULL, NULL);
@@ -389,11 +432,26 @@ static void deliver_data(struct delivery *delivery)
 
 /* ---- Accept ---- */
 
-static void stay_idle(CFSocketRef s)
+/* Until it listens, nothing can come; and if it does something else, nothing until the program says so. */
+static void stop_accepting(const struct delivery *delivery)
 {
+    CFSocketRef s = delivery->s;
+    bool is_idle = false;
+
+    if (socket_is_connection_oriented(s) && socket_begin_use(s) >= 0) {
+        is_idle = kernel.socket_is_idle(delivery->native);
+        if (!is_idle && (delivery->ready & kernel_error)) {
+            is_idle = kernel.socket_is_idle(delivery->native); /* the error of a connection that is gone was in the way */
+        }
+        socket_end_use(s);
+    }
     socket_lock(s);
-    s->is_idle = true;
-    socket_update(s);
+    if (is_idle) {
+        become_idle(s, false);
+    } else {
+        s->backs_off = true; /* another thread may have begun to, with a timer: then this is for as long */
+        socket_update(s);
+    }
     socket_unlock(s);
 }
 
@@ -424,10 +482,10 @@ static void refuse(struct delivery *delivery, int error)
     case ENOMEM:
         back_off(delivery);
         break;
-    case EINVAL: /* not listening: until it is, nothing can come */
+    case EINVAL: /* not listening */
     case EOPNOTSUPP:
     case ENOTSOCK:
-        stay_idle(delivery->s);
+        stop_accepting(delivery);
         break;
     default: /* that connection is gone already, or never was */
         break;

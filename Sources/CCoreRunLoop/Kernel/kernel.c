@@ -214,7 +214,8 @@ static int alarm_set(int alarm, int64_t deadline_ns)
 
 static uint32_t epoll_mask(uint32_t interest)
 {
-    return (interest & kernel_readable ? EPOLLIN | EPOLLRDHUP : 0u) | (interest & kernel_writable ? EPOLLOUT : 0u);
+    return (interest & kernel_readable ? EPOLLIN | EPOLLRDHUP : 0u) | (interest & kernel_writable ? EPOLLOUT : 0u) |
+           (interest & kernel_edge ? EPOLLET : 0u);
 }
 
 static int set_create(void)

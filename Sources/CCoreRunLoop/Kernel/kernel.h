@@ -27,6 +27,7 @@ enum kernel_readiness {
     kernel_ended = 8, /* with readable or failed: the other side sends no more; what it sent may still be unread */
     kernel_error = 16, /* with failed: an error is pending, not only a hang-up */
     kernel_details = kernel_ended | kernel_error, /* never asked for */
+    kernel_edge = 32, /* only asked for, of a wait set: what is the case is reported once, and again when it has changed */
 };
 
 /* A socket's address, of any family. */

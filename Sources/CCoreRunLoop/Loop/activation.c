@@ -9,6 +9,7 @@
 #include "Loop/held.h"
 #include "Loop/hosting.h"
 #include "Loop/observer.h"
+#include "Loop/watch.h"
 
 struct activation *activation_create(struct activation *without_memory)
 {
@@ -24,12 +25,18 @@ void activation_discard(struct activation *run)
     }
 }
 
-/* What its wait has found, and nobody has given back. Below what its source's callout has put there, which counts on it. */
-static void keep_report(CFRunLoopRef loop, const struct watch_report *report, uint32_t place)
+/*
+ * What its wait has found, and nobody has given back. Below what its source's callout has put there, which counts on it. A change is
+ * reported once, so that the kernel is asked again.
+ */
+static void keep_report(CFRunLoopRef loop, const struct activation *run, uint32_t place)
 {
+    const struct watch_report *report = &run->report;
+
     if (!report->source) {
         return;
     }
+    watch_doubt(run->mode, report->source);
     if (report->is_borrowed && loop->borrowed == report->source) {
         object_retain(report->source);
         loop->borrowed = NULL;
@@ -53,7 +60,7 @@ static uint32_t keep(CFRunLoopRef loop, struct activation *run, uint32_t end)
             end += held_insert(loop, end, callouts[i]) ? 1 : 0;
         }
     }
-    keep_report(loop, &run->report, begin);
+    keep_report(loop, run, begin);
     return begin;
 }
 

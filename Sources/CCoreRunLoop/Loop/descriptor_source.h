@@ -22,12 +22,19 @@
  * with setting them here, and whoever wants a kind that is put off takes it out of here in the same update; then no loop has to be told, as
  * the loops still watch for it. A loop that stops watching takes them out of here first (watch_recompute), so that an update that comes
  * later finds that loops have to be told.
+ *
+ * What is not yet what it is to become is ready in a way that nobody wants to hear of, for as long as it stays so. The kinds may be asked
+ * for as changes instead: what is the case is told once, and then again each time that something has changed; whoever wants a kind as it
+ * is, on the same descriptor, goes first. Changes that the kernel does not report are looked for before each wait.
  */
 enum descriptor_interest {
     descriptor_wanted = kernel_readable | kernel_writable,
     descriptor_put_off_shift = 2,
     descriptor_put_off = descriptor_wanted << descriptor_put_off_shift,
-    descriptor_interest_end = 1 << 4, /* from here the bits are the owner's */
+    descriptor_changes_shift = 4,
+    descriptor_changes = descriptor_wanted << descriptor_changes_shift,
+    descriptor_unreported = 1 << 6, /* with changes: the kernel does not report that it can be written */
+    descriptor_interest_end = 1 << 7, /* from here the bits are the owner's */
 };
 
 struct descriptor_source_context {
@@ -49,7 +56,8 @@ struct descriptor_source_context {
 CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex order, int descriptor,
                                             const struct descriptor_source_context *context);
 
-/* Any thread; a loop asleep in a mode of the source takes note at once. `interest` is kernel_readable | kernel_writable. */
+/* Any thread; a loop asleep in a mode of the source takes note at once. `interest` is of descriptor_wanted, descriptor_changes, and
+ * descriptor_unreported. */
 void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest);
 
 /* Any thread, for owners of the word, after a sequentially consistent update of it: kinds are wanted that were not, nor put off. */

@@ -96,6 +96,8 @@ static void changed(CFRunLoopRef loop, struct mode *mode)
     }
 }
 
+static const uint32_t interest_mask = (uint32_t)descriptor_wanted | descriptor_changes | descriptor_unreported;
+
 /*
  * What is wanted; since that alone is watched for from now on, nothing is put off any more (enum descriptor_interest). By one value of the
  * word: a kind that another loop's callout takes and puts off between two readings would be lost.
@@ -112,7 +114,7 @@ static uint32_t settle_interest(CFRunLoopSourceRef source)
     if (word & descriptor_put_off) {
         word = atomic_fetch_and_explicit(part->interest, ~(uint32_t)descriptor_put_off, memory_order_seq_cst);
     }
-    return part->rests ? 0 : word & descriptor_wanted;
+    return part->rests ? 0 : word & interest_mask;
 }
 
 void watch_recompute(CFRunLoopRef loop, struct mode *mode, struct watch *watch)
@@ -266,7 +268,7 @@ static uint32_t interest_or_put_off(CFRunLoopSourceRef source)
 {
     uint32_t word = atomic_load_explicit(source_port_part(source)->interest, memory_order_relaxed);
 
-    return source_port_part(source)->rests ? 0 : (word | word >> descriptor_put_off_shift) & descriptor_wanted;
+    return source_port_part(source)->rests ? 0 : (word | (word & descriptor_put_off) >> descriptor_put_off_shift) & interest_mask;
 }
 
 void watch_interest_raised(CFRunLoopRef loop, struct source_member *member)

@@ -68,13 +68,13 @@ struct watch {
     enum watch_standing standing;
     struct link members; /* source_member.link; rotated, so that several sources on one descriptor take turns */
     int descriptor; /* C */
-    uint32_t wanted; /* OR of the members' interests */
+    uint32_t wanted; /* OR of the members' interests, changes included */
     uint32_t installed; /* what the kernel was told */
     bool must_verify; /* the number may stand for another file than before */
     bool is_set; /* a wait set (descriptor_source_stand_on_set) */
     int ending; /* of a set: a descriptor that is in the mode's set, too, for its end alone */
     uint64_t lingering; /* without members: the mark of the source that was the last; the next wait takes it out of the set */
-    struct link dirty_link; /* wanted and installed may differ */
+    struct link dirty_link; /* wanted and installed may differ, or changes have to be looked for before each wait */
     struct link ready_link; /* in always_ready or refused while wanted */
     struct link posted_link; /* a member was posted */
 };
@@ -242,6 +242,17 @@ static inline uint32_t watch_interest_of(CFRunLoopSourceRef source)
     return part->rests ? 0 : atomic_load_explicit(part->interest, memory_order_relaxed) & descriptor_wanted;
 }
 
+/* The kinds that are wanted as changes only. */
+static inline uint32_t watch_changes_of(CFRunLoopSourceRef source)
+{
+    const struct source_port_part *part = source_port_part(source);
+
+    if (source_kind(source) == source_port || part->rests) {
+        return 0;
+    }
+    return atomic_load_explicit(part->interest, memory_order_relaxed) >> descriptor_changes_shift & descriptor_wanted;
+}
+
 static inline CFRunLoopSourceRef watch_source_of(const struct link *link)
 {
     return container_of(link, const struct source_member, link)->slot->source;
@@ -250,6 +261,18 @@ static inline CFRunLoopSourceRef watch_source_of(const struct link *link)
 static inline struct watch *watch_find(const struct watch_set *watches, uint32_t descriptor)
 {
     return descriptor < watches->capacity ? watches->table[descriptor].watch : NULL;
+}
+
+/* Only changes are wanted: nobody's callback waits for what is the case. */
+static inline bool watch_is_for_changes(const struct watch *watch)
+{
+    return !(watch->wanted & descriptor_wanted);
+}
+
+/* The kinds that are wanted, be it as changes. */
+static inline uint32_t watch_kinds_of(const struct watch *watch)
+{
+    return (watch->wanted | watch->wanted >> descriptor_changes_shift) & descriptor_wanted;
 }
 
 /* Takes the interests of a watch's members together, and has the kernel told before the next wait, or at once if the mode is waited on. */

@@ -71,9 +71,17 @@ static int add_set(const struct watch_set *watches, const struct watch *watch)
     return result;
 }
 
+static uint32_t asked_of(const struct watch *watch)
+{
+    return watch_kinds_of(watch) | (watch_is_for_changes(watch) ? (uint32_t)kernel_edge : 0u);
+}
+
 static int add(const struct watch_set *watches, const struct watch *watch)
 {
-    return watch->is_set ? add_set(watches, watch) : kernel.set_add(watches->set, watch->descriptor, watch->wanted, watch_token_of(watch));
+    if (watch->is_set) {
+        return add_set(watches, watch);
+    }
+    return kernel.set_add(watches->set, watch->descriptor, asked_of(watch), watch_token_of(watch));
 }
 
 static int change(const struct watch_set *watches, const struct watch *watch)
@@ -82,7 +90,7 @@ static int change(const struct watch_set *watches, const struct watch *watch)
         watch_take_out(watches, watch);
         return add(watches, watch);
     }
-    return kernel.set_change(watches->set, watch->descriptor, watch->wanted, watch_token_of(watch));
+    return kernel.set_change(watches->set, watch->descriptor, asked_of(watch), watch_token_of(watch));
 }
 
 static int install(CFRunLoopRef loop, struct watch_set *watches, struct watch *watch)
@@ -97,6 +105,13 @@ static int install(CFRunLoopRef loop, struct watch_set *watches, struct watch *w
     return result == -EEXIST ? change(watches, watch) : result;
 }
 
+/* A change that the kernel does not report by itself it reports when it is told of the watch anew. */
+static bool may_have_changed_unreported(const struct watch *watch)
+{
+    return (watch->wanted & descriptor_unreported) && watch_is_for_changes(watch) &&
+           !(kernel.descriptor_ready(watch->descriptor, watch_kinds_of(watch)) & kernel_failed);
+}
+
 static void tell_kernel_of_interest(CFRunLoopRef loop, struct watch_set *watches, struct watch *watch)
 {
     int result = -ENOENT;
@@ -106,7 +121,7 @@ static void tell_kernel_of_interest(CFRunLoopRef loop, struct watch_set *watches
         return;
     }
     if (watch->standing == watch_installed) {
-        if (watch->wanted == watch->installed && !watch->must_verify) {
+        if (watch->wanted == watch->installed && !watch->must_verify && !may_have_changed_unreported(watch)) {
             return;
         }
         result = change(watches, watch);
@@ -148,6 +163,9 @@ static void tell_kernel(CFRunLoopRef loop, struct watch_set *watches, struct wat
 
 void watch_flush(CFRunLoopRef loop, struct watch_set *watches)
 {
+    struct link looked_at;
+
+    link_init(&looked_at);
     list_for_each_removable(link, &watches->refused) {
         struct watch *watch = container_of(link, struct watch, ready_link);
 
@@ -162,8 +180,11 @@ void watch_flush(CFRunLoopRef loop, struct watch_set *watches)
         tell_kernel(loop, watches, watch);
         if (watch->lingering) {
             watch_destroy(watches, watch);
+        } else if (watch->wanted & descriptor_unreported) {
+            list_append(&looked_at, link);
         }
     }
+    list_append_all(&watches->dirty, &looked_at);
 }
 
 /* ---- before a wait ---- */

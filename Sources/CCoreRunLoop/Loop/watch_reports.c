@@ -147,15 +147,33 @@ static inline __attribute__((always_inline)) bool turn_of(struct watch *watch, u
     return false;
 }
 
-/* The same; and if nobody wants it, interest was put off (enum descriptor_interest), and from now on nobody is waited for. */
+/* What nobody wants as it is may be a change to somebody. Interest was put off, too, perhaps, and from now on nobody is waited for. */
+static __attribute__((noinline)) bool take_change(CFRunLoopRef loop, struct mode *mode, struct watch *watch, uint32_t ready,
+                                                  struct watch_report *ret_report)
+{
+    bool is_taken = false;
+
+    list_for_each(link, &watch->members) {
+        CFRunLoopSourceRef source = watch_source_of(link);
+        uint32_t changes = watch_changes_of(source);
+
+        if (changes && (ready & (changes | kernel_failed))) {
+            list_remove(link);
+            list_append(&watch->members, link);
+            ret_report->source = source;
+            ret_report->ready = ready & (changes | kernel_failed | kernel_details);
+            is_taken = true;
+            break;
+        }
+    }
+    watch_recompute(loop, mode, watch);
+    return is_taken;
+}
+
+/* The same; and if nobody wants it as it is, as a change. */
 static bool take_turn(CFRunLoopRef loop, struct mode *mode, struct watch *watch, uint32_t ready, struct watch_report *ret_report)
 {
-    bool is_taken = turn_of(watch, ready, ret_report);
-
-    if (!is_taken) {
-        watch_recompute(loop, mode, watch);
-    }
-    return is_taken;
+    return turn_of(watch, ready, ret_report) || take_change(loop, mode, watch, ready, ret_report);
 }
 
 /*
@@ -234,8 +252,8 @@ static inline __attribute__((always_inline)) enum wake_cause next_of_batch(CFRun
             if (turn_of(watch, event.ready, ret_report)) {
                 ret_report->ready |= watch_stands;
                 cause = cause_port;
-            } else {
-                watch_recompute(loop, mode, watch);
+            } else if (take_change(loop, mode, watch, event.ready, ret_report)) {
+                cause = cause_port;
             }
         } else if (event.token == watch_token_main_queue) {
             cause = cause_main_queue;
@@ -265,7 +283,7 @@ static bool next_always_ready(CFRunLoopRef loop, struct mode *mode, struct watch
 
         list_remove(link);
         if (watch->standing == watch_always_ready) {
-            is_taken = take_turn(loop, mode, watch, watch->wanted, ret_report);
+            is_taken = take_turn(loop, mode, watch, watch_kinds_of(watch), ret_report);
             if (is_taken) {
                 list_append(&watches->always_ready, link);
             }
@@ -309,11 +327,13 @@ static bool next_posted(struct watch_set *watches, struct watch_report *ret_repo
 static uint32_t ready_of(const struct watch *watch)
 {
     struct kernel_event event;
+    uint32_t ready;
 
     if (watch->is_set) {
         return kernel.set_wait(watch->descriptor, &event, 1, 0) > 0 ? kernel_readable : 0;
     }
-    return kernel.descriptor_ready(watch->descriptor, watch->wanted);
+    ready = kernel.descriptor_ready(watch->descriptor, watch_kinds_of(watch));
+    return watch_is_for_changes(watch) && (ready & (kernel_failed | kernel_error)) == kernel_failed ? 0 : ready;
 }
 
 static bool next_refused(CFRunLoopRef loop, struct mode *mode, struct watch_report *ret_report)

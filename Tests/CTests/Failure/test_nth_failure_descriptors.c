@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -393,6 +394,28 @@ NTH_FAILURE(a_listener_that_is_left_open, "")
     flags = fcntl(native, F_GETFL);
     MUST(flags >= 0);
     return net.refused == 0 && !(flags & O_NONBLOCK);
+}
+
+/* By its descriptor, after the loop has looked at it. */
+NTH_FAILURE(a_unix_socket_that_the_program_connects, "")
+{
+    struct sockaddr_un where = {.sun_family = AF_UNIX};
+    socklen_t length = sizeof where;
+    int listener = bag_keep_descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    CFSocketRef client;
+
+    memset(&net, 0, sizeof net);
+    MUST(bind(listener, (struct sockaddr *)&where, sizeof where.sun_family) == 0); /* a name that the system picks */
+    MUST(listen(listener, 1) == 0 && getsockname(listener, (struct sockaddr *)&where, &length) == 0);
+    NEED(client = bag_keep(CFSocketCreate(NULL, PF_LOCAL, SOCK_STREAM, 0, kCFSocketConnectCallBack, client_event, NULL)));
+    NEED(add_socket(client));
+    for (int i = 0; i < 4; i++) {
+        CFRunLoopRunInMode(MODE, 0, false);
+    }
+    MUST(net.connects == 0);
+    MUST(connect(CFSocketGetNative(client), (const struct sockaddr *)&where, length) == 0);
+    MUST(run_until(&net.connects, 1, MODE));
+    return net.refused == 0;
 }
 
 static void read_event(CFSocketRef socket, CFSocketCallBackType type, CFDataRef address, const void *data, void *info)
