@@ -160,6 +160,27 @@ TEST(a_connection_of_the_programs_that_is_refused_is_told, "261 263")
     close_lone(&lone);
 }
 
+TEST(a_socket_connected_by_the_program_is_told_in_whichever_mode_runs, "261 276")
+{
+    static const CFStringRef other_mode = CFSTR("other");
+    struct lone lone;
+    CFRunLoopSourceRef source;
+
+    open_lone(&lone, AF_INET, SOCK_STREAM, connects);
+    source = CFSocketCreateRunLoopSource(NULL, lone.recorder.object, 0);
+    CFRunLoopAddSource(LOOP, source, other_mode);
+    for (int i = 0; i < 3; i++) {
+        CFRunLoopRunInMode(other_mode, 0, false);
+    }
+    connect_natively(&lone);
+    CFRunLoopRunInMode(other_mode, test_patience_s(), true);
+    EXPECT_LOG("connect");
+    look();
+    EXPECT_LOG("");
+    CFRelease(source);
+    close_lone(&lone);
+}
+
 static void connects_lone(void *lone)
 {
     connect_natively(lone);
@@ -194,6 +215,8 @@ TEST(a_sleeping_loop_hears_of_bytes_on_a_unix_socket_connected_on_another_thread
     struct probe_thread other;
 
     open_lone(&lone, AF_UNIX, SOCK_STREAM, connects | reads);
+    lone.recorder.drains = false; /* ThreadSanitizer takes connect(2) for what makes the descriptor */
+    CFSocketSetSocketFlags(lone.recorder.object, kCFSocketCloseOnInvalidate);
     probe_thread_when_waiting(&other, LOOP, connects_and_tells, &lone);
     EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), true), kCFRunLoopRunHandledSource);
     probe_thread_join(&other);
