@@ -257,8 +257,10 @@ CF_EXPORT void CFSocketDisableCallBacks(CFSocketRef s, CFOptionFlags callBackTyp
  *
  * Write comes once, unless the flags say otherwise, and so does a kind of reading whose flag was taken away; Read comes once at the end of
  * what the other side sends, whatever the flags; Connect comes once in the socket's life, and is not enabled again. If what the callback
- * tells of is there already, it is told in the next pass. Enabled in its own callback it costs no system call. Data may be called Read or
- * Accept, too, here and in CFSocketDisableCallBacks: these are the bits of its number.
+ * tells of is there already, it is told in the next pass; but in a run with a limit of 0 what was told before and is enabled again, by an
+ * observer for instance, is left to the next run, as the loop would else have a source to handle each time that it is run. Enabled in its
+ * own callback it costs no system call. Data may be called Read or Accept, too, here and in CFSocketDisableCallBacks: these are the bits of
+ * its number.
  * Threads: any, also in the callback; a sleeping loop takes notice without being woken.
  * Errors: types that the socket was not created with are ignored, and so is an invalid socket.
  */

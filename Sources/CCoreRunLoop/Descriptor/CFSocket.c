@@ -361,6 +361,13 @@ void CFSocketDisableCallBacks(CFSocketRef s, CFOptionFlags callBackTypes)
     socket_tell_source(s);
 }
 
+/* Before they are not spent any more. I */
+static void note_renewed(CFSocketRef s, uint32_t events, uint64_t poll_number)
+{
+    s->renewed = poll_number ? events & s->spent : 0;
+    s->renewed_by = poll_number;
+}
+
 void CFSocketEnableCallBacks(CFSocketRef s, CFOptionFlags callBackTypes)
 {
     uint32_t events = (uint32_t)callBackTypes & (socket_event_connect | socket_event_write);
@@ -371,6 +378,7 @@ void CFSocketEnableCallBacks(CFSocketRef s, CFOptionFlags callBackTypes)
         return;
     }
     socket_lock(s);
+    note_renewed(s, events, descriptor_source_poll_number());
     if (s->has_ended && s->reading == kCFSocketDataCallBack) {
         events &= ~(uint32_t)socket_event_read; /* the end is told once (257) */
     }

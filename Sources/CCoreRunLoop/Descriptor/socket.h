@@ -46,6 +46,8 @@ struct __CFSocket {
     CFOptionFlags flags; /* I */
     uint32_t disabled; /* I */
     uint32_t spent; /* I */
+    uint32_t renewed; /* I; no longer spent, but not to be told by the run `renewed_by` (descriptor_source_poll_number) */
+    uint64_t renewed_by; /* I */
     bool has_ended; /* I; the end was told: reading is not enabled again by itself */
     bool is_idle; /* I; neither connected nor on the way to it nor listening: the kernel calls that a hang-up, which nobody wants to hear */
     bool is_unix; /* I; known once it is idle: the kernel does not report that such a socket was connected */
@@ -103,6 +105,20 @@ void socket_perform(void *object, CFRunLoopSourceRef source, uint32_t ready);
 CFDataRef socket_copy_address(CFAllocatorRef allocator, const struct kernel_address *address);
 /* Gives the context's info back, if the context says how. */
 void socket_release_info(CFSocketRef s, void *info);
+
+/*
+ * What was told before, and was enabled again in the run of that number, a look without a limit: it is left to the next run, once. An
+ * observer that enables callbacks in each pass would else make a program look for ever that looks again as long as a source is handled. I
+ */
+static inline uint32_t socket_take_renewed(CFSocketRef s, uint64_t poll_number)
+{
+    uint32_t renewed = s->renewed_by == poll_number ? s->renewed : 0;
+
+    if (__builtin_expect(renewed != 0, 0)) {
+        s->renewed = 0;
+    }
+    return renewed;
+}
 
 /* The object of a descriptor, with a reference, or NULL. */
 CFSocketRef socket_registry_find(int native);

@@ -110,11 +110,12 @@ static uint32_t wanted_of(const struct __CFSocket *s, uint32_t kinds)
 }
 
 /* What is wanted of what is ready: in the memory that the socket has for it, or in `on_stack`; NULL if there is nothing. */
-static struct delivery *take(CFSocketRef s, CFRunLoopSourceRef source, uint32_t ready, struct delivery *on_stack)
+static struct delivery *take(CFSocketRef s, CFRunLoopSourceRef source, struct activation *run, uint32_t ready, struct delivery *on_stack)
 {
     const uint32_t connecting = (uint32_t)socket_event_connect | socket_event_write;
     uint32_t kinds = ready & kernel_failed ? ready | kernel_readable | kernel_writable : ready;
     struct delivery *delivery = NULL;
+    uint32_t renewed;
     uint32_t events = 0;
 
     socket_lock(s);
@@ -125,6 +126,11 @@ static struct delivery *take(CFSocketRef s, CFRunLoopSourceRef source, uint32_t 
         }
         events = wanted_of(s, kinds);
     }
+    renewed = socket_take_renewed(s, run->poll_number);
+    if (events && !(events & ~renewed)) {
+        descriptor_source_put_by(run);
+    }
+    events &= ~renewed;
     if (events) {
         bool takes_error = !(s->flags & kCFSocketLeaveErrors) && (events & (s->is_connecting ? connecting : socket_event_connect));
 
@@ -561,7 +567,7 @@ void socket_perform(void *object, CFRunLoopSourceRef source, uint32_t ready)
     CFSocketRef s = object;
     struct activation *run = held_caller();
     struct delivery on_stack;
-    struct delivery *delivery = turns_out_idle(s, ready) ? NULL : take(s, source, ready, &on_stack);
+    struct delivery *delivery = turns_out_idle(s, ready) ? NULL : take(s, source, run, ready, &on_stack);
 
     socket_tell(s, source);
     if (!delivery) {

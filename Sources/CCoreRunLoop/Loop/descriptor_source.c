@@ -181,6 +181,26 @@ CFRunLoopSourceRef descriptor_source_performing(const void *info)
     return source && source->context_info == info && source_is_valid(source) ? source : NULL;
 }
 
+uint64_t descriptor_source_poll_number(void)
+{
+    static _Atomic uint64_t latest;
+    CFRunLoopRef loop = thread_loop_if_any();
+    struct activation *run = loop ? loop->activation : NULL;
+
+    if (!run || !run->polls) {
+        return 0;
+    }
+    if (run->poll_number == 0) {
+        run->poll_number = atomic_fetch_add_explicit(&latest, 1, memory_order_relaxed) + 1;
+    }
+    return run->poll_number;
+}
+
+void descriptor_source_put_by(struct activation *run)
+{
+    run->report.ready = 0;
+}
+
 void descriptor_source_stand_on_set(CFRunLoopSourceRef source, int set)
 {
     struct source_port_part *part = source_port_part(source);

@@ -37,6 +37,8 @@ enum descriptor_interest {
     descriptor_interest_end = 1 << 7, /* from here the bits are the owner's */
 };
 
+struct activation;
+
 struct descriptor_source_context {
     void *info; /* handed over */
     const void *callers_info; /* of the program: fetched ahead, and not looked at, so that it may be gone by then; may be NULL */
@@ -70,6 +72,16 @@ void descriptor_source_interest_lowered(CFRunLoopSourceRef source);
  * if the source is invalid, so that its owner may have another by now.
  */
 CFRunLoopSourceRef descriptor_source_performing(const void *info);
+
+/*
+ * The number of the innermost run on the calling thread, if that has a limit of 0: no other run has it, and it is never 0. Else 0. What is
+ * wanted again before that run has looked, because it has been told before, may be told by the next: who has it told by each, and runs the
+ * loop so again and again as long as a source is handled, would never come to an end.
+ */
+uint64_t descriptor_source_poll_number(void);
+
+/* For `perform`, instead of telling anything: the run has not handled a source by this. It is called again while that stays ready. */
+void descriptor_source_put_by(struct activation *run);
 
 /* Invalidates the source and wakes the loops it was in, which may have nothing left to wait for. */
 void descriptor_source_invalidate(CFRunLoopSourceRef source);

@@ -125,6 +125,7 @@ struct activation {
     bool is_hosted_asleep; /* prepared, and the host is waiting */
     bool took_token; /* a wait of this run, or of one inside it, was ended by a wake-up */
     bool served_main_queue; /* rule 181: do not look at the main queue first again */
+    uint64_t poll_number; /* of a run with a limit of 0, once a source has asked for it (descriptor_source_poll_number) */
     const _Atomic uint32_t *awaited; /* C; NULL, or what ends a run that returns after a source as one does, once it is not 0 */
     uint32_t outer_word; /* the wake word as it was */
     uint32_t held_count; /* what the loop's callouts held before it */

@@ -68,6 +68,17 @@ static void serve_main_queue(CFRunLoopRef loop, struct activation *run)
     run_resume(loop, run);
 }
 
+/* What a source puts by leaves the look to the next that is ready. */
+static bool perform_reported(CFRunLoopRef loop, struct activation *run)
+{
+    bool performed = report_perform(loop, run);
+
+    while (__builtin_expect(!performed && run->report.ready == 0, 0) && wait_ready_cause(loop, run, 0) == cause_port) {
+        performed = report_perform(loop, run);
+    }
+    return performed;
+}
+
 /* One kind of cause. True if it was a source (51). */
 static bool handle(CFRunLoopRef loop, struct activation *run, enum wake_cause cause)
 {
@@ -76,7 +87,7 @@ static bool handle(CFRunLoopRef loop, struct activation *run, enum wake_cause ca
         timers_fire(loop, run, kernel.monotonic_ns());
         return false;
     case cause_port:
-        return report_perform(loop, run);
+        return perform_reported(loop, run);
     case cause_main_queue:
         serve_main_queue(loop, run);
         return true;

@@ -145,8 +145,8 @@ static void drop(CFRunLoopRef loop, struct watch_report *report)
     loop_lock(loop);
 }
 
-/* A source of the layers above. The pass holds it. */
-static void call_descriptor(struct activation *run)
+/* A source of the layers above. The pass holds it. False if it has put by what there is. */
+static bool call_descriptor(struct activation *run)
 {
     const struct watch_report *report = &run->report;
     source_function perform = source_callback(report->source, source_callback_perform);
@@ -154,6 +154,7 @@ static void call_descriptor(struct activation *run)
     run->performing = report->source;
     ((void (*)(void *, CFRunLoopSourceRef, uint32_t))perform)(report->source->context_info, report->source, report->ready);
     run->performing = NULL;
+    return report->ready != 0;
 }
 
 /* A version-1 source: its counter is read first (99). False if there was nothing to read: a report out of date. */
@@ -182,15 +183,13 @@ bool report_perform(CFRunLoopRef loop, struct activation *run)
     bool performed = source_is_valid(source) && source_has_joined(loop, source, run->mode);
 
     if (performed) {
+        bool is_descriptor = source_kind(source) == source_descriptor;
+
         loop_unlock(loop);
-        if (source_kind(source) == source_descriptor) {
-            call_descriptor(run);
-        } else {
-            performed = call_port(source);
-        }
+        performed = is_descriptor ? call_descriptor(run) : call_port(source);
         loop_lock(loop);
         run_resume(loop, run);
-        if (!performed) {
+        if (!performed && !is_descriptor) {
             watch_doubt(run->mode, source);
         }
     }

@@ -479,6 +479,109 @@ TEST(a_full_socket_is_not_written, "262")
     close(ends[1]);
 }
 
+/* ---- enabled by an observer ---- */
+
+static void enable_in_observer(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
+{
+    struct recorder *recorder = info;
+
+    (void)observer, (void)activity;
+    CFSocketEnableCallBacks(recorder->object, (CFOptionFlags)(uintptr_t)recorder->context);
+}
+
+/* Enables `types` of the recorder's object in each pass, before its sources. */
+static void enable_in_each_pass(struct recorder *recorder, CFOptionFlags types)
+{
+    CFRunLoopObserverContext context = {.info = recorder};
+    CFRunLoopObserverRef observer = CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeSources, true, 0, enable_in_observer, &context);
+
+    recorder->context = (void *)(uintptr_t)types;
+    CFRunLoopAddObserver(LOOP, observer, MODE);
+    CFRelease(observer);
+}
+
+static CFRunLoopRunResult look_for_one(void)
+{
+    return CFRunLoopRunInMode(MODE, 0, true);
+}
+
+TEST(looking_as_long_as_a_source_is_handled_ends_though_an_observer_enables_what_was_told, "262 265")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER();
+
+    pair_open(ends);
+    recorder_add(&recorder, ends[0], reads | writes);
+    CFSocketSetSocketFlags(recorder.object, kCFSocketCloseOnInvalidate);
+    tell(ends[1], "abc");
+    enable_in_each_pass(&recorder, reads | writes);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(look_for_one(), kCFRunLoopRunHandledSource);
+        EXPECT_LOG("read write");
+        EXPECT_EQ(look_for_one(), kCFRunLoopRunTimedOut);
+        EXPECT_LOG("");
+    }
+    recorder_free(&recorder);
+    close(ends[1]);
+}
+
+TEST(a_look_tells_of_a_socket_what_was_not_told_before, "262 265")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER();
+
+    pair_open(ends);
+    recorder_add(&recorder, ends[0], reads | writes);
+    CFSocketSetSocketFlags(recorder.object, kCFSocketCloseOnInvalidate);
+    enable_in_each_pass(&recorder, writes);
+    EXPECT_EQ(look_for_one(), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("write");
+    tell(ends[1], "abc");
+    EXPECT_EQ(look_for_one(), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("read");
+    recorder_free(&recorder);
+    close(ends[1]);
+}
+
+TEST(a_socket_that_a_look_leaves_does_not_hide_another, "262 265")
+{
+    int ends[2];
+    int others[2];
+    struct recorder recorder = RECORDER(.name = "a");
+    struct recorder other = RECORDER(.name = "b");
+
+    pair_open(ends);
+    pair_open(others);
+    recorder_add(&recorder, ends[0], writes);
+    recorder_add(&other, others[0], reads);
+    enable_in_each_pass(&recorder, writes);
+    EXPECT_EQ(look_for_one(), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("a:write");
+    tell(others[1], "abc");
+    EXPECT_EQ(look_for_one(), kCFRunLoopRunHandledSource);
+    EXPECT_LOG("b:read");
+    recorder_free(&recorder);
+    recorder_free(&other);
+    close(ends[1]);
+    close(others[1]);
+}
+
+TEST(a_run_that_may_sleep_tells_what_an_observer_has_enabled, "262 265")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER();
+
+    pair_open(ends);
+    recorder_add(&recorder, ends[0], writes);
+    enable_in_each_pass(&recorder, writes);
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), true), kCFRunLoopRunHandledSource);
+        EXPECT_LOG("write");
+    }
+    recorder_free(&recorder);
+    close(ends[1]);
+}
+
 /* ---- several events ---- */
 
 TEST(socket_events_come_in_order_in_one_pass, "261 264 275")
