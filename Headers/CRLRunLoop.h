@@ -58,7 +58,8 @@ CF_EXPORT const CFRunLoopMode NSEventTrackingRunLoopMode CRL_LINK(NSEventTrackin
  * Gets a descriptor that becomes readable when CRLRunLoopDispatch has something to do, for poll, epoll or another loop.
  *
  * It stays the same as long as the loop lives. The child of a fork closes it and has to ask for its own; that one tells of what was there
- * before, too. The host must not read it, and must poll it level-triggered.
+ * before, too. A program that closes all descriptors, as daemons do, closes this one with them, and has to ask again before it next waits;
+ * a host that asks each time need not know. The host must not read it, and must poll it level-triggered.
  * Ownership: the loop's, which closes it when its thread ends.
  * Threads: the loop's own.
  * Errors: -1 when no descriptor can be made, or when the caller is another thread; a later call tries again.

@@ -300,6 +300,17 @@ static int set_remove(int set, int descriptor)
     return (int)END(set_delete(set, descriptor), "set_remove(%d, %d)", set, descriptor);
 }
 
+static bool set_holds(int set, int descriptor)
+{
+    int error = begin(fault_none, 0, 0);
+    int result = set_insert(set, descriptor, 0, 0, true);
+
+    if (result == 0) {
+        (void)set_delete(set, descriptor);
+    }
+    return END(result == -EEXIST, "set_holds(%d, %d)", set, descriptor) == 1;
+}
+
 static bool set_is_ready(void *info)
 {
     return set_has_ready(info);
@@ -953,6 +964,7 @@ const struct kernel simulated_kernel = {
     .set_add_edge = set_add_edge,
     .set_change = set_change,
     .set_remove = set_remove,
+    .set_holds = set_holds,
     .set_wait = set_wait,
     .descriptor_ready = descriptor_ready,
     .descriptor_is_open = descriptor_is_open,

@@ -253,6 +253,17 @@ static int set_remove(int set, int descriptor)
     return set_control(set, EPOLL_CTL_DEL, descriptor, 0, 0);
 }
 
+/* What is in a set already cannot be added. */
+static bool set_holds(int set, int descriptor)
+{
+    int result = set_control(set, EPOLL_CTL_ADD, descriptor, 0, 0);
+
+    if (result == 0) {
+        (void)set_remove(set, descriptor);
+    }
+    return result == -EEXIST;
+}
+
 /* Milliseconds until `deadline_ns`, rounded up so that the wait never ends early, and small enough for an int. */
 static int milliseconds_until(int64_t deadline_ns)
 {
@@ -506,6 +517,7 @@ static void yield_thread(void)
         .set_add_edge = set_add_edge,                    \
         .set_change = set_change,                        \
         .set_remove = set_remove,                        \
+        .set_holds = set_holds,                          \
         .set_wait = set_wait,                            \
         .descriptor_ready = descriptor_ready,            \
         .descriptor_is_open = descriptor_is_open,        \

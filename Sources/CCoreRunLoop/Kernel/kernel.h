@@ -74,6 +74,8 @@ struct kernel {
     int (*set_add_edge)(int set, int descriptor, uint64_t token); /* readable, edge-triggered: for the loop's own eventfd */
     int (*set_change)(int set, int descriptor, uint32_t interest, uint64_t token);
     int (*set_remove)(int set, int descriptor);
+    /* `set` is a wait set with the file of that number in it: neither number has become another file's. Asking changes nothing. */
+    bool (*set_holds)(int set, int descriptor);
     /* Up to `capacity` reports; 0 when `deadline_ns` has come; 0 for a deadline in the past polls. -EINTR is possible. */
     int (*set_wait)(int set, struct kernel_event *events, int capacity, int64_t deadline_ns);
 

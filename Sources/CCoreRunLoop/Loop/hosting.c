@@ -2,6 +2,7 @@
 /* CRLRunLoopGetDescriptor, Prepare, GetTimeout, Dispatch and Leave: a run whose sleep is the host's. See hosting.h. */
 #include "Loop/hosting.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "CRLRunLoop.h"
@@ -39,8 +40,33 @@ static void close_if_open(int *descriptor)
     *descriptor = -1;
 }
 
+/* The numbers are still those of the set and of what is in it. L */
+static bool has_own_descriptors(CFRunLoopRef loop, const struct hosting *hosting)
+{
+    int event = atomic_load_explicit(&loop->mailbox->event, memory_order_relaxed);
+
+    return kernel.set_holds(hosting->descriptor, hosting->alarm) && kernel.set_holds(hosting->descriptor, event);
+}
+
+void hosting_forget_lost_descriptors(CFRunLoopRef loop)
+{
+    struct hosting *hosting = loop->hosting;
+
+    if (!hosting || hosting->descriptor < 0 || has_own_descriptors(loop, hosting)) {
+        return;
+    }
+    if (kernel.set_holds(hosting->descriptor, hosting->alarm)) {
+        close_if_open(&hosting->descriptor);
+        close_if_open(&hosting->alarm);
+    }
+    hosting->descriptor = hosting->alarm = hosting->nested_set = -1;
+    hosting->lacks_nested = false;
+    hosting->is_ready = hosting->is_prepared; /* the host cannot have been told of anything: Dispatch looks at it all */
+}
+
 void hosting_forget_descriptors(CFRunLoopRef loop)
 {
+    hosting_forget_lost_descriptors(loop);
     if (loop->hosting) {
         close_if_open(&loop->hosting->descriptor);
         close_if_open(&loop->hosting->alarm);
@@ -141,19 +167,46 @@ static void limit_to_retry(struct hosting *hosting)
     hosting->limit_ns = retry_ns < hosting->limit_ns ? retry_ns : hosting->limit_ns;
 }
 
+/* False if the host has no descriptor, or has just lost it: found out before anything is put into a set, or written, by its numbers. L */
+static bool set_alarm(CFRunLoopRef loop, struct hosting *hosting)
+{
+    int result = hosting->descriptor < 0 ? 0 : kernel.alarm_set(hosting->alarm, hosting->sleeps ? hosting->limit_ns : kernel_never);
+
+    if (result == -EBADF || result == -EINVAL) {
+        watch_forget_lost(loop);
+    }
+    return hosting->descriptor >= 0;
+}
+
+/* Takes what wake-ups have left in the eventfd, for the host's set is ready as long as it is there. L */
+static void drain_event(CFRunLoopRef loop, const struct hosting *hosting)
+{
+    int event = atomic_load_explicit(&loop->mailbox->event, memory_order_relaxed);
+
+    if (hosting->descriptor < 0) {
+        return;
+    }
+    if (kernel.set_holds(hosting->descriptor, event)) {
+        (void)kernel.counter_drain(event);
+    } else {
+        watch_forget_lost(loop); /* what is there to read is the program's */
+    }
+}
+
 /* Everything that makes the descriptor readable when Dispatch is due. L. */
 static void show_host(CFRunLoopRef loop, struct hosting *hosting)
 {
     const struct watch_set *watches = hosting->run.mode->watches;
 
-    if (hosting->descriptor >= 0) {
-        nest_set(hosting, hosting->sleeps ? watches : NULL);
-        if (hosting->lacks_nested) {
-            limit_to_retry(hosting);
-        }
-        (void)kernel.alarm_set(hosting->alarm, hosting->sleeps ? hosting->limit_ns : kernel_never);
+    if (!set_alarm(loop, hosting)) {
+        return;
     }
-    if (hosting->is_ready && loop_event(loop) >= 0) {
+    nest_set(hosting, hosting->sleeps ? watches : NULL);
+    if (hosting->lacks_nested) {
+        limit_to_retry(hosting);
+        (void)set_alarm(loop, hosting);
+    }
+    if (hosting->is_ready) {
         (void)kernel.event_post(loop_event(loop));
     }
 }
@@ -182,6 +235,9 @@ int CRLRunLoopGetDescriptor(CFRunLoopRef loop)
         return -1;
     }
     loop_lock(loop);
+    if (hosting->descriptor >= 0 && !has_own_descriptors(loop, hosting)) {
+        watch_forget_lost(loop);
+    }
     if (hosting->descriptor < 0 && !open_descriptor(loop, hosting)) {
         close_if_open(&hosting->descriptor);
         close_if_open(&hosting->alarm);
@@ -230,9 +286,7 @@ static enum wake_cause wake_from_host(CFRunLoopRef loop, struct hosting *hosting
     loop->waiting = NULL;
     hosting->run.is_hosted_asleep = false;
     mailbox_rearm(loop->mailbox);
-    if (loop_event(loop) >= 0) {
-        (void)kernel.counter_drain(loop_event(loop));
-    }
+    drain_event(loop, hosting);
     if (watch_is_needed(mode) && watch_prepare(loop, mode) == 0 && !watch_has_batch(mode)) {
         wait_poll(loop, mode);
     }
@@ -356,9 +410,7 @@ static bool dispatch(CFRunLoopRef loop, struct hosting *hosting, CFRunLoopRunRes
         run->took_token |= mailbox_disarm(loop->mailbox);
         observers_notify(loop, run, kCFRunLoopAfterWaiting);
     } else {
-        if (loop_event(loop) >= 0) {
-            (void)kernel.counter_drain(loop_event(loop)); /* what made the descriptor readable */
-        }
+        drain_event(loop, hosting);
         if (cause == cause_none) {
             cause = wait_look(loop, run);
         } else {
@@ -417,9 +469,7 @@ void CRLRunLoopLeave(CFRunLoopRef loop)
     observers_notify(loop, &hosting->run, kCFRunLoopExit);
     empty_pool(loop, hosting);
     show_host(loop, hosting);
-    if (loop_event(loop) >= 0) {
-        (void)kernel.counter_drain(loop_event(loop));
-    }
+    drain_event(loop, hosting);
     run_leave(loop, &hosting->run);
     hosting->is_running = false;
     loop_unlock(loop);

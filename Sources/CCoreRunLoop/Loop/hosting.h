@@ -34,6 +34,9 @@ void hosting_note_abandoned(CFRunLoopRef loop, const struct activation *run);
 /* Closes what it holds and frees it; the loop's thread ends. */
 void hosting_free(CFRunLoopRef loop);
 
+/* If the program has closed them, or given their numbers to other files. L */
+void hosting_forget_lost_descriptors(CFRunLoopRef loop);
+
 /* In the child of a fork: the descriptors are the parent's. */
 void hosting_forget_descriptors(CFRunLoopRef loop);
 

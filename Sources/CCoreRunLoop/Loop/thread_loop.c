@@ -150,6 +150,7 @@ static void let_go_of_descriptors(CFRunLoopRef loop)
 {
     int event = atomic_load_explicit(&loop->mailbox->event, memory_order_relaxed);
 
+    hosting_forget_descriptors(loop);
     for (struct mode *mode = loop->modes; mode; mode = mode->next) {
         watch_rebuild(loop, mode, true);
     }
@@ -157,7 +158,6 @@ static void let_go_of_descriptors(CFRunLoopRef loop)
         (void)kernel.close(event);
         atomic_store_explicit(&loop->mailbox->event, -1, memory_order_relaxed);
     }
-    hosting_forget_descriptors(loop);
 }
 
 /* Of the thread that forked: it makes its own descriptors when it next waits. */

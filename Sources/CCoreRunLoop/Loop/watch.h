@@ -208,6 +208,12 @@ void watch_doubt(struct mode *mode, CFRunLoopSourceRef source);
 void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old);
 void watch_set_free(struct mode *mode);
 
+/*
+ * The program has closed a descriptor of the loop's, as one does that closes all that it has not opened itself: so all others are looked
+ * at, before a new one may get an old one's number. Those that have gone are let go of; new ones are made when they are needed. L
+ */
+void watch_forget_lost(CFRunLoopRef loop);
+
 /* ---- O, without the lock ---- */
 
 /* A wait until `limit_ns` may as well be without a limit: the alarm ends it before. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "Loop/hosting.h"
 #include "Support/fault.h"
 
 /*
@@ -218,14 +219,25 @@ static void forget_lost_event(CFRunLoopRef loop)
     }
 }
 
-/* A program that closes all descriptors that it has not opened itself has closed the loop's, too. */
-static void replace_lost_set(CFRunLoopRef loop, struct mode *mode)
+static bool set_is_lost(CFRunLoopRef loop, const struct watch_set *watches)
+{
+    int event = atomic_load_explicit(&loop->mailbox->event, memory_order_relaxed);
+
+    return watches->is_lost || (watches->has_event && !kernel.set_holds(watches->set, event));
+}
+
+void watch_forget_lost(CFRunLoopRef loop)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
 
     fault_log_once(&logged, "CFRunLoop: the program has closed a descriptor of the run loop's; the loop goes on with new ones");
-    mode->watches->is_lost = false;
-    watch_rebuild(loop, mode, false);
+    for (struct mode *mode = loop->modes; mode; mode = mode->next) {
+        if (mode->watches && set_is_lost(loop, mode->watches)) {
+            mode->watches->is_lost = false;
+            watch_rebuild(loop, mode, false);
+        }
+    }
+    hosting_forget_lost_descriptors(loop);
     forget_lost_event(loop);
 }
 
@@ -271,7 +283,7 @@ int watch_prepare_anew(CFRunLoopRef loop, struct mode *mode)
     int result = watches->is_lost ? -EBADF : prepare(loop, watches);
 
     if (watches->is_lost) {
-        replace_lost_set(loop, mode);
+        watch_forget_lost(loop);
         result = prepare(loop, watches);
     }
     if (result < 0) {

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "Loop/brief_run.h"
 #include "Loop/descriptor_source.h"
 #include "Loop/flood.h"
+#include "Loop/hosting.h"
 #include "Loop/main_queue.h"
 #include "Loop/watch.h"
 #include "Runtime/object.h"
@@ -724,6 +726,50 @@ NTH_FAILURE(hosting_of_descriptors, "")
         }
         MUST(performed == wanted);
     }
+    CRLRunLoopLeave(loop);
+    return true;
+}
+
+/* Drives the host until `performed` is that: it asks for the descriptor each time, and looks now and then without being told. */
+static bool host_until(CFRunLoopRef loop, int wanted)
+{
+    for (int turn = 0; turn < 100 && performed < wanted; turn++) {
+        struct pollfd one = {.events = POLLIN};
+
+        if (!CRLRunLoopPrepare(loop, MODE)) {
+            return false;
+        }
+        one.fd = CRLRunLoopGetDescriptor(loop);
+        (void)poll(&one, 1, 20);
+        (void)CRLRunLoopDispatch(loop);
+    }
+    return performed == wanted;
+}
+
+/* The program has closed the host's descriptors, and another wait set has the number of the mode's. */
+NTH_FAILURE(hosting_by_descriptors_that_go, "F16")
+{
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    CFRunLoopSourceContext1 context = {.version = 1, .info = &post_of, .getPort = get_port, .perform = perform};
+    CFRunLoopSourceRef source;
+    uint64_t post = 1;
+    int other_set;
+    int taken;
+
+    begin();
+    NEED(CRLRunLoopGetDescriptor(loop) >= 0);
+    post_of = bag_keep_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    NEED(source = bag_keep(CFRunLoopSourceCreate(NULL, 0, (CFRunLoopSourceContext *)(void *)&context)));
+    NEED(add_source(source, MODE));
+    MUST(write(post_of, &post, sizeof post) == sizeof post);
+    NEED(host_until(loop, 1));
+    NEED(loop->hosting->descriptor >= 0 && (taken = mode_find(loop, MODE)->watches->set) >= 0);
+    MUST(close(loop->hosting->descriptor) == 0 && close(loop->hosting->alarm) == 0);
+    MUST((other_set = epoll_create1(EPOLL_CLOEXEC)) >= 0 && dup2(other_set, taken) == taken);
+    (void)bag_keep_descriptor(other_set);
+    (void)bag_keep_descriptor(taken);
+    MUST(write(post_of, &post, sizeof post) == sizeof post);
+    MUST(host_until(loop, 2));
     CRLRunLoopLeave(loop);
     return true;
 }

@@ -280,6 +280,36 @@ TEST(a_wait_set_reports_what_is_asked_for, "102 103")
     close(ends[0]);
 }
 
+TEST(a_set_knows_what_is_in_it, "F16")
+{
+    struct kernel_event event;
+    int set = kernel.set_create();
+    int other = kernel.set_create();
+    int counter = kernel.event_create();
+    int file = memfd_create("x", MFD_CLOEXEC);
+
+    BEGIN();
+    EXPECT(!kernel.set_holds(set, counter));
+    EXPECT_EQ(kernel.set_add_edge(set, counter, 1), 0);
+    EXPECT_EQ(kernel.event_post(counter), 0);
+    EXPECT(kernel.set_holds(set, counter));
+    EXPECT_EQ(poll_set(set, &event), 1);
+    EXPECT_EQ(event.token, 1);
+    EXPECT_EQ(poll_set(set, &event), 0); /* still an edge */
+    EXPECT(!kernel.set_holds(other, counter));
+    EXPECT_EQ(poll_set(other, &event), 0);
+    EXPECT(!kernel.set_holds(set, file));
+    EXPECT(!kernel.set_holds(set, set));
+    EXPECT(!kernel.set_holds(counter, counter));
+    EXPECT(!kernel.set_holds(closed_number, counter));
+    EXPECT(!kernel.set_holds(set, closed_number));
+    EXPECT_ERRNO_KEPT();
+    close(set);
+    close(other);
+    close(counter);
+    close(file);
+}
+
 TEST(a_wait_set_refuses_files, "285 F3")
 {
     struct kernel_event event;

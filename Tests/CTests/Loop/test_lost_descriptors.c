@@ -3,6 +3,7 @@
  * Programs that close what they have not opened, as daemons do that close all numbers from 3 on: the loop's wait set and eventfd go with
  * the rest, and their numbers to the next file that is opened. And programs that run without standard streams.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 
 #include "CRLRunLoop.h"
 #include "Kernel/kernel.h"
+#include "Loop/hosting.h"
 #include "Loop/loop.h"
 #include "Loop/loop_trace.h"
 #include "Loop/watch.h"
@@ -202,6 +204,267 @@ TEST(a_refusal_with_the_error_of_a_lost_set_makes_no_new_one, "F13 F16")
     probe_invalidate(&other);
     close(event);
     close(other_event);
+}
+
+/* ---- several sets ---- */
+
+/* The first number that a new set gets is that of a set which went with it, and is not looked at yet. */
+TEST(modes_whose_sets_were_closed_share_no_new_one, "F16")
+{
+    clock_start();
+    static struct probe port = {.name = "P", .logging = probe_is_silent};
+    static struct probe other = {.name = "Q", .logging = probe_is_silent};
+    int event = probe_event();
+    int other_event = probe_event();
+    begin(&port, event);
+    (void)probe_port_source_add(&other, 0, other_event, LOOP, CFSTR("other"));
+    EXPECT_EQ(CFRunLoopRunInMode(CFSTR("other"), 0.01, false), kCFRunLoopRunTimedOut);
+    EXPECT_EQ(close(mode_find(LOOP, CFSTR("other"))->watches->set), 0);
+    close_all();
+    EXPECT_EQ(CFRunLoopRunInMode(CFSTR("other"), 0.01, false), kCFRunLoopRunTimedOut);
+    expect_service(&port, event);
+    probe_event_post(other_event);
+    EXPECT_EQ(CFRunLoopRunInMode(CFSTR("other"), 1, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(other.calls, 1);
+    probe_invalidate(&port);
+    probe_invalidate(&other);
+    close(event);
+    close(other_event);
+}
+
+/* ---- a host's ---- */
+
+enum { own_max = 5 };
+
+/* What the loop has of descriptors: those of the host first. */
+static int own_descriptors(int *ret_own)
+{
+    const struct watch_set *watches = mode_find(LOOP, MODE)->watches;
+    int count = 0;
+
+    ret_own[count++] = LOOP->hosting->descriptor;
+    ret_own[count++] = LOOP->hosting->alarm;
+    ret_own[count++] = wake_event();
+    if (watches && watches->set >= 0) {
+        ret_own[count++] = watches->set;
+    }
+    if (watches && watches->alarm >= 0) {
+        ret_own[count++] = watches->alarm;
+    }
+    return count;
+}
+
+static void close_own(void)
+{
+    int own[own_max];
+    int count = own_descriptors(own);
+
+    for (int i = 0; i < count; i++) {
+        EXPECT_EQ(close(own[i]), 0);
+    }
+}
+
+static bool is_readable(int descriptor)
+{
+    return (kernel.descriptor_ready(descriptor, kernel_readable) & (kernel_readable | kernel_failed)) == kernel_readable;
+}
+
+/* A host that asks for the descriptor each time. How often it was woken before nothing was left to do. */
+static int passes_until_quiet(void)
+{
+    enum { many = 20 };
+    int passes = 0;
+
+    while (passes < many) {
+        EXPECT(CRLRunLoopPrepare(LOOP, MODE));
+        if (!is_readable(CRLRunLoopGetDescriptor(LOOP))) {
+            break;
+        }
+        passes++;
+        EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
+    }
+    EXPECT(passes < many);
+    return passes;
+}
+
+/* All that ends a wait ends this one; asleep before, and afterwards. */
+static void expect_hosted_service(struct probe *port, int event)
+{
+    static struct probe timer = {.name = "T", .logging = probe_is_silent};
+    int calls = port->calls;
+
+    (void)passes_until_quiet();
+    probe_event_post(event);
+    EXPECT_EQ(passes_until_quiet(), 1);
+    EXPECT_EQ(port->calls, calls + 1);
+    CFRunLoopWakeUp(LOOP);
+    EXPECT_EQ(passes_until_quiet(), 1);
+    timer.calls = 0;
+    probe_timer_add(&timer, 1, 0, LOOP, MODE);
+    (void)passes_until_quiet();
+    EXPECT_EQ(timer.calls, 0);
+    fake_kernel_advance(2000000000);
+    EXPECT_EQ(passes_until_quiet(), 1);
+    EXPECT_EQ(timer.calls, 1);
+}
+
+static void begin_hosting(struct probe *port, int event)
+{
+    (void)probe_port_source_add(port, 0, event, LOOP, MODE);
+    REQUIRE(CRLRunLoopGetDescriptor(LOOP) >= 0);
+    expect_hosted_service(port, event);
+}
+
+static void end_hosting(struct probe *port, int event)
+{
+    CRLRunLoopLeave(LOOP);
+    probe_invalidate(port);
+    close(event);
+}
+
+TEST(a_host_whose_descriptor_was_closed_gets_another_for_the_asking, "F16")
+{
+    clock_start();
+    static struct probe port = {.name = "P", .logging = probe_is_silent};
+    int event = probe_event();
+    begin_hosting(&port, event);
+    close_own(); /* in the middle of a pass, where the host would wait */
+    EXPECT(CRLRunLoopGetDescriptor(LOOP) >= 0);
+    EXPECT(is_readable(CRLRunLoopGetDescriptor(LOOP))); /* whatever there was to tell was told to nobody */
+    EXPECT_EQ(CRLRunLoopGetTimeout(LOOP), 0);
+    EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
+    expect_hosted_service(&port, event);
+    EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
+    close_own(); /* between two passes */
+    EXPECT(CRLRunLoopGetDescriptor(LOOP) >= 0);
+    expect_hosted_service(&port, event);
+    EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
+    close_own(); /* the pass finds out first */
+    expect_hosted_service(&port, event);
+    close_own();
+    EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0); /* the other half of it */
+    expect_hosted_service(&port, event);
+    CRLRunLoopLeave(LOOP);
+    close_own(); /* outside of a run */
+    EXPECT(CRLRunLoopGetDescriptor(LOOP) >= 0);
+    expect_hosted_service(&port, event);
+    end_hosting(&port, event);
+}
+
+TEST(a_wake_up_is_not_lost_with_the_descriptors_of_a_host, "65 F16")
+{
+    clock_start();
+    static struct probe port = {.name = "P", .logging = probe_is_silent};
+    static struct probe signalled = {.name = "S", .logging = probe_is_silent};
+    int event = probe_event();
+    (void)probe_source_add(&signalled, 0, LOOP, MODE);
+    begin_hosting(&port, event);
+    close_own();
+    probe_event_post(event);
+    CFRunLoopSourceSignal(probe_source_of(&signalled));
+    CFRunLoopWakeUp(LOOP);
+    port.calls = 0;
+    EXPECT(is_readable(CRLRunLoopGetDescriptor(LOOP)));
+    EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
+    (void)passes_until_quiet();
+    EXPECT_EQ(port.calls, 1);
+    EXPECT_EQ(signalled.calls, 1);
+    end_hosting(&port, event);
+}
+
+TEST(a_host_of_a_mode_without_descriptors_gets_its_own_anew, "F16")
+{
+    clock_start();
+    static struct probe signalled = {.name = "S", .logging = probe_is_silent};
+    (void)probe_source_add(&signalled, 0, LOOP, MODE);
+    EXPECT(CRLRunLoopGetDescriptor(LOOP) >= 0);
+    EXPECT_EQ(passes_until_quiet(), 0);
+    for (int i = 0; i < 2; i++) {
+        close_own();
+        if (i == 1) {
+            EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
+        }
+        (void)passes_until_quiet();
+        CFRunLoopWakeUp(LOOP);
+        EXPECT_EQ(passes_until_quiet(), 1);
+    }
+    CRLRunLoopLeave(LOOP);
+}
+
+/* A pipe's end with something to read, and its other end, under numbers that were the loop's. */
+static void expect_untouched(const int *taken, int count)
+{
+    for (int i = 0; i < count; i++) {
+        EXPECT(is_readable(taken[i]));
+    }
+}
+
+enum { piped_bytes = 64 };
+
+TEST(numbers_of_a_host_that_the_program_has_taken_over_are_left_alone, "F16")
+{
+    clock_start();
+    static struct probe port = {.name = "P", .logging = probe_is_silent};
+    char bytes[2 * piped_bytes] = "";
+    int event = probe_event();
+    for (int turn = 0; turn < 3; turn++) {
+        int own[own_max];
+        int ends[2];
+        int count;
+        begin_hosting(&port, event);
+        if (turn == 2) {
+            EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
+        }
+        count = own_descriptors(own);
+        REQUIRE(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
+        EXPECT_EQ(write(ends[1], bytes, piped_bytes), piped_bytes);
+        for (int i = 0; i < count; i++) {
+            EXPECT_EQ(dup2(ends[0], own[i]), own[i]);
+        }
+        if (turn == 0) {
+            EXPECT(CRLRunLoopGetDescriptor(LOOP) >= 0);
+        }
+        CFRunLoopWakeUp(LOOP);
+        EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
+        expect_hosted_service(&port, event);
+        end_hosting(&port, event);
+        event = probe_event();
+        expect_untouched(own, count);
+        EXPECT_EQ(read(ends[0], bytes, sizeof bytes), piped_bytes);
+        for (int i = 0; i < count; i++) {
+            EXPECT_EQ(close(own[i]), 0);
+        }
+        close(ends[0]);
+        close(ends[1]);
+    }
+    close(event);
+}
+
+static void hosts_and_loses_its_descriptors(void *taken)
+{
+    int own[own_max];
+    int count;
+    static struct probe signalled = {.name = "S", .logging = probe_is_silent};
+
+    (void)probe_source_add(&signalled, 0, LOOP, MODE);
+    EXPECT(CRLRunLoopGetDescriptor(LOOP) >= 0);
+    EXPECT(CRLRunLoopPrepare(LOOP, MODE));
+    count = own_descriptors(own);
+    EXPECT_EQ(count, 3);
+    for (int i = 0; i < 2; i++) { /* the host's set and its alarm */
+        ((int *)taken)[i] = own[i];
+        EXPECT(dup2(((int *)taken)[2], own[i]) == own[i]);
+    }
+}
+
+TEST(a_thread_of_a_host_closes_no_number_that_is_the_programs, "172 F16")
+{
+    int taken[3] = {-1, -1, open("/dev/null", O_RDWR | O_CLOEXEC)};
+    probe_on_thread(hosts_and_loses_its_descriptors, taken);
+    for (int i = 0; i < 3; i++) {
+        EXPECT(is_null_device(taken[i]));
+        close(taken[i]);
+    }
 }
 
 enum { stream_count = 3 };
