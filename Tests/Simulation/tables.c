@@ -265,6 +265,14 @@ static int alarm_set(int alarm, int64_t deadline_ns)
     return (int)END(alarm_arm(alarm, deadline_ns), "alarm_set(%d)", alarm);
 }
 
+static bool alarm_is_own(int alarm)
+{
+    int error = begin(fault_none, 0, 0);
+    const struct file *file = file_of(alarm);
+
+    return END(file && file->kind == file_alarm, "alarm_is_own(%d)", alarm) == 1;
+}
+
 static int set_create(void)
 {
     int error = begin(fault_resource, EMFILE, ENOMEM);
@@ -959,6 +967,7 @@ const struct kernel simulated_kernel = {
     .counter_drain = counter_drain,
     .alarm_create = alarm_create,
     .alarm_set = alarm_set,
+    .alarm_is_own = alarm_is_own,
     .set_create = set_create,
     .set_add = set_add,
     .set_add_edge = set_add_edge,

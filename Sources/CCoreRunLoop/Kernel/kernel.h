@@ -68,6 +68,7 @@ struct kernel {
 
     int (*alarm_create)(void); /* a timerfd on CLOCK_MONOTONIC */
     int (*alarm_set)(int alarm, int64_t deadline_ns); /* kernel_never disarms; an instant in the past is due at once */
+    bool (*alarm_is_own)(int alarm); /* made here: the number has not become another file's, nor that of a timerfd of the program's */
 
     int (*set_create)(void); /* a wait set: epoll */
     int (*set_add)(int set, int descriptor, uint32_t interest, uint64_t token);

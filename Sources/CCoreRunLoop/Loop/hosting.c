@@ -58,6 +58,8 @@ void hosting_forget_lost_descriptors(CFRunLoopRef loop)
     if (kernel.set_holds(hosting->descriptor, hosting->alarm)) {
         close_if_open(&hosting->descriptor);
         close_if_open(&hosting->alarm);
+    } else if (kernel.alarm_is_own(hosting->alarm)) {
+        close_if_open(&hosting->alarm);
     }
     hosting->descriptor = hosting->alarm = hosting->nested_set = -1;
     hosting->lacks_nested = false;

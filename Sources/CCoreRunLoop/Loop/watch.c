@@ -401,7 +401,7 @@ void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old)
     if (!watches) {
         return;
     }
-    if (!close_old) {
+    if (!close_old && watches->alarm >= 0 && !kernel.alarm_is_own(watches->alarm)) {
         watches->alarm = -1;
     }
     watch_close_alarm(watches); /* it is in the old set only */

@@ -203,7 +203,7 @@ void watch_doubt(struct mode *mode, CFRunLoopSourceRef source);
 
 /*
  * A new set: for the child of a fork, to be rid of registrations that cannot be taken out, and in the place of one that the program has
- * closed, whose number, with that of its alarm, is left alone.
+ * closed, whose number is left alone, and that of its alarm, if it has gone, too.
  */
 void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old);
 void watch_set_free(struct mode *mode);

@@ -71,10 +71,9 @@ void watch_wait(struct watch_set *watches, int64_t deadline_ns)
 {
     int count = kernel.set_wait(watches->set, watches->batch, watch_batch_size, deadline_ns);
 
-    if (watches->alarm_ns != 0) {
+    if (watches->alarm_ns != 0 && count > 0) {
         count = take_alarm(watches, count);
     }
-
     if (count <= 0) {
         watches->early_ends = 0;
         watches->wait_failed = count == -EBADF || count == -EINVAL;

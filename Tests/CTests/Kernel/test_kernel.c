@@ -231,6 +231,35 @@ TEST(an_alarm_is_due_when_it_should_be, "T14")
     EXPECT_ERRNO_KEPT();
 }
 
+TEST(an_alarm_is_told_from_other_timers, "F16")
+{
+    const struct itimerspec in_an_hour = {{1, 0}, {3600, 0}};
+    int alarm;
+    int timer;
+    int counter;
+
+    BEGIN();
+    alarm = kernel.alarm_create();
+    timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    counter = kernel.event_create();
+    EXPECT(kernel.alarm_is_own(alarm));
+    EXPECT_EQ(kernel.alarm_set(alarm, kernel.monotonic_ns() + 1000 * second_ns), 0);
+    EXPECT(kernel.alarm_is_own(alarm));
+    EXPECT_EQ(kernel.alarm_set(alarm, 1), 0);
+    EXPECT(kernel.alarm_is_own(alarm)); /* though it has gone off */
+    EXPECT_EQ(kernel.alarm_set(alarm, kernel_never), 0);
+    EXPECT(kernel.alarm_is_own(alarm));
+    EXPECT(!kernel.alarm_is_own(timer));
+    EXPECT_EQ(timerfd_settime(timer, 0, &in_an_hour, NULL), 0);
+    EXPECT(!kernel.alarm_is_own(timer));
+    EXPECT(!kernel.alarm_is_own(counter));
+    EXPECT(!kernel.alarm_is_own(closed_number));
+    EXPECT_ERRNO_KEPT();
+    close(alarm);
+    close(timer);
+    close(counter);
+}
+
 /* One report of a poll of the set. */
 static int poll_set(int set, struct kernel_event *ret_event)
 {

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "CRLRunLoop.h"
@@ -204,6 +205,114 @@ TEST(a_refusal_with_the_error_of_a_lost_set_makes_no_new_one, "F13 F16")
     probe_invalidate(&other);
     close(event);
     close(other_event);
+}
+
+/* ---- an alarm that its set has left behind ---- */
+
+/* With a timer slack, which the loop is made with, the end of a wait is ended by an alarm. */
+static void start_with_slack(void)
+{
+    clock_start();
+    fake_kernel_set_slack(50000);
+}
+
+static void wait_out(void)
+{
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.00001, false), kCFRunLoopRunTimedOut);
+    REQUIRE(mode_find(LOOP, MODE)->watches->alarm >= 0);
+}
+
+static int (*set_wait_of_fake)(int set, struct kernel_event *events, int capacity, int64_t deadline_ns);
+
+/* A wait that fails takes a moment. */
+static int failing_takes_time(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
+{
+    int count = set_wait_of_fake(set, events, capacity, deadline_ns);
+
+    if (count < 0) {
+        fake_kernel_advance(1000);
+    }
+    return count;
+}
+
+TEST(a_set_that_is_closed_before_a_wait_with_an_alarm_is_made_anew, "F16")
+{
+    start_with_slack();
+    static struct probe port = {.name = "P", .logging = probe_is_silent};
+    int event = probe_event();
+    begin(&port, event);
+    wait_out();
+    set_wait_of_fake = kernel.set_wait;
+    kernel.set_wait = failing_takes_time;
+    EXPECT_EQ(close(wait_set()), 0);
+    EXPECT_EQ(close(wake_event()), 0);
+    wait_out();
+    expect_service(&port, event);
+    probe_invalidate(&port);
+    close(event);
+}
+
+static int descriptors_open(void)
+{
+    enum { first_numbers = 256 };
+    int count = 0;
+
+    for (int i = 0; i < first_numbers; i++) {
+        count += kernel.descriptor_is_open(i) ? 1 : 0;
+    }
+    return count;
+}
+
+TEST(an_alarm_goes_with_its_set, "F16")
+{
+    start_with_slack();
+    static struct probe port = {.name = "P", .logging = probe_is_silent};
+    int event = probe_event();
+    int count;
+    begin(&port, event);
+    wait_out();
+    count = descriptors_open();
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(close(wait_set()), 0);
+        wait_out();
+        expect_service(&port, event);
+        EXPECT_EQ(descriptors_open(), count);
+    }
+    (void)CRLRunLoopGetDescriptor(LOOP);
+    count = descriptors_open();
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(close(LOOP->hosting->descriptor), 0);
+        EXPECT(CRLRunLoopGetDescriptor(LOOP) >= 0);
+        EXPECT_EQ(descriptors_open(), count);
+    }
+    probe_invalidate(&port);
+    close(event);
+}
+
+TEST(a_timer_of_the_programs_with_an_alarms_number_is_left_alone, "F16")
+{
+    start_with_slack();
+    static struct probe port = {.name = "P", .logging = probe_is_silent};
+    const struct itimerspec in_an_hour = {{0, 0}, {3600, 0}};
+    struct itimerspec left;
+    int event = probe_event();
+    int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+    int taken;
+    begin(&port, event);
+    wait_out();
+    taken = mode_find(LOOP, MODE)->watches->alarm;
+    EXPECT_EQ(timerfd_settime(timer, 0, &in_an_hour, NULL), 0);
+    EXPECT_EQ(dup2(timer, taken), taken);
+    EXPECT_EQ(close(wait_set()), 0);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunTimedOut);
+    wait_out();
+    expect_service(&port, event);
+    EXPECT(kernel.descriptor_is_open(taken) && taken != mode_find(LOOP, MODE)->watches->alarm);
+    EXPECT(timerfd_gettime(timer, &left) == 0 && left.it_value.tv_sec > 3000);
+    probe_invalidate(&port);
+    close(taken);
+    close(timer);
+    close(event);
 }
 
 /* ---- several sets ---- */
