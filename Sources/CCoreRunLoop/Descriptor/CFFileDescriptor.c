@@ -103,9 +103,9 @@ static CFStringRef describe_info(CFFileDescriptorRef f)
     CFStringRef text = NULL;
     void *info;
 
-    if (f->context.copyDescription && info_hold_begin_description(&f->info, item_lock(f), &info)) {
+    if (f->context.copyDescription && info_hold_begin_use(&f->info, item_lock(f), &info)) {
         text = f->context.copyDescription(info);
-        if (info_hold_end_description(&f->info, item_lock(f), &info)) {
+        if (info_hold_end_use(&f->info, item_lock(f), &info)) {
             release_context(f, info);
         }
     }

@@ -27,7 +27,7 @@ bool info_hold_give_up(struct info_hold *hold, void **ret_info)
     return hold->users == 0 && info_hold_finish(hold, ret_info);
 }
 
-bool info_hold_begin_description(struct info_hold *hold, struct lock *lock, void **ret_info)
+bool info_hold_begin_use(struct info_hold *hold, struct lock *lock, void **ret_info)
 {
     bool is_kept;
 
@@ -39,7 +39,7 @@ bool info_hold_begin_description(struct info_hold *hold, struct lock *lock, void
     return is_kept;
 }
 
-bool info_hold_end_description(struct info_hold *hold, struct lock *lock, void **ret_info)
+bool info_hold_end_use(struct info_hold *hold, struct lock *lock, void **ret_info)
 {
     bool releases;
 
@@ -55,9 +55,9 @@ CFStringRef info_hold_describe(struct info_hold *hold, struct lock *lock, CFStri
     CFStringRef text = NULL;
     void *info;
 
-    if (copy && info_hold_begin_description(hold, lock, &info)) {
+    if (copy && info_hold_begin_use(hold, lock, &info)) {
         text = copy(info);
-        if (info_hold_end_description(hold, lock, &info) && release) {
+        if (info_hold_end_use(hold, lock, &info) && release) {
             release(info);
         }
     }

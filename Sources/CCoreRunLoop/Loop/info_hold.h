@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The info of a context, while the program uses it: in callouts, and where it describes it. Neither holds a lock, so whoever makes the
- * object invalid meanwhile leaves the info to the last of them, on whatever thread that is.
+ * The info of a context, while the program uses it: in callouts, where it describes it, and where it retains it as the object is made. None
+ * of them holds a lock, so whoever makes the object invalid meanwhile leaves the info to the last of them, on whatever thread that is.
  *
  * The lock that guards the info, of the object's choice, guards the whole of it: H.
  */
@@ -18,7 +18,7 @@
 
 struct info_hold {
     void *info; /* H; NULL once released */
-    uint32_t users; /* H; callouts and descriptions under way */
+    uint32_t users; /* H; callouts and other uses under way */
     bool is_over; /* H; the object needs the info no more: the last user releases it */
     bool is_released; /* H */
 };
@@ -34,12 +34,12 @@ bool info_hold_give_up(struct info_hold *hold, void **ret_info);
 /* The object is freed: a user that has not ended is a thread that has. True: the info was not given back yet. */
 bool info_hold_finish(struct info_hold *hold, void **ret_info);
 
-/* ---- descriptions; without the lock, which they take ---- */
+/* ---- other uses, as descriptions; without the lock, which they take ---- */
 
-/* Keeps the info for a description. False if the object needs it no more. */
-bool info_hold_begin_description(struct info_hold *hold, struct lock *lock, void **ret_info);
+/* Keeps the info. False if the object needs it no more. */
+bool info_hold_begin_use(struct info_hold *hold, struct lock *lock, void **ret_info);
 /* True: the caller gives `ret_info` back. */
-bool info_hold_end_description(struct info_hold *hold, struct lock *lock, void **ret_info);
+bool info_hold_end_use(struct info_hold *hold, struct lock *lock, void **ret_info);
 /* What `copy` says of the info; NULL if there is no such function, or no need of the info any more. */
 CFStringRef info_hold_describe(struct info_hold *hold, struct lock *lock, CFStringRef (*copy)(const void *info),
                                void (*release)(const void *info));

@@ -53,11 +53,11 @@ static CFStringRef copy_description(const void *item, struct item_context *conte
     CFStringRef text;
     void *info;
 
-    if (!context || !context->copy_description || !info_hold_begin_description(&context->described, lock, &info)) {
+    if (!context || !context->copy_description || !info_hold_begin_use(&context->described, lock, &info)) {
         return NULL;
     }
     text = context->copy_description(info);
-    if (info_hold_end_description(&context->described, lock, &info) && context->release) {
+    if (info_hold_end_use(&context->described, lock, &info) && context->release) {
         context->release(info);
     }
     return text;

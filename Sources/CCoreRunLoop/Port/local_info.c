@@ -15,7 +15,7 @@ void local_port_retain_info(CFMessagePortRef port, const CFMessagePortContext *c
     port_lock(port);
     hold->info = info;
     port_unlock(port);
-    if (info_hold_end_description(hold, &port->lock, &info) && context->release) {
+    if (info_hold_end_use(hold, &port->lock, &info) && context->release) {
         context->release(info);
     }
 }
