@@ -18,6 +18,12 @@
 #include "Loop/watch.h"
 #include "fake_kernel.h"
 
+/* Most tests have one source on a descriptor, and some a second one. */
+static struct probe port = {.name = "P", .logging = probe_is_silent};
+static struct probe other = {.name = "Q", .logging = probe_is_silent};
+static int event = -1;
+static int other_event = -1;
+
 /* The loop's own. */
 static int wait_set(void)
 {
@@ -31,10 +37,30 @@ static int wake_event(void)
     return atomic_load(&LOOP->mailbox->event);
 }
 
-/* A run has been through, so that the loop has its descriptors. */
-static void begin(struct probe *port, int event)
+/* Before the loop has descriptors: what is made after it has lost them gets their numbers. */
+static void make_events(void)
 {
-    (void)probe_port_source_add(port, 0, event, LOOP, MODE);
+    event = probe_event();
+    other_event = probe_event();
+}
+
+static void add_port(void)
+{
+    if (event < 0) {
+        make_events();
+    }
+    (void)probe_port_source_add(&port, 0, event, LOOP, MODE);
+}
+
+static void add_other(CFStringRef mode)
+{
+    (void)probe_port_source_add(&other, 0, other_event, LOOP, mode);
+}
+
+/* A run has been through, so that the loop has its descriptors. */
+static void begin(void)
+{
+    add_port();
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.01, false), kCFRunLoopRunTimedOut);
     REQUIRE(wait_set() >= 0 && wake_event() >= 0);
 }
@@ -51,50 +77,56 @@ static void close_all(void)
     }
 }
 
-static void expect_service(struct probe *port, int event)
+static void finish(void)
+{
+    probe_invalidate(&port);
+    close(event);
+    if (probe_source_of(&other)) {
+        probe_invalidate(&other);
+    }
+    close(other_event);
+    event = other_event = -1;
+}
+
+static void expect_service_of(struct probe *served, int served_event, CFStringRef mode)
 {
     uint64_t calls = fake_kernel_calls();
 
-    port->calls = 0;
-    EXPECT_EQ(CFRunLoopRunInMode(MODE, 1, false), kCFRunLoopRunTimedOut);
+    served->calls = 0;
+    EXPECT_EQ(CFRunLoopRunInMode(mode, 1, false), kCFRunLoopRunTimedOut);
     EXPECT(fake_kernel_calls() - calls < 20); /* it sleeps */
-    probe_event_post(event);
-    EXPECT_EQ(CFRunLoopRunInMode(MODE, 1, true), kCFRunLoopRunHandledSource);
-    EXPECT_EQ(port->calls, 1);
+    probe_event_post(served_event);
+    EXPECT_EQ(CFRunLoopRunInMode(mode, 1, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(served->calls, 1);
+}
+
+static void expect_service(void)
+{
+    expect_service_of(&port, event, MODE);
 }
 
 TEST(a_wait_set_that_the_program_closes_is_made_anew, "F16")
 {
     clock_start();
-    static struct probe port = {.name = "P", .logging = probe_is_silent};
-    int event = probe_event();
-    begin(&port, event);
+    begin();
     EXPECT_EQ(close(wait_set()), 0);
-    expect_service(&port, event);
+    expect_service();
     EXPECT_EQ(close(wait_set()), 0);
     EXPECT_EQ(close(wake_event()), 0);
-    expect_service(&port, event);
-    probe_invalidate(&port);
-    close(event);
+    expect_service();
+    finish();
 }
 
 TEST(a_descriptor_added_to_a_set_that_is_closed_is_watched, "F16")
 {
     clock_start();
-    static struct probe port = {.name = "P", .logging = probe_is_silent};
-    static struct probe other = {.name = "Q", .logging = probe_is_silent};
-    int event = probe_event();
-    int other_event = probe_event();
-    begin(&port, event);
+    begin();
     EXPECT_EQ(close(wait_set()), 0);
     EXPECT_EQ(close(wake_event()), 0);
-    (void)probe_port_source_add(&other, 0, other_event, LOOP, MODE);
-    expect_service(&port, event);
-    expect_service(&other, other_event);
-    probe_invalidate(&port);
-    probe_invalidate(&other);
-    close(event);
-    close(other_event);
+    add_other(MODE);
+    expect_service();
+    expect_service_of(&other, other_event, MODE);
+    finish();
 }
 
 static bool is_null_device(int descriptor)
@@ -108,24 +140,21 @@ static bool is_null_device(int descriptor)
 TEST(numbers_that_the_program_has_taken_over_are_left_alone, "F16")
 {
     clock_start();
-    static struct probe port = {.name = "P", .logging = probe_is_silent};
-    int event = probe_event();
     int taken[2];
     int null_device = open("/dev/null", O_RDWR | O_CLOEXEC);
-    begin(&port, event);
+    begin();
     taken[0] = wait_set();
     taken[1] = wake_event();
     for (int i = 0; i < 2; i++) {
         EXPECT_EQ(dup2(null_device, taken[i]), taken[i]);
     }
-    expect_service(&port, event);
+    expect_service();
     for (int i = 0; i < 2; i++) {
         EXPECT(is_null_device(taken[i]));
         EXPECT(taken[i] != wait_set() && taken[i] != wake_event());
         close(taken[i]);
     }
-    probe_invalidate(&port);
-    close(event);
+    finish();
     close(null_device);
 }
 
@@ -137,41 +166,31 @@ static void signal_and_wake(void *stopper)
 
 TEST(a_loop_whose_descriptors_were_closed_can_be_woken, "F16")
 {
-    static struct probe port = {.name = "P", .logging = probe_is_silent};
     static struct probe stopper = {.name = "S", .logging = probe_is_silent, .action = probe_stops_loop};
     struct probe_thread thread;
-    int event = probe_event();
 
     (void)probe_source_add(&stopper, 0, LOOP, MODE);
-    begin(&port, event);
+    begin();
     close_all();
     probe_thread_when_waiting(&thread, LOOP, signal_and_wake, &stopper);
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 60, false), kCFRunLoopRunStopped);
     probe_thread_join(&thread);
-    probe_invalidate(&port);
-    close(event);
+    finish();
 }
 
 TEST(a_descriptor_added_to_a_set_whose_number_is_taken_is_watched, "F16")
 {
     clock_start();
-    static struct probe port = {.name = "P", .logging = probe_is_silent};
-    static struct probe other = {.name = "Q", .logging = probe_is_silent};
-    int event = probe_event();
-    int other_event = probe_event();
     int taken;
     int null_device = open("/dev/null", O_RDWR | O_CLOEXEC);
-    begin(&port, event);
+    begin();
     taken = wait_set();
     EXPECT_EQ(dup2(null_device, taken), taken);
-    (void)probe_port_source_add(&other, 0, other_event, LOOP, MODE);
-    expect_service(&other, other_event);
-    expect_service(&port, event);
+    add_other(MODE);
+    expect_service_of(&other, other_event, MODE);
+    expect_service();
     EXPECT(is_null_device(taken) && taken != wait_set());
-    probe_invalidate(&port);
-    probe_invalidate(&other);
-    close(event);
-    close(other_event);
+    finish();
     close(taken);
     close(null_device);
 }
@@ -185,26 +204,19 @@ static int refuse_to_add(int set, int descriptor, uint32_t interest, uint64_t to
 TEST(a_refusal_with_the_error_of_a_lost_set_makes_no_new_one, "F13 F16")
 {
     clock_start();
-    static struct probe port = {.name = "P", .logging = probe_is_silent};
-    static struct probe other = {.name = "Q", .logging = probe_is_silent};
-    int event = probe_event();
-    int other_event = probe_event();
     int set;
-    begin(&port, event);
+    begin();
     set = wait_set();
     kernel.set_add = refuse_to_add;
-    (void)probe_port_source_add(&other, 0, other_event, LOOP, MODE);
+    add_other(MODE);
     for (int i = 0; i < 3; i++) {
         EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.01, false), kCFRunLoopRunTimedOut);
     }
     EXPECT_EQ(wait_set(), set);
     kernel.set_add = kernel_linux.set_add;
-    expect_service(&other, other_event);
+    expect_service_of(&other, other_event, MODE);
     EXPECT_EQ(wait_set(), set);
-    probe_invalidate(&port);
-    probe_invalidate(&other);
-    close(event);
-    close(other_event);
+    finish();
 }
 
 /* ---- an alarm that its set has left behind ---- */
@@ -238,18 +250,15 @@ static int failing_takes_time(int set, struct kernel_event *events, int capacity
 TEST(a_set_that_is_closed_before_a_wait_with_an_alarm_is_made_anew, "F16")
 {
     start_with_slack();
-    static struct probe port = {.name = "P", .logging = probe_is_silent};
-    int event = probe_event();
-    begin(&port, event);
+    begin();
     wait_out();
     set_wait_of_fake = kernel.set_wait;
     kernel.set_wait = failing_takes_time;
     EXPECT_EQ(close(wait_set()), 0);
     EXPECT_EQ(close(wake_event()), 0);
     wait_out();
-    expect_service(&port, event);
-    probe_invalidate(&port);
-    close(event);
+    expect_service();
+    finish();
 }
 
 static int descriptors_open(void)
@@ -266,16 +275,14 @@ static int descriptors_open(void)
 TEST(an_alarm_goes_with_its_set, "F16")
 {
     start_with_slack();
-    static struct probe port = {.name = "P", .logging = probe_is_silent};
-    int event = probe_event();
     int count;
-    begin(&port, event);
+    begin();
     wait_out();
     count = descriptors_open();
     for (int i = 0; i < 3; i++) {
         EXPECT_EQ(close(wait_set()), 0);
         wait_out();
-        expect_service(&port, event);
+        expect_service();
         EXPECT_EQ(descriptors_open(), count);
     }
     (void)CRLRunLoopGetDescriptor(LOOP);
@@ -285,20 +292,17 @@ TEST(an_alarm_goes_with_its_set, "F16")
         EXPECT(CRLRunLoopGetDescriptor(LOOP) >= 0);
         EXPECT_EQ(descriptors_open(), count);
     }
-    probe_invalidate(&port);
-    close(event);
+    finish();
 }
 
 TEST(a_timer_of_the_programs_with_an_alarms_number_is_left_alone, "F16")
 {
     start_with_slack();
-    static struct probe port = {.name = "P", .logging = probe_is_silent};
     const struct itimerspec in_an_hour = {{0, 0}, {3600, 0}};
     struct itimerspec left;
-    int event = probe_event();
     int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
     int taken;
-    begin(&port, event);
+    begin();
     wait_out();
     taken = mode_find(LOOP, MODE)->watches->alarm;
     EXPECT_EQ(timerfd_settime(timer, 0, &in_an_hour, NULL), 0);
@@ -306,13 +310,12 @@ TEST(a_timer_of_the_programs_with_an_alarms_number_is_left_alone, "F16")
     EXPECT_EQ(close(wait_set()), 0);
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunTimedOut);
     wait_out();
-    expect_service(&port, event);
+    expect_service();
     EXPECT(kernel.descriptor_is_open(taken) && taken != mode_find(LOOP, MODE)->watches->alarm);
     EXPECT(timerfd_gettime(timer, &left) == 0 && left.it_value.tv_sec > 3000);
-    probe_invalidate(&port);
+    finish();
     close(taken);
     close(timer);
-    close(event);
 }
 
 /* ---- several sets ---- */
@@ -321,24 +324,15 @@ TEST(a_timer_of_the_programs_with_an_alarms_number_is_left_alone, "F16")
 TEST(modes_whose_sets_were_closed_share_no_new_one, "F16")
 {
     clock_start();
-    static struct probe port = {.name = "P", .logging = probe_is_silent};
-    static struct probe other = {.name = "Q", .logging = probe_is_silent};
-    int event = probe_event();
-    int other_event = probe_event();
-    begin(&port, event);
-    (void)probe_port_source_add(&other, 0, other_event, LOOP, CFSTR("other"));
+    begin();
+    add_other(CFSTR("other"));
     EXPECT_EQ(CFRunLoopRunInMode(CFSTR("other"), 0.01, false), kCFRunLoopRunTimedOut);
     EXPECT_EQ(close(mode_find(LOOP, CFSTR("other"))->watches->set), 0);
     close_all();
     EXPECT_EQ(CFRunLoopRunInMode(CFSTR("other"), 0.01, false), kCFRunLoopRunTimedOut);
-    expect_service(&port, event);
-    probe_event_post(other_event);
-    EXPECT_EQ(CFRunLoopRunInMode(CFSTR("other"), 1, true), kCFRunLoopRunHandledSource);
-    EXPECT_EQ(other.calls, 1);
-    probe_invalidate(&port);
-    probe_invalidate(&other);
-    close(event);
-    close(other_event);
+    expect_service();
+    expect_service_of(&other, other_event, CFSTR("other"));
+    finish();
 }
 
 /* ---- a host's ---- */
@@ -397,15 +391,15 @@ static int passes_until_quiet(void)
 }
 
 /* All that ends a wait ends this one; asleep before, and afterwards. */
-static void expect_hosted_service(struct probe *port, int event)
+static void expect_hosted_service(void)
 {
     static struct probe timer = {.name = "T", .logging = probe_is_silent};
-    int calls = port->calls;
+    int calls = port.calls;
 
     (void)passes_until_quiet();
     probe_event_post(event);
     EXPECT_EQ(passes_until_quiet(), 1);
-    EXPECT_EQ(port->calls, calls + 1);
+    EXPECT_EQ(port.calls, calls + 1);
     CFRunLoopWakeUp(LOOP);
     EXPECT_EQ(passes_until_quiet(), 1);
     timer.calls = 0;
@@ -417,57 +411,52 @@ static void expect_hosted_service(struct probe *port, int event)
     EXPECT_EQ(timer.calls, 1);
 }
 
-static void begin_hosting(struct probe *port, int event)
+static void begin_hosting(void)
 {
-    (void)probe_port_source_add(port, 0, event, LOOP, MODE);
+    add_port();
     REQUIRE(CRLRunLoopGetDescriptor(LOOP) >= 0);
-    expect_hosted_service(port, event);
+    expect_hosted_service();
 }
 
-static void end_hosting(struct probe *port, int event)
+static void end_hosting(void)
 {
     CRLRunLoopLeave(LOOP);
-    probe_invalidate(port);
-    close(event);
+    finish();
 }
 
 TEST(a_host_whose_descriptor_was_closed_gets_another_for_the_asking, "F16")
 {
     clock_start();
-    static struct probe port = {.name = "P", .logging = probe_is_silent};
-    int event = probe_event();
-    begin_hosting(&port, event);
+    begin_hosting();
     close_own(); /* in the middle of a pass, where the host would wait */
     EXPECT(CRLRunLoopGetDescriptor(LOOP) >= 0);
     EXPECT(is_readable(CRLRunLoopGetDescriptor(LOOP))); /* whatever there was to tell was told to nobody */
     EXPECT_EQ(CRLRunLoopGetTimeout(LOOP), 0);
     EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
-    expect_hosted_service(&port, event);
+    expect_hosted_service();
     EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
     close_own(); /* between two passes */
     EXPECT(CRLRunLoopGetDescriptor(LOOP) >= 0);
-    expect_hosted_service(&port, event);
+    expect_hosted_service();
     EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
     close_own(); /* the pass finds out first */
-    expect_hosted_service(&port, event);
+    expect_hosted_service();
     close_own();
     EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0); /* the other half of it */
-    expect_hosted_service(&port, event);
+    expect_hosted_service();
     CRLRunLoopLeave(LOOP);
     close_own(); /* outside of a run */
     EXPECT(CRLRunLoopGetDescriptor(LOOP) >= 0);
-    expect_hosted_service(&port, event);
-    end_hosting(&port, event);
+    expect_hosted_service();
+    end_hosting();
 }
 
 TEST(a_wake_up_is_not_lost_with_the_descriptors_of_a_host, "65 F16")
 {
     clock_start();
-    static struct probe port = {.name = "P", .logging = probe_is_silent};
     static struct probe signalled = {.name = "S", .logging = probe_is_silent};
-    int event = probe_event();
     (void)probe_source_add(&signalled, 0, LOOP, MODE);
-    begin_hosting(&port, event);
+    begin_hosting();
     close_own();
     probe_event_post(event);
     CFRunLoopSourceSignal(probe_source_of(&signalled));
@@ -478,7 +467,7 @@ TEST(a_wake_up_is_not_lost_with_the_descriptors_of_a_host, "65 F16")
     (void)passes_until_quiet();
     EXPECT_EQ(port.calls, 1);
     EXPECT_EQ(signalled.calls, 1);
-    end_hosting(&port, event);
+    end_hosting();
 }
 
 TEST(a_host_of_a_mode_without_descriptors_gets_its_own_anew, "F16")
@@ -513,14 +502,12 @@ enum { piped_bytes = 64 };
 TEST(numbers_of_a_host_that_the_program_has_taken_over_are_left_alone, "F16")
 {
     clock_start();
-    static struct probe port = {.name = "P", .logging = probe_is_silent};
     char bytes[2 * piped_bytes] = "";
-    int event = probe_event();
     for (int turn = 0; turn < 3; turn++) {
         int own[own_max];
         int ends[2];
         int count;
-        begin_hosting(&port, event);
+        begin_hosting();
         if (turn == 2) {
             EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
         }
@@ -535,9 +522,8 @@ TEST(numbers_of_a_host_that_the_program_has_taken_over_are_left_alone, "F16")
         }
         CFRunLoopWakeUp(LOOP);
         EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
-        expect_hosted_service(&port, event);
-        end_hosting(&port, event);
-        event = probe_event();
+        expect_hosted_service();
+        end_hosting();
         expect_untouched(own, count);
         EXPECT_EQ(read(ends[0], bytes, sizeof bytes), piped_bytes);
         for (int i = 0; i < count; i++) {
@@ -546,7 +532,6 @@ TEST(numbers_of_a_host_that_the_program_has_taken_over_are_left_alone, "F16")
         close(ends[0]);
         close(ends[1]);
     }
-    close(event);
 }
 
 static void hosts_and_loses_its_descriptors(void *taken)
@@ -581,16 +566,15 @@ enum { stream_count = 3 };
 TEST(the_librarys_descriptors_stay_off_the_standard_streams, "F17")
 {
     clock_start();
-    static struct probe port = {.name = "P", .logging = probe_is_silent};
-    int event = probe_event();
     int streams[stream_count];
     int alarm;
+    make_events();
     for (int i = 0; i < stream_count; i++) {
         streams[i] = fcntl(i, F_DUPFD_CLOEXEC, stream_count);
         close(i);
     }
-    begin(&port, event);
-    expect_service(&port, event);
+    begin();
+    expect_service();
     alarm = kernel.alarm_create();
     EXPECT(alarm >= stream_count);
     EXPECT(CRLRunLoopGetDescriptor(LOOP) >= stream_count);
@@ -600,6 +584,5 @@ TEST(the_librarys_descriptors_stay_off_the_standard_streams, "F17")
         close(streams[i]);
     }
     close(alarm);
-    probe_invalidate(&port);
-    close(event);
+    finish();
 }

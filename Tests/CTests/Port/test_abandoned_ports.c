@@ -348,6 +348,17 @@ static void jumps_out_of_the_end(CFMessagePortRef port, void *info)
     longjmp(probe_way_out, 1);
 }
 
+/* The callback jumps out of a run in `mode` in which a source does something to the port. */
+static void jumps_out_in(CFStringRef mode, void (*action)(struct probe *probe), CFTypeRef port)
+{
+    struct probe source = {.name = "S", .action = action, .context = (void *)(uintptr_t)port, .logging = probe_is_silent};
+
+    CFRunLoopSourceSignal(probe_source_add(&source, 0, CFRunLoopGetCurrent(), mode));
+    EXPECT(probe_run_is_left(mode));
+    expect_an_end(port);
+    probe_invalidate(&source);
+}
+
 static void makes_invalid(void *port)
 {
     CFMessagePortInvalidate(port);
@@ -381,13 +392,7 @@ PORT_TEST_BOTH_WAYS(a_port_has_ended_though_its_invalidation_callback_ends_the_t
 
 PORT_TEST_BOTH_WAYS(a_port_has_ended_though_its_invalidation_callback_was_jumped_out_of, "45 203 P11")
 {
-    CFMessagePortRef port = make_port_to_end(jumps_out_of_the_end);
-    struct probe source = {.name = "S", .action = source_makes_invalid, .context = port, .logging = probe_is_silent};
-
-    CFRunLoopSourceSignal(probe_source_add(&source, 0, CFRunLoopGetCurrent(), MODE));
-    EXPECT(probe_run_is_left(MODE));
-    expect_an_end(port);
-    probe_invalidate(&source);
+    jumps_out_in(MODE, source_makes_invalid, make_port_to_end(jumps_out_of_the_end));
 }
 
 /* Asks a receiver that has gone, or goes instead of an answer. */
@@ -446,16 +451,9 @@ PORT_TEST_BOTH_WAYS(a_request_has_ended_though_the_invalidation_callback_ends_th
 PORT_TEST_BOTH_WAYS(a_request_has_ended_though_the_invalidation_callback_was_jumped_out_of, "45 205 243 P11")
 {
     struct port_thread server;
-    struct probe source = {.name = "S", .action = source_asks_in_vain, .logging = probe_is_silent};
-    CFMessagePortRef remote;
 
     port_thread_start(&server, NAME, echoes_once, NULL);
-    remote = connect_for_the_end(jumps_out_of_the_end);
-    source.context = (void *)(uintptr_t)remote;
-    CFRunLoopSourceSignal(probe_source_add(&source, 0, CFRunLoopGetCurrent(), CFSTR("asking")));
-    EXPECT(probe_run_is_left(CFSTR("asking")));
-    expect_an_end(remote);
-    probe_invalidate(&source);
+    jumps_out_in(CFSTR("asking"), source_asks_in_vain, connect_for_the_end(jumps_out_of_the_end));
     port_thread_stop(&server);
 }
 
@@ -532,11 +530,5 @@ TEST(a_mach_port_has_ended_though_its_invalidation_callback_ends_the_thread, "17
 
 TEST(a_mach_port_has_ended_though_its_invalidation_callback_was_jumped_out_of, "45 247 P11")
 {
-    CFMachPortRef port = make_mach_port_to_end(jumps_out_of_the_mach_ports_end);
-    struct probe source = {.name = "S", .action = source_makes_mach_port_invalid, .context = port, .logging = probe_is_silent};
-
-    CFRunLoopSourceSignal(probe_source_add(&source, 0, CFRunLoopGetCurrent(), MODE));
-    EXPECT(probe_run_is_left(MODE));
-    expect_an_end(port);
-    probe_invalidate(&source);
+    jumps_out_in(MODE, source_makes_mach_port_invalid, make_mach_port_to_end(jumps_out_of_the_mach_ports_end));
 }
