@@ -203,12 +203,25 @@ static void refuse_all(struct watch_set *watches)
     }
 }
 
-/* The eventfd of a loop one of whose sets was closed is another file by now, or none, unless it is a counter still. */
+static bool has_watch(CFRunLoopRef loop, uint32_t descriptor)
+{
+    for (const struct mode *mode = loop->modes; mode; mode = mode->next) {
+        if (mode->watches && watch_find(mode->watches, descriptor)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * The eventfd of a loop one of whose sets was closed is another file by now, or none, unless it is a counter still, and none that the
+ * program has a source on.
+ */
 static void forget_lost_event(CFRunLoopRef loop)
 {
     int event = atomic_load_explicit(&loop->mailbox->event, memory_order_relaxed);
 
-    if (event < 0 || kernel.descriptor_kind(event) == kernel_descriptor_counter) {
+    if (event < 0 || (kernel.descriptor_kind(event) == kernel_descriptor_counter && !has_watch(loop, (uint32_t)event))) {
         return;
     }
     atomic_store_explicit(&loop->mailbox->event, -1, memory_order_relaxed); /* who writes to it just now wakes nobody: the loop is awake */

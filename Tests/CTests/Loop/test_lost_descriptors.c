@@ -219,6 +219,36 @@ TEST(a_refusal_with_the_error_of_a_lost_set_makes_no_new_one, "F13 F16")
     finish();
 }
 
+/* The first files that the program opens then are likely to get the numbers. */
+static void expect_service_by_number(int (*number_of)(void))
+{
+    int number;
+
+    clock_start();
+    begin();
+    number = number_of();
+    EXPECT_EQ(close(wait_set()), 0);
+    EXPECT_EQ(close(wake_event()), 0);
+    EXPECT_EQ(dup2(other_event, number), number);
+    close(other_event);
+    other_event = number;
+    add_other(MODE);
+    expect_service_of(&other, other_event, MODE);
+    expect_service();
+    EXPECT(wait_set() != number && wake_event() != number);
+    finish();
+}
+
+TEST(a_descriptor_with_the_number_of_a_lost_set_is_watched, "F16")
+{
+    expect_service_by_number(wait_set);
+}
+
+TEST(a_counter_with_the_number_of_a_lost_eventfd_is_watched, "F16")
+{
+    expect_service_by_number(wake_event);
+}
+
 /* ---- an alarm that its set has left behind ---- */
 
 /* With a timer slack, which the loop is made with, the end of a wait is ended by an alarm. */
