@@ -586,9 +586,9 @@ static size_t page_size(void)
     return 4096;
 }
 
-static volatile uint32_t *fork_mark(void)
+static _Atomic uint32_t *fork_mark(void)
 {
-    static volatile uint32_t marks[processes_max][fork_mark_words];
+    static _Atomic uint32_t marks[processes_max][fork_mark_words];
 
     return marks[scheduler_process()->number];
 }
@@ -992,6 +992,7 @@ const struct kernel simulated_kernel = {
     .socket_address = socket_address,
     .socket_is_idle = stream_is_unused,
     .make_non_blocking = make_non_blocking,
+    .fork_mark = fork_mark,
     .fence_threads = fence_threads,
     .is_main_thread = is_main_thread,
     .yield = yield_thread,
@@ -1004,7 +1005,6 @@ const struct kernel_ports simulated_kernel_ports = {
     .random_bytes = random_bytes,
     .descriptor_limit = limit_on_descriptors,
     .page_size = page_size,
-    .fork_mark = fork_mark,
     .directory_open = directory_open,
     .directory_make = directory_make,
     .directory_list = directory_list,

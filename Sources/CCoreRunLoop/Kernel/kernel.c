@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -503,6 +504,27 @@ static bool is_on_stack(uintptr_t address)
     return address - (uintptr_t)low < size;
 }
 
+static pthread_once_t mark_once = PTHREAD_ONCE_INIT;
+static _Atomic uint32_t *mark;
+
+static void make_mark(void)
+{
+    int saved = errno;
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page != MAP_FAILED && madvise(page, size, MADV_WIPEONFORK) == 0) {
+        mark = page;
+    }
+    errno = saved;
+}
+
+static _Atomic uint32_t *fork_mark(void)
+{
+    (void)pthread_once(&mark_once, make_mark);
+    return mark;
+}
+
 static bool is_main_thread(void)
 {
     return getpid() == (pid_t)syscall(SYS_gettid);
@@ -559,6 +581,7 @@ static void yield_thread(void)
         .process_is_child = process_is_child,            \
         .process_open = process_open,                    \
         .process_reap = process_reap,                    \
+        .fork_mark = fork_mark,                          \
         .fence_threads = fence_threads,                  \
         .is_on_stack = is_on_stack,                      \
         .is_main_thread = is_main_thread,                \

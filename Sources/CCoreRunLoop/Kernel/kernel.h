@@ -45,6 +45,8 @@ struct kernel_event {
 /* What the kernel says a descriptor is: decides whether the loop drains it (rule 99). */
 enum kernel_descriptor_kind { kernel_descriptor_other, kernel_descriptor_counter /* eventfd, timerfd: 8 bytes, read by the loop */ };
 
+enum { fork_mark_words = 3 };
+
 struct kernel {
     int64_t (*monotonic_ns)(void);
     int64_t (*wall_ns)(void); /* since 1970 */
@@ -116,6 +118,9 @@ struct kernel {
     bool (*process_is_child)(pid_t pid); /* a child that is still to be reaped */
     int (*process_open)(pid_t pid); /* a pidfd */
     int (*process_reap)(pid_t pid, int *ret_status); /* waitpid without waiting: 0 still running, 1 ended, negative errno */
+
+    /* fork_mark_words that read as zero in a child, however it was made; NULL if there are none. The parent writes into them. */
+    _Atomic uint32_t *(*fork_mark)(void);
 
     int (*fence_threads)(void); /* barrier_everywhere, for a loop's needs; -EPERM where it is not allowed */
 

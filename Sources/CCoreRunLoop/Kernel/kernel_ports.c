@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -71,27 +70,6 @@ static size_t descriptor_limit(void)
 static size_t page_size(void)
 {
     return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-static pthread_once_t mark_once = PTHREAD_ONCE_INIT;
-static volatile uint32_t *mark;
-
-static void make_mark(void)
-{
-    int saved = errno;
-    size_t size = page_size();
-    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if (page != MAP_FAILED && madvise(page, size, MADV_WIPEONFORK) == 0) {
-        mark = page;
-    }
-    errno = saved;
-}
-
-static volatile uint32_t *fork_mark(void)
-{
-    (void)pthread_once(&mark_once, make_mark);
-    return mark;
 }
 
 /* ---- files ---- */
@@ -496,7 +474,6 @@ static void memory_unmap(void *address, uint64_t size)
         .random_bytes = random_bytes,         \
         .descriptor_limit = descriptor_limit, \
         .page_size = page_size,               \
-        .fork_mark = fork_mark,               \
         .directory_open = directory_open,     \
         .directory_make = directory_make,     \
         .directory_list = directory_list,     \

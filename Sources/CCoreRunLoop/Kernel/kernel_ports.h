@@ -17,8 +17,6 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-enum { fork_mark_words = 2 };
-
 struct kernel_ports {
     uid_t (*effective_uid)(void);
     pid_t (*process_id)(void);
@@ -26,8 +24,6 @@ struct kernel_ports {
     void (*random_bytes)(void *ret_bytes, size_t size);
     size_t (*descriptor_limit)(void);
     size_t (*page_size)(void);
-    /* fork_mark_words that read as zero in a child, however it was made; NULL if there are none. The parent writes into them. */
-    volatile uint32_t *(*fork_mark)(void);
 
     /* Files; `directory` may be AT_FDCWD, and links are never followed in the last part of a path. */
     int (*directory_open)(int directory, const char *path);

@@ -49,11 +49,13 @@ CFTypeID CFRunLoopGetTypeID(void)
 
 CFRunLoopRef CFRunLoopGetCurrent(void)
 {
+    thread_loop_notice_fork();
     return thread_loop_current();
 }
 
 CFRunLoopRef CFRunLoopGetMain(void)
 {
+    thread_loop_notice_fork();
     return thread_loop_main();
 }
 
@@ -138,7 +140,7 @@ CFAbsoluteTime CFRunLoopGetNextTimerFireDate(CFRunLoopRef loop, CFRunLoopMode na
 
 void CFRunLoopRun(void)
 {
-    CFRunLoopRef loop = thread_loop_current();
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
     CFRunLoopRunResult result;
 
     do {
@@ -156,6 +158,7 @@ CFRunLoopRunResult CFRunLoopRunInMode(CFRunLoopMode mode, CFTimeInterval seconds
         fault_log_once(&logged_none, "CFRunLoopRunInMode: the mode is NULL or not a string; nothing is run");
         return kCFRunLoopRunFinished; /* 24 */
     }
+    thread_loop_notice_fork();
     result = run_in_mode(thread_loop_current(), mode, seconds, returnAfterSourceHandled);
     /* No mode ever has the common modes' name, so a run of them finishes by itself. */
     if (result == kCFRunLoopRunFinished && mode_name_is_common(mode)) {

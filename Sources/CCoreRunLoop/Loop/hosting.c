@@ -232,6 +232,7 @@ int CRLRunLoopGetDescriptor(CFRunLoopRef loop)
     struct hosting *hosting;
 
     object_require(loop, object_type_run_loop, "CRLRunLoopGetDescriptor", "loop");
+    thread_loop_notice_fork();
     hosting = thread_loop_is_current(loop) && !loop->is_dead ? hosting_of(loop) : NULL;
     if (!hosting) {
         return -1;
@@ -348,6 +349,7 @@ Boolean CRLRunLoopPrepare(CFRunLoopRef loop, CFRunLoopMode mode)
     bool is_prepared;
 
     object_require(loop, object_type_run_loop, "CRLRunLoopPrepare", "loop");
+    thread_loop_notice_fork();
     hosting = thread_loop_is_current(loop) ? hosting_of(loop) : NULL;
     if (!hosting || !mode) {
         return false;

@@ -174,6 +174,7 @@ struct __CFRunLoop {
     CFRunLoopSourceRef borrowed; /* L; of a report, whose reference is the slot's; who unbinds that slot gives the report one of its own */
     struct hosting *hosting; /* L; NULL until CRLRunLoopGetDescriptor or Prepare */
     struct link registry_link; /* registry lock */
+    uint32_t generation; /* registry lock; one of another generation belongs to a parent of the process */
     struct __CFRunLoop *next_limbo; /* registry lock */
 };
 

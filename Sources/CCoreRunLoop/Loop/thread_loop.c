@@ -28,6 +28,8 @@ static struct lock registry_lock;
 static struct link registry = {&registry, &registry}; /* registry lock */
 static CFRunLoopRef limbo; /* registry lock */
 static _Atomic(CFRunLoopRef) main_loop; /* written under the registry lock */
+static uint32_t generation; /* registry lock; counts the forks that have led here */
+struct fork_mark thread_loop_fork_mark = FORK_MARK_INIT(thread_loop_fork_mark);
 static _Atomic(CFRunLoopRef) ended_loop; /* what threads get that have ended their own; made once, immortal */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
@@ -145,7 +147,7 @@ static void after_fork_in_parent(void)
     lock_drop(&registry_lock);
 }
 
-/* The wait sets and the eventfd are shared with the parent: the child closes its numbers and never changes what they stand for. */
+/* The wait sets and the eventfd are shared with the parent: the child closes its numbers and never changes what they stand for. L */
 static void let_go_of_descriptors(CFRunLoopRef loop)
 {
     int event = atomic_load_explicit(&loop->mailbox->event, memory_order_relaxed);
@@ -163,45 +165,118 @@ static void let_go_of_descriptors(CFRunLoopRef loop)
 /* Of the thread that forked: it makes its own descriptors when it next waits. */
 static void make_own(CFRunLoopRef loop)
 {
-    uint32_t word = atomic_load_explicit(&loop->mailbox->word, memory_order_relaxed);
-
+    loop_lock(loop);
     let_go_of_descriptors(loop);
-    atomic_store_explicit(&loop->mailbox->word, word % wake_writer, memory_order_relaxed); /* writers do not exist here */
+    (void)atomic_fetch_and_explicit(&loop->mailbox->word, wake_writer - 1, memory_order_relaxed); /* writers do not exist here */
     sources_requeue(loop); /* queues may lack a signal whose thread is gone */
+    loop_unlock(loop);
 }
 
 /* Of a thread that does not exist here. */
 static void bury(CFRunLoopRef loop)
 {
+    loop_lock(loop);
     let_go_of_descriptors(loop);
     atomic_store_explicit(&loop->mailbox->word, wake_idle, memory_order_relaxed);
+    loop_unlock(loop);
     loop_retire(loop, false);
+}
+
+/* Who held these does not exist here. */
+static void free_locks(void)
+{
+    mailbox_pool_reset();
+    item_locks_reset_all();
+    lock_reset(&registry_lock);
+}
+
+/* Registry lock. */
+static void bury_the_others(bool spares_taken)
+{
+    list_for_each(link, &registry) {
+        CFRunLoopRef loop = container_of(link, struct __CFRunLoop, registry_link);
+        bool is_parents = loop != thread_loop && loop->generation != generation;
+
+        if (is_parents && !(spares_taken && lock_is_taken(&loop->lock))) {
+            bury(loop);
+        }
+    }
+}
+
+/* The thread that forked is the child's main thread. Registry lock. */
+static void become_main(void)
+{
+    CFRunLoopRef known = atomic_load_explicit(&main_loop, memory_order_relaxed);
+
+    is_known_not_main = false;
+    if (thread_loop) {
+        thread_loop->is_main = true;
+        thread_loop->generation = generation;
+    }
+    if (thread_loop || !known || known->generation != generation) {
+        atomic_store_explicit(&main_loop, thread_loop, memory_order_release);
+    }
 }
 
 static void after_fork_in_child(void)
 {
-    mailbox_pool_reset();
-    item_locks_reset_all();
-    main_queue_abandon();
+    free_locks();
     list_for_each(link, &registry) {
         lock_reset(&container_of(link, struct __CFRunLoop, registry_link)->lock);
     }
-    list_for_each(link, &registry) { /* with no lock left taken: a timer of one loop may be in callout on another */
-        CFRunLoopRef loop = container_of(link, struct __CFRunLoop, registry_link);
-
-        if (loop == thread_loop) {
-            make_own(loop);
-        } else {
-            bury(loop);
-        }
-    }
-    lock_reset(&registry_lock);
-    /* The thread that forked is the child's main thread. */
-    is_known_not_main = false;
+    generation++;
+    main_queue_abandon();
     if (thread_loop) {
-        thread_loop->is_main = true;
+        make_own(thread_loop);
     }
-    atomic_store_explicit(&main_loop, thread_loop, memory_order_relaxed);
+    bury_the_others(false); /* with no lock left taken: a timer of one loop may be in callout on another */
+    become_main();
+    fork_mark_renew(&thread_loop_fork_mark);
+}
+
+/*
+ * The same in a child that was made without handlers, on its main thread. What threads of the parent were just changing is left as it is,
+ * but for the thread's own loop. Where other threads of the child have been here already, they may have locks; and those that threads of
+ * the parent had are never free again.
+ */
+static void take_over(bool is_alone)
+{
+    bool is_whole = !is_alone || !lock_is_taken(&registry_lock);
+
+    if (is_alone) {
+        free_locks();
+    }
+    lock_take(&registry_lock);
+    generation++;
+    main_queue_abandon();
+    if (thread_loop && is_alone) {
+        lock_reset(&thread_loop->lock);
+    }
+    if (thread_loop) {
+        make_own(thread_loop);
+    }
+    if (is_whole) {
+        bury_the_others(is_alone);
+    }
+    become_main();
+    lock_drop(&registry_lock);
+}
+
+/* Only the thread that forked knows which loop is its own: others leave it to that one, and get loops of their own meanwhile. */
+void thread_loop_disown(void)
+{
+    uint32_t found;
+
+    if (!kernel.is_main_thread()) {
+        (void)fork_mark_advance(&thread_loop_fork_mark, fork_mark_passed);
+        fork_mark_wait(&thread_loop_fork_mark);
+        return;
+    }
+    found = fork_mark_advance(&thread_loop_fork_mark, fork_mark_taken);
+    if (found < (uint32_t)fork_mark_taken) {
+        take_over(found == (uint32_t)fork_mark_wiped);
+        fork_mark_renew(&thread_loop_fork_mark);
+    }
 }
 
 /* ---- making loops ---- */
@@ -209,6 +284,7 @@ static void after_fork_in_child(void)
 static void prepare_once(void)
 {
     (void)pthread_key_create(&key, end_of_thread);
+    fork_mark_begin(&thread_loop_fork_mark, fork_mark_of_loops);
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
@@ -231,6 +307,8 @@ static CFRunLoopRef create(bool is_main)
 
 static void register_locked(CFRunLoopRef loop)
 {
+    /* In a child whose main thread has not been here, the loop is none of the parent's, either. */
+    loop->generation = generation + (fork_mark_is_wiped(&thread_loop_fork_mark) ? 1 : 0);
     list_append(&registry, &loop->registry_link);
 }
 
@@ -284,7 +362,7 @@ static CFRunLoopRef adopt(CFRunLoopRef loop)
     return loop;
 }
 
-static CFRunLoopRef make_current(void)
+CFRunLoopRef thread_loop_make(void)
 {
     CFRunLoopRef loop;
 
@@ -301,11 +379,6 @@ static CFRunLoopRef make_current(void)
         lock_drop(&registry_lock);
     }
     return adopt(loop);
-}
-
-CFRunLoopRef thread_loop_current(void)
-{
-    return thread_loop ? thread_loop : make_current();
 }
 
 bool thread_loop_becomes_current(CFRunLoopRef loop)

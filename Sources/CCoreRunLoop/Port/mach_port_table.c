@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #include "CoreFoundation/CFArray.h"
+#include "Kernel/fork_mark.h"
 #include "Kernel/kernel.h"
 #include "Loop/thread_loop.h"
-#include "Port/fork_mark.h"
 #include "Port/mach_port.h"
 
 enum { use_bits = 12, use_mask = (1 << use_bits) - 1, growth = 64 };
@@ -27,7 +27,7 @@ static struct place *places; /* table_lock */
 static size_t capacity; /* table_lock */
 static size_t next; /* table_lock; where the search for a free place begins: places rest before they are used again */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct fork_mark fork_mark;
+static struct fork_mark fork_mark = FORK_MARK_INIT(fork_mark);
 
 static mach_port_t number_of(size_t place)
 {
@@ -107,6 +107,10 @@ void mach_port_table_disown(void)
     CFRunLoopRef loop;
 
     if (!fork_mark_is_wiped(&fork_mark)) {
+        return;
+    }
+    thread_loop_notice_fork();
+    if (!fork_mark_take(&fork_mark)) {
         return;
     }
     after_fork_in_child();

@@ -18,8 +18,8 @@
 
 #include "CoreFoundation/CFMessagePort.h"
 #include "CoreFoundation/CFRunLoop.h"
+#include "Kernel/fork_mark.h"
 #include "Loop/info_hold.h"
-#include "Port/fork_mark.h"
 #include "Port/inbox.h"
 #include "Port/line_table.h"
 #include "Port/packet.h"

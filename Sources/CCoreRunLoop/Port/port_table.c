@@ -24,7 +24,7 @@ static uint32_t creations_until_look; /* creation lock; that go before the files
 static struct link republished; /* creation lock; ports with a reference, given up when the lock is free: user code may follow */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-struct fork_mark port_fork_mark;
+struct fork_mark port_fork_mark = FORK_MARK_INIT(port_fork_mark);
 
 static CFMessagePortRef port_of(struct link *link)
 {
@@ -124,7 +124,11 @@ static void prepare_once(void)
 
 void port_table_disown(void)
 {
-    if (port_is_orphan()) {
+    if (!port_is_orphan()) {
+        return;
+    }
+    thread_loop_notice_fork(); /* first: else the loops' sets, which are the parent's still, would be told of what becomes of ports */
+    if (fork_mark_take(&port_fork_mark)) {
         after_fork_in_child();
     }
 }

@@ -72,6 +72,12 @@ static inline void lock_drop(struct lock *lock)
     }
 }
 
+/* By somebody, just now. */
+static inline bool lock_is_taken(const struct lock *lock)
+{
+    return atomic_load_explicit(&lock->state, memory_order_relaxed) != lock_free;
+}
+
 /* In the child of a fork, where whoever held the lock does not exist. */
 static inline void lock_reset(struct lock *lock)
 {

@@ -54,6 +54,7 @@ INT_CALL(make_non_blocking, EPERM, 0, (int descriptor, bool is_non_blocking), (d
 INT_CALL(signal_open, EMFILE, ENOMEM, (int signal), (signal))
 INT_CALL(signal_take, EAGAIN, 0, (int descriptor, struct signalfd_siginfo *ret_info), (descriptor, ret_info))
 INT_CALL(process_open, EMFILE, ENOMEM, (pid_t pid), (pid))
+CALL(kernel, _Atomic uint32_t *, fork_mark, ENOMEM, 0, NULL, (void), ())
 INT_CALL(fence_threads, EPERM, ENOSYS, (void), ())
 INT_CALL(process_reap, EINTR, ECHILD, (pid_t pid, int *ret_status), (pid, ret_status))
 
@@ -61,7 +62,6 @@ INT_CALL(process_reap, EINTR, ECHILD, (pid_t pid, int *ret_status), (pid, ret_st
     CALL(kernel_ports, _type, _name, _first, _second, -error, _parameters, _arguments)
 
 CALL(kernel_ports, size_t, descriptor_limit, EPERM, 0, 0, (void), ())
-CALL(kernel_ports, volatile uint32_t *, fork_mark, ENOMEM, 0, NULL, (void), ())
 PORTS_CALL(int, directory_open, EMFILE, EACCES, (int directory, const char *path), (directory, path))
 PORTS_CALL(int, directory_make, ENOSPC, EACCES, (int directory, const char *path), (directory, path))
 PORTS_CALL(int, directory_list, EMFILE, ENOMEM, (int directory, void (*each)(void *, const char *), void *info), (directory, each, info))
@@ -102,8 +102,8 @@ void failing_calls_install(void)
     USE(set_add_edge), USE(set_change), USE(set_remove), USE(set_wait), USE(descriptor_ready), USE(timer_slack_ns), USE(close);
     USE(socket_create), USE(socket_bind), USE(socket_listen), USE(socket_connect), USE(socket_accept), USE(socket_receive);
     USE(socket_peek), USE(socket_send), USE(socket_address), USE(make_non_blocking), USE(signal_open);
-    USE(signal_take), USE(process_open), USE(process_reap), USE(fence_threads);
-    USE_PORTS(descriptor_limit), USE_PORTS(fork_mark), USE_PORTS(directory_open), USE_PORTS(directory_make), USE_PORTS(directory_list);
+    USE(signal_take), USE(process_open), USE(process_reap), USE(fence_threads), USE(fork_mark);
+    USE_PORTS(descriptor_limit), USE_PORTS(directory_open), USE_PORTS(directory_make), USE_PORTS(directory_list);
     USE_PORTS(file_open), USE_PORTS(file_status), USE_PORTS(path_status), USE_PORTS(file_lock), USE_PORTS(file_replace);
     USE_PORTS(file_read), USE_PORTS(file_rename), USE_PORTS(file_unlink), USE_PORTS(datagram_create), USE_PORTS(datagram_bind);
     USE_PORTS(datagram_connect), USE_PORTS(line_create), USE_PORTS(send_room), USE_PORTS(send), USE_PORTS(send_message), USE_PORTS(receive);

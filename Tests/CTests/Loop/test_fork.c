@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loops across fork and exec: rules 14, 176 and 177, and fault cases P1 to P3. Children report through their exit status.
+ * Loops across fork, also without handlers, and exec: rules 14, 176 and 177, and fault cases P1 to P3. Children report through their exit
+ * status.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -8,17 +9,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Loop/loop.h"
 #include "Loop/loop_trace.h"
+#include "Loop/watch.h"
 
 /*
  * Runs the function in a child; true if it ends normally with true. The answer comes through shared memory: under valgrind the exit status
  * speaks of what the other threads, which a child does not have, held at the time.
  */
-static bool in_child(bool (*function)(void))
+static bool in_child_of(pid_t (*fork_function)(void), bool (*function)(void))
 {
     bool *answer = mmap(NULL, sizeof *answer, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     REQUIRE(answer != MAP_FAILED);
-    pid_t child = fork();
+    pid_t child = fork_function();
     if (child == 0) {
         alarm((unsigned)(4 * test_patience_s()));
         *answer = function();
@@ -29,6 +32,17 @@ static bool in_child(bool (*function)(void))
     bool worked = WIFEXITED(status) && *answer;
     munmap(answer, sizeof *answer);
     return worked;
+}
+
+static bool in_child(bool (*function)(void))
+{
+    return in_child_of(fork, function);
+}
+
+/* The handlers of forks are not run. */
+static bool in_bare_child(bool (*function)(void))
+{
+    return in_child_of(_Fork, function);
 }
 
 static struct probe source = {.name = "S0", .logging = probe_is_silent};
@@ -205,6 +219,181 @@ TEST(in_a_child_nothing_is_in_callout_on_the_threads_that_it_has_not, "176 P1")
     EXPECT(in_child(ends_what_the_thread_was_in));
     may_go_on = 1;
     probe_thread_join(&blocked_thread);
+}
+
+/* ---- children that are made without handlers ---- */
+
+static bool has_no_descriptors_of_its_parents(void)
+{
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    const struct watch_set *watches = mode_find(loop, MODE)->watches;
+
+    return watches->set < 0 && watches->alarm < 0 && atomic_load(&loop->mailbox->event) < 0 && CFRunLoopGetMain() == loop;
+}
+
+static bool looks_and_runs_everything(void)
+{
+    return has_no_descriptors_of_its_parents() && runs_everything();
+}
+
+TEST(a_child_made_without_handlers_can_run_the_loop, "176 P1")
+{
+    set_up();
+    EXPECT(in_bare_child(looks_and_runs_everything));
+    EXPECT(runs_everything());
+    tear_down();
+}
+
+/* What is in the parent's wait set stays there. */
+static bool looks_and_removes_everything(void)
+{
+    return CFRunLoopGetMain() && removes_everything();
+}
+
+static bool runs_and_removes_everything(void)
+{
+    return CFRunLoopRunInMode(CFSTR("nothing"), 0, false) == kCFRunLoopRunFinished && removes_everything();
+}
+
+TEST(a_child_made_without_handlers_does_not_disturb_its_parent, "176 P1")
+{
+    set_up();
+    EXPECT(in_bare_child(looks_and_removes_everything));
+    EXPECT(in_bare_child(runs_and_removes_everything));
+    EXPECT(runs_everything());
+    tear_down();
+}
+
+static CFRunLoopRef parents_loop;
+
+static bool has_only_its_own_loop(void)
+{
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    bool is_own = CFRunLoopGetMain() == loop && loop != parents_loop;
+    bool is_over = !CFRunLoopIsWaiting(parents_loop) && !CFRunLoopCopyCurrentMode(parents_loop);
+
+    return is_own && is_over && has_a_loop_of_its_own();
+}
+
+static void forks_without_handlers_then_stops(void *context)
+{
+    (void)LOOP;
+    parents_loop = context;
+    EXPECT(in_bare_child(has_only_its_own_loop));
+    CFRunLoopStop(context);
+}
+
+TEST(a_child_made_without_handlers_by_another_thread_has_that_threads_loop, "176 P1")
+{
+    struct probe_thread other;
+    set_up();
+    CFRunLoopTimerInvalidate(probe_timer_of(&timer));
+    probe_thread_when_waiting(&other, LOOP, forks_without_handlers_then_stops, LOOP);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 1000, false), kCFRunLoopRunStopped);
+    probe_thread_join(&other);
+    tear_down();
+}
+
+static bool runs_in_its_callout_of_before(void)
+{
+    return source.calls == 1 && has_no_descriptors_of_its_parents();
+}
+
+static void forks_in_its_callout(struct probe *probe)
+{
+    (void)probe;
+    EXPECT(in_bare_child(runs_in_its_callout_of_before));
+}
+
+TEST(a_child_made_without_handlers_in_a_callout_is_known_by_the_next_look, "176 P1")
+{
+    set_up();
+    source.action = forks_in_its_callout;
+    CFRunLoopSourceSignal(probe_source_of(&source));
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 10, true), kCFRunLoopRunHandledSource);
+    source.action = NULL;
+    EXPECT(runs_everything());
+    tear_down();
+}
+
+/* The child's main thread is the last to look, and finds what is its own all the same; the others have theirs. */
+static CFRunLoopRef loop_of_helper;
+static _Atomic int helper_may_end;
+static _Atomic int helper_has_run;
+
+static void runs_before_the_main_thread(void *answer)
+{
+    static struct probe one = {.name = "H", .logging = probe_is_silent};
+
+    loop_of_helper = LOOP;
+    probe_source_add(&one, 0, LOOP, MODE);
+    for (int i = 1; i <= 2; i++) {
+        CFRunLoopSourceSignal(probe_source_of(&one));
+        *(bool *)answer = CFRunLoopRunInMode(MODE, test_patience_s(), true) == kCFRunLoopRunHandledSource && one.calls == i;
+        helper_has_run = 1;
+        probe_await_count(&helper_may_end, 1);
+    }
+    *(bool *)answer &= LOOP == loop_of_helper && CFRunLoopGetMain() != loop_of_helper;
+}
+
+static bool looks_after_another_thread(void)
+{
+    struct probe_thread helper;
+    bool helper_worked = false;
+    bool worked;
+
+    probe_thread_start(&helper, runs_before_the_main_thread, &helper_worked);
+    probe_await_count(&helper_has_run, 1);
+    worked = looks_and_runs_everything() && !loop_of_helper->is_dead;
+    helper_may_end = 1;
+    probe_thread_join(&helper);
+    return worked && helper_worked;
+}
+
+TEST(a_child_made_without_handlers_may_begin_with_another_thread, "176 P1")
+{
+    if (test_is_instrumented()) {
+        SKIP("instruments cannot do with threads in such a child");
+    }
+    set_up();
+    EXPECT(in_bare_child(looks_after_another_thread));
+    EXPECT(runs_everything());
+    tear_down();
+}
+
+static CFRunLoopRef loop_that_is_locked;
+static _Atomic int loop_is_there;
+
+static void is_there_until_the_end(void *context)
+{
+    loop_that_is_locked = LOOP;
+    probe_source_add(context, 0, LOOP, CFSTR("other"));
+    loop_is_there = 1;
+    (void)CFRunLoopRunInMode(CFSTR("other"), 1000, false);
+}
+
+/* As other threads have them that do not exist in the child. */
+TEST(a_child_made_without_handlers_finds_no_lock_taken_that_it_needs, "176 P2")
+{
+    static struct probe idle = {.name = "I", .logging = probe_is_silent};
+    struct probe_thread thread;
+    set_up();
+    probe_thread_start(&thread, is_there_until_the_end, &idle);
+    probe_await_count(&loop_is_there, 1);
+    probe_await_sleep(loop_that_is_locked);
+    loop_lock(loop_that_is_locked);
+    loop_lock(LOOP);
+    item_locks_take_all();
+    mailbox_pool_lock();
+    EXPECT(in_bare_child(looks_and_runs_everything));
+    mailbox_pool_unlock();
+    item_locks_drop_all();
+    loop_unlock(LOOP);
+    loop_unlock(loop_that_is_locked);
+    CFRunLoopStop(loop_that_is_locked);
+    probe_thread_join(&thread);
+    EXPECT(runs_everything());
+    tear_down();
 }
 
 /* P2: other threads use the library's locks all the time while one forks. AddressSanitizer's malloc is itself not safe there. */

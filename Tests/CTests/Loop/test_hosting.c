@@ -1172,6 +1172,37 @@ TEST(a_forked_child_hosts_with_descriptors_of_its_own, "176 P1")
     CRLRunLoopLeave(LOOP);
 }
 
+/* Without a dispatch, so that what it was woken by stays there. */
+static int wakes_itself_in_child(void)
+{
+    int descriptor = CRLRunLoopGetDescriptor(LOOP);
+
+    if (is_readable(descriptor) || !CRLRunLoopPrepare(LOOP, MODE)) {
+        return 1;
+    }
+    CFRunLoopWakeUp(LOOP);
+    return is_readable(descriptor) ? 0 : 2;
+}
+
+TEST(a_child_made_without_handlers_hosts_with_descriptors_of_its_own, "176 P1")
+{
+    int descriptor = CRLRunLoopGetDescriptor(LOOP);
+    int status = -1;
+    pid_t child;
+
+    keep_mode(MODE);
+    EXPECT(CRLRunLoopPrepare(LOOP, MODE));
+    EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
+    child = _Fork();
+    if (child == 0) {
+        _exit(wakes_itself_in_child());
+    }
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT(!is_readable(descriptor));
+    CRLRunLoopLeave(LOOP);
+}
+
 TEST(a_loop_may_be_forked_in_the_middle_of_a_hosted_pass, "176 P1")
 {
     int status = 0;

@@ -19,6 +19,7 @@
 
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Loop/loop_probe.h"
 #include "Port/message_port.h"
 #include "Port/port_probe.h"
 
@@ -117,6 +118,77 @@ PORT_TEST_BOTH_WAYS(a_child_made_without_handlers_may_release_its_parents_ports,
     EXPECT_EQ(port_probe_count_files(), 2);
     CFRelease(remote);
     port_drop(local);
+}
+
+/* ---- two threads of such a child, which are the first to touch a port ---- */
+
+static _Atomic int seconds_wait; /* looks of the one that waits for the other */
+static _Atomic int seconds_are_done;
+static _Atomic int is_held;
+
+/* The first, which closes what is the parent's, is held up until the second waits for it, or has done what it should have waited for. */
+static int close_when_awaited(int descriptor)
+{
+    if (atomic_fetch_add(&is_held, 1) == 0) {
+        while (seconds_wait == 0 && seconds_are_done == 0) {
+            (void)sched_yield();
+        }
+    }
+    return kernel_linux.close(descriptor);
+}
+
+static void count_wait(void)
+{
+    seconds_wait++;
+    kernel_linux.yield();
+}
+
+static void create_and_drop(void *name)
+{
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, name, port_echo, NULL, NULL);
+
+    EXPECT(port && CFMessagePortIsValid(port));
+    port_drop(port);
+}
+
+static void create_second(void *name)
+{
+    while (is_held == 0) {
+        (void)sched_yield();
+    }
+    create_and_drop(name);
+    seconds_are_done = 1;
+}
+
+static int create_at_once(void)
+{
+    struct probe_thread second;
+
+    kernel.close = close_when_awaited;
+    kernel.yield = count_wait;
+    probe_thread_start(&second, create_second, (void *)(uintptr_t)CFSTR("the second's"));
+    create_and_drop((void *)(uintptr_t)CFSTR("the first's"));
+    probe_thread_join(&second);
+    return seconds_wait > 0 ? 0 : 1;
+}
+
+PORT_TEST_BOTH_WAYS(threads_of_a_child_made_without_handlers_wait_until_its_ports_are_its_own, "176 P1")
+{
+    int status = 1;
+    pid_t pid;
+
+    if (test_is_instrumented()) {
+        SKIP("instruments cannot do with threads in such a child");
+    }
+    forked_local = port_open(NAME, port_echo, NULL, CFSTR("not run"));
+    pid = _Fork();
+    if (pid == 0) {
+        _exit(create_at_once());
+    }
+    waitpid(pid, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(port_probe_count_files(), 2);
+    port_drop(forked_local);
 }
 
 static pid_t child_of_an_ending;
