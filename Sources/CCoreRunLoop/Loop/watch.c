@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "Loop/main_queue.h"
 #include "Support/barrier.h"
 
 /* ---- the table ---- */
@@ -368,8 +369,7 @@ static bool add_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor)
     if (!mode->watches) {
         mode->watches = set_create();
     }
-    return mode->watches && watch_prepare(loop, mode) == 0 &&
-           kernel.set_add(mode->watches->set, descriptor, kernel_readable, watch_token_main_queue) == 0;
+    return mode->watches && watch_prepare(loop, mode) == 0 && watch_put_main_queue(mode->watches, descriptor);
 }
 
 void watch_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor, bool wanted)
@@ -382,7 +382,7 @@ void watch_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor, bool
     }
     if (!wanted) {
         (void)kernel.set_remove(mode->watches->set, descriptor);
-        mode->watches->has_main_queue = false;
+        mode->watches->has_main_queue = mode->watches->lost_main_queue = false;
         return;
     }
     mode->lacks_main_queue = !add_main_queue(loop, mode, descriptor);
@@ -398,6 +398,9 @@ void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old)
     struct watch_set *watches = mode->watches;
 
     (void)loop;
+    if (!main_queue_is_available()) {
+        mode->lacks_main_queue = false; /* in the child of a fork nobody serves it */
+    }
     if (!watches) {
         return;
     }
@@ -410,7 +413,7 @@ void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old)
     }
     watches->set = -1;
     watches->has_event = false;
-    watches->has_main_queue = false;
+    watches->has_main_queue = watches->lost_main_queue = watches->has_main_queue && main_queue_is_available();
     watches->stale_token = watches->last_stale_token = watch_no_token;
     watches->batch_begin = watches->batch_end = 0;
     for (uint32_t i = 0; i < watches->capacity; i++) {

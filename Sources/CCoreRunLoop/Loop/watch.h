@@ -85,7 +85,8 @@ struct watch_set {
     bool has_event; /* the loop's eventfd is in it */
     bool is_lost; /* L; the program has closed it, or given its number to another file */
     bool wait_failed; /* O; for want of the set */
-    bool has_main_queue;
+    bool has_main_queue; /* L; the main dispatch queue's descriptor is in it */
+    bool lost_main_queue; /* L; or was in the set before, and belongs into the next: a wait may be under way that counts on it */
     bool sorts; /* some source has an order: reports are taken by it (102) */
     uint32_t member_count;
     struct watch_entry *table; /* by descriptor */

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "Loop/hosting.h"
+#include "Loop/main_queue.h"
 #include "Support/fault.h"
 
 /*
@@ -290,6 +291,11 @@ static int prepare(CFRunLoopRef loop, struct watch_set *watches)
     return result;
 }
 
+bool watch_put_main_queue(const struct watch_set *watches, int descriptor)
+{
+    return kernel.set_add(watches->set, descriptor, kernel_readable, watch_token_main_queue) == 0;
+}
+
 int watch_prepare_anew(CFRunLoopRef loop, struct mode *mode)
 {
     struct watch_set *watches = mode->watches;
@@ -298,6 +304,11 @@ int watch_prepare_anew(CFRunLoopRef loop, struct mode *mode)
     if (watches->is_lost) {
         watch_forget_lost(loop);
         result = prepare(loop, watches);
+    }
+    if (watches->lost_main_queue) {
+        watches->lost_main_queue = false;
+        watches->has_main_queue = result == 0 && watch_put_main_queue(watches, main_queue_descriptor());
+        mode->lacks_main_queue = !watches->has_main_queue;
     }
     if (result < 0) {
         log_refusal(result);

@@ -18,6 +18,8 @@ static inline uint64_t watch_token_of(const struct watch *watch)
 void watch_flush(CFRunLoopRef loop, struct watch_set *watches);
 /* At once, of a watch that is in the set. */
 void watch_take_out(const struct watch_set *watches, const struct watch *watch);
+/* False if the kernel has no room for it. */
+bool watch_put_main_queue(const struct watch_set *watches, int descriptor);
 /* The watch is in no set, or in one that is told, and has no members. */
 void watch_destroy(struct watch_set *watches, struct watch *watch);
 

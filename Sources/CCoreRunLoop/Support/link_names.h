@@ -535,6 +535,7 @@
 #pragma redefine_extname watch_note_early_end crl_watch_note_early_end
 #pragma redefine_extname watch_post crl_watch_post
 #pragma redefine_extname watch_prepare_anew crl_watch_prepare_anew
+#pragma redefine_extname watch_put_main_queue crl_watch_put_main_queue
 #pragma redefine_extname watch_rebuild crl_watch_rebuild
 #pragma redefine_extname watch_recompute crl_watch_recompute
 #pragma redefine_extname watch_remove_member crl_watch_remove_member

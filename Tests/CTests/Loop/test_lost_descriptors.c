@@ -15,6 +15,7 @@
 #include "Loop/hosting.h"
 #include "Loop/loop.h"
 #include "Loop/loop_trace.h"
+#include "Loop/main_queue.h"
 #include "Loop/watch.h"
 #include "fake_kernel.h"
 
@@ -362,6 +363,44 @@ TEST(modes_whose_sets_were_closed_share_no_new_one, "F16")
     EXPECT_EQ(CFRunLoopRunInMode(CFSTR("other"), 0.01, false), kCFRunLoopRunTimedOut);
     expect_service();
     expect_service_of(&other, other_event, CFSTR("other"));
+    finish();
+}
+
+/* ---- the main dispatch queue ---- */
+
+/* libdispatch's, where it is in the process. */
+extern void dispatch_async_f(void *queue, void *context, void (*work)(void *context)) __attribute__((weak));
+extern char _dispatch_main_q[] __attribute__((weak));
+
+static void stop_loop(void *loop)
+{
+    CFRunLoopStop(loop);
+}
+
+static void post_to_the_main_queue(void *loop)
+{
+    dispatch_async_f(_dispatch_main_q, loop, stop_loop);
+}
+
+TEST(a_set_that_is_made_anew_in_a_wait_has_the_main_queue, "178 F16")
+{
+    struct probe_thread thread;
+    CFStringRef mode = kCFRunLoopDefaultMode;
+    if (!dispatch_async_f) {
+        SKIP("there is no libdispatch in the process");
+    }
+    main_queue_is_abandoned = false;
+    test_allow_left(1, 0); /* the queue's descriptor */
+    make_events();
+    (void)probe_port_source_add(&port, 0, event, LOOP, mode);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(CFRunLoopRunInMode(mode, 0.01, false), kCFRunLoopRunTimedOut);
+        EXPECT(mode_find(LOOP, mode)->watches->has_main_queue);
+        EXPECT_EQ(close(mode_find(LOOP, mode)->watches->set), 0);
+        probe_thread_when_waiting(&thread, LOOP, post_to_the_main_queue, LOOP);
+        EXPECT_EQ(CFRunLoopRunInMode(mode, test_patience_s(), false), kCFRunLoopRunStopped);
+        probe_thread_join(&thread);
+    }
     finish();
 }
 
