@@ -169,6 +169,9 @@ static void close_descriptors(CFRunLoopRef loop)
 void loop_end(CFRunLoopRef loop)
 {
     mark_dead(loop);
+    loop_lock(loop);
+    watch_look_for_losses(loop); /* what is not the loop's any more is not to be closed */
+    loop_unlock(loop);
     sources_remove_all(loop);
     timers_remove_all(loop);
     observers_remove_all(loop);

@@ -214,6 +214,8 @@ void watch_set_free(struct mode *mode);
  * at, before a new one may get an old one's number. Those that have gone are let go of; new ones are made when they are needed. L
  */
 void watch_forget_lost(CFRunLoopRef loop);
+/* The same, if that is so: before the sets are closed. L */
+void watch_look_for_losses(CFRunLoopRef loop);
 
 /* ---- O, without the lock ---- */
 

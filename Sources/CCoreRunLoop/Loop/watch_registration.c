@@ -281,6 +281,16 @@ static int open_set(CFRunLoopRef loop, struct watch_set *watches)
     return 0;
 }
 
+void watch_look_for_losses(CFRunLoopRef loop)
+{
+    for (const struct mode *mode = loop->modes; mode; mode = mode->next) {
+        if (mode->watches && set_is_lost(loop, mode->watches)) {
+            watch_forget_lost(loop);
+            return;
+        }
+    }
+}
+
 static int prepare(CFRunLoopRef loop, struct watch_set *watches)
 {
     int result = open_set(loop, watches);

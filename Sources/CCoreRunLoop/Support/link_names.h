@@ -530,6 +530,7 @@
 #pragma redefine_extname watch_interest_changed crl_watch_interest_changed
 #pragma redefine_extname watch_interest_raised crl_watch_interest_raised
 #pragma redefine_extname watch_is_settled crl_watch_is_settled
+#pragma redefine_extname watch_look_for_losses crl_watch_look_for_losses
 #pragma redefine_extname watch_main_queue crl_watch_main_queue
 #pragma redefine_extname watch_next crl_watch_next
 #pragma redefine_extname watch_note_early_end crl_watch_note_early_end

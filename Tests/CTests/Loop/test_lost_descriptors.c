@@ -349,6 +349,35 @@ TEST(a_timer_of_the_programs_with_an_alarms_number_is_left_alone, "F16")
     close(timer);
 }
 
+/* ---- ends of threads ---- */
+
+static void runs_and_loses_its_descriptors(void *info)
+{
+    int *taken = info;
+    static struct probe idle = {.name = "I", .logging = probe_is_silent};
+
+    (void)probe_port_source_add(&idle, 0, event, LOOP, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.01, false), kCFRunLoopRunTimedOut);
+    taken[0] = wait_set();
+    taken[1] = wake_event();
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(dup2(taken[2], taken[i]), taken[i]);
+    }
+}
+
+TEST(a_thread_closes_no_number_that_is_the_programs, "172 F16")
+{
+    int taken[3] = {-1, -1, open("/dev/null", O_RDWR | O_CLOEXEC)};
+    make_events();
+    probe_on_thread(runs_and_loses_its_descriptors, taken);
+    for (int i = 0; i < 3; i++) {
+        EXPECT(is_null_device(taken[i]));
+        close(taken[i]);
+    }
+    close(event);
+    close(other_event);
+}
+
 /* ---- several sets ---- */
 
 /* The first number that a new set gets is that of a set which went with it, and is not looked at yet. */
