@@ -389,7 +389,7 @@ open class Port: @unchecked Sendable, Hashable {
     /// Has `handler` called whenever a port becomes invalid, once a port: what Cocoa posts as `NSPortDidBecomeInvalid`.
     ///
     /// Not for a port that ends by its last release: it could not be given to a handler that might keep it. The port's own
-    /// ``onInvalidate(_:)`` tells of that, too.
+    /// ``onInvalidate(_:)`` tells of that, too, and takes an actor's closure, as this does not: ports end on any thread.
     public static func onDidBecomeInvalid(_ handler: @escaping @Sendable (Port) -> Void) -> InvalidationRegistration {
         InvalidationRegistration(number: invalidationHandlers.withLock { $0.add(handler) })
     }

@@ -153,6 +153,8 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
 
     /// Has `handler` called once, by whoever starts the process's first `Thread`, before it starts: what Cocoa posts as
     /// `NSWillBecomeMultiThreaded`. Not called any more when a thread has been started. Any thread.
+    ///
+    /// No actor's closure, as it may be any thread that does so.
     public static func onWillBecomeMultiThreaded(_ handler: @escaping @Sendable () -> Void) {
         beforeFirstStart.withLock { if !isMultiThreaded() { $0.append(handler) } }
     }
@@ -547,9 +549,16 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
         }
     }
 
-    /// Has `handler` called on the thread when it is about to end, while its dictionary is still there; not any more when those who asked
-    /// are being told. Any thread.
-    public func onExit(_ handler: @escaping @Sendable () -> Void) { state.withLock { if !$0.isEndTold { $0.willExit.append(handler) } } }
+    /// Has `handler` called on the thread when it is about to end, while its dictionary and its loop are still there; not any more when
+    /// those who asked are being told. Any thread.
+    ///
+    /// It may be a closure of an actor whose thread this is: of one that conforms to ``RunLoopActor`` with this thread's loop, or the main
+    /// actor's on the main thread. It is called at once, without a task, and on another thread it stops the process. Of a thread that could
+    /// not be started it is called on the one that tried.
+    public func onExit(_ handler: @escaping @isolated(any) @Sendable () -> Void) {
+        let handler = checked(handler)
+        state.withLock { if !$0.isEndTold { $0.willExit.append(handler) } }
+    }
 
     /// A handler that is called when threads end, as long as the registration lives.
     public struct ExitRegistration: ~Copyable, Sendable {
@@ -570,7 +579,8 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
 
     /// Has `handler` called whenever a thread that has an object is about to end, on that thread: what Cocoa posts as `NSThreadWillExit`.
     ///
-    /// A thread that something else has started has one if it asked for ``current``.
+    /// A thread that something else has started has one if it asked for ``current``. No actor's closure, as threads that end are nobody's
+    /// in common: ``onExit(_:)`` takes one's for its own thread.
     public static func onWillExit(_ handler: @escaping @Sendable (Thread) -> Void) -> ExitRegistration {
         let number = exitHandlers.withLock { state in
             state.last += 1

@@ -31,6 +31,18 @@ import Testing
 
 @MainActor private func doNothing() {}
 
+/// An actor whose loop's thread ends: only one test uses it.
+@globalActor private actor Ending: RunLoopActor {
+    static let stop = RunLoop.StopToken()
+    static let loop: RunLoop = {
+        guard let loop = try? Thread.runningLoop(name: "ending", until: stop) else { fatalError("no thread") }
+        return loop
+    }()
+    static let shared = Ending()
+    @Ending static var trace: [String] = []
+    nonisolated let runLoop = Ending.loop
+}
+
 /// An actor without a thread of its own: of its jobs each runs on its task's, which may be a loop's.
 private actor Homeless {
     private var count = 0
@@ -150,6 +162,18 @@ private actor Homeless {
         #expect(await model.events == ["joined", "left"])
     }
 
+    @Test func `is told of its thread's end, on it, before what the actor does when it has ended`() async throws {
+        let thread = try await Ending.loop.run { Thread.current }
+        thread.onExit { @Ending in Ending.trace.append(Thread.current === thread ? "end" : "end elsewhere") }
+        Task { @Ending in Ending.trace.append("job") }
+        while await Ending.trace.isEmpty { await Task.yield() }
+        Ending.stop.requestStop()
+        try await thread.value
+        Task { @Ending in Ending.trace.append("late job") }
+        while await Ending.trace.count < 3 { await Task.yield() }
+        #expect(await Ending.trace == ["job", "end", "late job"])
+    }
+
     @Test func `may be a method in the place of a selector, on the actor's loop`() async throws {
         let model = Model()
         loop.add(Timer(timeInterval: .zero, target: model, selector: Model.noteTimer, repeats: false), forMode: .common)
@@ -168,7 +192,7 @@ private actor Homeless {
 
     /// Calls from a thread that is not the actor's.
     enum Stray: String, CaseIterable, Codable, Sendable {
-        case closure, block, work, observer, method, fire, performed, delayed, detached, action, message, request, end
+        case closure, block, work, observer, method, fire, performed, delayed, detached, action, message, request, end, exit
 
         func call() throws {
             let model = Model()
@@ -201,6 +225,9 @@ private actor Homeless {
                 let port = Port()
                 port.onInvalidate { @Own in model.note("") }
                 port.invalidate()
+            case .exit:
+                Thread.current.onExit { @Own in model.note("") }
+                Thread.exit()
             }
             let alive = loop.keepAlive()
             loop.run(for: .seconds(10))

@@ -19,6 +19,7 @@ import CoreRunLoopFoundation
         loop.perform { @MainActor in self.count += 1 }
         loop.perform(inModes: [.default]) { @MainActor in self.count += 1 }
         thread.perform { @MainActor in self.count += 1 }
+        thread.onExit { @MainActor in self.count += 1 }
         _ = try loop.performAndWait { @MainActor in self.count }
         _ = RunLoop.Observer(activities: .exit) { @MainActor _, activity in self.count += Int(activity.rawValue) }
         _ = InputSource<Int> { @MainActor numbers in for number in numbers { self.add(number) } }
