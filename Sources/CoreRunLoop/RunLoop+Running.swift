@@ -90,8 +90,9 @@ extension RunLoop {
         var hasPassed: Bool { instant <= .now }
     }
 
+    /// Nothing here holds the loop: an exit out of a callback would leave it.
     private func run(in mode: Mode, until deadline: Deadline, returnAfterSourceHandled: Bool) -> RunResult {
-        shim_run_until(loop, mode.name, deadline.instant.nanoseconds, returnAfterSourceHandled)
+        shim_run_current_until(mode.name, deadline.instant.nanoseconds, returnAfterSourceHandled)
     }
 
     /// Runs in `mode` as ``run(in:for:returnAfterSourceHandled:)`` does, where what cannot be meant is an error.
@@ -171,14 +172,29 @@ extension RunLoop {
     }
 
     /// A run with a token, which the token knows as long as stopping its loop stops it, or what it waits for: from its beginning's first
-    /// observer to its end's last. Only the loop's thread changes it.
-    fileprivate final class TokenRun: @unchecked Sendable {
-        let loop: CFRunLoop
-        private let token: StopToken
+    /// observer to its end's last. Only the loop's thread changes it, which has it in its own state and not on its stack: an exit out of a
+    /// callback ends it.
+    final class TokenRun: @unchecked Sendable {
+        fileprivate let loop: CFRunLoop
+        fileprivate let token: StopToken
+        private let alive: KeepAlive
+        private var observers: [Observer] = []
         /// How many runs in the mode have begun and not ended: this one, and those in its callbacks.
         private var depth = 0
 
-        init(_ loop: CFRunLoop, _ token: StopToken) { (self.loop, self.token) = (loop, token) }
+        fileprivate init(_ loop: CFRunLoop, _ mode: Mode, _ token: StopToken) {
+            (self.loop, self.token) = (loop, token)
+            alive = KeepAlive(loop, mode)
+        }
+
+        /// Watches the run that follows.
+        fileprivate func watch(_ mode: Mode) {
+            observers = [
+                Observer(activities: .entry, order: .min) { _, _ in self.begin() },
+                Observer(activities: [.beforeTimers, .beforeWaiting, .exit], order: .max) { _, activity in self.pass(activity) },
+            ]
+            for observer in observers { CFRunLoopAddObserver(loop, observer.cfRunLoopObserver, mode.name) }
+        }
 
         /// The first observer of a beginning.
         private func begin() {
@@ -196,11 +212,12 @@ extension RunLoop {
             if depth == 0 { token.leave(self) }
         }
 
-        func observers() -> [Observer] {
-            [
-                Observer(activities: .entry, order: .min) { _, _ in self.begin() },
-                Observer(activities: [.beforeTimers, .beforeWaiting, .exit], order: .max) { _, activity in self.pass(activity) },
-            ]
+        /// The run is over, or its thread ends in it.
+        func end() {
+            for observer in observers { observer.invalidate() }
+            observers = []
+            depth = 0
+            token.leave(self)  // where a callback has left runs of its own without their end
         }
     }
 
@@ -211,18 +228,28 @@ extension RunLoop {
     @available(*, noasync, message: "running a loop would block the task's thread")
     public func run(in mode: Mode = .default, until token: StopToken) {
         preconditionIsCurrent()
-        let alive = keepAlive(in: mode)
-        while !token.isRequested {
-            let run = TokenRun(loop, token)
-            let observers = run.observers()
-            for observer in observers { add(observer, forMode: mode) }
-            let result = self.run(in: mode, until: .never, returnAfterSourceHandled: false)
-            for observer in observers { observer.invalidate() }
-            token.leave(run)  // where a callback has left runs of its own without their end
+        ThreadState.current.tokenRuns.append(TokenRun(loop, mode, token))
+        while beginTokenRun(mode) {
+            let result = run(in: mode, until: .never, returnAfterSourceHandled: false)
+            endTokenRun()
             if result == .finished { break }  // as something keeps the mode alive, it cannot be run
         }
-        alive.cancel()
+        _ = ThreadState.current.tokenRuns.popLast()
     }
+
+    /// The same of the calling thread's loop in the default mode, which the thread alone keeps: its caller's frame does not.
+    static func runCurrent(until token: StopToken) {
+        unsafe Unmanaged.passUnretained(current)._withUnsafeGuaranteedRef { $0.run(in: .default, until: token) }
+    }
+
+    /// False if the token has been asked to stop.
+    private func beginTokenRun(_ mode: Mode) -> Bool {
+        guard let run = ThreadState.current.tokenRuns.last, !run.token.isRequested else { return false }
+        run.watch(mode)
+        return true
+    }
+
+    private func endTokenRun() { ThreadState.current.tokenRuns.last?.end() }
 
     // MARK: Keep-alive
 

@@ -67,7 +67,7 @@ extension Thread {
         let started = Gate()
         let thread = Thread {
             started.open()
-            RunLoop.current.run(in: .default, until: stop)
+            RunLoop.runCurrent(until: stop)
         }
         thread.name = name
         try thread.launch()

@@ -199,8 +199,9 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
 
     /// Ends the calling thread now.
     ///
-    /// What Swift has on the stack is not unwound: objects and locks that its functions hold stay held. Return from ``main()`` where that
-    /// is possible. Who waits for ``value`` gets ``ThreadError/exited``.
+    /// What Swift has on the stack is not unwound: objects and locks that its functions hold stay held, such as the loop in a call of
+    /// `RunLoop.current.run()`, or the closure of a timer that is firing. This package's own functions keep nothing there of a run, of its
+    /// token, and of what was queued. Return from ``main()`` where that is possible. Who waits for ``value`` gets ``ThreadError/exited``.
     @available(*, noasync, message: "a task has no thread to end")
     public static func exit() -> Never {
         current.finish(ThreadError.exited)

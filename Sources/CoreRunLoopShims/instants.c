@@ -100,9 +100,9 @@ void shim_timer_set_date(CFRunLoopTimerRef timer, double seconds, int64_t instan
     timer_set_date(timer, seconds, instant_ns);
 }
 
-CFRunLoopRunResult shim_run_until(CFRunLoopRef loop, CFRunLoopMode mode, int64_t deadline_ns, bool returns_after_source)
+CFRunLoopRunResult shim_run_current_until(CFRunLoopMode mode, int64_t deadline_ns, bool returns_after_source)
 {
-    CFRunLoopRunResult result = run_in_mode_until(loop, mode, deadline_ns, returns_after_source, NULL);
+    CFRunLoopRunResult result = run_in_mode_until(CFRunLoopGetCurrent(), mode, deadline_ns, returns_after_source, NULL);
 
     if (result == kCFRunLoopRunFinished && mode_name_is_common(mode)) {
         return CFRunLoopRunInMode(mode, 0, false); /* the same, and says why */

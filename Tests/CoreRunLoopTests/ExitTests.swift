@@ -55,6 +55,12 @@ private func loopingToAnExit() -> Thread {
     return thread
 }
 
+/// A C loop, and how many references to it there are, this one among them.
+private final class KeptLoop: @unchecked Sendable {
+    private let loop: CFRunLoop = CFRunLoopGetCurrent()
+    var count: Int { Int(CFGetRetainCount(unsafeBitCast(loop, to: CFTypeRef.self))) }
+}
+
 /// What a task may call.
 private func exitThread() { Thread.exit() }
 
@@ -139,6 +145,22 @@ private func exitThread() { Thread.exit() }
         }
         while ended.value == 0 || seen.thread != nil { await Task.yield() }
         #expect(ended.value == 1)
+    }
+
+    @Test(arguments: [false, true]) func `out of a run with a token leave nothing of the loop, in the token or elsewhere`(
+        isOfTheSystem: Bool
+    ) async throws {
+        let token = RunLoop.StopToken()
+        let outer = try Thread.runningLoop(until: token)
+        let kept = try await outer.run { KeptLoop() }
+        outer.perform {
+            // The inner run's token ends with it, too.
+            RunLoop.current.perform { if isOfTheSystem { pthread_exit(nil) } else { Thread.exit() } }
+            Unmanaged.passUnretained(RunLoop.current)._withUnsafeGuaranteedRef { $0.run(in: .default, until: token) }
+        }
+        _ = consume outer
+        while kept.count > 1 { await Task.yield() }
+        token.requestStop()
     }
 
     @Test func `out of an exit's own handler is told once`() async throws {

@@ -10,6 +10,8 @@ final class ThreadState {
     var thread: Thread?
     /// The loop whose jobs the thread runs now.
     var drained: RunLoop?
+    /// The runs with a token that the thread is in, the innermost last.
+    var tokenRuns: [RunLoop.TokenRun] = []
 
     /// The calling thread's; when that has ended a new one, which nothing keeps.
     static var current: ThreadState {
@@ -29,6 +31,7 @@ final class ThreadState {
     private func end() {
         thread?.finishUnlessFinished()
         loop?.refuseRequests()
+        for run in tokenRuns { run.end() }
         drained?.endDrain()
     }
 

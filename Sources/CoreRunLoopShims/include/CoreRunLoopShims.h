@@ -57,7 +57,7 @@ void shim_timer_set_instant(CFRunLoopTimerRef timer, int64_t instant_ns);
 /* The same for the instant of a date. */
 void shim_timer_set_date(CFRunLoopTimerRef timer, double seconds, int64_t instant_ns);
 /* CFRunLoopRunInMode until an instant; 0 is one pass that does not sleep. The calling thread's loop. */
-CFRunLoopRunResult shim_run_until(CFRunLoopRef loop, CFRunLoopMode mode, int64_t deadline_ns, bool returns_after_source);
+CFRunLoopRunResult shim_run_current_until(CFRunLoopMode mode, int64_t deadline_ns, bool returns_after_source);
 
 /* Whether the calling thread is the process's first. */
 bool shim_is_main_thread(void);
