@@ -201,7 +201,8 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
     ///
     /// What Swift has on the stack is not unwound: objects and locks that its functions hold stay held, such as the loop in a call of
     /// `RunLoop.current.run()`, or the closure of a timer that is firing. This package's own functions keep nothing there of a run, of its
-    /// token, and of what was queued. Return from ``main()`` where that is possible. Who waits for ``value`` gets ``ThreadError/exited``.
+    /// token, of what was queued, and, built with optimization, of the thread's block. Return from ``main()`` where that is possible. Who
+    /// waits for ``value`` gets ``ThreadError/exited``.
     @available(*, noasync, message: "a task has no thread to end")
     public static func exit() -> Never {
         current.finish(ThreadError.exited)
@@ -392,7 +393,15 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
     }
 
     /// What the thread does: calls the block or method that it was made with. Subclasses may override it.
-    open func main() throws { try state.withLock { $0.body }?.call() }
+    open func main() throws {
+        // On the thread itself the state alone keeps the body, until `finish`, which frees it also where the body exits and never returns.
+        if ThreadState.existing?.thread === self {
+            let body = unsafe state.withLock { state in unsafe state.body.map { unsafe Unmanaged.passUnretained($0) } }
+            try unsafe body?._withUnsafeGuaranteedRef { try $0.call() }
+        } else {
+            try state.withLock { $0.body }?.call()
+        }
+    }
 
     /// Starts the thread.
     ///

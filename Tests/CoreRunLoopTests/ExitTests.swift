@@ -163,6 +163,21 @@ private func exitThread() { Thread.exit() }
         token.requestStop()
     }
 
+    #if !DEBUG  // without optimization Swift itself holds a closure that it calls
+        @Test(arguments: [false, true]) func `out of a thread's block free what the block holds`(isOfTheSystem: Bool) async throws {
+            let freed = Count()
+            func start() {
+                let witness = Witness { freed.next() }
+                Thread.detachNewThread {
+                    witness.touch()
+                    if isOfTheSystem { pthread_exit(nil) } else { Thread.exit() }
+                }
+            }
+            start()
+            while freed.value == 0 { await Task.yield() }
+        }
+    #endif
+
     @Test func `out of an exit's own handler is told once`() async throws {
         let trace = Trace()
         let thread = Thread {
