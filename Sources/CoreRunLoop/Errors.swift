@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CoreRunLoopShims
+
 /// Why something could not be registered with a loop. Each case names the value that was refused.
 public enum RunLoopError: Error, Hashable, Sendable {
     /// The number is not an open descriptor.
@@ -18,6 +20,14 @@ public enum RunLoopError: Error, Hashable, Sendable {
 
 /// Stops the process with one sentence on the standard error output, however the program was compiled.
 func fault(_ sentence: String) -> Never { fatalError("CoreRunLoop: \(sentence)") }
+
+/// One line on the standard error output.
+func report(_ text: String) {
+    var line = "CoreRunLoop: \(text)\n"
+    line.withUTF8 { bytes in
+        if let base = bytes.baseAddress { unsafe shim_report(base, bytes.count) }
+    }
+}
 
 /// Why a thread could not be made, started or changed.
 public enum ThreadError: Error, Hashable, Sendable {

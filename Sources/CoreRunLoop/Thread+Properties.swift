@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What can be set of a thread: its name, its stack, and its own values.
+
+import CoreRunLoopShims
+import Synchronization
+
+extension Thread {
+    /// The thread's name; the kernel shows its first 15 bytes. Any thread, before and after the start.
+    public var name: String? {
+        get { state.withLock { $0.name } }
+        set {
+            state.withLock { state in
+                state.name = newValue
+                Self.showName(state)
+            }
+        }
+    }
+
+    /// With the lock held, so that the kernel gets names in their order.
+    static func showName(_ state: State) {
+        if let threadID = runningID(state) { unsafe shim_set_thread_name(threadID, state.name ?? "") }
+    }
+
+    /// Names the thread with a name that the kernel keeps whole.
+    ///
+    /// - Throws: ``ThreadError/invalidName(_:)`` for more than 15 bytes, and for a zero byte.
+    public func setName(_ name: String) throws(ThreadError) {
+        if name.utf8.count > 15 || name.utf8.contains(0) { throw .invalidName(name) }
+        self.name = name
+    }
+
+    /// The size of the thread's stack in bytes; zero before the start unless it was set: then the system chooses.
+    ///
+    /// It may be set before the start, to a multiple of 4096 that the system allows; any other value makes the start fail.
+    public var stackSize: Int {
+        get { state.withLock { $0.stackSize } }
+        set { state.withLock { if $0.phase == .new { $0.stackSize = newValue } } }
+    }
+
+    /// Sets the size of the stack that the thread will have.
+    ///
+    /// - Throws: ``ThreadError/invalidStackSize(_:)`` for a size that is too small or no multiple of 4096,
+    ///   ``ThreadError/alreadyStarted(_:)`` after the start.
+    public func setStackSize(_ bytes: Int) throws(ThreadError) {
+        try Self.check(stackSize: bytes)
+        if state.withLock({ $0.phase != .new }) { throw .alreadyStarted(name ?? "") }
+        stackSize = bytes
+    }
+
+    static func check(stackSize: Int) throws(ThreadError) {
+        if stackSize < Int(shim_smallest_stack()) || stackSize % 4096 != 0 { throw .invalidStackSize(stackSize) }
+    }
+
+    /// The kernel's number of a thread that runs: its own until the lock is given back, as a thread takes the lock at its end.
+    static func runningID(_ state: State) -> Int32? { state.phase == .running && state.threadID != 0 ? state.threadID : nil }
+
+    /// Values that belong to the thread, for whichever code runs on it; gone when it ends. Any thread.
+    public var threadDictionary: [String: any Sendable] {
+        get { state.withLock { $0.dictionary } }
+        set {
+            let old = state.withLock { state in
+                defer { state.dictionary = newValue }
+                state.dictionaryVersion += 1
+                return state.dictionary
+            }
+            _ = old  // freed here, outside the lock
+        }
+    }
+
+    /// Changes ``threadDictionary`` without losing another thread's change: `body` is called again if there was one meanwhile.
+    public func withThreadDictionary<Result>(_ body: (inout [String: any Sendable]) -> Result) -> Result {
+        while true {
+            var (dictionary, version) = state.withLock { ($0.dictionary, $0.dictionaryVersion) }
+            let result = body(&dictionary)
+            let isUnchanged = state.withLock { state in
+                if state.dictionaryVersion != version { return false }
+                state.dictionaryVersion += 1
+                swap(&state.dictionary, &dictionary)  // the old one is freed outside the lock
+                return true
+            }
+            if isUnchanged { return result }
+        }
+    }
+}

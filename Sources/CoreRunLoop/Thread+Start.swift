@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a thread begins, and how its loop gets to those who ask for it before.
+
+import CoreRunLoopShims
+import Synchronization
+
+extension Thread {
+    /// Starts a thread that runs `block`.
+    public static func detachNewThread(_ block: @escaping @Sendable () throws -> Void) { Thread(block: block).start() }
+
+    /// Starts a thread that calls a method of `target` with `argument`.
+    public static func detachNewThreadSelector<Target: AnyObject & Sendable, Argument: Sendable>(
+        _ action: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void, toTarget target: Target, with argument: Argument
+    ) {
+        Thread(target: target, selector: action, object: argument).start()
+    }
+
+    /// Starts a thread that calls a method of `target` that has no parameter.
+    public static func detachNewThreadSelector<Target: AnyObject & Sendable>(
+        _ action: @escaping @Sendable (Target) -> @isolated(any) () -> Void, toTarget target: Target, with object: Never? = nil
+    ) {
+        Thread(target: target, selector: action).start()
+    }
+
+    /// Starts the thread.
+    ///
+    /// - Throws: ``ThreadError/alreadyStarted(_:)``, ``ThreadError/invalidStackSize(_:)``, or ``ThreadError/system(_:)`` when the system
+    ///   has no thread left. A thread that could not be started has ended.
+    public func launch() throws(ThreadError) {
+        let stackSize = self.stackSize
+        if isForeign
+            || !state.withLock({ state in
+                defer { if state.phase == .new { state.phase = .running } }
+                return state.phase == .new
+            })
+        {
+            throw .alreadyStarted(name ?? "")
+        }
+        do throws(ThreadError) {
+            if stackSize != 0 { try Self.check(stackSize: stackSize) }
+            Self.announceFirstStart()
+            let info = unsafe retainedInfo(self)
+            let error = unsafe shim_thread_start(
+                UInt(stackSize),
+                { info in
+                    unsafe lend(Thread.self, from: info) { $0.prepare() }
+                    unsafe releaseInfo(info)  // now the thread's own state keeps it
+                    unsafe lend(Thread.self, from: info) { $0.begin() }
+                }, info)
+            if error != 0 {
+                unsafe releaseInfo(info)
+                throw .system(error)
+            }
+        } catch {
+            finish(error)
+            throw error
+        }
+    }
+
+    /// On the new thread.
+    private func begin() {
+        var failure: (any Error)?
+        if !isCancelled {
+            do { try main() } catch { failure = error }
+        }
+        finish(failure)
+    }
+
+    /// What it holds is not on the stack while ``main()`` runs, which may end by ``exit()``.
+    private func prepare() {
+        ThreadState.current.thread = self
+        let priority = state.withLock { state in
+            state.threadID = shim_thread_id()
+            state.stackSize = Int(shim_stack_size())
+            if state.name != nil { Self.showName(state) }
+            return state.priority
+        }
+        if let priority { try? setThreadPriority(priority) }
+        open(RunLoop.current)
+    }
+
+    /// Gives the loop to those who asked for it early. With the lock held, so that who asks from now on comes behind them: what they do
+    /// with it calls nothing of a program's.
+    func open(_ loop: RunLoop) {
+        let early = state.withLock { state in
+            state.loop = loop
+            state.isOpen = true
+            for request in state.early { request(loop) }
+            defer { state.early = [] }
+            return state.early
+        }
+        _ = early  // freed here, outside the lock
+    }
+
+    /// Gives the thread's loop to `body`: now, at the start of a thread that is to be started, or `nil` when the thread has ended. At the
+    /// start `body` may neither call a program's code nor ask for anything of the thread.
+    func withLoop(_ body: @escaping @Sendable (RunLoop?) -> Void) {
+        let (isReady, loop) = state.withLock { state -> (Bool, RunLoop?) in
+            if state.phase == .finished { return (true, nil) }
+            if state.isOpen { return (true, state.loop) }
+            state.early.append(body)
+            return (false, nil)
+        }
+        if isReady { body(loop) }
+    }
+}
