@@ -11,7 +11,8 @@ import Testing
 
 /// Runs a test's body on a thread of its own, whose loop nothing else has used.
 func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
-    try await Thread.joinable(name: "test", body).value
+    _ = descriptorLimit
+    return try await Thread.joinable(name: "test", body).value
 }
 
 /// Runs a body on a thread that no `Thread` has started, and waits for its end, on a thread of its own: tasks' threads may be few.
@@ -20,6 +21,7 @@ func onForeignThread(_ body: @escaping @Sendable () -> Void) async throws {
         let call: @Sendable () -> Void
         init(_ call: @escaping @Sendable () -> Void) { self.call = call }
     }
+    _ = descriptorLimit
     let status = try await Thread.joinable(name: "waits") {
         var thread = pthread_t()
         let status = pthread_create(
