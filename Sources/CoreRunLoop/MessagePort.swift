@@ -28,8 +28,6 @@ public final class MessagePort: Port, @unchecked Sendable {
     private let toItself = Mutex<CFMessagePort?>(nil)
     /// The C ports of its further names, by what other processes know as a name: its bytes.
     let others = Mutex<[[UInt8]: (port: CFMessagePort, source: CFRunLoopSource)]>([:])
-    /// What errors call the port; an invalid one has lost its name.
-    private let lastName: Mutex<String>
 
     private static let lastNumber = Mutex(0)
 
@@ -44,7 +42,7 @@ public final class MessagePort: Port, @unchecked Sendable {
 
     /// Makes a local port, which can be added to a loop.
     ///
-    /// - Parameter name: By which others find it; `nil` for a name that nobody else has.
+    /// - Parameter name: By which others find it, of 1 to 128 bytes and without a zero; `nil` for a name that nobody else has.
     /// - Throws: ``PortError/nameTaken(_:)`` when another port has the name, ``PortError/invalidName(_:)``.
     ///
     /// The corresponding C function is `CFMessagePortCreateLocal`.
@@ -60,7 +58,6 @@ public final class MessagePort: Port, @unchecked Sendable {
         self.owner = owner
         self.answerers = Mutex(answerers)
         cfMessagePort = made
-        lastName = Mutex(name)
         isRemote = false
         ownSource = CFMessagePortCreateRunLoopSource(nil, made, 0)
         super.init()
@@ -81,10 +78,9 @@ public final class MessagePort: Port, @unchecked Sendable {
     ///
     /// The corresponding C function is `CFMessagePortCreateRemote`.
     public init(remote name: String) throws(PortError) {
-        let found: CFMessagePort? = CFMessagePortCreateRemote(nil, name.cfString)
+        let found: CFMessagePort? = Self.isPossible(name) ? CFMessagePortCreateRemote(nil, name.cfString) : nil
         guard let found else { throw .notFound(name) }
         cfMessagePort = found
-        lastName = Mutex(name)
         isRemote = true
         ownSource = nil
         owner = Owner()
@@ -150,24 +146,21 @@ public final class MessagePort: Port, @unchecked Sendable {
     /// Whether it can be used: a remote one until its peer has gone. Any thread.
     public override var isValid: Bool { super.isValid && CFMessagePortIsValid(cfMessagePort) }
 
-    /// The port's name; empty when it is invalid. Any thread.
+    /// The port's name; an invalid one keeps the last that it had. Any thread.
     public var name: String {
         let name: CFString? = CFMessagePortGetName(cfMessagePort)
         return name.map { String($0) } ?? ""
     }
 
-    /// Gives a local port another name.
+    /// Gives a local port another name, and gives up the one that it has.
     ///
-    /// - Returns: `false` when another port has it.
+    /// - Returns: `false`, and nothing changes, when the port is remote or invalid, when a port has the name, be it this one, and for a
+    ///   name that ``init(name:)`` refuses.
     ///
-    /// The corresponding C function is `CFMessagePortSetName`.
-    public func setName(_ name: String) -> Bool {
-        guard CFMessagePortSetName(cfMessagePort, name.cfString) else { return false }
-        lastName.withLock { $0 = name }
-        return true
-    }
+    /// The corresponding C function is `CFMessagePortSetName`, which takes the beginning of a name that is too long.
+    public func setName(_ name: String) -> Bool { Self.isPossible(name) && CFMessagePortSetName(cfMessagePort, name.cfString) }
 
-    override var label: String { lastName.withLock { $0 } }
+    override var label: String { name }
 
     // MARK: Messages
 

@@ -695,6 +695,24 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         }
     }
 
+    @Test func `is not renamed to what cannot be a name, or to one that a port has, and keeps its name when it is invalid`() throws {
+        let (first, second, name) = (try MessagePort(name: nil), try MessagePort(name: nil), name())
+        let longest = name + String(repeating: "x", count: 128 - name.utf8.count)
+        #expect(first.setName(longest))
+        for impossible in ["", longest + "x", "y" + longest, name + "\0"] {
+            #expect(!second.setName(impossible))
+            #expect(throws: PortError.invalidName(impossible)) { try MessagePort(name: impossible) }
+            #expect(throws: PortError.notFound(impossible)) { try MessagePort(remote: impossible) }
+        }
+        let remote = try MessagePort(remote: longest)
+        #expect(!first.setName(longest) && !second.setName(longest) && !remote.setName(name))
+        first.invalidate()
+        #expect(!first.setName(name) && first.name == longest && remote.name == longest)
+        #expect(throws: PortError.invalid(longest)) { try first.post(before: .now) }
+        #expect(second.setName(longest))
+        second.invalidate()
+    }
+
     @Test func `is found by the name server, and renamed`() throws {
         let (first, second) = (try MessagePort(name: nil), try MessagePort(name: nil))
         let name = name()
