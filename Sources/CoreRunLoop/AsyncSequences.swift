@@ -8,7 +8,8 @@ import Synchronization
 
 /// What becomes of ticks whose time came while nobody could take them.
 public enum MissedTickPolicy: Hashable, Sendable, CaseIterable {
-    /// One late tick stands for all that were missed, and tells how many there were.
+    /// One tick stands for all that were missed. One that is late because the loop was busy has the first missed date, and the next one
+    /// tells how many there were beside it; one that nobody took in time gives way to the next, which tells that.
     case collapse
     /// There is no late tick: after a time without ticks the next one comes on time, and tells how many were missed.
     case skip

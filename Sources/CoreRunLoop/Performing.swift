@@ -272,6 +272,9 @@ extension RunLoop {
 
     /// Performs `work` on the loop's thread, and suspends the task until it is done.
     ///
+    /// `work` is no part of the task: it does not see the task's local values, nor its cancellation once it has begun. What is to see them
+    /// is a task that prefers the loop, `Task(executorPreference: loop)`, or an actor's method.
+    ///
     /// - Parameters:
     ///   - modes: Where the loop may perform it.
     ///   - work: What is performed.

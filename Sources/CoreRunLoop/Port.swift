@@ -51,6 +51,16 @@ package struct ForeignComponent: Sendable {
 }
 
 /// What a port tells of its messages.
+///
+/// A class of the main actor's, or of another one's, conforms by `@preconcurrency`: in the Swift 6 language mode each call then looks
+/// whether the thread is the actor's, and stops the process where it is not.
+///
+/// ```swift
+/// @MainActor final class Inbox: @preconcurrency PortDelegate {
+///     private var numbers: [UInt32] = []
+///     func handle(_ message: PortMessage) { numbers.append(message.msgid) }
+/// }
+/// ```
 public protocol PortDelegate: AnyObject, Sendable {
     /// A message has come: called on the thread of the loop that the port is in.
     func handle(_ message: PortMessage)

@@ -120,7 +120,10 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
 
     /// Asks the thread to end: sets ``isCancelled``, which ``main()`` has to look at, and wakes its loop. Any thread.
     ///
-    /// A thread that is cancelled before its start ends without running ``main()``. A subclass's override calls `super`'s.
+    /// A loop that is woken makes another pass, in which observers may look at the flag; its run goes on. What ends a run, and is not lost
+    /// where it comes before the run, is a request, `thread.perform {}`, for ``RunLoop/run(mode:before:)``, and a ``RunLoop/StopToken`` for
+    /// ``RunLoop/run(in:until:)``. A thread that is cancelled before its start ends without running ``main()``. A subclass's override calls
+    /// `super`'s.
     open func cancel() {
         let loop = state.withLock { state in
             state.isCancelled = true

@@ -120,7 +120,7 @@ public final class Timer: Sendable {
     /// Makes a timer that first fires at `date`, and is in no loop yet.
     ///
     /// - Parameters:
-    ///   - date: A date in the past is due as soon as a loop watches the timer.
+    ///   - date: A date in the past is due as soon as a loop watches the timer, and the intervals count from its making.
     ///   - interval: Zero or less becomes 0.1 ms. Without a meaning when the timer does not repeat.
     ///   - repeats: `false` makes a timer that is invalid after it has fired once.
     ///   - userInfo: Anything; see ``userInfo``.
@@ -257,7 +257,8 @@ public final class Timer: Sendable {
         if !CFRunLoopTimerDoesRepeat(cfRunLoopTimer) { invalidate() }
     }
 
-    /// When it fires next; in its closure the date that has just come. Setting it counts the intervals from there. Any thread.
+    /// When it fires next; in its closure the date that has just come. Setting it counts the intervals from there, or from now if that has
+    /// passed. Any thread.
     ///
     /// An invalid timer has no date: ``WallTime/distantPast``.
     ///

@@ -29,6 +29,13 @@ import Testing
     nonisolated static let action = Action("note", Model.note)
 }
 
+/// An actor's delegate of a port.
+@Own private final class Inbox: @preconcurrency PortDelegate {
+    private let model: Model
+    nonisolated init(_ model: Model) { self.model = model }
+    func handle(_ message: PortMessage) { model.note("message \(message.msgid)") }
+}
+
 @MainActor private func doNothing() {}
 
 /// An actor whose loop's thread ends: only one test uses it.
@@ -148,6 +155,35 @@ private actor Homeless {
         loop.perform { port.invalidate() }
         await model.waitForEvents(2)
         #expect(await model.events == ["message 7", "end"])
+    }
+
+    @Test func `may be a port's delegate on the actor's loop`() async throws {
+        let model = Model()
+        let inbox = Inbox(model)
+        let port = MachPort()
+        port.delegate = inbox
+        loop.add(port, forMode: .common)
+        #expect(port.send(before: .now, msgid: 7, components: nil, from: nil))
+        await model.waitForEvents(1)
+        #expect(await model.events == ["message 7"])
+        port.invalidate()
+        withExtendedLifetime(inbox) {}
+    }
+
+    @Test func `stops the process as a port's delegate on another loop`() async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            _ = Own.loop
+            try await onThread {
+                let (inbox, port) = (Inbox(Model()), MachPort())
+                port.delegate = inbox
+                RunLoop.current.add(port, forMode: .default)
+                _ = port.send(before: .now, components: nil, from: nil)
+                RunLoop.current.run(for: .seconds(10))
+                withExtendedLifetime(inbox) {}
+            }
+        }
+        let sentence = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(sentence.contains("was not called on the same actor"))
     }
 
     @Test func `is told on the actor's loop where its source comes and goes`() async throws {
