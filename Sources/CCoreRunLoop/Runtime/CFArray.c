@@ -14,6 +14,7 @@
 #include "CoreFoundation/CFString.h"
 #include "Runtime/allocator.h"
 #include "Runtime/object.h"
+#include "Runtime/sort.h"
 #include "Support/fault.h"
 
 enum array_flag { array_is_mutable = 1 };
@@ -21,7 +22,7 @@ enum array_flag { array_is_mutable = 1 };
 enum {
     capacity_first = 8,
     capacity_hint_max = 4096,
-    count_long = 64, /* a shorter array's values are moved sooner than looked at which of them to move */
+    count_long = 64, /* in a shorter array those behind a place are moved, even if there are fewer before it */
 };
 
 struct array {
@@ -573,28 +574,6 @@ void CFArrayRemoveAllValues(CFMutableArrayRef array)
     allocator_deallocate(object_allocator(changed), memory);
 }
 
-/* Merges two sorted neighbours; `spare` has room for both. */
-static void merge(const void **values, CFIndex middle, CFIndex count, const void **spare, CFComparatorFunction comparator, void *context)
-{
-    memcpy(spare, values, (size_t)middle * sizeof *values);
-    CFIndex left = 0;
-    CFIndex right = middle;
-    for (CFIndex i = 0; left < middle; i++) {
-        bool takes_right = right < count && comparator(values[right], spare[left], context) == kCFCompareLessThan;
-        values[i] = takes_right ? values[right++] : spare[left++];
-    }
-}
-
-static void sort(const void **values, CFIndex count, const void **spare, CFComparatorFunction comparator, void *context)
-{
-    for (CFIndex width = 1; width < count; width *= 2) {
-        for (CFIndex start = 0; start + width < count; start += 2 * width) {
-            CFIndex end = start + 2 * width < count ? start + 2 * width : count;
-            merge(values + start, width, end - start, spare, comparator, context);
-        }
-    }
-}
-
 void CFArraySortValues(CFMutableArrayRef array, CFRange range, CFComparatorFunction comparator, void *context)
 {
     struct array *changed = mutable_of(array, "CFArraySortValues");
@@ -613,7 +592,7 @@ void CFArraySortValues(CFMutableArrayRef array, CFRange range, CFComparatorFunct
         return;
     }
     memcpy(sorted, changed->values + range.location, size);
-    sort(sorted, range.length, sorted + range.length, comparator, context);
+    sort_stably(sorted, range.length, sorted + range.length, comparator, context);
     memcpy(changed->values + range.location, sorted, size);
     free(sorted);
 }

@@ -430,6 +430,7 @@
 #pragma redefine_extname socket_tell crl_socket_tell
 #pragma redefine_extname socket_tell_source crl_socket_tell_source
 #pragma redefine_extname socket_update crl_socket_update
+#pragma redefine_extname sort_stably crl_sort_stably
 #pragma redefine_extname source_add crl_source_add
 #pragma redefine_extname source_add_to_mode crl_source_add_to_mode
 #pragma redefine_extname source_class crl_source_class
