@@ -29,6 +29,7 @@
 #include "Kernel/kernel_sockets.h"
 #include "Support/barrier.h"
 #include "Support/futex.h"
+#include "Support/lock.h"
 #include "Support/uncancelled.h"
 
 static const int64_t second_ns = 1000000000;
@@ -507,14 +508,29 @@ static bool is_on_stack(uintptr_t address)
 static pthread_once_t mark_once = PTHREAD_ONCE_INIT;
 static _Atomic uint32_t *mark;
 
+static bool is_wiped_in_children(void *page, size_t size)
+{
+    return madvise(page, size, MADV_WIPEONFORK) == 0;
+}
+
+/*
+ * With the item locks, which are free when they are wiped: their page is written to in any case. Elsewhere where a page is larger, and has
+ * more than the locks in it, or the kernel has not made this one itself.
+ */
 static void make_mark(void)
 {
     int saved = errno;
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
-    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *page;
 
-    if (page != MAP_FAILED && madvise(page, size, MADV_WIPEONFORK) == 0) {
-        mark = page;
+    if (size == item_locks_bytes && is_wiped_in_children(item_locks(), size)) {
+        _Static_assert(sizeof item_locks()->spare >= fork_mark_words * sizeof *mark, "there is a word for each");
+        mark = item_locks()->spare;
+    } else {
+        page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (page != MAP_FAILED && is_wiped_in_children(page, size)) {
+            mark = page;
+        }
     }
     errno = saved;
 }

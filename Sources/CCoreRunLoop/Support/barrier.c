@@ -19,7 +19,8 @@ static bool succeeds(int command)
 bool barrier_enable_everywhere(void)
 {
     enum { unknown, possible, impossible };
-    static _Atomic int answer; /* that of the first call */
+    /* That of the first call. In the section for the reason that lock_sleepers are. */
+    static __attribute__((section(".data"))) _Atomic int answer;
 
     if (atomic_load_explicit(&answer, memory_order_relaxed) == unknown) {
         bool is_possible = succeeds(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);

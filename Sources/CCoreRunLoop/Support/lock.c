@@ -10,7 +10,7 @@
 
 /* Among the data that is written when a program starts in any case: elsewhere it would take a page of its own. */
 __attribute__((section(".data"))) _Atomic uint32_t lock_sleepers[lock_place_count];
-struct padded_lock item_locks[item_lock_count];
+struct padded_lock item_lock_space[2 * item_lock_count - 1];
 
 /* Before any thread can sleep on a lock. */
 static __attribute__((constructor)) void begin_without_fences(void)
@@ -97,29 +97,29 @@ void lock_wake_sleeper(struct lock *lock)
 void item_locks_pass(void)
 {
     for (size_t i = 0; i < item_lock_count; i++) {
-        lock_take(&item_locks[i].lock);
-        lock_drop(&item_locks[i].lock);
+        lock_take(&item_locks()[i].lock);
+        lock_drop(&item_locks()[i].lock);
     }
 }
 
 void item_locks_take_all(void)
 {
     for (size_t i = 0; i < item_lock_count; i++) {
-        lock_take(&item_locks[i].lock);
+        lock_take(&item_locks()[i].lock);
     }
 }
 
 void item_locks_drop_all(void)
 {
     for (size_t i = 0; i < item_lock_count; i++) {
-        lock_drop(&item_locks[i].lock);
+        lock_drop(&item_locks()[i].lock);
     }
 }
 
 void item_locks_reset_all(void)
 {
     for (size_t i = 0; i < item_lock_count; i++) {
-        lock_reset(&item_locks[i].lock);
+        lock_reset(&item_locks()[i].lock);
     }
     for (size_t i = 0; i < lock_place_count; i++) { /* who slept does not exist here */
         (void)atomic_fetch_and_explicit(&lock_sleepers[i], lock_needs_no_fence, memory_order_relaxed);

@@ -9,7 +9,7 @@
  *
  * Items (sources, timers, observers) have no lock of their own but share a row of locks, chosen by address: an item lock is always the
  * innermost one and no thread ever holds two of them, so that two items on one lock cannot deadlock; and a fork can take and reset the
- * whole row.
+ * whole row. In a child that finds the row wiped (Kernel/fork_mark.h) they are free as well.
  */
 #ifndef CRL_SUPPORT_LOCK_H
 #define CRL_SUPPORT_LOCK_H
@@ -84,19 +84,41 @@ static inline void lock_reset(struct lock *lock)
     atomic_store_explicit(&lock->state, lock_free, memory_order_relaxed);
 }
 
-enum { item_lock_count = 64 };
+enum { item_lock_count = 64, item_locks_bytes = item_lock_count * cache_line };
 
 struct padded_lock {
     _Alignas(cache_line) struct lock lock;
+    _Atomic uint32_t spare[cache_line / sizeof(uint32_t) - 1]; /* for what may be wiped with the lock */
 };
-extern struct padded_lock item_locks[item_lock_count];
+
+_Static_assert(sizeof(struct padded_lock) == cache_line, "a place each");
+
+/*
+ * The row is what begins at a multiple of its size, for the kernel to wipe it as a page. It is found, and not aligned: else the linker
+ * would have all variables that begin as zero start on a page of their own, and the row is there to save one.
+ */
+extern struct padded_lock item_lock_space[2 * item_lock_count - 1];
+
+static inline struct padded_lock *item_locks(void)
+{
+    uintptr_t start = (uintptr_t)&item_lock_space[item_lock_count - 1];
+
+    start &= ~(uintptr_t)(item_locks_bytes - 1);
+    return (struct padded_lock *)start; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+/* A spare word of the row's: if it has been wiped, so have the locks. */
+static inline bool item_locks_have(const _Atomic uint32_t *word)
+{
+    return (uintptr_t)word - (uintptr_t)item_locks() < item_locks_bytes;
+}
 
 static inline struct lock *item_lock(const void *item)
 {
     /* Objects are 16-byte aligned and at least 48 bytes apart; the multiplication spreads neighbours over the row. */
     uint64_t hash = ((uint64_t)(uintptr_t)item >> 4) * UINT64_C(0x9E3779B97F4A7C15);
 
-    return &item_locks[hash >> 58].lock;
+    return &item_locks()[hash >> 58].lock;
 }
 
 /* Waits for whoever holds an item lock now to drop it. */

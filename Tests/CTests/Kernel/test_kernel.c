@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -28,6 +29,7 @@
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 #include "Support/barrier.h"
+#include "Support/lock.h"
 #include "harness.h"
 
 enum { closed_number = 987 }; /* of no descriptor */
@@ -594,6 +596,99 @@ TEST(processes_are_opened_and_reaped, "")
     EXPECT_ERRNO_KEPT();
     close(descriptor);
     close(hold[0]);
+}
+
+/* From here on the kernel has no advice for the memory that begins at `start`; NULL: for none. */
+static bool forbid_advice(const void *start)
+{
+    uint32_t low = (uint32_t)(uintptr_t)start;
+    struct sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? sizeof low : 0)),
+        BPF_JUMP(start ? BPF_JMP | BPF_JEQ | BPF_K : BPF_JMP | BPF_JGE | BPF_K, low, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {.len = sizeof program / sizeof program[0], .filter = program};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+static bool are(const _Atomic uint32_t *words, uint32_t value)
+{
+    for (int i = 0; i < fork_mark_words; i++) {
+        if (words[i] != value) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void expect_child_to_find(pid_t (*fork_function)(void), const _Atomic uint32_t *words, uint32_t value)
+{
+    int status = 0;
+    pid_t child = fork_function();
+
+    if (child == 0) {
+        _exit(are(words, value) ? 0 : 1);
+    }
+    EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void expect_mark(_Atomic uint32_t *words)
+{
+    EXPECT(kernel.fork_mark() == words);
+    EXPECT(are(words, 0));
+    for (int i = 0; i < fork_mark_words; i++) {
+        words[i] = 3;
+    }
+    expect_child_to_find(fork, words, 0);
+    expect_child_to_find(_Fork, words, 0);
+    EXPECT(are(words, 3));
+}
+
+TEST(a_fork_mark_is_wiped_in_a_child_and_has_no_page_of_its_own, "176 P1")
+{
+    _Atomic uint32_t *words;
+
+    BEGIN();
+    words = kernel.fork_mark();
+    EXPECT_ERRNO_KEPT();
+    if (!words) {
+        SKIP("this kernel wipes nothing");
+    }
+    EXPECT_EQ(item_locks_have(words), sysconf(_SC_PAGESIZE) == item_locks_bytes);
+    EXPECT((uintptr_t)words % (uintptr_t)sysconf(_SC_PAGESIZE) < cache_line);
+    expect_mark(words);
+}
+
+/* As where a loader has put the program's variables into memory of another kind. */
+TEST(a_fork_mark_has_its_own_page_where_that_of_the_locks_cannot_be_wiped, "176 P1")
+{
+    _Atomic uint32_t *words;
+
+    if (!forbid_advice(item_locks())) {
+        SKIP("system calls cannot be filtered here");
+    }
+    BEGIN();
+    words = kernel.fork_mark();
+    EXPECT_ERRNO_KEPT();
+    if (!words) {
+        SKIP("this kernel wipes nothing");
+    }
+    EXPECT(!item_locks_have(words));
+    expect_mark(words);
+}
+
+TEST(a_kernel_that_wipes_nothing_gives_no_fork_mark, "176")
+{
+    if (!forbid_advice(NULL)) {
+        SKIP("system calls cannot be filtered here");
+    }
+    BEGIN();
+    EXPECT(!kernel.fork_mark());
+    EXPECT_ERRNO_KEPT();
 }
 
 TEST(threads_pass_a_fence_where_that_is_allowed, "")

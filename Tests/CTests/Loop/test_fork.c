@@ -11,6 +11,7 @@
 
 #include "Loop/loop.h"
 #include "Loop/loop_trace.h"
+#include "Loop/thread_loop.h"
 #include "Loop/watch.h"
 
 /*
@@ -392,6 +393,39 @@ TEST(a_child_made_without_handlers_finds_no_lock_taken_that_it_needs, "176 P2")
     loop_unlock(loop_that_is_locked);
     CFRunLoopStop(loop_that_is_locked);
     probe_thread_join(&thread);
+    EXPECT(runs_everything());
+    tear_down();
+}
+
+/* ---- the locks of items ---- */
+
+static void skip_unless_they_are_wiped(void)
+{
+    if (!kernel.fork_mark() || sysconf(_SC_PAGESIZE) != item_locks_bytes) {
+        SKIP("the kernel wipes nothing, or pages are larger than the row of locks");
+    }
+    EXPECT(item_locks_have(fork_mark_word(&thread_loop_fork_mark)));
+}
+
+static bool finds_free_locks_of_items(void)
+{
+    for (int i = 0; i < item_lock_count; i++) {
+        if (lock_is_taken(&item_locks()[i].lock)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Before it calls anything. */
+TEST(a_child_made_without_handlers_finds_the_locks_of_items_free, "176 P2")
+{
+    set_up();
+    skip_unless_they_are_wiped();
+    item_locks_take_all();
+    EXPECT(in_bare_child(finds_free_locks_of_items));
+    EXPECT(!finds_free_locks_of_items());
+    item_locks_drop_all();
     EXPECT(runs_everything());
     tear_down();
 }
