@@ -182,11 +182,13 @@ static void bury(CFRunLoopRef loop)
     loop_retire(loop, false);
 }
 
-/* Who held these does not exist here. */
-static void free_locks(void)
+/* Who held these does not exist here. Items' locks that were wiped are free; a thread of the child may have taken one since. */
+static void free_locks(bool with_items)
 {
     mailbox_pool_reset();
-    item_locks_reset_all();
+    if (with_items) {
+        item_locks_reset_all();
+    }
     lock_reset(&registry_lock);
 }
 
@@ -220,7 +222,7 @@ static void become_main(void)
 
 static void after_fork_in_child(void)
 {
-    free_locks();
+    free_locks(true);
     list_for_each(link, &registry) {
         lock_reset(&container_of(link, struct __CFRunLoop, registry_link)->lock);
     }
@@ -244,7 +246,7 @@ static void take_over(bool is_alone)
     bool is_whole = !is_alone || !lock_is_taken(&registry_lock);
 
     if (is_alone) {
-        free_locks();
+        free_locks(!item_locks_have(fork_mark_word(&thread_loop_fork_mark)));
     }
     lock_take(&registry_lock);
     generation++;

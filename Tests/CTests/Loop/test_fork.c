@@ -430,6 +430,44 @@ TEST(a_child_made_without_handlers_finds_the_locks_of_items_free, "176 P2")
     tear_down();
 }
 
+static _Atomic int item_is_locked;
+static _Atomic int item_may_be_unlocked;
+
+static void locks_an_item(void *context)
+{
+    lock_take(item_lock(context));
+    item_is_locked = 1;
+    probe_await_count(&item_may_be_unlocked, 1);
+    lock_drop(item_lock(context));
+}
+
+static bool looks_while_another_thread_has_an_item(void)
+{
+    struct probe_thread helper;
+    char item = 0;
+    bool is_taken;
+    probe_thread_start(&helper, locks_an_item, &item);
+    probe_await_count(&item_is_locked, 1);
+    (void)LOOP;
+    is_taken = lock_is_taken(item_lock(&item));
+    item_may_be_unlocked = 1;
+    probe_thread_join(&helper);
+    return is_taken && finds_free_locks_of_items();
+}
+
+/* Not every call that takes the lock of an item has to look first. */
+TEST(a_child_made_without_handlers_leaves_its_own_threads_the_locks_of_items, "176 P2")
+{
+    if (test_is_instrumented()) {
+        SKIP("instruments cannot do with threads in such a child");
+    }
+    set_up();
+    skip_unless_they_are_wiped();
+    EXPECT(in_bare_child(looks_while_another_thread_has_an_item));
+    EXPECT(runs_everything());
+    tear_down();
+}
+
 /* P2: other threads use the library's locks all the time while one forks. AddressSanitizer's malloc is itself not safe there. */
 #if defined(__SANITIZE_ADDRESS__)
 static const bool fork_is_safe_for_malloc = false;
