@@ -61,6 +61,7 @@ package struct ForeignComponent: Sendable {
 ///     func handle(_ message: PortMessage) { numbers.append(message.msgid) }
 /// }
 /// ```
+@preconcurrency
 public protocol PortDelegate: AnyObject, Sendable {
     /// A message has come: called on the thread of the loop that the port is in.
     func handle(_ message: PortMessage)

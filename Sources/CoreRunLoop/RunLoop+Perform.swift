@@ -16,6 +16,7 @@ extension RunLoop {
     ///
     /// A block that is queued by a block waits for the next pass. Blocks keep a mode alive while queued, and do not end
     /// ``run(mode:before:)``. If the loop's thread ends before, the block is dropped.
+    @preconcurrency
     public func perform(_ block: @escaping @isolated(any) @Sendable () -> Void) { perform(inModes: [.common], block: block) }
 
     /// Queues `block` to be run once by the loop, in whichever of `modes` it runs first, and wakes the loop. Any thread.
@@ -23,6 +24,7 @@ extension RunLoop {
     /// Without any mode nothing happens.
     ///
     /// The corresponding C function is `CFRunLoopPerformBlock`, which does not wake the loop.
+    @preconcurrency
     public func perform(inModes modes: [Mode], block: @escaping @isolated(any) @Sendable () -> Void) {
         guard !modes.isEmpty else { return }
         let info = unsafe retainedInfo(QueuedBlock(checked(block)))

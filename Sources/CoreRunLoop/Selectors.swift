@@ -22,6 +22,7 @@ public struct Action<Target: AnyObject, Argument>: Hashable, Sendable {
     let method: @Sendable (Target) -> @isolated(any) (Argument) -> Void
 
     /// Names a method with one parameter.
+    @preconcurrency
     public init(_ name: String, _ method: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void) {
         self.name = name
         self.method = method
@@ -35,6 +36,7 @@ public struct Action<Target: AnyObject, Argument>: Hashable, Sendable {
 
 extension Action where Argument == Void {
     /// Names a method without a parameter.
+    @preconcurrency
     public init(_ name: String, _ method: @escaping @Sendable (Target) -> @isolated(any) () -> Void) {
         self.init(name) { target in { _ in call(method(target)) } }
     }
@@ -134,6 +136,7 @@ extension Performing where Self: Sendable {
     /// - Returns: An error in the place of a deadlock: ``PerformError/threadFinished``, ``PerformError/wouldDeadlock``.
     @available(*, noasync)
     @discardableResult
+    @preconcurrency
     public func perform<Argument: Sendable>(
         _ method: @escaping @Sendable (Self) -> @isolated(any) (Argument) -> Void, on thread: Thread, with argument: Argument,
         waitUntilDone: Bool, modes: [RunLoop.Mode] = [.common]
@@ -144,6 +147,7 @@ extension Performing where Self: Sendable {
     /// Performs a method without a parameter on `thread`.
     @available(*, noasync)
     @discardableResult
+    @preconcurrency
     public func perform(
         _ method: @escaping @Sendable (Self) -> @isolated(any) () -> Void, on thread: Thread, with object: Never? = nil,
         waitUntilDone: Bool, modes: [RunLoop.Mode] = [.common]
@@ -167,6 +171,7 @@ extension Performing where Self: Sendable {
     /// Performs a method on the main thread.
     @available(*, noasync)
     @discardableResult
+    @preconcurrency
     public func performSelector<Argument: Sendable>(
         onMainThread method: @escaping @Sendable (Self) -> @isolated(any) (Argument) -> Void, with argument: Argument, waitUntilDone: Bool,
         modes: [RunLoop.Mode] = [.common]
@@ -177,6 +182,7 @@ extension Performing where Self: Sendable {
     /// Performs a method without a parameter on the main thread.
     @available(*, noasync)
     @discardableResult
+    @preconcurrency
     public func performSelector(
         onMainThread method: @escaping @Sendable (Self) -> @isolated(any) () -> Void, with object: Never? = nil, waitUntilDone: Bool,
         modes: [RunLoop.Mode] = [.common]
@@ -185,6 +191,7 @@ extension Performing where Self: Sendable {
     }
 
     /// Performs a method on a new thread.
+    @preconcurrency
     public func performSelector<Argument: Sendable>(
         inBackground method: @escaping @Sendable (Self) -> @isolated(any) (Argument) -> Void, with argument: Argument
     ) {
@@ -192,6 +199,7 @@ extension Performing where Self: Sendable {
     }
 
     /// Performs a method without a parameter on a new thread.
+    @preconcurrency
     public func performSelector(inBackground method: @escaping @Sendable (Self) -> @isolated(any) () -> Void, with object: Never? = nil) {
         Thread.detachNewThread { call(method(self)) }
     }
@@ -316,6 +324,7 @@ extension RunLoop {
     ///   - argument: What the method gets.
     ///   - order: Lower ones first.
     ///   - modes: Without any, nothing happens.
+    @preconcurrency
     public func perform<Target: AnyObject & Sendable, Argument: Sendable>(
         _ action: Action<Target, Argument>, target: Target, argument: Argument, order: Int = 0, modes: [Mode] = [.default]
     ) {

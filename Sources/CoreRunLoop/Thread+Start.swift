@@ -7,9 +7,11 @@ import Synchronization
 
 extension Thread {
     /// Starts a thread that runs `block`.
+    @preconcurrency
     public static func detachNewThread(_ block: @escaping @Sendable () throws -> Void) { Thread(block: block).start() }
 
     /// Starts a thread that calls a method of `target` with `argument`.
+    @preconcurrency
     public static func detachNewThreadSelector<Target: AnyObject & Sendable, Argument: Sendable>(
         _ action: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void, toTarget target: Target, with argument: Argument
     ) {
@@ -17,6 +19,7 @@ extension Thread {
     }
 
     /// Starts a thread that calls a method of `target` that has no parameter.
+    @preconcurrency
     public static func detachNewThreadSelector<Target: AnyObject & Sendable>(
         _ action: @escaping @Sendable (Target) -> @isolated(any) () -> Void, toTarget target: Target, with object: Never? = nil
     ) {

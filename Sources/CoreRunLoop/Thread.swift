@@ -63,6 +63,7 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
     }
 
     /// Makes a thread that runs `block` when it is started. An error that the block throws comes out of ``value``.
+    @preconcurrency
     public init(block: @escaping @Sendable () throws -> Void) {
         isForeign = false
         state = Mutex(State(body: Body(block)))
@@ -74,6 +75,7 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
     ///   - target: Kept until the thread ends.
     ///   - action: A method as `Class.method`, with one parameter.
     ///   - argument: What the method gets.
+    @preconcurrency
     public convenience init<Target: AnyObject & Sendable, Argument: Sendable>(
         target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void, object argument: Argument
     ) {
@@ -86,6 +88,7 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
     ///   - target: Kept until the thread ends.
     ///   - action: A method as `Class.method`.
     ///   - object: Without a meaning; `nil`.
+    @preconcurrency
     public convenience init<Target: AnyObject & Sendable>(
         target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) () -> Void, object: Never? = nil
     ) {

@@ -163,6 +163,7 @@ public final class Timer: Sendable {
     ///   - action: A method as `Class.method`, with the timer as its parameter.
     ///   - userInfo: Anything; see ``userInfo``.
     ///   - repeats: `false` makes a timer that is invalid after it has fired once.
+    @preconcurrency
     public convenience init<Target: AnyObject & Sendable>(
         fire date: WallTime, interval: Duration, target: Target,
         selector action: @escaping @Sendable (Target) -> @isolated(any) (Timer) -> Void,
@@ -172,6 +173,7 @@ public final class Timer: Sendable {
     }
 
     /// Makes a timer that calls a method of `target` after `interval`; it is in no loop yet.
+    @preconcurrency
     public convenience init<Target: AnyObject & Sendable>(
         timeInterval interval: Duration, target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) (Timer) -> Void,
         userInfo: (any Sendable)? = nil, repeats: Bool
@@ -180,6 +182,7 @@ public final class Timer: Sendable {
     }
 
     /// Makes a timer that calls a method of `target` that has no parameter, after `interval`; it is in no loop yet.
+    @preconcurrency
     public convenience init<Target: AnyObject & Sendable>(
         timeInterval interval: Duration, target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) () -> Void,
         userInfo: (any Sendable)? = nil, repeats: Bool

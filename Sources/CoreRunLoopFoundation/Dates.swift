@@ -45,6 +45,7 @@ extension CoreRunLoop::Timer {
     /// Makes a timer that first fires `interval` seconds from now, and is in no loop yet.
     ///
     /// Zero, less, and what is not a number become 0.1 ms.
+    @preconcurrency
     public convenience init(
         timeInterval interval: TimeInterval, repeats: Bool, block: @escaping @isolated(any) @Sendable (CoreRunLoop::Timer) -> Void
     ) {
@@ -52,6 +53,7 @@ extension CoreRunLoop::Timer {
     }
 
     /// Makes a timer that first fires at `date`, and is in no loop yet.
+    @preconcurrency
     public convenience init(
         fire date: Date, interval: TimeInterval, repeats: Bool, block: @escaping @isolated(any) @Sendable (CoreRunLoop::Timer) -> Void
     ) {
@@ -59,6 +61,7 @@ extension CoreRunLoop::Timer {
     }
 
     /// Makes a timer that calls a method of `target` that has no parameter; it is in no loop yet.
+    @preconcurrency
     public convenience init<Target: AnyObject & Sendable>(
         timeInterval interval: TimeInterval, target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) () -> Void,
         userInfo: (any Sendable)?, repeats: Bool
@@ -68,6 +71,7 @@ extension CoreRunLoop::Timer {
     }
 
     /// Makes a timer that calls a method of `target` with the timer; it is in no loop yet.
+    @preconcurrency
     public convenience init<Target: AnyObject & Sendable>(
         timeInterval interval: TimeInterval, target: Target,
         selector action: @escaping @Sendable (Target) -> @isolated(any) (CoreRunLoop::Timer) -> Void, userInfo: (any Sendable)?,
