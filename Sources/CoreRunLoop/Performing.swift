@@ -344,7 +344,7 @@ extension Thread {
     ///   never does before it ends. `false` when the thread has ended; then `work` is never called.
     @discardableResult
     public func perform(inModes modes: [RunLoop.Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () -> Void) -> Bool {
-        guard !modes.isEmpty else { return !isFinished }
+        guard !modes.isEmpty else { return !hasEnded }
         let request = Request(work: checked(work), refusal: { _ in })
         submit(request, modes)
         return !request.isRefused
@@ -366,12 +366,12 @@ extension Thread {
     }
 
     private func loopOnceStarted(_ timeout: Duration?) throws(PerformError) -> RunLoop {
-        if isFinished { throw .threadFinished }
+        if hasEnded { throw .threadFinished }
         if let loop = runLoop { return loop }
         let gate = Gate()
         withLoop { _ in gate.open() }
         if !gate.wait(for: timeout) { throw .timedOut }
-        guard let loop = runLoop, !isFinished else { throw .threadFinished }
+        guard let loop = runLoop, !hasEnded else { throw .threadFinished }
         return loop
     }
 }

@@ -108,7 +108,7 @@ extension Thread {
     // MARK: The end itself
 
     /// For a thread that something else has started, or has ended.
-    func finishUnlessFinished() { if !isFinished { finish(isForeign ? nil : ThreadError.exited) } }
+    func finishUnlessFinished() { if !hasEnded { finish(isForeign ? nil : ThreadError.exited) } }
 
     /// On the thread itself, or where it could not be started. Once, or once more out of a handler that ends the thread.
     func finish(_ failure: (any Error)?) {

@@ -6,17 +6,6 @@ import CoreRunLoopShims
 import Synchronization
 
 extension Thread {
-    /// The thread's name; the kernel shows its first 15 bytes. Any thread, before and after the start.
-    public var name: String? {
-        get { state.withLock { $0.name } }
-        set {
-            state.withLock { state in
-                state.name = newValue
-                Self.showName(state)
-            }
-        }
-    }
-
     /// With the lock held, so that the kernel gets names in their order.
     static func showName(_ state: State) {
         if let threadID = runningID(state) { unsafe shim_set_thread_name(threadID, state.name ?? "") }
@@ -28,14 +17,6 @@ extension Thread {
     public func setName(_ name: String) throws(ThreadError) {
         if name.utf8.count > 15 || name.utf8.contains(0) { throw .invalidName(name) }
         self.name = name
-    }
-
-    /// The size of the thread's stack in bytes; zero before the start unless it was set: then the system chooses.
-    ///
-    /// It may be set before the start, to a multiple of 4096 that the system allows; any other value makes the start fail.
-    public var stackSize: Int {
-        get { state.withLock { $0.stackSize } }
-        set { state.withLock { if $0.phase == .new { $0.stackSize = newValue } } }
     }
 
     /// Sets the size of the stack that the thread will have.

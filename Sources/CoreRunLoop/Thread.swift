@@ -145,11 +145,33 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
     // MARK: State
 
     /// Whether ``cancel()`` was called. Any thread.
-    public var isCancelled: Bool { state.withLock { $0.isCancelled } }
+    open var isCancelled: Bool { state.withLock { $0.isCancelled } }
     /// Whether it has been started and has not ended. Any thread.
-    public var isExecuting: Bool { state.withLock { $0.phase == .running } }
+    open var isExecuting: Bool { state.withLock { $0.phase == .running } }
     /// Whether it has ended. Any thread.
-    public var isFinished: Bool { state.withLock { $0.phase == .finished } }
+    open var isFinished: Bool { state.withLock { $0.phase == .finished } }
+
+    /// The thread's name; the kernel shows its first 15 bytes. Any thread, before and after the start.
+    open var name: String? {
+        get { state.withLock { $0.name } }
+        set {
+            state.withLock { state in
+                state.name = newValue
+                Self.showName(state)
+            }
+        }
+    }
+
+    /// The size of the thread's stack in bytes; zero before the start unless it was set: then the system chooses.
+    ///
+    /// It may be set before the start, to a multiple of 4096 that the system allows; any other value makes the start fail.
+    open var stackSize: Int {
+        get { state.withLock { $0.stackSize } }
+        set { state.withLock { if $0.phase == .new { $0.stackSize = newValue } } }
+    }
+
+    /// What `isFinished` says, whatever a subclass makes of that.
+    var hasEnded: Bool { state.withLock { $0.phase == .finished } }
 
     var ownLoop: RunLoop? { state.withLock { $0.loop } }
 }

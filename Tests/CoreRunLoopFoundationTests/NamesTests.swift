@@ -300,7 +300,49 @@ private final class LoopThread: Thread, @unchecked Sendable {
     }
 }
 
+/// A thread that says of itself what it likes.
+private final class Pretender: Thread, @unchecked Sendable {
+    private let own: String
+    init(_ own: String) {
+        self.own = own
+        super.init()
+    }
+    override var name: String? {
+        get { own }
+        set { _ = newValue }
+    }
+    override var stackSize: Int {
+        get { 1 << 20 }
+        set { _ = newValue }
+    }
+    override var isFinished: Bool { true }
+    override var isExecuting: Bool { true }
+    override var isCancelled: Bool { false }
+    override func main() {
+        let alive = RunLoop.current.keepAlive()
+        _ = RunLoop.current.run(mode: .default, before: .distantFuture)  // until something is performed
+        alive.cancel()
+    }
+}
+
 @Suite(.timeLimit(.minutes(10))) struct `A subclass of Thread` {
+    @Test func `may have its own properties`() async throws {
+        let thread = Pretender("own")
+        thread.name = "another"
+        #expect(thread.name == "own" && thread.isFinished && thread.isExecuting)
+        #expect((thread as Thread).stackSize == 1 << 20)
+        thread.cancel()
+        #expect(!thread.isCancelled)
+    }
+
+    @Test func `is waited for until it ends whatever it says`() async throws {
+        let thread = Pretender("own")
+        thread.start()
+        #expect(try await onThread { try thread.performAndWait { Thread.current === thread } })
+        try await thread.value
+        #expect(!thread.perform {})
+    }
+
     @Test func `may have a loop by the name of runLoop`() async throws {
         let thread = LoopThread()
         thread.start()
