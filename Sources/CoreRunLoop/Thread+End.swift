@@ -116,8 +116,10 @@ extension Thread {
         let last = state.withLock { state in
             state.phase = .finished
             state.failure = failure
-            defer { (state.early, state.waiting, state.dictionary, state.body) = ([], [], [:], nil) }
-            return (loop: state.loop, early: state.early, waiting: state.waiting, freed: (state.dictionary, state.body))
+            defer { (state.early, state.waiting, state.dictionary, state.companion, state.body) = ([], [], [:], nil, nil) }
+            return (
+                loop: state.loop, early: state.early, waiting: state.waiting, freed: (state.dictionary, state.companion, state.body)
+            )
         }
         for request in last.early { request(nil) }
         last.loop?.refuseRequests()

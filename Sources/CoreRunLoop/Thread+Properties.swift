@@ -37,6 +37,9 @@ extension Thread {
     static func runningID(_ state: State) -> Int32? { state.phase == .running && state.threadID != 0 ? state.threadID : nil }
 
     /// Values that belong to the thread, for whichever code runs on it; gone when it ends. Any thread.
+    ///
+    /// `CoreRunLoopFoundation` has a mutable object of Foundation's by the same name, with values of its own.
+    @_disfavoredOverload
     public var threadDictionary: [String: any Sendable] {
         get { state.withLock { $0.dictionary } }
         set {
@@ -46,6 +49,15 @@ extension Thread {
                 return state.dictionary
             }
             _ = old  // freed here, outside the lock
+        }
+    }
+
+    /// An object that is kept as long as the values of ``threadDictionary``: the one that is there, or `new`. Any thread.
+    package func companion<Companion: AnyObject & Sendable>(or new: Companion) -> Companion {
+        state.withLock { state in
+            if let companion = state.companion as? Companion { return companion }
+            state.companion = new
+            return new
         }
     }
 

@@ -37,6 +37,8 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
         var waiting: [CheckedContinuation<Void, any Error>] = []
         var dictionary: [String: any Sendable] = [:]
         var dictionaryVersion = 0
+        /// What another module keeps beside the dictionary, for as long.
+        var companion: (any AnyObject & Sendable)?
         var willExit: [@Sendable () -> Void] = []
         /// Whether those who asked have been told of the end, or are being told.
         var isEndTold = false

@@ -117,6 +117,25 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
         #expect(called)
     }
 
+    @Test func `a thread's values are an object of Foundation's`() async throws {
+        let values = Guarded<[NSMutableDictionary]>([])
+        let thread = Thread {
+            let own = Thread.current.threadDictionary
+            own["number"] = 7
+            own["any"] = "text" as Any
+            Thread.current.threadDictionary.removeObject(forKey: "any")
+            values.value = [Thread.current.threadDictionary]
+        }
+        let atEnd = Guarded(0)
+        thread.onExit { atEnd.value = Thread.current.threadDictionary["number"] as? Int ?? 0 }
+        thread.start()
+        try await thread.value
+        #expect(values.value.first?["number"] as? Int == 7 && values.value.first?["any"] == nil)
+        #expect(atEnd.value == 7)
+        #expect(thread.threadDictionary.count == 0)
+        #expect(thread.CoreRunLoop::threadDictionary.isEmpty)
+    }
+
     @Test func `an actor's methods are performed after seconds on its thread only`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             try await onThread {
