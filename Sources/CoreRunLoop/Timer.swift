@@ -172,6 +172,26 @@ public final class Timer: Sendable {
         self.init(fire: date, interval: interval, repeats: repeats, userInfo: userInfo) { call(action(target), with: $0) }
     }
 
+    /// Makes a timer that first fires at `date` and calls a method of `target`, by Darwin's name; it is in no loop yet.
+    @preconcurrency
+    public convenience init<Target: AnyObject & Sendable>(
+        fireAt date: WallTime, interval: Duration, target: Target,
+        selector action: @escaping @Sendable (Target) -> @isolated(any) (Timer) -> Void,
+        userInfo: (any Sendable)? = nil, repeats: Bool
+    ) {
+        self.init(fire: date, interval: interval, target: target, selector: action, userInfo: userInfo, repeats: repeats)
+    }
+
+    /// Makes a timer that first fires at `date` and calls a method of `target` that has no parameter, by Darwin's name; it is in no loop
+    /// yet.
+    @preconcurrency
+    public convenience init<Target: AnyObject & Sendable>(
+        fireAt date: WallTime, interval: Duration, target: Target,
+        selector action: @escaping @Sendable (Target) -> @isolated(any) () -> Void, userInfo: (any Sendable)? = nil, repeats: Bool
+    ) {
+        self.init(fire: date, interval: interval, repeats: repeats, userInfo: userInfo) { _ in call(action(target)) }
+    }
+
     /// Makes a timer that calls a method of `target` after `interval`; it is in no loop yet.
     @preconcurrency
     public convenience init<Target: AnyObject & Sendable>(

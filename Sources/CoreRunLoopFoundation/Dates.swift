@@ -81,8 +81,33 @@ extension CoreRunLoop::Timer {
             timeInterval: Duration(clampedSeconds: interval), target: target, selector: action, userInfo: userInfo, repeats: repeats)
     }
 
+    /// Makes a timer that first fires at `date` and calls a method of `target` with the timer; it is in no loop yet.
+    @preconcurrency
+    public convenience init<Target: AnyObject & Sendable>(
+        fireAt date: Date, interval: TimeInterval, target: Target,
+        selector action: @escaping @Sendable (Target) -> @isolated(any) (CoreRunLoop::Timer) -> Void, userInfo: (any Sendable)?,
+        repeats: Bool
+    ) {
+        self.init(
+            fireAt: WallTime(date), interval: Duration(clampedSeconds: interval), target: target, selector: action, userInfo: userInfo,
+            repeats: repeats)
+    }
+
+    /// Makes a timer that first fires at `date` and calls a method of `target` that has no parameter; it is in no loop yet.
+    @preconcurrency
+    public convenience init<Target: AnyObject & Sendable>(
+        fireAt date: Date, interval: TimeInterval, target: Target,
+        selector action: @escaping @Sendable (Target) -> @isolated(any) () -> Void, userInfo: (any Sendable)?, repeats: Bool
+    ) {
+        self.init(
+            fireAt: WallTime(date), interval: Duration(clampedSeconds: interval), target: target, selector: action, userInfo: userInfo,
+            repeats: repeats)
+    }
+
     /// Makes a timer and adds it to the calling thread's loop in the default mode.
-    @available(*, noasync)
+    ///
+    /// As on Darwin an asynchronous function may call it. What it is in must have a thread that runs a loop: the main actor, or an actor of
+    /// a loop's (``RunLoopActor``). The thread of any other task runs none, and its timer never fires.
     @discardableResult
     public static func scheduledTimer(
         withTimeInterval interval: TimeInterval, repeats: Bool, block: @escaping @isolated(any) (CoreRunLoop::Timer) -> Void
@@ -91,7 +116,6 @@ extension CoreRunLoop::Timer {
     }
 
     /// Makes a timer that calls a method of `target` that has no parameter, and adds it to the calling thread's loop in the default mode.
-    @available(*, noasync)
     @discardableResult
     public static func scheduledTimer<Target: AnyObject>(
         timeInterval interval: TimeInterval, target: Target, selector action: @escaping (Target) -> @isolated(any) () -> Void,
@@ -102,7 +126,6 @@ extension CoreRunLoop::Timer {
     }
 
     /// Makes a timer that calls a method of `target` with the timer, and adds it to the calling thread's loop in the default mode.
-    @available(*, noasync)
     @discardableResult
     public static func scheduledTimer<Target: AnyObject>(
         timeInterval interval: TimeInterval, target: Target,

@@ -58,7 +58,9 @@ extension CoreRunLoop::Thread.QualityOfService {
 
 extension Performing {
     /// Performs a method after a delay in seconds; see `perform(_:with:afterDelay:inModes:)` with a `Duration`.
-    @available(*, noasync, message: "a task has no thread of its own")
+    ///
+    /// As on Darwin an asynchronous function may call this and the next two: the main actor's, or that of an actor of a loop's
+    /// (``RunLoopActor``). The thread of any other task runs no loop, and nothing is performed there.
     public func perform<Argument>(
         _ method: @escaping (Self) -> @isolated(any) (Argument) -> Void, with argument: Argument, afterDelay delay: TimeInterval,
         inModes modes: [CoreRunLoop::RunLoop.Mode] = [.default]
@@ -67,7 +69,6 @@ extension Performing {
     }
 
     /// Performs a method without a parameter after a delay in seconds.
-    @available(*, noasync, message: "a task has no thread of its own")
     public func perform(
         _ method: @escaping (Self) -> @isolated(any) () -> Void, with object: Never? = nil, afterDelay delay: TimeInterval,
         inModes modes: [CoreRunLoop::RunLoop.Mode] = [.default]
@@ -76,7 +77,6 @@ extension Performing {
     }
 
     /// Performs a named method after a delay in seconds, so that it can be cancelled by its name.
-    @available(*, noasync, message: "a task has no thread of its own")
     public func perform<Argument>(
         _ action: Action<Self, Argument>, with argument: Argument, afterDelay delay: TimeInterval,
         inModes modes: [CoreRunLoop::RunLoop.Mode] = [.default]

@@ -28,6 +28,30 @@ private final class Target: Performing, Sendable {
     static let named = Action("named", Target.note(_:))
 }
 
+private final class TimerTarget: Sendable {
+    let calls = Guarded<[String]>([])
+    func call() { calls.value.append("called") }
+    func take(_ timer: Timer) { calls.value.append(timer.userInfo as? String ?? "none") }
+}
+
+/// An actor whose asynchronous functions use what on Darwin they may.
+private actor Scheduler: RunLoopActor {
+    nonisolated let runLoop: RunLoop
+    private(set) var count = 0
+    private let target = Target()
+    init(_ runLoop: RunLoop) { self.runLoop = runLoop }
+
+    func schedule() async {
+        await Task.yield()
+        Timer.scheduledTimer(withTimeInterval: 0.001, repeats: true) { timer in
+            self.count += 1
+            if self.count == 3 { timer.invalidate() }
+        }
+        Timer.scheduledTimer(timeInterval: 3600, target: target, selector: Target.call, userInfo: nil, repeats: false).invalidate()
+        target.perform(Target.call, afterDelay: 3600)
+    }
+}
+
 @MainActor private final class MainTarget: Performing {
     nonisolated init() {}
     func note(_ text: String) {}
@@ -134,6 +158,30 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
         #expect(atEnd.value == 7)
         #expect(thread.threadDictionary.count == 0)
         #expect(thread.CoreRunLoop::threadDictionary.isEmpty)
+    }
+
+    @Test func `a timer calls a method at a date`() async throws {
+        try await onThread {
+            let target = TimerTarget()
+            RunLoop.current.add(
+                Timer(fireAt: Date(), interval: 0, target: target, selector: TimerTarget.call, userInfo: nil, repeats: false),
+                forMode: .default)
+            RunLoop.current.add(
+                Timer(fireAt: Date(), interval: 0, target: target, selector: TimerTarget.take, userInfo: "info", repeats: false),
+                forMode: .default)
+            RunLoop.current.add(
+                Timer(fireAt: WallTime.now, interval: .zero, target: target, selector: TimerTarget.call, repeats: false), forMode: .default)
+            RunLoop.current.run()  // until the last of them has fired
+            #expect(target.calls.value.sorted() == ["called", "called", "info"])
+        }
+    }
+
+    @Test func `an actor schedules timers in an asynchronous function`() async throws {
+        let stop = RunLoop.StopToken()
+        let worker = Scheduler(try Thread.runningLoop(until: stop))
+        await worker.schedule()
+        while await worker.count < 3 { await Task.yield() }
+        stop.requestStop()
     }
 
     @Test func `an actor's methods are performed after seconds on its thread only`() async {
