@@ -31,6 +31,9 @@ enum fork_mark_state {
     fork_mark_set,
 };
 
+/* The table's entry, as Linux fills it. Nobody but kernel.c names it. */
+_Atomic uint32_t *kernel_fork_mark(void);
+
 struct fork_mark {
     _Atomic(_Atomic uint32_t *) word; /* written once; until then, and where the kernel cannot tell, `none` */
     _Atomic uint32_t none; /* C */

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -26,10 +25,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "Kernel/fork_mark.h"
 #include "Kernel/kernel_sockets.h"
 #include "Support/barrier.h"
 #include "Support/futex.h"
-#include "Support/lock.h"
 #include "Support/uncancelled.h"
 
 static const int64_t second_ns = 1000000000;
@@ -505,42 +504,6 @@ static bool is_on_stack(uintptr_t address)
     return address - (uintptr_t)low < size;
 }
 
-static pthread_once_t mark_once = PTHREAD_ONCE_INIT;
-static _Atomic uint32_t *mark;
-
-static bool is_wiped_in_children(void *page, size_t size)
-{
-    return madvise(page, size, MADV_WIPEONFORK) == 0;
-}
-
-/*
- * With the item locks, which are free when they are wiped: their page is written to in any case. Elsewhere where a page is larger, and has
- * more than the locks in it, or the kernel has not made this one itself.
- */
-static void make_mark(void)
-{
-    int saved = errno;
-    size_t size = (size_t)sysconf(_SC_PAGESIZE);
-    void *page;
-
-    if (size == item_locks_bytes && is_wiped_in_children(item_locks(), size)) {
-        _Static_assert(sizeof item_locks()->spare >= fork_mark_words * sizeof *mark, "there is a word for each");
-        mark = item_locks()->spare;
-    } else {
-        page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (page != MAP_FAILED && is_wiped_in_children(page, size)) {
-            mark = page;
-        }
-    }
-    errno = saved;
-}
-
-static _Atomic uint32_t *fork_mark(void)
-{
-    (void)pthread_once(&mark_once, make_mark);
-    return mark;
-}
-
 static bool is_main_thread(void)
 {
     return getpid() == (pid_t)syscall(SYS_gettid);
@@ -597,7 +560,7 @@ static void yield_thread(void)
         .process_is_child = process_is_child,            \
         .process_open = process_open,                    \
         .process_reap = process_reap,                    \
-        .fork_mark = fork_mark,                          \
+        .fork_mark = kernel_fork_mark,                   \
         .fence_threads = fence_threads,                  \
         .is_on_stack = is_on_stack,                      \
         .is_main_thread = is_main_thread,                \

@@ -162,6 +162,7 @@
 #pragma redefine_extname item_unlock_home crl_item_unlock_home
 #pragma redefine_extname kernel crl_kernel
 #pragma redefine_extname kernel_above_streams crl_kernel_above_streams
+#pragma redefine_extname kernel_fork_mark crl_kernel_fork_mark
 #pragma redefine_extname kernel_make_non_blocking crl_kernel_make_non_blocking
 #pragma redefine_extname kernel_ports crl_kernel_ports
 #pragma redefine_extname kernel_socket_accept crl_kernel_socket_accept
