@@ -52,9 +52,12 @@ extension Thread {
         }
     }
 
-    /// An object that is kept as long as the values of ``threadDictionary``: the one that is there, or `new`. Any thread.
-    package func companion<Companion: AnyObject & Sendable>(or new: Companion) -> Companion {
-        state.withLock { state in
+    /// An object that is kept as long as the values of ``threadDictionary``: the one that is there, or `new`, which is made without the
+    /// lock. Any thread.
+    package func companion<Companion: AnyObject & Sendable>(or new: @autoclosure () -> Companion) -> Companion {
+        if let companion = state.withLock({ $0.companion as? Companion }) { return companion }
+        let new = new()
+        return state.withLock { state in
             if let companion = state.companion as? Companion { return companion }
             state.companion = new
             return new
