@@ -223,8 +223,9 @@ CF_EXPORT CFSocketNativeHandle CFSocketGetNative(CFSocketRef s) CRL_LINK(CFSocke
  * Ownership: the caller releases the source, which keeps the socket alive.
  * Threads: any.
  * Errors: NULL when the socket is invalid, or there is no memory.
- * Differs from Apple: the source calls itself one of version 0, as Apple's, but is performed as one of version 1: one in a pass, after the
- * loop's wait. Signalling it does nothing.
+ * Differs from Apple: sockets are performed behind the loop's wait, not before it. Otherwise as there: all that were ready at one look, 64
+ * at most, or one if the run is to return after a source; then due timers or one source of version 1, in the same pass. Version-0 sources
+ * come before them, whatever their order. Signalling a socket's source does nothing.
  */
 CF_EXPORT CFRunLoopSourceRef CFSocketCreateRunLoopSource(CFAllocatorRef allocator, CFSocketRef s, CFIndex order)
     CRL_LINK(CFSocketCreateRunLoopSource) CF_RETURNS_RETAINED;

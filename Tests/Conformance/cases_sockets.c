@@ -552,3 +552,60 @@ CASE(a_socket_without_callbacks_is_never_called, "254", on_thread)
     await(1);
     probe_note("%d", the_case.calls);
 }
+
+static void calls(CFSocketRef s, CFSocketCallBackType type, CFDataRef address, const void *data, void *info)
+{
+    char byte;
+
+    (void)type;
+    (void)address;
+    (void)data;
+    (void)recv(CFSocketGetNative(s), &byte, 1, MSG_DONTWAIT);
+    probe_note("R%s", (const char *)info);
+}
+
+/* Four sockets with a byte for each, and a timer that is due; what finds out about sockets had time to. */
+static void four_sockets_and_a_due_timer(struct probe *timer)
+{
+    static char names[4][2] = {"1", "2", "3", "4"};
+    int peers[4];
+
+    for (int i = 0; i < 4; i++) {
+        CFSocketContext context = {.info = names[i]};
+        int ends[2];
+
+        peers[i] = pair(SOCK_STREAM, ends);
+        add(CFSocketCreateWithNative(NULL, ends[0], kCFSocketReadCallBack, calls, &context));
+    }
+    CFRunLoopRunInMode(MODE, 0.05, false);
+    probe_stage(MODE);
+    for (int i = 0; i < 4; i++) {
+        put(peers[i], "x");
+    }
+    if (timer) {
+        probe_timer_add(timer, -1, 0, LOOP, MODE);
+    }
+    (void)usleep(50000);
+}
+
+CASE(ready_sockets_come_before_a_due_timer_in_a_pass, "50 254", on_thread)
+{
+    static struct probe timer = PROBE("T", NULL);
+
+    four_sockets_and_a_due_timer(&timer);
+    probe_run(MODE, 0, false);
+}
+
+CASE(a_timer_that_stops_the_run_comes_after_ready_sockets, "50 254", on_thread)
+{
+    static struct probe timer = PROBE("T", probe_stops_loop);
+
+    four_sockets_and_a_due_timer(&timer);
+    probe_run(MODE, 5, false);
+}
+
+CASE(a_run_that_returns_after_a_source_reads_one_socket, "49 254", on_thread)
+{
+    four_sockets_and_a_due_timer(NULL);
+    probe_run(MODE, 5, true);
+}

@@ -68,6 +68,25 @@ static void serve_main_queue(CFRunLoopRef loop, struct activation *run)
     run_resume(loop, run);
 }
 
+/*
+ * Sockets are of version 0 (254): those that were ready at one look are performed together, or one if the run is to return after a source
+ * (49, 50), with blocks after them, and before the one cause of the pass. Returns that.
+ */
+static __attribute__((noinline)) enum wake_cause perform_sockets(CFRunLoopRef loop, struct activation *run)
+{
+    uint32_t further = run->returns_after_source ? 0 : watch_batch_count(run->mode);
+    enum wake_cause cause;
+    bool goes_on;
+
+    do {
+        run->has_handled_source |= report_perform(loop, run);
+        goes_on = run->report.ready == 0 || further-- > 0; /* what it puts by leaves its turn to the next */
+        cause = goes_on && watch_begins_with_socket(run->mode) ? wait_ready_cause(loop, run, 0) : cause_none;
+    } while (cause == cause_port && source_is_socket(run->report.source));
+    blocks_run(loop, run);
+    return cause == cause_none ? wait_cause_beside_sockets(loop, run) : cause;
+}
+
 /* What a source puts by leaves the look to the next that is ready. */
 static bool perform_reported(CFRunLoopRef loop, struct activation *run)
 {
@@ -115,6 +134,9 @@ static CFRunLoopRunResult reason_to_return(CFRunLoopRef loop, const struct activ
 
 CFRunLoopRunResult pass_after_wait(CFRunLoopRef loop, struct activation *run, enum wake_cause cause)
 {
+    if (cause == cause_port && source_is_socket(run->report.source)) {
+        cause = perform_sockets(loop, run);
+    }
     run->has_handled_source |= handle(loop, run, cause); /* [9] */
     blocks_run(loop, run);
     return reason_to_return(loop, run);

@@ -113,10 +113,16 @@ static inline enum source_kind source_kind(const struct __CFRunLoopSource *sourc
     return (enum source_kind)(source->object.info >> source_kind_shift & 0xff);
 }
 
+/* Watched by the kernel, and of version 0 all the same. */
+static inline bool source_is_socket(const struct __CFRunLoopSource *source)
+{
+    return (source->object.info & source_version_0_bit) != 0;
+}
+
 /* As CFRunLoopSourceGetContext says. */
 static inline int source_version(const struct __CFRunLoopSource *source)
 {
-    return source_kind(source) == source_manual || (source->object.info & source_version_0_bit) ? 0 : 1;
+    return source_kind(source) == source_manual || source_is_socket(source) ? 0 : 1;
 }
 
 extern const struct object_class source_class;

@@ -40,12 +40,13 @@ static enum wake_cause take_report(CFRunLoopRef loop, struct activation *run)
     return cause;
 }
 
-enum wake_cause wait_ready_cause(CFRunLoopRef loop, struct activation *run, int64_t now_ns)
+/* Inline where most waits begin and end. */
+static inline __attribute__((always_inline)) enum wake_cause ready_cause(CFRunLoopRef loop, struct activation *run, int64_t now_ns)
 {
     bool due = timers_are_due(run->mode, now_ns);
     enum wake_cause cause = cause_none;
 
-    if (!due || run->mode->prefers_port) {
+    if (!due || run->mode->prefers_port || watch_begins_with_socket(run->mode)) {
         cause = take_report(loop, run);
     }
     if (cause == cause_none && due) {
@@ -55,6 +56,26 @@ enum wake_cause wait_ready_cause(CFRunLoopRef loop, struct activation *run, int6
         run->mode->prefers_port = cause == cause_timers; /* by turns (35) */
     }
     return cause;
+}
+
+enum wake_cause wait_ready_cause(CFRunLoopRef loop, struct activation *run, int64_t now_ns)
+{
+    return ready_cause(loop, run, now_ns);
+}
+
+enum wake_cause wait_cause_beside_sockets(CFRunLoopRef loop, struct activation *run)
+{
+    struct mode *mode = run->mode;
+    bool is_timed = mode->timers.count > 0;
+
+    if (!watch_begins_with_socket(mode)) {
+        return is_timed || watch_has_kept(mode) ? wait_ready_cause(loop, run, is_timed ? kernel.monotonic_ns() : 0) : cause_none;
+    }
+    if (!is_timed || !timers_are_due(mode, kernel.monotonic_ns())) {
+        return cause_none;
+    }
+    mode->prefers_port = true;
+    return cause_timers;
 }
 
 void wait_poll(CFRunLoopRef loop, const struct mode *mode)
@@ -173,6 +194,7 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct activation *run)
     struct mode *mode = run->mode;
     enum wake_cause cause = cause_none;
     bool ends_at_once = run_is_over(run); /* without having asked the kernel */
+    bool has_asked = false;
     int64_t awake_until_ns = busy_wait_begin(loop);
 
     wait_begin(loop, run);
@@ -184,10 +206,10 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct activation *run)
 
         now_ns = now_if_timed(run);
         if (has_set && !watch_has_batch(mode) &&
-            (ends_at_once || stays_awake || watch_must_poll(mode) || (mode->prefers_port && timers_are_due(mode, now_ns)))) {
+            (ends_at_once || stays_awake || (timers_are_due(mode, now_ns) && !has_asked) || watch_must_poll(mode))) {
             look_before_sleep(loop, mode); /* what is always there, always ready or always due must not keep the others waiting */
         }
-        cause = wait_ready_cause(loop, run, now_ns);
+        cause = ready_cause(loop, run, now_ns);
         if (cause != cause_none || now_ns >= run->deadline_ns || run_is_over(run)) {
             break;
         }
@@ -204,6 +226,7 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct activation *run)
             cause = cause_wake_up;
             break;
         }
+        has_asked = has_set;
         if (watch_has_batch(mode) && mode->timers.count == 0 && (cause = wait_ready_cause(loop, run, 0)) != cause_none) {
             break; /* what most waits end with */
         }

@@ -20,8 +20,11 @@ enum wake_cause wait_look(CFRunLoopRef loop, struct activation *run);
 /* Asks the kernel for reports without waiting. */
 void wait_poll(CFRunLoopRef loop, const struct mode *mode);
 
-/* What a wait has left to handle: kept reports and due timers, by turns. */
+/* What a wait has left to handle: sockets; kept reports and due timers, by turns. */
 enum wake_cause wait_ready_cause(CFRunLoopRef loop, struct activation *run, int64_t now_ns);
+
+/* What a pass that has performed sockets has left to handle: the same, but further sockets are left for the next pass. */
+enum wake_cause wait_cause_beside_sockets(CFRunLoopRef loop, struct activation *run);
 
 /*
  * One sleep, until something happens or about `limit_ns`, in the wait set or, with wake_futex, on the wake word; `now_ns` says how far off

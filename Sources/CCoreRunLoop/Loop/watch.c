@@ -174,7 +174,9 @@ bool watch_add_member(CFRunLoopRef loop, struct mode *mode, struct source_member
     fetch_ahead(&mode->watches->table[descriptor], source);
     barrier_full(); /* the slot names this loop by now: whoever changes the interest sees that, or watch_recompute sees the change */
     mode->watches->member_count++;
-    mode->watches->sorts |= source->order != 0;
+    mode->watches->has_sockets |= source_is_socket(source);
+    mode->watches->has_others |= !source_is_socket(source);
+    mode->watches->sorts |= source->order != 0 || (mode->watches->has_sockets && mode->watches->has_others);
     watch_recompute(loop, mode, watch);
     if (atomic_load_explicit(&source_port_part(source)->is_posted, memory_order_relaxed)) {
         if (watch_post(loop, member)) { /* while it was in no mode; the lock under which it joined orders this */

@@ -87,7 +87,9 @@ struct watch_set {
     bool wait_failed; /* O; for want of the set */
     bool has_main_queue; /* L; the main dispatch queue's descriptor is in it */
     bool lost_main_queue; /* L; or was in the set before, and belongs into the next: a wait may be under way that counts on it */
-    bool sorts; /* some source has an order: reports are taken by it (102) */
+    bool sorts; /* some source has an order, or only some are sockets: reports are taken in order, sockets first (102, 254) */
+    bool has_sockets; /* or has had */
+    bool has_others;
     uint32_t member_count;
     struct watch_entry *table; /* by descriptor */
     uint32_t capacity; /* of `table` */
@@ -162,6 +164,20 @@ void watch_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor, bool
 static inline bool watch_has_batch(const struct mode *mode)
 {
     return mode->watches && mode->watches->batch_begin != mode->watches->batch_end;
+}
+
+/* How many. */
+static inline uint32_t watch_batch_count(const struct mode *mode)
+{
+    return mode->watches ? mode->watches->batch_end - mode->watches->batch_begin : 0;
+}
+
+bool watch_batch_begins_with_socket(struct watch_set *watches);
+
+/* The first of them is for a source of version 0. */
+static inline bool watch_begins_with_socket(const struct mode *mode)
+{
+    return watch_has_batch(mode) && watch_batch_begins_with_socket(mode->watches);
 }
 
 /* Something is known to be ready without asking the kernel. */

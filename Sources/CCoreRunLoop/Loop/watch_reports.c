@@ -103,22 +103,31 @@ static struct watch *watch_of_token(const struct watch_set *watches, uint64_t to
     return watch && watch->generation == (uint32_t)(token >> 32) ? watch : NULL;
 }
 
-static int64_t order_of_report(const struct watch_set *watches, const struct kernel_event *event)
+/* The source whose turn it may be, or NULL: the report is no source's. */
+static CFRunLoopSourceRef source_of_report(const struct watch_set *watches, const struct kernel_event *event)
 {
-    const struct watch *watch = event->token > watch_token_main_queue ? watch_of_token(watches, event->token) : NULL;
+    const struct watch *watch = event->token > watch_token_alarm ? watch_of_token(watches, event->token) : NULL;
 
-    return watch && !list_is_empty(&watch->members) ? watch_source_of(watch->members.next)->order : 0;
+    return watch && !list_is_empty(&watch->members) ? watch_source_of(watch->members.next) : NULL;
 }
 
-/* By order, stable; the batch is small and mostly in order already. */
+/* Sockets, which are of version 0, come before all others. */
+static bool comes_before(CFRunLoopSourceRef one, CFRunLoopSourceRef other)
+{
+    bool is_socket = one && source_is_socket(one);
+
+    return is_socket != (other && source_is_socket(other)) ? is_socket : (one ? one->order : 0) < (other ? other->order : 0);
+}
+
+/* Stable; the batch is small and mostly in order already. */
 static void sort_batch(struct watch_set *watches)
 {
     for (uint32_t i = watches->batch_begin + 1; i < watches->batch_end; i++) {
         struct kernel_event event = watches->batch[i];
-        int64_t order = order_of_report(watches, &event);
+        CFRunLoopSourceRef source = source_of_report(watches, &event);
         uint32_t place = i;
 
-        while (place > watches->batch_begin && order_of_report(watches, &watches->batch[place - 1]) > order) {
+        while (place > watches->batch_begin && comes_before(source, source_of_report(watches, &watches->batch[place - 1]))) {
             watches->batch[place] = watches->batch[place - 1];
             place--;
         }
@@ -226,6 +235,19 @@ static void begin_batch(struct watch_set *watches)
     if (watches->sorts) {
         sort_batch(watches);
     }
+}
+
+bool watch_batch_begins_with_socket(struct watch_set *watches)
+{
+    CFRunLoopSourceRef source = NULL;
+
+    if (watches->batch_is_fresh) {
+        begin_batch(watches);
+    }
+    for (uint32_t i = watches->batch_begin; i < watches->batch_end && !source; i++) {
+        source = source_of_report(watches, &watches->batch[i]);
+    }
+    return source && source_is_socket(source);
 }
 
 /* Inline where most reports are taken. */
