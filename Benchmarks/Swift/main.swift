@@ -247,11 +247,14 @@ func measureHops() async throws {
     let other = try Thread.runningLoop(name: "bench", until: stop)
     let awake = try Thread.runningLoop(name: "bench, awake", until: stop)
     awake.busyWait = .microseconds(100)
-    let (onLoop, onAwake, onQueue, onPool) = (OnLoop(other), OnLoop(awake), OnQueue(), OnPool())
+    let asleep = try Thread.runningLoop(name: "bench, asleep", until: stop)
+    asleep.busyWait = .zero
+    let (onLoop, onAwake, onAsleep, onQueue, onPool) = (OnLoop(other), OnLoop(awake), OnLoop(asleep), OnQueue(), OnPool())
     let sibling = OnLoop(other)
     let ways: [(name: String, iterations: Int, body: @Sendable (Int) async -> (time: Double, allocations: Double))] = [
         ("a loop's actor", 1000, { count in await hop(count) { await onLoop.next() } }),
-        ("an actor of a loop that waits awake", 1000, { count in await hop(count) { await onAwake.next() } }),
+        ("an actor of a loop that always waits awake", 1000, { count in await hop(count) { await onAwake.next() } }),
+        ("an actor of a loop that never does", 1000, { count in await hop(count) { await onAsleep.next() } }),
         ("an actor on a dispatch queue", 1000, { count in await hop(count) { await onQueue.next() } }),
         ("an actor of the default executor", 1000, { count in await hop(count) { await onPool.next() } }),
         (

@@ -18,6 +18,8 @@ struct JobQueue: Sendable {
     var isRunning = false
     /// The number of the thread that has taken the place of the loop's own, which has ended.
     var standIn: UInt64 = 0
+    /// Somebody, or the first drain, has said how the loop waits.
+    var hasChosenWait = false
 }
 
 /// The jobs that a drain has taken: not on its stack, which an exit out of a job leaves. Only the thread that drains touches it, and then
@@ -42,6 +44,10 @@ final class TakenJobs: @unchecked Sendable {
 extension RunLoop: SerialExecutor, TaskExecutor {
     /// How many jobs one pass runs before timers and sources have their turn.
     private static let budget = 256
+
+    /// How long a loop with jobs stays awake at most: a task that hops to it and back comes again after about as long as it takes to wake
+    /// a thread twice.
+    private static let busyWaitBetweenJobs = Duration.microseconds(100)
 
     /// Queues a job of a task; it runs on the loop's thread, while the loop runs in a common mode. Called by Swift.
     public func enqueue(_ job: consuming ExecutorJob) {
@@ -102,7 +108,17 @@ extension RunLoop: SerialExecutor, TaskExecutor {
             if jobs.isRunning { return false }
             jobs.isRunning = true
             swap(&jobs.waiting, &taken.batch)
+            chooseWait(&jobs)
             return true
+        }
+    }
+
+    /// With the first jobs, unless the program has chosen.
+    private func chooseWait(_ jobs: inout JobQueue) {
+        if jobs.hasChosenWait { return }
+        jobs.hasChosenWait = true
+        if CRLRunLoopGetBusyWait(loop) == 0 && CRLRunLoopGetAdaptiveBusyWait(loop) == 0 {
+            CRLRunLoopSetAdaptiveBusyWait(loop, Self.busyWaitBetweenJobs.inSeconds)
         }
     }
 

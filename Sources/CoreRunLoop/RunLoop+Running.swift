@@ -288,10 +288,31 @@ extension RunLoop {
     /// other threads that want it. Timers, limits, and what ends a wait are as they are without. May be set and read from any thread; it
     /// counts from the loop's next wait on.
     ///
-    /// The corresponding C functions are `CRLRunLoopSetBusyWait` and `CRLRunLoopGetBusyWait`.
+    /// Takes the place of ``adaptiveBusyWait``, and the other way round. The corresponding C functions are `CRLRunLoopSetBusyWait` and
+    /// `CRLRunLoopGetBusyWait`.
     public var busyWait: Duration {
         get { .seconds(CRLRunLoopGetBusyWait(loop)) }
-        set { CRLRunLoopSetBusyWait(loop, newValue.inSeconds) }
+        set {
+            jobs.withLock { $0.hasChosenWait = true }
+            CRLRunLoopSetBusyWait(loop, newValue.inSeconds)
+        }
+    }
+
+    /// For how long at most each wait of the loop stays awake, as with ``busyWait``, while its waits are short: when the last four were not
+    /// longer than this, and ended because something came. Zero is not at all.
+    ///
+    /// A wait that is longer, or that ends with a timer or the run's limit, ends that, and the next ones sleep at once. So a loop that has
+    /// little to do costs no more than without, and one that a task hops to and back is not put to sleep in between.
+    ///
+    /// A loop that is an executor starts with a tenth of a millisecond at its first job, unless this or ``busyWait`` was set before; other
+    /// loops with zero. May be set and read from any thread; it counts from the loop's next wait on. The corresponding C functions are
+    /// `CRLRunLoopSetAdaptiveBusyWait` and `CRLRunLoopGetAdaptiveBusyWait`.
+    public var adaptiveBusyWait: Duration {
+        get { .seconds(CRLRunLoopGetAdaptiveBusyWait(loop)) }
+        set {
+            jobs.withLock { $0.hasChosenWait = true }
+            CRLRunLoopSetAdaptiveBusyWait(loop, newValue.inSeconds)
+        }
     }
 
     // MARK: In another loop

@@ -45,6 +45,33 @@ private func withLoop<Value: Sendable>(_ body: (RunLoop) async throws -> Value) 
         }
     }
 
+    @Test func `stays awake between jobs that come quickly, unless the program has chosen otherwise`() async throws {
+        try await withLoop { loop in
+            #expect(loop.adaptiveBusyWait == .zero)
+            #expect(await Worker(on: loop).increment() == 1)
+            #expect(loop.adaptiveBusyWait == .microseconds(100))
+            #expect(loop.busyWait == .zero)
+            loop.busyWait = .zero
+            #expect(await Worker(on: loop).increment() == 1)
+            #expect(loop.adaptiveBusyWait == .zero)
+        }
+        try await withLoop { loop in
+            loop.busyWait = .zero
+            #expect(await Worker(on: loop).increment() == 1)
+            #expect(loop.adaptiveBusyWait == .zero)
+        }
+        try await withLoop { loop in
+            loop.adaptiveBusyWait = .microseconds(20)
+            #expect(await Worker(on: loop).increment() == 1)
+            #expect(loop.adaptiveBusyWait == .microseconds(20))
+        }
+        try await withLoop { loop in
+            CRLRunLoopSetBusyWait(loop.getCFRunLoop(), 0.001)
+            #expect(await Worker(on: loop).increment() == 1)
+            #expect(loop.busyWait == .milliseconds(1))
+        }
+    }
+
     @Test func `may be freed by the job whose queueing is not over yet`() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<8 {

@@ -157,8 +157,11 @@ struct __CFRunLoop {
     struct mode *waiting; /* L; the mode that is being slept on */
     int64_t armed_ns; /* L; the deadline given to the kernel */
     int64_t slack_ns; /* L; how late the kernel may be that nobody has asked to be late, see loop_note_slack */
-    _Atomic(CFTimeInterval) busy_wait_s; /* A, relaxed; how long a wait stays awake before it sleeps */
-    atomic_bool wants_awake; /* A, relaxed; that is not 0 */
+    _Atomic(CFTimeInterval) busy_wait_s; /* A, relaxed; how long a wait stays awake before it sleeps, if it does */
+    _Atomic uint8_t busy_wait; /* A, relaxed; enum busy_wait */
+    uint8_t short_waits; /* O; in a row, of a loop that waits awake by what it finds */
+    uint8_t short_waits_wanted; /* O; after so many it stays awake; 0: not begun yet */
+    int64_t last_look_ns; /* O; of a wait that is awake; 0: it was held up, and is so no more */
     atomic_bool waits_awake; /* A; O to write: it is in a wait that has not slept at once */
     uint64_t next_sequence; /* L; order of arrival of timers, observers, blocks */
     struct source_set common_sources; /* L */

@@ -200,7 +200,7 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct activation *run)
     wait_begin(loop, run);
     for (;;) {
         bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
-        bool stays_awake = busy_wait_goes_on(awake_until_ns);
+        bool stays_awake = busy_wait_goes_on(loop, awake_until_ns);
         int64_t now_ns;
         int64_t limit_ns;
 
@@ -232,7 +232,7 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct activation *run)
         }
         mailbox_rearm(loop->mailbox);
     }
-    busy_wait_end(loop, awake_until_ns);
+    busy_wait_end(loop, awake_until_ns, cause);
     run->took_token |= mailbox_disarm(loop->mailbox);
     return cause;
 }

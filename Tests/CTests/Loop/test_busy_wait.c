@@ -3,6 +3,7 @@
  * Loops that wait awake for a while before they sleep. On the clock that a test moves each look of the loop takes a microsecond, and what
  * another thread would do meanwhile is done between two of them.
  */
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -283,6 +284,216 @@ TEST(a_hosted_loop_leaves_the_waiting_to_its_host, "41")
     CRLRunLoopLeave(LOOP);
     EXPECT_LOG("E BT BS BW AW X");
     EXPECT_EQ(looks, 0);
+}
+
+/* ---- as long as that is worth it ---- */
+
+static const int64_t longest_ns = 100000;
+static int64_t wakes_after_ns; /* somebody wakes the loop so long after it has fallen asleep */
+
+static int sleep_and_be_woken(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
+{
+    (void)word;
+    (void)expected;
+    (void)deadline_ns;
+    fake_kernel_advance(wakes_after_ns);
+    CFRunLoopWakeUp(LOOP);
+    return 0;
+}
+
+/* Runs until something has been looked for `count` times; how many looks there were in them. */
+static int looks_of_waits(int count)
+{
+    int before = looks;
+
+    for (int i = 0; i < count; i++) {
+        (void)CFRunLoopRunInMode(MODE, 0.01, true);
+    }
+    return looks - before;
+}
+
+static void signal_at_once(struct probe *probe)
+{
+    (void)probe;
+    CFRunLoopSourceSignal(source);
+}
+
+/* Each run is one wait: an observer signals the source when the wait is over. */
+static void begin_adaptive(void)
+{
+    static struct probe probe = {.name = "S", .logging = probe_is_silent};
+    static struct probe observer = {.name = "O", .action = signal_at_once, .logging = probe_is_silent};
+
+    clock_start();
+    kernel.yield = look_on;
+    kernel.futex_wait = sleep_and_be_woken;
+    looks = acting_look = 0;
+    source = probe_source_add(&probe, 0, LOOP, MODE);
+    probe_observer_add(&observer, kCFRunLoopAfterWaiting, 0, LOOP, MODE);
+    CRLRunLoopSetAdaptiveBusyWait(LOOP, 1e-4);
+    wakes_after_ns = longest_ns / 2;
+}
+
+static void wake_by_look(void)
+{
+    CFRunLoopWakeUp(LOOP);
+    acting_look += 10; /* and again in the next wait */
+}
+
+TEST(a_loop_stays_awake_once_four_waits_in_a_row_were_short, "41")
+{
+    begin_adaptive();
+    EXPECT_EQ(looks_of_waits(4), 0);
+    acting_look = 10;
+    act = wake_by_look;
+    EXPECT_EQ(looks_of_waits(3), 30);
+    trace_clear(&probe_trace);
+}
+
+TEST(a_loop_that_was_awake_in_vain_sleeps_the_next_times, "41")
+{
+    begin_adaptive();
+    EXPECT_EQ(looks_of_waits(4), 0);
+    EXPECT_EQ(looks_of_waits(1), (int)(longest_ns / look_ns)); /* in vain, and slept then */
+    for (int after = 8; after <= 128; after *= 2) {
+        EXPECT_EQ(looks_of_waits(after), 0);
+        EXPECT_EQ(looks_of_waits(1), (int)(longest_ns / look_ns));
+    }
+    EXPECT_EQ(looks_of_waits(128), 0); /* and no rarer */
+    acting_look = looks + 10;
+    act = wake_by_look;
+    EXPECT_EQ(looks_of_waits(2), 20); /* worth it: as at first */
+    acting_look = 0;
+    EXPECT_EQ(looks_of_waits(1), (int)(longest_ns / look_ns));
+    EXPECT_EQ(looks_of_waits(8), 0);
+    EXPECT(looks_of_waits(1) > 0);
+}
+
+static void hold_up(void)
+{
+    fake_kernel_advance(30 * look_ns); /* others had the processor */
+}
+
+TEST(a_loop_whose_processor_is_wanted_by_others_sleeps, "41")
+{
+    begin_adaptive();
+    EXPECT_EQ(looks_of_waits(4), 0);
+    acting_look = 5;
+    act = hold_up;
+    wakes_after_ns = 10 * look_ns;
+    EXPECT_EQ(looks_of_waits(1), 5);
+    EXPECT_EQ(looks_of_waits(8), 0);
+    EXPECT(looks_of_waits(1) > 5);
+}
+
+TEST(a_loop_that_is_told_to_stay_awake_lets_others_run_and_stays_so, "41")
+{
+    begin_adaptive();
+    CRLRunLoopSetBusyWait(LOOP, 1e-4);
+    acting_look = 5;
+    act = hold_up;
+    EXPECT_EQ(looks_of_waits(1), (int)(longest_ns / look_ns) - 30);
+}
+
+TEST(a_loop_whose_waits_are_long_never_stays_awake, "41")
+{
+    begin_adaptive();
+    wakes_after_ns = longest_ns + 1000;
+    EXPECT_EQ(looks_of_waits(20), 0);
+}
+
+TEST(one_long_wait_begins_the_count_anew, "41")
+{
+    begin_adaptive();
+    EXPECT_EQ(looks_of_waits(3), 0);
+    wakes_after_ns = 2 * longest_ns;
+    EXPECT_EQ(looks_of_waits(1), 0);
+    wakes_after_ns = longest_ns / 2;
+    EXPECT_EQ(looks_of_waits(4), 0);
+    EXPECT(looks_of_waits(1) > 0);
+}
+
+TEST(what_has_not_waited_says_nothing, "41")
+{
+    begin_adaptive();
+    wakes_after_ns = 0;
+    EXPECT_EQ(looks_of_waits(20), 0);
+    wakes_after_ns = longest_ns / 2;
+    EXPECT_EQ(looks_of_waits(3), 0);
+    wakes_after_ns = 0;
+    EXPECT_EQ(looks_of_waits(5), 0);
+    wakes_after_ns = longest_ns / 2;
+    EXPECT_EQ(looks_of_waits(1), 0);
+    EXPECT(looks_of_waits(1) > 0);
+}
+
+static int sleep_until_deadline(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
+{
+    (void)word;
+    (void)expected;
+    fake_kernel_advance(deadline_ns - kernel.monotonic_ns());
+    return -ETIMEDOUT;
+}
+
+TEST(waits_that_end_by_the_clock_keep_no_loop_awake, "41 114")
+{
+    static struct probe short_timer = {.name = "T", .logging = probe_is_silent};
+
+    begin_adaptive();
+    kernel.futex_wait = sleep_until_deadline;
+    probe_timer_add(&short_timer, 50 * look_s, 50 * look_s, LOOP, MODE);
+    (void)CFRunLoopRunInMode(MODE, 0.01, false);
+    EXPECT(short_timer.calls >= 100);
+    probe_invalidate(&short_timer);
+    for (int i = 0; i < 10; i++) {
+        (void)CFRunLoopRunInMode(MODE, 50 * look_s, false);
+    }
+    EXPECT_EQ(looks, 0);
+}
+
+TEST(a_timer_ends_the_time_of_staying_awake, "41 114")
+{
+    static struct probe short_timer = {.name = "T", .logging = probe_is_silent};
+
+    begin_adaptive();
+    EXPECT_EQ(looks_of_waits(4), 0);
+    kernel.futex_wait = sleep_until_deadline;
+    probe_timer_add(&short_timer, 50 * look_s, 50 * look_s, LOOP, MODE);
+    (void)CFRunLoopRunInMode(MODE, 0.001, false);
+    EXPECT(looks > 0 && looks <= 51); /* in the first wait, and no more */
+    probe_invalidate(&short_timer);
+}
+
+TEST(either_way_of_staying_awake_takes_the_place_of_the_other, "41")
+{
+    begin_adaptive();
+    EXPECT(CRLRunLoopGetAdaptiveBusyWait(LOOP) == 1e-4);
+    EXPECT(CRLRunLoopGetBusyWait(LOOP) == 0);
+    CRLRunLoopSetBusyWait(LOOP, 10 * look_s);
+    EXPECT(CRLRunLoopGetAdaptiveBusyWait(LOOP) == 0);
+    EXPECT(CRLRunLoopGetBusyWait(LOOP) == 10 * look_s);
+    EXPECT_EQ(looks_of_waits(2), 20);
+    CRLRunLoopSetAdaptiveBusyWait(LOOP, NAN);
+    EXPECT(CRLRunLoopGetAdaptiveBusyWait(LOOP) == 0);
+    EXPECT(CRLRunLoopGetBusyWait(LOOP) == 0);
+    EXPECT_EQ(looks_of_waits(20), 0);
+}
+
+static void set_otherwise(void)
+{
+    CRLRunLoopSetBusyWait(LOOP, 0);
+    CFRunLoopWakeUp(LOOP);
+}
+
+TEST(what_is_set_during_a_wait_is_not_lost_at_its_end, "41")
+{
+    begin_adaptive();
+    EXPECT_EQ(looks_of_waits(4), 0);
+    acting_look = 10;
+    act = set_otherwise;
+    EXPECT_EQ(looks_of_waits(1), 10);
+    EXPECT_EQ(looks_of_waits(10), 0);
+    EXPECT(CRLRunLoopGetAdaptiveBusyWait(LOOP) == 0);
 }
 
 /* ---- two loops that are awake, on the real clock ---- */
