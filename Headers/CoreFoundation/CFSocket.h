@@ -225,7 +225,7 @@ CF_EXPORT CFSocketNativeHandle CFSocketGetNative(CFSocketRef s) CRL_LINK(CFSocke
  * Errors: NULL when the socket is invalid, or there is no memory.
  * Differs from Apple: sockets are performed behind the loop's wait, not before it. Otherwise as there: all that were ready at one look, 64
  * at most, or one if the run is to return after a source; then due timers or one source of version 1, in the same pass. Version-0 sources
- * come before them, whatever their order. Signalling a socket's source does nothing.
+ * come before them, whatever their order, also in a run that is to return. Signalling a socket's source does nothing.
  */
 CF_EXPORT CFRunLoopSourceRef CFSocketCreateRunLoopSource(CFAllocatorRef allocator, CFSocketRef s, CFIndex order)
     CRL_LINK(CFSocketCreateRunLoopSource) CF_RETURNS_RETAINED;

@@ -604,6 +604,16 @@ CASE(a_timer_that_stops_the_run_comes_after_ready_sockets, "50 254", on_thread)
     probe_run(MODE, 5, false);
 }
 
+CASE(a_signalled_source_and_sockets_in_a_run_that_returns, "49 254", on_thread)
+{
+    static struct probe source = PROBE("S", NULL);
+
+    four_sockets_and_a_due_timer(NULL);
+    probe_source_add(&source, -1, LOOP, MODE);
+    CFRunLoopSourceSignal(probe_source_of(&source));
+    probe_run(MODE, 5, true);
+}
+
 CASE(a_run_that_returns_after_a_source_reads_one_socket, "49 254", on_thread)
 {
     four_sockets_and_a_due_timer(NULL);

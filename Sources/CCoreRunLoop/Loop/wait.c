@@ -69,7 +69,9 @@ enum wake_cause wait_cause_beside_sockets(CFRunLoopRef loop, struct activation *
     bool is_timed = mode->timers.count > 0;
 
     if (!watch_begins_with_socket(mode)) {
-        return is_timed || watch_has_kept(mode) ? wait_ready_cause(loop, run, is_timed ? kernel.monotonic_ns() : 0) : cause_none;
+        bool is_something = is_timed || watch_has_kept(mode) || watch_must_retry(mode);
+
+        return is_something ? wait_ready_cause(loop, run, is_timed ? kernel.monotonic_ns() : 0) : cause_none;
     }
     if (!is_timed || !timers_are_due(mode, kernel.monotonic_ns())) {
         return cause_none;

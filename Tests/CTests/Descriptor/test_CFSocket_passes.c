@@ -107,6 +107,28 @@ TEST(a_run_that_returns_after_a_source_performs_one_socket, "49 254")
     free_sockets();
 }
 
+/* Signalled sources are looked at first, in each pass: if a socket had to wait for the next, one could keep it waiting for ever. */
+TEST(a_run_that_returns_after_a_source_performs_one_socket_besides, "49 254")
+{
+    struct probe source = PROBE("S", NULL);
+    struct probe timer = PROBE("T", NULL);
+
+    add_sockets(2);
+    probe_source_add(&source, 0, LOOP, MODE);
+    CFRunLoopObserverRef observer = log_activities();
+    probe_timer_add(&timer, -1, 0, LOOP, MODE);
+    tell_all();
+    CFRunLoopSourceSignal(probe_source_of(&source));
+    probe_run(MODE, 10, true);
+    EXPECT_LOG("E BT BS S 1:read T X HS");
+    CFRunLoopSourceSignal(probe_source_of(&source));
+    probe_run(MODE, 0, true);
+    EXPECT_LOG("E BT BS S 2:read X HS");
+    forget(observer);
+    probe_invalidate(&source);
+    free_sockets();
+}
+
 static void logs_block(void *info)
 {
     (void)info;
