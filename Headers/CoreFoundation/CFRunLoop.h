@@ -158,10 +158,11 @@ CF_EXPORT void CFRunLoopRun(void) CRL_LINK(CFRunLoopRun);
 /**
  * Runs the calling thread's loop in `mode` for at most `seconds`, and says why it ended.
  *
- * `seconds` of 0 or less makes one pass without sleeping, more than 504,911,232 (16 years) means no limit. With `returnAfterSourceHandled`
- * the run ends after the first source handled; timers, blocks and observers are no sources. When several reasons hold at the end of a pass,
- * the first of these counts: HandledSource, TimedOut, Stopped, Finished. A mode that is empty or does not exist, NULL, and
- * `kCFRunLoopCommonModes` are Finished at once, without a call to any observer.
+ * `seconds` count from when the observers of kCFRunLoopEntry have been called; 0 or less makes one pass without sleeping, more than
+ * 504,911,232 (16 years) means no limit. With `returnAfterSourceHandled` the run ends after the first source handled; timers, blocks and
+ * observers are no sources. When several reasons hold at the end of a pass, the first of these counts: HandledSource, TimedOut, Stopped,
+ * Finished. A mode that is empty or does not exist, NULL, and `kCFRunLoopCommonModes` are Finished at once, without a call to any
+ * observer.
  * Threads: any, for its own loop; runs may be nested, in any mode.
  * Errors: not-a-number as `seconds` counts as 0; that, and a NULL mode, are each logged once.
  * Differs from Apple: not-a-number is no limit there; the limit here needs no helper thread and no timer descriptor.

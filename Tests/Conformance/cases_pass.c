@@ -72,6 +72,25 @@ CASE(seq_37b_idle_poll, "37 43 53", on_thread)
     probe_run(MODE, 0, true);
 }
 
+static void runs_another_mode(struct probe *probe)
+{
+    (void)probe;
+    CFRunLoopRunInMode(CFSTR("another"), 0.1, false);
+}
+
+/* The timer is due after the limit, if that counts from before Entry, and before it otherwise. */
+CASE(the_limit_counts_from_behind_entry, "41", on_thread)
+{
+    static struct probe idle = PROBE("idle", NULL);
+    static struct probe runner = PROBE("nest", runs_another_mode);
+    static struct probe timer = PROBE("T", NULL);
+    probe_source_add(&idle, 0, LOOP, CFSTR("another"));
+    probe_stage(MODE);
+    probe_timer_add(&timer, 0.3, 0, LOOP, MODE);
+    probe_observer_add(&runner, kCFRunLoopEntry, 0, LOOP, MODE);
+    probe_run(MODE, 0.25, false);
+}
+
 CASE(seq_37c_idle_wait, "37 41", on_thread)
 {
     probe_stage(MODE);

@@ -846,9 +846,9 @@ static int run_in_mode(int mode, int32_t ticks, bool returns_after_source, bool 
         return finished; /* 24, 27 */
     }
     *run = (struct run){.mode = mode, .keeps_wake_ups = true, .polls = ticks == 0, .returns_after_source = returns_after_source};
-    run->deadline = ticks <= 0 ? INT64_MAX : now + ticks;
     run_count++;
     notify(mode, at_entry);
+    run->deadline = ticks <= 0 ? INT64_MAX : now + ticks; /* 41 */
     result = run->stopped ? stopped : 0; /* 29 */
     if (run->stopped && is_hosted) {
         end_wait(run); /* choice: where the run is in two halves, the wake-up of that stop goes before Exit */

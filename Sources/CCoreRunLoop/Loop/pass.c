@@ -164,8 +164,18 @@ static inline __attribute__((always_inline)) CFRunLoopRunResult pass(CFRunLoopRe
 
 /* ---- the run ---- */
 
-/* The whole run; inline in both of its callers, for which it is most of what they cost. */
-static inline __attribute__((always_inline)) CFRunLoopRunResult run_all(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns,
+/* The end of a run that begins now (43). */
+static int64_t deadline_after(CFTimeInterval seconds)
+{
+    return seconds > INSTANT_LONGEST_SECONDS ? kernel_never : instant_after(kernel.monotonic_ns(), seconds);
+}
+
+/*
+ * The whole run; inline in both of its callers, for which it is most of what they cost. If it does not poll it ends at `deadline_ns` or,
+ * where that is 0, so many seconds after Entry, whose observers take nothing of them (41).
+ */
+static inline __attribute__((always_inline)) CFRunLoopRunResult run_all(CFRunLoopRef loop, CFStringRef mode_name, bool polls,
+                                                                        int64_t deadline_ns, CFTimeInterval seconds,
                                                                         bool returns_after_source, const _Atomic uint32_t *awaited)
 {
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
@@ -186,12 +196,15 @@ static inline __attribute__((always_inline)) CFRunLoopRunResult run_all(CFRunLoo
     run = activation_begin(loop,
                            (struct activation){.frame = frame,
                                                .returns_after_source = returns_after_source,
-                                               .polls = deadline_ns == 0,
+                                               .polls = polls,
                                                .deadline_ns = deadline_ns == 0 ? kernel_never : deadline_ns,
                                                .awaited = awaited},
                            &without_memory);
     run_enter(loop, run, mode);
     observers_notify(loop, run, kCFRunLoopEntry); /* [1] */
+    if (!polls && deadline_ns == 0) {
+        run->deadline_ns = deadline_after(seconds);
+    }
     if (mailbox_is_stopped(loop->mailbox)) {
         result = kCFRunLoopRunStopped; /* 29 */
     }
@@ -209,25 +222,18 @@ static inline __attribute__((always_inline)) CFRunLoopRunResult run_all(CFRunLoo
     return result;
 }
 
-/* The end of a run that begins now (43). */
-static int64_t deadline_after(CFTimeInterval seconds)
+CFRunLoopRunResult run_in_mode(CFRunLoopRef loop, CFStringRef mode_name, CFTimeInterval seconds, bool returns_after_source)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
 
-    if (isnan(seconds)) {
+    if (__builtin_expect(isnan(seconds), 0)) {
         fault_log_once(&logged, "CFRunLoopRunInMode: the time limit is not a number; it becomes 0");
-        return 0;
     }
-    return seconds <= 0 ? 0 : seconds > INSTANT_LONGEST_SECONDS ? kernel_never : instant_after(kernel.monotonic_ns(), seconds);
-}
-
-CFRunLoopRunResult run_in_mode(CFRunLoopRef loop, CFStringRef mode_name, CFTimeInterval seconds, bool returns_after_source)
-{
-    return run_all(loop, mode_name, deadline_after(seconds), returns_after_source, NULL);
+    return run_all(loop, mode_name, !(seconds > 0), 0, seconds, returns_after_source, NULL);
 }
 
 CFRunLoopRunResult run_in_mode_until(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, bool returns_after_source,
                                      const _Atomic uint32_t *awaited)
 {
-    return run_all(loop, mode_name, deadline_ns, returns_after_source, awaited);
+    return run_all(loop, mode_name, deadline_ns == 0, deadline_ns, 0, returns_after_source, awaited);
 }

@@ -513,6 +513,43 @@ TEST(the_timeout_counts_from_the_start_of_the_run, "41")
     EXPECT_EQ(clock_ms(), 100);
 }
 
+static void spends_200_ms(struct probe *probe)
+{
+    (void)probe;
+    clock_spend_ms(200);
+}
+
+static void runs_another_mode_for_200_ms(struct probe *probe)
+{
+    (void)probe;
+    EXPECT_EQ(CFRunLoopRunInMode(CFSTR("another"), 0.2, false), kCFRunLoopRunTimedOut);
+}
+
+/* One that stays, and one that is gone when Entry is over. */
+TEST(observers_of_entry_take_nothing_of_the_time, "28 41 152")
+{
+    static struct probe sleeper = {.name = "O", .action = spends_200_ms, .logging = probe_is_silent};
+    static struct probe runner = {.name = "R", .action = runs_another_mode_for_200_ms, .logging = probe_is_silent};
+    static struct probe idle = PROBE("idle", NULL);
+    static struct probe timer = {.name = "T", .action = probe_notes_ms, .logging = probe_is_silent};
+    CFRunLoopObserverRef once;
+    clock_start();
+    probe_source_add(&idle, 0, LOOP, CFSTR("another"));
+    probe_timer_add(&timer, 0.23, 0, LOOP, MODE);
+    probe_stage(MODE);
+    probe_observer_add(&sleeper, kCFRunLoopEntry, 0, LOOP, MODE);
+    probe_run(MODE, 0.05, false);
+    EXPECT_LOG("E BT BS BW AW T@230 BT BS BW AW X TO");
+    EXPECT_EQ(clock_ms(), 250);
+    CFRunLoopObserverInvalidate((CFRunLoopObserverRef)(uintptr_t)sleeper.item);
+    once = probe_observer(&runner, kCFRunLoopEntry, false, 0);
+    CFRunLoopAddObserver(LOOP, once, MODE);
+    CFRelease(once);
+    probe_run(MODE, 0.05, false);
+    EXPECT_LOG("E BT BS BW AW X TO");
+    EXPECT_EQ(clock_ms(), 500);
+}
+
 TEST(a_far_timeout_is_none, "43")
 {
     const double seconds[] = {504911233.0, 1e300, 1.0 / 0.0};
