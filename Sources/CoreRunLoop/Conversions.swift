@@ -41,6 +41,26 @@ extension String {
     }
 }
 
+/// A C object that is made of a text. Its initializers stand in a protocol, as the importer's classes can be given none of their own.
+public protocol CFText: CFObject, ExpressibleByStringInterpolation where StringLiteralType == String {}
+
+extension CFText {
+    /// A new C object with the literal's text, so that `"name" as CFString` is written as on Darwin. A text that is no literal has
+    /// ``Swift/String/cfString``.
+    public init(stringLiteral text: String) { self.init(text.cfString) }
+
+    /// The object itself: on Darwin `CFRunLoopMode` is a structure that is made of its name.
+    public init(_ text: CFString) { self = unsafe unsafeBitCast(text, to: Self.self) }
+
+    /// The object itself, by the longer of Darwin's two names for the same.
+    public init(rawValue text: CFString) { self.init(text) }
+}
+
+extension CFString: CFText, @retroactive ExpressibleByStringInterpolation {
+    /// What literals of it are made of.
+    public typealias StringLiteralType = String
+}
+
 extension [UInt8] {
     /// The bytes of a C object.
     public init(_ data: CFData) {

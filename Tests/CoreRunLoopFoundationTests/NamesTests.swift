@@ -448,6 +448,20 @@ private final class Pretender: Thread, @unchecked Sendable {
         #expect(RunLoop.Mode("crl.tests\0one".cfString) != RunLoop.Mode("crl.tests\0other".cfString))
     }
 
+    @Test func `are made of literals, and modes of their names`() {
+        let number = 7
+        let (plain, interpolated): (CFString, CFString) = ("Grüße", "port.\(number)" as CFString)
+        #expect(String(plain) == "Grüße" && String(interpolated) == "port.7")
+        let mode = CFRunLoopMode("crl.tests.literal" as CFString)
+        #expect(mode == CFRunLoopMode(rawValue: "crl.tests.literal" as CFString) && mode.rawValue == mode)
+        #expect(RunLoop.Mode("crl.tests.literal") == RunLoop.Mode(mode))
+        let held = "crl.tests.counted".cfString
+        func holders() -> Int { unsafe CFGetRetainCount(unsafeBitCast(held, to: CFTypeRef.self)) }
+        let before = holders()
+        for _ in 0..<100 { #expect(CFRunLoopMode(held) === held && CFRunLoopMode(rawValue: held) === held) }
+        #expect(holders() == before)
+    }
+
     @Test(arguments: [[], [0], [1, 2, 255]] as [[UInt8]]) func `are made of bytes, and bytes of them`(bytes: [UInt8]) {
         #expect([UInt8](bytes.cfData) == bytes)
         #expect(Data(Data(bytes).cfData) == Data(bytes))
