@@ -27,6 +27,7 @@ extension CoreRunLoop::RunLoop {
     /// Runs once in `mode`; see `run(mode:before:)` with a `WallTime`.
     @available(*, noasync)
     @_disfavoredOverload
+    @discardableResult
     public func run(mode: Mode, before limit: Date) -> Bool { run(mode: mode, before: WallTime(limit)) }
 
     /// Runs once in `mode`, without an answer.

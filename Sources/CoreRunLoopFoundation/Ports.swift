@@ -49,6 +49,7 @@ extension CoreRunLoop::PortMessage {
 
     /// Sends the message; see `send(before:)` with a `WallTime`.
     @_disfavoredOverload
+    @discardableResult
     public func send(before date: Date) -> Bool { send(before: WallTime(date)) }
 
     /// The components that are bytes, as Foundation has them.
@@ -67,6 +68,7 @@ extension CoreRunLoop::Port {
 
     /// Sends a message with Foundation's components, data and ports; see `send(before:msgid:components:from:reserved:)` with a `WallTime`.
     @_disfavoredOverload
+    @discardableResult
     public func send(
         before date: Date, msgid: Int = 0, components: NSMutableArray?, from receivePort: CoreRunLoop::Port?, reserved: Int = 0
     ) -> Bool {
