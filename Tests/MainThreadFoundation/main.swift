@@ -18,13 +18,13 @@ nonisolated(unsafe) var text = ""
 let available = NotificationCenter.default.addObserver(forName: .NSFileHandleDataAvailable, object: reading, queue: nil) { note in
     guard let reading = note.object as? FileHandle else { return }
     text += String(decoding: reading.availableData, as: UTF8.self)
-    if text.count < 3 { reading.waitForDataInBackgroundAndNotify() } else { loop.stop() }
+    if text.count < 3 { reading.Foundation::waitForDataInBackgroundAndNotify() } else { loop.stop() }
 }
-reading.waitForDataInBackgroundAndNotify()
+reading.Foundation::waitForDataInBackgroundAndNotify()
 let letters = Timer.scheduledTimer(withTimeInterval: 0.001, repeats: true) { _ in pipe.fileHandleForWriting.write(Data("a".utf8)) }
 let first = try loop.runWithFoundation(for: .seconds(1000))
 letters.invalidate()
-check("a file handle waits in the background", first == .stopped && text.count >= 3)
+check("a file handle waits in the background by Foundation's loop", first == .stopped && text.count >= 3)
 
 Task { @MainActor in
     try await Task.sleep(for: .milliseconds(1))
