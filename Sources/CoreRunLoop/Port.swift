@@ -339,7 +339,8 @@ open class Port: @unchecked Sendable, Hashable {
 
     /// Ends the port for good: it leaves every loop, drops its closure, and those who asked are told, once. Any thread.
     ///
-    /// A port that nobody keeps any more ends as well. A subclass's override calls `super`'s: without it the loops keep the port.
+    /// A port that nobody keeps any more ends as well. A subclass's override calls `super`'s, or, with `CoreRunLoopFoundation`, posts
+    /// `didBecomeInvalidNotification` as Darwin's programs do: without either the loops keep the port.
     open func invalidate() { becomeInvalid() }
 
     /// Makes the port invalid; what it had, to be freed outside the lock, or `nil` if it was invalid.
@@ -362,6 +363,16 @@ open class Port: @unchecked Sendable, Hashable {
         for handler in last.onInvalidate.inOrder { handler() }
         guard isAnnounced else { return }
         for handler in Self.invalidationHandlers.withLock({ $0.inOrder }) { handler(self) }
+    }
+
+    /// Leaves every loop: of a port whose own `invalidate()` tells in another way that it is invalid.
+    package func leaveLoops() {
+        let left = state.withLock { state in state.leave { _ in true } }
+        for place in left.places {
+            place.loop.end.remove(place.watch)
+            remove(from: place.loop, forMode: place.mode)
+        }
+        withExtendedLifetime(left.kept) {}  // freed here, outside the lock
     }
 
     /// Has `handler` called when the port becomes invalid, also by its last release; at once if it is. Any thread.

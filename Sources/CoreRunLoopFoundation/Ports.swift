@@ -59,10 +59,15 @@ extension CoreRunLoop::PortMessage {
 extension CoreRunLoop::Port {
     /// Posted once when a port becomes invalid, on the thread where that happened, with the port as its object.
     ///
-    /// The default notification center gets it from the first use of this name on.
+    /// The default notification center gets it from the first use of this name on. A port whose subclass posts it by itself leaves its
+    /// loops.
     public static let didBecomeInvalidNotification: Notification.Name = {
         let name = Notification.Name("NSPortDidBecomeInvalidNotification")
         invalidations.start { NotificationCenter.default.post(name: name, object: $0) }
+        // Foundation's center keeps the observer for as long as the process lives.
+        _ = NotificationCenter.default.addObserver(forName: name, object: nil, queue: nil) { notification in
+            (notification.object as? CoreRunLoop::Port)?.leaveLoops()
+        }
         return name
     }()
 

@@ -84,6 +84,20 @@ private final class CountingPort: Port, @unchecked Sendable {
     override func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) { modes.removeAll { $0 == mode } }
 }
 
+/// A port whose end is its own affair, as Darwin's programs have it.
+private final class AnnouncingPort: Port, @unchecked Sendable {
+    var modes: [RunLoop.Mode] = []
+    private var ended = false
+    override var isValid: Bool { !ended }
+    override func invalidate() {
+        if ended { return }
+        ended = true
+        NotificationCenter.default.post(name: Port.didBecomeInvalidNotification, object: self)
+    }
+    override func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) { modes.append(mode) }
+    override func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) { modes.removeAll { $0 == mode } }
+}
+
 /// As programs have it that print what a run returned.
 extension CFRunLoopRunResult: @retroactive CustomStringConvertible {
     public var description: String { self == .stopped ? "it was stopped" : "it ended" }
@@ -340,6 +354,27 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
             #expect(kept.map { [ObjectIdentifier($0)] } == seen.value)
             kept?.invalidate()
             #expect(kept == nil)
+        }
+    }
+
+    @Test func `a port of the program's own that posts its end leaves its loops`() async throws {
+        try await onThread {
+            weak var kept: AnnouncingPort?
+            let other = CountingPort()
+            RunLoop.current.add(other, forMode: .default)
+            let modes = {
+                let port = AnnouncingPort()
+                RunLoop.current.add(port, forMode: .default)
+                RunLoop.current.add(port, forMode: "other")
+                kept = port
+                let before = port.modes
+                port.invalidate()
+                return [before, port.modes]
+            }()
+            #expect(modes == [[.default, "other"], []])
+            #expect(kept == nil)
+            #expect(other.modes == [.default])
+            other.invalidate()
         }
     }
 
