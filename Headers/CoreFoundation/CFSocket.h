@@ -247,7 +247,8 @@ CF_EXPORT void CFSocketSetSocketFlags(CFSocketRef s, CFOptionFlags flags) CRL_LI
 /**
  * Disables the callbacks `callBackTypes`, even those that are enabled again by themselves, until CFSocketEnableCallBacks.
  *
- * What happens meanwhile is told after that. Connections that come in, and bytes, wait in the system.
+ * What happens meanwhile is told after that. Connections that come in, and bytes, wait in the system. While the socket's source is in no
+ * mode of any loop this does nothing, and what was disabled, or told once, is enabled with the next mode that it is added to.
  * Threads: any; on the loop's own thread none of these callbacks comes after the return.
  * Errors: types that the socket was not created with are ignored, and so is an invalid socket.
  */

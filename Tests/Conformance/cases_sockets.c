@@ -262,6 +262,36 @@ CASE(what_came_while_disabled_comes_after, "265", on_thread)
     await(1);
 }
 
+/* Disabled before it was in any mode, told once, and disabled again: each time that it joins its first mode all are enabled. */
+CASE(the_first_mode_enables_all, "254 265", on_thread)
+{
+    int ends[2];
+    CFSocketRef s;
+    CFRunLoopSourceRef source;
+
+    the_case.action = reads;
+    (void)pair(SOCK_STREAM, ends);
+    s = CFSocketCreateWithNative(NULL, ends[0], kCFSocketReadCallBack, called, NULL);
+    CFSocketSetSocketFlags(s, kCFSocketCloseOnInvalidate);
+    CFSocketDisableCallBacks(s, kCFSocketReadCallBack);
+    add(s);
+    source = CFSocketCreateRunLoopSource(NULL, s, 0);
+    put(ends[1], "abc");
+    await(1);
+    put(ends[1], "de");
+    probe_note("again");
+    CFRunLoopRemoveSource(LOOP, source, MODE);
+    CFRunLoopAddSource(LOOP, source, MODE);
+    await(2);
+    CFSocketDisableCallBacks(s, kCFSocketReadCallBack);
+    CFRunLoopRemoveSource(LOOP, source, MODE);
+    CFSocketDisableCallBacks(s, kCFSocketReadCallBack);
+    put(ends[1], "f");
+    probe_note("again");
+    CFRunLoopAddSource(LOOP, source, MODE);
+    await(3);
+}
+
 static void disables(CFSocketRef s)
 {
     CFSocketDisableCallBacks(s, kCFSocketReadCallBack);

@@ -348,11 +348,31 @@ static uint32_t reading_named_by(CFSocketRef s, CFOptionFlags types)
     return types & s->reading ? (uint32_t)socket_event_read : 0u;
 }
 
+/* Some loop holds the source. No lock. */
+static bool is_held(CFSocketRef s)
+{
+    CFRunLoopSourceRef source;
+    bool held;
+
+    socket_lock(s);
+    source = weak_source_retain(&s->source);
+    socket_unlock(s);
+    if (!source) {
+        return false;
+    }
+    held = descriptor_source_is_held(source);
+    object_release(source);
+    return held;
+}
+
 void CFSocketDisableCallBacks(CFSocketRef s, CFOptionFlags callBackTypes)
 {
     uint32_t events = (uint32_t)callBackTypes & (socket_event_connect | socket_event_write);
 
     require(s, "CFSocketDisableCallBacks");
+    if (!is_held(s)) {
+        return; /* adding the source will enable all of them */
+    }
     events |= reading_named_by(s, callBackTypes);
     socket_lock(s);
     s->disabled |= events;
@@ -368,6 +388,20 @@ static void note_renewed(CFSocketRef s, uint32_t events, uint64_t poll_number)
     s->renewed_by = poll_number;
 }
 
+/* None of `events` is disabled or spent any more. I */
+static void enable(CFSocketRef s, uint32_t events)
+{
+    if (s->has_ended && s->reading == kCFSocketDataCallBack) {
+        events &= ~(uint32_t)socket_event_read; /* the end is told once (257) */
+    }
+    if (events & socket_event_read) {
+        s->has_ended = false; /* unless it is found again: the program may have made another connection */
+    }
+    s->disabled &= ~events;
+    s->spent &= ~(events & ~(uint32_t)socket_event_connect); /* Connect comes once (261) */
+    socket_expect_events(s);
+}
+
 void CFSocketEnableCallBacks(CFSocketRef s, CFOptionFlags callBackTypes)
 {
     uint32_t events = (uint32_t)callBackTypes & (socket_event_connect | socket_event_write);
@@ -379,15 +413,7 @@ void CFSocketEnableCallBacks(CFSocketRef s, CFOptionFlags callBackTypes)
     }
     socket_lock(s);
     note_renewed(s, events, descriptor_source_poll_number());
-    if (s->has_ended && s->reading == kCFSocketDataCallBack) {
-        events &= ~(uint32_t)socket_event_read; /* the end is told once (257) */
-    }
-    if (events & socket_event_read) {
-        s->has_ended = false; /* unless it is found again: the program may have made another connection */
-    }
-    s->disabled &= ~events;
-    s->spent &= ~(events & ~(uint32_t)socket_event_connect); /* Connect comes once (261) */
-    socket_expect_events(s);
+    enable(s, events);
     socket_update(s);
     socket_unlock(s);
     socket_tell_source(s);
@@ -402,6 +428,33 @@ static void forget(void *object, CFRunLoopSourceRef source)
     weak_source_forget(s, &s->source, source);
 }
 
+static void joined_mode(void *object, CFRunLoopRef loop, CFStringRef mode)
+{
+    CFSocketRef s = object;
+
+    (void)loop;
+    (void)mode;
+    socket_lock(s);
+    s->memberships++;
+    socket_unlock(s);
+}
+
+/* With the last mode it forgets what is disabled or spent: who adds it anew hears of all kinds (254). */
+static void left_mode(void *object, CFRunLoopRef loop, CFStringRef mode)
+{
+    CFSocketRef s = object;
+
+    (void)loop;
+    (void)mode;
+    socket_lock(s);
+    if (--s->memberships <= 0) {
+        enable(s, s->events);
+        socket_update(s);
+    }
+    socket_unlock(s);
+    socket_tell_source(s);
+}
+
 static CFStringRef describe_source(const void *object)
 {
     return CFCopyDescription(object);
@@ -414,6 +467,8 @@ static CFRunLoopSourceRef make_source(CFAllocatorRef allocator, CFSocketRef s, i
                                                       .forget = forget,
                                                       .perform = socket_perform,
                                                       .copy_description = describe_source,
+                                                      .schedule = joined_mode,
+                                                      .cancel = left_mode,
                                                       .is_version_0 = true};
     CFRunLoopSourceRef source;
 

@@ -44,6 +44,7 @@ struct __CFSocket {
     int native; /* I; -1 once invalid */
     bool is_valid; /* I */
     CFOptionFlags flags; /* I */
+    int32_t memberships; /* I; of the source in modes of loops; what it joins and leaves at once on several threads is counted late */
     uint32_t disabled; /* I */
     uint32_t spent; /* I */
     uint32_t renewed; /* I; no longer spent, but not to be told by the run `renewed_by` (descriptor_source_poll_number) */

@@ -15,6 +15,8 @@ CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex or
         [source_callback_release] = (source_function)context->release,
         [source_callback_describe] = (source_function)context->copy_description,
         [source_callback_port] = (source_function)context->forget,
+        [source_callback_schedule] = (source_function)context->schedule,
+        [source_callback_cancel] = (source_function)context->cancel,
     };
     CFRunLoopSourceRef source = source_create(allocator, order, source_descriptor, context->info, callbacks);
 
@@ -25,6 +27,16 @@ CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex or
         source_port_part(source)->interest = context->interest ? context->interest : &source_port_part(source)->own_interest;
     }
     return source;
+}
+
+bool descriptor_source_is_held(CFRunLoopSourceRef source)
+{
+    for (const struct slot *slot = &source->first_slot; slot; slot = atomic_load_explicit(&slot->next, memory_order_acquire)) {
+        if (atomic_load_explicit(&slot->bind, memory_order_acquire)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 typedef void (*member_function)(CFRunLoopRef loop, struct source_member *member);

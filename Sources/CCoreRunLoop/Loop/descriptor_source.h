@@ -50,6 +50,9 @@ struct descriptor_source_context {
      * long as it stays ready and wanted. */
     void (*perform)(void *info, CFRunLoopSourceRef source, uint32_t ready);
     CFStringRef (*copy_description)(const void *info); /* may be NULL */
+    /* For each mode that the source has joined, or left; no lock held. What is ready may be performed before that. May be NULL. */
+    void (*schedule)(void *info, CFRunLoopRef loop, CFStringRef mode);
+    void (*cancel)(void *info, CFRunLoopRef loop, CFStringRef mode);
     bool is_version_0; /* what the source calls itself; it is performed as any other of these */
 };
 
@@ -57,6 +60,9 @@ struct descriptor_source_context {
  * before closing it. Interest is none at first where the source keeps it. */
 CFRunLoopSourceRef descriptor_source_create(CFAllocatorRef allocator, CFIndex order, int descriptor,
                                             const struct descriptor_source_context *context);
+
+/* Any thread: some loop holds the source. */
+bool descriptor_source_is_held(CFRunLoopSourceRef source);
 
 /* Any thread; a loop asleep in a mode of the source takes note at once. `interest` is of descriptor_wanted, descriptor_changes, and
  * descriptor_unreported. */

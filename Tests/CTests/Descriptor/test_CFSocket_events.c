@@ -741,6 +741,45 @@ TEST(reading_is_not_enabled_by_the_name_of_accepting, "252 265")
     close(ends[1]);
 }
 
+/* As Apple's code has it: the first mode enables all, whatever was disabled or told before. */
+TEST(a_socket_that_joins_its_first_mode_has_all_callbacks_enabled, "254 262 265")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER(.drains = true);
+    CFRunLoopSourceRef source;
+
+    pair_open(ends);
+    recorder_create(&recorder, ends[0], reads | writes);
+    CFSocketSetSocketFlags(recorder.object, kCFSocketCloseOnInvalidate); /* each is told once */
+    CFSocketDisableCallBacks(recorder.object, reads | writes);
+    recorder_schedule(&recorder);
+    tell(ends[1], "abc");
+    look();
+    EXPECT_LOG("read write");
+    tell(ends[1], "abc");
+    source = CFSocketCreateRunLoopSource(NULL, recorder.object, 0);
+    CFRunLoopAddSource(LOOP, source, CFSTR("another"));
+    CFRunLoopRemoveSource(LOOP, source, MODE);
+    CFRunLoopAddSource(LOOP, source, MODE); /* not its first */
+    look();
+    EXPECT_LOG("");
+    CFRunLoopRemoveSource(LOOP, source, CFSTR("another"));
+    CFRunLoopRemoveSource(LOOP, source, MODE);
+    CFRunLoopAddSource(LOOP, source, MODE);
+    look();
+    EXPECT_LOG("read write");
+    CFSocketDisableCallBacks(recorder.object, reads | writes);
+    CFRunLoopRemoveSource(LOOP, source, MODE);
+    CFSocketDisableCallBacks(recorder.object, writes); /* in no mode: of no effect */
+    tell(ends[1], "abc");
+    CFRunLoopAddSource(LOOP, source, MODE);
+    look();
+    EXPECT_LOG("read write");
+    CFRelease(source);
+    recorder_free(&recorder);
+    close(ends[1]);
+}
+
 static void enables_reading(void *socket)
 {
     CFSocketEnableCallBacks(socket, reads);
