@@ -247,6 +247,26 @@ TEST(a_nested_run_does_not_rerun_the_batch, "163 166")
     EXPECT_LOG("E BT BS B1{ E BT BS X TO } B2 X TO");
 }
 
+static void runs_another_mode(void *info)
+{
+    (void)info;
+    probe_log("B1{");
+    probe_run(CFSTR("another"), 0, false);
+    probe_log("}");
+}
+
+/* With Apple's code the blocks of all modes are away while one runs: the nested run would finish at once (differences.md). */
+TEST(a_run_nested_in_a_block_runs_the_blocks_of_its_own_mode, "45 163")
+{
+    clock_start();
+    probe_stage(MODE);
+    CRLRunLoopPerformFunction(LOOP, MODE, runs_another_mode, NULL, NULL);
+    queue(CFSTR("another"), "B2");
+    queue(MODE, "B3");
+    probe_run(MODE, 0, false);
+    EXPECT_LOG("E BT BS B1{ B2 TO } B3 X TO");
+}
+
 static _Atomic int requeued;
 
 static void requeues_itself(void *info)
