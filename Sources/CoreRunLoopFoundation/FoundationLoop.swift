@@ -9,8 +9,8 @@ import Foundation
 extension CoreRunLoop::RunLoop {
     /// Runs this loop and Foundation's loop of the same thread, each in its default mode, for `duration` or until one of them is stopped.
     ///
-    /// A run of this loop alone does not serve what Foundation adds to its own: the postings of a `NotificationQueue`, its timers, and the
-    /// background reading and waiting of a `FileHandle` where a library calls Foundation's, which works on the main thread only. Here
+    /// A run of this loop alone does not serve what Foundation adds to its own, where a library asks it to: its timers, the postings of its
+    /// `NotificationQueue`, and the background reading and waiting of a `FileHandle`, which works on the main thread only. Here
     /// Foundation's loop waits for both, and this one makes a pass whenever it has something to do. The run goes on while both are empty.
     /// What runs one of the loops in a callback serves that one only; a call of this function in a callback of this loop returns at once.
     ///

@@ -6,13 +6,18 @@ public import CoreRunLoop
 public import Foundation
 
 /// A thread's values as Foundation has them. As on Darwin they are for the code that runs on the thread; nothing else makes them safe.
-private final class ThreadValues: @unchecked Sendable { let dictionary = NSMutableDictionary() }
+final class ThreadValues: @unchecked Sendable {
+    let dictionary = NSMutableDictionary()
+    lazy var queue = NotificationQueue(notificationCenter: .default)
+}
 
 extension CoreRunLoop::Thread {
+    var values: ThreadValues { companion(or: ThreadValues()) }
+
     /// Values that belong to the thread, for whichever code runs on it; gone when it ends. For use on the thread itself.
     ///
     /// The overlay's own property of this name is a value of Swift's, which any thread may use, and has other contents.
-    public var threadDictionary: NSMutableDictionary { companion(or: ThreadValues()).dictionary }
+    public var threadDictionary: NSMutableDictionary { values.dictionary }
 
     /// How important the thread's work is, as Foundation says it. Set it before the start; later it has no effect.
     public var qualityOfService: Foundation::QualityOfService {

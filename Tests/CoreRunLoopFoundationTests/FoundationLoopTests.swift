@@ -37,7 +37,7 @@ private final class Box: @unchecked Sendable {
         }
     }
 
-    @Test func `posts what a notification queue keeps for an idle loop`() async throws {
+    @Test func `posts what Foundation's notification queue keeps for an idle loop`() async throws {
         try await onThread {
             let name = Notification.Name("idle")
             let seen = Seen()
@@ -47,7 +47,7 @@ private final class Box: @unchecked Sendable {
                 loop.stop()
             }
             defer { NotificationCenter.default.removeObserver(observer) }
-            NotificationQueue.default.enqueue(Notification(name: name, object: seen), postingStyle: .whenIdle)
+            Foundation::NotificationQueue.default.enqueue(Notification(name: name, object: seen), postingStyle: .whenIdle)
             #expect(seen.count == 0)
             try #expect(loop.runWithFoundation(for: .seconds(1000)) == .stopped)
             #expect(seen.count == 1)

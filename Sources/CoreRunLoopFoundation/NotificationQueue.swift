@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A queue of notifications by this package's loops, in the place of Foundation's, whose observers are in Foundation's loop. One observer
+// for each mode that a waiting notification names: so a loop itself knows what the common modes are.
+
+public import CoreRunLoop
+public import Foundation
+
+/// Posts notifications when the calling thread's loop comes to it, and those that are alike once.
+///
+/// As in Cocoa a queue belongs to the thread that uses it, and keeps no mode alive: a run of an empty mode posts nothing.
+open class NotificationQueue: NSObject {
+    /// When a notification is posted.
+    public typealias PostingStyle = Foundation::NotificationQueue.PostingStyle
+    /// What makes two notifications alike.
+    public typealias NotificationCoalescing = Foundation::NotificationQueue.NotificationCoalescing
+
+    private struct Entry {
+        let notification: Notification
+        let style: PostingStyle
+        let modes: [CoreRunLoop::RunLoop.Mode]
+    }
+
+    private let center: NotificationCenter
+    private var entries: [Entry] = []
+    private var observers: [CoreRunLoop::RunLoop.Mode: CoreRunLoop::RunLoop.Observer] = [:]
+
+    /// The calling thread's queue for the default center.
+    open class var `default`: NotificationQueue { CoreRunLoop::Thread.current.values.queue }
+
+    /// Makes a queue for `notificationCenter`.
+    public init(notificationCenter: NotificationCenter) { center = notificationCenter }
+
+    deinit { for observer in observers.values { observer.invalidate() } }
+
+    /// Queues a notification for the default mode; it takes the place of one with its name and object.
+    open func enqueue(_ notification: Notification, postingStyle: PostingStyle) {
+        enqueue(notification, postingStyle: postingStyle, coalesceMask: [.onName, .onSender], forModes: nil)
+    }
+
+    /// Queues a notification, in the place of those that wait and are alike.
+    ///
+    /// - Parameters:
+    ///   - notification: What to post.
+    ///   - postingStyle: `.now` posts it before this returns, if no loop runs or one in `modes` by name; `.asap` at the end of the pass or
+    ///     the run that is under way; `.whenIdle` before the loop sleeps.
+    ///   - coalesceMask: What makes two alike; with nothing in it none are.
+    ///   - modes: In which modes to post it; `nil` is the default mode.
+    open func enqueue(
+        _ notification: Notification, postingStyle: PostingStyle, coalesceMask: NotificationCoalescing,
+        forModes modes: [CoreRunLoop::RunLoop.Mode]?
+    ) {
+        let modes = modes ?? [.default]
+        dequeueNotifications(matching: notification, coalesceMask: coalesceMask)
+        guard postingStyle != .now else {
+            let current = CoreRunLoop::RunLoop.current.currentMode
+            if current.map(modes.contains) ?? true { center.post(notification) }
+            return
+        }
+        entries.append(Entry(notification: notification, style: postingStyle, modes: modes))
+        for mode in modes where observers[mode] == nil {
+            observers[mode] = CoreRunLoop::RunLoop.current.observe([.beforeWaiting, .exit], inMode: mode) { [weak self] _, activity in
+                self?.post(in: mode, atExit: activity == .exit)
+            }
+        }
+    }
+
+    /// Takes out what waits and is like `notification`; nothing with an empty `coalesceMask`.
+    open func dequeueNotifications(matching notification: Notification, coalesceMask: NotificationCoalescing) {
+        if coalesceMask.isEmpty { return }
+        entries.removeAll { entry in
+            (!coalesceMask.contains(.onName) || entry.notification.name == notification.name)
+                && (!coalesceMask.contains(.onSender) || isSame(entry.notification.object, notification.object))
+        }
+    }
+
+    private func post(in mode: CoreRunLoop::RunLoop.Mode, atExit: Bool) {
+        func isDue(_ entry: Entry) -> Bool { entry.modes.contains(mode) && (entry.style == .asap || !atExit) }
+        let due = entries.filter(isDue)
+        entries.removeAll(where: isDue)
+        for entry in due where entry.style == .asap { center.post(entry.notification) }
+        for entry in due where entry.style != .asap { center.post(entry.notification) }
+        if entries.contains(where: isDue) {
+            CoreRunLoop::RunLoop.current.wake()  // for those that came meanwhile, as the loop would sleep now
+        } else if !entries.contains(where: { $0.modes.contains(mode) }) {
+            observers.removeValue(forKey: mode)?.invalidate()
+        }
+    }
+}
+
+/// Whether both are one object, or equal values, or none.
+private func isSame(_ one: Any?, _ other: Any?) -> Bool {
+    guard let one, let other else { return one == nil && other == nil }
+    if let one = one as? AnyHashable, let other = other as? AnyHashable, !(type(of: one.base) is AnyClass) { return one == other }
+    return (one as AnyObject) === (other as AnyObject)
+}
