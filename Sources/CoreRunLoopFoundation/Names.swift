@@ -27,3 +27,23 @@ extension CoreRunLoop::Thread {
     /// The main thread's object: `main` by its other name.
     public static var mainThread: CoreRunLoop::Thread { .main }
 }
+
+extension CoreRunLoop::RunLoop {
+    /// Whether `object` is this loop.
+    public func isEqual(_ object: Any?) -> Bool { object as? CoreRunLoop::RunLoop == self }
+}
+
+extension CoreRunLoop::Timer {
+    /// Whether `object` is this timer.
+    public func isEqual(_ object: Any?) -> Bool { object as? CoreRunLoop::Timer == self }
+}
+
+extension CoreRunLoop::Thread {
+    /// Whether `object` is this thread.
+    public func isEqual(_ object: Any?) -> Bool { object as? CoreRunLoop::Thread == self }
+}
+
+extension CoreRunLoop::Port {
+    /// Whether `object` is this port, or both are socket ports that send to the same address.
+    public func isEqual(_ object: Any?) -> Bool { object as? CoreRunLoop::Port == self }
+}

@@ -116,6 +116,19 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
         #expect(Thread.mainThread == Thread.main)
     }
 
+    @Test func `objects are equal to themselves, and to nothing of another class`() async throws {
+        try await onThread {
+            let (loop, thread, port) = (RunLoop.current, Thread.current, Port())
+            let timer = Timer(timeInterval: 1, repeats: false) { _ in }
+            #expect(loop.isEqual(RunLoop.current) && !loop.isEqual(RunLoop.main) && !loop.isEqual(thread) && !loop.isEqual(nil))
+            #expect(thread.isEqual(Thread.current) && !thread.isEqual(Thread.main) && !thread.isEqual(loop) && !thread.isEqual(nil))
+            #expect(timer.isEqual(timer) && !timer.isEqual(Timer(timeInterval: 1, repeats: false) { _ in }) && !timer.isEqual(nil))
+            #expect(port.isEqual(port as Any) && !port.isEqual(Port()) && !port.isEqual(timer) && !port.isEqual(nil))
+            let remotes = try [10000, 10000, 10001].map { try SocketPort(remoteWithTCPPort: $0, host: "localhost") }
+            #expect(remotes[0].isEqual(remotes[1]) && !remotes[0].isEqual(remotes[2]))
+        }
+    }
+
     @Test func `a program prints results in its own way`() {
         #expect("\(RunLoop.RunResult.stopped)" == "it was stopped")
     }
