@@ -4,6 +4,7 @@
 
 public import CoreRunLoop
 public import Foundation
+import Synchronization
 
 /// A thread's values as Foundation has them. As on Darwin they are for the code that runs on the thread; nothing else makes them safe.
 final class ThreadValues: @unchecked Sendable {
@@ -33,6 +34,26 @@ extension CoreRunLoop::Thread {
     /// Sleeps for `interval` seconds; zero and less return at once.
     @available(*, noasync)
     public static func sleep(forTimeInterval interval: TimeInterval) { sleep(for: Duration(clampedSeconds: interval)) }
+}
+
+/// Keeps the handler that posts threads' ends for as long as the process lives.
+private final class Exits: Sendable {
+    func start(_ handler: @escaping @Sendable (CoreRunLoop::Thread) -> Void) {
+        registration.withLock { $0 = CoreRunLoop::Thread.onWillExit(handler) }
+    }
+    private let registration = Mutex<CoreRunLoop::Thread.ExitRegistration?>(nil)
+}
+private let exits = Exits()
+
+extension Notification.Name {
+    /// Posted by a thread that is about to end, on that thread, with the thread as its object; see `Thread.onWillExit(_:)`.
+    ///
+    /// The default notification center gets it from the first use of this name on.
+    public static let NSThreadWillExit: Notification.Name = {
+        let name = Notification.Name("NSThreadWillExitNotification")
+        exits.start { NotificationCenter.default.post(name: name, object: $0) }
+        return name
+    }()
 }
 
 extension Foundation::QualityOfService {

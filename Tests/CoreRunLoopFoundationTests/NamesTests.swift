@@ -187,6 +187,18 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
         #expect(thread.CoreRunLoop::threadDictionary.isEmpty)
     }
 
+    @Test func `the end of a thread is posted on it`() async throws {
+        let told = Guarded<[Bool]>([])
+        let thread = Thread { Thread.current.threadDictionary["own"] = true }
+        let observer = NotificationCenter.default.addObserver(forName: .NSThreadWillExit, object: thread, queue: nil) { note in
+            told.value.append(note.object as? Thread === Thread.current && Thread.current.threadDictionary["own"] as? Bool == true)
+        }
+        thread.start()
+        try await thread.value
+        NotificationCenter.default.removeObserver(observer)
+        #expect(told.value == [true])
+    }
+
     @Test func `a timer calls a method at a date`() async throws {
         try await onThread {
             let target = TimerTarget()
