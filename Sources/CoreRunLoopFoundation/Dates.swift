@@ -37,6 +37,7 @@ extension CoreRunLoop::RunLoop {
 
     /// Fires what is due in `mode`, and tells when its next timer is; see `limitDate(forMode:)` with a `WallTime`.
     @available(*, noasync)
+    @discardableResult
     public func limitDate(forMode mode: Mode) -> Date? {
         self.CoreRunLoop::limitDate(forMode: mode).map { Date($0) }
     }
