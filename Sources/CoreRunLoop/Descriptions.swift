@@ -9,9 +9,18 @@ public import CCoreRunLoop
 extension CFObject {
     /// What `CFCopyDescription` says of the object; of a text the text itself.
     public var debugDescription: String {
-        let text = withExtendedLifetime(self) { unsafe CFCopyDescription(address) }
-        return text.map { String($0) } ?? ""
+        CFCopyDescription(self).map { String($0) } ?? ""
     }
+}
+
+/// What the object says of itself: the C function of this name, whose parameter on Darwin takes every object.
+public func CFCopyDescription<Object: CFObject>(_ object: Object?) -> CFString? {
+    withExtendedLifetime(object) { object.flatMap { unsafe CCoreRunLoop.CFCopyDescription($0.address) } }
+}
+
+/// How many references there are to the object: the C function of this name, whose parameter on Darwin takes every object.
+public func CFGetRetainCount<Object: CFObject>(_ object: Object?) -> CFIndex {
+    withExtendedLifetime(object) { object.map { unsafe CCoreRunLoop.CFGetRetainCount($0.address) } ?? 0 }
 }
 
 extension CFString {

@@ -17,6 +17,20 @@ import Testing
         timer.invalidate()
     }
 
+    @Test func `is asked of objects by the C functions' names`() throws {
+        let object = [1, 2].cfData
+        let description = try #require(CFCopyDescription(object))
+        #expect(String(description) == "\(object)" && CFCopyDescription(nil as CFData?) == nil)
+        // By C's own functions, which no optimization leaves out.
+        let address = unsafe unsafeBitCast(object, to: CFTypeRef.self)
+        let before = CFGetRetainCount(object)
+        for _ in 0..<3 { _ = unsafe CFRetain(address) }
+        let after = CFGetRetainCount(object)
+        for _ in 0..<3 { unsafe CFRelease(address) }
+        #expect(before >= 1 && after == before + 3 && CFGetRetainCount(nil as CFData?) == 0)
+        withExtendedLifetime(object) {}
+    }
+
     @Test func `shows results and activities by their names`() {
         #expect(
             ([.finished, .stopped, .timedOut, .handledSource] as [RunLoop.RunResult]).map(\.debugDescription)
