@@ -68,7 +68,7 @@ private final class Server: Thread, @unchecked Sendable {
         let port = Port()
         RunLoop.current.add(port, forMode: .default)
         RunLoop.current.perform { self.ready.signal() }
-        while !isCancelled { RunLoop.current.run(in: .default) }
+        while !isCancelled { _ = RunLoop.current.run(in: .default) }
         port.invalidate()
     }
     override func cancel() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calling thread's run loop of Foundation, as far as a guest in it needs it. Whoever links this links Foundation.
+// The calling thread's run loop of Foundation, as far as a guest in it needs it, and a descriptor for a process. Whoever links this links
+// Foundation.
 
 #if !defined(CORE_RUN_LOOP_FOUNDATION_SHIMS_H)
 #define CORE_RUN_LOOP_FOUNDATION_SHIMS_H 1
@@ -22,5 +23,8 @@ int32_t foundation_loop_run(double seconds);
 
 /// Whether `descriptor` is readable now: the loop is told of a descriptor only when it becomes so.
 bool foundation_loop_is_readable(int descriptor);
+
+/// A new descriptor that is readable once the process has ended, whoever takes its status; -1 where there is none.
+int process_descriptor(int32_t process);
 
 #endif
