@@ -398,8 +398,8 @@ static int make_descriptors(struct input *input, const struct wire_frame *frame,
 
     for (int i = 0; i < count; i++) {
         bool is_line = i == 0 && frame->flags & wire_new_line;
-        bool is_of_page = frame->type == wire_page;
-        uint8_t belongs = is_line ? 0 : is_of_page ? (i == 0 ? 11 : 9) : frame->flags & wire_new_arena ? 3 : 4;
+        bool is_page = frame->type == wire_page ? i == 0 : frame->type == wire_control;
+        uint8_t belongs = is_line ? 0 : is_page ? 11 : frame->type == wire_page ? 9 : frame->flags & wire_new_arena ? 3 : 4;
 
         descriptors[i] = make_descriptor(changes & 64 ? next(input) : belongs, next(input), frame->length);
     }

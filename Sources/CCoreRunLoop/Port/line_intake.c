@@ -25,11 +25,23 @@ static struct server_line *take_end(struct packet *packet, const struct wire_fra
 bool line_intake_control(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame)
 {
     struct local_port *local = &port->side.local;
-    struct server_line *line = take_end(packet, frame, true);
+    struct server_line *line;
+    void *page = NULL;
+    int result = shared_page_adopt(packet->descriptors[1], &page);
 
+    if (result < 0) {
+        if (result != -EINVAL) {
+            packet_close(packet); /* the client finds its line hung up, and does without */
+        }
+        return result != -EINVAL;
+    }
+    line = take_end(packet, frame, true);
     if (!line) {
+        shared_page_release(page);
         return false;
     }
+    line->acks = page;
+    packet_close(packet);
     port_lock(port);
     line_table_sweep(&local->lines);
     if (local->lines.control_count >= line_control_max) {

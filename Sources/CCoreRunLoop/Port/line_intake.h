@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What peers hand to a local port beside messages: reply lines, control lines, and pages for replies. A packet's descriptors are checked
- * before they are taken out of it. The port's lock is not held by the caller; it is taken over each look at the table.
+ * What peers hand to a local port beside messages: reply lines, control lines with their pages, and pages for replies. A packet's
+ * descriptors are checked before they are taken out of it. The port's lock is not held by the caller; it is taken over each look at the
+ * table.
  */
 #ifndef CRL_PORT_LINE_INTAKE_H
 #define CRL_PORT_LINE_INTAKE_H
@@ -14,7 +15,10 @@
 #include "Port/line_table.h"
 #include "Port/packet.h"
 
-/* Installs a control line, in the place of an old one if there are too many. False: what comes is no line. */
+/*
+ * Installs a control line and its page, in the place of an old one if there are too many. Where the page cannot be had now, what came is
+ * closed, which the client notices. False: it is no line, or no page, and the packet is as it was.
+ */
 bool line_intake_control(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame);
 
 /* Installs the line that comes with a request, which begins on it; `ret_keeps`: for later ones, too. NULL: what comes is no line. */

@@ -70,6 +70,7 @@ void server_line_free(struct server_line *line)
         (void)kernel.close(line->descriptor);
     }
     arena_release(&line->arena);
+    shared_page_release(line->acks);
     free(line);
 }
 
@@ -317,6 +318,7 @@ void line_table_abandon(struct line_table *table)
             struct server_line *line = line_of(link);
 
             line->arena = (struct arena){NULL, 0}; /* not mapped here */
+            line->acks = NULL; /* nor this */
             if (line->page) {
                 (void)kernel.close(line->bell);
                 line->page = NULL; /* nor this */

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "Port/ack_page.h"
 #include "Port/payload.h"
 #include "Port/reply_page.h"
 #include "Support/list.h"
@@ -46,6 +47,9 @@ struct server_line {
     struct arena arena; /* whoever runs it */
     struct reply_page *page; /* NULL: none, or the line has ended */
     int bell; /* of the page */
+    struct ack_page *acks; /* C; of a control line, which has one always */
+    uint32_t taken; /* of a control line: the last number in that page, where the peer may change it */
+    bool has_taken; /* there is one */
 };
 
 struct gone_line {

@@ -83,6 +83,7 @@ struct remote_port {
     uint64_t budget; /* C; what the owner said at connection: larger data is not sent */
     int control; /* P; our end of the control line, -1 if there is none */
     uint64_t control_token; /* P */
+    struct ack_page *acks; /* P; NULL if there is no control line */
     bool has_no_control; /* P; the owner did not take it: the kernel's queue alone limits us */
     uint32_t last_line; /* P; the number of the latest line */
     uint64_t last_conversation; /* P */

@@ -58,11 +58,20 @@ static void acknowledge(struct local_port *local, const struct packet *packet, c
 {
     struct server_line *control = line_table_find(&local->lines, 0, frame->extra, packet->pid, true);
 
-    if (control) {
+    /*
+     * Of two threads that have taken a frame each the later may be here first. Since a client names its control line in all its frames,
+     * a number that is not far behind is an old one, also when the numbers begin anew.
+     */
+    if (!control || (control->has_taken && (int32_t)(frame->sequence - control->taken) <= 0)) {
+        return;
+    }
+    control->taken = frame->sequence;
+    control->has_taken = true;
+    if (ack_page_note(control->acks, frame->sequence, local->queue_limit)) {
         const struct wire_frame ack = {.type = wire_ack, .length = local->queue_limit, .sequence = frame->sequence};
         int result = packet_send(control->descriptor, &ack, NULL, NULL, 0);
 
-        if (result < 0 && result != -EAGAIN) { /* of a full line nothing is lost: the next one says it all */
+        if (result < 0 && result != -EAGAIN) { /* a full line wakes as well */
             line_table_drop(&local->lines, control);
         }
     }
@@ -331,7 +340,7 @@ static int take_packet(CFMessagePortRef port, uint8_t *buffer, struct incoming *
     }
     end_read(port, &packet);
     if (!why && frame.type == wire_control && !line_intake_control(port, &packet, &frame)) {
-        why = "what it brings is not the end of a line";
+        why = "what it brings is not the end of a line and a page";
     } else if (!why && frame.type == wire_page && !line_intake_page(port, &packet, &frame)) {
         why = "what it brings is no page and no wait set";
     }

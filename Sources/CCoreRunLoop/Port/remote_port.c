@@ -2,8 +2,9 @@
 /*
  * The sending side of message ports: the connection, how many messages may be under way, and finding out that the receiver is gone.
  *
- * A frame counts as under way until something comes back that confirms it: a reply, or an acknowledgement on the control line, which is
- * asked for from the third on. The kernel keeps the order of one socket, so a frame's number confirms all before it.
+ * A frame counts as under way until something comes back that confirms it: a reply, or an acknowledgement in the page that goes with the
+ * control line, both of which are made when a third is sent. The kernel keeps the order of one socket, so a frame's number confirms all
+ * before it. A packet comes on the control line when a thread sleeps for want of room (ack_page.h).
  */
 #include <errno.h>
 
@@ -20,7 +21,10 @@ enum {
     send_room_beside = 4096, /* for lines and pages that are handed over meanwhile */
 };
 
-/* The longest wait between two looks: the kernel reports room late, and another thread may take an acknowledgement. */
+/*
+ * The longest wait between two looks: the kernel reports room late, another thread may take the packet that says that there is some, and
+ * that comes only when there is room for several.
+ */
 static const int64_t slice_ns = 10000000;
 
 /* ---- making one ---- */
@@ -120,12 +124,20 @@ static void close_one(int *descriptor)
     }
 }
 
+/* P */
+static void close_control(struct remote_port *remote)
+{
+    close_one(&remote->control);
+    shared_page_release(remote->acks);
+    remote->acks = NULL;
+}
+
 /* P, the port is invalid and nobody uses it. */
 static void close_descriptors(struct remote_port *remote)
 {
     close_one(&remote->socket);
     close_one(&remote->place);
-    close_one(&remote->control);
+    close_control(remote);
 }
 
 void remote_port_close(CFMessagePortRef port)
@@ -181,6 +193,7 @@ void remote_port_abandon(CFMessagePortRef port)
 
     abandon_lines(&remote->free_lines);
     abandon_lines(&remote->busy_lines);
+    remote->acks = NULL; /* not mapped here either */
     remote->users = 0;
     close_descriptors(remote);
 }
@@ -261,26 +274,39 @@ void remote_port_confirm(struct remote_port *remote, uint32_t sequence)
     }
 }
 
-/* Takes what acknowledgements there are. */
-static void drain_control(struct remote_port *remote)
+/* Takes what the server says in the page. P */
+static void look_into_page(struct remote_port *remote)
 {
-    uint8_t bytes[wire_header_size + 1];
-    struct wire_frame frame;
-    ssize_t size;
+    uint32_t taken;
+    uint32_t queue_limit;
 
-    while (remote->control >= 0 && (size = kernel_ports.receive(remote->control, bytes, sizeof bytes)) != -EAGAIN) {
-        if (size == -EINTR) {
-            continue;
-        }
-        if (size <= 0) {
-            close_one(&remote->control); /* the receiver is gone, or does not want it */
-            remote->has_no_control = true;
-        } else if ((size_t)size <= sizeof bytes && wire_decode(wire_on_line, bytes, (size_t)size, &frame) == wire_ok &&
-                   frame.type == wire_ack) {
-            remote_port_confirm(remote, frame.sequence);
-            remote->queue_limit = frame.length > 0 ? (uint32_t)frame.length : 1;
-        }
+    if (remote->acks && ack_page_read(remote->acks, &taken, &queue_limit)) {
+        remote_port_confirm(remote, taken);
+        remote->queue_limit = queue_limit;
     }
+}
+
+/* Takes the packet that may have ended a wait, or finds the line hung up. What the packet says stands in the page, too. P */
+static void take_wake_up(struct remote_port *remote)
+{
+    uint8_t bytes[wire_header_size];
+    ssize_t size = remote->control >= 0 ? kernel_ports.receive(remote->control, bytes, sizeof bytes) : -EAGAIN;
+
+    if (size <= 0 && size != -EAGAIN && size != -EINTR) {
+        close_control(remote); /* the receiver is gone, or does not want it */
+        remote->has_no_control = true;
+    }
+}
+
+/*
+ * The queue is full, and its sender is about to sleep: a packet is to come when a quarter of it is left. Each wake-up costs more than a
+ * message, so that there should be few, and whoever takes the messages has something to do meanwhile. Threads that sleep at once await the
+ * same, as nothing is sent while it is full. What is taken by now is known afterwards. P
+ */
+static void await_room(struct remote_port *remote)
+{
+    ack_page_await(remote->acks, remote->sequence - remote->queue_limit / 4);
+    look_into_page(remote);
 }
 
 /* All that goes to the owner's socket; if that is of this process, it is counted until it has been taken. P */
@@ -298,15 +324,37 @@ static int send_packet(struct remote_port *remote, const struct wire_frame *fram
     return result;
 }
 
-/* Hands one over. -EAGAIN: the queue is full; without the means for one the kernel's queue has to do. */
+/* Our side of a control line and its page, and what is to be handed over. 0, or a negative errno and nothing. P */
+static int make_control(struct remote_port *remote, int ret_passed[wire_descriptors_max])
+{
+    void *page;
+    int ends[2];
+    int result = shared_page_create(&page, &ret_passed[1]);
+
+    if (result < 0) {
+        return result;
+    }
+    result = kernel_ports.line_create(ends);
+    if (result < 0) {
+        shared_page_release(page);
+        (void)kernel.close(ret_passed[1]);
+        return result;
+    }
+    remote->acks = page;
+    remote->control = ends[0];
+    ret_passed[0] = ends[1];
+    return 0;
+}
+
+/* Hands one over. -EAGAIN: the queue is full; without the means for one the kernel's queue has to do. P */
 static int offer_control(CFMessagePortRef port)
 {
     struct remote_port *remote = &port->side.remote;
     struct wire_frame frame = {.type = wire_control, .flags = wire_new_line, .line = 1};
-    int ends[2];
-    int result = kernel_ports.line_create(ends);
+    int passed[wire_descriptors_max];
+    int result;
 
-    if (result < 0) {
+    if (make_control(remote, passed) < 0) {
         remote->has_no_control = true;
         return 0;
     }
@@ -314,15 +362,14 @@ static int offer_control(CFMessagePortRef port)
     frame.token |= 1;
     frame.name = port->name.bytes;
     frame.name_length = port->name.length;
-    result = send_packet(remote, &frame, NULL, &ends[1], 1);
-    (void)kernel.close(ends[1]);
-    if (result < 0) {
-        (void)kernel.close(ends[0]);
-        return result;
-    }
-    remote->control = ends[0];
     remote->control_token = frame.token;
-    return 0;
+    result = send_packet(remote, &frame, NULL, passed, wire_descriptors_max);
+    (void)kernel.close(passed[0]);
+    (void)kernel.close(passed[1]);
+    if (result < 0) {
+        close_control(remote);
+    }
+    return result;
 }
 
 int remote_port_offer_page(CFMessagePortRef port, uint32_t line, uint64_t token, const int descriptors[wire_descriptors_max])
@@ -360,33 +407,46 @@ static enum outcome outcome_of(int error)
     }
 }
 
-/* P */
-static enum outcome try_send(CFMessagePortRef port, struct wire_frame *frame, const void *data, const int *descriptors, int count,
-                             int *ret_error)
+/* As many are under way as the queue holds; without a control line that is for the kernel to say. P */
+static bool is_full(const struct remote_port *remote)
+{
+    return remote->control >= 0 && remote->sequence - remote->confirmed >= remote->queue_limit;
+}
+
+/* Has the server say when it has taken this one, and a control line made for that where it is time for one. 0 or -EAGAIN. P */
+static int prepare_ack(CFMessagePortRef port, struct wire_frame *frame)
 {
     struct remote_port *remote = &port->side.remote;
-    uint32_t under_way;
-    uint32_t asked_from;
-    int result = 0;
+    uint32_t under_way = remote->sequence - remote->confirmed;
+    bool is_late = under_way >= (remote->queue_limit <= unasked_max ? remote->queue_limit - 1 : unasked_max);
+    int result = is_late && remote->control < 0 && !remote->has_no_control ? offer_control(port) : 0;
 
-    if (remote->sequence - remote->confirmed >= remote->queue_limit) {
-        drain_control(remote);
+    /* In each from then on, though a reply confirms a request as well: so the server can tell an old number from a new one. */
+    frame->flags = (uint16_t)((frame->flags & ~wire_want_ack) | (remote->control >= 0 ? wire_want_ack : 0));
+    frame->extra = remote->control >= 0 ? remote->control_token : 0;
+    return result;
+}
+
+/* P */
+static enum outcome try_send(CFMessagePortRef port, struct wire_frame *frame, const void *data, const int *descriptors, int count,
+                             int64_t deadline_ns, int *ret_error)
+{
+    struct remote_port *remote = &port->side.remote;
+    int result;
+
+    if (is_full(remote)) {
+        look_into_page(remote);
     }
-    under_way = remote->sequence - remote->confirmed;
-    asked_from = remote->queue_limit <= unasked_max ? remote->queue_limit - 1 : unasked_max;
-    if (under_way >= remote->queue_limit && remote->control >= 0) {
+    if (is_full(remote) && kernel.monotonic_ns() < deadline_ns) {
+        await_room(remote);
+    } else if (is_full(remote)) {
+        take_wake_up(remote); /* who does not wait asks for none, but the line may be hung up */
+    }
+    if (is_full(remote)) {
         return outcome_full;
     }
-    if (under_way >= asked_from && remote->control < 0 && !remote->has_no_control) {
-        result = offer_control(port);
-    }
+    result = prepare_ack(port, frame);
     if (result == 0) {
-        frame->flags &= (uint16_t)~wire_want_ack;
-        frame->extra = 0;
-        if (under_way >= asked_from && remote->control >= 0) {
-            frame->flags |= wire_want_ack;
-            frame->extra = remote->control_token;
-        }
         frame->sequence = remote->sequence + 1;
         result = send_packet(remote, frame, data, descriptors, count);
     }
@@ -413,16 +473,19 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const v
                         int64_t deadline_ns, int64_t *now_ns)
 {
     struct remote_port *remote = &port->side.remote;
+    enum outcome outcome = outcome_sent;
     SInt32 gone = kCFMessagePortIsInvalid;
 
     for (;;) {
-        enum outcome outcome;
         int64_t looked_ns;
         int error = 0;
         int control;
 
         port_lock(port);
-        outcome = port_is_valid(port) ? try_send(port, frame, data, descriptors, count, &error) : outcome_gone;
+        if (outcome == outcome_full) {
+            take_wake_up(remote);
+        }
+        outcome = port_is_valid(port) ? try_send(port, frame, data, descriptors, count, deadline_ns, &error) : outcome_gone;
         control = remote->control;
         port_unlock(port);
         if (outcome == outcome_sent) {

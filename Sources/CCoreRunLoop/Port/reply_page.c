@@ -2,11 +2,9 @@
 /* Pages for replies, and their bells; see reply_page.h. */
 #include "Port/reply_page.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Support/barrier.h"
 
 /* ---- the client's ---- */
@@ -24,18 +22,17 @@ static int set_with(int line)
 
 int reply_page_create(int line, struct reply_page **ret_page, int *ret_memory, int *ret_set)
 {
-    int memory = kernel_ports.memory_create(reply_page_size, true);
-    void *address = NULL;
-    int result = memory < 0 ? memory : kernel_ports.memory_map(memory, reply_page_size, true, &address);
+    void *address;
+    int memory;
+    int result = shared_page_create(&address, &memory);
 
-    if (result == 0) {
-        result = *ret_set = set_with(line);
+    if (result < 0) {
+        return result;
     }
+    result = *ret_set = set_with(line);
     if (result < 0) {
         reply_page_release(address);
-        if (memory >= 0) {
-            (void)kernel.close(memory);
-        }
+        (void)kernel.close(memory);
         return result;
     }
     *ret_page = address;
@@ -76,11 +73,8 @@ static int hang_bell(int set)
 int reply_page_adopt(int memory, int set, struct reply_page **ret_page, int *ret_bell)
 {
     void *address = NULL;
-    int result = kernel_ports.memory_is_fixed(memory, reply_page_size, false) ? 0 : -EINVAL;
+    int result = shared_page_adopt(memory, &address);
 
-    if (result == 0) {
-        result = kernel_ports.memory_map(memory, reply_page_size, false, &address);
-    }
     if (result == 0) {
         result = *ret_bell = hang_bell(set);
     }
@@ -115,7 +109,5 @@ bool reply_page_put(struct reply_page *page, int bell, const struct wire_frame *
 
 void reply_page_release(struct reply_page *page)
 {
-    if (page) {
-        kernel_ports.memory_unmap(page, reply_page_size);
-    }
+    shared_page_release(page);
 }

@@ -28,10 +28,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "Port/shared_page.h"
 #include "Port/wire.h"
 
 enum {
-    reply_page_size = 4096,
+    reply_page_size = shared_page_size,
     reply_page_head = 128,
     reply_page_room = reply_page_size - reply_page_head, /* for a header and data */
     reply_page_after = 8, /* requests that a line carries before it has a page: what that costs is saved by about twenty */

@@ -249,7 +249,7 @@ enum wire_error wire_decode(enum wire_channel channel, const uint8_t *packet, si
 
 int wire_descriptor_count(const struct wire_frame *frame)
 {
-    int count = frame->type == wire_descriptor ? 1 : frame->type == wire_page ? 2 : 0;
+    int count = frame->type == wire_descriptor || frame->type == wire_control ? 1 : frame->type == wire_page ? 2 : 0;
 
     count += frame->flags & wire_new_line ? 1 : 0;
     count += frame->flags & wire_new_arena ? 1 : 0;

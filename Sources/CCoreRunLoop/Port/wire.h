@@ -31,7 +31,7 @@ enum wire_type {
     /* to a port's socket */
     wire_request = 1,
     wire_one_way = 2,
-    wire_control = 3, /* hands over a control line */
+    wire_control = 3, /* hands over a control line, and the page for what is taken (ack_page.h) */
     wire_page = 4, /* hands over a reply page, and the wait set that its bell is for (reply_page.h) */
     /* on lines */
     wire_reply = 16,

@@ -7,6 +7,9 @@
 #ifndef CRL_SUPPORT_LINK_NAMES_H
 #define CRL_SUPPORT_LINK_NAMES_H
 
+#pragma redefine_extname ack_page_await crl_ack_page_await
+#pragma redefine_extname ack_page_note crl_ack_page_note
+#pragma redefine_extname ack_page_read crl_ack_page_read
 #pragma redefine_extname activation_create crl_activation_create
 #pragma redefine_extname activation_discard crl_activation_discard
 #pragma redefine_extname activations_forget crl_activations_forget
@@ -419,6 +422,9 @@
 #pragma redefine_extname server_line_begin crl_server_line_begin
 #pragma redefine_extname server_line_create crl_server_line_create
 #pragma redefine_extname server_line_free crl_server_line_free
+#pragma redefine_extname shared_page_adopt crl_shared_page_adopt
+#pragma redefine_extname shared_page_create crl_shared_page_create
+#pragma redefine_extname shared_page_release crl_shared_page_release
 #pragma redefine_extname slot_link_members crl_slot_link_members
 #pragma redefine_extname slot_unbind crl_slot_unbind
 #pragma redefine_extname slots_release crl_slots_release

@@ -329,6 +329,25 @@ static int memory_of(off_t size, int seals, bool filled)
 
 enum { all_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE, arena_seals = F_SEAL_SHRINK | F_SEAL_GROW };
 
+static int page_memory(void)
+{
+    return memory_of(shared_page_size, arena_seals, true);
+}
+
+static const struct wire_frame control_frame = {.type = wire_control, .flags = wire_new_line, .line = 1, .token = 77};
+
+/* Both descriptors are closed. */
+static void attacker_send_control(int to, uint64_t token, int end, int page)
+{
+    struct wire_frame frame = control_frame;
+    const int both[] = {end, page};
+
+    frame.token = token;
+    attacker_send_frame(to, &frame, both, 2);
+    (void)close(end);
+    (void)close(page);
+}
+
 /* Descriptors that are no memory at all, with `size` bytes where that can be. */
 static int add_other_files(int descriptors[], int count, off_t size)
 {
@@ -591,12 +610,10 @@ PORT_TEST(a_flood_does_not_starve_timers_and_sources, "H10")
 static void send_many_controls(int to)
 {
     for (uint64_t i = 0; i < 200; i++) {
-        struct wire_frame frame = {.type = wire_control, .flags = wire_new_line, .line = 1, .token = i + 1};
         int ends[2];
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0) {
-            attacker_send_frame(to, &frame, &ends[1], 1);
-            (void)close(ends[1]);
+            attacker_send_control(to, i + 1, ends[1], page_memory());
         }
     }
 }
@@ -740,25 +757,19 @@ static void attacker_send_page(int to, uint32_t line, uint64_t token, int memory
     attacker_send_frame(to, &frame, both, 2);
 }
 
-static int page_memory(void)
-{
-    return memory_of(reply_page_size, arena_seals, true);
-}
-
 /* A line of somebody else's, as if its secret were out. */
 static uint32_t stolen_number;
 static uint64_t stolen_token;
 
 static void send_pages_for_no_line_of_ones_own(int to)
 {
-    struct wire_frame control = {.type = wire_control, .flags = wire_new_line, .line = 1, .token = 77};
     struct attackers_line line = attacker_make_line(to);
     int set = epoll_create1(EPOLL_CLOEXEC);
     int ends[2];
 
     (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends);
-    attacker_send_frame(to, &control, &ends[1], 1);
-    attacker_send_page(to, 1, 77, page_memory(), set);
+    attacker_send_control(to, control_frame.token, ends[1], page_memory());
+    attacker_send_page(to, 1, control_frame.token, page_memory(), set);
     attacker_send_page(to, stolen_number, stolen_token, page_memory(), set);
     attacker_send_page(to, line.frame.line, line.frame.token + 1, page_memory(), set);
     attacker_send_page(to, line.frame.line + 1, line.frame.token, page_memory(), set);
@@ -947,8 +958,7 @@ PORT_TEST(a_ports_own_socket_is_no_line, "241 H6")
         struct wire_frame frame = request(wire_new_line | wire_null_data);
 
         attacker_send_frame(to, &frame, &own, 1);
-        frame = (struct wire_frame){.type = wire_control, .flags = wire_new_line, .line = 1, .token = 1};
-        attacker_send_frame(to, &frame, &own, 1);
+        attacker_send_control(to, 1, fcntl(own, F_DUPFD_CLOEXEC, 0), page_memory());
     }
     CFMessagePortRef remote = port_connect(CFSTR("victim"));
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
