@@ -943,6 +943,231 @@ PORT_TEST(pages_are_bounded, "H12")
     port_thread_stop(&server);
 }
 
+/* ---- acknowledgement pages ---- */
+
+/* How many control lines the port had when it was last asked something. */
+static atomic_int controls;
+
+static CFDataRef count_controls_and_echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    port_lock(local);
+    atomic_store(&controls, (int)local->side.local.lines.control_count);
+    port_unlock(local);
+    return count_and_echo(local, message_id, data, info);
+}
+
+static int end_of_line(void)
+{
+    int ends[2];
+
+    (void)socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends);
+    return ends[1]; /* the other stays open */
+}
+
+static void send_false_controls(int to)
+{
+    struct wire_frame bare = control_frame;
+    int descriptors[3] = {end_of_line(), page_memory(), page_memory()};
+    int pipes[2];
+
+    (void)!pipe(pipes);
+    attacker_send_control(to, 1, end_of_line(), memory_of(shared_page_size, 0, true));
+    attacker_send_control(to, 2, end_of_line(), memory_of(shared_page_size, F_SEAL_GROW, true));
+    attacker_send_control(to, 3, end_of_line(), memory_of(shared_page_size, arena_seals, false));
+    attacker_send_control(to, 4, end_of_line(), memory_of(2 * shared_page_size, arena_seals, true));
+    attacker_send_control(to, 5, end_of_line(), memory_of(shared_page_size, all_seals, true));
+    attacker_send_control(to, 6, end_of_line(), open("/dev/zero", O_RDWR));
+    attacker_send_control(to, 7, end_of_line(), end_of_line());
+    attacker_send_control(to, 8, page_memory(), end_of_line()); /* the wrong way about */
+    attacker_send_control(to, 9, page_memory(), page_memory());
+    attacker_send_control(to, 10, pipes[0], page_memory());
+    attacker_send_control(to, 11, socket(AF_UNIX, SOCK_STREAM, 0), page_memory());
+    for (int count = 0; count <= 3; count++) { /* two are right */
+        if (count != 2) {
+            attacker_send_frame(to, &bare, descriptors, count);
+        }
+    }
+    (void)attacker_make_line(to); /* all of it has been looked at */
+}
+
+PORT_TEST(what_is_no_control_line_with_a_page_is_refused, "241 H6 H8")
+{
+    struct port_thread server;
+    int before;
+
+    port_thread_start(&server, CFSTR("victim"), count_controls_and_echo, NULL);
+    EXPECT_EQ(withstand(send_false_controls), 1);
+    EXPECT_EQ(atomic_load(&controls), 0);
+    before = port_probe_count_descriptors();
+    EXPECT_EQ(withstand(send_false_controls), 1);
+    EXPECT_EQ(port_probe_count_descriptors(), before);
+    EXPECT_EQ(atomic_load(&controls), 0);
+    port_thread_stop(&server);
+}
+
+static void send_false_controls_again_and_again(int to)
+{
+    struct attackers_line line = attacker_make_line(to);
+    uint8_t bytes[wire_frame_max];
+
+    for (int i = 0; i < 16; i++) {
+        attacker_send_control(to, 1, end_of_line(), memory_of(shared_page_size, 0, true));
+    }
+    if (recv(line.end, bytes, sizeof bytes, 0) != 0) {
+        _exit(6); /* it was to be hung up */
+    }
+}
+
+PORT_TEST(who_goes_on_sending_false_control_lines_loses_his_lines, "241 H6")
+{
+    struct port_thread server;
+
+    port_thread_start(&server, CFSTR("victim"), count_controls_and_echo, NULL);
+    EXPECT_EQ(withstand(send_false_controls_again_and_again), 1);
+    port_thread_stop(&server);
+}
+
+enum { tells = 600 }; /* more than a line has room for packets */
+
+struct attackers_control {
+    int to;
+    int end; /* from which nobody reads */
+    int memory;
+    struct ack_page *page;
+};
+
+static void tell_and_want_ack(const struct attackers_control *control, uint32_t sequence)
+{
+    struct wire_frame frame = {
+        .type = wire_one_way, .flags = wire_null_data | wire_want_ack, .extra = control_frame.token, .sequence = sequence};
+
+    attacker_send_frame(control->to, &frame, NULL, 0);
+}
+
+static struct attackers_control attacker_make_control(int to)
+{
+    struct attackers_control control = {.to = to, .memory = page_memory()};
+    int ends[2];
+
+    (void)socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends);
+    control.end = ends[0];
+    control.page = mmap(NULL, shared_page_size, PROT_READ | PROT_WRITE, MAP_SHARED, control.memory, 0);
+    attacker_send_control(to, control_frame.token, ends[1], fcntl(control.memory, F_DUPFD_CLOEXEC, 0));
+    (void)attacker_make_line(to); /* it has been looked at */
+    return control;
+}
+
+/* Until that number is in the page. */
+static void await_taken(const struct attackers_control *control, uint32_t sequence)
+{
+    while (atomic_load(&control->page->taken) != sequence) {
+        (void)sched_yield();
+    }
+}
+
+/* Everything that is not to be done with a page. */
+static void misuse_acknowledgements(int to)
+{
+    struct attackers_control control = attacker_make_control(to);
+
+    if (ftruncate(control.memory, 0) == 0) {
+        _exit(7);
+    }
+    for (uint32_t i = 1; i <= tells; i++) {
+        (void)fallocate(control.memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, shared_page_size);
+        atomic_store(&control.page->taken, UINT32_MAX - i);
+        atomic_store(&control.page->queue_limit, i % 2 ? UINT32_MAX : 0);
+        atomic_store(&control.page->awaited, i % 3 ? i : UINT32_MAX - i);
+        tell_and_want_ack(&control, i);
+    }
+    tell_and_want_ack(&control, tells + 1);
+    await_taken(&control, tells + 1);
+}
+
+PORT_TEST(an_acknowledgement_page_may_be_misused_to_nobodys_harm_but_its_owners, "241 H8 H11")
+{
+    struct port_thread server;
+    int before;
+
+    port_thread_start(&server, CFSTR("victim"), count_controls_and_echo, NULL);
+    EXPECT_EQ(withstand(misuse_acknowledgements), tells + 2);
+    before = port_probe_count_descriptors();
+    EXPECT_EQ(withstand(misuse_acknowledgements), tells + 2);
+    EXPECT_EQ(port_probe_count_descriptors(), before);
+    EXPECT_EQ(atomic_load(&controls), 0); /* the dead one's went with the polite one's new line */
+    port_thread_stop(&server);
+}
+
+/* A packet is asked for with each message, and none is read. */
+static void ask_for_packets_and_read_none(int to)
+{
+    struct attackers_control control = attacker_make_control(to);
+    uint8_t bytes[wire_header_size];
+    int packets = 0;
+
+    for (uint32_t i = 1; i <= tells; i++) {
+        ack_page_await(control.page, i);
+        tell_and_want_ack(&control, i);
+        await_taken(&control, i);
+    }
+    (void)attacker_make_line(to); /* the last packet has been sent */
+    while (recv(control.end, bytes, sizeof bytes, 0) > 0) {
+        packets++;
+    }
+    if (packets < 2 || packets >= tells) {
+        _exit(8);
+    }
+    ack_page_await(control.page, tells + 1); /* the line has room again, and is still the server's */
+    tell_and_want_ack(&control, tells + 1);
+    (void)attacker_make_line(to);
+    if (recv(control.end, bytes, sizeof bytes, 0) != wire_header_size || recv(control.end, bytes, sizeof bytes, 0) > 0) {
+        _exit(9);
+    }
+}
+
+PORT_TEST(a_sender_that_never_reads_what_wakes_it_fills_its_line_and_keeps_it, "241 H11")
+{
+    struct port_thread server;
+
+    port_thread_start(&server, CFSTR("victim"), count_controls_and_echo, NULL);
+    EXPECT_EQ(withstand(ask_for_packets_and_read_none), tells + 4);
+    port_thread_stop(&server);
+}
+
+/* As a thread of the receiver's that has taken a message comes to note it after others have noted later ones. */
+static void send_numbers_out_of_order(int to)
+{
+    static const uint32_t old[] = {1000, 999, 3, 0, UINT32_MAX, 1000 + (UINT32_C(1) << 31)};
+    struct attackers_control control = attacker_make_control(to);
+
+    tell_and_want_ack(&control, 1000);
+    await_taken(&control, 1000);
+    atomic_store(&control.page->queue_limit, 0);
+    atomic_store(&control.page->awaited, 1);
+    for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
+        tell_and_want_ack(&control, old[i]);
+    }
+    (void)attacker_make_line(to);
+    if (atomic_load(&control.page->taken) != 1000 || atomic_load(&control.page->queue_limit) != 0) {
+        _exit(8);
+    }
+    tell_and_want_ack(&control, UINT32_MAX / 2);
+    await_taken(&control, UINT32_MAX / 2);
+    tell_and_want_ack(&control, UINT32_MAX - 1);
+    await_taken(&control, UINT32_MAX - 1);
+    tell_and_want_ack(&control, 2); /* and anew */
+    await_taken(&control, 2);
+}
+
+PORT_TEST(numbers_that_come_late_do_not_turn_a_page_back, "209 226")
+{
+    struct port_thread server;
+
+    port_thread_start(&server, CFSTR("victim"), count_controls_and_echo, NULL);
+    EXPECT_EQ(withstand(send_numbers_out_of_order), 12);
+    port_thread_stop(&server);
+}
+
 PORT_TEST(a_ports_own_socket_is_no_line, "241 H6")
 {
     struct port_thread server;
