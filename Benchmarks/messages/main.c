@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages --list; messages [--cores 1|2] [--iterations N] [--seconds S] PEER SIZE threads|processes. See messages.h. */
+/* messages --list; messages [--cores 1|2] [--iterations N] [--seconds S] PEER SIZE threads|processes [one-way]. See messages.h. */
 #include "messages.h"
 
 #include <pthread.h>
@@ -41,6 +41,7 @@ struct job {
 };
 
 static int ready_pipe[2];
+static size_t size_told; /* of each message that goes one way */
 static char folder[64];
 static pid_t server_process;
 
@@ -49,6 +50,18 @@ static pid_t server_process;
 void serving(void)
 {
     if (write(ready_pipe[1], "r", 1) != 1) {
+        give_up("the client is not there");
+    }
+}
+
+void was_told(size_t size)
+{
+    static long count;
+
+    if (size != size_told) {
+        give_up("a message is not what was sent");
+    }
+    if (++count % tells_in_a_row == 0 && write(ready_pipe[1], "t", 1) != 1) {
         give_up("the client is not there");
     }
 }
@@ -133,8 +146,21 @@ static int by_size(const void *left, const void *right)
 
 static void exchange(const struct job *job, const void *request)
 {
-    if (!job->peer->exchange(request, job->place.size)) {
-        give_up("a reply is missing or is not what was sent");
+    char byte;
+
+    if (!job->place.is_one_way) {
+        if (!job->peer->exchange(request, job->place.size)) {
+            give_up("a reply is missing or is not what was sent");
+        }
+        return;
+    }
+    for (int i = 0; i < tells_in_a_row; i++) {
+        if (!job->peer->tell(request, job->place.size)) {
+            give_up("a message cannot be sent");
+        }
+    }
+    if (read(ready_pipe[0], &byte, 1) != 1) {
+        give_up("the server is not there");
     }
 }
 
@@ -169,6 +195,7 @@ static void run(struct job *job, const struct options *options)
 {
     void *request = malloc(job->place.size + 1);
     int64_t *samples = malloc(samples_most * sizeof *samples);
+    long each = job->place.is_one_way ? tells_in_a_row : 1;
     long count;
 
     if (!request || !samples) {
@@ -181,7 +208,7 @@ static void run(struct job *job, const struct options *options)
     warm_up(job, request, options);
     count = measure(job, request, options, samples);
     qsort(samples, (size_t)count, sizeof *samples, by_size);
-    (void)printf("%lld\t%lld\t%ld\n", (long long)samples[count / 2], (long long)samples[count * 99 / 100], count);
+    (void)printf("%lld\t%lld\t%ld\n", (long long)samples[count / 2] / each, (long long)samples[count * 99 / 100] / each, count);
 }
 
 /* ---- the choice ---- */
@@ -218,14 +245,15 @@ static const struct peer *find(const char *name)
 static int list(void)
 {
     for (size_t i = 0; i < sizeof peers / sizeof peers[0]; i++) {
-        (void)printf("%s\t%s\t%zu\n", peers[i]->name, peers[i]->what, peers[i]->size_most);
+        (void)printf("%s\t%s\t%zu\t%d\n", peers[i]->name, peers[i]->what, peers[i]->size_most, peers[i]->tell != NULL);
     }
     return 0;
 }
 
 static int usage(void)
 {
-    (void)fprintf(stderr, "usage: messages --list | messages [--cores N] [--iterations N] [--seconds S] PEER SIZE threads|processes\n");
+    (void)fprintf(stderr,
+                  "usage: messages --list | messages [--cores N] [--iterations N] [--seconds S] PEER SIZE threads|processes [one-way]\n");
     return 2;
 }
 
@@ -249,11 +277,12 @@ int main(int count, char **arguments)
             return usage();
         }
     }
-    job.peer = count - next == 3 ? find(arguments[next]) : NULL;
-    if (!job.peer) {
+    job.place.is_one_way = count - next == 4 && strcmp(arguments[next + 3], "one-way") == 0;
+    job.peer = count - next == (job.place.is_one_way ? 4 : 3) ? find(arguments[next]) : NULL;
+    if (!job.peer || (job.place.is_one_way && !job.peer->tell)) {
         return usage();
     }
-    job.place.size = strtoul(arguments[next + 1], NULL, 10);
+    size_told = job.place.size = strtoul(arguments[next + 1], NULL, 10);
     job.place.in_process = strcmp(arguments[next + 2], "threads") == 0;
     use_cores(options.cores);
     (void)snprintf(folder, sizeof folder, "/tmp/messages-XXXXXX");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sd-bus: a method that takes an array of bytes and returns it, over a socket pair, and through a dbus-daemon of our own. */
+/*
+ * sd-bus: a method that takes an array of bytes and returns it, over a socket pair, and through a dbus-daemon of our own; and, over the
+ * socket pair, one without a reply. The daemon throws away what it has no room for, which a call without a reply would not notice.
+ */
 #ifdef HAVE_SYSTEMD
 #include <signal.h>
 #include <stdint.h>
@@ -19,6 +22,23 @@ static sd_bus *client;
 static const char *destination; /* NULL without a daemon */
 
 /* ---- the server ---- */
+
+static int take(sd_bus_message *message, void *info, sd_bus_error *error)
+{
+    const void *bytes;
+    size_t size;
+    int result;
+
+    (void)info, (void)error;
+    if (!sd_bus_message_is_method_call(message, service, "Take")) {
+        return 0;
+    }
+    result = sd_bus_message_read_array(message, 'y', &bytes, &size);
+    if (result >= 0) {
+        was_told(size);
+    }
+    return result < 0 ? result : 1;
+}
 
 static int give_back(sd_bus_message *message, void *info, sd_bus_error *error)
 {
@@ -45,9 +65,9 @@ static int give_back(sd_bus_message *message, void *info, sd_bus_error *error)
     return result < 0 ? result : 1;
 }
 
-static void serve_bus(sd_bus *bus)
+static void serve_bus(sd_bus *bus, bool is_one_way)
 {
-    int result = sd_bus_add_filter(bus, NULL, give_back, NULL);
+    int result = sd_bus_add_filter(bus, NULL, is_one_way ? take : give_back, NULL);
 
     while (result >= 0) {
         result = sd_bus_process(bus, NULL);
@@ -75,6 +95,17 @@ static bool exchange(const void *request, size_t size)
     return is_same;
 }
 
+static bool tell(const void *bytes, size_t size)
+{
+    sd_bus_message *message = NULL;
+    bool is_sent = sd_bus_message_new_method_call(client, &message, destination, path, service, "Take") >= 0 &&
+                   sd_bus_message_set_expect_reply(message, 0) >= 0 && sd_bus_message_append_array(message, 'y', bytes, size) >= 0 &&
+                   sd_bus_send(client, message, NULL) >= 0 && sd_bus_flush(client) >= 0;
+
+    (void)sd_bus_message_unref(message);
+    return is_sent;
+}
+
 /* ---- over a socket pair ---- */
 
 static bool make_pair(struct place *place)
@@ -92,7 +123,7 @@ static void serve_pair(const struct place *place)
         give_up("sd-bus cannot serve");
     }
     serving();
-    serve_bus(bus);
+    serve_bus(bus, place->is_one_way);
 }
 
 static bool open_pair(const struct place *place)
@@ -164,7 +195,7 @@ static void serve_daemon(const struct place *place)
         give_up("the bus cannot be joined");
     }
     serving();
-    serve_bus(bus);
+    serve_bus(bus, false);
 }
 
 static bool open_daemon(const struct place *place)
@@ -178,7 +209,8 @@ const struct peer direct_bus_peer = {.name = "sd-bus",
                                      .prepare = make_pair,
                                      .serve = serve_pair,
                                      .open = open_pair,
-                                     .exchange = exchange};
+                                     .exchange = exchange,
+                                     .tell = tell};
 const struct peer daemon_bus_peer = {.name = "dbus-daemon",
                                      .what = "sd-bus, through a dbus-daemon",
                                      .prepare = begin_daemon,

@@ -18,9 +18,16 @@ static CFDataRef give_back(CFMessagePortRef port, SInt32 message, CFDataRef data
     return data ? CFRetain(data) : NULL;
 }
 
+static CFDataRef note(CFMessagePortRef port, SInt32 message, CFDataRef data, void *info)
+{
+    (void)port, (void)message, (void)info;
+    was_told(data ? (size_t)CFDataGetLength(data) : 0);
+    return NULL;
+}
+
 static void serve(const struct place *place)
 {
-    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, copy_name(place), give_back, NULL, NULL);
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, copy_name(place), place->is_one_way ? note : give_back, NULL, NULL);
 
     if (!port) {
         give_up("the port cannot be made");
@@ -36,9 +43,25 @@ static bool open_port(const struct place *place)
     return remote != NULL;
 }
 
+static CFDataRef data_of(const void *bytes, size_t size)
+{
+    return size > 0 ? CFDataCreateWithBytesNoCopy(NULL, bytes, (CFIndex)size, kCFAllocatorNull) : NULL;
+}
+
+static bool tell(const void *message, size_t size)
+{
+    CFDataRef data = data_of(message, size);
+    SInt32 result = CFMessagePortSendRequest(remote, 1, data, 10, 0, NULL, NULL);
+
+    if (data) {
+        CFRelease(data);
+    }
+    return result == kCFMessagePortSuccess;
+}
+
 static bool exchange(const void *request, size_t size)
 {
-    CFDataRef data = size > 0 ? CFDataCreateWithBytesNoCopy(NULL, request, (CFIndex)size, kCFAllocatorNull) : NULL;
+    CFDataRef data = data_of(request, size);
     CFDataRef reply = NULL;
     SInt32 result = CFMessagePortSendRequest(remote, 1, data, 10, 10, kCFRunLoopDefaultMode, &reply);
     bool is_same = result == kCFMessagePortSuccess && (reply ? (size_t)CFDataGetLength(reply) : 0) == size;
@@ -71,6 +94,6 @@ static bool open_awake(const struct place *place)
 }
 
 const struct peer awake_port_peer = {
-    .name = "ports-awake", .what = "the same, waiting awake", .serve = serve_awake, .open = open_awake, .exchange = exchange};
+    .name = "ports-awake", .what = "the same, waiting awake", .serve = serve_awake, .open = open_awake, .exchange = exchange, .tell = tell};
 const struct peer port_peer = {
-    .name = "ports", .what = "CFMessagePort of this library", .serve = serve, .open = open_port, .exchange = exchange};
+    .name = "ports", .what = "CFMessagePort of this library", .serve = serve, .open = open_port, .exchange = exchange, .tell = tell};

@@ -78,6 +78,9 @@ static void serve_packets_from(const struct place *place, bool waits)
         give_up("no memory");
     }
     serving();
+    while (place->is_one_way && (size = receive_packet(&side, place->size + 1)) > 0) {
+        was_told((size_t)size - 1);
+    }
     while ((size = receive_packet(&side, place->size + 1)) > 0 && send(side.socket, side.buffer, (size_t)size, MSG_NOSIGNAL) == size) {
     }
 }
@@ -102,11 +105,14 @@ static bool open_waited_packets(const struct place *place)
     return begin(&client, place, 0, true);
 }
 
+static bool tell_by_packet(const void *message, size_t size)
+{
+    return send(client.socket, message, size + 1, MSG_NOSIGNAL) == (ssize_t)size + 1;
+}
+
 static bool exchange_packets(const void *request, size_t size)
 {
-    size_t sent = size + 1;
-
-    return send(client.socket, request, sent, MSG_NOSIGNAL) == (ssize_t)sent && receive_packet(&client, sent) == (ssize_t)sent;
+    return tell_by_packet(request, size) && receive_packet(&client, size + 1) == (ssize_t)size + 1;
 }
 
 /* ---- streams ---- */
@@ -169,15 +175,23 @@ static void serve_stream(const struct place *place)
         give_up("no memory");
     }
     serving();
+    while (place->is_one_way && receive_message(&side, place->size, &size)) {
+        was_told(size);
+    }
     while (receive_message(&side, place->size, &size) && send_message(side.socket, side.buffer, size)) {
     }
+}
+
+static bool tell_by_stream(const void *message, size_t size)
+{
+    return send_message(client.socket, message, size);
 }
 
 static bool exchange_stream(const void *request, size_t size)
 {
     uint64_t received;
 
-    return send_message(client.socket, request, size) && receive_message(&client, size, &received) && received == size;
+    return tell_by_stream(request, size) && receive_message(&client, size, &received) && received == size;
 }
 
 /* ---- the three ---- */
@@ -188,17 +202,20 @@ const struct peer seqpacket_peer = {.name = "seqpacket",
                                     .prepare = make_packets,
                                     .serve = serve_packets,
                                     .open = open_packets,
-                                    .exchange = exchange_packets};
+                                    .exchange = exchange_packets,
+                                    .tell = tell_by_packet};
 const struct peer waited_seqpacket_peer = {.name = "seqpacket-epoll",
                                            .what = "SOCK_SEQPACKET, epoll_wait before each recv",
                                            .size_most = 1 << 20,
                                            .prepare = make_packets,
                                            .serve = serve_waited_packets,
                                            .open = open_waited_packets,
-                                           .exchange = exchange_packets};
+                                           .exchange = exchange_packets,
+                                           .tell = tell_by_packet};
 const struct peer stream_peer = {.name = "stream",
                                  .what = "SOCK_STREAM, blocking",
                                  .prepare = make_stream,
                                  .serve = serve_stream,
                                  .open = open_packets,
-                                 .exchange = exchange_stream};
+                                 .exchange = exchange_stream,
+                                 .tell = tell_by_stream};

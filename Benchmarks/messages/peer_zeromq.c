@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ZeroMQ's REQ and REP: ipc between processes, inproc between threads. */
+/* ZeroMQ's REQ and REP, and PUSH and PULL for what goes one way: ipc between processes, inproc between threads. */
 #ifdef HAVE_ZEROMQ
 #include <stdio.h>
 #include <zmq.h>
@@ -24,7 +24,7 @@ static void *open_socket(const struct place *place, int type, char *ret_address,
 static void serve(const struct place *place)
 {
     char address[128];
-    void *socket = open_socket(place, ZMQ_REP, address, sizeof address);
+    void *socket = open_socket(place, place->is_one_way ? ZMQ_PULL : ZMQ_REP, address, sizeof address);
     zmq_msg_t message;
 
     if (zmq_bind(socket, address) != 0) {
@@ -32,6 +32,9 @@ static void serve(const struct place *place)
     }
     serving();
     (void)zmq_msg_init(&message);
+    while (place->is_one_way && zmq_msg_recv(&message, socket, 0) >= 0) {
+        was_told(zmq_msg_size(&message));
+    }
     while (zmq_msg_recv(&message, socket, 0) >= 0 && zmq_msg_send(&message, socket, 0) >= 0) {
     }
 }
@@ -40,8 +43,13 @@ static bool open_client(const struct place *place)
 {
     char address[128];
 
-    client = open_socket(place, ZMQ_REQ, address, sizeof address);
+    client = open_socket(place, place->is_one_way ? ZMQ_PUSH : ZMQ_REQ, address, sizeof address);
     return zmq_connect(client, address) == 0;
+}
+
+static bool tell(const void *message, size_t size)
+{
+    return zmq_send(client, message, size, 0) >= 0;
 }
 
 static bool exchange(const void *request, size_t size)
@@ -49,7 +57,7 @@ static bool exchange(const void *request, size_t size)
     zmq_msg_t reply;
     bool is_same;
 
-    if (zmq_send(client, request, size, 0) < 0) {
+    if (!tell(request, size)) {
         return false;
     }
     (void)zmq_msg_init(&reply);
@@ -58,6 +66,11 @@ static bool exchange(const void *request, size_t size)
     return is_same;
 }
 
-const struct peer zeromq_peer = {
-    .name = "zeromq", .what = "ZeroMQ, REQ and REP", .prepare = prepare, .serve = serve, .open = open_client, .exchange = exchange};
+const struct peer zeromq_peer = {.name = "zeromq",
+                                 .what = "ZeroMQ, REQ and REP",
+                                 .prepare = prepare,
+                                 .serve = serve,
+                                 .open = open_client,
+                                 .exchange = exchange,
+                                 .tell = tell};
 #endif
