@@ -84,6 +84,8 @@ struct remote_port {
     int control; /* P; our end of the control line, -1 if there is none */
     uint64_t control_token; /* P */
     struct ack_page *acks; /* P; NULL if there is no control line */
+    uint8_t looks_to_leave_out; /* P; so often a full queue is not looked at for a moment, since that was in vain */
+    uint8_t looks_left_out; /* P; how often that was after the last time in vain; 0: it was not */
     bool has_no_control; /* P; the owner did not take it: the kernel's queue alone limits us */
     uint32_t last_line; /* P; the number of the latest line */
     uint64_t last_conversation; /* P */

@@ -13,13 +13,20 @@
 #include "Port/client_line.h"
 #include "Port/message_port.h"
 #include "Port/port_log.h"
+#include "Support/barrier.h"
 
 enum {
     unasked_max = 2,
     frame_beside_data = wire_frame_max - wire_inline_max,
     queue_most = 11, /* packets in a queue of the kernel's, unless the host has been told otherwise */
     send_room_beside = 4096, /* for lines and pages that are handed over meanwhile */
+    looks_most = 256, /* in a moment, whatever the clock says */
+    pauses_between_looks = 8,
+    left_out_most = 64,
 };
+
+/* For how long a full queue is looked at: a receiver that runs takes some messages in it. */
+static const int64_t moment_ns = 20000;
 
 /*
  * The longest wait between two looks: the kernel reports room late, another thread may take the packet that says that there is some, and
@@ -427,7 +434,48 @@ static int prepare_ack(CFMessagePortRef port, struct wire_frame *frame)
     return result;
 }
 
-/* P */
+/* A look at a full queue has found room, or was in vain: then it is left out, twice as often as the last time. P */
+static void note_look(struct remote_port *remote)
+{
+    if (!is_full(remote)) {
+        remote->looks_left_out = 0;
+    } else if (remote->looks_left_out < left_out_most) {
+        remote->looks_left_out = remote->looks_left_out == 0 ? 1 : (uint8_t)(2 * remote->looks_left_out);
+    }
+    remote->looks_to_leave_out = remote->looks_left_out;
+}
+
+/*
+ * A receiver that has a processor takes a message in less time than it takes to wake a thread: so a full queue is looked at for a moment
+ * before we sleep. Where sender and receiver share a processor that is in vain, and becomes rare. P, which is dropped meanwhile.
+ */
+static void look_for_room(CFMessagePortRef port, int64_t deadline_ns)
+{
+    struct remote_port *remote = &port->side.remote;
+    int64_t now_ns = kernel.monotonic_ns();
+    int64_t until_ns = deadline_ns - now_ns < moment_ns ? deadline_ns : now_ns + moment_ns;
+
+    if (now_ns >= deadline_ns) {
+        return;
+    }
+    if (remote->looks_to_leave_out > 0) {
+        remote->looks_to_leave_out--;
+        return;
+    }
+    for (int look = 0; is_full(remote) && look < looks_most && kernel.monotonic_ns() < until_ns; look++) {
+        port_unlock(port);
+        for (int pause = 0; pause < pauses_between_looks; pause++) {
+            barrier_pause();
+        }
+        port_lock(port);
+        if (is_full(remote)) {
+            look_into_page(remote);
+        }
+    }
+    note_look(remote);
+}
+
+/* P, which is dropped for a moment if the queue is full. */
 static enum outcome try_send(CFMessagePortRef port, struct wire_frame *frame, const void *data, const int *descriptors, int count,
                              int64_t deadline_ns, int *ret_error)
 {
@@ -436,6 +484,12 @@ static enum outcome try_send(CFMessagePortRef port, struct wire_frame *frame, co
 
     if (is_full(remote)) {
         look_into_page(remote);
+    }
+    if (is_full(remote)) {
+        look_for_room(port, deadline_ns);
+        if (!port_is_valid(port)) {
+            return outcome_gone;
+        }
     }
     if (is_full(remote) && kernel.monotonic_ns() < deadline_ns) {
         await_room(remote);

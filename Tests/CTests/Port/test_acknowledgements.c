@@ -283,6 +283,146 @@ PORT_TEST(a_sender_may_sleep_until_any_number, "225")
     }
 }
 
+/* ---- a moment's look before the sleep ---- */
+
+/* The clock stands still: how often it was read, and what is done at one of those times, without the sender's lock or with it. */
+static int readings;
+static int acting_reading;
+static void (*act)(void);
+
+static int64_t clock_that_stands(void)
+{
+    if (++readings == acting_reading) {
+        act();
+    }
+    return 1000000000;
+}
+
+static void take_some(void)
+{
+    EXPECT(take_one());
+}
+
+/* Opened, with a full queue, and the clock stands. */
+static void fill_and_stop_the_clock(void)
+{
+    open_with_page();
+    EXPECT_EQ(fill(), limit);
+    kernel.monotonic_ns = clock_that_stands;
+    readings = acting_reading = 0;
+    act = take_some;
+}
+
+static int sleep_and_take_one(int socket, uint32_t interest, int64_t deadline_ns)
+{
+    (void)socket, (void)interest, (void)deadline_ns;
+    sleeps++;
+    EXPECT(take_one());
+    return 0;
+}
+
+/* Sends one message, for which there has to be made room. How often the clock was read. */
+static int readings_of_a_send(void)
+{
+    int before = readings;
+
+    EXPECT_EQ(send_within(test_patience_s()), kCFMessagePortSuccess);
+    return readings - before;
+}
+
+PORT_TEST(a_message_that_is_taken_within_a_moment_puts_no_sender_to_sleep, "225 226")
+{
+    kernel_ports.send = send_and_count;
+    kernel_ports.wait = sleep_and_take_one;
+    fill_and_stop_the_clock();
+    packets = 0;
+    for (int i = 0; i < 20; i++) {
+        acting_reading = readings + 50;
+        EXPECT(readings_of_a_send() >= 50);
+    }
+    EXPECT_EQ(sleeps, 0);
+    EXPECT_EQ(packets, 0);
+    kernel.monotonic_ns = kernel_linux.monotonic_ns;
+    close_both();
+}
+
+PORT_TEST(looks_in_vain_become_rare_and_are_as_often_as_before_once_they_are_not, "225")
+{
+    enum { most = 64, many = 100 };
+
+    kernel_ports.wait = sleep_and_take_one;
+    fill_and_stop_the_clock();
+    for (int left_out = 1; left_out <= 4 * most; left_out *= 2) {
+        EXPECT(readings_of_a_send() > many); /* in vain */
+        for (int i = 0; i < (left_out < most ? left_out : most); i++) {
+            EXPECT(readings_of_a_send() < many);
+        }
+    }
+    acting_reading = readings + 50;
+    EXPECT(readings_of_a_send() >= 50); /* not in vain */
+    EXPECT(readings_of_a_send() > many);
+    EXPECT(readings_of_a_send() < many);
+    EXPECT(readings_of_a_send() > many);
+    kernel.monotonic_ns = kernel_linux.monotonic_ns;
+    close_both();
+}
+
+static int64_t passing_ns;
+
+static int64_t clock_that_passes(void)
+{
+    passing_ns += 1000;
+    if (++readings == acting_reading) {
+        act();
+    }
+    return passing_ns;
+}
+
+static void lose_most_of_a_millisecond(void)
+{
+    passing_ns += 990000;
+}
+
+PORT_TEST(a_moments_look_ends_with_the_moment_and_with_the_senders_time, "213 225")
+{
+    kernel_ports.wait = sleep_and_take_one;
+    open_with_page();
+    EXPECT_EQ(fill(), limit);
+    passing_ns = kernel_linux.monotonic_ns();
+    kernel.monotonic_ns = clock_that_passes;
+    EXPECT(readings_of_a_send() < 40); /* of 20 looks */
+    EXPECT_EQ(sleeps, 1);
+    remote->side.remote.looks_to_leave_out = 0;
+    readings = 0;
+    acting_reading = 2; /* the first says when the time is over */
+    act = lose_most_of_a_millisecond;
+    EXPECT_EQ(send_within(0.001), kCFMessagePortSendTimeout);
+    EXPECT(readings > 5 && readings < 15); /* of ten looks */
+    EXPECT_EQ(sleeps, 1);
+    kernel.monotonic_ns = kernel_linux.monotonic_ns;
+    close_both();
+}
+
+static void end_remote(void)
+{
+    atomic_store(&remote->is_valid, false); /* as another thread that has the lock between two looks */
+}
+
+PORT_TEST(a_port_that_ends_during_a_moments_look_sends_nothing, "213 225")
+{
+    fill_and_stop_the_clock();
+    kernel_ports.wait = sleep_and_take_one;
+    act = end_remote;
+    acting_reading = readings + 50;
+    EXPECT_EQ(send_within(test_patience_s()), kCFMessagePortIsInvalid);
+    EXPECT_EQ(sleeps, 0);
+    atomic_store(&remote->is_valid, true);
+    kernel.monotonic_ns = kernel_linux.monotonic_ns;
+    close_both();
+}
+
+/* ---- and in it ---- */
+
 static int wakes;
 
 /* One message is taken, too few for a packet, and the wait ends with its time. */
