@@ -136,12 +136,12 @@ CF_EXPORT CFTimeInterval CRLRunLoopGetBusyWait(CFRunLoopRef rl) CRL_LINK(CRLRunL
  * Has the loop stay awake as by CRLRunLoopSetBusyWait, but only while its waits are short: when the last four were not longer than this,
  * and ended because something came. It takes the place of what was set by CRLRunLoopSetBusyWait, and the other way round; 0 is neither.
  *
- * A wait that is longer, or that ends with a timer or the run's limit, ends that, and the next ones sleep at once. So does a look that
- * takes longer than 20 µs: others want the processor. Each time that a wait was awake in vain, it takes twice as many short ones to
- * begin again, up to 128; once it was not, four. So a loop that has little to do costs no more than without, and one that is asked
- * something again and again, by one that waits for the answer, is not put to sleep in between. A tenth of a millisecond is a good
- * choice: waking a thread takes some microseconds, on virtual machines often tens. Waits that took less than two microseconds count as
- * none.
+ * A wait that ends with a timer or the run's limit ends that, and the next ones sleep at once. So does one that is longer, unless four
+ * short ones for it have been awake before, and a look that takes longer than 20 µs: others want the processor. Each time that this
+ * happens, it takes twice as many short waits to begin again, up to 128, and four after one that was awake and short. So a loop that has
+ * little to do costs no more than without, and one that is asked something again and again, by one that waits for the answer, is not put
+ * to sleep in between. A tenth of a millisecond is a good choice: waking a thread takes some microseconds, on virtual machines often
+ * tens. Waits that took less than two microseconds count as none.
  * Threads: any; it counts from the loop's next wait on.
  * Errors: as for CRLRunLoopSetBusyWait.
  */

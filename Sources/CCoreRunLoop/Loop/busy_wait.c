@@ -6,16 +6,20 @@
 #include "Loop/instant.h"
 
 /*
- * After so many short waits in a row the next one is likely to be short, too. Each time that this was wrong, or the processor was wanted by
- * others, it takes twice as many, up to the most; once it was right, the least again. So what is spent in vain is seldom, and gets rarer.
+ * After so many short waits in a row the next one is likely to be short, too. While that is right it earns something: for one wait that was
+ * too long, four that were not. Without that, or where the processor is wanted by others, it takes twice as many short waits to begin
+ * again, up to the most, and the least after one that was right. So what is spent in vain is little, and gets rarer.
  */
-enum { short_waits_least = 4, short_waits_most = 128 };
+enum { short_waits_least = 4, short_waits_most = 128, earned_most = 16 };
 
 /* What takes less than this has not waited, and says nothing. */
 static const int64_t least_wait_ns = 2000;
 
 /* A look takes a microsecond or two. One that took longer has given the processor to somebody. */
 static const int64_t longest_look_ns = 20000;
+
+/* In the place of the last look. */
+enum { was_held_up = 0, has_looked_on = -1 };
 
 int64_t busy_wait_begin_measured(CFRunLoopRef loop)
 {
@@ -33,14 +37,20 @@ static bool adapts(CFRunLoopRef loop)
 bool busy_wait_looks_on(CFRunLoopRef loop, int64_t until_ns)
 {
     int64_t now_ns = kernel.monotonic_ns();
+    bool goes_on = now_ns < until_ns;
 
-    if (adapts(loop)) {
-        bool is_held_up = loop->last_look_ns == 0 || now_ns - loop->last_look_ns > longest_look_ns;
-
-        loop->last_look_ns = is_held_up ? 0 : now_ns;
-        return !is_held_up && now_ns < until_ns;
+    if (!adapts(loop)) {
+        return goes_on;
     }
-    return now_ns < until_ns;
+    if (loop->last_look_ns <= 0) {
+        return false; /* it has slept since */
+    }
+    if (now_ns - loop->last_look_ns > longest_look_ns) {
+        loop->last_look_ns = was_held_up;
+        return false;
+    }
+    loop->last_look_ns = goes_on ? now_ns : has_looked_on;
+    return goes_on;
 }
 
 /* What ended by the clock was not waited for by anybody, and the kernel can be relied on for that. */
@@ -49,19 +59,33 @@ static bool was_by_the_clock(enum wake_cause cause)
     return cause == cause_timers || cause == cause_none;
 }
 
-/* What a wait says about the next one. */
-static void learn(CFRunLoopRef loop, bool was_awake, bool was_short, int64_t length_ns)
+/* A wait that was awake has ended in time. */
+static void learn_success(CFRunLoopRef loop)
 {
-    if (loop->short_waits_wanted == 0) {
-        loop->short_waits_wanted = short_waits_least;
+    loop->short_waits = loop->short_waits_wanted = short_waits_least;
+    if (loop->short_waits_earned < earned_most) {
+        loop->short_waits_earned++;
     }
+}
+
+/* One was awake in vain. */
+static void learn_failure(CFRunLoopRef loop, bool may_use_up)
+{
+    if (may_use_up && loop->short_waits_earned >= short_waits_least) {
+        loop->short_waits_earned -= short_waits_least;
+        return;
+    }
+    loop->short_waits = loop->short_waits_earned = 0;
+    if (loop->short_waits_wanted < short_waits_most) {
+        loop->short_waits_wanted *= 2;
+    }
+}
+
+/* What a wait that has slept at once says about the next one. */
+static void learn_from_sleep(CFRunLoopRef loop, bool was_short, int64_t length_ns)
+{
     if (!was_short) {
         loop->short_waits = 0;
-        if (was_awake && loop->short_waits_wanted < short_waits_most) {
-            loop->short_waits_wanted *= 2;
-        }
-    } else if (was_awake) {
-        loop->short_waits_wanted = loop->short_waits = short_waits_least;
     } else if (length_ns >= least_wait_ns && loop->short_waits < loop->short_waits_wanted) {
         loop->short_waits++;
     }
@@ -73,9 +97,20 @@ static void adapt(CFRunLoopRef loop, uint8_t state, int64_t until_ns, enum wake_
     bool was_awake = until_ns > 0;
     int64_t longest_ns = instant_after(0, atomic_load_explicit(&loop->busy_wait_s, memory_order_relaxed));
     int64_t length_ns = kernel.monotonic_ns() - (was_awake ? until_ns - longest_ns : -until_ns);
+    bool was_left_alone = !was_by_the_clock(cause) && loop->last_look_ns != was_held_up;
+    bool was_short = was_left_alone && length_ns <= longest_ns;
     bool is_wanted;
 
-    learn(loop, was_awake, !was_by_the_clock(cause) && length_ns <= longest_ns && loop->last_look_ns != 0, length_ns);
+    if (loop->short_waits_wanted == 0) {
+        loop->short_waits_wanted = short_waits_least;
+    }
+    if (!was_awake) {
+        learn_from_sleep(loop, was_short, length_ns);
+    } else if (was_short) {
+        learn_success(loop);
+    } else {
+        learn_failure(loop, was_left_alone);
+    }
     is_wanted = loop->short_waits == loop->short_waits_wanted;
     /* Unless somebody has set something else meanwhile. */
     (void)atomic_compare_exchange_strong_explicit(&loop->busy_wait, &state, busy_wait_adapts | (is_wanted ? busy_wait_now : 0),

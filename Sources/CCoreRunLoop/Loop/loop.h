@@ -161,7 +161,8 @@ struct __CFRunLoop {
     _Atomic uint8_t busy_wait; /* A, relaxed; enum busy_wait */
     uint8_t short_waits; /* O; in a row, of a loop that waits awake by what it finds */
     uint8_t short_waits_wanted; /* O; after so many it stays awake; 0: not begun yet */
-    int64_t last_look_ns; /* O; of a wait that is awake; 0: it was held up, and is so no more */
+    uint8_t short_waits_earned; /* O; awake, and not used up by one in vain */
+    int64_t last_look_ns; /* O; of a wait that is awake; not positive: it is so no more */
     atomic_bool waits_awake; /* A; O to write: it is in a wait that has not slept at once */
     uint64_t next_sequence; /* L; order of arrival of timers, observers, blocks */
     struct source_set common_sources; /* L */

@@ -369,6 +369,19 @@ TEST(a_loop_that_was_awake_in_vain_sleeps_the_next_times, "41")
     EXPECT(looks_of_waits(1) > 0);
 }
 
+TEST(a_loop_that_was_mostly_right_stays_awake_after_a_wait_in_vain, "41")
+{
+    begin_adaptive();
+    EXPECT_EQ(looks_of_waits(4), 0);
+    acting_look = looks + 10;
+    act = wake_by_look;
+    EXPECT_EQ(looks_of_waits(20), 200);
+    acting_look = 0;
+    EXPECT_EQ(looks_of_waits(5), 5 * (int)(longest_ns / look_ns)); /* sixteen are earned: enough for four, and the fifth ends it */
+    EXPECT_EQ(looks_of_waits(8), 0);
+    EXPECT(looks_of_waits(1) > 0);
+}
+
 static void hold_up(void)
 {
     fake_kernel_advance(30 * look_ns); /* others had the processor */
