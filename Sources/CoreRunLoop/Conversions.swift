@@ -46,7 +46,7 @@ public protocol CFText: CFObject, ExpressibleByStringInterpolation where StringL
 
 extension CFText {
     /// A new C object with the literal's text, so that `"name" as CFString` is written as on Darwin. A text that is no literal has
-    /// ``Swift/String/cfString``.
+    /// `cfString`.
     public init(stringLiteral text: String) { self.init(text.cfString) }
 
     /// The object itself: on Darwin `CFRunLoopMode` is a structure that is made of its name.
