@@ -394,6 +394,17 @@ int remote_port_offer_page(CFMessagePortRef port, uint32_t line, uint64_t token,
 
 /* ---- sending ---- */
 
+/* One call's message, and how it goes. */
+struct sending {
+    struct wire_frame *frame;
+    const void *data;
+    const int *descriptors;
+    int count;
+    int64_t deadline_ns;
+    int error; /* of the last attempt: 0 or a negative errno */
+    SInt32 gone; /* what to return when the receiver or the port has gone: since before the call, or while it waited (211) */
+};
+
 enum outcome { outcome_sent, outcome_full, outcome_busy, outcome_gone, outcome_failed };
 
 static enum outcome outcome_of(int error)
@@ -449,13 +460,13 @@ static void note_look(struct remote_port *remote)
  * A receiver that has a processor takes a message in less time than it takes to wake a thread: so a full queue is looked at for a moment
  * before we sleep. Where sender and receiver share a processor that is in vain, and becomes rare. P, which is dropped meanwhile.
  */
-static void look_for_room(CFMessagePortRef port, int64_t deadline_ns)
+static void look_for_room(CFMessagePortRef port, struct sending *sending)
 {
     struct remote_port *remote = &port->side.remote;
     int64_t now_ns = kernel.monotonic_ns();
-    int64_t until_ns = deadline_ns - now_ns < moment_ns ? deadline_ns : now_ns + moment_ns;
+    int64_t until_ns = sending->deadline_ns - now_ns < moment_ns ? sending->deadline_ns : now_ns + moment_ns;
 
-    if (now_ns >= deadline_ns) {
+    if (now_ns >= sending->deadline_ns) {
         return;
     }
     if (remote->looks_to_leave_out > 0) {
@@ -463,6 +474,7 @@ static void look_for_room(CFMessagePortRef port, int64_t deadline_ns)
         return;
     }
     for (int look = 0; is_full(remote) && look < looks_most && kernel.monotonic_ns() < until_ns; look++) {
+        sending->gone = kCFMessagePortBecameInvalidError;
         port_unlock(port);
         for (int pause = 0; pause < pauses_between_looks; pause++) {
             barrier_pause();
@@ -476,22 +488,20 @@ static void look_for_room(CFMessagePortRef port, int64_t deadline_ns)
 }
 
 /* P, which is dropped for a moment if the queue is full. */
-static enum outcome try_send(CFMessagePortRef port, struct wire_frame *frame, const void *data, const int *descriptors, int count,
-                             int64_t deadline_ns, int *ret_error)
+static enum outcome try_send(CFMessagePortRef port, struct sending *sending)
 {
     struct remote_port *remote = &port->side.remote;
-    int result;
 
     if (is_full(remote)) {
         look_into_page(remote);
     }
     if (is_full(remote)) {
-        look_for_room(port, deadline_ns);
+        look_for_room(port, sending);
         if (!port_is_valid(port)) {
             return outcome_gone;
         }
     }
-    if (is_full(remote) && kernel.monotonic_ns() < deadline_ns) {
+    if (is_full(remote) && kernel.monotonic_ns() < sending->deadline_ns) {
         await_room(remote);
     } else if (is_full(remote)) {
         take_wake_up(remote); /* who does not wait asks for none, but the line may be hung up */
@@ -499,16 +509,15 @@ static enum outcome try_send(CFMessagePortRef port, struct wire_frame *frame, co
     if (is_full(remote)) {
         return outcome_full;
     }
-    result = prepare_ack(port, frame);
-    if (result == 0) {
-        frame->sequence = remote->sequence + 1;
-        result = send_packet(remote, frame, data, descriptors, count);
+    sending->error = prepare_ack(port, sending->frame);
+    if (sending->error == 0) {
+        sending->frame->sequence = remote->sequence + 1;
+        sending->error = send_packet(remote, sending->frame, sending->data, sending->descriptors, sending->count);
     }
-    if (result == 0) {
+    if (sending->error == 0) {
         remote->sequence++;
     }
-    *ret_error = result;
-    return outcome_of(result);
+    return outcome_of(sending->error);
 }
 
 /* Waits until there may be room, or another look is due. */
@@ -527,29 +536,28 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const v
                         int64_t deadline_ns, int64_t *now_ns)
 {
     struct remote_port *remote = &port->side.remote;
+    struct sending sending = {frame, data, descriptors, count, deadline_ns, 0, kCFMessagePortIsInvalid};
     enum outcome outcome = outcome_sent;
-    SInt32 gone = kCFMessagePortIsInvalid;
 
     for (;;) {
         int64_t looked_ns;
-        int error = 0;
         int control;
 
         port_lock(port);
         if (outcome == outcome_full) {
             take_wake_up(remote);
         }
-        outcome = port_is_valid(port) ? try_send(port, frame, data, descriptors, count, deadline_ns, &error) : outcome_gone;
+        outcome = port_is_valid(port) ? try_send(port, &sending) : outcome_gone;
         control = remote->control;
         port_unlock(port);
         if (outcome == outcome_sent) {
             return kCFMessagePortSuccess;
         }
         if (outcome == outcome_gone) {
-            return gone;
+            return sending.gone;
         }
         if (outcome == outcome_failed) {
-            port_log("CFMessagePortSendRequest", "a message cannot be sent: %s", port_error_text(error));
+            port_log("CFMessagePortSendRequest", "a message cannot be sent: %s", port_error_text(sending.error));
             return kCFMessagePortTransportError;
         }
         *now_ns = 0;
@@ -557,7 +565,7 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const v
         if (looked_ns >= deadline_ns) {
             return kCFMessagePortSendTimeout;
         }
-        gone = kCFMessagePortBecameInvalidError;
+        sending.gone = kCFMessagePortBecameInvalidError;
         wait_for_room(remote, outcome, control, looked_ns, deadline_ns);
     }
 }

@@ -408,13 +408,13 @@ static void end_remote(void)
     atomic_store(&remote->is_valid, false); /* as another thread that has the lock between two looks */
 }
 
-PORT_TEST(a_port_that_ends_during_a_moments_look_sends_nothing, "213 225")
+PORT_TEST(a_port_that_ends_during_a_moments_look_sends_nothing_and_says_that_it_has_become_invalid, "211 225")
 {
     fill_and_stop_the_clock();
     kernel_ports.wait = sleep_and_take_one;
     act = end_remote;
     acting_reading = readings + 50;
-    EXPECT_EQ(send_within(test_patience_s()), kCFMessagePortIsInvalid);
+    EXPECT_EQ(send_within(test_patience_s()), kCFMessagePortBecameInvalidError);
     EXPECT_EQ(sleeps, 0);
     atomic_store(&remote->is_valid, true);
     kernel.monotonic_ns = kernel_linux.monotonic_ns;
