@@ -348,37 +348,25 @@ static uint32_t reading_named_by(CFSocketRef s, CFOptionFlags types)
     return types & s->reading ? (uint32_t)socket_event_read : 0u;
 }
 
-/* Some loop holds the source. No lock. */
-static bool is_held(CFSocketRef s)
-{
-    CFRunLoopSourceRef source;
-    bool held;
-
-    socket_lock(s);
-    source = weak_source_retain(&s->source);
-    socket_unlock(s);
-    if (!source) {
-        return false;
-    }
-    held = descriptor_source_is_held(source);
-    object_release(source);
-    return held;
-}
-
 void CFSocketDisableCallBacks(CFSocketRef s, CFOptionFlags callBackTypes)
 {
     uint32_t events = (uint32_t)callBackTypes & (socket_event_connect | socket_event_write);
+    CFRunLoopSourceRef source;
 
     require(s, "CFSocketDisableCallBacks");
-    if (!is_held(s)) {
-        return; /* adding the source will enable all of them */
-    }
     events |= reading_named_by(s, callBackTypes);
     socket_lock(s);
-    s->disabled |= events;
-    socket_update(s);
+    source = weak_source_retain(&s->source);
+    /* Otherwise adding it enables all of them. Asked under the lock: if it is out of its last mode by now, left_mode comes after this. */
+    if (source && descriptor_source_is_held(source)) {
+        s->disabled |= events;
+        socket_update(s);
+    }
     socket_unlock(s);
-    socket_tell_source(s);
+    if (source) {
+        socket_tell(s, source);
+        object_release(source);
+    }
 }
 
 /* Before they are not spent any more. I */

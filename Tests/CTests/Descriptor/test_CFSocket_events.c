@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -775,6 +776,53 @@ TEST(a_socket_that_joins_its_first_mode_has_all_callbacks_enabled, "254 262 265"
     CFRunLoopAddSource(LOOP, source, MODE);
     look();
     EXPECT_LOG("read write");
+    CFRelease(source);
+    recorder_free(&recorder);
+    close(ends[1]);
+}
+
+static CFSocketRef paused;
+static pthread_barrier_t pausing;
+
+enum { pauses = 2000 };
+
+static void *pause_in_each_round(void *unused)
+{
+    for (int i = 0; i < pauses; i++) {
+        (void)pthread_barrier_wait(&pausing);
+        CFSocketDisableCallBacks(paused, reads);
+        (void)pthread_barrier_wait(&pausing);
+    }
+    return unused;
+}
+
+/* Whichever is first: what is disabled before the last mode is left is forgotten with that, and after it there is nothing to disable. */
+TEST(stress_disabling_beside_the_end_of_the_last_mode_silences_no_later_one, "254 265")
+{
+    int ends[2];
+    struct recorder recorder = RECORDER(.drains = true, .is_silent = true);
+    CFRunLoopSourceRef source;
+    pthread_t other;
+
+    pair_open(ends);
+    paused = recorder_create(&recorder, ends[0], reads);
+    source = CFSocketCreateRunLoopSource(NULL, paused, 0);
+    REQUIRE(pthread_barrier_init(&pausing, NULL, 2) == 0 && pthread_create(&other, NULL, pause_in_each_round, NULL) == 0);
+    for (int i = 0; i < pauses; i++) {
+        CFRunLoopAddSource(LOOP, source, MODE);
+        (void)pthread_barrier_wait(&pausing);
+        CFRunLoopRemoveSource(LOOP, source, MODE);
+        (void)pthread_barrier_wait(&pausing);
+        CFRunLoopAddSource(LOOP, source, MODE);
+        tell(ends[1], "x");
+        (void)CFRunLoopRunInMode(MODE, 0, false);
+        EXPECT_EQ(recorder.calls, i + 1);
+        recorder.calls = i + 1; /* once is enough */
+        (void)drain(ends[0]);
+        CFRunLoopRemoveSource(LOOP, source, MODE);
+    }
+    (void)pthread_join(other, NULL);
+    pthread_barrier_destroy(&pausing);
     CFRelease(source);
     recorder_free(&recorder);
     close(ends[1]);
