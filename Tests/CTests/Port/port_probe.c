@@ -369,3 +369,15 @@ void port_process_kill(pid_t pid)
     (void)kill(pid, SIGKILL);
     (void)waitpid(pid, NULL, 0);
 }
+
+int port_probe_in_child(int (*body)(void))
+{
+    int status = 1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        _exit(body());
+    }
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

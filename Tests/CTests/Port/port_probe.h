@@ -100,4 +100,7 @@ pid_t port_process_start(CFStringRef name, CFMessagePortCallBack callout, void *
 pid_t port_process_start_idle(CFStringRef name);
 void port_process_kill(pid_t pid);
 
+/* Runs `body` in a child that is another process to the ports; what it returns, or 128 and the signal that ended it. Its failures count. */
+int port_probe_in_child(int (*body)(void));
+
 #endif

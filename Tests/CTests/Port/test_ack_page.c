@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "Port/ack_page.h"
+#include "Port/page_probe.h"
 #include "Port/port_probe.h"
 
 static void share(struct ack_page *ret_sides[2])
@@ -154,31 +155,14 @@ struct meeting {
     _Atomic bool is_told; /* of the round */
 };
 
-static void meet(_Atomic int *own, const _Atomic int *other, int round)
-{
-    atomic_store(own, round);
-    for (int looks = 0; atomic_load(other) < round; looks++) {
-        if (looks > 2000) {
-            (void)sched_yield(); /* it may wait for this processor */
-        }
-    }
-}
-
-/* So that now the one, now the other side is first. */
-static void dawdle(int round)
-{
-    for (volatile int i = 0; i < round % 64; i++) {
-    }
-}
-
 static void *note_in_each_round(void *info)
 {
     struct meeting *meeting = info;
 
     for (int round = 1; round <= atomic_load(&meeting->last_round); round++) {
-        meet(&meeting->server_round, &meeting->client_round, 2 * round);
+        page_probe_meet(&meeting->server_round, &meeting->client_round, 2 * round);
         atomic_store(&meeting->is_told, ack_page_note(meeting->sides[1], (uint32_t)round, 5));
-        meet(&meeting->server_round, &meeting->client_round, 2 * round + 1);
+        page_probe_meet(&meeting->server_round, &meeting->client_round, 2 * round + 1);
     }
     return NULL;
 }
@@ -204,11 +188,11 @@ TEST(room_that_is_not_seen_is_told_of, "225")
         if (port_probe_now() > deadline_s) {
             meeting.last_round = round;
         }
-        meet(&meeting.client_round, &meeting.server_round, 2 * round);
-        dawdle(round);
+        page_probe_meet(&meeting.client_round, &meeting.server_round, 2 * round);
+        page_probe_dawdle(round);
         ack_page_await(meeting.sides[0], (uint32_t)round);
         is_there = ack_page_read(meeting.sides[0], &taken, &limit) && taken == (uint32_t)round;
-        meet(&meeting.client_round, &meeting.server_round, 2 * round + 1);
+        page_probe_meet(&meeting.client_round, &meeting.server_round, 2 * round + 1);
         seen += is_there ? 1 : 0;
         lost += !atomic_load(&meeting.is_told) && !is_there ? 1 : 0;
     }

@@ -18,6 +18,7 @@
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 #include "Port/message_port.h"
+#include "Port/page_probe.h"
 #include "Port/port_probe.h"
 
 enum { at_type = 5, limit = queue_limit_default };
@@ -105,45 +106,23 @@ static ssize_t send_and_count(int socket, const void *bytes, size_t size)
     return kernel_ports_linux.send(socket, bytes, size);
 }
 
-static _Atomic int mapped; /* pages, by both sides */
-
-static int map_and_count(int descriptor, uint64_t size, bool touch, void **ret_address)
-{
-    int result = kernel_ports_linux.memory_map(descriptor, size, touch, ret_address);
-
-    mapped += result == 0 ? 1 : 0;
-    return result;
-}
-
-static void unmap_and_count(void *address, uint64_t size)
-{
-    mapped--;
-    kernel_ports_linux.memory_unmap(address, size);
-}
-
-static void count_mappings(void)
-{
-    kernel_ports.memory_map = map_and_count;
-    kernel_ports.memory_unmap = unmap_and_count;
-}
-
 PORT_TEST(either_side_gives_its_page_back_with_its_port_or_its_line, "H9 H12")
 {
-    count_mappings();
+    page_probe_count();
     open_with_page();
-    EXPECT_EQ(mapped, 2);
+    EXPECT_EQ(page_probe_mapped, 2);
     close_both();
-    EXPECT_EQ(mapped, 0);
+    EXPECT_EQ(page_probe_mapped, 0);
     sent = handled = 0;
     open_with_page();
     port_lock(local);
     line_table_drop(&local->side.local.lines, line_table_some_control(&local->side.local.lines));
     port_unlock(local);
-    EXPECT_EQ(mapped, 1);
+    EXPECT_EQ(page_probe_mapped, 1);
     EXPECT(fill() > limit); /* by the kernel's queue, as the line is hung up */
-    EXPECT_EQ(mapped, 0);
+    EXPECT_EQ(page_probe_mapped, 0);
     close_both();
-    EXPECT_EQ(mapped, 0);
+    EXPECT_EQ(page_probe_mapped, 0);
 }
 
 /* ---- room ---- */
@@ -778,29 +757,17 @@ static bool is_mapped(const void *page)
     return mincore((void *)(uintptr_t)page, shared_page_size, &unused) == 0;
 }
 
-static int in_child(int (*body)(void))
-{
-    int status = 1;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        _exit(body());
-    }
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 static int look_for_what_is_the_parents(void)
 {
     EXPECT(!is_mapped(forked_pages[0]) && !is_mapped(forked_pages[1]));
-    EXPECT_EQ(mapped, 2); /* nothing was given back that is not there, and may be something else by now */
+    EXPECT_EQ(page_probe_mapped, 2); /* nothing was given back that is not there, and may be something else by now */
     EXPECT(fcntl(forked_control, F_GETFD) < 0);
     EXPECT_EQ(send_within(0), kCFMessagePortIsInvalid);
     CFMessagePortInvalidate(remote);
     CFRelease(remote);
     CFMessagePortInvalidate(local);
     CFRelease(local);
-    EXPECT_EQ(mapped, 2);
+    EXPECT_EQ(page_probe_mapped, 2);
     return 0;
 }
 
@@ -819,14 +786,14 @@ static int fork_without_handlers(void)
 PORT_TEST(acknowledgement_pages_are_the_parents_after_a_fork, "176 P1 P2")
 {
     kernel_ports.send = send_and_count;
-    count_mappings();
+    page_probe_count();
     open_with_page();
     EXPECT_EQ(fill(), limit);
     forked_pages[0] = remote->side.remote.acks;
     forked_pages[1] = control_line()->acks;
     forked_control = remote->side.remote.control;
     EXPECT(is_mapped(forked_pages[0]) && is_mapped(forked_pages[1]));
-    EXPECT_EQ(in_child(look_for_what_is_the_parents), 0);
+    EXPECT_EQ(port_probe_in_child(look_for_what_is_the_parents), 0);
     EXPECT_EQ(fill(), 0);
     EXPECT(take_one());
     EXPECT_EQ(fill(), 1);

@@ -23,19 +23,6 @@
 #include "Port/message_port.h"
 #include "Port/port_probe.h"
 
-/* Runs `body` in a child that is another process to the ports; its failures count. */
-static int in_child(int (*body)(void))
-{
-    int status = 1;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        _exit(body());
-    }
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 /* ---- fork ---- */
 
 static CFMessagePortRef forked_local, forked_remote;
@@ -64,7 +51,7 @@ PORT_TEST_BOTH_WAYS(ports_are_the_parents_after_a_fork, "176 P1 P2")
     forked_local = port_open(NAME, port_echo, NULL, MODE);
     forked_remote = port_connect(NAME);
     EXPECT_EQ(port_ask(forked_remote, 1, NULL, NULL), kCFMessagePortSuccess);
-    EXPECT_EQ(in_child(look_in_child), 0);
+    EXPECT_EQ(port_probe_in_child(look_in_child), 0);
     EXPECT_EQ(port_ask(forked_remote, 1, NULL, NULL), kCFMessagePortSuccess);
     CFRelease(forked_remote);
     port_drop(forked_local);
@@ -252,7 +239,7 @@ PORT_TEST(a_child_that_lives_on_keeps_no_name, "195 M5")
 {
     CFMessagePortRef port;
 
-    EXPECT_EQ(in_child(leave_child_behind), 128 + SIGKILL);
+    EXPECT_EQ(port_probe_in_child(leave_child_behind), 128 + SIGKILL);
     EXPECT_EQ(CFMessagePortCreateRemote(NULL, NAME), NULL);
     port = CFMessagePortCreateLocal(NULL, NAME, port_echo, NULL, NULL);
     REQUIRE(port != NULL);
@@ -350,7 +337,7 @@ PORT_TEST(a_process_may_change_its_user, "M17")
     if (geteuid() != 0) {
         SKIP("needs root, to become another user");
     }
-    EXPECT_EQ(in_child(change_user), 0);
+    EXPECT_EQ(port_probe_in_child(change_user), 0);
 }
 
 /* ---- no descriptors, no memory, no /proc ---- */
@@ -381,7 +368,7 @@ PORT_TEST(a_sender_without_descriptors_is_told_so, "M23")
 {
     pid_t owner = port_process_start(NAME, port_echo, NULL, NULL);
 
-    EXPECT_EQ(in_child(ask_with_few_descriptors), 0);
+    EXPECT_EQ(port_probe_in_child(ask_with_few_descriptors), 0);
     port_process_kill(owner);
 }
 
@@ -424,7 +411,7 @@ PORT_TEST(a_receiver_without_descriptors_serves_the_lines_it_has, "M23 H7")
     for (int i = 0; i < 100; i++) {
         EXPECT_EQ(port_ask(remote, 0, NULL, NULL), kCFMessagePortSuccess);
     }
-    EXPECT_EQ(in_child(ask_anew), 0);
+    EXPECT_EQ(port_probe_in_child(ask_anew), 0);
     EXPECT_EQ(port_ask(remote, 2, NULL, NULL), kCFMessagePortSuccess);
     CFRelease(remote);
     port_process_kill(owner);
@@ -560,7 +547,7 @@ static int ask_and_leave(void)
  */
 static void give_up_behind_a_new_line(CFMessagePortRef remote, CFDataRef data)
 {
-    EXPECT_EQ(in_child(ask_and_leave), 0);
+    EXPECT_EQ(port_probe_in_child(ask_and_leave), 0);
     EXPECT_EQ(CFMessagePortSendRequest(remote, 1, data, test_patience_s(), 0, MODE, NULL), kCFMessagePortReceiveTimeout);
     while (CFRunLoopRunInMode(CFSTR("served"), 0, true) == kCFRunLoopRunHandledSource) {
     }
@@ -620,7 +607,7 @@ PORT_TEST(the_limit_on_files_is_an_error_and_no_signal, "M24 H21")
 {
     pid_t owner = port_process_start(NAME, port_echo, NULL, NULL);
 
-    EXPECT_EQ(in_child(ask_with_small_files), 0);
+    EXPECT_EQ(port_probe_in_child(ask_with_small_files), 0);
     port_process_kill(owner);
 }
 
@@ -785,7 +772,7 @@ static int expect_five(void)
 
 PORT_TEST(five_messages_wait_whatever_the_kernels_limit, "226")
 {
-    int result = in_child(expect_five);
+    int result = port_probe_in_child(expect_five);
 
     if (result == 77) {
         SKIP("needs root, for a network namespace and its sysctl");

@@ -318,18 +318,6 @@ static int ask_much_as_another(void)
     return 0;
 }
 
-static int in_child(int (*body)(void))
-{
-    int status = 1;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        _exit(body());
-    }
-    waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 PORT_TEST(clients_beyond_the_number_of_pages_are_served_without, "H12")
 {
     struct port_thread server;
@@ -340,11 +328,11 @@ PORT_TEST(clients_beyond_the_number_of_pages_are_served_without, "H12")
     remote = port_connect(NAME);
     ask_until_page(remote);
     EXPECT_EQ(count_pages(server.port), 1);
-    EXPECT_EQ(in_child(ask_much_as_another), 0);
+    EXPECT_EQ(port_probe_in_child(ask_much_as_another), 0);
     EXPECT_EQ(count_pages(server.port), 1);
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
     CFRelease(remote);
-    EXPECT_EQ(in_child(ask_much_as_another), 0); /* with its new line it is noticed that the first has gone */
+    EXPECT_EQ(port_probe_in_child(ask_much_as_another), 0); /* with its new line it is noticed that the first has gone */
     EXPECT(count_pages(server.port) <= 1);
     port_thread_stop(&server);
 }
@@ -1074,7 +1062,7 @@ PORT_TEST(pages_are_the_parents_after_a_fork, "176 P1 P2")
     forked_pages[1] = line_with_page(server.port)->page;
     received = 0;
     EXPECT(is_mapped(forked_pages[0]) && is_mapped(forked_pages[1]));
-    EXPECT_EQ(in_child(look_for_pages), 0);
+    EXPECT_EQ(port_probe_in_child(look_for_pages), 0);
     EXPECT_EQ(port_ask(forked_remote, 1, NULL, NULL), kCFMessagePortSuccess);
     EXPECT_EQ(fork_without_handlers(), 0);
     EXPECT_EQ(port_ask(forked_remote, 1, NULL, NULL), kCFMessagePortSuccess);

@@ -18,6 +18,7 @@
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 #include "Port/line_table.h"
+#include "Port/page_probe.h"
 #include "Port/port_probe.h"
 #include "Port/reply_page.h"
 
@@ -183,32 +184,15 @@ struct meeting {
     _Atomic int last_round; /* the client may bring it forward, before it begins that round */
 };
 
-static void meet(_Atomic int *own, const _Atomic int *other, int round)
-{
-    atomic_store(own, round);
-    for (int looks = 0; atomic_load(other) < round; looks++) {
-        if (looks > 2000) {
-            (void)sched_yield(); /* it may wait for this processor */
-        }
-    }
-}
-
-/* So that now the one, now the other side is first. */
-static void dawdle(int round)
-{
-    for (volatile int i = 0; i < round % 64; i++) {
-    }
-}
-
 static void *put_in_each_round(void *info)
 {
     struct meeting *meeting = info;
     const struct wire_frame frame = reply_of(0);
 
     for (int round = 1; round <= atomic_load(&meeting->last_round); round++) {
-        meet(&meeting->server_round, &meeting->client_round, 2 * round);
+        page_probe_meet(&meeting->server_round, &meeting->client_round, 2 * round);
         EXPECT(reply_page_put(meeting->shared.of_server, meeting->shared.bell, &frame, NULL));
-        meet(&meeting->server_round, &meeting->client_round, 2 * round + 1);
+        page_probe_meet(&meeting->server_round, &meeting->client_round, 2 * round + 1);
     }
     return NULL;
 }
@@ -234,11 +218,11 @@ TEST(a_reply_that_is_not_seen_is_rung_for, "213")
             meeting.last_round = round;
         }
         reply_page_clear(meeting.shared.of_client);
-        meet(&meeting.client_round, &meeting.server_round, 2 * round);
-        dawdle(round);
+        page_probe_meet(&meeting.client_round, &meeting.server_round, 2 * round);
+        page_probe_dawdle(round);
         reply_page_await(meeting.shared.of_client);
         is_there = atomic_load_explicit(&meeting.shared.of_client->size, memory_order_relaxed) != 0;
-        meet(&meeting.client_round, &meeting.server_round, 2 * round + 1);
+        page_probe_meet(&meeting.client_round, &meeting.server_round, 2 * round + 1);
         seen += is_there ? 1 : 0;
         lost += reports_of(&meeting.shared) == 0 && !is_there ? 1 : 0;
     }
@@ -250,38 +234,6 @@ TEST(a_reply_that_is_not_seen_is_rung_for, "213")
 
 /* ---- what a server does not take ---- */
 
-static _Atomic int mapped; /* pages */
-
-static int map_and_count(int descriptor, uint64_t size, bool touch, void **ret_address)
-{
-    int result = kernel_ports_linux.memory_map(descriptor, size, touch, ret_address);
-
-    mapped += result == 0 ? 1 : 0;
-    return result;
-}
-
-static void unmap_and_count(void *address, uint64_t size)
-{
-    mapped--;
-    kernel_ports_linux.memory_unmap(address, size);
-}
-
-static void count_mappings(void)
-{
-    kernel_ports.memory_map = map_and_count;
-    kernel_ports.memory_unmap = unmap_and_count;
-}
-
-static int memory_of(off_t size, int seals, bool is_filled)
-{
-    int memory = memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-    REQUIRE(memory >= 0 && ftruncate(memory, size) == 0);
-    REQUIRE(!is_filled || size == 0 || fallocate(memory, 0, 0, size) == 0);
-    REQUIRE(fcntl(memory, F_ADD_SEALS, seals) == 0);
-    return memory;
-}
-
 /* Refused with that error, and nothing of it is kept. Closes what it is given. */
 static void expect_not_adopted(int memory, int set, int error)
 {
@@ -291,7 +243,7 @@ static void expect_not_adopted(int memory, int set, int error)
 
     EXPECT_EQ(reply_page_adopt(memory, set, &page, &bell), error);
     EXPECT(page == NULL);
-    EXPECT_EQ(mapped, 0);
+    EXPECT_EQ(page_probe_mapped, 0);
     EXPECT_EQ(port_probe_count_descriptors(), descriptors);
     (void)close(memory);
     (void)close(set);
@@ -313,16 +265,16 @@ TEST(memory_that_is_no_page_is_not_adopted, "241 H8")
     char path[] = "/tmp/corerunloop-page-XXXXXX";
     int plain = mkstemp(path);
 
-    count_mappings();
+    page_probe_count();
     REQUIRE(pipe(pipes) == 0 && plain >= 0 && unlink(path) == 0 && ftruncate(plain, reply_page_size) == 0);
-    expect_not_adopted(memory_of(reply_page_size, 0, true), new_set(), -EINVAL);
-    expect_not_adopted(memory_of(reply_page_size, F_SEAL_SHRINK, true), new_set(), -EINVAL);
-    expect_not_adopted(memory_of(reply_page_size, F_SEAL_GROW, true), new_set(), -EINVAL);
-    expect_not_adopted(memory_of(reply_page_size, page_seals, false), new_set(), -EINVAL); /* its memory is not there yet */
-    expect_not_adopted(memory_of(reply_page_size - 1, page_seals, true), new_set(), -EINVAL);
-    expect_not_adopted(memory_of(reply_page_size + 1, page_seals, true), new_set(), -EINVAL);
-    expect_not_adopted(memory_of(2 * reply_page_size, page_seals, true), new_set(), -EINVAL);
-    expect_not_adopted(memory_of(0, page_seals, true), new_set(), -EINVAL);
+    expect_not_adopted(page_probe_memory(reply_page_size, 0, true), new_set(), -EINVAL);
+    expect_not_adopted(page_probe_memory(reply_page_size, F_SEAL_SHRINK, true), new_set(), -EINVAL);
+    expect_not_adopted(page_probe_memory(reply_page_size, F_SEAL_GROW, true), new_set(), -EINVAL);
+    expect_not_adopted(page_probe_memory(reply_page_size, page_seals, false), new_set(), -EINVAL); /* its memory is not there yet */
+    expect_not_adopted(page_probe_memory(reply_page_size - 1, page_seals, true), new_set(), -EINVAL);
+    expect_not_adopted(page_probe_memory(reply_page_size + 1, page_seals, true), new_set(), -EINVAL);
+    expect_not_adopted(page_probe_memory(2 * reply_page_size, page_seals, true), new_set(), -EINVAL);
+    expect_not_adopted(page_probe_memory(0, page_seals, true), new_set(), -EINVAL);
     expect_not_adopted(open("/dev/zero", O_RDWR), new_set(), -EINVAL);
     expect_not_adopted(eventfd(0, EFD_CLOEXEC), new_set(), -EINVAL);
     expect_not_adopted(plain, new_set(), -EINVAL);
@@ -336,15 +288,15 @@ TEST(memory_that_cannot_be_written_is_not_adopted, "241 H8")
     int descriptors = port_probe_count_descriptors();
     static const int seals[] = {page_seals | F_SEAL_WRITE, page_seals | F_SEAL_FUTURE_WRITE};
 
-    count_mappings();
+    page_probe_count();
     for (size_t i = 0; i < sizeof seals / sizeof seals[0]; i++) {
-        int memory = memory_of(reply_page_size, seals[i], true);
+        int memory = page_probe_memory(reply_page_size, seals[i], true);
         int set = new_set();
         struct reply_page *page;
         int bell;
 
         EXPECT(reply_page_adopt(memory, set, &page, &bell) < 0);
-        EXPECT_EQ(mapped, 0);
+        EXPECT_EQ(page_probe_mapped, 0);
         (void)close(memory);
         (void)close(set);
     }
@@ -353,7 +305,7 @@ TEST(memory_that_cannot_be_written_is_not_adopted, "241 H8")
 
 static int good_memory(void)
 {
-    return memory_of(reply_page_size, page_seals, true);
+    return page_probe_memory(reply_page_size, page_seals, true);
 }
 
 TEST(what_is_no_wait_set_gets_no_bell, "241 H6")
@@ -361,7 +313,7 @@ TEST(what_is_no_wait_set_gets_no_bell, "241 H6")
     int pipes[2];
     int ends[2];
 
-    count_mappings();
+    page_probe_count();
     REQUIRE(pipe(pipes) == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
     expect_not_adopted(good_memory(), pipes[1], -EINVAL);
     expect_not_adopted(good_memory(), ends[1], -EINVAL);
@@ -405,7 +357,7 @@ static int no_memory(uint64_t size, bool reserve)
 
 TEST(a_server_that_cannot_adopt_a_page_now_keeps_nothing_of_it, "M23 M24")
 {
-    count_mappings();
+    page_probe_count();
     kernel.event_create = no_descriptor;
     expect_not_adopted(good_memory(), new_set(), -EMFILE);
     kernel = kernel_linux;
@@ -428,16 +380,16 @@ static void expect_not_created(int error)
     EXPECT_EQ(reply_page_create(ends[0], &page, &memory, &set), error);
     (void)close(ends[0]);
     (void)close(ends[1]);
-    EXPECT_EQ(mapped, 0);
+    EXPECT_EQ(page_probe_mapped, 0);
     EXPECT_EQ(port_probe_count_descriptors(), descriptors);
     kernel = kernel_linux;
     kernel_ports = kernel_ports_linux;
-    count_mappings();
+    page_probe_count();
 }
 
 TEST(a_client_that_cannot_make_a_page_keeps_nothing_of_it, "M23 M24")
 {
-    count_mappings();
+    page_probe_count();
     kernel_ports.memory_create = no_memory;
     expect_not_created(-ENOSPC);
     kernel_ports.memory_map = no_mapping;
@@ -447,7 +399,7 @@ TEST(a_client_that_cannot_make_a_page_keeps_nothing_of_it, "M23 M24")
     kernel.set_add = no_room_for_line;
     expect_not_created(-ENOSPC);
     reply_page_release(NULL);
-    EXPECT_EQ(mapped, 0);
+    EXPECT_EQ(page_probe_mapped, 0);
 }
 
 /* ---- how many there are ---- */
@@ -498,10 +450,10 @@ static int count_of_pages(int lines)
         }
     }
     EXPECT_EQ(table.page_count, count);
-    EXPECT_EQ(mapped, count);
+    EXPECT_EQ(page_probe_mapped, count);
     line_table_close(&table);
     EXPECT_EQ(table.page_count, 0);
-    EXPECT_EQ(mapped, 0);
+    EXPECT_EQ(page_probe_mapped, 0);
     for (int i = 0; i < lines; i++) {
         (void)close(ends[i]);
     }
@@ -510,7 +462,7 @@ static int count_of_pages(int lines)
 
 TEST(a_port_has_64_pages_at_most_and_bells_for_a_sixteenth_of_the_descriptors, "H12")
 {
-    count_mappings();
+    page_probe_count();
     kernel_ports.descriptor_limit = that_limit;
     limit = 1 << 20;
     EXPECT_EQ(count_of_pages(line_page_max), line_page_max);
@@ -529,7 +481,7 @@ TEST(a_line_whose_client_has_gone_gives_its_page_back, "H9")
     int descriptors;
     int end;
 
-    count_mappings();
+    page_probe_count();
     share(&shared);
     line_table_init(&table);
     line = keep_line(&table, 1, 1, &end);
@@ -540,7 +492,7 @@ TEST(a_line_whose_client_has_gone_gives_its_page_back, "H9")
     line_table_sweep(&table);
     EXPECT(line->has_ended && line->is_kept);
     EXPECT_EQ(table.page_count, 0);
-    EXPECT_EQ(mapped, 1); /* the client's */
+    EXPECT_EQ(page_probe_mapped, 1); /* the client's */
     EXPECT_EQ(port_probe_count_descriptors(), descriptors - 3); /* both ends and the bell */
     EXPECT(!line_table_has_room_for_page(&table, line));
     line->arena.address = NULL;
@@ -557,17 +509,17 @@ TEST(a_line_that_a_request_holds_keeps_its_page_until_that_has_ended, "H11")
     struct server_line *line;
     int end;
 
-    count_mappings();
+    page_probe_count();
     share(&shared);
     line_table_init(&table);
     line = keep_line(&table, 1, 1, &end);
     line_table_give_page(&table, line, shared.of_server, shared.bell);
     server_line_begin(line);
     line_table_drop(&table, line);
-    EXPECT_EQ(mapped, 2);
+    EXPECT_EQ(page_probe_mapped, 2);
     EXPECT(!line_table_has_room_for_page(&table, line));
     line_table_end(&table, line);
-    EXPECT_EQ(mapped, 1);
+    EXPECT_EQ(page_probe_mapped, 1);
     EXPECT_EQ(table.page_count, 0);
     line_table_close(&table);
     (void)close(end);

@@ -13,20 +13,11 @@
 
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Port/page_probe.h"
 #include "Port/port_probe.h"
 #include "Port/shared_page.h"
 
 enum { page_seals = F_SEAL_SHRINK | F_SEAL_GROW };
-
-static int memory_of(off_t size, int seals, bool is_filled)
-{
-    int memory = memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-    REQUIRE(memory >= 0 && ftruncate(memory, size) == 0);
-    REQUIRE(!is_filled || size == 0 || fallocate(memory, 0, 0, size) == 0);
-    REQUIRE(fcntl(memory, F_ADD_SEALS, seals) == 0);
-    return memory;
-}
 
 TEST(both_sides_of_a_page_see_what_either_writes, "240")
 {
@@ -88,13 +79,13 @@ TEST(memory_of_another_size_or_without_its_seals_is_no_shared_page, "241 H8")
     static const off_t sizes[] = {0, 1, shared_page_size - 1, shared_page_size + 1, 2 * shared_page_size, 1 << 20};
 
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        expect_not_adopted(memory_of(sizes[i], page_seals, true), -EINVAL);
+        expect_not_adopted(page_probe_memory(sizes[i], page_seals, true), -EINVAL);
     }
-    expect_not_adopted(memory_of(shared_page_size, 0, true), -EINVAL);
-    expect_not_adopted(memory_of(shared_page_size, F_SEAL_SHRINK, true), -EINVAL);
-    expect_not_adopted(memory_of(shared_page_size, F_SEAL_GROW, true), -EINVAL);
-    expect_not_adopted(memory_of(shared_page_size, page_seals, false), -EINVAL); /* its memory is not there yet */
-    expect_not_adopted(memory_of(shared_page_size, page_seals | F_SEAL_WRITE, true), -EPERM);
+    expect_not_adopted(page_probe_memory(shared_page_size, 0, true), -EINVAL);
+    expect_not_adopted(page_probe_memory(shared_page_size, F_SEAL_SHRINK, true), -EINVAL);
+    expect_not_adopted(page_probe_memory(shared_page_size, F_SEAL_GROW, true), -EINVAL);
+    expect_not_adopted(page_probe_memory(shared_page_size, page_seals, false), -EINVAL); /* its memory is not there yet */
+    expect_not_adopted(page_probe_memory(shared_page_size, page_seals | F_SEAL_WRITE, true), -EPERM);
 }
 
 TEST(what_is_no_memory_is_no_shared_page, "241 H6 H8")
@@ -146,7 +137,7 @@ TEST(a_page_that_cannot_be_made_or_mapped_leaves_nothing, "M23 M24")
     kernel_ports = kernel_ports_linux;
     kernel_ports.memory_map = no_mapping;
     expect_not_created(-ENOMEM);
-    expect_not_adopted(memory_of(shared_page_size, page_seals, true), -ENOMEM);
+    expect_not_adopted(page_probe_memory(shared_page_size, page_seals, true), -ENOMEM);
     kernel_ports = kernel_ports_linux;
 }
 
