@@ -490,6 +490,7 @@ PORT_TEST(what_is_taken_before_a_sender_says_that_it_sleeps_is_seen, "225")
     kernel.monotonic_ns = take_all_and_say_time;
     kernel_ports.wait = count_sleep;
     is_to_take_all = true;
+    remote->side.remote.looks_to_leave_out = 1; /* so that nothing sees it before */
     EXPECT_EQ(send_within(test_patience_s()), kCFMessagePortSuccess);
     EXPECT(!is_to_take_all);
     EXPECT_EQ(sleeps, 0);
