@@ -76,12 +76,14 @@ static __attribute__((noinline)) enum wake_cause perform_sockets(CFRunLoopRef lo
 {
     uint32_t further = run->returns_after_source ? 0 : watch_batch_count(run->mode);
     enum wake_cause cause;
-    bool goes_on;
 
     do {
+        bool was_put_by;
+
         run->has_handled_source |= report_perform(loop, run);
-        goes_on = run->report.ready == 0 || further-- > 0; /* what it puts by leaves its turn to the next */
-        cause = goes_on && watch_begins_with_socket(run->mode) ? wait_ready_cause(loop, run, 0) : cause_none;
+        was_put_by = run->report.ready == 0; /* it leaves its turn to the next */
+        cause = (was_put_by || further > 0) && watch_begins_with_socket(run->mode) ? wait_ready_cause(loop, run, 0) : cause_none;
+        further -= was_put_by || further == 0 ? 0 : 1;
     } while (cause == cause_port && source_is_socket(run->report.source));
     blocks_run(loop, run);
     return cause == cause_none ? wait_cause_beside_sockets(loop, run) : cause;

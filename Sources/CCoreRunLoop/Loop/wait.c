@@ -73,11 +73,7 @@ enum wake_cause wait_cause_beside_sockets(CFRunLoopRef loop, struct activation *
 
         return is_something ? wait_ready_cause(loop, run, is_timed ? kernel.monotonic_ns() : 0) : cause_none;
     }
-    if (!is_timed || !timers_are_due(mode, kernel.monotonic_ns())) {
-        return cause_none;
-    }
-    mode->prefers_port = true;
-    return cause_timers;
+    return is_timed && timers_are_due(mode, kernel.monotonic_ns()) ? cause_timers : cause_none;
 }
 
 void wait_poll(CFRunLoopRef loop, const struct mode *mode)

@@ -4,9 +4,11 @@
  * cause follows in the same pass (30, 34, 35).
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <unistd.h>
 
 #include "Descriptor/socket_recorder.h"
+#include "Kernel/kernel.h"
 #include "Loop/watch.h"
 
 enum { socket_count = 4 };
@@ -199,6 +201,32 @@ TEST(a_version_1_source_comes_after_the_sockets_of_its_look, "34 254")
     probe_invalidate(&second);
     close(one);
     close(other);
+    free_sockets();
+}
+
+static int refused_descriptor;
+
+static int refuse_one(int set, int descriptor, uint32_t interest, uint64_t token)
+{
+    return descriptor == refused_descriptor ? -ENOSPC : kernel_linux.set_add(set, descriptor, interest, token);
+}
+
+TEST(a_source_that_the_kernel_does_not_watch_comes_after_the_sockets_of_a_look, "34 254 F13")
+{
+    struct probe port = PROBE("P", NULL);
+
+    kernel.set_add = refuse_one;
+    refused_descriptor = probe_event();
+    probe_event_post(refused_descriptor);
+    probe_port_source_add(&port, 0, refused_descriptor, LOOP, MODE);
+    add_sockets(2);
+    tell_all();
+    CFRunLoopObserverRef observer = log_activities();
+    probe_run(MODE, 0, false);
+    EXPECT_LOG("E BT BS 1:read 2:read P X TO");
+    forget(observer);
+    probe_invalidate(&port);
+    close(refused_descriptor);
     free_sockets();
 }
 

@@ -176,6 +176,39 @@ TEST(a_run_with_a_time_limit_makes_nothing, "14 41 43")
     EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
 }
 
+static int (*fake_set_wait)(int set, struct kernel_event *events, int capacity, int64_t deadline_ns);
+
+static int count_fake_set_wait(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
+{
+    waits++;
+    return fake_set_wait(set, events, capacity, deadline_ns);
+}
+
+TEST(a_wait_asks_about_descriptors_before_due_timers_if_it_has_not_asked_yet, "34 35")
+{
+    static struct probe port = PROBE("P", NULL);
+    static struct probe due = PROBE("due", NULL);
+    static struct probe later = PROBE("T", probe_stops_loop);
+    int event = probe_event();
+
+    clock_start();
+    fake_set_wait = kernel.set_wait;
+    kernel.set_wait = count_fake_set_wait;
+    probe_port_source_add(&port, 0, event, LOOP, MODE);
+    waits = 0;
+    probe_timer_add(&later, 0.1, 0, LOOP, MODE);
+    probe_run(MODE, 10, false);
+    EXPECT_EQ(waits, 1); /* it has asked when the date has come */
+    waits = 0;
+    probe_timer_add(&due, -1, 0, LOOP, MODE);
+    probe_timer_add(&later, 0.1, 0, LOOP, MODE);
+    probe_run(MODE, 10, false);
+    EXPECT_EQ(waits, 2);
+    EXPECT_LOG("T S due T S");
+    probe_invalidate(&port);
+    close(event);
+}
+
 TEST(a_thread_that_may_be_woken_late_sleeps, "41 44 T9")
 {
     static struct probe port = PROBE("S1", NULL);
