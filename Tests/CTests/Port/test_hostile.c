@@ -1065,6 +1065,13 @@ static void await_taken(const struct attackers_control *control, uint32_t sequen
     }
 }
 
+static void await_limit(const struct attackers_control *control)
+{
+    while (atomic_load(&control->page->queue_limit) == 0) {
+        (void)sched_yield();
+    }
+}
+
 /* Everything that is not to be done with a page. */
 static void misuse_acknowledgements(int to)
 {
@@ -1142,6 +1149,7 @@ static void send_numbers_out_of_order(int to)
 
     tell_and_want_ack(&control, 1000);
     await_taken(&control, 1000);
+    await_limit(&control); /* which is stored after the number, and so may be late for what follows */
     atomic_store(&control.page->queue_limit, 0);
     atomic_store(&control.page->awaited, 1);
     for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
