@@ -33,12 +33,15 @@ open class NotificationQueue: NSObject {
 
     deinit { for observer in observers.values { observer.invalidate() } }
 
-    /// Queues a notification for the default mode; it takes the place of one with its name and object.
+    /// Queues a notification for the default mode, unless one with its name and object waits there.
     open func enqueue(_ notification: Notification, postingStyle: PostingStyle) {
         enqueue(notification, postingStyle: postingStyle, coalesceMask: [.onName, .onSender], forModes: nil)
     }
 
-    /// Queues a notification, in the place of those that wait and are alike.
+    /// Queues a notification, unless one that is alike waits and is posted as soon.
+    ///
+    /// Of those that are alike the first is posted, as on Apple's systems. Those that would be posted later than the new one leave the
+    /// queue.
     ///
     /// - Parameters:
     ///   - notification: What to post.
@@ -51,7 +54,9 @@ open class NotificationQueue: NSObject {
         forModes modes: [CoreRunLoop::RunLoop.Mode]?
     ) {
         let modes = modes ?? [.default]
-        dequeueNotifications(matching: notification, coalesceMask: coalesceMask)
+        let alike = { (entry: Entry) in coalesceMask.covers(entry.notification, notification) }
+        entries.removeAll { alike($0) && $0.style.isLater(than: postingStyle) }
+        if entries.contains(where: alike) { return }
         guard postingStyle != .now else {
             let current = CoreRunLoop::RunLoop.current.currentMode
             if current.map(modes.contains) ?? true { center.post(notification) }
@@ -67,11 +72,7 @@ open class NotificationQueue: NSObject {
 
     /// Takes out what waits and is like `notification`; nothing with an empty `coalesceMask`.
     open func dequeueNotifications(matching notification: Notification, coalesceMask: NotificationCoalescing) {
-        if coalesceMask.isEmpty { return }
-        entries.removeAll { entry in
-            (!coalesceMask.contains(.onName) || entry.notification.name == notification.name)
-                && (!coalesceMask.contains(.onSender) || isSame(entry.notification.object, notification.object))
-        }
+        entries.removeAll { coalesceMask.covers($0.notification, notification) }
     }
 
     private func post(in mode: CoreRunLoop::RunLoop.Mode, atExit: Bool) {
@@ -85,6 +86,18 @@ open class NotificationQueue: NSObject {
         } else if !entries.contains(where: { $0.modes.contains(mode) }) {
             observers.removeValue(forKey: mode)?.invalidate()
         }
+    }
+}
+
+extension Foundation::NotificationQueue.PostingStyle {
+    /// Whether a notification of this style is posted after one of the other style that is queued with it.
+    fileprivate func isLater(than other: Self) -> Bool { other == .now || (other == .asap && self == .whenIdle) }
+}
+
+extension Foundation::NotificationQueue.NotificationCoalescing {
+    /// Whether the two are alike.
+    fileprivate func covers(_ one: Notification, _ other: Notification) -> Bool {
+        !isEmpty && (!contains(.onName) || one.name == other.name) && (!contains(.onSender) || isSame(one.object, other.object))
     }
 }
 

@@ -12,6 +12,8 @@ private func onThread(_ body: @escaping @Sendable () throws -> Void) async throw
 /// What was posted of names that no other test has, by one thread, while it lives.
 private final class Posts: @unchecked Sendable {
     private(set) var seen: [String] = []
+    /// What the posted ones brought with them.
+    private(set) var brought: [Int] = []
     private let own = NotificationCenter()
     private var observers: [any NSObjectProtocol] = []
     let queue: NotificationQueue
@@ -20,18 +22,20 @@ private final class Posts: @unchecked Sendable {
         queue = NotificationQueue(notificationCenter: own)
         for name in names {
             observers.append(
-                own.addObserver(forName: Notification.Name(name), object: nil, queue: nil) { [unowned self] _ in
+                own.addObserver(forName: Notification.Name(name), object: nil, queue: nil) { [unowned self] notification in
                     seen.append(name)
+                    if let value = notification.userInfo?["value"] as? Int { brought.append(value) }
                     then(self, name)
                 })
         }
     }
 
     func add(
-        _ name: String, _ style: NotificationQueue.PostingStyle, object: Any? = nil,
+        _ name: String, _ style: NotificationQueue.PostingStyle, object: Any? = nil, bringing value: Int? = nil,
         mask: NotificationQueue.NotificationCoalescing = .none, modes: [RunLoop.Mode]? = nil
     ) {
-        queue.enqueue(Notification(name: Notification.Name(name), object: object), postingStyle: style, coalesceMask: mask, forModes: modes)
+        let notification = Notification(name: Notification.Name(name), object: object, userInfo: value.map { ["value": $0] })
+        queue.enqueue(notification, postingStyle: style, coalesceMask: mask, forModes: modes)
     }
 
     /// One pass of the calling thread's loop, which has something to wait for.
@@ -124,7 +128,7 @@ private final class Held: @unchecked Sendable { weak var queue: NotificationQueu
         }
     }
 
-    @Test func `posts those that are alike once, the last in its place`() async throws {
+    @Test func `posts those that are alike once, the first of them`() async throws {
         try await onThread {
             let (one, other) = (NSObject(), NSObject())
             let posts = Posts()
@@ -134,17 +138,46 @@ private final class Held: @unchecked Sendable { weak var queue: NotificationQueu
             for object in [one, other] { posts.add("a", .asap, object: object, mask: .onName) }
             posts.add("b", .asap, object: other, mask: .onSender)
             posts.pass()
-            #expect(posts.seen == ["a", "a", "b"])
+            #expect(posts.seen == ["a", "a", "a", "b"])
             for value in [1, 2, 1] { posts.add("a", .asap, object: value, mask: [.onName, .onSender]) }
             posts.add("a", .now, object: 2, mask: [.onName, .onSender])
             posts.pass()
-            #expect(posts.seen == ["a", "a", "b", "a", "a"])
+            #expect(posts.seen == ["a", "a", "a", "b", "a", "a"])
             posts.add("a", .asap)
             posts.add("b", .asap)
             posts.queue.dequeueNotifications(matching: Notification(name: Notification.Name("a")), coalesceMask: .none)
             posts.queue.dequeueNotifications(matching: Notification(name: Notification.Name("a")), coalesceMask: .onName)
             posts.pass()
-            #expect(posts.seen == ["a", "a", "b", "a", "a", "b"])
+            #expect(posts.seen == ["a", "a", "a", "b", "a", "a", "b"])
+        }
+    }
+
+    @Test func `posts the first of those that are alike, or the first of those that are posted soonest`() async throws {
+        try await onThread {
+            let posts = Posts { _, _ in RunLoop.current.stop() }
+            let alive = RunLoop.current.keepAlive()
+            for value in 1...3 { posts.add("a", .whenIdle, bringing: value, mask: .onName) }
+            #expect(RunLoop.current.run(in: .default) == .stopped)
+            posts.pass()
+            #expect(posts.brought == [1])
+            for value in 4...5 { posts.add("a", .asap, bringing: value, mask: .onName) }
+            posts.add("a", .whenIdle, bringing: 6, mask: .onName)
+            posts.pass()
+            #expect(posts.brought == [1, 4])
+            posts.add("a", .whenIdle, bringing: 7, mask: .onName)
+            for value in 8...9 { posts.add("a", .asap, bringing: value, mask: .onName) }
+            posts.pass()
+            #expect(posts.brought == [1, 4, 8])
+            posts.add("a", .asap, bringing: 10)
+            posts.add("a", .whenIdle, bringing: 11)
+            posts.add("a", .now, bringing: 12, mask: .onName)
+            #expect(posts.brought == [1, 4, 8, 12])
+            posts.pass()
+            #expect(posts.brought == [1, 4, 8, 12])
+            posts.add("b", .whenIdle, bringing: 13)
+            #expect(RunLoop.current.run(in: .default) == .stopped)
+            #expect(posts.brought == [1, 4, 8, 12, 13])
+            alive.cancel()
         }
     }
 
