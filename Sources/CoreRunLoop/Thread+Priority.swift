@@ -5,6 +5,20 @@
 import CoreRunLoopShims
 import Synchronization
 
+/// How important a thread's work is to whoever uses the program.
+public enum QualityOfService: Hashable, Sendable, CaseIterable {
+    /// What the user looks at now.
+    case userInteractive
+    /// What the user waits for.
+    case userInitiated
+    /// Nothing is known of it.
+    case `default`
+    /// Work that may take its time: a ``Thread/threadPriority`` of 0.35.
+    case utility
+    /// Work that nobody waits for: a ``Thread/threadPriority`` of 0.1.
+    case background
+}
+
 extension Thread {
     /// The thread's priority, 0 to 1, usually 0.5; the getter tells what the kernel has, as far as 40 steps can say it.
     ///
@@ -46,20 +60,6 @@ extension Thread {
     }
 
     private static func priority(nice: Int32) -> Double { 0.5 - Double(nice) / (nice > 0 ? 38 : 40) }
-
-    /// How important a thread's work is to whoever uses the program.
-    public enum QualityOfService: Hashable, Sendable, CaseIterable {
-        /// What the user looks at now.
-        case userInteractive
-        /// What the user waits for.
-        case userInitiated
-        /// Nothing is known of it.
-        case `default`
-        /// Work that may take its time: a ``Thread/threadPriority`` of 0.35.
-        case utility
-        /// Work that nobody waits for: a ``Thread/threadPriority`` of 0.1.
-        case background
-    }
 
     /// How important the thread's work is; at first ``QualityOfService/default``. Set it before the start; later it has no effect.
     ///

@@ -22,6 +22,8 @@ public typealias SocketPort = CoreRunLoop::SocketPort
 public typealias PortMessage = CoreRunLoop::PortMessage
 /// This package's delegate of ports, in the place of Foundation's.
 public typealias PortDelegate = CoreRunLoop::PortDelegate
+/// Foundation's quality of service, as operations and processes have it too, in the place of this package's.
+public typealias QualityOfService = Foundation::QualityOfService
 
 extension CoreRunLoop::Thread {
     /// The main thread's object: `main` by its other name.

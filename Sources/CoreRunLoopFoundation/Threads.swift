@@ -23,7 +23,7 @@ extension CoreRunLoop::Thread {
     /// How important the thread's work is, as Foundation says it. Set it before the start; later it has no effect.
     public var qualityOfService: Foundation::QualityOfService {
         get { Foundation::QualityOfService(self.CoreRunLoop::qualityOfService) }
-        set { self.CoreRunLoop::qualityOfService = QualityOfService(newValue) }
+        set { self.CoreRunLoop::qualityOfService = CoreRunLoop::QualityOfService(newValue) }
     }
 
     /// Sleeps until `date`; a date in the past returns at once.
@@ -57,7 +57,7 @@ extension Notification.Name {
 }
 
 extension Foundation::QualityOfService {
-    fileprivate init(_ quality: CoreRunLoop::Thread.QualityOfService) {
+    fileprivate init(_ quality: CoreRunLoop::QualityOfService) {
         self =
             switch quality {
             case .userInteractive: .userInteractive
@@ -69,7 +69,7 @@ extension Foundation::QualityOfService {
     }
 }
 
-extension CoreRunLoop::Thread.QualityOfService {
+extension CoreRunLoop::QualityOfService {
     fileprivate init(_ quality: Foundation::QualityOfService) {
         self =
             switch quality {

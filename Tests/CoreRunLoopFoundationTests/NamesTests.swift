@@ -52,6 +52,18 @@ private actor Scheduler: RunLoopActor {
     }
 }
 
+/// A subclass and an extension, in which the name of the quality is Foundation's as well.
+private final class Worker: Thread, @unchecked Sendable {
+    init(quality: QualityOfService) {
+        super.init()
+        qualityOfService = quality
+    }
+}
+
+extension Thread {
+    fileprivate static var usual: QualityOfService { .default }
+}
+
 @MainActor private final class MainTarget: Performing {
     nonisolated init() {}
     func note(_ text: String) {}
@@ -144,6 +156,8 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
             thread.qualityOfService = quality
             #expect(thread.qualityOfService == quality)
         }
+        #expect(Worker(quality: quality).qualityOfService == quality)
+        #expect(Thread.usual == OperationQueue().qualityOfService)
     }
 
     @Test func `a thread's subclass has its own start and cancellation`() async throws {

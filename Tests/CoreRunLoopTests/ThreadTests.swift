@@ -427,7 +427,7 @@ private final class Rounds: @unchecked Sendable {
         #expect(symbols.count > 3 && symbols.allSatisfy { $0.hasPrefix("0x") })
     }
 
-    @Test(arguments: Thread.QualityOfService.allCases) func `has a quality that is a priority`(quality: Thread.QualityOfService)
+    @Test(arguments: QualityOfService.allCases) func `has a quality that is a priority`(quality: QualityOfService)
         async throws
     {
         let thread = Thread {
