@@ -26,7 +26,8 @@ public typealias NSPortDelegate = PortDelegate
 /// Runs `body` and returns what it returns.
 ///
 /// Darwin's function of this name drains the objects that Objective-C code left in a pool. Swift on Linux leaves none there, so that code
-/// written for both systems only needs the name.
+/// written for both systems only needs the name. A program that has brought its own function of this name calls that.
+@_disfavoredOverload
 public func autoreleasepool<Result, Failure: Error>(invoking body: () throws(Failure) -> Result) throws(Failure) -> Result {
     try body()
 }
