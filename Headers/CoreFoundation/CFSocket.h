@@ -94,7 +94,7 @@ CF_EXPORT CFTypeID CFSocketGetTypeID(void) CRL_LINK(CFSocketGetTypeID);
  * events. `context` may be NULL and is copied.
  * Ownership: the caller releases the object; `info` is retained as the context says.
  * Threads: any.
- * Errors: NULL when the system refuses the socket, or there is no memory; then `info` is not retained.
+ * Errors: NULL when the system refuses the socket, the reason being in errno, or there is no memory; then `info` is not retained.
  * Differs from Apple: the descriptor is closed in programs that are executed.
  */
 CF_EXPORT CFSocketRef CFSocketCreate(CFAllocatorRef allocator, SInt32 protocolFamily, SInt32 socketType, SInt32 protocol,
@@ -119,7 +119,7 @@ CF_EXPORT CFSocketRef CFSocketCreateWithNative(CFAllocatorRef allocator, CFSocke
  *
  * Ownership: the caller releases the object; `info` is retained as the context says.
  * Threads: any.
- * Errors: NULL when there is no socket or the address cannot be had; `info` is released again.
+ * Errors: NULL when there is no socket or the address cannot be had, the reason being in errno; `info` is released again.
  */
 CF_EXPORT CFSocketRef CFSocketCreateWithSocketSignature(CFAllocatorRef allocator, const CFSocketSignature *signature,
                                                         CFOptionFlags callBackTypes, CFSocketCallBack callout,
@@ -132,7 +132,8 @@ CF_EXPORT CFSocketRef CFSocketCreateWithSocketSignature(CFAllocatorRef allocator
  * `timeout` is in seconds.
  * Ownership: the caller releases the object; `info` is retained as the context says.
  * Threads: any; it may wait.
- * Errors: NULL when there is no socket, or the connection fails or is not there in time; `info` is released again.
+ * Errors: NULL when there is no socket, or the connection fails or is not there in time, the reason being in errno; `info` is released
+ * again.
  */
 CF_EXPORT CFSocketRef CFSocketCreateConnectedToSocketSignature(CFAllocatorRef allocator, const CFSocketSignature *signature,
                                                                CFOptionFlags callBackTypes, CFSocketCallBack callout,
@@ -145,7 +146,7 @@ CF_EXPORT CFSocketRef CFSocketCreateConnectedToSocketSignature(CFAllocatorRef al
  * For an IPv4 or IPv6 port of 0 the system picks one: see CFSocketCopyAddress. Sockets that cannot listen just get the address. On all
  * interfaces (`in6addr_any`) an IPv6 socket has a port for IPv4 too, unless another socket has it there: then for IPv6 alone.
  * Threads: any.
- * Errors: kCFSocketError when the address cannot be had, or `s` is invalid.
+ * Errors: kCFSocketError when the address cannot be had, or `s` is invalid; errno has the reason.
  */
 CF_EXPORT CFSocketError CFSocketSetAddress(CFSocketRef s, CFDataRef address) CRL_LINK(CFSocketSetAddress);
 
@@ -155,8 +156,8 @@ CF_EXPORT CFSocketError CFSocketSetAddress(CFSocketRef s, CFDataRef address) CRL
  * A `timeout` above 0 is the most seconds to wait; 0 waits as long as the protocol does; below 0 nothing is waited for: the connection is
  * made in the background, and the outcome is the Connect callback. The socket is left blocking, or not, as it was.
  * Threads: any; it may wait.
- * Errors: kCFSocketTimeout when the time is up: the attempt may go on; kCFSocketError when the connection is refused, or `s` is invalid. A
- * `timeout` that is not a number is 0.
+ * Errors: kCFSocketTimeout when the time is up: the attempt may go on; kCFSocketError when the connection is refused, or `s` is invalid;
+ * errno has the reason. A `timeout` that is not a number is 0.
  */
 CF_EXPORT CFSocketError CFSocketConnectToAddress(CFSocketRef s, CFDataRef address, CFTimeInterval timeout)
     CRL_LINK(CFSocketConnectToAddress);
@@ -276,7 +277,7 @@ CF_EXPORT void CFSocketEnableCallBacks(CFSocketRef s, CFOptionFlags callBackType
  * Threads: any, several at once; it may wait, and holds no lock meanwhile.
  * Errors: kCFSocketTimeout when there was no room for anything in time; kCFSocketError when nothing was sent for another reason, `data` is
  * NULL or empty (an empty datagram is sent all the same), or `s` is invalid. kCFSocketSuccess says that something was sent, not that all
- * was: use send(2) where the rest matters.
+ * was: use send(2) where the rest matters. errno has the reason of the two others.
  * Differs from Apple: the time being up is kCFSocketTimeout.
  */
 CF_EXPORT CFSocketError CFSocketSendData(CFSocketRef s, CFDataRef address, CFDataRef data, CFTimeInterval timeout)

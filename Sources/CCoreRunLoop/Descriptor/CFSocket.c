@@ -5,6 +5,7 @@
  */
 #include "CoreFoundation/CFSocket.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -245,6 +246,7 @@ CFSocketRef CFSocketCreate(CFAllocatorRef allocator, SInt32 protocolFamily, SInt
     }
     native = kernel.socket_create(protocolFamily, socketType, protocol);
     if (native < 0) {
+        errno = -native;
         return NULL;
     }
     socket_registry_evict(native);
@@ -257,9 +259,12 @@ CFSocketRef CFSocketCreate(CFAllocatorRef allocator, SInt32 protocolFamily, SInt
 
 static CFSocketRef keep_if(CFSocketRef s, CFSocketError error)
 {
+    int reason = errno;
+
     if (s && error != kCFSocketSuccess) {
         CFSocketInvalidate(s);
         object_release(s);
+        errno = reason;
         return NULL;
     }
     return s;

@@ -15,8 +15,12 @@ static void require(CFSocketRef s, const char *function)
     object_require(s, object_type_socket, function, "socket");
 }
 
+/* The caller's answer to a system call's `result`, whose reason callers read in errno. The last thing that a function does. */
 static CFSocketError error_of(int result)
 {
+    if (result < 0) {
+        errno = -result;
+    }
     return result == -ETIMEDOUT ? kCFSocketTimeout : result < 0 ? kCFSocketError : kCFSocketSuccess;
 }
 
@@ -29,11 +33,11 @@ CFSocketError CFSocketSetAddress(CFSocketRef s, CFDataRef address)
 
     require(s, "CFSocketSetAddress");
     if (!address) {
-        return kCFSocketError;
+        return error_of(-EINVAL);
     }
     native = socket_begin_use(s);
     if (native < 0) {
-        return kCFSocketError;
+        return error_of(-EBADF);
     }
     result = kernel.socket_bind(native, CFDataGetBytePtr(address), (size_t)CFDataGetLength(address));
     if (result == 0) {
@@ -45,7 +49,7 @@ CFSocketError CFSocketSetAddress(CFSocketRef s, CFDataRef address)
     }
     socket_end_use(s);
     socket_tell_source(s);
-    return result < 0 ? kCFSocketError : kCFSocketSuccess;
+    return error_of(result);
 }
 
 /* Instant at which a wait for `timeout` ends, as kernel.socket_connect takes it. */
@@ -65,11 +69,11 @@ CFSocketError CFSocketConnectToAddress(CFSocketRef s, CFDataRef address, CFTimeI
 
     require(s, "CFSocketConnectToAddress");
     if (!address) {
-        return kCFSocketError;
+        return error_of(-EINVAL);
     }
     native = socket_begin_use(s);
     if (native < 0) {
-        return kCFSocketError;
+        return error_of(-EBADF);
     }
     result = kernel.socket_connect(native, CFDataGetBytePtr(address), (size_t)CFDataGetLength(address), connect_deadline(timeout));
     socket_lock(s);
@@ -138,9 +142,12 @@ CFSocketError CFSocketSendData(CFSocketRef s, CFDataRef address, CFDataRef data,
     int result;
 
     require(s, "CFSocketSendData");
-    native = data ? socket_begin_use(s) : -1;
+    if (!data) {
+        return error_of(-EINVAL);
+    }
+    native = socket_begin_use(s);
     if (native < 0) {
-        return kCFSocketError;
+        return error_of(-EBADF);
     }
     result = send_once(native, address, data, timeout);
     socket_end_use(s);

@@ -754,3 +754,47 @@ TEST(sending_to_a_closed_socket_raises_no_signal, "272 F15")
     CFRelease(s);
     CFRelease(data);
 }
+
+/* ---- why it failed ---- */
+
+#define EXPECT_REASON(call, answer, reason)                                                                                                \
+    do {                                                                                                                                   \
+        errno = 0;                                                                                                                         \
+        EXPECT_EQ(call, answer);                                                                                                           \
+        EXPECT_EQ(errno, reason);                                                                                                          \
+    } while (0)
+
+TEST(what_fails_leaves_its_reason_in_errno, "268 270 272")
+{
+    CFDataRef refusing = refusing_address();
+    CFDataRef any = loopback_address(AF_INET);
+    int listener = listen_on(any, 5);
+    CFDataRef taken = address_of(listener);
+    CFDataRef data = CFDataCreate(NULL, (const UInt8 *)"hello", 5);
+    CFSocketSignature signature = {PF_INET, SOCK_STREAM, 0, taken};
+    CFSocketRef s = CFSocketCreate(NULL, 0, 0, 0, 0, NULL, NULL);
+
+    EXPECT_REASON(CFSocketConnectToAddress(s, refusing, 0), kCFSocketError, ECONNREFUSED);
+    EXPECT_REASON(CFSocketConnectToAddress(s, refusing, 5), kCFSocketError, ECONNREFUSED);
+    EXPECT_REASON(CFSocketConnectToAddress(s, NULL, 5), kCFSocketError, EINVAL);
+    EXPECT_REASON(CFSocketSetAddress(s, taken), kCFSocketError, EADDRINUSE);
+    EXPECT_REASON(CFSocketSetAddress(s, NULL), kCFSocketError, EINVAL);
+    EXPECT_REASON(CFSocketSendData(s, NULL, data, 0), kCFSocketError, EPIPE);
+    EXPECT_REASON(CFSocketSendData(s, NULL, NULL, 0), kCFSocketError, EINVAL);
+    EXPECT_REASON(CFSocketSetAddress(s, any), kCFSocketSuccess, 0);
+    CFSocketInvalidate(s);
+    EXPECT_REASON(CFSocketConnectToAddress(s, refusing, 5), kCFSocketError, EBADF);
+    EXPECT_REASON(CFSocketSetAddress(s, any), kCFSocketError, EBADF);
+    EXPECT_REASON(CFSocketSendData(s, NULL, data, 0), kCFSocketError, EBADF);
+    CFRelease(s);
+
+    EXPECT_REASON(CFSocketCreate(NULL, PF_INET, SOCK_STREAM, IPPROTO_UDP, 0, NULL, NULL), NULL, EPROTONOSUPPORT);
+    EXPECT_REASON(CFSocketCreateWithSocketSignature(NULL, &signature, 0, NULL, NULL), NULL, EADDRINUSE);
+    signature.address = refusing;
+    EXPECT_REASON(CFSocketCreateConnectedToSocketSignature(NULL, &signature, 0, NULL, NULL, 5), NULL, ECONNREFUSED);
+    CFRelease(data);
+    CFRelease(taken);
+    CFRelease(any);
+    CFRelease(refusing);
+    close(listener);
+}
