@@ -15,6 +15,7 @@
 #include "CoreFoundation/CoreFoundation.h"
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Loop/source.h"
 #include "image.h"
 #include "plan.h"
 #include "scheduler.h"
@@ -387,18 +388,18 @@ static void perform_wild(void *info)
 }
 
 /* Called by the library in the place of source_take_mark (its link name), by the linker's --wrap. */
-bool __real_crl_source_take_mark(CFRunLoopSourceRef source, bool *ret_was_flooded);
-bool __wrap_crl_source_take_mark(CFRunLoopSourceRef source, bool *ret_was_flooded);
-bool __wrap_crl_source_take_mark(CFRunLoopSourceRef source, bool *ret_was_flooded)
+enum source_taken __real_crl_source_take_mark(CFRunLoopSourceRef source);
+enum source_taken __wrap_crl_source_take_mark(CFRunLoopSourceRef source);
+enum source_taken __wrap_crl_source_take_mark(CFRunLoopSourceRef source)
 {
-    bool is_taken = __real_crl_source_take_mark(source, ret_was_flooded);
+    enum source_taken taken = __real_crl_source_take_mark(source);
 
-    for (int i = 0; is_taken && i < wild_count; i++) {
+    for (int i = 0; taken != source_taken_nothing && taken != source_taken_flood && i < wild_count; i++) {
         if (all_wild[i]->source == source && all_wild[i]->is_invalid) {
             scheduler_fail("a source is performed after its invalidation");
         }
     }
-    return is_taken;
+    return taken;
 }
 
 static CFStringRef some_mode(void)

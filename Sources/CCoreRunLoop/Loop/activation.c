@@ -26,8 +26,8 @@ void activation_discard(struct activation *run)
 }
 
 /*
- * What its wait has found, and nobody has given back. Below what its source's callout has put there, which counts on it. A change is
- * reported once, so that the kernel is asked again.
+ * What its wait has found, or the signalled source that it has called, and nobody has given back. Below what its source's callout has put
+ * there, which counts on it. A change is reported once, so that the kernel is asked again.
  */
 static void keep_report(CFRunLoopRef loop, const struct activation *run, uint32_t place)
 {
@@ -36,7 +36,9 @@ static void keep_report(CFRunLoopRef loop, const struct activation *run, uint32_
     if (!report->source) {
         return;
     }
-    watch_doubt(run->mode, report->source);
+    if (source_kind(report->source) != source_manual) {
+        watch_doubt(run->mode, report->source);
+    }
     if (report->is_borrowed && loop->borrowed == report->source) {
         object_retain(report->source);
         loop->borrowed = NULL;

@@ -4,11 +4,19 @@
  *
  * One that finds its work done already (a source signalled, a loop awake) may return at once if the loop will see what its caller wrote
  * before. A full fence of its own, before it looks, makes sure of that; and it is most of what such a call costs. When there have been
- * many, the next one marks the source or the loop as flooded: from then on nobody needs a fence, because the loop makes all threads of the
- * process pass one (barrier_everywhere) between its taking the mark and its looking. That costs the loop as much as 50 to 250 fences, so a
- * thread pays for 64 before it asks for it; and it stays flooded, period by period, while a period spares its signaller as many.
+ * many, the next one marks the source or the loop as flooded. From then on callers neither look whether there is something to do nor make
+ * a fence, but store (`told`) that they have called, whether or not that is there already. A store comes after the earlier ones of its
+ * thread, so the loop that takes it sees them; one that the loop does not see yet it sees in its next pass.
  *
- * Without the system call nothing is ever flooded. Why a shared fence suffices: docs/threads.md.
+ * Only when a pass finds nothing told the flood ends, before the loop can sleep: it takes the mark of the flood away, makes all threads of
+ * the process pass a fence (barrier_everywhere), and looks once more. A caller that found the flood has stored before that fence; all
+ * others find it over, and do what there is to do. The fence costs the loop as much as 50 to 250 of a caller, so a thread pays for 64
+ * before it asks for it; and after a flood that spared it as many, it begins the next one at once.
+ *
+ * Several threads that store in one place would take its line of the cache from one another. So each stores its name; who finds another's
+ * stores that there are many, and who finds that makes a fence and looks.
+ *
+ * Without the system call nothing is ever flooded. Why all this suffices: docs/threads.md.
  */
 #ifndef CRL_LOOP_FLOOD_H
 #define CRL_LOOP_FLOOD_H
@@ -18,6 +26,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "Support/barrier.h"
 
 enum {
     flood_from = 64, /* signals, or wake-ups, that changed nothing */
@@ -54,6 +64,52 @@ static inline bool flood_goes_on(uint32_t *spared)
     return result;
 }
 
+/* What `told` holds, besides the name of the only thread that has told since the loop took it last. */
+enum { flood_untold = 0, flood_told_by_many = 1 };
+
+/* Of the calling thread. Two threads may have one name: both store then. */
+static inline uint32_t flood_name(void)
+{
+    return (uint32_t)(uintptr_t)&flood_record | 2; /* neither of the two above */
+}
+
+/* The loop takes what was told: true if anything was. All that those who told it, or found it told, wrote before is seen after this. */
+static inline bool flood_hear(_Atomic uint32_t *told)
+{
+    bool result = atomic_exchange_explicit(told, flood_untold, memory_order_seq_cst) != flood_untold;
+
+    barrier_after_update();
+    return result;
+}
+
+static inline bool flood_is_told(const _Atomic uint32_t *told)
+{
+    return atomic_load_explicit(told, memory_order_acquire) != flood_untold;
+}
+
+enum flood_answer {
+    flood_is_heard, /* nothing else is to do */
+    flood_has_others, /* another thread has told, or many have, and this one has not yet */
+    flood_is_over, /* it was over, and this one has told */
+};
+
+/* Tells the loop of a call, where `word` has been found with its bit `flooded`. */
+static inline enum flood_answer flood_tell(_Atomic uint32_t *told, const _Atomic uint32_t *word, uint32_t flooded)
+{
+    uint32_t name = flood_name();
+    uint32_t found = atomic_load_explicit(told, memory_order_relaxed);
+
+    if (found != name && found != flood_untold) {
+        return flood_has_others;
+    }
+    atomic_store_explicit(told, name, memory_order_release);
+    atomic_signal_fence(memory_order_seq_cst); /* in the processor they may change places: the loop's shared fence is between them then */
+    return atomic_load_explicit(word, memory_order_relaxed) & flooded ? flood_is_heard : flood_is_over;
+}
+
+/* The rest of it. False if the flood was over before the loop has heard of the call: nothing is told then, and it has to begin again. */
+bool flood_finish_telling(enum flood_answer answer, _Atomic uint32_t *told, const _Atomic uint32_t *word, uint32_t flooded);
+
 /* The thread signals a source that nobody has signalled since it was taken: whether that is to be flooded from the beginning. */
 static inline bool flood_note_signal(void)
 {
@@ -72,9 +128,12 @@ static inline bool flood_note_wake(void)
 }
 
 /*
- * For the loop, after it has taken what was flooded, and before it looks: what any thread wrote before it found the flood can be seen
- * then.
+ * For the loop, before it hears what was told, when it has last done so at `last_ns`: looks that follow one another too closely cost both
+ * sides more than all the rest. Returns the time.
  */
+int64_t flood_await_look(int64_t last_ns);
+
+/* For the loop, when it has taken the mark of a flood away: all that was told by who found that mark can be heard after this. */
 __attribute__((cold)) void flood_fence(void);
 
 #endif

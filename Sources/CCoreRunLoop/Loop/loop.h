@@ -92,7 +92,7 @@ struct mode {
     bool lacks_main_queue; /* L; the main dispatch queue is to be served, and could not be watched: its descriptor is polled */
 };
 
-/* What the loop performs when a descriptor is ready: a source, or NULL. */
+/* The source that the loop calls just now, or NULL: what a wait has found ready, or a signalled one alone. */
 struct watch_report {
     CFRunLoopSourceRef source;
     uint32_t ready;
@@ -133,16 +133,11 @@ struct activation {
     struct block *blocks; /* or, if not NULL, the chain of them that it goes through */
     CFRunLoopObserverRef calling; /* the observer in whose callout it is, of the array in its hand */
     CFRunLoopSourceRef performing; /* the source of a descriptor in whose callout it is */
-    struct watch_report report; /* what the wait has found, for cause_port */
+    struct watch_report report; /* what the wait has found, for cause_port, or what is performed before it */
 };
 
 struct __CFRunLoop {
     struct object object;
-    struct lock lock;
-    bool is_dead; /* L; its thread has ended: nothing can be added (175) */
-    bool is_main; /* C */
-    bool is_niced; /* L; see loop_note_slack */
-    bool in_main_queue; /* O; a block of the main dispatch queue is running (179) */
     struct mailbox *mailbox; /* C; NULL once dead and unreferenced */
     struct mode *modes; /* L; in the order in which they were made, the default mode first */
     struct mode **modes_end; /* L */
@@ -151,6 +146,11 @@ struct __CFRunLoop {
     struct mode *default_mode; /* C */
     struct mode *common_modes; /* L; in the order in which they became common, the default mode first */
     struct mode **common_modes_end; /* L */
+    struct lock lock; /* a line of the cache away from the mailbox's place, which threads read that wake the loop */
+    bool is_dead; /* L; its thread has ended: nothing can be added (175) */
+    bool is_main; /* C */
+    bool is_niced; /* L; see loop_note_slack */
+    bool in_main_queue; /* O; a block of the main dispatch queue is running (179) */
     struct activation *activation; /* O to write with L, L to read: the innermost */
     struct activation first_activation; /* the outermost, but for a hosted one */
     struct held_stack held; /* O */
@@ -163,6 +163,7 @@ struct __CFRunLoop {
     uint8_t short_waits_wanted; /* O; after so many it stays awake; 0: not begun yet */
     uint8_t short_waits_earned; /* O; awake, and not used up by one in vain */
     int64_t last_look_ns; /* O; of a wait that is awake; not positive: it is so no more */
+    int64_t flood_look_ns; /* O; when a pass has looked at flooded sources */
     atomic_bool waits_awake; /* A; O to write: it is in a wait that has not slept at once */
     uint64_t next_sequence; /* L; order of arrival of timers, observers, blocks */
     struct source_set common_sources; /* L */

@@ -26,6 +26,7 @@ struct mailbox *mailbox_create(void)
             return NULL;
         }
         atomic_init(&mailbox->word, wake_idle);
+        atomic_init(&mailbox->told, flood_untold);
         atomic_init(&mailbox->queue, NULL);
         atomic_init(&mailbox->event, -1);
     }
@@ -78,35 +79,64 @@ static uint32_t with_flags(uint32_t old, uint32_t flags)
     return (old | flags) + ((old & wake_phase) == wake_epoll ? (uint32_t)wake_writer : 0);
 }
 
-/* What a wake-up makes of the word `old`, if it makes something of it. Another one would make nothing of that: so it may be flooded. */
-static uint32_t woken(uint32_t old, uint32_t flooded)
+/* Whether the word may become flooded. What is owed to an outer pass is owed at once: a nested run's does not. */
+static bool may_be_flooded(uint32_t word)
 {
+    return !(word & wake_outer);
+}
+
+/* What a wake-up makes of the word `old`, if it makes something of it. Another one would make nothing of that: so it may be flooded. */
+static uint32_t woken(uint32_t old, bool is_flood)
+{
+    uint32_t flooded = is_flood && may_be_flooded(old) ? wake_flooded : 0u;
+
     return (old & wake_phase) == wake_idle ? old | wake_owed | flooded : with_flags(old, wake_token | flooded);
 }
 
 void mailbox_wake_from(struct mailbox *mailbox, uint32_t old)
 {
-    uint32_t flooded = flood_note_wake() ? wake_flooded : 0;
+    bool is_flood = flood_note_wake();
 
     do {
         if (mailbox_wake_is_moot(old)) {
             return;
         }
-    } while (!exchange(mailbox, &old, woken(old, flooded)));
+    } while (!exchange(mailbox, &old, woken(old, is_flood)));
     end_sleep(mailbox, old);
 }
 
 void mailbox_wake_in_vain(struct mailbox *mailbox, uint32_t old)
 {
-    if (flood_is_reached(&flood_record.fenced_wakes)) {
+    if (may_be_flooded(old) && flood_is_reached(&flood_record.fenced_wakes)) {
         (void)atomic_compare_exchange_strong_explicit(&mailbox->word, &old, old | wake_flooded, memory_order_acq_rel, memory_order_relaxed);
     }
 }
 
-void mailbox_calm(struct mailbox *mailbox)
+void mailbox_wake_in_flood(struct mailbox *mailbox, enum flood_answer answer)
 {
-    (void)atomic_fetch_and_explicit(&mailbox->word, ~(uint32_t)wake_flooded, memory_order_acq_rel);
+    if (!flood_finish_telling(answer, &mailbox->told, &mailbox->word, wake_flooded)) {
+        mailbox_wake_from(mailbox, atomic_load_explicit(&mailbox->word, memory_order_relaxed)); /* what was taken back was a fence, too */
+    }
+}
+
+/* FLOODED has been taken out of the word: what was told of it until then is a wake-up now. */
+static __attribute__((cold)) void end_flood(struct mailbox *mailbox)
+{
     flood_fence();
+    if (flood_hear(&mailbox->told)) {
+        mailbox_wake_from(mailbox, atomic_load_explicit(&mailbox->word, memory_order_relaxed));
+    }
+}
+
+/* Before a sleep, which needs a word that is not flooded. */
+static __attribute__((cold)) void calm(struct mailbox *mailbox)
+{
+    if (flood_hear(&mailbox->told)) {
+        (void)atomic_fetch_or_explicit(&mailbox->word, wake_token, memory_order_acq_rel);
+        return;
+    }
+    (void)atomic_fetch_and_explicit(&mailbox->word, ~(uint32_t)wake_flooded, memory_order_acq_rel);
+    end_flood(mailbox);
 }
 
 void mailbox_stop(struct mailbox *mailbox)
@@ -156,7 +186,11 @@ bool mailbox_sleep(struct mailbox *mailbox, enum wake_word phase, uint32_t *ret_
     uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
     uint32_t new;
 
-    do {
+    if (old & wake_flooded) {
+        calm(mailbox);
+        old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
+    }
+    do { /* who makes it flooded from here on has left a token */
         /* A stop can be here without a token: one that came between the check at the end of the last pass and the start of this one. */
         if (old & (wake_token | wake_stop)) {
             return false;
@@ -176,10 +210,14 @@ void mailbox_rearm(struct mailbox *mailbox)
     barrier_after_update();
 }
 
-/* A beginning that ends a flood; kept apart, so that others need no registers for it. */
-static __attribute__((noinline)) uint32_t after_fence(uint32_t old)
+/* A beginning in a flood; kept apart, so that others need no registers for it. */
+static __attribute__((noinline)) uint32_t enter_flooded(struct mailbox *mailbox, uint32_t old, uint32_t new)
 {
-    flood_fence();
+    if (new & wake_flooded) {
+        (void)flood_hear(&mailbox->told); /* so far: the first pass looks now */
+    } else {
+        end_flood(mailbox);
+    }
     return old;
 }
 
@@ -190,12 +228,12 @@ uint32_t mailbox_enter(struct mailbox *mailbox)
 
     do {
         bool is_before_wait = (old & wake_phase) != wake_idle || (old & wake_outer);
+        uint32_t ending = wake_phase | wake_stop | wake_retime | wake_owed | (is_before_wait ? wake_flooded : 0u);
 
-        new = (old & ~(uint32_t)(wake_phase | wake_stop | wake_retime | wake_owed | wake_flooded)) | wake_run | wake_armed |
-              (is_before_wait ? wake_outer : 0u);
+        new = (old & ~ending) | wake_run | wake_armed | (is_before_wait ? wake_outer : 0u);
     } while (!exchange(mailbox, &old, new));
     barrier_after_update();
-    return old & wake_flooded ? after_fence(old) : old;
+    return old & wake_flooded ? enter_flooded(mailbox, old, new) : old;
 }
 
 /*
@@ -204,7 +242,7 @@ uint32_t mailbox_enter(struct mailbox *mailbox)
 static uint32_t restored(uint32_t inner, uint32_t outer, bool give_back)
 {
     const uint32_t kept = wake_phase | wake_stop | wake_run | wake_outer | wake_owed;
-    uint32_t word = (inner & ~(kept | wake_retime | wake_flooded)) | (outer & kept);
+    uint32_t word = (inner & ~(kept | wake_retime)) | (outer & kept);
 
     if ((outer & wake_phase) == wake_idle) {
         word &= ~(uint32_t)wake_token;
@@ -219,17 +257,6 @@ static bool is_owed_by_event(uint32_t word)
     return (word & (wake_phase | wake_token)) == (wake_epoll | wake_token);
 }
 
-/* The end of a run that ends a flood, or owes a wake-up: seldom, and kept apart like after_fence. */
-static __attribute__((noinline)) void finish_leaving(struct mailbox *mailbox, uint32_t old, uint32_t new)
-{
-    if (old & wake_flooded) {
-        flood_fence();
-    }
-    if (is_owed_by_event(new)) {
-        (void)kernel.event_post(atomic_load_explicit(&mailbox->event, memory_order_relaxed));
-    }
-}
-
 void mailbox_leave(struct mailbox *mailbox, uint32_t outer, bool give_back)
 {
     uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
@@ -239,8 +266,8 @@ void mailbox_leave(struct mailbox *mailbox, uint32_t outer, bool give_back)
         new = restored(old, outer, give_back);
     } while (!exchange(mailbox, &old, new));
     barrier_after_update();
-    if ((old & wake_flooded) || is_owed_by_event(new)) {
-        finish_leaving(mailbox, old, new);
+    if (is_owed_by_event(new)) {
+        (void)kernel.event_post(atomic_load_explicit(&mailbox->event, memory_order_relaxed));
     }
 }
 
@@ -256,7 +283,7 @@ void mailbox_resume(struct mailbox *mailbox, uint32_t outer, bool give_back)
     } while (!exchange(mailbox, &old, new));
     barrier_after_update();
     if (old & wake_flooded) {
-        flood_fence();
+        end_flood(mailbox);
     }
 }
 

@@ -15,7 +15,8 @@
  *   RETIME   a timer or descriptor changed under the sleeper: compute the deadline again, without a pass (68, 71)
  *   OUTER    this run is nested in a pass that has not waited yet: a wake-up that this run drops is owed to that pass (64) ...
  *   OWED     ... and one was dropped
- *   FLOODED  a wake-up changes nothing, and wakers leave the fence to the owner's next change of the word (flood.h)
+ *   FLOODED  woken so often that wakers only tell of it, in a word beside this one (flood.h): while ARMED that is the token, while IDLE
+ *            nothing; never with OUTER, nor asleep without TOKEN
  *   writers  from bit 9: threads that will still write the eventfd; its number must not be given back before they have
  *
  *   IDLE -> ARMED            mailbox_arm, at the start of every pass
@@ -60,6 +61,7 @@ enum wake_word {
 
 struct mailbox {
     _Alignas(64) _Atomic uint32_t word; /* lock-free; the futex of a sleeping loop */
+    _Atomic uint32_t told; /* in a flood; see flood.h */
     _Atomic int event; /* the eventfd, or -1; written under the loop's lock, read by whoever finds EPOLL */
     _Atomic(struct slot *) queue; /* stack of signalled slots: any thread pushes, the loop takes all under its lock */
     struct mailbox *next_free; /* pool lock */
@@ -83,6 +85,8 @@ static inline bool mailbox_wake_is_moot(uint32_t word)
 /* The rest of mailbox_wake, where `old` was found: with something to do, or with nothing but to note it. */
 void mailbox_wake_from(struct mailbox *mailbox, uint32_t old);
 void mailbox_wake_in_vain(struct mailbox *mailbox, uint32_t old);
+/* Or where there is more to do than to tell. */
+void mailbox_wake_in_flood(struct mailbox *mailbox, enum flood_answer answer);
 
 /* The three that others call. Safe in signal handlers; keep errno. */
 static inline void mailbox_wake(struct mailbox *mailbox)
@@ -92,7 +96,12 @@ static inline void mailbox_wake(struct mailbox *mailbox)
     atomic_signal_fence(memory_order_seq_cst);
     old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
     if (old & wake_flooded) {
+        enum flood_answer answer = flood_tell(&mailbox->told, &mailbox->word, wake_flooded);
+
         flood_record.spared_wakes++;
+        if (__builtin_expect(answer != flood_is_heard, 0)) {
+            mailbox_wake_in_flood(mailbox, answer);
+        }
         return;
     }
     /* Whatever the caller did before must be seen by the pass that an early return relies on. */
@@ -118,6 +127,7 @@ static inline bool mailbox_is_waiting(const struct mailbox *mailbox)
 void mailbox_retime(struct mailbox *mailbox);
 
 /* The rest is for the owner's thread. */
+
 static inline uint32_t mailbox_word(const struct mailbox *mailbox)
 {
     return atomic_load_explicit(&mailbox->word, memory_order_acquire);
@@ -126,7 +136,9 @@ static inline uint32_t mailbox_word(const struct mailbox *mailbox)
 /* A loop that does not sleep yet must not any more: a wake-up or a stop is there. */
 static inline bool mailbox_ends_wait(const struct mailbox *mailbox)
 {
-    return (atomic_load_explicit(&mailbox->word, memory_order_acquire) & (wake_token | wake_stop)) != 0;
+    uint32_t word = atomic_load_explicit(&mailbox->word, memory_order_acquire);
+
+    return (word & (wake_token | wake_stop)) || ((word & wake_flooded) && flood_is_told(&mailbox->told));
 }
 
 /* Some slot has been pushed and not been taken yet. */
@@ -134,9 +146,6 @@ static inline bool mailbox_has_signals(const struct mailbox *mailbox)
 {
     return atomic_load_explicit(&mailbox->queue, memory_order_acquire) != NULL;
 }
-
-/* Ends the flood of a word that is armed already: all that wakers have left out is looked at after this. */
-__attribute__((cold)) void mailbox_calm(struct mailbox *mailbox);
 
 static inline void mailbox_arm(struct mailbox *mailbox)
 {
@@ -148,7 +157,7 @@ static inline void mailbox_arm(struct mailbox *mailbox)
     (void)atomic_fetch_or_explicit(&mailbox->word, wake_armed, memory_order_acq_rel);
     barrier_after_update();
     if (atomic_load_explicit(&mailbox->word, memory_order_relaxed) & wake_flooded) {
-        mailbox_calm(mailbox);
+        (void)flood_hear(&mailbox->told); /* so far: the pass looks now */
     }
 }
 
@@ -158,25 +167,14 @@ bool mailbox_sleep(struct mailbox *mailbox, enum wake_word phase, uint32_t *ret_
 /* Back from sleep, still in the wait; clears RETIME. */
 void mailbox_rearm(struct mailbox *mailbox);
 
-/*
- * The wait is over. True if there was a token. A flood goes on: its callers are heard when the next pass is armed or the run ended, which
- * is before anything is looked at that counts. But where a wake-up would be owed from now on, it has to be told of.
- */
+/* The wait is over. True if there was a token. */
 static inline bool mailbox_disarm(struct mailbox *mailbox)
 {
-    uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
-    uint32_t new;
+    const uint32_t ending = wake_phase | wake_token | wake_retime;
+    uint32_t old = atomic_fetch_and_explicit(&mailbox->word, ~ending, memory_order_acq_rel);
 
-    do {
-        uint32_t ending = wake_phase | wake_token | wake_retime | (old & wake_outer ? wake_flooded : 0u);
-
-        new = old & ~ending;
-    } while (!atomic_compare_exchange_weak_explicit(&mailbox->word, &old, new, memory_order_acq_rel, memory_order_relaxed));
     barrier_after_update();
-    if (old & ~new & wake_flooded) {
-        flood_fence();
-    }
-    return (old & wake_token) != 0;
+    return (old & wake_token) || ((old & wake_flooded) && flood_is_told(&mailbox->told));
 }
 
 /* Entering an activation: returns the word as it was, installs RUN without STOP, ARMED (a wake-up from an Entry observer is kept); a token

@@ -12,30 +12,66 @@
 #include "Loop/source_queue.h"
 #include "Loop/watch.h"
 
+/* Of what report_hold keeps. The lock may be dropped meanwhile. */
+static inline __attribute__((always_inline)) void report_drop(CFRunLoopRef loop, struct watch_report *report)
+{
+    CFRunLoopSourceRef source = report->source;
+
+    report->source = NULL;
+    if (report->is_borrowed && loop->borrowed == source) {
+        loop->borrowed = NULL;
+        return;
+    }
+    loop_unlock(loop);
+    object_release(source);
+    loop_lock(loop);
+}
+
 /* ---- version-0 sources ---- */
 
-/* Performs one source whose turn it is, if its mark is still there (84). The caller's reference is dropped. */
-static bool perform_if_marked(CFRunLoopRef loop, struct activation *run, CFRunLoopSourceRef source)
+/* A pass is to look at flooded sources. L, which is dropped meanwhile. */
+static __attribute__((noinline)) void pace_flood(CFRunLoopRef loop)
+{
+    loop_unlock(loop);
+    loop->flood_look_ns = flood_await_look(loop->flood_look_ns);
+    loop_lock(loop);
+}
+
+/*
+ * Calls a source whose turn it is, if its mark is still there (84), which is taken before: a signal during the callout is another one (78).
+ * Somebody keeps the source. Leaves without the lock.
+ */
+static inline __attribute__((always_inline)) bool call_if_marked(CFRunLoopRef loop, CFRunLoopSourceRef source)
 {
     source_function perform = source_callback(source, source_callback_perform);
-    bool was_flooded;
+    enum source_taken taken;
     bool is_marked;
 
-    held_in_hand(run, object_release, source);
     source_unlink_pending(loop, source);
-    is_marked = source_take_mark(source, &was_flooded); /* cleared before the callout: a signal during it is another one (78) */
-    loop_unlock(loop);
-    if (was_flooded) {
-        flood_fence();
+    taken = source_take_mark(source);
+    if (__builtin_expect(taken == source_taken_in_flood, 0)) {
+        source_link_pending(loop, source);
     }
+    loop_unlock(loop);
+    is_marked = taken == source_taken_flood ? source_end_flood(source) : taken != source_taken_nothing;
     if (is_marked && perform) {
         ((void (*)(void *))perform)(source->context_info);
     }
+    return is_marked;
+}
+
+/* Performs one of a snapshot, and drops its reference. */
+static bool perform_held(CFRunLoopRef loop, struct activation *run, CFRunLoopSourceRef source)
+{
+    bool performed;
+
+    held_in_hand(run, object_release, source);
+    performed = call_if_marked(loop, source);
     held_put_down(run);
     object_release(source);
     loop_lock(loop);
     run_resume(loop, run);
-    return is_marked;
+    return performed;
 }
 
 /* The first that counts, in order (49). */
@@ -45,10 +81,15 @@ static bool perform_one_source(CFRunLoopRef loop, struct activation *run)
     bool performed = false;
 
     while (!performed && (member = source_first_pending(run->mode)) != NULL) {
-        CFRunLoopSourceRef source = member->slot->source;
-
-        object_retain(source);
-        performed = perform_if_marked(loop, run, source);
+        run->report.source = member->slot->source;
+        report_hold(loop, &run->report);
+        if (__builtin_expect(source_is_flooded(run->report.source), 0)) {
+            pace_flood(loop);
+        }
+        performed = call_if_marked(loop, run->report.source);
+        loop_lock(loop);
+        run_resume(loop, run);
+        report_drop(loop, &run->report);
     }
     return performed;
 }
@@ -75,6 +116,7 @@ static bool perform_all_sources(CFRunLoopRef loop, struct activation *run)
 {
     uint32_t first = loop->held.count;
     bool performed = false;
+    bool is_flooded = false;
     uint32_t end;
 
     source_sort_pending(run->mode);
@@ -85,16 +127,20 @@ static bool perform_all_sources(CFRunLoopRef loop, struct activation *run)
             break; /* without memory: some now, the rest in the next pass */
         }
         object_retain(source);
+        is_flooded |= source_is_flooded(source);
     }
     end = loop->held.count;
     if (end == first) {
         return perform_one_by_one(loop, run);
     }
+    if (is_flooded) {
+        pace_flood(loop);
+    }
     for (uint32_t place = first; place < end; place++) {
         CFRunLoopSourceRef source = (CFRunLoopSourceRef)(uintptr_t)held_thing(loop, place);
 
         held_take(loop, place);
-        performed |= perform_if_marked(loop, run, source); /* handled if any was (85) */
+        performed |= perform_held(loop, run, source); /* handled if any was (85) */
     }
     held_cut(loop, first, end);
     return performed;
@@ -129,21 +175,6 @@ bool sources_perform_some(CFRunLoopRef loop, struct activation *run)
 }
 
 /* ---- what a wait has reported ---- */
-
-/* Lets go of the source that the wait has kept alive. L, which may be dropped meanwhile. */
-static void drop(CFRunLoopRef loop, struct watch_report *report)
-{
-    CFRunLoopSourceRef source = report->source;
-
-    report->source = NULL;
-    if (report->is_borrowed && loop->borrowed == source) {
-        loop->borrowed = NULL;
-        return;
-    }
-    loop_unlock(loop);
-    object_release(source);
-    loop_lock(loop);
-}
 
 /* A source of the layers above. The pass holds it. False if it has put by what there is. */
 static bool call_descriptor(struct activation *run)
@@ -193,6 +224,6 @@ bool report_perform(CFRunLoopRef loop, struct activation *run)
             watch_doubt(run->mode, source);
         }
     }
-    drop(loop, &run->report);
+    report_drop(loop, &run->report);
     return performed;
 }

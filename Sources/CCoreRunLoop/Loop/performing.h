@@ -20,6 +20,17 @@ static inline bool sources_perform(CFRunLoopRef loop, struct activation *run)
     return (mailbox_has_signals(loop->mailbox) || !list_is_empty(&run->mode->pending)) && sources_perform_some(loop, run);
 }
 
+/* Keeps the source of a report alive: by the reference of the slot that joins it to the loop, if nobody else counts on that. */
+static inline void report_hold(CFRunLoopRef loop, struct watch_report *report)
+{
+    report->is_borrowed = !loop->borrowed;
+    if (report->is_borrowed) {
+        loop->borrowed = report->source;
+    } else {
+        object_retain(report->source);
+    }
+}
+
 /* The source of the run's report, which is dropped. False if it has left the mode meanwhile, or had nothing to read after all. */
 bool report_perform(CFRunLoopRef loop, struct activation *run);
 

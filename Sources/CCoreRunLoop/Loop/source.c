@@ -104,28 +104,54 @@ CFRunLoopSourceRef source_create(CFAllocatorRef allocator, CFIndex order, enum s
 
 /* ---- the mark ---- */
 
-bool source_is_marked(CFRunLoopSourceRef source)
+static uint32_t with_state(uint32_t mark, enum mark_state state)
 {
-    uint64_t state = source_mark_state(atomic_load_explicit(&source->mark, memory_order_seq_cst));
+    return (mark & ~(uint32_t)mark_state_mask) | (uint32_t)state;
+}
+
+bool source_may_be_marked(CFRunLoopSourceRef source)
+{
+    uint32_t state = source_mark_state(atomic_load_explicit(&source->mark, memory_order_seq_cst));
 
     return state != mark_clear && state != mark_invalid;
 }
 
-bool source_take_mark(CFRunLoopSourceRef source, bool *ret_was_flooded)
+bool source_is_marked(CFRunLoopSourceRef source)
 {
-    uint64_t mark = atomic_load_explicit(&source->mark, memory_order_relaxed);
-    uint64_t cleared;
+    uint32_t state = source_mark_state(atomic_load_explicit(&source->mark, memory_order_seq_cst));
 
-    *ret_was_flooded = false;
+    return state == mark_flooded ? flood_is_told(&source->told) : state != mark_clear && state != mark_invalid;
+}
+
+/* What a loop that takes the mark leaves of it. */
+static uint32_t taken_from(uint32_t mark)
+{
+    return source_mark_state(mark) == mark_set_flooded ? with_state(mark, mark_flooded) : with_state(mark, mark_clear) + mark_generation;
+}
+
+enum source_taken source_take_mark(CFRunLoopSourceRef source)
+{
+    uint32_t mark = atomic_load_explicit(&source->mark, memory_order_acquire);
+
     do {
         if (source_mark_state(mark) == mark_clear || source_mark_state(mark) == mark_invalid) {
-            return false;
+            return source_taken_nothing;
         }
-        cleared = (mark & ~(uint64_t)mark_state_mask) + mark_generation;
-    } while (!atomic_compare_exchange_weak_explicit(&source->mark, &mark, cleared, memory_order_seq_cst, memory_order_relaxed));
+        if (source_mark_state(mark) == mark_flooded && flood_hear(&source->told)) {
+            return source_taken_in_flood;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&source->mark, &mark, taken_from(mark), memory_order_seq_cst, memory_order_acquire));
     barrier_after_update(); /* what the signaller wrote is read by perform */
-    *ret_was_flooded = source_mark_state(mark) == mark_flooded;
-    return true;
+    if (source_mark_state(mark) == mark_flooded) {
+        return source_taken_flood;
+    }
+    return source_mark_state(mark) == mark_set_flooded ? source_taken_in_flood : source_taken_signal;
+}
+
+bool source_end_flood(CFRunLoopSourceRef source)
+{
+    flood_fence();
+    return flood_hear(&source->told);
 }
 
 static void queue_push(struct mailbox *mailbox, struct slot *slot)
@@ -160,17 +186,28 @@ static void wake_bound_loops(CFRunLoopSourceRef source)
     }
 }
 
+/* From now on signallers only tell, unless the mark `set` has been taken meanwhile. */
+static void begin_flood(CFRunLoopSourceRef source, uint32_t set)
+{
+    (void)atomic_compare_exchange_strong_explicit(&source->mark, &set, with_state(set, mark_set_flooded), memory_order_seq_cst,
+                                                  memory_order_relaxed);
+}
+
 /* The pushes are done: others may now leave early. If somebody has left while they were not, or a loop has looked, wakes on everyone's
  * behalf. */
-static void finish_signal(CFRunLoopSourceRef source, uint64_t busy)
+static void finish_signal(CFRunLoopSourceRef source, uint32_t busy)
 {
-    uint64_t mark = busy;
-    uint64_t set = (busy & ~(uint64_t)mark_state_mask) | (flood_note_signal() ? mark_flooded : mark_set);
+    uint32_t mark = busy;
+    uint32_t set = with_state(busy, mark_set);
+    bool is_flood = flood_note_signal();
 
     if (atomic_compare_exchange_strong_explicit(&source->mark, &mark, set, memory_order_seq_cst, memory_order_relaxed)) {
+        if (is_flood) {
+            begin_flood(source, set);
+        }
         return;
     }
-    while ((mark & ~(uint64_t)mark_state_mask) == (busy & ~(uint64_t)mark_state_mask) &&
+    while (with_state(mark, mark_busy) == busy &&
            (source_mark_state(mark) == mark_busy || source_mark_state(mark) == mark_contested)) {
         if (atomic_compare_exchange_weak_explicit(&source->mark, &mark, set, memory_order_seq_cst, memory_order_relaxed)) {
             break;
@@ -179,30 +216,39 @@ static void finish_signal(CFRunLoopSourceRef source, uint64_t busy)
     wake_bound_loops(source);
 }
 
-void source_signal_from(CFRunLoopSourceRef source, uint64_t mark)
+void source_signal_from(CFRunLoopSourceRef source, uint32_t mark)
 {
     /* The push and the pass need the rest of it, which is in no cache if it is one of very many. */
     __builtin_prefetch((const char *)source + cache_line);
     __builtin_prefetch((const char *)source + 2 * cache_line);
     while (!source_signal_is_moot(mark)) {
-        uint64_t state = source_mark_state(mark);
-        uint64_t generation = mark & ~(uint64_t)mark_state_mask;
+        uint32_t state = source_mark_state(mark);
 
-        if (atomic_compare_exchange_weak_explicit(&source->mark, &mark, generation | (state == mark_clear ? mark_busy : mark_contested),
+        if (mark & mark_flooded) {
+            source_signal_in_flood(source, flood_tell(&source->told, &source->mark, mark_flooded));
+            return;
+        }
+        if (atomic_compare_exchange_weak_explicit(&source->mark, &mark, with_state(mark, state == mark_clear ? mark_busy : mark_contested),
                                                   memory_order_seq_cst, memory_order_relaxed)) {
             if (state == mark_clear) {
                 push_free_slots(source);
-                finish_signal(source, generation | mark_busy);
+                finish_signal(source, with_state(mark, mark_busy));
             }
             return;
         }
     }
 }
 
-void source_signal_in_vain(CFRunLoopSourceRef source, uint64_t mark)
+void source_signal_in_vain(CFRunLoopSourceRef source, uint32_t mark)
 {
     if (source_mark_state(mark) == mark_set && flood_is_reached(&flood_record.fenced_signals)) {
-        (void)atomic_compare_exchange_strong_explicit(&source->mark, &mark, (mark & ~(uint64_t)mark_state_mask) | mark_flooded,
-                                                      memory_order_seq_cst, memory_order_relaxed);
+        begin_flood(source, mark);
+    }
+}
+
+void source_signal_in_flood(CFRunLoopSourceRef source, enum flood_answer answer)
+{
+    if (!flood_finish_telling(answer, &source->told, &source->mark, mark_flooded)) {
+        source_signal_from(source, atomic_load_explicit(&source->mark, memory_order_relaxed)); /* what was taken back was a fence, too */
     }
 }

@@ -7,8 +7,10 @@
  *   CLEAR -> BUSY           the first signaller; it then pushes every free slot onto its loop's queue
  *   BUSY -> BUSY_CONTESTED  a second signaller, or a signal handler, arrives before the pushes are done: it may leave at once ...
  *   BUSY -> SET             ... because the first, if it finds CONTESTED or a mark already taken, wakes all bound loops for everyone
- *   BUSY, SET -> FLOODED    signalled so often that signallers leave the fence to the loop (flood.h)
- *   any set -> CLEAR        exactly one loop, just before perform; from FLOODED it fences all threads in between
+ *   any set -> CLEAR        exactly one loop, just before perform
+ *   SET -> SET_FLOODED      signalled so often that signallers only tell of it from now on, in a word beside the mark (flood.h)
+ *   SET_FLOODED -> FLOODED  a loop, just before perform; it keeps the source in its pending lists, to look again in the next pass
+ *   FLOODED -> CLEAR        a loop that finds nothing told; it fences all threads, and looks once more
  *   any -> INVALID          for good
  *
  * Without BUSY, a second signaller could return early and wake a loop that finds nothing yet, while the first pushes and wakes nobody.
@@ -36,10 +38,15 @@ enum mark_state {
     mark_busy,
     mark_contested,
     mark_set,
+    mark_flooded, /* a bit, as what follows says */
+    mark_set_flooded = mark_set | mark_flooded,
     mark_invalid,
-    mark_flooded,
-    mark_state_mask = 7,
-    mark_generation = 8 /* the upper bits count */
+    mark_state_mask = 15,
+    /*
+     * The upper bits count. A signaller that is between its push and its last look while they come round, 2^28 performs, takes another's
+     * BUSY for its own. It then leaves the waking to that one, which finds its BUSY gone and wakes all bound loops.
+     */
+    mark_generation = 16
 };
 
 static const uintptr_t slot_queued = 1; /* the lowest bit of the bind word */
@@ -80,7 +87,8 @@ typedef void (*source_function)(void);
 
 struct __CFRunLoopSource {
     struct object object; /* info: bits of the callbacks present, and the enum below; C */
-    _Atomic uint64_t mark;
+    _Atomic uint32_t mark;
+    _Atomic uint32_t told; /* in a flood; see flood.h */
     CFIndex order; /* C */
     void *context_info; /* C; released when the source is freed (73) */
     struct slot first_slot;
@@ -158,7 +166,7 @@ static inline struct source_port_part *source_port_part(CFRunLoopSourceRef sourc
 CFRunLoopSourceRef source_create(CFAllocatorRef allocator, CFIndex order, enum source_kind kind, void *info,
                                  const source_function *callbacks);
 
-static inline uint64_t source_mark_state(uint64_t mark)
+static inline uint32_t source_mark_state(uint32_t mark)
 {
     return mark & mark_state_mask;
 }
@@ -183,30 +191,31 @@ static inline bool source_is_valid(const struct __CFRunLoopSource *source)
 }
 
 /* A signal would change nothing: somebody has announced one, or the source is invalid. */
-static inline bool source_signal_is_moot(uint64_t mark)
+static inline bool source_signal_is_moot(uint32_t mark)
 {
-    return source_mark_state(mark) >= mark_contested;
-}
-
-/* ... and its caller's writes need no fence. */
-static inline bool source_signal_needs_no_fence(uint64_t mark)
-{
-    return source_mark_state(mark) >= mark_invalid;
+    return source_mark_state(mark) >= mark_contested && !(mark & mark_flooded);
 }
 
 /* The rest of source_signal, where `mark` was found: with something to do, or with nothing but to note it. */
-void source_signal_from(CFRunLoopSourceRef source, uint64_t mark);
-void source_signal_in_vain(CFRunLoopSourceRef source, uint64_t mark);
+void source_signal_from(CFRunLoopSourceRef source, uint32_t mark);
+void source_signal_in_vain(CFRunLoopSourceRef source, uint32_t mark);
+/* Or where there is more to do than to tell. */
+void source_signal_in_flood(CFRunLoopSourceRef source, enum flood_answer answer);
 
 /* Signal-safe. */
 static inline void source_signal(CFRunLoopSourceRef source)
 {
-    uint64_t mark;
+    uint32_t mark;
 
     atomic_signal_fence(memory_order_seq_cst);
     mark = atomic_load_explicit(&source->mark, memory_order_relaxed);
-    if (source_signal_needs_no_fence(mark)) {
+    if (mark & mark_flooded) {
+        enum flood_answer answer = flood_tell(&source->told, &source->mark, mark_flooded);
+
         flood_record.spared_signals++;
+        if (__builtin_expect(answer != flood_is_heard, 0)) {
+            source_signal_in_flood(source, answer);
+        }
         return;
     }
     barrier_full(); /* what the caller wrote is seen by the perform that an early return relies on */
@@ -220,7 +229,26 @@ static inline void source_signal(CFRunLoopSourceRef source)
 
 bool source_is_marked(CFRunLoopSourceRef source);
 
-/* For the pass: takes the mark; false if there was none. If it was flooded, flood_fence has to come before perform. */
-bool source_take_mark(CFRunLoopSourceRef source, bool *ret_was_flooded);
+/* Some loop has to look whether it is, in its next pass. */
+bool source_may_be_marked(CFRunLoopSourceRef source);
+
+static inline bool source_is_flooded(const struct __CFRunLoopSource *source)
+{
+    return (atomic_load_explicit(&source->mark, memory_order_relaxed) & mark_flooded) != 0;
+}
+
+/* What a pass has taken of a source. */
+enum source_taken {
+    source_taken_nothing,
+    source_taken_signal,
+    source_taken_in_flood, /* likewise; and signallers rely on a look in the next pass */
+    source_taken_flood, /* no signal, but the mark of a flood: source_end_flood tells */
+};
+
+/* For the pass. */
+enum source_taken source_take_mark(CFRunLoopSourceRef source);
+
+/* True if there was a signal after all. */
+bool source_end_flood(CFRunLoopSourceRef source);
 
 #endif

@@ -156,7 +156,7 @@ static void notice_mark(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mod
     struct source_member *member;
 
     barrier_full(); /* after the store of `bind`: the signaller sees the slot, or we see the mark */
-    if (!source_is_marked(source)) {
+    if (!source_may_be_marked(source)) {
         return;
     }
     member = source_member_in(loop, source, mode);
@@ -474,14 +474,14 @@ static void leave_loop(CFRunLoopRef loop, CFRunLoopSourceRef source)
 
 void source_invalidate(CFRunLoopSourceRef source)
 {
-    uint64_t mark = atomic_load_explicit(&source->mark, memory_order_relaxed);
+    uint32_t mark = atomic_load_explicit(&source->mark, memory_order_relaxed);
     struct lock *lock = item_lock(source);
 
     do {
         if (source_mark_state(mark) == mark_invalid) {
             return;
         }
-    } while (!atomic_compare_exchange_weak_explicit(&source->mark, &mark, (mark & ~(uint64_t)mark_state_mask) | mark_invalid,
+    } while (!atomic_compare_exchange_weak_explicit(&source->mark, &mark, (mark & ~(uint32_t)mark_state_mask) | mark_invalid,
                                                     memory_order_seq_cst, memory_order_relaxed));
     object_retain(source);
     /* From here no slot can be bound, so one walk over them meets every loop; a zombie has no members and is

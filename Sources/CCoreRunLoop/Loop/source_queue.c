@@ -121,13 +121,22 @@ void source_unlink_pending(CFRunLoopRef loop, CFRunLoopSourceRef source)
     }
 }
 
+void source_link_pending(CFRunLoopRef loop, CFRunLoopSourceRef source)
+{
+    for (struct slot *slot = &source->first_slot; slot; slot = slot_after(slot)) {
+        if (slot_is_bound_to(slot, loop)) {
+            (void)slot_link_members(slot);
+        }
+    }
+}
+
 /* The state in which a signal is announced and no push is owed. */
 static void settle_mark(CFRunLoopSourceRef source)
 {
-    uint64_t mark = atomic_load_explicit(&source->mark, memory_order_relaxed);
+    uint32_t mark = atomic_load_explicit(&source->mark, memory_order_relaxed);
 
     if (source_mark_state(mark) == mark_busy || source_mark_state(mark) == mark_contested) {
-        atomic_store_explicit(&source->mark, (mark & ~(uint64_t)mark_state_mask) | mark_set, memory_order_relaxed);
+        atomic_store_explicit(&source->mark, (mark & ~(uint32_t)mark_state_mask) | mark_set, memory_order_relaxed);
     }
 }
 
@@ -140,7 +149,7 @@ static void requeue_set(CFRunLoopRef loop, struct source_set *set)
         for (struct source_member *member = buckets[i]; member; member = member->chain) {
             atomic_store_explicit(&member->slot->bind, (uintptr_t)loop->mailbox, memory_order_relaxed);
             settle_mark(member->slot->source);
-            if (source_kind(member->slot->source) == source_manual && source_is_marked(member->slot->source)) {
+            if (source_kind(member->slot->source) == source_manual && source_may_be_marked(member->slot->source)) {
                 (void)slot_link_members(member->slot);
             }
         }

@@ -25,7 +25,8 @@ void source_queue_drain(CFRunLoopRef loop, struct slot_reap *reap);
 /* The first pending source of a mode in order, or NULL. L. */
 struct source_member *source_first_pending(struct mode *mode);
 
-/* Takes the source out of all pending lists of this loop. L. */
+/* Puts the source into the pending lists of all its modes in this loop, or takes it out of them. L. */
+void source_link_pending(CFRunLoopRef loop, CFRunLoopSourceRef source);
 void source_unlink_pending(CFRunLoopRef loop, CFRunLoopSourceRef source);
 
 /* In the child of a fork: what a signaller that does not exist here has left half done is finished by the marks. L. */

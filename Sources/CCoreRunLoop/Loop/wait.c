@@ -14,17 +14,6 @@
  */
 static const int64_t longest_stretch_ns = 100000000;
 
-/* Keeps the source of a report alive: by the reference of the slot that joins it to the loop, if nobody else counts on that. L. */
-static void report_hold(CFRunLoopRef loop, struct watch_report *report)
-{
-    report->is_borrowed = !loop->borrowed;
-    if (report->is_borrowed) {
-        loop->borrowed = report->source;
-    } else {
-        object_retain(report->source);
-    }
-}
-
 /* A report for a source, or word that the main queue has work. */
 static enum wake_cause take_report(CFRunLoopRef loop, struct activation *run)
 {

@@ -26,7 +26,7 @@ static const uintptr_t queued_bit = 1;
 static struct slot *signal_halfway(CFRunLoopSourceRef source)
 {
     struct slot *slot = &source->first_slot;
-    uint64_t mark = atomic_load(&source->mark);
+    uint32_t mark = atomic_load(&source->mark);
 
     REQUIRE((mark & mark_state_mask) == mark_clear);
     atomic_store(&source->mark, mark | mark_busy);
@@ -44,10 +44,10 @@ static void finish_push(struct slot *slot, struct mailbox *mailbox)
 
 static void finish_mark(CFRunLoopSourceRef source)
 {
-    uint64_t mark = atomic_load(&source->mark);
+    uint32_t mark = atomic_load(&source->mark);
 
     if ((mark & mark_state_mask) == mark_busy || (mark & mark_state_mask) == mark_contested) {
-        atomic_store(&source->mark, (mark & ~(uint64_t)mark_state_mask) | mark_set);
+        atomic_store(&source->mark, (mark & ~(uint32_t)mark_state_mask) | mark_set);
     }
 }
 
