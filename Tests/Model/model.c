@@ -51,6 +51,7 @@ struct run {
     bool stopped;
     bool keeps_wake_ups; /* from Entry or the start of a pass to the end of its wait (64) */
     bool before_waiting;
+    bool owed_taken; /* the wake-up that a run inside its BeforeWaiting observers took */
     bool took_wake_up;
     bool owed_wake_up; /* one came while a run inside this one was past its own wait */
     bool polls;
@@ -795,6 +796,8 @@ static int pass(struct run *run)
         run->before_waiting = true;
         notify(run->mode, at_before_waiting);
         run->before_waiting = false;
+        woken |= run->owed_taken; /* of no other run inside it (46) */
+        run->owed_taken = false;
         cause = sleep(run);
         notify(run->mode, at_after_waiting);
     }
@@ -826,7 +829,7 @@ static void leave(const struct run *run)
     if (!outer || !outer->keeps_wake_ups) {
         woken = false; /* 58, 62, 63 */
     } else if (outer->before_waiting && !model_follows_toolchain && took) {
-        woken = true; /* the outer pass has collected already (64) */
+        outer->owed_taken = true; /* the outer pass has collected already (64) */
     }
     if (outer && outer->keeps_wake_ups) {
         woken |= outer->owed_wake_up;

@@ -5,7 +5,7 @@
  *
  * Claims. When nobody can do anything more and the loop sleeps: nothing that a waker wrote before its wake-up is unseen (65), no stop is
  * unseen (57), and the loop does not sleep past the limit that the timers set (68). No eventfd is written after it was closed. A wake-up
- * that a run nested in a BeforeWaiting observer has taken is given back (64).
+ * that a run nested in a BeforeWaiting observer has taken is given back before the outer run sleeps (64).
  *
  * -DNESTED adds the nested runs, -DABANDONED those that are left without their end (mailbox_resume), -DSTOPPER and -DTIMER the threads of
  * these names, -DWAKERS=n wakers.
@@ -195,11 +195,6 @@ inline look()
 }
 
 /* The nested run was jumped out of, in whatever phase. */
-#if defined(BROKEN_RESUME)
-#define RESUMED_TOKEN (old & wake_owed)
-#else
-#define RESUMED_TOKEN ((old & wake_owed) || nested_took)
-#endif
 #if defined(BROKEN_IDLE)
 #define RESUMED_PHASE PHASE(old)
 #else
@@ -210,7 +205,7 @@ inline mailbox_resume()
     old = word;
     do
     :: new = (old & ~(wake_phase | wake_outer | wake_owed)) | RESUMED_PHASE | wake_run | (outer & (wake_stop | wake_outer | wake_owed));
-        new = (RESUMED_TOKEN -> new | wake_token : new);
+        new = (old & wake_owed -> new | wake_token : new);
         exchange(old, new, won);
         if
         :: won -> break
@@ -253,12 +248,6 @@ inline nested_run()
         :: old & wake_owed -> new = new | wake_token
         :: else
         fi;
-        if
-#ifndef BROKEN_GIVE
-        :: nested_took -> new = new | wake_token
-#endif
-        :: else
-        fi;
         exchange(old, new, won);
         if
         :: won -> break
@@ -291,6 +280,11 @@ proctype loop()
             :: true
             :: nested_run()
             fi;
+#if !defined(BROKEN_GIVE) && !defined(BROKEN_RESUME)
+            /* wait_begin: a wake-up of its own */
+            atomic { word = (nested_took -> word | wake_token : word) };
+#endif
+            nested_took = false;
 #endif
             take_lock();
             do

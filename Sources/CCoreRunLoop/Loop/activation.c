@@ -83,20 +83,22 @@ void activations_forget(CFRunLoopRef loop)
 
 /*
  * The run was nested where the outer one has collected its sources and is about to sleep: the wake-up that it took, the outer one must not
- * miss (64). What it dropped is owed by the wake word itself.
+ * miss (64). It is given back when that sleeps, so that it ends no wait of another run before (46). What it dropped is owed by the wake
+ * word itself.
  */
-static bool owes_token(const struct activation *run)
+static void owe_token(const struct activation *run)
 {
-    const struct activation *outer = run->outer;
+    struct activation *outer = run->outer;
 
-    return outer->is_hosted_asleep || (outer->is_before_waiting && run->took_token);
+    outer->took_token |= run->took_token;
+    outer->is_owed_token |= outer->is_before_waiting && run->took_token;
 }
 
 void run_leave_nested(CFRunLoopRef loop, struct activation *run)
 {
-    run->outer->took_token |= run->took_token;
+    owe_token(run);
     loop->activation = run->outer;
-    mailbox_leave(loop->mailbox, run->outer_word, owes_token(run));
+    mailbox_leave(loop->mailbox, run->outer_word, run->outer->is_hosted_asleep);
     activation_discard(run);
 }
 
@@ -108,8 +110,8 @@ static void leave_abandoned(CFRunLoopRef loop)
 
     loop->activation = run->outer;
     if (run->outer) {
-        run->outer->took_token |= run->took_token;
-        mailbox_resume(loop->mailbox, run->outer_word, owes_token(run));
+        owe_token(run);
+        mailbox_resume(loop->mailbox, run->outer_word, run->outer->is_hosted_asleep);
     } else {
         mailbox_leave(loop->mailbox, run->outer_word, false);
     }

@@ -124,6 +124,7 @@ struct activation {
     bool is_before_waiting; /* its BeforeWaiting observers are being called, or have been, and it does not sleep yet */
     bool is_hosted_asleep; /* prepared, and the host is waiting */
     bool took_token; /* a wait of this run, or of one inside it, was ended by a wake-up */
+    bool is_owed_token; /* ... of one inside its BeforeWaiting observers; paid before it sleeps */
     bool served_main_queue; /* rule 181: do not look at the main queue first again */
     uint64_t poll_number; /* of a run with a limit of 0, once a source has asked for it (descriptor_source_poll_number) */
     const _Atomic uint32_t *awaited; /* C; NULL, or what ends a run that returns after a source as one does, once it is not 0 */

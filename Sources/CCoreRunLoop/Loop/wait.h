@@ -32,11 +32,15 @@ enum wake_cause wait_cause_beside_sockets(CFRunLoopRef loop, struct activation *
  */
 bool wait_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase, int64_t now_ns, int64_t limit_ns);
 
-/* About to sleep: what a run took in those observers that was jumped out of is given back first, as by one that has ended there. */
+/* About to sleep: what runs took in the BeforeWaiting observers, also those that were jumped out of, is given back first. */
 static inline void wait_begin(CFRunLoopRef loop, struct activation *run)
 {
     run_resume(loop, run);
     run->is_before_waiting = false;
+    if (__builtin_expect(run->is_owed_token, 0)) {
+        run->is_owed_token = false;
+        mailbox_wake(loop->mailbox);
+    }
 }
 
 #endif

@@ -684,6 +684,29 @@ static void wake_then_nest(CFRunLoopActivity activity, const char *expected)
     EXPECT_LOG(expected);
 }
 
+static void runs_inner_twice(struct probe *probe)
+{
+    if (probe->calls == 1) {
+        probe_log("{");
+        probe_run(CFSTR("inner"), 0.05, false);
+        probe_run(CFSTR("inner"), 0.05, false);
+        probe_log("}");
+    }
+}
+
+TEST(a_wake_up_taken_inside_before_waiting_ends_no_second_wait_there, "46 64")
+{
+    clock_start();
+    static struct probe waker = {.name = "wake", .action = wakes_once, .logging = probe_is_silent};
+    static struct probe nester = {.name = "nest", .action = runs_inner_twice, .logging = probe_is_silent};
+    probe_stage(MODE);
+    probe_stage(CFSTR("inner"));
+    probe_observer_add(&waker, kCFRunLoopBeforeWaiting, 0, LOOP, MODE);
+    probe_observer_add(&nester, kCFRunLoopBeforeWaiting, 1, LOOP, MODE);
+    probe_run(MODE, 0.2, false);
+    EXPECT_LOG("E BT BS { E BT BS BW AW BT BS BW AW X TO E BT BS BW AW X TO } BW AW BT BS BW AW X TO");
+}
+
 TEST(a_wake_up_is_taken_by_one_wait, "46")
 {
     clock_start();
