@@ -317,6 +317,7 @@ inline perform_source()
         }
     :: m == mark_set_flooded ->
         mark = mark_flooded;
+        hear(to_source, performed);
         performed = true;
 #ifndef BROKEN_LEAVE
         pending = true

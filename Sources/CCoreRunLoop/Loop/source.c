@@ -145,7 +145,11 @@ enum source_taken source_take_mark(CFRunLoopSourceRef source)
     if (source_mark_state(mark) == mark_flooded) {
         return source_taken_flood;
     }
-    return source_mark_state(mark) == mark_set_flooded ? source_taken_in_flood : source_taken_signal;
+    if (source_mark_state(mark) == mark_set_flooded) {
+        (void)flood_hear(&source->told); /* this perform is for those who told, too (78) */
+        return source_taken_in_flood;
+    }
+    return source_taken_signal;
 }
 
 bool source_end_flood(CFRunLoopSourceRef source)
