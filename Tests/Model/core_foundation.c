@@ -539,6 +539,12 @@ static int64_t current_mode(void)
     return mode;
 }
 
+/* How often a signal or a wake-up is made. */
+static int times(void)
+{
+    return program->has_floods ? calls_of_a_flood : 1;
+}
+
 static int64_t apply_in_mode(const struct op *op, CFStringRef mode)
 {
     CFRunLoopRef loop = CFRunLoopGetCurrent();
@@ -570,7 +576,9 @@ static int64_t apply_in_mode(const struct op *op, CFStringRef mode)
             break;
         }
 #endif
-        CFRunLoopSourceSignal(sources[op->item]);
+        for (int i = 0; i < times(); i++) {
+            CFRunLoopSourceSignal(sources[op->item]);
+        }
         break;
     case op_is_signalled:
 #ifdef MODEL_TOOLCHAIN
@@ -589,7 +597,9 @@ static int64_t apply_in_mode(const struct op *op, CFStringRef mode)
         CFRunLoopAddCommonMode(loop, mode);
         break;
     case op_wake:
-        CFRunLoopWakeUp(loop);
+        for (int i = 0; i < times(); i++) {
+            CFRunLoopWakeUp(loop);
+        }
         break;
     case op_stop:
         CFRunLoopStop(loop);

@@ -46,6 +46,14 @@ static void print_creation(FILE *file, const struct program *program, const stru
     }
 }
 
+/* Before a call. */
+static void print_repetition(FILE *file, const struct program *program)
+{
+    if (program->has_floods) {
+        fprintf(file, "for (int i = 0; i < %d; i++) ", calls_of_a_flood);
+    }
+}
+
 static void print_op(FILE *file, const struct program *program, const struct op *op)
 {
     const char *class = classes[op->class < class_block ? op->class : 0];
@@ -79,6 +87,7 @@ static void print_op(FILE *file, const struct program *program, const struct op 
             fprintf(file, "probe_event_post(s%d.descriptor);\n", op->item);
             break;
         }
+        print_repetition(file, program);
         fprintf(file, "CFRunLoopSourceSignal(probe_source_of(&s%d));\n", op->item);
         break;
     case op_is_signalled:
@@ -97,6 +106,7 @@ static void print_op(FILE *file, const struct program *program, const struct op 
         fprintf(file, "CFRunLoopAddCommonMode(LOOP, %s);\n", mode);
         break;
     case op_wake:
+        print_repetition(file, program);
         fprintf(file, "CFRunLoopWakeUp(LOOP);\n");
         break;
     case op_stop:

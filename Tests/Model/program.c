@@ -288,6 +288,7 @@ static struct program choose_program(struct chooser *chooser, struct program_sty
     if (style.real_clock) {
         restrict_to_certain(&program, is_likely(chooser, 40));
     }
+    program.has_floods = is_likely(chooser, 25);
     return program;
 }
 

@@ -66,6 +66,7 @@ enum op_kind {
 };
 
 enum { run_results = 5 };
+enum { calls_of_a_flood = 150 };
 
 struct op {
     uint8_t place; /* enum place */
@@ -87,6 +88,7 @@ struct program {
     int32_t timer_interval[item_count]; /* ticks; 0: one-shot */
     bool wakes_early; /* the kernel ends each wait halfway once */
     bool is_hosted; /* the main function's runs without a limit are CRLRunLoopPrepare and Dispatch */
+    bool has_floods; /* a signal and a wake-up are calls_of_a_flood of them in a row, which is as one */
     bool has_port; /* source 3 is a version-1 source on an eventfd, and a signal of it is an event */
     int op_count;
     struct op ops[most_ops];

@@ -53,6 +53,7 @@ static bool simplify(struct program *program, bool (*fails)(const struct program
 
     SIMPLIFY(program->wakes_early, 0);
     SIMPLIFY(program->is_hosted, 0);
+    SIMPLIFY(program->has_floods, 0);
     SIMPLIFY(program->has_port, 0);
     for (int i = 0; i < item_count; i++) {
         SIMPLIFY(program->source_order[i], 0);
