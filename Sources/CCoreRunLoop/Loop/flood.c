@@ -13,7 +13,7 @@ static const int64_t patience_ns = 1000000;
 
 /*
  * Between two looks a signaller that has the line of the cache to itself signals in a few nanoseconds; each look takes the line away, and
- * costs both a tenth of a microsecond or more. A microsecond is a sixth or less of what the loop's shared fence takes.
+ * costs both a tenth of a microsecond or more. A microsecond is a third to a tenth of what the loop's shared fence takes.
  */
 static const int64_t look_interval_ns = 1000;
 enum { patience_looks = 100 }; /* of a clock that stands still */

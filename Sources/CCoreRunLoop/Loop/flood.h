@@ -10,8 +10,8 @@
  *
  * Only when a pass finds nothing told the flood ends, before the loop can sleep: it takes the mark of the flood away, makes all threads of
  * the process pass a fence (barrier_everywhere), and looks once more. A caller that found the flood has stored before that fence; all
- * others find it over, and do what there is to do. The fence costs the loop as much as 50 to 250 of a caller, so a thread pays for 64
- * before it asks for it; and after a flood that spared it as many, it begins the next one at once.
+ * others find it over, and do what there is to do. The fence costs the loop 0.2 to 10 microseconds, as much as 50 to some thousands of a
+ * caller, so a thread pays for 64 before it asks for it; and after a flood that spared it as many, it begins the next one at once.
  *
  * Several threads that store in one place would take its line of the cache from one another. So each stores its name; who finds another's
  * stores that there are many, and who finds that makes a fence and looks.

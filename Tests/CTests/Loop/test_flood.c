@@ -507,6 +507,31 @@ TEST(what_is_told_of_a_flood_that_is_over_is_taken_back, "79")
     EXPECT(flood_finish_telling(flood_is_over, &told, &word, wake_flooded)); /* somebody has taken it */
 }
 
+static void finds_the_flood_over(struct mailbox *mailbox)
+{
+    mailbox_wake_in_flood(mailbox, flood_is_over);
+}
+
+/* Unless a loop, or another caller on behalf of both, has taken what it has told. */
+TEST(who_finds_the_flood_over_begins_again, "65 78 79")
+{
+    static struct probe probe = PROBE("S0", NULL);
+    CFRunLoopSourceRef source = probe_source_add(&probe, 0, LOOP, MODE);
+    const uint32_t pass = wake_run | wake_armed;
+
+    start(count_fence);
+    source_signal_in_flood(source, flood_is_over);
+    EXPECT(!CFRunLoopSourceIsSignalled(source));
+    atomic_store(&source->told, flood_name());
+    source_signal_in_flood(source, flood_is_over);
+    EXPECT(CFRunLoopSourceIsSignalled(source));
+    EXPECT(!flood_is_told(&source->told));
+    probe_run(MODE, 0, true);
+    EXPECT_LOG("S0 HS");
+    EXPECT_EQ(word_after(pass, false, finds_the_flood_over), pass);
+    EXPECT_EQ(word_after(pass, true, finds_the_flood_over), pass | wake_token);
+}
+
 static int64_t now_ns;
 static int clock_readings;
 
@@ -639,11 +664,17 @@ TEST(a_promise_that_is_broken_costs_a_moment_once, "79")
     EXPECT_EQ(fences, 1);
 }
 
-/* A number is published by a plain store, and the source signalled; after some the sender waits until the source has seen the last. */
+/*
+ * A number is published by a plain store, and the source signalled; then the sender waits until the source has seen it. Each round is a
+ * flood, and after a moment that is another each time one signal more: many of these meet the loop as it ends the flood.
+ */
 struct sender {
     CFRunLoopRef loop;
+    CFRunLoopRef other; /* NULL, or one that the source is in, too */
     CFRunLoopSourceRef source;
     size_t processor;
+    int rounds;
+    _Atomic int others;
     _Alignas(64) _Atomic int published;
     _Alignas(64) _Atomic int seen;
 };
@@ -651,51 +682,117 @@ struct sender {
 static void sees(void *info)
 {
     struct sender *sender = info;
+    int published = atomic_load_explicit(&sender->published, memory_order_relaxed);
+    int seen = atomic_load_explicit(&sender->seen, memory_order_relaxed);
 
-    atomic_store_explicit(&sender->seen, atomic_load_explicit(&sender->published, memory_order_relaxed), memory_order_relaxed);
+    while (seen < published &&
+           !atomic_compare_exchange_weak_explicit(&sender->seen, &seen, published, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+static void wake_all(const struct sender *sender, void (*wake)(CFRunLoopRef loop))
+{
+    wake(sender->loop);
+    if (sender->other) {
+        wake(sender->other);
+    }
+}
+
+enum { most_pauses = 211 }; /* a few microseconds: a pass of a flood, and the end of one */
+
+/* Sends the numbers after `number` up to `last`; a lost signal hangs here, and the time limit tells. */
+static int send_until(struct sender *sender, int number, int last)
+{
+    while (number < last) {
+        atomic_store_explicit(&sender->published, ++number, memory_order_relaxed);
+        CFRunLoopSourceSignal(sender->source);
+        wake_all(sender, CFRunLoopWakeUp);
+    }
+    probe_await_count(&sender->seen, last);
+    return last;
 }
 
 static void sends(void *context)
 {
     struct sender *sender = context;
-    int rounds = test_is_soak() ? 100000000 : test_is_instrumented() ? 20000 : 10000000;
-    int until_wait = 1;
     cpu_set_t processors;
+    int number = 0;
 
     CPU_ZERO(&processors);
     CPU_SET(sender->processor, &processors);
     (void)sched_setaffinity(0, sizeof processors, &processors); /* where there is another one; a flood is when both run */
-    for (int i = 1; i <= rounds; i++) {
-        atomic_store_explicit(&sender->published, i, memory_order_relaxed);
-        CFRunLoopSourceSignal(sender->source);
-        CFRunLoopWakeUp(sender->loop);
-        if (--until_wait == 0 || i == rounds) {
-            probe_await_count(&sender->seen, i); /* a lost signal hangs here, and the time limit tells */
-            until_wait = 1 + i % 997;
+    for (int round = 0; round < sender->rounds; round++) {
+        number = send_until(sender, number, number + 2 * flood_from);
+        for (int i = 0; i < round % most_pauses; i++) {
+            barrier_pause();
         }
+        number = send_until(sender, number, number + 1);
     }
-    CFRunLoopStop(sender->loop);
+    wake_all(sender, CFRunLoopStop);
+}
+
+static void prepare_sender(struct sender *sender, int rounds)
+{
+    CFRunLoopSourceContext context = {.info = sender, .perform = sees};
+    bool is_promised = atomic_load(&flood_is_possible);
+
+    start(count_real_fence);
+    atomic_store(&flood_is_possible, is_promised);
+    sender->loop = LOOP;
+    sender->processor = sched_getcpu() == 0 ? 1 : 0;
+    sender->rounds = rounds;
+    sender->source = CFRunLoopSourceCreate(NULL, 0, &context);
+    CFRunLoopAddSource(LOOP, sender->source, MODE);
+}
+
+static void send_all(struct sender *sender)
+{
+    struct probe_thread thread;
+
+    probe_thread_start(&thread, sends, sender);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 1e10, false), kCFRunLoopRunStopped);
+    probe_thread_join(&thread);
+    EXPECT(fences > 0 || !atomic_load(&flood_is_possible));
+}
+
+static void end_sender(const struct sender *sender)
+{
+    CFRunLoopSourceInvalidate(sender->source);
+    CFRelease(sender->source);
 }
 
 TEST_LIMIT(stress_a_flood_loses_nothing, "65 79", 300)
 {
     static struct sender sender;
-    struct probe_thread thread;
-    CFRunLoopSourceContext context = {.info = &sender, .perform = sees};
-    bool is_promised = atomic_load(&flood_is_possible);
 
-    start(count_real_fence);
-    atomic_store(&flood_is_possible, is_promised);
-    sender.loop = LOOP;
-    sender.processor = sched_getcpu() == 0 ? 1 : 0;
-    sender.source = CFRunLoopSourceCreate(NULL, 0, &context);
-    CFRunLoopAddSource(LOOP, sender.source, MODE);
-    probe_thread_start(&thread, sends, &sender);
+    prepare_sender(&sender, test_is_soak() ? 10000000 : test_is_instrumented() ? 500 : 200000);
+    send_all(&sender);
+    end_sender(&sender);
+}
+
+static void serves_too(void *context)
+{
+    struct sender *sender = context;
+
+    sender->other = CFRunLoopGetCurrent();
+    CFRunLoopAddSource(sender->other, sender->source, MODE);
+    sender->others = 1;
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 1e10, false), kCFRunLoopRunStopped);
+}
+
+/* Either may take what is told, and either may end the flood. */
+TEST_LIMIT(stress_a_flood_of_a_source_in_two_loops_loses_nothing, "65 79 86", 300)
+{
+    static struct sender sender;
+    struct probe_thread thread;
+
+    prepare_sender(&sender, test_is_soak() ? 2000000 : test_is_instrumented() ? 300 : 50000);
+    probe_thread_start(&thread, serves_too, &sender);
+    probe_await_count(&sender.others, 1);
+    probe_await_sleep(sender.other);
+    send_all(&sender);
     probe_thread_join(&thread);
-    EXPECT(fences > 0 || !is_promised);
-    CFRunLoopSourceInvalidate(sender.source);
-    CFRelease(sender.source);
+    end_sender(&sender);
 }
 
 /* The child has one thread, and makes more. */
