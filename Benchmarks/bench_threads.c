@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two loops on two threads that wake each other: on one processor, where the library's own work shows, and on two, where the kernel's
- * wake-up does. And one thread that signals without pause a loop that runs beside it.
+ * wake-up does. And one thread that signals, or posts to, a loop that runs beside it, without pause.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -166,6 +166,72 @@ static double flood_producer(long number)
     return flood_by(clock_of_thread);
 }
 
+/* ---- posts to a loop beside ---- */
+
+#if !defined(PEER_POSTS_ALONE)
+
+static long posts_left;
+
+static void take_post(void *info)
+{
+    (void)info; /* which not every peer's posts carry */
+    if (--posts_left == 0) {
+        peer_stop(&players[0].loop);
+    }
+}
+
+static void *take_posts(void *info)
+{
+    struct player *player = info;
+
+    stay_on(1);
+    peer_loop_begin(&player->loop);
+    (void)pthread_barrier_wait(&ready);
+    peer_run(&player->loop);
+    return NULL;
+}
+
+static double post_beside(void (*post)(struct peer_loop *loop, peer_function function, void *info))
+{
+    struct peer_loop *loop = &players[0].loop;
+    long count = iterations(300000);
+    pthread_t thread;
+    double start;
+
+    posts_left = count;
+    (void)pthread_barrier_init(&ready, NULL, 2);
+    (void)pthread_create(&thread, NULL, take_posts, &players[0]);
+    (void)pthread_barrier_wait(&ready);
+    if (PEER_LOOKS) {
+        stay_on(0); /* threads of a peer's own would be made here, and stay here with it */
+    }
+    start = clock_ns(clock_of_process);
+    for (long i = 0; i < count; i++) {
+        post(loop, take_post, &players[0]);
+#if defined(PEER_IS_CORE_FOUNDATION)
+        peer_wake(loop);
+#endif
+    }
+    (void)pthread_join(thread, NULL);
+    return (clock_ns(clock_of_process) - start) / (double)count;
+}
+
+static double post_functions(long number)
+{
+    (void)number;
+    return post_beside(peer_post);
+}
+
+#if defined(PEER_POSTS_BLOCKS)
+static double post_blocks(long number)
+{
+    (void)number;
+    return post_beside(peer_post_block);
+}
+#endif
+
+#endif
+
 const struct bench thread_benches[] = {
     {"ping-pong-1", "a round trip between two loops on one processor", "ns", {1}, .figure = on_one_processor},
     {"ping-pong-2", "a round trip between two loops on two processors (time on the wall)", "ns", {1}, .figure = on_two_processors},
@@ -175,5 +241,12 @@ const struct bench thread_benches[] = {
 #endif
     {"flood", "signal without pause a loop that runs beside: both threads, for each signal", "ns", {1}, .figure = flood},
     {"flood-producer", "the same: the signalling thread alone", "ns", {1}, .figure = flood_producer},
+#if !defined(PEER_POSTS_ALONE)
+    {"post-beside", "post functions without pause to a loop that runs beside, and wake it: both threads, for each", "ns", {1},
+     .figure = post_functions},
+#endif
+#if defined(PEER_POSTS_BLOCKS)
+    {"post-blocks-beside", "the same with blocks that capture something", "ns", {1}, .figure = post_blocks},
+#endif
     {.name = NULL},
 };

@@ -16,6 +16,9 @@
 #endif
 
 #define PEER_LOOKS 1
+#if defined(__BLOCKS__)
+#define PEER_POSTS_BLOCKS 1
+#endif
 #define PEER_IS_CORE_FOUNDATION 1
 #define PEER_SOURCES_MOST 0
 #define PEER_EVENTS_MOST 0
@@ -128,6 +131,16 @@ static void peer_post(struct peer_loop *loop, peer_function function, void *info
     CRLRunLoopPerformFunction(loop->handle, peer_mode, function, info, NULL);
 #endif
 }
+
+#if defined(PEER_POSTS_BLOCKS)
+/* The usual kind of block: one that has to be copied. */
+static void peer_post_block(struct peer_loop *loop, peer_function function, void *info)
+{
+    CFRunLoopPerformBlock(loop->handle, peer_mode, ^{
+        function(info);
+    });
+}
+#endif
 
 /* A post does not wake here; the posts of the others do. */
 static void peer_wake(struct peer_loop *loop)

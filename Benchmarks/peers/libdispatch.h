@@ -12,6 +12,9 @@
 #define PEER_SOCKETS_MOST 0
 #define PEER_READS_EVENTS 0
 #define PEER_SIGNAL_BYTES 0
+#if defined(__BLOCKS__)
+#define PEER_POSTS_BLOCKS 1
+#endif
 
 struct peer_loop {
     dispatch_queue_t queue;
@@ -72,6 +75,15 @@ static void peer_post(struct peer_loop *loop, peer_function function, void *info
 {
     dispatch_async_f(loop->queue, info, function);
 }
+
+#if defined(PEER_POSTS_BLOCKS)
+static void peer_post_block(struct peer_loop *loop, peer_function function, void *info)
+{
+    dispatch_async(loop->queue, ^{
+        function(info);
+    });
+}
+#endif
 
 static dispatch_time_t dispatch_date(double seconds)
 {

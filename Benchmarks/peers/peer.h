@@ -6,6 +6,8 @@
  *   PEER_LOOKS          1 if a thread can run a pass that does not wait; otherwise callbacks come on threads of the library's own
  *   PEER_TIMERS_MOST    and the like: more would take this peer longer than anybody waits; 0: no limit
  *   PEER_SIGNAL_BYTES   what the user himself must hold for one, besides what the library allocates
+ *   PEER_POSTS_ALONE    defined if only the loop's own thread may post
+ *   PEER_POSTS_BLOCKS   defined if it can call blocks (peer_post_block)
  *   PEER_STAYS_AWAKE    defined if a loop can wait without sleeping (peer_stay_awake, before it runs)
  *   PEER_READS_EVENTS   1 if the loop itself reads the counters that peer_event_add watches
  */

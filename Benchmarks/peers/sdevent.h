@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define PEER_LOOKS 1
+#define PEER_POSTS_ALONE 1
 #define PEER_TIMERS_MOST 100000
 #define PEER_SOURCES_MOST 0
 #define PEER_EVENTS_MOST 0

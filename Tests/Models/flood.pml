@@ -331,7 +331,7 @@ inline perform_source()
     fi
 }
 
-/* mailbox_sleep, where it is to come to a word that is not flooded */
+/* mailbox_calm: a sleep needs a word that is not flooded */
 inline calm()
 {
     hear(to_loop, performed);
@@ -380,13 +380,13 @@ active proctype loop()
         :: performed
         :: else ->
             if
-            :: word & wake_flooded -> calm()
+            :: (word & wake_flooded) && !(word & wake_token) -> calm() /* else it does not sleep */
             :: else
             fi;
             atomic {
                 if
                 :: word & wake_token
-                :: else -> word = (word & ~wake_armed) | wake_asleep
+                :: else -> assert(!(word & wake_flooded)); word = (word & ~wake_armed) | wake_asleep
                 fi
             };
             if

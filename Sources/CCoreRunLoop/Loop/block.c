@@ -8,31 +8,55 @@
 #include "Loop/activation.h"
 #include "Support/fault.h"
 
+/* So many of one chain are kept for the blocks to come, where there are not as many already. */
 enum { most_spare_blocks = 1024 };
 
-/* ---- the nodes; L ---- */
+/* ---- the nodes ---- */
 
+/* A look without the lock: that a thread should make its node before it takes the lock, for which others wait. */
+static bool has_spare_nodes(CFRunLoopRef loop)
+{
+    return atomic_load_explicit(&loop->spare_blocks, memory_order_relaxed) != NULL;
+}
+
+static __attribute__((noinline)) struct block *node_make(void)
+{
+    return malloc(sizeof(struct block));
+}
+
+/* L. */
 static struct block *node_take(CFRunLoopRef loop)
 {
-    struct block *block = loop->spare_blocks;
+    struct block *block = atomic_load_explicit(&loop->spare_blocks, memory_order_relaxed);
 
     if (!block) {
-        return malloc(sizeof *block);
+        return node_make(); /* others have taken the last spare one since the look */
     }
-    loop->spare_blocks = block->next;
+    atomic_store_explicit(&loop->spare_blocks, block->next, memory_order_relaxed);
     loop->spare_block_count--;
     return block;
 }
 
-static void node_give_back(CFRunLoopRef loop, struct block *block)
+/* Those from `first` to `last`. True if they are kept: only so many, and in one go, since others wait for the lock. L. */
+static bool spares_add(CFRunLoopRef loop, struct block *first, struct block *last, uint32_t count)
 {
     if (loop->spare_block_count >= most_spare_blocks) {
-        free(block);
-        return;
+        return false;
     }
-    block->next = loop->spare_blocks;
-    loop->spare_blocks = block;
-    loop->spare_block_count++;
+    last->next = atomic_load_explicit(&loop->spare_blocks, memory_order_relaxed);
+    atomic_store_explicit(&loop->spare_blocks, first, memory_order_relaxed);
+    loop->spare_block_count += count;
+    return true;
+}
+
+static void nodes_free(struct block *block)
+{
+    while (block) {
+        struct block *next = block->next;
+
+        free(block);
+        block = next;
+    }
 }
 
 static void append(struct block_queue *queue, struct block *block)
@@ -141,12 +165,15 @@ static struct block_queue *queue_for(CFRunLoopRef loop, CFTypeRef mode_name, CFA
 
 static bool enqueue(CFRunLoopRef loop, CFTypeRef mode_name, CFArrayRef names, const struct block *request)
 {
-    struct block_queue *queue;
+    struct block *made = has_spare_nodes(loop) ? NULL : node_make();
     struct block *block = NULL;
+    struct block_queue *queue;
 
     loop_lock(loop);
     queue = loop_is_open(loop) ? queue_for(loop, mode_name, names) : NULL;
-    block = queue ? node_take(loop) : NULL;
+    if (queue) {
+        block = made ? made : node_take(loop);
+    }
     if (block) {
         *block = *request;
         block->modes = names;
@@ -154,6 +181,9 @@ static bool enqueue(CFRunLoopRef loop, CFTypeRef mode_name, CFArrayRef names, co
         append(queue, block);
     }
     loop_unlock(loop);
+    if (!block) {
+        free(made);
+    }
     return block != NULL;
 }
 
@@ -310,19 +340,45 @@ static void run_all(struct block *blocks)
     }
 }
 
+/* More than are kept. L, which is dropped meanwhile. */
+static __attribute__((noinline)) void free_excess(CFRunLoopRef loop, struct block *excess, struct block *others)
+{
+    loop_unlock(loop);
+    nodes_free(excess);
+    nodes_free(others);
+    loop_lock(loop);
+}
+
+/* Of a chain that has run; it is cut. Leaves with the lock. */
+static void nodes_give_back(CFRunLoopRef loop, struct block *first)
+{
+    struct block *last = first;
+    struct block *excess;
+    uint32_t count = 1;
+    bool are_kept;
+
+    for (; last->next && count < most_spare_blocks; count++) {
+        last = last->next;
+    }
+    excess = last->next;
+    last->next = NULL;
+    loop_lock(loop);
+    are_kept = spares_add(loop, first, last, count);
+    if (__builtin_expect(excess || !are_kept, 0)) {
+        free_excess(loop, excess, are_kept ? NULL : first);
+    }
+}
+
 void blocks_give_back(const void *chain)
 {
-    struct block *block = (struct block *)(uintptr_t)chain;
+    struct block *first = (struct block *)(uintptr_t)chain;
 
-    while (block) {
-        struct block *next = block->next;
-
+    for (struct block *block = first; block; block = block->next) {
         if (block->function) {
             dispose(block);
         }
-        free(block);
-        block = next;
     }
+    nodes_free(first);
 }
 
 void blocks_run_queued(CFRunLoopRef loop, struct activation *run)
@@ -343,14 +399,8 @@ void blocks_run_queued(CFRunLoopRef loop, struct activation *run)
         run_all(blocks);
     }
     run->blocks = NULL;
-    loop_lock(loop);
+    nodes_give_back(loop, blocks);
     run_resume(loop, run);
-    while (blocks) {
-        struct block *next = blocks->next;
-
-        node_give_back(loop, blocks);
-        blocks = next;
-    }
 }
 
 void blocks_discard_all(CFRunLoopRef loop)
@@ -363,15 +413,10 @@ void blocks_discard_all(CFRunLoopRef loop)
     for (struct mode *mode = loop->modes; mode; mode = mode->next) {
         blocks = merge(blocks, detach_all(&mode->blocks));
     }
-    spare = loop->spare_blocks;
-    loop->spare_blocks = NULL;
+    spare = atomic_load_explicit(&loop->spare_blocks, memory_order_relaxed);
+    atomic_store_explicit(&loop->spare_blocks, NULL, memory_order_relaxed);
     loop->spare_block_count = 0;
     loop_unlock(loop);
     blocks_give_back(blocks);
-    while (spare) {
-        struct block *next = spare->next;
-
-        free(spare);
-        spare = next;
-    }
+    nodes_free(spare);
 }

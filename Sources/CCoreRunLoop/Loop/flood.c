@@ -16,7 +16,13 @@ static const int64_t patience_ns = 1000000;
  * costs both a tenth of a microsecond or more. A microsecond is a third to a tenth of what the loop's shared fence takes.
  */
 static const int64_t look_interval_ns = 1000;
-enum { patience_looks = 100 }; /* of a clock that stands still */
+
+/*
+ * Who posts in a flood makes a little more than a wake-up, and is held up now and then. So much later there are some again, all for one
+ * pass; the fence that ends a flood takes longer, and holds up the poster as well.
+ */
+static const int64_t last_wait_ns = 2000;
+enum { patience_looks = 200 }; /* of a clock that stands still */
 
 static __attribute__((constructor)) void prepare(void)
 {
@@ -45,15 +51,26 @@ bool flood_finish_telling(enum flood_answer answer, _Atomic uint32_t *told, cons
     return answer == flood_is_heard || !flood_hear(told);
 }
 
-int64_t flood_await_look(int64_t last_ns)
+/* Awake, and without a look at anything that others write. Returns the time. */
+static int64_t wait_out(int64_t begin_ns, int64_t interval_ns)
 {
     int64_t now_ns = kernel.monotonic_ns();
 
-    for (int i = 0; i < patience_looks && now_ns - last_ns < look_interval_ns; i++) {
+    for (int i = 0; i < patience_looks && now_ns - begin_ns < interval_ns; i++) {
         barrier_pause();
         now_ns = kernel.monotonic_ns();
     }
     return now_ns;
+}
+
+int64_t flood_await_look(int64_t last_ns)
+{
+    return wait_out(last_ns, look_interval_ns);
+}
+
+void flood_await_more(void)
+{
+    (void)wait_out(kernel.monotonic_ns(), last_wait_ns);
 }
 
 void flood_fence(void)

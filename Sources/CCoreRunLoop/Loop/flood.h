@@ -133,6 +133,9 @@ static inline bool flood_note_wake(void)
  */
 int64_t flood_await_look(int64_t last_ns);
 
+/* For the loop, before it ends a flood of wake-ups because nothing was told: something may be in a moment. */
+void flood_await_more(void);
+
 /* For the loop, when it has taken the mark of a flood away: all that was told by who found that mark can be heard after this. */
 __attribute__((cold)) void flood_fence(void);
 

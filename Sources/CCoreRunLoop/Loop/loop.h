@@ -173,7 +173,7 @@ struct __CFRunLoop {
     struct link common_observers; /* L */
     struct block_queue common_blocks; /* L */
     struct block_queue listed_blocks; /* L; those for a list of modes */
-    struct block *spare_blocks; /* L */
+    struct block *_Atomic spare_blocks; /* A, relaxed; written under L; looked at without it */
     uint32_t spare_block_count; /* L */
     uint32_t bound_slots; /* L */
     CFRunLoopTimerRef firing; /* O to write with L, L to read; timers in callout, innermost first */

@@ -128,8 +128,7 @@ static __attribute__((cold)) void end_flood(struct mailbox *mailbox)
     }
 }
 
-/* Before a sleep, which needs a word that is not flooded. */
-static __attribute__((cold)) void calm(struct mailbox *mailbox)
+void mailbox_calm(struct mailbox *mailbox)
 {
     if (flood_hear(&mailbox->told)) {
         (void)atomic_fetch_or_explicit(&mailbox->word, wake_token, memory_order_acq_rel);
@@ -186,8 +185,8 @@ bool mailbox_sleep(struct mailbox *mailbox, enum wake_word phase, uint32_t *ret_
     uint32_t old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
     uint32_t new;
 
-    if (old & wake_flooded) {
-        calm(mailbox);
+    if (mailbox_is_flooded_in_vain(mailbox)) {
+        mailbox_calm(mailbox);
         old = atomic_load_explicit(&mailbox->word, memory_order_relaxed);
     }
     do { /* who makes it flooded from here on has left a token */

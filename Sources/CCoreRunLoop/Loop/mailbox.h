@@ -161,6 +161,18 @@ static inline void mailbox_arm(struct mailbox *mailbox)
     }
 }
 
+/* A flood goes on that may be over: nothing that has been told of yet ends the wait. */
+static inline bool mailbox_is_flooded_in_vain(const struct mailbox *mailbox)
+{
+    return (atomic_load_explicit(&mailbox->word, memory_order_relaxed) & (wake_flooded | wake_token | wake_stop)) == wake_flooded;
+}
+
+/*
+ * Before a sleep, which needs a word that is not flooded: ends the flood, or keeps what was told as a token. That may be a fence of all
+ * threads, of microseconds: mailbox_sleep makes it, too, but there others wait for the lock.
+ */
+__attribute__((cold)) void mailbox_calm(struct mailbox *mailbox);
+
 /* Under the loop's lock. False if a token or a stop is there: do not sleep. `ret_word` gets the word to sleep on. */
 bool mailbox_sleep(struct mailbox *mailbox, enum wake_word phase, uint32_t *ret_word);
 

@@ -172,6 +172,17 @@ static void look_before_sleep(CFRunLoopRef loop, struct mode *mode)
     (void)watch_prepare(loop, mode);
 }
 
+/* A flood ends if it does not go on, without the lock, for which those wait that flood: they post, and wake. */
+static __attribute__((noinline)) void calm(CFRunLoopRef loop)
+{
+    loop_unlock(loop);
+    if (!mailbox_ends_wait(loop->mailbox)) {
+        flood_await_more();
+    }
+    mailbox_calm(loop->mailbox);
+    loop_lock(loop);
+}
+
 /*
  * Sleeps until a cause is there, after a busy wait if that is wanted. Early and spurious ends of the kernel's wait, and changed deadlines,
  * just go round again (44, 68).
@@ -202,6 +213,10 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct activation *run)
         }
         if (stays_awake && !mailbox_ends_wait(loop->mailbox)) {
             busy_wait_pause(loop);
+            continue;
+        }
+        if (mailbox_is_flooded_in_vain(loop->mailbox)) {
+            calm(loop);
             continue;
         }
         limit_ns = earlier(timers_limit(mode), run->deadline_ns);

@@ -3,6 +3,9 @@
  * Queued blocks: rules 161 to 169. The function form shares one queue with the blocks, so it stands for them; where the compiler has
  * blocks, they are tried, too.
  */
+#include <sched.h>
+
+#include "Loop/block.h"
 #include "Loop/loop_trace.h"
 
 static void logs_text(void *info)
@@ -337,6 +340,105 @@ TEST(stress_blocks_of_each_thread_stay_in_order, "163 167")
     }
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunTimedOut);
     EXPECT_EQ(counted, 4 * blocks_of_a_thread);
+}
+
+/* ---- the nodes ---- */
+
+static void counts(void *info)
+{
+    (*(int *)info)++;
+}
+
+static void queue_counting(int *count, int times)
+{
+    for (int i = 0; i < times; i++) {
+        CRLRunLoopPerformFunction(LOOP, MODE, counts, count, NULL);
+    }
+}
+
+/* Which are as many as the loop thinks. */
+static uint32_t spare_nodes(CFRunLoopRef loop)
+{
+    uint32_t count = 0;
+
+    for (const struct block *block = loop->spare_blocks; block; block = block->next) {
+        count++;
+    }
+    EXPECT_EQ(count, loop->spare_block_count);
+    return count;
+}
+
+TEST(nodes_of_blocks_are_used_again, "161")
+{
+    int performed = 0;
+
+    queue_counting(&performed, 10);
+    EXPECT_EQ(spare_nodes(LOOP), 0);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunTimedOut);
+    EXPECT_EQ(performed, 10);
+    EXPECT_EQ(spare_nodes(LOOP), 10);
+    queue_counting(&performed, 4);
+    EXPECT_EQ(spare_nodes(LOOP), 6);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunTimedOut);
+    EXPECT_EQ(performed, 14);
+    EXPECT_EQ(spare_nodes(LOOP), 10);
+}
+
+TEST(nodes_of_many_blocks_are_given_back, "161")
+{
+    enum { many = 5000, most = 2048 };
+    int performed = 0;
+
+    for (int times = 1; times <= 3; times++) {
+        queue_counting(&performed, many);
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunTimedOut);
+        EXPECT_EQ(performed, times * many);
+        EXPECT(spare_nodes(LOOP) > 0);
+        EXPECT(spare_nodes(LOOP) < most);
+    }
+    queue_counting(&performed, 1);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunTimedOut);
+    queue_counting(&performed, most - 1); /* beside some that are spare */
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunTimedOut);
+    EXPECT(spare_nodes(LOOP) < most);
+}
+
+struct poster {
+    CFRunLoopRef loop;
+    int performed;
+};
+
+static void posts_once(void *context)
+{
+    struct poster *poster = context;
+
+    CRLRunLoopPerformFunction(poster->loop, MODE, counts, &poster->performed, NULL);
+}
+
+/* It has seen that there is one, and waits for the lock. */
+TEST(a_thread_whose_spare_node_another_has_taken_makes_one, "161")
+{
+    struct poster poster = {LOOP, 0};
+    struct probe_thread thread;
+    struct block *spare;
+
+    queue_counting(&poster.performed, 1);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunTimedOut);
+    EXPECT_EQ(spare_nodes(LOOP), 1);
+    loop_lock(poster.loop);
+    probe_thread_start(&thread, posts_once, &poster);
+    while (atomic_load(&poster.loop->lock.state) != lock_contended) {
+        sched_yield();
+    }
+    spare = poster.loop->spare_blocks;
+    poster.loop->spare_blocks = NULL;
+    poster.loop->spare_block_count = 0;
+    loop_unlock(poster.loop);
+    probe_thread_join(&thread);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, false), kCFRunLoopRunTimedOut);
+    EXPECT_EQ(poster.performed, 2);
+    EXPECT_EQ(spare_nodes(LOOP), 1);
+    blocks_give_back(spare);
 }
 
 #if defined(__BLOCKS__) && __BLOCKS__

@@ -377,7 +377,6 @@ TEST(a_loop_that_sleeps_is_in_no_flood, "64 65")
     start(count_fence);
     EXPECT_EQ(word_after(pass | wake_flooded, false, goes_to_sleep), wake_run | wake_futex);
     EXPECT_EQ(fences, 1);
-    EXPECT_EQ(word_after(pass | wake_flooded | wake_token, false, goes_to_sleep) & ~(uint32_t)wake_flooded, pass | wake_token);
 }
 
 static struct mailbox *told_late;
@@ -440,6 +439,38 @@ TEST(what_the_shared_fence_brings_to_light_is_a_signal, "78 79")
     EXPECT_EQ(state_of(source_told_late), mark_clear);
     probe_run(MODE, 0, true);
     EXPECT_LOG("TO");
+}
+
+static _Atomic int locked_fences;
+
+static int fence_without_lock(void)
+{
+    locked_fences += lock_is_taken(&LOOP->lock);
+    return count_fence();
+}
+
+/* It takes microseconds, and those who flood the loop may want its lock. */
+TEST(a_loop_ends_a_flood_without_its_lock, "64 65")
+{
+    static struct probe probe = PROBE("S0", NULL);
+
+    probe_source_add(&probe, 0, LOOP, MODE);
+    start(fence_without_lock);
+    (void)atomic_fetch_or(&LOOP->mailbox->word, wake_flooded);
+    probe_run(MODE, 0.001, true);
+    EXPECT_LOG("TO");
+    EXPECT_EQ(fences, 1);
+    EXPECT_EQ(locked_fences, 0);
+}
+
+/* Others keep its loop awake. */
+TEST(a_loop_that_stays_awake_ends_no_flood, "64")
+{
+    const uint32_t pass = wake_run | wake_armed;
+
+    start(count_fence);
+    EXPECT_EQ(word_after(pass | wake_flooded | wake_token, false, goes_to_sleep), pass | wake_flooded | wake_token);
+    EXPECT_EQ(fences, 0);
 }
 
 /* What a nested run is told of late would be owed to the pass outside. */
