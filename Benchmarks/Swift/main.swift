@@ -85,7 +85,7 @@ let otherLoop = try Thread.runningLoop(name: "bench-echo", until: stopOther)
 let modes = (
     cSource: RunLoop.Mode("C source"), source: RunLoop.Mode("source"), cTimer: RunLoop.Mode("C timer"),
     timer: RunLoop.Mode("timer"), cObserver: RunLoop.Mode("C observer"), observer: RunLoop.Mode("observer"),
-    cPort: RunLoop.Mode("C port"), port: RunLoop.Mode("port")
+    cPort: RunLoop.Mode("C port"), port: RunLoop.Mode("port"), post: RunLoop.Mode("post")
 )
 ownPorts.add(to: loop, modes.cPort, modes.port)
 otherPorts.add(to: otherLoop, .default, .default)
@@ -95,9 +95,13 @@ CFRunLoopAddTimer(cLoop, cTimer, modes.cTimer.name)
 loop.add(timer, forMode: modes.timer)
 CFRunLoopAddObserver(cLoop, cObserver, modes.cObserver.name)
 loop.add(observer, forMode: modes.observer)
+loop.addCommonMode(modes.post)
 // An observer alone does not keep a mode from being empty.
 for mode in [modes.cObserver, modes.observer] { loop.add(InputSource<Void> { _ in }, forMode: mode) }
 
+/// No actor's, unlike a closure here.
+let countOne: @Sendable () -> Void = { [counter] in counter.value += 1 }
+func anyObject(_ string: CFString) -> CFTypeRef { unsafeBitCast(string, to: CFTypeRef.self) }
 func run(_ mode: RunLoop.Mode) { _ = CFRunLoopRunInMode(mode.name, 0, true) }
 func overlayRun(_ mode: RunLoop.Mode) { _ = loop.run(in: mode, for: .zero, returnAfterSourceHandled: true) }
 
@@ -131,6 +135,24 @@ let cases = [
         overlay: {
             timer.fireDate = WallTime(timeIntervalSinceReferenceDate: 0)
             overlayRun(modes.timer)
+        }),
+    Case(
+        word: "post",
+        name: "a function or a closure queued, and the poll that calls it",
+        cWay: {
+            CRLRunLoopPerformFunction(
+                cLoop, anyObject(kCFRunLoopCommonModes),
+                { info in Unmanaged<Counter>.fromOpaque(info!).takeUnretainedValue().value += 1 }, info, nil)
+            CFRunLoopWakeUp(cLoop)
+            run(modes.post)
+        },
+        overlaysCallback: {
+            loop.perform(countOne)
+            run(modes.post)
+        },
+        overlay: {
+            loop.perform(countOne)
+            overlayRun(modes.post)
         }),
     Case(
         word: "observer",
@@ -201,6 +223,55 @@ func measureCallbacks() {
                 + "| \(text(overlay)) ns | \(text(overlay - c)) ns | \(text(allocations[2] - allocations[0], 3)) |"
         )
     }
+}
+
+// MARK: Posts
+
+/// Counts what a loop or a queue has done of `expected`, on its thread, and says when that is all.
+final class Tally: @unchecked Sendable {
+    let expected: Int
+    private(set) var done = 0
+    let isComplete = DispatchSemaphore(value: 0)
+    init(_ expected: Int) { self.expected = expected }
+
+    func add() {
+        done += 1
+        if done == expected { isComplete.signal() }
+    }
+}
+
+/// Processor time, of all threads, of one post among many without pause.
+func measurePosts() throws {
+    let count = 100_000
+    let stop = RunLoop.StopToken()
+    let other = try Thread.runningLoop(name: "bench, posts", until: stop)
+    let thread = try other.performAndWait { Thread.current }
+    let cOther = other.getCFRunLoop()
+    let queue = DispatchQueue(label: "bench")
+    let ways: [(name: String, post: (Tally) -> Void)] = [
+        ("a loop, by C", { tally in
+            CRLRunLoopPerformFunction(
+                cOther, anyObject(kCFRunLoopCommonModes), { info in Unmanaged<Tally>.fromOpaque(info!).takeUnretainedValue().add() },
+                Unmanaged.passUnretained(tally).toOpaque(), nil)
+            CFRunLoopWakeUp(cOther)
+        }),
+        ("a loop", { tally in other.perform { tally.add() } }),
+        ("a thread, as an input source", { tally in thread.perform { tally.add() } }),
+        ("a dispatch queue", { tally in queue.async { tally.add() } }),
+    ]
+    var times = [[Double]](repeating: [], count: ways.count)
+    for _ in 0..<roundsOfHops {
+        for (index, way) in ways.enumerated() {
+            let tally = Tally(count)
+            let start = process_time_ns()
+            for _ in 0..<count { way.post(tally) }
+            tally.isComplete.wait()
+            times[index].append(Double(process_time_ns() - start) / Double(count))
+        }
+    }
+    print("\n| a closure posted without pause to | both threads |\n|---|--:|")
+    for (index, way) in ways.enumerated() { print("| \(way.name) | \(text(median(times[index]))) ns |") }
+    stop.requestStop()
 }
 
 // MARK: Hops
@@ -294,5 +365,6 @@ func runOneCase() -> Bool {
 if !runOneCase() {
     measureCallbacks()
     stopOther.requestStop()
+    try measurePosts()
     try RunLoop.runMain { try await Task.detached { try await measureHops() }.value }
 }

@@ -66,7 +66,8 @@ struct RequestQueue: Sendable {
         let number: Int
         let request: Request
     }
-    struct Open: Sendable {
+    /// What waits in a batch that nobody has taken yet; then whoever has taken it has it alone.
+    final class Open: @unchecked Sendable {
         let batch: Batch
         let source: CFRunLoopSource
         private(set) var waiting: [Numbered]
@@ -79,7 +80,7 @@ struct RequestQueue: Sendable {
             waiting = [first]
         }
 
-        mutating func append(_ numbered: Numbered) {
+        func append(_ numbered: Numbered) {
             if waiting.count == limit {
                 waiting.removeAll { $0.request.isRefused }
                 limit = max(limit, 2 * waiting.count)
@@ -87,17 +88,11 @@ struct RequestQueue: Sendable {
             waiting.append(numbered)
         }
     }
-    var open: [[RunLoop.Mode]: Open] = [:]
+    private(set) var open: [[RunLoop.Mode]: Open] = [:]
+    /// One of them: most requests are for the modes of the one before.
+    private var latest: Open?
     private var lastNumber = 0
     var isEnded = false
-    /// What a pass performs, and not its function: an exit out of a request leaves nothing of those behind it on a stack.
-    struct Pass: Sendable {
-        var current: Request?
-        /// The next one last.
-        var rest: [Request]
-    }
-    /// The passes that are under way, the innermost last.
-    private var passes: [Pass] = []
     /// `perform(_:target:argument:order:modes:)`.
     var ordered = TimedRequests()
     /// `perform(_:with:afterDelay:inModes:)`.
@@ -108,26 +103,53 @@ struct RequestQueue: Sendable {
         return Numbered(number: lastNumber, request: request)
     }
 
-    mutating func begin(_ pass: Pass) { passes.append(pass) }
-
-    /// Goes on in the innermost pass, which is over when there is no next one.
-    mutating func advance() -> (done: Request?, next: Request?) {
-        guard var pass = passes.popLast() else { return (nil, nil) }
-        let done = pass.current
-        pass.current = pass.rest.popLast()
-        if pass.current != nil { passes.append(pass) }
-        return (done, pass.current)
+    /// What is open for the modes.
+    mutating func open(for modes: [RunLoop.Mode]) -> Open? {
+        if latest?.batch.modes != modes { latest = open[modes] }
+        return latest
     }
 
-    /// Ends all passes; what was to be performed in them.
-    mutating func endPasses() -> [Request] {
-        defer { passes = [] }
-        return passes.flatMap { ($0.current.map { [$0] } ?? []) + $0.rest.reversed() }
+    mutating func add(_ open: Open) {
+        self.open[open.batch.modes] = open
+        latest = open
     }
 
     /// Takes a batch out, if it has not been taken.
     mutating func take(_ batch: Batch) -> Open? {
-        open[batch.modes].flatMap { $0.batch === batch ? open.removeValue(forKey: batch.modes) : nil }
+        guard let found = open[batch.modes], found.batch === batch else { return nil }
+        open[batch.modes] = nil
+        if latest === found { latest = nil }
+        return found
+    }
+}
+
+/// What the passes that are under way perform, the innermost last; not on their functions' stacks, which an exit out of a request leaves.
+/// Only the loop's thread touches it.
+final class RequestPasses: @unchecked Sendable {
+    private struct Pass {
+        var current: Request?
+        /// The next one last.
+        var rest: [Request]
+    }
+    private var passes: [Pass] = []
+
+    func begin(_ backwards: [Request]) { passes.append(Pass(rest: backwards)) }
+
+    /// Goes on in the innermost pass, which is over when there is no next one.
+    func next() -> Request? {
+        guard let innermost = passes.indices.last else { return nil }
+        let done = passes[innermost].current
+        let next = passes[innermost].rest.popLast()
+        passes[innermost].current = next
+        if next == nil { passes.removeLast() }
+        withExtendedLifetime(done) {}  // freed when nothing is being changed
+        return next
+    }
+
+    /// Ends all passes; what was to be performed in them.
+    func endAll() -> [Request] {
+        defer { passes = [] }
+        return passes.flatMap { ($0.current.map { [$0] } ?? []) + $0.rest.reversed() }
     }
 }
 
@@ -142,13 +164,13 @@ extension RunLoop {
         let next = requests.withLock { queue -> Next in
             if queue.isEnded { return .refuse }
             let numbered = queue.number(request)
-            if queue.open[modes] != nil {
-                queue.open[modes]?.append(numbered)
+            if let open = queue.open(for: modes) {
+                open.append(numbered)
                 return .nothing
             }
             let batch = Batch(self, modes)
             let open = RequestQueue.Open(batch, Self.source(of: batch), numbered)
-            queue.open[modes] = open
+            queue.add(open)
             return .add(open)
         }
         switch next {
@@ -183,21 +205,20 @@ extension RunLoop {
     /// On the loop's thread, in a pass: performs what waits for the current mode. Requests that are made meanwhile wait for another pass.
     private func perform(_ batch: Batch) {
         beginPass(with: batch)
-        while let request = nextOfPass() { request.perform() }
+        while let request = passes.next() { request.perform() }
     }
 
     private func beginPass(with batch: Batch) {
         let taken = takeServed(with: batch)
         for open in taken { CFRunLoopSourceInvalidate(open.source) }
-        let backwards = taken.flatMap(\.waiting).sorted { $0.number > $1.number }
         ThreadState.current.loop = self  // so that the thread's end finds what is under way
-        requests.withLock { $0.begin(RequestQueue.Pass(rest: backwards.map(\.request))) }
+        passes.begin(backwards(taken))
     }
 
-    private func nextOfPass() -> Request? {
-        let (done, next) = requests.withLock { $0.advance() }
-        _ = done  // freed here, outside the lock
-        return next
+    /// The requests of batches, each of which has its own in order, the latest first.
+    private func backwards(_ batches: [RequestQueue.Open]) -> [Request] {
+        if batches.count == 1 { return batches[0].waiting.reversed().map(\.request) }
+        return batches.flatMap(\.waiting).sorted { $0.number > $1.number }.map(\.request)
     }
 
     /// Takes a batch, and all others that the current mode serves.
@@ -207,9 +228,7 @@ extension RunLoop {
         guard !isAlone, let mode = currentMode else { return [own] }
         let isCommon = shim_mode_is_common(loop, mode.name)
         let others = requests.withLock { queue in
-            let served = queue.open.values.filter { $0.batch.modes.serve(mode, isCommon) }
-            for open in served { queue.open[open.batch.modes] = nil }
-            return served
+            queue.open.values.filter { $0.batch.modes.serve(mode, isCommon) }.compactMap { queue.take($0.batch) }
         }
         return [own] + others
     }
@@ -223,13 +242,13 @@ extension RunLoop {
 
     /// The loop's thread, which calls this, is about to end, perhaps out of a request.
     func refuseRequests() {
-        let (batches, underWay, timed) = requests.withLock { queue in
+        let (batches, timed) = requests.withLock { queue in
             queue.isEnded = true
             defer { (queue.ordered, queue.delayed) = (TimedRequests(), TimedRequests()) }
-            return (queue.open.values.map(\.batch), queue.endPasses(), queue.ordered.all + queue.delayed.all)
+            return (queue.open.values.map(\.batch), queue.ordered.all + queue.delayed.all)
         }
         for request in timed { request.timer?.invalidate() }
-        for request in underWay { request.abandon(.threadFinished) }
+        for request in passes.endAll() { request.abandon(.threadFinished) }
         for batch in batches { refuse(batch) }
     }
 

@@ -17,7 +17,9 @@ extension RunLoop {
     /// A block that is queued by a block waits for the next pass. Blocks keep a mode alive while queued, and do not end
     /// ``run(mode:before:)``. If the loop's thread ends before, the block is dropped.
     @preconcurrency
-    public func perform(_ block: @escaping @isolated(any) @Sendable () -> Void) { perform(inModes: [.common], block: block) }
+    public func perform(_ block: @escaping @isolated(any) @Sendable () -> Void) {
+        withModeName(.common) { name in unsafe queue(block, for: name) }
+    }
 
     /// Queues `block` to be run once by the loop, in whichever of `modes` it runs first, and wakes the loop. Any thread.
     ///
@@ -27,18 +29,24 @@ extension RunLoop {
     @preconcurrency
     public func perform(inModes modes: [Mode], block: @escaping @isolated(any) @Sendable () -> Void) {
         guard !modes.isEmpty else { return }
-        let info = unsafe retainedInfo(QueuedBlock(checked(block)))
-        unsafe withModeNames(modes) { names in
-            unsafe CRLRunLoopPerformFunction(
-                loop, names, { info in unsafe object(QueuedBlock.self, from: info).block() }, info, { info in unsafe releaseInfo(info) })
-        }
+        unsafe withModeNames(modes) { names in unsafe queue(block, for: names) }
+    }
+
+    private func queue(_ block: @escaping @isolated(any) @Sendable () -> Void, for names: CFTypeRef?) {
+        unsafe CRLRunLoopPerformFunction(
+            loop, names, { info in unsafe object(QueuedBlock.self, from: info).block() }, retainedInfo(QueuedBlock(checked(block))),
+            { info in unsafe releaseInfo(info) })
         CFRunLoopWakeUp(loop)
+    }
+
+    private func withModeName(_ mode: Mode, _ body: (CFTypeRef?) -> Void) {
+        withExtendedLifetime(mode.name) { name in unsafe body(unsafeBitCast(name, to: CFTypeRef?.self)) }
     }
 
     /// A mode's name, or an array of names.
     private func withModeNames(_ modes: [Mode], _ body: (CFTypeRef?) -> Void) {
         if modes.count == 1 {
-            withExtendedLifetime(modes[0].name) { name in unsafe body(unsafeBitCast(name, to: CFTypeRef?.self)) }
+            withModeName(modes[0], body)
             return
         }
         var pointers = unsafe modes.map { unsafe unsafeBitCast($0.name, to: UnsafeRawPointer?.self) }

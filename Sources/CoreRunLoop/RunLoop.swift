@@ -26,6 +26,7 @@ public final class RunLoop: Sendable {
     let jobs = Mutex(JobQueue())
     let taken = TakenJobs()
     let requests = Mutex(RequestQueue())
+    let passes = RequestPasses()
     package let end = EndHandlers()
 
     private init(_ loop: CFRunLoop) { self.loop = loop }

@@ -106,7 +106,9 @@ func checked<First, Second>(_ closure: @escaping @isolated(any) @Sendable (First
 
 /// The same of one without parameters.
 func checked(_ closure: @escaping @isolated(any) @Sendable () -> Void) -> @Sendable () -> Void {
-    let call = unsafe unsafeBitCast(closure, to: (@Sendable () -> Void).self)
+    struct Bound { let call: @isolated(any) @Sendable () -> Void }
+    struct Unbound { let call: @Sendable () -> Void }
+    let call = unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
     guard let actor = closure.isolation else { return call }
     return {
         actor.requireCurrent()
