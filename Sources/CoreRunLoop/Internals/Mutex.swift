@@ -6,25 +6,28 @@
 import CoreRunLoopShims
 
 @safe package struct Mutex<Value>: ~Copyable, @unchecked Sendable {
-    private let lock: OpaquePointer
-    private let value: UnsafeMutablePointer<Value>
+    private struct Cell {
+        var lock = shim_lock()
+        var value: Value
+    }
+    private let cell: UnsafeMutablePointer<Cell>
 
     package init(_ value: Value) {
-        unsafe lock = shim_lock_create()
-        unsafe self.value = .allocate(capacity: 1)
-        unsafe self.value.initialize(to: value)
+        unsafe cell = .allocate(capacity: 1)
+        unsafe cell.initialize(to: Cell(value: value))
     }
 
     deinit {
-        unsafe shim_lock_destroy(lock)
-        unsafe value.deinitialize(count: 1)
-        unsafe value.deallocate()
+        unsafe cell.deinitialize(count: 1)
+        unsafe cell.deallocate()
     }
+
+    private var lock: UnsafeMutablePointer<shim_lock> { unsafe UnsafeMutableRawPointer(cell).assumingMemoryBound(to: shim_lock.self) }
 
     /// Runs `body` with the lock held: it may call nothing that could take it again.
     package borrowing func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure) -> Result {
         unsafe shim_lock_take(lock)
         defer { unsafe shim_lock_drop(lock) }
-        return try unsafe body(&value.pointee)
+        return try unsafe body(&cell.pointee.value)
     }
 }
