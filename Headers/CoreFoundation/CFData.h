@@ -62,7 +62,8 @@ CF_EXPORT CFDataRef CFDataCreateCopy(CFAllocatorRef allocator, CFDataRef data) C
 
 /**
  * Makes empty data that can be changed.
- * `allocator` is NULL for the default; `capacity` is a hint at its later length in bytes, 0 for none.
+ * `allocator` is NULL for the default; `capacity` is a hint at its later length in bytes, 0 for none. Up to that length, and 1 GiB, the
+ * bytes stay where they are.
  * Ownership: the caller releases the data.
  * Threads: any thread.
  * Errors: NULL when there is no memory.
@@ -73,7 +74,8 @@ CF_EXPORT CFMutableDataRef CFDataCreateMutable(CFAllocatorRef allocator, CFIndex
 
 /**
  * Makes data with the same bytes that can be changed.
- * `allocator` is NULL for the default; `capacity` is a hint at its later length in bytes, 0 for none.
+ * `allocator` is NULL for the default; `capacity` is a hint at its later length in bytes, 0 for none. Up to that length, and 1 GiB, the
+ * bytes stay where they are.
  * Ownership: the caller releases the copy.
  * Threads: any thread.
  * Errors: NULL when there is no memory.

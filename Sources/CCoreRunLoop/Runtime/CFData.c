@@ -15,7 +15,7 @@
 
 enum data_flag { data_is_mutable = 1, data_is_external = 2, data_is_shared = 4, data_is_given = 8 };
 
-enum { capacity_first = 32, capacity_hint_max = 1 << 16, described_max = 24, hashed_max = 128 };
+enum { capacity_first = 32, capacity_hint_max = 1 << 30, described_max = 24, hashed_max = 128 };
 
 struct data {
     struct object object;
@@ -233,7 +233,7 @@ CFMutableDataRef CFDataCreateMutable(CFAllocatorRef allocator, CFIndex capacity)
         return NULL;
     }
     data->object.info = data_is_mutable;
-    /* A hint that cannot be followed does no harm. */
+    /* Programs keep the pointer to the bytes while data grows within its capacity. A hint that cannot be followed does no harm. */
     if (capacity > 0 && capacity <= capacity_hint_max) {
         reserve(data, capacity);
     }

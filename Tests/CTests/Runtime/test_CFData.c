@@ -208,6 +208,22 @@ TEST(misuse_of_data_stops_with_a_sentence, "")
     CFRelease(fixed);
 }
 
+/* Programs write a prefix, append, and then write through the pointer that they had before. */
+TEST(data_stays_where_it_is_within_its_capacity, "")
+{
+    enum { length = 200 << 10 };
+    CFDataRef original = CFDataCreate(NULL, (const UInt8 *)"abc", 3);
+    CFMutableDataRef made[] = {CFDataCreateMutable(NULL, length), CFDataCreateMutableCopy(NULL, length, original)};
+    for (int i = 0; i < 2; i++) {
+        CFDataSetLength(made[i], 1);
+        const UInt8 *bytes = CFDataGetBytePtr(made[i]);
+        CFDataSetLength(made[i], length);
+        EXPECT(CFDataGetBytePtr(made[i]) == bytes);
+        CFRelease(made[i]);
+    }
+    CFRelease(original);
+}
+
 TEST(data_without_memory_stays_as_it_is, "")
 {
     struct counting counting;
