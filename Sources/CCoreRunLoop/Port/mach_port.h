@@ -25,7 +25,7 @@ struct mach_message {
     CFMachPortRef port; /* whose callout has it, with a reference; this and what follows only then, on that thread */
     void *info; /* for the callout */
     bool has_retained; /* that, by the context's function */
-    mach_msg_header_t header; /* C; the body follows */
+    _Alignas(max_align_t) mach_msg_header_t header; /* C; the body follows, aligned for what a program lays over it */
 };
 
 struct __CFMachPort {

@@ -226,6 +226,27 @@ TEST(a_mach_message_arrives_with_its_ports_exchanged, "246 250")
     receiver_free(&receiver);
 }
 
+static void checks_alignment(struct receiver *receiver, const mach_msg_header_t *message)
+{
+    (void)receiver;
+    EXPECT_EQ((uintptr_t)message % _Alignof(max_align_t), 0);
+}
+
+/* Programs lay structures with 64-bit fields over a message. */
+TEST(a_mach_message_is_aligned_for_every_type, "246")
+{
+    struct receiver receiver = {.action = checks_alignment};
+    mach_msg_header_t message = {.msgh_size = sizeof message, .msgh_id = 1};
+
+    receiver_create(&receiver);
+    receiver_schedule(&receiver);
+    message.msgh_remote_port = CFMachPortGetPort(receiver.port);
+    EXPECT_EQ(CRLMachPortSend(&message, 0), kCRLMachPortSuccess);
+    look();
+    EXPECT_LOG("1");
+    receiver_free(&receiver);
+}
+
 TEST(mach_messages_are_handled_in_order_one_in_a_pass, "246 249 250 34")
 {
     struct receiver receiver = {0};
