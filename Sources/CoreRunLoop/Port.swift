@@ -121,6 +121,7 @@ public final class PortMessage: Sendable {
     ///
     /// - Parameter date: Until when to wait; a date in the past tries once.
     /// - Returns: Whether it is in the receiver's queue.
+    @_disfavoredOverload
     public func send(before date: WallTime) -> Bool {
         sendPort?.send(before: date, msgid: msgid, components: components, from: receivePort) ?? false
     }

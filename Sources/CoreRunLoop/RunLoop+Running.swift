@@ -42,6 +42,7 @@ extension RunLoop {
     /// - Returns: `false`, at once, when the mode has neither source nor timer nor queued block, or is ``Mode/common``; otherwise `true`,
     ///   also when ``stop()`` or the limit ended the run.
     @available(*, noasync, message: "running a loop would block the task's thread")
+    @_disfavoredOverload  // Foundation's dates come first where they are known, as in `.distantFuture`
     public func run(mode: Mode, before limit: WallTime) -> Bool {
         preconditionIsCurrent()
         if shim_mode_is_empty(loop, mode.name) { return false }

@@ -26,7 +26,6 @@ extension CoreRunLoop::RunLoop {
 
     /// Runs once in `mode`; see `run(mode:before:)` with a `WallTime`.
     @available(*, noasync)
-    @_disfavoredOverload
     @discardableResult
     public func run(mode: Mode, before limit: Date) -> Bool { run(mode: mode, before: WallTime(limit)) }
 

@@ -48,7 +48,6 @@ extension CoreRunLoop::PortMessage {
     }
 
     /// Sends the message; see `send(before:)` with a `WallTime`.
-    @_disfavoredOverload
     @discardableResult
     public func send(before date: Date) -> Bool { send(before: WallTime(date)) }
 
