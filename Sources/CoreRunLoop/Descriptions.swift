@@ -54,6 +54,34 @@ extension CFRunLoopActivity: @retroactive CustomDebugStringConvertible {
     }
 }
 
+extension CFSocketError: @retroactive CustomDebugStringConvertible {
+    /// The name, as in Swift: `timeout`.
+    public var debugDescription: String {
+        switch self {
+        case .success: "success"
+        case .error: "error"
+        case .timeout: "timeout"
+        @unknown default: "CFSocketError(rawValue: \(rawValue))"
+        }
+    }
+}
+
+extension CFSocketCallBackType: @retroactive CustomDebugStringConvertible {
+    /// The name, as in Swift: `dataCallBack`; of several `[dataCallBack, writeCallBack]`. Without any of them `[]`.
+    public var debugDescription: String {
+        let kind =
+            switch rawValue & 3 {  // these two bits are one number
+            case Self.readCallBack.rawValue: ["readCallBack"]
+            case Self.acceptCallBack.rawValue: ["acceptCallBack"]
+            case Self.dataCallBack.rawValue: ["dataCallBack"]
+            default: [String]()
+            }
+        let flags = [(Self.connectCallBack, "connectCallBack"), (.writeCallBack, "writeCallBack")]
+        let names = kind + flags.filter { contains($0.0) }.map(\.1)
+        return names.count == 1 ? names[0] : "[\(names.joined(separator: ", "))]"
+    }
+}
+
 extension RunLoop: CustomStringConvertible {
     /// What the C object says of itself: whether it waits, its current mode, and its modes. Any thread.
     public var description: String { loop.debugDescription }

@@ -39,6 +39,10 @@ import Testing
         #expect("\([.exit, .entry] as RunLoop.Activity)" == "[entry, exit]")
         #expect("\([] as RunLoop.Activity)" == "[]")
         #expect("\(RunLoop.Activity.allActivities)" == "allActivities")
+        #expect("\(CFSocketError.success), \(CFSocketError.error), \(CFSocketError.timeout)" == "success, error, timeout")
+        #expect("\(CFSocketCallBackType.dataCallBack)" == "dataCallBack")
+        #expect("\([.readCallBack, .connectCallBack] as CFSocketCallBackType)" == "[readCallBack, connectCallBack]")
+        #expect("\([] as CFSocketCallBackType)" == "[]")
     }
 
     @Test func `shows a thread's number and name`() async throws {
