@@ -23,6 +23,11 @@ public typealias NSPortMessage = PortMessage
 /// The older name of ``PortDelegate``.
 public typealias NSPortDelegate = PortDelegate
 
+/// The delegate of a ``MachPort``, by Darwin's name: one that handles messages, as a delegate of any port does.
+///
+/// Darwin's `handleMachMessage(_:)`, which gets the bytes of a message, is not called.
+public typealias NSMachPortDelegate = PortDelegate
+
 /// Runs `body` and returns what it returns.
 ///
 /// Darwin's function of this name drains the objects that Objective-C code left in a pool. Swift on Linux leaves none there, so that code

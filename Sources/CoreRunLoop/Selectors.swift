@@ -240,6 +240,14 @@ extension Performing {
         later(action.name, argument, delay, modes) { call(action.method(self), with: argument) }
     }
 
+    /// Performs a named method without a parameter after a delay.
+    @available(*, noasync, message: "a task has no thread of its own")
+    public func perform(
+        _ action: Action<Self, Void>, with object: Never? = nil, afterDelay delay: Duration, inModes modes: [RunLoop.Mode] = [.default]
+    ) {
+        later(action.name, (), delay, modes) { call(action.method(self), with: ()) }
+    }
+
     private func later(_ name: String?, _ argument: Any, _ delay: Duration, _ modes: [RunLoop.Mode], _ work: @escaping () -> Void) {
         let request = TimedRequest(self, name, argument, modes, work: work)
         RunLoop.current.add(request, to: \.delayed, at: .now.advanced(by: max(delay, .zero))) { loop in
@@ -263,7 +271,9 @@ extension Performing {
 
     /// Cancels those requests whose method, without a parameter, is the same.
     @available(*, noasync, message: "a task has no thread of its own")
-    public static func cancelPreviousPerformRequests<Target: AnyObject>(withTarget target: Target, selector action: Action<Target, Void>) {
+    public static func cancelPreviousPerformRequests<Target: AnyObject>(
+        withTarget target: Target, selector action: Action<Target, Void>, object: Never? = nil
+    ) {
         RunLoop.current.cancel(in: \.delayed, for: target) { $0.name == action.name }
     }
 }
@@ -332,6 +342,14 @@ extension RunLoop {
         add(request, to: \.ordered, at: .now) { $0.performOrdered() }
     }
 
+    /// Performs a method without a parameter in the same order.
+    @preconcurrency
+    public func perform<Target: AnyObject & Sendable>(
+        _ action: Action<Target, Void>, target: Target, argument: Never? = nil, order: Int = 0, modes: [Mode] = [.default]
+    ) {
+        perform(action, target: target, argument: (), order: order, modes: modes)
+    }
+
     /// All that may be performed in the current mode, lowest order first, but for what one of them cancels.
     private func performOrdered() {
         guard let mode = currentMode else { return }
@@ -352,6 +370,11 @@ extension RunLoop {
         _ action: Action<Target, Argument>, target: Target, argument: Argument
     ) {
         cancel(in: \.ordered, for: target) { $0.name == action.name && $0.argument as? Argument == argument }
+    }
+
+    /// Cancels the requests of this loop for `target` whose method, without a parameter, is the same. Any thread.
+    public func cancelPerform<Target: AnyObject>(_ action: Action<Target, Void>, target: Target, argument: Never? = nil) {
+        cancel(in: \.ordered, for: target) { $0.name == action.name }
     }
 
     /// Cancels the requests of this loop for `target`. Any thread.

@@ -26,6 +26,11 @@ extension CoreRunLoop::Thread {
         set { self.CoreRunLoop::qualityOfService = CoreRunLoop::QualityOfService(newValue) }
     }
 
+    /// The return addresses of the functions that the calling thread is in, innermost first; for diagnosis.
+    public static var callStackReturnAddresses: [NSNumber] {
+        CoreRunLoop::Thread.CoreRunLoop::callStackReturnAddresses.map { NSNumber(value: $0) }
+    }
+
     /// Sleeps until `date`; a date in the past returns at once.
     @available(*, noasync)
     @_disfavoredOverload
@@ -109,4 +114,40 @@ extension Performing {
     ) {
         perform(action, with: argument, afterDelay: Duration(clampedSeconds: delay), inModes: modes)
     }
+
+    /// Performs a named method without a parameter after a delay in seconds.
+    public func perform(
+        _ action: Action<Self, Void>, with object: Never? = nil, afterDelay delay: TimeInterval,
+        inModes modes: [CoreRunLoop::RunLoop.Mode] = [.default]
+    ) {
+        perform(action, afterDelay: Duration(clampedSeconds: delay), inModes: modes)
+    }
 }
+
+/// Darwin's class method of every object, by the name of the class that programs call it with. Targets need not be `NSObject`s.
+extension NSObject {
+    /// Cancels the requests of the calling thread that are to be performed on `target` after a delay.
+    @available(*, noasync, message: "a task has no thread of its own")
+    public static func cancelPreviousPerformRequests(withTarget target: AnyObject) {
+        Canceller.cancelPreviousPerformRequests(withTarget: target)
+    }
+
+    /// Cancels those requests whose method and argument are the same.
+    @available(*, noasync, message: "a task has no thread of its own")
+    public static func cancelPreviousPerformRequests<Target: AnyObject, Argument: Equatable>(
+        withTarget target: Target, selector action: Action<Target, Argument>, object argument: Argument
+    ) {
+        Canceller.cancelPreviousPerformRequests(withTarget: target, selector: action, object: argument)
+    }
+
+    /// Cancels those requests whose method, without a parameter, is the same.
+    @available(*, noasync, message: "a task has no thread of its own")
+    public static func cancelPreviousPerformRequests<Target: AnyObject>(
+        withTarget target: Target, selector action: Action<Target, Void>, object: Never? = nil
+    ) {
+        Canceller.cancelPreviousPerformRequests(withTarget: target, selector: action)
+    }
+}
+
+/// Whose methods the protocol's are called by.
+private final class Canceller: Performing {}

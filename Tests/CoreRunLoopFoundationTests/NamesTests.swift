@@ -28,6 +28,19 @@ private final class Target: Performing, Sendable {
     static let named = Action("named", Target.note(_:))
 }
 
+private final class Field: NSObject, Performing, @unchecked Sendable {
+    let calls = Guarded<[String]>([])
+    func search() { calls.value.append("searched") }
+    static let search = Action("search", Field.search)
+    func take(_ text: String) { calls.value.append(text) }
+    static let take = Action("take", Field.take)
+}
+
+private final class Inbox: NSMachPortDelegate {
+    let numbers = Guarded<[UInt32]>([])
+    func handle(_ message: PortMessage) { numbers.value.append(message.msgid) }
+}
+
 private final class TimerTarget: Sendable {
     let calls = Guarded<[String]>([])
     func call() { calls.value.append("called") }
@@ -264,6 +277,40 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
         // In which order those with a delay come depends on how long it took to ask for them.
         #expect(calls.first == "called")
         #expect(calls.dropFirst().sorted() == ["called", "named", "noted"])
+    }
+
+    @Test func `requests are cancelled by the class of all objects`() async throws {
+        let calls = try await onThread {
+            let field = Field()
+            for text in ["one", "two"] { field.perform(Field.take, with: text, afterDelay: 0) }
+            NSObject.cancelPreviousPerformRequests(withTarget: field, selector: Field.take, object: "one")
+            field.perform(Field.search, with: nil, afterDelay: 0)
+            NSObject.cancelPreviousPerformRequests(withTarget: field, selector: Field.search, object: nil)
+            RunLoop.current.run()
+            field.perform(Field.search, afterDelay: 0)
+            NSObject.cancelPreviousPerformRequests(withTarget: field)
+            field.perform(Field.search, afterDelay: 0)
+            Field.cancelPreviousPerformRequests(withTarget: field)
+            RunLoop.current.run()
+            return field.calls.value
+        }
+        #expect(calls == ["two"])
+    }
+
+    @Test func `a Mach port's delegate has Darwin's name`() async throws {
+        try await onThread {
+            let (inbox, port) = (Inbox(), NSMachPort())
+            port.setDelegate(inbox)
+            RunLoop.current.add(port, forMode: .default)
+            #expect(port.send(before: .distantFuture, msgid: 42, components: nil, from: nil, reserved: 0))
+            RunLoop.current.run(mode: .default, before: .distantFuture)
+            #expect(inbox.numbers.value == [42])
+        }
+    }
+
+    @Test func `return addresses are Foundation's numbers`() async throws {
+        let addresses = try await onThread { Thread.callStackReturnAddresses.map { $0.uintValue } }
+        #expect(addresses.count > 3)
     }
 
     @Test func `timers have dates and seconds`() async throws {

@@ -451,6 +451,9 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             RunLoop.current.run()
             #expect(receiver.trace.text == "1 3")
             #expect(other.trace.text == "2")
+            receiver.perform(Receiver.plain, with: nil, afterDelay: .milliseconds(1))
+            Receiver.cancelPreviousPerformRequests(withTarget: receiver, selector: Receiver.plain, object: nil)
+            RunLoop.current.run()
             receiver.perform(Receiver.plain, afterDelay: .milliseconds(1))
             Receiver.cancelPreviousPerformRequests(withTarget: receiver)
             RunLoop.current.run()
@@ -510,6 +513,20 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             #expect(receiver.trace.text == "1 3")
             #expect(other.trace.events.isEmpty)
             #expect(!loop.run(mode: .default, before: .now))
+        }
+    }
+
+    @Test func `is cancelled by a method that has no parameter`() async throws {
+        try await onThread {
+            let (receiver, loop) = (Receiver(), RunLoop.current)
+            loop.perform(Receiver.plain, target: receiver, argument: nil, order: 0, modes: [.default])
+            loop.perform(Receiver.number, target: receiver, argument: 1)
+            loop.cancelPerform(Receiver.plain, target: receiver, argument: nil)
+            loop.run()
+            #expect(receiver.trace.text == "1")
+            loop.perform(Receiver.plain, target: receiver)
+            loop.run()
+            #expect(receiver.trace.text == "1 plain")
         }
     }
 
