@@ -31,7 +31,8 @@ extension Thread {
     /// - Throws: ``ThreadError/alreadyStarted(_:)``, ``ThreadError/invalidStackSize(_:)``, or ``ThreadError/system(_:)`` when the system
     ///   has no thread left. A thread that could not be started has ended.
     public func launch() throws(ThreadError) {
-        let stackSize = self.stackSize
+        var stackSize = self.stackSize
+        if stackSize == Int(shim_default_stack_size()) { stackSize = 0 }  // the system's own, whatever it is
         if isForeign
             || !state.withLock({ state in
                 defer { if state.phase == .new { state.phase = .running } }

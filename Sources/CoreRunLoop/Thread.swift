@@ -6,6 +6,7 @@
 // `state` guards everything that more than one thread uses; the kernel's thread is always detached, and whoever waits for its end waits for
 // `finish`, which runs on the thread itself.
 
+import CoreRunLoopShims
 import Synchronization
 
 /// A thread, with a run loop of its own.
@@ -164,11 +165,15 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
         }
     }
 
-    /// The size of the thread's stack in bytes; zero before the start unless it was set: then the system chooses.
+    /// The size of the thread's stack in bytes; before the start, unless it was set, the size that the system gives.
     ///
     /// It may be set before the start, to a multiple of 4096 that the system allows; any other value makes the start fail.
     open var stackSize: Int {
-        get { state.withLock { $0.stackSize } }
+        get {
+            let known = state.withLock { $0.stackSize }
+            if known != 0 { return known }
+            return Int(ThreadState.existing?.thread === self ? shim_stack_size() : shim_default_stack_size())
+        }
         set { state.withLock { if $0.phase == .new { $0.stackSize = newValue } } }
     }
 

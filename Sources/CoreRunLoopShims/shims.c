@@ -186,6 +186,18 @@ uintptr_t shim_smallest_stack(void)
     return smallest > 0 ? (uintptr_t)smallest : 16384;
 }
 
+uintptr_t shim_default_stack_size(void)
+{
+    pthread_attr_t attributes;
+    size_t size = 0;
+
+    if (pthread_attr_init(&attributes) == 0) {
+        (void)pthread_attr_getstacksize(&attributes, &size);
+        (void)pthread_attr_destroy(&attributes);
+    }
+    return size;
+}
+
 uintptr_t shim_stack_size(void)
 {
     pthread_attr_t attributes;

@@ -150,6 +150,16 @@ private final class Rounds: @unchecked Sendable {
         #expect(throws: ThreadError.alreadyStarted("")) { try thread.setStackSize(1 << 20) }
     }
 
+    @Test func `has a stack also where nobody has chosen its size`() async throws {
+        let usual = Thread {}.stackSize
+        #expect(usual >= 1 << 16)
+        let thread = Thread { #expect((usual - (1 << 16)...usual + (1 << 16)).contains(Thread.current.stackSize)) }
+        try thread.launch()
+        try await thread.value
+        try await onForeignThread { #expect(Thread.current.stackSize >= 1 << 14) }
+        #expect(Thread.main.stackSize >= 1 << 16)
+    }
+
     @Test func `keeps its name, of which the kernel shows 15 bytes`() async throws {
         let thread = Thread {
             #expect(kernelName() == "a name of more ")

@@ -80,6 +80,8 @@ int shim_thread_start(uintptr_t stack_size, void (*_Nonnull body)(void *_Nullabl
 uintptr_t shim_smallest_stack(void);
 /* The size of the calling thread's stack, in bytes. */
 uintptr_t shim_stack_size(void);
+/* That of threads for which none is chosen. */
+uintptr_t shim_default_stack_size(void);
 /* Ends the calling thread without unwinding what Swift has on its stack. */
 void shim_thread_exit(void) __attribute__((noreturn));
 /* A number of the calling thread that no other one ever has. */
