@@ -254,5 +254,6 @@ void source_signal_in_flood(CFRunLoopSourceRef source, enum flood_answer answer)
 {
     if (!flood_finish_telling(answer, &source->told, &source->mark, mark_flooded)) {
         source_signal_from(source, atomic_load_explicit(&source->mark, memory_order_relaxed)); /* what was taken back was a fence, too */
+        wake_bound_loops(source); /* a loop that others have woken since they told may have found neither that nor the mark */
     }
 }

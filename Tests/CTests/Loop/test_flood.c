@@ -563,6 +563,32 @@ TEST(who_finds_the_flood_over_begins_again, "65 78 79")
     EXPECT_EQ(word_after(pass, true, finds_the_flood_over), pass | wake_token);
 }
 
+/* As who has told of the flood that is over, and was held up before it took back what it and others had told. */
+static void goes_on_with_the_signal(struct probe *probe)
+{
+    CFRunLoopSourceRef source = probe_source_of(probe->context);
+
+    atomic_store(&source->told, flood_told_by_many);
+    source_signal_in_flood(source, flood_is_over);
+}
+
+/* Their wake-ups have come and gone: the loop may have slept by the time that the mark is there again. */
+TEST(who_begins_again_for_others_wakes_the_loop_for_them, "65 78 79")
+{
+    clock_start();
+    static struct probe probe = PROBE("S0", NULL);
+    static struct probe late = {.name = "late", .action = goes_on_with_the_signal, .context = &probe};
+
+    start(count_fence);
+    probe_activities_add(LOOP, MODE);
+    (void)probe_source_add(&probe, 0, LOOP, MODE);
+    CFRunLoopObserverRef observer = probe_observer(&late, kCFRunLoopBeforeWaiting, false, 0);
+    CFRunLoopAddObserver(LOOP, observer, MODE);
+    CFRelease(observer);
+    probe_run(MODE, 1, true);
+    EXPECT_LOG("E BT BS late BW AW BT BS S0 X HS");
+}
+
 static int64_t now_ns;
 static int clock_readings;
 
