@@ -78,7 +78,7 @@ struct mode {
     struct source_set sources; /* L; of every kind */
     uint32_t resting_count; /* L; those of them that rest: to everybody else they are not in the mode */
     struct link pending; /* L; members of version-0 sources whose mark was seen, in order of arrival unless unsorted */
-    struct heap timers; /* L; those that wait; a timer in callout is in no heap */
+    struct heap timers; /* L; those that wait; and those in callout that were added meanwhile, behind all others */
     uint32_t timer_count; /* L; all that are in the mode, in the heap or not */
     uint32_t tolerant_count; /* L; those of them with a tolerance */
     uint32_t deferred_count; /* L; those in the heap that stand there for an earlier date than they have, see timer.h */

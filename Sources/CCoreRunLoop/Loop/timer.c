@@ -165,7 +165,11 @@ void timer_reschedule(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 
     for (struct timer_member *member = timer_next_member(timer, NULL); member; member = timer_next_member(timer, member)) {
         member->node.sequence = sequence;
-        heap_push(&member->mode->timers, &member->node, timer->fire_ns);
+        if (heap_contains(&member->node)) {
+            heap_change_key(&member->mode->timers, &member->node, timer->fire_ns);
+        } else {
+            heap_push(&member->mode->timers, &member->node, timer->fire_ns);
+        }
         timers_notice_earlier(loop, member->mode);
     }
 }

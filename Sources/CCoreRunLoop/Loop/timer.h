@@ -4,7 +4,7 @@
  *
  *   FREE       in no loop (a timer among a loop's common items is in that loop, even while in none of its modes)
  *   SCHEDULED  in the heaps of all its modes
- *   FIRING     in callout, out of every heap
+ *   FIRING     in callout, out of every heap, but for those of modes to which it is added meanwhile: there it stands behind all others
  *
  *   FREE -> SCHEDULED [timer_add]   SCHEDULED -> FIRING [timer_firing.c]   FIRING -> SCHEDULED, with the next date of its series
  *   [timer_firing.c]
@@ -125,8 +125,8 @@ static inline void **timer_info(CFRunLoopTimerRef timer)
 }
 
 /*
- * The timer in whose callout, by a nested run, this one is called; NULL for none. Of a timer in callout, which is in no heap. Written by
- * the thread that calls it, with the lock of its loop.
+ * The timer in whose callout, by a nested run, this one is called; NULL for none. Of a timer in callout, whose place in a heap says
+ * nothing. Written by the thread that calls it, with the lock of its loop.
  */
 static inline CFRunLoopTimerRef timer_outer(const struct __CFRunLoopTimer *timer)
 {

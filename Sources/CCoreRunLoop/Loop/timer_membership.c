@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "Kernel/kernel.h"
 #include "Loop/thread_loop.h"
 #include "Loop/timer_firing.h"
 #include "Support/fault.h"
@@ -87,11 +88,13 @@ static void attach(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mode *mode
     member->mode = mode;
     mode->timer_count++;
     mode->tolerant_count += timer_rare(timer)->tolerance > 0;
-    if (!timer_has(timer, timer_is_firing)) {
-        member->node.sequence = loop->next_sequence++; /* its place among equal dates is that of its coming to this mode (134) */
-        heap_push(&mode->timers, &member->node, timer->fire_ns);
-        timers_notice_earlier(loop, mode);
+    if (timer_has(timer, timer_is_firing)) {
+        heap_push(&mode->timers, &member->node, kernel_never); /* where a loop finds it that ends before another loop's callout does */
+        return;
     }
+    member->node.sequence = loop->next_sequence++; /* its place among equal dates is that of its coming to this mode (134) */
+    heap_push(&mode->timers, &member->node, timer->fire_ns);
+    timers_notice_earlier(loop, mode);
 }
 
 static void detach(CFRunLoopTimerRef timer, struct timer_member *member)

@@ -83,6 +83,52 @@ TEST(an_ending_thread_leaves_other_loops_sources_alone, "96 170 P5")
     CFRelease(a);
 }
 
+static CFRunLoopRef loop_to_end;
+static _Atomic int loop_may_end;
+
+static void ends_when_it_may(void *has_begun)
+{
+    loop_to_end = (CFRunLoopRef)(uintptr_t)CFRetain(LOOP);
+    *(_Atomic int *)has_begun = 1;
+    probe_await_count(&loop_may_end, 1);
+}
+
+/* Its callout has moved it to the other loop, and is under way when that one ends. */
+static void moves_to_a_loop_that_ends(struct probe *probe)
+{
+    if (probe->calls == 1) {
+        CFRunLoopRemoveTimer(LOOP, probe_timer_of(probe), MODE);
+        CFRunLoopAddTimer(loop_to_end, probe_timer_of(probe), MODE);
+        EXPECT(CFRunLoopContainsTimer(loop_to_end, probe_timer_of(probe), MODE));
+        loop_may_end = 1;
+        probe_thread_join(probe->context);
+        EXPECT(!CFRunLoopContainsTimer(loop_to_end, probe_timer_of(probe), MODE));
+        CFRelease(loop_to_end);
+    }
+}
+
+TEST(a_timer_in_callout_leaves_the_ending_loop_that_it_was_moved_to, "116 132 170 172")
+{
+    static struct probe_thread thread;
+    static struct probe probe = {.name = "T", .action = moves_to_a_loop_that_ends, .context = &thread, .logging = probe_is_silent};
+    _Atomic int has_begun = 0;
+    CFRunLoopTimerRef timer = probe_timer(&probe, 0, 0.001);
+
+    CFRunLoopAddTimer(LOOP, timer, MODE);
+    probe_thread_start(&thread, ends_when_it_may, (void *)&has_begun);
+    probe_await_count(&has_begun, 1);
+    (void)CFRunLoopRunInMode(MODE, 10, false);
+    EXPECT_EQ(probe.calls, 1);
+    EXPECT_EQ(CFGetRetainCount(timer), 1);
+    CFRunLoopAddTimer(LOOP, timer, MODE);
+    while (probe.calls == 1) {
+        REQUIRE(CFRunLoopRunInMode(MODE, 0.01, false) == kCFRunLoopRunTimedOut);
+    }
+    CFRunLoopTimerInvalidate(timer);
+    CFRelease(timer);
+    EXPECT_EQ(probe.releases, probe.retains);
+}
+
 static pthread_t ending_thread;
 static CFRunLoopRef ending_loop;
 
