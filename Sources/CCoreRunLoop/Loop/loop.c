@@ -128,6 +128,7 @@ static void mark_dead(CFRunLoopRef loop)
     activations_forget(loop); /* a thread that ends in a callback leaves its runs unfinished */
     loop->waiting = NULL;
     loop->borrowed = NULL; /* nobody comes back to it */
+    atomic_store_explicit(&loop->waits_awake, false, memory_order_relaxed); /* as it may in the parent of a fork */
     (void)atomic_fetch_and_explicit(&loop->mailbox->word,
                                     ~(uint32_t)(wake_phase | wake_token | wake_stop | wake_run | wake_retime | wake_outer | wake_owed),
                                     memory_order_acq_rel);

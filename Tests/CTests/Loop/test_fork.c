@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "CRLRunLoop.h"
 #include "Loop/loop.h"
 #include "Loop/loop_trace.h"
 #include "Loop/thread_loop.h"
@@ -222,6 +223,33 @@ TEST(in_a_child_nothing_is_in_callout_on_the_threads_that_it_has_not, "176 P1")
     probe_thread_join(&blocked_thread);
 }
 
+static CFRunLoopRef parents_loop;
+
+static bool waits_no_more(void)
+{
+    return !CFRunLoopIsWaiting(parents_loop);
+}
+
+static void forks_then_stops_another(void *context)
+{
+    parents_loop = context;
+    EXPECT(in_child(waits_no_more));
+    EXPECT(CFRunLoopIsWaiting(parents_loop));
+    CFRunLoopStop(context);
+}
+
+TEST(in_a_child_no_loop_waits_awake_that_did_in_its_parent, "176 P1")
+{
+    struct probe_thread other;
+
+    probe_source_add(&source, 0, LOOP, MODE);
+    CRLRunLoopSetBusyWait(LOOP, 1000);
+    probe_thread_when_waiting(&other, LOOP, forks_then_stops_another, LOOP);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 1000, false), kCFRunLoopRunStopped);
+    CRLRunLoopSetBusyWait(LOOP, 0);
+    probe_thread_join(&other);
+}
+
 /* ---- children that are made without handlers ---- */
 
 static bool has_no_descriptors_of_its_parents(void)
@@ -265,7 +293,6 @@ TEST(a_child_made_without_handlers_does_not_disturb_its_parent, "176 P1")
     tear_down();
 }
 
-static CFRunLoopRef parents_loop;
 
 static bool has_only_its_own_loop(void)
 {
