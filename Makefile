@@ -600,7 +600,7 @@ fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%)
 
 # --- SPIN models (Tests/Models) ---
 
-### model            checks the SPIN models of the wake word, sources, locks, file descriptors and ports' pages, and that their broken variants fail
+### model            checks the SPIN models of the wake word, sources, timers, locks, file descriptors and ports' pages, and that their broken variants fail
 
 .PHONY: model
 model:
