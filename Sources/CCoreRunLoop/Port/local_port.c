@@ -259,6 +259,7 @@ void local_port_close(CFMessagePortRef port)
     struct dispatch_attachment *queue;
 
     port_lock(port);
+    local->readers++; /* until the source is in no loop, whose sets know the socket by its number */
     inbox = local_port_replace_inbox(local, NULL);
     source = local->source;
     local->source = NULL;
@@ -275,6 +276,7 @@ void local_port_close(CFMessagePortRef port)
     }
     port_lock(port);
     line_table_close(&local->lines);
+    local->readers--;
     if (local->socket >= 0 && local->readers == 0) {
         (void)kernel.close(local->socket);
         local->socket = -1;

@@ -606,3 +606,42 @@ PORT_TEST_BOTH_WAYS(the_order_holds_when_the_way_changes_under_a_sender, "234")
     CFRelease(late_remote);
     port_drop(late_local);
 }
+
+static CFMessagePortRef read_port;
+static CFRunLoopSourceRef read_source;
+static bool was_closed_in_loop;
+
+/* Between the two looks that the end of the port takes at its socket: a thread that was reading has done so. */
+static int wake_and_end_read(_Atomic uint32_t *word)
+{
+    if (read_port) {
+        CFMessagePortRef port = read_port;
+
+        read_port = NULL;
+        port_lock(port);
+        local_port_end_read(port);
+        was_closed_in_loop = CFRunLoopSourceIsValid(read_source) && port->side.local.socket < 0;
+        port_unlock(port);
+    }
+    return kernel_linux.futex_wake(word);
+}
+
+/* The number may be another file's at once, and a loop would take it for the port's. */
+INBOX_TEST(a_socket_is_closed_when_its_source_is_in_no_loop, "203")
+{
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, NAME, port_note, &(CFMessagePortContext){.info = &events}, NULL);
+
+    read_source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), read_source, MODE);
+    EXPECT(local_port_begin_read(port));
+    read_port = port;
+    kernel.futex_wake = wake_and_end_read;
+    CFMessagePortInvalidate(port);
+    kernel.futex_wake = kernel_linux.futex_wake;
+    EXPECT(!read_port);
+    EXPECT(!was_closed_in_loop);
+    EXPECT(!CFRunLoopSourceIsValid(read_source));
+    EXPECT_EQ(port->side.local.socket, -1);
+    CFRelease(read_source);
+    CFRelease(port);
+}
