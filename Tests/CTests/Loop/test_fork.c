@@ -307,6 +307,8 @@ static void forks_without_handlers_then_stops(void *context)
 {
     (void)LOOP;
     parents_loop = context;
+    loop_lock(parents_loop); /* which it has until a moment after it says that it waits; with the lock held it would be left as it is */
+    loop_unlock(parents_loop);
     EXPECT(in_bare_child(has_only_its_own_loop));
     CFRunLoopStop(context);
 }
