@@ -410,18 +410,33 @@ void shim_process_exit(int status)
 
 /* ---- locks ---- */
 
-_Static_assert(sizeof(struct shim_lock) == sizeof(struct lock) && _Alignof(struct shim_lock) == _Alignof(struct lock),
-               "Swift makes room for the library's lock");
-_Static_assert(lock_free == 0, "zeros are a free lock");
+struct shim_lock {
+    struct lock lock;
+};
+
+struct shim_lock *shim_lock_create(void)
+{
+    struct shim_lock *lock = calloc(1, sizeof *lock);
+
+    if (!lock) {
+        abort();
+    }
+    return lock;
+}
+
+void shim_lock_destroy(struct shim_lock *lock)
+{
+    free(lock);
+}
 
 void shim_lock_take(struct shim_lock *lock)
 {
-    lock_take((struct lock *)lock);
+    lock_take(&lock->lock);
 }
 
 void shim_lock_drop(struct shim_lock *lock)
 {
-    lock_drop((struct lock *)lock);
+    lock_drop(&lock->lock);
 }
 
 /* ---- signals and children ---- */

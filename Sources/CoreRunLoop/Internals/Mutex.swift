@@ -6,28 +6,25 @@
 import CoreRunLoopShims
 
 @safe package struct Mutex<Value>: ~Copyable, @unchecked Sendable {
-    private struct Cell {
-        var lock = shim_lock()
-        var value: Value
-    }
-    private let cell: UnsafeMutablePointer<Cell>
+    private let lock: OpaquePointer
+    private let value: UnsafeMutablePointer<Value>
 
     package init(_ value: Value) {
-        unsafe cell = .allocate(capacity: 1)
-        unsafe cell.initialize(to: Cell(value: value))
+        unsafe lock = shim_lock_create()
+        unsafe self.value = .allocate(capacity: 1)
+        unsafe self.value.initialize(to: value)
     }
 
     deinit {
-        unsafe cell.deinitialize(count: 1)
-        unsafe cell.deallocate()
+        unsafe shim_lock_destroy(lock)
+        unsafe value.deinitialize(count: 1)
+        unsafe value.deallocate()
     }
-
-    private var lock: UnsafeMutablePointer<shim_lock> { unsafe UnsafeMutableRawPointer(cell).assumingMemoryBound(to: shim_lock.self) }
 
     /// Runs `body` with the lock held: it may call nothing that could take it again.
     package borrowing func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure) -> Result {
         unsafe shim_lock_take(lock)
         defer { unsafe shim_lock_drop(lock) }
-        return try unsafe body(&cell.pointee.value)
+        return try unsafe body(&value.pointee)
     }
 }

@@ -107,10 +107,10 @@ void shim_gate_open(struct shim_gate *_Nonnull gate);
 /* Waits until it is open, at most `limit_ns`, without limit if that is negative. Says whether it is open. */
 bool shim_gate_wait(struct shim_gate *_Nonnull gate, int64_t limit_ns);
 
-/* A lock whose order thread sanitizers see, in memory of the caller's. Zeros are a free one. */
-struct shim_lock {
-    uint32_t state; /* for the two functions alone */
-};
+/* A lock whose order thread sanitizers see. */
+struct shim_lock;
+struct shim_lock *shim_lock_create(void);
+void shim_lock_destroy(struct shim_lock *lock);
 void shim_lock_take(struct shim_lock *lock);
 void shim_lock_drop(struct shim_lock *lock);
 
