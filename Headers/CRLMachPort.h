@@ -45,7 +45,8 @@ typedef CF_ENUM(CFIndex, CRLMachPortResult) {
  *
  * A port's queue holds five messages, as Mach's. When it is full, the call waits up to `timeout` seconds for room; 0 or less does not wait,
  * and neither does a number that is none.
- * Threads: any; it may wait, without running the loop, so that a thread must not wait for a queue that it empties itself.
+ * Threads: any; it may wait, without running the loop, so that a thread must not wait for a queue that it empties itself. Unlike Mach's own
+ * call not in a signal handler: it allocates, and takes locks. CFRunLoopSourceSignal and CFRunLoopWakeUp may be called there.
  * Errors: as CRLMachPortResult says; stops the process with one sentence when `message` is NULL.
  */
 CF_EXPORT CRLMachPortResult CRLMachPortSend(const mach_msg_header_t *message, CFTimeInterval timeout) CRL_LINK(CRLMachPortSend);

@@ -104,7 +104,7 @@ func checked<First, Second>(_ closure: @escaping @isolated(any) @Sendable (First
     }
 }
 
-/// The same of one without parameters.
+/// The same of one without parameters, by way of a structure as well: most are queued, and each such way would cost an allocation.
 func checked(_ closure: @escaping @isolated(any) @Sendable () -> Void) -> @Sendable () -> Void {
     struct Bound { let call: @isolated(any) @Sendable () -> Void }
     struct Unbound { let call: @Sendable () -> Void }

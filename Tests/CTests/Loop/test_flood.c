@@ -463,6 +463,42 @@ TEST(a_loop_ends_a_flood_without_its_lock, "64 65")
     EXPECT_EQ(locked_fences, 0);
 }
 
+static struct mailbox *awaited;
+static int64_t looks_at_clock;
+static int fences_when_told;
+
+/* Goes on by 10 ns at each look, and tells in the middle of the two microseconds in which a loop waits for more. */
+static int64_t slow_clock_that_tells(void)
+{
+    const int64_t when = 100;
+    static int64_t begin_ns;
+
+    if (looks_at_clock == 0) {
+        begin_ns = kernel_linux.monotonic_ns();
+    }
+    if (++looks_at_clock == when) {
+        fences_when_told = fences;
+        atomic_store(&awaited->told, flood_name());
+    }
+    return begin_ns + 10 * looks_at_clock;
+}
+
+TEST(a_flood_goes_on_if_more_is_told_in_a_moment, "64 65")
+{
+    static struct probe probe = PROBE("S0", NULL);
+
+    probe_source_add(&probe, 0, LOOP, MODE);
+    probe_activities_add(LOOP, MODE);
+    start(count_fence);
+    awaited = LOOP->mailbox;
+    (void)atomic_fetch_or(&awaited->word, wake_flooded);
+    kernel.monotonic_ns = slow_clock_that_tells;
+    probe_run(MODE, 0.00002, false);
+    EXPECT_LOG("E BT BS BW AW BT BS BW AW X TO"); /* what was told in the wait was a wake-up */
+    EXPECT_EQ(fences_when_told, 0);
+    EXPECT_EQ(fences, 1);
+}
+
 /* Others keep its loop awake. */
 TEST(a_loop_that_stays_awake_ends_no_flood, "64")
 {

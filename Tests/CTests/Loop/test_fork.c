@@ -293,7 +293,6 @@ TEST(a_child_made_without_handlers_does_not_disturb_its_parent, "176 P1")
     tear_down();
 }
 
-
 static bool has_only_its_own_loop(void)
 {
     CFRunLoopRef loop = CFRunLoopGetCurrent();
