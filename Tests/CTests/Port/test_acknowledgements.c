@@ -730,14 +730,15 @@ static int wake_in_vain(int socket, uint32_t interest, int64_t deadline_ns)
 
 PORT_TEST(packets_that_are_none_wake_a_sender_and_no_more, "241 H23 225")
 {
-    double begun;
-
     open_with_page();
     EXPECT_EQ(fill(), limit);
     kernel_ports.wait = wake_in_vain;
-    begun = port_probe_now();
-    EXPECT_EQ(send_within(0.02), kCFMessagePortSendTimeout);
-    EXPECT(port_probe_now() - begun >= 0.02);
+    for (double seconds = 0.02; sleeps <= 1 && seconds < 3; seconds *= 2) { /* a busy machine may leave it no time for a second sleep */
+        double begun = port_probe_now();
+
+        EXPECT_EQ(send_within(seconds), kCFMessagePortSendTimeout);
+        EXPECT(port_probe_now() - begun >= seconds);
+    }
     EXPECT(sleeps > 1);
     EXPECT(CFMessagePortIsValid(remote));
     kernel_ports = kernel_ports_linux;
