@@ -378,5 +378,5 @@ extension RunLoop {
     }
 
     /// Cancels the requests of this loop for `target`. Any thread.
-    public func cancelPerforms(withTarget target: AnyObject) { cancel(in: \.ordered, for: target) { _ in true } }
+    public func cancelPerformSelectors(withTarget target: AnyObject) { cancel(in: \.ordered, for: target) { _ in true } }
 }

@@ -211,7 +211,7 @@ private final class Weakly<Object: AnyObject>: @unchecked Sendable {
                 let target = Asker(Witness { freed.next() })
                 RunLoop.current.perform(Asker.take, target: target, argument: Witness { freed.next() })
                 target.perform(Asker.take, with: Witness { freed.next() }, afterDelay: .seconds(1000))
-                RunLoop.current.cancelPerforms(withTarget: target)
+                RunLoop.current.cancelPerformSelectors(withTarget: target)
                 Asker.cancelPreviousPerformRequests(withTarget: target)
             }
             request()

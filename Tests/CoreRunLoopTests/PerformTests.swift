@@ -36,7 +36,7 @@ private final class Tidy: Performing, Sendable {
     init(_ freed: Count) { self.freed = freed }
     deinit {
         Tidy.cancelPreviousPerformRequests(withTarget: self)
-        RunLoop.current.cancelPerforms(withTarget: self)
+        RunLoop.current.cancelPerformSelectors(withTarget: self)
         freed.next()
     }
     func plain() {}
@@ -502,7 +502,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             let cancel = Action<Receiver, Int>("cancel") { receiver in
                 { RunLoop.current.cancelPerform(Receiver.number, target: receiver, argument: $0) }
             }
-            let cancelAll = Action<Receiver, Receiver>("cancel all") { _ in { RunLoop.current.cancelPerforms(withTarget: $0) } }
+            let cancelAll = Action<Receiver, Receiver>("cancel all") { _ in { RunLoop.current.cancelPerformSelectors(withTarget: $0) } }
             loop.perform(cancel, target: receiver, argument: 2, order: -1)
             loop.perform(cancelAll, target: receiver, argument: other, order: -1)
             for number in 1...3 {
@@ -535,7 +535,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             let (receiver, other, loop) = (Receiver(), Receiver(), RunLoop.current)
             let onCompare: @Sendable () -> Void = {
                 loop.perform(Receiver.plain, target: receiver, argument: (), modes: ["other"])
-                loop.cancelPerforms(withTarget: other)
+                loop.cancelPerformSelectors(withTarget: other)
             }
             for number in 1...3 {
                 loop.perform(Receiver.curious, target: receiver, argument: Curious(number: number, onCompare: onCompare))
@@ -611,7 +611,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             _ = loop.run(mode: .default, before: .now)
             #expect(receiver.trace.text == "1")
             loop.perform(Receiver.plain, target: receiver, argument: ())
-            loop.cancelPerforms(withTarget: receiver)
+            loop.cancelPerformSelectors(withTarget: receiver)
             _ = loop.run(mode: .default, before: .now)
             #expect(receiver.trace.text == "1")
         }
