@@ -350,6 +350,26 @@ extension RunLoop {
         perform(action, target: target, argument: (), order: order, modes: modes)
     }
 
+    /// Performs a method that has no name, and so can be cancelled by its target alone, in the same order.
+    @preconcurrency
+    public func perform<Target: AnyObject & Sendable, Argument: Sendable>(
+        _ method: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void, target: Target, argument: Argument, order: Int = 0,
+        modes: [Mode] = [.default]
+    ) {
+        let request = TimedRequest(target, nil, argument, order: order, modes) { call(method(target), with: argument) }
+        add(request, to: \.ordered, at: .now) { $0.performOrdered() }
+    }
+
+    /// Performs a method without a name and without a parameter in the same order.
+    @preconcurrency
+    public func perform<Target: AnyObject & Sendable>(
+        _ method: @escaping @Sendable (Target) -> @isolated(any) () -> Void, target: Target, argument: Never? = nil, order: Int = 0,
+        modes: [Mode] = [.default]
+    ) {
+        let request = TimedRequest(target, nil, (), order: order, modes) { call(method(target)) }
+        add(request, to: \.ordered, at: .now) { $0.performOrdered() }
+    }
+
     /// All that may be performed in the current mode, lowest order first, but for what one of them cancels.
     private func performOrdered() {
         guard let mode = currentMode else { return }

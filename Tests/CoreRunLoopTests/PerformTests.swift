@@ -10,6 +10,8 @@ private final class Receiver: Performing, Sendable {
     let trace = Trace()
     func plain() { trace.add("plain") }
     func number(_ number: Int) { trace.add("\(number)") }
+    func unnamed() { trace.add("unnamed") }
+    func unnamedNumber(_ number: Int) { trace.add("unnamed \(number)") }
     func thread(_ expected: Thread) { trace.add("\(Thread.current === expected)") }
     static let number = Action("number", Receiver.number)
     static let plain = Action("plain", Receiver.plain)
@@ -527,6 +529,22 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             loop.perform(Receiver.plain, target: receiver)
             loop.run()
             #expect(receiver.trace.text == "1 plain")
+        }
+    }
+
+    @Test func `takes methods without a name, which their target cancels`() async throws {
+        try await onThread {
+            let (receiver, loop) = (Receiver(), RunLoop.current)
+            loop.perform(Receiver.number, target: receiver, argument: 3, order: 2)
+            loop.perform(Receiver.unnamedNumber, target: receiver, argument: 2, order: 1)
+            loop.perform(Receiver.unnamed, target: receiver, argument: nil, order: 0, modes: [.default])
+            loop.run()
+            #expect(receiver.trace.text == "unnamed unnamed 2 3")
+            loop.perform(Receiver.unnamed, target: receiver)
+            loop.perform(Receiver.unnamedNumber, target: receiver, argument: 4)
+            loop.cancelPerformSelectors(withTarget: receiver)
+            #expect(!loop.run(mode: .default, before: .now))
+            #expect(receiver.trace.text == "unnamed unnamed 2 3")
         }
     }
 
