@@ -182,18 +182,18 @@ CF_EXPORT void CFDictionaryApplyFunction(CFDictionaryRef dictionary, CFDictionar
 CF_EXPORT void CFDictionaryAddValue(CFMutableDictionaryRef dictionary, const void *key, const void *value) CRL_LINK(CFDictionaryAddValue);
 
 /**
- * Replaces the value of a key, or adds the key with its value.
+ * Replaces the value of a key, and an equal key by this one, or adds the key with its value.
  * `dictionary` can be changed.
- * Ownership: the new value, and the key when it is new, are retained by their callbacks; the old value is released.
+ * Ownership: the new value and the key are retained by their callbacks; the old value and the key that is replaced are released.
  * Threads: one at a time for this dictionary.
  * Errors: as CFDictionaryAddValue's.
  */
 CF_EXPORT void CFDictionarySetValue(CFMutableDictionaryRef dictionary, const void *key, const void *value) CRL_LINK(CFDictionarySetValue);
 
 /**
- * Replaces the value of a key that is there, and does nothing for one that is not.
+ * Replaces the value of a key that is there, and an equal key by this one, and does nothing for a key that is not there.
  * `dictionary` can be changed.
- * Ownership: the new value is retained and the old one released by their callbacks.
+ * Ownership: as CFDictionarySetValue's.
  * Threads: one at a time for this dictionary.
  * Errors: as CFDictionaryAddValue's.
  */

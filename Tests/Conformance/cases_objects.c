@@ -26,6 +26,38 @@ CASE(type_identifiers, "183", on_thread)
     }
 }
 
+static Boolean letters_are_equal(const void *value1, const void *value2)
+{
+    return ((uintptr_t)value1 & 0xF) == ((uintptr_t)value2 & 0xF);
+}
+
+static CFHashCode hash_letter(const void *value)
+{
+    return (uintptr_t)value & 0xF;
+}
+
+static void note_pairs(CFDictionaryRef dictionary)
+{
+    const void *key = NULL;
+    const void *value = NULL;
+    CFDictionaryGetKeysAndValues(dictionary, &key, &value);
+    probe_note("%lx=%lx", (unsigned long)(uintptr_t)key, (unsigned long)(uintptr_t)value);
+}
+
+CASE(a_key_that_is_set_again_takes_the_place_of_its_equal, "", on_thread)
+{
+    const CFDictionaryKeyCallBacks keys = {.equal = letters_are_equal, .hash = hash_letter};
+    CFMutableDictionaryRef dictionary = CFDictionaryCreateMutable(NULL, 0, &keys, NULL);
+    CFDictionaryAddValue(dictionary, (const void *)0x1A, (const void *)1);
+    CFDictionaryAddValue(dictionary, (const void *)0x2A, (const void *)2);
+    note_pairs(dictionary);
+    CFDictionarySetValue(dictionary, (const void *)0x3A, (const void *)3);
+    note_pairs(dictionary);
+    CFDictionaryReplaceValue(dictionary, (const void *)0x4A, (const void *)4);
+    note_pairs(dictionary);
+    CFRelease(dictionary);
+}
+
 static CFStringRef describes(const void *info)
 {
     (void)info;

@@ -194,7 +194,7 @@ void CFDictionarySetValue(CFMutableDictionaryRef dictionary, const void *key, co
     struct pairs *pairs = mutable_of(dictionary, "CFDictionarySetValue");
     struct hash_slot *slot = pairs_find(pairs, key);
     if (slot != NULL) {
-        pairs_replace_value(pairs, slot, value);
+        pairs_replace_value(pairs, slot, key, value);
     } else {
         pairs_log_no_memory(pairs_add(pairs, key, value));
     }
@@ -205,7 +205,7 @@ void CFDictionaryReplaceValue(CFMutableDictionaryRef dictionary, const void *key
     struct pairs *pairs = mutable_of(dictionary, "CFDictionaryReplaceValue");
     struct hash_slot *slot = pairs_find(pairs, key);
     if (slot != NULL) {
-        pairs_replace_value(pairs, slot, value);
+        pairs_replace_value(pairs, slot, key, value);
     }
 }
 

@@ -122,11 +122,12 @@ void pairs_replace_key(struct pairs *pairs, struct hash_slot *slot, const void *
     }
 }
 
-void pairs_replace_value(struct pairs *pairs, struct hash_slot *slot, const void *value)
+void pairs_replace_value(struct pairs *pairs, struct hash_slot *slot, const void *key, const void *value)
 {
     const void *old = slot->value;
     slot->value = retain(pairs, pairs->value.retain, value);
-    release(pairs, pairs->value.release, old);
+    pairs_replace_key(pairs, slot, key);
+    release(pairs, pairs->value.release, old); /* the old key may have been a part of it */
 }
 
 void pairs_remove(struct pairs *pairs, struct hash_slot *slot)

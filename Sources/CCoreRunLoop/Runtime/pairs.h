@@ -35,7 +35,8 @@ struct hash_slot *pairs_find(const struct pairs *pairs, const void *key);
 bool pairs_add(struct pairs *pairs, const void *key, const void *value);
 
 void pairs_replace_key(struct pairs *pairs, struct hash_slot *slot, const void *key);
-void pairs_replace_value(struct pairs *pairs, struct hash_slot *slot, const void *value);
+/* The key, which is equal to the one that is there, takes its place, too. */
+void pairs_replace_value(struct pairs *pairs, struct hash_slot *slot, const void *key, const void *value);
 void pairs_remove(struct pairs *pairs, struct hash_slot *slot);
 void pairs_remove_all(struct pairs *pairs);
 

@@ -2,6 +2,7 @@
 /* Dictionaries: finding, adding, replacing, removing, callbacks, misuse, and what happens without memory. */
 #include <limits.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "CoreFoundation/CoreFoundation.h"
@@ -79,20 +80,72 @@ TEST(keys_and_values_are_counted, "")
     CFDictionarySetValue(dictionary, key, value);
     CFDictionarySetValue(dictionary, same_key, value);
     CFDictionaryAddValue(dictionary, same_key, value);
-    EXPECT_EQ(CFGetRetainCount(key), 2);
-    EXPECT_EQ(CFGetRetainCount(same_key), 1);
+    EXPECT_EQ(CFGetRetainCount(key), 1); /* the one that was set last has taken its place */
+    EXPECT_EQ(CFGetRetainCount(same_key), 2);
     EXPECT_EQ(CFGetRetainCount(value), 2);
     CFDictionaryRef copy = CFDictionaryCreateCopy(NULL, dictionary);
     EXPECT_EQ(CFGetRetainCount(value), 3);
     CFDictionaryRemoveValue(dictionary, key);
-    EXPECT_EQ(CFGetRetainCount(key), 2);
+    EXPECT_EQ(CFGetRetainCount(same_key), 2);
     CFRelease(copy);
     CFRelease(dictionary);
-    EXPECT_EQ(CFGetRetainCount(key), 1);
+    EXPECT_EQ(CFGetRetainCount(same_key), 1);
     EXPECT_EQ(CFGetRetainCount(value), 1);
     CFRelease(key);
     CFRelease(same_key);
     CFRelease(value);
+}
+
+/* A value that has its key in it, as C programs keep them. */
+struct entry {
+    char name[8];
+    int number;
+};
+
+static struct entry *new_entry(int number)
+{
+    struct entry *entry = calloc(1, sizeof *entry);
+    REQUIRE(entry != NULL);
+    *entry = (struct entry){"name", number};
+    return entry;
+}
+
+static void free_entry(CFAllocatorRef allocator, const void *value)
+{
+    (void)allocator;
+    free((void *)(uintptr_t)value);
+}
+
+static Boolean names_equal(const void *name1, const void *name2)
+{
+    return strcmp(name1, name2) == 0;
+}
+
+static CFHashCode hash_name(const void *name)
+{
+    return *(const unsigned char *)name;
+}
+
+TEST(a_key_that_is_a_part_of_its_value_goes_with_it, "")
+{
+    const CFDictionaryKeyCallBacks by_name = {.equal = names_equal, .hash = hash_name};
+    const CFDictionaryValueCallBacks freed = {.release = free_entry};
+    CFMutableDictionaryRef dictionary = CFDictionaryCreateMutable(NULL, 0, &by_name, &freed);
+    struct entry *first = new_entry(1);
+    struct entry *second = new_entry(2);
+    struct entry *third = new_entry(3);
+    const struct entry *found;
+    CFDictionarySetValue(dictionary, first->name, first);
+    CFDictionarySetValue(dictionary, second->name, second);
+    found = CFDictionaryGetValue(dictionary, "name");
+    EXPECT_EQ(found->number, 2);
+    CFDictionaryReplaceValue(dictionary, third->name, third);
+    found = CFDictionaryGetValue(dictionary, "name");
+    EXPECT_EQ(found->number, 3);
+    const void *key = NULL;
+    CFDictionaryGetKeysAndValues(dictionary, &key, NULL);
+    EXPECT(key == third->name);
+    CFRelease(dictionary);
 }
 
 TEST(keys_that_are_texts_may_be_copied, "")
