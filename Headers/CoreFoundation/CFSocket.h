@@ -59,7 +59,7 @@ typedef CF_OPTIONS(CFOptionFlags, CFSocketCallBackType) {
 CF_ENUM(CFOptionFlags) {
     kCFSocketAutomaticallyReenableReadCallBack = 1, /**< Read is called as long as there is something to read. */
     kCFSocketAutomaticallyReenableAcceptCallBack = 2, /**< Accept is called for every connection. */
-    kCFSocketAutomaticallyReenableDataCallBack = 3, /**< Data is called for everything that comes. */
+    kCFSocketAutomaticallyReenableDataCallBack = 3, /**< Data is called for everything that comes; either of the two bits will do. */
     kCFSocketAutomaticallyReenableWriteCallBack = 8, /**< Write is called as long as there is room. */
     kCFSocketLeaveErrors = 64, /**< The pending error stays in the socket for SO_ERROR: Connect is called as if it had gone well. */
     kCFSocketCloseOnInvalidate = 128 /**< CFSocketInvalidate closes the descriptor. */

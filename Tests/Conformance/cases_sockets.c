@@ -195,6 +195,21 @@ CASE(a_read_callback_without_reenabling_comes_once, "255 265", on_thread)
     await(2);
 }
 
+CASE(data_is_enabled_again_by_either_bit_of_its_flag, "252 253", on_thread)
+{
+    static const CFOptionFlags flags[] = {kCFSocketAutomaticallyReenableReadCallBack, kCFSocketAutomaticallyReenableAcceptCallBack, 0};
+    int peer;
+    CFSocketRef s = object_on_pair(kCFSocketDataCallBack, &peer);
+
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        CFSocketSetSocketFlags(s, flags[i]);
+        put(peer, "abc");
+        await(the_case.calls + 1);
+    }
+    put(peer, "abc");
+    await(the_case.calls);
+}
+
 CASE(the_end_is_readable, "258", on_thread)
 {
     int peer;

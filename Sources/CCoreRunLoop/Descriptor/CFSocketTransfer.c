@@ -83,7 +83,7 @@ CFSocketError CFSocketConnectToAddress(CFSocketRef s, CFDataRef address, CFTimeI
     s->peer = NULL;
     if (s->has_ended && (result == 0 || s->is_connecting)) {
         s->has_ended = false; /* that was the end of another connection */
-        s->spent &= (s->flags & s->reading) == s->reading ? ~(uint32_t)socket_event_read : UINT32_MAX;
+        s->spent &= socket_reads_again(s) ? ~(uint32_t)socket_event_read : UINT32_MAX;
     }
     socket_update(s);
     socket_unlock(s);

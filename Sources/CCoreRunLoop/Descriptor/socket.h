@@ -89,6 +89,12 @@ static inline void socket_expect_events(struct __CFSocket *s)
     s->backs_off = s->retry != NULL;
 }
 
+/* Its reading is enabled again by itself. Data may be called Read or Accept here, too: one of its number's two bits is enough (252). I */
+static inline bool socket_reads_again(const struct __CFSocket *s)
+{
+    return (s->flags & s->reading) != 0;
+}
+
 /* The descriptor, counted as used, or -1 when the socket is invalid. */
 int socket_begin_use(CFSocketRef s);
 void socket_end_use(CFSocketRef s);

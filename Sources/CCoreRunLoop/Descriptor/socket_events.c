@@ -171,7 +171,7 @@ static void give_back(struct delivery *delivery)
     bool releases;
 
     socket_lock(s);
-    if (s->reading && (s->flags & s->reading) == s->reading && !s->has_ended) {
+    if (socket_reads_again(s) && !s->has_ended) {
         again |= socket_event_read;
     }
     if (s->flags & kCFSocketAutomaticallyReenableWriteCallBack) {

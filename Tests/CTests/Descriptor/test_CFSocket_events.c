@@ -723,6 +723,27 @@ TEST(data_is_disabled_and_enabled_by_any_of_its_names, "252 265")
     }
 }
 
+TEST(data_is_enabled_again_by_itself_by_any_of_its_names, "252 253")
+{
+    static const CFOptionFlags names[] = {reads, accepts, receives};
+
+    for (size_t i = 0; i < 3; i++) {
+        int ends[2];
+        struct recorder recorder = RECORDER();
+
+        pair_open(ends);
+        recorder_add(&recorder, ends[0], receives);
+        CFSocketSetSocketFlags(recorder.object, kCFSocketCloseOnInvalidate | names[i]);
+        for (int j = 0; j < 2; j++) {
+            tell(ends[1], "abc");
+            look();
+            EXPECT_LOG("data(3)");
+        }
+        recorder_free(&recorder);
+        close(ends[1]);
+    }
+}
+
 TEST(reading_is_not_enabled_by_the_name_of_accepting, "252 265")
 {
     int ends[2];
