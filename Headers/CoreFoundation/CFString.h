@@ -32,7 +32,7 @@ typedef CF_ENUM(CFStringEncoding, CFStringBuiltInEncodings) {
     kCFStringEncodingASCII = 0x0600, /**< ASCII, 0 to 127 */
     kCFStringEncodingUnicode = 0x0100, /**< the same as UTF16 */
     kCFStringEncodingUTF8 = 0x08000100, /**< UTF-8 */
-    kCFStringEncodingNonLossyASCII = 0x0BFF, /**< ASCII with escapes for everything else: `\351`, `\u20ac`, `\\` */
+    kCFStringEncodingNonLossyASCII = 0x0BFF, /**< ASCII with escapes for all that is not: `\351`, `\u20ac`; `\\`, `\000` */
     kCFStringEncodingUTF16 = 0x0100, /**< UTF-16 in the machine's byte order, or as a byte order mark says */
     kCFStringEncodingUTF16BE = 0x10000100, /**< UTF-16, the more significant byte first */
     kCFStringEncodingUTF16LE = 0x14000100, /**< UTF-16, the less significant byte first */
@@ -105,7 +105,7 @@ CF_EXPORT CFStringRef CFStringCreateWithCStringNoCopy(CFAllocatorRef allocator, 
 /**
  * Makes a text of bytes.
  * `allocator` is NULL for the default; `bytes` has `count` bytes of `encoding`; `isExternalRepresentation` says that UTF-16 and UTF-32 may
- * start with a byte order mark, and that UTF-16 without one has the more significant byte first. In UTF-8 a mark is always skipped.
+ * start with a byte order mark, and have the most significant byte first without one. In UTF-8 a mark is always skipped.
  * In ASCII, bytes above 127 are read as ISO Latin 1; bytes at the end that are less than a unit of UTF-16 or UTF-32 are passed over.
  * Ownership: the caller releases the text; the bytes are copied.
  * Threads: any thread.

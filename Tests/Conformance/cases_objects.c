@@ -58,6 +58,23 @@ CASE(a_key_that_is_set_again_takes_the_place_of_its_equal, "", on_thread)
     CFRelease(dictionary);
 }
 
+CASE(escapes_and_the_order_of_bytes, "", on_thread)
+{
+    const UniChar characters[] = {0, 1, '\t', '\n', '\r', 0x1B, ' ', '~', '\\', 0x7F, 0xE9, 0x20AC};
+    const UInt8 big_endian[] = {0, 0, 0, 'a', 0, 0, 0, 'b'};
+    UInt8 bytes[100];
+    CFIndex used = 0;
+    CFStringRef text = CFStringCreateWithCharacters(NULL, characters, 12);
+    CFStringGetBytes(text, CFRangeMake(0, 12), kCFStringEncodingNonLossyASCII, 0, false, bytes, sizeof bytes, &used);
+    for (CFIndex i = 0; i < used; i++) {
+        probe_note("%02x", bytes[i]);
+    }
+    CFRelease(text);
+    text = CFStringCreateWithBytes(NULL, big_endian, sizeof big_endian, kCFStringEncodingUTF32, true);
+    probe_note_string("text", text);
+    CFRelease(text);
+}
+
 static CFStringRef describes(const void *info)
 {
     (void)info;

@@ -122,10 +122,10 @@ bool decoder_start(struct decoder *decoder, const uint8_t *bytes, size_t count, 
     } else if (encoding == kCFStringEncodingUTF32) {
         decoder->encoding = machine_is_big_endian ? kCFStringEncodingUTF32BE : kCFStringEncodingUTF32LE;
         if (is_external) {
-            if (skip_mark(decoder, "\xFF\xFE\0\0", 4)) {
+            /* The same holds for UTF-32 (Unicode, D101). */
+            decoder->encoding = kCFStringEncodingUTF32BE;
+            if (!skip_mark(decoder, "\0\0\xFE\xFF", 4) && skip_mark(decoder, "\xFF\xFE\0\0", 4)) {
                 decoder->encoding = kCFStringEncodingUTF32LE;
-            } else if (skip_mark(decoder, "\0\0\xFE\xFF", 4)) {
-                decoder->encoding = kCFStringEncodingUTF32BE;
             }
         }
     }
@@ -310,7 +310,8 @@ static size_t write_number(uint32_t number, size_t size, bool big_endian, uint8_
 static size_t write_escaped(uint32_t unit, uint8_t *bytes)
 {
     static const char digits[] = "0123456789abcdef";
-    if (unit < 0x80 && unit != '\\') {
+    bool is_plain = (unit >= ' ' && unit < 0x7F && unit != '\\') || unit == '\t' || unit == '\n' || unit == '\r';
+    if (is_plain) {
         return write_one(bytes, unit);
     }
     bytes[0] = '\\';

@@ -92,6 +92,7 @@ TEST(bytes_become_the_units_that_their_encoding_says, "")
         {"UTF-32LE", kCFStringEncodingUTF32LE, false, BYTES("a\0\0\0\0\xF6\x01\0"), 3, {'a', 0xD83D, 0xDE00}},
         {"UTF-32 with LE mark", kCFStringEncodingUTF32, true, BYTES("\xFF\xFE\0\0a\0\0\0"), 1, {'a'}},
         {"UTF-32 with BE mark", kCFStringEncodingUTF32, true, BYTES("\0\0\xFE\xFF\0\0\0a"), 1, {'a'}},
+        {"UTF-32 from outside without a mark", kCFStringEncodingUTF32, true, BYTES("\0\0\0a\0\0\0b"), 2, {'a', 'b'}},
         {"nothing", kCFStringEncodingUTF16, true, "", 0, 0, {0}},
         {"only a mark", kCFStringEncodingUTF16, true, BYTES("\xFE\xFF"), 0, {0}},
     };
@@ -128,6 +129,21 @@ TEST(bytes_that_are_not_valid_are_refused, "")
     }
     EXPECT(CFStringCreateWithBytes(NULL, (const UInt8 *)"a", -1, kCFStringEncodingUTF8, false) == NULL);
     EXPECT(CFStringCreateWithBytes(NULL, NULL, 1, kCFStringEncodingUTF8, false) == NULL);
+}
+
+TEST(what_cannot_be_printed_is_an_escape_but_for_white_space, "")
+{
+    static const struct {
+        uint32_t character;
+        const char *text;
+    } table[] = {{0, "\\000"},    {1, "\\001"}, {'\t', "\t"},  {'\n', "\n"},   {'\r', "\r"},   {0x1B, "\\033"},
+                 {' ', " "}, {'~', "~"}, {'\\', "\\\\"}, {0x7F, "\\177"}, {0xE9, "\\351"}, {0x20AC, "\\u20ac"}};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        uint8_t bytes[encoding_bytes_max];
+        size_t count = encoding_write(kCFStringEncodingNonLossyASCII, table[i].character, bytes);
+        EXPECT_EQ(count, strlen(table[i].text));
+        EXPECT(memcmp(bytes, table[i].text, count) == 0);
+    }
 }
 
 TEST(what_an_encoding_writes_it_reads_again, "")
