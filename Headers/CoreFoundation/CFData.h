@@ -52,7 +52,8 @@ CF_EXPORT CFDataRef CFDataCreateWithBytesNoCopy(CFAllocatorRef allocator, const 
     CRL_LINK(CFDataCreateWithBytesNoCopy) CF_RETURNS_RETAINED;
 
 /**
- * Makes data with the same bytes that cannot be changed; it may be `data` itself when that cannot be changed either.
+ * Makes data with the same bytes that cannot be changed; it may be `data` itself when that cannot be changed either, unless
+ * kCFAllocatorNull is the deallocator of its bytes.
  * `allocator` is NULL for the default.
  * Ownership: the caller releases the copy.
  * Threads: any thread.

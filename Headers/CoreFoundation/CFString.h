@@ -210,7 +210,8 @@ CF_EXPORT CFArrayRef CFStringCreateArrayBySeparatingStrings(CFAllocatorRef alloc
     CRL_LINK(CFStringCreateArrayBySeparatingStrings) CF_RETURNS_RETAINED;
 
 /**
- * Makes a text with the same characters that cannot be changed; it may be `text` itself when that cannot be changed either.
+ * Makes a text with the same characters that cannot be changed; it may be `text` itself when that cannot be changed either, unless
+ * kCFAllocatorNull is the deallocator of its characters.
  * `allocator` is NULL for the default.
  * Ownership: the caller releases the copy.
  * Threads: any thread.

@@ -58,6 +58,17 @@ CASE(a_key_that_is_set_again_takes_the_place_of_its_equal, "", on_thread)
     CFRelease(dictionary);
 }
 
+CASE(a_copy_of_data_outlives_bytes_that_were_lent, "", on_thread)
+{
+    UInt8 bytes[] = "abc";
+    CFDataRef lent = CFDataCreateWithBytesNoCopy(NULL, bytes, 3, kCFAllocatorNull);
+    CFDataRef copy = CFDataCreateCopy(NULL, lent);
+    CFRelease(lent);
+    bytes[0] = 'x';
+    probe_note("%.3s", (const char *)CFDataGetBytePtr(copy));
+    CFRelease(copy);
+}
+
 CASE(escapes_and_the_order_of_bytes, "", on_thread)
 {
     const UniChar characters[] = {0, 1, '\t', '\n', '\r', 0x1B, ' ', '~', '\\', 0x7F, 0xE9, 0x20AC};

@@ -217,10 +217,17 @@ CFDataRef data_create_sharing(CFDataRef reference)
     return (CFDataRef)(const void *)data;
 }
 
+/* Of bytes that are somebody's who may free or change them when the data is gone. */
+static bool is_lent(const struct data *data)
+{
+    return (data->object.info & data_is_external) != 0 && data->owner == kCFAllocatorNull;
+}
+
 CFDataRef CFDataCreateCopy(CFAllocatorRef allocator, CFDataRef data)
 {
     const struct data *original = data_of(data, "CFDataCreateCopy");
-    if ((original->object.info & data_is_mutable) == 0 && object_allocator(original) == allocator_resolve(allocator)) {
+    bool is_constant = (original->object.info & data_is_mutable) == 0 && !is_lent(original);
+    if (is_constant && object_allocator(original) == allocator_resolve(allocator)) {
         return CFRetain(data);
     }
     return CFDataCreate(allocator, original->bytes, original->length);

@@ -192,10 +192,15 @@ CFArrayRef CFStringCreateArrayBySeparatingStrings(CFAllocatorRef allocator, CFSt
     return NULL;
 }
 
+static bool is_lent(CFStringRef text)
+{
+    return !object_is_wide_literal(text) && (((const struct object *)(const void *)text)->info & string_is_lent) != 0;
+}
+
 CFStringRef CFStringCreateCopy(CFAllocatorRef allocator, CFStringRef text)
 {
     struct text view = text_of(text, "CFStringCreateCopy");
-    if (!string_can_change(text) &&
+    if (!string_can_change(text) && !is_lent(text) &&
         (object_is_wide_literal(text) || object_allocator(text) == allocator_resolve(allocator) || CFGetRetainCount(text) == LONG_MAX)) {
         return CFRetain(text);
     }

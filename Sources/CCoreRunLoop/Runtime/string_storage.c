@@ -153,7 +153,7 @@ CFStringRef string_create_external(CFAllocatorRef allocator, const char *bytes, 
     if (string == NULL) {
         return NULL;
     }
-    string->string.object.info = string_is_external;
+    string->string.object.info = string_is_external | (deallocator == kCFAllocatorNull ? string_is_lent : 0);
     string->string.units = bytes;
     string->string.length = length;
     CFRetain(deallocator);

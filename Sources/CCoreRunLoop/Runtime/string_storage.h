@@ -17,6 +17,7 @@
 enum string_flag {
     string_is_mutable = 0x1,
     string_is_external = 0x2, /* the units are freed by a deallocator */
+    string_is_lent = 0x4, /* which does not free them: they are somebody's who may when the string is gone */
     string_is_utf16 = 0x10,
 };
 

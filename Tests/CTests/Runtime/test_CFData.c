@@ -90,6 +90,17 @@ TEST(bytes_used_in_place_are_freed_by_their_deallocator, "")
     CFRelease(data);
 }
 
+TEST(a_copy_of_data_outlives_bytes_that_were_lent, "")
+{
+    UInt8 bytes[] = "abc";
+    CFDataRef lent = CFDataCreateWithBytesNoCopy(NULL, bytes, 3, kCFAllocatorNull);
+    CFDataRef copy = CFDataCreateCopy(NULL, lent);
+    CFRelease(lent);
+    memset(bytes, 'x', 3);
+    expect_bytes(copy, "abc");
+    CFRelease(copy);
+}
+
 TEST(data_is_copied_when_it_could_change, "")
 {
     CFMutableDataRef changed = mutable_of("abc");

@@ -130,6 +130,16 @@ TEST(bytes_that_are_not_copied_are_freed_when_they_are_not_needed, "")
     CFRelease(deallocator);
 }
 
+TEST(a_copy_of_a_text_outlives_bytes_that_were_lent, "")
+{
+    char bytes[] = "abc";
+    CFStringRef lent = CFStringCreateWithCStringNoCopy(NULL, bytes, kCFStringEncodingASCII, kCFAllocatorNull);
+    CFStringRef copy = CFStringCreateCopy(NULL, lent);
+    CFRelease(lent);
+    memset(bytes, 'x', 3);
+    expect_text(copy, "abc");
+}
+
 TEST(copies_have_the_same_text, "")
 {
     CFStringRef text = text_of("größer");
