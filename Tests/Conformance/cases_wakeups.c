@@ -146,6 +146,17 @@ CASE(wake_up_eaten_by_a_run_inside_before_waiting, "46 64", on_thread)
     wake_up_then_nested_run(kCFRunLoopBeforeWaiting);
 }
 
+CASE(a_run_inside_after_waiting_serves_what_ended_the_wait, "34 45", on_thread)
+{
+    static struct probe observer = PROBE("O", probe_runs_nested);
+    static struct probe source = PROBE("S", NULL);
+    static struct probe timer = PROBE("T", NULL);
+    probe_observer_add(&observer, kCFRunLoopAfterWaiting, 0, LOOP, MODE);
+    probe_source_add(&source, 0, LOOP, MODE);
+    probe_timer_add(&timer, 0.05, 0, LOOP, MODE);
+    probe_run(MODE, 0.1, false);
+}
+
 struct changes {
     CFRunLoopRef loop;
     struct probe *probe;
