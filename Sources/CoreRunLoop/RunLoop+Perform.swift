@@ -18,7 +18,7 @@ extension RunLoop {
     /// ``run(mode:before:)``. If the loop's thread ends before, the block is dropped.
     @preconcurrency
     public func perform(_ block: @escaping @isolated(any) @Sendable () -> Void) {
-        withModeName(.common) { name in unsafe queue(block, for: name) }
+        unsafe withModeName(.common) { name in unsafe queue(block, for: name) }
     }
 
     /// Queues `block` to be run once by the loop, in whichever of `modes` it runs first, and wakes the loop. Any thread.
@@ -46,7 +46,7 @@ extension RunLoop {
     /// A mode's name, or an array of names.
     private func withModeNames(_ modes: [Mode], _ body: (CFTypeRef?) -> Void) {
         if modes.count == 1 {
-            withModeName(modes[0], body)
+            unsafe withModeName(modes[0], body)
             return
         }
         var pointers = unsafe modes.map { unsafe unsafeBitCast($0.name, to: UnsafeRawPointer?.self) }
