@@ -21,6 +21,8 @@ let package = Package(
         .library(name: "CoreRunLoop", targets: ["CoreRunLoop"]),
         // Date, Data and TimeInterval in the overlay's calls.
         .library(name: "CoreRunLoopFoundation", targets: ["CoreRunLoopFoundation"]),
+        // XCTest and Foundation with this package's loops, by one import.
+        .library(name: "CoreRunLoopXCTest", targets: ["CoreRunLoopXCTest"]),
         // For test suites: a clock moved by hand, and a trait that runs a test on a loop.
         .library(name: "CoreRunLoopTesting", targets: ["CoreRunLoopTesting"]),
     ],
@@ -43,9 +45,12 @@ let package = Package(
             name: "CoreRunLoopShims", dependencies: ["CCoreRunLoop"],
             cSettings: [.headerSearchPath("../../Headers"), .headerSearchPath("../CCoreRunLoop")]),
         .target(name: "CoreRunLoop", dependencies: ["CCoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
-        // The few functions of the toolchain's Core Foundation by which Foundation's loop hosts ours.
-        .target(name: "CoreRunLoopFoundationShims"),
+        // The few functions of the toolchain's Core Foundation by which the two loops of a thread wait as one.
+        .target(
+            name: "CoreRunLoopFoundationShims", dependencies: ["CCoreRunLoop"],
+            cSettings: [.headerSearchPath("../../Headers"), .headerSearchPath("../CCoreRunLoop")]),
         .target(name: "CoreRunLoopFoundation", dependencies: ["CoreRunLoop", "CoreRunLoopFoundationShims"], swiftSettings: strict),
+        .target(name: "CoreRunLoopXCTest", dependencies: ["CoreRunLoopFoundation"], swiftSettings: strict),
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),
@@ -62,6 +67,7 @@ let package = Package(
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
         .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
         .testTarget(name: "CoreRunLoopFoundationTests", dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"]),
+        .testTarget(name: "CoreRunLoopXCTestTests", dependencies: ["CoreRunLoopXCTest"]),
         // The articles' Swift, in the language mode that is nearest to theirs.
         .testTarget(
             name: "ListingTests",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What things weigh: bytes that malloc has given away, with all that belongs to the thing once it is in a loop, and what the user must hold
- * for it himself. One arena, so that all threads count.
+ * Counts the bytes that malloc gives away for a thing in a loop, with everything that belongs to it, and the bytes that the user must hold
+ * for it. malloc has one arena, so that all threads count.
  */
 #include <dirent.h>
 #include <malloc.h>

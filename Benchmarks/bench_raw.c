@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Floors that the raw peer's epoll set does not give: two threads on futexes, a fence and a load, what malloc takes. */
+/* Lower bounds beside the raw peer's epoll set: two threads on futexes, a fence and a load, the time of malloc. */
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What it takes to start: this program again, which makes a loop and a timer that is due, and ends. */
+/* Measures the start of a process: this program runs itself again, which makes a loop and a timer that is due, and ends. */
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a fuzz target says when the library is wrong. */
+/* Stops a fuzz target with a message when the library is wrong. */
 #ifndef CRL_FUZZ_CHECK_H
 #define CRL_FUZZ_CHECK_H
 

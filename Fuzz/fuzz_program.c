@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes are a sequence of operations on a loop (Tests/Model): what the library does must be what the model does. */
+/* Reads any bytes as a sequence of operations on a loop (Tests/Model). The library must do the same as the model. */
 #include "check.h"
 #include "core_foundation.h"
 #include "model.h"

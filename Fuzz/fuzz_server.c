@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A local port under attack: the bytes are a program of what a hostile process of the same user may do to the port's socket, its lines and
- * the memory it passes on. Whatever that is, the port goes on: it runs no more messages than were right, says nothing wrong on any line,
- * answers a polite client in another process, and leaves no object and no descriptor when it ends.
+ * A local port under attack: the bytes are a program of what a hostile process of the same user may do to the port's socket, its channels
+ * and the memory it passes on. Whatever that is, the port goes on: it runs no more messages than were right, says nothing wrong on any
+ * channel, answers a polite client in another process, and leaves no object and no descriptor when it ends.
  *
  * Each input has a port of its own, on this process's one thread. The polite client is forked at the first input and told to ask by a pipe.
  */
@@ -21,8 +21,8 @@
 
 #include "CRLRunLoop.h"
 #include "CoreFoundation/CoreFoundation.h"
-#include "Port/message_port.h"
-#include "Port/reply_page.h"
+#include "Port/Core/message_port.h"
+#include "Port/Wire/reply_page.h"
 #include "check.h"
 
 #define NAME CFSTR("victim")
@@ -182,7 +182,7 @@ static void expect_answer_for_others(void)
 
 static struct {
     int socket;
-    int ends[ends_max]; /* of lines: the attacker's; -1: none */
+    int ends[ends_max]; /* of channels: the attacker's; -1: none */
     int others[ends_max]; /* and what he handed over */
     int arena; /* the latest; -1: none */
     int right; /* frames sent so far that a port may run */
@@ -196,7 +196,7 @@ static void attacker_begin(void)
     int place;
 
     CHECK(port_name_of(NAME, &name));
-    CHECK(registry_connect("fuzz", &name, &attacker.socket, &place, &card) == 0);
+    CHECK(name_registry_connect("fuzz", &name, &attacker.socket, &place, &card) == 0);
     (void)close(place);
     for (int i = 0; i < ends_max; i++) {
         attacker.ends[i] = attacker.others[i] = -1;
@@ -223,7 +223,7 @@ static void attacker_end(void)
     }
 }
 
-static int make_line(uint8_t place)
+static int make_channel(uint8_t place)
 {
     int ends[2];
 
@@ -285,7 +285,7 @@ static int make_descriptor(uint8_t kind, uint8_t place, uint64_t length)
     case 0:
     case 1:
     case 2:
-        return make_line(place);
+        return make_channel(place);
     case 3:
         return make_arena(place < 64 ? F_SEAL_GROW : F_SEAL_SHRINK | F_SEAL_GROW, true);
     case 4:
@@ -300,8 +300,8 @@ static int make_descriptor(uint8_t kind, uint8_t place, uint64_t length)
         return make_pipe();
     case 9:
         return epoll_create1(EPOLL_CLOEXEC);
-    case 10: /* the end of a line that it has already */
-        return end >= 0 ? fcntl(end, F_DUPFD_CLOEXEC, 0) : make_line(place);
+    case 10: /* the end of a channel that it has already */
+        return end >= 0 ? fcntl(end, F_DUPFD_CLOEXEC, 0) : make_channel(place);
     case 11:
         return make_page(place < 128 ? F_SEAL_SHRINK | F_SEAL_GROW : place & (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE));
     default:
@@ -333,7 +333,7 @@ static void send_packet(const uint8_t *bytes, size_t size, const int *descriptor
         }
         run_pending();
     }
-    attacker.right += wire_decode(wire_on_port, bytes, size, &frame) == wire_ok && wire_descriptor_count(&frame) == count ? 1 : 0;
+    attacker.right += wire_decode(wire_to_port, bytes, size, &frame) == wire_ok && wire_descriptor_count(&frame) == count ? 1 : 0;
 }
 
 static uint64_t choose_length(struct input *input, uint8_t choice)
@@ -349,21 +349,21 @@ static const struct shape {
     uint16_t flags;
 } shapes[] = {
     {wire_request, 0},
-    {wire_request, wire_null_data},
-    {wire_request, wire_null_data | wire_want_ack},
+    {wire_request, wire_no_data},
+    {wire_request, wire_no_data | wire_want_ack},
     {wire_request, wire_in_arena},
     {wire_request, wire_in_memory},
     {wire_request, wire_new_arena | wire_in_arena},
-    {wire_request, wire_new_line},
-    {wire_request, wire_new_line | wire_null_data},
-    {wire_request, wire_new_line | wire_in_memory},
-    {wire_request, wire_new_line | wire_new_arena},
-    {wire_request, wire_new_line | wire_new_arena | wire_in_arena},
+    {wire_request, wire_new_channel},
+    {wire_request, wire_new_channel | wire_no_data},
+    {wire_request, wire_new_channel | wire_in_memory},
+    {wire_request, wire_new_channel | wire_new_arena},
+    {wire_request, wire_new_channel | wire_new_arena | wire_in_arena},
     {wire_one_way, 0},
-    {wire_one_way, wire_null_data | wire_want_ack},
+    {wire_one_way, wire_no_data | wire_want_ack},
     {wire_one_way, wire_in_memory},
-    {wire_control, wire_new_line},
-    {wire_reply, wire_null_data},
+    {wire_control, wire_new_channel},
+    {wire_reply, wire_no_data},
     {wire_page, 0},
 };
 
@@ -376,16 +376,16 @@ static struct wire_frame make_frame(struct input *input, uint8_t changes)
     if (changes & 8) {
         frame.flags ^= next(input);
     }
-    if (!(frame.flags & wire_null_data) && frame.type != wire_control && frame.type != wire_page) {
+    if (!(frame.flags & wire_no_data) && frame.type != wire_control && frame.type != wire_page) {
         frame.length = choose_length(input, next(input));
     }
     if (frame.type == wire_request || frame.type == wire_control || frame.type == wire_page) {
-        frame.line = 1 + (names & 1);
+        frame.channel = 1 + (names & 1);
         frame.token = 1 + (names >> 1 & 3);
     }
     frame.conversation = frame.type == wire_request || frame.type == wire_reply ? 1 + (names >> 3 & 1) : 0;
     frame.extra = frame.flags & wire_want_ack ? 1 + (names >> 4 & 3) : 0;
-    frame.name_length = frame.flags & wire_new_line ? sizeof victim - 1 : 0;
+    frame.name_length = frame.flags & wire_new_channel ? sizeof victim - 1 : 0;
     frame.sequence = names;
     return frame;
 }
@@ -397,7 +397,7 @@ static int make_descriptors(struct input *input, const struct wire_frame *frame,
     int count = changes & 128 ? changes >> 5 & 3 : belonging < most_descriptors ? belonging : most_descriptors;
 
     for (int i = 0; i < count; i++) {
-        bool is_line = i == 0 && frame->flags & wire_new_line;
+        bool is_line = i == 0 && frame->flags & wire_new_channel;
         bool is_page = frame->type == wire_page ? i == 0 : frame->type == wire_control;
         uint8_t belongs = is_line ? 0 : is_page ? 11 : frame->type == wire_page ? 9 : frame->flags & wire_new_arena ? 3 : 4;
 
@@ -420,7 +420,7 @@ static void send_frame(struct input *input)
     wire_encode(&frame, packet);
     memcpy(packet + size, victim, frame.name_length);
     size += frame.name_length;
-    if (!(frame.flags & (wire_null_data | wire_in_arena | wire_in_memory)) && frame.length <= wire_inline_max) {
+    if (!(frame.flags & (wire_no_data | wire_in_arena | wire_in_memory)) && frame.length <= wire_inline_max) {
         size += frame.length;
     }
     for (int i = 0; i < (changes & 3); i++) {
@@ -442,7 +442,7 @@ static void send_bytes(struct input *input)
     input->left -= size;
 }
 
-/* What a port says on a line is right, whatever it was asked. */
+/* What a port says on a channel is right, whatever it was asked. */
 static void read_line(int end)
 {
     static uint8_t bytes[wire_frame_max + 1];
@@ -460,7 +460,7 @@ static void read_line(int end)
     if (size <= 0) {
         return;
     }
-    CHECK(wire_decode(wire_on_line, bytes, (size_t)size, &frame) == wire_ok);
+    CHECK(wire_decode(wire_to_client, bytes, (size_t)size, &frame) == wire_ok);
     attacker.answers += frame.type == wire_reply || frame.type == wire_dropped ? 1 : 0;
     CHECK(attacker.answers <= attacker.right);
     if (part) {

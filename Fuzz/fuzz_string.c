@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts from any bytes in any encoding: what can be made can be taken apart and made again, and every question about it has an answer
- * inside its bounds. Formats are put together from the specifiers that the library knows, each with an argument of its type.
+ * Makes texts from any bytes in any encoding. Each text can be taken apart and made again, and every question about it has an answer inside
+ * its bounds. Formats are put together from the specifiers that the library knows, each with an argument of its type.
  */
 #include <CoreFoundation/CoreFoundation.h>
 #include <stdbool.h>

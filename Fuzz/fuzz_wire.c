@@ -5,11 +5,11 @@
  */
 #include <string.h>
 
-#include "Port/port_name.h"
-#include "Port/wire.h"
+#include "Port/Names/port_name.h"
+#include "Port/Wire/wire.h"
 #include "check.h"
 
-static void check_frame(enum wire_channel channel, const uint8_t *packet, size_t size)
+static void check_frame(enum wire_route channel, const uint8_t *packet, size_t size)
 {
     struct wire_frame frame;
     uint8_t header[wire_header_size];
@@ -54,7 +54,8 @@ static void check_changed_header(const uint8_t *bytes, size_t size)
 {
     static const enum wire_type types[] = {wire_request, wire_one_way, wire_control,    wire_reply,
                                            wire_ack,     wire_dropped, wire_descriptor, wire_page};
-    struct wire_frame frame = {.type = types[bytes[0] % 8], .length = size - 8, .line = bytes[1], .token = bytes[2], .sequence = bytes[3]};
+    struct wire_frame frame = {
+        .type = types[bytes[0] % 8], .length = size - 8, .channel = bytes[1], .token = bytes[2], .sequence = bytes[3]};
     uint8_t *packet = malloc(wire_header_size + size - 8);
 
     CHECK(packet);
@@ -62,8 +63,8 @@ static void check_changed_header(const uint8_t *bytes, size_t size)
     memcpy(packet + wire_header_size, bytes + 8, size - 8);
     packet[bytes[4] % wire_header_size] ^= bytes[5];
     packet[bytes[6] % wire_header_size] ^= bytes[7];
-    check_frame(wire_on_port, packet, wire_header_size + size - 8);
-    check_frame(wire_on_line, packet, wire_header_size + size - 8);
+    check_frame(wire_to_port, packet, wire_header_size + size - 8);
+    check_frame(wire_to_client, packet, wire_header_size + size - 8);
     free(packet);
 }
 
@@ -72,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (size < 8) {
         return 0;
     }
-    check_frame(bytes[0] & 1 ? wire_on_port : wire_on_line, bytes + 1, size - 1);
+    check_frame(bytes[0] & 1 ? wire_to_port : wire_to_client, bytes + 1, size - 1);
     check_name(bytes, size);
     check_changed_header(bytes, size);
     return 0;

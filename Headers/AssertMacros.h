@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * The checking macros of Apple's AssertMacros.h, which many of Apple's samples are written with.
+ * The checking macros of Apple's AssertMacros.h, which many of Apple's samples use.
  *
  * A `check` reports a condition that does not hold and goes on; a `verify` does the same and evaluates its expression in every build; a
- * `require` leaves for a label. `_noErr` forms take an OSStatus or errno value that should be 0, `_action` forms run a statement first,
- * `_quiet` forms report nothing, `_string` forms report a text of the caller's; `n` forms take the opposite condition.
+ * `require` jumps to a label. `_noErr` forms take an OSStatus or errno value that should be 0, `_action` forms run a statement first,
+ * `_quiet` forms report nothing, `_string` forms report a message of the caller's; `n` forms take the opposite condition.
  *
  * Reports go to standard error and only where DEBUG_ASSERT_PRODUCTION_CODE is defined as 0 before the include; its default is 1. Every
- * macro exists with two leading underscores; the names without them are defined unless
- * __ASSERT_MACROS_DEFINE_VERSIONS_WITHOUT_UNDERSCORES is defined as 0.
+ * macro exists with two leading underscores; the names without them are defined unless __ASSERT_MACROS_DEFINE_VERSIONS_WITHOUT_UNDERSCORES
+ * is defined as 0.
  */
 
 #if !defined(__ASSERTMACROS__)
@@ -27,7 +27,7 @@
 #define __ASSERT_MACROS_DEFINE_VERSIONS_WITHOUT_UNDERSCORES 1
 #endif
 
-/** Prints what did not hold; a program may define its own before the include. */
+/** Prints the failed assertion. A program may define its own macro before the include. */
 #if !defined(DEBUG_ASSERT_MESSAGE)
 #define DEBUG_ASSERT_MESSAGE(componentNameString, assertionString, exceptionLabelString, errorString, fileName, lineNumber, errorCode) \
     ((void)fprintf(stderr, "AssertMacros: %s%s%s, %s%s%s file: %s, line: %d, value: %ld\n", (componentNameString),                     \
@@ -35,7 +35,7 @@
                    (errorString), (fileName), (int)(lineNumber), (long)(errorCode)))
 #endif
 
-/* A report in builds for debugging, nothing in production. */
+/* Reports in debug builds, and does nothing in production. */
 #if DEBUG_ASSERT_PRODUCTION_CODE
 #define CRL_ASSERT_REPORT(_assertion, _label, _text, _code) ((void)0)
 #else
@@ -43,7 +43,7 @@
     DEBUG_ASSERT_MESSAGE(DEBUG_ASSERT_COMPONENT_NAME_STRING, _assertion, _label, _text, __FILE__, __LINE__, _code)
 #endif
 
-/* Whether a condition holds, or a code is 0, with a report where not. Each evaluates its argument once. */
+/* Return whether a condition holds, or a code is 0, and report if not. Each evaluates its argument once. */
 #define CRL_ASSERT_HOLDS(_condition, _assertion, _label, _text) \
     (__builtin_expect(!!(_condition), 1) ? 1 : (CRL_ASSERT_REPORT(_assertion, _label, _text, 0), 0))
 #define CRL_ASSERT_IS_ZERO(_code, _assertion, _label, _text)        \
@@ -55,7 +55,7 @@
         crl_code == 0;                                              \
     }))
 
-/* What follows from it. An action of a verify may be `break` or `continue`, so no loop is put around it. */
+/* The consequences of a failure. The action of a verify may be `break` or `continue`, so no loop surrounds it. */
 #define CRL_ASSERT_ONLY(_holds) \
     do {                        \
         (void)(_holds);         \
@@ -85,79 +85,79 @@
 #define CRL_ASSERT_CHECK(_holds) CRL_ASSERT_ONLY(_holds)
 #endif
 
-/** Reports a text. */
+/** Reports a message. */
 #define __Debug_String(message) CRL_ASSERT_REPORT(message, "", "", 0)
 /** Reports when `assertion` does not hold; not evaluated in production. */
 #define __Check(assertion) CRL_ASSERT_CHECK(CRL_ASSERT_HOLDS(assertion, #assertion, "", ""))
 /** Reports when `assertion` holds. */
 #define __nCheck(assertion) __Check(!(assertion))
-/** As __Check, with a text. */
+/** Like __Check, with a message. */
 #define __Check_String(assertion, message) CRL_ASSERT_CHECK(CRL_ASSERT_HOLDS(assertion, #assertion, "", message))
-/** As __nCheck, with a text. */
+/** Like __nCheck, with a message. */
 #define __nCheck_String(assertion, message) __Check_String(!(assertion), message)
 /** Reports when `errorCode` is not 0; not evaluated in production. */
 #define __Check_noErr(errorCode) CRL_ASSERT_CHECK(CRL_ASSERT_IS_ZERO(errorCode, #errorCode " == 0", "", ""))
-/** As __Check_noErr, with a text. */
+/** Like __Check_noErr, with a message. */
 #define __Check_noErr_String(errorCode, message) CRL_ASSERT_CHECK(CRL_ASSERT_IS_ZERO(errorCode, #errorCode " == 0", "", message))
 /** Evaluates `assertion` in every build, and reports when it does not hold. */
 #define __Verify(assertion) CRL_ASSERT_ONLY(CRL_ASSERT_HOLDS(assertion, #assertion, "", ""))
 /** Evaluates `assertion`, and reports when it holds. */
 #define __nVerify(assertion) __Verify(!(assertion))
-/** As __Verify, with a text. */
+/** Like __Verify, with a message. */
 #define __Verify_String(assertion, message) CRL_ASSERT_ONLY(CRL_ASSERT_HOLDS(assertion, #assertion, "", message))
-/** As __nVerify, with a text. */
+/** Like __nVerify, with a message. */
 #define __nVerify_String(assertion, message) __Verify_String(!(assertion), message)
 /** Evaluates `errorCode` in every build, and reports when it is not 0. */
 #define __Verify_noErr(errorCode) CRL_ASSERT_ONLY(CRL_ASSERT_IS_ZERO(errorCode, #errorCode " == 0", "", ""))
-/** As __Verify_noErr, with a text. */
+/** Like __Verify_noErr, with a message. */
 #define __Verify_noErr_String(errorCode, message) CRL_ASSERT_ONLY(CRL_ASSERT_IS_ZERO(errorCode, #errorCode " == 0", "", message))
-/** As __Verify, and runs `action` when it does not hold. */
+/** Like __Verify, and runs `action` when it does not hold. */
 #define __Verify_Action(assertion, action) CRL_ASSERT_ELSE(CRL_ASSERT_HOLDS(assertion, #assertion, "", ""), action)
-/** As __Verify_noErr, and runs `action` when it is not 0. */
+/** Like __Verify_noErr, and runs `action` when it is not 0. */
 #define __Verify_noErr_Action(errorCode, action) CRL_ASSERT_ELSE(CRL_ASSERT_IS_ZERO(errorCode, #errorCode " == 0", "", ""), action)
-/** Leaves for `exceptionLabel` when `assertion` does not hold. */
+/** Jumps to `exceptionLabel` when `assertion` does not hold. */
 #define __Require(assertion, exceptionLabel) \
     CRL_ASSERT_OR_GOTO(CRL_ASSERT_HOLDS(assertion, #assertion, #exceptionLabel, ""), exceptionLabel, (void)0)
-/** Leaves for `exceptionLabel` when `assertion` holds. */
+/** Jumps to `exceptionLabel` when `assertion` holds. */
 #define __nRequire(assertion, exceptionLabel) __Require(!(assertion), exceptionLabel)
-/** As __Require, running `action` first. */
+/** Like __Require, running `action` first. */
 #define __Require_Action(assertion, exceptionLabel, action) \
     CRL_ASSERT_OR_GOTO(CRL_ASSERT_HOLDS(assertion, #assertion, #exceptionLabel, ""), exceptionLabel, action)
-/** As __nRequire, running `action` first. */
+/** Like __nRequire, running `action` first. */
 #define __nRequire_Action(assertion, exceptionLabel, action) __Require_Action(!(assertion), exceptionLabel, action)
-/** As __Require, without a report. */
+/** Like __Require, without a report. */
 #define __Require_Quiet(assertion, exceptionLabel) CRL_ASSERT_OR_GOTO(assertion, exceptionLabel, (void)0)
-/** As __nRequire, without a report. */
+/** Like __nRequire, without a report. */
 #define __nRequire_Quiet(assertion, exceptionLabel) __Require_Quiet(!(assertion), exceptionLabel)
-/** As __Require_Action, without a report. */
+/** Like __Require_Action, without a report. */
 #define __Require_Action_Quiet(assertion, exceptionLabel, action) CRL_ASSERT_OR_GOTO(assertion, exceptionLabel, action)
-/** As __nRequire_Action, without a report. */
+/** Like __nRequire_Action, without a report. */
 #define __nRequire_Action_Quiet(assertion, exceptionLabel, action) __Require_Action_Quiet(!(assertion), exceptionLabel, action)
-/** As __Require, with a text. */
+/** Like __Require, with a message. */
 #define __Require_String(assertion, exceptionLabel, message) \
     CRL_ASSERT_OR_GOTO(CRL_ASSERT_HOLDS(assertion, #assertion, #exceptionLabel, message), exceptionLabel, (void)0)
-/** As __nRequire, with a text. */
+/** Like __nRequire, with a message. */
 #define __nRequire_String(assertion, exceptionLabel, message) __Require_String(!(assertion), exceptionLabel, message)
-/** As __Require_Action, with a text. */
+/** Like __Require_Action, with a message. */
 #define __Require_Action_String(assertion, exceptionLabel, action, message) \
     CRL_ASSERT_OR_GOTO(CRL_ASSERT_HOLDS(assertion, #assertion, #exceptionLabel, message), exceptionLabel, action)
-/** As __nRequire_Action, with a text. */
+/** Like __nRequire_Action, with a message. */
 #define __nRequire_Action_String(assertion, exceptionLabel, action, message) \
     __Require_Action_String(!(assertion), exceptionLabel, action, message)
-/** Leaves for `exceptionLabel` when `errorCode` is not 0. */
+/** Jumps to `exceptionLabel` when `errorCode` is not 0. */
 #define __Require_noErr(errorCode, exceptionLabel) \
     CRL_ASSERT_OR_GOTO(CRL_ASSERT_IS_ZERO(errorCode, #errorCode " == 0", #exceptionLabel, ""), exceptionLabel, (void)0)
-/** As __Require_noErr, running `action` first. */
+/** Like __Require_noErr, running `action` first. */
 #define __Require_noErr_Action(errorCode, exceptionLabel, action) \
     CRL_ASSERT_OR_GOTO(CRL_ASSERT_IS_ZERO(errorCode, #errorCode " == 0", #exceptionLabel, ""), exceptionLabel, action)
-/** As __Require_noErr, without a report. */
+/** Like __Require_noErr, without a report. */
 #define __Require_noErr_Quiet(errorCode, exceptionLabel) CRL_ASSERT_OR_GOTO((errorCode) == 0, exceptionLabel, (void)0)
-/** As __Require_noErr_Action, without a report. */
+/** Like __Require_noErr_Action, without a report. */
 #define __Require_noErr_Action_Quiet(errorCode, exceptionLabel, action) CRL_ASSERT_OR_GOTO((errorCode) == 0, exceptionLabel, action)
-/** As __Require_noErr, with a text. */
+/** Like __Require_noErr, with a message. */
 #define __Require_noErr_String(errorCode, exceptionLabel, message) \
     CRL_ASSERT_OR_GOTO(CRL_ASSERT_IS_ZERO(errorCode, #errorCode " == 0", #exceptionLabel, message), exceptionLabel, (void)0)
-/** As __Require_noErr_Action, with a text. */
+/** Like __Require_noErr_Action, with a message. */
 #define __Require_noErr_Action_String(errorCode, exceptionLabel, action, message) \
     CRL_ASSERT_OR_GOTO(CRL_ASSERT_IS_ZERO(errorCode, #errorCode " == 0", #exceptionLabel, message), exceptionLabel, action)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * What the code is compiled for, in the words that sources for Apple's systems test: this is Linux, and none of Apple's targets.
+ * The target of the compilation, in the macros that sources for Apple's systems test: it is Linux, and none of Apple's targets.
  */
 
 #if !defined(__TARGETCONDITIONALS__)

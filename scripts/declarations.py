@@ -8,7 +8,7 @@ HEADERS = os.path.join(ROOT, "Headers")
 
 
 class Declaration:
-    """One declaration: its text on one line, its name, its kind, the comment above it (None if there is none), the name in CRL_LINK."""
+    """A declaration: its text on one line, its name and kind, the comment above it or None, and its name in CRL_LINK or None."""
 
     def __init__(self, header, line, text, comment, conditions):
         self.header, self.line, self.comment, self.conditions = header, line, comment, conditions
@@ -28,7 +28,7 @@ class Declaration:
         return any("__swift__" in c and "!" not in c for c in self.conditions)
 
     def prototype(self):
-        """The declaration as a program sees it, without our own macros."""
+        """Returns the declaration without the library's own macros."""
         text = re.sub(r"\b(CRL_LINK|CRL_SWIFT_NAME|CF_SWIFT_NAME|CF_FORMAT_FUNCTION|CF_FORMAT_ARGUMENT)\([^()]*\)", "", self.text)
         text = re.sub(r"\b(CF_EXPORT|CF_INLINE|CF_(RETURNS_\w+|CONSUMED|RELEASES_ARGUMENT|NOESCAPE|WARN_UNUSED_RESULT))\b", "", text)
         text = re.sub(r"\b_(Nonnull|Nullable|Null_unspecified)\b", "", text)
@@ -64,7 +64,7 @@ def public_headers():
 
 
 def _end_of_declaration(text, start):
-    """The index behind the `;` at depth 0, or behind the `}` of an inline function."""
+    """Returns the index behind the `;` at depth 0, or behind the `}` of an inline function."""
     depth, i, is_inline = 0, start, text.startswith(("CF_INLINE", "static"), start)
     while i < len(text):
         if text.startswith("/*", i):
@@ -83,7 +83,7 @@ def _end_of_declaration(text, start):
 
 
 def declarations(header):
-    """All declarations of one header, given by its path below Headers."""
+    """Returns all declarations of one header, which is named by its path below Headers."""
     with open(os.path.join(HEADERS, header), encoding="utf-8") as file:
         text = file.read()
     found, conditions, comment, i = [], [], None, 0

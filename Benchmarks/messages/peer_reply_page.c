@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a message port of a busy client needs of the kernel, and nothing else: a datagram with the sender's credentials one way, waited
- * for in epoll; the reply in a page that both sides share, and a bell only for who sleeps (Sources/CCoreRunLoop/Port/reply_page.h). What
+ * What a message port of a busy client needs of the kernel, and nothing else: a datagram with the sender's credentials one way, waited for
+ * in epoll; the reply in a page that both sides share, and a bell only for who sleeps (Sources/CCoreRunLoop/Port/Wire/reply_page.h). What
  * the library adds to this is its own work.
  */
 #include <stdatomic.h>

@@ -3,8 +3,8 @@
 /** @file
  * Base types, the macros of every other header, and the operations that all objects have.
  *
- * Ownership follows Apple's naming rule throughout: what a function with Create or Copy in its name returns is the caller's and needs one
- * CFRelease; what a function with Get returns is borrowed.
+ * Ownership follows Apple's naming rule throughout: a function with Create or Copy in its name returns a reference that the caller must
+ * release with one CFRelease; a function with Get in its name returns a borrowed reference.
  */
 
 #if !defined(__COREFOUNDATION_CFBASE__)
@@ -19,9 +19,9 @@
 #include "CFAvailability.h"
 
 /*
- * Link names. Every public function and constant is declared with CRL_LINK(name), which gives it the symbol `crl_name`: the source keeps
- * Apple's spelling and the linker never confuses it with the functions of the same names that Foundation exports.
- * CRL_PLAIN_NAMES is for the library whose symbols are Apple's plain names (docs/symbols.md).
+ * Link names. Every public function and constant is declared with CRL_LINK(name), which gives it the symbol `crl_name`. The source keeps
+ * Apple's spelling, and the linker never confuses a symbol with the one of the same name that Foundation exports. CRL_PLAIN_NAMES is
+ * defined for the variant of the library whose symbols are Apple's plain names (docs/symbols.md).
  */
 #if defined(CRL_PLAIN_NAMES)
 #define CRL_LINK(_name)
@@ -49,12 +49,12 @@
 #define FALSE 0
 #endif
 
-/* C sources for Apple's systems say nil for NULL; C++ has names of its own that this would change. */
+/* C sources for Apple's systems write nil for NULL. C++ sources may use the name for something else. */
 #if !defined(__cplusplus) && !defined(nil)
 #define nil NULL
 #endif
 
-/* Apple's compilers, and clang, say by one of these which of an integer's bytes comes first; gcc does not. */
+/* Apple's compilers and clang define one of these for the byte order; gcc does not. */
 #if !defined(__LITTLE_ENDIAN__) && !defined(__BIG_ENDIAN__)
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define __BIG_ENDIAN__ 1
@@ -75,7 +75,7 @@
 #endif
 #endif
 
-/* Reference counting annotations: for Clang's analyzer, and for Swift, which counts the objects by them. */
+/* Annotations for reference counting. Clang's analyzer checks them, and Swift's ARC follows them. */
 #if defined(__swift__)
 #define CF_RETURNS_RETAINED __attribute__((swift_attr("returns_retained")))
 #define CF_RETURNS_NOT_RETAINED __attribute__((swift_attr("returns_unretained")))
@@ -109,14 +109,14 @@
 #define CF_BRIDGED_MUTABLE_TYPE(_type)
 #define CF_RELATED_TYPE(_type, _class, _init)
 #define CF_REFINED_FOR_SWIFT
-#define CF_SWIFT_NAME(_name)
+#define CF_SWIFT_NAME(_name) /* Apple's; this library's own names use CRL_SWIFT_NAME */
 #define CF_SWIFT_UNAVAILABLE(_message)
 #define CF_AUTOMATED_REFCOUNT_UNAVAILABLE
 #define CF_NO_TAIL_CALL
 
 /*
- * Reference types in Swift. On Linux Swift's importer takes a typedef that has one of Apple's names for a native Swift class and would
- * count the object by its own layout. So, for each type, as CFRunLoop.h does:
+ * Reference types in Swift. On Linux, Swift's importer treats a typedef with one of Apple's names as a native Swift class, and would count
+ * references in a layout that these objects do not have. Each type therefore needs these lines, as in CFRunLoop.h:
  *
  *     #if defined(__swift__)
  *     #define CFRunLoopRef CRLRunLoopRef_          the importer does not know this name; the mutable ...Refs need it too
@@ -125,8 +125,8 @@
  *     typedef struct __CFRunLoop *CFRunLoopRef;    `const struct` where Apple's is, and for mutable twins the same tag without it
  *     CRL_REFERENCE_ALIAS(__CFString, CFMutableString);  for mutable twins: the same class by a second name
  *
- * Swift then sees a class CFRunLoop, and CFRunLoopRef as another name of it, which ARC counts with CFRetain and CFRelease. Functions that
- * return one say CF_RETURNS_RETAINED or CF_RETURNS_NOT_RETAINED. Swift has only one class for a mutable type and its immutable twin.
+ * Swift then sees a class CFRunLoop, with CFRunLoopRef as another name, and ARC counts it with CFRetain and CFRelease. Functions that
+ * return one use CF_RETURNS_RETAINED or CF_RETURNS_NOT_RETAINED. In Swift a mutable type and its immutable twin are one class.
  */
 #if defined(__swift__)
 #define CRL_REFERENCE_TYPE(_tag, _name)                                                                                              \
@@ -148,14 +148,14 @@
     typedef struct _tag *CRL##_name##Object __attribute__((swift_name(#_name)));         \
     typedef struct _tag *CRL##_name##Reference __attribute__((swift_name(#_name "Ref")))
 #define CRL_SWIFT_NAME(_name) __attribute__((swift_name(#_name)))
-/* CFRetain and CFRelease by names of their own, since the macro needs them before they are declared. */
+/* Other names of CFRetain and CFRelease, which the macro needs before their declarations. */
 extern const void *crl_swift_retain(const void *object) CRL_LINK(CFRetain);
 extern void crl_swift_release(const void *object) CRL_LINK(CFRelease);
-/* What takes any object takes a raw pointer in Swift; the macro adds a function of the same name for each class. */
+/* Functions on any object take a raw pointer in Swift. The macro adds an overload for each class. */
 extern bool crl_swift_equal(const void *object1, const void *object2) CRL_LINK(CFEqual);
 extern unsigned long crl_swift_hash(const void *object) CRL_LINK(CFHash);
 extern unsigned long crl_swift_type(const void *object) CRL_LINK(CFGetTypeID);
-/* Any object: a raw pointer in Swift, as the importer would make Apple's name AnyObject. */
+/* A reference to any object is a raw pointer in Swift, because the importer would turn Apple's name into AnyObject. */
 #define CFTypeRef CRLTypeRef_
 #define CFPropertyListRef CRLPropertyListRef_
 typedef const void *CRLTypeReference __attribute__((swift_name("CFTypeRef")));
@@ -170,7 +170,7 @@ CF_EXTERN_C_BEGIN
 #if defined(__cplusplus)
 typedef bool Boolean;
 #else
-/** A truth value: exactly `_Bool`, so that assigning any nonzero value gives 1. Apple's is an unsigned char of the same size. */
+/** A truth value: exactly `_Bool`, so that assigning any nonzero value gives 1. Apple's type is an unsigned char of the same size. */
 __extension__ typedef _Bool Boolean;
 #endif
 
@@ -194,7 +194,7 @@ __extension__ typedef signed long long SInt64;
 typedef float Float32;
 /** A floating-point number of 64 bits. */
 typedef double Float64;
-/** One UTF-16 unit: what string lengths and ranges count. */
+/** One UTF-16 unit. String lengths and ranges count these units. */
 typedef UInt16 UniChar;
 /** A number of UTF-16 units. */
 typedef unsigned long UniCharCount;
@@ -232,13 +232,13 @@ typedef FourCharCode OSType;
 typedef UInt8 Byte;
 /** A signed byte. */
 typedef SInt8 SignedByte;
-/** A text of at most 255 bytes with its length in the first byte. */
+/** A string of at most 255 bytes with its length in the first byte. */
 typedef unsigned char Str255[256];
 /** A borrowed Str255. */
 typedef const unsigned char *ConstStr255Param;
-/** A text with its length in the first byte. */
+/** A string with its length in the first byte. */
 typedef unsigned char *StringPtr;
-/** A borrowed text with its length in the first byte. */
+/** A borrowed string with its length in the first byte. */
 typedef const unsigned char *ConstStringPtr;
 
 /** A number of elements, an index, or a size in bytes. */
@@ -251,7 +251,7 @@ typedef unsigned long CFTypeID;
 typedef unsigned long CFHashCode;
 /** A reference to an object of any type. */
 typedef const void *CFTypeRef;
-/** A reference to an object that a property list can hold: text, data, number, date, truth value, array or dictionary. */
+/** A reference to an object that a property list can hold: string, data, number, date, truth value, array or dictionary. */
 typedef CFTypeRef CFPropertyListRef;
 
 /** The index that means "not found". */
@@ -259,11 +259,11 @@ enum { kCFNotFound = -1 };
 
 /** A range of indices. */
 typedef struct {
-    CFIndex location; /**< the first index */
-    CFIndex length; /**< how many indices */
+    CFIndex location; /**< The first index. */
+    CFIndex length; /**< The number of indices. */
 } CFRange;
 
-/** Makes a range from its first index and its length. */
+/** Creates a range from its first index and its length. */
 CF_INLINE CFRange CFRangeMake(CFIndex location, CFIndex length) {
     CFRange range;
     range.location = location;
@@ -273,15 +273,15 @@ CF_INLINE CFRange CFRangeMake(CFIndex location, CFIndex length) {
 
 /** The order of two values. */
 typedef CF_ENUM(CFIndex, CFComparisonResult) {
-    kCFCompareLessThan = -1, /**< the first comes before the second */
-    kCFCompareEqualTo = 0, /**< neither comes before the other */
-    kCFCompareGreaterThan = 1 /**< the first comes after the second */
+    kCFCompareLessThan = -1, /**< The first value comes before the second. */
+    kCFCompareEqualTo = 0, /**< Neither value comes before the other. */
+    kCFCompareGreaterThan = 1 /**< The first value comes after the second. */
 };
 
-/** A function of the caller's that says in which order two values stand; `context` is what the caller gave with the function. */
+/** A function that returns the order of two values. `context` is the pointer that the caller passed with the function. */
 typedef CFComparisonResult (*CFComparatorFunction)(const void *value1, const void *value2, void *context);
 
-/** Apple's release whose interface this library follows, as `kCFCoreFoundationVersionNumber` counts: 10.0. */
+/** The version number of Core Foundation in Mac OS X 10.0; the macros after it are for later releases. */
 #define kCFCoreFoundationVersionNumber10_0 196.40
 #define kCFCoreFoundationVersionNumber10_1 226.00
 #define kCFCoreFoundationVersionNumber10_2 263.00
@@ -296,32 +296,32 @@ typedef CFComparisonResult (*CFComparatorFunction)(const void *value1, const voi
 #define kCFCoreFoundationVersionNumber10_11 1253.00
 
 /**
- * Apple's Core Foundation whose interface this library follows: that of macOS 10.11.
- * Differs from Apple: it says which functions may be expected, not which release is installed.
+ * The version number of the Core Foundation whose interface this library follows: that of OS X 10.11.
+ * Differs from Apple: the number says which functions a program can expect, not which release is installed.
  */
 CF_EXPORT const double kCFCoreFoundationVersionNumber CRL_LINK(kCFCoreFoundationVersionNumber);
 
 /**
- * Adds a reference to an object.
- * `object` is any object; constants and literals are not counted.
- * Ownership: the caller has one reference more, and owes one CFRelease for it.
- * Threads: any thread; not for signal handlers' objects that another thread may be freeing.
- * Errors: NULL, and an object that has been freed where that can still be seen, stop the process with a sentence.
+ * Adds a reference to an object and returns the object.
+ *
+ * `object` is any object. Constants and literals have no reference count.
+ * Ownership: the caller gets one more reference, and must give it back with one CFRelease.
+ * Threads: any, signal handlers included if nobody can be freeing the object at the time.
+ * Errors: NULL stops the process with a message. So does an object that has been freed, where that can still be detected.
  */
 CF_EXPORT CFTypeRef CFRetain(CFTypeRef object) CRL_LINK(CFRetain);
 
 /**
- * Gives back a reference to an object, and frees the object when it was the last one.
+ * Gives back a reference to an object, and frees the object if it was the last reference.
+ *
  * `object` is any object; constants and literals are never freed.
  * Ownership: takes one reference from the caller.
- * Threads: any thread; the object's release callbacks run on it.
- * Errors: NULL, and a release too many where it can be seen, stop the process with a sentence.
+ * Threads: any; the object's release callbacks run on it.
+ * Errors: NULL stops the process with a message. So does one release too many, where it can be detected.
  */
 CF_EXPORT void CFRelease(CFTypeRef object) CRL_LINK(CFRelease);
 
-/*
- * Reference types. Each stands in the header that declares its functions; the ones that every header needs stand here.
- */
+/* The reference types that every header needs. Each other type is declared in the header of its functions. */
 #if defined(__swift__)
 #define CFAllocatorRef CRLAllocatorRef_
 #define CFNullRef CRLNullRef_
@@ -338,84 +338,93 @@ CRL_REFERENCE_ALIAS(__CFString, CFMutableString);
 typedef const struct __CFAllocator *CFAllocatorRef;
 /** The object that stands for "nothing" in a collection. */
 typedef const struct __CFNull *CFNullRef;
-/** A text (CFString.h). */
+/** A string (CFString.h). */
 typedef const struct __CFString *CFStringRef;
-/** A text that can be changed (CFString.h). */
+/** A mutable string (CFString.h). */
 typedef struct __CFString *CFMutableStringRef;
 
 /**
- * Lends an object to the calling thread: gives the caller's reference back later.
+ * Gives the caller's reference to an object back later, at the end of a run-loop pass.
+ *
  * `object` is any object.
  * Ownership: takes one reference; the object lives at least until the calling thread's outermost run-loop pass ends or the thread exits,
  * whichever comes first.
- * Threads: any thread; the pool is the thread's own. A main thread that runs no loop keeps its objects until the process ends.
- * Errors: NULL stops the process with a sentence; when there is no memory for the pool the object is never freed, and that is logged once.
- * Differs from Apple: the pool is drained by the run loop and at thread exit only; there are no nested pools.
+ * Threads: any; the pool is the thread's own. A main thread that runs no loop keeps its objects until the process ends.
+ * Errors: NULL stops the process with a message. Without memory for the pool the object is never freed, and one line is logged.
+ * Differs from Apple: only the run loop and the thread's exit drain the pool. There are no nested pools.
  */
 CF_EXPORT CFTypeRef CFAutorelease(CFTypeRef object) CRL_LINK(CFAutorelease) CF_RETURNS_NOT_RETAINED;
 
 /**
  * Returns how many references an object has, for debugging.
+ *
  * `object` is any object; for constants and literals the count is LONG_MAX.
- * Threads: any thread; the value may be outdated when it arrives.
- * Errors: NULL stops the process with a sentence.
+ * Threads: any; the value may be out of date when it is returned.
+ * Errors: NULL stops the process with a message.
  */
 CF_EXPORT CFIndex CFGetRetainCount(CFTypeRef object) CRL_LINK(CFGetRetainCount);
 
 /**
- * Returns the number of an object's type, to be compared with that of a Get...TypeID function.
+ * Returns the type id of an object, to compare with the result of a Get...TypeID function.
+ *
  * `object` is any object.
- * Threads: any thread.
- * Errors: NULL stops the process with a sentence.
+ * Threads: any.
+ * Errors: NULL stops the process with a message.
  */
 CF_EXPORT CFTypeID CFGetTypeID(CFTypeRef object) CRL_LINK(CFGetTypeID);
 
 /**
  * Returns the name of a type, such as "CFArray".
+ *
  * `type_id` is the number of a type.
- * Ownership: the caller releases the text.
- * Threads: any thread.
+ * Ownership: the caller releases the string.
+ * Threads: any.
  * Errors: NULL for a number that no type has.
  */
 CF_EXPORT CFStringRef CFCopyTypeIDDescription(CFTypeID type_id) CRL_LINK(CFCopyTypeIDDescription) CF_RETURNS_RETAINED;
 
 /**
- * Tells whether two objects are the same or, where their type compares values, have equal values.
+ * Returns whether two objects are the same or, where their type compares values, have equal values.
+ *
  * `object1` and `object2` are any objects; objects of different types are never equal.
- * Threads: any thread, as long as no other changes the objects.
- * Errors: NULL stops the process with a sentence.
+ * Threads: any, as long as no other changes the objects.
+ * Errors: NULL stops the process with a message.
  */
 CF_EXPORT Boolean CFEqual(CFTypeRef object1, CFTypeRef object2) CRL_LINK(CFEqual);
 
 /**
- * Returns a number that is the same for all objects that CFEqual calls equal.
+ * Returns a hash value of an object. Objects that are equal by CFEqual have equal hash values.
+ *
  * `object` is any object.
- * Threads: any thread, as long as no other changes the object.
- * Errors: NULL stops the process with a sentence.
+ * Threads: any, as long as no other changes the object.
+ * Errors: NULL stops the process with a message.
  */
 CF_EXPORT CFHashCode CFHash(CFTypeRef object) CRL_LINK(CFHash);
 
 /**
- * Describes an object in words, for debugging; the form may change from release to release.
+ * Creates a description of an object, for debugging. Its form may change from release to release.
+ *
  * `object` is any object, or NULL.
- * Ownership: the caller releases the text.
- * Threads: any thread, as long as no other changes the object.
+ * Ownership: the caller releases the string.
+ * Threads: any, as long as no other changes the object.
  * Errors: NULL for a NULL object, and when there is no memory.
  */
 CF_EXPORT CFStringRef CFCopyDescription(CFTypeRef object) CRL_LINK(CFCopyDescription) CF_RETURNS_RETAINED;
 
 /**
- * Returns the allocator that an object's memory came from.
- * `object` is any object, or NULL; constants and literals name the system's allocator.
+ * Returns the allocator that provided an object's memory.
+ *
+ * `object` is any object, or NULL. Constants and literals return the system's allocator.
  * Ownership: the allocator is borrowed from the object.
- * Threads: any thread.
+ * Threads: any.
  */
 CF_EXPORT CFAllocatorRef CFGetAllocator(CFTypeRef object) CRL_LINK(CFGetAllocator) CF_RETURNS_NOT_RETAINED;
 
 /**
- * Returns its argument; it had a meaning for garbage collection.
+ * Returns its argument. Apple's function had an effect under garbage collection.
+ *
  * `object` is any object, or NULL.
- * Threads: any thread, signal handlers included.
+ * Threads: any, signal handlers included.
  */
 CF_EXPORT CFTypeRef CFMakeCollectable(CFTypeRef object) CRL_LINK(CFMakeCollectable);
 
@@ -423,87 +432,91 @@ CF_EXPORT CFTypeRef CFMakeCollectable(CFTypeRef object) CRL_LINK(CFMakeCollectab
 typedef const void *(*CFAllocatorRetainCallBack)(const void *info);
 /** A function that gives back a reference to an allocator's info pointer. */
 typedef void (*CFAllocatorReleaseCallBack)(const void *info);
-/** A function that describes an allocator's info pointer; the text is the caller's. */
+/** A function that describes an allocator's info pointer; the caller releases the string. */
 typedef CFStringRef (*CFAllocatorCopyDescriptionCallBack)(const void *info);
 /** A function that returns at least `size` bytes, aligned for every type, or NULL. */
 typedef void *(*CFAllocatorAllocateCallBack)(CFIndex size, CFOptionFlags hint, void *info);
-/** A function that changes the size of a block and returns where it is now, or NULL with the block unchanged. */
+/** A function that changes the size of a block and returns its new address, or NULL with the block unchanged. */
 typedef void *(*CFAllocatorReallocateCallBack)(void *block, CFIndex newSize, CFOptionFlags hint, void *info);
 /** A function that takes a block back. */
 typedef void (*CFAllocatorDeallocateCallBack)(void *block, void *info);
-/** A function that says how many bytes a block of `size` bytes would really have. */
+/** A function that returns how many bytes a block of `size` bytes would really have. */
 typedef CFIndex (*CFAllocatorPreferredSizeCallBack)(CFIndex size, CFOptionFlags hint, void *info);
 
-/** What an allocator of the caller's is made of. Every pointer may be NULL; without `allocate` the allocator never has memory. */
+/** The functions of an allocator that the program provides. Any pointer may be NULL; without `allocate` the allocator never has memory. */
 typedef struct {
-    CFIndex version; /**< 0 */
-    void *info; /**< given to every function */
-    CFAllocatorRetainCallBack retain; /**< called once, when the allocator is made */
-    CFAllocatorReleaseCallBack release; /**< called once, when the allocator is freed */
-    CFAllocatorCopyDescriptionCallBack copyDescription; /**< for CFCopyDescription */
-    CFAllocatorAllocateCallBack allocate; /**< new memory, aligned to 16 bytes */
-    CFAllocatorReallocateCallBack reallocate; /**< another size for a block */
-    CFAllocatorDeallocateCallBack deallocate; /**< the end of a block */
-    CFAllocatorPreferredSizeCallBack preferredSize; /**< a better size */
+    CFIndex version; /**< 0. */
+    void *info; /**< Passed to every function. */
+    CFAllocatorRetainCallBack retain; /**< Called once, when the allocator is created. */
+    CFAllocatorReleaseCallBack release; /**< Called once, when the allocator is freed. */
+    CFAllocatorCopyDescriptionCallBack copyDescription; /**< Used by CFCopyDescription. */
+    CFAllocatorAllocateCallBack allocate; /**< Returns new memory, aligned to 16 bytes. */
+    CFAllocatorReallocateCallBack reallocate; /**< Changes the size of a block. */
+    CFAllocatorDeallocateCallBack deallocate; /**< Takes a block back. */
+    CFAllocatorPreferredSizeCallBack preferredSize; /**< Returns the real size of a block. */
 } CFAllocatorContext;
 
-/** NULL: stands for the calling thread's default allocator wherever an allocator is asked for. */
+/** NULL, which stands for the calling thread's default allocator in every function that takes an allocator. */
 CF_EXPORT const CFAllocatorRef kCFAllocatorDefault CRL_LINK(kCFAllocatorDefault);
 /** The system's allocator: malloc. */
 CF_EXPORT const CFAllocatorRef kCFAllocatorSystemDefault CRL_LINK(kCFAllocatorSystemDefault);
 /** Malloc, realloc and free. */
 CF_EXPORT const CFAllocatorRef kCFAllocatorMalloc CRL_LINK(kCFAllocatorMalloc);
-/** The same as kCFAllocatorMalloc: there are no zones here. */
+/** Equal to kCFAllocatorMalloc, because there are no zones here. */
 CF_EXPORT const CFAllocatorRef kCFAllocatorMallocZone CRL_LINK(kCFAllocatorMallocZone);
-/** Never has memory and frees nothing: the deallocator for bytes that somebody else owns. */
+/** An allocator that never has memory and frees nothing. It is the deallocator for bytes that somebody else owns. */
 CF_EXPORT const CFAllocatorRef kCFAllocatorNull CRL_LINK(kCFAllocatorNull);
-/** For CFAllocatorCreate only: the new allocator's own memory comes from its own context. */
+/** An argument for CFAllocatorCreate only: the new allocator's own memory comes from its own context. */
 CF_EXPORT const CFAllocatorRef kCFAllocatorUseContext CRL_LINK(kCFAllocatorUseContext);
 
-/** Returns the type number of allocators. Threads: any thread, signal handlers included. */
+/** Returns the type id of allocators. Threads: any, signal handlers included. */
 CF_EXPORT CFTypeID CFAllocatorGetTypeID(void) CRL_LINK(CFAllocatorGetTypeID);
 
 /**
  * Returns the calling thread's default allocator; the system's allocator until CFAllocatorSetDefault has been called.
  * Ownership: the allocator is borrowed; a default allocator is never freed.
- * Threads: any thread; each has its own default.
+ * Threads: any; each has its own default.
  */
 CF_EXPORT CFAllocatorRef CFAllocatorGetDefault(void) CRL_LINK(CFAllocatorGetDefault) CF_RETURNS_NOT_RETAINED;
 
 /**
  * Sets the calling thread's default allocator.
+ *
  * `allocator` is the new default; NULL and kCFAllocatorUseContext are ignored.
- * Ownership: the allocator is retained for ever.
- * Threads: any thread; each has its own default.
+ * Ownership: the allocator is retained forever.
+ * Threads: any; each has its own default.
  */
 CF_EXPORT void CFAllocatorSetDefault(CFAllocatorRef allocator) CRL_LINK(CFAllocatorSetDefault);
 
 /**
- * Makes an allocator of the caller's own functions.
- * `allocator` is where the new object's memory comes from, NULL for the default, kCFAllocatorUseContext for the new allocator itself;
+ * Creates an allocator from functions of the program.
+ *
+ * `allocator` is where the new object's memory comes from, NULL for the default, kCFAllocatorUseContext for the new allocator itself.
  * `context` is copied.
  * Ownership: the caller releases the allocator; its info is retained by `context->retain` now and released with the allocator.
- * Threads: any thread.
- * Errors: NULL when there is no memory; a NULL context stops the process with a sentence.
+ * Threads: any.
+ * Errors: NULL when there is no memory; a NULL context stops the process with a message.
  */
 CF_EXPORT CFAllocatorRef CFAllocatorCreate(CFAllocatorRef allocator, CFAllocatorContext *context)
     CRL_LINK(CFAllocatorCreate) CF_RETURNS_RETAINED;
 
 /**
- * Returns new memory of an allocator, not zeroed.
- * `allocator` is NULL for the default; `size` is in bytes; `hint` is 0.
+ * Allocates memory, which is not zeroed.
+ *
+ * `allocator` is NULL for the default. `size` is in bytes. `hint` is 0.
  * Ownership: the caller gives the block back with CFAllocatorDeallocate and the same allocator.
- * Threads: any thread.
+ * Threads: any.
  * Errors: NULL when there is no memory and when `size` is not positive.
  */
 CF_EXPORT void *CFAllocatorAllocate(CFAllocatorRef allocator, CFIndex size, CFOptionFlags hint) CRL_LINK(CFAllocatorAllocate);
 
 /**
- * Changes the size of a block, and returns where it is now.
- * `allocator` is the block's, NULL for the default; `block` is NULL to get a new one; `newSize` is in bytes, 0 to give the block back;
- * `hint` is 0.
- * Ownership: the caller has the returned block instead of the old one.
- * Threads: any thread.
+ * Changes the size of a block, and returns its new address.
+ *
+ * `allocator` is the block's, NULL for the default. `block` is NULL to get a new one. `newSize` is in bytes; 0 gives the block back. `hint`
+ * is 0.
+ * Ownership: the caller owns the returned block instead of the old one.
+ * Threads: any.
  * Errors: NULL with the block unchanged when there is no memory, the allocator cannot reallocate or `newSize` is negative; NULL when the
  * block was given back.
  */
@@ -511,34 +524,37 @@ CF_EXPORT void *CFAllocatorReallocate(CFAllocatorRef allocator, void *block, CFI
     CRL_LINK(CFAllocatorReallocate);
 
 /**
- * Gives a block back.
- * `allocator` is the block's, NULL for the default; `block` may be NULL.
+ * Gives a block back to its allocator.
+ *
+ * `allocator` is the block's, NULL for the default. `block` may be NULL.
  * Ownership: takes the block.
- * Threads: any thread.
+ * Threads: any.
  */
 CF_EXPORT void CFAllocatorDeallocate(CFAllocatorRef allocator, void *block) CRL_LINK(CFAllocatorDeallocate);
 
 /**
- * Returns how many bytes a block of `size` bytes would really have; never fewer.
- * `allocator` is NULL for the default; `hint` is 0.
- * Threads: any thread.
+ * Returns how many bytes a block of `size` bytes would really have; never fewer than `size`.
+ *
+ * `allocator` is NULL for the default. `hint` is 0.
+ * Threads: any.
  */
 CF_EXPORT CFIndex CFAllocatorGetPreferredSizeForSize(CFAllocatorRef allocator, CFIndex size, CFOptionFlags hint)
     CRL_LINK(CFAllocatorGetPreferredSizeForSize);
 
 /**
- * Fills in the context of an allocator.
- * `allocator` is NULL for the default; `context` is filled in.
+ * Copies the context of an allocator into `*context`.
+ *
+ * `allocator` is NULL for the default. `context` is filled in.
  * Ownership: the info pointer is borrowed.
- * Threads: any thread.
- * Errors: a NULL context stops the process with a sentence.
+ * Threads: any.
+ * Errors: a NULL context stops the process with a message.
  */
 CF_EXPORT void CFAllocatorGetContext(CFAllocatorRef allocator, CFAllocatorContext *context) CRL_LINK(CFAllocatorGetContext);
 
-/** The object that stands for "nothing" in a collection; immortal. */
+/** The object that stands for "nothing" in a collection. It is immortal. */
 CF_EXPORT const CFNullRef kCFNull CRL_LINK(kCFNull);
 
-/** Returns the type number of kCFNull. Threads: any thread, signal handlers included. */
+/** Returns the type id of kCFNull. Threads: any, signal handlers included. */
 CF_EXPORT CFTypeID CFNullGetTypeID(void) CRL_LINK(CFNullGetTypeID);
 
 CF_EXTERN_C_END

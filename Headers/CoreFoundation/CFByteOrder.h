@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * The order of bytes: numbers as the machine has them, and as files and networks do. All functions are inline, and may be called on any
- * thread and in signal handlers.
+ * Conversions between the machine's byte order and those of files and networks. All functions are inline, and may be called on any thread
+ * and in signal handlers.
  */
 
 #if !defined(__COREFOUNDATION_CFBYTEORDER__)
@@ -14,20 +14,20 @@ CF_EXTERN_C_BEGIN
 
 /** Which byte of a number comes first. */
 enum __CFByteOrder {
-    CFByteOrderUnknown, /**< nobody knows */
-    CFByteOrderLittleEndian, /**< the least significant one */
-    CFByteOrderBigEndian /**< the most significant one */
+    CFByteOrderUnknown, /**< Not known. */
+    CFByteOrderLittleEndian, /**< The least significant byte. */
+    CFByteOrderBigEndian /**< The most significant byte. */
 };
-/** One of the orders. */
+/** A byte order. */
 typedef CFIndex CFByteOrder;
 
 /** A Float32 in an order that is not the machine's, or not known to be. */
 typedef struct {
-    UInt32 v; /**< its bytes */
+    UInt32 v; /**< The bytes of the number. */
 } CFSwappedFloat32;
 /** A Float64 in an order that is not the machine's, or not known to be. */
 typedef struct {
-    UInt64 v; /**< its bytes */
+    UInt64 v; /**< The bytes of the number. */
 } CFSwappedFloat64;
 
 /** Returns the machine's own order. */

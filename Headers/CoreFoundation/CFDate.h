@@ -21,7 +21,7 @@ CF_EXPORT const CFTimeInterval kCFAbsoluteTimeIntervalSince1970 CRL_LINK(kCFAbso
 /** The seconds from the beginning of 1904 to the beginning of 2001. */
 CF_EXPORT const CFTimeInterval kCFAbsoluteTimeIntervalSince1904 CRL_LINK(kCFAbsoluteTimeIntervalSince1904);
 
-/** Returns the time now; the wall clock may be set forwards and backwards. Threads: any thread, signal handlers included. */
+/** Returns the current time of the wall clock, which may be set forwards and backwards. Threads: any, signal handlers included. */
 CF_EXPORT CFAbsoluteTime CFAbsoluteTimeGetCurrent(void) CRL_LINK(CFAbsoluteTimeGetCurrent);
 
 #if defined(__swift__)
@@ -33,29 +33,31 @@ CRL_REFERENCE_TYPE(__CFDate, CFDate);
 /** A point in time as an object. */
 typedef const struct __CFDate *CFDateRef;
 
-/** Returns the type number of dates. Threads: any thread, signal handlers included. */
+/** Returns the type id of dates. Threads: any, signal handlers included. */
 CF_EXPORT CFTypeID CFDateGetTypeID(void) CRL_LINK(CFDateGetTypeID);
 
 /**
- * Makes a date.
- * `allocator` is NULL for the default; `time` is any number.
+ * Creates a date from a point in time.
+ *
+ * `allocator` is NULL for the default. `time` is any number.
  * Ownership: the caller releases the date.
- * Threads: any thread.
+ * Threads: any.
  * Errors: NULL when there is no memory.
  */
 CF_EXPORT CFDateRef CFDateCreate(CFAllocatorRef allocator, CFAbsoluteTime time) CRL_LINK(CFDateCreate) CF_RETURNS_RETAINED;
 
-/** Returns a date's point in time. Threads: any thread. Errors: NULL stops the process with a sentence. */
+/** Returns a date's point in time. Threads: any. Errors: NULL stops the process with a message. */
 CF_EXPORT CFAbsoluteTime CFDateGetAbsoluteTime(CFDateRef date) CRL_LINK(CFDateGetAbsoluteTime);
 
-/** Returns the seconds from `otherDate` to `date`. Threads: any thread. Errors: NULL stops the process with a sentence. */
+/** Returns the seconds from `otherDate` to `date`. Threads: any. Errors: NULL stops the process with a message. */
 CF_EXPORT CFTimeInterval CFDateGetTimeIntervalSinceDate(CFDateRef date, CFDateRef otherDate) CRL_LINK(CFDateGetTimeIntervalSinceDate);
 
 /**
- * Compares two dates; the earlier one comes first.
- * `context` is not used: the function fits where a comparator is asked for.
- * Threads: any thread.
- * Errors: NULL dates stop the process with a sentence.
+ * Compares two dates. The earlier one comes first.
+ *
+ * `context` is not used; with it the function has the type of a comparator.
+ * Threads: any.
+ * Errors: NULL dates stop the process with a message.
  */
 CF_EXPORT CFComparisonResult CFDateCompare(CFDateRef date, CFDateRef otherDate, void *context) CRL_LINK(CFDateCompare);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * Numbers and truth values as objects. They do not change; any thread may use them.
- * Any function that is given NULL, or an object of another type, stops the process with a sentence that names the function.
+ * Numbers and truth values as objects. They do not change; any thread may use them. Any function that is given NULL, or an object of
+ * another type, stops the process with a message that names the function.
  */
 
 #if !defined(__COREFOUNDATION_CFNUMBER__)
@@ -30,13 +30,13 @@ CF_EXPORT const CFBooleanRef kCFBooleanTrue CRL_LINK(kCFBooleanTrue);
 /** The false value; immortal. */
 CF_EXPORT const CFBooleanRef kCFBooleanFalse CRL_LINK(kCFBooleanFalse);
 
-/** Returns the type number of truth values. Threads: any thread, signal handlers included. */
+/** Returns the type id of truth values. Threads: any, signal handlers included. */
 CF_EXPORT CFTypeID CFBooleanGetTypeID(void) CRL_LINK(CFBooleanGetTypeID);
 
-/** Returns what a truth value says. Threads: any thread. Errors: NULL stops the process with a sentence. */
+/** Returns a truth value as a Boolean. Threads: any. Errors: NULL stops the process with a message. */
 CF_EXPORT Boolean CFBooleanGetValue(CFBooleanRef boolean) CRL_LINK(CFBooleanGetValue);
 
-/** The C type of a number that is given or asked for. */
+/** The C type of a number that is passed in or requested. */
 typedef CF_ENUM(CFIndex, CFNumberType) {
     kCFNumberSInt8Type = 1, /**< SInt8 */
     kCFNumberSInt16Type = 2, /**< SInt16 */
@@ -54,54 +54,57 @@ typedef CF_ENUM(CFIndex, CFNumberType) {
     kCFNumberCFIndexType = 14, /**< CFIndex */
     kCFNumberNSIntegerType = 15, /**< long */
     kCFNumberCGFloatType = 16, /**< double where a pointer has 64 bits, float elsewhere */
-    kCFNumberMaxType = 16 /**< the last of them */
+    kCFNumberMaxType = 16 /**< The highest value. */
 };
 
-/** The number above all others; immortal. */
+/** Positive infinity; immortal. */
 CF_EXPORT const CFNumberRef kCFNumberPositiveInfinity CRL_LINK(kCFNumberPositiveInfinity);
-/** The number below all others; immortal. */
+/** Negative infinity; immortal. */
 CF_EXPORT const CFNumberRef kCFNumberNegativeInfinity CRL_LINK(kCFNumberNegativeInfinity);
-/** What is no number; immortal. */
+/** Not-a-number; immortal. */
 CF_EXPORT const CFNumberRef kCFNumberNaN CRL_LINK(kCFNumberNaN);
 
-/** Returns the type number of numbers. Threads: any thread, signal handlers included. */
+/** Returns the type id of numbers. Threads: any, signal handlers included. */
 CF_EXPORT CFTypeID CFNumberGetTypeID(void) CRL_LINK(CFNumberGetTypeID);
 
 /**
- * Makes a number.
- * `allocator` is NULL for the default; `value` points to a value of type `type`.
+ * Creates a number.
+ *
+ * `allocator` is NULL for the default. `value` points to a value of type `type`.
  * Ownership: the caller releases the number.
- * Threads: any thread.
+ * Threads: any.
  * Errors: NULL when the type is unknown, `value` is NULL or there is no memory.
  */
 CF_EXPORT CFNumberRef CFNumberCreate(CFAllocatorRef allocator, CFNumberType type, const void *value)
     CRL_LINK(CFNumberCreate) CF_RETURNS_RETAINED;
 
-/** Returns the type that a number is stored as: one of the six with a stated width. Threads: any thread. Errors: NULL stops the process. */
+/** Returns the type in which a number is stored: one of the six whose name has a width. Threads: any. Errors: NULL stops the process. */
 CF_EXPORT CFNumberType CFNumberGetType(CFNumberRef number) CRL_LINK(CFNumberGetType);
 
-/** Returns the size in bytes of the type that a number is stored as. Threads: any thread. Errors: NULL stops the process. */
+/** Returns the size in bytes of the type in which a number is stored. Threads: any. Errors: NULL stops the process. */
 CF_EXPORT CFIndex CFNumberGetByteSize(CFNumberRef number) CRL_LINK(CFNumberGetByteSize);
 
-/** Tells whether a number is stored as a floating-point number. Threads: any thread. Errors: NULL stops the process. */
+/** Returns whether a number is stored as a floating-point number. Threads: any. Errors: NULL stops the process. */
 CF_EXPORT Boolean CFNumberIsFloatType(CFNumberRef number) CRL_LINK(CFNumberIsFloatType);
 
 /**
- * Stores a number as a C type, and tells whether nothing was lost.
- * `value` points to a value of type `type`; it gets the nearest possible value when the number does not fit, its lower bits when an integer
- * does not fit into a narrower one. An integer up to 255 fits one byte, and one up to 65535 two: `value` may then be a UInt8 or a UInt16,
- * which have no types of their own here.
- * Threads: any thread.
- * Errors: false, with nothing stored, when the type is unknown; a NULL number or `value` stops the process with a sentence.
+ * Converts a number to a C type, and returns whether nothing was lost.
+ *
+ * `value` points to a value of type `type`. A number that does not fit gives the nearest possible value; an integer that does not fit into
+ * a narrower integer gives its lower bits. An integer up to 255 fits into one byte and one up to 65535 into two, so `value` may also point
+ * to a UInt8 or a UInt16, which have no CFNumberType.
+ * Threads: any.
+ * Errors: false, with nothing stored, when the type is unknown; a NULL number or `value` stops the process with a message.
  */
 CF_EXPORT Boolean CFNumberGetValue(CFNumberRef number, CFNumberType type, void *value) CRL_LINK(CFNumberGetValue);
 
 /**
- * Compares two numbers by their exact values, whatever they are stored as. Minus zero comes before zero; a NaN comes after what is negative
- * and before the rest, and is equal to a NaN.
- * `context` is not used: the function fits where a comparator is asked for.
- * Threads: any thread.
- * Errors: NULL numbers stop the process with a sentence.
+ * Compares two numbers by their exact values, whatever their types. Minus zero comes before zero. A NaN comes after all negative numbers
+ * and before all others, and is equal to a NaN.
+ *
+ * `context` is not used; with it the function has the type of a comparator.
+ * Threads: any.
+ * Errors: NULL numbers stop the process with a message.
  */
 CF_EXPORT CFComparisonResult CFNumberCompare(CFNumberRef number, CFNumberRef otherNumber, void *context) CRL_LINK(CFNumberCompare);
 

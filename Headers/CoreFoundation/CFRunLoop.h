@@ -3,14 +3,14 @@
 /** @file
  * Run loops: loops, modes, sources, timers, observers and queued blocks.
  *
- * Each thread has one loop. A loop runs in one mode at a time, a mode is a name with the sources, timers and observers added under it, and
- * a pass over a mode has a fixed order (docs/order.md). Mode names are compared as strings, and `kCFRunLoopCommonModes` stands for every
- * mode of the loop's common set wherever a mode is expected, but for the mode to run.
+ * Each thread has one loop. A loop runs in one mode at a time. A mode is a name with the sources, timers and observers added under it. A
+ * pass over a mode has a fixed order (docs/order.md). Mode names are compared as strings. `kCFRunLoopCommonModes` stands for every mode of
+ * the loop's common set wherever a mode is expected, except as the mode to run.
  *
  * No lock is held while a callback runs, so a callback may call any function of this header, for this loop or another.
  *
- * A loop, source, observer or timer that is NULL, or an object of another type, stops the process with one sentence that names the
- * function. A mode that is NULL or no string makes a call do nothing; that is logged once. Every other bad value has the effect that the
+ * A loop, source, observer or timer that is NULL, or an object of another type, stops the process with a message that names the function.
+ * With a mode that is NULL or not a string, a call does nothing and logs that once. Every other bad value has the effect that the
  * function's comment gives. "Signal handlers included" means: safe in a signal handler that owns a reference to the object.
  */
 
@@ -36,22 +36,22 @@ CRL_REFERENCE_TYPE(__CFRunLoopSource, CFRunLoopSource);
 CRL_REFERENCE_TYPE(__CFRunLoopObserver, CFRunLoopObserver);
 CRL_REFERENCE_TYPE(__CFRunLoopTimer, CFRunLoopTimer);
 
-/** A thread's run loop. It is made by the first CFRunLoopGetCurrent of its thread and taken down when the thread ends. */
+/** A thread's run loop. The first CFRunLoopGetCurrent of a thread creates it, and the thread's end takes it down. */
 typedef struct __CFRunLoop *CFRunLoopRef;
 
-/** Something that asks for its `perform` to be called: version 0 when it is signalled, version 1 when its descriptor is readable. */
+/** An object whose `perform` the loop calls: for version 0 after CFRunLoopSourceSignal, for version 1 when its descriptor is readable. */
 typedef struct __CFRunLoopSource *CFRunLoopSourceRef;
 
-/** A callback for chosen points of each pass. */
+/** A callback at chosen points of each pass. */
 typedef struct __CFRunLoopObserver *CFRunLoopObserverRef;
 
-/** A callback for an instant, or for every interval after it. */
+/** A callback at an instant, or at every interval after it. */
 typedef struct __CFRunLoopTimer *CFRunLoopTimerRef;
 
-/** The name of a mode. Any string is one; equal strings name the same mode. */
+/** The name of a mode. Any string can be one; equal strings name the same mode. */
 typedef CFStringRef CFRunLoopMode CF_EXTENSIBLE_STRING_ENUM;
 
-/** Why a run ended. */
+/** The reason why a run ended. */
 typedef CF_ENUM(SInt32, CFRunLoopRunResult) {
     kCFRunLoopRunFinished = 1, /**< The mode has no source, timer or block left to wait for. */
     kCFRunLoopRunStopped = 2, /**< CFRunLoopStop was called. */
@@ -59,15 +59,15 @@ typedef CF_ENUM(SInt32, CFRunLoopRunResult) {
     kCFRunLoopRunHandledSource = 4 /**< A source was handled and the run was to return after one. */
 };
 
-/** The points of a pass at which observers are called; a mask when an observer is created, exactly one bit in a call. */
+/** The points of a pass at which observers are called. The creator of an observer passes a mask of them; a callback gets exactly one. */
 typedef CF_OPTIONS(CFOptionFlags, CFRunLoopActivity) {
-    kCFRunLoopEntry = (1UL << 0), /**< The run has begun; once, before the first pass. */
-    kCFRunLoopBeforeTimers = (1UL << 1), /**< A pass begins; sent whether or not there is a timer. */
-    kCFRunLoopBeforeSources = (1UL << 2), /**< Blocks and version-0 sources come next; sent whether or not there are any. */
+    kCFRunLoopEntry = (1UL << 0), /**< The run begins; announced once, before the first pass. */
+    kCFRunLoopBeforeTimers = (1UL << 1), /**< A pass begins. Timers are handled at its end; announced whether or not there is one. */
+    kCFRunLoopBeforeSources = (1UL << 2), /**< Blocks and version-0 sources come next; announced whether or not there are any. */
     kCFRunLoopBeforeWaiting = (1UL << 5), /**< The thread is about to sleep. */
     kCFRunLoopAfterWaiting = (1UL << 6), /**< The thread has woken, and has not yet handled what woke it. */
-    kCFRunLoopExit = (1UL << 7), /**< The run is over; once, after the last pass. */
-    kCFRunLoopAllActivities = 0x0FFFFFFFU /**< All of them, as a mask. */
+    kCFRunLoopExit = (1UL << 7), /**< The run is over; announced once, after the last pass. */
+    kCFRunLoopAllActivities = 0x0FFFFFFFU /**< All activities, and all that later versions add. */
 };
 
 /** The mode that CFRunLoopRun runs, and the first member of every loop's common modes. Its string is its own name. */
@@ -81,7 +81,7 @@ CF_EXPORT const CFRunLoopMode kCFRunLoopDefaultMode CRL_LINK(kCFRunLoopDefaultMo
 CF_EXPORT const CFRunLoopMode kCFRunLoopCommonModes CRL_LINK(kCFRunLoopCommonModes);
 
 #if defined(__swift__)
-/* Darwin's spellings in Swift, `.defaultMode` and `.commonModes`, beside the constants' names. A mode is a CFString there. */
+/* Swift also gets Darwin's spellings `.defaultMode` and `.commonModes`, where a mode is a CFString. */
 CF_EXPORT const CFRunLoopMode CRLDefaultModeMember CRL_LINK(kCFRunLoopDefaultMode) __attribute__((swift_name("CFString.defaultMode")));
 CF_EXPORT const CFRunLoopMode CRLCommonModesMember CRL_LINK(kCFRunLoopCommonModes) __attribute__((swift_name("CFString.commonModes")));
 #endif
@@ -89,35 +89,36 @@ CF_EXPORT const CFRunLoopMode CRLCommonModesMember CRL_LINK(kCFRunLoopCommonMode
 /* Run loops */
 
 /**
- * Gets the type id of run loops.
+ * Returns the type id of run loops.
  *
  * Threads: any.
  */
 CF_EXPORT CFTypeID CFRunLoopGetTypeID(void) CRL_LINK(CFRunLoopGetTypeID);
 
 /**
- * Gets the calling thread's run loop, and makes it when the thread has none yet; every call on one thread returns the same loop.
+ * Returns the calling thread's run loop, and creates it if the thread has none yet.
  *
- * Ownership: borrowed, and alive as long as the thread; retain it to keep it longer.
+ * Every call on one thread returns the same loop.
+ * Ownership: the reference is borrowed and valid as long as the thread lives. Retain the loop to keep it longer.
  * Threads: any, but not in a signal handler.
- * Errors: stops the process with one sentence when there is no memory for the loop.
+ * Errors: stops the process with a message when there is no memory for the loop.
  */
 CF_EXPORT CFRunLoopRef CFRunLoopGetCurrent(void) CRL_LINK(CFRunLoopGetCurrent) CF_RETURNS_NOT_RETAINED;
 
 /**
- * Gets the main thread's run loop, and makes it when it does not exist yet.
+ * Returns the main thread's run loop, and creates it if it does not exist yet.
  *
- * Ownership: borrowed; the main loop lives as long as the process.
+ * Ownership: the reference is borrowed; the main loop lives as long as the process.
  * Threads: any, also before the main thread has used its loop.
- * Errors: stops the process with one sentence when there is no memory for the loop.
+ * Errors: stops the process with a message when there is no memory for the loop.
  */
 CF_EXPORT CFRunLoopRef CFRunLoopGetMain(void) CRL_LINK(CFRunLoopGetMain) CF_RETURNS_NOT_RETAINED;
 
 /**
- * Copies the name of the mode in which `rl` runs: of nested runs the innermost.
+ * Copies the name of the mode in which `rl` runs. In nested runs it is the mode of the innermost one.
  *
- * Ownership: the caller releases the name; NULL when the loop is not running.
- * Threads: any; from other threads the answer may be out of date when it arrives.
+ * Ownership: the caller releases the name. The result is NULL when the loop is not running.
+ * Threads: any. On other threads than the loop's, the answer may be out of date when it is returned.
  */
 CF_EXPORT CFRunLoopMode CFRunLoopCopyCurrentMode(CFRunLoopRef rl) CRL_LINK(CFRunLoopCopyCurrentMode) CF_RETURNS_RETAINED;
 
@@ -130,19 +131,19 @@ CF_EXPORT CFRunLoopMode CFRunLoopCopyCurrentMode(CFRunLoopRef rl) CRL_LINK(CFRun
 CF_EXPORT CFArrayRef CFRunLoopCopyAllModes(CFRunLoopRef rl) CRL_LINK(CFRunLoopCopyAllModes) CF_RETURNS_RETAINED;
 
 /**
- * Makes `mode` one of the common modes of `rl` for good and adds every item of the common set to it.
+ * Makes `mode` one of the common modes of `rl` permanently, and adds every item of the common set to it.
  *
- * A mode that is common already, `kCFRunLoopCommonModes` itself and NULL are ignored.
+ * A mode that is already common, `kCFRunLoopCommonModes` itself and NULL are ignored.
  * Ownership: the name is copied.
- * Threads: any; `schedule` of the sources added is called on the calling thread.
- * Differs from Apple: `kCFRunLoopCommonModes` as the mode is ignored, where Apple's code recurses without end.
+ * Threads: any; `schedule` of the added sources is called on the calling thread.
+ * Differs from Apple: `kCFRunLoopCommonModes` as the mode is ignored. Apple's code recurses without end.
  */
 CF_EXPORT void CFRunLoopAddCommonMode(CFRunLoopRef rl, CFRunLoopMode mode) CRL_LINK(CFRunLoopAddCommonMode);
 
 /**
- * Gets the earliest next fire date of the timers in `mode` of `rl`, in seconds since 2001; 0 when the mode is unknown, NULL or without
- * timers.
+ * Returns the earliest next fire date of the timers in `mode` of `rl`, in seconds since 2001.
  *
+ * The result is 0 when the mode is unknown, is NULL or has no timers.
  * Threads: any.
  */
 CF_EXPORT CFAbsoluteTime CFRunLoopGetNextTimerFireDate(CFRunLoopRef rl, CFRunLoopMode mode) CRL_LINK(CFRunLoopGetNextTimerFireDate);
@@ -156,40 +157,41 @@ CF_EXPORT CFAbsoluteTime CFRunLoopGetNextTimerFireDate(CFRunLoopRef rl, CFRunLoo
 CF_EXPORT void CFRunLoopRun(void) CRL_LINK(CFRunLoopRun);
 
 /**
- * Runs the calling thread's loop in `mode` for at most `seconds`, and says why it ended.
+ * Runs the calling thread's loop in `mode` for at most `seconds`, and returns why it ended.
  *
- * `seconds` count from when the observers of kCFRunLoopEntry have been called; 0 or less makes one pass without sleeping, more than
- * 504,911,232 (16 years) means no limit. With `returnAfterSourceHandled` the run ends after the first source handled; timers, blocks and
- * observers are no sources. When several reasons hold at the end of a pass, the first of these counts: HandledSource, TimedOut, Stopped,
- * Finished. A mode that is empty or does not exist, NULL, and `kCFRunLoopCommonModes` are Finished at once, without a call to any
- * observer.
+ * The time limit starts after the observers of kCFRunLoopEntry have been called. 0 or less makes one pass without sleeping; more than
+ * 504,911,232 (16 years) means no limit. With `returnAfterSourceHandled` the run ends after the first source it handled. Timers, blocks and
+ * observers do not count as sources. When several reasons hold at the end of a pass, the first of this list is returned: HandledSource,
+ * TimedOut, Stopped, Finished. A mode that is empty or does not exist, NULL, and `kCFRunLoopCommonModes` return Finished at once, and no
+ * observer is called.
  * Threads: any, for its own loop; runs may be nested, in any mode.
- * Errors: not-a-number as `seconds` counts as 0; that, and a NULL mode, are each logged once.
- * Differs from Apple: not-a-number is no limit there; the limit here needs no helper thread and no timer descriptor.
+ * Errors: not-a-number as `seconds` counts as 0. That, and a NULL mode, are each logged once.
+ * Differs from Apple: there not-a-number means no limit. The limit here needs no helper thread and no timer descriptor.
  */
 CF_EXPORT CFRunLoopRunResult CFRunLoopRunInMode(CFRunLoopMode mode, CFTimeInterval seconds, Boolean returnAfterSourceHandled)
     CRL_LINK(CFRunLoopRunInMode);
 
 /**
- * Says whether the thread of `rl` sleeps in its loop, or is just about to or just back.
+ * Returns whether the thread of `rl` sleeps in its loop. It is true also just before and just after the sleep.
  *
  * Threads: any, signal handlers included.
  */
 CF_EXPORT Boolean CFRunLoopIsWaiting(CFRunLoopRef rl) CRL_LINK(CFRunLoopIsWaiting);
 
 /**
- * Makes `rl` do another pass: a sleeping loop wakes, and one that is on its way to sleep does not sleep.
+ * Makes `rl` do another pass: a sleeping loop wakes, and a loop that is about to sleep does not sleep.
  *
- * Several calls before the loop wakes count as one; a call while the loop is not running, or between its sleep and its next pass, has no
- * effect, as the next pass looks at everything anyway.
+ * Several calls before the loop wakes count as one. A call has no effect while the loop is not running, or between its sleep and its next
+ * pass, because the next pass looks at everything anyway.
  * Threads: any, signal handlers included.
  * Differs from Apple: safe in a signal handler; no system call when the loop is awake or already woken.
  */
 CF_EXPORT void CFRunLoopWakeUp(CFRunLoopRef rl) CRL_LINK(CFRunLoopWakeUp);
 
 /**
- * Ends the innermost run of `rl` at the end of its current pass, and wakes it for that; a loop that is not running is left alone.
+ * Ends the innermost run of `rl` at the end of its current pass, and wakes the loop for that.
  *
+ * A loop that is not running is left alone.
  * Threads: any, signal handlers included.
  * Differs from Apple: safe in a signal handler.
  */
@@ -197,10 +199,11 @@ CF_EXPORT void CFRunLoopStop(CFRunLoopRef rl) CRL_LINK(CFRunLoopStop);
 
 #if defined(__BLOCKS__) && __BLOCKS__
 /**
- * Queues `block` to be run once by `rl`, in whichever mode of `mode` it runs first; blocks run in the order in which they were queued.
+ * Queues `block` for `rl`, which runs it once, when it next runs in one of the modes given.
  *
- * `mode` is a mode's name, or a CFArray or CFSet of names; modes that do not exist are made. The loop is not woken: call CFRunLoopWakeUp if
- * it may be asleep. A block that is queued while a block runs waits for the next time that blocks are run.
+ * Blocks run in the order in which they were queued. `mode` is a mode's name, or a CFArray or CFSet of names; modes that do not exist are
+ * created. The call does not wake the loop: call CFRunLoopWakeUp if it may be asleep. A block that is queued while another block runs waits
+ * for the next time that the pass runs blocks.
  * Ownership: the block is copied, and released after it has run or when the loop is taken down.
  * Threads: any.
  * Errors: a NULL block, a NULL `mode` and one of another type are ignored.
@@ -209,7 +212,7 @@ CF_EXPORT void CFRunLoopPerformBlock(CFRunLoopRef rl, CFTypeRef mode, void (^blo
 #endif
 
 /**
- * Says whether `source`, or one equal to it, is in `mode` of `rl`; for `kCFRunLoopCommonModes`, whether it is in the common set.
+ * Returns whether `source`, or one equal to it, is in `mode` of `rl`. For `kCFRunLoopCommonModes`, returns whether it is in the common set.
  *
  * Threads: any.
  * Errors: false when `mode` is NULL.
@@ -219,19 +222,19 @@ CF_EXPORT Boolean CFRunLoopContainsSource(CFRunLoopRef rl, CFRunLoopSourceRef so
 /**
  * Adds `source` to `mode` of `rl` and calls its `schedule` once for each mode that it joins, before returning.
  *
- * Nothing happens when it is there already, when a source equal to it is (two sources with one `perform` and NULL `info` are equal), or
- * when it is invalid. A mark that a version-0 source carries is kept and honoured. The loop is not woken.
+ * Nothing happens when the source or one equal to it is already in the mode, or when the source is invalid. Two sources with the same
+ * `perform` and a NULL `info` are equal. A version-0 source that was already signalled stays signalled. The call does not wake the loop.
  * Ownership: the loop retains the source until it is removed or invalidated, or the loop's thread ends.
  * Threads: any; `schedule` and `getPort` are called on the calling thread.
- * Errors: a NULL `mode`, and a loop whose thread has ended, are ignored; nothing is added when there is no memory, which is
- * logged once.
+ * Errors: a NULL `mode`, and a loop whose thread has ended, are ignored. Nothing is added when there is no memory, which is logged once.
  */
 CF_EXPORT void CFRunLoopAddSource(CFRunLoopRef rl, CFRunLoopSourceRef source, CFRunLoopMode mode) CRL_LINK(CFRunLoopAddSource);
 
 /**
- * Takes `source` out of `mode` of `rl` and calls its `cancel` once for each mode that it leaves, before returning.
+ * Removes `source` from `mode` of `rl` and calls its `cancel` once for each mode that it leaves, before returning.
  *
- * A source removed from one common mode by that mode's name stays in the common set. The source stays valid and keeps its mark.
+ * A source that is removed from one common mode by that mode's name stays in the common set. The source stays valid, and stays signalled if
+ * it was.
  * Ownership: the loop's reference is given back.
  * Threads: any; `cancel` is called on the calling thread.
  * Errors: a NULL `mode` is ignored.
@@ -239,7 +242,7 @@ CF_EXPORT void CFRunLoopAddSource(CFRunLoopRef rl, CFRunLoopSourceRef source, CF
 CF_EXPORT void CFRunLoopRemoveSource(CFRunLoopRef rl, CFRunLoopSourceRef source, CFRunLoopMode mode) CRL_LINK(CFRunLoopRemoveSource);
 
 /**
- * Says whether `observer` is in `mode` of `rl`; for `kCFRunLoopCommonModes`, whether it is in the common set.
+ * Returns whether `observer` is in `mode` of `rl`. For `kCFRunLoopCommonModes`, returns whether it is in the common set.
  *
  * Threads: any.
  * Errors: false when `mode` is NULL.
@@ -248,19 +251,18 @@ CF_EXPORT Boolean CFRunLoopContainsObserver(CFRunLoopRef rl, CFRunLoopObserverRe
     CRL_LINK(CFRunLoopContainsObserver);
 
 /**
- * Adds `observer` to `mode` of `rl`; it is called from the next notification on.
+ * Adds `observer` to `mode` of `rl`. It is called from the next notification on.
  *
- * An observer is in one loop at most, in any number of its modes; adding it to a second loop, twice to one mode, or when it is invalid does
- * nothing.
+ * An observer is in at most one loop, in any number of its modes. The call does nothing for an observer that is in another loop, is already
+ * in the mode, or is invalid.
  * Ownership: the loop retains the observer until it is removed or invalidated, or the loop's thread ends.
  * Threads: any.
- * Errors: a NULL `mode`, and a loop whose thread has ended, are ignored; nothing is added when there is no memory, which is
- * logged once.
+ * Errors: a NULL `mode`, and a loop whose thread has ended, are ignored. Nothing is added when there is no memory, which is logged once.
  */
 CF_EXPORT void CFRunLoopAddObserver(CFRunLoopRef rl, CFRunLoopObserverRef observer, CFRunLoopMode mode) CRL_LINK(CFRunLoopAddObserver);
 
 /**
- * Takes `observer` out of `mode` of `rl`; out of its last mode, it may join another loop.
+ * Removes `observer` from `mode` of `rl`. An observer that has left its last mode may join another loop.
  *
  * Ownership: the loop's reference is given back.
  * Threads: any.
@@ -270,7 +272,7 @@ CF_EXPORT void CFRunLoopRemoveObserver(CFRunLoopRef rl, CFRunLoopObserverRef obs
     CRL_LINK(CFRunLoopRemoveObserver);
 
 /**
- * Says whether `timer` is in `mode` of `rl`; for `kCFRunLoopCommonModes`, whether it is in the common set.
+ * Returns whether `timer` is in `mode` of `rl`. For `kCFRunLoopCommonModes`, returns whether it is in the common set.
  *
  * Threads: any.
  * Errors: false when `mode` is NULL.
@@ -278,20 +280,20 @@ CF_EXPORT void CFRunLoopRemoveObserver(CFRunLoopRef rl, CFRunLoopObserverRef obs
 CF_EXPORT Boolean CFRunLoopContainsTimer(CFRunLoopRef rl, CFRunLoopTimerRef timer, CFRunLoopMode mode) CRL_LINK(CFRunLoopContainsTimer);
 
 /**
- * Adds `timer` to `mode` of `rl`; a loop asleep in that mode wakes in time for it without being asked.
+ * Adds `timer` to `mode` of `rl`. A loop that sleeps in that mode wakes in time for the timer; no CFRunLoopWakeUp is needed.
  *
- * A timer is in one loop at most, in any number of its modes; adding it to a second loop, twice to one mode, or when it is invalid does
- * nothing.
+ * A timer is in at most one loop, in any number of its modes. The call does nothing for a timer that is in another loop, is already in the
+ * mode, or is invalid.
  * Ownership: the loop retains the timer until it is removed or invalidated, or the loop's thread ends.
  * Threads: any.
- * Errors: a NULL `mode`, and a loop whose thread has ended, are ignored; nothing is added when there is no memory, which is
- * logged once.
+ * Errors: a NULL `mode`, and a loop whose thread has ended, are ignored. Nothing is added when there is no memory, which is logged once.
  */
 CF_EXPORT void CFRunLoopAddTimer(CFRunLoopRef rl, CFRunLoopTimerRef timer, CFRunLoopMode mode) CRL_LINK(CFRunLoopAddTimer);
 
 /**
- * Takes `timer` out of `mode` of `rl`; it stays valid and keeps its fire date, and out of its last mode it may join another loop.
+ * Removes `timer` from `mode` of `rl`. The timer stays valid and keeps its fire date.
  *
+ * A timer that has left its last mode may join another loop.
  * Ownership: the loop's reference is given back.
  * Threads: any.
  * Errors: a NULL `mode` is ignored.
@@ -300,45 +302,45 @@ CF_EXPORT void CFRunLoopRemoveTimer(CFRunLoopRef rl, CFRunLoopTimerRef timer, CF
 
 /* Sources */
 
-/** What a version-0 source is made of: a source that is marked by CFRunLoopSourceSignal. Any function may be NULL. */
+/** The functions of a version-0 source, which CFRunLoopSourceSignal signals. Any function may be NULL. */
 typedef struct {
     CFIndex version; /**< 0. */
-    void *info; /**< The program's own; given to every function below. */
-    const void *(*retain)(const void *info); /**< Called once at creation; what it returns is kept as the `info`. */
+    void *info; /**< A pointer of the program's; passed to every function below. */
+    const void *(*retain)(const void *info); /**< Called once at creation; its result becomes the `info`. */
     void (*release)(const void *info); /**< Called once, when the source is freed; not by CFRunLoopSourceInvalidate. */
-    CFStringRef (*copyDescription)(const void *info); /**< A text for CFCopyDescription, which releases it. */
-    Boolean (*equal)(const void *info1, const void *info2); /**< Whether two sources are equal; NULL compares the pointers. */
-    CFHashCode (*hash)(const void *info); /**< Equal infos have equal values; NULL takes the pointer. */
-    void (*schedule)(void *info, CFRunLoopRef rl, CFRunLoopMode mode); /**< The source has joined this mode; on the thread that added it. */
-    void (*cancel)(void *info, CFRunLoopRef rl, CFRunLoopMode mode); /**< The source has left this mode; on the thread that removed it. */
-    void (*perform)(void *info); /**< The work; on the loop's thread. */
+    CFStringRef (*copyDescription)(const void *info); /**< Returns a string for CFCopyDescription, which releases it. */
+    Boolean (*equal)(const void *info1, const void *info2); /**< Returns whether the infos are equal; NULL compares pointers. */
+    CFHashCode (*hash)(const void *info); /**< Returns equal values for equal infos; NULL uses the pointer. */
+    void (*schedule)(void *info, CFRunLoopRef rl, CFRunLoopMode mode); /**< Called on the adding thread when the source joined a mode. */
+    void (*cancel)(void *info, CFRunLoopRef rl, CFRunLoopMode mode); /**< Called on the removing thread when the source left a mode. */
+    void (*perform)(void *info); /**< Does the source's work, on the loop's thread. */
 } CFRunLoopSourceContext;
 
-/** A descriptor, in the place of Apple's Mach port. */
+/** A file descriptor. Apple's type of this name is a Mach port. */
 typedef int __CFPort;
 
 /**
- * What a version-1 source is made of: a source that performs when its descriptor is readable. Any function may be NULL.
+ * The functions of a version-1 source, which performs when its descriptor is readable. Any function may be NULL.
  *
- * The loop takes the 8 bytes of an eventfd or timerfd itself, once for each `perform`, and leaves every byte of any other descriptor to
- * `perform`, which is called again as long as something is left to read. At most one version-1 source is handled in a pass.
- * Differs from Apple: `getPort` returns a descriptor and `perform` has one parameter; Apple's returns a Mach port, and its `perform` gets a
- * message.
+ * The loop itself reads the 8 bytes of an eventfd or timerfd, once for each `perform`. It reads nothing from any other descriptor:
+ * `perform` does that, and is called again as long as there is something to read. A pass handles at most one version-1 source.
+ * Differs from Apple: `getPort` returns a descriptor and `perform` has one parameter. Apple's `getPort` returns a Mach port, and its
+ * `perform` gets a message.
  */
 typedef struct {
     CFIndex version; /**< 1. */
-    void *info; /**< The program's own; given to every function below. */
-    const void *(*retain)(const void *info); /**< Called once at creation; what it returns is kept as the `info`. */
+    void *info; /**< A pointer of the program's; passed to every function below. */
+    const void *(*retain)(const void *info); /**< Called once at creation; its result becomes the `info`. */
     void (*release)(const void *info); /**< Called once, when the source is freed; not by CFRunLoopSourceInvalidate. */
-    CFStringRef (*copyDescription)(const void *info); /**< A text for CFCopyDescription, which releases it. */
-    Boolean (*equal)(const void *info1, const void *info2); /**< Whether two sources are equal; NULL compares the pointers. */
-    CFHashCode (*hash)(const void *info); /**< Equal infos have equal values; NULL takes the pointer. */
-    __CFPort (*getPort)(void *info); /**< The descriptor to watch, the same as long as the source is in a loop; -1 for none. */
-    void (*perform)(void *info); /**< The work; on the loop's thread. */
+    CFStringRef (*copyDescription)(const void *info); /**< Returns a string for CFCopyDescription, which releases it. */
+    Boolean (*equal)(const void *info1, const void *info2); /**< Returns whether the infos are equal; NULL compares pointers. */
+    CFHashCode (*hash)(const void *info); /**< Returns equal values for equal infos; NULL uses the pointer. */
+    __CFPort (*getPort)(void *info); /**< Returns the descriptor to watch, the same while the source is in a loop; -1 for none. */
+    void (*perform)(void *info); /**< Does the source's work, on the loop's thread. */
 } CFRunLoopSourceContext1;
 
 /**
- * Gets the type id of sources.
+ * Returns the type id of sources.
  *
  * Threads: any.
  */
@@ -347,62 +349,64 @@ CF_EXPORT CFTypeID CFRunLoopSourceGetTypeID(void) CRL_LINK(CFRunLoopSourceGetTyp
 /**
  * Creates a source that is in no loop yet.
  *
- * `order` decides which of several marked sources is performed first: the lowest, and of equal ones the one marked first. `context` is a
- * CFRunLoopSourceContext, or a CFRunLoopSourceContext1 whose `version` is 1; it is copied.
- * Ownership: the caller releases the source; loops that it is added to retain it. `info` is retained as the context says.
+ * `order` decides which of several signalled sources is performed first: the source with the lowest order, and among equal orders the
+ * source that was signalled first. `context` is a CFRunLoopSourceContext, or a CFRunLoopSourceContext1 whose `version` is 1; it is copied.
+ * Ownership: the caller releases the source. Loops to which it is added retain it. `info` is retained as the context says.
  * Threads: any; `retain` is called on the calling thread.
- * Errors: NULL when there is no memory, or `context->version` is neither 0 nor 1, which is logged once; a NULL `context` stops the process
- * with one sentence.
+ * Errors: NULL when there is no memory. NULL also when `context->version` is neither 0 nor 1, which is logged once. A NULL `context` stops
+ * the process with a message.
  */
 CF_EXPORT CFRunLoopSourceRef CFRunLoopSourceCreate(CFAllocatorRef allocator, CFIndex order, CFRunLoopSourceContext *context)
     CRL_LINK(CFRunLoopSourceCreate) CF_RETURNS_RETAINED;
 
 /**
- * Gets the order with which `source` was created.
+ * Returns the order with which `source` was created.
  *
  * Threads: any.
  */
 CF_EXPORT CFIndex CFRunLoopSourceGetOrder(CFRunLoopSourceRef source) CRL_LINK(CFRunLoopSourceGetOrder);
 
 /**
- * Makes `source` invalid for good: it loses its mark and leaves every mode of every loop, with one call of `cancel` for each.
+ * Makes `source` invalid permanently. It is no longer signalled and leaves every mode of every loop, with one call of `cancel` for each
+ * mode.
  *
  * A second call does nothing. `info` is not released before the source is freed.
  * Ownership: the loops' references are given back; the caller's is not.
- * Threads: any, also in the source's own callbacks; `cancel` is called on the calling thread. On the loop's own thread nothing of the
- * source starts after the return; from another thread one `perform` that had been chosen before may still run.
+ * Threads: any, also in the source's own callbacks; `cancel` is called on the calling thread. On the loop's own thread no callback of the
+ * source starts after the return. After a call from another thread, one `perform` that had already been chosen may still run.
  */
 CF_EXPORT void CFRunLoopSourceInvalidate(CFRunLoopSourceRef source) CRL_LINK(CFRunLoopSourceInvalidate);
 
 /**
- * Says whether `source` has not been invalidated; false already in the `cancel` calls of CFRunLoopSourceInvalidate.
+ * Returns whether `source` has not been invalidated. It is false already in the `cancel` calls of CFRunLoopSourceInvalidate.
  *
  * Threads: any, signal handlers included.
  */
 CF_EXPORT Boolean CFRunLoopSourceIsValid(CFRunLoopSourceRef source) CRL_LINK(CFRunLoopSourceIsValid);
 
 /**
- * Copies the context of `source` into `*context`, with `info` as it was retained, also of an invalid source.
+ * Copies the context of `source` into `*context`, with `info` as it was retained. This works also for an invalid source.
  *
  * The caller first sets `context->version` to the version of the source.
  * Ownership: `info` stays the source's.
  * Threads: any.
- * Errors: nothing is copied when the versions differ, which is logged once; a NULL `context` stops the process with one sentence.
+ * Errors: nothing is copied when the versions differ, which is logged once. A NULL `context` stops the process with a message.
  */
 CF_EXPORT void CFRunLoopSourceGetContext(CFRunLoopSourceRef source, CFRunLoopSourceContext *context) CRL_LINK(CFRunLoopSourceGetContext);
 
 /**
- * Marks a version-0 source, so that one of the loops that it is in performs it once, in its next pass over one of the source's modes.
+ * Signals a version-0 source: one of its loops performs it once, in its next pass over one of the source's modes.
  *
- * It wakes nobody: call CFRunLoopWakeUp for the loop that is to handle it. Several calls before the `perform` count as one; a call during
- * it leads to another `perform`. A source in no loop keeps its mark. A version-1 or an invalid source is left alone.
+ * The call does not wake a loop: call CFRunLoopWakeUp for the loop that is to handle the source. Several calls before the `perform` count
+ * as one; a call during it leads to another `perform`. A source in no loop stays signalled. A version-1 source and an invalid source are
+ * left alone.
  * Threads: any, signal handlers included.
  * Differs from Apple: safe in a signal handler.
  */
 CF_EXPORT void CFRunLoopSourceSignal(CFRunLoopSourceRef source) CRL_LINK(CFRunLoopSourceSignal);
 
 /**
- * Says whether `source` is marked: signalled and not yet chosen to be performed.
+ * Returns whether `source` is signalled and has not yet been chosen to be performed.
  *
  * Threads: any.
  * Differs from Apple: Apple exports the function but declares it in no public header.
@@ -411,20 +415,20 @@ CF_EXPORT Boolean CFRunLoopSourceIsSignalled(CFRunLoopSourceRef source) CRL_LINK
 
 /* Observers */
 
-/** What an observer carries for its callback. Any function may be NULL. */
+/** The data of an observer's callback. Any function may be NULL. */
 typedef struct {
     CFIndex version; /**< 0. */
-    void *info; /**< The program's own; given to the callback. */
-    const void *(*retain)(const void *info); /**< Called once at creation; what it returns is kept as the `info`. */
+    void *info; /**< A pointer of the program's; passed to the callback. */
+    const void *(*retain)(const void *info); /**< Called once at creation; its result becomes the `info`. */
     void (*release)(const void *info); /**< Called once, when the observer is invalidated or freed. */
-    CFStringRef (*copyDescription)(const void *info); /**< A text for CFCopyDescription, which releases it. */
+    CFStringRef (*copyDescription)(const void *info); /**< Returns a string for CFCopyDescription, which releases it. */
 } CFRunLoopObserverContext;
 
-/** An observer's callback: `activity` is the one bit that is being announced. It runs on the loop's thread. */
+/** An observer's callback. `activity` is the one activity that is being announced. It runs on the loop's thread. */
 typedef void (*CFRunLoopObserverCallBack)(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info);
 
 /**
- * Gets the type id of observers.
+ * Returns the type id of observers.
  *
  * Threads: any.
  */
@@ -433,8 +437,9 @@ CF_EXPORT CFTypeID CFRunLoopObserverGetTypeID(void) CRL_LINK(CFRunLoopObserverGe
 /**
  * Creates an observer that is in no loop yet.
  *
- * `activities` is a mask; `repeats` false invalidates the observer after its first call, whatever that announced. Observers are called
- * lowest `order` first, equal ones in the order of adding. A NULL `callout` does nothing when called; `context` may be NULL and is copied.
+ * `activities` is a mask. With `repeats` false the observer becomes invalid after its first call, whatever the activity was. Observers are
+ * called by ascending `order`, and equal ones in the order of adding. A NULL `callout` makes an observer that does nothing. `context` may
+ * be NULL and is copied.
  * Ownership: the caller releases the observer; `info` is retained as the context says.
  * Threads: any.
  * Errors: NULL when there is no memory.
@@ -445,10 +450,10 @@ CF_EXPORT CFRunLoopObserverRef CFRunLoopObserverCreate(CFAllocatorRef allocator,
 
 #if defined(__BLOCKS__) && __BLOCKS__
 /**
- * Creates an observer that calls a block, with the parameters of CFRunLoopObserverCreate; CRLRunLoopObserverCreateWithFunction is the same
- * for compilers without blocks.
+ * Creates an observer that calls a block, with the parameters of CFRunLoopObserverCreate.
  *
- * Ownership: the caller releases the observer; the block is copied, and released when the observer is invalidated or freed.
+ * CRLRunLoopObserverCreateWithFunction does the same for compilers without blocks.
+ * Ownership: the caller releases the observer. The block is copied, and released when the observer is invalidated or freed.
  * Threads: any.
  * Errors: NULL when `block` is NULL or there is no memory.
  */
@@ -459,36 +464,36 @@ CF_EXPORT CFRunLoopObserverRef CFRunLoopObserverCreateWithHandler(CFAllocatorRef
 #endif
 
 /**
- * Gets the mask with which `observer` was created.
+ * Returns the mask with which `observer` was created.
  *
  * Threads: any.
  */
 CF_EXPORT CFOptionFlags CFRunLoopObserverGetActivities(CFRunLoopObserverRef observer) CRL_LINK(CFRunLoopObserverGetActivities);
 
 /**
- * Says whether `observer` was created to be called more than once.
+ * Returns whether `observer` was created to be called more than once.
  *
  * Threads: any.
  */
 CF_EXPORT Boolean CFRunLoopObserverDoesRepeat(CFRunLoopObserverRef observer) CRL_LINK(CFRunLoopObserverDoesRepeat);
 
 /**
- * Gets the order with which `observer` was created.
+ * Returns the order with which `observer` was created.
  *
  * Threads: any.
  */
 CF_EXPORT CFIndex CFRunLoopObserverGetOrder(CFRunLoopObserverRef observer) CRL_LINK(CFRunLoopObserverGetOrder);
 
 /**
- * Makes `observer` invalid for good: it leaves its loop, and its `info` is released once. A second call does nothing.
+ * Makes `observer` invalid permanently: it leaves its loop, and its `info` is released once. A second call does nothing.
  *
  * Ownership: the loop's reference is given back; the caller's is not.
- * Threads: any, also in the observer's own callback; if the callback is running on another thread, that thread releases `info` after it.
+ * Threads: any, also in the observer's own callback. If the callback is running on another thread, that thread releases `info` after it.
  */
 CF_EXPORT void CFRunLoopObserverInvalidate(CFRunLoopObserverRef observer) CRL_LINK(CFRunLoopObserverInvalidate);
 
 /**
- * Says whether `observer` has not been invalidated.
+ * Returns whether `observer` has not been invalidated.
  *
  * Threads: any.
  */
@@ -500,27 +505,27 @@ CF_EXPORT Boolean CFRunLoopObserverIsValid(CFRunLoopObserverRef observer) CRL_LI
  * The caller first sets `context->version` to 0, the only version there is.
  * Ownership: `info` stays the observer's.
  * Threads: any.
- * Errors: stops the process with one sentence when `context` is NULL.
+ * Errors: stops the process with a message when `context` is NULL.
  */
 CF_EXPORT void CFRunLoopObserverGetContext(CFRunLoopObserverRef observer, CFRunLoopObserverContext *context)
     CRL_LINK(CFRunLoopObserverGetContext);
 
 /* Timers */
 
-/** What a timer carries for its callback. Any function may be NULL. */
+/** The data of a timer's callback. Any function may be NULL. */
 typedef struct {
     CFIndex version; /**< 0. */
-    void *info; /**< The program's own; given to the callback. */
-    const void *(*retain)(const void *info); /**< Called once at creation and once before each callback, which gets what it returns. */
-    void (*release)(const void *info); /**< Called once after each callback, and once when the timer is invalidated or freed. */
-    CFStringRef (*copyDescription)(const void *info); /**< A text for CFCopyDescription, which releases it. */
+    void *info; /**< A pointer of the program's; passed to the callback. */
+    const void *(*retain)(const void *info); /**< Called once at creation and once before each callback, which gets the result. */
+    void (*release)(const void *info); /**< Called after each callback if there is a `retain`, and once at its invalidation or end. */
+    CFStringRef (*copyDescription)(const void *info); /**< Returns a string for CFCopyDescription, which releases it. */
 } CFRunLoopTimerContext;
 
 /** A timer's callback. It runs on the loop's thread. */
 typedef void (*CFRunLoopTimerCallBack)(CFRunLoopTimerRef timer, void *info);
 
 /**
- * Gets the type id of timers.
+ * Returns the type id of timers.
  *
  * Threads: any.
  */
@@ -529,16 +534,15 @@ CF_EXPORT CFTypeID CFRunLoopTimerGetTypeID(void) CRL_LINK(CFRunLoopTimerGetTypeI
 /**
  * Creates a timer that is in no loop yet.
  *
- * `fireDate` is in seconds since 2001 and is turned into an instant of the monotonic clock at once, so that later changes of the wall clock
- * do not move it; a date in the past is due as soon as a loop watches the timer. `interval` is in seconds; 0 or less makes a timer that
- * fires once and becomes invalid after its callback. A repeating timer fires at whole intervals after its first date, counted from the
- * creation if that date was past; periods that were missed are one firing. `flags` and `order` have no effect. `context` may be NULL and is
- * copied.
+ * `fireDate` is in seconds since 2001. It is converted at once to an instant of the monotonic clock, so later changes of the wall clock do
+ * not move it. A date in the past is due as soon as a loop watches the timer. `interval` is in seconds; 0 or less makes a timer that fires
+ * once and becomes invalid after its callback. A repeating timer fires at whole intervals after its first date, or after its creation if
+ * that date was past. Missed periods count as one firing. `flags` and `order` have no effect. `context` may be NULL and is copied.
  * Ownership: the caller releases the timer; `info` is retained as the context says.
  * Threads: any.
- * Errors: NULL when there is no memory; a not-a-number `interval` makes a timer that fires once, and a positive `interval` below a
- * nanosecond is a nanosecond; each is logged once. A not-a-number `fireDate` never comes.
- * Differs from Apple: not-a-number and tiny intervals stop the process there; equal dates fire in the order of adding.
+ * Errors: NULL when there is no memory. A not-a-number `interval` makes a timer that fires once, and a positive `interval` below a
+ * nanosecond counts as a nanosecond; each is logged once. A not-a-number `fireDate` never comes.
+ * Differs from Apple: there not-a-number and tiny intervals stop the process. Here equal dates fire in the order of adding.
  */
 CF_EXPORT CFRunLoopTimerRef CFRunLoopTimerCreate(CFAllocatorRef allocator, CFAbsoluteTime fireDate, CFTimeInterval interval,
                                                  CFOptionFlags flags, CFIndex order, CFRunLoopTimerCallBack callout,
@@ -547,13 +551,13 @@ CF_EXPORT CFRunLoopTimerRef CFRunLoopTimerCreate(CFAllocatorRef allocator, CFAbs
 
 #if defined(__BLOCKS__) && __BLOCKS__
 /**
- * Creates a timer that calls a block, with the parameters of CFRunLoopTimerCreate; CRLRunLoopTimerCreateWithFunction is the same for
- * compilers without blocks.
+ * Creates a timer that calls a block, with the parameters of CFRunLoopTimerCreate.
  *
- * Ownership: the caller releases the timer; the block is copied, retained around each call, and released when the timer is invalidated or
+ * CRLRunLoopTimerCreateWithFunction does the same for compilers without blocks.
+ * Ownership: the caller releases the timer. The block is copied, retained around each call, and released when the timer is invalidated or
  * freed.
  * Threads: any.
- * Errors: NULL when `block` is NULL or there is no memory; times as CFRunLoopTimerCreate.
+ * Errors: NULL when `block` is NULL or there is no memory. Times are handled as by CFRunLoopTimerCreate.
  */
 CF_EXPORT CFRunLoopTimerRef CFRunLoopTimerCreateWithHandler(CFAllocatorRef allocator, CFAbsoluteTime fireDate, CFTimeInterval interval,
                                                             CFOptionFlags flags, CFIndex order, void (^block)(CFRunLoopTimerRef timer))
@@ -561,8 +565,9 @@ CF_EXPORT CFRunLoopTimerRef CFRunLoopTimerCreateWithHandler(CFAllocatorRef alloc
 #endif
 
 /**
- * Gets when `timer` fires next, in seconds since 2001; during its callback the date that has just fired, and 0 when it is invalid.
+ * Returns the next fire date of `timer`, in seconds since 2001.
  *
+ * During the timer's callback it is the date that has just fired. It is 0 when the timer is invalid.
  * Threads: any.
  */
 CF_EXPORT CFAbsoluteTime CFRunLoopTimerGetNextFireDate(CFRunLoopTimerRef timer) CRL_LINK(CFRunLoopTimerGetNextFireDate);
@@ -570,46 +575,46 @@ CF_EXPORT CFAbsoluteTime CFRunLoopTimerGetNextFireDate(CFRunLoopTimerRef timer) 
 /**
  * Moves the next firing of `timer` to `fireDate`, in seconds since 2001, and counts the intervals from there.
  *
- * In the timer's own callback a date that is not later than the one being served means: fire again at once; a timer that fires once becomes
- * invalid after its callback all the same. An invalid timer is left alone.
- * Threads: any, also in the timer's own callback; a sleeping loop takes notice without being woken.
+ * In the timer's own callback, a date that is not later than the date being served makes the timer fire again at once. A timer that fires
+ * once becomes invalid after its callback all the same. An invalid timer is left alone.
+ * Threads: any, also in the timer's own callback. A sleeping loop takes notice without CFRunLoopWakeUp.
  * Errors: a date that is not a number never comes.
- * Differs from Apple: the change of a sleeping loop's timer makes no extra pass.
+ * Differs from Apple: changing a timer of a sleeping loop makes no extra pass.
  */
 CF_EXPORT void CFRunLoopTimerSetNextFireDate(CFRunLoopTimerRef timer, CFAbsoluteTime fireDate) CRL_LINK(CFRunLoopTimerSetNextFireDate);
 
 /**
- * Gets the interval of `timer` in seconds; 0 when it fires once.
+ * Returns the interval of `timer` in seconds; 0 when it fires once.
  *
  * Threads: any.
  */
 CF_EXPORT CFTimeInterval CFRunLoopTimerGetInterval(CFRunLoopTimerRef timer) CRL_LINK(CFRunLoopTimerGetInterval);
 
 /**
- * Says whether `timer` fires more than once.
+ * Returns whether `timer` fires more than once.
  *
  * Threads: any.
  */
 CF_EXPORT Boolean CFRunLoopTimerDoesRepeat(CFRunLoopTimerRef timer) CRL_LINK(CFRunLoopTimerDoesRepeat);
 
 /**
- * Gets the order with which `timer` was created; it has no effect.
+ * Returns the order with which `timer` was created; it has no effect.
  *
  * Threads: any.
  */
 CF_EXPORT CFIndex CFRunLoopTimerGetOrder(CFRunLoopTimerRef timer) CRL_LINK(CFRunLoopTimerGetOrder);
 
 /**
- * Makes `timer` invalid for good: it leaves its loop, and its `info` is released once. A second call does nothing.
+ * Makes `timer` invalid permanently: it leaves its loop, and its `info` is released once. A second call does nothing.
  *
  * Ownership: the loop's reference is given back; the caller's is not.
- * Threads: any, also in the timer's own callback. On the loop's own thread the timer does not fire after the return; from another thread
- * one firing that had been chosen before may still run.
+ * Threads: any, also in the timer's own callback. On the loop's own thread the timer does not fire after the return. After a call from
+ * another thread, one firing that had already been chosen may still run.
  */
 CF_EXPORT void CFRunLoopTimerInvalidate(CFRunLoopTimerRef timer) CRL_LINK(CFRunLoopTimerInvalidate);
 
 /**
- * Says whether `timer` has not been invalidated; a timer that fires once is still valid during its callback.
+ * Returns whether `timer` has not been invalidated. A timer that fires once is still valid during its callback.
  *
  * Threads: any.
  */
@@ -621,25 +626,24 @@ CF_EXPORT Boolean CFRunLoopTimerIsValid(CFRunLoopTimerRef timer) CRL_LINK(CFRunL
  * The caller first sets `context->version` to 0, the only version there is.
  * Ownership: `info` stays the timer's.
  * Threads: any.
- * Errors: stops the process with one sentence when `context` is NULL.
+ * Errors: stops the process with a message when `context` is NULL.
  */
 CF_EXPORT void CFRunLoopTimerGetContext(CFRunLoopTimerRef timer, CFRunLoopTimerContext *context) CRL_LINK(CFRunLoopTimerGetContext);
 
 /**
- * Gets by how many seconds `timer` may fire late so as to share a wake-up with others; 0 unless it was set.
+ * Returns by how many seconds `timer` may fire late to share a wake-up with other timers; 0 unless it was set.
  *
  * Threads: any.
  */
 CF_EXPORT CFTimeInterval CFRunLoopTimerGetTolerance(CFRunLoopTimerRef timer) CRL_LINK(CFRunLoopTimerGetTolerance);
 
 /**
- * Allows `timer` to fire up to `tolerance` seconds late, so that the loop may wake once for several timers; later dates are not moved by
- * it.
+ * Allows `timer` to fire up to `tolerance` seconds late, so that the loop may wake once for several timers. Later fire dates do not move.
  *
- * A negative value and not-a-number count as 0; of a repeating timer at most half of its interval is taken. The timer slack of the loop's
- * thread, prctl(2), comes on top where it is above 50 microseconds, which is what Linux gives a thread.
+ * A negative value and not-a-number count as 0. For a repeating timer at most half of its interval counts. The timer slack of the loop's
+ * thread, prctl(2), is added where it is above 50 microseconds, Linux's default for a thread.
  * Threads: any; takes effect from the loop's next sleep on.
- * Differs from Apple: the toolchain's Linux version ignores the call.
+ * Differs from Apple: the Swift toolchain's Core Foundation for Linux ignores the call.
  */
 CF_EXPORT void CFRunLoopTimerSetTolerance(CFRunLoopTimerRef timer, CFTimeInterval tolerance) CRL_LINK(CFRunLoopTimerSetTolerance);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * Numbers of 128 bits that are unique: names for what nobody else should name alike, such as a message port that answers come to.
- * They do not change; any thread may use these functions and objects.
+ * Universally unique identifiers: numbers of 128 bits that serve as names nobody else uses, such as the name of a message port for replies.
+ * They are immutable; any thread may use these functions and objects.
  */
 
 #if !defined(__COREFOUNDATION_CFUUID__)
@@ -19,10 +19,10 @@ CF_EXTERN_C_BEGIN
 
 CRL_REFERENCE_TYPE(__CFUUID, CFUUID);
 
-/** A unique number. Those with the same bytes are equal. */
+/** A unique identifier. Identifiers with the same bytes are equal. */
 typedef const struct __CFUUID *CFUUIDRef;
 
-/** The bytes, as the text has them from left to right. */
+/** The bytes of an identifier, in the order in which its string shows them from left to right. */
 typedef struct {
     UInt8 byte0; /**< the first */
     UInt8 byte1; /**< byte 1 */
@@ -42,23 +42,25 @@ typedef struct {
     UInt8 byte15; /**< the last */
 } CFUUIDBytes;
 
-/** Returns the type number of unique numbers. Threads: any thread, signal handlers included. */
+/** Returns the type id of unique identifiers. Threads: any, signal handlers included. */
 CF_EXPORT CFTypeID CFUUIDGetTypeID(void) CRL_LINK(CFUUIDGetTypeID);
 
 /**
- * Makes a number that nobody has had before: 122 random bits, version 4 of RFC 9562.
+ * Creates a new identifier from 122 random bits: version 4 of RFC 9562.
+ *
  * `allocator` is NULL for the default.
  * Ownership: the caller releases it.
- * Threads: any thread.
+ * Threads: any.
  * Errors: NULL when there is no memory.
  */
 CF_EXPORT CFUUIDRef CFUUIDCreate(CFAllocatorRef allocator) CRL_LINK(CFUUIDCreate) CF_RETURNS_RETAINED;
 
 /**
- * Makes a number of 16 bytes.
+ * Creates an identifier from 16 bytes.
+ *
  * `allocator` is NULL for the default.
  * Ownership: the caller releases it.
- * Threads: any thread.
+ * Threads: any.
  * Errors: NULL when there is no memory.
  */
 CF_EXPORT CFUUIDRef CFUUIDCreateWithBytes(CFAllocatorRef allocator, UInt8 byte0, UInt8 byte1, UInt8 byte2, UInt8 byte3, UInt8 byte4,
@@ -67,42 +69,46 @@ CF_EXPORT CFUUIDRef CFUUIDCreateWithBytes(CFAllocatorRef allocator, UInt8 byte0,
     CRL_LINK(CFUUIDCreateWithBytes) CF_RETURNS_RETAINED;
 
 /**
- * Makes a number of its bytes.
+ * Creates an identifier from a structure of bytes.
+ *
  * `allocator` is NULL for the default.
  * Ownership: the caller releases it.
- * Threads: any thread.
+ * Threads: any.
  * Errors: NULL when there is no memory.
  */
 CF_EXPORT CFUUIDRef CFUUIDCreateFromUUIDBytes(CFAllocatorRef allocator, CFUUIDBytes bytes)
     CRL_LINK(CFUUIDCreateFromUUIDBytes) CF_RETURNS_RETAINED;
 
 /**
- * Makes a number of a text such as "68753A44-4D6F-1226-9C60-0050E4C00067"; small letters do as well.
+ * Creates an identifier from a string such as "68753A44-4D6F-1226-9C60-0050E4C00067". Lower case is accepted too.
+ *
  * `allocator` is NULL for the default.
  * Ownership: the caller releases it.
- * Threads: any thread.
- * Errors: NULL when the text has another form, or there is no memory; NULL in its place stops the process with a sentence.
+ * Threads: any.
+ * Errors: NULL when the string has another form, or there is no memory. A NULL `text` stops the process with a message.
  */
 CF_EXPORT CFUUIDRef CFUUIDCreateFromString(CFAllocatorRef allocator, CFStringRef text)
     CRL_LINK(CFUUIDCreateFromString) CF_RETURNS_RETAINED;
 
 /**
- * Makes a text of a number, with capital letters.
+ * Creates a string from an identifier, in upper case.
+ *
  * `allocator` is NULL for the default.
- * Ownership: the caller releases the text.
- * Threads: any thread.
- * Errors: NULL when there is no memory; NULL in the place of the number stops the process with a sentence.
+ * Ownership: the caller releases the string.
+ * Threads: any.
+ * Errors: NULL when there is no memory. A NULL `uuid` stops the process with a message.
  */
 CF_EXPORT CFStringRef CFUUIDCreateString(CFAllocatorRef allocator, CFUUIDRef uuid) CRL_LINK(CFUUIDCreateString) CF_RETURNS_RETAINED;
 
-/** Returns the bytes of a number. Threads: any thread. Errors: NULL stops the process with a sentence. */
+/** Returns the bytes of an identifier. Threads: any. Errors: NULL stops the process with a message. */
 CF_EXPORT CFUUIDBytes CFUUIDGetUUIDBytes(CFUUIDRef uuid) CRL_LINK(CFUUIDGetUUIDBytes);
 
 /**
- * Returns the one object for 16 bytes, the same one each time; for names that are part of an interface.
+ * Returns the constant identifier for 16 bytes, the same object each time. It serves identifiers that are part of an interface.
+ *
  * `allocator` is not used.
  * Ownership: the object is immortal.
- * Threads: any thread.
+ * Threads: any.
  * Errors: NULL when there is no memory.
  */
 CF_EXPORT CFUUIDRef CFUUIDGetConstantUUIDWithBytes(CFAllocatorRef allocator, UInt8 byte0, UInt8 byte1, UInt8 byte2, UInt8 byte3,

@@ -39,9 +39,11 @@
 #include "CFData.h"
 #include "CFDate.h"
 #include "CFDictionary.h"
+#include "CFError.h"
 #include "CFNumber.h"
 #include "CFSet.h"
 #include "CFString.h"
+#include "CFURL.h"
 #include "CFUUID.h"
 
 #include "CFRunLoop.h"
@@ -50,6 +52,7 @@
 #include "CFMachPort.h"
 #include "CFMessagePort.h"
 #include "CFSocket.h"
+#include "CFStream.h"
 
 /* Where libdispatch is installed, CFMessagePort.h has brought its types, as on Apple's systems. */
 

@@ -6,10 +6,10 @@
 public import CCoreRunLoop
 import Synchronization
 
-/// What becomes of ticks whose time came while nobody could take them.
+/// How ticks are handled that came due while nobody could take them.
 public enum MissedTickPolicy: Hashable, Sendable, CaseIterable {
-    /// One tick stands for all that were missed. One that is late because the loop was busy has the first missed date, and the next one
-    /// tells how many there were beside it; one that nobody took in time gives way to the next, which tells that.
+    /// One tick stands for all that were missed. A tick that is late because the loop was busy has the first missed date, and the next tick
+    /// tells how many more were missed. A tick that nobody took in time is replaced by the next, which tells how many were missed.
     case collapse
     /// There is no late tick: after a time without ticks the next one comes on time, and tells how many were missed.
     case skip
@@ -22,7 +22,7 @@ extension RunLoop {
     public struct Ticks: AsyncSequence, Sendable {
         /// One tick.
         public struct Element: Hashable, Sendable {
-            /// What the wall clock shows at the time when it was due.
+            /// The wall clock's time when the tick was due.
             public let scheduled: WallTime
             /// How many ticks between the one before and this one were missed.
             public let missed: Int
@@ -48,10 +48,10 @@ extension RunLoop {
 
             func instant(of slot: Int) -> Clock.Instant { start.advanced(by: interval * slot) }
 
-            /// The last one that is not later.
+            /// The last slot that is not later than `instant`.
             func slot(at instant: Clock.Instant) -> Int { Int((instant.nanoseconds - start.nanoseconds) / interval.inNanoseconds) }
 
-            /// The one of a timer's date, which counts an interval of months in some nanoseconds more or less.
+            /// The slot of a timer's date. The date may be off by some nanoseconds when the interval is months.
             func slot(near instant: Clock.Instant) -> Int { slot(at: instant.advanced(by: interval / 2)) }
         }
 
@@ -61,7 +61,7 @@ extension RunLoop {
                 let slot: Int
                 let date: WallTime
             }
-            /// The newest one that nobody has taken: those before it are known by their numbers.
+            /// The newest tick that nobody has taken. The ticks before it are known by their numbers.
             private var ticks: AsyncStream<Tick>.Iterator
             private let series: Series
             private let takesAll: Bool
@@ -118,7 +118,7 @@ extension RunLoop {
     /// - Parameters:
     ///   - interval: More than zero.
     ///   - tolerance: How late a tick may be so that the loop can wake once for several timers.
-    ///   - policy: What becomes of ticks that were missed.
+    ///   - policy: How missed ticks are handled.
     ///   - mode: Where the timer is added.
     /// - Throws: ``RunLoopError/invalidDuration(_:)``.
     public func ticks(
@@ -129,13 +129,13 @@ extension RunLoop {
         return Ticks(loop: self, interval: interval, tolerance: tolerance, policy: policy, mode: mode)
     }
 
-    /// The points that the loop's passes come to, told afterwards. Any thread.
+    /// The points that the loop's passes come to, reported afterwards. Any thread.
     ///
-    /// The observer is added now. Of activities that nobody has taken yet the newest 256 are kept.
+    /// The observer is added now. The newest 256 activities that nobody has taken yet are kept.
     ///
     /// - Parameters:
-    ///   - activities: Which ones.
-    ///   - mode: Where the observer is added.
+    ///   - activities: The points to report.
+    ///   - mode: The mode that the observer is added to.
     public func activities(_ activities: Activity, inMode mode: Mode = .common) -> AsyncStream<Activity> {
         let (stream, continuation) = AsyncStream.makeStream(of: Activity.self, bufferingPolicy: .bufferingNewest(256))
         let observer = Observer(activities: activities) { _, activity in continuation.yield(activity) }
@@ -147,7 +147,7 @@ extension RunLoop {
     /// The signals of the given numbers that the process receives, while the loop runs in `mode`. Any thread.
     ///
     /// The signals are blocked in the calling thread, and must be in all others: see ``SignalSource``.
-    /// Every one is kept until it is taken: those that the loop has come to, as equal ones that still wait for it are one.
+    /// Every signal that the loop has come to is kept until it is taken. Equal signals that still wait for the loop are one.
     ///
     /// - Throws: ``RunLoopError/invalidSignal(_:)``.
     public func signals(_ numbers: [Int32], inMode mode: Mode = .common) throws(RunLoopError) -> AsyncStream<SignalSource.Signal> {
@@ -164,7 +164,7 @@ extension RunLoop {
 
     /// When a descriptor is ready, each time that it is asked for.
     public struct DescriptorReadiness: AsyncSequence, Sendable {
-        /// What the descriptor is ready for.
+        /// The kinds of readiness of the descriptor.
         public typealias Element = DescriptorSource.Readiness
         /// Waiting does not fail.
         public typealias Failure = Never

@@ -5,8 +5,8 @@ import CoreRunLoopShims
 
 /// A source that waits for the end of a child process, takes its status from the system, and calls a closure once.
 ///
-/// It stands on a process descriptor, not on SIGCHLD: other parts of the program may handle that signal, but must not ignore it, and must
-/// not wait for this child themselves.
+/// The source waits on a process descriptor, not on SIGCHLD. Other parts of the program may handle that signal, but must not ignore it.
+/// They must not wait for this child themselves.
 public final class ChildProcessSource: RunLoopSource {
     /// How a process ended.
     public enum Status: Hashable, Sendable {
@@ -29,7 +29,7 @@ public final class ChildProcessSource: RunLoopSource {
     ///
     /// - Parameters:
     ///   - processID: A child that nobody has waited for; one that has ended already counts.
-    ///   - order: Of several sources that are ready, lower ones are handled first.
+    ///   - order: Among sources that are ready, those with a lower order are handled first.
     ///   - callback: Called once, on the loop's thread, with the child's number and how it ended.
     /// - Throws: ``RunLoopError/notAChild(_:)``.
     ///
@@ -37,7 +37,7 @@ public final class ChildProcessSource: RunLoopSource {
     public init(
         processID: Int32, order: Int = 0, callback: @escaping @isolated(any) @Sendable (Int32, Status) -> Void
     ) throws(RunLoopError) {
-        let callback = checked(callback)
+        let callback = onActorOf(callback)
         self.processID = processID
         body = Callback { callback($0.process, $0.status) }
         var context = unsafe CRLSourceContext()

@@ -41,7 +41,7 @@ extension String {
     }
 }
 
-/// A C object that is made of a text. Its initializers stand in a protocol, as the importer's classes can be given none of their own.
+/// A C object that is made of a text. The initializers are in a protocol, because the importer's classes can have none of their own.
 public protocol CFText: CFObject, ExpressibleByStringInterpolation where StringLiteralType == String {}
 
 extension CFText {
@@ -57,7 +57,7 @@ extension CFText {
 }
 
 extension CFString: CFText, @retroactive ExpressibleByStringInterpolation {
-    /// What literals of it are made of.
+    /// The type of its literals.
     public typealias StringLiteralType = String
 }
 

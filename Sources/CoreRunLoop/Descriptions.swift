@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is printed of the C interface's values and of the classes that stand on its objects. The importer's own names of its enumerations
-// would show otherwise. Those have the conformance that printing falls back to, so that a program can still have its own as
-// CustomStringConvertible, as it may on Darwin.
+// How the C interface's values print, and the classes that wrap its objects. Otherwise the importer's own names of the enumerations would
+// show. The enumerations have the conformance that printing falls back to. So a program can still add its own CustomStringConvertible, as
+// it may on Darwin.
 
 public import CCoreRunLoop
 
 extension CFObject {
-    /// What `CFCopyDescription` says of the object; of a text the text itself.
+    /// The result of `CFCopyDescription`; for a string the string itself.
     public var debugDescription: String {
         CFCopyDescription(self).map { String($0) } ?? ""
     }
 }
 
-/// What the object says of itself: the C function of this name, whose parameter on Darwin takes every object.
+/// Returns the object's description: the C function of this name, whose parameter on Darwin takes every object.
 public func CFCopyDescription<Object: CFObject>(_ object: Object?) -> CFString? {
     withExtendedLifetime(object) { object.flatMap { unsafe CCoreRunLoop.CFCopyDescription($0.address) } }
 }
@@ -83,11 +83,11 @@ extension CFSocketCallBackType: @retroactive CustomDebugStringConvertible {
 }
 
 extension RunLoop: CustomStringConvertible {
-    /// What the C object says of itself: whether it waits, its current mode, and its modes. Any thread.
+    /// The C object's description: whether it waits, its current mode, and its modes. Any thread.
     public var description: String { loop.debugDescription }
 }
 
 extension Timer: CustomStringConvertible {
-    /// What the C object says of itself: its dates, and whether it is valid. Any thread.
+    /// The C object's description: its dates, and whether it is valid. Any thread.
     public var description: String { cfRunLoopTimer.debugDescription }
 }

@@ -14,7 +14,7 @@ import Synchronization
 ///
 /// The closure is called again as long as the descriptor is ready. Close the descriptor only after ``invalidate()``.
 public final class DescriptorSource: RunLoopSource {
-    /// What a descriptor is ready for.
+    /// The kinds of readiness of a descriptor.
     public struct Readiness: OptionSet, Hashable, Sendable {
         /// The bits of `CFFileDescriptorEnableCallBacks`.
         public let rawValue: UInt
@@ -28,7 +28,7 @@ public final class DescriptorSource: RunLoopSource {
 
     /// One notice.
     public struct Event: Sendable {
-        /// What the descriptor is ready for.
+        /// The kinds of readiness of the descriptor.
         public let readiness: Readiness
         fileprivate let object: CFFileDescriptor
         fileprivate let body: Body
@@ -36,7 +36,7 @@ public final class DescriptorSource: RunLoopSource {
         /// The descriptor; -1 once the source is invalid.
         public var descriptor: Int32 { CFFileDescriptorGetNativeDescriptor(object) }
 
-        /// Takes back what the source was asked to tell of; `DescriptorSource.interest` asks anew.
+        /// Clears the source's interest, so that it reports nothing more until `DescriptorSource.interest` is set again.
         func pause() { body.interest.withLock { $0 = [] } }
 
         /// Invalidates the source, from inside its closure.
@@ -53,7 +53,7 @@ public final class DescriptorSource: RunLoopSource {
     private let body: Body
 
     fileprivate final class Body: Sendable {
-        /// The C object is told of it with the lock held: the two agree.
+        /// Changes are passed to the C object with the lock held, so that the two agree.
         let interest: Mutex<Readiness>
         let callback: Callback<Event>
         init(_ interest: Readiness, _ callback: @escaping @Sendable (Event) -> Void) {
@@ -66,7 +66,7 @@ public final class DescriptorSource: RunLoopSource {
     ///
     /// - Parameters:
     ///   - descriptor: A socket, pipe, terminal, eventfd or anything else that can be polled; a regular file is always ready.
-    ///   - interest: What to be told of.
+    ///   - interest: The events to report.
     ///   - closeOnInvalidate: Whether ``invalidate()`` closes the descriptor.
     ///   - order: Of several descriptors that are ready, lower ones are handled first.
     ///   - callback: Called on the loop's thread.
@@ -77,7 +77,7 @@ public final class DescriptorSource: RunLoopSource {
         descriptor: Int32, interest: Readiness = .readable, closeOnInvalidate: Bool = false, order: Int = 0,
         callback: @escaping @isolated(any) @Sendable (Event) -> Void
     ) throws(RunLoopError) {
-        body = Body(interest, checked(callback))
+        body = Body(interest, onActorOf(callback))
         var context = unsafe CFFileDescriptorContext()
         unsafe context.info = retainedInfo(body)
         unsafe context.release = { info in unsafe releaseInfo(info) }
@@ -107,7 +107,7 @@ public final class DescriptorSource: RunLoopSource {
         CFFileDescriptorEnableCallBacks(made, CFOptionFlags(interest.rawValue))
     }
 
-    /// What the source is to tell of. Any thread; after a change on the loop's thread no notice comes for what was taken out.
+    /// The kinds that the source reports. Any thread. After a change on the loop's thread, no call comes for a removed kind.
     public var interest: Readiness {
         get { body.interest.withLock { $0 } }
         set {

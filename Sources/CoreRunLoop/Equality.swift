@@ -37,11 +37,13 @@ extension CFBoolean: CFObject, @retroactive Hashable, @retroactive CustomDebugSt
 extension CFData: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
 extension CFDate: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
 extension CFDictionary: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFError: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
 extension CFFileDescriptor: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
 extension CFMachPort: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
 extension CFMessagePort: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
 extension CFNull: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
 extension CFNumber: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFReadStream: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
 extension CFRunLoop: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
 extension CFRunLoopObserver: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
 extension CFRunLoopSource: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
@@ -49,4 +51,6 @@ extension CFRunLoopTimer: CFObject, @retroactive Hashable, @retroactive CustomDe
 extension CFSet: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
 extension CFSocket: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
 extension CFString: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFURL: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
 extension CFUUID: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}
+extension CFWriteStream: CFObject, @retroactive Hashable, @retroactive CustomDebugStringConvertible {}

@@ -12,7 +12,7 @@ public enum RunLoopError: Error, Hashable, Sendable {
     case notAChild(Int32)
     /// The duration is negative, or zero where time must pass.
     case invalidDuration(Duration)
-    /// The mode cannot be run: it is the name that stands for all common modes, or nothing was ever added to a mode of this name.
+    /// The mode cannot be run. Either its name stands for all common modes, or nothing was ever added to a mode of this name.
     case invalidMode(RunLoop.Mode)
     /// The loop's thread has ended.
     case loopEnded

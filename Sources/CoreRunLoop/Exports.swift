@@ -40,7 +40,7 @@ public func autoreleasepool<Result, Failure: Error>(invoking body: () throws(Fai
 /// Queues `block` for the loop, as the C function of this name does, with the mode's name typed. The loop is not woken.
 @preconcurrency
 public func CFRunLoopPerformBlock(_ loop: CFRunLoop?, _ mode: CFRunLoopMode, _ block: @escaping @isolated(any) @Sendable () -> Void) {
-    let block = checked(block)
+    let block = onActorOf(block)
     withExtendedLifetime(mode) {
         unsafe CCoreRunLoop.CFRunLoopPerformBlock(loop, unsafeBitCast(mode, to: CFTypeRef?.self), block)
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A version-0 source with a queue of commands. The C source's info is the core, which holds the queue and the closures and knows the loops
-// that the source is in; the Swift object holds the C source.
+// A version-0 source with a queue of commands. The C source's info is the core. The core holds the queue and the closures, and knows the
+// loops that the source is in. The Swift object holds the C source.
 
 public import CCoreRunLoop
 import Synchronization
 
-/// What the C source's context refers to: all but the commands, whose type C's functions cannot know.
+/// The object of the C source's context. It holds everything but the commands, because C functions cannot know their type.
 private class InputSourceCore: @unchecked Sendable {
     typealias Change = @Sendable (RunLoop, RunLoop.Mode) -> Void
     private struct Membership {
@@ -62,7 +62,7 @@ private class InputSourceCore: @unchecked Sendable {
         unsafe context.cancel = { info, loop, mode in
             if let loop, let mode { unsafe object(InputSourceCore.self, from: info).leave(loop, mode) }
         }
-        unsafe context.perform = { info in unsafe lend(InputSourceCore.self, from: info) { $0.performAll() } }
+        unsafe context.perform = { info in unsafe withBorrowed(InputSourceCore.self, from: info) { $0.performAll() } }
         return unsafe require(CFRunLoopSourceCreate(nil, order, &context), "InputSource")
     }
 }
@@ -76,7 +76,8 @@ private class InputSourceCore: @unchecked Sendable {
 
     private let closure: Unmanaged<Closure>
     private let calls = CallCount()
-    /// Guards the three below, which are not its value: what is generic only here would be handled by way of its type's description.
+    /// Guards the three properties below. They are not the lock's value: a value that is generic only here would be handled by way of its
+    /// type's description.
     private let lock = Mutex(())
     @exclusivity(unchecked) private var commands: [Command] = []
     @exclusivity(unchecked) private var isCleared = false
@@ -147,10 +148,10 @@ public final class InputSource<Command: Sendable>: RunLoopSource {
     /// Makes a source that is in no loop yet.
     ///
     /// - Parameters:
-    ///   - order: Of several sources that are ready in a pass, lower ones are performed first.
+    ///   - order: Among sources that are ready in one pass, those with a lower order are performed first.
     ///   - schedule: Called once for each mode that the source joins, on the thread that adds it.
     ///   - cancel: Called once for each mode that it leaves, on the thread that removes or invalidates it. If it or `schedule` is an
-    ///     actor's, that thread must be the actor's.
+    ///     actor's, and that thread is not the actor's, it is sent to the actor.
     ///   - perform: Called on the loop's thread with the commands sent since the last call; with none after a plain ``signal()``.
     ///
     /// The corresponding C function is `CFRunLoopSourceCreate`.
@@ -159,11 +160,11 @@ public final class InputSource<Command: Sendable>: RunLoopSource {
         cancel: (@isolated(any) @Sendable (RunLoop, RunLoop.Mode) -> Void)? = nil,
         perform: @escaping @isolated(any) @Sendable ([Command]) -> Void
     ) {
-        core = CommandCore(schedule.map { checked($0) }, cancel.map { checked($0) }, checked(perform))
+        core = CommandCore(schedule.map { onActorOf($0) }, cancel.map { onActorOf($0) }, onActorOf(perform))
         cfRunLoopSource = core.makeSource(order: order)
     }
 
-    /// Queues `command`, marks the source and wakes the loops that it is in; of an invalid source nothing happens. Any thread.
+    /// Queues `command`, marks the source and wakes the loops that it is in. Has no effect once the source is invalid. Any thread.
     public func send(_ command: Command) {
         enqueue(command)
         signal()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where the threads of one process find ports by their names.
+/// Finds ports by their names, among the threads of one process.
 public final class MachBootstrapServer: Sendable {
     /// The only one.
     public static let shared = MachBootstrapServer()

@@ -95,7 +95,7 @@ public final class MachPort: Port, @unchecked Sendable {
         Self.registry.remove(self, for: machPort)
     }
 
-    /// Whether it can be used: one of which only the number is known until a send has failed. Any thread.
+    /// Whether the port can be used. A port of which only the number is known can be used until a send has failed. Any thread.
     public override var isValid: Bool { super.isValid && cfMachPort.map { CFMachPortIsValid($0) } ?? true }
 
     /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``.
@@ -104,9 +104,10 @@ public final class MachPort: Port, @unchecked Sendable {
     /// many come: where the reader may fall behind, ``messages(keeping:)`` has a bound.
     public var messages: AsyncStream<PortMessage> { messageStream() }
 
-    /// The messages that come to this port, as a sequence that keeps so many as nobody has taken yet: beyond that others are lost.
+    /// The messages that come to this port, as a sequence with a bounded buffer. Messages beyond the bound that nobody has taken yet are
+    /// lost.
     ///
-    /// - Parameter policy: How many, and whether the oldest or the newest ones.
+    /// - Parameter policy: How many messages to keep, and whether the oldest or the newest ones.
     public func messages(keeping policy: AsyncStream<PortMessage>.Continuation.BufferingPolicy) -> AsyncStream<PortMessage> {
         messageStream(policy)
     }

@@ -16,39 +16,39 @@ extension MessagePort {
     public func handle<Request, Reply>(
         _ exchange: Exchange<Request, Reply>, _ reply: @escaping @isolated(any) @Sendable (Request) -> Reply
     ) {
-        let reply = checked(reply)
-        let answerer = AnswererOfArrays { _, bytes in exchange.decodeRequest(bytes).map { exchange.encodeReply(reply($0)) } }
-        set(answerer, of: exchange.number)
+        let reply = answeringOnActorOf(reply)
+        let handler = ArrayRequestHandler { _, bytes in exchange.decodeRequest(bytes).map { exchange.encodeReply(reply($0)) } }
+        set(handler, of: exchange.number)
     }
 
     /// Answers the requests that no ``handle(_:_:)`` answers, on the loop's thread; also those of C programs.
     ///
-    /// It takes the place of ``onRequestBytes``. Both may be an actor's, as ``Port/onMessage`` may.
+    /// Setting this replaces ``onRequestBytes``. Both may be an actor's, as ``Port/onMessage`` may.
     public var onRequest: (@isolated(any) @Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?)? {
-        get { (answerers.withLock { $0.ofOthers } as? AnswererOfArrays)?.closure }
-        set { set(newValue.map { AnswererOfArrays($0) }, of: nil) }
+        get { (handlers.withLock { $0.fallback } as? ArrayRequestHandler)?.closure }
+        set { set(newValue.map { ArrayRequestHandler($0) }, of: nil) }
     }
 
-    /// Answers the requests that no ``handle(_:_:)`` answers, as ``onRequest``, whose place it takes, but without copying the request: the
-    /// bytes are the message's own and are there during the call only. Nothing is allocated but the answer.
+    /// Answers the requests that no ``handle(_:_:)`` answers, without copying the request. Setting this replaces ``onRequest``. The bytes
+    /// are the message's own, and are valid only during the call. Nothing is allocated but the answer.
     ///
     /// ```swift
     /// let port = try MessagePort(name: "com.example.echo")
     /// port.onRequestBytes = { number, request, reply in if number == 1 { reply.set(request) } }
     /// ```
     public var onRequestBytes: (@isolated(any) @Sendable (_ number: Int32, _ request: RawSpan, _ reply: inout Reply) -> Void)? {
-        get { (answerers.withLock { $0.ofOthers } as? AnswererOfSpans)?.closure }
-        set { set(newValue.map { AnswererOfSpans($0) }, of: nil) }
+        get { (handlers.withLock { $0.fallback } as? SpanRequestHandler)?.closure }
+        set { set(newValue.map { SpanRequestHandler($0) }, of: nil) }
     }
 
-    /// Answers a number, or all that have none of their own. Calls under way end with what they began with.
-    private func set(_ new: Answerer?, of number: Int32?) {
-        let old = answerers.withLock { current in
+    /// Sets the handler of one number, or of all numbers that have no handler. Calls under way end with the handler they began with.
+    private func set(_ new: RequestHandler?, of number: Int32?) {
+        let old = handlers.withLock { current in
             let old = current
             current = old.with(new, of: number)
             if !isRemote {
-                current.answer(cfMessagePort)
-                others.withLock { others in for other in others.values { current.answer(other.port) } }
+                current.receiveMessages(of: cfMessagePort)
+                others.withLock { others in for other in others.values { current.receiveMessages(of: other.port) } }
             }
             return old
         }
@@ -59,7 +59,7 @@ extension MessagePort {
 
     /// Sends a request and waits for the answer, which is empty when the receiver has no handler for the request's number.
     ///
-    /// The waiting is done by a thread of its own, so that neither the task's thread nor a loop is blocked.
+    /// A thread of its own does the waiting, so that neither the task's thread nor a loop is blocked.
     ///
     /// - Parameters:
     ///   - exchange: The kind of request.
@@ -115,7 +115,7 @@ extension MessagePort {
     ///   - bytes: The request.
     ///   - timeout: How long the message may wait for room, and then how long the answer may take.
     ///   - read: Called with the answer's bytes, which are there during the call only.
-    /// - Returns: What `read` returns.
+    /// - Returns: The result of `read`.
     /// - Throws: ``PortError``.
     ///
     /// The corresponding C function is `CFMessagePortSendRequest`.

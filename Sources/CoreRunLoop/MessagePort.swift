@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CFMessagePort. Messages between two of this class are envelopes, in which a port is its name; everything else is a request as C programs
-// send it, and goes to the request handlers.
+// CFMessagePort. Messages between two ports of this class are envelopes, in which a port is its name. Every other message is a request as C
+// programs send it, and goes to the request handlers.
 
 public import CCoreRunLoop
 import CoreRunLoopShims
@@ -19,14 +19,14 @@ import Synchronization
 public final class MessagePort: Port, @unchecked Sendable {
     /// The C object.
     public let cfMessagePort: CFMessagePort
-    /// Whether it stands for another port: one that can only be sent to.
+    /// Whether this object stands for another port, and can only be sent to.
     public let isRemote: Bool
     private let owner: Owner
-    /// The C ports have what is here as their callee.
-    let answerers: Mutex<Answerers>
+    /// The C ports call the table of handlers that is here.
+    let handlers: Mutex<RequestHandlers>
     private let ownSource: CFRunLoopSource?
     private let toItself = Mutex<CFMessagePort?>(nil)
-    /// The C ports of its further names, by what other processes know as a name: its bytes.
+    /// The C ports of the port's further names. A key is the bytes of the name, by which other processes know it.
     let others = Mutex<[[UInt8]: (port: CFMessagePort, source: CFRunLoopSource)]>([:])
 
     private static let lastNumber = Mutex(0)
@@ -42,7 +42,8 @@ public final class MessagePort: Port, @unchecked Sendable {
 
     /// Makes a local port, which can be added to a loop.
     ///
-    /// - Parameter name: By which others find it, of 1 to 128 bytes and without a zero; `nil` for a name that nobody else has.
+    /// - Parameter name: The name by which others find the port, of 1 to 128 bytes and without a zero; `nil` for a name that nobody else
+    ///   has.
     /// - Throws: ``PortError/nameTaken(_:)`` when another port has the name, ``PortError/invalidName(_:)``.
     ///
     /// The corresponding C function is `CFMessagePortCreateLocal`.
@@ -50,13 +51,13 @@ public final class MessagePort: Port, @unchecked Sendable {
         let name = name ?? Self.freshName()
         if !Self.isPossible(name) { throw .invalidName(name) }
         let owner = Owner()
-        let answerers = Answerers(owner)
-        guard let made = Self.make(name, owner, answerers) else {
+        let handlers = RequestHandlers(owner)
+        guard let made = Self.make(name, owner, handlers) else {
             let owner: CFMessagePort? = CFMessagePortCreateRemote(nil, name.cfString)
             throw owner == nil ? .transport : .nameTaken(name)
         }
         self.owner = owner
-        self.answerers = Mutex(answerers)
+        self.handlers = Mutex(handlers)
         cfMessagePort = made
         isRemote = false
         ownSource = CFMessagePortCreateRunLoopSource(nil, made, 0)
@@ -84,7 +85,7 @@ public final class MessagePort: Port, @unchecked Sendable {
         isRemote = true
         ownSource = nil
         owner = Owner()
-        answerers = Mutex(Answerers(owner))
+        handlers = Mutex(RequestHandlers(owner))
         super.init()
         Self.remotes.withLock { $0[address(of: found), default: [:]][ObjectIdentifier(self)] = Owner.Weakly(port: self) }
         // A remote port's callback has no info of its own, and several objects may share one C port.
@@ -129,13 +130,13 @@ public final class MessagePort: Port, @unchecked Sendable {
     func addName(_ name: String) -> Bool {
         let bytes = Array(name.utf8)
         if self.name.utf8.elementsEqual(bytes) || others.withLock({ $0[bytes] != nil }) { return true }
-        let answerers = answerers.withLock { $0 }
-        guard !isRemote, isValid, Self.isPossible(name), let made = Self.make(name, owner, answerers),
+        let handlers = handlers.withLock { $0 }
+        guard !isRemote, isValid, Self.isPossible(name), let made = Self.make(name, owner, handlers),
             let source: CFRunLoopSource = CFMessagePortCreateRunLoopSource(nil, made, 0)
         else { return false }
         others.withLock { $0[bytes] = (made, source) }
-        self.answerers.withLock { $0.answer(made) }  // there may be others meanwhile
-        withExtendedLifetime(answerers) {}  // which are freed here, outside the lock
+        self.handlers.withLock { $0.receiveMessages(of: made) }  // the table may have been replaced meanwhile
+        withExtendedLifetime(handlers) {}  // they are freed here, outside the lock
         scheduleAlso(source)
         if !isValid { close() }  // meanwhile
         return true
@@ -143,7 +144,7 @@ public final class MessagePort: Port, @unchecked Sendable {
 
     private static func isPossible(_ name: String) -> Bool { !name.isEmpty && name.utf8.count <= 128 && !name.utf8.contains(0) }
 
-    /// Whether it can be used: a remote one until its peer has gone. Any thread.
+    /// Whether the port can be used. A remote port can be used until its peer has gone. Any thread.
     public override var isValid: Bool { super.isValid && CFMessagePortIsValid(cfMessagePort) }
 
     /// The port's name; an invalid one keeps the last that it had. Any thread.
@@ -154,8 +155,8 @@ public final class MessagePort: Port, @unchecked Sendable {
 
     /// Gives a local port another name, and gives up the one that it has.
     ///
-    /// - Returns: `false`, and nothing changes, when the port is remote or invalid, when a port has the name, be it this one, and for a
-    ///   name that ``init(name:)`` refuses.
+    /// - Returns: `false`, and nothing changes, when the port is remote or invalid. The same holds when any port has the name, including
+    ///   this one, and when ``init(name:)`` refuses the name.
     ///
     /// The corresponding C function is `CFMessagePortSetName`, which takes the beginning of a name that is too long.
     public func setName(_ name: String) -> Bool { Self.isPossible(name) && CFMessagePortSetName(cfMessagePort, name.cfString) }
@@ -181,7 +182,7 @@ public final class MessagePort: Port, @unchecked Sendable {
             })
     }
 
-    /// Throws what CFMessagePortSendRequest returned.
+    /// Throws the error that matches a result of CFMessagePortSendRequest; zero is none.
     func check(_ status: Int32) throws(PortError) {
         switch status {
         case 0: return
@@ -192,7 +193,7 @@ public final class MessagePort: Port, @unchecked Sendable {
         }
     }
 
-    /// What to send to: of a local port, a remote one for its own name.
+    /// The port to send to. For a local port it is a remote one for its own name.
     func remotePort() -> CFMessagePort? {
         if isRemote { return cfMessagePort }
         let name = self.name
@@ -231,9 +232,10 @@ public final class MessagePort: Port, @unchecked Sendable {
     /// many come: where the reader may fall behind, ``messages(keeping:)`` has a bound.
     public var messages: AsyncStream<PortMessage> { messageStream() }
 
-    /// The messages that come to this port, as a sequence that keeps so many as nobody has taken yet: beyond that others are lost.
+    /// The messages that come to this port, as a sequence with a bounded buffer. Messages beyond the bound that nobody has taken yet are
+    /// lost.
     ///
-    /// - Parameter policy: How many, and whether the oldest or the newest ones.
+    /// - Parameter policy: How many messages to keep, and whether the oldest or the newest ones.
     public func messages(keeping policy: AsyncStream<PortMessage>.Continuation.BufferingPolicy) -> AsyncStream<PortMessage> {
         messageStream(policy)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Where message ports are found by their names: the user's directory of ports.
+/// Finds message ports by their names, in the user's directory of ports.
 public final class MessagePortNameServer: Sendable {
     /// The only one.
     public static let shared = MessagePortNameServer()
@@ -22,7 +22,7 @@ public final class MessagePortNameServer: Sendable {
     /// - Parameters:
     ///   - port: A local port.
     ///   - name: The name.
-    /// - Returns: `false` when another living port has the name, it can be no name, or `port` only sends or is invalid. Invalidating the
-    ///   port gives its names up.
+    /// - Returns: `false` when another living port has the name, when the name is not possible, or when `port` only sends or is invalid.
+    ///   Invalidating the port gives its names up.
     public func registerPort(_ port: MessagePort, name: String) -> Bool { !port.isRemote && port.isValid && port.addName(name) }
 }

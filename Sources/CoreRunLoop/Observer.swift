@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C observer and the Swift object are one whole: a reference to either keeps both alive. The C observer's info is the body, which knows
+// The C observer and the Swift object are joined: a reference to either keeps both alive. The C observer's info is the body, which knows
 // the Swift object, uncounted.
 
 public import CCoreRunLoop
@@ -18,10 +18,11 @@ extension RunLoop {
     public final class Observer: Sendable {
         /// The C object of this observer.
         public let cfRunLoopObserver: CFRunLoopObserver
-        private let whole: Whole
+        private let joined: JoinedObjects
 
-        /// The closure, and the way back to the Swift object, which lives longer. Both are written before the observer is in a loop, and
-        /// then by the loop's thread, or when no call is under way or can come: the C observer releases its info no sooner.
+        /// The closure, and the way back to the Swift object, which lives longer. Both are written before the observer is in a loop.
+        /// Afterwards they are written by the loop's thread, or when no call is under way or can come: the C observer does not release its
+        /// info earlier.
         private final class Body: @unchecked Sendable {
             private var callback: (@Sendable (Observer, Activity) -> Void)?
             unowned(unsafe) var observer: Observer?
@@ -37,12 +38,12 @@ extension RunLoop {
 
         private init(_ observer: CFRunLoopObserver, _ body: Body) {
             cfRunLoopObserver = observer
-            whole = Whole(of: observer)
+            joined = JoinedObjects(of: observer)
             unsafe body.observer = self
-            whole.join(self)
+            joined.join(self)
         }
 
-        deinit { whole.part() }
+        deinit { joined.part() }
 
         /// Makes an observer that is in no loop yet.
         ///
@@ -57,10 +58,10 @@ extension RunLoop {
             activities: Activity, repeats: Bool = true, order: Int = 0,
             callback: @escaping @isolated(any) @Sendable (Observer, Activity) -> Void
         ) {
-            let body = Body(checked(callback))
+            let body = Body(onActorOf(callback))
             let observer = unsafe CRLRunLoopObserverCreateWithFunction(
                 nil, activities.rawValue, repeats, order,
-                { _, activity, info in unsafe lend(Body.self, from: info) { $0.call(activity) } }, retainedInfo(body),
+                { _, activity, info in unsafe withBorrowed(Body.self, from: info) { $0.call(activity) } }, retainedInfo(body),
                 { info in
                     unsafe object(Body.self, from: info).clear()
                     unsafe releaseInfo(info)
@@ -70,11 +71,11 @@ extension RunLoop {
 
         /// The points of a pass at which it is called. Any thread.
         public var activities: Activity { Activity(rawValue: CFRunLoopObserverGetActivities(cfRunLoopObserver)) }
-        /// Whether it is called more than once. Any thread.
+        /// Whether the observer is called more than once. Any thread.
         public var repeats: Bool { CFRunLoopObserverDoesRepeat(cfRunLoopObserver) }
-        /// Its place among the observers of a mode: lower ones are called first. Any thread.
+        /// The observer's place in a mode: observers with a lower order are called first. Any thread.
         public var order: Int { CFRunLoopObserverGetOrder(cfRunLoopObserver) }
-        /// Whether it has not been invalidated. Any thread.
+        /// Whether the observer is still valid. Any thread.
         public var isValid: Bool { CFRunLoopObserverIsValid(cfRunLoopObserver) }
 
         /// Takes it out of its loop for good and drops its closure. Any thread, also in the closure.
@@ -102,8 +103,8 @@ extension RunLoop {
 
     /// Calls `callback` at the given points of each pass, on this thread, until the observer is invalidated.
     ///
-    /// The closure stays on the loop's thread, so that it may use what that thread alone has. A loop of another thread that the observer is
-    /// added to stops the process with a sentence instead of calling it.
+    /// The closure stays on the loop's thread, so it may use the state of that thread alone. If the observer is added to a loop of another
+    /// thread, that loop stops the process with a message instead of calling the closure.
     @available(*, noasync, message: "a task has no thread of its own; use an Observer with a @Sendable closure")
     @discardableResult
     public func observe(
@@ -111,7 +112,7 @@ extension RunLoop {
         callback: @escaping @isolated(any) (Observer, Activity) -> Void
     ) -> Observer {
         preconditionIsCurrent()
-        let own = OwnThread(checkedOwn(callback))
+        let own = OwnThread(onActorOfThreadBound(callback))
         let observer = Observer(activities: activities, order: order) { own.closure($0, $1) }
         add(observer, forMode: mode)
         return observer

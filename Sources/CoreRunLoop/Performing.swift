@@ -2,20 +2,20 @@
 //
 // Requests to other threads: closures with an end that somebody may be waiting for, and on top of them Cocoa's perform family.
 //
-// A loop has one queue, whose order is that of the requests. A batch is what waits in it for one set of modes, and has a version-0 source
-// in those modes: made by its first request, and gone when the batch is performed; so a loop's modes are not kept alive by an empty queue.
-// The first source of a pass to be performed performs all that the current mode serves, of whichever batch. When the loop is taken down the
-// source's `cancel` refuses what is left.
+// A loop has one queue of requests, in the order they were made. A batch holds the requests that wait in it for one set of modes. It has a
+// version-0 source in those modes. The first request makes the source, and performing the batch removes it. So an empty queue does not keep
+// a loop's modes alive. The first such source in a pass performs the requests of every batch that the current mode serves. When the loop is
+// taken down, the source's `cancel` refuses the requests that are left.
 
 import CCoreRunLoop
 import CoreRunLoopShims
 import Synchronization
 
-/// Something to do on another thread. It comes to exactly one end: performed, refused, withdrawn, or abandoned.
+/// Work for another thread. A request comes to exactly one end: performed, refused, withdrawn, or abandoned.
 final class Request: @unchecked Sendable {
     private enum Phase: UInt8, AtomicRepresentable { case waiting, underWay, performed, refused }
     private let phase = Atomic(Phase.waiting)
-    /// Whoever takes the request out of its first phase has these two alone, and drops them with it.
+    /// The thread that takes the request out of its first phase owns `work` and `refusal`, and drops both at the end.
     private var work: (@Sendable () -> Void)?
     private var refusal: (@Sendable (PerformError) -> Void)?
 
@@ -24,7 +24,7 @@ final class Request: @unchecked Sendable {
         self.refusal = refusal
     }
 
-    /// Whether it was in that phase, and so is the caller's.
+    /// Moves the request from `current` to `next`. Returns whether it was in `current`; then the request belongs to the caller.
     private func take(from current: Phase = .waiting, for next: Phase) -> Bool {
         phase.compareExchange(expected: current, desired: next, ordering: .acquiringAndReleasing).exchanged
     }
@@ -41,16 +41,16 @@ final class Request: @unchecked Sendable {
         if take(from: .underWay, for: .performed) { end(nil) }
     }
     func refuse(_ error: PerformError) { if take(for: .refused) { end(error) } }
-    /// Has it not be performed, if it has not begun.
+    /// Prevents the request from being performed, unless it has begun.
     func withdraw() { if take(for: .refused) { end(nil) } }
-    /// Refuses it though it may have begun: its thread ends, called by that thread.
+    /// Refuses the request even if it has begun. The performing thread calls this when it ends.
     func abandon(_ error: PerformError) { if take(for: .refused) || take(from: .underWay, for: .refused) { end(error) } }
 
-    /// Whether it was given up. Nothing is left of it then but this object.
+    /// Whether the request was given up. Its closures are gone then, and only this object is left.
     var isRefused: Bool { phase.load(ordering: .acquiring) == .refused }
 }
 
-/// What the source of a list of modes stands for, by its identity: the requests are in the loop's queue.
+/// Identifies the source for a list of modes. The requests themselves are in the loop's queue.
 final class Batch: Sendable {
     let loop: RunLoop
     let modes: [RunLoop.Mode]
@@ -66,12 +66,13 @@ struct RequestQueue: Sendable {
         let number: Int
         let request: Request
     }
-    /// What waits in a batch that nobody has taken yet; then whoever has taken it has it alone.
+    /// The requests of a batch that nobody has taken yet. The thread that takes the batch then owns it.
     final class Open: @unchecked Sendable {
         let batch: Batch
         let source: CFRunLoopSource
         private(set) var waiting: [Numbered]
-        /// At how many those that were given up are looked for: where nothing is performed, room is taken only by those that wait.
+        /// The count at which refused requests are looked for and removed. In a loop that performs nothing, only requests that still wait
+        /// take room.
         private var limit = 64
 
         init(_ batch: Batch, _ source: CFRunLoopSource, _ first: Numbered) {
@@ -89,7 +90,7 @@ struct RequestQueue: Sendable {
         }
     }
     private(set) var open: [[RunLoop.Mode]: Open] = [:]
-    /// One of them: most requests are for the modes of the one before.
+    /// The open batch that was used last. Most requests are for the same modes as the one before.
     private var latest: Open?
     private var lastNumber = 0
     var isEnded = false
@@ -103,7 +104,7 @@ struct RequestQueue: Sendable {
         return Numbered(number: lastNumber, request: request)
     }
 
-    /// What is open for the modes.
+    /// Returns the open batch for the modes, or nil if there is none.
     mutating func open(for modes: [RunLoop.Mode]) -> Open? {
         if latest?.batch.modes != modes { latest = open[modes] }
         return latest
@@ -114,7 +115,7 @@ struct RequestQueue: Sendable {
         latest = open
     }
 
-    /// Takes a batch out, if it has not been taken.
+    /// Takes a batch out of the queue. Returns nil if it has been taken already.
     mutating func take(_ batch: Batch) -> Open? {
         guard let found = open[batch.modes], found.batch === batch else { return nil }
         open[batch.modes] = nil
@@ -123,8 +124,8 @@ struct RequestQueue: Sendable {
     }
 }
 
-/// What the passes that are under way perform, the innermost last; not on their functions' stacks, which an exit out of a request leaves.
-/// Only the loop's thread touches it.
+/// The requests that the running passes perform, the innermost pass last. They are not on the stack, because an exit in a request abandons
+/// the stack. Only the loop's thread touches this object.
 final class RequestPasses: @unchecked Sendable {
     private struct Pass {
         var current: Request?
@@ -135,7 +136,7 @@ final class RequestPasses: @unchecked Sendable {
 
     func begin(_ backwards: [Request]) { passes.append(Pass(rest: backwards)) }
 
-    /// Goes on in the innermost pass, which is over when there is no next one.
+    /// Returns the next request of the innermost pass. If there is none, returns nil and ends that pass.
     func next() -> Request? {
         guard let innermost = passes.indices.last else { return nil }
         let done = passes[innermost].current
@@ -146,7 +147,7 @@ final class RequestPasses: @unchecked Sendable {
         return next
     }
 
-    /// Ends all passes; what was to be performed in them.
+    /// Ends all passes, and returns the requests that they have not finished.
     func endAll() -> [Request] {
         defer { passes = [] }
         return passes.flatMap { ($0.current.map { [$0] } ?? []) + $0.rest.reversed() }
@@ -154,7 +155,7 @@ final class RequestPasses: @unchecked Sendable {
 }
 
 extension RunLoop {
-    /// Queues a request; it is refused if the loop's thread has ended.
+    /// Queues a request, or refuses it if the loop's thread has ended.
     func submit(_ request: Request, modes: [Mode]) {
         enum Next {
             case nothing
@@ -202,7 +203,8 @@ extension RunLoop {
         return unsafe require(CFRunLoopSourceCreate(nil, 0, &context), "RunLoop.perform")
     }
 
-    /// On the loop's thread, in a pass: performs what waits for the current mode. Requests that are made meanwhile wait for another pass.
+    /// Performs the requests that wait for the current mode. Called on the loop's thread, in a pass. Requests that are made meanwhile wait
+    /// for another pass.
     private func perform(_ batch: Batch) {
         beginPass(with: batch)
         while let request = passes.next() { request.perform() }
@@ -215,13 +217,13 @@ extension RunLoop {
         passes.begin(backwards(taken))
     }
 
-    /// The requests of batches, each of which has its own in order, the latest first.
+    /// Returns the requests of all the batches, the latest first. Each batch holds its own requests in order.
     private func backwards(_ batches: [RequestQueue.Open]) -> [Request] {
         if batches.count == 1 { return batches[0].waiting.reversed().map(\.request) }
         return batches.flatMap(\.waiting).sorted { $0.number > $1.number }.map(\.request)
     }
 
-    /// Takes a batch, and all others that the current mode serves.
+    /// Takes a batch out of the queue, and with it every other batch that the current mode serves.
     private func takeServed(with batch: Batch) -> [RequestQueue.Open] {
         let (own, isAlone) = requests.withLock { queue in (queue.take(batch), queue.open.isEmpty) }
         guard let own else { return [] }
@@ -233,14 +235,14 @@ extension RunLoop {
         return [own] + others
     }
 
-    /// The batch's source cannot be performed any more.
+    /// Refuses a batch whose source can no longer be performed.
     private func refuse(_ batch: Batch) {
         guard let open = requests.withLock({ $0.take(batch) }) else { return }
         CFRunLoopSourceInvalidate(open.source)
         for waiting in open.waiting { waiting.request.refuse(.threadFinished) }
     }
 
-    /// The loop's thread, which calls this, is about to end, perhaps out of a request.
+    /// Refuses all requests. The loop's thread calls this when it is about to end, perhaps from inside a request.
     func refuseRequests() {
         let (batches, timed) = requests.withLock { queue in
             queue.isEnded = true
@@ -256,15 +258,16 @@ extension RunLoop {
 
     /// Performs `work` on the loop's thread and waits for its result.
     ///
-    /// On the loop's own thread `work` is called at once. Elsewhere it is performed in the next pass over one of `modes`, together with
-    /// everything else that was requested before, and ends ``run(mode:before:)`` as an input source does.
+    /// On the loop's own thread `work` is called at once. On any other thread, `work` is performed in the next pass over one of `modes`,
+    /// together with all earlier requests. It then ends ``run(mode:before:)`` as an input source does.
     ///
     /// - Parameters:
-    ///   - modes: Where the loop may perform it; without any, nothing is performed and the error is ``PerformError/cancelled``.
-    ///   - timeout: How long to wait at most; `nil` is without limit. Work that has begun by then goes on.
-    ///   - work: What is performed.
-    /// - Throws: What `work` throws; ``PerformError/threadFinished`` when the loop's thread has ended or ends before;
-    ///   ``PerformError/wouldDeadlock`` when that thread waits for this one; ``PerformError/timedOut``;
+    ///   - modes: The modes in which the loop may perform `work`. If empty, nothing is performed and the error is
+    ///     ``PerformError/cancelled``.
+    ///   - timeout: The longest time to wait; `nil` means no limit. Work that has begun by then goes on.
+    ///   - work: The closure to perform.
+    /// - Throws: Any error that `work` throws; ``PerformError/threadFinished`` when the loop's thread has ended, or ends before `work` is
+    ///   done; ``PerformError/wouldDeadlock`` when that thread waits for this one; ``PerformError/timedOut``;
     ///   ``RunLoopError/invalidDuration(_:)`` for a negative time limit.
     @available(*, noasync, message: "waiting would block the task's thread; use run(modes:_:)")
     public func performAndWait<Result: Sendable>(
@@ -272,11 +275,14 @@ extension RunLoop {
     ) throws -> Result {
         if let timeout, timeout < .zero { throw RunLoopError.invalidDuration(timeout) }
         if modes.isEmpty { throw PerformError.cancelled }
-        let work = checked(work)
-        if isCurrent { return try work() }
         let outcome = Outcome<Result>()
-        let request = Request(
-            work: { outcome.fulfil(Swift.Result(catching: work)) }, refusal: { outcome.fulfil(.failure($0)) })
+        let work = finishingOnActorOf(work) { outcome.fulfil($0) }
+        if isCurrent {
+            work()
+            if !outcome.gate.wait(for: timeout) { throw PerformError.timedOut }
+            return try outcome.get()
+        }
+        let request = Request(work: work, refusal: { outcome.fulfil(.failure($0)) })
         let isInTime = WaitGraph.shared.waiting(for: .turn(of: self), isLimited: timeout != nil) {
             submit(request, modes: modes)
             return outcome.gate.wait(for: timeout)
@@ -291,31 +297,31 @@ extension RunLoop {
 
     /// Performs `work` on the loop's thread, and suspends the task until it is done.
     ///
-    /// `work` is no part of the task: it does not see the task's local values, nor its cancellation once it has begun. What is to see them
-    /// is a task that prefers the loop, `Task(executorPreference: loop)`, or an actor's method.
+    /// `work` is not part of the task. It does not see the task's local values. Once it has begun, it does not see the task's cancellation.
+    /// Use a task that prefers the loop, `Task(executorPreference: loop)`, or an actor's method for code that must see them.
     ///
     /// - Parameters:
-    ///   - modes: Where the loop may perform it.
-    ///   - work: What is performed.
-    /// - Throws: What `work` throws; ``PerformError/threadFinished``; ``PerformError/cancelled`` when the task is cancelled before the loop
-    ///   comes to it.
+    ///   - modes: The modes in which the loop may perform `work`.
+    ///   - work: The closure to perform.
+    /// - Throws: Any error that `work` throws;
+    ///   ``PerformError/threadFinished``; ``PerformError/cancelled`` when the task is cancelled before the loop begins `work`.
     public func run<Result: Sendable>(
         modes: [Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () throws -> Result
     ) async throws -> Result {
-        try await outcome(of: checked(work), modes) { submit($0, modes: modes) }
+        try await outcome(of: work, modes) { submit($0, modes: modes) }
     }
 }
 
-/// Suspends the task until a request that `submit` gets has come to its end.
+/// Submits a request for `work` with `submit`, and suspends the task until the request has come to its end.
 private func outcome<Result: Sendable>(
-    of work: @escaping @Sendable () throws -> Result, _ modes: [RunLoop.Mode], _ submit: (Request) -> Void
+    of work: @escaping @isolated(any) @Sendable () throws -> Result, _ modes: [RunLoop.Mode], _ submit: (Request) -> Void
 ) async throws -> Result {
     if modes.isEmpty { throw PerformError.cancelled }
     let slot = Mutex<Request?>(nil)
     return try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Result, any Error>) in
             let request = Request(
-                work: { continuation.resume(with: Swift.Result(catching: work)) }, refusal: { continuation.resume(throwing: $0) })
+                work: finishingOnActorOf(work) { continuation.resume(with: $0) }, refusal: { continuation.resume(throwing: $0) })
             slot.withLock { $0 = request }
             if Task.isCancelled { request.refuse(.cancelled) } else { submit(request) }
         }
@@ -359,29 +365,30 @@ extension Thread {
     ///
     /// A thread that has not been started performs it once it runs its loop. Without any mode nothing is performed.
     ///
-    /// - Returns: `true` when `work` is queued: it is performed when the thread runs its loop in one of `modes`, and dropped if the thread
-    ///   never does before it ends. `false` when the thread has ended; then `work` is never called.
+    /// - Returns: `true` when `work` is queued. It is performed when the thread runs its loop in one of `modes`, and dropped if the thread
+    ///   ends before that. `false` when the thread has ended; then `work` is never called.
     @discardableResult
     public func perform(inModes modes: [RunLoop.Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () -> Void) -> Bool {
         guard !modes.isEmpty else { return !hasEnded }
-        let request = Request(work: checked(work), refusal: { _ in })
+        let request = Request(work: onActorOf(work), refusal: { _ in })
         submit(request, modes)
         return !request.isRefused
     }
 
-    /// Queues a request, as soon as the thread has begun; it is refused if the thread has ended.
+    /// Queues a request as soon as the thread has begun, or refuses it if the thread has ended.
     private func submit(_ request: Request, _ modes: [RunLoop.Mode]) {
         withLoop { loop in if let loop { loop.submit(request, modes: modes) } else { request.refuse(.threadFinished) } }
     }
 
     /// Performs `work` on this thread's loop, and suspends the task until it is done.
     ///
-    /// - Throws: What `work` throws; ``PerformError/threadFinished``; ``PerformError/cancelled`` when the task is cancelled before the
-    ///   thread, which may not have been started yet, comes to it.
+    /// - Throws: Any error that `work` throws;
+    ///   ``PerformError/threadFinished``; ``PerformError/cancelled`` when the task is cancelled before the thread begins `work`. The thread
+    ///   may not have been started yet.
     public func run<Result: Sendable>(
         modes: [RunLoop.Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () throws -> Result
     ) async throws -> Result {
-        try await outcome(of: checked(work), modes) { submit($0, modes) }
+        try await outcome(of: work, modes) { submit($0, modes) }
     }
 
     private func loopOnceStarted(_ timeout: Duration?) throws(PerformError) -> RunLoop {
@@ -396,6 +403,6 @@ extension Thread {
 }
 
 extension [RunLoop.Mode] {
-    /// Whether what waits for these modes may be done in `mode`.
+    /// Whether a request for these modes may be performed in `mode`.
     func serve(_ mode: RunLoop.Mode, _ isCommon: Bool) -> Bool { contains(mode) || (isCommon && contains(.common)) }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all ports have in common. A port keeps itself alive while it is in a loop, as the loop would on Darwin: the C source's info only
-// knows the port weakly. `state` guards everything; handlers and delegates are called without it.
+// The common part of all ports. A port keeps itself alive while it is in a loop, as the loop would on Darwin. The C source's info knows the
+// port only weakly. `state` guards everything; handlers and delegates are called without it.
 
 import CCoreRunLoop
 import CoreRunLoopShims
@@ -29,7 +29,7 @@ public enum PortError: Error, Hashable, Sendable {
     case receiveTimeout
     /// The message is too large, or the system has no means left.
     case transport
-    /// The bytes are not what was expected.
+    /// The bytes do not have the expected form.
     case malformed(Int32)
 }
 
@@ -44,16 +44,16 @@ extension Array: PortMessageData where Element == UInt8 {
     public var portMessageBytes: [UInt8] { self }
 }
 
-/// What stands for a component that cannot travel, and could not even be kept: the port that is to send it names its type.
+/// Stands for a component that cannot travel, and could not even be kept. The port that is to send it reports its type's name.
 package struct ForeignComponent: Sendable {
     fileprivate let typeName: String
     package init(_ component: Any) { typeName = "\(type(of: component))" }
 }
 
-/// What a port tells of its messages.
+/// Receives a port's messages.
 ///
-/// A class of the main actor's, or of another one's, conforms by `@preconcurrency`: in the Swift 6 language mode each call then looks
-/// whether the thread is the actor's, and stops the process where it is not.
+/// A class that belongs to the main actor, or to another actor, conforms by `@preconcurrency`. In the Swift 6 language mode, each call then
+/// checks that the thread is the actor's, and stops the process if it is not.
 ///
 /// ```swift
 /// @MainActor final class Inbox: @preconcurrency PortDelegate {
@@ -67,14 +67,14 @@ public protocol PortDelegate: AnyObject, Sendable {
     func handle(_ message: PortMessage)
 }
 
-/// A message: to whom, from whom, a number, and components.
+/// A message: a receiver, a sender, a number, and components.
 ///
-/// In a message that is to be sent, ``sendPort`` is the receiver and ``receivePort`` is where an answer should go. In one that has come,
-/// ``sendPort`` is where to answer, and ``receivePort`` the port that it came to.
+/// In a message that is to be sent, ``sendPort`` is the receiver and ``receivePort`` is the port for an answer. In a message that has come,
+/// ``sendPort`` is the port to answer to, and ``receivePort`` is the port that the message came to.
 public final class PortMessage: Sendable {
-    /// To whom to send: the receiver, or, of a message that has come, where to answer.
+    /// The receiver; in a message that has come, the port to answer to.
     public let sendPort: Port?
-    /// The sender's own port, or, of a message that has come, the port that it came to.
+    /// The sender's own port; in a message that has come, the port that it came to.
     public let receivePort: Port?
     /// The components: byte arrays and ports.
     @_disfavoredOverload
@@ -111,7 +111,7 @@ public final class PortMessage: Sendable {
         self.number = Mutex(number)
     }
 
-    /// What the message is; the program's own. At first 0.
+    /// A number of the program's that tells messages apart. At first 0.
     public var msgid: UInt32 {
         get { number.withLock { $0 } }
         set { number.withLock { $0 = newValue } }
@@ -127,16 +127,16 @@ public final class PortMessage: Sendable {
     }
 }
 
-/// A channel for messages between threads or processes; its subclasses say by what means.
+/// A channel for messages between threads or processes. Its subclasses differ in the means of transport.
 ///
-/// A port that is in a loop keeps it alive, and is kept by it. Messages wait in the port's queue until the loop runs in one of its modes,
-/// and go to the delegate, which the port does not keep; without one they are dropped.
+/// A port that is in a loop keeps the loop alive, and the loop keeps the port. Messages wait in the port's queue until the loop runs in one
+/// of the port's modes. They then go to the delegate, which the port does not keep. Without a delegate they are dropped.
 open class Port: @unchecked Sendable, Hashable {
     /// A mode of a loop that the port is in.
     private struct Place {
         let loop: RunLoop
         let mode: RunLoop.Mode
-        /// By which the port is told of the loop's end.
+        /// The number of the handler that tells the port of the loop's end.
         let watch: Int
     }
     private struct State: @unchecked Sendable {
@@ -148,7 +148,7 @@ open class Port: @unchecked Sendable, Hashable {
         var invalidated = false
         var onInvalidate = Handlers<@Sendable () -> Void>()
 
-        /// Takes places out, and with the last one what keeps the port; both are to be freed outside the lock.
+        /// Takes places out. With the last place, it also takes the reference that keeps the port. The caller frees both outside the lock.
         mutating func leave(_ isLeft: (Place) -> Bool) -> (places: [Place], kept: Port?) {
             let left = places.filter(isLeft)
             places.removeAll(where: isLeft)
@@ -157,25 +157,25 @@ open class Port: @unchecked Sendable, Hashable {
             return (left, keptAlive)
         }
     }
-    /// Who gets the messages in the delegate's place.
+    /// The closure that gets the messages in the delegate's place.
     private final class Receiver: Sendable {
-        /// As it was given.
+        /// The closure as the program passed it.
         let closure: @isolated(any) @Sendable (PortMessage) -> Void
         let receive: @Sendable (PortMessage) -> Void
         /// Called once, when it gets no more: another one has its place, or the port is invalid.
         let end: @Sendable () -> Void
         init(_ closure: @escaping @isolated(any) @Sendable (PortMessage) -> Void, end: @escaping @Sendable () -> Void = {}) {
             (self.closure, self.end) = (closure, end)
-            receive = checked(closure)
+            receive = onActorOf(closure)
         }
     }
     private let state = Mutex(State())
-    /// What a port of no subclass stands on.
+    /// The implementation of a port of no subclass.
     private let machPort: MachPort?
 
-    /// Makes a port that does what a ``MachPort`` does, or the base of a subclass's object.
+    /// Makes a port that behaves as a ``MachPort``, or the base of a subclass's object.
     ///
-    /// A subclass of the program's own gets no messages, and is in a loop only by what its ``schedule(in:forMode:)`` adds.
+    /// A subclass that a program declares gets no messages. Only the sources that its ``schedule(in:forMode:)`` adds are in a loop.
     public init() {
         machPort = Self.self == Port.self ? MachPort() : nil
         machPort?.stand(for: self)
@@ -194,16 +194,17 @@ open class Port: @unchecked Sendable, Hashable {
     /// The C sources that are added to loops; none for a port that only sends.
     var sources: [CFRunLoopSource] { machPort?.sources ?? [] }
 
-    /// For subclasses: whether all are told of its end; not of what another port stands on, whose own end they are told of.
+    /// For subclasses: whether the end of this port is announced. A port that only serves another port is not announced; the other port's
+    /// end is.
     var isAnnounced: Bool { true }
 
-    /// Gives up what the port stands on. Called once.
+    /// Gives up the port's resources. Called once.
     func close() { machPort?.invalidate() }
 
-    /// Gives up what only this object stands on, by its last release. Called in the place of `close`.
+    /// Gives up the resources that only this object uses, at its last release. Called in the place of `close`.
     func closeUnkept() { close() }
 
-    // What subclasses stand on is still there: Swift frees it after this.
+    // The subclass's implementation is still there: Swift frees it after this.
     deinit {
         guard let last = giveUp() else { return }
         closeUnkept()
@@ -213,7 +214,7 @@ open class Port: @unchecked Sendable, Hashable {
 
     // MARK: Messages
 
-    /// Who gets the messages; not kept. `nil` once the port is invalid. Any thread.
+    /// The receiver of the messages; not kept. `nil` once the port is invalid. Any thread.
     public var delegate: (any PortDelegate)? {
         get { state.withLock { $0.delegate } }
         set { state.withLock { state in if !state.invalidated { state.delegate = newValue } } }
@@ -224,8 +225,8 @@ open class Port: @unchecked Sendable, Hashable {
 
     /// A closure that gets the messages, after the delegate if there is one; dropped when the port becomes invalid. Any thread.
     ///
-    /// It is called on the thread of the loop that the port is in, and may be an actor's whose thread that is: on another one it stops the
-    /// process. To call what was read back takes `await`, because whose it is cannot be told from its type.
+    /// The closure is called on the thread of the loop that the port is in. If it belongs to an actor that does not have that thread, it is
+    /// sent to the actor. Calling a closure that was read back takes `await`, because its type does not tell its actor.
     public var onMessage: (@isolated(any) @Sendable (PortMessage) -> Void)? {
         get { state.withLock { $0.receiver }?.closure }
         set { replaceReceiver(with: newValue.map { Receiver($0) }) }
@@ -240,7 +241,7 @@ open class Port: @unchecked Sendable, Hashable {
         ended?.end()
     }
 
-    /// Takes a receiver's place, if it still has it.
+    /// Removes a receiver, if it has not been replaced.
     private func remove(_ receiver: Receiver?) {
         let removed = state.withLock { state -> Receiver? in
             guard let current = state.receiver, current === receiver else { return nil }
@@ -276,8 +277,8 @@ open class Port: @unchecked Sendable, Hashable {
     ///   - components: Bytes, and ports of this port's class. `nil` is none.
     ///   - receivePort: Where an answer should go, of this port's class.
     ///   - reserved: Has no effect: this library needs no room in the first component.
-    /// - Returns: `false` when the queue stayed full, the port is invalid, or a component or the answer's port is of a wrong type, which is
-    ///   reported on the standard error output. ``post(msgid:components:from:before:)`` tells which.
+    /// - Returns: `false` when the queue stayed full, when the port is invalid, or when a component or the answer's port is of a wrong
+    ///   type. A wrong type is also reported on the standard error output. ``post(msgid:components:from:before:)`` tells which.
     public func send(
         before date: WallTime, msgid: UInt32 = 0, components: [any Sendable]?, from receivePort: Port?, reserved: Int = 0
     ) -> Bool {
@@ -316,7 +317,7 @@ open class Port: @unchecked Sendable, Hashable {
     /// For subclasses: a port as a component's bytes; `nil` if it cannot travel.
     func encode(_ port: Port) -> [UInt8]? { nil }
 
-    /// For subclasses: what errors call the port.
+    /// For subclasses: the port's name in error messages.
     var label: String { "\(type(of: self))" }
 
     private func encode(_ components: [any Sendable]) throws(PortError) -> [Part] {
@@ -335,16 +336,16 @@ open class Port: @unchecked Sendable, Hashable {
 
     // MARK: Life
 
-    /// Whether it can be used. Any thread.
+    /// Whether the port can be used. Any thread.
     open var isValid: Bool { !state.withLock { $0.invalidated } }
 
-    /// Ends the port for good: it leaves every loop, drops its closure, and those who asked are told, once. Any thread.
+    /// Ends the port for good. The port leaves every loop, drops its closure, and calls its invalidation handlers once. Any thread.
     ///
-    /// A port that nobody keeps any more ends as well. A subclass's override calls `super`'s, or, with `CoreRunLoopFoundation`, posts
-    /// `didBecomeInvalidNotification` as Darwin's programs do: without either the loops keep the port.
+    /// A port that nobody keeps any more ends as well. A subclass's override calls `super`'s. With `CoreRunLoopFoundation`, it may post
+    /// `didBecomeInvalidNotification` instead, as Darwin's programs do. Without either, the loops keep the port.
     open func invalidate() { becomeInvalid() }
 
-    /// Makes the port invalid; what it had, to be freed outside the lock, or `nil` if it was invalid.
+    /// Makes the port invalid. Returns its former state, to be freed outside the lock, or `nil` if the port was invalid already.
     private func giveUp() -> State? {
         state.withLock { state in
             if state.invalidated { return nil }
@@ -366,7 +367,7 @@ open class Port: @unchecked Sendable, Hashable {
         for handler in Self.invalidationHandlers.withLock({ $0.inOrder }) { handler(self) }
     }
 
-    /// Leaves every loop: of a port whose own `invalidate()` tells in another way that it is invalid.
+    /// Leaves every loop. For a port whose own `invalidate()` reports its end in another way.
     package func leaveLoops() {
         let left = state.withLock { state in state.leave { _ in true } }
         for place in left.places {
@@ -376,12 +377,14 @@ open class Port: @unchecked Sendable, Hashable {
         withExtendedLifetime(left.kept) {}  // freed here, outside the lock
     }
 
-    /// Has `handler` called when the port becomes invalid, also by its last release; at once if it is. Any thread.
+    /// Registers `handler` to be called when the port becomes invalid, also by its last release. Calls it at once if the port is invalid.
+    /// Any thread.
     ///
-    /// It is called on the thread where that happens, which must be the actor's if the closure is one's.
-    public func onInvalidate(_ handler: @escaping @isolated(any) @Sendable () -> Void) { _ = addInvalidationHandler(checked(handler)) }
+    /// The thread that ends the port calls the handler. If the closure belongs to an actor, that thread must be the actor's.
+    public func onInvalidate(_ handler: @escaping @isolated(any) @Sendable () -> Void) { _ = addInvalidationHandler(onActorOf(handler)) }
 
-    /// The same; a number by which it is forgotten, 0 if it has been called.
+    /// Registers `handler` to be called when the port becomes invalid. Returns a number for removing it, or 0 if it has been called
+    /// already.
     func addInvalidationHandler(_ handler: @escaping @Sendable () -> Void) -> Int {
         let number = state.withLock { $0.invalidated ? 0 : $0.onInvalidate.add(handler) }
         if number == 0 { handler() }
@@ -393,7 +396,7 @@ open class Port: @unchecked Sendable, Hashable {
         _ = dropped  // freed here, outside the lock
     }
 
-    /// How many are to be told of the port's end.
+    /// The number of handlers that wait for the port's end.
     package var invalidationHandlerCount: Int { state.withLock { $0.onInvalidate.count } }
 
     private static let invalidationHandlers = Mutex(Handlers<@Sendable (Port) -> Void>())
@@ -409,30 +412,31 @@ open class Port: @unchecked Sendable, Hashable {
         }
     }
 
-    /// Has `handler` called whenever a port becomes invalid, once a port: what Cocoa posts as `NSPortDidBecomeInvalid`.
+    /// Registers `handler` to be called once for each port that becomes invalid. Cocoa posts `NSPortDidBecomeInvalid` then.
     ///
-    /// Not for a port that ends by its last release: it could not be given to a handler that might keep it. The port's own
-    /// ``onInvalidate(_:)`` tells of that, too, and takes an actor's closure, as this does not: ports end on any thread.
+    /// The handler is not called for a port that ends by its last release, because it might keep that port. The port's own
+    /// ``onInvalidate(_:)`` reports that end, too. It also takes an actor's closure. This function does not, because ports end on any
+    /// thread.
     public static func onDidBecomeInvalid(_ handler: @escaping @Sendable (Port) -> Void) -> InvalidationRegistration {
         InvalidationRegistration(number: invalidationHandlers.withLock { $0.add(handler) })
     }
 
     // MARK: Loops
 
-    /// Adds what the port stands on to `mode` of `loop`; ``RunLoop/add(_:forMode:)-(Port,_)`` calls it when the port is new there.
+    /// Adds the port's sources to `mode` of `loop`. ``RunLoop/add(_:forMode:)-(Port,_)`` calls this when the port is new there.
     open func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
         enter(loop, mode)
         for source in sources { CFRunLoopAddSource(loop.loop, source, mode.name) }
     }
 
-    /// Takes what the port stands on out of `mode` of `loop`; called when the port leaves the mode by
-    /// ``RunLoop/remove(_:forMode:)-(Port,_)`` or ``invalidate()``.
+    /// Takes the port's sources out of `mode` of `loop`. Called when the port leaves the mode by ``RunLoop/remove(_:forMode:)-(Port,_)`` or
+    /// ``invalidate()``.
     open func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         leave(loop, mode)
         for source in sources { CFRunLoopRemoveSource(loop.loop, source, mode.name) }
     }
 
-    /// Notes that the port is in a mode, and keeps it there; `false` when it was there, is invalid, or the loop's thread has ended.
+    /// Records that the port is in a mode, and keeps the port. Returns `false` if it was there, is invalid, or the loop's thread has ended.
     @discardableResult
     fileprivate func enter(_ loop: RunLoop, _ mode: RunLoop.Mode) -> Bool {
         let watch = loop.end.add(on: loop.loop) { [weak self, weak loop] in if let loop { self?.forget(loop) } }
@@ -503,7 +507,7 @@ enum Envelope {
     /// No message has room for more bytes.
     private static let largest = Int(Int32.max)
 
-    /// Throws for what is too large before it is copied.
+    /// Encodes a message. Throws if it is too large, before anything is copied.
     static func encode(answerTo: [UInt8], _ parts: [Part]) throws(PortError) -> [UInt8] {
         if parts.reduce(answerTo.count, { $0 + $1.content.count + 5 }) > largest { throw .transport }
         var bytes = mark

@@ -5,7 +5,7 @@ import CCoreRunLoop
 extension RunLoop {
     /// An item in a loop that is invalidated when its registration goes away.
     ///
-    /// It cannot be copied: whoever holds it decides how long the item lives.
+    /// A registration cannot be copied. Its only holder decides how long the item lives.
     public struct Registration: ~Copyable, Sendable {
         private var end: (@Sendable () -> Void)?
 

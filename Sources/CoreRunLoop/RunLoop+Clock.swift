@@ -14,23 +14,23 @@ extension RunLoop {
     /// try await Task.sleep(for: .seconds(1), clock: loop.clock)
     /// ```
     ///
-    /// It runs on while the system sleeps no more than `CLOCK_MONOTONIC` does, and a test can move it by hand. A sleep ends while the loop
-    /// runs in a common mode.
+    /// Like `CLOCK_MONOTONIC`, the clock stands still while the system sleeps. A test can move it by hand. A sleep ends while the loop runs
+    /// in a common mode.
     public struct Clock: _Concurrency.Clock, Sendable {
         /// An instant of the clock, in nanoseconds from an origin that means nothing.
         public struct Instant: InstantProtocol, Sendable {
             /// Nanoseconds.
             public var nanoseconds: Int64
-            /// The same for the clocks of all loops.
+            /// The current instant, which is the same for the clocks of all loops.
             static var now: Instant { Instant(nanoseconds: shim_monotonic_ns()) }
             /// The instant `duration` later.
             public func advanced(by duration: Duration) -> Instant { advanced(byNanoseconds: duration.inNanoseconds) }
-            /// The same, and the last one where there is none so late.
+            /// The instant `distance` nanoseconds later, clamped to the first and the last instant.
             func advanced(byNanoseconds distance: Int64) -> Instant {
                 let (sum, overflow) = nanoseconds.addingReportingOverflow(distance)
                 return Instant(nanoseconds: overflow ? (distance < 0 ? .min : .max) : sum)
             }
-            /// What the wall clock shows then, as far as it can be foreseen.
+            /// The wall clock's time at the instant, as far as it can be foreseen.
             var date: WallTime {
                 var wall: Int64 = 0
                 return unsafe shim_wall_of_instant(nanoseconds, &wall) ? WallTime(nanoseconds: wall) : .distantFuture

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Being told that a loop is gone, for everyone who waits for one of its events. An observer of no activity, which only the C loop keeps, is
-// freed when the loop is taken down with its thread, or at once when that has happened before; its release calls the handlers.
+// Tells everyone who waits for a loop's events that the loop is gone. An observer of no activity, which only the C loop keeps, does this.
+// It is freed when the loop is taken down with its thread, or at once if that has happened before. The release calls the handlers.
 
 import CCoreRunLoop
 import Synchronization
 
-/// Who is to be told of a loop's end.
+/// The handlers of a loop's end.
 package final class EndHandlers: Sendable {
     private struct State {
         var isWatching = false
@@ -15,7 +15,7 @@ package final class EndHandlers: Sendable {
     }
     private let state = Mutex(State())
 
-    /// Has `handler` called once, when the loop's thread has ended; at once if it has.
+    /// Registers `handler` to be called once, when the loop's thread has ended. Calls it at once if the thread has ended already.
     func add(on loop: CFRunLoop, _ handler: @escaping @Sendable () -> Void) -> Int {
         let (number, mustWatch, hasEnded) = state.withLock { state -> (Int, Bool, Bool) in
             if state.hasEnded { return (0, false, true) }
@@ -30,7 +30,7 @@ package final class EndHandlers: Sendable {
     /// Whether the loop's thread has ended: then the handlers have been called, or are being called.
     package var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
-    /// How many are to be told.
+    /// The number of handlers.
     package var count: Int { state.withLock { $0.handlers.count } }
 
     func remove(_ number: Int) {
@@ -58,7 +58,7 @@ package final class EndHandlers: Sendable {
 }
 
 extension RunLoop {
-    /// Ends `continuation`'s stream with the loop's thread, and has `cleanUp` called when the stream has ended for whatever reason.
+    /// Ends `continuation`'s stream with the loop's thread. Calls `cleanUp` when the stream has ended, for whatever reason.
     func feed<Element>(_ continuation: AsyncStream<Element>.Continuation, cleanUp: @escaping @Sendable () -> Void) {
         let number = end.add(on: loop) { continuation.finish() }
         continuation.onTermination = { [end] _ in

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A loop as an executor of Swift's concurrency. Jobs wait in a queue of the loop's object; one queued function of the C loop stands for all
-// of them, so that a burst of jobs costs one wake-up, and the loop's modes stay empty when there are none.
+// A loop as an executor of Swift's concurrency. Jobs wait in a queue of the loop's object. One queued function of the C loop stands for all
+// of them. So a burst of jobs costs one wake-up, and the loop's modes stay empty when there are no jobs.
 //
-// Invariants: while `isPosted`, a queued function will call `drain`. Only the loop's thread takes jobs (or, once that has ended, the one
-// thread that stands in for it), and never inside a job: a run that is nested in a job leaves the jobs to the drain that is under way. A
-// thread that ends inside a job gives those that it has taken back.
+// Invariants: while `isPosted`, a queued function will call `drain`. Only the loop's thread takes jobs. Once that thread has ended, the one
+// thread that stands in for it takes them. Nobody takes jobs inside a job: a run that is nested in a job leaves them to the drain that is
+// under way. A thread that ends inside a job gives back the jobs that it has taken.
 
 import CCoreRunLoop
 import CoreRunLoopShims
@@ -18,8 +18,12 @@ struct JobQueue: Sendable {
     var isRunning = false
     /// The number of the thread that has taken the place of the loop's own, which has ended.
     var standIn: UInt64 = 0
-    /// Somebody, or the first drain, has said how the loop waits.
+    /// The program has set how the loop waits.
     var hasChosenWait = false
+    /// The executor has the loop stay awake between jobs.
+    var staysAwake = false
+    /// When the last drain ended, by the loop's clock.
+    var drainEnd: Int64 = 0
 }
 
 /// The jobs that a drain has taken: not on its stack, which an exit out of a job leaves. Only the thread that drains touches it, and then
@@ -45,14 +49,14 @@ extension RunLoop: SerialExecutor, TaskExecutor {
     /// How many jobs one pass runs before timers and sources have their turn.
     private static let budget = 256
 
-    /// How long a loop with jobs stays awake at most: a task that hops to it and back comes again after about as long as it takes to wake
-    /// a thread twice.
+    /// How long a loop stays awake between jobs that come quickly. A task that hops to the loop and back comes again after about as long as
+    /// it takes to wake a thread twice.
     private static let busyWaitBetweenJobs = Duration.microseconds(100)
 
     /// Queues a job of a task; it runs on the loop's thread, while the loop runs in a common mode. Called by Swift.
     public func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        // As soon as the job is in the queue it may run, and be what kept this object: then only the ticket keeps it.
+        // A queued job may run at once and hold the last reference to this object. Then only the ticket keeps it.
         let ticket = unsafe jobs.withLock { jobs in
             jobs.waiting.append(job)
             defer { jobs.isPosted = true }
@@ -61,10 +65,10 @@ extension RunLoop: SerialExecutor, TaskExecutor {
         if let ticket = unsafe ticket { unsafe post(ticket) }
     }
 
-    /// As a reference for an actor's `unownedExecutor`.
+    /// A reference for an actor's `unownedExecutor`.
     public func asUnownedSerialExecutor() -> UnownedSerialExecutor { unsafe UnownedSerialExecutor(ordinary: self) }
 
-    /// As a reference for a task's executor preference.
+    /// A reference for a task's executor preference.
     public func asUnownedTaskExecutor() -> UnownedTaskExecutor { unsafe UnownedTaskExecutor(ordinary: self) }
 
     /// Whether the calling thread is this loop's, so that an actor of this loop may be used at once. Called by Swift.
@@ -83,7 +87,7 @@ extension RunLoop: SerialExecutor, TaskExecutor {
             loop, { info in unsafe object(JobTicket.self, from: info).redeem() }, ticket, { info in unsafe releaseInfo(info) })
     }
 
-    /// Runs what is queued. On the loop's thread.
+    /// Runs the queued jobs, on the loop's thread.
     fileprivate func drain() {
         // Inside a job there is nothing to begin: the drain that runs it goes on with these.
         guard beginDrain() else { return }
@@ -113,12 +117,18 @@ extension RunLoop: SerialExecutor, TaskExecutor {
         }
     }
 
-    /// With the first jobs, unless the program has chosen.
+    /// Stays awake between jobs that come quickly after one another, unless the program has chosen how to wait.
     private func chooseWait(_ jobs: inout JobQueue) {
         if jobs.hasChosenWait { return }
-        jobs.hasChosenWait = true
-        if CRLRunLoopGetBusyWait(loop) == 0 && CRLRunLoopGetAdaptiveBusyWait(loop) == 0 {
-            CRLRunLoopSetAdaptiveBusyWait(loop, Self.busyWaitBetweenJobs.inSeconds)
+        if CRLRunLoopGetBusyWait(loop) != (jobs.staysAwake ? Self.busyWaitBetweenJobs.inSeconds : 0) {
+            jobs.hasChosenWait = true  // by the C function
+            return
+        }
+        // A clock that a test moves by hand may stand still. A loop that stays awake by it would never sleep.
+        let comesQuickly = !shim_clock_is_by_hand() && shim_monotonic_ns() - jobs.drainEnd <= Self.busyWaitBetweenJobs.inNanoseconds
+        if comesQuickly != jobs.staysAwake {
+            jobs.staysAwake = comesQuickly
+            CRLRunLoopSetBusyWait(loop, comesQuickly ? Self.busyWaitBetweenJobs.inSeconds : 0)
         }
     }
 
@@ -130,18 +140,20 @@ extension RunLoop: SerialExecutor, TaskExecutor {
             taken.batch.removeAll(keepingCapacity: true)
             jobs.isRunning = false  // from now on what was taken may be another thread's
             jobs.isPosted = !jobs.waiting.isEmpty
+            jobs.drainEnd = shim_monotonic_ns()
             return jobs.isPosted
         }
         if mustPost { unsafe post(retainedInfo(JobTicket(self))) }
     }
 
-    /// The queued function was dropped: the loop's thread has ended. Its jobs must still run, or their tasks would hang for ever.
+    /// Called when the queued function was dropped because the loop's thread has ended. The jobs must still run, or their tasks would hang
+    /// for ever.
     fileprivate func abandon() {
         let info = unsafe retainedInfo(self)
         let error = unsafe shim_thread_start(
             0,
             { info in
-                unsafe lend(RunLoop.self, from: info) { loop in
+                unsafe withBorrowed(RunLoop.self, from: info) { loop in
                     loop.jobs.withLock { $0.standIn = shim_thread_number() }
                     loop.drain()
                 }

@@ -3,7 +3,7 @@
 public import CCoreRunLoop
 
 extension RunLoop {
-    /// The name of a mode: a set of sources, timers and observers under one name, of which a loop runs one at a time.
+    /// The name of a mode. A mode is a set of sources, timers and observers under one name; a loop runs one mode at a time.
     ///
     /// Any text names a mode. A mode exists in a loop once something has been added to it there.
     public struct Mode: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral, CustomStringConvertible {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Closures queued for a loop: performBlock's rules, but that these wake the loop.
+// Closures queued for a loop, by the rules of performBlock. Unlike performBlock, these functions wake the loop.
 
 import CCoreRunLoop
 import CoreRunLoopShims
@@ -34,7 +34,7 @@ extension RunLoop {
 
     private func queue(_ block: @escaping @isolated(any) @Sendable () -> Void, for names: CFTypeRef?) {
         unsafe CRLRunLoopPerformFunction(
-            loop, names, { info in unsafe object(QueuedBlock.self, from: info).block() }, retainedInfo(QueuedBlock(checked(block))),
+            loop, names, { info in unsafe object(QueuedBlock.self, from: info).block() }, retainedInfo(QueuedBlock(onActorOf(block))),
             { info in unsafe releaseInfo(info) })
         CFRunLoopWakeUp(loop)
     }

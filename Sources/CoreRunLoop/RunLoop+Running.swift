@@ -9,14 +9,17 @@ import Synchronization
 extension RunLoop {
     /// Runs in the default mode until the mode has nothing left to wait for.
     ///
-    /// ``stop()`` ends one of the runs that this is made of, and the next begins: use ``run(in:for:returnAfterSourceHandled:)`` or
-    /// ``run(in:until:)`` for a loop that can be stopped.
+    /// On the main thread this does not return. Where libdispatch is in the process, as in Swift programs, the main loop always waits for
+    /// the main dispatch queue.
+    ///
+    /// This call repeats single runs. ``stop()`` ends only one of them, and the next begins. Use ``run(in:for:returnAfterSourceHandled:)``
+    /// or ``run(in:until:)`` for a loop that can be stopped.
     @available(*, noasync, message: "running a loop would block the task's thread")
     public func run() { while run(mode: .default, before: .distantFuture) {} }
 
     /// Runs in the default mode until `limit`; returns earlier when the mode is empty. A limit in the past is one look, without sleeping.
     ///
-    /// The limit is a date of the wall clock: who sets that clock meanwhile may move the end. ``run(for:)`` counts time that passes.
+    /// The limit is a date of the wall clock, so setting that clock meanwhile may move the end. ``run(for:)`` counts time that passes.
     @available(*, noasync, message: "running a loop would block the task's thread")
     public func run(until limit: WallTime) {
         while run(mode: .default, before: limit) && limit > .now {}
@@ -24,7 +27,7 @@ extension RunLoop {
 
     /// Runs in the default mode for `duration`; returns earlier when the mode is empty. Zero or less is one look, without sleeping.
     ///
-    /// It counts the monotonic clock's time, whoever sets the wall clock meanwhile.
+    /// The duration is measured by the monotonic clock, so setting the wall clock meanwhile does not change it.
     @available(*, noasync, message: "running a loop would block the task's thread")
     public func run(for duration: Duration) {
         preconditionIsCurrent()
@@ -39,8 +42,8 @@ extension RunLoop {
     ///
     /// Timers are no input: they fire, any number of times, without ending the run. A limit in the past is one look without sleeping.
     ///
-    /// - Returns: `false`, at once, when the mode has neither source nor timer nor queued block, or is ``Mode/common``; otherwise `true`,
-    ///   also when ``stop()`` or the limit ended the run.
+    /// - Returns: `false`, at once, when the mode is ``Mode/common`` or has no source, no timer and no queued block. Otherwise `true`, also
+    ///   when ``stop()`` or the limit ended the run.
     @available(*, noasync, message: "running a loop would block the task's thread")
     @_disfavoredOverload  // Foundation's dates come first where they are known, as in `.distantFuture`
     public func run(mode: Mode, before limit: WallTime) -> Bool {
@@ -96,7 +99,7 @@ extension RunLoop {
         shim_run_current_until(mode.name, deadline.instant.nanoseconds, returnAfterSourceHandled)
     }
 
-    /// Runs in `mode` as ``run(in:for:returnAfterSourceHandled:)`` does, where what cannot be meant is an error.
+    /// Runs in `mode` as ``run(in:for:returnAfterSourceHandled:)`` does, but throws for arguments that can only be mistakes.
     ///
     /// - Parameters:
     ///   - mode: A mode to which something has been added.
@@ -156,7 +159,7 @@ extension RunLoop {
         public func requestStop() {
             state.withLock { state in
                 state.isRequested = true
-                // With the lock held, so that no run leaves meanwhile: what runs around it would be stopped in its place.
+                // The lock stays held, so that no run leaves meanwhile: otherwise the run around it would be stopped in its place.
                 for loop in state.running.values { CFRunLoopStop(loop) }
             }
         }
@@ -172,9 +175,9 @@ extension RunLoop {
         fileprivate func leave(_ run: TokenRun) { state.withLock { _ = $0.running.removeValue(forKey: ObjectIdentifier(run)) } }
     }
 
-    /// A run with a token, which the token knows as long as stopping its loop stops it, or what it waits for: from its beginning's first
-    /// observer to its end's last. Only the loop's thread changes it, which has it in its own state and not on its stack: an exit out of a
-    /// callback ends it.
+    /// A run with a token. The token knows the run while stopping the loop stops this run, or a run that it waits for. This lasts from the
+    /// first observer at its beginning to the last at its end. Only the loop's thread changes this object. The thread keeps it in its own
+    /// state and not on its stack, because an exit out of a callback ends it.
     final class TokenRun: @unchecked Sendable {
         fileprivate let loop: CFRunLoop
         fileprivate let token: StopToken
@@ -238,7 +241,8 @@ extension RunLoop {
         _ = ThreadState.current.tokenRuns.popLast()
     }
 
-    /// The same of the calling thread's loop in the default mode, which the thread alone keeps: its caller's frame does not.
+    /// Runs the calling thread's loop in the default mode until `token` is asked to stop. Only the thread keeps the loop; the caller's
+    /// frame does not.
     static func runCurrent(until token: StopToken) {
         unsafe Unmanaged.passUnretained(current)._withUnsafeGuaranteedRef { $0.run(in: .default, until: token) }
     }
@@ -276,43 +280,27 @@ extension RunLoop {
 
     /// Keeps `mode` from being empty for as long as the token lives. Any thread.
     ///
-    /// It takes the place of the port without messages that Cocoa programs add for this purpose.
+    /// Use this where Cocoa programs add a port without messages.
     public func keepAlive(in mode: Mode = .default) -> KeepAlive { KeepAlive(loop, mode) }
 
     // MARK: Waiting awake
 
-    /// For how long each wait of the loop stays awake, looking for something to do, before it sleeps. Zero, as it is at first, is not at
-    /// all; a negative duration counts as zero, and one of more than sixteen years as sixteen.
+    /// How long each wait of the loop stays awake, looking for something to do, before it sleeps. Zero, the initial value, means not at
+    /// all. A negative duration counts as zero, and one of more than sixteen years as sixteen.
     ///
-    /// For a program that would rather give a processor than the time that the kernel takes to wake a thread: microseconds, and on virtual
-    /// machines often tens. While the loop is awake others wake it without a system call. Between its looks it gives the processor to
-    /// other threads that want it. Timers, limits, and what ends a wait are as they are without. May be set and read from any thread; it
-    /// counts from the loop's next wait on.
+    /// Waking a thread takes the kernel microseconds, and on virtual machines often tens. A program may set this to save that time at the
+    /// cost of a processor. While the loop is awake, other threads wake it without a system call. Between its looks, the loop gives the
+    /// processor to other threads that want it. Timers, limits, and the events that end a wait are not affected. May be set and read from
+    /// any thread; a new value counts from the loop's next wait on.
     ///
-    /// Takes the place of ``adaptiveBusyWait``, and the other way round. The corresponding C functions are `CRLRunLoopSetBusyWait` and
+    /// A loop that is an executor sets this by itself, unless the program has set it. It chooses a tenth of a millisecond while jobs come
+    /// that quickly after one another, and zero otherwise. The corresponding C functions are `CRLRunLoopSetBusyWait` and
     /// `CRLRunLoopGetBusyWait`.
     public var busyWait: Duration {
         get { .seconds(CRLRunLoopGetBusyWait(loop)) }
         set {
             jobs.withLock { $0.hasChosenWait = true }
             CRLRunLoopSetBusyWait(loop, newValue.inSeconds)
-        }
-    }
-
-    /// For how long at most each wait of the loop stays awake, as with ``busyWait``, while its waits are short: when the last four were not
-    /// longer than this, and ended because something came. Zero is not at all.
-    ///
-    /// A wait that is longer, or that ends with a timer or the run's limit, ends that, and the next ones sleep at once. So a loop that has
-    /// little to do costs no more than without, and one that a task hops to and back is not put to sleep in between.
-    ///
-    /// A loop that is an executor starts with a tenth of a millisecond at its first job, unless this or ``busyWait`` was set before; other
-    /// loops with zero. May be set and read from any thread; it counts from the loop's next wait on. The corresponding C functions are
-    /// `CRLRunLoopSetAdaptiveBusyWait` and `CRLRunLoopGetAdaptiveBusyWait`.
-    public var adaptiveBusyWait: Duration {
-        get { .seconds(CRLRunLoopGetAdaptiveBusyWait(loop)) }
-        set {
-            jobs.withLock { $0.hasChosenWait = true }
-            CRLRunLoopSetAdaptiveBusyWait(loop, newValue.inSeconds)
         }
     }
 

@@ -12,13 +12,13 @@ public protocol RunLoopSource: AnyObject, Sendable {
 }
 
 extension RunLoopSource {
-    /// Whether it has not been invalidated. Any thread.
+    /// Whether the source has not been invalidated. Any thread.
     public var isValid: Bool { CFRunLoopSourceIsValid(cfRunLoopSource) }
 
     /// Ends the source for good: `CFRunLoopSourceInvalidate`. Any thread.
     public func invalidate() { CFRunLoopSourceInvalidate(cfRunLoopSource) }
 
-    /// Its place among the sources that are ready in one pass: lower ones are handled first. Any thread.
+    /// The source's place among those that are ready in one pass: sources with a lower order are handled first. Any thread.
     public var order: Int { CFRunLoopSourceGetOrder(cfRunLoopSource) }
 }
 

@@ -7,7 +7,7 @@ public import CCoreRunLoop
 import CoreRunLoopShims
 import Synchronization
 
-/// A thread's run loop: it sleeps until a source, timer or port needs attention, and then calls whoever waits for it.
+/// A thread's run loop. It sleeps until a source, timer or port needs attention, and then calls the handler.
 ///
 /// Every thread has one, made when ``current`` is first asked for. The program runs it, for as long and in the mode it chooses:
 ///
@@ -17,10 +17,10 @@ import Synchronization
 /// loop.run(until: .now + .seconds(10))
 /// ```
 ///
-/// Calls that run the loop or look at its current state belong to the loop's own thread; from elsewhere they stop the process with a
-/// sentence. ``wake()``, ``stop()``, ``perform(_:)`` and everything that adds, signals or invalidates may be called on any thread.
+/// Calls that run the loop or look at its current state belong to the loop's own thread. On another thread they stop the process with a
+/// message. ``wake()``, ``stop()``, ``perform(_:)`` and everything that adds, signals or invalidates may be called on any thread.
 ///
-/// The same loop serves the C interface: ``getCFRunLoop()`` gives the C object, and calls through it and through this class may be mixed.
+/// The C interface uses this same loop. ``getCFRunLoop()`` returns the C object, and calls through it and through this class may be mixed.
 public final class RunLoop: Sendable {
     let loop: CFRunLoop
     let jobs = Mutex(JobQueue())

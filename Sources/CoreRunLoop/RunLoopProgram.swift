@@ -11,13 +11,13 @@ import Synchronization
 /// }
 /// ```
 ///
-/// The process ends when ``run()`` has returned, with status 0, or has thrown, with status 1 and the error on the standard error output:
-/// not before, whoever stops the loop, and not later, whatever is still in it. On the main actor's behalf the loop needs the dispatch
-/// library in the process, which Swift programs on Linux have.
+/// The process ends when ``run()`` has returned, with status 0. If ``run()`` throws, the process reports the error on the standard error
+/// output and ends with status 1. Stopping the loop does not end the process earlier, and items that are still in the loop do not delay the
+/// end. For the main actor, the loop needs the dispatch library in the process, which Swift programs on Linux have.
 public protocol RunLoopProgram {
     /// Makes the program.
     init()
-    /// What the program does, on the main actor and so on the main thread.
+    /// Runs the program's work, on the main actor and so on the main thread.
     @MainActor func run() async throws
 }
 
@@ -38,7 +38,7 @@ extension RunLoop {
     /// Runs the main loop until `body` has ended, and returns its result. Only on the main thread.
     ///
     /// - Parameter body: Runs on the main actor; a stop of the loop does not end it.
-    /// - Throws: What `body` throws.
+    /// - Throws: Any error that `body` throws.
     @available(*, noasync, message: "running a loop would block the task's thread")
     public static func runMain<Value: Sendable>(_ body: @escaping @MainActor @Sendable () async throws -> Value) throws -> Value {
         if !shim_is_main_thread() { fault("RunLoop.runMain: only the main thread may call this") }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cocoa's perform family with methods in the place of selectors: `Worker.refresh` is a value of type `(Worker) -> (Argument) -> Void`.
-// Such values cannot be compared, so that what is to be cancelled by its method is named by an `Action`.
+// Cocoa's perform family, with methods in the place of selectors: `Worker.refresh` is a value of type `(Worker) -> (Argument) -> Void`.
+// Such values cannot be compared. So a request that is to be cancelled by its method is named by an `Action`.
 
 import CCoreRunLoop
 import CoreRunLoopShims
@@ -17,7 +17,7 @@ import Synchronization
 /// Search.cancelPreviousPerformRequests(withTarget: search, selector: Search.begin, object: text)
 /// ```
 public struct Action<Target: AnyObject, Argument>: Hashable, Sendable {
-    /// The name, by which two actions of one target type are told apart.
+    /// The name. Two actions of one target type are equal if their names are.
     public let name: String
     let method: @Sendable (Target) -> @isolated(any) (Argument) -> Void
 
@@ -42,8 +42,8 @@ extension Action where Argument == Void {
     }
 }
 
-/// A request that waits for a timer of its own: to be performed in order, or after a delay. One that is in its loop's queue is to be
-/// performed; who takes it out performs or cancels it.
+/// A request that waits for a timer of its own: to be performed in order, or after a delay. A request in its loop's queue is still to be
+/// performed. Only the code that takes it out of the queue may perform or cancel it.
 final class TimedRequest: @unchecked Sendable {
     let target: AnyObject
     let name: String?
@@ -53,7 +53,7 @@ final class TimedRequest: @unchecked Sendable {
     let work: () -> Void
     /// Set once, before the request is in a queue.
     fileprivate(set) var number = 0
-    /// The C loop keeps it, and its closure this request and the loop's object: weak, so that all go with the C loop.
+    /// Weak, so that all of them go with the C loop: the C loop keeps the timer, whose closure keeps this request and the loop's object.
     fileprivate(set) weak var timer: Timer?
 
     init(_ target: AnyObject, _ name: String?, _ argument: Any, order: Int = 0, _ modes: [RunLoop.Mode], work: @escaping () -> Void) {
@@ -66,7 +66,7 @@ final class TimedRequest: @unchecked Sendable {
     }
 }
 
-/// Timed requests, found by their targets. Nothing here calls a program's code: arguments are compared by whoever has got the requests.
+/// Timed requests, found by their targets. Nothing here calls a program's code: the callers compare the arguments of the requests they get.
 struct TimedRequests: Sendable {
     private var byTarget: [ObjectIdentifier: [Int: TimedRequest]] = [:]
     private var lastNumber = 0
@@ -82,7 +82,7 @@ struct TimedRequests: Sendable {
 
     mutating func add(_ request: TimedRequest) { byTarget[ObjectIdentifier(request.target), default: [:]][request.number] = request }
 
-    /// Whether it was there.
+    /// Removes a request. Returns whether it was there.
     mutating func remove(_ request: TimedRequest) -> Bool {
         let key = ObjectIdentifier(request.target)
         guard let index = byTarget.index(forKey: key), byTarget.values[index].removeValue(forKey: request.number) != nil else {
@@ -96,7 +96,7 @@ struct TimedRequests: Sendable {
 /// A class whose methods can be performed on other threads, later, or in order. Conforming costs nothing.
 public protocol Performing: AnyObject {}
 
-/// What became of a request: an error is also reported on the standard error output.
+/// The outcome of a request: an error is also reported on the standard error output.
 public typealias PerformOutcome = Result<Void, PerformError>
 
 private func outcome(_ work: () throws -> Void) -> PerformOutcome {
@@ -118,7 +118,7 @@ extension Performing {
 
     /// Calls a method without a parameter now.
     ///
-    /// Of every method in this family that takes one without a parameter: `object` is `nil`, and may be left out.
+    /// In this family, every call for a method without a parameter takes `nil` as `object`, and `object` may be left out.
     public func perform(_ method: (Self) -> @isolated(any) () -> Void, with object: Never? = nil) { call(method(self)) }
 }
 
@@ -130,7 +130,7 @@ extension Performing where Self: Sendable {
     /// - Parameters:
     ///   - method: As `Class.method`, with one parameter.
     ///   - thread: A thread that runs its loop. With `waitUntilDone` on the thread itself the method is called at once.
-    ///   - argument: What the method gets.
+    ///   - argument: The argument for the method.
     ///   - waitUntilDone: Whether to wait until the method has returned.
     ///   - modes: Without any, nothing happens.
     /// - Returns: An error in the place of a deadlock: ``PerformError/threadFinished``, ``PerformError/wouldDeadlock``.
@@ -141,7 +141,7 @@ extension Performing where Self: Sendable {
         _ method: @escaping @Sendable (Self) -> @isolated(any) (Argument) -> Void, on thread: Thread, with argument: Argument,
         waitUntilDone: Bool, modes: [RunLoop.Mode] = [.common]
     ) -> PerformOutcome {
-        request(on: thread, waitUntilDone, modes) { call(method(self), with: argument) }
+        request(on: thread, waitUntilDone, modes) { callOrSend(method, of: self, with: argument) }
     }
 
     /// Performs a method without a parameter on `thread`.
@@ -152,7 +152,7 @@ extension Performing where Self: Sendable {
         _ method: @escaping @Sendable (Self) -> @isolated(any) () -> Void, on thread: Thread, with object: Never? = nil,
         waitUntilDone: Bool, modes: [RunLoop.Mode] = [.common]
     ) -> PerformOutcome {
-        request(on: thread, waitUntilDone, modes) { call(method(self)) }
+        request(on: thread, waitUntilDone, modes) { callOrSend(method, of: self) }
     }
 
     private func request(
@@ -195,13 +195,13 @@ extension Performing where Self: Sendable {
     public func performSelector<Argument: Sendable>(
         inBackground method: @escaping @Sendable (Self) -> @isolated(any) (Argument) -> Void, with argument: Argument
     ) {
-        Thread.detachNewThread { call(method(self), with: argument) }
+        Thread.detachNewThread { callOrSend(method, of: self, with: argument) }
     }
 
     /// Performs a method without a parameter on a new thread.
     @preconcurrency
     public func performSelector(inBackground method: @escaping @Sendable (Self) -> @isolated(any) () -> Void, with object: Never? = nil) {
-        Thread.detachNewThread { call(method(self)) }
+        Thread.detachNewThread { callOrSend(method, of: self) }
     }
 }
 
@@ -212,8 +212,8 @@ extension Performing {
     ///
     /// - Parameters:
     ///   - method: As `Class.method`, with one parameter.
-    ///   - argument: What the method gets.
-    ///   - delay: How long at least, by the clock of ``RunLoop/clock``. Zero is the next pass; what is due at once keeps its order.
+    ///   - argument: The argument for the method.
+    ///   - delay: The shortest delay, by ``RunLoop/clock``. Zero means the next pass; requests that are due at once keep their order.
     ///   - modes: Without any, nothing happens.
     @available(*, noasync, message: "a task has no thread of its own")
     public func perform<Argument>(
@@ -279,7 +279,7 @@ extension Performing {
 }
 
 extension RunLoop {
-    /// Which of a queue's requests with timers.
+    /// Selects among a queue's requests with timers.
     fileprivate typealias Timed = WritableKeyPath<RequestQueue, TimedRequests>
 
     /// Adds a request, whose timer calls `fire` with this loop. If the loop's thread has ended, the request is dropped.
@@ -338,7 +338,9 @@ extension RunLoop {
     public func perform<Target: AnyObject & Sendable, Argument: Sendable>(
         _ action: Action<Target, Argument>, target: Target, argument: Argument, order: Int = 0, modes: [Mode] = [.default]
     ) {
-        let request = TimedRequest(target, action.name, argument, order: order, modes) { call(action.method(target), with: argument) }
+        let request = TimedRequest(target, action.name, argument, order: order, modes) {
+            callOrSend(action.method, of: target, with: argument)
+        }
         add(request, to: \.ordered, at: .now) { $0.performOrdered() }
     }
 
@@ -356,7 +358,7 @@ extension RunLoop {
         _ method: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void, target: Target, argument: Argument, order: Int = 0,
         modes: [Mode] = [.default]
     ) {
-        let request = TimedRequest(target, nil, argument, order: order, modes) { call(method(target), with: argument) }
+        let request = TimedRequest(target, nil, argument, order: order, modes) { callOrSend(method, of: target, with: argument) }
         add(request, to: \.ordered, at: .now) { $0.performOrdered() }
     }
 
@@ -366,7 +368,7 @@ extension RunLoop {
         _ method: @escaping @Sendable (Target) -> @isolated(any) () -> Void, target: Target, argument: Never? = nil, order: Int = 0,
         modes: [Mode] = [.default]
     ) {
-        let request = TimedRequest(target, nil, (), order: order, modes) { call(method(target)) }
+        let request = TimedRequest(target, nil, (), order: order, modes) { callOrSend(method, of: target) }
         add(request, to: \.ordered, at: .now) { $0.performOrdered() }
     }
 
@@ -382,8 +384,8 @@ extension RunLoop {
         }
     }
 
-    /// Cancels the requests of this loop for `target` whose method and argument are the same: equal by `==`, which is called while no lock
-    /// is held. Any thread.
+    /// Cancels this loop's requests for `target` with the same method and an equal argument. Arguments are compared by `==`, which is
+    /// called while no lock is held. Any thread.
     ///
     /// A request that waits behind others of the same pass can still be cancelled by one of these.
     public func cancelPerform<Target: AnyObject, Argument: Equatable>(

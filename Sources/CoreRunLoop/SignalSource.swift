@@ -10,8 +10,9 @@ import CoreRunLoopShims
 /// RunLoop.main.add(source, forMode: .common)
 /// ```
 ///
-/// The signal must be blocked in every thread, or it takes its usual course in one that does not block it. Making the source blocks it in
-/// the calling thread, and threads that start later inherit that: make the source before other threads start, or call ``block(_:)`` first.
+/// The signal must be blocked in every thread. A thread that does not block it gets it in the usual way. Making the source blocks the
+/// signal in the calling thread, and threads that start later inherit that. So make the source before other threads start, or call
+/// ``block(_:)`` first.
 public final class SignalSource: RunLoopSource {
     /// One signal, as the kernel reports it. Equal signals that wait are one.
     public struct Signal: Hashable, Sendable {
@@ -30,7 +31,7 @@ public final class SignalSource: RunLoopSource {
 
     private let body: Callback<Signal>
 
-    /// Makes a source for a signal, which it blocks in the calling thread; it is in no loop yet.
+    /// Makes a source for a signal, and blocks the signal in the calling thread. The source is in no loop yet.
     ///
     /// - Throws: ``RunLoopError/invalidSignal(_:)`` for a number that is no signal, and for one that cannot be blocked.
     ///
@@ -38,7 +39,7 @@ public final class SignalSource: RunLoopSource {
     public init(
         signal number: Int32, order: Int = 0, callback: @escaping @isolated(any) @Sendable (Signal) -> Void
     ) throws(RunLoopError) {
-        body = Callback(checked(callback))
+        body = Callback(onActorOf(callback))
         var context = unsafe CRLSourceContext()
         unsafe context.info = retainedInfo(body)
         unsafe context.release = { info in unsafe releaseConstantInfo(info) }

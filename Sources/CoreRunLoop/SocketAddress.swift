@@ -13,11 +13,11 @@ enum SocketFamily: Int32 {
 
 /// An address that a socket port can have.
 struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
-    /// As the system's calls take it.
+    /// The address in the form of the system's calls.
     let bytes: [UInt8]
     let family: SocketFamily
 
-    /// `nil` for what is no address of a family that socket ports know.
+    /// Returns `nil` if the bytes are not an address of a family that socket ports know.
     init?(bytes: [UInt8]) {
         let number = unsafe bytes.withUnsafeBufferPointer { buffer in
             guard let base = buffer.baseAddress else { return Int32(-1) }
@@ -53,7 +53,7 @@ struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
     /// The address that a connection comes from.
     static func ofPeer(_ socket: Int32) -> SocketAddress? { unsafe SocketAddress { unsafe shim_socket_peer(socket, $0) } }
 
-    /// Has `fill` write the address and return its length.
+    /// Calls `fill`, which writes the address and returns its length.
     private init?(_ fill: (UnsafeMutablePointer<UInt8>) -> Int) {
         let bytes = unsafe [UInt8](unsafeUninitializedCapacity: Int(SHIM_ADDRESS_SIZE)) { buffer, count in
             guard let base = buffer.baseAddress else { return }
@@ -77,10 +77,10 @@ struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether it stands for all addresses of this machine.
+    /// Whether the address stands for all addresses of this machine.
     var isWildcard: Bool { family != .unix && host.allSatisfy { $0 == 0 } }
 
-    /// Whether it is one by which a machine reaches only itself.
+    /// Whether a machine can only reach itself by this address.
     var isLoopback: Bool {
         switch family {
         case .unix: true
@@ -143,7 +143,7 @@ struct SocketAddress: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// A host that is written in numbers, or `localhost`; `nil` for a name that would have to be asked for.
+    /// The bytes of a host that is written in numbers, or is `localhost`; `nil` for a name that would need a lookup.
     static func parse(host: String) -> [UInt8]? {
         if host.isEmpty || host == "localhost" { return loopback(.ipv4) }
         if host.utf8.contains(0) { return nil }  // where C would take it to end
@@ -169,7 +169,7 @@ struct SocketFile: Sendable {
         (self.address, self.identity) = (address, identity)
     }
 
-    /// Removes it, if it is still at its path.
+    /// Removes the socket's file, if it is still at its path.
     func remove() {
         unsafe address.bytes.withUnsafeBufferPointer { buffer in
             if let base = buffer.baseAddress { unsafe shim_socket_unlink(base, buffer.count, identity) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What comes to a socket port: a listening socket and the connections that it has accepted, in one poll set, which is one descriptor for
+// The receiving side of a socket port: a listening socket and its accepted connections, in one poll set, which is one descriptor for
 // the loop. Nothing is read ahead: a message that the loop has not asked for waits in the kernel, and its sender with it. `state` guards
 // the sockets; messages are delivered without it.
 
@@ -17,7 +17,7 @@ struct SocketMessage: Sendable {
 /// The bytes of a message on a connection: a mark, the payload's length, the message's number, the payload; lowest bytes first.
 enum SocketFrame {
     static let headerSize = 12
-    /// More than this is neither sent nor received.
+    /// The largest payload that is sent or received.
     static let largestPayload = 16 << 20
     private static let mark: [UInt8] = Array("CRLS".utf8)
 
@@ -44,7 +44,7 @@ private struct Connection {
         case whole(SocketMessage)
         case ended
     }
-    /// As much as one call reads: what a sender only announces takes no memory.
+    /// The most that one call reads. Bytes that a sender only announces take no memory.
     private static let step = 65536
 
     let socket: Int32

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ports on stream sockets. A local port listens; a remote one is an address and the line to it. A port that a message names as the
-// answer's travels as its address, which the registry turns back into the object of this process that has it.
+// Ports on stream sockets. A local port listens; a remote port is an address and the line to it. A message carries the port for its answer
+// as that port's address. The registry turns the address back into the object of this process that has it.
 
 import CCoreRunLoop
 import CoreRunLoopShims
@@ -42,6 +42,7 @@ public final class SocketPort: Port, @unchecked Sendable {
     /// - Parameter number: The number of the TCP port; 0 lets the system choose one, which ``tcpPort`` then is.
     /// - Throws: ``PortError/nameTaken(_:)`` when another socket has the number, ``PortError/invalidAddress(_:)`` when it is not for this
     ///   user, ``PortError/transport``.
+    @_disfavoredOverload
     public convenience init(tcpPort number: UInt16) throws(PortError) {
         guard let address = SocketAddress(host: SocketAddress.loopback(.ipv4), number: number) else { throw .invalidAddress("\(number)") }
         try self.init(listeningAt: address, 0)
@@ -59,7 +60,7 @@ public final class SocketPort: Port, @unchecked Sendable {
     public convenience init(
         protocolFamily family: Int32, socketType type: Int32, protocol: Int32, address: [UInt8]
     ) throws(PortError) {
-        try self.init(listeningAt: try Self.checked(family, type, address), `protocol`)
+        try self.init(listeningAt: try Self.validated(family, type, address), `protocol`)
     }
 
     /// Makes a port of a stream socket that listens already, and takes the socket over.
@@ -69,7 +70,8 @@ public final class SocketPort: Port, @unchecked Sendable {
     ///   - type: `SOCK_STREAM`.
     ///   - protocol: The socket's protocol; without effect.
     ///   - socket: The socket; closed when the port becomes invalid, or at once if the port cannot be made.
-    /// - Throws: ``PortError/invalidAddress(_:)`` for what is no such socket.
+    /// - Throws: ``PortError/invalidAddress(_:)`` if `socket` is not such a socket.
+    @_disfavoredOverload
     public convenience init(protocolFamily family: Int32, socketType type: Int32, protocol: Int32, socket: Int32) throws(PortError) {
         guard shim_socket_is_listening(socket), shim_socket_keep_quiet(socket) == 0, type == Self.stream,
             let address = SocketAddress.of(socket: socket), address.family.rawValue == family
@@ -124,6 +126,7 @@ public final class SocketPort: Port, @unchecked Sendable {
     ///   - host: An IPv4 or IPv6 address in numbers; `nil`, empty and `localhost` are this machine. Other names are for the program to look
     ///     up.
     /// - Throws: ``PortError/notFound(_:)`` with the host, ``PortError/invalidAddress(_:)`` for number 0.
+    @_disfavoredOverload
     public convenience init(remoteWithTCPPort number: UInt16, host: String?) throws(PortError) {
         guard let bytes = SocketAddress.parse(host: host ?? "") else { throw .notFound(host ?? "") }
         guard number != 0, let address = SocketAddress(host: bytes, number: number) else { throw .invalidAddress("\(number)") }
@@ -141,7 +144,18 @@ public final class SocketPort: Port, @unchecked Sendable {
     public convenience init(
         remoteWithProtocolFamily family: Int32, socketType type: Int32, protocol: Int32, address: [UInt8]
     ) throws(PortError) {
-        self.init(remote: try Self.checked(family, type, address), `protocol`)
+        self.init(remote: try Self.validated(family, type, address), `protocol`)
+    }
+
+    /// Like the initializer that throws, but for an address that no port can have it makes a port that is invalid.
+    package convenience init(remoteOrInvalid family: Int32, _ type: Int32, _ protocol: Int32, address: [UInt8]) {
+        if let address = try? Self.validated(family, type, address) {
+            self.init(remote: address, `protocol`)
+        } else {
+            guard let nowhere = SocketAddress(host: SocketAddress.loopback(.ipv4), number: 0) else { fault("loopback is an address") }
+            self.init(remote: nowhere, 0)
+            becomeInvalid()
+        }
     }
 
     private init(remote address: SocketAddress, _ protocol: Int32) {
@@ -155,7 +169,7 @@ public final class SocketPort: Port, @unchecked Sendable {
         Self.remotes.set(self, for: address)
     }
 
-    private static func checked(_ family: Int32, _ type: Int32, _ bytes: [UInt8]) throws(PortError) -> SocketAddress {
+    private static func validated(_ family: Int32, _ type: Int32, _ bytes: [UInt8]) throws(PortError) -> SocketAddress {
         guard type == stream, let address = SocketAddress(bytes: bytes), address.family.rawValue == family else {
             throw .invalidAddress("family \(family), type \(type), \(bytes.count) bytes")
         }
@@ -172,7 +186,7 @@ public final class SocketPort: Port, @unchecked Sendable {
     /// The kind of socket, as `socket` takes it: `SOCK_STREAM`.
     public var socketType: Int32 { Self.stream }
 
-    /// The address, as a `sockaddr` structure: where it listens, or where it sends to.
+    /// The address, as a `sockaddr` structure: the one where the port listens, or the one that it sends to.
     @_disfavoredOverload
     public var address: [UInt8] { socketAddress.bytes }
 
@@ -182,7 +196,7 @@ public final class SocketPort: Port, @unchecked Sendable {
     /// The listening socket; -1 for a port that only sends, and for an invalid one.
     public var socket: Int32 { isValid ? listener?.socket ?? -1 : -1 }
 
-    /// Whether it stands for another port: one that can only be sent to.
+    /// Whether this object stands for another port, and can only be sent to.
     public var isRemote: Bool { listener == nil }
 
     /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``.
@@ -191,9 +205,10 @@ public final class SocketPort: Port, @unchecked Sendable {
     /// many come: where the reader may fall behind, ``messages(keeping:)`` has a bound.
     public var messages: AsyncStream<PortMessage> { messageStream() }
 
-    /// The messages that come to this port, as a sequence that keeps so many as nobody has taken yet: beyond that others are lost.
+    /// The messages that come to this port, as a sequence with a bounded buffer. Messages beyond the bound that nobody has taken yet are
+    /// lost.
     ///
-    /// - Parameter policy: How many, and whether the oldest or the newest ones.
+    /// - Parameter policy: How many messages to keep, and whether the oldest or the newest ones.
     public func messages(keeping policy: AsyncStream<PortMessage>.Continuation.BufferingPolicy) -> AsyncStream<PortMessage> {
         messageStream(policy)
     }
@@ -265,7 +280,7 @@ public final class SocketPort: Port, @unchecked Sendable {
     }
 }
 
-/// What goes out to an address: a connection that is made when it is needed.
+/// The sending side to an address: a connection that is made when it is first needed.
 @safe private final class SocketLine: @unchecked Sendable {
     private let line: OpaquePointer
 

@@ -4,7 +4,7 @@
 
 import CoreRunLoopShims
 
-/// Where socket ports are found by their names, on one machine and by one user.
+/// Finds socket ports by their names, on one machine and for one user.
 ///
 /// A name is kept by the process that registered it, on a thread of its own, and goes with the port or with the process.
 public final class SocketPortNameServer: Sendable {
@@ -17,7 +17,7 @@ public final class SocketPortNameServer: Sendable {
         /// By which the port tells of its end.
         let watch: Int
     }
-    /// By what other processes know as a name: its bytes.
+    /// The entries by name. A name is the bytes by which other processes know it.
     private let entries = Mutex<[[UInt8]: Entry]>([:])
     private static let loop = Mutex<RunLoop?>(nil)
     private init() {}
@@ -27,7 +27,7 @@ public final class SocketPortNameServer: Sendable {
 
     /// Finds the port with this name.
     ///
-    /// It asks the process that has the name, and waits at most five seconds for the answer.
+    /// Asks the process that has the name, and waits at most five seconds for the answer.
     ///
     /// - Parameters:
     ///   - name: The name.
@@ -86,7 +86,8 @@ public final class SocketPortNameServer: Sendable {
     /// The loop that answers for this process's names; made at the first name, and never stopped.
     private static func servingLoop() -> RunLoop? {
         if let loop = loop.withLock({ $0 }) { return loop }
-        // Without the lock: who is told of the process's first thread may need the loop, too. One of those that were made stays.
+        // The lock is not held: a handler that is told of the process's first thread may need the loop, too. Only one of the loops made
+        // stays.
         let stop = RunLoop.StopToken()
         guard let made = try? Thread.runningLoop(name: "port names", until: stop) else { return nil }
         let kept = loop.withLock { loop in

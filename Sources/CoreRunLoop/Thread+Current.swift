@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calling thread, and what is asked of threads as a class.
+// The calling thread, and questions about all threads.
 
 import CoreRunLoopShims
 import Synchronization
 
 extension Thread {
-    /// The calling thread's object; of a thread that something else has started it is made now, and ends with the thread as others do.
+    /// The calling thread's object. If something else has started the thread, the object is made now; it ends with the thread as others do.
     ///
     /// The last thread-specific destructors of a thread, those of the third round on, get objects that have ended, a new one at each call.
     @available(*, noasync, message: "a task's thread changes at every await")
@@ -42,10 +42,10 @@ extension Thread {
 
     private static let beforeFirstStart = Mutex<[@Sendable () -> Void]>([])
 
-    /// Has `handler` called once, by whoever starts the process's first `Thread`, before it starts: what Cocoa posts as
-    /// `NSWillBecomeMultiThreaded`. Not called any more when a thread has been started. Any thread.
+    /// Registers `handler` to be called once, before the process's first `Thread` starts, by the thread that starts it. Cocoa posts
+    /// `NSWillBecomeMultiThreaded` then. After a thread has been started, the handler is never called. Any thread.
     ///
-    /// No actor's closure, as it may be any thread that does so.
+    /// The closure cannot be an actor's, because any thread may start the first `Thread`.
     public static func onWillBecomeMultiThreaded(_ handler: @escaping @Sendable () -> Void) {
         beforeFirstStart.withLock { if !isMultiThreaded() { $0.append(handler) } }
     }
@@ -69,7 +69,7 @@ extension Thread {
         }
     }
 
-    /// The same as text: an address, and what the dynamic linker knows of it.
+    /// The call stack as text: each address with the symbol and file that the dynamic linker knows for it.
     public static var callStackSymbols: [String] {
         callStackReturnAddresses.map { address in
             unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 512) { text in

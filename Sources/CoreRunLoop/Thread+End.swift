@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a thread ends, who waits for that, and who is told of it.
+// The end of a thread: exit, waiting for it, and the handlers that it calls.
 
 import CoreRunLoopShims
 import Synchronization
@@ -8,10 +8,10 @@ import Synchronization
 extension Thread {
     /// Ends the calling thread now.
     ///
-    /// What Swift has on the stack is not unwound: objects and locks that its functions hold stay held, such as the loop in a call of
-    /// `RunLoop.current.run()`, or the closure of a timer that is firing. This package's own functions keep nothing there of a run, of its
-    /// token, of what was queued, and, built with optimization, of the thread's block. Return from ``main()`` where that is possible. Who
-    /// waits for ``value`` gets ``ThreadError/exited``.
+    /// Swift's stack is not unwound: objects and locks that its functions hold stay held. Examples are the loop in a call of
+    /// `RunLoop.current.run()`, and the closure of a timer that is firing. This package's own functions keep no run, token or queued
+    /// request on the stack. Built with optimization, they do not keep the thread's block there either. Return from ``main()`` where that
+    /// is possible. A task that waits for ``value`` gets ``ThreadError/exited``.
     @available(*, noasync, message: "a task has no thread to end")
     public static func exit() -> Never {
         current.finish(ThreadError.exited)
@@ -22,11 +22,12 @@ extension Thread {
 
     /// Waits until the thread has ended. Any number of threads may, any number of times.
     ///
-    /// What would never come is not waited for, but reported on the standard error output: a thread's own end, and, without a limit, the
-    /// end of one that waits for this thread without one, here or in ``performAndWait(inModes:timeout:_:)``, directly or by way of others.
+    /// A wait that could never end is reported on the standard error output instead. This is so for a thread's own end. A wait without a
+    /// limit is refused too if that thread waits for this one without a limit. Such a wait may be here or in
+    /// ``performAndWait(inModes:timeout:_:)``, directly or by way of other threads.
     ///
-    /// - Parameter timeout: How long at most; `nil` is without limit.
-    /// - Returns: Whether it has ended.
+    /// - Parameter timeout: The longest time to wait; `nil` means no limit.
+    /// - Returns: Whether the thread has ended.
     @available(*, noasync, message: "waiting would block the task's thread; use value")
     @discardableResult
     public func join(timeout: Duration? = nil) -> Bool {
@@ -60,14 +61,14 @@ extension Thread {
 
     // MARK: Being told
 
-    /// Has `handler` called on the thread when it is about to end, while its dictionary and its loop are still there; not any more when
-    /// those who asked are being told. Any thread.
+    /// Registers `handler` to be called on the thread when it is about to end. Its dictionary and its loop still exist then. A handler that
+    /// is added while the handlers are being called is not called any more. Any thread.
     ///
-    /// It may be a closure of an actor whose thread this is: of one that conforms to ``RunLoopActor`` with this thread's loop, or the main
-    /// actor's on the main thread. It is called at once, without a task, and on another thread it stops the process. Of a thread that could
-    /// not be started it is called on the one that tried.
+    /// The handler may be a closure of an actor whose thread this is. Such an actor conforms to ``RunLoopActor`` with this thread's loop,
+    /// or is the main actor on the main thread. The closure is called at once, without a task; any other actor's is sent to its actor. If
+    /// the thread could not be started, the handler is called on the thread that tried to start it.
     public func onExit(_ handler: @escaping @isolated(any) @Sendable () -> Void) {
-        let handler = checked(handler)
+        let handler = onActorOf(handler)
         state.withLock { if !$0.isEndTold { $0.willExit.append(handler) } }
     }
 
@@ -88,10 +89,11 @@ extension Thread {
     }
     private static let exitHandlers = Mutex(ExitHandlers())
 
-    /// Has `handler` called whenever a thread that has an object is about to end, on that thread: what Cocoa posts as `NSThreadWillExit`.
+    /// Registers `handler` to be called whenever a thread that has an object is about to end, on that thread. Cocoa posts
+    /// `NSThreadWillExit` then.
     ///
-    /// A thread that something else has started has one if it asked for ``current``. No actor's closure, as threads that end are nobody's
-    /// in common: ``onExit(_:)`` takes one's for its own thread.
+    /// A thread that something else has started has an object if it asked for ``current``. The closure cannot be an actor's, because the
+    /// ending threads share no actor. ``onExit(_:)`` takes an actor's closure for its own thread.
     public static func onWillExit(_ handler: @escaping @Sendable (Thread) -> Void) -> ExitRegistration {
         let number = exitHandlers.withLock { state in
             state.last += 1

@@ -10,7 +10,7 @@ extension Thread {
     /// print(try await sum.value)
     /// ```
     ///
-    /// - Throws: What ``launch()`` throws.
+    /// - Throws: Any error that ``launch()`` throws.
     public static func joinable<Value: Sendable>(
         name: String? = nil, stackSize: Int = 0, _ body: @escaping @Sendable () throws -> Value
     ) throws(ThreadError) -> Joinable<Value> {
@@ -37,7 +37,7 @@ extension Thread {
 
         /// Waits for the thread's end.
         ///
-        /// - Throws: What the body threw.
+        /// - Throws: The error that the body threw.
         public var value: Value {
             get async throws {
                 try await thread.value
@@ -60,9 +60,9 @@ extension Thread {
     ///
     /// - Parameters:
     ///   - name: The thread's name.
-    ///   - stop: What ends it.
+    ///   - stop: The token that ends the thread.
     /// - Returns: The loop of the new thread; actors, timers and sources may be given to it at once.
-    /// - Throws: What ``launch()`` throws.
+    /// - Throws: Any error that ``launch()`` throws.
     public static func runningLoop(name: String? = nil, until stop: RunLoop.StopToken) throws(ThreadError) -> RunLoop {
         let started = Gate()
         let thread = Thread {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread's priority, which Linux has as a nice value, and the quality of service that stands for one.
+// A thread's priority, which is a nice value on Linux, and the quality of service, which maps to one.
 
 import CoreRunLoopShims
 import Synchronization
 
-/// How important a thread's work is to whoever uses the program.
+/// How important a thread's work is to the program's user.
 public enum QualityOfService: Hashable, Sendable, CaseIterable {
-    /// What the user looks at now.
+    /// Work on what the user is looking at.
     case userInteractive
-    /// What the user waits for.
+    /// Work whose result the user waits for.
     case userInitiated
-    /// Nothing is known of it.
+    /// Nothing is known of the work.
     case `default`
     /// Work that may take its time: a ``Thread/threadPriority`` of 0.35.
     case utility
@@ -20,9 +20,9 @@ public enum QualityOfService: Hashable, Sendable, CaseIterable {
 }
 
 extension Thread {
-    /// The thread's priority, 0 to 1, usually 0.5; the getter tells what the kernel has, as far as 40 steps can say it.
+    /// The thread's priority, from 0 to 1, usually 0.5. The getter returns the kernel's value, rounded to one of 40 steps.
     ///
-    /// Linux lets any process lower it, and few raise it: a value that is not allowed has no effect here, and is an error in
+    /// Linux lets any process lower its priority, and few raise it. A value that is not allowed has no effect here, and is an error in
     /// ``setThreadPriority(_:)->()``.
     public var threadPriority: Double {
         get {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be set of a thread: its name, its stack, and its own values.
+// The settable properties of a thread: its name, its stack size, and its own values.
 
 import CoreRunLoopShims
 import Synchronization
@@ -33,10 +33,10 @@ extension Thread {
         if stackSize < Int(shim_smallest_stack()) || stackSize % 4096 != 0 { throw .invalidStackSize(stackSize) }
     }
 
-    /// The kernel's number of a thread that runs: its own until the lock is given back, as a thread takes the lock at its end.
+    /// The kernel's number of a thread that runs. It stays the thread's own while the lock is held, as a thread takes the lock at its end.
     static func runningID(_ state: State) -> Int32? { state.phase == .running && state.threadID != 0 ? state.threadID : nil }
 
-    /// Values that belong to the thread, for whichever code runs on it; gone when it ends. Any thread.
+    /// Values that belong to the thread, for whichever code runs on it. They are gone when the thread ends. Any thread.
     ///
     /// `CoreRunLoopFoundation` has a mutable object of Foundation's by the same name, with values of its own.
     @_disfavoredOverload
@@ -52,8 +52,8 @@ extension Thread {
         }
     }
 
-    /// An object that is kept as long as the values of ``threadDictionary``: the one that is there, or `new`, which is made without the
-    /// lock. Any thread.
+    /// Returns an object that is kept as long as the values of ``threadDictionary``. That is the present object, or else `new`, which is
+    /// made without the lock. Any thread.
     package func companion<Companion: AnyObject & Sendable>(or new: @autoclosure () -> Companion) -> Companion {
         if let companion = state.withLock({ $0.companion as? Companion }) { return companion }
         let new = new()

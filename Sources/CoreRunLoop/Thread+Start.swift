@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a thread begins, and how its loop gets to those who ask for it before.
+// The start of a thread, and its loop for callers that ask for it before the thread has begun.
 
 import CoreRunLoopShims
 import Synchronization
@@ -48,9 +48,9 @@ extension Thread {
             let error = unsafe shim_thread_start(
                 UInt(stackSize),
                 { info in
-                    unsafe lend(Thread.self, from: info) { $0.prepare() }
+                    unsafe withBorrowed(Thread.self, from: info) { $0.prepare() }
                     unsafe releaseInfo(info)  // now the thread's own state keeps it
-                    unsafe lend(Thread.self, from: info) { $0.begin() }
+                    unsafe withBorrowed(Thread.self, from: info) { $0.begin() }
                 }, info)
             if error != 0 {
                 unsafe releaseInfo(info)
@@ -71,7 +71,7 @@ extension Thread {
         finish(failure)
     }
 
-    /// What it holds is not on the stack while ``main()`` runs, which may end by ``exit()``.
+    /// The closure's captures are not on the stack while ``main()`` runs, because that may end by ``exit()``.
     private func prepare() {
         ThreadState.current.thread = self
         let priority = state.withLock { state in
@@ -84,8 +84,8 @@ extension Thread {
         open(RunLoop.current)
     }
 
-    /// Gives the loop to those who asked for it early. With the lock held, so that who asks from now on comes behind them: what they do
-    /// with it calls nothing of a program's.
+    /// Gives the loop to the callers that asked for it early. The lock is held, so that later callers come after them. The early callers'
+    /// closures call none of the program's code.
     func open(_ loop: RunLoop) {
         let early = state.withLock { state in
             state.loop = loop
@@ -97,8 +97,8 @@ extension Thread {
         _ = early  // freed here, outside the lock
     }
 
-    /// Gives the thread's loop to `body`: now, at the start of a thread that is to be started, or `nil` when the thread has ended. At the
-    /// start `body` may neither call a program's code nor ask for anything of the thread.
+    /// Gives the thread's loop to `body`: at once if the thread runs already, otherwise at its start. If the thread has ended,
+    /// `body` gets `nil`. At the start, `body` must neither call a program's code nor ask for anything of the thread.
     func withLoop(_ body: @escaping @Sendable (RunLoop?) -> Void) {
         let (isReady, loop) = state.withLock { state -> (Bool, RunLoop?) in
             if state.phase == .finished { return (true, nil) }

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread's Swift object: what it has, how it is made, and what subclasses may replace, which must be in the class. The files beside this
-// one have the rest: how it begins, what can be set of it, how it ends.
+// A thread's Swift object: its stored properties, its initializers, and the members that subclasses may override. Swift wants such members
+// in the class itself. The other members are in these files:
 //
-// `state` guards everything that more than one thread uses; the kernel's thread is always detached, and whoever waits for its end waits for
-// `finish`, which runs on the thread itself.
+//   Thread+Start.swift       starting a thread, and the loop that others may ask for before that
+//   Thread+Current.swift     the calling thread, and questions about all threads
+//   Thread+Properties.swift  the name, the stack size and the thread's own values
+//   Thread+Priority.swift    the nice value and the quality of service
+//   Thread+End.swift         exit, waiting for the end, and the handlers that it calls
+//   Thread+Joinable.swift    a thread whose body returns a value
+//
+// `state` guards everything that more than one thread uses. The kernel's thread is always detached: a thread that waits for its end waits
+// for `finish`, which runs on the thread itself.
 
 import CoreRunLoopShims
 import Synchronization
@@ -31,19 +38,19 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
         var qualityOfService = QualityOfService.default
         var threadID: Int32 = 0
         var loop: RunLoop?
-        /// Whether the loop may be given to those who ask; until then they wait in `early`.
+        /// Whether callers that ask for the loop get it at once. Until then their closures wait in `early`.
         var isOpen = false
         var early: [@Sendable (RunLoop?) -> Void] = []
         var failure: (any Error)?
         var waiting: [CheckedContinuation<Void, any Error>] = []
         var dictionary: [String: any Sendable] = [:]
         var dictionaryVersion = 0
-        /// What another module keeps beside the dictionary, for as long.
+        /// Values that another module keeps as long as the dictionary.
         var companion: (any AnyObject & Sendable)?
         var willExit: [@Sendable () -> Void] = []
-        /// Whether those who asked have been told of the end, or are being told.
+        /// Whether the `willExit` handlers have been called, or are being called.
         var isEndTold = false
-        /// What ``main()`` calls; until the end.
+        /// The closure that ``main()`` calls; kept until the end.
         var body: Body?
     }
 
@@ -77,12 +84,12 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
     /// - Parameters:
     ///   - target: Kept until the thread ends.
     ///   - action: A method as `Class.method`, with one parameter.
-    ///   - argument: What the method gets.
+    ///   - argument: The argument for the method.
     @preconcurrency
     public convenience init<Target: AnyObject & Sendable, Argument: Sendable>(
         target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void, object argument: Argument
     ) {
-        self.init { call(action(target), with: argument) }
+        self.init { callOrSend(action, of: target, with: argument) }
     }
 
     /// Makes a thread that calls a method of `target` that has no parameter.
@@ -95,7 +102,7 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
     public convenience init<Target: AnyObject & Sendable>(
         target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) () -> Void, object: Never? = nil
     ) {
-        self.init { call(action(target)) }
+        self.init { callOrSend(action, of: target) }
     }
 
     /// The object of a thread that something else has started.
@@ -107,7 +114,7 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
 
     // MARK: What subclasses may replace
 
-    /// What the thread does: calls the block or method that it was made with. Subclasses may override it.
+    /// Does the thread's work: calls the block or method that it was made with. Subclasses may override it.
     open func main() throws {
         // On the thread itself the state alone keeps the body, until `finish`, which frees it also where the body exits and never returns.
         if ThreadState.existing?.thread === self {
@@ -126,9 +133,9 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
 
     /// Asks the thread to end: sets ``isCancelled``, which ``main()`` has to look at, and wakes its loop. Any thread.
     ///
-    /// A loop that is woken makes another pass, in which observers may look at the flag; its run goes on. What ends a run, and is not lost
-    /// where it comes before the run, is a request, `thread.perform {}`, for ``RunLoop/run(mode:before:)``, and a ``RunLoop/StopToken`` for
-    /// ``RunLoop/run(in:until:)``. A thread that is cancelled before its start ends without running ``main()``. A subclass's override calls
+    /// A loop that is woken makes another pass, in which observers may look at the flag; the run goes on. To end a run, use a request,
+    /// `thread.perform {}`, for ``RunLoop/run(mode:before:)``, or a ``RunLoop/StopToken`` for ``RunLoop/run(in:until:)``. Neither is lost
+    /// if it comes before the run. A thread that is cancelled before its start ends without running ``main()``. A subclass's override calls
     /// `super`'s.
     open func cancel() {
         let loop = state.withLock { state in
@@ -149,9 +156,9 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
 
     /// Whether ``cancel()`` was called. Any thread.
     open var isCancelled: Bool { state.withLock { $0.isCancelled } }
-    /// Whether it has been started and has not ended. Any thread.
+    /// Whether the thread has been started and has not ended. Any thread.
     open var isExecuting: Bool { state.withLock { $0.phase == .running } }
-    /// Whether it has ended. Any thread.
+    /// Whether the thread has ended. Any thread.
     open var isFinished: Bool { state.withLock { $0.phase == .finished } }
 
     /// The thread's name; the kernel shows its first 15 bytes. Any thread, before and after the start.
@@ -167,7 +174,7 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
 
     /// The size of the thread's stack in bytes; before the start, unless it was set, the size that the system gives.
     ///
-    /// It may be set before the start, to a multiple of 4096 that the system allows; any other value makes the start fail.
+    /// The size may be set before the start, to a multiple of 4096 that the system allows. Any other value makes the start fail.
     open var stackSize: Int {
         get {
             let known = state.withLock { $0.stackSize }
@@ -177,13 +184,13 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
         set { state.withLock { if $0.phase == .new { $0.stackSize = newValue } } }
     }
 
-    /// What `isFinished` says, whatever a subclass makes of that.
+    /// The value of `isFinished`, whatever a subclass overrides.
     var hasEnded: Bool { state.withLock { $0.phase == .finished } }
 
     var ownLoop: RunLoop? { state.withLock { $0.loop } }
 }
 
-/// What threads have, and their subclasses may have otherwise: a subclass that declares such a member replaces it without a conflict.
+/// Members of threads that subclasses may declare differently: a subclass that declares such a member replaces it without a conflict.
 public protocol ThreadMembers: AnyObject {}
 
 extension Thread: ThreadMembers {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// As with observers, the C timer and the Swift object are one whole, and the C timer's info is the body. The body's closure and user info
+// As with observers, the C timer and the Swift object are joined, and the C timer's info is the body. The body's closure and user info
 // are dropped when the timer is invalidated.
 
 public import CCoreRunLoop
@@ -15,9 +15,9 @@ import Synchronization
 /// RunLoop.main.add(timer, forMode: .common)
 /// ```
 ///
-/// A repeating timer fires at whole intervals after its first date: a late firing does not move the later ones, and periods that were
-/// missed are one firing. It never fires inside its own closure. A timer fires only while its loop runs in one of its modes, and is no
-/// real-time mechanism.
+/// A repeating timer fires at whole intervals after its first date. A late firing does not move the later ones, and all missed periods are
+/// one firing. A timer never fires inside its own closure. It fires only while its loop runs in one of its modes, and is no real-time
+/// mechanism.
 ///
 /// The loop keeps the timer, and the timer its closure, until it is invalidated: ``invalidate()``, or the firing of a timer that does not
 /// repeat. A closure that captures what owns the timer therefore keeps both alive; ``Timer/Scheduled`` is a registration that ends with
@@ -25,18 +25,18 @@ import Synchronization
 public final class Timer: Sendable {
     /// The C object of this timer.
     public let cfRunLoopTimer: CFRunLoopTimer
-    private let whole: Whole
+    private let joined: JoinedObjects
     private let body: Body
 
-    /// The closure, and the way back to the Swift object, which lives longer. Both are written before the timer is in a loop, and then by
-    /// the loop's thread, or when no call is under way or can come: the C timer releases its info no sooner. `userInfo`'s lock is for
-    /// firing by hand, which any thread may do.
+    /// The closure, and the way back to the Swift object, which lives longer. Both are written before the timer is in a loop. Afterwards
+    /// they are written by the loop's thread, or when no call is under way or can come: the C timer does not release its info earlier.
+    /// `userInfo` has a lock because any thread may fire the timer by hand.
     @safe private final class Body: @unchecked Sendable {
         private var block: (@Sendable (Timer) -> Void)?
         private let userInfo: Mutex<(any Sendable)?>
         private var timer: Unmanaged<Timer>?
         private let repeats: Bool
-        /// Of a timer that fires once, whether it has: by its loop or by hand.
+        /// Whether a timer that fires once has fired, by its loop or by hand.
         private let hasFired = Atomic(false)
 
         init(_ block: @escaping @Sendable (Timer) -> Void, _ userInfo: (any Sendable)?, repeats: Bool) {
@@ -53,7 +53,7 @@ public final class Timer: Sendable {
         /// Whether the caller may call the closure.
         private func mayFire() -> Bool { repeats || !hasFired.exchange(true, ordering: .relaxed) }
 
-        /// The loop calls, with a reference to the whole.
+        /// The loop calls, with a reference to the joined objects.
         func fire() {
             if mayFire(), let block, let timer = unsafe timer { unsafe timer._withUnsafeGuaranteedRef { block($0) } }
         }
@@ -78,14 +78,14 @@ public final class Timer: Sendable {
     private init(_ timer: CFRunLoopTimer, _ body: Body) {
         cfRunLoopTimer = timer
         self.body = body
-        whole = Whole(of: timer)
+        joined = JoinedObjects(of: timer)
         body.belong(to: self)
-        whole.join(self)
+        joined.join(self)
     }
 
-    deinit { whole.part() }
+    deinit { joined.part() }
 
-    /// What an interval of zero or less becomes. Every other one is kept.
+    /// The interval that replaces one of zero or less. Every other interval is kept.
     private static let intervalInsteadOfNone = Duration.microseconds(100)
 
     private static func possible(_ interval: Duration) -> Duration { interval > .zero ? interval : intervalInsteadOfNone }
@@ -98,7 +98,7 @@ public final class Timer: Sendable {
         let seconds = repeats ? Self.possible(interval).inSeconds : 0
         let timer = unsafe CRLRunLoopTimerCreateWithFunction(
             nil, .nan, seconds, 0, 0,
-            { _, info in unsafe lend(Body.self, from: info) { $0.fire() } }, retainedInfo(body),
+            { _, info in unsafe withBorrowed(Body.self, from: info) { $0.fire() } }, retainedInfo(body),
             { info in
                 unsafe object(Body.self, from: info).clear()
                 unsafe releaseInfo(info)
@@ -106,7 +106,7 @@ public final class Timer: Sendable {
         self.init(require(timer, "Timer"), body)
     }
 
-    /// Makes a timer whose first date is an instant of the loops' clock: exactly so, and however the wall clock is set.
+    /// Makes a timer that first fires at exactly this instant of the loops' clock, however the wall clock is set.
     convenience init(
         due instant: RunLoop.Clock.Instant, interval: Duration = .zero, repeats: Bool = false, userInfo: (any Sendable)? = nil,
         block: @escaping @Sendable (Timer) -> Void
@@ -129,7 +129,7 @@ public final class Timer: Sendable {
         fire date: WallTime, interval: Duration, repeats: Bool, userInfo: (any Sendable)? = nil,
         block: @escaping @isolated(any) @Sendable (Timer) -> Void
     ) {
-        self.init(interval: interval, repeats: repeats, userInfo: userInfo, block: checked(block))
+        self.init(interval: interval, repeats: repeats, userInfo: userInfo, block: onActorOf(block))
         set(date)
     }
 
@@ -145,12 +145,12 @@ public final class Timer: Sendable {
         block: @escaping @isolated(any) @Sendable (Timer) -> Void
     ) {
         let first = RunLoop.Clock.Instant.now.advanced(by: Self.possible(interval))
-        self.init(due: first, interval: interval, repeats: repeats, userInfo: userInfo, block: checked(block))
+        self.init(due: first, interval: interval, repeats: repeats, userInfo: userInfo, block: onActorOf(block))
     }
 
-    /// Makes a timer that calls a closure without parameters: what Cocoa does with an invocation. It is in no loop yet.
+    /// Makes a timer that calls a closure without parameters, in the place of Cocoa's invocation. The timer is in no loop yet.
     public convenience init(timeInterval interval: Duration, invocation: @escaping @isolated(any) @Sendable () -> Void, repeats: Bool) {
-        let invocation = checked(invocation)
+        let invocation = onActorOf(invocation)
         self.init(timeInterval: interval, repeats: repeats) { _ in invocation() }
     }
 
@@ -169,7 +169,7 @@ public final class Timer: Sendable {
         selector action: @escaping @Sendable (Target) -> @isolated(any) (Timer) -> Void,
         userInfo: (any Sendable)? = nil, repeats: Bool
     ) {
-        self.init(fire: date, interval: interval, repeats: repeats, userInfo: userInfo) { call(action(target), with: $0) }
+        self.init(fire: date, interval: interval, repeats: repeats, userInfo: userInfo) { callOrSend(action, of: target, with: $0) }
     }
 
     /// Makes a timer that first fires at `date` and calls a method of `target`, by Darwin's name; it is in no loop yet.
@@ -182,14 +182,14 @@ public final class Timer: Sendable {
         self.init(fire: date, interval: interval, target: target, selector: action, userInfo: userInfo, repeats: repeats)
     }
 
-    /// Makes a timer that first fires at `date` and calls a method of `target` that has no parameter, by Darwin's name; it is in no loop
-    /// yet.
+    /// Makes a timer that first fires at `date` and calls a method of `target` without a parameter. The label is Darwin's. The timer is in
+    /// no loop yet.
     @preconcurrency
     public convenience init<Target: AnyObject & Sendable>(
         fireAt date: WallTime, interval: Duration, target: Target,
         selector action: @escaping @Sendable (Target) -> @isolated(any) () -> Void, userInfo: (any Sendable)? = nil, repeats: Bool
     ) {
-        self.init(fire: date, interval: interval, repeats: repeats, userInfo: userInfo) { _ in call(action(target)) }
+        self.init(fire: date, interval: interval, repeats: repeats, userInfo: userInfo) { _ in callOrSend(action, of: target) }
     }
 
     /// Makes a timer that calls a method of `target` after `interval`; it is in no loop yet.
@@ -198,7 +198,7 @@ public final class Timer: Sendable {
         timeInterval interval: Duration, target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) (Timer) -> Void,
         userInfo: (any Sendable)? = nil, repeats: Bool
     ) {
-        self.init(timeInterval: interval, repeats: repeats, userInfo: userInfo) { call(action(target), with: $0) }
+        self.init(timeInterval: interval, repeats: repeats, userInfo: userInfo) { callOrSend(action, of: target, with: $0) }
     }
 
     /// Makes a timer that calls a method of `target` that has no parameter, after `interval`; it is in no loop yet.
@@ -207,14 +207,14 @@ public final class Timer: Sendable {
         timeInterval interval: Duration, target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) () -> Void,
         userInfo: (any Sendable)? = nil, repeats: Bool
     ) {
-        self.init(timeInterval: interval, repeats: repeats, userInfo: userInfo) { _ in call(action(target)) }
+        self.init(timeInterval: interval, repeats: repeats, userInfo: userInfo) { _ in callOrSend(action, of: target) }
     }
 
     /// Makes a timer and adds it to the calling thread's loop in the default mode.
     ///
-    /// The closure stays on this thread, so that it may use what this thread alone has; on the main thread, the main actor's state. In the
-    /// code of an actor it is that actor's, which is looked at when it is called. On another thread ``fire()``, or a loop that the timer is
-    /// moved to, stops the process with a sentence instead of calling it.
+    /// The closure stays on this thread, so it may use the state of this thread alone; on the main thread, also the main actor's. In an
+    /// actor's code the closure is that actor's, and each call checks the thread. On another thread, ``fire()`` stops the process with a
+    /// message instead of calling the closure. A loop of another thread that the timer is moved to does the same.
     ///
     /// - Parameters:
     ///   - interval: Zero or less becomes 0.1 ms.
@@ -226,13 +226,13 @@ public final class Timer: Sendable {
     public static func scheduledTimer(
         withTimeInterval interval: Duration, repeats: Bool, userInfo: (any Sendable)? = nil, block: @escaping @isolated(any) (Timer) -> Void
     ) -> Timer {
-        let own = OwnThread(checkedOwn(block))
+        let own = OwnThread(onActorOfThreadBound(block))
         let timer = Timer(timeInterval: interval, repeats: repeats, userInfo: userInfo) { own.closure($0) }
         RunLoop.current.add(timer, forMode: .default)
         return timer
     }
 
-    /// Makes a timer that calls a closure without parameters, and adds it to the calling thread's loop in the default mode.
+    /// Makes a timer that calls a closure without parameters, in the place of Cocoa's invocation. The timer is in no loop yet.
     @available(*, noasync, message: "a task has no thread of its own; make a Timer and add it to the RunLoop that you mean")
     @discardableResult
     public static func scheduledTimer(
@@ -272,16 +272,16 @@ public final class Timer: Sendable {
 
     /// Calls the closure now, on this thread. A repeating timer's dates stay as they are; one that fires once is then invalid.
     ///
-    /// An invalid timer does nothing, nor does one that fires once and is firing. Any thread may fire a timer that was made with a closure
-    /// which is `Sendable` and no actor's. The closure of a scheduled timer belongs to the thread that scheduled it: on another one this
-    /// stops the process with a sentence.
+    /// An invalid timer does nothing. A timer that fires once does nothing while it is firing. Any thread may fire a timer whose closure is
+    /// `Sendable`; an actor's is sent to the actor, unless this thread is in its isolation. The closure of a scheduled timer belongs to the
+    /// thread that scheduled it: on another thread this call stops the process with a message.
     public func fire() {
         guard isValid, body.fireByHand(self) else { return }
         if !CFRunLoopTimerDoesRepeat(cfRunLoopTimer) { invalidate() }
     }
 
-    /// When it fires next; in its closure the date that has just come. Setting it counts the intervals from there, or from now if that has
-    /// passed. Any thread.
+    /// The date of the next firing; in the timer's closure the date that has just come. Setting it counts the intervals from the new date,
+    /// or from now if the date has passed. Any thread.
     ///
     /// An invalid timer has no date: ``WallTime/distantPast``.
     ///
@@ -296,7 +296,7 @@ public final class Timer: Sendable {
         shim_timer_set_date(cfRunLoopTimer, date.timeIntervalSinceReferenceDate, date.instant.nanoseconds)
     }
 
-    /// When it fires next; in its closure what has just come. Any thread.
+    /// The instant of the next firing; in the timer's closure the instant that has just come. Any thread.
     var instant: RunLoop.Clock.Instant { RunLoop.Clock.Instant(nanoseconds: shim_timer_instant(cfRunLoopTimer)) }
 
     /// The interval of a repeating timer, to the nanosecond and 200 years at most; zero when it fires once. Any thread.
@@ -313,19 +313,19 @@ public final class Timer: Sendable {
         set { CFRunLoopTimerSetTolerance(cfRunLoopTimer, newValue.inSeconds) }
     }
 
-    /// What was given at creation; `nil` once the timer is invalid. Any thread.
+    /// The value passed at creation; `nil` once the timer is invalid. Any thread.
     public var userInfo: (any Sendable)? { body.info }
 
-    /// Whether it may still fire: also true in the closure of a timer that fires once. Any thread.
+    /// Whether the timer may still fire: also true in the closure of a timer that fires once. Any thread.
     public var isValid: Bool { CFRunLoopTimerIsValid(cfRunLoopTimer) }
 
-    /// Whether it fires more than once. Any thread.
+    /// Whether the timer fires more than once. Any thread.
     public var repeats: Bool { CFRunLoopTimerDoesRepeat(cfRunLoopTimer) }
 
-    /// Takes it out of its loop for good, and drops its closure and user info. Any thread, also in the closure.
+    /// Takes the timer out of its loop for good, and drops its closure and user info. Any thread, also in the closure.
     ///
-    /// After a call on the loop's own thread the closure is not called again; after one on another thread at most the call that is under
-    /// way ends.
+    /// After a call on the loop's own thread the closure is not called again. After a call on another thread, at most a call that is under
+    /// way still ends.
     ///
     /// The corresponding C function is `CFRunLoopTimerInvalidate`.
     public func invalidate() { CFRunLoopTimerInvalidate(cfRunLoopTimer) }
@@ -370,7 +370,7 @@ extension RunLoop {
     ///
     /// - Parameters:
     ///   - interval: Zero or less becomes 0.1 ms.
-    ///   - repeats: Whether it fires more than once.
+    ///   - repeats: Whether the timer fires more than once.
     ///   - tolerance: See ``Timer/tolerance``.
     ///   - mode: Where it is added.
     ///   - block: Called on the loop's thread.

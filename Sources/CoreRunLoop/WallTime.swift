@@ -4,24 +4,24 @@ import CoreRunLoopShims
 
 /// A date: seconds since the first instant of 2001, UTC, as `CFAbsoluteTime` counts.
 ///
-/// It is what run loops' dates are without Foundation; `CoreRunLoopFoundation` has the same calls with `Date`. Durations are Swift's
-/// `Duration`.
+/// The dates of run loops without Foundation. `CoreRunLoopFoundation` has the same calls with `Date`. Durations are Swift's `Duration`.
 ///
-/// Today's dates in seconds are some 120 ns apart. A `WallTime` that comes from ``now`` knows the nanoseconds besides, also when it has
-/// been moved by a duration: they count in durations between dates, and where a loop is given one. Comparing dates takes the seconds only.
+/// Today's dates in seconds are some 120 ns apart. A `WallTime` from ``now`` also knows the nanoseconds, even after it has been moved by a
+/// duration. The nanoseconds count in durations between dates, and in dates that are given to a loop. Comparing dates uses only the
+/// seconds.
 public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The number next to the date.
     private let seconds: Double
-    /// What is left to the date: less than numbers of that size can say.
+    /// The difference between the date and `seconds`, too small for a number of that size to hold.
     private let rest: Double
 
-    /// Seconds since the first instant of 2001, UTC. What is not a number becomes ``distantFuture``: a date that never comes.
+    /// Seconds since the first instant of 2001, UTC. Setting NaN gives ``distantFuture``: a date that never comes.
     public var timeIntervalSinceReferenceDate: Double {
         get { seconds }
         set { self = WallTime(timeIntervalSinceReferenceDate: newValue) }
     }
 
-    /// Makes a date from seconds since 2001. What is not a number becomes ``distantFuture``: a date that never comes.
+    /// Makes a date from seconds since 2001. NaN becomes ``distantFuture``: a date that never comes.
     public init(timeIntervalSinceReferenceDate seconds: Double) {
         self.init(seconds.isNaN ? Self.distantFuture.seconds : seconds, rest: 0)
     }
@@ -60,15 +60,15 @@ public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible 
     /// A date of the first year: earlier than any that a program waits for.
     public static let distantPast = WallTime(-63_114_076_800, rest: 0)
 
-    /// How long from now it is until this date; negative when it has passed.
+    /// The seconds from now until this date; negative when the date has passed.
     public var timeIntervalSinceNow: Double { secondsSince(.now) }
 
-    /// When it comes by the clock of the loops' timers; at the earliest now.
+    /// The date's instant by the clock of the loops' timers; at the earliest now.
     var instant: RunLoop.Clock.Instant { RunLoop.Clock.Instant(nanoseconds: shim_instant_of_date(seconds, rest)) }
 
     private func secondsSince(_ other: WallTime) -> Double { (seconds - other.seconds) + (rest - other.rest) }
 
-    /// Adds a number of seconds, and keeps what is lost of the sum.
+    /// Adds a number of seconds, and keeps the part that the sum's rounding loses.
     private func moved(by distance: Double) -> WallTime {
         let sum = seconds + distance
         if !sum.isFinite { return WallTime(timeIntervalSinceReferenceDate: sum) }
@@ -78,7 +78,7 @@ public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible 
         return WallTime(nearest, rest: left - (nearest - sum))
     }
 
-    /// The date `duration` later. One that is later than all that a program waits for never comes.
+    /// The date `duration` later. A date that is later than any that a program waits for never comes.
     public static func + (date: WallTime, duration: Duration) -> WallTime { date.moved(by: duration.inSeconds) }
 
     /// The date `duration` earlier.
@@ -104,7 +104,7 @@ public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible 
 }
 
 extension Duration {
-    /// As a number of seconds.
+    /// The duration as a number of seconds.
     ///
     /// From the two halves: the divisions that would give the seconds and the rest take longer than many a call that this is for.
     package var inSeconds: Double {
@@ -113,14 +113,14 @@ extension Duration {
         return (Double(high) * 0x1p64 + Double(UInt64(truncatingIfNeeded: attoseconds))) / 1e18
     }
 
-    /// Whether it is below zero, by any amount.
+    /// Whether the duration is below zero, by any amount.
     package var isNegative: Bool { Int64(truncatingIfNeeded: attoseconds >> 64) < 0 }
 
-    /// As whole nanoseconds, held within what 64 bits can say.
+    /// The duration in whole nanoseconds, clamped to 64 bits.
     package var inNanoseconds: Int64 { Int64(clamping: attoseconds / 1_000_000_000) }
 
-    /// A number of seconds as a duration, to the nearest nanosecond; what no duration can hold becomes one of 200 years, what is not a
-    /// number none.
+    /// A number of seconds as a duration, to the nearest nanosecond. A number that is too large for a duration becomes 200 years, and NaN
+    /// becomes zero.
     package init(clampedSeconds seconds: Double) {
         let limit = 6_311_433_600.0
         self = seconds.isNaN ? .zero : .nanoseconds(Int64((min(max(seconds, -limit), limit) * 1e9).rounded()))

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Cocoa's calls with Foundation's Date and TimeInterval. Parameters that are dates are disfavoured, so that `.now` and `.distantFuture`
-// mean a WallTime where the type is not said; of results and properties it is the overlay's own that are, so that Foundation's are what
-// they are read as. In a file that imports Foundation and CoreRunLoop by themselves, the names that both have (RunLoop, Timer, Thread)
-// are told apart by the module, `CoreRunLoop::RunLoop`, or by the names with NS.
+// mean a WallTime where the type is not given. For results and properties the overlay's own are disfavoured, so that they are read as
+// Foundation's types. A file that imports both Foundation and CoreRunLoop sees some names twice: RunLoop, Timer, Thread. It tells them
+// apart by the module, `CoreRunLoop::RunLoop`, or by the names with NS.
 
 public import CoreRunLoop
 public import Foundation
 
 extension WallTime {
-    /// The same date.
+    /// Makes a wall time for the same date.
     public init(_ date: Date) { self.init(timeIntervalSinceReferenceDate: date.timeIntervalSinceReferenceDate) }
 }
 
 extension Date {
-    /// The same date.
+    /// Makes Foundation's value for the same date.
     public init(_ time: WallTime) { self.init(timeIntervalSinceReferenceDate: time.timeIntervalSinceReferenceDate) }
 }
 
@@ -34,7 +34,12 @@ extension CoreRunLoop::RunLoop {
     @_disfavoredOverload
     public func acceptInput(forMode mode: Mode, before limit: Date) { acceptInput(forMode: mode, before: WallTime(limit)) }
 
-    /// Fires what is due in `mode`, and tells when its next timer is; see `limitDate(forMode:)` with a `WallTime`.
+    /// Runs once in the mode of this name, as Foundation spells it.
+    @available(*, noasync)
+    @_disfavoredOverload
+    public func acceptInput(forMode mode: String, before limit: Date) { acceptInput(forMode: Mode(mode), before: limit) }
+
+    /// Fires the timers that are due in `mode`, and returns the date of its next timer. See `limitDate(forMode:)` with a `WallTime`.
     @available(*, noasync)
     @discardableResult
     public func limitDate(forMode mode: Mode) -> Date? {
@@ -45,7 +50,7 @@ extension CoreRunLoop::RunLoop {
 extension CoreRunLoop::Timer {
     /// Makes a timer that first fires `interval` seconds from now, and is in no loop yet.
     ///
-    /// Zero, less, and what is not a number become 0.1 ms.
+    /// Zero, a negative number and NaN become 0.1 ms.
     @preconcurrency
     public convenience init(
         timeInterval interval: TimeInterval, repeats: Bool, block: @escaping @isolated(any) @Sendable (CoreRunLoop::Timer) -> Void
@@ -107,8 +112,8 @@ extension CoreRunLoop::Timer {
 
     /// Makes a timer and adds it to the calling thread's loop in the default mode.
     ///
-    /// As on Darwin an asynchronous function may call it. What it is in must have a thread that runs a loop: the main actor, or an actor of
-    /// a loop's (``RunLoopActor``). The thread of any other task runs none, and its timer never fires.
+    /// As on Darwin, an asynchronous function may call this. Its actor must have a thread that runs a loop: the main actor, or an actor of
+    /// a loop (``RunLoopActor``). The thread of any other task runs no loop, and its timer never fires.
     @discardableResult
     public static func scheduledTimer(
         withTimeInterval interval: TimeInterval, repeats: Bool, block: @escaping @isolated(any) (CoreRunLoop::Timer) -> Void

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a FileHandle does in the background, by this package's loops: a source on its descriptor that ends with its notification. These
-// declarations hide Foundation's, whose notifications come in Foundation's loop of the main thread, where the file does not import
-// Foundation by itself. Those that take modes are there twice, as Foundation's would still be found by its own type of modes.
+// The background work of a FileHandle, by this package's loops: a source on its descriptor that ends with its notification. These
+// declarations hide Foundation's where the file does not import Foundation by itself. Foundation's notifications come in Foundation's loop
+// of the main thread. Declarations that take modes are there twice, because Foundation's would still be found by its own type of modes.
 
 public import CoreRunLoop
 public import Foundation
 
-/// What was read so far; only the loop's thread uses it.
+/// The bytes read so far. Only the loop's thread uses it.
 private final class Collected: @unchecked Sendable { var data = Data() }
 
-/// What has come of a call that may not block: `nil` when it would have.
+/// The result of a call that must not block: `nil` when it would have blocked.
 private func unlessBlocked(_ call: () -> Int) -> Result<Int, POSIXError>? {
     while true {
         let result = call()
@@ -23,7 +23,7 @@ private func unlessBlocked(_ call: () -> Int) -> Result<Int, POSIXError>? {
     }
 }
 
-/// What can be read now; no bytes at the end.
+/// Reads the bytes that are ready; no bytes at the end.
 private func readNow(_ descriptor: Int32) -> Result<Data, POSIXError>? {
     let room = 65536
     var result: Result<Int, POSIXError>?
@@ -41,7 +41,7 @@ extension [Foundation::RunLoop.Mode] {
 }
 
 extension FileHandle {
-    /// Posts a notification once, in the calling thread's loop, when `answer` has something to tell of the descriptor that is readable.
+    /// Posts a notification once, in the calling thread's loop, when the descriptor is readable and `answer` has something to report of it.
     private func post(
         _ name: Notification.Name, inModes modes: [CoreRunLoop::RunLoop.Mode]?, _ answer: @escaping @Sendable (Int32) -> [String: Any]?
     ) {
@@ -67,13 +67,14 @@ extension FileHandle {
 
     /// Posts `NSFileHandleDataAvailable` once, when there is something to read, or its end.
     ///
-    /// This and the others here work in the loop of the calling thread, in `modes`, which are kept awake until then; `nil` is the default
-    /// mode. The loop keeps the handle. Close it only after its notification. What cannot be read is told by the key `NSFileHandleError`.
+    /// This function and its siblings here work in the loop of the calling thread, in `modes`; `nil` is the default mode. The modes are
+    /// kept from being empty until the notification. The loop keeps the handle. Close it only after its notification. A failed read is
+    /// reported by the key `NSFileHandleError`.
     public func waitForDataInBackgroundAndNotify(forModes modes: [CoreRunLoop::RunLoop.Mode]?) {
         post(.NSFileHandleDataAvailable, inModes: modes) { _ in [:] }
     }
 
-    /// Posts `readCompletionNotification` once, with what there was to read as `NSFileHandleNotificationDataItem`: no bytes at the end.
+    /// Posts `readCompletionNotification` once, with the bytes read as `NSFileHandleNotificationDataItem`: no bytes at the end.
     public func readInBackgroundAndNotify(forModes modes: [CoreRunLoop::RunLoop.Mode]?) {
         post(FileHandle.readCompletionNotification, inModes: modes) { descriptor in
             switch readNow(descriptor) {
@@ -112,34 +113,34 @@ extension FileHandle {
         }
     }
 
-    /// The same in the default mode.
+    /// Like the method with modes, in the default mode.
     public func waitForDataInBackgroundAndNotify() { waitForDataInBackgroundAndNotify(forModes: [.default]) }
-    /// The same in the default mode.
+    /// Like the method with modes, in the default mode.
     public func readInBackgroundAndNotify() { readInBackgroundAndNotify(forModes: [.default]) }
-    /// The same in the default mode.
+    /// Like the method with modes, in the default mode.
     public func readToEndOfFileInBackgroundAndNotify() { readToEndOfFileInBackgroundAndNotify(forModes: [.default]) }
-    /// The same in the default mode.
+    /// Like the method with modes, in the default mode.
     public func acceptConnectionInBackgroundAndNotify() { acceptConnectionInBackgroundAndNotify(forModes: [.default]) }
 
-    /// The same with Foundation's names of modes.
+    /// Like the method with modes, with Foundation's names of modes.
     @_disfavoredOverload
     public func waitForDataInBackgroundAndNotify(forModes modes: [Foundation::RunLoop.Mode]?) {
         waitForDataInBackgroundAndNotify(forModes: modes?.ours)
     }
 
-    /// The same with Foundation's names of modes.
+    /// Like the method with modes, with Foundation's names of modes.
     @_disfavoredOverload
     public func readInBackgroundAndNotify(forModes modes: [Foundation::RunLoop.Mode]?) {
         readInBackgroundAndNotify(forModes: modes?.ours)
     }
 
-    /// The same with Foundation's names of modes.
+    /// Like the method with modes, with Foundation's names of modes.
     @_disfavoredOverload
     public func readToEndOfFileInBackgroundAndNotify(forModes modes: [Foundation::RunLoop.Mode]?) {
         readToEndOfFileInBackgroundAndNotify(forModes: modes?.ours)
     }
 
-    /// The same with Foundation's names of modes.
+    /// Like the method with modes, with Foundation's names of modes.
     @_disfavoredOverload
     public func acceptConnectionInBackgroundAndNotify(forModes modes: [Foundation::RunLoop.Mode]?) {
         acceptConnectionInBackgroundAndNotify(forModes: modes?.ours)

@@ -1,45 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Both loops of a thread in one run: Foundation's waits, and this package's is a guest in it.
+// Both loops of a thread in one run.
 
 public import CoreRunLoop
 import CoreRunLoopFoundationShims
 import Foundation
 
 extension CoreRunLoop::RunLoop {
-    /// Runs this loop and Foundation's loop of the same thread, each in its default mode, for `duration` or until one of them is stopped.
+    /// Whether a run of this package's loop serves the items of Foundation's loop of the same thread, and the other way round.
     ///
-    /// A run of this loop alone does not serve what Foundation adds to its own, where a library asks it to: its timers, the postings of its
-    /// `NotificationQueue`, and the background reading and waiting of a `FileHandle`, which works on the main thread only. Here
-    /// Foundation's loop waits for both, and this one makes a pass whenever it has something to do. The run goes on while both are empty.
-    /// What runs one of the loops in a callback serves that one only; a call of this function in a callback of this loop returns at once.
+    /// It is so in every program that imports this module, unless ``separateFromFoundation()`` was called. It is not so where Foundation
+    /// is linked statically, or was loaded before this module; the program then says so once on the standard error.
+    public static var isJoinedWithFoundation: Bool { foundation_loops_are_joined() }
+
+    /// Lets each loop serve its own items only, from now on and for good.
     ///
-    /// - Parameter duration: How long at most; `nil` is without limit, zero one pass without sleeping.
-    /// - Returns: `.timedOut` when the time is up, `.stopped` when one of the loops was stopped.
-    /// - Throws: `POSIXError` with `EMFILE` when there is no descriptor left by which one loop could wait for the other.
+    /// It is for programs that want the two apart. Call it before the first run: a run that is under way may serve both until it ends.
+    public static func separateFromFoundation() { foundation_loops_part() }
+
+    /// Runs this loop in its default mode for `duration` or until it is stopped, also while it is empty.
+    ///
+    /// - Parameter duration: How long to run at most; `nil` means no limit, zero one pass without sleeping.
+    /// - Returns: `.timedOut` when the time is up, `.stopped` when the loop was stopped.
     @available(*, noasync, message: "running a loop would block the task's thread")
+    @available(*, deprecated, message: "every run serves Foundation's items as well: use run(in:for:)")
     @discardableResult
     public func runWithFoundation(for duration: Duration? = nil) throws -> RunResult {
-        guard let descriptor = pollableDescriptor, let watch = unsafe foundation_loop_watch(descriptor) else { throw POSIXError(.EMFILE) }
-        defer { unsafe foundation_loop_forget(watch) }
-        let end = duration.map { SuspendingClock.now + min($0, .seconds(1_000_000_000)) }
         let alive = keepAlive()
-        let result = passesWithFoundation(watching: descriptor, until: end)
-        leaveHosted()
+        let result = run(in: .default, for: duration)
         alive.cancel()
         return result
-    }
-
-    /// Passes until one of the loops is stopped, or until `end`.
-    private func passesWithFoundation(watching descriptor: Int32, until end: SuspendingClock.Instant?) -> RunResult {
-        while prepareHosted() {
-            let isReady = foundation_loop_is_readable(descriptor)
-            let waits = [isReady ? .zero : hostedTimeout, end.map { $0 - .now }].compactMap(\.self)
-            let theirs = foundation_loop_run(waits.min().map { max($0 / .seconds(1), 0) } ?? 1e20)
-            if let result = dispatchHosted() { return result }
-            if theirs == FOUNDATION_LOOP_STOPPED { return .stopped }
-            if let end, end <= .now { return .timedOut }
-        }
-        return .stopped
     }
 }

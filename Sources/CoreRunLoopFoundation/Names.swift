@@ -33,19 +33,37 @@ extension CoreRunLoop::Thread {
 extension CoreRunLoop::RunLoop {
     /// Whether `object` is this loop.
     public func isEqual(_ object: Any?) -> Bool { object as? CoreRunLoop::RunLoop == self }
+    /// The hash value, as objects of Foundation have it.
+    public var hash: Int { hashValue }
 }
 
 extension CoreRunLoop::Timer {
     /// Whether `object` is this timer.
     public func isEqual(_ object: Any?) -> Bool { object as? CoreRunLoop::Timer == self }
+    /// The hash value, as objects of Foundation have it.
+    public var hash: Int { hashValue }
 }
 
 extension CoreRunLoop::Thread {
     /// Whether `object` is this thread.
     public func isEqual(_ object: Any?) -> Bool { object as? CoreRunLoop::Thread == self }
+    /// The hash value, as objects of Foundation have it.
+    public var hash: Int { hashValue }
 }
 
 extension CoreRunLoop::Port {
     /// Whether `object` is this port, or both are socket ports that send to the same address.
     public func isEqual(_ object: Any?) -> Bool { object as? CoreRunLoop::Port == self }
+    /// The hash value, as objects of Foundation have it.
+    public var hash: Int { hashValue }
+}
+
+extension CoreRunLoop::Port: NSCopying {
+    /// The port itself, as in Foundation.
+    public func copy(with zone: NSZone? = nil) -> Any { self }
+}
+
+extension CoreRunLoop::PortMessage: NSCopying {
+    /// The message itself, as in Foundation.
+    public func copy(with zone: NSZone? = nil) -> Any { self }
 }

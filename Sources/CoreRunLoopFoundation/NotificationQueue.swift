@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A queue of notifications by this package's loops, in the place of Foundation's, whose observers are in Foundation's loop. One observer
-// for each mode that a waiting notification names: so a loop itself knows what the common modes are.
+// A queue of notifications by this package's loops. It replaces Foundation's queue, whose observers are in Foundation's loop. There is one
+// observer for each mode that a waiting notification names. So a loop itself knows which modes are common.
 
 public import CoreRunLoop
 public import Foundation
@@ -12,7 +12,7 @@ public import Foundation
 open class NotificationQueue: NSObject {
     /// When a notification is posted.
     public typealias PostingStyle = Foundation::NotificationQueue.PostingStyle
-    /// What makes two notifications alike.
+    /// The properties by which two notifications count as alike.
     public typealias NotificationCoalescing = Foundation::NotificationQueue.NotificationCoalescing
 
     private struct Entry {
@@ -38,16 +38,16 @@ open class NotificationQueue: NSObject {
         enqueue(notification, postingStyle: postingStyle, coalesceMask: [.onName, .onSender], forModes: nil)
     }
 
-    /// Queues a notification, unless one that is alike waits and is posted as soon.
+    /// Queues a notification, unless an equal one waits already and is posted as soon.
     ///
-    /// Of those that are alike the first is posted, as on Apple's systems. Those that would be posted later than the new one leave the
-    /// queue.
+    /// Among equal notifications the first is posted, as on Apple's systems. Equal notifications that would be posted later than the new
+    /// one leave the queue.
     ///
     /// - Parameters:
     ///   - notification: What to post.
-    ///   - postingStyle: `.now` posts it before this returns, if no loop runs or one in `modes` by name; `.asap` at the end of the pass or
-    ///     the run that is under way; `.whenIdle` before the loop sleeps.
-    ///   - coalesceMask: What makes two alike; with nothing in it none are.
+    ///   - postingStyle: `.now` posts it before this returns, if no loop runs or one in `modes` by name. `.asap` posts it at the end of the
+    ///     pass or the run that is under way. `.whenIdle` posts it before the loop sleeps.
+    ///   - coalesceMask: The parts by which notifications are equal; if empty, no two are.
     ///   - modes: In which modes to post it; `nil` is the default mode.
     open func enqueue(
         _ notification: Notification, postingStyle: PostingStyle, coalesceMask: NotificationCoalescing,
@@ -70,7 +70,7 @@ open class NotificationQueue: NSObject {
         }
     }
 
-    /// Takes out what waits and is like `notification`; nothing with an empty `coalesceMask`.
+    /// Removes the waiting notifications that are equal to `notification`. Removes none if `coalesceMask` is empty.
     open func dequeueNotifications(matching notification: Notification, coalesceMask: NotificationCoalescing) {
         entries.removeAll { coalesceMask.covers($0.notification, notification) }
     }

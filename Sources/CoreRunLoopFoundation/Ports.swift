@@ -17,7 +17,7 @@ extension Data: PortMessageData {
     public var cfData: CFData { [UInt8](self).cfData }
 }
 
-/// What travels of a component: bytes of Data; all else is for the port to judge.
+/// Converts a component for sending: Data becomes bytes, and the port decides on all else.
 private func sendable(_ component: Any) -> any Sendable {
     switch component {
     case let data as Data: [UInt8](data)
@@ -56,6 +56,13 @@ extension CoreRunLoop::PortMessage {
 }
 
 extension CoreRunLoop::Port {
+    /// The receiver of the messages: the property `delegate`, as Foundation spells it.
+    @_disfavoredOverload
+    public func delegate() -> (any CoreRunLoop::PortDelegate)? { delegate }
+
+    /// How much room the first component needs for this port: none.
+    public var reservedSpaceLength: Int { 0 }
+
     /// Posted once when a port becomes invalid, on the thread where that happened, with the port as its object.
     ///
     /// The default notification center gets it from the first use of this name on. A port whose subclass posts it by itself leaves its
@@ -92,30 +99,45 @@ private final class Invalidations: Sendable {
 private let invalidations = Invalidations()
 
 extension CoreRunLoop::SocketPort {
-    /// The address as a `sockaddr` structure: where it listens, or where it sends to.
+    /// The address as a `sockaddr` structure: the one where the port listens, or the one that it sends to.
     public var address: Data { Data(self.CoreRunLoop::address) }
 
-    /// Makes a port that listens at an address.
-    ///
-    /// - Throws: What the same with an array of bytes throws.
-    public convenience init(protocolFamily family: Int32, socketType type: Int32, protocol: Int32, address: Data) throws(PortError) {
-        try self.init(protocolFamily: family, socketType: type, protocol: `protocol`, address: [UInt8](address))
+    // Foundation's initializers tell no reason. The overlay's throw: `try SocketPort.CoreRunLoop::init(tcpPort: 80)`.
+
+    /// Makes a port that listens on 127.0.0.1; `nil` if that is not possible. Number 0 lets the system choose one.
+    public convenience init?(tcpPort number: UInt16) {
+        do { try self.CoreRunLoop::init(tcpPort: number) } catch { return nil }
     }
 
-    /// Makes a port that sends to an address.
-    ///
-    /// - Throws: What the same with an array of bytes throws.
-    public convenience init(
-        remoteWithProtocolFamily family: Int32, socketType type: Int32, protocol: Int32, address: Data
-    ) throws(PortError) {
-        try self.init(remoteWithProtocolFamily: family, socketType: type, protocol: `protocol`, address: [UInt8](address))
+    /// Makes a port that listens at an address; `nil` if that is not possible.
+    public convenience init?(protocolFamily family: Int32, socketType type: Int32, protocol: Int32, address: Data) {
+        do {
+            try self.init(protocolFamily: family, socketType: type, protocol: `protocol`, address: [UInt8](address))
+        } catch { return nil }
+    }
+
+    /// Makes a port of a socket that listens already, and takes the socket over. It closes the socket and is `nil` if that is not possible.
+    public convenience init?(protocolFamily family: Int32, socketType type: Int32, protocol: Int32, socket: Int32) {
+        do {
+            try self.CoreRunLoop::init(protocolFamily: family, socketType: type, protocol: `protocol`, socket: socket)
+        } catch { return nil }
+    }
+
+    /// Makes a port that sends to a TCP port of `host`; `nil` for a host that is not an address in numbers, and for number 0.
+    public convenience init?(remoteWithTCPPort number: UInt16, host: String?) {
+        do { try self.CoreRunLoop::init(remoteWithTCPPort: number, host: host) } catch { return nil }
+    }
+
+    /// Makes a port that sends to an address. The port is invalid if it can have no such address.
+    public convenience init(remoteWithProtocolFamily family: Int32, socketType type: Int32, protocol: Int32, address: Data) {
+        self.init(remoteOrInvalid: family, type, `protocol`, address: [UInt8](address))
     }
 }
 
 extension CoreRunLoop::MessagePort {
-    /// Sends data as C programs do, and waits for the answer's.
+    /// Sends data as C programs do, waits for the answer, and returns the answer's data.
     ///
-    /// - Throws: What `requestBytes(number:_:timeout:)` throws.
+    /// - Throws: Any error that `requestBytes(number:_:timeout:)` throws.
     public func requestData(number: Int32, _ data: Data, timeout: TimeInterval = 30) async throws -> Data {
         Data(try await requestBytes(number: number, [UInt8](data), timeout: Duration(clampedSeconds: timeout)))
     }

@@ -7,12 +7,15 @@ import CoreRunLoopFoundationShims
 public import Foundation
 
 extension Process {
-    /// Runs the calling thread's loop in the default mode until the process has ended: its timers fire, and what a file handle reads in the
-    /// background is posted.
+    /// Runs the calling thread's loop in the default mode until the process has ended. The mode's timers fire, and the notifications of
+    /// background reads by a file handle are posted.
     ///
-    /// Returns at once when it does not run. `isRunning` is false afterwards, but `terminationHandler` is called on another thread, and may
-    /// come later. A stop of the loop does not end the wait.
-    public func waitUntilExit() {
+    /// Returns at once when the process does not run. `isRunning` is false afterwards, but `terminationHandler` is called on another
+    /// thread, and may come later. A stop of the loop does not end the wait.
+    public func waitUntilExit() { waitUntilEnd() }
+
+    /// The same by a name that Foundation does not have.
+    package func waitUntilEnd() {
         let loop = CoreRunLoop::RunLoop.current
         let stay = loop.keepAlive()
         defer { withExtendedLifetime(stay) {} }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads, and what is performed on them, with Foundation's qualities and TimeInterval.
+// Threads, and the requests that they perform, with Foundation's qualities and TimeInterval.
 
 public import CoreRunLoop
 public import Foundation
@@ -54,7 +54,10 @@ extension Notification.Name {
     /// Posted by a thread that is about to end, on that thread, with the thread as its object; see `Thread.onWillExit(_:)`.
     ///
     /// The default notification center gets it from the first use of this name on.
-    public static let NSThreadWillExit: Notification.Name = {
+    public static var NSThreadWillExit: Notification.Name { threadWillExit }
+
+    /// The same by a name that Foundation does not have.
+    package static let threadWillExit: Notification.Name = {
         let name = Notification.Name("NSThreadWillExitNotification")
         exits.start { NotificationCenter.default.post(name: name, object: $0) }
         return name
@@ -132,7 +135,7 @@ extension NSObject {
         Canceller.cancelPreviousPerformRequests(withTarget: target)
     }
 
-    /// Cancels those requests whose method and argument are the same.
+    /// Cancels the requests with the same method and an equal argument.
     @available(*, noasync, message: "a task has no thread of its own")
     public static func cancelPreviousPerformRequests<Target: AnyObject, Argument: Equatable>(
         withTarget target: Target, selector action: Action<Target, Argument>, object argument: Argument
@@ -140,7 +143,7 @@ extension NSObject {
         Canceller.cancelPreviousPerformRequests(withTarget: target, selector: action, object: argument)
     }
 
-    /// Cancels those requests whose method, without a parameter, is the same.
+    /// Cancels the requests with the same method without a parameter.
     @available(*, noasync, message: "a task has no thread of its own")
     public static func cancelPreviousPerformRequests<Target: AnyObject>(
         withTarget target: Target, selector action: Action<Target, Void>, object: Never? = nil
@@ -149,5 +152,5 @@ extension NSObject {
     }
 }
 
-/// Whose methods the protocol's are called by.
+/// The object whose methods call those of the protocol.
 private final class Canceller: Performing {}

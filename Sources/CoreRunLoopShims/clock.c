@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Clocks that tests move by hand, for CoreRunLoopTesting. A thread has the kernel's clocks, or a hand-moved pair that it shares with the
- * threads that it starts. A wait of such a thread that would sleep until a deadline looks again every millisecond whether the clock was
- * moved.
+ * threads that it starts.
  *
- * The kernel table is replaced at the first use and stays so: threads without a hand-moved clock get what they got before.
+ * The first use replaces the clocks of the process for good (overlay_replace_clock). Threads without a hand-moved clock see the kernel's
+ * clocks as before.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "CoreRunLoopShims.h"
-#include "Kernel/kernel.h"
-#include "Runtime/wall_clock.h"
+#include "Overlay/overlay.h"
 
 /* Lives as long as the process: threads of an ended test may still look at it. */
 struct shim_clock {
@@ -26,11 +24,11 @@ struct shim_clock {
 
 static _Thread_local struct shim_clock *thread_clock;
 static struct shim_clock *_Atomic newest;
-static struct kernel replaced; /* constant once it has been */
+static struct overlay_clock kernel_clock; /* constant once the clocks have been replaced */
 
 static int64_t hand_monotonic_ns(void)
 {
-    return thread_clock ? thread_clock->start_monotonic_ns + atomic_load(&thread_clock->ahead_ns) : replaced.monotonic_ns();
+    return thread_clock ? thread_clock->start_monotonic_ns + atomic_load(&thread_clock->ahead_ns) : kernel_clock.monotonic_ns();
 }
 
 static int64_t wall_at(int64_t ahead_ns)
@@ -40,7 +38,7 @@ static int64_t wall_at(int64_t ahead_ns)
 
 static int64_t hand_wall_ns(void)
 {
-    return thread_clock ? wall_at(atomic_load(&thread_clock->ahead_ns)) : replaced.wall_ns();
+    return thread_clock ? wall_at(atomic_load(&thread_clock->ahead_ns)) : kernel_clock.wall_ns();
 }
 
 static int64_t hand_tick_ns(int64_t *ret_wall_ns)
@@ -48,63 +46,23 @@ static int64_t hand_tick_ns(int64_t *ret_wall_ns)
     int64_t ahead_ns;
 
     if (!thread_clock) {
-        return replaced.tick_ns(ret_wall_ns);
+        return kernel_clock.tick_ns(ret_wall_ns);
     }
     ahead_ns = atomic_load(&thread_clock->ahead_ns);
     *ret_wall_ns = wall_at(ahead_ns);
     return thread_clock->start_monotonic_ns + ahead_ns;
 }
 
-/* The real instant at which a wait for `deadline_ns` of the hand-moved clock looks again. */
-static int64_t look_again(int64_t deadline_ns)
+static bool is_by_hand(void)
 {
-    return deadline_ns <= hand_monotonic_ns() ? 0 : replaced.monotonic_ns() + 1000000;
-}
-
-static int hand_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
-{
-    int error;
-
-    if (!thread_clock || deadline_ns == kernel_never) {
-        return replaced.futex_wait(word, expected, deadline_ns);
-    }
-    do {
-        error = replaced.futex_wait(word, expected, look_again(deadline_ns));
-    } while (error == -ETIMEDOUT && deadline_ns > hand_monotonic_ns());
-    return error;
-}
-
-static int hand_set_wait(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
-{
-    int count;
-
-    if (!thread_clock || deadline_ns == kernel_never || deadline_ns <= 0) {
-        return replaced.set_wait(set, events, capacity, deadline_ns);
-    }
-    do {
-        count = replaced.set_wait(set, events, capacity, look_again(deadline_ns));
-    } while (count == 0 && deadline_ns > hand_monotonic_ns());
-    return count;
-}
-
-/* The kernel's alarms are for its own clock: one for a hand-moved clock goes off when a wait would look again. */
-static int hand_alarm_set(int alarm, int64_t deadline_ns)
-{
-    bool is_by_hand = thread_clock && deadline_ns != kernel_never;
-
-    return replaced.alarm_set(alarm, is_by_hand ? look_again(deadline_ns) : deadline_ns);
+    return thread_clock != NULL;
 }
 
 static void install(void)
 {
-    replaced = kernel;
-    kernel.monotonic_ns = hand_monotonic_ns;
-    kernel.wall_ns = hand_wall_ns;
-    kernel.tick_ns = hand_tick_ns;
-    runtime_wall_clock = hand_wall_ns;
-    kernel.futex_wait = hand_futex_wait;
-    kernel.set_wait = hand_set_wait;
-    kernel.alarm_set = hand_alarm_set;
+    static const struct overlay_clock hand_clock = {hand_monotonic_ns, hand_wall_ns, hand_tick_ns, is_by_hand};
+
+    overlay_replace_clock(&hand_clock, &kernel_clock);
 }
 
 void shim_clock_begin(void)
@@ -116,16 +74,16 @@ void shim_clock_begin(void)
         abort();
     }
     (void)pthread_once(&once, install);
-    clock->start_monotonic_ns = replaced.monotonic_ns();
-    /* Whole seconds, which a date of 64 bits holds exactly: what is to come after whole seconds is due exactly then. */
-    clock->start_wall_ns = replaced.wall_ns() / 1000000000 * 1000000000;
+    clock->start_monotonic_ns = kernel_clock.monotonic_ns();
+    /* Whole seconds, which a 64-bit date holds exactly, so that a timer after whole seconds is due exactly then. */
+    clock->start_wall_ns = kernel_clock.wall_ns() / 1000000000 * 1000000000;
     clock->older = atomic_load(&newest);
     while (!atomic_compare_exchange_weak(&newest, &clock->older, clock)) {
     }
     thread_clock = clock;
 }
 
-/* Adds to how far a clock was moved, so far that a start and two such ways are still less than 64 bits say. */
+/* Adds to a clock's displacement, but clamps it: a start and two displacements must still fit into 64 bits. */
 static void move(_Atomic int64_t *way_ns, int64_t ns)
 {
     const int64_t farthest_ns = INT64_MAX / 3;

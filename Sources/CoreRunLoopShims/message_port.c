@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CFMessagePort with bytes in the place of CFData, whose references a callback's result and an out-parameter would carry past Swift's eyes.
+ * CFMessagePort with bytes in the place of CFData. A callback's result and an out-parameter carry references that Swift would not count.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "CoreFoundation/CFData.h"
 #include "CoreRunLoopShims.h"
-#include "Port/message_port.h"
-#include "Port/payload.h"
+#include "Overlay/overlay.h"
 
 struct shim_reply {
     CFDataRef data;
@@ -21,7 +20,7 @@ void shim_reply_set(struct shim_reply *reply, const void *bytes, intptr_t length
     if (reply->data) {
         CFRelease(reply->data);
     }
-    reply->data = payload_copy_to_give(bytes, (uint64_t)length);
+    reply->data = overlay_data_to_give(bytes, (uint64_t)length);
 }
 
 static CFDataRef receive(CFMessagePortRef port, SInt32 number, CFDataRef data, void *callee)
@@ -50,7 +49,7 @@ CFMessagePortRef shim_message_port_create(CFStringRef name, shim_receive functio
 
 void shim_message_port_call(CFMessagePortRef port, void *callee)
 {
-    if (!local_port_call(port, callee)) {
+    if (!overlay_port_set_receiver(port, callee)) {
         abort();
     }
 }
@@ -58,14 +57,14 @@ void shim_message_port_call(CFMessagePortRef port, void *callee)
 int32_t shim_message_port_send(CFMessagePortRef port, int32_t number, const void *bytes, intptr_t length, double send_limit,
                                double answer_limit, struct shim_answer *ret_answer)
 {
-    CFDataRef data = payload_copy_to_give(bytes, (uint64_t)length);
+    CFDataRef data = overlay_data_to_give(bytes, (uint64_t)length);
     CFDataRef answer = NULL;
     int32_t status;
 
     if (!data) {
         return kCFMessagePortTransportError;
     }
-    /* A mode that nobody adds to: the wait serves nothing but the answer. */
+    /* Nobody adds anything to this mode, so the wait serves nothing but the answer. */
     status = CFMessagePortSendRequest(port, number, data, send_limit, answer_limit, ret_answer ? CFSTR("CoreRunLoop.reply") : NULL,
                                       ret_answer ? &answer : NULL);
     CFRelease(data);

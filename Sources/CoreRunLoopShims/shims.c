@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads, gates and questions; see CoreRunLoopShims.h. */
+/* Threads, gates, locks, and calls of the C library; CoreRunLoopShims.h describes them. */
 #define _GNU_SOURCE 1
 #include "CoreRunLoopShims.h"
 
@@ -21,49 +21,78 @@
 #include <unwind.h>
 
 #include "CRLRunLoop.h"
-#include "Kernel/kernel.h"
-#include "Loop/loop.h"
-#include "Loop/thread_loop.h"
+#include "Overlay/overlay.h"
 #include "Support/lock.h"
 
-bool shim_mode_is_empty(CFRunLoopRef loop, CFRunLoopMode name)
+bool shim_mode_is_empty(CFRunLoopRef loop, CFRunLoopMode mode)
 {
-    const struct mode *mode;
-    bool is_empty;
-
-    loop_lock(loop);
-    mode = mode_find(loop, name);
-    is_empty = !mode || loop->is_dead || mode_is_empty(loop, mode);
-    loop_unlock(loop);
-    return is_empty;
+    return overlay_mode_is_empty(loop, mode);
 }
 
-bool shim_mode_is_common(CFRunLoopRef loop, CFRunLoopMode name)
+bool shim_mode_is_common(CFRunLoopRef loop, CFRunLoopMode mode)
 {
-    const struct mode *mode;
-    bool is_common;
-
-    loop_lock(loop);
-    mode = mode_find(loop, name);
-    is_common = mode && mode->is_common;
-    loop_unlock(loop);
-    return is_common;
+    return overlay_mode_is_common(loop, mode);
 }
 
 void shim_perform_and_wake(CFRunLoopRef loop, void (*function)(void *info), void *info, void (*release)(void *info))
 {
-    CFRetain(loop); /* what has it may be gone once the function has been called */
+    CFRetain(loop); /* its owner may be gone once the function has been called */
     CRLRunLoopPerformFunction(loop, kCFRunLoopCommonModes, function, info, release);
     CFRunLoopWakeUp(loop);
     CFRelease(loop);
 }
 
-bool shim_loop_is_current(CFRunLoopRef loop)
+/* The two words of an UnownedSerialExecutor: an object, and what it does, which is 0 for an actor without an executor of its own. */
+struct serial_executor {
+    void *identity;
+    uintptr_t implementation;
+};
+
+/* Functions of the Swift runtime. A runtime that has lost one of them is asked no more. */
+__attribute__((weak, swiftcall)) bool swift_task_isCurrentExecutorWithFlags(struct serial_executor executor, uint64_t flags);
+__attribute__((weak, swiftcall)) int8_t swift_task_isIsolatingCurrentContext(struct serial_executor executor);
+
+/* Returns whether the calling thread runs a function of the dispatch library's main queue, by the label that only that queue has. */
+static bool is_in_main_queue(void)
 {
-    return thread_loop_is_current(loop);
+    const char *(*label)(void *queue) = (const char *(*)(void *))dlsym(RTLD_DEFAULT, "dispatch_queue_get_label");
+    void *main_queue = dlsym(RTLD_DEFAULT, "_dispatch_main_q");
+
+    return label && main_queue && label(NULL) == label(main_queue);
 }
 
-/* The Swift runtime's own, which every program with the overlay has. */
+int shim_executor_isolates(const void *bytes, intptr_t size, bool is_main)
+{
+    const uint64_t without_stopping = 0;
+    struct serial_executor executor;
+    int8_t answer;
+
+    if (size != sizeof executor || !swift_task_isCurrentExecutorWithFlags || !swift_task_isIsolatingCurrentContext) {
+        return SHIM_ISOLATION_UNKNOWN;
+    }
+    memcpy(&executor, bytes, sizeof executor);
+    if (swift_task_isCurrentExecutorWithFlags(executor, without_stopping)) {
+        return SHIM_ISOLATED;
+    }
+    if (executor.implementation == 0) {
+        return SHIM_NOT_ISOLATED; /* such an actor's code runs in its jobs alone */
+    }
+    answer = swift_task_isIsolatingCurrentContext(executor);
+    if (answer >= 0) {
+        return answer ? SHIM_ISOLATED : SHIM_NOT_ISOLATED;
+    }
+    if (is_main) {
+        return is_in_main_queue() ? SHIM_ISOLATED : SHIM_NOT_ISOLATED;
+    }
+    return SHIM_ISOLATION_UNKNOWN;
+}
+
+bool shim_loop_is_current(CFRunLoopRef loop)
+{
+    return overlay_loop_is_current(loop);
+}
+
+/* Functions of the Swift runtime, which every program with the overlay has. */
 void *swift_retain(void *object);
 void swift_release(void *object);
 
@@ -76,17 +105,17 @@ void shim_join(void *c_object, void *swift_object)
 {
     static const struct object_owner_class owner_class = {.retain = retain_swift_object, .release = swift_release};
 
-    object_give_to_owner(c_object, swift_object, &owner_class);
+    overlay_give_to_owner(c_object, swift_object, &owner_class);
 }
 
 void shim_part(void *c_object)
 {
-    object_take_from_owner(c_object);
+    overlay_take_from_owner(c_object);
 }
 
 bool shim_is_main_thread(void)
 {
-    return kernel.is_main_thread();
+    return overlay_is_main_thread();
 }
 
 /* ---- the thread's word ---- */
@@ -232,7 +261,7 @@ int shim_thread_id(void)
     return (int)syscall(SYS_gettid);
 }
 
-/* Names a thread of this process, as pthread_setname_np does, which would need its pthread_t. */
+/* Names a thread of this process by its kernel id; pthread_setname_np would need its pthread_t. */
 static void write_thread_name(int thread_id, const char *name, size_t length)
 {
     char path[48];

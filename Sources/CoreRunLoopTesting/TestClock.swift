@@ -16,12 +16,13 @@ public import Testing
 /// }
 /// ```
 ///
-/// Timers, ``WallTime`` and ``RunLoop/Clock`` follow them on the test's own thread, on threads that it starts, and in tasks that prefer a
-/// loop of these threads. `ContinuousClock` and other tests do not. Loops on other threads look at them once a millisecond.
+/// Timers, ``WallTime`` and ``RunLoop/Clock`` follow these clocks on the test's own thread, on threads that it starts, and in tasks that
+/// prefer a loop of these threads. `ContinuousClock` and other tests do not. Loops on other threads look at these clocks once a
+/// millisecond.
 public enum ManualTime {
     /// Moves the clocks on by `duration`; a negative one is ignored. They go no farther than 97 years in all.
     ///
-    /// It stops the process with a sentence on a thread that has no such clocks.
+    /// On a thread that has no such clocks, the call stops the process with a message.
     public static func advance(by duration: Duration) {
         if !shim_clock_advance(max(0, duration.inNanoseconds)) {
             fatalError("CoreRunLoopTesting: ManualTime.advance: this thread's clocks are not moved by hand")
@@ -30,7 +31,7 @@ public enum ManualTime {
 
     /// Moves the wall clock alone, on or back, as setting the system's time does: dates change, and no time passes.
     ///
-    /// It goes no farther than 97 years in all. It stops the process with a sentence on a thread that has no such clocks.
+    /// The wall clock goes no farther than 97 years in all. On a thread that has no such clocks, the call stops the process with a message.
     public static func stepWallClock(by duration: Duration) {
         if !shim_clock_step_wall(duration.inNanoseconds) {
             fatalError("CoreRunLoopTesting: ManualTime.stepWallClock: this thread's clocks are not moved by hand")
@@ -40,13 +41,14 @@ public enum ManualTime {
     /// Moves the clocks on by `duration` in steps, and pumps `loop` after each, so that timers fire at their own dates. A step of zero or
     /// less is the whole way.
     ///
-    /// Where more than ten million steps would be needed they are longer: a timer then fires once for all of its dates that a step passes.
+    /// If more than ten million steps would be needed, the steps are longer. A timer then fires once for all of its dates that a step
+    /// passes.
     @available(*, noasync)
     public static func advance(by duration: Duration, pumping loop: RunLoop, step: Duration = .milliseconds(1)) {
         advance(by: duration, pumping: loop, step: step, most: 10_000_000)
     }
 
-    /// The same with at most so many steps.
+    /// Does the same with at most `count` steps.
     @available(*, noasync)
     package static func advance(by duration: Duration, pumping loop: RunLoop, step: Duration, most count: Int64) {
         var left = max(0, duration.inNanoseconds)

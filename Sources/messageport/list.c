@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messageport list and messageport watch: what the directory of names says. */
+/* messageport list and messageport watch: the names in the directory of names. */
 #define LIBBSD_OPENBSD_VIS
 #include <bsd/vis.h>
 #include <errno.h>
@@ -11,12 +11,12 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "Port/registry.h"
+#include "Port/Names/port_names.h"
 #include "messageport.h"
 
 /* ---- processes ---- */
 
-/* The program of a process, and whether it is stopped; "-" and "alive" where /proc does not say. */
+/* Stores a process's program and returns whether it is stopped; "-" and "alive" where /proc does not say. */
 static const char *state_of(pid_t pid, char program[32])
 {
     char path[64];
@@ -47,14 +47,14 @@ static const char *state_of(pid_t pid, char program[32])
 /* ---- list ---- */
 
 struct listing {
-    struct registry_entry *entries;
+    struct port_names_entry *entries;
     size_t count;
 };
 
-static void collect(void *info, const struct registry_entry *entry)
+static void collect(void *info, const struct port_names_entry *entry)
 {
     struct listing *listing = info;
-    struct registry_entry *entries;
+    struct port_names_entry *entries;
 
     if (!entry->is_alive) {
         return; /* its process has died, and the next one to register a name cleans up */
@@ -68,27 +68,27 @@ static void collect(void *info, const struct registry_entry *entry)
 
 static int by_name(const void *one, const void *other)
 {
-    return strcmp(((const struct registry_entry *)one)->card.name.bytes, ((const struct registry_entry *)other)->card.name.bytes);
+    return strcmp(((const struct port_names_entry *)one)->name, ((const struct port_names_entry *)other)->name);
 }
 
-static void print_entry(const struct registry_entry *entry, bool as_json, int width)
+static void print_entry(const struct port_names_entry *entry, bool as_json, int width)
 {
     char program[32];
-    char visible[4 * (wire_name_max + 1)];
-    const char *state = state_of(entry->card.pid, program);
+    char visible[4 * (port_names_longest + 1)];
+    const char *state = state_of(entry->pid, program);
 
     if (!as_json) {
-        (void)strvis(visible, entry->card.name.bytes, VIS_CSTYLE | VIS_NL | VIS_TAB);
-        (void)printf("%-*s %8d  %-16s %-8s %8lld %6s\n", width, visible, (int)entry->card.pid, program, state, (long long)entry->age_s,
+        (void)strvis(visible, entry->name, VIS_CSTYLE | VIS_NL | VIS_TAB);
+        (void)printf("%-*s %8d  %-16s %-8s %8lld %6s\n", width, visible, (int)entry->pid, program, state, (long long)entry->age_s,
                      "-");
         return;
     }
     (void)fputs("{\"name\":", stdout);
-    print_json_string(entry->card.name.bytes, entry->card.name.length);
-    (void)printf(",\"pid\":%d,\"program\":", (int)entry->card.pid);
+    print_json_string(entry->name, entry->length);
+    (void)printf(",\"pid\":%d,\"program\":", (int)entry->pid);
     print_json_string(program, strlen(program));
     (void)printf(",\"state\":\"%s\",\"age\":%lld,\"queue\":null,\"queue_limit\":%u}\n", state, (long long)entry->age_s,
-                 entry->card.queue_limit);
+                 entry->queue_limit);
 }
 
 int list_ports(const struct options *options)
@@ -96,14 +96,14 @@ int list_ports(const struct options *options)
     struct listing listing = {NULL, 0};
     int width = 4;
 
-    if (registry_list(collect, &listing) < 0) {
+    if (port_names_list(collect, &listing) < 0) {
         return exit_error; /* the library has said why */
     }
     if (listing.count > 0) {
         qsort(listing.entries, listing.count, sizeof listing.entries[0], by_name);
     }
     for (size_t i = 0; i < listing.count; i++) {
-        width = listing.entries[i].card.name.length > width ? listing.entries[i].card.name.length : width;
+        width = listing.entries[i].length > (size_t)width ? (int)listing.entries[i].length : width;
     }
     if (!options->is_json) {
         (void)printf("%-*s %8s  %-16s %-8s %8s %6s\n", width, "NAME", "PID", "PROGRAM", "STATE", "AGE", "QUEUE");
@@ -123,13 +123,13 @@ struct search {
     pid_t pid;
 };
 
-static void look(void *info, const struct registry_entry *entry)
+static void look(void *info, const struct port_names_entry *entry)
 {
     struct search *search = info;
 
-    if (entry->is_alive && strcmp(entry->card.name.bytes, search->options->name) == 0) {
+    if (entry->is_alive && strcmp(entry->name, search->options->name) == 0) {
         search->found = true;
-        search->pid = entry->card.pid;
+        search->pid = entry->pid;
     }
 }
 
@@ -154,7 +154,7 @@ int watch_name(const struct options *options)
     pid_t seen = 0;
     int changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 
-    if (!registry_path(path, sizeof path)) {
+    if (!port_names_directory(path, sizeof path)) {
         return exit_error;
     }
     if (changes < 0 || inotify_add_watch(changes, path, IN_CREATE | IN_DELETE | IN_MOVED_TO) < 0) {
@@ -165,7 +165,7 @@ int watch_name(const struct options *options)
         struct pollfd one = {.fd = changes, .events = POLLIN};
         char events[4096];
 
-        (void)registry_list(look, &search);
+        (void)port_names_list(look, &search);
         if (seen != 0 && (!search.found || search.pid != seen)) {
             struct search gone = {options, false, 0};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the tool know of one another. */
+/* The declarations that the files of messageport share. */
 #ifndef MESSAGEPORT_H
 #define MESSAGEPORT_H
 
@@ -12,8 +12,8 @@ enum exit_status { exit_success, exit_error, exit_usage, exit_no_port, exit_time
 
 struct options {
     const char *name;
-    const char *data; /* the message itself */
-    const char *file; /* or where it is; "-": standard input */
+    const char *data; /* the message's bytes */
+    const char *file; /* the file with the message; "-" is standard input */
     const char *command; /* of serve */
     SInt32 id;
     double timeout; /* seconds */
@@ -29,10 +29,10 @@ int send_message(const struct options *options);
 int serve_port(const struct options *options);
 int watch_name(const struct options *options);
 
-/* A JSON string with its quotes, of bytes that are taken for UTF-8; what is not comes out as U+FFFD. */
+/* Prints a JSON string with its quotes from bytes in UTF-8. Invalid bytes are printed as U+FFFD. */
 void print_json_string(const char *bytes, size_t length);
 
-/* Everything that can be read; NULL after an error, which is printed. */
+/* Reads everything from a descriptor. NULL after an error, which is printed. */
 CFDataRef read_all(int descriptor, const char *what);
 bool write_all(int descriptor, CFDataRef data);
 

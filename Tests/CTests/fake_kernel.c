@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
-#include "Runtime/wall_clock.h"
+#include "Runtime/Value/wall_clock.h"
 
 static const int64_t start_ns = INT64_C(1000) * 1000000000;
 static const int64_t wall_start_ns = INT64_C(1767225600) * 1000000000;

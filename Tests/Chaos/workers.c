@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "CoreFoundation/CoreFoundation.h"
-#include "Port/message_port.h"
-#include "Port/port_directory.h"
+#include "Port/Core/message_port.h"
+#include "Port/Names/port_directory.h"
 #include "chaos.h"
 
 #define MODE CFSTR("chaos")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Foundation's own users of loops, in a run that serves both loops of a thread.
+// Foundation's own users of loops, in a run of this package's loop.
 
 import CoreFoundation
 import CoreRunLoopFoundation
@@ -32,7 +32,7 @@ private final class Box: @unchecked Sendable {
                 seen.last = .current
                 loop.stop()
             }
-            try #expect(loop.runWithFoundation(for: .seconds(1000)) == .stopped)
+            #expect(loop.run(in: .default, for: .seconds(1000)) == .stopped)
             #expect(seen.last == loop)
         }
     }
@@ -49,7 +49,8 @@ private final class Box: @unchecked Sendable {
             defer { NotificationCenter.default.removeObserver(observer) }
             Foundation::NotificationQueue.default.enqueue(Notification(name: name, object: seen), postingStyle: .whenIdle)
             #expect(seen.count == 0)
-            try #expect(loop.runWithFoundation(for: .seconds(1000)) == .stopped)
+            loop.add(Timer(timeInterval: 1000, repeats: false) { _ in }, forMode: .default)  // an observer keeps no run
+            #expect(loop.run(in: .default, for: .seconds(1000)) == .stopped)
             #expect(seen.count == 1)
         }
     }
@@ -66,7 +67,7 @@ private final class Box: @unchecked Sendable {
             let box = Box(tick)
             let theirs = Foundation::Timer(timeInterval: 0.001, repeats: true) { _ in box.tick("t") }
             Foundation::RunLoop.current.add(theirs, forMode: .default)
-            try #expect(loop.runWithFoundation(for: .seconds(1000)) == .stopped)
+            #expect(loop.run(in: .default, for: .seconds(1000)) == .stopped)
             ours.invalidate()
             theirs.invalidate()
         }
@@ -76,7 +77,10 @@ private final class Box: @unchecked Sendable {
         let token = AsyncStream<RunLoop>.makeStream()
         let thread = try Thread.joinable(name: "test") {
             token.continuation.yield(.current)
-            return try RunLoop.current.runWithFoundation()
+            let alive = RunLoop.current.keepAlive()
+            let result = RunLoop.current.run(in: .default)
+            alive.cancel()
+            return result
         }
         var loops = token.stream.makeAsyncIterator()
         let loop = try #require(await loops.next())
@@ -110,7 +114,7 @@ private final class Box: @unchecked Sendable {
             }
             for source in descriptors { loop.add(source, forMode: .default) }
             for source in sources { loop.add(source, forMode: .default) }
-            try #expect(loop.runWithFoundation(for: .seconds(1000)) == .stopped)
+            #expect(loop.run(in: .default, for: .seconds(1000)) == .stopped)
             #expect(seen.text == String(repeating: "d", count: 10))
             #expect(seen.count == 10)
             for source in descriptors { source.invalidate() }
@@ -121,30 +125,18 @@ private final class Box: @unchecked Sendable {
     @Test func `ends at its limit, and when Foundation's loop is stopped`() async throws {
         try await onThread {
             let loop = RunLoop.current
-            try #expect(loop.runWithFoundation(for: .zero) == .timedOut)
+            let keep = Timer(timeInterval: 1000, repeats: false) { _ in }
+            loop.add(keep, forMode: .default)
+            #expect(loop.run(in: .default, for: .zero) == .timedOut)
             let start = SuspendingClock.now
-            try #expect(loop.runWithFoundation(for: .milliseconds(20)) == .timedOut)
+            #expect(loop.run(in: .default, for: .milliseconds(20)) == .timedOut)
             #expect(SuspendingClock.now - start >= .milliseconds(20))
             let stop = Foundation::Timer(timeInterval: 0.001, repeats: false) { _ in
                 CoreFoundation::CFRunLoopStop(CoreFoundation::CFRunLoopGetCurrent())
             }
             Foundation::RunLoop.current.add(stop, forMode: .default)
-            try #expect(loop.runWithFoundation(for: .seconds(1000)) == .stopped)
+            #expect(loop.run(in: .default, for: .seconds(1000)) == .stopped)
             #expect(!loop.isWaiting)
-        }
-    }
-
-    @Test func `in a callback of such a run returns at once`() async throws {
-        try await onThread {
-            let loop = RunLoop.current
-            let seen = Seen()
-            let timer = Timer(timeInterval: 0.001, repeats: false) { _ in
-                seen.text = (try? loop.runWithFoundation()) == .stopped ? "at once" : "otherwise"
-                loop.stop()
-            }
-            loop.add(timer, forMode: .default)
-            try #expect(loop.runWithFoundation(for: .seconds(1000)) == .stopped)
-            #expect(seen.text == "at once")
         }
     }
 }

@@ -149,7 +149,7 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
             #expect(thread.isEqual(Thread.current) && !thread.isEqual(Thread.main) && !thread.isEqual(loop) && !thread.isEqual(nil))
             #expect(timer.isEqual(timer) && !timer.isEqual(Timer(timeInterval: 1, repeats: false) { _ in }) && !timer.isEqual(nil))
             #expect(port.isEqual(port as Any) && !port.isEqual(Port()) && !port.isEqual(timer) && !port.isEqual(nil))
-            let remotes = try [10000, 10000, 10001].map { try SocketPort(remoteWithTCPPort: $0, host: "localhost") }
+            let remotes = try [10000, 10000, 10001].map { try #require(SocketPort(remoteWithTCPPort: $0, host: "localhost")) }
             #expect(remotes[0].isEqual(remotes[1]) && !remotes[0].isEqual(remotes[2]))
         }
     }
@@ -259,7 +259,7 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
             }
         }
         let sentence = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(sentence.contains("CoreRunLoop: a closure or a method of MainActor's was called on a thread that is not the actor's"))
+        #expect(sentence.contains("CoreRunLoop: a method of the actor MainActor was called on thread"))
     }
 
     @Test func `methods are performed after seconds, with nil where they have no parameter`() async throws {
@@ -396,16 +396,34 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> 
 
     @Test func `socket ports have their addresses as data`() async throws {
         try await onThread {
-            let server = try SocketPort(tcpPort: 0)
+            let server = try #require(SocketPort(tcpPort: 0))
             let address: Data = server.address
-            let remote = try SocketPort(remoteWithProtocolFamily: AF_INET, socketType: 1, protocol: 0, address: address)
+            let remote = SocketPort(remoteWithProtocolFamily: AF_INET, socketType: 1, protocol: 0, address: address)
             #expect(remote.address == address)
             #expect(address.withUnsafeBytes { $0.load(as: sockaddr_in.self) }.sin_port.bigEndian == server.tcpPort)
-            #expect(throws: PortError.self) {
-                try SocketPort(protocolFamily: AF_INET, socketType: 1, protocol: 0, address: address)  // which is taken
-            }
+            #expect(SocketPort(protocolFamily: AF_INET, socketType: 1, protocol: 0, address: address) == nil)  // which is taken
+            #expect(SocketPort(protocolFamily: AF_INET, socketType: 1, protocol: 0, socket: -1) == nil)
+            #expect(SocketPort(remoteWithTCPPort: 80, host: "example.invalid") == nil)
+            #expect(!SocketPort(remoteWithProtocolFamily: AF_INET, socketType: 1, protocol: 0, address: Data()).isValid)
+            #expect(remote.isValid)
             server.invalidate()
         }
+    }
+
+    @Test func `the overlay's initializers tell why there is no port`() throws {
+        #expect(throws: PortError.notFound("example.invalid")) {
+            try SocketPort.CoreRunLoop::init(remoteWithTCPPort: 80, host: "example.invalid")
+        }
+    }
+
+    @Test func `ports have Foundation's small members`() {
+        let (port, receiver) = (Port(), Receiver())
+        port.setDelegate(receiver)
+        #expect(port.delegate() === receiver && port.delegate === receiver)
+        #expect(port.copy() as AnyObject === port && port.hash == port.hashValue && port.reservedSpaceLength == 0)
+        let message = PortMessage(sendPort: port, receivePort: nil, components: nil)
+        #expect(message.copy(with: nil) as AnyObject === message)
+        port.invalidate()
     }
 
     @Test func `a port of the program's own is asked once for each mode`() async throws {

@@ -36,8 +36,6 @@ import Testing
     func handle(_ message: PortMessage) { model.note("message \(message.msgid)") }
 }
 
-@MainActor private func doNothing() {}
-
 /// An actor whose loop's thread ends: only one test uses it.
 @globalActor private actor Ending: RunLoopActor {
     static let stop = RunLoop.StopToken()
@@ -226,22 +224,22 @@ private actor Homeless {
         #expect(await model.events == ["timer", "nothing", "ordered", "nothing", "delayed"])
     }
 
-    /// Calls from a thread that is not the actor's.
+    /// Calls from a thread that is not the actor's, of what may be sent to the actor.
     enum Stray: String, CaseIterable, Codable, Sendable {
-        case closure, block, work, observer, method, fire, performed, delayed, detached, action, message, request, end, exit
+        case closure, block, work, observer, method, fire, performed, detached, action, message, end, exit
 
-        func call() throws {
-            let model = Model()
+        /// Makes the call. What has to be kept until it has come is the result.
+        func call(_ model: Model) throws -> Any? {
             let loop = RunLoop.current
             switch self {
             case .closure: loop.add(Timer(timeInterval: .zero, repeats: false) { @Own _ in model.note("") }, forMode: .default)
             case .block: loop.perform { @Own in model.note("") }
             case .work: try loop.performAndWait { @Own in model.note("") }
-            case .observer: loop.add(RunLoop.Observer(activities: .entry) { @Own _, _ in model.note("") }, forMode: .default)
-            case .method: Timer.scheduledTimer(timeInterval: .zero, target: model, selector: Model.noteTimer, repeats: false)
+            case .observer:
+                loop.add(RunLoop.Observer(activities: .entry, repeats: false) { @Own _, _ in model.note("") }, forMode: .default)
+            case .method: loop.add(Timer(timeInterval: .zero, target: model, selector: Model.noteTimer, repeats: false), forMode: .default)
             case .fire: Timer(timeInterval: .seconds(1), repeats: false) { @Own _ in model.note("") }.fire()
             case .performed: model.perform(Model.note, on: .current, with: "", waitUntilDone: true)
-            case .delayed: model.perform(Model.noteNothing, afterDelay: .zero)
             case .detached: try Thread(target: model, selector: Model.noteNothing).launch()
             case .action: loop.perform(Model.action, target: model, argument: "")
             case .message:
@@ -249,14 +247,7 @@ private actor Homeless {
                 port.onMessage = { @Own _ in model.note("") }
                 loop.add(port, forMode: .default)
                 _ = port.send(before: .now, components: nil, from: nil)
-            case .request:
-                let port = try MessagePort(name: nil)
-                port.onRequest = { @Own _, _ in
-                    model.note("")
-                    return nil
-                }
-                loop.add(port, forMode: .default)
-                Task { try await port.requestBytes(number: 1, []) }
+                return port
             case .end:
                 let port = Port()
                 port.onInvalidate { @Own in model.note("") }
@@ -265,19 +256,84 @@ private actor Homeless {
                 Thread.current.onExit { @Own in model.note("") }
                 Thread.exit()
             }
-            let alive = loop.keepAlive()
-            loop.run(for: .seconds(10))
-            alive.cancel()
+            return nil
         }
     }
 
-    @Test(arguments: Stray.allCases) func `stops the process in the place of being called on another thread`(stray: Stray) async {
-        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [stray = stray as Stray] in
+    @Test(arguments: Stray.allCases) func `is sent to the actor where another thread is to call it`(stray: Stray) async throws {
+        let model = Model()
+        let stop = RunLoop.StopToken()
+        let thread = Thread {
+            let kept = try stray.call(model)
+            let alive = RunLoop.current.keepAlive()
+            RunLoop.current.run(in: .default, until: stop)
+            alive.cancel()
+            withExtendedLifetime(kept) {}
+        }
+        try thread.launch()
+        await model.waitForEvents(1)
+        stop.requestStop()
+        _ = try? await thread.value
+        #expect(await model.events.count == 1)
+    }
+
+    @Test func `is sent in the order of the calls, whichever of its closures they are of`() async throws {
+        let model = Model()
+        try await onThread {
+            for number in 0..<100 {
+                RunLoop.current.perform { @Own in model.note("\(number)") }
+                RunLoop.current.add(
+                    Timer(timeInterval: .microseconds(1), repeats: false) { @Own _ in model.note("timer") }, forMode: .default)
+            }
+            RunLoop.current.run(for: .milliseconds(100))
+        }
+        await model.waitForEvents(200)
+        #expect(await model.events.filter { $0 != "timer" } == (0..<100).map { "\($0)" })
+    }
+
+    @Test func `gives its result or error when it was sent to its actor`() async throws {
+        let stop = RunLoop.StopToken()
+        let other = try Thread.runningLoop(name: "another", until: stop)
+        #expect(try await other.run { @Own in Own.loop.isCurrent })
+        await #expect(throws: PerformError.timedOut) { try await other.run { @Own in throw PerformError.timedOut } }
+        try await onThread {
+            let isThere = try other.performAndWait { @Own in Own.loop.isCurrent }
+            #expect(isThere)
+        }
+        stop.requestStop()
+    }
+
+    /// Calls from a thread that is not the actor's, of what must stay on its thread, or answer at once.
+    enum Bound: String, CaseIterable, Codable, Sendable {
+        case method, delayed, request
+
+        func call() throws {
+            let model = Model()
+            switch self {
+            case .method: Timer.scheduledTimer(timeInterval: .zero, target: model, selector: Model.noteTimer, repeats: false)
+            case .delayed: model.perform(Model.noteNothing, afterDelay: .zero)
+            case .request:
+                let port = try MessagePort(name: nil)
+                port.onRequestBytes = { @Own _, _, _ in model.note("") }
+                RunLoop.current.add(port, forMode: .default)
+                Task { try await port.requestBytes(number: 1, []) }
+            }
+            RunLoop.current.run(for: .seconds(10))
+        }
+    }
+
+    @Test(arguments: Bound.allCases) func `stops the process where it cannot be sent to the actor`(bound: Bound) async {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [bound = bound as Bound] in
             _ = Own.loop
-            try await onThread { try stray.call() }
+            let thread = Thread { try bound.call() }
+            try thread.setName("stray")
+            try thread.launch()
+            try await thread.value
         }
         let sentence = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(sentence.contains("CoreRunLoop: a closure or a method of Own's was called on a thread that is not the actor's"))
+        let whatCannot = bound == .request ? "a closure for requests" : "a method"
+        #expect(sentence.contains("CoreRunLoop: \(whatCannot) of the actor Own was called on thread "))
+        #expect(sentence.contains("\"stray\", which is not the actor's, and cannot be sent there"))
     }
 
     @Test(arguments: [false, true]) func `stops the process where a loop is to call it on its thread, which was the actor's only for a job`(
@@ -291,7 +347,7 @@ private actor Homeless {
             }.value
         }
         let sentence = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(sentence.contains("ncorrect actor executor assumption"))
+        #expect(sentence.contains("that stays on its thread, of the actor Homeless was called on thread "))
     }
 
     @Test func `may be scheduled by its actor, and is called in its jobs or on its thread`() async throws {
@@ -311,12 +367,12 @@ private actor Homeless {
         RunLoop.current.wake()
     }
 
-    @Test func `stops the process also if it is the main actor's, called on another thread`() async {
-        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            try await onThread { Timer(timeInterval: .zero, invocation: doNothing, repeats: false).fire() }
+    @Test func `is sent to the main actor, too`() async throws {
+        let count = Count()
+        try await onThread {
+            Timer(timeInterval: .zero, invocation: { @MainActor in count.next() }, repeats: false).fire()
         }
-        let sentence = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
-        #expect(sentence.contains("CoreRunLoop: a closure or a method of MainActor's was called on a thread that is not the actor's"))
+        while count.value == 0 { await Task.yield() }
     }
 
     @Test func `is not what is merely written in an actor's code: that is called on any loop's thread`() async throws {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Section 1.6 and box F of the rules: the perform family.
+// The perform family: docs/overlay-rules.md, "Performing", and requests in order in "Loops".
 
 import CoreRunLoop
 import CoreRunLoopTesting

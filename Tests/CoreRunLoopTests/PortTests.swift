@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Section 1.4 of the rules.
+// The ports of docs/overlay-rules.md.
 
 import CoreRunLoop
 import Testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Section 1.2 of the rules: the loop itself, boxes A to E, and the matrix of what ends, wakes and keeps alive a run.
+// The loop itself, its runs, and the table of what ends, wakes and keeps alive a run: docs/overlay-rules.md, "Modes" and "Loops".
 
 import CoreRunLoop
 import CoreRunLoopTesting

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Section 1.4 of the rules, NSSocketPort; what all ports have in common is in PortTests.
+// The socket ports of docs/overlay-rules.md; what all ports have in common is in PortTests.
 
 import CoreRunLoop
 import Testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Section 1.5 of the rules.
+// The threads of docs/overlay-rules.md.
 
 import CoreRunLoop
 import Testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Section 1.3 of the rules.
+// The timers of docs/overlay-rules.md.
 
 import CoreRunLoop
 import CoreRunLoopTesting

@@ -22,7 +22,7 @@
 
 #include "CRLRunLoop.h"
 #include "Kernel/kernel.h"
-#include "Runtime/wall_clock.h"
+#include "Runtime/Value/wall_clock.h"
 #include "fake_kernel.h"
 #endif
 

@@ -706,7 +706,7 @@ static void end_wait(struct run *run)
     run->keeps_wake_ups = false;
 }
 
-enum cause { cause_none, cause_timers, cause_port }; /* what is handled after a wait: one kind (30) */
+enum cause { cause_none, cause_timers, cause_source }; /* what is handled after a wait: one kind (30) */
 
 /*
  * Sleeps. A port that was ready before is found by asking the kernel, which a wake-up that is there already saves (choice); one that
@@ -722,7 +722,7 @@ static enum cause sleep(struct run *run)
 
         if (asks && port_is_ready(run->mode)) {
             end_wait(run);
-            return cause_port;
+            return cause_source;
         }
         due = any_due(run->mode);
         if (due || now >= run->deadline || woken || (run->stopped && !model_follows_toolchain)) { /* 37t, whoever took the wake-up */
@@ -758,7 +758,7 @@ static enum cause look(struct run *run)
     bool ready = port_is_ready(run->mode);
 
     end_wait(run);
-    return due ? cause_timers : ready ? cause_port : cause_none;
+    return due ? cause_timers : ready ? cause_source : cause_none;
 }
 
 /* True if it is still ready, and still there (15, 88). The loop reads the counter (99). */
@@ -803,7 +803,7 @@ static int pass(struct run *run)
     }
     if (cause == cause_timers) {
         fire_timers(run->mode);
-    } else if (cause == cause_port) {
+    } else if (cause == cause_source) {
         handled |= perform_port(run->mode);
     }
     run_blocks(run->mode);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program as a test case for Tests/CTests/Loop/test_regressions.c, in the style of the behaviour tests: probes, actions, EXPECT_LOG. */
+/* A program as a test case for Tests/CTests/Loop/Run/test_regressions.c, in the style of those: probes, actions, EXPECT_LOG. */
 #include "print.h"
 
 static const char *const modes[] = {"kCFRunLoopDefaultMode", "CFSTR(\"X\")", "CFSTR(\"Y\")",

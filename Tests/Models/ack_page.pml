@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Acknowledgement pages (Port/ack_page.h): the threads of a client send messages through a queue that holds LIMIT, and sleep when it is
+ * Acknowledgement pages (Port/Wire/ack_page.h): the threads of a client send messages through a queue that holds LIMIT, and sleep when it is
  * full; the threads of a server take them, note them in the page, and wake who has asked for it. Names are those of the code.
  *
  * As in reply_page.pml, stores stay in the buffer of the processor that made them until it writes them back, in any order but that of a
@@ -16,7 +16,7 @@
  * -DLIMIT=n                 how many the queue holds
  * -DSTART=n                 the number before the first
  * -DSLICES                  a sleep may end by itself; needed for two threads, of which one may take the packet that would wake the other
- * -DDEATH                   the server may end, in any order of line and port, or its end of the line alone
+ * -DDEATH                   the server may end, in any order of channel and port, or its end of the channel alone
  * -DBROKEN_CLIENT_FENCE     none between saying what is awaited and the look at what is taken
  * -DBROKEN_SERVER_FENCE     none between writing what is taken and the look at what is awaited
  * -DBROKEN_RELEASE          the limit of the queue, which says that there is a number, may be seen before it
@@ -26,7 +26,7 @@
  * -DBROKEN_ORDER            it clears that after it has sent the packet
  * -DBROKEN_ZERO             the number 0 is awaited as it is, which says that none is
  * -DBROKEN_OLD              the server notes what it takes in whatever order its threads come to it
- * -DBROKEN_HANG_UP          who sleeps is not woken by the end of the line
+ * -DBROKEN_HANG_UP          who sleeps is not woken by the end of the channel
  * -DBROKEN_SLICE            two threads without SLICES
  */
 #ifndef SENDERS
@@ -63,7 +63,7 @@ bool has_buffered_limit = false;
 
 /* The kernel. */
 chan queue = [LIMIT + 2] of {byte, bool};
-byte in_line = 0;
+byte in_channel = 0;
 bool is_hung_up = false;
 bool is_port_open = true;
 
@@ -170,8 +170,8 @@ inline take_wake_up()
 {
     atomic {
         if
-        :: in_line > 0 -> in_line--
-        :: in_line == 0 && is_hung_up -> has_control = false
+        :: in_channel > 0 -> in_channel--
+        :: in_channel == 0 && is_hung_up -> has_control = false
         :: else
         fi
     }
@@ -200,9 +200,9 @@ again:
             atomic { flush_client(); is_client_locked = false };
             if
 #ifndef BROKEN_HANG_UP
-            :: in_line > 0 || is_hung_up
+            :: in_channel > 0 || is_hung_up
 #else
-            :: in_line > 0
+            :: in_channel > 0
 #endif
 #ifdef SLICES
             :: true
@@ -242,7 +242,7 @@ inline send_packet()
         unless_dead;
         flush_server();
         if
-        :: !is_hung_up -> assert(owed > 0); owed--; in_line++
+        :: !is_hung_up -> assert(owed > 0); owed--; in_channel++
         :: else
         fi
     }
@@ -319,7 +319,7 @@ gone:
     skip
 }
 
-/* Ends the server, or its end of the line, or nothing. What it has stored is written back by the time that anything closes. */
+/* Ends the server, or its end of the channel, or nothing. What it has stored is written back by the time that anything closes. */
 proctype death()
 {
     if

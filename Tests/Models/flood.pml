@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Floods (Loop/flood.h): signals and wake-ups that only store that they were made. What a thread writes stays in its store buffer, in order,
- * for as long as it may: until the processor writes it back, the thread makes a fence or an atomic update, or the loop makes its shared
- * fence. Atomic updates are seen by all at once, as on x86; that a signaller makes the mark and the push in one step is source.pml's
- * business, and what phases there are besides these, mailbox.pml's. After how many signals a flood begins is left open, and so is which
- * name finds which: who tells may always store, and may make a fence and look instead. With -DPLAIN_WORD the word is never flooded.
+ * Bursts of coalesced calls (Loop/Wake/coalesce.h): signals and wake-ups that only store an announcement. What a thread writes stays in its
+ * store buffer, in order, until the processor writes it back, the thread makes a fence or an atomic update, or the loop makes its shared
+ * fence. All threads see an atomic update at once, as on x86. A signaller sets the mark and pushes in one step here (source.pml takes them
+ * apart), and the wake word has few phases (waker.pml has all). After how many signals a burst begins is left open. So is which tag a caller
+ * finds: it may always store, and may make a fence and look instead. With -DPLAIN_WORD the wake word is never coalesced.
  *
  * Claim: when the loop sleeps for good, it has seen all that was written before a signal with a wake-up, or before a wake-up alone (65).
  *
- * -DBROKEN_END        no shared fence where the loop ends the flood of the source
- * -DBROKEN_CALM       none where it ends that of its word
- * -DBROKEN_LOOK       no second look there, at either
- * -DBROKEN_TELL       a caller that has found the flood tells, and does not look whether it is over
- * -DBROKEN_TAKE_BACK  a caller that finds it over leaves what it has told, and does nothing more
- * -DBROKEN_BEGIN      a flood begins with something told in the place of SET_FLOODED, which the end of the last one may hear
- * -DBROKEN_LEAVE      the loop does not keep a flooded source in its list
- * -DBROKEN_FENCE      callers that find no flood make no fence either, nor do those that find it told
+ * -DBROKEN_END        no shared fence where the loop ends a burst of the source
+ * -DBROKEN_WORD       no shared fence where the loop ends a burst of its wake word
+ * -DBROKEN_LOOK       no second look at the end of either
+ * -DBROKEN_ANNOUNCE   a caller that has found the mark announces, and does not look whether the burst is over
+ * -DBROKEN_TAKE_BACK  a caller that finds the burst over leaves its announcement, and does nothing more
+ * -DBROKEN_BEGIN      a burst begins with an announcement in the place of SET_COALESCED, which the end of the last burst may take
+ * -DBROKEN_LEAVE      the loop does not keep a coalesced source in its list
+ * -DBROKEN_FENCE      no fence in callers that find no burst, nor in those that find an announcement
  */
 #ifndef SIGNALLERS
 #define SIGNALLERS 1
@@ -33,16 +33,16 @@
 
 #define mark_clear 0
 #define mark_set 1
-#define mark_flooded 2
-#define mark_set_flooded (mark_set | mark_flooded)
+#define mark_coalesced 2
+#define mark_set_coalesced (mark_set | mark_coalesced)
 
 #define wake_armed 1
 #define wake_asleep 2
 #define wake_token 4
-#define wake_flooded 8
+#define wake_coalesced 8
 #define is_moot(_word) (((_word) & wake_token) || !((_word) & (wake_armed | wake_asleep)))
 
-#define to_source 0 /* the places of `told`, and what a store buffer holds: these, or the next number of the data */
+#define to_source 0 /* the places of `announced`, and what a store buffer holds: these, or the next number of the data */
 #define to_loop 1
 #define to_data 2
 
@@ -50,7 +50,7 @@ byte mark = mark_clear;
 bool queued = false;
 bool pending = false;
 byte word = 0;
-bool told[2];
+bool announced[2];
 byte visible[THREADS]; /* what each has written, as the others see it */
 byte seen[THREADS]; /* by the loop */
 byte finished = 0;
@@ -61,7 +61,7 @@ inline write_back(me)
     buffer[me]?what;
     if
     :: what == to_data -> visible[me] = visible[me] + 1
-    :: else -> told[what] = true
+    :: else -> announced[what] = true
     fi;
     what = 0
 }
@@ -94,9 +94,9 @@ inline fence_threads()
     i = 0
 }
 
-inline hear(place, result)
+inline take_announced(place, result)
 {
-    d_step { result = told[place]; told[place] = false }
+    d_step { result = announced[place]; announced[place] = false }
 }
 
 proctype store_buffer(byte me)
@@ -110,7 +110,7 @@ end:
 }
 
 /* A store, or a fence and a look at what others have stored. */
-inline tell(me, place)
+inline announce(me, place)
 {
     if
     :: buffer[me]!place
@@ -119,13 +119,13 @@ inline tell(me, place)
         fence(me);
 #endif
         if
-        :: told[place]
+        :: announced[place]
         :: else -> buffer[me]!place
         fi
     fi
 }
 
-/* What a caller does that has told, and finds the flood over: `heard` unless it has to begin again. */
+/* A caller has announced its call and finds the burst over. `is_done` stays false if it has to make the call again. */
 inline take_back(me, place)
 {
 #ifndef BROKEN_TAKE_BACK
@@ -134,30 +134,30 @@ inline take_back(me, place)
         :: len(buffer[me]) > 0 -> write_back(me)
         :: else -> break
         od;
-        heard = !told[place];
-        told[place] = false
+        is_done = !announced[place];
+        announced[place] = false
     }
 #else
-    heard = true
+    is_done = true
 #endif
 }
 
 inline source_signal(me)
 {
-    heard = false;
+    is_done = false;
     do
-    :: heard -> break
-    :: !heard && (mark & mark_flooded) ->
-        tell(me, to_source);
-#ifndef BROKEN_TELL
+    :: is_done -> break
+    :: !is_done && (mark & mark_coalesced) ->
+        announce(me, to_source);
+#ifndef BROKEN_ANNOUNCE
         if
-        :: mark & mark_flooded -> heard = true
+        :: mark & mark_coalesced -> is_done = true
         :: else -> take_back(me, to_source)
         fi
 #else
-        heard = true
+        is_done = true
 #endif
-    :: !heard && !(mark & mark_flooded) ->
+    :: !is_done && !(mark & mark_coalesced) ->
 #ifndef BROKEN_FENCE
         fence(me);
 #endif
@@ -166,17 +166,17 @@ inline source_signal(me)
         :: m == mark_clear ->
             atomic {
                 if
-                :: mark == mark_clear -> fence(me); queued = true; mark = mark_set; heard = true
+                :: mark == mark_clear -> fence(me); queued = true; mark = mark_set; is_done = true
                 :: else /* begins again */
                 fi
             };
-            m = (heard -> mark_set : m)
-        :: m == mark_set -> heard = true
+            m = (is_done -> mark_set : m)
+        :: m == mark_set -> is_done = true
         :: else
         fi;
         if
-        :: heard
-        :: heard && m == mark_set -> /* a flood begins */
+        :: is_done
+        :: is_done && m == mark_set -> /* a burst begins */
 #ifdef BROKEN_BEGIN
             buffer[me]!to_source;
 #endif
@@ -184,36 +184,36 @@ inline source_signal(me)
                 fence(me);
                 if
 #ifndef BROKEN_BEGIN
-                :: mark == mark_set -> mark = mark_set_flooded
+                :: mark == mark_set -> mark = mark_set_coalesced
 #else
-                :: mark == mark_set -> mark = mark_flooded
+                :: mark == mark_set -> mark = mark_coalesced
 #endif
                 :: else
                 fi
             }
-        :: !heard
+        :: !is_done
         fi
     od
 }
 
-inline mailbox_wake(me)
+inline waker_wake(me)
 {
-    heard = false;
+    is_done = false;
     if
-    :: word & wake_flooded ->
-        tell(me, to_loop);
-#ifndef BROKEN_TELL
+    :: word & wake_coalesced ->
+        announce(me, to_loop);
+#ifndef BROKEN_ANNOUNCE
         if
-        :: word & wake_flooded -> heard = true
+        :: word & wake_coalesced -> is_done = true
         :: else -> take_back(me, to_loop)
         fi
 #else
-        heard = true
+        is_done = true
 #endif
     :: else
     fi;
     if
-    :: heard
+    :: is_done
     :: else ->
 #ifndef BROKEN_FENCE
         fence(me);
@@ -227,7 +227,7 @@ inline mailbox_wake(me)
             :: atomic {
                    fence(me);
                    if
-                   :: word == w -> word = word | wake_flooded
+                   :: word == w -> word = word | wake_coalesced
                    :: else
                    fi
                }
@@ -242,7 +242,7 @@ inline mailbox_wake(me)
                     if
                     :: word = word | wake_token
 #ifndef PLAIN_WORD
-                    :: word = word | wake_token | wake_flooded
+                    :: word = word | wake_token | wake_coalesced
 #endif
                     fi;
                     break
@@ -256,7 +256,7 @@ inline mailbox_wake(me)
 proctype sender(byte me; bool signals)
 {
     byte m, w, what;
-    bool heard;
+    bool is_done;
     byte round = 1;
 
     do
@@ -266,8 +266,8 @@ proctype sender(byte me; bool signals)
         :: signals -> source_signal(me)
         :: else
         fi;
-        mailbox_wake(me);
-        atomic { round++; m = 0; w = 0; heard = false }
+        waker_wake(me);
+        atomic { round++; m = 0; w = 0; is_done = false }
     :: else -> break
     od;
     finished++
@@ -290,8 +290,8 @@ inline perform_source()
     m = mark;
     performed = false;
     if
-    :: m == mark_flooded ->
-        hear(to_source, performed);
+    :: m == mark_coalesced ->
+        take_announced(to_source, performed);
         if
         :: performed ->
 #ifndef BROKEN_LEAVE
@@ -300,24 +300,24 @@ inline perform_source()
             skip
 #endif
         :: else ->
-            mark = mark_clear; /* nobody else changes a flooded mark */
+            mark = mark_clear; /* nobody else changes a coalesced mark */
 #ifndef BROKEN_END
             fence_threads();
 #endif
 #ifndef BROKEN_LOOK
-            hear(to_source, performed)
+            take_announced(to_source, performed)
 #endif
         fi
     :: m == mark_set ->
         atomic {
             if
             :: mark == mark_set -> mark = mark_clear; performed = true
-            :: else -> pending = true /* flooded meanwhile: the update fails, and begins again */
+            :: else -> pending = true /* coalesced meanwhile: the update fails, and begins again */
             fi
         }
-    :: m == mark_set_flooded ->
-        mark = mark_flooded;
-        hear(to_source, performed);
+    :: m == mark_set_coalesced ->
+        mark = mark_coalesced;
+        take_announced(to_source, performed);
         performed = true;
 #ifndef BROKEN_LEAVE
         pending = true
@@ -331,19 +331,19 @@ inline perform_source()
     fi
 }
 
-/* mailbox_calm: a sleep needs a word that is not flooded */
-inline calm()
+/* waker_end_burst: a sleep needs a word that is not coalesced */
+inline end_burst()
 {
-    hear(to_loop, performed);
+    take_announced(to_loop, performed);
     if
     :: performed -> atomic { word = word | wake_token }
     :: else ->
-        word = word & ~wake_flooded;
-#ifndef BROKEN_CALM
+        word = word & ~wake_coalesced;
+#ifndef BROKEN_WORD
         fence_threads();
 #endif
 #ifndef BROKEN_LOOK
-        hear(to_loop, performed);
+        take_announced(to_loop, performed);
 #endif
         if
         :: performed -> atomic { word = word | wake_token }
@@ -366,7 +366,7 @@ active proctype loop()
     do
     :: word = word | wake_armed;
         if
-        :: word & wake_flooded -> hear(to_loop, performed) /* so far: the pass looks now */
+        :: word & wake_coalesced -> take_announced(to_loop, performed) /* so far: the pass looks now */
         :: else
         fi;
         look_from_to(SIGNALLERS, THREADS);
@@ -380,13 +380,13 @@ active proctype loop()
         :: performed
         :: else ->
             if
-            :: (word & wake_flooded) && !(word & wake_token) -> calm() /* else it does not sleep */
+            :: (word & wake_coalesced) && !(word & wake_token) -> end_burst() /* else it does not sleep */
             :: else
             fi;
             atomic {
                 if
                 :: word & wake_token
-                :: else -> assert(!(word & wake_flooded)); word = (word & ~wake_armed) | wake_asleep
+                :: else -> assert(!(word & wake_coalesced)); word = (word & ~wake_armed) | wake_asleep
                 fi
             };
             if
@@ -402,6 +402,6 @@ active proctype loop()
                break
             fi
         fi;
-        word = word & ~(wake_armed | wake_asleep | wake_token) /* a flood goes on */
+        word = word & ~(wake_armed | wake_asleep | wake_token) /* a burst goes on */
     od
 }

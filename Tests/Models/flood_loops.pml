@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flood of a source that is in two loops (Loop/flood.h, source.c, source_queue.c): the mark with all its states, the slots, the word in
- * which signallers tell, and the end of the flood by whichever loop finds nothing told. It begins in a flood of which nothing is told, with
- * the source in the pending lists of the loops that it is in. That a signaller has told may stay in its store buffer; what else it writes
- * is seen at once (flood.pml is about that), a slot is in the queue as soon as its bit is set (source.pml has what is between), and a
- * wake-up is a token (mailbox.pml). Each signaller wakes one of the loops, or nobody; by what it finds, it begins floods as it likes.
+ * A burst of signals to a source in two loops (Loop/Wake/coalesce.h, Source/source.c, source_queue.c): the mark with all its states, the
+ * bindings, the announcement, and the end of the burst by whichever loop finds no announcement. It begins in a burst without an
+ * announcement, with the source in the pending lists of its loops. An announcement may stay in its signaller's store buffer; all else that a
+ * signaller writes is seen at once (flood.pml is about that). A binding is in the queue as soon as its bit is set (source.pml has what is
+ * between), and a wake-up is a token (waker.pml). Each signaller wakes one of the loops, or nobody, and may begin bursts.
  *
- * Claims. At rest a source that is in the loop that was woken has nothing unperformed that was written before the signal (65, 78). What is
- * unperformed is marked or told, and each loop that the source is in will look at it in its next pass (79, 80); nothing is told beside a
- * flood. There are no more performs than signals (86).
+ * Claims. At rest, a source that is in the loop that was woken has performed all that was written before the signal (65, 78). What is
+ * unperformed is marked or announced, and each loop of the source looks at it in its next pass (79, 80). Without a burst there is no
+ * announcement. There are no more performs than signals (86).
  *
  * -DLEAVES, -DJOINS, -DMOVES: meanwhile a thread takes the source out of the second loop, or adds it, or both, and wakes that loop.
  *
- * -DBROKEN_WAKE          who takes back what was told, and signals anew, wakes nobody (as the library once did)
- * -DBROKEN_TAKE_BACK     who finds the flood over leaves what it has told
- * -DBROKEN_TELL          who has told does not look whether the flood is over
+ * -DBROKEN_WAKE          a caller that takes an announcement back, and signals anew, wakes nobody (as the library once did)
+ * -DBROKEN_TAKE_BACK     a caller that finds the burst over leaves its announcement
+ * -DBROKEN_ANNOUNCE      a caller that has announced does not look whether the burst is over
  * -DBROKEN_COMPENSATION  a signaller that was overtaken wakes nobody
- * -DBROKEN_BEGIN         a flood begins with something told in the place of SET_FLOODED
- * -DBROKEN_END           no shared fence where a loop ends the flood
+ * -DBROKEN_BEGIN         a burst begins with an announcement in the place of SET_COALESCED
+ * -DBROKEN_END           no shared fence where a loop ends the burst
  * -DBROKEN_LOOK          no look after it
- * -DBROKEN_HEAR          a loop hears by a load and a store
- * -DBROKEN_KEEP          a loop that hears does not keep the source in its list
- * -DBROKEN_DRAIN         a loop reads the mark before it has cleared the slot's bit
- * -DBROKEN_JOIN          who adds the source looks at the mark before the slot is bound
- * -DBROKEN_NOTICE        who adds the source takes a flood for no mark
+ * -DBROKEN_EXCHANGE      a loop takes the announcement by a load and a store
+ * -DBROKEN_KEEP          a loop that takes an announcement does not keep the source in its list
+ * -DBROKEN_DRAIN         a loop reads the mark before it has cleared the binding's bit
+ * -DBROKEN_JOIN          a thread that adds the source looks at the mark before the binding is bound
+ * -DBROKEN_NOTICE        a thread that adds the source takes a burst for no mark
  */
 #ifndef SIGNALLERS
 #define SIGNALLERS 2
@@ -37,12 +37,12 @@
 #define mark_busy 1
 #define mark_contested 2
 #define mark_set 3
-#define mark_flooded 4 /* a bit */
-#define mark_set_flooded (mark_set | mark_flooded)
+#define mark_coalesced 4 /* a bit */
+#define mark_set_coalesced (mark_set | mark_coalesced)
 #define mark_state(m) ((m) & 7)
 #define mark_generation 8
 #define with_state(m, state) (((m) & ~7) | (state))
-#define is_moot(m) (mark_state(m) >= mark_contested && !((m) & mark_flooded))
+#define is_moot(m) (mark_state(m) >= mark_contested && !((m) & mark_coalesced))
 
 #define unbound 0
 #define bound 1
@@ -61,10 +61,10 @@
 byte mark = mark_clear;
 #define starts_pending false
 #else
-byte mark = mark_flooded;
+byte mark = mark_coalesced;
 #define starts_pending true
 #endif
-bool told = false;
+bool announced = false;
 byte bind[LOOPS];
 bool member[LOOPS];
 bool pending[LOOPS];
@@ -74,12 +74,12 @@ byte visible[SIGNALLERS]; /* how much each has written */
 byte seen[SIGNALLERS]; /* by any perform */
 byte credit = 0; /* signals begun, less performs */
 bool is_done[SIGNALLERS];
-bool holds[SIGNALLERS]; /* its store buffer: that it has told */
+bool holds[SIGNALLERS]; /* its store buffer: its announcement */
 
 /* The processor writes back what it holds: by itself, or for a fence or an atomic update. */
 inline write_back(me)
 {
-    told = told || holds[me];
+    announced = announced || holds[me];
     holds[me] = false
 }
 
@@ -119,7 +119,7 @@ inline exchange(me, expected, new)
     fi
 }
 
-inline push_free_slots(me)
+inline push_unqueued_bindings(me)
 {
     do
     :: atomic {
@@ -135,7 +135,7 @@ inline push_free_slots(me)
     od
 }
 
-inline mailbox_wake(me, q)
+inline waker_wake(me, q)
 {
     d_step { write_back(me); token[q] = true }
 }
@@ -160,7 +160,7 @@ inline finish_signal(me)
     if
     :: won ->
         if
-        :: atomic { exchange(me, with_state(m, mark_set), with_state(m, mark_set_flooded)) } /* as many were spared before */
+        :: atomic { exchange(me, with_state(m, mark_set), with_state(m, mark_set_coalesced)) } /* as many were spared before */
         :: skip
         fi
     :: else ->
@@ -171,14 +171,14 @@ inline finish_signal(me)
     fi
 }
 
-inline tell(me)
+inline announce(me)
 {
     if
     :: holds[me] = true
     :: atomic {
            write_back(me);
            if
-           :: told
+           :: announced
            :: else -> holds[me] = true
            fi
        }
@@ -188,13 +188,13 @@ inline tell(me)
 inline source_signal(me)
 {
     do
-    :: mark & mark_flooded ->
-        tell(me);
-#ifdef BROKEN_TELL
+    :: mark & mark_coalesced ->
+        announce(me);
+#ifdef BROKEN_ANNOUNCE
         break;
 #endif
         if
-        :: mark & mark_flooded -> break
+        :: mark & mark_coalesced -> break
         :: else ->
 #ifdef BROKEN_TAKE_BACK
             break;
@@ -202,7 +202,7 @@ inline source_signal(me)
             atomic {
                 write_back(me);
                 if
-                :: told -> told = false; has_taken_back = true
+                :: announced -> announced = false; has_taken_back = true
                 :: else -> break
                 fi
             }
@@ -210,11 +210,11 @@ inline source_signal(me)
     :: else ->
         atomic { write_back(me); m = mark };
         if
-        :: atomic { m & mark_flooded -> m = 0 }
+        :: atomic { m & mark_coalesced -> m = 0 }
 #ifdef BROKEN_BEGIN
-        :: atomic { mark_state(m) == mark_set -> holds[me] = true; exchange(me, m, with_state(m, mark_flooded)); break }
+        :: atomic { mark_state(m) == mark_set -> holds[me] = true; exchange(me, m, with_state(m, mark_coalesced)); break }
 #else
-        :: atomic { mark_state(m) == mark_set -> exchange(me, m, with_state(m, mark_set_flooded)); break }
+        :: atomic { mark_state(m) == mark_set -> exchange(me, m, with_state(m, mark_set_coalesced)); break }
 #endif
         :: is_moot(m) -> break
         :: mark_state(m) == mark_busy ->
@@ -226,7 +226,7 @@ inline source_signal(me)
         :: mark_state(m) == mark_clear ->
             atomic { exchange(me, m, with_state(m, mark_busy)); m = with_state(m, mark_busy) };
             if
-            :: won -> push_free_slots(me); finish_signal(me); break
+            :: won -> push_unqueued_bindings(me); finish_signal(me); break
             :: else -> m = 0
             fi
         fi
@@ -251,7 +251,7 @@ proctype signaller(byte me)
         atomic { visible[me] = visible[me] + 1; credit++ };
         source_signal(me);
         if
-        :: woken(me) != nobody -> mailbox_wake(me, woken(me))
+        :: woken(me) != nobody -> waker_wake(me, woken(me))
         :: else
         fi;
         round++
@@ -284,13 +284,13 @@ inline source_queue_drain(q)
 #endif
 }
 
-inline hear()
+inline take_announced()
 {
-#ifndef BROKEN_HEAR
-    d_step { performed = told; told = false }
+#ifndef BROKEN_EXCHANGE
+    d_step { performed = announced; announced = false }
 #else
-    performed = told;
-    told = false
+    performed = announced;
+    announced = false
 #endif
 }
 
@@ -304,7 +304,7 @@ inline exchange_mark(new)
     fi
 }
 
-/* `performed`: there was a signal; `pending`: signallers rely on a look in the next pass; `ends`: the flood is over, if nothing is told. */
+/* `performed`: there was a signal; `pending`: signallers rely on a look in the next pass; `ends`: the burst is over, if nothing is announced. */
 inline source_take_mark(me)
 {
 #ifdef BROKEN_DRAIN
@@ -312,8 +312,8 @@ inline source_take_mark(me)
 #endif
     do
     :: mark_state(m) == mark_clear -> break
-    :: mark_state(m) == mark_flooded ->
-        hear();
+    :: mark_state(m) == mark_coalesced ->
+        take_announced();
         if
         :: performed -> pending[me] = true; break
         :: else ->
@@ -325,13 +325,13 @@ inline source_take_mark(me)
                 fi
             }
         fi
-    :: mark_state(m) == mark_set_flooded ->
-        atomic { exchange_mark(with_state(m, mark_flooded)) };
+    :: mark_state(m) == mark_set_coalesced ->
+        atomic { exchange_mark(with_state(m, mark_coalesced)) };
         if
-        :: won -> hear(); atomic { performed = true; pending[me] = true; break }
+        :: won -> take_announced(); atomic { performed = true; pending[me] = true; break }
         :: else
         fi
-    :: mark_state(m) != mark_clear && !(m & mark_flooded) ->
+    :: mark_state(m) != mark_clear && !(m & mark_coalesced) ->
         atomic {
             exchange_mark(with_state(m, mark_clear) + mark_generation);
             if
@@ -383,7 +383,7 @@ end_first: token[me] /* it begins asleep */
             fence_threads();
 #endif
 #ifndef BROKEN_LOOK
-            hear()
+            take_announced()
 #endif
         :: atomic { !ends -> lock[me] = false }
         fi;
@@ -401,7 +401,7 @@ inline leave_loop(q)
     atomic { source_queue_drain(q); lock[q] = false }
 }
 
-inline bind_slot(q)
+inline bind_binding(q)
 {
     atomic {
         if
@@ -415,14 +415,14 @@ inline join_loop(q)
 {
     atomic { !lock[q] -> lock[q] = true; source_queue_drain(q); member[q] = true };
 #ifndef BROKEN_JOIN
-    bind_slot(q);
+    bind_binding(q);
 #endif
     m = mark;
 #ifdef BROKEN_NOTICE
-    m = (mark_state(m) == mark_flooded -> mark_clear : m);
+    m = (mark_state(m) == mark_coalesced -> mark_clear : m);
 #endif
 #ifdef BROKEN_JOIN
-    bind_slot(q);
+    bind_binding(q);
 #endif
     atomic { pending[q] = pending[q] || mark_state(m) != mark_clear; m = 0; lock[q] = false };
     token[q] = true /* the program's, which wants the mark to be seen */
@@ -473,8 +473,8 @@ proctype rest()
             i++
         :: else -> break
         od;
-        assert(!told || (mark & mark_flooded));
-        assert(is_all || told || mark_state(mark) == mark_set || mark_state(mark) == mark_set_flooded);
+        assert(!announced || (mark & mark_coalesced));
+        assert(is_all || announced || mark_state(mark) == mark_set || mark_state(mark) == mark_set_coalesced);
         i = 0;
         do
         :: i < LOOPS ->

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The word of a file descriptor object and the watches of the loops that its source is in: what Descriptor/CFFileDescriptor.c and
- * Loop/watch.c do with what is armed, put off and wanted, for one kind of readiness that is always there. Names are those of the code.
+ * Loop/Watch/watch.c do with what is armed, deferred and wanted, for one kind of readiness that is always there. Names are those of the code.
  * LOOPS loops serve it, of which the last joins late with -DJOINER; with -DARMER a thread arms it, with -DDISARMER one disarms it, with
  * -DNEIGHBOUR another source on the descriptor has the first loop look anew at any time. Sequentially consistent.
  *
- * Claims. At rest, every loop that the source is in watches for it if and only if it is armed, and nothing is put off: so no arming is
+ * Claims. At rest, every loop that the source is in watches for it if and only if it is armed, and nothing is deferred: so no arming is
  * lost, none that comes next is taken for one that need not be told (278, 281, 282), and nobody is woken for what is not wanted.
  *
- * -DBROKEN_SETTLE    a loop that stops watching leaves what is put off in the word
- * -DBROKEN_READINGS  it looks twice: once whether something is put off, once at what is armed
- * -DBROKEN_RAISED    who tells a loop of an arming passes over what another loop's callback has put off meanwhile
+ * -DBROKEN_SETTLE    a loop that stops watching leaves what is deferred in the word
+ * -DBROKEN_READINGS  it looks twice: once whether something is deferred, once at what is armed
+ * -DBROKEN_RAISED    who tells a loop of an arming passes over what another loop's callback has deferred meanwhile
  * -DBROKEN_END       a callback that has not armed tells nobody
  */
 #ifndef LOOPS
@@ -21,7 +21,7 @@
 #endif
 
 bool armed = true;      /* two bits of one word: changed together, in one step */
-bool put_off = false;
+bool deferred = false;
 bool wanted[LOOPS];     /* of the watch; under the loop's lock */
 bool joined[LOOPS];
 bool lock[LOOPS];
@@ -34,16 +34,16 @@ inline drop_lock(l) { lock[l] = false }
 inline recompute(l)
 {
 #ifdef BROKEN_READINGS
-    was_off = put_off;
+    was_deferred = deferred;
     if
-    :: was_off -> atomic { seen = armed; put_off = false }
+    :: was_deferred -> atomic { seen = armed; deferred = false }
     :: else -> seen = armed
     fi;
 #else
-    atomic { seen = armed; was_off = put_off };
+    atomic { seen = armed; was_deferred = deferred };
 #ifndef BROKEN_SETTLE
     if
-    :: was_off -> atomic { seen = armed; put_off = false }
+    :: was_deferred -> atomic { seen = armed; deferred = false }
     :: else
     fi;
 #endif
@@ -61,7 +61,7 @@ inline tell_raised()
 #ifdef BROKEN_RAISED
         atomic { seen = armed };
 #else
-        atomic { seen = armed || put_off };
+        atomic { seen = armed || deferred };
 #endif
         if
         :: seen && !wanted[i] -> recompute(i)
@@ -91,7 +91,7 @@ inline tell_lowered()
 
 inline enable()
 {
-    atomic { was = armed || put_off; armed = true; put_off = false };
+    atomic { was = armed || deferred; armed = true; deferred = false };
     if
     :: !was -> tell_raised()
     :: else
@@ -110,7 +110,7 @@ inline serve(l)
     fi;
     drop_lock(l);
     if
-    :: called -> atomic { called = armed; put_off = put_off || armed; armed = false }
+    :: called -> atomic { called = armed; deferred = deferred || armed; armed = false }
     :: else
     fi;
     if
@@ -133,7 +133,7 @@ inline serve(l)
 proctype loop(byte l)
 {
     byte i, calls = 0;
-    bool seen, was, was_off, called;
+    bool seen, was, was_deferred, called;
 
     if
     :: !joined[l] ->
@@ -153,7 +153,7 @@ proctype loop(byte l)
 proctype armer()
 {
     byte i;
-    bool seen, was, was_off;
+    bool seen, was, was_deferred;
 
     enable();
     running--
@@ -162,7 +162,7 @@ proctype armer()
 proctype disarmer()
 {
     byte i;
-    bool seen, was, was_off;
+    bool seen, was, was_deferred;
 
     atomic { was = armed; armed = false };
     if
@@ -174,7 +174,7 @@ proctype disarmer()
 
 proctype neighbour()
 {
-    bool seen, was_off;
+    bool seen, was_deferred;
 
     take_lock(0);
     recompute(0);
@@ -218,7 +218,7 @@ init
 #endif
     }
     running == 0;
-    assert(!put_off);
+    assert(!deferred);
     n = 0;
     do
     :: n < LOOPS -> assert(!armed || wanted[n]); assert(armed || !wanted[n]); n++

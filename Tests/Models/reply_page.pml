@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reply pages (Port/reply_page.h): a client asks again and again on one line, and waits for each reply in the line's page, or for a
+ * Reply pages (Port/Wire/reply_page.h): a client asks again and again on one channel, and waits for each reply in the channel's page, or for a
  * packet where the reply does not fit; a server answers, and may end at any step. Names are those of the code.
  *
  * As in lock.pml and flood.pml, stores stay in the buffer of the processor that made them until it writes them back, in any order but
  * that of a release; a fence writes all back, and so does what goes through the kernel to the other side. The bell is never read, so that
- * the line's wait set is ready for good once it was rung: the mode's set watches it edge-triggered, and the line for its end alone. While
- * the line rests, waits for others may take its report, and may take it out of the mode's set; it is put in again where it is next waited
+ * the channel's wait set is ready for good once it was rung: the mode's set watches it edge-triggered, and the channel for its end alone. While
+ * the channel rests, waits for others may take its report, and may take it out of the mode's set; it is put in again where it is next waited
  * for.
  *
  * Claims. No reply is slept over, and none of an earlier request is taken for a later one's. A wait that has been in vain was ended by
  * something that had happened since the last. Whatever the server did last, a client that is told of its end has looked for its reply.
  *
  * -DREQUESTS=n           how many
- * -DDEATH                the server may end: its line and its port close in any order, or only the line does
+ * -DDEATH                the server may end: its channel and its port close in any order, or only the channel does
  * -DBROKEN_CLIENT_FENCE  none between saying that the reply is awaited and the look at the size
  * -DBROKEN_SERVER_FENCE  none between writing the size and the look whether it is awaited
  * -DBROKEN_RELEASE       the size may be seen before the packet
@@ -21,10 +21,10 @@
  * -DBROKEN_CLEAR         the page is not cleared
  * -DBROKEN_ORDER         it is cleared when the request has been sent
  * -DBROKEN_FLAG          the client no longer says that it waits when a wait has ended, in vain or not
- * -DBROKEN_EDGE          the line's wait set is watched level-triggered
+ * -DBROKEN_EDGE          the channel's wait set is watched level-triggered
  * -DBROKEN_ADD           what is ready when the set is put in is not reported
- * -DBROKEN_END           the line is not watched for its end beside the set
- * -DBROKEN_HANG_UP       a client that finds the line hung up does not look at the page again
+ * -DBROKEN_END           the channel is not watched for its end beside the set
+ * -DBROKEN_HANG_UP       a client that finds the channel hung up does not look at the page again
  */
 #ifndef REQUESTS
 #define REQUESTS 3
@@ -49,11 +49,11 @@ byte buffered_size = nothing;
 
 /* The kernel. */
 byte asked = 0;             /* in the port's queue */
-byte in_line = 0;           /* in the line's */
+byte in_channel = 0;           /* in the channel's */
 bool is_rung = false;       /* the bell */
-bool is_hung_up = false;    /* the line */
+bool is_hung_up = false;    /* the channel */
 bool is_port_open = true;
-bool is_in_set = false;     /* the line's wait set is in the mode's */
+bool is_in_set = false;     /* the channel's wait set is in the mode's */
 bool is_reported = false;   /* there as an edge */
 bool has_happened = false;  /* anything, since the client's last wait */
 
@@ -99,7 +99,7 @@ end:
     od
 }
 
-/* In a step with what has happened in the line's wait set. */
+/* In a step with what has happened in the channel's wait set. */
 inline tell()
 {
     has_happened = true;
@@ -131,15 +131,15 @@ inline take_from_page()
     fi
 }
 
-inline client_line_read()
+inline client_channel_read()
 {
     take_from_page();
     if
     :: state == call_waiting ->
         atomic {
             if
-            :: in_line != 0 -> assert(in_line == request); in_line = 0; state = call_replied
-            :: in_line == 0 && is_hung_up -> is_over = true
+            :: in_channel != 0 -> assert(in_channel == request); in_channel = 0; state = call_replied
+            :: in_channel == 0 && is_hung_up -> is_over = true
             :: else
             fi
         };
@@ -158,7 +158,7 @@ inline client_line_read()
     fi
 }
 
-/* Waits and moves while the line rests. */
+/* Waits and moves while the channel rests. */
 inline rest()
 {
     do
@@ -182,7 +182,7 @@ inline put_into_set()
         :: !is_in_set ->
             is_in_set = true;
 #ifndef BROKEN_ADD
-            is_reported = is_rung || in_line != 0 || is_hung_up;
+            is_reported = is_rung || in_channel != 0 || is_hung_up;
 #endif
             has_happened = true
         :: else
@@ -194,7 +194,7 @@ inline wait()
 {
     atomic {
 #ifdef BROKEN_EDGE
-        is_rung || in_line != 0 || is_hung_up ->
+        is_rung || in_channel != 0 || is_hung_up ->
 #else
 #ifdef BROKEN_END
         is_reported ->
@@ -221,7 +221,7 @@ inline await()
     :: state == call_waiting ->
         put_into_set();
         wait();
-        client_line_read();
+        client_channel_read();
         assert(state != call_waiting || may_be_in_vain);
 #ifdef BROKEN_FLAG
         buffered_awaited = 0
@@ -291,7 +291,7 @@ end:
     :: atomic { asked != 0 && !is_dead -> flush_server(); request = asked; asked = 0 };
         if
         :: true -> reply_page_put()
-        :: true -> atomic { unless_dead; in_line = request; answered = request; tell() }
+        :: true -> atomic { unless_dead; in_channel = request; answered = request; tell() }
         fi
     od;
 gone:

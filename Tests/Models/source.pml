@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mark and the slots of Loop/source.c and source_membership.c: one source in LOOPS loops; signallers, one of which may wake nobody; a
- * thread that takes the source out of loop 0, one that adds it again, or one that invalidates it. Names are those of the code. Wake-ups
- * are a token each (mailbox.pml has the wake word). Sequentially consistent.
+ * The mark and the bindings of Loop/Source/source.c and Loop/Input/source_membership.c: one source in LOOPS loops; signallers, one of which
+ * may wake nobody; and threads that take the source out of loop 0, add it again, or invalidate it. Names are those of the code. A wake-up is
+ * a token (waker.pml has the wake word). Sequentially consistent.
  *
- * Claims. At rest, nothing that a waking signaller wrote before its signal is unperformed, if the source is valid and in the loop that
- * was woken (65, 78); every perform had a mark of its own (86); a slot is never pushed while it is in the stack; nothing is performed once
- * the source is invalid, but what had its mark taken before (88); and what is bound without members has a push under way, or was left to
- * the next drain (a zombie).
+ * Claims. At rest, if the source is valid and in the loop that was woken, all that a waking signaller wrote before its signal is performed
+ * (65, 78). Every perform had a mark of its own (86). A binding is never pushed while it is in the queue. Once the source is invalid, only
+ * that is performed whose mark was taken before (88). A bound binding without members has a push under way, or the next drain finds it (a
+ * zombie).
  *
  * -DBROKEN_COMPENSATION  a signaller that was overtaken wakes nobody (the defect that BUSY exists for)
  * -DBROKEN_TAKE          perform first, then clear the mark
@@ -33,7 +33,7 @@
 
 byte mark = mark_clear;
 byte bind[LOOPS];
-bool in_stack[LOOPS];    /* the slot is in the mailbox's queue */
+bool in_stack[LOOPS];    /* the binding is in the waker's queue */
 bool member[LOOPS];
 bool pending[LOOPS];
 bool token[LOOPS];
@@ -48,9 +48,9 @@ byte pushing = 0;        /* pushes under way */
 
 inline take_lock(l) { atomic { !lock[l] -> lock[l] = true } }
 inline drop_lock(l) { lock[l] = false }
-inline mailbox_wake(l) { token[l] = true }
+inline waker_wake(l) { token[l] = true }
 
-inline push_free_slots()
+inline push_unqueued_bindings()
 {
     l = 0;
     do
@@ -76,7 +76,7 @@ inline wake_bound_loops()
     do
     :: l < LOOPS ->
         if
-        :: bind[l] != unbound -> mailbox_wake(l)
+        :: bind[l] != unbound -> waker_wake(l)
         :: else
         fi;
         l++
@@ -133,7 +133,7 @@ inline source_signal()
             fi
         };
         if
-        :: won && was_clear -> push_free_slots(); finish_signal(); break
+        :: won && was_clear -> push_unqueued_bindings(); finish_signal(); break
         :: won && !was_clear -> break
         :: else
         fi
@@ -150,12 +150,12 @@ proctype signaller(byte me)
     :: else ->
         data = true;
         source_signal();
-        mailbox_wake(0)
+        waker_wake(0)
     fi
 }
 
 /* The lock of loop `q` is held. */
-inline slot_unbind(q)
+inline binding_unbind(q)
 {
     atomic {
         if
@@ -173,7 +173,7 @@ inline source_queue_drain(q)
         bind[q] = bound;
         if
         :: member[q] -> pending[q] = true
-        :: else -> slot_unbind(q)
+        :: else -> binding_unbind(q)
         fi
     :: else
     fi
@@ -234,7 +234,7 @@ inline leave_mode(q)
     take_lock(q);
     member[q] = false;
     pending[q] = false;
-    slot_unbind(q);
+    binding_unbind(q);
     if
     :: !won ->
         source_queue_drain(q);
@@ -268,7 +268,7 @@ proctype remover()
     :: else
     fi;
     drop_lock(0);
-    mailbox_wake(0) /* the program's, which wants the mark to be seen */
+    waker_wake(0) /* the program's, which wants the mark to be seen */
 #endif
 }
 

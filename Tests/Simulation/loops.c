@@ -15,7 +15,7 @@
 #include "CoreFoundation/CoreFoundation.h"
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
-#include "Loop/source.h"
+#include "Loop/Source/source.h"
 #include "image.h"
 #include "plan.h"
 #include "scheduler.h"
@@ -394,7 +394,7 @@ enum source_taken __wrap_crl_source_take_mark(CFRunLoopSourceRef source)
 {
     enum source_taken taken = __real_crl_source_take_mark(source);
 
-    for (int i = 0; taken != source_taken_nothing && taken != source_taken_flood && i < wild_count; i++) {
+    for (int i = 0; taken != source_taken_nothing && taken != source_taken_no_signal && i < wild_count; i++) {
         if (all_wild[i]->source == source && all_wild[i]->is_invalid) {
             scheduler_fail("a source is performed after its invalidation");
         }
@@ -645,7 +645,7 @@ static void set_up(struct actor *actor)
 {
     actor->loop = image_loop();
     tables_spare(true);
-    (void)kernel_ports.line_create(actor->pipe);
+    (void)kernel_ports.channel_create(actor->pipe);
     actor->counter = kernel.event_create();
     tables_spare(false);
     actor->questions = add_source(actor, perform_questions);

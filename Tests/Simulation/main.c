@@ -239,10 +239,13 @@ static uint64_t number_of(const char *option, const char *text)
     return number;
 }
 
-/* Addresses decide which lock an object has, and where it stands in a table: they must be the same for the same seed. */
+/*
+ * Addresses decide which lock an object has, and where it stands in a table: they must be the same for the same seed. Each of the four
+ * images has the library's thread-local words, for which the dynamic linker keeps room for one library only.
+ */
 static void start_steadily(char **arguments)
 {
-    static const char tunables[] = "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1";
+    static const char tunables[] = "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1:glibc.rtld.optional_static_tls=4096";
     const char *set = getenv("GLIBC_TUNABLES");
 
     if (!set || strcmp(set, tunables) != 0) {

@@ -588,9 +588,9 @@ static size_t page_size(void)
 
 static _Atomic uint32_t *fork_mark(void)
 {
-    static _Atomic uint32_t marks[processes_max][fork_mark_words];
+    static _Atomic uint32_t marks[processes_max];
 
-    return marks[scheduler_process()->number];
+    return &marks[scheduler_process()->number];
 }
 
 /* ---- names ---- */
@@ -722,10 +722,10 @@ static int datagram_connect(int socket, const char *path)
     return (int)END(datagram_join(socket, path), "datagram_connect(%d, %s)", socket, path);
 }
 
-static int line_create(int ret_ends[2])
+static int channel_create(int ret_ends[2])
 {
     int error = begin(fault_resource, EMFILE, ENOMEM);
-    long result = END(line_make(ret_ends), "line_create");
+    long result = END(line_make(ret_ends), "channel_create");
 
     return (int)result;
 }
@@ -786,7 +786,7 @@ static ssize_t receive_message(int socket, struct msghdr *message)
     return result > (ssize_t)room ? (ssize_t)room : result;
 }
 
-static bool is_line(int descriptor)
+static bool is_channel(int descriptor)
 {
     return line_is(descriptor);
 }
@@ -1020,12 +1020,12 @@ const struct kernel_ports simulated_kernel_ports = {
     .datagram_bind = datagram_bind,
     .datagram_connect = datagram_connect,
     .send_room = send_room,
-    .line_create = line_create,
+    .channel_create = channel_create,
     .send = send_bytes,
     .send_message = send_message,
     .receive = receive,
     .receive_message = receive_message,
-    .is_line = is_line,
+    .is_channel = is_channel,
     .hang_up = hang_up,
     .replace = replace,
     .wait = wait_for,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signal sources (signalfd) and child sources (pidfd): a descriptor of the library's own under a source, and a typed callback.
+ * Signal sources (signalfd) and child sources (pidfd). Each is a run loop source with a descriptor that the library opens, and a typed
+ * callback.
  *
- * Everything here is constant after creation; the callbacks run on the loop's thread.
+ * Threads: any thread may create a source. All fields are constant from then on, and need no lock. The callbacks run on the loop's thread.
+ * The source owns its struct watched, and with it the descriptor and the program's info; all three end when the source is freed.
  */
 #include <errno.h>
 #include <signal.h>
@@ -10,20 +12,24 @@
 
 #include "CRLRunLoop.h"
 #include "Kernel/kernel.h"
-#include "Loop/descriptor_source.h"
-#include "Loop/held.h"
-#include "Runtime/object.h"
+#include "Loop/Core/callout_cleanup.h"
+#include "Loop/Core/thread_loop.h"
+#include "Loop/Input/descriptor_source.h"
+#include "Loop/Trace/trace.h"
+#include "Runtime/Object/object.h"
+#include "Support/invariant.h"
 
-/* What either kind of source stands on. */
+/* The part of a source of either kind that is this file's own. */
 struct watched {
-    int descriptor; /* ours: closed with the source */
-    pid_t pid; /* of child sources */
-    CRLSignalCallBack signal_callout;
-    CRLChildCallBack child_callout;
+    int descriptor; /* a signalfd or pidfd of the library's own: closed when the source is freed */
+    pid_t pid; /* of a child source; else 0 */
+    CRLSignalCallBack signal_callout; /* of a signal source; else NULL */
+    CRLChildCallBack child_callout; /* of a child source; else NULL */
     CRLSourceContext context;
 };
 
-static void release(const void *info)
+/* The source is being freed. */
+static void release_watched(const void *info)
 {
     struct watched *watched = (struct watched *)(uintptr_t)info;
 
@@ -34,21 +40,28 @@ static void release(const void *info)
     free(watched);
 }
 
-static CFStringRef describe(const void *info)
+static CFStringRef copy_description(const void *info)
 {
     const struct watched *watched = info;
 
     return watched->context.copyDescription ? watched->context.copyDescription(watched->context.info) : NULL;
 }
 
-/* Takes `descriptor` over: it is closed if no source can be made. */
-static CFRunLoopSourceRef create(CFAllocatorRef allocator, CFIndex order, const struct watched *parts, const CRLSourceContext *context,
-                                 void (*perform)(void *info, CFRunLoopSourceRef source, uint32_t ready))
+/*
+ * Makes the source, and takes over the descriptor in `parts`, which is closed if no source can be made. The context is retained only when
+ * nothing can fail any more.
+ */
+static CFRunLoopSourceRef create_source(CFAllocatorRef allocator, CFIndex order, const struct watched *parts,
+                                        const CRLSourceContext *context,
+                                        void (*perform)(void *info, CFRunLoopSourceRef source, uint32_t ready))
 {
     struct watched *watched = malloc(sizeof *watched);
-    const struct descriptor_source_context made = {.info = watched, .release = release, .perform = perform, .copy_description = describe};
+    const struct descriptor_source_context made = {
+        .info = watched, .release = release_watched, .perform = perform, .copy_description = copy_description};
     CFRunLoopSourceRef source = watched ? descriptor_source_create(allocator, order, parts->descriptor, &made) : NULL;
 
+    invariant(parts->descriptor >= 0);
+    invariant(!parts->signal_callout != !parts->child_callout); /* one kind of source */
     if (!source) {
         (void)kernel.close(parts->descriptor);
         free(watched);
@@ -69,8 +82,12 @@ static void perform_signal(void *info, CFRunLoopSourceRef source, uint32_t ready
     struct signalfd_siginfo signal;
 
     (void)ready;
+    invariant(watched->signal_callout);
+    /* Another thread may have taken the signal, by a signalfd or sigwait of its own. */
     if (kernel.signal_take(watched->descriptor, &signal) == 0) {
+        trace_callout_begin(trace_signal_source, source, (void (*)(void))watched->signal_callout);
         watched->signal_callout(source, &signal, watched->context.info);
+        trace_callout_end(trace_signal_source, source);
     }
 }
 
@@ -86,12 +103,12 @@ CFRunLoopSourceRef CRLSignalSourceCreate(CFAllocatorRef allocator, int signalNum
     if (parts.descriptor < 0) {
         return NULL;
     }
-    (void)kernel.signal_block(signalNumber); /* a number that signal_open took can be blocked */
-    return create(allocator, order, &parts, context, perform_signal);
+    (void)kernel.signal_block(signalNumber); /* cannot fail for a number that signal_open took */
+    return create_source(allocator, order, &parts, context, perform_signal);
 }
 
-/* The child has been told of, also if that callback does not return. */
-static void end_child(const void *object)
+/* The program has been told of the child's end, or is being told and its callback does not return (a clean-up): the source ends. */
+static void end_child_source(const void *object)
 {
     CFRunLoopSourceRef source = (CFRunLoopSourceRef)(uintptr_t)object;
 
@@ -104,18 +121,22 @@ static void perform_child(void *info, CFRunLoopSourceRef source, uint32_t ready)
     struct watched *watched = info;
     int status = 0;
     int result = kernel.process_reap(watched->pid, &status);
-    struct activation *run = held_caller();
+    CFRunLoopRef loop = thread_loop_if_any();
+    uint32_t mark;
 
     (void)ready;
     if (result == 0 || result == -EINTR) {
-        return; /* not yet */
+        return; /* has not ended yet: the report was early, or a signal came in between */
     }
-    object_retain(source);
-    descriptor_source_set_interest(source, 0); /* the descriptor stays readable: no second call from a nested run */
-    held_in_hand(run, end_child, source);
+    invariant(watched->child_callout && watched->pid > 0);
+    object_retain(source); /* the callback may drop the program's reference */
+    descriptor_source_set_interest(source, 0); /* the pidfd stays readable: a nested run must not call a second time */
+    mark = cleanup_push(loop, end_child_source, source);
+    trace_callout_begin(trace_child_source, source, (void (*)(void))watched->child_callout);
     watched->child_callout(source, watched->pid, result > 0 ? status : -1, watched->context.info);
-    held_put_down(run);
-    end_child(source);
+    trace_callout_end(trace_child_source, source);
+    cleanup_pop(loop, mark);
+    end_child_source(source);
 }
 
 CFRunLoopSourceRef CRLChildSourceCreate(CFAllocatorRef allocator, pid_t pid, CFIndex order, CRLChildCallBack callout,
@@ -130,5 +151,5 @@ CFRunLoopSourceRef CRLChildSourceCreate(CFAllocatorRef allocator, pid_t pid, CFI
     if (parts.descriptor < 0) {
         return NULL;
     }
-    return create(allocator, order, &parts, context, perform_child);
+    return create_source(allocator, order, &parts, context, perform_child);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words that the kernel wipes in a child, as Linux gives them; see fork_mark.h. Made once, by the first who asks. */
+/* The word that the kernel wipes in a child, as Linux gives it; see fork_mark.h. Made once, at the first call. */
 #define _GNU_SOURCE
 #include "Kernel/fork_mark.h"
 
@@ -29,7 +29,6 @@ static void make_mark(void)
     void *page;
 
     if (size == item_locks_bytes && is_wiped_in_children(item_locks(), size)) {
-        _Static_assert(sizeof item_locks()->spare >= fork_mark_words * sizeof *mark, "there is a word for each");
         mark = item_locks()->spare;
     } else {
         page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "Kernel/fork_mark.h"
+#include "Kernel/kernel_files.h"
 #include "Kernel/kernel_sockets.h"
 #include "Support/barrier.h"
 #include "Support/futex.h"
@@ -73,7 +74,7 @@ static int result_of(long result, int saved_errno)
     return (int)result;
 }
 
-/* Before Linux 6.12 the kernel told of a slack that it did not use for threads with a real-time policy. */
+/* Before Linux 6.12 the kernel reported a slack for threads with a real-time policy, and did not use it. */
 static int64_t timer_slack_ns(void)
 {
     int saved = errno;
@@ -86,9 +87,9 @@ static int64_t timer_slack_ns(void)
 static bool is_niced(void)
 {
     int saved = errno;
-    int nice = getpriority(PRIO_PROCESS, 0); /* of the thread: Linux has it for each */
+    int nice = getpriority(PRIO_PROCESS, 0); /* the thread's own: Linux keeps a nice value for each thread */
 
-    errno = saved; /* -1 is a priority, too, and no niced one */
+    errno = saved; /* errors are not looked for: -1 is a valid result, too, and means not niced */
     return nice > 0;
 }
 
@@ -121,7 +122,10 @@ static int event_post(int event)
     uint64_t one = 1;
     int result = result_of(uncancelled(write(event, &one, sizeof one)), saved);
 
-    /* A full counter is readable already, which is all that a post is for. */
+    /*
+     * A full counter is readable already. In a plain wait nobody reads the loop's eventfd, because its set is edge-triggered and reports
+     * each write. Such a set would miss a write to a full counter, but no process lives to write 2^64 - 2 times.
+     */
     return result < 0 && result != -EAGAIN ? result : 0;
 }
 
@@ -143,7 +147,7 @@ static int event_renew(int event)
     return result < 0 ? result : 0;
 }
 
-/* Reads a counter that may be blocking: asks first. */
+/* Reads a counter that may be blocking, after asking whether it is readable. */
 static int drain_after_poll(int descriptor, uint64_t *ret_count)
 {
     struct pollfd one = {.fd = descriptor, .events = POLLIN};
@@ -158,7 +162,7 @@ static int drain_after_poll(int descriptor, uint64_t *ret_count)
 }
 
 #if defined(RWF_NOWAIT) && defined(SYS_preadv2) && defined(__LP64__)
-/* The bare call: libc's makes the thread cancellable meanwhile, which costs as much as the rest, and it never waits. */
+/* The bare system call. libc's read is a cancellation point, which costs as much as the rest, and this read never waits. */
 static ssize_t read_now(int descriptor, void *buffer, size_t size)
 {
     struct iovec into = {.iov_base = buffer, .iov_len = size};
@@ -191,7 +195,10 @@ static int counter_drain(int descriptor)
     return result < 0 ? result : 0;
 }
 
-/* Of no meaning to an alarm, which is never read and so never goes on to the next; it is what ours are known by. */
+/*
+ * Marks the alarms that were made here, for alarm_is_own. It has no other effect: a timerfd goes on to its next interval only when it is
+ * read, and alarms are never read.
+ */
 static const struct timespec alarm_interval = {2000000000, 271828183};
 
 static int alarm_set(int alarm, int64_t deadline_ns)
@@ -270,7 +277,7 @@ static int set_remove(int set, int descriptor)
     return set_control(set, EPOLL_CTL_DEL, descriptor, 0, 0);
 }
 
-/* What is in a set already cannot be added. */
+/* Adds the descriptor to find out: a set refuses one that it holds already. */
 static bool set_holds(int set, int descriptor)
 {
     int result = set_control(set, EPOLL_CTL_ADD, descriptor, 0, 0);
@@ -303,7 +310,7 @@ static int milliseconds_until(int64_t deadline_ns)
     return (int)((left_ns + millisecond_ns - 1) / millisecond_ns);
 }
 
-/* Until a deadline that is neither over nor never. */
+/* Waits until a deadline that is in the future and not kernel_never. */
 static long wait_nanoseconds(int set, struct epoll_event *events, int capacity, int64_t deadline_ns)
 {
 #ifdef SYS_epoll_pwait2
@@ -325,7 +332,7 @@ static long wait_nanoseconds(int set, struct epoll_event *events, int capacity, 
 #endif
 }
 
-/* Not by the C library's function, which is a cancellation point. */
+/* The bare system call, because the C library's function is a cancellation point. */
 static long wait_milliseconds(int set, struct epoll_event *events, int capacity, int timeout_ms)
 {
 #ifdef SYS_epoll_wait
@@ -335,7 +342,7 @@ static long wait_milliseconds(int set, struct epoll_event *events, int capacity,
 #endif
 }
 
-/* A wait of no time, or of any, takes the older call, which copies no limit: it is an eighth to a third quicker. */
+/* A wait of no time or without a limit uses the older call. It copies no limit, and is an eighth to a third quicker. */
 static long wait_set(int set, struct epoll_event *events, int capacity, int64_t deadline_ns)
 {
     bool is_timed = deadline_ns > 0 && deadline_ns != kernel_never;
@@ -406,8 +413,8 @@ static enum kernel_descriptor_kind descriptor_kind(int descriptor)
     bool is_counter;
 
     /*
-     * The kernel names what stands behind a descriptor; without /proc nothing is known, and nothing is read that is not known to be a
-     * counter.
+     * The link in /proc names the kind of file behind a descriptor. Without /proc the kind is unknown, and the descriptor is not read: only
+     * known counters are.
      */
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     length = readlink(path, target, sizeof target - 1);
@@ -554,6 +561,11 @@ static void yield_thread(void)
         .socket_address = kernel_socket_address,         \
         .socket_is_idle = kernel_socket_is_idle,         \
         .make_non_blocking = kernel_make_non_blocking,   \
+        .path_open = kernel_path_open,                   \
+        .file_is_regular = kernel_file_is_regular,       \
+        .file_seek = kernel_file_seek,                   \
+        .file_read = kernel_file_read,                   \
+        .file_write = kernel_file_write,                 \
         .signal_open = signal_open,                      \
         .signal_take = signal_take,                      \
         .signal_block = signal_block,                    \

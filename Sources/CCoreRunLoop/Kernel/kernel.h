@@ -27,7 +27,7 @@ enum kernel_readiness {
     kernel_ended = 8, /* with readable or failed: the other side sends no more; what it sent may still be unread */
     kernel_error = 16, /* with failed: an error is pending, not only a hang-up */
     kernel_details = kernel_ended | kernel_error, /* never asked for */
-    kernel_edge = 32, /* only asked for, of a wait set: what is the case is reported once, and again when it has changed */
+    kernel_edge = 32, /* only asked for, in a wait set: readiness is reported once, and again only after a change */
 };
 
 /* A socket's address, of any family. */
@@ -42,10 +42,8 @@ struct kernel_event {
     uint32_t ready; /* of enum kernel_readiness */
 };
 
-/* What the kernel says a descriptor is: decides whether the loop drains it (rule 99). */
+/* The kind of file behind a descriptor. The loop itself reads counters, and leaves all others to `perform` (rule 99). */
 enum kernel_descriptor_kind { kernel_descriptor_other, kernel_descriptor_counter /* eventfd, timerfd: 8 bytes, read by the loop */ };
-
-enum { fork_mark_words = 3 };
 
 struct kernel {
     int64_t (*monotonic_ns)(void);
@@ -70,11 +68,11 @@ struct kernel {
 
     int (*alarm_create)(void); /* a timerfd on CLOCK_MONOTONIC */
     int (*alarm_set)(int alarm, int64_t deadline_ns); /* kernel_never disarms; an instant in the past is due at once */
-    bool (*alarm_is_own)(int alarm); /* made here: the number has not become another file's, nor that of a timerfd of the program's */
+    bool (*alarm_is_own)(int alarm); /* true if alarm_create made it: the number is not another file's now, nor the program's timerfd */
 
     int (*set_create)(void); /* a wait set: epoll */
     int (*set_add)(int set, int descriptor, uint32_t interest, uint64_t token);
-    int (*set_add_edge)(int set, int descriptor, uint64_t token); /* readable, edge-triggered: for the loop's own eventfd */
+    int (*set_add_edge)(int set, int descriptor, uint64_t token); /* edge-triggered: eventfds that nobody reads, alarms, nested sets */
     int (*set_change)(int set, int descriptor, uint32_t interest, uint64_t token);
     int (*set_remove)(int set, int descriptor);
     /* `set` is a wait set with the file of that number in it: neither number has become another file's. Asking changes nothing. */
@@ -102,15 +100,22 @@ struct kernel {
     int (*socket_receive)(int socket, void *bytes, size_t size, struct kernel_address *ret_peer); /* never waits; 0 at the end */
     int (*socket_peek)(int socket); /* 1: there is data, 0: the end, -EAGAIN: neither */
     /*
-     * Once, but a blocking stream all of it, or what it takes until `deadline_ns` (-EAGAIN: nothing); kernel_never: as long as it takes.
-     * A non-blocking socket never waits. NULL address: the peer. How much was sent; -EINTR is possible.
+     * Sends once. A blocking stream sends everything, or as much as it takes until `deadline_ns` (-EAGAIN: nothing); kernel_never sets no
+     * limit. A non-blocking socket never waits. NULL address: the peer. Returns how much was sent; -EINTR is possible.
      */
     int (*socket_send)(int socket, const void *bytes, size_t size, const void *address, size_t length, int64_t deadline_ns);
     int (*socket_take_error)(int socket); /* the pending error, a positive errno, which is then gone; 0: none */
     int (*socket_address)(int socket, bool is_of_peer, struct kernel_address *ret_address);
     /* of a connection-oriented one: neither listening nor connecting, and it has never been connected */
     bool (*socket_is_idle)(int socket);
-    int (*make_non_blocking)(int descriptor, bool is_non_blocking); /* whether it was */
+    int (*make_non_blocking)(int descriptor, bool is_non_blocking); /* returns whether it was non-blocking before */
+
+    /* Files. Reading and writing wait where the file does, and go on after a signal. */
+    int (*path_open)(const char *path, int flags); /* close-on-exec; a new file is for everybody whom the umask lets */
+    bool (*file_is_regular)(int file);
+    int64_t (*file_seek)(int file, int64_t offset, int whence);
+    ssize_t (*file_read)(int file, void *bytes, size_t size);
+    ssize_t (*file_write)(int file, const void *bytes, size_t size);
 
     int (*signal_open)(int signal); /* a signalfd for one signal */
     int (*signal_take)(int descriptor, struct signalfd_siginfo *ret_info); /* -EAGAIN when none is pending */
@@ -119,7 +124,7 @@ struct kernel {
     int (*process_open)(pid_t pid); /* a pidfd */
     int (*process_reap)(pid_t pid, int *ret_status); /* waitpid without waiting: 0 still running, 1 ended, negative errno */
 
-    /* fork_mark_words that read as zero in a child, however it was made; NULL if there are none. The parent writes into them. */
+    /* Returns a word that reads as zero in a child, however the child was made, or NULL if there is none. The parent writes into it. */
     _Atomic uint32_t *(*fork_mark)(void);
 
     int (*fence_threads)(void); /* barrier_everywhere, for a loop's needs; -EPERM where it is not allowed */

@@ -143,7 +143,7 @@ static int file_lock(int directory, const char *leaf)
     return kernel_above_streams((int)result_of(uncancelled(flopenat(directory, leaf, flags, 0600)), saved));
 }
 
-/* The limit on the size of files, which kills the process that goes beyond it. */
+/* True if the size exceeds the process's limit on file sizes: a write beyond it would kill the process. */
 static bool exceeds_file_limit(uint64_t size)
 {
     struct rlimit limit;
@@ -151,7 +151,7 @@ static bool exceeds_file_limit(uint64_t size)
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur;
 }
 
-/* What stood there goes last: somebody may be reading the file, and is not to find it empty. */
+/* Cuts off the rest of the old contents last: another process may be reading the file, and must not find it empty. */
 static int file_replace(int descriptor, const void *bytes, size_t size)
 {
     int saved = errno;
@@ -200,7 +200,7 @@ static int datagram_create(bool takes_credentials)
     int one = 1;
     int descriptor = kernel_above_streams((int)result_of(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), saved));
 
-    /* Before bind: what is queued before it would come without a sender. */
+    /* Before bind: a packet that is queued earlier would come without its sender's credentials. */
     if (descriptor >= 0 && takes_credentials && setsockopt(descriptor, SOL_SOCKET, SO_PASSCRED, &one, sizeof one) < 0) {
         int result = (int)result_of(-1, saved);
 
@@ -241,7 +241,7 @@ static int datagram_connect(int socket, const char *path)
     return size == 0 ? -ENAMETOOLONG : (int)result_of(uncancelled(connect(socket, (struct sockaddr *)&address, size)), saved);
 }
 
-static int line_create(int ret_ends[2])
+static int channel_create(int ret_ends[2])
 {
     int saved = errno;
 
@@ -313,7 +313,7 @@ static bool has_option(int descriptor, int option, int value)
     return getsockopt(descriptor, SOL_SOCKET, option, &found, &size) == 0 && found == value;
 }
 
-static bool is_line(int descriptor)
+static bool is_channel(int descriptor)
 {
     int saved = errno;
     bool result = has_option(descriptor, SO_DOMAIN, AF_UNIX) && has_option(descriptor, SO_TYPE, SOCK_SEQPACKET) &&
@@ -385,7 +385,7 @@ static int memory_create(uint64_t size, bool reserve)
     if (descriptor < 0) {
         return descriptor;
     }
-    /* For memory that will be mapped pages are taken now: a full memory is an error here and would be a signal later. */
+    /* Takes the pages of memory that will be mapped now: running out of memory is an error here, and would be a signal later. */
     if (ftruncate(descriptor, (off_t)size) < 0 || (reserve && uncancelled(fallocate(descriptor, 0, 0, (off_t)size)) < 0) ||
         fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0) {
         result = (int)result_of(-1, saved);
@@ -430,7 +430,7 @@ static bool memory_is_fixed(int descriptor, uint64_t size, bool unchangeable)
     return result;
 }
 
-/* Of memory alone: another file may be a file system's that never answers. */
+/* Asks for the seals first: only a memory file has them, and fstat on a file of a dead file system may never return. */
 static int memory_size(int descriptor, uint64_t *ret_size)
 {
     int saved = errno;
@@ -488,13 +488,13 @@ static void memory_unmap(void *address, uint64_t size)
         .datagram_create = datagram_create,   \
         .datagram_bind = datagram_bind,       \
         .datagram_connect = datagram_connect, \
-        .line_create = line_create,           \
+        .channel_create = channel_create,     \
         .send_room = send_room,               \
         .send = send_bytes,                   \
         .send_message = send_message,         \
         .receive = receive,                   \
         .receive_message = receive_message,   \
-        .is_line = is_line,                   \
+        .is_channel = is_channel,             \
         .hang_up = hang_up,                   \
         .replace = replace,                   \
         .wait = wait_for,                     \

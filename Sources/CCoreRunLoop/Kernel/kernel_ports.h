@@ -33,7 +33,7 @@ struct kernel_ports {
     int (*file_open)(int directory, const char *leaf, int flags);
     int (*file_status)(int descriptor, struct stat *ret_status);
     int (*path_status)(int directory, const char *leaf, struct stat *ret_status);
-    int (*file_lock)(int directory, const char *leaf); /* opens, makes and locks; -EWOULDBLOCK: another has it */
+    int (*file_lock)(int directory, const char *leaf); /* opens or makes the file, and locks it; -EWOULDBLOCK: somebody has the lock */
     int (*file_replace)(int descriptor, const void *bytes, size_t size); /* the whole contents */
     ssize_t (*file_read)(int descriptor, void *bytes, size_t size, off_t offset);
     int (*file_rename)(int directory, const char *from, const char *to);
@@ -43,24 +43,24 @@ struct kernel_ports {
     int (*datagram_create)(bool takes_credentials);
     int (*datagram_bind)(int socket, const char *path); /* the file is its owner's only */
     int (*datagram_connect)(int socket, const char *path);
-    int (*line_create)(int ret_ends[2]); /* a SEQPACKET pair */
-    /* How many bytes may be under way from the socket, with the kernel's own about them: `wanted`, if it has fewer and may have more. */
+    int (*channel_create)(int ret_ends[2]); /* a SEQPACKET pair */
+    /* Returns how many bytes may be under way from the socket, the kernel's overhead included; raises that to `wanted` if it may. */
     int (*send_room)(int socket, int wanted);
     ssize_t (*send)(int socket, const void *bytes, size_t size);
     ssize_t (*send_message)(int socket, const struct msghdr *message);
     ssize_t (*receive)(int socket, void *bytes, size_t size);
     ssize_t (*receive_message)(int socket, struct msghdr *message);
-    bool (*is_line)(int descriptor); /* a connected or once connected SEQPACKET socket of the Unix kind */
+    bool (*is_channel)(int descriptor); /* a SEQPACKET socket of the Unix kind that does not listen */
     int (*hang_up)(int socket); /* shutdown of both directions */
     int (*replace)(int from, int number); /* makes `number` stand for the file behind `from` */
-    /* Waits until `socket` is ready for any of `interest`, or failed, or `deadline_ns`; the readiness, 0, or -EINTR. */
+    /* Waits until `socket` is ready for any of `interest`, has failed, or `deadline_ns`. Returns the readiness, 0, or -EINTR. */
     int (*wait)(int socket, uint32_t interest, int64_t deadline_ns);
     void (*pause)(int64_t duration_ns);
 
     /* Memory. */
-    /* Of fixed size, with all pages there if `reserve`; -EFBIG above the process's limit on files, which would kill it. */
+    /* Makes a memory file of fixed size; `reserve` takes all its pages now. -EFBIG: beyond the limit on file sizes, where writing kills. */
     int (*memory_create)(uint64_t size, bool reserve);
-    int (*memory_write)(int descriptor, const void *bytes, uint64_t size); /* and makes it unchangeable */
+    int (*memory_write)(int descriptor, const void *bytes, uint64_t size); /* writes the file and makes it unchangeable */
     bool (*memory_is_fixed)(int descriptor, uint64_t size, bool unchangeable); /* sealed, ordinary pages, all there, of that size */
     int (*memory_size)(int descriptor, uint64_t *ret_size);
     int (*memory_map)(int descriptor, uint64_t size, bool touch, void **ret_address); /* shared, both ways; a child does not get it */
@@ -69,7 +69,7 @@ struct kernel_ports {
 
 extern struct kernel_ports kernel_ports;
 
-/* The table as it is for production, for tests, which copy it back; only where they are built. */
+/* The production table, which tests copy back after replacing entries. Only in builds with tests. */
 extern const struct kernel_ports kernel_ports_linux;
 
 #endif

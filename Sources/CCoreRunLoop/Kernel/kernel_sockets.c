@@ -65,7 +65,7 @@ static int bind_once(int socket, const void *address, size_t length)
     return result_of(bind(socket, address, (socklen_t)length), saved);
 }
 
-/* Whether the address is of all interfaces, and the socket takes those of IPv4 along. */
+/* True if the address is IPv6's for all interfaces, and the socket would take IPv4's, too. */
 static bool would_take_ipv4_too(int socket, const void *address, size_t length)
 {
     const struct sockaddr_in6 *wanted = address;
@@ -87,7 +87,10 @@ static int leave_ipv4(int socket, bool is_left)
     return result_of(setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &value, sizeof value), saved);
 }
 
-/* Apple's kernel lets an IPv6 socket have the port of an IPv4 one, whose connections stay with it. Linux does if IPv4 is left out. */
+/*
+ * Apple's kernel lets an IPv6 socket bind the port of an IPv4 socket, which keeps its connections. Linux allows that only if the IPv6
+ * socket leaves IPv4 out.
+ */
 int kernel_socket_bind(int socket, const void *address, size_t length)
 {
     int result = bind_once(socket, address, length);
@@ -174,17 +177,17 @@ static int connect_at_once(int socket, const void *address, size_t length)
     return result;
 }
 
-/* By no option of the socket's, which is the program's. Connecting once more tells what an attempt has come to. */
+/* Waits without a socket option, because options belong to the program. Connecting again tells how an attempt has ended. */
 static int connect_until(int socket, const void *address, size_t length, int64_t deadline_ns)
 {
     bool has_begun = false;
 
-    for (;;) { /* once at least, however short the time is */
+    for (;;) { /* at least once, however short the time is */
         int result = connect_at_once(socket, address, length);
         int64_t left_ns = deadline_ns - now_ns();
 
         if (has_begun && result == -EINPROGRESS) {
-            return -ECONNREFUSED; /* by a protocol that begins anew after a failure */
+            return -ECONNREFUSED; /* some protocols begin a new attempt after a failure */
         }
         if (result != -EINPROGRESS && result != -EALREADY && result != -EAGAIN) {
             return has_begun && result == -EISCONN ? 0 : result;
@@ -192,7 +195,7 @@ static int connect_until(int socket, const void *address, size_t length, int64_t
         if (left_ns <= 0) {
             return -ETIMEDOUT;
         }
-        if (result == -EAGAIN) { /* there is no room where it listens, and the kernel does not tell when there is */
+        if (result == -EAGAIN) { /* the listener's queue is full, and the kernel does not report when there is room */
             pause_for(left_ns < pause_longest_ns ? left_ns : pause_longest_ns);
         } else {
             has_begun = true;
@@ -253,7 +256,7 @@ int kernel_socket_peek(int socket)
     return result_of(uncancelled(recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT)), saved);
 }
 
-/* By no option of the socket's, which other threads that send would have, too. */
+/* Waits without a socket option, because an option would hold for other sending threads, too. */
 static int send_until(int socket, const char *bytes, size_t size, const void *address, size_t length, int64_t deadline_ns)
 {
     bool has_polled = false;
@@ -274,7 +277,7 @@ static int send_until(int socket, const char *bytes, size_t size, const void *ad
         has_polled = result >= 0 || !has_polled;
         if (has_polled) {
             wait_for_room(socket, left_ns);
-        } else { /* the kernel calls a socket writable although who is named by the datagram has no room */
+        } else { /* the kernel calls a socket writable although the datagram's receiver has no room */
             pause_for(left_ns < pause_longest_ns ? left_ns : pause_longest_ns);
         }
     }
@@ -311,7 +314,7 @@ bool kernel_socket_is_idle(int socket)
     if (read_option(socket, SO_ACCEPTCONN) > 0 || kernel_socket_address(socket, true, &peer) != -ENOTCONN) {
         return false;
     }
-    /* One whose connection is over reads as ended; only one that never had a connection refuses to be read (EINVAL: Unix). */
+    /* A socket whose connection is over reads as ended. Only a socket that never had a connection refuses to be read (EINVAL: Unix). */
     peeked = kernel_socket_peek(socket);
     return peeked == -ENOTCONN || peeked == -EINVAL;
 }

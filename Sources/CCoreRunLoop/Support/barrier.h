@@ -13,8 +13,8 @@
  *
  * barrier_pause: not a fence, but a moment's rest between two looks at what another processor is about to write.
  *
- * barrier_before_end, barrier_at_end: what came before the one comes before what follows the other, where a count that the thread sanitizer
- * does not see orders them already. Nothing without the sanitizer.
+ * barrier_before_end, barrier_at_end: tell the thread sanitizer of an order that a count makes and that it cannot see. What came before the
+ * first comes before what follows the second. Without the sanitizer they do nothing.
  */
 #ifndef CRL_SUPPORT_BARRIER_H
 #define CRL_SUPPORT_BARRIER_H
@@ -57,7 +57,10 @@ static inline void barrier_pause(void)
 #endif
 }
 
-/* Before the first barrier_everywhere; cheap while the process has one thread. False where the kernel or a filter does not allow it. */
+/*
+ * Call barrier_enable_everywhere before the first barrier_everywhere. It is cheap while the process has one thread. Both return false where
+ * the kernel or a filter does not allow the call.
+ */
 bool barrier_enable_everywhere(void);
 bool barrier_everywhere(void);
 

@@ -4,6 +4,8 @@
  */
 #include "Support/hash_table.h"
 
+#include "Support/invariant.h"
+
 static const uint64_t occupied = (uint64_t)1 << 63;
 
 enum { capacity_first = 8 };
@@ -43,6 +45,9 @@ struct hash_slot *hash_table_adopt(struct hash_table *table, struct hash_slot *s
 {
     struct hash_slot *old = table->slots;
     size_t old_capacity = table->capacity;
+
+    invariant((capacity & (capacity - 1)) == 0); /* places are found with a mask, not a division */
+    invariant(table->count == 0 || table->count < capacity);
     table->slots = slots;
     table->capacity = capacity;
     for (size_t i = 0; i < old_capacity; i++) {
@@ -72,6 +77,7 @@ struct hash_slot *hash_table_find(const struct hash_table *table, uint64_t hash,
 
 void hash_table_insert(struct hash_table *table, uint64_t hash, const void *key, const void *value)
 {
+    invariant(table->count + 1 < table->capacity); /* a search ends at an empty slot, so one has to stay */
     place(table, (struct hash_slot){.tag = tag_of(hash), .key = key, .value = value});
     table->count++;
 }
@@ -80,6 +86,9 @@ void hash_table_remove(struct hash_table *table, struct hash_slot *slot)
 {
     size_t mask = table->capacity - 1;
     size_t hole = (size_t)(slot - table->slots);
+
+    invariant(hole < table->capacity);
+    invariant(slot->tag != 0 && table->count > 0); /* the slot holds an entry of this table */
     table->count--;
     for (size_t index = (hole + 1) & mask; table->slots[index].tag != 0; index = (index + 1) & mask) {
         /* An entry may move back into the hole unless its own place lies behind the hole. */

@@ -5,6 +5,8 @@
  */
 #include "Support/heap.h"
 
+#include "Support/invariant.h"
+
 #include <stdlib.h>
 
 static bool is_before(const struct heap_entry *one, const struct heap_entry *other)
@@ -124,6 +126,7 @@ bool heap_grow(struct heap *heap, uint32_t capacity)
 
 void heap_push(struct heap *heap, struct heap_node *node, int64_t key)
 {
+    invariant(heap->count < heap->capacity); /* the caller has made room with heap_grow */
     heap->count++;
     sift_up(heap, heap->count - 1, (struct heap_entry){key, node});
 }
@@ -141,6 +144,8 @@ void heap_remove(struct heap *heap, struct heap_node *node)
     uint32_t index = node->index;
     struct heap_entry last = heap->entries[heap->count - 1];
 
+    invariant(index < heap->count);
+    invariant(heap->entries[index].node == node); /* H2; also, the node is in this heap and in no other */
     heap->count--;
     node->index = heap_nowhere;
     fetch_last(heap);
@@ -151,14 +156,9 @@ void heap_remove(struct heap *heap, struct heap_node *node)
 
 void heap_change_key(struct heap *heap, struct heap_node *node, int64_t key)
 {
+    invariant(node->index < heap->count);
+    invariant(heap->entries[node->index].node == node); /* H2 */
     settle(heap, node->index, (struct heap_entry){key, node});
-}
-
-void heap_rebuild(struct heap *heap)
-{
-    for (uint32_t after = heap->count > 1 ? (heap->count - 2) / heap_arity + 1 : 0; after > 0; after--) {
-        sift_down(heap, after - 1, heap->entries[after - 1]);
-    }
 }
 
 void heap_free(struct heap *heap)

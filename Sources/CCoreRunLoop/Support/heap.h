@@ -64,24 +64,9 @@ void heap_remove(struct heap *heap, struct heap_node *node);
 /* Moves a node that is in the heap to another key, in place. */
 void heap_change_key(struct heap *heap, struct heap_node *node, int64_t key);
 
-/* Puts everything in order again after the owner has changed many keys in the array itself: O(count). */
-void heap_rebuild(struct heap *heap);
-
 static inline int64_t heap_key(const struct heap *heap, const struct heap_node *node)
 {
     return heap->entries[node->index].key;
-}
-
-/*
- * Has the processor fetch what giving a node in the heap another key will look at first. Always inline, because gcc takes out calls of a
- * function that only fetches ahead.
- */
-static inline __attribute__((always_inline)) void heap_fetch(const struct heap *heap, const struct heap_node *node)
-{
-    __builtin_prefetch(&heap->entries[node->index], 1);
-    if (node->index > 0) {
-        __builtin_prefetch(&heap->entries[(node->index - 1) / heap_arity], 1);
-    }
 }
 
 void heap_free(struct heap *heap);

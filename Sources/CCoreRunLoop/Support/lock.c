@@ -22,6 +22,48 @@ static __attribute__((constructor)) void begin_without_fences(void)
     }
 }
 
+#if defined(CRL_TESTING)
+
+enum { noted_max = 32 };
+
+static __thread const struct lock *noted[noted_max];
+static __thread unsigned noted_count;
+static __thread unsigned unnoted_count; /* locks taken while the list was full */
+
+void lock_note_taken(const struct lock *lock)
+{
+    if (noted_count < noted_max) {
+        noted[noted_count++] = lock;
+    } else {
+        unnoted_count++;
+    }
+}
+
+void lock_note_dropped(const struct lock *lock)
+{
+    for (unsigned i = noted_count; i-- > 0;) {
+        if (noted[i] == lock) {
+            noted[i] = noted[--noted_count];
+            return;
+        }
+    }
+    if (unnoted_count > 0) {
+        unnoted_count--;
+    }
+}
+
+bool lock_is_mine(const struct lock *lock)
+{
+    for (unsigned i = 0; i < noted_count; i++) {
+        if (noted[i] == lock) {
+            return true;
+        }
+    }
+    return unnoted_count > 0;
+}
+
+#endif
+
 static void return_to_fences(void)
 {
     for (size_t i = 0; i < lock_place_count; i++) {
@@ -94,7 +136,7 @@ void lock_wake_sleeper(struct lock *lock)
     (void)futex_wake(&lock->state);
 }
 
-void item_locks_pass(void)
+NOT_CHECKED void item_locks_pass(void)
 {
     for (size_t i = 0; i < item_lock_count; i++) {
         lock_take(&item_locks()[i].lock);
@@ -102,14 +144,14 @@ void item_locks_pass(void)
     }
 }
 
-void item_locks_take_all(void)
+NOT_CHECKED void item_locks_take_all(void)
 {
     for (size_t i = 0; i < item_lock_count; i++) {
         lock_take(&item_locks()[i].lock);
     }
 }
 
-void item_locks_drop_all(void)
+NOT_CHECKED void item_locks_drop_all(void)
 {
     for (size_t i = 0; i < item_lock_count; i++) {
         lock_drop(&item_locks()[i].lock);

@@ -3,13 +3,13 @@
  * A lock of four bytes: free, held, or held with somebody asleep on it. Not recursive, not fair, and, unlike a pthread mutex, it can be set
  * free again in the child of a fork. Never held over user code.
  *
- * Dropping it is a store between two looks whether anybody sleeps; if somebody does, an exchange, which says whether it is on this lock.
- * The fence that the store needs is made by the one that goes to sleep, for all threads at once (barrier_everywhere); where that cannot be
- * had, each drop is an exchange.
+ * A drop is a store between two looks whether anybody sleeps. If somebody does, it is an exchange, which says whether the sleeper waits for
+ * this lock. The thread that goes to sleep makes the fence that the store needs, for all threads at once (barrier_everywhere). Where the
+ * kernel does not offer that, each drop is an exchange.
  *
  * Items (sources, timers, observers) have no lock of their own but share a row of locks, chosen by address: an item lock is always the
  * innermost one and no thread ever holds two of them, so that two items on one lock cannot deadlock; and a fork can take and reset the
- * whole row. In a child that finds the row wiped (Kernel/fork_mark.h) they are free as well.
+ * whole row. The kernel may wipe the row in a child of a fork (Kernel/fork_mark.c), which frees the locks as well.
  */
 #ifndef CRL_SUPPORT_LOCK_H
 #define CRL_SUPPORT_LOCK_H
@@ -20,7 +20,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct lock {
+#include "Support/guard.h"
+#include "Support/invariant.h"
+
+struct CAPABILITY lock {
     _Atomic uint32_t state;
 };
 
@@ -33,7 +36,7 @@ enum { lock_place_count = 64, cache_line = 64 };
  * in the lock itself, whose memory may be gone once it is free.
  */
 extern _Atomic uint32_t lock_sleepers[lock_place_count];
-static const uint32_t lock_needs_no_fence = 0x80000000; /* when it is dropped */
+static const uint32_t lock_needs_no_fence = 0x80000000; /* added where a drop makes no fence, because sleepers do */
 
 static inline uint32_t lock_place(const struct lock *lock)
 {
@@ -44,23 +47,51 @@ void lock_take_contended(struct lock *lock);
 void lock_drop_contended(struct lock *lock);
 void lock_wake_sleeper(struct lock *lock);
 
-static inline void lock_take(struct lock *lock)
+#if defined(CRL_TESTING)
+/* Tests keep a list of the locks that each thread holds. */
+void lock_note_taken(const struct lock *lock);
+void lock_note_dropped(const struct lock *lock);
+/* Returns true if the calling thread holds the lock, or holds more locks than the list has room for. */
+bool lock_is_mine(const struct lock *lock);
+#define invariant_held(lock) invariant(lock_is_mine(lock))
+#define invariant_not_held(lock) invariant(!lock_is_mine(lock))
+#else
+static inline void lock_note_taken(const struct lock *lock)
+{
+    (void)lock;
+}
+
+static inline void lock_note_dropped(const struct lock *lock)
+{
+    (void)lock;
+}
+
+#define invariant_held(lock) ((void)(lock))
+#define invariant_not_held(lock) ((void)(lock))
+#endif
+
+static inline void lock_take(struct lock *lock) ACQUIRES(lock);
+static inline void lock_drop(struct lock *lock) RELEASES(lock);
+
+NOT_CHECKED static inline void lock_take(struct lock *lock)
 {
     uint32_t expected = lock_free;
 
     if (!atomic_compare_exchange_strong_explicit(&lock->state, &expected, lock_held, memory_order_acquire, memory_order_relaxed)) {
         lock_take_contended(lock);
     }
+    lock_note_taken(lock);
 }
 
-/* False also where nobody could tell. */
+/* Returns true if nobody sleeps on a lock of this place. Returns false if somebody does, or if the library cannot tell. */
 static inline bool lock_has_no_sleepers(const struct lock *lock)
 {
     return __builtin_expect(atomic_load_explicit(&lock_sleepers[lock_place(lock)], memory_order_relaxed) == lock_needs_no_fence, 1);
 }
 
-static inline void lock_drop(struct lock *lock)
+NOT_CHECKED static inline void lock_drop(struct lock *lock)
 {
+    lock_note_dropped(lock);
     if (!lock_has_no_sleepers(lock)) {
         lock_drop_contended(lock);
         return;
@@ -72,15 +103,16 @@ static inline void lock_drop(struct lock *lock)
     }
 }
 
-/* By somebody, just now. */
+/* Returns true if some thread holds the lock at this moment. */
 static inline bool lock_is_taken(const struct lock *lock)
 {
     return atomic_load_explicit(&lock->state, memory_order_relaxed) != lock_free;
 }
 
-/* In the child of a fork, where whoever held the lock does not exist. */
+/* Sets the lock free in the child of a fork, where the thread that held it does not exist. */
 static inline void lock_reset(struct lock *lock)
 {
+    lock_note_dropped(lock);
     atomic_store_explicit(&lock->state, lock_free, memory_order_relaxed);
 }
 
@@ -107,13 +139,10 @@ static inline struct padded_lock *item_locks(void)
     return (struct padded_lock *)start; /* NOLINT(performance-no-int-to-ptr) */
 }
 
-/* A spare word of the row's: if it has been wiped, so have the locks. */
-static inline bool item_locks_have(const _Atomic uint32_t *word)
-{
-    return (uintptr_t)word - (uintptr_t)item_locks() < item_locks_bytes;
-}
+/* Stands for whichever item lock: no thread ever holds two of them. */
+extern struct lock_role the_item_lock;
 
-static inline struct lock *item_lock(const void *item)
+RETURNS_LOCK(the_item_lock) static inline struct lock *item_lock(const void *item)
 {
     /* Objects are 16-byte aligned and at least 48 bytes apart; the multiplication spreads neighbours over the row. */
     uint64_t hash = ((uint64_t)(uintptr_t)item >> 4) * UINT64_C(0x9E3779B97F4A7C15);
@@ -124,7 +153,7 @@ static inline struct lock *item_lock(const void *item)
 /* Waits for whoever holds an item lock now to drop it. */
 void item_locks_pass(void);
 
-/* For fork: takes all item locks, drops them in the parent, resets them in the child. */
+/* For fork: takes all item locks, drops them in the parent, resets them in the child. The checker does not follow these. */
 void item_locks_take_all(void);
 void item_locks_drop_all(void);
 void item_locks_reset_all(void);

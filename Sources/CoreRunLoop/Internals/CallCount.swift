@@ -2,13 +2,15 @@
 
 import Synchronization
 
-/// Counts the calls of a closure that are under way, so that calling it takes neither a lock nor a reference of its own: the closure stays
-/// until it has been given up and the last call has ended. Any thread; calls may be nested, and give it up.
+/// Counts the calls of a closure that are running, so that a call needs neither a lock nor a reference to the closure.
+///
+/// The closure lives until it has been given up and the last call has ended. Any thread may call. Calls may be nested, and a call may give
+/// the closure up.
 struct CallCount: ~Copyable, Sendable {
     /// Twice the number of calls, and 1 once the closure has been given up.
     private let state = Atomic<Int>(0)
 
-    /// A call begins. False, and nothing is to be ended, if the closure has been given up.
+    /// Begins a call. False if the closure has been given up; then the caller must not call `end`.
     func begin() -> Bool {
         var old = state.load(ordering: .relaxed)
         while old & 1 == 0 {
@@ -20,9 +22,9 @@ struct CallCount: ~Copyable, Sendable {
         return false
     }
 
-    /// A call has ended. True if the closure is to be freed: it was the last.
+    /// Ends a call. True if the caller must free the closure, because it was given up and this was the last call.
     func end() -> Bool { state.subtract(2, ordering: .acquiringAndReleasing).newValue == 1 }
 
-    /// No call is to begin any more. True if the closure is to be freed: none is under way, and this has not been called before.
+    /// Lets no further call begin. True if the caller must free the closure: no call is running, and it was not given up before.
     func giveUp() -> Bool { state.bitwiseOr(1, ordering: .acquiringAndReleasing).oldValue == 0 }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An item's closure, until the item is invalidated. Any thread.
+/// The closure of a timer, source or observer, until that is invalidated. Any thread.
 @safe final class Callback<Argument>: @unchecked Sendable {
-    /// An object: the closure itself could not be called without a reference of the call's own.
+    /// Holds the closure in an object, because a call of a bare closure would retain and release it.
     private final class Closure {
         let call: (Argument) -> Void
         init(_ call: @escaping (Argument) -> Void) { self.call = call }
@@ -14,14 +14,14 @@
 
     deinit { drop() }
 
-    /// Calls the closure, if it is still there.
+    /// Calls the closure, unless it has been dropped.
     func callAsFunction(_ argument: Argument) {
         guard calls.begin() else { return }
         unsafe closure._withUnsafeGuaranteedRef { $0.call(argument) }
         if calls.end() { unsafe closure.release() }
     }
 
-    /// Frees the closure, at once or by the end of the last call. What it holds may end this very item.
+    /// Frees the closure at once, or at the end of its last running call. The closure's captures may hold the owner's last reference.
     func drop() {
         if calls.giveUp() { unsafe closure.release() }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Functions to be called of one event, in the order in which they were added, each of which may be taken out by its number.
+/// The handlers of one event, in the order of adding. Each can be removed by its number.
 ///
-/// Guarded by the lock of the state that it is in. They are called, and freed, outside it.
+/// The lock of the state that holds this guards it. Handlers are called, and freed, outside that lock.
 struct Handlers<Handler> {
     private var last = 0
     private var handlers: [Int: Handler] = [:]
@@ -17,7 +17,7 @@ struct Handlers<Handler> {
         return last
     }
 
-    /// Takes one out, if it is still there: it is to be freed outside the caller's lock.
+    /// Removes a handler, if it is still there. The caller frees the result outside its lock.
     mutating func remove(_ number: Int) -> Handler? { handlers.removeValue(forKey: number) }
 
     mutating func takeAll() -> [Handler] {

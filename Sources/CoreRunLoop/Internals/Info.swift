@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The single place where Swift objects become the `info` pointers of C contexts and come back. A context owns one reference to its object.
+// Converts Swift objects to the `info` pointers of C contexts and back; no other file does. A context owns one reference to its object.
 
 import CCoreRunLoop
 import CoreRunLoopShims
 
-/// A reference to `object` as a context's `info`, to be given back by `releaseInfo`.
+/// Returns a new reference to `object` as a context's `info`. `releaseInfo` gives it back.
 func retainedInfo(_ object: some AnyObject) -> UnsafeMutableRawPointer {
     unsafe Unmanaged.passRetained(object).toOpaque()
 }
 
-/// The object behind an `info`, borrowed.
+/// Returns the object behind an `info`.
 func object<T: AnyObject>(_ type: T.Type = T.self, from info: UnsafeMutableRawPointer?) -> T {
     guard let info = unsafe info else { fault("a context of the overlay's own has lost its info") }
     return unsafe Unmanaged<T>.fromOpaque(info).takeUnretainedValue()
 }
 
-/// The same for the length of `use`, without counting: in a callback the context's reference lasts until it returns.
-func lend<T: AnyObject>(_ type: T.Type = T.self, from info: UnsafeMutableRawPointer?, to use: (T) -> Void) {
+/// Calls `use` with the object behind an `info`, without counting references. It is for callbacks: the context keeps its reference until
+/// they return.
+func withBorrowed<T: AnyObject>(_ type: T.Type = T.self, from info: UnsafeMutableRawPointer?, to use: (T) -> Void) {
     guard let info = unsafe info else { fault("a context of the overlay's own has lost its info") }
     unsafe Unmanaged<T>.fromOpaque(info)._withUnsafeGuaranteedRef { use($0) }
 }
@@ -32,17 +33,18 @@ func releaseConstantInfo(_ info: UnsafeRawPointer?) {
     if let info = unsafe info { unsafe Unmanaged<AnyObject>.fromOpaque(info).release() }
 }
 
-/// What the C library returns where only a lack of memory gives NULL.
+/// Unwraps the result of a C function that returns NULL only when there is no memory.
 func require<T>(_ created: T?, _ function: StaticString) -> T {
     guard let created else { fault("\(function): there is no memory") }
     return created
 }
 
-/// The address of a C object, for identity.
+/// Returns the address of a C object, which identifies it.
 func address<T>(of reference: T) -> UInt { unsafe unsafeBitCast(reference, to: UInt.self) }
 
-/// A closure that may not leave the thread that made this, in an object that may: nor does what it holds, which that thread frees. Only it
-/// uses the closure, and whoever ends this when no other reference is left.
+/// Holds a closure that must not leave its thread in an object that may.
+///
+/// Only the thread that created this object uses the closure, and that thread also frees it with its captures.
 final class OwnThread<Closure>: @unchecked Sendable {
     private var bound: Closure?
     private let thread = shim_thread_number()
@@ -52,11 +54,11 @@ final class OwnThread<Closure>: @unchecked Sendable {
 
     deinit {
         if shim_thread_number() == thread { return }
-        // In the loop's next pass, or when it is taken down; here if it has been, as nobody of that thread is left.
+        // The loop frees the closure in its next pass or when it is taken down. After that it is freed here, as the thread is gone.
         unsafe shim_perform_and_wake(loop, { _ in }, moveOut(), { info in unsafe releaseInfo(info) })
     }
 
-    /// The closure as an `info`: once this has returned nothing else here refers to it.
+    /// Moves the closure into an `info`. After the return nothing else in this object refers to it.
     private func moveOut() -> UnsafeMutableRawPointer { unsafe retainedInfo(Moved(bound.take())) }
 
     private final class Moved {
@@ -64,7 +66,7 @@ final class OwnThread<Closure>: @unchecked Sendable {
         init(_ closure: consuming Closure?) { self.closure = closure }
     }
 
-    /// To be called, on its own thread: others stop the process with a sentence.
+    /// The closure. Access from another thread stops the process with a message.
     var closure: Closure {
         guard shim_thread_number() == thread, let bound else {
             fault("a closure that is bound to its thread was called on another one, by fire() or in that thread's loop")

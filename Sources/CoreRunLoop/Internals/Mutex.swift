@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A value behind a lock, with the interface of the standard library's. That one sleeps on a futex of its own, whose order the thread
-// sanitizer does not see on Linux, so that every use would be reported as a race; the C library's it sees. Tests use it too.
+// A value behind a lock, with the interface of the standard library's Mutex. The thread sanitizer does not see the order that the standard
+// one's futex makes on Linux, and would report every use as a race. It sees that of the C library's lock. Tests use this type too.
 
 import CoreRunLoopShims
 
@@ -21,7 +21,7 @@ import CoreRunLoopShims
         unsafe value.deallocate()
     }
 
-    /// Runs `body` with the lock held: it may call nothing that could take it again.
+    /// Runs `body` with the lock held. `body` must not call anything that could take the lock again.
     package borrowing func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure) -> Result {
         unsafe shim_lock_take(lock)
         defer { unsafe shim_lock_drop(lock) }

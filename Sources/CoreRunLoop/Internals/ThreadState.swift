@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the overlay keeps for each thread: its `RunLoop` and its `Thread`, so that `current` is the same object every time. One word of
-// thread-local storage, freed when the thread ends, after whatever has been asked to hear of that end. Only its own thread touches it.
+// The overlay's state of each thread: its `RunLoop` and its `Thread`, so that `current` is the same object every time. It is in one word of
+// thread-local storage, and is freed when the thread ends, after the handlers of that end have run. Only its own thread uses it.
 
 import CoreRunLoopShims
 
 final class ThreadState {
     var loop: RunLoop?
     var thread: Thread?
-    /// The loop whose jobs the thread runs now.
+    /// The loop whose executor jobs the thread is running.
     var drained: RunLoop?
-    /// The runs with a token that the thread is in, the innermost last.
+    /// The thread's current runs with a token, the innermost last.
     var tokenRuns: [RunLoop.TokenRun] = []
 
-    /// The calling thread's; when that has ended a new one, which nothing keeps.
+    /// The calling thread's state. After the thread's end it is a new one each time, which nothing keeps.
     static var current: ThreadState {
         if let word = unsafe shim_thread_word() { return unsafe Unmanaged<ThreadState>.fromOpaque(word).takeUnretainedValue() }
         let state = ThreadState()
-        // Kept now it would be freed in the last round of destructors, in which sanitizers have gone, or never.
+        // A state kept now would be freed in the last round of destructors, when sanitizers are gone, or never.
         if shim_thread_has_ended() { return state }
         unsafe shim_set_thread_word(retainedInfo(state)) { word in
-            unsafe lend(ThreadState.self, from: word) { $0.end() }
+            unsafe withBorrowed(ThreadState.self, from: word) { $0.end() }
             shim_forget_thread_word()
             unsafe releaseInfo(word)
         }
         return state
     }
 
-    /// The thread ends, by whatever means.
+    /// Runs at the thread's end, however it ends.
     private func end() {
         thread?.finishUnlessFinished()
         loop?.refuseRequests()
@@ -35,14 +35,14 @@ final class ThreadState {
         drained?.endDrain()
     }
 
-    /// The calling thread's, if it has one.
+    /// The calling thread's state, if it has one.
     static var existing: ThreadState? {
         guard let word = unsafe shim_thread_word() else { return nil }
         return unsafe Unmanaged<ThreadState>.fromOpaque(word).takeUnretainedValue()
     }
 }
 
-/// Closed at first and opened once; whoever waits at it goes through.
+/// A gate that is closed at first and opened once. Everyone who waits at it then goes through.
 @safe final class Gate: @unchecked Sendable {
     private let gate: OpaquePointer = unsafe shim_gate_create()
 
@@ -50,7 +50,7 @@ final class ThreadState {
 
     func open() { unsafe shim_gate_open(gate) }
 
-    /// Waits until it is open; `nil` is without limit. Says whether it is.
+    /// Waits until the gate is open; `nil` means no limit. Returns whether the gate is open.
     @discardableResult
     func wait(for limit: Duration? = nil) -> Bool { unsafe shim_gate_wait(gate, limit.map { max(0, $0.inNanoseconds) } ?? -1) }
 }

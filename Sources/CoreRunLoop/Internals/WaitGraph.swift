@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which blocked thread waits for which other one, so that a circle is an error and not the end of the program. The lock guards the table; a
-// thread's own is taken inside it.
+// Records which blocked thread waits for which other one, so that a circle becomes an error instead of a deadlock. The lock guards the
+// table; a thread's own lock is taken inside it.
 
 import CCoreRunLoop
 
-/// Threads that wait, by their loops: every thread has one.
+/// The waiting threads, identified by their loops: every thread has one.
 final class WaitGraph: Sendable {
     static let shared = WaitGraph()
 
-    /// What a thread waits for.
+    /// An event for which a thread waits.
     enum Event: Sendable {
-        /// That a loop comes to a request.
+        /// A loop reaches a request.
         case turn(of: RunLoop)
-        /// That a thread ends.
+        /// A thread ends.
         case end(of: Thread)
 
-        /// Who brings it; nobody as long as the thread has not begun.
+        /// The loop of the thread that makes the event happen; nil while that thread has not begun.
         fileprivate var bringer: UInt? {
             switch self {
             case .turn(let loop): address(of: loop.loop)
@@ -24,7 +24,7 @@ final class WaitGraph: Sendable {
             }
         }
 
-        /// Whether a limit in a circle makes no difference: a loop whose thread waits does not come to the request before the limit either.
+        /// Whether a time limit cannot help in a circle. A loop whose thread is waiting does not reach the request before the limit either.
         fileprivate var isInVainWithALimit: Bool { if case .turn = self { true } else { false } }
     }
 
@@ -34,8 +34,8 @@ final class WaitGraph: Sendable {
     }
     private let waits = Mutex<[UInt: Wait]>([:])
 
-    /// Calls `wait`, which is to block the calling thread until `event`; `nil`, without a call, if that would never come, as who is to
-    /// bring it waits for this thread.
+    /// Calls `wait`, which blocks the calling thread until `event`. Returns `nil` without a call if the event would never happen, because
+    /// the thread that makes it happen waits for this one.
     func waiting<Result>(for event: Event, isLimited: Bool, _ wait: () -> Result) -> Result? {
         let waiter = address(of: CFRunLoopGetCurrent() as CFRunLoop)
         let isCircle = waits.withLock { waits in
@@ -50,7 +50,7 @@ final class WaitGraph: Sendable {
 
     private static func isCircle(from waiter: UInt, _ first: Wait, _ waits: [UInt: Wait]) -> Bool {
         var (wait, isEndless) = (first, !first.isLimited)
-        // Circles of others, which have a limit, come to no end here.
+        // A circle of other threads, which have a limit, would never end this loop: the count bounds it.
         for _ in 0...waits.count {
             guard let bringer = wait.event.bringer else { return false }
             if bringer == waiter { return isEndless || first.event.isInVainWithALimit }

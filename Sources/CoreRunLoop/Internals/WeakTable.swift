@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Objects by a key, kept by others. Any thread.
+/// A table of objects by key that does not keep the objects alive. Any thread.
 ///
-/// An entry is told by its object's identity: comparing the object itself would need a reference to it, which could be the last one, and
-/// the object's deinitializer would then wait for the lock that is held.
+/// An entry records its object's identity. Comparing the object itself would need a reference, which could be the last one. The object's
+/// deinitializer would then wait for the lock that is already held.
 struct WeakTable<Key: Hashable, Object: AnyObject>: ~Copyable, @unchecked Sendable {
     private final class Entry {
         weak var object: Object?
@@ -15,10 +15,10 @@ struct WeakTable<Key: Hashable, Object: AnyObject>: ~Copyable, @unchecked Sendab
     }
     private let entries = Mutex<[Key: Entry]>([:])
 
-    /// The key's object, as long as someone keeps it.
+    /// The key's object, as long as someone else keeps it alive.
     subscript(key: Key) -> Object? { entries.withLock { $0[key]?.object } }
 
-    /// The key's object, or else a new one.
+    /// Returns the key's object, or a new one if there is none.
     func object(for key: Key, orMake make: () -> Object) -> Object {
         entries.withLock { entries in
             if let object = entries[key]?.object { return object }
@@ -30,7 +30,7 @@ struct WeakTable<Key: Hashable, Object: AnyObject>: ~Copyable, @unchecked Sendab
 
     func set(_ object: Object, for key: Key) { entries.withLock { $0[key] = Entry(object) } }
 
-    /// Takes `object` out, unless another one has the key by now. May be called by the object's deinitializer.
+    /// Removes `object`, unless another object has the key by now. The object's deinitializer may call this.
     func remove(_ object: Object, for key: Key) {
         entries.withLock { entries in if entries[key]?.identity == ObjectIdentifier(object) { entries[key] = nil } }
     }

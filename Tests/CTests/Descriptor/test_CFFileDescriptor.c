@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CFFileDescriptor by rules 277 to 290: arming, delivery, every kind of descriptor, the object's life. Faults of the kernel and of programs
- * that close what is watched are in test_descriptor_faults.c.
+ * CFFileDescriptor: arming, delivery, each kind of descriptor, the life of the object (rules 277 to 290). Faults of the kernel and
+ * programs that close a watched descriptor are in test_CFFileDescriptor_faults.c.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 
 #include "Descriptor/watcher.h"
 #include "Kernel/kernel.h"
-#include "Loop/thread_loop.h"
+#include "Loop/Core/thread_loop.h"
 #include "fake_kernel.h"
 
 static void never_called(CFFileDescriptorRef object, CFOptionFlags kinds, void *info)
@@ -38,17 +38,13 @@ static CFRunLoopRunResult look(void)
 
 TEST(a_descriptor_starts_with_its_callbacks_disabled, "277")
 {
-    int ends[2];
     struct watcher watcher = WATCHER("f", NULL);
 
-    pipe_open(ends);
-    pipe_fill(ends, "x");
-    watcher_add(&watcher, ends[0], false, 0);
+    watcher_add_on_pipe(&watcher, "x", 0);
     EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
     EXPECT_LOG("");
     EXPECT_EQ(watcher.retains, 1);
-    watcher_free(&watcher);
-    pipe_close(ends);
+    watcher_free_with_pipe(&watcher);
 }
 
 TEST(an_unusable_descriptor_gives_null, "277")
@@ -69,18 +65,14 @@ TEST(an_unusable_descriptor_gives_null, "277")
 
 TEST(each_kind_is_delivered_once_for_each_enabling, "278")
 {
-    int ends[2];
     struct watcher watcher = WATCHER("f", NULL);
 
-    pipe_open(ends);
-    pipe_fill(ends, "x");
-    watcher_add(&watcher, ends[0], false, reads);
+    watcher_add_on_pipe(&watcher, "x", reads);
     CFFileDescriptorEnableCallBacks(watcher.object, reads); /* twice is once */
     EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
     EXPECT_EQ(look(), kCFRunLoopRunTimedOut);
     EXPECT_LOG("f:R");
-    watcher_free(&watcher);
-    pipe_close(ends);
+    watcher_free_with_pipe(&watcher);
 }
 
 static void runs_nested(struct watcher *watcher)
@@ -91,32 +83,24 @@ static void runs_nested(struct watcher *watcher)
 
 TEST(a_kind_is_disabled_before_its_callback, "278")
 {
-    int ends[2];
     struct watcher watcher = WATCHER("f", runs_nested);
 
-    pipe_open(ends);
-    pipe_fill(ends, "x");
-    watcher_add(&watcher, ends[0], false, reads);
+    watcher_add_on_pipe(&watcher, "x", reads);
     look();
     EXPECT_LOG("f:R TO");
-    watcher_free(&watcher);
-    pipe_close(ends);
+    watcher_free_with_pipe(&watcher);
 }
 
 TEST(a_callback_enabled_again_comes_while_bytes_are_left, "278 279")
 {
-    int ends[2];
     struct watcher watcher = WATCHER("f", watcher_rearms);
 
-    pipe_open(ends);
-    pipe_fill(ends, "x");
-    watcher_add(&watcher, ends[0], false, reads);
+    watcher_add_on_pipe(&watcher, "x", reads);
     for (int i = 0; i < 3; i++) {
         EXPECT_EQ(CFRunLoopRunInMode(MODE, 0, true), kCFRunLoopRunHandledSource);
     }
     EXPECT_LOG("f:R f:R f:R");
-    watcher_free(&watcher);
-    pipe_close(ends);
+    watcher_free_with_pipe(&watcher);
 }
 
 static void replaces_its_source(struct watcher *watcher)
@@ -137,27 +121,20 @@ static void replaces_its_source(struct watcher *watcher)
 
 TEST(enabling_in_a_callback_that_has_replaced_the_source_reaches_the_new_one, "278 288")
 {
-    int ends[2];
     struct watcher watcher = WATCHER("f", replaces_its_source);
 
-    pipe_open(ends);
-    pipe_fill(ends, "x");
-    watcher_add(&watcher, ends[0], false, reads);
+    watcher_add_on_pipe(&watcher, "x", reads);
     look();
     look();
     EXPECT_LOG("f:R f:R");
-    watcher_free(&watcher);
-    pipe_close(ends);
+    watcher_free_with_pipe(&watcher);
 }
 
 TEST(rearming_in_the_callback_costs_no_call_of_the_kernel, "278")
 {
-    int ends[2];
     struct watcher watcher = {.name = "f", .action = watcher_rearms, .is_silent = true};
 
-    pipe_open(ends);
-    pipe_fill(ends, "x");
-    watcher_add(&watcher, ends[0], false, reads);
+    watcher_add_on_pipe(&watcher, "x", reads);
     look();
     watcher_count_calls();
     for (int i = 0; i < 100; i++) {
@@ -166,8 +143,7 @@ TEST(rearming_in_the_callback_costs_no_call_of_the_kernel, "278")
     EXPECT_EQ(watcher.calls, 101);
     EXPECT_EQ(call_counts.changes + call_counts.adds + call_counts.removals, 0);
     EXPECT_EQ(call_counts.waits, 100);
-    watcher_free(&watcher);
-    pipe_close(ends);
+    watcher_free_with_pipe(&watcher);
 }
 
 static void waits_nested_and_rearms(struct watcher *watcher)
@@ -178,7 +154,10 @@ static void waits_nested_and_rearms(struct watcher *watcher)
     watcher_rearms(watcher);
 }
 
-/* What is disabled for the length of its callback stays ready in the kernel, which is told only when it would wake a nested run for it. */
+/*
+ * A kind is disabled during its callback, but the kernel still watches for it, as most callbacks enable it again. A nested run has to tell
+ * the kernel, or the ready descriptor would wake it again and again.
+ */
 static void expect_quiet_while_called(int descriptor)
 {
     struct watcher watcher = WATCHER("f", waits_nested_and_rearms);
@@ -216,7 +195,7 @@ TEST(a_nested_run_does_not_spin_on_a_file_that_is_being_called, "278 285 44")
 
 #define OTHER_MODE CFSTR("other test")
 
-/* A second source on the descriptor comes to the other mode, which looks at what is wanted there while nothing is. */
+/* Adds a second source on the descriptor to the other mode. That mode then computes its interest anew, while no kind is wanted. */
 static void changes_the_other_mode_and_rearms(struct watcher *watcher)
 {
     struct watcher *neighbour = watcher->context;
@@ -266,7 +245,7 @@ static void waits_for_the_same(void *context)
     CFRelease(source);
 }
 
-/* The other thread joins while nothing is wanted, and sleeps; its loop alone can make the second call. */
+/* The other thread adds the source while no kind is wanted, and sleeps. Only its loop can then make the second call. */
 static void rearms_while_another_loop_sleeps(struct watcher *watcher)
 {
     struct probe_thread *thread = watcher->context;
@@ -284,17 +263,13 @@ static void rearms_while_another_loop_sleeps(struct watcher *watcher)
 
 TEST(a_loop_that_joined_during_the_callback_hears_of_the_rearming, "278 281 282")
 {
-    int ends[2];
     struct probe_thread thread;
     struct watcher watcher = {.name = "f", .action = rearms_while_another_loop_sleeps, .context = &thread};
 
-    pipe_open(ends);
-    pipe_fill(ends, "x");
-    watcher_add(&watcher, ends[0], false, reads);
+    watcher_add_on_pipe(&watcher, "x", reads);
     look();
     EXPECT_LOG("f:R f:R");
-    watcher_free(&watcher);
-    pipe_close(ends);
+    watcher_free_with_pipe(&watcher);
 }
 
 static void *rearms_elsewhere(void *info)
@@ -313,36 +288,28 @@ static void is_rearmed_by_another_thread(struct watcher *watcher)
 
 TEST(another_thread_may_enable_what_is_being_called, "278 281")
 {
-    int ends[2];
     struct watcher watcher = WATCHER("f", is_rearmed_by_another_thread);
 
-    pipe_open(ends);
-    pipe_fill(ends, "x");
-    watcher_add(&watcher, ends[0], false, reads);
+    watcher_add_on_pipe(&watcher, "x", reads);
     look();
     look();
     EXPECT_LOG("f:R f:R");
-    watcher_free(&watcher);
-    pipe_close(ends);
+    watcher_free_with_pipe(&watcher);
 }
 
 TEST(a_descriptor_called_once_is_not_watched_afterwards, "278")
 {
-    int ends[2];
     struct watcher watcher = WATCHER("f", NULL);
     static struct probe timer = PROBE("T", NULL);
 
     clock_start();
-    pipe_open(ends);
-    pipe_fill(ends, "x");
-    watcher_add(&watcher, ends[0], false, reads);
+    watcher_add_on_pipe(&watcher, "x", reads);
     probe_timer_add(&timer, 1, 0, LOOP, MODE);
     look();
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 2, false), kCFRunLoopRunTimedOut);
     EXPECT_LOG("f:R T");
     EXPECT(fake_kernel_sleeps() <= 8);
-    watcher_free(&watcher);
-    pipe_close(ends);
+    watcher_free_with_pipe(&watcher);
 }
 
 TEST(the_callback_is_told_what_fired, "280")
@@ -402,20 +369,16 @@ static void enables_reading(void *context)
 
 TEST(enabling_from_another_thread_reaches_a_sleeping_loop, "282")
 {
-    int ends[2];
     struct watcher watcher = WATCHER("f", watcher_stops_loop);
     struct probe_thread thread;
 
-    pipe_open(ends);
-    pipe_fill(ends, "x");
-    watcher_add(&watcher, ends[0], false, 0);
+    watcher_add_on_pipe(&watcher, "x", 0);
     probe_activities_add(LOOP, MODE);
     probe_thread_when_waiting(&thread, LOOP, enables_reading, &watcher);
     EXPECT_EQ(CFRunLoopRunInMode(MODE, test_patience_s(), false), kCFRunLoopRunStopped);
     probe_thread_join(&thread);
     EXPECT_LOG("E BT BS BW AW f:R X"); /* one pass: it was not woken for nothing */
-    watcher_free(&watcher);
-    pipe_close(ends);
+    watcher_free_with_pipe(&watcher);
 }
 
 TEST(enabling_from_another_thread_reaches_a_loop_asleep_without_descriptors, "282")
@@ -477,7 +440,7 @@ TEST(nothing_comes_after_disabling, "283")
     pipe_fill(two, "x");
     watcher_add(&first, one[0], false, reads);
     watcher_add(&second, two[0], false, reads);
-    look(); /* both reports are in hand when the first callback disables the second */
+    look(); /* the loop has both reports when the first callback disables the second */
     look();
     EXPECT_EQ(first.calls + second.calls, 1);
     CFFileDescriptorEnableCallBacks(first.object, reads);
@@ -607,23 +570,20 @@ TEST(two_files_take_turns, "285 F3")
     watcher_free(&two);
 }
 
-/* The clock stands still but for sleeps, so that asking for what is over would never end. */
+/* The clock moves only in sleeps. A loop that asked again without sleeping would never end. */
 TEST(a_kernel_that_is_less_late_than_it_may_be_is_asked_once_more, "44 114 T9")
 {
-    int ends[2];
     struct watcher watcher = WATCHER("f", NULL);
     static struct probe timer = PROBE("T", NULL);
 
     clock_start();
     fake_kernel_set_slack(50000);
-    pipe_open(ends);
-    watcher_add(&watcher, ends[0], false, reads);
+    watcher_add_on_pipe(&watcher, "", reads);
     probe_timer_add(&timer, 0.01, 0.01, LOOP, MODE);
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.025, false), kCFRunLoopRunTimedOut);
     EXPECT_LOG("T T");
     EXPECT_EQ(fake_kernel_sleeps(), 6);
-    watcher_free(&watcher);
-    pipe_close(ends);
+    watcher_free_with_pipe(&watcher);
 }
 
 TEST(a_disabled_file_does_not_make_the_loop_spin, "285 F3")
@@ -776,14 +736,12 @@ TEST(invalidation_ends_everything_once, "287")
 
 TEST(a_descriptor_that_is_not_to_be_closed_stays_open, "287")
 {
-    int ends[2];
     struct watcher watcher = WATCHER("f", NULL);
 
-    pipe_open(ends);
-    watcher_add(&watcher, ends[0], false, reads);
+    watcher_add_on_pipe(&watcher, "", reads);
     watcher_free(&watcher);
-    EXPECT(is_open(ends[0]));
-    pipe_close(ends);
+    EXPECT(is_open(watcher.ends[0]));
+    pipe_close(watcher.ends);
 }
 
 TEST(a_freed_object_ends_like_an_invalidated_one, "287")
@@ -843,18 +801,15 @@ static void is_invalidated_by_another(struct watcher *watcher)
 
 TEST(an_object_invalidated_elsewhere_releases_its_context_after_the_callback, "287 289")
 {
-    int ends[2];
     struct watcher watcher = WATCHER("f", is_invalidated_by_another);
 
-    pipe_open(ends);
-    pipe_fill(ends, "x");
-    watcher_add(&watcher, ends[0], false, reads);
+    watcher_add_on_pipe(&watcher, "x", reads);
     look();
     EXPECT_LOG("f:R");
     EXPECT_EQ(watcher.releases, 1);
     watcher_free(&watcher);
     EXPECT_EQ(watcher.releases, 1);
-    pipe_close(ends);
+    pipe_close(watcher.ends);
 }
 
 static void is_called_and_then_invalidates(void *context)
@@ -880,17 +835,13 @@ static void is_called_elsewhere_meanwhile(struct watcher *watcher)
 
 TEST(an_object_invalidated_behind_a_callback_keeps_its_info_for_that_on_another_thread, "287 289")
 {
-    int ends[2];
     struct watcher watcher = WATCHER("f", is_called_elsewhere_meanwhile);
 
-    pipe_open(ends);
-    pipe_fill(ends, "x");
-    watcher_add(&watcher, ends[0], false, reads);
+    watcher_add_on_pipe(&watcher, "x", reads);
     look();
     EXPECT_LOG("f:R f:R");
     EXPECT_EQ(watcher.releases, 1);
-    watcher_free(&watcher);
-    pipe_close(ends);
+    watcher_free_with_pipe(&watcher);
 }
 
 TEST(the_source_is_made_once, "288")
@@ -943,12 +894,9 @@ TEST(a_source_that_is_gone_is_made_anew, "288")
 
 TEST(the_source_keeps_the_object, "288")
 {
-    int ends[2];
     struct watcher watcher = WATCHER("f", NULL);
 
-    pipe_open(ends);
-    pipe_fill(ends, "x");
-    watcher_add(&watcher, ends[0], false, reads);
+    watcher_add_on_pipe(&watcher, "x", reads);
     CFRelease(watcher.object);
     EXPECT_EQ(watcher.releases, 0);
     look();
@@ -956,7 +904,7 @@ TEST(the_source_keeps_the_object, "288")
     watcher.object = (CFFileDescriptorRef)(uintptr_t)CFRetain(watcher.object);
     watcher_free(&watcher);
     EXPECT_EQ(watcher.releases, 1);
-    pipe_close(ends);
+    pipe_close(watcher.ends);
 }
 
 static int context_calls;
@@ -1054,16 +1002,13 @@ TEST(several_objects_watch_one_descriptor, "290 F4")
 
 TEST(objects_on_one_descriptor_take_turns, "290 F4")
 {
-    int ends[2];
     struct watcher one = {.name = "one", .action = watcher_rearms, .is_silent = true};
     struct watcher two = {.name = "two", .action = watcher_rearms, .is_silent = true};
     struct probe port = {.name = "S1", .logging = probe_is_silent, .descriptor = -1};
 
-    pipe_open(ends);
-    pipe_fill(ends, "x");
-    watcher_add(&one, ends[0], false, reads);
-    watcher_add(&two, ends[0], false, reads);
-    probe_port_source_add(&port, 0, ends[0], LOOP, MODE);
+    watcher_add_on_pipe(&one, "x", reads);
+    watcher_add(&two, one.ends[0], false, reads);
+    probe_port_source_add(&port, 0, one.ends[0], LOOP, MODE);
     for (int i = 0; i < 30; i++) {
         look();
     }
@@ -1073,7 +1018,7 @@ TEST(objects_on_one_descriptor_take_turns, "290 F4")
     probe_invalidate(&port);
     watcher_free(&one);
     watcher_free(&two);
-    pipe_close(ends);
+    pipe_close(one.ends);
 }
 
 static int shared_ends[2];
@@ -1166,7 +1111,7 @@ TEST(a_thread_without_a_loop_leaves_the_info_to_a_callback_under_way, "289")
     pipe_close(shared_ends);
 }
 
-/* A timer that is always due has the loop ask for descriptors without waiting; meanwhile, in that very question, as a thread would: */
+/* A timer that is always due makes the loop poll for descriptors. During that poll the descriptor is armed, as another thread might do. */
 static struct watcher armed_meanwhile = WATCHER("f", NULL);
 static struct probe always_due;
 static bool has_armed;
@@ -1178,7 +1123,7 @@ static int arms_in_the_poll(int set, struct kernel_event *events, int capacity, 
         has_armed = true;
         probe_invalidate(&always_due);
         CFFileDescriptorEnableCallBacks(armed_meanwhile.object, reads);
-        return 0; /* what the kernel was told of before */
+        return 0; /* the kernel watched for nothing when the poll began */
     }
     return set_wait(set, events, capacity, deadline_ns);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signal sources and child sources: all that CRLRunLoop.h promises of them. */
+/* Signal sources and child sources: each promise that CRLRunLoop.h makes. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ static const void *retain_info(const void *info)
 {
     EXPECT(info == &info_of_the_program);
     retains++;
-    return &retains; /* what is returned is kept */
+    return &retains; /* the source keeps the returned info */
 }
 
 static void release_info(const void *info)
@@ -112,7 +112,7 @@ TEST(a_signal_calls_its_source_in_the_loop, "")
     CFRelease(source);
     EXPECT_EQ(releases, 1);
     sigprocmask(SIG_BLOCK, NULL, &blocked);
-    EXPECT(sigismember(&blocked, SIGUSR1)); /* stays */
+    EXPECT(sigismember(&blocked, SIGUSR1)); /* stays blocked after the source has gone */
 }
 
 TEST(equal_signals_that_wait_are_one, "")
@@ -228,7 +228,7 @@ TEST(a_kernel_without_room_gives_no_signal_source, "F7")
     kernel.signal_open = no_descriptor;
     EXPECT(CRLSignalSourceCreate(NULL, SIGUSR2, 0, got_signal, &counted) == NULL);
     sigprocmask(SIG_BLOCK, NULL, &blocked);
-    EXPECT(!sigismember(&blocked, SIGUSR2)); /* nothing has changed */
+    EXPECT(!sigismember(&blocked, SIGUSR2)); /* a call that fails changes nothing */
     EXPECT_EQ(retains + releases, 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Callbacks of descriptors, sockets and children that do not return, fault case P11: they end their thread, or jump out of a nested run.
- * Who makes the object invalid afterwards gets its context released at once, and nothing is left.
+ * Callbacks of descriptors, sockets and children that do not return (fault case P11). They end their thread, or jump out of a nested run.
+ * An invalidation afterwards releases the context at once, and nothing leaks.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "CRLRunLoop.h"
-#include "Descriptor/socket_recorder.h"
+#include "Socket/socket_recorder.h"
 #include "Kernel/kernel.h"
 #include "Loop/loop_trace.h"
 
@@ -192,7 +192,7 @@ static void is_invalidated_and_ends(struct watched *watched)
 
     probe_thread_start(&thread, invalidate, watched->object);
     probe_thread_join(&thread);
-    EXPECT_EQ(watched->releases, 0); /* by the callout that is under way */
+    EXPECT_EQ(watched->releases, 0); /* the callout under way still uses it */
     pthread_exit(NULL);
 }
 

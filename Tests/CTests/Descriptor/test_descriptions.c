@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptions beside invalidations: the info that a program describes is still there, and is not asked about once it has gone. */
+/*
+ * Descriptions while another thread invalidates the object. The info stays while the program describes it. Once it is released, the program
+ * is not asked to describe it.
+ */
 #include <unistd.h>
 
 #include "Loop/loop_trace.h"
 
-/* Whatever object a test is about; the context of each counts alike. */
+/* The object of the test under way. The contexts of all kinds of objects count here. */
 static struct {
     CFTypeRef object;
     void (*invalidate)(CFTypeRef object);

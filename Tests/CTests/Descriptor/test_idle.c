@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A loop with much in it and nothing to do: it sleeps until its time limit, however long that is. Counted are the ends of sleeps before
- * that, the sleeps that the kernel saw, and the passes. The last thousandth is left out, or the last two hundredth where the thread is
- * niced: a wait is asked to end that much early, because the kernel may end it that much late, and what is then left is slept in a second
- * one.
+ * A loop with many timers and descriptors and nothing to do sleeps until its time limit, however long that is. The tests count the ends of
+ * sleeps before the limit, the sleeps that the kernel saw, and the passes.
+ *
+ * The count leaves out the last thousandth of the time, or the last two hundredth where the thread is niced. The loop asks for the end of a
+ * wait that much early, because the kernel may end it that much late. It sleeps the rest in a second wait.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -113,7 +114,7 @@ static double processor_seconds(void)
     return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
 }
 
-/* Runs the loop, which is to sleep, and says what it cost. */
+/* Runs the loop, which has to sleep, and prints the cost. */
 static void expect_sleep(const char *what)
 {
     CFRunLoopObserverRef observer =
@@ -122,7 +123,7 @@ static void expect_sleep(const char *what)
     double used;
 
     CFRunLoopAddObserver(CFRunLoopGetCurrent(), observer, MODE);
-    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.001, false), kCFRunLoopRunTimedOut); /* what is set up at first is set up */
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 0.001, false), kCFRunLoopRunTimedOut); /* the first run sets up what later runs only use */
     kernel.set_wait = counted_set_wait;
     kernel.futex_wait = counted_futex_wait;
     wake_ups = passes = 0;

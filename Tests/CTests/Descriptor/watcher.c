@@ -56,11 +56,24 @@ CFFileDescriptorRef watcher_add(struct watcher *watcher, int descriptor, bool cl
     return watcher->object;
 }
 
+CFFileDescriptorRef watcher_add_on_pipe(struct watcher *watcher, const char *text, CFOptionFlags kinds)
+{
+    pipe_open(watcher->ends);
+    pipe_fill(watcher->ends, text);
+    return watcher_add(watcher, watcher->ends[0], false, kinds);
+}
+
 void watcher_free(struct watcher *watcher)
 {
     CFFileDescriptorInvalidate(watcher->object);
     CFRelease(watcher->object);
     watcher->object = NULL;
+}
+
+void watcher_free_with_pipe(struct watcher *watcher)
+{
+    watcher_free(watcher);
+    pipe_close(watcher->ends);
 }
 
 void watcher_rearms(struct watcher *watcher)

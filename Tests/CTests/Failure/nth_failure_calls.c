@@ -51,6 +51,10 @@ INT_CALL(socket_send, ENOBUFS, EINTR,
          (socket, bytes, size, address, length, deadline_ns))
 INT_CALL(socket_address, ENOBUFS, 0, (int socket, bool is_of_peer, struct kernel_address *ret_address), (socket, is_of_peer, ret_address))
 INT_CALL(make_non_blocking, EPERM, 0, (int descriptor, bool is_non_blocking), (descriptor, is_non_blocking))
+INT_CALL(path_open, EMFILE, EACCES, (const char *path, int flags), (path, flags))
+CALL(kernel, int64_t, file_seek, ESPIPE, 0, -error, (int file, int64_t offset, int whence), (file, offset, whence))
+CALL(kernel, ssize_t, file_read, EIO, 0, -error, (int file, void *bytes, size_t size), (file, bytes, size))
+CALL(kernel, ssize_t, file_write, ENOSPC, EIO, -error, (int file, const void *bytes, size_t size), (file, bytes, size))
 INT_CALL(signal_open, EMFILE, ENOMEM, (int signal), (signal))
 INT_CALL(signal_take, EAGAIN, 0, (int descriptor, struct signalfd_siginfo *ret_info), (descriptor, ret_info))
 INT_CALL(process_open, EMFILE, ENOMEM, (pid_t pid), (pid))
@@ -77,7 +81,7 @@ PORTS_CALL(int, datagram_create, EMFILE, ENOBUFS, (bool takes_credentials), (tak
 PORTS_CALL(int, datagram_bind, ENOSPC, EADDRINUSE, (int socket, const char *path), (socket, path))
 PORTS_CALL(int, datagram_connect, ECONNREFUSED, ENOMEM, (int socket, const char *path), (socket, path))
 PORTS_CALL(int, send_room, ENOBUFS, 0, (int socket, int wanted), (socket, wanted))
-PORTS_CALL(int, line_create, EMFILE, ENOMEM, (int ret_ends[2]), (ret_ends))
+PORTS_CALL(int, channel_create, EMFILE, ENOMEM, (int ret_ends[2]), (ret_ends))
 PORTS_CALL(ssize_t, send, ENOBUFS, EAGAIN, (int socket, const void *bytes, size_t size), (socket, bytes, size))
 PORTS_CALL(ssize_t, send_message, EAGAIN, ETOOMANYREFS, (int socket, const struct msghdr *message), (socket, message))
 PORTS_CALL(ssize_t, receive, EINTR, ENOMEM, (int socket, void *bytes, size_t size), (socket, bytes, size))
@@ -102,11 +106,12 @@ void failing_calls_install(void)
     USE(set_add_edge), USE(set_change), USE(set_remove), USE(set_wait), USE(descriptor_ready), USE(timer_slack_ns), USE(close);
     USE(socket_create), USE(socket_bind), USE(socket_listen), USE(socket_connect), USE(socket_accept), USE(socket_receive);
     USE(socket_peek), USE(socket_send), USE(socket_address), USE(make_non_blocking), USE(signal_open);
+    USE(path_open), USE(file_seek), USE(file_read), USE(file_write);
     USE(signal_take), USE(process_open), USE(process_reap), USE(fence_threads), USE(fork_mark);
     USE_PORTS(descriptor_limit), USE_PORTS(directory_open), USE_PORTS(directory_make), USE_PORTS(directory_list);
     USE_PORTS(file_open), USE_PORTS(file_status), USE_PORTS(path_status), USE_PORTS(file_lock), USE_PORTS(file_replace);
     USE_PORTS(file_read), USE_PORTS(file_rename), USE_PORTS(file_unlink), USE_PORTS(datagram_create), USE_PORTS(datagram_bind);
-    USE_PORTS(datagram_connect), USE_PORTS(line_create), USE_PORTS(send_room), USE_PORTS(send), USE_PORTS(send_message), USE_PORTS(receive);
-    USE_PORTS(receive_message), USE_PORTS(hang_up), USE_PORTS(replace), USE_PORTS(wait), USE_PORTS(memory_create);
+    USE_PORTS(datagram_connect), USE_PORTS(channel_create), USE_PORTS(send_room), USE_PORTS(send), USE_PORTS(send_message);
+    USE_PORTS(receive), USE_PORTS(receive_message), USE_PORTS(hang_up), USE_PORTS(replace), USE_PORTS(wait), USE_PORTS(memory_create);
     USE_PORTS(memory_write), USE_PORTS(memory_is_fixed), USE_PORTS(memory_size), USE_PORTS(memory_map);
 }

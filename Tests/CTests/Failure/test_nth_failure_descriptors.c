@@ -14,8 +14,8 @@
 #include "CRLRunLoop.h"
 #include "Failure/nth_failure.h"
 #include "Kernel/kernel.h"
-#include "Loop/loop.h"
-#include "Loop/watch.h"
+#include "Loop/Core/loop.h"
+#include "Loop/Watch/watch.h"
 
 #define MODE CFSTR("a mode")
 

@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The n-th failure in loops: sources, timers, observers, blocks, modes, threads, forks, hosting. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "CRLRunLoop.h"
+#include "CRLTrace.h"
 #include "CoreServices/CoreServices.h"
 #include "Failure/nth_failure.h"
 #include "Kernel/kernel.h"
-#include "Loop/brief_run.h"
-#include "Loop/descriptor_source.h"
-#include "Loop/flood.h"
-#include "Loop/hosting.h"
-#include "Loop/main_queue.h"
-#include "Loop/watch.h"
-#include "Runtime/object.h"
+#include "Kernel/kernel_trace.h"
+#include "Loop/fake_companion.h"
+#include "Loop/Run/quiet_wait.h"
+#include "Loop/Input/descriptor_source.h"
+#include "Loop/Wake/coalesce.h"
+#include "Loop/Run/hosting.h"
+#include "Loop/Core/main_queue.h"
+#include "Loop/Watch/watch.h"
+#include "Runtime/Object/object.h"
 
 #define MODE CFSTR("a mode")
 #define OTHER_MODE CFSTR("another mode")
@@ -149,11 +154,11 @@ NTH_FAILURE(floods, "79")
     CFRunLoopSourceRef source;
 
     begin();
-    atomic_store(&flood_is_possible, true);
+    atomic_store(&coalesce_is_possible, true);
     NEED(source = make_source(0));
     NEED(add_source(source, MODE));
     for (int round = 1; round <= 3; round++) {
-        for (int i = 0; i <= 2 * flood_from; i++) {
+        for (int i = 0; i <= 2 * coalesce_threshold; i++) {
             CFRunLoopSourceSignal(source);
             CFRunLoopWakeUp(CFRunLoopGetCurrent());
         }
@@ -430,7 +435,7 @@ static void performed_after_rest(void *info, CFRunLoopSourceRef source, uint32_t
 }
 
 /* Waits for one source that end long before their limit, until an alarm stands in for the limit; after them the source is performed. */
-NTH_FAILURE(brief_runs_that_end_early, "214 228")
+NTH_FAILURE(quiet_waits_that_end_early, "214 228")
 {
     const struct descriptor_source_context context = {.release = release, .perform = performed_after_rest};
     CFRunLoopRef loop = CFRunLoopGetCurrent();
@@ -443,21 +448,21 @@ NTH_FAILURE(brief_runs_that_end_early, "214 228")
     (void)bag_keep_descriptor(ends[1]);
     MUST(write(ends[1], "x", 1) == 1);
     NEED(source = bag_keep(descriptor_source_create(NULL, 0, ends[0], &context)));
-    descriptor_source_make_lingering(source);
+    descriptor_source_keep_in_epoll(source);
     descriptor_source_set_interest(source, kernel_readable);
     NEED(add_source(source, MODE));
     MUST(run_until(&performed, 1, MODE));
-    MUST(descriptor_source_set_resting(source, loop, MODE, true));
-    for (int i = 0; i < watch_alarm_after + 2; i++) {
+    MUST(descriptor_source_set_suspended(source, loop, MODE, true));
+    for (int i = 0; i < 3; i++) {
         const int64_t now_ns = kernel.monotonic_ns();
-        const struct brief_run brief = {.source = source, .deadline_ns = now_ns + 10000000000, .now_ns = now_ns};
+        const struct quiet_wait request = {.source = source, .deadline_ns = now_ns + 20000, .now_ns = now_ns};
 
-        (void)run_briefly(loop, MODE, &brief); /* a whole run would follow where one is refused */
+        (void)quiet_wait_run(loop, MODE, &request); /* a whole run would follow where one is refused */
     }
-    MUST(descriptor_source_set_resting(source, loop, MODE, false));
+    MUST(descriptor_source_set_suspended(source, loop, MODE, false));
     MUST(run_until(&performed, 2, MODE));
     CFRunLoopSourceInvalidate(source);
-    descriptor_source_end_lingering(source, loop, MODE);
+    descriptor_source_remove_from_epoll(source, loop, MODE);
     return true;
 }
 
@@ -541,7 +546,7 @@ NTH_FAILURE(tasks, "")
     double deadline = CFAbsoluteTimeGetCurrent() + test_patience_s();
     long objects;
 
-    (void)CFRunLoopGetCurrent(); /* mailboxes are kept for later: how many depends on how many loops there are at a time */
+    (void)CFRunLoopGetCurrent(); /* wakers are kept for later: how many depends on how many loops there are at a time */
     objects = object_live_count();
     tasks_done = 0;
     NEED(MPCreateTask(run_task, NULL, 0, NULL, NULL, NULL, 0, NULL) == noErr);
@@ -764,8 +769,8 @@ NTH_FAILURE(hosting_by_descriptors_that_go, "F16")
     NEED(add_source(source, MODE));
     MUST(write(post_of, &post, sizeof post) == sizeof post);
     NEED(host_until(loop, 1));
-    NEED(loop->hosting->descriptor >= 0 && (taken = mode_find(loop, MODE)->watches->set) >= 0);
-    MUST(close(loop->hosting->descriptor) == 0 && close(loop->hosting->alarm) == 0);
+    NEED(loop->hosting->wait.descriptor >= 0 && (taken = mode_find(loop, MODE)->watches->set) >= 0);
+    MUST(close(loop->hosting->wait.descriptor) == 0 && close(loop->hosting->wait.alarm) == 0);
     MUST((other_set = epoll_create1(EPOLL_CLOEXEC)) >= 0 && dup2(other_set, taken) == taken);
     (void)bag_keep_descriptor(other_set);
     (void)bag_keep_descriptor(taken);
@@ -773,6 +778,84 @@ NTH_FAILURE(hosting_by_descriptors_that_go, "F16")
     MUST(host_until(loop, 2));
     CRLRunLoopLeave(loop);
     return true;
+}
+
+/* A companion does the sleeps. Without memory or descriptors it has a turn in each pass, and the loop sleeps by itself. */
+NTH_FAILURE(companions, "806")
+{
+    CFRunLoopTimerRef timer;
+    CFRunLoopRunResult result;
+
+    begin();
+    NEED(timer = make_firing_timer(0.002, 0.002));
+    NEED(add_timer(timer, MODE));
+    fake_companion_begin(true);
+    result = CFRunLoopRunInMode(MODE, 0.01, false);
+    fake_companion_end();
+    MUST(result == kCFRunLoopRunTimedOut);
+    MUST(performed >= 1);
+    return true;
+}
+
+/* ---- traces ---- */
+
+static int reserve_nothing(int file, int64_t offset, size_t size)
+{
+    (void)file, (void)offset, (void)size;
+    return -ENOSPC;
+}
+
+static void remove_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+
+    while (folder && (entry = readdir(folder))) {
+        (void)unlinkat(dirfd(folder), entry->d_name, 0);
+    }
+    if (folder) {
+        (void)closedir(folder);
+    }
+    (void)rmdir(path);
+}
+
+/* Runs the loop here and in a child while the trace is on. Returns false if the child did not end well. */
+static bool run_traced(void)
+{
+    int status = 0;
+    pid_t pid;
+
+    (void)CFRunLoopRunInMode(MODE, 0.005, false);
+    pid = fork();
+    if (pid == 0) {
+        (void)CFRunLoopRunInMode(MODE, 0.005, false);
+        _exit(0);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+NTH_FAILURE(traces, "512")
+{
+    char folder[] = P_tmpdir "/crl-nth-trace-XXXXXX";
+    char path[sizeof folder + 2];
+    CFRunLoopTimerRef timer;
+    bool is_traced;
+    bool is_good;
+
+    begin();
+    NEED(timer = make_firing_timer(0.001, 0.001));
+    NEED(add_timer(timer, MODE));
+    MUST(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/t", folder);
+    kernel_trace.file_reserve = reserve_nothing;
+    is_good = CRLTraceStart(path, 0) != 0;
+    kernel_trace.file_reserve = kernel_trace_linux.file_reserve;
+    is_traced = CRLTraceStart(path, 0) == 0;
+    is_good = run_traced() && is_good;
+    CRLTraceStop();
+    remove_folder(folder);
+    MUST(is_good);
+    return is_traced;
 }
 
 /* ---- a source in the loops of two threads ---- */

@@ -18,14 +18,15 @@
 #include "Failure/nth_failure.h"
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
-#include "Loop/main_queue.h"
-#include "Port/client_line.h"
-#include "Port/inbox.h"
-#include "Port/message_port.h"
-#include "Port/packet.h"
+#include "Loop/Core/main_queue.h"
+#include "Port/Core/local_info.h"
+#include "Port/Message/client_channel.h"
+#include "Port/Channel/local_queue.h"
+#include "Port/Core/message_port.h"
+#include "Port/Wire/packet.h"
 #include "Port/port_probe.h"
-#include "Port/registry.h"
-#include "Port/wire.h"
+#include "Port/Names/name_registry.h"
+#include "Port/Wire/wire.h"
 
 static const double patience_s = 1;
 static _Atomic int handled;
@@ -99,13 +100,13 @@ NTH_FAILURE(small_messages, "")
     return exchange(20);
 }
 
-/* As if the line had carried enough requests for a page. */
+/* As if the channel had carried enough requests for a page. */
 static bool ask_as_busy(CFMessagePortRef remote, CFDataRef data)
 {
-    struct link *lines = &remote->side.remote.free_lines;
+    struct link *channels = &remote->side.remote.free_channels;
 
-    if (lines->next != lines) {
-        container_of(lines->next, struct client_line, link)->uses = reply_page_after - 1;
+    if (channels->next != channels) {
+        container_of(channels->next, struct client_channel, link)->uses = reply_page_after - 1;
     }
     return ask(remote, data);
 }
@@ -113,10 +114,10 @@ static bool ask_as_busy(CFMessagePortRef remote, CFDataRef data)
 /* As a thread whose loop has ended waits for the reply. */
 static void wait_without_loop(CFMessagePortRef remote)
 {
-    struct link *lines = &remote->side.remote.free_lines;
+    struct link *channels = &remote->side.remote.free_channels;
 
-    if (lines->next != lines) {
-        client_line_wait(container_of(lines->next, struct client_line, link), kernel.monotonic_ns() + 1000000);
+    if (channels->next != channels) {
+        client_channel_wait(container_of(channels->next, struct client_channel, link), kernel.monotonic_ns() + 1000000);
     }
 }
 
@@ -145,9 +146,45 @@ NTH_FAILURE(replies_in_pages, "")
     return handled == 5;
 }
 
+static bool blames_nobody(CFMessagePortRef local)
+{
+    for (int i = 0; i < offenders_max; i++) {
+        if (local->side.local.offenders[i].count > 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The channels that come with the request and with the messages need memory. That there is none is no offence of the sender. */
+NTH_FAILURE(a_receiver_without_memory_blames_nobody, "")
+{
+    CFMessagePortRef local;
+    CFMessagePortRef remote;
+    CFDataRef data;
+    bool is_answered;
+
+    kernel_ports.memory_is_fixed = kernel_ports_linux.memory_is_fixed; /* its no says that the memory is not to be trusted: an offence */
+    could_not_reply = false;
+    handled = 0;
+    NEED(local = open_port(NAME, MODE));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    NEED(data = bag_keep(CFDataCreate(NULL, (const UInt8 *)"x", 1)));
+    is_answered = ask(remote, data);
+    MUST(blames_nobody(local));
+    NEED(is_answered);
+    for (int i = 0; i < 4; i++) { /* with the third comes the control channel */
+        NEED(CFMessagePortSendRequest(remote, 8, data, patience_s, 0, NULL, NULL) == kCFMessagePortSuccess);
+    }
+    while (handled < 5 && CFRunLoopRunInMode(MODE, 0.2, true) == kCFRunLoopRunHandledSource) {
+    }
+    MUST(blames_nobody(local));
+    return handled == 5;
+}
+
 NTH_FAILURE(messages_within_the_process, "")
 {
-    inboxes_are_off = false;
+    local_queues_are_off = false;
     return exchange(20);
 }
 
@@ -252,7 +289,7 @@ static bool drain(int wanted)
     return handled == wanted;
 }
 
-/* By the socket a line for acknowledgements is offered, and read from. */
+/* By the socket a channel for acknowledgements is offered, and read from. */
 static bool fill_and_drain(void)
 {
     CFMessagePortRef remote;
@@ -274,7 +311,7 @@ NTH_FAILURE(a_receiver_that_is_full, "")
 
 NTH_FAILURE(an_inbox_that_is_full, "")
 {
-    inboxes_are_off = false;
+    local_queues_are_off = false;
     return fill_and_drain();
 }
 
@@ -368,7 +405,7 @@ NTH_FAILURE(forks_with_pages, "")
     return ask(remote, data);
 }
 
-static void count_name(void *info, const struct registry_entry *entry)
+static void count_name(void *info, const struct name_registry_entry *entry)
 {
     *(int *)info += entry->is_alive;
 }
@@ -378,7 +415,7 @@ NTH_FAILURE(the_list_of_names, "")
     int count = 0;
 
     NEED(open_port(NAME, MODE));
-    NEED(registry_list(count_name, &count) == 0);
+    NEED(name_registry_list(count_name, &count) == 0);
     return count == 1; /* what cannot be looked at is left out */
 }
 
@@ -406,12 +443,12 @@ NTH_FAILURE(a_remote_port_that_ends_in_its_call, "")
     CFRunLoopAddSource(CFRunLoopGetCurrent(), source, MODE);
     NEED(CFRunLoopContainsSource(CFRunLoopGetCurrent(), source, MODE));
     NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
-    for (int i = 0; i < 3; i++) { /* so that a line for acknowledgements is offered, which ends, too */
+    for (int i = 0; i < 3; i++) { /* so that a channel for acknowledgements is offered, which ends, too */
         NEED(CFMessagePortSendRequest(remote, 0, NULL, patience_s, 0, NULL, NULL) == kCFMessagePortSuccess);
     }
     result = CFMessagePortSendRequest(remote, ending_id, NULL, patience_s, patience_s, MODE, NULL);
     MUST(result != kCFMessagePortReceiveTimeout);
-    return result == kCFMessagePortBecameInvalidError; /* where the line cannot be hung up, the reply comes first */
+    return result == kCFMessagePortBecameInvalidError; /* where the channel cannot be hung up, the reply comes first */
 }
 
 NTH_FAILURE(a_mach_port_that_is_freed_while_valid, "")
@@ -433,7 +470,7 @@ NTH_FAILURE(a_mach_port_that_is_freed_while_valid, "")
 
 /* ---- clients that go ---- */
 
-/* The client's lines end, one that has brought its arena and one that has not, and the receiver finds out when it next runs. */
+/* The client's channels end, one that has brought its arena and one that has not, and the receiver finds out when it next runs. */
 static bool exchange_and_go(CFIndex size)
 {
     static UInt8 bytes[100000];
@@ -535,7 +572,7 @@ NTH_FAILURE(a_port_with_another_callee, "")
     NEED(source = bag_keep(CFMessagePortCreateRunLoopSource(NULL, local, 0)));
     for (int i = 0; i < 2; i++) {
         callees++;
-        if (!local_port_call(local, &callees)) {
+        if (!local_port_set_receiver(local, &callees)) {
             MUST(--callees == i); /* it has taken nothing over, and dropped nobody */
             return false;
         }
@@ -551,7 +588,7 @@ NTH_FAILURE(a_port_with_another_callee, "")
     return true;
 }
 
-/* The fork's child lets go of the line on which its parent waits for the reply. */
+/* The fork's child lets go of the channel on which its parent waits for the reply. */
 static CFDataRef fork_and_echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
 {
     pid_t pid = fork();
@@ -664,7 +701,7 @@ TEST_LIMIT(nth_failure_a_request_of_an_ending_thread, "", 120)
 
 static bool answer_an_ending_thread_within_the_process(void)
 {
-    inboxes_are_off = false;
+    local_queues_are_off = false;
     return answer_an_ending_thread();
 }
 
@@ -781,8 +818,8 @@ NTH_FAILURE(a_local_port_that_ends_while_it_is_read, "")
     return !CFMessagePortIsValid(local);
 }
 
-/* More descriptors on a line than a frame may have: what does not belong is closed, as the rest is when the packet is. */
-static bool take_many_descriptors(int line, int other_end)
+/* More descriptors on a channel than a frame may have: what does not belong is closed, as the rest is when the packet is. */
+static bool take_many_descriptors(int channel, int other_end)
 {
     enum { count = 5 };
     static uint8_t buffer[wire_frame_max];
@@ -793,12 +830,12 @@ static bool take_many_descriptors(int line, int other_end)
     char byte = 0;
     struct iovec piece = {&byte, 1};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    const int passed[count] = {line, line, line, line, line};
+    const int passed[count] = {channel, channel, channel, channel, channel};
     struct packet packet;
 
     memcpy(CMSG_DATA(&control.header), passed, sizeof passed);
     MUST(sendmsg(other_end, &message, 0) == 1);
-    while (packet_receive(line, buffer, &packet) < 0) { /* as the line's reader, which looks again */
+    while (packet_receive(channel, buffer, &packet) < 0) { /* as the channel's reader, which looks again */
     }
     MUST(packet.is_cut && packet.descriptor_count == wire_descriptors_max);
     packet_close(&packet);

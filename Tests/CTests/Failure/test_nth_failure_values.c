@@ -157,6 +157,48 @@ NTH_FAILURE(data, "")
     return true;
 }
 
+NTH_FAILURE(errors, "")
+{
+    const void *keys[] = {kCFErrorLocalizedFailureKey, kCFErrorFilePathKey};
+    const void *values[] = {CFSTR("No file."), CFSTR("/nowhere")};
+    CFErrorRef error;
+    CFStringRef text;
+
+    NEED(bag_keep(CFErrorCreate(NULL, kCFErrorDomainMach, 3, NULL)));
+    NEED(error = bag_keep(CFErrorCreateWithUserInfoKeysAndValues(NULL, kCFErrorDomainPOSIX, 2, keys, values, 2)));
+    NEED(bag_keep(CFErrorCopyUserInfo(error)));
+    NEED(text = bag_keep(CFErrorCopyDescription(error)));
+    NEED(bag_keep(CFErrorCopyFailureReason(error)));
+    MUST(CFStringHasPrefix(text, CFSTR("No file.")));
+    NEED(bag_keep(CFCopyDescription(error)));
+    return CFStringHasSuffix(text, CFSTR("No file. No such file or directory"));
+}
+
+NTH_FAILURE(urls, "407")
+{
+    UInt8 path[200];
+    CFURLRef base, url;
+
+    NEED(base = bag_keep(CFURLCreateWithBytes(NULL, (const UInt8 *)"http://u:p@h/a b/c?q#f", 22, kCFStringEncodingUTF8, NULL)));
+    NEED(url = bag_keep(CFURLCreateWithString(NULL, CFSTR("../x.y"), base)));
+    NEED(bag_keep(CFURLCopyAbsoluteURL(url)));
+    NEED(CFURLGetFileSystemRepresentation(url, true, path, sizeof path));
+    MUST(strcmp((const char *)path, "/x.y") == 0);
+    NEED(bag_keep(CFURLCopyHostName(url)));
+    NEED(bag_keep(CFURLCopyPassword(url)));
+    NEED(bag_keep(CFURLCopyQueryString(base, CFSTR(""))));
+    NEED(bag_keep(CFURLCopyPathExtension(url)));
+    NEED(bag_keep(CFURLCreateCopyAppendingPathComponent(NULL, url, CFSTR("n w"), true)));
+    NEED(bag_keep(CFURLCreateCopyAppendingPathExtension(NULL, url, CFSTR("t"))));
+    NEED(bag_keep(CFURLCreateCopyDeletingLastPathComponent(NULL, url)));
+    NEED(bag_keep(CFURLCreateAbsoluteURLWithBytes(NULL, (const UInt8 *)"d", 1, kCFStringEncodingUTF8, base, false)));
+    NEED(url = bag_keep(CFURLCreateWithFileSystemPath(NULL, CFSTR("relative path"), kCFURLPOSIXPathStyle, false)));
+    NEED(bag_keep(CFURLCopyFileSystemPath(url, kCFURLPOSIXPathStyle)));
+    NEED(bag_keep(CFURLCreateStringByReplacingPercentEscapes(NULL, CFSTR("a%20b%2F"), CFSTR("/"))));
+    NEED(bag_keep(CFCopyDescription(url)));
+    return true;
+}
+
 static const void *info_retain(const void *info)
 {
     ++*(int *)(uintptr_t)info;

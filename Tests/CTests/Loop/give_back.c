@@ -3,8 +3,8 @@
  * What the main thread's loop holds until the process ends, given back so that the harness can tell leaks from it; and the main dispatch
  * queue, left alone where a compiler's runtime brings libdispatch: main loops are then as everywhere else.
  */
-#include "Loop/main_queue.h"
-#include "Loop/thread_loop.h"
+#include "Loop/Core/main_queue.h"
+#include "Loop/Run/thread_registry.h"
 
 void testing_give_back(void);
 void testing_prepare(void);
@@ -16,7 +16,7 @@ void testing_prepare(void)
 
 void testing_give_back(void)
 {
-    CFRunLoopRef loop = thread_loop_current();
+    CFRunLoopRef loop = thread_registry_current();
 
     loop_end(loop);
     object_release(loop);

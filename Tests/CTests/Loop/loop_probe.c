@@ -3,7 +3,7 @@
  * Implementation of the probes. A context's info is the probe itself; counters are atomic because cancel, retain and release may be called
  * on any thread. Nothing here sleeps: waiting is polling of a condition with sched_yield.
  */
-#include "loop_probe.h"
+#include "Loop/loop_probe.h"
 
 #include <sched.h>
 #include <stdarg.h>

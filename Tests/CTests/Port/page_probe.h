@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of pages of shared memory have in common (Port/shared_page.h, reply_page.h, ack_page.h). */
+/* What the tests of pages of shared memory have in common (Port/Wire/shared_page.h, reply_page.h, ack_page.h). */
 #ifndef CRL_TESTS_PAGE_PROBE_H
 #define CRL_TESTS_PAGE_PROBE_H
 

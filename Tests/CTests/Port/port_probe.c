@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Servers and data for the tests of message ports; see port_probe.h. */
 #define _GNU_SOURCE
-#include "Port/inbox.h"
+#include "Port/Channel/local_queue.h"
 #include "Port/port_probe.h"
 
 #include <dirent.h>
@@ -29,7 +29,7 @@ static void remove_own_directory(void)
 
 void port_probe_begin(bool by_socket)
 {
-    inboxes_are_off = by_socket;
+    local_queues_are_off = by_socket;
     if (owner == 0) {
         REQUIRE(atexit(remove_own_directory) == 0);
     }

@@ -134,29 +134,6 @@ TEST(changed_numbers_leave_the_order_of_keys, "128 132")
     heap_free(&heap);
 }
 
-TEST(a_rebuilt_heap_is_in_order, "128 132")
-{
-    enum { most = 300 };
-    static struct item items[most];
-
-    for (uint32_t count = 0; count < most; count += 1 + count / 8) {
-        struct heap heap = {NULL, 0, 0};
-
-        REQUIRE(heap_reserve(&heap, count));
-        for (uint32_t i = 0; i < count; i++) {
-            heap_node_init(&items[i].node);
-            items[i].node.sequence = i;
-            heap_push(&heap, &items[i].node, 0);
-        }
-        for (uint32_t i = 0; i < count; i++) {
-            heap.entries[i].key = (int64_t)(next_random() % (most / 2));
-        }
-        heap_rebuild(&heap);
-        expect_heap(&heap);
-        heap_free(&heap);
-    }
-}
-
 TEST(extreme_keys_are_keys, "113")
 {
     static struct item items[4];

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Benchmarks. The scripts build one program for this library and one for each peer that is here (make deps-bench).
+
+### bench-loop       the loop beside libuv, libev, libevent, GLib, sd-event, libdispatch and the toolchain's; BENCH_ARGUMENTS=--help
+### bench-messages   message ports beside sockets, ZeroMQ, nng and D-Bus
+### bench-streams    streams on sockets beside CFSocket, libuv's streams and bare calls
+### bench-trace      what a trace costs: a callout without one, an event with one
+### bench-swift      the overlay beside the C calls that it makes, hops between executors, and allocations
+### bench-check      compares system calls and instructions of one operation with Benchmarks/baseline.tsv; needs valgrind and strace
+### bench-baseline   writes Benchmarks/baseline.tsv
+### pictures         draws the pictures of docs/performance from the figures there; needs matplotlib
+### check-pictures   draws them twice elsewhere, and checks labels, colours and that both are the same
+
+.PHONY: bench bench-loop bench-messages bench-streams bench-trace bench-swift bench-check bench-baseline
+# The benchmarks run one after the other, each alone on the machine.
+bench:
+	$(Q)$(MAKE) --no-print-directory bench-loop
+	$(Q)$(MAKE) --no-print-directory bench-messages
+	$(Q)if command -v swift > /dev/null; then $(MAKE) --no-print-directory bench-swift; else echo "bench-swift: skipped, there is no swift here"; fi
+
+BENCH_RUN = CC="$(CC)" PYTHONDONTWRITEBYTECODE=1 Benchmarks/run --library $(B)/libcorerunloop.so
+# With all cases, tables and pictures also go to docs/performance.
+bench-loop: $(SHARED) $(B)/libcorerunloop.so
+	$(Q)$(BENCH_RUN) --build $(B)/bench --publish docs/performance $(BENCH_ARGUMENTS)
+bench-messages: $(STATIC)
+	$(Q)CC="$(CC)" PYTHONDONTWRITEBYTECODE=1 Benchmarks/messages/run --library $(STATIC) --build $(B)/bench --publish docs/performance $(BENCH_ARGUMENTS)
+
+LIBUV = $(if $(shell pkg-config --exists libuv && echo yes),-DHAS_LIBUV -luv)
+bench-streams: $(STATIC)
+	$(Q)mkdir -p $(B)/bench && $(COMPILE_PROGRAM) -o $(B)/bench/streams Benchmarks/streams/main.c $(PROGRAM_LIBS) $(LIBUV)
+	$(Q)$(B)/bench/streams $(BENCH_ARGUMENTS)
+
+bench-trace: $(STATIC)
+	$(Q)mkdir -p $(B)/bench && $(COMPILE_PROGRAM) -o $(B)/bench/trace Benchmarks/trace/main.c $(PROGRAM_LIBS)
+	$(Q)$(B)/bench/trace $(B)/bench/trace.crltrace
+
+bench-swift:
+	$(Q)env -u CC -u CFLAGS -u LDFLAGS swift build -c release -j $(TEST_JOBS) --scratch-path .build/release-bench --product bench-swift
+	$(Q)$$(swift build -c release --scratch-path .build/release-bench --show-bin-path)/bench-swift
+
+# Counts do not depend on the clock, so they can be compared with a committed baseline.
+BASELINE := Benchmarks/baseline.tsv
+bench-check: $(SHARED) $(B)/libcorerunloop.so
+	$(Q)$(BENCH_RUN) --build $(B)/bench-check --baseline $(BASELINE)
+bench-baseline: $(SHARED) $(B)/libcorerunloop.so
+	$(Q)$(BENCH_RUN) --build $(B)/bench-check --baseline $(BASELINE) --update
+
+.PHONY: pictures check-pictures
+pictures:
+	$(Q)PYTHONDONTWRITEBYTECODE=1 Benchmarks/draw docs/performance
+check-pictures:
+	$(Q)scripts/run-programs pictures 120 Benchmarks/test_draw.py

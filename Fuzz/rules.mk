@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Fuzz targets for clang's libFuzzer, with AddressSanitizer and UndefinedBehaviorSanitizer.
+
+### fuzz             runs each target of Fuzz for FUZZ_SECONDS=60 from SEED=1; FUZZ_TARGETS="program wire" picks some
+
+.PHONY: fuzz
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= $(patsubst Fuzz/fuzz_%.c,%,$(sort $(wildcard Fuzz/fuzz_*.c)))
+FUZZ_CC ?= clang
+FUZZ_FLAGS := -fuse-ld=lld -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+FUZZ_PARTS := $(SOURCES) $(filter-out Tests/Model/main.c Tests/Model/shrink.c,$(MODEL_SOURCES)) Tests/CTests/fake_kernel.c
+FUZZ_OBJECTS := $(FUZZ_PARTS:%.c=build/fuzz/%.o)
+build/fuzz/%.o: %.c
+	@mkdir -p $(@D)
+	$(Q)$(FUZZ_CC) -std=gnu11 -pthread -w $(INCLUDES) -DCRL_TESTING -ITests/CTests -ITests/Model $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link \
+	-MMD -MP -c -o $@ $<
+build/fuzz/fuzz_%: build/fuzz/Fuzz/fuzz_%.o $(FUZZ_OBJECTS)
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -pthread -o $@ $^ $(LIBS)
+.SECONDARY: $(FUZZ_TARGETS:%=build/fuzz/Fuzz/fuzz_%.o) $(FUZZ_OBJECTS)
+fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%)
+	$(Q)scripts/fuzz '$(FUZZ_SECONDS)' '$(SEED)' $^
+-include $(FUZZ_OBJECTS:.o=.d) $(FUZZ_TARGETS:%=build/fuzz/Fuzz/fuzz_%.d)

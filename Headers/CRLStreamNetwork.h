@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/** @file
+ * What an add-on library gives to the streams of sockets: addresses of hosts by their names, and TLS. Programs do not need this header.
+ *
+ * The core library connects to numeric addresses and to "localhost" by itself. For other names, for kCFStreamPropertySocketSecurityLevel
+ * and for kCFStreamPropertySSLSettings it calls the functions that are installed here. It calls each without a lock, on the thread that
+ * uses the stream or runs its loop. None of them may change the program's signal mask, or wait, unless its comment says so.
+ */
+
+#if !defined(CRL_STREAM_NETWORK_H)
+#define CRL_STREAM_NETWORK_H 1
+
+#include "CoreFoundation/CFArray.h"
+#include "CoreFoundation/CFDictionary.h"
+#include "CoreFoundation/CFRunLoop.h"
+#include "CoreFoundation/CFStream.h"
+
+CF_EXTERN_C_BEGIN
+
+/**
+ * Told by `resolve`, once: the addresses of the host, each a CFData with a `struct sockaddr` with its port, in the order in which they are
+ * to be tried. NULL, or an empty array, with an `error` when there are none. Not called before `resolve` has returned.
+ */
+typedef void (*CRLStreamResolved)(void *context, CFArrayRef addresses, CFStreamError error);
+
+/** What `handshake`, `receive` and `send` wait for when they return -EAGAIN. */
+CF_ENUM(UInt32) {
+    kCRLStreamWaitsToRead = 1, /**< Bytes from the peer. */
+    kCRLStreamWaitsToWrite = 2 /**< Room to send. */
+};
+
+/** The functions of an add-on library. The functions for names, or those for TLS, may all be NULL. */
+typedef struct {
+    CFIndex version; /**< 0. */
+
+    /** Begins to resolve a name, which is not numeric. Returns the query, or NULL without memory. */
+    void *(*resolve)(CFStringRef host, UInt32 port, CRLStreamResolved completion, void *context);
+    /** Lets the query go on in a mode of a loop, where `completion` is then called. May be called again for the same mode. */
+    void (*scheduleQuery)(void *query, CFRunLoopRef loop, CFStringRef mode);
+    /** Ends that. */
+    void (*unscheduleQuery)(void *query, CFRunLoopRef loop, CFStringRef mode);
+    /** Waits until `completion` was called, on this thread or another one. For a stream that a program reads without a loop. */
+    void (*waitForQuery)(void *query);
+    /**
+     * Frees the query, once. After the return `completion` is not called any more, and none is under way on another thread. May be called
+     * in `completion`, and while it has not come.
+     */
+    void (*freeQuery)(void *query);
+
+    /**
+     * Makes a session on the connected, or connecting, `socket`, which the session does not close. `settings` is the value of
+     * kCFStreamPropertySSLSettings, or a dictionary with the level that was set; `host` is the name that the program connects to, or NULL.
+     * Returns NULL, with `*error`, for settings that it refuses or without memory.
+     */
+    void *(*createSession)(int socket, CFStringRef host, CFDictionaryRef settings, CFStreamError *error);
+    /** Goes on with the handshake, and never waits. Returns 0 when it is done, -EAGAIN with `*waits`, or -EPROTO with `*error`. */
+    int (*handshake)(void *session, UInt32 *waits, CFStreamError *error);
+    /** Receives at least one byte, and never waits. Returns 0 at the end, -EAGAIN with `*waits`, or -EPROTO with `*error`. */
+    CFIndex (*receive)(void *session, UInt8 *bytes, CFIndex size, UInt32 *waits, CFStreamError *error);
+    /** Sends at least one byte, and never waits. As `receive`; it is called again with the same bytes after -EAGAIN. */
+    CFIndex (*send)(void *session, const UInt8 *bytes, CFIndex size, UInt32 *waits, CFStreamError *error);
+    /** Returns whether `receive` would give bytes although the socket has none. On another thread than `receive`, too. */
+    Boolean (*hasBytes)(void *session);
+    /** Copies a property of the session, such as the peer's certificates; NULL for one that it does not know. */
+    CFTypeRef (*copyProperty)(void *session, CFStringRef name);
+    /** Says farewell to the peer, if that can be done at once, and frees the session. */
+    void (*freeSession)(void *session);
+} CRLStreamNetwork;
+
+/**
+ * Installs the functions for all streams of the process. The table is not copied, and must stay. Only the first call counts.
+ *
+ * `receive` and `send` of one session may be called on two threads at once.
+ * Threads: any, before the streams that need it are opened.
+ */
+CF_EXPORT void CRLStreamSetNetwork(const CRLStreamNetwork *network) CRL_LINK(CRLStreamSetNetwork);
+
+CF_EXTERN_C_END
+
+#endif /* ! CRL_STREAM_NETWORK_H */

@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Adds sources to modes and removes them, with the calls of schedule and cancel, and invalidates sources. Any thread may call these. The
+ * loop's lock guards memberships; the item lock of the source guards which bindings and members are free. A source that is bound to a loop
+ * holds one reference on it and is held once by it, however many modes it is in.
+ */
+#include "Loop/Input/source_membership.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "Kernel/kernel.h"
+#include "Loop/Source/source_queue.h"
+#include "Loop/Source/source_set.h"
+#include "Loop/Watch/watch.h"
+#include "Support/barrier.h"
+#include "Support/fault.h"
+
+/* ---- membership ---- */
+
+/* Returns the binding of the source to the loop, or else a free one; NULL if there is no memory. The item lock is held, too. */
+REQUIRES(the_loop_lock) static struct binding *binding_for(CFRunLoopRef loop, CFRunLoopSourceRef source)
+{
+    struct binding *unused = NULL;
+    struct binding *last = NULL;
+
+    for (struct binding *binding = &source->first_binding; binding; binding = binding_next(binding)) {
+        if (binding_is_to(binding, loop)) {
+            return binding;
+        }
+        if (!atomic_load_explicit(&binding->loop, memory_order_relaxed)) {
+            unused = binding;
+        }
+        last = binding;
+    }
+    if (!unused) {
+        unused = calloc(1, sizeof *unused);
+        if (!unused) {
+            return NULL;
+        }
+        unused->source = source;
+        atomic_store_explicit(&last->next, unused, memory_order_release);
+    }
+    return unused;
+}
+
+REQUIRES(the_loop_lock) static void binding_bind(CFRunLoopRef loop, struct binding *binding)
+{
+    invariant_held(&loop->lock);
+    invariant(binding_is_to(binding, loop) || !atomic_load_explicit(&binding->loop, memory_order_relaxed));
+    if (atomic_load_explicit(&binding->loop, memory_order_relaxed)) {
+        return;
+    }
+    invariant(!atomic_load_explicit(&binding->word, memory_order_relaxed) && !binding->members);
+    object_retain(binding->source);
+    object_retain(loop);
+    loop->bound_count++;
+    atomic_store_explicit(&binding->loop, loop, memory_order_relaxed);
+    atomic_store_explicit(&binding->word, (uintptr_t)loop->waker, memory_order_seq_cst);
+}
+
+static struct source_member *member_create(CFRunLoopSourceRef source)
+{
+    /* The first member is inside the source. The item lock guards who claims it. */
+    struct source_member *member = source->first_member.binding ? calloc(1, sizeof *member) : &source->first_member;
+
+    if (member) {
+        link_init(&member->link);
+    }
+    return member;
+}
+
+static void member_destroy(CFRunLoopSourceRef source, struct source_member *member)
+{
+    if (member == &source->first_member) {
+        struct lock *lock = item_lock(source);
+
+        lock_take(lock);
+        memset(member, 0, sizeof *member);
+        lock_drop(lock);
+    } else {
+        free(member);
+    }
+}
+
+/* Refused: the source is no longer valid. */
+enum attach_result { attached, attach_refused, attach_no_memory };
+
+/* Makes the source a member of `mode`; a NULL mode stands for the common items. Binds the source to the loop if it is not bound yet. */
+
+REQUIRES(the_loop_lock)
+static enum attach_result member_attach(CFRunLoopRef loop, struct source_set *set, struct mode *mode, CFRunLoopSourceRef source,
+                                        CFHashCode hash)
+{
+    struct lock *lock = item_lock(source);
+    struct binding *binding;
+    struct source_member *member = NULL;
+    enum attach_result result = attach_no_memory;
+
+    lock_take(lock);
+    binding = binding_for(loop, source);
+    if (!source_is_valid(source)) {
+        result = attach_refused;
+    } else if (binding && (member = member_create(source)) != NULL) {
+        invariant(!member->binding && !member->next);
+        member->binding = binding;
+        member->mode = mode;
+        member->hash = hash;
+        binding_bind(loop, binding);
+        member->next = binding->members;
+        binding->members = member;
+        result = attached;
+    }
+    lock_drop(lock);
+    if (result == attached) {
+        source_set_insert(set, member);
+        if (!mode) {
+            list_append(&loop->common_sources_in_order, &member->link);
+        }
+    }
+    return result;
+}
+
+/* Undoes member_attach. The binding goes to `released` if this was its last member. */
+REQUIRES(the_loop_lock)
+static void member_detach(CFRunLoopRef loop, struct source_set *set, struct source_member *member, struct binding_release_list *released)
+{
+    struct binding *binding = member->binding;
+    struct source_member **place = &binding->members;
+
+    invariant_held(&loop->lock);
+    invariant(binding_is_to(binding, loop));
+    invariant(atomic_load_explicit(&binding->loop, memory_order_relaxed) == loop); /* I3: bound, so the reference is held */
+    while (*place != member) {
+        invariant(*place != NULL);
+        place = &(*place)->next;
+    }
+    *place = member->next;
+    if (member->mode && source_kind(binding->source) != source_manual) {
+        watch_remove_member(loop, member);
+    }
+    list_remove(&member->link);
+    source_set_remove(set, member);
+    member_destroy(binding->source, member);
+    if (!binding->members && !binding_unbind(loop, binding, released)) {
+        source_queue_drain(loop, released); /* unbinds it, or leaves it a zombie for a later drain */
+    }
+}
+
+/* Returns the set that a membership of `mode` is in; a NULL mode stands for the common items. */
+REQUIRES(the_loop_lock) static struct source_set *set_of(CFRunLoopRef loop, struct mode *mode)
+{
+    return mode ? &mode->sources : &loop->common_sources;
+}
+
+/* Makes a source pending that was signalled before it joined: a source keeps its mark while it is in no loop (rules 79 and 80). */
+REQUIRES(the_loop_lock) static void notice_mark(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode)
+{
+    struct source_member *member;
+
+    barrier_full(); /* after the store of the binding's word: the signaller sees the binding, or this thread sees the mark */
+    if (!source_may_be_marked(source)) {
+        return;
+    }
+    member = source_member_in(loop, source, mode);
+    if (member) {
+        (void)binding_link_members(member->binding);
+    }
+}
+
+/* Returns true if some loop holds the source. The item lock is held. */
+static bool is_bound(CFRunLoopSourceRef source)
+{
+    for (struct binding *binding = &source->first_binding; binding; binding = binding_next(binding)) {
+        if (atomic_load_explicit(&binding->loop, memory_order_relaxed)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Asks a version-1 source for its descriptor, which getPort returns at each add (rule 98). No lock is held during getPort. */
+static void ask_port(CFRunLoopSourceRef source)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    source_function port = source_callback(source, source_callback_get_port);
+    struct source_descriptor_part *descriptor_part;
+    struct lock *lock = item_lock(source);
+    int descriptor;
+    bool is_counter;
+
+    if (source_kind(source) != source_with_port) {
+        return;
+    }
+    descriptor_part = source_descriptor_part(source);
+    descriptor = port ? ((int (*)(void *))port)(source->context_info) : -1;
+    if (descriptor >= 0 && !kernel.descriptor_is_open(descriptor)) {
+        fault_log_once(&logged,
+                       "CFRunLoopAddSource: getPort returned a number that is no descriptor; the source will never fire by itself");
+        descriptor = -1;
+    }
+    is_counter = descriptor >= 0 && kernel.descriptor_kind(descriptor) == kernel_descriptor_counter;
+    lock_take(lock);
+    if (!is_bound(source)) {
+        /* While the source is in a mode, its watch is found by the number that it had when it joined. So a new answer is ignored. */
+        descriptor_part->descriptor = descriptor;
+        descriptor_part->is_counter = is_counter;
+    }
+    lock_drop(lock);
+}
+
+static void call_schedule(CFRunLoopSourceRef source, CFRunLoopRef loop, const struct mode *mode)
+{
+    source_function schedule = source_callback(source, source_callback_schedule);
+
+    if (schedule) {
+        ((void (*)(void *, CFRunLoopRef, CFStringRef))schedule)(source->context_info, loop, mode->name);
+    }
+}
+
+static void call_cancel(CFRunLoopSourceRef source, CFRunLoopRef loop, const struct mode *mode)
+{
+    source_function cancel = source_callback(source, source_callback_cancel);
+
+    if (cancel) {
+        ((void (*)(void *, CFRunLoopRef, CFStringRef))cancel)(source->context_info, loop, mode->name);
+    }
+}
+
+static void log_no_memory(void)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+
+    fault_log_once(&logged, "CFRunLoopAddSource: there is no memory; the source was not added");
+}
+
+/* Returns true if this call made the source a member of `mode`. A NULL mode stands for the common items. May drop the lock meanwhile. */
+REQUIRES(the_loop_lock) static bool source_join(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode, CFHashCode hash)
+{
+    struct source_set *set = set_of(loop, mode);
+    enum attach_result result;
+
+    /* `equal` runs without the lock, so the loop may end meanwhile: is_dead is read again. */
+    if (!loop_is_open(loop) || source_set_find(loop, set, mode, source, hash) || loop->is_dead) {
+        return false;
+    }
+    result = member_attach(loop, set, mode, source, hash);
+    if (result == attach_no_memory) {
+        log_no_memory();
+    }
+    return result == attached;
+}
+
+/* Watches the descriptor of a source that has joined. Without memory for that the source leaves again: it would never be performed. */
+REQUIRES(the_loop_lock)
+static bool watch_joined(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode, struct binding_release_list *released)
+{
+    struct source_member *member = source_member_in(loop, source, mode);
+
+    invariant(member != NULL);
+    if (watch_add_member(loop, mode, member)) {
+        return true;
+    }
+    member_detach(loop, &mode->sources, member, released);
+    log_no_memory();
+    return false;
+}
+
+void source_add_to_mode(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode)
+{
+    struct binding_release_list released = {NULL};
+    CFHashCode hash = source_hash(source);
+    bool joined;
+
+    ask_port(source);
+    loop_lock(loop);
+    source_queue_drain(loop, &released); /* a source that joins with its mark set comes after those that were signalled before (rule 83) */
+    joined = source_join(loop, source, mode, hash);
+    if (joined && source_kind(source) != source_manual) {
+        joined = watch_joined(loop, source, mode, &released);
+    } else if (joined) {
+        notice_mark(loop, source, mode);
+    }
+    mode->is_declared |= joined;
+    loop_unlock(loop);
+    bindings_release(&released);
+    if (joined) {
+        call_schedule(source, loop, mode);
+    }
+}
+
+static void add_to_common(CFRunLoopRef loop, CFRunLoopSourceRef source)
+{
+    CFHashCode hash = source_hash(source);
+    struct mode *mode;
+
+    ask_port(source); /* before the source is bound: a bound source keeps its descriptor */
+    loop_lock(loop);
+    (void)source_join(loop, source, NULL, hash);
+    for (mode = loop->common_modes; mode; mode = mode->next_common) {
+        loop_unlock(loop);
+        source_add_to_mode(loop, source, mode);
+        loop_lock(loop);
+    }
+    loop_unlock(loop);
+}
+
+void source_add(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_name)
+{
+    struct mode *mode;
+    bool is_common;
+
+    if (!source_is_valid(source)) {
+        return; /* adding an invalid source does nothing (rule 89) */
+    }
+    loop_lock(loop);
+    is_common = mode_name_means_common(loop, mode_name);
+    mode = loop_is_open(loop) && !is_common ? mode_declare(loop, mode_name) : NULL;
+    loop_unlock(loop);
+    if (is_common) {
+        add_to_common(loop, source);
+    } else if (mode) {
+        source_add_to_mode(loop, source, mode);
+    }
+}
+
+/* Takes a source that equals this one out of `mode`, and returns it with a reference, or NULL. May drop the lock meanwhile. */
+REQUIRES(the_loop_lock)
+static CFRunLoopSourceRef source_leave(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode, CFHashCode hash,
+                                       struct binding_release_list *released)
+{
+    struct source_set *set = set_of(loop, mode);
+    struct source_member *member = source_set_find(loop, set, mode, source, hash);
+    CFRunLoopSourceRef left;
+
+    if (!member) {
+        return NULL;
+    }
+    left = member->binding->source;
+    object_retain(left);
+    member_detach(loop, set, member, released);
+    return left;
+}
+
+static void remove_from_mode(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode)
+{
+    struct binding_release_list released = {NULL};
+    CFHashCode hash = source_hash(source);
+    CFRunLoopSourceRef left;
+
+    loop_lock(loop);
+    left = source_leave(loop, source, mode, hash, &released);
+    loop_unlock(loop);
+    if (left) {
+        call_cancel(left, loop, mode);
+        object_release(left);
+    }
+    bindings_release(&released);
+}
+
+static void remove_from_common(CFRunLoopRef loop, CFRunLoopSourceRef source)
+{
+    struct binding_release_list released = {NULL};
+    CFHashCode hash = source_hash(source);
+    CFRunLoopSourceRef left;
+
+    loop_lock(loop);
+    left = source_leave(loop, source, NULL, hash, &released);
+    if (left) {
+        for (struct mode *mode = loop->common_modes; mode; mode = mode->next_common) {
+            loop_unlock(loop);
+            remove_from_mode(loop, source, mode);
+            loop_lock(loop);
+        }
+    }
+    loop_unlock(loop);
+    if (left) {
+        object_release(left);
+    }
+    bindings_release(&released);
+}
+
+void source_remove(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_name)
+{
+    struct mode *mode;
+    bool is_common;
+
+    loop_lock(loop);
+    is_common = mode_name_means_common(loop, mode_name);
+    mode = is_common ? NULL : mode_find(loop, mode_name);
+    loop_unlock(loop);
+    if (is_common) {
+        remove_from_common(loop, source);
+    } else if (mode) {
+        remove_from_mode(loop, source, mode);
+    }
+}
+
+bool source_is_in(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_name)
+{
+    CFHashCode hash = source_hash(source);
+    struct mode *mode;
+    bool is_common;
+    bool is_member;
+
+    loop_lock(loop);
+    is_common = mode_name_means_common(loop, mode_name);
+    mode = is_common ? NULL : mode_find(loop, mode_name);
+    is_member = (mode || is_common) && source_set_find(loop, set_of(loop, mode), mode, source, hash);
+    loop_unlock(loop);
+    return is_member;
+}
+
+static bool source_is_common(CFRunLoopRef loop, CFRunLoopSourceRef source)
+{
+    bool is_common;
+
+    loop_lock(loop);
+    is_common = source_member_in(loop, source, NULL) != NULL;
+    loop_unlock(loop);
+    return is_common;
+}
+
+/* A `schedule` called for one source may take the next one out of the common items, so each is looked up again. */
+void sources_join_common_mode(CFRunLoopRef loop, struct mode *mode)
+{
+    CFRunLoopSourceRef *sources;
+    size_t count = 0;
+
+    loop_lock(loop);
+    sources = calloc((size_t)loop->common_sources.count + 1, sizeof *sources);
+    if (!sources) {
+        loop_unlock(loop);
+        log_no_memory();
+        return;
+    }
+    list_for_each(link, &loop->common_sources_in_order) {
+        sources[count] = container_of(link, struct source_member, link)->binding->source;
+        object_retain(sources[count++]);
+    }
+    loop_unlock(loop);
+    for (size_t i = 0; i < count; i++) {
+        if (source_is_common(loop, sources[i])) {
+            source_add_to_mode(loop, sources[i], mode);
+        }
+        object_release(sources[i]);
+    }
+    free(sources);
+}
+
+/* Takes one member of the source out of `loop`, and returns its mode in `ret_mode`. Returns false if no member is left. */
+static bool leave_one(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode **ret_mode)
+{
+    struct binding_release_list released = {NULL};
+    struct source_member *member = NULL;
+
+    loop_lock(loop);
+    for (struct binding *binding = &source->first_binding; binding && !member; binding = binding_next(binding)) {
+        if (binding_is_to(binding, loop)) {
+            member = binding->members;
+        }
+    }
+    if (member) {
+        *ret_mode = member->mode;
+        member_detach(loop, set_of(loop, member->mode), member, &released);
+    }
+    loop_unlock(loop);
+    bindings_release(&released);
+    return member != NULL;
+}
+
+static void leave_loop(CFRunLoopRef loop, CFRunLoopSourceRef source)
+{
+    struct mode *mode = NULL;
+
+    while (leave_one(loop, source, &mode)) {
+        if (mode) {
+            call_cancel(source, loop, mode);
+        }
+    }
+}
+
+void source_invalidate(CFRunLoopSourceRef source)
+{
+    uint32_t mark = atomic_load_explicit(&source->mark, memory_order_relaxed);
+    struct lock *lock = item_lock(source);
+
+    do {
+        if (source_mark_state(mark) == mark_invalid) {
+            return;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&source->mark, &mark, (mark & ~(uint32_t)mark_state_mask) | mark_invalid,
+                                                    memory_order_seq_cst, memory_order_relaxed));
+    object_retain(source);
+    /*
+     * No binding can be bound from here on, because member_attach refuses an invalid source. So one walk over the bindings finds every
+     * loop. A zombie has no members and is left to its loop's next drain.
+     */
+    for (struct binding *binding = &source->first_binding; binding; binding = binding_next(binding)) {
+        CFRunLoopRef loop;
+
+        lock_take(lock);
+        loop = atomic_load_explicit(&binding->loop, memory_order_relaxed);
+        if (loop) {
+            object_retain(loop);
+        }
+        lock_drop(lock);
+        if (loop) {
+            leave_loop(loop, source);
+            object_release(loop);
+        }
+    }
+    object_release(source);
+}
+
+/* Returns some source of the set with a reference, or NULL. Nothing is inserted any more, so buckets that were empty stay empty. */
+REQUIRES(the_loop_lock) static CFRunLoopSourceRef any_source_of(struct source_set *set)
+{
+    uint32_t count = set->buckets ? set->bucket_count : 1;
+    struct source_member **buckets = set->buckets ? set->buckets : &set->first;
+
+    for (; set->first_full < count; set->first_full++) {
+        if (buckets[set->first_full]) {
+            CFRunLoopSourceRef source = buckets[set->first_full]->binding->source;
+
+            object_retain(source);
+            return source;
+        }
+    }
+    return NULL;
+}
+
+REQUIRES(the_loop_lock) static CFRunLoopSourceRef any_source(CFRunLoopRef loop)
+{
+    CFRunLoopSourceRef source = any_source_of(&loop->common_sources);
+
+    for (struct mode *mode = loop->modes; mode && !source; mode = mode->next) {
+        source = any_source_of(&mode->sources);
+    }
+    return source;
+}
+
+void sources_remove_all(CFRunLoopRef loop)
+{
+    for (;;) {
+        CFRunLoopSourceRef source;
+
+        loop_lock(loop);
+        source = any_source(loop);
+        loop_unlock(loop);
+        if (!source) {
+            return;
+        }
+        leave_loop(loop, source);
+        object_release(source);
+    }
+}

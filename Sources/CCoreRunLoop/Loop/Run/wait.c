@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a pass waits; see wait.h. */
+#include "Loop/Run/wait.h"
+
+#include "Kernel/kernel.h"
+#include "Loop/Run/busy_wait.h"
+#include "Loop/Input/source_perform.h"
+#include "Loop/Timer/timer_firing.h"
+#include "Loop/Trace/trace.h"
+#include "Loop/Watch/watch.h"
+#include "Support/invariant.h"
+
+/*
+ * The kernel may end a long wait in a wait set later than asked: by a thousandth of its length, for a niced thread by a two hundredth, up
+ * to this limit. It usually does.
+ */
+static const int64_t longest_stretch_ns = 100000000;
+
+/* Takes the next kept report: of a source, or that the main queue has work. Returns cause_none if there is none. */
+REQUIRES(the_loop_lock) static enum wake_cause take_report(CFRunLoopRef loop, struct run *run)
+{
+    enum wake_cause cause;
+
+    if (!watch_has_kept(run->mode) && !watch_must_retry(run->mode)) {
+        return cause_none;
+    }
+    cause = watch_next(loop, run->mode, &run->report);
+    if (cause == cause_source) {
+        ready_source_hold(loop, &run->report);
+    }
+    return cause;
+}
+
+/* Does the work of wait_ready_cause, inline where most waits begin and end. */
+REQUIRES(the_loop_lock)
+static inline __attribute__((always_inline)) enum wake_cause ready_cause(CFRunLoopRef loop, struct run *run, int64_t now_ns)
+{
+    bool due = timers_are_due(run->mode, now_ns);
+    enum wake_cause cause = cause_none;
+
+    if (!due || run->mode->prefers_sources || watch_begins_with_socket(run->mode)) {
+        cause = take_report(loop, run);
+    }
+    if (cause == cause_none && due) {
+        cause = cause_timers;
+    }
+    if (cause != cause_none) {
+        run->mode->prefers_sources = cause == cause_timers; /* they take turns, so that neither starves (rule 35) */
+    }
+    return cause;
+}
+
+enum wake_cause wait_ready_cause(CFRunLoopRef loop, struct run *run, int64_t now_ns)
+{
+    return ready_cause(loop, run, now_ns);
+}
+
+enum wake_cause wait_cause_beside_sockets(CFRunLoopRef loop, struct run *run)
+{
+    struct mode *mode = run->mode;
+    bool is_timed = mode->timers.count > 0;
+
+    if (!watch_begins_with_socket(mode)) {
+        bool is_something = is_timed || watch_has_kept(mode) || watch_must_retry(mode);
+
+        return is_something ? wait_ready_cause(loop, run, is_timed ? kernel.monotonic_ns() : 0) : cause_none;
+    }
+    return is_timed && timers_are_due(mode, kernel.monotonic_ns()) ? cause_timers : cause_none;
+}
+
+void wait_poll(CFRunLoopRef loop, const struct mode *mode)
+{
+    struct watch_set *watches = mode->watches;
+
+    invariant_held(&loop->lock);
+    invariant(watches != NULL);
+    loop_unlock(loop);
+    watch_wait(watches, 0);
+    loop_lock(loop);
+    watch_note_wait(watches);
+}
+
+/* Returns the time, or 0 if nothing depends on it, which saves reading the clock. */
+REQUIRES(the_loop_lock) static int64_t now_if_timed(const struct run *run)
+{
+    return run->mode->timers.count > 0 || run->deadline_ns != kernel_never ? kernel.monotonic_ns() : 0;
+}
+
+enum wake_cause wait_look(CFRunLoopRef loop, struct run *run)
+{
+    struct mode *mode = run->mode;
+    bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
+    bool has_polled = has_set && !watch_has_batch(mode);
+    enum wake_cause cause;
+
+    invariant(loop->innermost_run == run);
+    invariant(loop_thread_is_awake(loop));
+    if (has_polled) { /* otherwise reports of an earlier wait are left, and served first */
+        wait_poll(loop, mode);
+    }
+    cause = wait_ready_cause(loop, run, mode->timers.count > 0 ? kernel.monotonic_ns() : 0);
+    if (cause == cause_none && has_set && !has_polled) {
+        /* The reports of an earlier wait were out of date. Only the kernel can say whether nothing else is ready. */
+        wait_poll(loop, mode);
+        cause = wait_ready_cause(loop, run, 0);
+    }
+    run->took_token |= waker_disarm(loop->waker);
+    return cause;
+}
+
+/* Returns how much before its deadline the kernel is asked to end a wait, because it may end it that much later. */
+REQUIRES(the_loop_lock) static int64_t earliness_ns(CFRunLoopRef loop, enum wake_word phase, int64_t left_ns)
+{
+    int64_t stretch_ns = loop->is_niced ? left_ns / 201 : left_ns / 1001; /* a two hundredth or a thousandth of the rest */
+
+    if (phase == wake_futex || stretch_ns < loop->slack_ns) {
+        return loop->slack_ns;
+    }
+    return stretch_ns < longest_stretch_ns ? stretch_ns : longest_stretch_ns;
+}
+
+/*
+ * Returns true if a wait in a set has to be waited out exactly, because the time left is less than the slack. With a deadline in the past,
+ * as earliness_ns would make it, such a wait would not wait at all, and be begun again and again. A futex's wait with a deadline in the
+ * past lasts until the kernel has something else to do, or the slack is used up.
+ */
+REQUIRES(the_loop_lock) static bool must_wait_out(CFRunLoopRef loop, enum wake_word phase, int64_t left_ns)
+{
+    if (left_ns > loop->slack_ns) {
+        return false;
+    }
+    loop_note_slack(loop); /* the wait before this one may have ended early because the thread has no slack any more */
+    return phase == wake_epoll && left_ns > 0;
+}
+
+bool wait_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase, int64_t now_ns, int64_t limit_ns)
+{
+    struct watch_set *watches = mode->watches;
+    bool waits_out = must_wait_out(loop, phase, limit_ns - now_ns);
+    int64_t deadline_ns = limit_ns;
+    uint32_t word;
+
+    invariant_held(&loop->lock);
+    invariant(loop->innermost_run && loop->innermost_run->mode == mode);
+    invariant(loop_thread_is_awake(loop));
+    invariant(phase == wake_futex || (phase == wake_epoll && watches));
+    invariant(limit_ns > 0);
+    /*
+     * A clock that stands still, because a test or a simulation moves it, never passes the last bit before the limit. The kernel has been
+     * asked to end early once, and did: now it is asked for the limit itself, so that the thread sleeps until somebody moves the clock.
+     */
+    if (limit_ns != kernel_never && now_ns != loop->asked_ns) {
+        deadline_ns -= earliness_ns(loop, phase, limit_ns - now_ns);
+    }
+    loop->asked_ns = now_ns;
+    loop->waiting = mode;
+    loop->sleep_limit_ns = limit_ns;
+    /* Under the lock: a change of timers or descriptors is either in the limit or sees the phase and says RETIME. */
+    if (!waker_sleep(loop->waker, phase, &word)) {
+        loop->waiting = NULL;
+        return false;
+    }
+    invariant(loop->sleep_limit_ns <= timers_limit(mode)); /* (I5) */
+    trace_event(trace_sleep_begins, 0, loop->innermost_run, (uint64_t)limit_ns);
+    loop_unlock(loop);
+    if (phase == wake_futex) {
+        (void)kernel.futex_wait(&loop->waker->word, word, deadline_ns);
+    } else if (waits_out) {
+        watch_wait_out(watches, limit_ns);
+    } else {
+        watch_wait(watches, deadline_ns);
+    }
+    loop_lock(loop);
+    loop->waiting = NULL;
+    if (phase == wake_epoll) {
+        watch_note_wait(watches);
+    }
+    return true;
+}
+
+void wait_trace_end(CFRunLoopRef loop, const struct run *run, enum wake_cause cause)
+{
+    static const enum trace_cause causes[] = {[cause_none] = trace_cause_limit,
+                                              [cause_wake_up] = trace_cause_wake_up,
+                                              [cause_timers] = trace_cause_timer,
+                                              [cause_source] = trace_cause_source,
+                                              [cause_main_queue] = trace_cause_main_queue};
+    enum trace_cause ending = causes[cause];
+
+    if (cause == cause_wake_up && waker_is_stopped(loop->waker)) {
+        ending = trace_cause_stop;
+    } else if (cause == cause_none && run_awaited_has_come(run)) {
+        ending = trace_cause_reply;
+    }
+    trace_write(trace_sleep_ends, ending, (uintptr_t)run, cause == cause_source ? (uintptr_t)run->report.source : 0);
+}
+
+static int64_t earlier(int64_t one_ns, int64_t other_ns)
+{
+    return one_ns < other_ns ? one_ns : other_ns;
+}
+
+/*
+ * Asks the kernel for reports without waiting. Drops the lock meanwhile. A thread that armed a descriptor in that time saw no sleeper, and
+ * left it to this one to tell the kernel: so the set is prepared again. That cannot fail, because the set exists.
+ */
+REQUIRES(the_loop_lock) static void look_before_sleep(CFRunLoopRef loop, struct mode *mode)
+{
+    wait_poll(loop, mode);
+    (void)watch_prepare(loop, mode);
+}
+
+/*
+ * Ends the coalescing of wake-ups, unless the burst goes on. Drops the lock meanwhile, because the threads that wake the loop so often may
+ * need it for what they post.
+ */
+REQUIRES(the_loop_lock) static __attribute__((noinline)) void leave_coalescing(CFRunLoopRef loop)
+{
+    loop_unlock(loop);
+    if (!waker_ends_wait(loop->waker)) {
+        coalesce_await_more();
+    }
+    waker_end_burst(loop->waker);
+    loop_lock(loop);
+}
+
+/*
+ * Sleeps until a cause is there, after a busy wait if that is wanted. If the kernel's wait ends early or for nothing, or a deadline has
+ * changed, the `for` below goes round again: AfterWaiting is not sent for that (rules 44 and 68).
+ */
+enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run)
+{
+    struct mode *mode = run->mode;
+    enum wake_cause cause = cause_none;
+    bool ends_at_once = run_awaited_has_come(run); /* the kernel is asked once even so: an awaited word must not starve descriptors */
+    bool has_asked = false;
+    bool has_slept = false;
+    int64_t awake_until_ns = busy_wait_begin(loop);
+
+    invariant(!run->polls);
+    wait_begin(loop, run);
+    for (;;) {
+        bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
+        bool stays_awake = busy_wait_goes_on(awake_until_ns);
+        int64_t now_ns;
+        int64_t limit_ns;
+
+        now_ns = now_if_timed(run);
+        if (has_set && !watch_has_batch(mode) &&
+            (ends_at_once || stays_awake || (timers_are_due(mode, now_ns) && !has_asked) || watch_must_poll(mode))) {
+            look_before_sleep(loop, mode); /* a timer that is always due, or a source that is always ready, must not starve the others */
+        }
+        cause = ready_cause(loop, run, now_ns);
+        if (cause != cause_none || now_ns >= run->deadline_ns || run_awaited_has_come(run)) {
+            break;
+        }
+        if (stays_awake && !waker_ends_wait(loop->waker)) {
+            busy_wait_pause(loop);
+            continue;
+        }
+        if (waker_may_end_burst(loop->waker)) {
+            leave_coalescing(loop);
+            continue;
+        }
+        limit_ns = earlier(timers_limit(mode), run->deadline_ns);
+        if (watch_must_retry(mode)) {
+            now_ns = kernel.monotonic_ns();
+            limit_ns = earlier(limit_ns, now_ns + watch_retry_ns);
+        }
+        if (!wait_sleep_once(loop, mode, has_set ? wake_epoll : wake_futex, now_ns, limit_ns)) {
+            /* A wake-up or stop that ended the last sleep, or came since, is noted in the word, so this sleep is refused: the wait ends. */
+            cause = cause_wake_up;
+            break;
+        }
+        has_asked = has_set;
+        has_slept = true;
+        if (watch_has_batch(mode) && mode->timers.count == 0 && (cause = wait_ready_cause(loop, run, 0)) != cause_none) {
+            break; /* most waits end here, without rearming and reading the clock */
+        }
+        waker_rearm(loop->waker);
+    }
+    if (has_slept && trace_is_on()) {
+        wait_trace_end(loop, run, cause);
+    }
+    busy_wait_end(loop, awake_until_ns);
+    run->took_token |= waker_disarm(loop->waker);
+    return cause;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Traces: what the loops of a process do, written into a file as it happens (trace_file.h).
+ *
+ * Any thread may write an event, also in a signal handler and with a lock held. Nothing is allocated and no lock is taken for that. Each
+ * thread has a ring of its own in the file; its first event makes that, by a few system calls. When the ring is full, the latest event
+ * takes the place of the oldest.
+ *
+ * While no trace is on, an event costs one relaxed load and a branch that is not taken.
+ */
+#ifndef CRL_LOOP_TRACE_TRACE_H
+#define CRL_LOOP_TRACE_TRACE_H
+
+#include "Support/link_names.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "Loop/Trace/trace_file.h"
+
+struct trace_session;
+
+/*
+ * The trace that is on, or NULL. Sessions are never freed, so whoever has read a pointer may use it. Written by trace_start and trace_stop,
+ * and in the child of a fork.
+ */
+extern _Atomic(struct trace_session *) trace_session __attribute__((visibility("hidden"))); /* or each look would be two loads */
+
+/* Writes an event, if a trace is on. Keeps errno. */
+void trace_write(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value);
+
+static inline bool trace_is_on(void)
+{
+    return __builtin_expect(atomic_load_explicit(&trace_session, memory_order_relaxed) != NULL, 0);
+}
+
+static inline void trace_event(enum trace_kind kind, uint32_t detail, const volatile void *object, uint64_t value)
+{
+    if (trace_is_on()) {
+        trace_write(kind, detail, (uintptr_t)object, value);
+    }
+}
+
+static inline void trace_callout_begin(enum trace_callout kind, const volatile void *item, void (*function)(void))
+{
+    trace_event(trace_callout_begins, kind, item, (uintptr_t)function);
+}
+
+static inline void trace_callout_end(enum trace_callout kind, const volatile void *item)
+{
+    trace_event(trace_callout_ends, kind, item, 0);
+}
+
+/* For the thread of a loop, when a run begins: notes in its ring which loop and which waker are its own. Only while a trace is on. */
+void trace_note_loop(const void *loop, const void *waker);
+
+/* Writes the name of `object`, unless it was the last one that this thread wrote. At most trace_name_most bytes of it. */
+void trace_write_name(const void *object, const char *name);
+
+/*
+ * Begins a trace. `size` is for each thread's events, in bytes; 0 for the default. Returns 0 or an errno: EEXIST if the file exists, EBUSY
+ * if a trace is on already.
+ */
+int trace_start(const char *path, size_t size);
+void trace_stop(void);
+
+/* Begins the trace that the environment asks for, if it does. A file that cannot be made is one line on standard error. */
+void trace_start_from_environment(void);
+
+/* The calling thread's loop has ended. Its events from now on are counted as lost, and its ring is unmapped. */
+void trace_thread_ends(void);
+
+/* In the child of a fork, which must not write into its parent's file: its first run begins a file of its own. */
+void trace_forget_parent(void);
+
+#endif

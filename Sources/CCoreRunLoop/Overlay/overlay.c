@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The overlay's calls to loops, timers, objects and ports. Each function takes the lock of its object, and calls no user code under it. */
+#include "Overlay/overlay.h"
+
+#include "Kernel/kernel.h"
+#include "Loop/Core/instant.h"
+#include "Loop/Core/loop.h"
+#include "Loop/Core/thread_loop.h"
+#include "Loop/Run/companion.h"
+#include "Loop/Run/pass.h"
+#include "Loop/Timer/timer.h"
+#include "Loop/Timer/timer_firing.h"
+#include "Port/Core/local_info.h"
+#include "Port/Wire/payload.h"
+#include "Runtime/Object/object.h"
+#include "Runtime/Value/wall_clock.h"
+
+_Static_assert((int64_t)OVERLAY_LATEST_DATE == (int64_t)INSTANT_LATEST_DATE, "the overlay clamps dates where the loop does");
+
+/* ---- loops ---- */
+
+bool overlay_loop_is_current(CFRunLoopRef loop)
+{
+    return thread_loop_is_current(loop);
+}
+
+bool overlay_is_main_thread(void)
+{
+    return kernel.is_main_thread();
+}
+
+bool overlay_mode_is_empty(CFRunLoopRef loop, CFStringRef name)
+{
+    const struct mode *mode;
+    bool is_empty;
+
+    loop_lock(loop);
+    mode = mode_find(loop, name);
+    is_empty = !mode || loop->is_dead || mode_is_empty(loop, mode);
+    if (is_empty && !loop->is_dead && thread_loop_is_current(loop)) {
+        is_empty = companion_is_empty(loop, name);
+    }
+    loop_unlock(loop);
+    return is_empty;
+}
+
+bool overlay_mode_is_common(CFRunLoopRef loop, CFStringRef name)
+{
+    const struct mode *mode;
+    bool is_common;
+
+    loop_lock(loop);
+    mode = mode_find(loop, name);
+    is_common = mode && mode->is_common;
+    loop_unlock(loop);
+    return is_common;
+}
+
+CFRunLoopRunResult overlay_run_current_until(CFStringRef mode, int64_t deadline_ns, bool returns_after_source)
+{
+    CFRunLoopRunResult result = run_in_mode_until(CFRunLoopGetCurrent(), mode, deadline_ns, returns_after_source, NULL);
+
+    if (result == kCFRunLoopRunFinished && mode_name_is_common(mode)) {
+        return CFRunLoopRunInMode(mode, 0, false); /* finishes as well, and logs the reason */
+    }
+    return result;
+}
+
+/* ---- the companion ---- */
+
+void overlay_set_companion(const struct companion *companion)
+{
+    companion_set(companion);
+}
+
+void overlay_companion_appears(bool is_main)
+{
+    companion_appear(is_main);
+}
+
+CFRunLoopRef overlay_loop_if_any(void)
+{
+    CFRunLoopRef main = atomic_load_explicit(&thread_loops.main, memory_order_acquire);
+
+    return thread_loop_is_current(main) ? main : thread_loop_if_any();
+}
+
+bool overlay_stop_run(CFRunLoopRef loop)
+{
+    bool is_running = (waker_word(loop->waker) & wake_run) != 0;
+
+    if (is_running) {
+        waker_stop(loop->waker);
+    }
+    return is_running;
+}
+
+/* ---- objects ---- */
+
+void overlay_give_to_owner(void *object, void *owner, const struct object_owner_class *owner_class)
+{
+    object_give_to_owner(object, owner, owner_class);
+}
+
+void overlay_take_from_owner(void *object)
+{
+    object_take_from_owner(object);
+}
+
+/* ---- instants and wall times ---- */
+
+int64_t overlay_monotonic_ns(void)
+{
+    return kernel.monotonic_ns();
+}
+
+int64_t overlay_wall_ns(void)
+{
+    return runtime_wall_clock();
+}
+
+int64_t overlay_instant_of_date(CFAbsoluteTime date)
+{
+    return instant_of_date(date);
+}
+
+int64_t overlay_instant_of_wall(int64_t since_1970_ns)
+{
+    return instant_of_wall(since_1970_ns);
+}
+
+CFAbsoluteTime overlay_date_of_instant(int64_t instant_ns)
+{
+    return date_of_instant(instant_ns);
+}
+
+bool overlay_wall_of_instant(int64_t instant_ns, int64_t *ret_since_1970_ns)
+{
+    return wall_of_instant(instant_ns, ret_since_1970_ns);
+}
+
+/* ---- timers ---- */
+
+/* The timer's lock is held. */
+static struct overlay_timer_date date_of(const struct __CFRunLoopTimer *timer)
+{
+    if (!timer || !timer_has(timer, timer_is_valid)) {
+        return (struct overlay_timer_date){.exists = false};
+    }
+    return (struct overlay_timer_date){.exists = true, .date = timer->date, .instant_ns = timer->fire_ns};
+}
+
+struct overlay_timer_date overlay_timer_date(CFRunLoopTimerRef timer)
+{
+    CFRunLoopRef home = timer_lock_home(timer);
+    struct overlay_timer_date date = date_of(timer);
+
+    timer_unlock_home(timer, home);
+    return date;
+}
+
+struct overlay_timer_date overlay_next_timer_date(CFRunLoopRef loop, CFStringRef name)
+{
+    struct overlay_timer_date date;
+    struct mode *mode;
+
+    loop_lock(loop);
+    mode = mode_find(loop, name);
+    date = date_of(mode ? timers_next(loop, mode) : NULL);
+    loop_unlock(loop);
+    return date;
+}
+
+int64_t overlay_timer_instant(CFRunLoopTimerRef timer)
+{
+    CFRunLoopRef home = timer_lock_home(timer);
+    int64_t instant_ns = timer->fire_ns;
+
+    timer_unlock_home(timer, home);
+    return instant_ns;
+}
+
+void overlay_timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date, int64_t instant_ns)
+{
+    timer_set_date(timer, date, instant_ns);
+}
+
+/* ---- message ports ---- */
+
+CFDataRef overlay_data_to_give(const void *bytes, uint64_t length)
+{
+    return payload_copy_to_give(bytes, length);
+}
+
+bool overlay_port_set_receiver(CFMessagePortRef port, void *receiver)
+{
+    return local_port_set_receiver(port, receiver);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Message ports: the object with its two sides, and how the rooms of Port lie above one another.
+ *
+ * Calls and includes go from right to left:
+ *
+ *     Wire <- Names <- Channel <- Core <- Message <- Object        Mach stands beside Message and Object, and uses Core
+ *
+ *   Wire     frames as bytes, packets, memory that two processes share; knows no port
+ *   Names    from a name to a socket: the name registry in the user's directory
+ *   Channel  the queues and channels that a port holds; knows no port
+ *   Core     the object, the table of ports, uses of descriptors, the info that callouts get
+ *   Message  one message: sending, receiving, its callout, its reply
+ *   Object   making and ending each side, and the public functions
+ *   Mach     CFMachPort, whose messages stay in the process
+ *
+ * the_port_lock stands for the lock of any port. No thread holds two of them, except at a fork, which takes all. A field marked "constant"
+ * does not change after creation.
+ *
+ * Lock order: creation -> table -> port -> local queue or name registry. None of them is held together with a lock of a run loop, or while
+ * user code is called. A port's lock may be held over system calls that do not wait.
+ */
+#ifndef CRL_PORT_CORE_MESSAGE_PORT_H
+#define CRL_PORT_CORE_MESSAGE_PORT_H
+
+#include "Support/link_names.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "CoreFoundation/CFMessagePort.h"
+#include "CoreFoundation/CFRunLoop.h"
+#include "Loop/Core/context_info.h"
+#include "Port/Channel/local_queue.h"
+#include "Port/Channel/channel_table.h"
+#include "Port/Wire/packet.h"
+#include "Port/Names/port_name.h"
+#include "Port/Names/name_registry.h"
+#include "Runtime/Object/object.h"
+#include "Support/list.h"
+#include "Support/lock.h"
+
+enum message_port_defaults {
+    queue_limit_default = 5,
+    queue_limit_max = 4096,
+    offenders_max = 16,
+    offences_max = 16,
+};
+
+static const uint64_t budget_default = UINT64_C(256) << 20;
+
+extern struct lock_role the_port_lock;
+
+struct dispatch_attachment;
+struct received_message;
+
+struct offender {
+    pid_t pid;
+    uint32_t count;
+};
+
+/* An object that callouts get in the place of the context's info. Callouts of one that was replaced may still be under way. */
+struct receiver {
+    void *object; /* constant: a reference; the context's `release` drops it after the receiver's last callout */
+    uint32_t calls GUARDED_BY(the_port_lock); /* callouts under way */
+};
+
+struct local_port {
+    CFMessagePortCallBack callout; /* constant */
+    CFMessagePortContext context; /* constant: without the info */
+    struct callout_info info GUARDED_BY(the_port_lock); /* in callouts in which no receiver is called */
+    struct receiver *receiver GUARDED_BY(the_port_lock); /* NULL: the info is called */
+    int socket GUARDED_BY(the_port_lock); /* -1 once closed */
+    uint32_t readers GUARDED_BY(the_port_lock); /* threads that are reading from the socket */
+    uid_t owner_uid; /* constant: the only user whose messages are taken */
+    struct publication publication GUARDED_BY(the_port_lock);
+    CFRunLoopSourceRef source GUARDED_BY(the_port_lock); /* a reference, until the port is invalid */
+    struct channel_table channels GUARDED_BY(the_port_lock);
+    uint32_t queue_limit GUARDED_BY(the_port_lock);
+    uint64_t budget GUARDED_BY(the_port_lock);
+    struct received_message *spare_message GUARDED_BY(the_port_lock); /* memory for the next message; NULL: none yet, or in use */
+    uint64_t in_use GUARDED_BY(the_port_lock); /* bytes accepted whose callouts have not ended */
+    struct offender offenders[offenders_max] GUARDED_BY(the_port_lock);
+    struct dispatch_attachment *dispatch GUARDED_BY(the_port_lock); /* to the dispatch queue that drives the port; NULL: none does */
+    struct local_queue *local_queue GUARDED_BY(the_port_lock); /* NULL without memory for one, or once the port has ended */
+};
+
+struct remote_port {
+    int socket GUARDED_BY(the_port_lock); /* -1 once closed */
+    int owner_fd GUARDED_BY(the_port_lock); /* O_PATH descriptor of the owner's socket file */
+    uint32_t users GUARDED_BY(the_port_lock); /* threads that use a descriptor: it is closed only when there is none */
+    uint64_t send_room; /* constant: the socket's room for packets that are under way */
+    uint32_t sequence GUARDED_BY(the_port_lock); /* of the last request or one-way message sent */
+    uint32_t confirmed GUARDED_BY(the_port_lock); /* the sequence of the last message that the owner is known to have taken */
+    uint32_t queue_limit GUARDED_BY(the_port_lock);
+    uint64_t budget; /* constant: the owner's budget at connection; larger data is not sent */
+    int control GUARDED_BY(the_port_lock); /* our end of the control channel, -1 if there is none */
+    uint64_t control_token GUARDED_BY(the_port_lock);
+    struct ack_page *acks GUARDED_BY(the_port_lock); /* NULL if there is no control channel */
+    uint8_t skips_left GUARDED_BY(the_port_lock); /* looks at a full queue that are still left out, because the last was in vain */
+    uint8_t skip_size GUARDED_BY(the_port_lock); /* how many looks are left out after the last one in vain; 0: it found room */
+    bool has_no_control GUARDED_BY(the_port_lock); /* the owner did not take it: the kernel's queue alone limits us */
+    uint32_t last_channel GUARDED_BY(the_port_lock); /* the number of the latest channel */
+    uint64_t last_conversation GUARDED_BY(the_port_lock);
+    struct link free_channels GUARDED_BY(the_port_lock); /* latest first */
+    struct link busy_channels GUARDED_BY(the_port_lock);
+    uint32_t free_count GUARDED_BY(the_port_lock);
+    struct local_queue *local_queue; /* constant: with a reference. NULL: the owner is in another process */
+    uint32_t sends_by_socket
+        GUARDED_BY(the_port_lock); /* sends that chose the socket and have not ended: none may be overtaken by the local queue */
+    /* Atomic; set under the port lock once the local queue is open and nothing is under way to the socket. All later messages use it. */
+    atomic_bool uses_local_queue;
+    struct link local_messages GUARDED_BY(the_port_lock); /* requests in the local queue that wait for a reply */
+};
+
+/* A name that the port has given up: somebody may still have the string from CFMessagePortGetName. */
+struct former_name {
+    struct former_name *next;
+    CFStringRef string;
+};
+
+/*
+ * The functions in which the two sides of a port differ. Files below Object call a side through them, so that they need not know it. None
+ * is called with a lock held, but for `abandon`.
+ */
+struct port_side {
+    bool is_remote;
+    void (*withdraw)(CFMessagePortRef port); /* invalidation, before the callback; may be NULL */
+    void (*close)(CFMessagePortRef port); /* invalidation, after the callback */
+    void (*abandon)(CFMessagePortRef port); /* in the child of a fork, where no other thread exists: closes the inherited descriptors */
+    void (*republish)(CFMessagePortRef port); /* registers the name again; NULL: the side has no name of its own */
+};
+
+struct __CFMessagePort {
+    struct object object;
+    struct lock lock;
+    const struct port_side *functions; /* constant */
+    bool is_remote; /* constant */
+    atomic_bool is_valid; /* atomic; written under the port lock */
+    struct link table_link; /* guarded by the table lock */
+    struct link republished_link; /* creation lock */
+    uint32_t republish_round; /* creation lock; the last in which it had its turn */
+    struct port_name name; /* written under the table and the port lock, read under either; length 0: unnamed */
+    CFStringRef name_string GUARDED_BY(the_port_lock);
+    bool name_is_lent GUARDED_BY(the_port_lock); /* CFMessagePortGetName has returned that string: it lasts as long as the port */
+    struct former_name *former_names; /* creation lock; those that were lent */
+    CFMessagePortInvalidationCallBack invalidated GUARDED_BY(the_port_lock);
+    struct scratch scratch; /* atomic */
+    union {
+        struct local_port local;
+        struct remote_port remote;
+    } side;
+};
+
+static inline void port_lock(CFMessagePortRef port) ACQUIRES(the_port_lock);
+static inline void port_unlock(CFMessagePortRef port) RELEASES(the_port_lock);
+
+NOT_CHECKED static inline void port_lock(CFMessagePortRef port)
+{
+    lock_take(&port->lock);
+}
+
+NOT_CHECKED static inline void port_unlock(CFMessagePortRef port)
+{
+    lock_drop(&port->lock);
+}
+
+static inline bool port_is_valid(CFMessagePortRef port)
+{
+    return atomic_load_explicit(&port->is_valid, memory_order_acquire);
+}
+
+extern const struct object_class message_port_class;
+
+/* Returns a new object of either side, valid, in no table, or NULL if there is no memory. */
+CFMessagePortRef message_port_allocate(CFAllocatorRef allocator, const struct port_side *side, const struct port_name *name);
+void message_port_invalidate(CFMessagePortRef port);
+/* Invalidates the port and gives the caller's reference back, even if the invalidation callback does not return. */
+void message_port_end(CFMessagePortRef port);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Uses of a port's descriptors; see port_use.h. Any thread; the port's lock guards the counts. */
+#include "Port/Core/port_use.h"
+
+#include "Kernel/kernel.h"
+
+/* ---- local ports ---- */
+
+bool local_port_begin_read(CFMessagePortRef port)
+{
+    bool can;
+
+    port_lock(port);
+    can = port_is_valid(port) && port->side.local.socket >= 0;
+    port->side.local.readers += can ? 1 : 0;
+    port_unlock(port);
+    return can;
+}
+
+/* The last reader closes the socket of a port that has ended, once no source watches the socket. */
+REQUIRES(the_port_lock) void local_port_end_read(CFMessagePortRef port)
+{
+    struct local_port *local = &port->side.local;
+
+    invariant_held(&port->lock);
+    invariant(!port->is_remote && local->readers > 0);
+    local->channels.reads++;
+    if (--local->readers == 0 && !port_is_valid(port) && local->socket >= 0 && !local->source) {
+        (void)kernel.close(local->socket);
+        local->socket = -1;
+    }
+}
+
+/* ---- remote ports ---- */
+
+static void close_one(int *descriptor)
+{
+    if (*descriptor >= 0) {
+        (void)kernel.close(*descriptor);
+        *descriptor = -1;
+    }
+}
+
+void remote_port_close_control(struct remote_port *remote)
+{
+    close_one(&remote->control);
+    shared_page_release(remote->acks);
+    remote->acks = NULL;
+}
+
+void remote_port_close_descriptors(struct remote_port *remote)
+{
+    close_one(&remote->socket);
+    close_one(&remote->owner_fd);
+    remote_port_close_control(remote);
+}
+
+bool remote_port_use(CFMessagePortRef port)
+{
+    invariant_held(&port->lock);
+    invariant(port->is_remote);
+    bool can = port_is_valid(port);
+
+    port->side.remote.users += can ? 1 : 0;
+    return can;
+}
+
+void remote_port_unuse(CFMessagePortRef port)
+{
+    struct remote_port *remote = &port->side.remote;
+
+    invariant_held(&port->lock);
+    if (remote->users > 0 && --remote->users == 0 && !port_is_valid(port)) {
+        remote_port_close_descriptors(remote);
+    }
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes over channels and pages that peers hand to a local port; see channel_handover.h. No state of its own. */
+#include "Port/Message/channel_handover.h"
+
+#include <errno.h>
+
+#include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
+#include "Port/Core/message_port.h"
+
+/*
+ * Makes a channel that owns the packet's first descriptor. Returns 0. Returns -EINVAL if the descriptor is no channel's end, or -ENOMEM,
+ * and leaves the packet alone then.
+ */
+static int take_end(struct packet *packet, const struct wire_frame *frame, bool is_control, struct server_channel **ret_channel)
+{
+    *ret_channel = NULL;
+    if (!kernel_ports.is_channel(packet->descriptors[0])) {
+        return -EINVAL;
+    }
+    *ret_channel = server_channel_create(frame->channel, frame->token, packet->pid, packet->descriptors[0], is_control);
+    if (!*ret_channel) {
+        return -ENOMEM;
+    }
+    (void)packet_take(packet, 0);
+    return 0;
+}
+
+int channel_handover_control(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame)
+{
+    struct local_port *local = &port->side.local;
+    struct server_channel *channel;
+    void *page = NULL;
+    int result = shared_page_adopt(packet->descriptors[1], &page);
+
+    if (result < 0) {
+        if (result == -EINVAL) {
+            return result;
+        }
+        packet_close(packet); /* the client finds its channel hung up, and goes on without one */
+        return 0;
+    }
+    result = take_end(packet, frame, true, &channel);
+    if (result < 0) {
+        shared_page_release(page);
+        return result;
+    }
+    channel->acks = page;
+    packet_close(packet);
+    port_lock(port);
+    channel_table_sweep(&local->channels);
+    if (local->channels.control_count >= channel_control_max) {
+        channel_table_drop(&local->channels, channel_table_some_control(&local->channels));
+    }
+    if (channel_table_find(&local->channels, frame->channel, frame->token, packet->pid, true) ||
+        !channel_table_keep(&local->channels, channel)) {
+        server_channel_free(channel);
+    }
+    port_unlock(port);
+    return 0;
+}
+
+/* Returns the channel that the page is for, or NULL if there is none that may have a page. */
+REQUIRES(the_port_lock)
+static struct server_channel *channel_for_page(struct local_port *local, const struct packet *packet, const struct wire_frame *frame)
+{
+    struct server_channel *channel = channel_table_find(&local->channels, frame->channel, frame->token, packet->pid, false);
+
+    return channel && channel_table_has_room_for_page(&local->channels, channel) ? channel : NULL;
+}
+
+bool channel_handover_page(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame)
+{
+    struct local_port *local = &port->side.local;
+    struct server_channel *channel;
+    struct reply_page *page;
+    int result = -ENOSPC;
+    int bell;
+
+    port_lock(port);
+    channel = channel_for_page(local, packet, frame);
+    port_unlock(port);
+    if (channel) {
+        result = reply_page_adopt(packet->descriptors[0], packet->descriptors[1], &page, &bell);
+    }
+    if (result == 0) {
+        port_lock(port);
+        channel = channel_for_page(local, packet, frame); /* the channel may have gone while the lock was dropped */
+        if (channel) {
+            channel_table_give_page(&local->channels, channel, page, bell);
+        }
+        port_unlock(port);
+    }
+    if (result == 0 && !channel) {
+        (void)kernel.close(bell);
+        reply_page_release(page);
+    }
+    if (result != -EINVAL) {
+        packet_close(packet);
+    }
+    return result != -EINVAL;
+}
+
+int channel_handover_reply_channel(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame,
+                                   struct server_channel **ret_channel, bool *ret_keeps)
+{
+    struct local_port *local = &port->side.local;
+    struct server_channel *channel;
+    int result = take_end(packet, frame, false, &channel);
+
+    *ret_channel = channel;
+    if (result < 0) {
+        return result;
+    }
+    server_channel_begin(channel);
+    port_lock(port);
+    channel_table_sweep(&local->channels);
+    *ret_keeps = !channel_table_find(&local->channels, frame->channel, frame->token, packet->pid, false) &&
+                 channel_table_keep(&local->channels, channel);
+    port_unlock(port);
+    return 0;
+}

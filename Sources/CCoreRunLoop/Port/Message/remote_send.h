@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sends frames to the owner's socket, and limits how many are under way. A frame is under way until a reply or an acknowledgement confirms
+ * it.
+ */
+#ifndef CRL_PORT_MESSAGE_REMOTE_SEND_H
+#define CRL_PORT_MESSAGE_REMOTE_SEND_H
+
+#include "Support/link_names.h"
+
+#include "Port/Core/message_port.h"
+#include "Port/Message/request_terms.h"
+
+enum { remote_send_room_beside = 4096 }; /* bytes of the socket's room that are left for handing over channels and pages */
+
+/* The content that goes with a frame. */
+struct load {
+    const void *bytes; /* NULL: the frame has no data, or it travels elsewhere */
+    int descriptors[wire_descriptors_max];
+    int count; /* of the descriptors */
+};
+
+/*
+ * Chooses the way of one message. Returns true for the local queue of an owner in this process. Returns false for the socket; then
+ * remote_port_end_by_socket has to follow, because the local queue stays unused until all messages that chose the socket are through.
+ */
+bool remote_port_begin_send(CFMessagePortRef port);
+/* Called when a message that went by the socket has been sent or given up, and no longer waits for a reply. */
+void remote_port_end_by_socket(CFMessagePortRef port);
+/*
+ * Returns how much data may travel in a packet: so much that the socket has room for as many such packets as the queue holds. For a
+ * `length` that always fits, the result may be smaller.
+ */
+uint64_t remote_port_packet_data_max(CFMessagePortRef port, uint64_t length);
+/* Notes that the owner has received the frame of this number, and so all frames before it. Ignores numbers that were not sent. */
+REQUIRES(the_port_lock) void remote_port_confirm(struct remote_port *remote, uint32_t sequence);
+/* Hands a page for a reply channel to the owner. Returns 0 or a negative errno. Never waits. */
+int remote_port_offer_page(CFMessagePortRef port, uint32_t channel, uint64_t token, const int descriptors[wire_descriptors_max]);
+/*
+ * Sends a frame, and waits for room if there is none. Sets `frame->sequence` and the fields of the control channel. The result is a
+ * kCFMessagePort code. kCFMessagePortIsInvalid means that the receiver was gone before, so the program may connect anew and send again
+ * (rules 207, 211).
+ * kCFMessagePortBecameInvalidError means that it went while the call waited for room (rule 243). After either the caller has to invalidate
+ * the port. `clock->now_ns` becomes 0 if time has passed.
+ */
+SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const struct load *load, struct send_clock *clock);
+
+#endif

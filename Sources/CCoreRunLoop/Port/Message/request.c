@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chooses the way of one CFMessagePortSendRequest; see request.h. No state of its own. */
+#include "Port/Message/request.h"
+
+#include "Port/Message/local_request.h"
+#include "Port/Message/remote_send.h"
+#include "Port/Message/socket_request.h"
+#include "Port/Wire/port_log.h"
+
+SInt32 request_send(CFMessagePortRef port, const struct request *request, CFDataRef *ret_reply)
+{
+    uint64_t length = request_length(request);
+    SInt32 result;
+
+    if (length > wire_payload_max || length > port->side.remote.budget) {
+        port_log("CFMessagePortSendRequest", "a message of %llu bytes is more than the receiver takes", (unsigned long long)length);
+        return port_is_valid(port) ? kCFMessagePortTransportError : kCFMessagePortIsInvalid;
+    }
+    if (remote_port_begin_send(port)) {
+        return request->reply_mode ? local_request_send(port, request, ret_reply) : local_one_way_send(port, request);
+    }
+    result = request->reply_mode ? socket_request_send(port, request, ret_reply) : socket_one_way_send(port, request);
+    remote_port_end_by_socket(port);
+    return result;
+}

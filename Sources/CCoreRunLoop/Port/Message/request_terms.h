@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arguments of one CFMessagePortSendRequest, and its time limits as points of the monotonic clock. */
+#ifndef CRL_PORT_MESSAGE_REQUEST_TERMS_H
+#define CRL_PORT_MESSAGE_REQUEST_TERMS_H
+
+#include "Support/link_names.h"
+
+#include <stdint.h>
+
+#include "CoreFoundation/CFData.h"
+#include "CoreFoundation/CFDate.h"
+#include "CoreFoundation/CFString.h"
+
+/* One request or one-way message, as the program gave it. Used by the calling thread only. */
+struct request {
+    SInt32 message_id;
+    CFDataRef data; /* may be NULL */
+    CFTimeInterval send_timeout;
+    CFTimeInterval receive_timeout;
+    CFStringRef reply_mode; /* NULL: no reply is wanted */
+};
+
+static inline uint64_t request_length(const struct request *request)
+{
+    return request->data ? (uint64_t)CFDataGetLength(request->data) : 0;
+}
+
+/* The longest wait between two looks where nothing wakes the waiting thread. */
+static const int64_t request_slice_ns = 10000000;
+
+/* How long to try to send. */
+struct send_clock {
+    int64_t deadline_ns;
+    int64_t now_ns; /* a recent reading of the clock; 0: none */
+};
+
+/* Return the deadline for a time limit that the program gave. `now_ns` is the time; if it is 0 and needed, the clock is read into it. */
+int64_t request_send_deadline(CFTimeInterval seconds, int64_t *now_ns);
+int64_t request_reply_deadline(CFTimeInterval seconds, int64_t *now_ns);
+
+static inline struct send_clock send_clock_start(const struct request *request)
+{
+    struct send_clock clock = {.now_ns = 0};
+
+    clock.deadline_ns = request_send_deadline(request->send_timeout, &clock.now_ns);
+    return clock;
+}
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages that go by the owner's socket. This file decides where their data travels, sends them, and judges how the wait for the reply
+ * has ended. The reply comes by a channel. A channel belongs to the thread that has taken it, until the thread gives it back. The file has
+ * no state of its own.
+ */
+#include "Port/Message/socket_request.h"
+
+#include <errno.h>
+
+#include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
+#include "Loop/Run/thread_registry.h"
+#include "Port/Core/callback_cleanup.h"
+#include "Port/Core/message_trace.h"
+#include "Port/Core/port_use.h"
+#include "Port/Message/remote_send.h"
+#include "Port/Message/reply_wait.h"
+#include "Port/Wire/port_log.h"
+
+/*
+ * A dying receiver's descriptors close one after another, so our channel may hang up while its socket still looks alive. For dying_ns we
+ * probe the socket every asking_ns; only after that the receiver counts as alive.
+ */
+static const int64_t dying_ns = 50000000;
+static const int64_t asking_ns = 2000000;
+
+static void close_load(struct load *load)
+{
+    for (int i = 0; i < load->count; i++) {
+        (void)kernel.close(load->descriptors[i]);
+    }
+    load->count = 0;
+}
+
+/* ---- loading ---- */
+
+static bool wants_arena(struct client_channel *channel, uint64_t length)
+{
+    bool wanted = length > payload_arena_min || channel->longest_reply > payload_arena_min ||
+                  (length > payload_arena_second && channel->sent_above_4k);
+
+    channel->sent_above_4k |= length > payload_arena_second;
+    return wanted && !channel->refuses_arena && length <= payload_arena_max &&
+           channel->arena.size < (length > channel->longest_reply ? length : channel->longest_reply);
+}
+
+/* Makes a new arena for the channel. If that fails, the old arena stays, and load_data finds another way for data that does not fit. */
+static void renew_arena(struct client_channel *channel, struct wire_frame *frame, struct load *load, uint64_t length)
+{
+    struct arena arena = {NULL, 0};
+    int descriptor;
+    uint64_t size =
+        channel->longest_reply > length && channel->longest_reply <= payload_arena_max ? channel->longest_reply : length;
+
+    if (arena_create(size, &arena, &descriptor) < 0) {
+        return;
+    }
+    arena_release(&channel->arena);
+    channel->arena = arena;
+    load->descriptors[load->count++] = descriptor;
+    frame->flags |= wire_new_arena;
+}
+
+/* Decides how the data travels. Returns 0 or a negative errno. `channel` is NULL for one-way messages. */
+static int load_data(CFMessagePortRef port, struct client_channel *channel, struct wire_frame *frame, struct load *load, CFDataRef data)
+{
+    uint64_t length = data ? (uint64_t)CFDataGetLength(data) : 0;
+    const UInt8 *bytes = length > 0 ? CFDataGetBytePtr(data) : NULL;
+    int memory;
+
+    frame->length = length;
+    if (length == 0) {
+        frame->flags |= wire_no_data;
+        return 0;
+    }
+    if (channel && wants_arena(channel, length)) {
+        renew_arena(channel, frame, load, length);
+    }
+    if (channel && length > payload_arena_from && length <= channel->arena.size) {
+        memcpy(channel->arena.address, bytes, (size_t)length);
+        frame->flags |= wire_in_arena;
+        return 0;
+    }
+    if (length <= remote_port_packet_data_max(port, length)) {
+        load->bytes = bytes;
+        return 0;
+    }
+    if (frame->flags & wire_new_arena) { /* drop it: one frame cannot carry both an arena and a memory file */
+        close_load(load);
+        frame->flags &= (uint16_t)~wire_new_arena;
+        arena_release(&channel->arena);
+    }
+    memory = payload_put(bytes, length);
+    if (memory < 0) {
+        port_log("CFMessagePortSendRequest", "there is no memory to pass on %llu bytes: %s", (unsigned long long)length,
+                 port_error_text(memory));
+        return memory;
+    }
+    load->descriptors[load->count++] = memory;
+    frame->flags |= wire_in_memory;
+    return 0;
+}
+
+/* ---- one way ---- */
+
+SInt32 socket_one_way_send(CFMessagePortRef port, const struct request *request)
+{
+    struct wire_frame frame = {.type = wire_one_way, .message_id = request->message_id};
+    struct load load = {.bytes = NULL};
+    SInt32 result = kCFMessagePortTransportError;
+    struct send_clock clock = send_clock_start(request);
+    bool can;
+
+    port_lock(port);
+    can = remote_port_use(port);
+    port_unlock(port);
+    if (!can) {
+        return kCFMessagePortIsInvalid;
+    }
+    if (load_data(port, NULL, &frame, &load, request->data) == 0) {
+        result = remote_port_send(port, &frame, &load, &clock);
+    }
+    close_load(&load);
+    port_lock(port);
+    remote_port_unuse(port);
+    port_unlock(port);
+    return result;
+}
+
+/* ---- results ---- */
+
+/*
+ * Finds the result for a channel that was hung up without a last frame. Not checked: the caller uses the port, so the descriptor stays
+ * open and the same.
+ */
+NOT_CHECKED static SInt32 judge_hang_up(CFMessagePortRef port, const struct client_channel *channel)
+{
+    int64_t deadline_ns = kernel.monotonic_ns() + dying_ns;
+
+    /*
+     * A living receiver sends a reason before it closes a channel that it has kept, so a kept channel without one means the receiver's end.
+     * A receiver that never took the channel may be alive: it may have had no descriptor or memory left for it.
+     */
+    while (!channel->server_keeps_it && port_is_valid(port) && name_registry_probe(port->side.remote.owner_fd)) {
+        if (kernel.monotonic_ns() >= deadline_ns) {
+            port_log("CFMessagePortSendRequest",
+                     "the receiver refused a request: it is of another version, or has no descriptor or memory for the reply's channel");
+            return kCFMessagePortTransportError;
+        }
+        kernel_ports.pause(asking_ns);
+    }
+    return kCFMessagePortBecameInvalidError;
+}
+
+static SInt32 result_of(CFMessagePortRef port, struct client_channel *channel)
+{
+    switch (channel->awaited->state) {
+    case awaited_replied:
+        return kCFMessagePortSuccess; /* a reply counts even if the port died at the same time (rule 231) */
+    case awaited_dropped:
+    case awaited_broken:
+        return kCFMessagePortTransportError;
+    case awaited_hung_up:
+        return port_is_valid(port) ? judge_hang_up(port, channel) : kCFMessagePortBecameInvalidError;
+    case awaited_open:
+    case awaited_memory:
+        break;
+    }
+    return port_is_valid(port) ? kCFMessagePortReceiveTimeout : kCFMessagePortBecameInvalidError;
+}
+
+/* ---- requests ---- */
+
+/* Puts the channel back if it can be used again. */
+static void end_channel(CFMessagePortRef port, struct client_channel *channel)
+{
+    const struct awaited_reply *awaited = channel->awaited;
+    bool is_reusable = (awaited->state == awaited_replied || awaited->state == awaited_dropped) && awaited->says_kept;
+
+    if (awaited->refuses_arena) {
+        channel->refuses_arena = true;
+        arena_release(&channel->arena);
+    } else if (awaited->state == awaited_dropped) {
+        arena_release(&channel->arena); /* the receiver may not have taken over the request's arena */
+    } else if (awaited->reply && (uint64_t)CFDataGetLength(awaited->reply) > channel->longest_reply) {
+        channel->longest_reply = (uint64_t)CFDataGetLength(awaited->reply);
+    }
+    channel->server_keeps_it |= is_reusable;
+    if (is_reusable) {
+        client_channel_offer_page(port, channel);
+    }
+    client_channel_give(port, channel, is_reusable);
+}
+
+/* Gives the channel back after a request that was not sent. A kept channel stays usable, unless the receiver never saw its new arena. */
+static void take_back(CFMessagePortRef port, struct client_channel *channel, const struct wire_frame *frame)
+{
+    client_channel_give(port, channel, channel->server_keeps_it && !(frame->flags & wire_new_arena));
+}
+
+static SInt32 send_on_channel(CFMessagePortRef port, struct client_channel *channel, int end, CFDataRef data, struct wire_frame *frame,
+                              struct send_clock *clock)
+{
+    struct load load = {.bytes = NULL};
+    SInt32 result = kCFMessagePortTransportError;
+
+    if (end >= 0) {
+        frame->flags |= wire_new_channel;
+        frame->name = port->name.bytes;
+        frame->name_length = port->name.length;
+        load.descriptors[load.count++] = end;
+    }
+    if (load_data(port, channel, frame, &load, data) == 0) {
+        result = remote_port_send(port, frame, &load, clock);
+    }
+    close_load(&load);
+    return result;
+}
+
+/* Ends the request after a callback in the wait has ended the thread or jumped out of it: socket_request_send does not get to do so. */
+static void end_left_request(const void *waiting)
+{
+    struct client_channel *channel = (struct client_channel *)(uintptr_t)waiting;
+    CFMessagePortRef port = channel->awaited->port;
+    CFDataRef reply = channel->awaited->reply;
+
+    client_channel_give(port, channel, false);
+    remote_port_end_by_socket(port);
+    if (reply) {
+        CFRelease(reply);
+    }
+    object_release(port);
+}
+
+SInt32 socket_request_send(CFMessagePortRef port, const struct request *request, CFDataRef *ret_reply)
+{
+    struct awaited_reply awaited = {.state = awaited_open, .message_id = request->message_id, .port = port};
+    CFRunLoopRef loop = thread_registry_current();
+    struct wire_frame frame = {.type = wire_request, .message_id = request->message_id};
+    struct send_clock clock = {.now_ns = 0};
+    struct reply_wait wait = {.port = port, .loop = loop, .mode = request->reply_mode};
+    struct client_channel *channel;
+    CFDataRef reply;
+    SInt32 result;
+    uint32_t begun;
+    int error = 0;
+    int end;
+
+    channel = client_channel_take(port, &awaited, &end, &error);
+    if (!channel && error == -ENOTCONN) {
+        return kCFMessagePortIsInvalid;
+    }
+    if (!channel) {
+        port_log("CFMessagePortSendRequest", "there is no means to take a reply: %s", port_error_text(error));
+        return kCFMessagePortTransportError;
+    }
+    frame.conversation = channel->awaited->conversation;
+    frame.channel = channel->number;
+    frame.token = channel->token;
+    clock = send_clock_start(request);
+    result = send_on_channel(port, channel, end, request->data, &frame, &clock);
+    if (result != kCFMessagePortSuccess) {
+        take_back(port, channel, &frame);
+        return result;
+    }
+    wait.deadline_ns = request_reply_deadline(request->receive_timeout, &clock.now_ns);
+    wait.now_ns = clock.now_ns;
+    wait.is_over = &channel->awaited->is_over;
+    wait.channel = channel;
+    begun = callback_cleanup_begin(loop, end_left_request, channel);
+    reply_wait_run(&wait);
+    callback_cleanup_end(loop, begun);
+    result = result_of(port, channel);
+    if (result == kCFMessagePortSuccess && trace_is_on()) {
+        trace_write(trace_reply_comes, trace_by_socket, message_trace_id(&port->name, kernel_ports.process_id(), frame.sequence),
+                    (uintptr_t)port);
+    }
+    reply = channel->awaited->reply;
+    end_channel(port, channel);
+    if (result == kCFMessagePortSuccess && ret_reply) {
+        *ret_reply = reply;
+    } else if (reply) {
+        CFRelease(reply);
+    }
+    return result;
+}

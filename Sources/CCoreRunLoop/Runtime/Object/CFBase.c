@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The public functions of CFBase.h that work on any object, and CFNull. Thin: argument checks and one call inward. CFAutorelease stands in
+ * autorelease.c and the CFAllocator functions in allocator.c.
+ *
+ * Any thread; no state of its own.
+ */
+#include "CoreFoundation/CFBase.h"
+
+#include <limits.h>
+
+#include "CoreFoundation/CFString.h"
+#include "Runtime/Object/object.h"
+#include "Support/fault.h"
+
+const double kCFCoreFoundationVersionNumber = kCFCoreFoundationVersionNumber10_11;
+
+CFTypeRef CFRetain(CFTypeRef object)
+{
+    object_class_of(object, "CFRetain");
+    object_retain(object);
+    return object;
+}
+
+void CFRelease(CFTypeRef object)
+{
+    object_class_of(object, "CFRelease");
+    object_release(object);
+}
+
+CFIndex CFGetRetainCount(CFTypeRef object)
+{
+    object_class_of(object, "CFGetRetainCount");
+    if (object_is_wide_literal(object)) {
+        return LONG_MAX;
+    }
+    /* Acquire: a program that sees the count 1 may conclude that all other holders are done. */
+    uint32_t count = atomic_load_explicit(&((const struct object *)object)->count, memory_order_acquire);
+    return count == 0 ? LONG_MAX : object_is_owned(object) ? 1 : (CFIndex)count;
+}
+
+CFTypeID CFGetTypeID(CFTypeRef object)
+{
+    return object_class_of(object, "CFGetTypeID")->type_id;
+}
+
+Boolean CFEqual(CFTypeRef object1, CFTypeRef object2)
+{
+    const struct object_class *class1 = object_class_of(object1, "CFEqual");
+    const struct object_class *class2 = object_class_of(object2, "CFEqual");
+    if (object1 == object2) {
+        return true;
+    }
+    return class1->type_id == class2->type_id && class1->equal != NULL && class1->equal(object1, object2);
+}
+
+CFHashCode CFHash(CFTypeRef object)
+{
+    const struct object_class *isa = object_class_of(object, "CFHash");
+    return isa->hash != NULL ? isa->hash(object) : (CFHashCode)(uintptr_t)object;
+}
+
+CFAllocatorRef CFGetAllocator(CFTypeRef object)
+{
+    return object != NULL ? object_allocator(object) : kCFAllocatorSystemDefault;
+}
+
+CFTypeRef CFMakeCollectable(CFTypeRef object)
+{
+    return object;
+}
+
+static CFStringRef null_copy_words(CFTypeRef object)
+{
+    (void)object;
+    return CFSTR("<null>");
+}
+
+static const struct object_class null_class = {
+    .type_id = object_type_null,
+    .name = "CFNull",
+    .copy_description = null_copy_words,
+};
+
+static const struct object null_object = {.isa = &null_class};
+
+const CFNullRef kCFNull = (CFNullRef)(const void *)&null_object;
+
+CFTypeID CFNullGetTypeID(void)
+{
+    return object_type_null;
+}

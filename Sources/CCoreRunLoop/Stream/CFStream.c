@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The public calls on streams, which are the same for read and write streams but for the type of the argument. CFStreamCreate.c creates
+ * them. Any thread may call these functions.
+ */
+#include "CoreFoundation/CFStream.h"
+
+#include <errno.h>
+
+#include "Stream/stream.h"
+#include "Stream/stream_events.h"
+#include "Stream/stream_schedule.h"
+
+/* ---- arguments ---- */
+
+/* Stops the program if `s` is NULL or no read stream. */
+static struct stream *reader(CFReadStreamRef s, const char *function)
+{
+    object_check(s, &stream_read_class, function, "stream");
+    return (struct stream *)s;
+}
+
+/* Stops the program if `s` is NULL or no write stream. */
+static struct stream *writer(CFWriteStreamRef s, const char *function)
+{
+    object_check(s, &stream_write_class, function, "stream");
+    return (struct stream *)s;
+}
+
+CFTypeID CFReadStreamGetTypeID(void)
+{
+    return object_type_read_stream;
+}
+
+CFTypeID CFWriteStreamGetTypeID(void)
+{
+    return object_type_write_stream;
+}
+
+/* ---- status ---- */
+
+CFStreamStatus CFReadStreamGetStatus(CFReadStreamRef stream)
+{
+    return stream_status(reader(stream, "CFReadStreamGetStatus"));
+}
+
+CFStreamStatus CFWriteStreamGetStatus(CFWriteStreamRef stream)
+{
+    return stream_status(writer(stream, "CFWriteStreamGetStatus"));
+}
+
+CFStreamError CFReadStreamGetError(CFReadStreamRef stream)
+{
+    return stream_error(reader(stream, "CFReadStreamGetError"));
+}
+
+CFStreamError CFWriteStreamGetError(CFWriteStreamRef stream)
+{
+    return stream_error(writer(stream, "CFWriteStreamGetError"));
+}
+
+static CFErrorDomain domain_of(CFStreamError error)
+{
+    if (error.domain == kCFStreamErrorDomainPOSIX) {
+        return kCFErrorDomainPOSIX;
+    }
+    return error.domain == kCFStreamErrorDomainSSL ? kCFErrorDomainOSStatus : CFSTR("kCFErrorDomainCFNetwork");
+}
+
+static CFErrorRef copy_error(struct stream *s)
+{
+    CFStreamError error = stream_error(s);
+    const void *key = kCFErrorLocalizedRecoverySuggestionKey;
+    const void *value = CFSTR("Names of hosts need an add-on library (CRLStreamNetwork.h). Load one, or connect to a numeric address.");
+    bool lacks_library = error.domain == kCFStreamErrorDomainPOSIX && error.error == ENOSYS; /* no kind of file refuses so */
+
+    if (error.domain == 0) {
+        return NULL;
+    }
+    return CFErrorCreateWithUserInfoKeysAndValues(object_allocator(s), domain_of(error), error.error, &key, &value, lacks_library);
+}
+
+CFErrorRef CFReadStreamCopyError(CFReadStreamRef stream)
+{
+    return copy_error(reader(stream, "CFReadStreamCopyError"));
+}
+
+CFErrorRef CFWriteStreamCopyError(CFWriteStreamRef stream)
+{
+    return copy_error(writer(stream, "CFWriteStreamCopyError"));
+}
+
+Boolean CFReadStreamOpen(CFReadStreamRef stream)
+{
+    return stream_open(reader(stream, "CFReadStreamOpen"));
+}
+
+Boolean CFWriteStreamOpen(CFWriteStreamRef stream)
+{
+    return stream_open(writer(stream, "CFWriteStreamOpen"));
+}
+
+void CFReadStreamClose(CFReadStreamRef stream)
+{
+    stream_close(reader(stream, "CFReadStreamClose"));
+}
+
+void CFWriteStreamClose(CFWriteStreamRef stream)
+{
+    stream_close(writer(stream, "CFWriteStreamClose"));
+}
+
+/* ---- bytes ---- */
+
+Boolean CFReadStreamHasBytesAvailable(CFReadStreamRef stream)
+{
+    return stream_is_available(reader(stream, "CFReadStreamHasBytesAvailable"));
+}
+
+CFIndex CFReadStreamRead(CFReadStreamRef stream, UInt8 *buffer, CFIndex bufferLength)
+{
+    return stream_read(reader(stream, "CFReadStreamRead"), buffer, bufferLength);
+}
+
+const UInt8 *CFReadStreamGetBuffer(CFReadStreamRef stream, CFIndex maxBytesToRead, CFIndex *numBytesRead)
+{
+    CFIndex ignored;
+
+    return stream_lend(reader(stream, "CFReadStreamGetBuffer"), maxBytesToRead, numBytesRead ? numBytesRead : &ignored);
+}
+
+Boolean CFWriteStreamCanAcceptBytes(CFWriteStreamRef stream)
+{
+    return stream_is_available(writer(stream, "CFWriteStreamCanAcceptBytes"));
+}
+
+CFIndex CFWriteStreamWrite(CFWriteStreamRef stream, const UInt8 *buffer, CFIndex bufferLength)
+{
+    return stream_write(writer(stream, "CFWriteStreamWrite"), buffer, bufferLength);
+}
+
+/* ---- properties ---- */
+
+CFTypeRef CFReadStreamCopyProperty(CFReadStreamRef stream, CFStreamPropertyKey propertyName)
+{
+    return stream_copy_property(reader(stream, "CFReadStreamCopyProperty"), propertyName);
+}
+
+CFTypeRef CFWriteStreamCopyProperty(CFWriteStreamRef stream, CFStreamPropertyKey propertyName)
+{
+    return stream_copy_property(writer(stream, "CFWriteStreamCopyProperty"), propertyName);
+}
+
+Boolean CFReadStreamSetProperty(CFReadStreamRef stream, CFStreamPropertyKey propertyName, CFTypeRef propertyValue)
+{
+    return stream_set_property(reader(stream, "CFReadStreamSetProperty"), propertyName, propertyValue);
+}
+
+Boolean CFWriteStreamSetProperty(CFWriteStreamRef stream, CFStreamPropertyKey propertyName, CFTypeRef propertyValue)
+{
+    return stream_set_property(writer(stream, "CFWriteStreamSetProperty"), propertyName, propertyValue);
+}
+
+/* ---- the client ---- */
+
+Boolean CFReadStreamSetClient(CFReadStreamRef stream, CFOptionFlags streamEvents, CFReadStreamClientCallBack clientCB,
+                              CFStreamClientContext *clientContext)
+{
+    return stream_client_set(reader(stream, "CFReadStreamSetClient"), clientCB && clientContext ? streamEvents : kCFStreamEventNone,
+                             (union stream_callback){.reader = clientCB}, clientContext);
+}
+
+Boolean CFWriteStreamSetClient(CFWriteStreamRef stream, CFOptionFlags streamEvents, CFWriteStreamClientCallBack clientCB,
+                               CFStreamClientContext *clientContext)
+{
+    return stream_client_set(writer(stream, "CFWriteStreamSetClient"), clientCB && clientContext ? streamEvents : kCFStreamEventNone,
+                             (union stream_callback){.writer = clientCB}, clientContext);
+}
+
+/* ---- loops ---- */
+
+/* Stops the program if the loop is NULL or none. Returns false if there is no mode. */
+static bool has_mode(CFRunLoopRef loop, CFStringRef mode, const char *function)
+{
+    object_require(loop, object_type_run_loop, function, "loop");
+    return mode != NULL;
+}
+
+void CFReadStreamScheduleWithRunLoop(CFReadStreamRef stream, CFRunLoopRef runLoop, CFRunLoopMode runLoopMode)
+{
+    struct stream *s = reader(stream, "CFReadStreamScheduleWithRunLoop");
+
+    if (has_mode(runLoop, runLoopMode, "CFReadStreamScheduleWithRunLoop")) {
+        stream_schedule_add(s, runLoop, runLoopMode);
+    }
+}
+
+void CFWriteStreamScheduleWithRunLoop(CFWriteStreamRef stream, CFRunLoopRef runLoop, CFRunLoopMode runLoopMode)
+{
+    struct stream *s = writer(stream, "CFWriteStreamScheduleWithRunLoop");
+
+    if (has_mode(runLoop, runLoopMode, "CFWriteStreamScheduleWithRunLoop")) {
+        stream_schedule_add(s, runLoop, runLoopMode);
+    }
+}
+
+void CFReadStreamUnscheduleFromRunLoop(CFReadStreamRef stream, CFRunLoopRef runLoop, CFRunLoopMode runLoopMode)
+{
+    struct stream *s = reader(stream, "CFReadStreamUnscheduleFromRunLoop");
+
+    if (has_mode(runLoop, runLoopMode, "CFReadStreamUnscheduleFromRunLoop")) {
+        stream_schedule_remove(s, runLoop, runLoopMode);
+    }
+}
+
+void CFWriteStreamUnscheduleFromRunLoop(CFWriteStreamRef stream, CFRunLoopRef runLoop, CFRunLoopMode runLoopMode)
+{
+    struct stream *s = writer(stream, "CFWriteStreamUnscheduleFromRunLoop");
+
+    if (has_mode(runLoop, runLoopMode, "CFWriteStreamUnscheduleFromRunLoop")) {
+        stream_schedule_remove(s, runLoop, runLoopMode);
+    }
+}

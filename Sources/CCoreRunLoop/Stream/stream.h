@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stream object: its fields, its lock, its status, and the calls that move bytes. A read and a write stream have the same structure.
+ *
+ * What a stream reads from or writes to is its kind: a table of functions, and a structure that begins with `struct stream`. The kinds are
+ * in stream_memory, stream_file, bound_pair and connection. stream_events tells the client, stream_schedule keeps the loops.
+ *
+ * Threads: any. The item lock guards the fields, and no lock is held over a call of the kind. A thread claims the stream before it calls
+ * the kind, so that the kind's own fields need no lock. A stream that is claimed refuses another claim; nobody waits for one.
+ *
+ * Always true: a stream that is closed has no source, owes no event, and is in no loop. Its kind is told to close once nobody has claimed
+ * the stream any more, and only if it was opened.
+ */
+#ifndef CRL_STREAM_STREAM_H
+#define CRL_STREAM_STREAM_H
+
+#include "Support/link_names.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "CoreFoundation/CFNumber.h"
+#include "CoreFoundation/CFStream.h"
+#include "Kernel/kernel.h"
+#include "Runtime/Object/object.h"
+#include "Support/lock.h"
+
+struct stream;
+struct stream_client;
+struct stream_link;
+
+/* The events that hold as long as reading or writing does not wait. All others come once. */
+enum { stream_events_lasting = kCFStreamEventHasBytesAvailable | kCFStreamEventCanAcceptBytes };
+
+/*
+ * The functions of a kind. Each is called without a lock, by the thread that has claimed the stream, but for `finalize`. A result below 0
+ * is a negative errno. Any pointer may be NULL unless its comment says more.
+ */
+struct stream_kind {
+    size_t size; /* of the structure that begins with struct stream */
+    /* Returns 0, a negative errno, or -EINPROGRESS: finish_open then tells the outcome. NULL: there is nothing to open. */
+    int (*open)(struct stream *s);
+    /* As `open`, which has returned -EINPROGRESS. Waits for the outcome if `waits`. */
+    int (*finish_open)(struct stream *s, bool waits);
+    /* At least one byte, or 0 and `*ret_at_end`. May set `*ret_at_end` with the last bytes. Waits. Of read streams only. */
+    CFIndex (*read)(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end);
+    /* As `read`, without a copy: NULL if it cannot be done. */
+    const UInt8 *(*lend)(struct stream *s, CFIndex most, CFIndex *ret_count, bool *ret_at_end);
+    /* At least one byte, but for no bytes. Waits. Of write streams only. */
+    CFIndex (*write)(struct stream *s, const UInt8 *bytes, CFIndex size);
+    /*
+     * The events among HasBytes, CanAccept and End that hold now. `ready` has bits of enum kernel_readiness, or is 0: then it asks itself.
+     * NULL: the stream's is_ready tells.
+     */
+    int (*look)(struct stream *s, uint32_t ready);
+    void (*close)(struct stream *s); /* of a stream that was opened, also in vain */
+    void (*finalize)(struct stream *s); /* gives back what the creation has taken */
+    /* The stream has joined or left a mode. Not claimed: any thread. */
+    void (*scheduled)(struct stream *s, CFRunLoopRef loop, CFStringRef mode);
+    void (*unscheduled)(struct stream *s, CFRunLoopRef loop, CFStringRef mode);
+    CFTypeRef (*copy_property)(struct stream *s, CFStringRef name);
+    bool (*set_property)(struct stream *s, CFStringRef name, CFTypeRef value);
+};
+
+/* Fields without a guard are constant after creation, or atomic. */
+struct stream {
+    struct object object;
+    const struct stream_kind *kind;
+    CFStreamStatus status GUARDED_BY(the_item_lock); /* Reading and Writing are told by is_claimed; see stream_status */
+    CFStreamError error GUARDED_BY(the_item_lock);
+    bool is_claimed GUARDED_BY(the_item_lock);
+    bool is_transferring GUARDED_BY(the_item_lock); /* claimed by a call that reads or writes */
+    bool is_opened GUARDED_BY(the_item_lock); /* the kind was told to open, and has not been told to close */
+    _Atomic uint32_t opening_interest; /* of enum kernel_readiness: what a stream that is opening waits for; set by the kind */
+    bool opens_at_end; /* set by the kind's `open`: there is nothing to read */
+    uint8_t owed GUARDED_BY(the_item_lock); /* events that come once and have not been told yet */
+    uint8_t told GUARDED_BY(the_item_lock); /* lasting events that were told, with no read or write since */
+    /* A kind without a descriptor keeps this: reading, or writing, would not wait. Others leave it false. */
+    atomic_bool is_ready;
+    int descriptor GUARDED_BY(the_item_lock); /* what the loops wait for; -1: none, or none yet */
+    CFStreamError refusal; /* set by the kind, while claimed, with a result below 0 that is no errno; domain 0: none */
+    struct stream_client *client GUARDED_BY(the_item_lock); /* a reference, or NULL */
+    CFRunLoopSourceRef source GUARDED_BY(the_item_lock); /* a reference, or NULL */
+    struct stream_link *link GUARDED_BY(the_item_lock); /* of the source, which owns it */
+    _Atomic uint32_t interest; /* of enum kernel_readiness, for a source with a descriptor; written under the item lock */
+    int source_descriptor GUARDED_BY(the_item_lock); /* of the source; -1: a source without one */
+    struct stream_place *places GUARDED_BY(the_item_lock); /* the modes that the stream is scheduled in */
+    uint32_t place_count GUARDED_BY(the_item_lock);
+};
+
+ACQUIRES(the_item_lock) static inline void stream_lock(struct stream *s)
+{
+    lock_take(item_lock(s));
+}
+
+RELEASES(the_item_lock) static inline void stream_unlock(struct stream *s)
+{
+    lock_drop(item_lock(s));
+}
+
+extern const struct object_class stream_read_class;
+extern const struct object_class stream_write_class;
+
+static inline bool stream_is_reader(const struct stream *s)
+{
+    return s->object.isa == &stream_read_class;
+}
+
+/* The lasting event of the stream: bytes to read, or room to write. */
+static inline uint8_t stream_lasting_event(const struct stream *s)
+{
+    return stream_is_reader(s) ? kCFStreamEventHasBytesAvailable : kCFStreamEventCanAcceptBytes;
+}
+
+/* Checks what always holds of a stream, in builds for tests. */
+#if defined(CRL_TESTING)
+REQUIRES(the_item_lock) void stream_check_invariants(const struct stream *s);
+#else
+#define stream_check_invariants(s) ((void)(s))
+#endif
+
+/* Returns a stream that is not open, or NULL if there is no memory. Its kind fills in its own fields, which are zero. */
+struct stream *stream_create(CFAllocatorRef allocator, const struct stream_kind *kind, bool is_reader);
+
+/*
+ * Claims the stream for a call of its kind. Returns false if it is claimed already. A thread that has claimed a stream need not fear that
+ * its descriptor is closed meanwhile.
+ */
+EXCLUDES(the_item_lock) bool stream_claim(struct stream *s);
+/* Ends a claim. Tells the kind to close if the stream was closed meanwhile. */
+EXCLUDES(the_item_lock) void stream_unclaim(struct stream *s);
+
+/* Returns false as long as the stream can still be opened. */
+EXCLUDES(the_item_lock) bool stream_has_begun(struct stream *s);
+
+/* ---- the public calls, for both types ---- */
+
+EXCLUDES(the_item_lock) CFStreamStatus stream_status(struct stream *s);
+EXCLUDES(the_item_lock) CFStreamError stream_error(struct stream *s);
+EXCLUDES(the_item_lock) bool stream_open(struct stream *s);
+EXCLUDES(the_item_lock) void stream_close(struct stream *s);
+/* Whether the lasting event of the stream holds. */
+EXCLUDES(the_item_lock) bool stream_is_available(struct stream *s);
+EXCLUDES(the_item_lock) CFIndex stream_read(struct stream *s, UInt8 *bytes, CFIndex size);
+EXCLUDES(the_item_lock) const UInt8 *stream_lend(struct stream *s, CFIndex most, CFIndex *ret_count);
+EXCLUDES(the_item_lock) CFIndex stream_write(struct stream *s, const UInt8 *bytes, CFIndex size);
+EXCLUDES(the_item_lock) CFTypeRef stream_copy_property(struct stream *s, CFStringRef name);
+EXCLUDES(the_item_lock) bool stream_set_property(struct stream *s, CFStringRef name, CFTypeRef value);
+
+/* ---- for stream_events ---- */
+
+/* Asks whether a stream that is opening is open by now. */
+EXCLUDES(the_item_lock) void stream_go_on_opening(struct stream *s);
+/* Asks which events hold; the stream ends or fails if the kind says so. Returns the lasting event if that holds. 0 if it is claimed. */
+EXCLUDES(the_item_lock) uint8_t stream_look(struct stream *s, uint32_t ready);
+
+#endif

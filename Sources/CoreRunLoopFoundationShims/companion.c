@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// This library's side of the two loops of a thread: Foundation's loop is the companion of its loops.
+
+#include "foundation_loop.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "CoreFoundation/CFRunLoop.h"
+#include "CoreFoundation/CFString.h"
+#include "Overlay/overlay.h"
+
+// Calls `use` with the text of a mode. Without memory it does nothing and returns false.
+static bool with_text(CFRunLoopMode mode, bool (*use)(const char *text, int descriptor, bool ends_when_empty), int descriptor,
+                      bool ends_when_empty) {
+    char short_text[128];
+    char *text = short_text;
+    CFIndex size = sizeof short_text;
+    bool result = false;
+
+    if (mode == kCFRunLoopDefaultMode) {
+        return use(foundation_default_mode, descriptor, ends_when_empty);
+    }
+    if (!CFStringGetCString(mode, text, size, kCFStringEncodingUTF8)) {
+        size = CFStringGetMaximumSizeForEncoding(CFStringGetLength(mode), kCFStringEncodingUTF8) + 1;
+        text = malloc((size_t)size);
+    }
+    if (text && (text == short_text || CFStringGetCString(mode, text, size, kCFStringEncodingUTF8))) {
+        result = use(text, descriptor, ends_when_empty);
+    }
+    if (text != short_text) {
+        free(text);
+    }
+    return result;
+}
+
+static bool serve(CFRunLoopMode mode, int descriptor, bool ends_when_empty) {
+    return with_text(mode, foundation_loop_serve, descriptor, ends_when_empty);
+}
+
+static bool has_items(const char *text, int descriptor, bool ends_when_empty) {
+    (void)descriptor;
+    (void)ends_when_empty;
+    return !foundation_loop_is_empty(text);
+}
+
+static bool is_empty(CFRunLoopMode mode) {
+    return !with_text(mode, has_items, -1, false);
+}
+
+static const struct companion foundation = {
+    .exists = foundation_loop_exists, .join = foundation_loop_join, .serve = serve, .is_empty = is_empty};
+
+void companion_is_foundation(bool is_joined) {
+    overlay_set_companion(is_joined ? &foundation : NULL);
+}
+
+void companion_appears(bool is_main) {
+    overlay_companion_appears(is_main);
+}
+
+bool companion_has_loop(void) {
+    return overlay_loop_if_any() != NULL;
+}
+
+void *companion_copy_loop(void) {
+    CFRunLoopRef loop = overlay_loop_if_any();
+
+    return loop ? (void *)CFRetain(loop) : NULL;
+}
+
+void companion_release_loop(void *loop) {
+    if (loop) {
+        CFRelease(loop);
+    }
+}
+
+bool companion_stop(void *loop) {
+    return overlay_stop_run(loop);
+}
+
+static CFStringRef create_name(const char *text) {
+    return strcmp(text, foundation_default_mode) == 0 ? CFRetain(kCFRunLoopDefaultMode)
+                                                      : CFStringCreateWithCString(NULL, text, kCFStringEncodingUTF8);
+}
+
+bool both_are_empty(const char *mode) {
+    CFStringRef name = create_name(mode);
+    bool is_empty = !name || overlay_mode_is_empty(overlay_loop_if_any(), name);
+
+    if (name) {
+        CFRelease(name);
+    }
+    return is_empty;
+}
+
+int32_t companion_run(const char *mode, double seconds, bool returns_after_source) {
+    CFStringRef name = create_name(mode);
+    int32_t result = kCFRunLoopRunFinished;
+
+    if (name) {
+        result = CFRunLoopRunInMode(name, seconds, returns_after_source);
+        CFRelease(name);
+    }
+    return result;
+}

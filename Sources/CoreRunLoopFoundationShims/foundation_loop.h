@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Between the two files that join the loops of a thread. They cannot be one: the toolchain's Core Foundation and this library's headers
+ * declare the same names. Modes go from one to the other as text in UTF-8, loops as plain pointers.
+ */
+#ifndef CRL_FOUNDATION_LOOP_H
+#define CRL_FOUNDATION_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---- Foundation's loop, in foundation_loop.c ---- */
+
+/* The text of the default mode, which is the same in both loops. */
+extern const char foundation_default_mode[];
+
+/* As the functions of `struct companion`. */
+bool foundation_loop_exists(bool is_main);
+void foundation_loop_join(bool is_main);
+bool foundation_loop_serve(const char *mode, int descriptor, bool ends_when_empty);
+bool foundation_loop_is_empty(const char *mode);
+
+/* ---- this library's loop, in companion.c ---- */
+
+/* The functions above are this library's companion from now on, or are not any more. */
+void companion_is_foundation(bool is_joined);
+
+/* The calling thread has a loop of Foundation, or the main thread has. */
+void companion_appears(bool is_main);
+
+/* Returns the calling thread's loop, retained, or NULL. */
+void *companion_copy_loop(void);
+bool companion_has_loop(void);
+void companion_release_loop(void *loop);
+
+/* Stops the innermost run of the loop. Returns false if no run is under way. */
+bool companion_stop(void *loop);
+
+/* Returns true if neither loop of the calling thread has anything in the mode that a run could wait for. */
+bool both_are_empty(const char *mode);
+
+/* Runs the calling thread's loop, which lets Foundation's do the waiting. Returns as CFRunLoopRunInMode. */
+int32_t companion_run(const char *mode, double seconds, bool returns_after_source);
+
+#endif

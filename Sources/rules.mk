@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The Swift overlay, its tests and its programs, which SwiftPM builds. Without a Swift toolchain the targets of `make check` are passed over.
+
+### swift-programs   builds and runs the programs in Swift: a service, its client, a signal, the main thread
+### swift-snippets   checks that the documentation's pieces of Swift compile, and that misuse does not
+### check-swift-release asan-swift tsan-swift   the Swift tests with optimization, or under a tool; SWIFT_FLAGS="--filter x"
+
+# SwiftPM compiles C with its own clang unless CC is in the environment.
+WITHOUT_CC := env -u CC -u CFLAGS -u LDFLAGS
+
+.PHONY: check-swift swift-programs swift-snippets check-swift-release asan-swift tsan-swift
+check-swift:
+	$(Q)if command -v swift > /dev/null; then $(WITHOUT_CC) swift test $(SWIFT_FLAGS) && $(MAKE) --no-print-directory swift-programs swift-snippets swift-documents; \
+	else echo "check-swift: skipped, there is no swift here"; fi
+
+swift-snippets:
+	$(Q)if command -v swift > /dev/null && command -v $(PYTHON) > /dev/null; then scripts/check-swift-snippets "$$(swift build --show-bin-path)"; \
+	else echo "swift-snippets: skipped, there is no swift or no $(PYTHON) here"; fi
+
+# The examples end by themselves, and their exit status says whether all went well. The programs main-thread* test a process's first thread.
+SWIFT_PROGRAMS := swift-service swift-sources main-thread main-thread-foundation
+swift-programs:
+	$(Q)if command -v swift > /dev/null; then \
+	    for program in $(SWIFT_PROGRAMS); do $(WITHOUT_CC) swift build -q --product $$program || exit 1; done; \
+	    binaries=$$(swift build --show-bin-path) && scripts/run-programs "programs in Swift" 300 $(SWIFT_PROGRAMS:%=$$binaries/%); \
+	else echo "swift-programs: skipped, there is no swift here"; fi
+
+# Each of these runs has a build folder of its own.
+SWIFT_TEST = $(WITHOUT_CC) swift test -j $(TEST_JOBS)
+check-swift-release:
+	$(Q)$(SWIFT_TEST) -c release --scratch-path .build/release-tests $(SWIFT_FLAGS)
+asan-swift:
+	$(Q)LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-swift.supp:$$LSAN_OPTIONS $(SWIFT_TEST) --sanitize=address --scratch-path .build/asan --skip Exits $(SWIFT_FLAGS)
+	$(Q)ASAN_OPTIONS=detect_leaks=0:$$ASAN_OPTIONS $(SWIFT_TEST) --sanitize=address --scratch-path .build/asan --filter Exits
+tsan-swift:
+	$(Q)$(SWIFT_TEST) --sanitize=thread --scratch-path .build/tsan $(SWIFT_FLAGS)

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes a line for each span, each arrow, and each thread's lost events. Texts are quoted as RFC 4180 says. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "runloop.h"
+
+static void put_text(FILE *file, const char *text)
+{
+    if (!strpbrk(text, ",\"\n\r")) {
+        (void)fputs(text, file);
+        return;
+    }
+    (void)fputc('"', file);
+    for (; *text; text++) {
+        if (*text == '"') {
+            (void)fputc('"', file);
+        }
+        (void)fputc(*text, file);
+    }
+    (void)fputc('"', file);
+}
+
+/* What a span's row has in the column `detail`. */
+static const char *detail_of(const struct span *span)
+{
+    if (span->kind == span_sleep) {
+        return cause_name(span->cause);
+    }
+    return span->kind == span_of_callout(trace_observer) ? activity_name(span->cause) : "";
+}
+
+static void put_span(const struct story *story, const struct span *span, FILE *file)
+{
+    const struct traces *traces = story->traces;
+    const struct thread *thread = &traces->threads[span->thread];
+
+    (void)fprintf(file, "%d,%d,%s,", (int)traces->processes[thread->process].number, (int)thread->number, span_kind_name(span->kind));
+    put_text(file, story->names[span->name]);
+    (void)fprintf(file, ",%s,0x%" PRIx64 ",%d,%" PRId64 ",%" PRId64 ",", detail_of(span), span->object, span->depth,
+                  span->begin_ns - traces->origin_ns, span->end_ns - span->begin_ns);
+    if (span->due_ns != INT64_MIN) {
+        (void)fprintf(file, "%" PRId64, span->begin_ns - span->due_ns);
+    }
+    (void)fprintf(file, ",,,,%s\n", span_state(span));
+}
+
+static void put_flow(const struct story *story, const struct flow *flow, FILE *file)
+{
+    const struct traces *traces = story->traces;
+    const struct thread *from = &traces->threads[flow->from_thread];
+    const struct thread *to = &traces->threads[flow->to_thread];
+
+    (void)fprintf(file, "%d,%d,arrow,", (int)traces->processes[to->process].number, (int)to->number);
+    if (flow->to_span != no_span) {
+        put_text(file, story->names[story->spans[flow->to_span].name]);
+    }
+    (void)fprintf(file, ",%s,,,%" PRId64 ",%" PRId64 ",,%d,%d,%" PRId64 ",\n", flow_kind_name(flow->kind), flow->to_ns - traces->origin_ns,
+                  flow->to_ns - flow->from_ns, (int)traces->processes[from->process].number, (int)from->number,
+                  flow->from_ns - traces->origin_ns);
+}
+
+static void put_lost(const struct story *story, FILE *file)
+{
+    const struct traces *traces = story->traces;
+
+    for (size_t i = 0; i < traces->thread_count; i++) {
+        const struct thread *thread = &traces->threads[i];
+
+        if (thread->lost > 0) {
+            (void)fprintf(file, "%d,%d,lost events,,%" PRIu64 ",,,,,,,,,\n", (int)traces->processes[thread->process].number,
+                          (int)thread->number, thread->lost);
+        }
+    }
+    for (size_t i = 0; i < traces->process_count; i++) {
+        if (traces->processes[i].lost > 0) {
+            (void)fprintf(file, "%d,,lost events,,%" PRIu64 ",,,,,,,,,\n", (int)traces->processes[i].number, traces->processes[i].lost);
+        }
+    }
+}
+
+int write_csv(const struct story *story, FILE *file)
+{
+    (void)fputs("process,thread,what,name,detail,object,depth,begin_ns,duration_ns,late_ns,from_process,from_thread,from_ns,state\n", file);
+    for (size_t i = 0; i < story->span_count; i++) {
+        put_span(story, &story->spans[i], file);
+    }
+    for (size_t i = 0; i < story->flow_count; i++) {
+        put_flow(story, &story->flows[i], file);
+    }
+    put_lost(story, file);
+    return exit_success;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes the trace in Perfetto's format: protocol buffers, field by field. The numbers of the fields are those of Perfetto's published
+ * trace_packet.proto, track_event.proto and track_descriptor.proto.
+ *
+ * Each thread is a track. A span is a slice: a packet where it begins and one where it ends. An arrow is an instant on the track that it
+ * comes from, and a number that this and the slice it leads to have in common.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runloop.h"
+
+enum {
+    trace_packet = 1, /* Trace */
+    packet_timestamp = 8, /* TracePacket */
+    packet_sequence = 10,
+    packet_event = 11,
+    packet_flags = 13,
+    packet_descriptor = 60,
+    event_annotation = 4, /* TrackEvent */
+    event_type = 9,
+    event_track = 11,
+    event_category = 22,
+    event_name = 23,
+    event_flow = 47,
+    event_last_flow = 48,
+    annotation_integer = 4, /* DebugAnnotation */
+    annotation_text = 6,
+    annotation_pointer = 7,
+    annotation_name = 10,
+    descriptor_number = 1, /* TrackDescriptor */
+    descriptor_process = 3,
+    descriptor_thread = 4,
+    process_pid = 1, /* ProcessDescriptor */
+    process_name = 6,
+    thread_pid = 1, /* ThreadDescriptor */
+    thread_tid = 2,
+    thread_name = 5,
+};
+
+enum { slice_begins = 1, slice_ends = 2, instant = 3 };
+
+/* A message that is being put together. */
+struct message {
+    unsigned char *bytes;
+    size_t size, capacity;
+};
+
+static void put_byte(struct message *message, unsigned char byte)
+{
+    message->bytes = grow(message->bytes, message->size, &message->capacity, 1);
+    message->bytes[message->size++] = byte;
+}
+
+static void put_varint(struct message *message, uint64_t number)
+{
+    while (number >= 0x80) {
+        put_byte(message, (unsigned char)(number | 0x80));
+        number >>= 7;
+    }
+    put_byte(message, (unsigned char)number);
+}
+
+static void put_number(struct message *message, unsigned field, uint64_t number)
+{
+    put_varint(message, field << 3);
+    put_varint(message, number);
+}
+
+static void put_fixed(struct message *message, unsigned field, uint64_t number)
+{
+    put_varint(message, field << 3 | 1);
+    for (int i = 0; i < 8; i++) {
+        put_byte(message, (unsigned char)(number >> 8 * i));
+    }
+}
+
+static void put_bytes(struct message *message, unsigned field, const void *bytes, size_t size)
+{
+    put_varint(message, field << 3 | 2);
+    put_varint(message, size);
+    for (size_t i = 0; i < size; i++) {
+        put_byte(message, ((const unsigned char *)bytes)[i]);
+    }
+}
+
+static void put_text(struct message *message, unsigned field, const char *text)
+{
+    put_bytes(message, field, text, strlen(text));
+}
+
+static void put_message(struct message *message, unsigned field, struct message *inner)
+{
+    put_bytes(message, field, inner->bytes, inner->size);
+    inner->size = 0;
+}
+
+struct writer {
+    const struct story *story;
+    FILE *file;
+    struct message packet, part, inner;
+    uint32_t *flows_from; /* the arrows that lead to a span: the first of each, plus 1 */
+    uint32_t *flows_next;
+};
+
+static void send_packet(struct writer *writer)
+{
+    struct message head = {NULL, 0, 0};
+
+    put_number(&writer->packet, packet_sequence, 1);
+    put_varint(&head, trace_packet << 3 | 2);
+    put_varint(&head, writer->packet.size);
+    (void)fwrite(head.bytes, 1, head.size, writer->file);
+    (void)fwrite(writer->packet.bytes, 1, writer->packet.size, writer->file);
+    free(head.bytes);
+    writer->packet.size = 0;
+}
+
+/* Numbers of tracks: processes first, from 1, and then threads. */
+static uint64_t track_of(const struct writer *writer, uint32_t thread)
+{
+    return 1 + writer->story->traces->process_count + thread;
+}
+
+static void describe_tracks(struct writer *writer)
+{
+    const struct traces *traces = writer->story->traces;
+
+    put_number(&writer->packet, packet_flags, 1); /* what this sequence has said before is forgotten */
+    for (size_t i = 0; i < traces->process_count; i++) {
+        put_number(&writer->inner, process_pid, (uint64_t)(int64_t)traces->processes[i].number);
+        put_text(&writer->inner, process_name, traces->processes[i].program);
+        put_number(&writer->part, descriptor_number, 1 + i);
+        put_message(&writer->part, descriptor_process, &writer->inner);
+        put_message(&writer->packet, packet_descriptor, &writer->part);
+        send_packet(writer);
+    }
+    for (uint32_t i = 0; i < traces->thread_count; i++) {
+        const struct thread *thread = &traces->threads[i];
+
+        put_number(&writer->inner, thread_pid, (uint64_t)(int64_t)traces->processes[thread->process].number);
+        put_number(&writer->inner, thread_tid, (uint64_t)(int64_t)thread->number);
+        put_text(&writer->inner, thread_name, thread->name);
+        put_number(&writer->part, descriptor_number, track_of(writer, i));
+        put_message(&writer->part, descriptor_thread, &writer->inner);
+        put_message(&writer->packet, packet_descriptor, &writer->part);
+        send_packet(writer);
+    }
+}
+
+/* Sends the event in `part`, which lacks its type and track. */
+static void send_event(struct writer *writer, int type, uint32_t thread, int64_t time_ns)
+{
+    put_number(&writer->part, event_type, (uint64_t)type);
+    put_number(&writer->part, event_track, track_of(writer, thread));
+    put_number(&writer->packet, packet_timestamp, (uint64_t)time_ns);
+    put_message(&writer->packet, packet_event, &writer->part);
+    send_packet(writer);
+}
+
+static void annotate_text(struct writer *writer, const char *name, const char *text)
+{
+    put_text(&writer->inner, annotation_name, name);
+    put_text(&writer->inner, annotation_text, text);
+    put_message(&writer->part, event_annotation, &writer->inner);
+}
+
+static void begin_slice(struct writer *writer, uint32_t place)
+{
+    const struct span *span = &writer->story->spans[place];
+    const char *name = writer->story->names[span->name];
+
+    put_text(&writer->part, event_category, span_kind_name(span->kind));
+    put_text(&writer->part, event_name, *name ? name : span_kind_name(span->kind));
+    put_text(&writer->inner, annotation_name, "object");
+    put_number(&writer->inner, annotation_pointer, span->object);
+    put_message(&writer->part, event_annotation, &writer->inner);
+    if (span->kind == span_sleep) {
+        annotate_text(writer, "ended by", cause_name(span->cause));
+    } else if (span->kind == span_of_callout(trace_observer)) {
+        annotate_text(writer, "activity", activity_name(span->cause));
+    }
+    if (span->due_ns != INT64_MIN) {
+        put_text(&writer->inner, annotation_name, "late_ns");
+        put_number(&writer->inner, annotation_integer, (uint64_t)(span->begin_ns - span->due_ns));
+        put_message(&writer->part, event_annotation, &writer->inner);
+    }
+    if (*span_state(span)) {
+        annotate_text(writer, "state", span_state(span));
+    }
+    for (uint32_t flow = writer->flows_from[place]; flow != 0; flow = writer->flows_next[flow - 1]) {
+        put_fixed(&writer->part, event_last_flow, flow);
+    }
+    send_event(writer, slice_begins, span->thread, span->begin_ns);
+}
+
+/* A thread's open slices. */
+struct open {
+    uint32_t spans[256];
+    unsigned count;
+};
+
+static void end_slices(struct writer *writer, struct open *open, unsigned depth)
+{
+    while (open->count > depth) {
+        const struct span *span = &writer->story->spans[open->spans[--open->count]];
+
+        send_event(writer, slice_ends, span->thread, span->end_ns);
+    }
+}
+
+static void put_slices(struct writer *writer)
+{
+    const struct story *story = writer->story;
+    struct open *open = make_room(story->traces->thread_count, sizeof *open);
+
+    for (uint32_t i = 0; i < story->span_count; i++) {
+        struct open *own = &open[story->spans[i].thread];
+
+        end_slices(writer, own, story->spans[i].depth);
+        begin_slice(writer, i);
+        own->spans[own->count++] = i;
+    }
+    for (size_t i = 0; i < story->traces->thread_count; i++) {
+        end_slices(writer, &open[i], 0);
+    }
+    free(open);
+}
+
+static void put_arrows(struct writer *writer)
+{
+    for (uint32_t i = 0; i < writer->story->flow_count; i++) {
+        const struct flow *flow = &writer->story->flows[i];
+
+        put_text(&writer->part, event_category, "arrow");
+        put_text(&writer->part, event_name, flow_kind_name(flow->kind));
+        put_fixed(&writer->part, event_flow, i + 1);
+        send_event(writer, instant, flow->from_thread, flow->from_ns);
+        if (flow->to_span == no_span) {
+            put_text(&writer->part, event_category, "arrow");
+            put_text(&writer->part, event_name, flow->kind == flow_reply ? "reply received" : flow_kind_name(flow->kind));
+            put_fixed(&writer->part, event_last_flow, i + 1);
+            send_event(writer, instant, flow->to_thread, flow->to_ns);
+        }
+    }
+}
+
+int write_perfetto(const struct story *story, FILE *file)
+{
+    struct writer writer = {.story = story, .file = file};
+
+    writer.flows_from = make_room(story->span_count, sizeof *writer.flows_from);
+    writer.flows_next = make_room(story->flow_count, sizeof *writer.flows_next);
+    for (uint32_t i = 0; i < story->flow_count; i++) {
+        if (story->flows[i].to_span != no_span) {
+            writer.flows_next[i] = writer.flows_from[story->flows[i].to_span];
+            writer.flows_from[story->flows[i].to_span] = i + 1;
+        }
+    }
+    describe_tracks(&writer);
+    put_slices(&writer);
+    put_arrows(&writer);
+    return exit_success;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the command runloop share: traces as they are read, and the story that is made of them.
+ *
+ *   main.c      the words of the command line
+ *   record.c    runloop trace: runs a program that is traced
+ *   reading.c   trace files -> events of threads, in order of time; whatever the bytes are
+ *   symbols.c   addresses -> names of functions, from the symbol tables of the program's files
+ *   story.c     events -> spans (runs, passes, sleeps, callouts), arrows between them, and figures
+ *   csv.c, perfetto.c, html.c   write the story down
+ *
+ * One thread, and memory that the process's end gives back.
+ */
+#ifndef RUNLOOP_H
+#define RUNLOOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "Loop/Trace/trace_file.h"
+
+enum exit_status { exit_success, exit_error, exit_usage, exit_not_run = 126, exit_not_found };
+
+/* Prints one line on standard error; returns the status. */
+int fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Memory, or the end of the process with a line. A size of 0 gives a place as well. */
+void *make_room(size_t count, size_t size);
+/* Makes room for one more element, and returns the place of the elements, which may have moved. */
+void *grow(void *elements, size_t count, size_t *capacity, size_t size);
+
+/* ---- reading ---- */
+
+struct object_map {
+    uint64_t bias, begin, end;
+    const char *path;
+    struct symbol_table *symbols; /* NULL until one is asked for */
+};
+
+struct process {
+    int32_t number;
+    int32_t parent;
+    const char *program; /* the last part of its path */
+    const char *file;
+    int64_t began_ns;
+    int64_t ended_ns; /* 0: it was killed, or goes on */
+    uint64_t lost; /* events of threads without a ring */
+    bool has_cut_objects;
+    struct object_map *objects;
+    size_t object_count;
+};
+
+struct thread {
+    uint32_t process; /* its place among the processes */
+    int32_t number;
+    char name[17];
+    uint64_t loop; /* 0: it has run none */
+    uint64_t waker;
+    uint64_t lost;
+    int64_t first_ns; /* of its events */
+    int64_t last_ns;
+};
+
+struct event {
+    int64_t time_ns;
+    uint64_t object;
+    uint64_t value;
+    uint32_t thread;
+    uint16_t kind;
+    uint16_t detail;
+};
+
+struct traces {
+    struct process *processes;
+    size_t process_count, process_capacity;
+    struct thread *threads;
+    size_t thread_count, thread_capacity;
+    struct event *events; /* by time; those of one thread as it wrote them */
+    size_t event_count, event_capacity;
+    int64_t origin_ns; /* the beginning of the earliest trace: times are told from there */
+    int64_t end_ns; /* the latest instant of any */
+};
+
+/* Adds a file's events. Returns an exit status after a line on standard error. */
+int traces_add(struct traces *traces, const char *path);
+/* Puts the events of all files in order. */
+void traces_finish(struct traces *traces);
+
+/* ---- symbols ---- */
+
+/* The name of the function at an address, or the address in hexadecimal. The text is the caller's for good. */
+const char *symbol_name(struct process *process, uint64_t address);
+
+/* ---- the story ---- */
+
+enum span_kind {
+    span_run,
+    span_pass,
+    span_sleep,
+    span_callout, /* the first of the callouts, see span_of_callout */
+    span_kind_count = (int)span_callout + (int)trace_callout_count
+};
+
+/* The kind of a callout's span. */
+static inline enum span_kind span_of_callout(enum trace_callout callout)
+{
+    return (enum span_kind)((unsigned)span_callout + (unsigned)callout);
+}
+
+enum span_flag {
+    span_is_unfinished = 1, /* still under way when the trace ended */
+    span_is_left = 2, /* a callout that did not return, or the pass and the run around it */
+    span_began_before = 4, /* its beginning is lost */
+};
+
+struct span {
+    int64_t begin_ns;
+    int64_t end_ns;
+    int64_t due_ns; /* of a timer's callout; INT64_MIN: none */
+    uint64_t object;
+    uint32_t thread;
+    uint32_t name; /* in `names`: a function, a mode */
+    uint8_t kind;
+    uint8_t depth;
+    uint8_t flags;
+    uint8_t cause; /* of a sleep's end; of an observer's callout the number of the activity's bit */
+};
+
+enum flow_kind { flow_signal, flow_wake, flow_post, flow_message, flow_reply, flow_kind_count };
+
+struct flow {
+    int64_t from_ns;
+    int64_t to_ns;
+    uint32_t from_thread;
+    uint32_t to_thread;
+    uint32_t to_span; /* the callout or the sleep; no_span: none */
+    uint8_t kind;
+};
+
+static const uint32_t no_span = UINT32_MAX;
+
+/* The callouts of one function. */
+struct function_figures {
+    uint32_t name;
+    uint8_t kind;
+    uint64_t count;
+    int64_t total_ns;
+    int64_t longest_ns;
+};
+
+struct loop_figures {
+    uint64_t runs, passes, sleeps, callouts;
+    int64_t running_ns; /* in outermost runs */
+    int64_t asleep_ns;
+    int64_t longest_awake_ns;
+    uint64_t causes[trace_cause_count]; /* what ended its sleeps */
+};
+
+/* A loop was awake for so long between two sleeps, or since its run began. */
+struct stall {
+    int64_t begin_ns;
+    int64_t end_ns;
+    uint32_t thread;
+    uint32_t worst; /* the span of the longest callout in it, or no_span */
+};
+
+enum { lateness_buckets = 40 }; /* of powers of 2 of nanoseconds */
+
+struct lateness {
+    uint64_t count;
+    int64_t p50_ns, p99_ns, most_ns;
+    uint64_t buckets[lateness_buckets];
+};
+
+struct story {
+    struct traces *traces;
+    struct span *spans; /* by beginning; an outer one before those in it */
+    size_t span_count, span_capacity;
+    struct flow *flows;
+    size_t flow_count, flow_capacity;
+    const char **names;
+    size_t name_count, name_capacity;
+    struct loop_figures *loops; /* one for each thread */
+    struct function_figures *functions; /* by the longest */
+    size_t function_count, function_capacity;
+    struct stall *stalls;
+    size_t stall_count, stall_capacity;
+    struct lateness lateness;
+    int64_t stall_ns;
+};
+
+void story_tell(struct story *story, struct traces *traces, int64_t stall_ns);
+
+const char *span_kind_name(int kind);
+const char *flow_kind_name(int kind);
+const char *cause_name(int cause);
+/* "" for a bit without an activity. */
+const char *activity_name(int bit);
+enum { activity_bits = 8 };
+/* What is to be said of a span that is not whole, or "". */
+const char *span_state(const struct span *span);
+
+/* ---- the formats: each returns an exit status ---- */
+
+int write_csv(const struct story *story, FILE *file);
+int write_perfetto(const struct story *story, FILE *file);
+int write_html(const struct story *story, FILE *file);
+
+/* ---- runloop trace ---- */
+
+/* Runs the program with its trace in `file`; NULL: a name made of the program's. Returns the program's exit status. */
+int record(const char *file, const char *buffer, char **program);
+
+#endif

@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Makes a story of the events: one walk in order of time, with a stack of open spans for each thread.
+ *
+ * An event closes what cannot be open any more: a pass closes the pass before it, and callouts that were left by a jump; the end of a run
+ * closes all in it. So the spans of a thread nest, whatever was lost.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runloop.h"
+
+/* ---- words ---- */
+
+const char *span_kind_name(int kind)
+{
+    static const char *const names[span_kind_count] = {"run",   "pass",       "sleep",  "source",     "port",   "timer",         "observer",
+                                                       "block", "main queue", "socket", "descriptor", "signal", "child process", "message",
+                                                       "mach message"};
+
+    return names[kind];
+}
+
+const char *flow_kind_name(int kind)
+{
+    static const char *const names[flow_kind_count] = {"signal", "wake-up", "post", "message", "reply"};
+
+    return names[kind];
+}
+
+const char *cause_name(int cause)
+{
+    static const char *const names[trace_cause_count] = {"limit", "wake-up", "timer", "source", "main queue", "stop", "reply"};
+
+    return cause < trace_cause_count ? names[cause] : "unknown";
+}
+
+const char *activity_name(int bit)
+{
+    static const char *const names[activity_bits] = {"Entry",         "BeforeTimers", "BeforeSources", "", "",
+                                                     "BeforeWaiting", "AfterWaiting", "Exit"};
+
+    return bit < activity_bits ? names[bit] : "";
+}
+
+const char *span_state(const struct span *span)
+{
+    if (span->flags & span_is_left) {
+        return "did not return";
+    }
+    if (span->flags & span_is_unfinished) {
+        return "unfinished";
+    }
+    return span->flags & span_began_before ? "began before" : "";
+}
+
+/* ---- a table from two numbers to one ---- */
+
+struct entry {
+    uint64_t one, other;
+    uint64_t value; /* 0: free */
+};
+
+struct table {
+    struct entry *entries;
+    size_t count, capacity; /* a power of two */
+};
+
+static struct entry *table_place(const struct table *table, uint64_t one, uint64_t other)
+{
+    uint64_t hash = (one * UINT64_C(0x9E3779B97F4A7C15)) ^ (other * UINT64_C(0xC2B2AE3D27D4EB4F));
+    size_t at = (size_t)(hash ^ hash >> 32) & (table->capacity - 1);
+
+    while (table->entries[at].value != 0 && (table->entries[at].one != one || table->entries[at].other != other)) {
+        at = (at + 1) & (table->capacity - 1);
+    }
+    return &table->entries[at];
+}
+
+/* The place of the value, which is 0 if it is new. */
+static uint64_t *table_value(struct table *table, uint64_t one, uint64_t other)
+{
+    struct entry *place;
+
+    if (table->count * 2 >= table->capacity) {
+        struct table larger = {.count = table->count, .capacity = table->capacity > 0 ? table->capacity * 2 : 1024};
+
+        larger.entries = make_room(larger.capacity, sizeof *larger.entries);
+        for (size_t i = 0; i < table->capacity; i++) {
+            if (table->entries[i].value != 0) {
+                *table_place(&larger, table->entries[i].one, table->entries[i].other) = table->entries[i];
+            }
+        }
+        free(table->entries);
+        *table = larger;
+    }
+    place = table_place(table, one, other);
+    if (place->value == 0) {
+        place->one = one;
+        place->other = other;
+        table->count++;
+    }
+    return &place->value;
+}
+
+/* ---- the teller ---- */
+
+enum { deepest = 64 };
+
+struct stack {
+    uint32_t spans[deepest];
+    int count;
+    int64_t awake_since_ns; /* of an outermost run, since its last sleep; INT64_MIN: it does not run */
+    uint32_t worst; /* the longest callout that has ended since then; no_span: none */
+    uint64_t due_timer;
+    int64_t due_ns;
+};
+
+struct teller {
+    struct story *story;
+    struct stack *stacks; /* of the threads */
+    struct table origins; /* (what, whose) -> the event that an arrow may begin at */
+    struct table addresses; /* (process, address) -> name + 1 */
+    struct table modes; /* (process, mode) -> name + 1 */
+    struct table texts; /* (hash, length) -> name + 1 */
+    struct table functions; /* (kind, name) -> figures + 1 */
+    char (*pieces)[trace_name_most + 1]; /* the names that threads are writing */
+    uint64_t *named; /* what they are of */
+};
+
+static uint32_t name_of_text(struct teller *teller, const char *text)
+{
+    struct story *story = teller->story;
+    uint64_t hash = 1469598103934665603u;
+    uint64_t *value;
+
+    for (const char *at = text; *at; at++) {
+        hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+    }
+    value = table_value(&teller->texts, hash, strlen(text));
+    if (*value == 0) {
+        story->names = grow(story->names, story->name_count, &story->name_capacity, sizeof *story->names);
+        story->names[story->name_count++] = text;
+        *value = story->name_count;
+    }
+    return (uint32_t)(*value - 1);
+}
+
+static uint32_t name_of_function(struct teller *teller, uint32_t process, uint64_t address)
+{
+    uint64_t *value = table_value(&teller->addresses, process, address);
+
+    if (*value == 0) {
+        const char *text = address == 0 ? "" : symbol_name(&teller->story->traces->processes[process], address);
+
+        *value = name_of_text(teller, text) + 1u;
+    }
+    return (uint32_t)(*value - 1);
+}
+
+static uint32_t name_of_mode(struct teller *teller, uint32_t process, uint64_t mode)
+{
+    uint64_t *value = table_value(&teller->modes, process, mode);
+    char text[32];
+
+    if (*value == 0) {
+        (void)snprintf(text, sizeof text, "mode 0x%" PRIx64, mode);
+        *value = name_of_text(teller, strdup(text)) + 1u;
+    }
+    return (uint32_t)(*value - 1);
+}
+
+/* A piece of a name: names come in order, and the last piece is the one with a zero or at the most. Each piece renames, which is cheap. */
+static void take_name(struct teller *teller, const struct event *event, uint32_t process)
+{
+    char *text = teller->pieces[event->thread];
+    uint64_t *value;
+
+    if (event->detail > trace_name_most - sizeof event->value) {
+        return;
+    }
+    if (event->detail == 0 || teller->named[event->thread] != event->object) {
+        memset(text, 0, trace_name_most + 1);
+        teller->named[event->thread] = event->object;
+    }
+    memcpy(text + event->detail, &event->value, sizeof event->value);
+    value = table_value(&teller->modes, process, event->object);
+    *value = name_of_text(teller, strdup(text)) + 1u;
+}
+
+/* ---- spans ---- */
+
+static struct span *span_at(struct teller *teller, uint32_t place)
+{
+    return &teller->story->spans[place];
+}
+
+static struct span *top_of(struct teller *teller, const struct stack *stack)
+{
+    return stack->count > 0 ? span_at(teller, stack->spans[stack->count - 1]) : NULL;
+}
+
+static uint32_t span_open(struct teller *teller, uint32_t thread, int kind, int64_t begin_ns, uint64_t object, uint32_t name)
+{
+    struct story *story = teller->story;
+    struct stack *stack = &teller->stacks[thread];
+    uint32_t place = (uint32_t)story->span_count;
+
+    story->spans = grow(story->spans, story->span_count, &story->span_capacity, sizeof *story->spans);
+    story->spans[story->span_count++] = (struct span){.begin_ns = begin_ns,
+                                                      .end_ns = begin_ns,
+                                                      .due_ns = INT64_MIN,
+                                                      .object = object,
+                                                      .thread = thread,
+                                                      .name = name,
+                                                      .kind = (uint8_t)kind,
+                                                      .depth = (uint8_t)stack->count,
+                                                      .cause = trace_cause_count};
+    if (stack->count < deepest) {
+        stack->spans[stack->count++] = place;
+    }
+    return place;
+}
+
+static void note_function(struct teller *teller, const struct span *span)
+{
+    struct story *story = teller->story;
+    uint64_t *value = table_value(&teller->functions, span->kind, span->name);
+    struct function_figures *figures;
+
+    if (*value == 0) {
+        story->functions = grow(story->functions, story->function_count, &story->function_capacity, sizeof *story->functions);
+        story->functions[story->function_count++] = (struct function_figures){.name = span->name, .kind = span->kind};
+        *value = story->function_count;
+    }
+    figures = &story->functions[*value - 1];
+    figures->count++;
+    figures->total_ns += span->end_ns - span->begin_ns;
+    figures->longest_ns = span->end_ns - span->begin_ns > figures->longest_ns ? span->end_ns - span->begin_ns : figures->longest_ns;
+}
+
+/* The loop begins to sleep, or its run ends: it was awake until then. */
+static void awake_ends(struct teller *teller, uint32_t thread, int64_t now_ns)
+{
+    struct story *story = teller->story;
+    struct stack *stack = &teller->stacks[thread];
+    int64_t length_ns = now_ns - stack->awake_since_ns;
+
+    if (stack->awake_since_ns == INT64_MIN) {
+        return;
+    }
+    if (length_ns > story->loops[thread].longest_awake_ns) {
+        story->loops[thread].longest_awake_ns = length_ns;
+    }
+    if (length_ns >= story->stall_ns) {
+        story->stalls = grow(story->stalls, story->stall_count, &story->stall_capacity, sizeof *story->stalls);
+        story->stalls[story->stall_count++] = (struct stall){stack->awake_since_ns, now_ns, thread, stack->worst};
+    }
+    stack->awake_since_ns = INT64_MIN;
+}
+
+static void awake_begins(struct teller *teller, uint32_t thread, int64_t now_ns)
+{
+    teller->stacks[thread].awake_since_ns = now_ns;
+    teller->stacks[thread].worst = no_span;
+}
+
+static void span_close(struct teller *teller, uint32_t thread, int64_t now_ns, unsigned flags)
+{
+    struct story *story = teller->story;
+    struct stack *stack = &teller->stacks[thread];
+    uint32_t place = stack->spans[--stack->count];
+    struct span *span = span_at(teller, place);
+
+    span->end_ns = now_ns;
+    span->flags |= (uint8_t)flags;
+    if (span->kind >= span_callout) {
+        const struct span *worst = stack->worst == no_span ? NULL : span_at(teller, stack->worst);
+
+        note_function(teller, span);
+        /* A callout that slept itself is no cause of the time awake: what it called after that is. */
+        if (span->begin_ns >= stack->awake_since_ns && (!worst || now_ns - span->begin_ns > worst->end_ns - worst->begin_ns)) {
+            stack->worst = place;
+        }
+    } else if (span->kind == span_sleep) {
+        story->loops[thread].asleep_ns += now_ns - span->begin_ns;
+        awake_begins(teller, thread, now_ns);
+    } else if (span->kind == span_run && stack->count == 0) {
+        story->loops[thread].running_ns += now_ns - span->begin_ns;
+        awake_ends(teller, thread, now_ns);
+    }
+}
+
+/* Closes all above `height`. Callouts there have not returned. */
+static void close_above(struct teller *teller, uint32_t thread, int height, int64_t now_ns)
+{
+    struct stack *stack = &teller->stacks[thread];
+
+    while (stack->count > height) {
+        int kind = top_of(teller, stack)->kind;
+
+        span_close(teller, thread, now_ns, kind >= span_callout || kind == span_run ? span_is_left : 0u);
+    }
+}
+
+/* The height of the innermost open span of that kind and object; -1: there is none. */
+static int height_of(struct teller *teller, const struct stack *stack, int kind, uint64_t object)
+{
+    int height = stack->count - 1;
+
+    for (; height >= 0; height--) {
+        const struct span *span = span_at(teller, stack->spans[height]);
+
+        if (span->kind == kind && span->object == object) {
+            break;
+        }
+    }
+    return height;
+}
+
+/* The height of the run; if its beginning is lost, it becomes one that began with the thread's first event. */
+static int run_height(struct teller *teller, const struct event *event)
+{
+    struct stack *stack = &teller->stacks[event->thread];
+    int height = height_of(teller, stack, span_run, event->object);
+
+    if (height < 0) {
+        int64_t first_ns = stack->count > 0 ? event->time_ns : teller->story->traces->threads[event->thread].first_ns;
+        uint32_t place = span_open(teller, event->thread, span_run, first_ns, event->object, name_of_text(teller, ""));
+
+        span_at(teller, place)->flags |= span_began_before;
+        if (stack->count == 1) {
+            awake_begins(teller, event->thread, first_ns);
+        }
+        height = stack->count - 1;
+    }
+    return height;
+}
+
+/* ---- arrows ---- */
+
+enum origin { origin_signal = 1, origin_wake, origin_post, origin_message, origin_reply };
+
+/* A number for what an arrow joins, and for whose it is: all but messages between processes belong to one process. */
+static uint64_t *origin_of(struct teller *teller, enum origin origin, uint64_t object, uint64_t whose)
+{
+    return table_value(&teller->origins, object ^ (uint64_t)origin << 60, whose);
+}
+
+/* The table holds the event's number and 2: 0 is a free place, and 1 one whose arrow is drawn. */
+static void note_origin(struct teller *teller, enum origin origin, uint64_t object, uint64_t whose, size_t number)
+{
+    *origin_of(teller, origin, object, whose) = number + 2;
+}
+
+/* Draws an arrow from the event that was noted, if there is one since `since_ns`, and forgets it. */
+static void arrow(struct teller *teller, enum origin origin, uint64_t object, uint64_t whose, const struct event *to, uint32_t span,
+                  int64_t since_ns)
+{
+    struct story *story = teller->story;
+    uint64_t *value = origin_of(teller, origin, object, whose);
+    const struct event *from = *value > 1 ? &story->traces->events[*value - 2] : NULL;
+
+    if (from && from->time_ns >= since_ns) {
+        story->flows = grow(story->flows, story->flow_count, &story->flow_capacity, sizeof *story->flows);
+        story->flows[story->flow_count++] =
+            (struct flow){from->time_ns, to->time_ns, from->thread, to->thread, span, (uint8_t)(origin - origin_signal)};
+    }
+    *value = 1;
+}
+
+static uint64_t whose_message(const struct event *event, uint32_t process)
+{
+    return event->detail == trace_within_process ? process + 1u : 0;
+}
+
+/* The innermost callout of a message that is open, or no_span. */
+static uint32_t message_span(struct teller *teller, const struct stack *stack)
+{
+    for (int i = stack->count - 1; i >= 0; i--) {
+        if (span_at(teller, stack->spans[i])->kind == span_of_callout(trace_message)) {
+            return stack->spans[i];
+        }
+    }
+    return no_span;
+}
+
+/* ---- events ---- */
+
+static void begin_callout(struct teller *teller, const struct event *event, uint32_t process)
+{
+    struct stack *stack = &teller->stacks[event->thread];
+    const struct thread *thread = &teller->story->traces->threads[event->thread];
+    unsigned callout = event->detail & 0xff;
+    uint32_t place;
+    struct span *span;
+
+    if (callout >= trace_callout_count) {
+        return;
+    }
+    place = span_open(teller, event->thread, (int)span_of_callout((enum trace_callout)callout), event->time_ns, event->object,
+                      name_of_function(teller, process, event->value));
+    span = span_at(teller, place);
+    teller->story->loops[event->thread].callouts++;
+    if (callout == trace_timer && stack->due_timer == event->object) {
+        span->due_ns = stack->due_ns;
+        stack->due_timer = 0;
+    } else if (callout == trace_observer) {
+        span->cause = (uint8_t)__builtin_ctz((event->detail >> 8) | 0x100u); /* 8 of a mask without a bit */
+    } else if (callout == trace_source) {
+        arrow(teller, origin_signal, event->object, process + 1u, event, place, INT64_MIN);
+    } else if (callout == trace_block) {
+        arrow(teller, origin_post, thread->loop + event->object, process + 1u, event, place, INT64_MIN);
+    }
+}
+
+static void end_sleep(struct teller *teller, const struct event *event, uint32_t process)
+{
+    struct stack *stack = &teller->stacks[event->thread];
+    struct span *sleep = top_of(teller, stack);
+    uint32_t place;
+
+    if (!sleep || sleep->kind != span_sleep) {
+        return; /* the wait was over before it slept */
+    }
+    place = stack->spans[stack->count - 1];
+    sleep->cause = (uint8_t)(event->detail < trace_cause_count ? event->detail : trace_cause_count);
+    teller->story->loops[event->thread].sleeps++;
+    if (event->detail < trace_cause_count) {
+        teller->story->loops[event->thread].causes[event->detail]++;
+    }
+    if (event->detail == trace_cause_wake_up || event->detail == trace_cause_reply) {
+        arrow(teller, origin_wake, teller->story->traces->threads[event->thread].waker, process + 1u, event, place, sleep->begin_ns);
+    }
+    span_close(teller, event->thread, event->time_ns, 0);
+}
+
+static void tell_event(struct teller *teller, size_t number)
+{
+    const struct event *event = &teller->story->traces->events[number];
+    struct stack *stack = &teller->stacks[event->thread];
+    struct loop_figures *loop = &teller->story->loops[event->thread];
+    uint32_t process = teller->story->traces->threads[event->thread].process;
+    const struct span *top = top_of(teller, stack);
+    int height;
+
+    if (top && top->kind == span_sleep &&
+        (event->kind == trace_pass_begins || event->kind == trace_callout_begins || event->kind == trace_run_begins)) {
+        span_close(teller, event->thread, event->time_ns, 0); /* its end is lost */
+    }
+    switch (event->kind) {
+    case trace_run_begins:
+        loop->runs++;
+        (void)span_open(teller, event->thread, span_run, event->time_ns, event->object, name_of_mode(teller, process, event->value));
+        if (stack->count == 1) {
+            awake_begins(teller, event->thread, event->time_ns);
+        }
+        break;
+    case trace_run_ends:
+        height = height_of(teller, stack, span_run, event->object);
+        if (height >= 0) {
+            close_above(teller, event->thread, height + 1, event->time_ns);
+            span_close(teller, event->thread, event->time_ns, event->detail ? span_is_left : 0u);
+        }
+        break;
+    case trace_pass_begins:
+        loop->passes++;
+        close_above(teller, event->thread, run_height(teller, event) + 1, event->time_ns);
+        (void)span_open(teller, event->thread, span_pass, event->time_ns, event->object, name_of_text(teller, ""));
+        break;
+    case trace_sleep_begins:
+        if (!top || top->kind != span_sleep) { /* else the kernel's wait is only begun again */
+            awake_ends(teller, event->thread, event->time_ns);
+            (void)span_open(teller, event->thread, span_sleep, event->time_ns, event->object, name_of_text(teller, ""));
+        }
+        break;
+    case trace_sleep_ends:
+        end_sleep(teller, event, process);
+        break;
+    case trace_timer_is_due:
+        stack->due_timer = event->object;
+        stack->due_ns = (int64_t)event->value;
+        break;
+    case trace_callout_begins:
+        begin_callout(teller, event, process);
+        break;
+    case trace_callout_ends:
+        height = height_of(teller, stack, (int)span_of_callout((enum trace_callout)(event->detail & 0xff)), event->object);
+        if (height >= 0) {
+            close_above(teller, event->thread, height + 1, event->time_ns);
+            span_close(teller, event->thread, event->time_ns, 0);
+        }
+        break;
+    case trace_signal:
+        note_origin(teller, origin_signal, event->object, process + 1u, number);
+        break;
+    case trace_wake:
+        note_origin(teller, origin_wake, event->object, process + 1u, number);
+        break;
+    case trace_post:
+        note_origin(teller, origin_post, event->object + event->value, process + 1u, number);
+        break;
+    case trace_message_is_sent:
+        note_origin(teller, origin_message, event->object, whose_message(event, process), number);
+        break;
+    case trace_message_comes:
+        arrow(teller, origin_message, event->object, whose_message(event, process), event, message_span(teller, stack), INT64_MIN);
+        break;
+    case trace_reply_is_sent:
+        note_origin(teller, origin_reply, event->object, whose_message(event, process), number);
+        break;
+    case trace_reply_comes:
+        arrow(teller, origin_reply, event->object, whose_message(event, process), event, no_span, INT64_MIN);
+        break;
+    case trace_name:
+        take_name(teller, event, process);
+        break;
+    default:
+        break;
+    }
+}
+
+/* What is still open when the trace ends. The thread may have been in it for long, so it lasts until the end of the process's trace. */
+static void close_all(struct teller *teller)
+{
+    const struct traces *traces = teller->story->traces;
+
+    for (uint32_t i = 0; i < traces->thread_count; i++) {
+        int64_t ended_ns = traces->processes[traces->threads[i].process].ended_ns;
+        int64_t end_ns = ended_ns > traces->threads[i].last_ns ? ended_ns : traces->threads[i].last_ns;
+
+        while (teller->stacks[i].count > 0) {
+            span_close(teller, i, end_ns, span_is_unfinished);
+        }
+    }
+}
+
+/* ---- figures ---- */
+
+static int by_longest(const void *one, const void *other)
+{
+    const struct function_figures *a = one;
+    const struct function_figures *b = other;
+
+    return a->longest_ns != b->longest_ns ? (a->longest_ns > b->longest_ns ? -1 : 1) : a->name < b->name ? -1 : 1;
+}
+
+static int by_number(const void *one, const void *other)
+{
+    int64_t a = *(const int64_t *)one;
+    int64_t b = *(const int64_t *)other;
+
+    return a < b ? -1 : a > b;
+}
+
+/* The smallest of the sorted numbers that at least `percent` of them do not exceed. */
+static int64_t percentile(const int64_t *sorted, size_t count, unsigned percent)
+{
+    size_t rank = (count * percent + 99) / 100;
+
+    return sorted[rank > 0 ? rank - 1 : 0];
+}
+
+static void tell_lateness(struct story *story)
+{
+    int64_t *all = make_room(story->span_count, sizeof *all);
+    size_t count = 0;
+
+    for (size_t i = 0; i < story->span_count; i++) {
+        const struct span *span = &story->spans[i];
+
+        if (span->due_ns != INT64_MIN) {
+            int64_t late_ns = span->begin_ns > span->due_ns ? span->begin_ns - span->due_ns : 0;
+            int bucket = late_ns > 0 ? 64 - __builtin_clzll((unsigned long long)late_ns) : 0;
+
+            all[count++] = late_ns;
+            story->lateness.buckets[bucket < lateness_buckets ? bucket : lateness_buckets - 1]++;
+        }
+    }
+    story->lateness.count = count;
+    if (count > 0) {
+        qsort(all, count, sizeof *all, by_number);
+        story->lateness.p50_ns = percentile(all, count, 50);
+        story->lateness.p99_ns = percentile(all, count, 99);
+        story->lateness.most_ns = all[count - 1];
+    }
+    free(all);
+}
+
+void story_tell(struct story *story, struct traces *traces, int64_t stall_ns)
+{
+    struct teller teller = {.story = story};
+
+    *story = (struct story){.traces = traces, .stall_ns = stall_ns};
+    story->loops = make_room(traces->thread_count, sizeof *story->loops);
+    teller.stacks = make_room(traces->thread_count, sizeof *teller.stacks);
+    teller.pieces = make_room(traces->thread_count, sizeof *teller.pieces);
+    teller.named = make_room(traces->thread_count, sizeof *teller.named);
+    for (size_t i = 0; i < traces->thread_count; i++) {
+        teller.stacks[i].awake_since_ns = INT64_MIN;
+        teller.stacks[i].worst = no_span;
+    }
+    for (size_t i = 0; i < traces->event_count; i++) {
+        tell_event(&teller, i);
+    }
+    close_all(&teller);
+    if (story->function_count > 0) {
+        qsort(story->functions, story->function_count, sizeof *story->functions, by_longest);
+    }
+    tell_lateness(story);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The n-th failure on streams: memory, files, bound pairs, and sockets that are given or connect. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "CRLStreamNetwork.h"
+#include "Failure/nth_failure.h"
+#include "Stream/stream_file.h"
+
+#define MODE CFSTR("a mode")
+
+static _Atomic int events;
+static _Atomic int ends; /* the end, or an error */
+
+static void read_event(CFReadStreamRef stream, CFStreamEventType type, void *info)
+{
+    UInt8 bytes[16];
+
+    (void)info;
+    events++;
+    if (type == kCFStreamEventHasBytesAvailable) {
+        (void)CFReadStreamRead(stream, bytes, sizeof bytes);
+    }
+    ends += type == kCFStreamEventEndEncountered || type == kCFStreamEventErrorOccurred;
+}
+
+static void write_event(CFWriteStreamRef stream, CFStreamEventType type, void *info)
+{
+    (void)info;
+    events++;
+    if (type == kCFStreamEventCanAcceptBytes) {
+        (void)CFWriteStreamWrite(stream, (const UInt8 *)"abc", 3);
+        CFWriteStreamClose(stream);
+        ends++;
+    }
+    ends += type == kCFStreamEventEndEncountered || type == kCFStreamEventErrorOccurred;
+}
+
+static CFStreamClientContext context;
+
+/* The stream is the bag's from here on. False: refused. */
+static bool watch_reader(CFReadStreamRef stream)
+{
+    NEED(bag_keep(stream));
+    NEED(CFReadStreamSetClient(stream, 31, read_event, &context));
+    CFReadStreamScheduleWithRunLoop(stream, CFRunLoopGetCurrent(), MODE);
+    return CFReadStreamOpen(stream);
+}
+
+static bool watch_writer(CFWriteStreamRef stream)
+{
+    NEED(bag_keep(stream));
+    NEED(CFWriteStreamSetClient(stream, 31, write_event, &context));
+    CFWriteStreamScheduleWithRunLoop(stream, CFRunLoopGetCurrent(), MODE);
+    return CFWriteStreamOpen(stream);
+}
+
+/*
+ * Runs what is ready. All that these streams wait for is in the kernel by then. Without memory for its source a stream is told nothing, so
+ * that the loop must not wait for it.
+ */
+static bool run_to_the_ends(int wanted)
+{
+    enum { enough = 20 };
+
+    for (int i = 0; i < enough && ends < wanted; i++) {
+        (void)CFRunLoopRunInMode(MODE, 0, true);
+    }
+    return ends >= wanted;
+}
+
+NTH_FAILURE(streams_of_memory, "301 318")
+{
+    static const UInt8 bytes[] = "abcdef";
+    CFWriteStreamRef writer;
+
+    events = ends = 0;
+    NEED(watch_reader(CFReadStreamCreateWithBytesNoCopy(NULL, bytes, 6, kCFAllocatorNull)));
+    NEED(writer = CFWriteStreamCreateWithAllocatedBuffers(NULL, NULL));
+    NEED(watch_writer(writer));
+    NEED(run_to_the_ends(2));
+    NEED(bag_keep(CFWriteStreamCopyProperty(writer, kCFStreamPropertyDataWritten)));
+    return CFWriteStreamGetError(writer).domain == 0;
+}
+
+NTH_FAILURE(a_bound_pair_of_streams, "328")
+{
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+    bool is_watched;
+
+    events = ends = 0;
+    CFStreamCreateBoundPair(NULL, &reader, &writer, 10);
+    MUST(!reader == !writer);
+    NEED(reader);
+    is_watched = watch_reader(reader);
+    is_watched = watch_writer(writer) && is_watched;
+    NEED(is_watched);
+    return run_to_the_ends(2);
+}
+
+/* A thread that writes as soon as another one sleeps. */
+struct late_writer {
+    pthread_t thread;
+    pid_t sleeper;
+    CFWriteStreamRef stream;
+    bool has_written;
+};
+
+static bool is_asleep(pid_t thread)
+{
+    char path[64];
+    char state = 'R';
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    file = fopen(path, "re");
+    MUST(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+    (void)fclose(file);
+    return state == 'S';
+}
+
+static void *write_late(void *info)
+{
+    struct late_writer *writer = info;
+
+    while (!is_asleep(writer->sleeper)) {
+        sched_yield();
+    }
+    writer->has_written = CFWriteStreamWrite(writer->stream, (const UInt8 *)"abc", 3) == 3;
+    return NULL;
+}
+
+NTH_FAILURE(a_read_that_waits_for_the_other_end_of_its_pair, "328")
+{
+    struct late_writer writer = {.sleeper = gettid()};
+    CFReadStreamRef reader;
+    UInt8 bytes[3];
+
+    CFStreamCreateBoundPair(NULL, &reader, &writer.stream, 10);
+    NEED(reader);
+    (void)bag_keep(reader);
+    (void)bag_keep(writer.stream);
+    NEED(CFReadStreamOpen(reader));
+    NEED(CFWriteStreamOpen(writer.stream));
+    MUST(pthread_create(&writer.thread, NULL, write_late, &writer) == 0);
+    MUST(CFReadStreamRead(reader, bytes, sizeof bytes) == 3);
+    MUST(pthread_join(writer.thread, NULL) == 0);
+    return writer.has_written;
+}
+
+NTH_FAILURE(streams_of_a_file, "307 308")
+{
+    char path[] = "/tmp/crl-nth-XXXXXX";
+    int made = mkstemp(path);
+    int64_t offset = 0;
+    CFNumberRef start = bag_keep(CFNumberCreate(NULL, kCFNumberSInt64Type, &offset));
+    CFWriteStreamRef writer;
+    CFReadStreamRef reader;
+    bool is_complete = false;
+
+    MUST(made >= 0 && close(made) == 0);
+    events = ends = 0;
+    writer = start ? (CFWriteStreamRef)stream_file_create(NULL, path, false) : NULL;
+    if (writer && watch_writer(writer) && run_to_the_ends(1)) {
+        reader = (CFReadStreamRef)stream_file_create(NULL, path, true);
+        is_complete = reader && CFReadStreamSetProperty(reader, kCFStreamPropertyFileCurrentOffset, start) && watch_reader(reader) &&
+                      run_to_the_ends(2) && CFReadStreamGetError(reader).domain == 0 &&
+                      CFReadStreamSetProperty(reader, kCFStreamPropertyFileCurrentOffset, start) &&
+                      bag_keep(CFReadStreamCopyProperty(reader, kCFStreamPropertyFileCurrentOffset));
+    }
+    unlink(path);
+    return is_complete;
+}
+
+NTH_FAILURE(a_stream_of_a_fifo, "307 324")
+{
+    char folder[] = "/tmp/crl-nth-XXXXXX";
+    char path[sizeof folder + sizeof "/fifo"];
+    CFReadStreamRef reader;
+    bool is_complete;
+
+    MUST(mkdtemp(folder) && snprintf(path, sizeof path, "%s/fifo", folder) > 0 && mkfifo(path, 0600) == 0);
+    MUST(write(bag_keep_descriptor(open(path, O_RDWR | O_CLOEXEC)), "a", 1) == 1);
+    reader = bag_keep(stream_file_create(NULL, path, true));
+    is_complete = reader && CFReadStreamOpen(reader) && CFReadStreamHasBytesAvailable(reader);
+    MUST(unlink(path) == 0 && rmdir(folder) == 0);
+    return is_complete;
+}
+
+NTH_FAILURE(streams_of_a_socket, "323 324 326")
+{
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+    bool is_watched;
+    int pair[2];
+    char bytes[3];
+
+    events = ends = 0;
+    MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+    (void)bag_keep_descriptor(pair[0]);
+    CFStreamCreatePairWithSocket(NULL, pair[0], &reader, &writer);
+    MUST(!reader == !writer);
+    if (reader) {
+        is_watched = watch_reader(reader);
+        is_watched = watch_writer(writer) && is_watched;
+    }
+    is_watched = reader && is_watched && run_to_the_ends(1);
+    if (is_watched && CFWriteStreamGetError(writer).domain == 0) {
+        MUST(read(pair[1], bytes, 3) == 3);
+        MUST(write(pair[1], bytes, 3) == 3);
+    }
+    close(pair[1]);
+    return is_watched && run_to_the_ends(2) && CFReadStreamGetError(reader).domain == 0 && CFWriteStreamGetError(writer).domain == 0;
+}
+
+static int open_listener(UInt32 *ret_port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    MUST(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(listener, 4) == 0);
+    MUST(getsockname(listener, (struct sockaddr *)&address, &length) == 0);
+    *ret_port = ntohs(address.sin_port);
+    return bag_keep_descriptor(listener);
+}
+
+NTH_FAILURE(streams_to_a_host, "329 330 331 333")
+{
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+    UInt32 port;
+    bool is_watched;
+
+    events = ends = 0;
+    (void)open_listener(&port);
+    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("localhost"), port, &reader, &writer);
+    MUST(!reader == !writer);
+    NEED(reader);
+    (void)bag_keep(reader);
+    is_watched = watch_writer(writer);
+    NEED(is_watched);
+    NEED(CFReadStreamOpen(reader));
+    MUST(CFReadStreamGetStatus(reader) != kCFStreamStatusNotOpen);
+    NEED(CFWriteStreamWrite(writer, (const UInt8 *)"a", 1) == 1); /* waits for the connection */
+    NEED(run_to_the_ends(1));
+    NEED(bag_keep(CFReadStreamCopyProperty(reader, kCFStreamPropertySocketRemotePortNumber)));
+    NEED(bag_keep(CFReadStreamCopyProperty(reader, kCFStreamPropertySocketNativeHandle)));
+    return CFWriteStreamGetError(writer).domain == 0;
+}
+
+NTH_FAILURE(streams_to_a_signature, "329 333")
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    CFSocketSignature signature = {PF_INET, SOCK_STREAM, 0, NULL};
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+    UInt32 port;
+
+    events = ends = 0;
+    (void)open_listener(&port);
+    address.sin_port = htons((uint16_t)port);
+    NEED(signature.address = bag_keep(CFDataCreate(NULL, (const UInt8 *)&address, sizeof address)));
+    CFStreamCreatePairWithPeerSocketSignature(NULL, &signature, &reader, &writer);
+    MUST(!reader == !writer);
+    NEED(reader);
+    (void)bag_keep(reader);
+    (void)bag_keep(writer);
+    NEED(CFWriteStreamOpen(writer));
+    NEED(CFWriteStreamWrite(writer, (const UInt8 *)"a", 1) == 1); /* waits for the connection without a loop */
+    NEED(CFWriteStreamCanAcceptBytes(writer));
+    NEED(bag_keep(CFWriteStreamCopyProperty(writer, kCFStreamPropertySocketRemoteHostName)));
+    CFWriteStreamSetProperty(writer, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelNone);
+    return CFWriteStreamGetError(writer).domain == 0;
+}
+
+/* ---- an add-on library whose handshake is done at the second try, and that sends nothing ---- */
+
+static int handshakes;
+
+static void *create_session(int socket, CFStringRef host, CFDictionaryRef settings, CFStreamError *error)
+{
+    (void)socket, (void)host, (void)settings, (void)error;
+    handshakes = 0;
+    return &handshakes;
+}
+
+static int shake_hands(void *session, UInt32 *waits, CFStreamError *error)
+{
+    (void)session, (void)error;
+    *waits = kCRLStreamWaitsToWrite;
+    return handshakes++ == 0 ? -EAGAIN : 0;
+}
+
+static CFIndex send_bytes(void *session, const UInt8 *bytes, CFIndex size, UInt32 *waits, CFStreamError *error)
+{
+    (void)session, (void)bytes, (void)waits, (void)error;
+    return size;
+}
+
+static void free_session(void *session)
+{
+    (void)session;
+}
+
+NTH_FAILURE(a_stream_that_waits_for_a_handshake, "334")
+{
+    static const CRLStreamNetwork network = {
+        .createSession = create_session, .handshake = shake_hands, .send = send_bytes, .freeSession = free_session};
+    CFWriteStreamRef writer;
+    UInt32 port;
+
+    CRLStreamSetNetwork(&network);
+    (void)open_listener(&port);
+    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("127.0.0.1"), port, NULL, &writer);
+    NEED(writer);
+    (void)bag_keep(writer);
+    NEED(CFWriteStreamSetProperty(writer, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelTLSv1));
+    NEED(CFWriteStreamOpen(writer));
+    return CFWriteStreamWrite(writer, (const UInt8 *)"a", 1) == 1;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bound pairs: rules 313, 323 and 328. */
+#include <errno.h>
+#include <string.h>
+
+#include "Loop/loop_probe.h"
+#include "Stream/stream_recorder.h"
+
+struct pair {
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+};
+
+static struct pair open_pair(CFIndex capacity)
+{
+    struct pair pair;
+
+    CFStreamCreateBoundPair(NULL, &pair.reader, &pair.writer, capacity);
+    REQUIRE(pair.reader && pair.writer && CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+    return pair;
+}
+
+static void free_pair(struct pair pair)
+{
+    CFRelease(pair.reader);
+    CFRelease(pair.writer);
+}
+
+TEST(a_bound_pair_hands_on_bytes_in_order, "328 323")
+{
+    struct trace trace = {0};
+    struct pair pair = open_pair(5);
+
+    EXPECT(!CFReadStreamHasBytesAvailable(pair.reader));
+    EXPECT_EQ(write_text(pair.writer, "abc"), 3);
+    EXPECT(CFReadStreamHasBytesAvailable(pair.reader));
+    note_read(&trace, pair.reader, 2);
+    EXPECT_EQ(write_text(pair.writer, "defgh"), 4); /* as much as there is room for, round the end of the memory */
+    EXPECT(!CFWriteStreamCanAcceptBytes(pair.writer));
+    note_read(&trace, pair.reader, 100);
+    EXPECT(CFWriteStreamCanAcceptBytes(pair.writer));
+    EXPECT_TRACE(&trace, "2\"ab\" 5\"cdefg\"");
+    free_pair(pair);
+}
+
+TEST(a_bound_pair_ends_with_its_writer, "328 313")
+{
+    struct stream_recorder recorder = {.reads = 2};
+    struct pair pair = open_pair(10);
+
+    recorder_add_reader(&recorder, pair.reader);
+    EXPECT_EQ(write_text(pair.writer, "abc"), 3);
+    CFWriteStreamClose(pair.writer);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "bytes 2\"ab\" bytes 1\"c\" end");
+    note_read(&recorder.trace, pair.reader, 2);
+    EXPECT_TRACE(&recorder.trace, "bytes 2\"ab\" bytes 1\"c\" end 0");
+    free_pair(pair);
+}
+
+TEST(writing_to_a_bound_pair_without_reader_fails, "328 314")
+{
+    struct stream_recorder recorder = {0};
+    struct pair pair = open_pair(10);
+
+    recorder_add_writer(&recorder, pair.writer);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "room");
+    CFReadStreamClose(pair.reader);
+    EXPECT_EQ(write_text(pair.writer, "abc"), -1);
+    EXPECT_ERRNO(CFWriteStreamGetError(pair.writer), EPIPE);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "room error");
+    free_pair(pair);
+}
+
+TEST(a_bound_pair_tells_that_its_reader_is_gone, "328 313")
+{
+    struct stream_recorder recorder = {0};
+    struct pair pair = open_pair(3);
+
+    EXPECT_EQ(write_text(pair.writer, "abc"), 3);
+    recorder_add_writer(&recorder, pair.writer);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "");
+    CFReadStreamClose(pair.reader);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "error");
+    free_pair(pair);
+}
+
+TEST(a_full_bound_pair_tells_when_there_is_room, "312 328")
+{
+    struct stream_recorder recorder = {0};
+    struct trace trace = {0};
+    struct pair pair = open_pair(3);
+
+    EXPECT_EQ(write_text(pair.writer, "abcd"), 3);
+    recorder_add_writer(&recorder, pair.writer);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "");
+    note_read(&trace, pair.reader, 1);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "room");
+    free_pair(pair);
+}
+
+struct flow {
+    struct pair pair;
+    long length;
+};
+
+static void write_flow(void *context)
+{
+    struct flow *flow = context;
+    UInt8 bytes[60];
+
+    for (long sent = 0; sent < flow->length;) {
+        CFIndex size = flow->length - sent < (long)sizeof bytes ? (CFIndex)(flow->length - sent) : (CFIndex)sizeof bytes;
+        CFIndex taken;
+
+        for (CFIndex i = 0; i < size; i++) {
+            bytes[i] = (UInt8)(sent + i);
+        }
+        taken = CFWriteStreamWrite(flow->pair.writer, bytes, size);
+        REQUIRE(taken > 0);
+        sent += taken;
+    }
+    CFWriteStreamClose(flow->pair.writer);
+}
+
+TEST(a_bound_pair_waits_on_two_threads, "328 323 320")
+{
+    struct flow flow = {.pair = open_pair(7), .length = 20000};
+    struct probe_thread thread;
+    UInt8 bytes[11];
+    long received = 0;
+    bool is_in_order = true;
+    CFIndex count;
+
+    probe_thread_start(&thread, write_flow, &flow);
+    while ((count = CFReadStreamRead(flow.pair.reader, bytes, sizeof bytes)) > 0) {
+        for (CFIndex i = 0; i < count; i++) {
+            is_in_order = is_in_order && bytes[i] == (UInt8)received++;
+        }
+    }
+    EXPECT_EQ(count, 0);
+    EXPECT_EQ(received, flow.length);
+    EXPECT(is_in_order);
+    probe_thread_join(&thread);
+    free_pair(flow.pair);
+}
+
+TEST(half_of_a_bound_pair_has_no_peer, "328")
+{
+    struct pair pair;
+    struct trace trace = {0};
+
+    CFStreamCreateBoundPair(NULL, &pair.reader, NULL, 0);
+    EXPECT(CFReadStreamOpen(pair.reader));
+    note_read(&trace, pair.reader, 1);
+    EXPECT_TRACE(&trace, "0");
+    CFRelease(pair.reader);
+    CFStreamCreateBoundPair(NULL, NULL, &pair.writer, -1);
+    EXPECT(CFWriteStreamOpen(pair.writer));
+    EXPECT_EQ(write_text(pair.writer, "a"), -1);
+    CFRelease(pair.writer);
+    CFStreamCreateBoundPair(NULL, NULL, NULL, 10);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pairs of streams on connected sockets: rules 313, 315, 321 and 323 to 327. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "Loop/loop_probe.h"
+#include "Stream/stream_recorder.h"
+#include "fake_kernel.h"
+
+struct pair {
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+    int peer;
+};
+
+static struct pair open_pair(void)
+{
+    struct pair pair;
+    int ends[2];
+
+    socket_pair_open(ends);
+    CFStreamCreatePairWithSocket(NULL, ends[0], &pair.reader, &pair.writer);
+    pair.peer = ends[1];
+    REQUIRE(pair.reader && pair.writer);
+    EXPECT(CFReadStreamSetProperty(pair.reader, kCFStreamPropertyShouldCloseNativeSocket, kCFBooleanTrue));
+    return pair;
+}
+
+static void free_pair(struct pair pair)
+{
+    CFRelease(pair.reader);
+    CFRelease(pair.writer);
+    close(pair.peer);
+}
+
+TEST(a_socket_tells_bytes_room_and_end_to_its_streams, "312 313 310")
+{
+    struct stream_recorder reading = {.reads = 3};
+    struct stream_recorder writing = {.writes = "hello"};
+    struct pair pair = open_pair();
+    char bytes[8] = {0};
+
+    recorder_add_reader(&reading, pair.reader);
+    recorder_add_writer(&writing, pair.writer);
+    EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+    run_what_is_ready();
+    EXPECT_TRACE(&reading.trace, "open");
+    EXPECT_TRACE(&writing.trace, "open room 5 room");
+    EXPECT_EQ(read(pair.peer, bytes, sizeof bytes), 5);
+    EXPECT_STR(bytes, "hello");
+    EXPECT_EQ(write(pair.peer, "abcde", 5), 5);
+    run_what_is_ready();
+    EXPECT_TRACE(&reading.trace, "open bytes 3\"abc\" bytes 2\"de\"");
+    EXPECT_EQ(write(pair.peer, "f", 1), 1);
+    shutdown(pair.peer, SHUT_WR);
+    run_what_is_ready();
+    EXPECT_TRACE(&reading.trace, "open bytes 3\"abc\" bytes 2\"de\" bytes 1\"f\" end");
+    EXPECT_EQ(CFReadStreamGetStatus(pair.reader), kCFStreamStatusAtEnd);
+    EXPECT_EQ(CFWriteStreamGetStatus(pair.writer), kCFStreamStatusOpen);
+    free_pair(pair);
+}
+
+TEST(a_socket_that_nobody_reads_is_told_once_to_its_stream, "312 321")
+{
+    struct stream_recorder recorder = {0};
+    struct pair pair = open_pair();
+
+    recorder_add_reader(&recorder, pair.reader);
+    EXPECT(CFReadStreamOpen(pair.reader));
+    EXPECT_EQ(write(pair.peer, "abc", 3), 3);
+    EXPECT(CFReadStreamHasBytesAvailable(pair.reader));
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "open bytes");
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, true), kCFRunLoopRunTimedOut);
+    free_pair(pair);
+}
+
+TEST(an_idle_pair_of_streams_wakes_no_loop, "321")
+{
+    struct stream_recorder reading = {0};
+    struct stream_recorder writing = {0};
+    struct pair pair;
+    uint64_t sleeps;
+
+    fake_kernel_install();
+    pair = open_pair();
+    recorder_add_reader(&reading, pair.reader);
+    recorder_add_writer(&writing, pair.writer);
+    EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+    run_what_is_ready();
+    EXPECT_TRACE(&writing.trace, "open room");
+    sleeps = fake_kernel_sleeps();
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 1000, false), kCFRunLoopRunTimedOut);
+    EXPECT_EQ(fake_kernel_sleeps() - sleeps, 1);
+    free_pair(pair);
+}
+
+TEST(the_streams_of_a_socket_close_it_together, "324")
+{
+    struct pair pair = open_pair();
+    char byte;
+
+    EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+    CFReadStreamClose(pair.reader);
+    EXPECT_EQ(write_text(pair.writer, "a"), 1);
+    EXPECT_EQ(read(pair.peer, &byte, 1), 1);
+    CFWriteStreamClose(pair.writer);
+    EXPECT_EQ(read(pair.peer, &byte, 1), 0);
+    EXPECT(!CFWriteStreamCopyProperty(pair.writer, kCFStreamPropertySocketNativeHandle));
+    free_pair(pair);
+}
+
+TEST(a_given_socket_stays_open_unless_its_streams_are_told, "324")
+{
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+    CFTypeRef value;
+    int ends[2];
+
+    socket_pair_open(ends);
+    CFStreamCreatePairWithSocket(NULL, ends[0], &reader, &writer);
+    value = CFReadStreamCopyProperty(reader, kCFStreamPropertyShouldCloseNativeSocket);
+    EXPECT(value == kCFBooleanFalse);
+    CFRelease(value);
+    EXPECT(!CFReadStreamSetProperty(reader, kCFStreamPropertyShouldCloseNativeSocket, NULL));
+    EXPECT(!CFReadStreamSetProperty(reader, kCFStreamPropertyShouldCloseNativeSocket, kCFStreamPropertySocketNativeHandle));
+    EXPECT(CFReadStreamOpen(reader) && CFWriteStreamOpen(writer));
+    CFReadStreamClose(reader);
+    CFWriteStreamClose(writer);
+    CFRelease(reader);
+    CFRelease(writer);
+    EXPECT(descriptor_is_open(ends[0]));
+    CFStreamCreatePairWithSocket(NULL, ends[0], NULL, &writer); /* never opened: freeing it closes the socket */
+    EXPECT(CFWriteStreamSetProperty(writer, kCFStreamPropertyShouldCloseNativeSocket, kCFBooleanTrue));
+    CFRelease(writer);
+    EXPECT(!descriptor_is_open(ends[0]));
+    CFStreamCreatePairWithSocket(NULL, ends[1], NULL, NULL);
+    close(ends[1]);
+}
+
+TEST(a_descriptor_that_is_no_socket_is_refused_by_opening_its_streams, "325 300 311")
+{
+    struct stream_recorder recorder = {0};
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+    int file = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    CFStreamCreatePairWithSocket(NULL, file, &reader, NULL);
+    recorder_add_reader(&recorder, reader);
+    EXPECT(!CFReadStreamOpen(reader));
+    EXPECT_ERRNO(CFReadStreamGetError(reader), ENOTSOCK);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "error");
+    CFRelease(reader);
+    close(file);
+    CFStreamCreatePairWithSocket(NULL, file, NULL, &writer);
+    EXPECT(!CFWriteStreamOpen(writer));
+    EXPECT_ERRNO(CFWriteStreamGetError(writer), EBADF);
+    CFRelease(writer);
+    CFStreamCreatePairWithSocket(NULL, -1, NULL, &writer);
+    EXPECT(!CFWriteStreamOpen(writer));
+    EXPECT_ERRNO(CFWriteStreamGetError(writer), EBADF);
+    CFRelease(writer);
+}
+
+/* A TCP connection on loopback, whose far end is torn off: the system sends a reset. */
+static struct pair open_torn_pair(const char *sent_before)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    struct pair pair;
+    UInt32 port;
+    int listener = listener_open(&port);
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int near = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    REQUIRE(connect(near, (struct sockaddr *)&address, sizeof address) == 0);
+    pair.peer = accept(listener, NULL, NULL);
+    close(listener);
+    CFStreamCreatePairWithSocket(NULL, near, &pair.reader, &pair.writer);
+    EXPECT(CFReadStreamSetProperty(pair.reader, kCFStreamPropertyShouldCloseNativeSocket, kCFBooleanTrue));
+    EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+    EXPECT_EQ(write(pair.peer, sent_before, strlen(sent_before)), strlen(sent_before));
+    EXPECT(setsockopt(pair.peer, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
+    close(pair.peer);
+    pair.peer = -1;
+    return pair;
+}
+
+TEST(a_torn_connection_is_an_error_of_its_stream, "326 311 314")
+{
+    struct stream_recorder recorder = {.reads = 10};
+    struct pair pair = open_torn_pair("");
+
+    recorder_add_reader(&recorder, pair.reader);
+    run_until_count(&recorder.calls, 1);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "error");
+    EXPECT_ERRNO(CFReadStreamGetError(pair.reader), ECONNRESET);
+    free_pair(pair);
+}
+
+TEST(a_torn_connection_is_an_error_of_both_its_streams, "326")
+{
+    struct stream_recorder writing = {0};
+    struct stream_recorder reading = {.reads = 10};
+    struct pair pair = open_torn_pair("");
+    struct trace trace = {0};
+
+    recorder_add_writer(&writing, pair.writer);
+    run_until_count(&writing.calls, 1); /* the kernel tells the error here, and then no more */
+    EXPECT_TRACE(&writing.trace, "error");
+    EXPECT_ERRNO(CFWriteStreamGetError(pair.writer), ECONNRESET);
+    recorder_add_reader(&reading, pair.reader);
+    run_until_count(&reading.calls, 1);
+    EXPECT_TRACE(&reading.trace, "error");
+    EXPECT_ERRNO(CFReadStreamGetError(pair.reader), ECONNRESET);
+    note_read(&trace, pair.reader, 10);
+    EXPECT_TRACE(&trace, "-1");
+    free_pair(pair);
+
+    pair = open_torn_pair("");
+    EXPECT(CFWriteStreamCanAcceptBytes(pair.writer) || true);
+    while (write_text(pair.writer, "x") > 0) {
+    }
+    note_read(&trace, pair.reader, 10);
+    EXPECT_TRACE(&trace, "-1 -1");
+    free_pair(pair);
+}
+
+TEST(writing_to_a_peer_that_is_gone_fails_and_reading_goes_on, "327 313")
+{
+    struct stream_recorder recorder = {0};
+    struct trace trace = {0};
+    struct pair pair = open_pair();
+
+    recorder_add_writer(&recorder, pair.writer);
+    EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+    EXPECT_EQ(write(pair.peer, "bye", 3), 3);
+    close(pair.peer);
+    EXPECT_EQ(write_text(pair.writer, "a"), -1);
+    EXPECT_ERRNO(CFWriteStreamGetError(pair.writer), EPIPE);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "open error");
+    note_read(&trace, pair.reader, 10);
+    note_read(&trace, pair.reader, 10);
+    EXPECT_TRACE(&trace, "3\"bye\" 0");
+    pair.peer = -1;
+    free_pair(pair);
+}
+
+/* A slow peer: it takes the bytes in pieces, on another thread. */
+struct slow_peer {
+    int socket;
+    long received;
+    bool is_in_order;
+};
+
+static void receive_slowly(void *context)
+{
+    struct slow_peer *peer = context;
+    unsigned char bytes[1777];
+    ssize_t count;
+
+    peer->is_in_order = true;
+    while ((count = read(peer->socket, bytes, sizeof bytes)) > 0) {
+        for (ssize_t i = 0; i < count; i++) {
+            peer->is_in_order = peer->is_in_order && bytes[i] == (unsigned char)(peer->received++ % 251);
+        }
+    }
+}
+
+TEST(bytes_reach_a_slow_peer_of_a_stream_in_order, "323")
+{
+    enum { length = 2000000 };
+    struct pair pair = open_pair();
+    struct slow_peer peer = {.socket = pair.peer};
+    struct probe_thread thread;
+    UInt8 *bytes = malloc(length);
+    CFIndex sent = 0;
+
+    for (long i = 0; i < length; i++) {
+        bytes[i] = (UInt8)(i % 251);
+    }
+    EXPECT(CFWriteStreamOpen(pair.writer));
+    probe_thread_start(&thread, receive_slowly, &peer);
+    while (sent < length) {
+        CFIndex taken = CFWriteStreamWrite(pair.writer, bytes + sent, length - sent);
+
+        REQUIRE(taken > 0);
+        sent += taken;
+    }
+    CFWriteStreamClose(pair.writer);
+    CFRelease(pair.writer);
+    CFRelease(pair.reader);
+    probe_thread_join(&thread);
+    EXPECT_EQ(peer.received, length);
+    EXPECT(peer.is_in_order);
+    free(bytes);
+    close(pair.peer);
+}
+
+TEST(room_for_a_stopped_peer_of_a_stream_comes_when_it_reads, "312 323")
+{
+    enum { piece = 65536 };
+    static UInt8 bytes[piece];
+    struct stream_recorder recorder = {0};
+    struct pair pair = open_pair();
+
+    recorder_add_writer(&recorder, pair.writer);
+    EXPECT(CFWriteStreamOpen(pair.writer));
+    run_what_is_ready();
+    while (CFWriteStreamCanAcceptBytes(pair.writer)) {
+        EXPECT(CFWriteStreamWrite(pair.writer, bytes, piece) > 0);
+    }
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "open room");
+    while (recorder.calls == 2) {
+        EXPECT(read(pair.peer, bytes, piece) > 0);
+        run_what_is_ready();
+    }
+    EXPECT_TRACE(&recorder.trace, "open room room");
+    free_pair(pair);
+}
+
+TEST(ten_thousand_pairs_of_streams_leave_nothing, "324 319")
+{
+    int rounds = test_is_instrumented() ? 1000 : 10000;
+
+    for (int i = 0; i < rounds; i++) {
+        struct stream_recorder recorder = {.reads_all = true};
+        struct pair pair = open_pair();
+
+        recorder_add_reader(&recorder, pair.reader);
+        REQUIRE(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+        REQUIRE(write_text(pair.writer, "x") == 1);
+        run_what_is_ready();
+        free_pair(pair);
+        REQUIRE(recorder.releases == 1);
+    }
+}

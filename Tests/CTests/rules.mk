@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The runner of the C tests, and its runs: plain, under sanitizers and valgrind, with coverage, on other architectures, for hours.
+
+### check-c          the C tests; LAYERS="Support Runtime" builds only some layers
+### check-rules      checks which rules the tests cover
+### check-faults     checks docs/faults.md against the tests
+### coverage         what the C tests run of each file of Sources/CCoreRunLoop: with clang lines, branches and conditions, with gcc lines;
+###                  COVERAGE_MIN=90
+### failure-sites    checks that each call of the kernel or the allocator that may fail has failed once; needs clang and addr2line
+### check-architecture   ARCHITECTURE=arm64 the C tests on another architecture, emulated; also armhf, i386, s390x; after deps-architecture
+### soak             runs for hours, and prints each part's time: soak-stress soak-failures model-soak sim-soak schedule-soak; SOAK_PARTS picks some
+
+.PHONY: runner check-c check-rules check-faults check-architecture
+TESTS := $(sort $(wildcard Tests/CTests/*.c) $(call in_layers,Tests/CTests))
+# The tests of the n-th failure need all layers. They wrap the C library's allocator for the whole runner.
+ifneq ($(filter Port,$(LAYERS)),)
+TESTS += $(sort $(wildcard Tests/CTests/Failure/*.c))
+RUNNER_LDFLAGS := $(patsubst %,-Wl$(COMMA)--wrap=%,malloc calloc realloc aligned_alloc free)
+endif
+TEST_OBJECTS := $(TESTS:Tests/CTests/%.c=$(B)/tests/%.o)
+$(call objects,tests,Tests/CTests,-DCRL_TESTING -ITests/CTests)
+
+$(RUNNER): $(TESTING_OBJECTS) $(TEST_OBJECTS) $(B)/flags $(B)/sources
+	$(SAY) LINK $@
+	$(Q)$(LINK) $(RUNNER_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) $(TEST_LIBS)
+
+runner: $(RUNNER)
+check-c: $(RUNNER)
+	$(Q)$(RUNNER) --jobs $(TEST_JOBS) $(TEST_FLAGS)
+check-rules: $(RUNNER)
+	$(Q)scripts/check-rules $(RUNNER)
+check-faults: $(RUNNER)
+	$(Q)scripts/check-faults $(RUNNER)
+check-architecture:
+	$(Q)MAKE="$(MAKE)" TEST_JOBS=$(TEST_JOBS) TEST_FLAGS="$(TEST_FLAGS)" scripts/check-architecture "$(ARCHITECTURE)"
+
+# --- The same tests under tools ---
+
+.PHONY: asan tsan ubsan valgrind coverage failure-sites
+asan:
+	$(Q)ASAN_OPTIONS=detect_stack_use_after_return=1:$$ASAN_OPTIONS $(MAKE) --no-print-directory check-c FLAVOUR=asan
+ubsan:
+	$(Q)UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS $(MAKE) --no-print-directory check-c FLAVOUR=ubsan
+tsan:
+	$(Q)TSAN_OPTIONS=second_deadlock_stack=1:$$TSAN_OPTIONS $(MAKE) --no-print-directory check-c FLAVOUR=tsan
+
+VALGRIND ?= valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect
+# The excluded tests cannot pass under valgrind:
+# - test_harness runs the runner again, and valgrind does not follow it.
+# - nth_failure makes thousands of processes, which takes too long. AddressSanitizer watches these tests.
+# - descriptors_that_really_run_out: at the limit of descriptors valgrind itself accepts the connection, closes it and answers EMFILE. The test
+#   then waits for a connection that is gone.
+# - a_receiver_without_descriptors: valgrind keeps a lowered limit of descriptors to itself, so descriptors in a message arrive all the same.
+# - ports_stay_off_the_standard_streams: in a child valgrind opens its log at the first free number, which the test wants to stay free.
+VALGRIND_EXCEPT := test_harness nth_failure descriptors_that_really_run_out a_receiver_without_descriptors ports_stay_off_the_standard_streams
+# Some versions report system calls that they do not know, such as 441, epoll_pwait2. The library then uses epoll_wait; the report is not shown.
+VALGRIND_NOISE := ^--[0-9]+-- (WARNING: unhandled|You may|Read the|Nevertheless|it at http)
+valgrind: $(RUNNER)
+	$(Q)rm -rf $(B)/valgrind && mkdir -p $(B)/valgrind
+	$(Q)$(VALGRIND) --log-file=$(B)/valgrind/%p $(RUNNER) --time-factor 30 --jobs $(TEST_JOBS) $(VALGRIND_EXCEPT:%=--exclude %) $(TEST_FLAGS) || \
+	{ cat $(B)/valgrind/* | grep -vE '$(VALGRIND_NOISE)'; exit 1; }
+
+# The excluded tests limit the size of files or memory, which would also stop the forked children from writing their counters. With gcc the tests
+# of the n-th failure have the same problem.
+COVERAGE_MIN ?= 90
+COVERAGE_EXCEPT := nth_failure the_limit_on_files memory_that_runs_out stress_a_receiver_killed
+coverage:
+	$(Q)rm -rf build/$(COMPILER)-coverage/profiles && find build/$(COMPILER)-coverage -name '*.gcda' -delete 2> /dev/null || true
+	$(Q)export LLVM_PROFILE_FILE=build/$(COMPILER)-coverage/profiles/%4m.profraw; $(MAKE) --no-print-directory check-c FLAVOUR=coverage \
+	TEST_FLAGS='$(TEST_FLAGS) $(COVERAGE_EXCEPT:%=--exclude %)' && \
+	{ [ -z "$(IS_CLANG)" ] || build/$(COMPILER)-coverage/run-tests --jobs $(TEST_JOBS) --filter nth_failure --time-factor 4; }; \
+	passed=$$?; scripts/coverage build/$(COMPILER)-coverage '$(COVERAGE_MIN)' && exit $$passed
+
+# The coverage build is not optimized, so a call's address gives the call's own line. Its clang may bring libdispatch, whose users are then reached.
+failure-sites:
+	$(Q)$(MAKE) --no-print-directory runner CC=clang FLAVOUR=coverage
+	$(Q)rm -f build/clang-coverage/failed_calls
+	$(Q)LLVM_PROFILE_FILE=/dev/null NTH_FAILURE_SITES=build/clang-coverage/failed_calls \
+	build/clang-coverage/run-tests --jobs $(TEST_JOBS) --filter nth_failure > build/clang-coverage/nth_failure.log || \
+	{ grep -A 8 '^not ok' build/clang-coverage/nth_failure.log; exit 1; }
+	$(Q)scripts/failure-sites build/clang-coverage build/clang-coverage/failed_calls
+
+# --- Soak ---
+
+# The parts run one after the other. schedule-soak, with its 100 schedules, takes longest.
+SOAK_PARTS ?= soak-stress soak-failures model-soak sim-soak schedule-soak
+.PHONY: soak soak-stress soak-failures
+soak:
+	$(Q)for part in $(SOAK_PARTS); do start=$$(date +%s); $(MAKE) --no-print-directory $$part || { echo "soak: $$part failed"; exit 1; }; \
+	echo "soak: $$part: passed in $$(($$(date +%s) - start)) s"; done
+soak-stress: $(RUNNER)
+	$(Q)$(RUNNER) --soak --filter stress_ --jobs 1
+soak-failures: $(RUNNER)
+	$(Q)$(RUNNER) --soak --filter nth_failure_ --jobs $(TEST_JOBS)
+
+-include $(TEST_OBJECTS:.o=.d)

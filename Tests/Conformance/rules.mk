@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Traces of this library, compared with traces of the Swift toolchain's Core Foundation where there is one.
+
+### conformance      compares traces with those of the Swift toolchain's Core Foundation
+
+# The script builds two programs: one with the toolchain's Core Foundation, and one with this library.
+.PHONY: conformance
+conformance: $(STATIC)
+	$(Q)CC="$(CC)" Tests/Conformance/run --library $(STATIC) --build $(B)/conformance --jobs $(TEST_JOBS)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The executable specification: random programs run in a model and in the library, and must give the same traces.
+
+### model-check      SEQUENCES=100000 SEED=1 runs random programs in the model and in the library
+### model-toolchain  runs the same programs, without a clock, in the model and in the Swift toolchain's Core Foundation
+
+.PHONY: model-check model-toolchain model-soak
+SEQUENCES ?= 100000
+SOAK_SEQUENCES ?= 10000000
+MODEL_SOURCES := $(sort $(wildcard Tests/Model/*.c))
+MODEL_OBJECTS := $(MODEL_SOURCES:Tests/Model/%.c=$(B)/model/%.o) $(B)/tests/fake_kernel.o
+MODEL_LIBRARY := $(filter $(foreach layer,Support Runtime Kernel Loop,$(B)/testing/$(layer)/%),$(TESTING_OBJECTS))
+$(call objects,model,Tests/Model,-DCRL_TESTING -ITests/CTests)
+
+$(B)/model-check: $(MODEL_OBJECTS) $(MODEL_LIBRARY)
+	$(SAY) LINK $@
+	$(Q)$(LINK) -o $@ $^ $(LIBS) $(TEST_LIBS)
+
+# Runs a program with a log of its errors, which is shown if the program fails.
+run_model = $(1) '$(SEED)' '$(2)' 2> $(1).log || { status=$$?; cat $(1).log >&2; exit $$status; }
+model-check: $(B)/model-check
+	$(Q)$(call run_model,$(B)/model-check,$(SEQUENCES))
+model-soak: $(B)/model-check
+	$(Q)$(call run_model,$(B)/model-check,$(SOAK_SEQUENCES))
+
+SWIFT_USR := $(wildcard $(dir $(realpath $(shell command -v swift)))..)
+build/model-toolchain: $(MODEL_SOURCES) $(wildcard Tests/Model/*.h)
+	@mkdir -p $(@D)
+	$(Q)$(SWIFT_USR)/bin/clang -g -O1 -std=gnu11 -D_GNU_SOURCE -pthread -w -fblocks -DMODEL_TOOLCHAIN -I$(SWIFT_USR)/lib/swift -o $@ $(MODEL_SOURCES) \
+	-L$(SWIFT_USR)/lib/swift/linux -Wl,-rpath,$(SWIFT_USR)/lib/swift/linux -lFoundation -ldispatch -lBlocksRuntime -lm
+
+ifneq ($(wildcard $(SWIFT_USR)/lib/swift/CoreFoundation/CoreFoundation.h),)
+model-toolchain: build/model-toolchain
+	$(Q)$(call run_model,build/model-toolchain,$(SEQUENCES))
+else
+model-toolchain:
+	@echo "model-toolchain: skipped, there is no Swift toolchain here"
+endif
+
+-include $(MODEL_OBJECTS:.o=.d)

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The overlay's documentation, made by docc, and the man pages, made from the public headers.
+
+.PHONY: docs man
+docs:
+	$(Q)scripts/make-docs
+
+man: build/man/made
+build/man/made: $(HEADERS) scripts/make-man scripts/declarations.py
+	$(Q)rm -rf build/man && mkdir -p build/man/man3 build/man/man7
+	$(Q)if command -v $(PYTHON) > /dev/null; then $(PYTHON) scripts/make-man build/man $(VERSION); else echo "man: there is no $(PYTHON) here, no pages"; fi
+	$(Q)if command -v groff > /dev/null; then scripts/check-man build/man; else echo "man: groff is not installed, pages not checked"; fi
+	@touch $@
+
+### check-documents  runs the programs of docs/tutorial.md and docs/cookbook.md and compares what they print; swift-documents those in Swift
+
+# A callback in these programs has parameters that it does not use.
+.PHONY: check-documents swift-documents
+check-documents: $(STATIC)
+	$(Q)$(PYTHON) scripts/check-documents --jobs $(TEST_JOBS) --c "$(COMPILE_PROGRAM) -Wno-unused-parameter" "$(PROGRAM_LIBS)"
+swift-documents:
+	$(Q)if command -v swift > /dev/null; then $(PYTHON) scripts/check-documents --jobs $(TEST_JOBS) --swift "$$(swift build --show-bin-path)"; \
+	else echo "swift-documents: skipped, there is no swift here"; fi
