@@ -61,6 +61,9 @@ let package = Package(
         .executableTarget(
             name: "bench-swift", dependencies: ["CoreRunLoop", "Allocations"], path: "Benchmarks/Swift",
             swiftSettings: [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "bench-foundation", dependencies: ["CoreRunLoopFoundation", "Allocations"], path: "Benchmarks/Foundation",
+            swiftSettings: [.swiftLanguageMode(.v5)]),
         // What needs a process's first thread: a program that is a test.
         .executableTarget(name: "main-thread", dependencies: ["CoreRunLoop"], path: "Tests/MainThread"),
         .executableTarget(name: "main-thread-foundation", dependencies: ["CoreRunLoopFoundation"], path: "Tests/MainThreadFoundation"),

@@ -7,12 +7,13 @@
 ### bench-streams    streams on sockets beside CFSocket, libuv's streams and bare calls
 ### bench-trace      what a trace costs: a callout without one, an event with one
 ### bench-swift      the overlay beside the C calls that it makes, hops between executors, and allocations
+### bench-foundation what it costs that the loops of both, this package's and Foundation's, serve each other's items
 ### bench-check      compares system calls and instructions of one operation with Benchmarks/baseline.tsv; needs valgrind and strace
 ### bench-baseline   writes Benchmarks/baseline.tsv
 ### pictures         draws the pictures of docs/performance from the figures there; needs matplotlib
 ### check-pictures   draws them twice elsewhere, and checks labels, colours and that both are the same
 
-.PHONY: bench bench-loop bench-messages bench-streams bench-trace bench-swift bench-check bench-baseline
+.PHONY: bench bench-loop bench-messages bench-streams bench-trace bench-swift bench-foundation bench-check bench-baseline
 # The benchmarks run one after the other, each alone on the machine.
 bench:
 	$(Q)$(MAKE) --no-print-directory bench-loop
@@ -38,6 +39,10 @@ bench-trace: $(STATIC)
 bench-swift:
 	$(Q)env -u CC -u CFLAGS -u LDFLAGS swift build -c release -j $(TEST_JOBS) --scratch-path .build/release-bench --product bench-swift
 	$(Q)$$(swift build -c release --scratch-path .build/release-bench --show-bin-path)/bench-swift
+	$(Q)$(MAKE) --no-print-directory bench-foundation
+bench-foundation:
+	$(Q)env -u CC -u CFLAGS -u LDFLAGS swift build -c release -j $(TEST_JOBS) --scratch-path .build/release-bench --product bench-foundation
+	$(Q)$$(swift build -c release --scratch-path .build/release-bench --show-bin-path)/bench-foundation
 
 # Counts do not depend on the clock, so they can be compared with a committed baseline.
 BASELINE := Benchmarks/baseline.tsv
