@@ -12,22 +12,22 @@
 #include "Overlay/overlay.h"
 
 // Calls `use` with the text of a mode. Without memory it does nothing and returns false.
-static bool with_text(CFRunLoopMode mode, bool (*use)(const char *text, int descriptor, bool ends_when_empty), int descriptor,
-                      bool ends_when_empty) {
+static bool with_text(CFRunLoopMode mode, bool (*use)(const char *text, int descriptor, bool ends_after_source, bool ends_when_empty),
+                      int descriptor, bool ends_after_source, bool ends_when_empty) {
     char short_text[128];
     char *text = short_text;
     CFIndex size = sizeof short_text;
     bool result = false;
 
     if (mode == kCFRunLoopDefaultMode) {
-        return use(foundation_default_mode, descriptor, ends_when_empty);
+        return use(foundation_default_mode, descriptor, ends_after_source, ends_when_empty);
     }
     if (!CFStringGetCString(mode, text, size, kCFStringEncodingUTF8)) {
         size = CFStringGetMaximumSizeForEncoding(CFStringGetLength(mode), kCFStringEncodingUTF8) + 1;
         text = malloc((size_t)size);
     }
     if (text && (text == short_text || CFStringGetCString(mode, text, size, kCFStringEncodingUTF8))) {
-        result = use(text, descriptor, ends_when_empty);
+        result = use(text, descriptor, ends_after_source, ends_when_empty);
     }
     if (text != short_text) {
         free(text);
@@ -35,18 +35,19 @@ static bool with_text(CFRunLoopMode mode, bool (*use)(const char *text, int desc
     return result;
 }
 
-static bool serve(CFRunLoopMode mode, int descriptor, bool ends_when_empty) {
-    return with_text(mode, foundation_loop_serve, descriptor, ends_when_empty);
+static bool serve(CFRunLoopMode mode, int descriptor, bool ends_after_source, bool ends_when_empty) {
+    return with_text(mode, foundation_loop_serve, descriptor, ends_after_source, ends_when_empty);
 }
 
-static bool has_items(const char *text, int descriptor, bool ends_when_empty) {
+static bool has_items(const char *text, int descriptor, bool ends_after_source, bool ends_when_empty) {
     (void)descriptor;
+    (void)ends_after_source;
     (void)ends_when_empty;
     return !foundation_loop_is_empty(text);
 }
 
 static bool is_empty(CFRunLoopMode mode) {
-    return !with_text(mode, has_items, -1, false);
+    return !with_text(mode, has_items, -1, false, false);
 }
 
 static const struct companion foundation = {

@@ -110,8 +110,9 @@ struct turn {
     struct turn *outer;
     struct joined_mode *mode;
     int descriptor; // readable when this library's loop has something to do; -1: nobody sleeps
+    bool ends_after_source;
     bool ends_when_empty;
-    int sleeps; // how often Foundation's loop was about to sleep in it
+    int passes; // that Foundation's loop has begun in it
     bool has_slept; // since Foundation's loop has last looked at its sources of version 0
     bool was_woken; // by the descriptor
 };
@@ -147,12 +148,15 @@ static void *port_of(void *info) {
     return (void *)(intptr_t)((struct side *)info)->descriptor;
 }
 
-// The run ends after this, as after any source of version 1.
+// The turn ends.
 static void note_wake(void *info) {
     struct side *side = info;
 
     if (side->turn) {
         side->turn->was_woken = true;
+        if (!side->turn->ends_after_source) {
+            toolchain.stop(side->loop);
+        }
     }
 }
 
@@ -225,11 +229,12 @@ static void note_step(void *observer, unsigned long activity, void *info) {
         return;
     }
     turn->has_slept = activity == before_waiting;
+    turn->passes += activity == before_sources;
     if (activity != before_waiting || turn->descriptor < 0) {
         return;
     }
     ends = is_readable(turn->descriptor);
-    if (!ends && turn->ends_when_empty && ++turn->sleeps > 1) { // a run looks at that after each pass, so not before the first sleep
+    if (!ends && turn->ends_when_empty && turn->passes > 1) { // a run looks at that after each pass, so not in the first
         ends = is_empty_without_watch(side, turn->mode);
     }
     if (ends || !make_watch(side, turn->descriptor)) {
@@ -342,14 +347,17 @@ static int32_t run_turn(struct side *side, struct turn *turn) {
         turn->outer = turn->outer->outer;
     }
     side->turn = turn;
-    result = toolchain.run_in_mode(turn->mode->name, sleeps ? for_ever : 0, true);
+    result = toolchain.run_in_mode(turn->mode->name, sleeps ? for_ever : 0, turn->ends_after_source);
     side->turn = turn->outer;
     return result;
 }
 
-bool foundation_loop_serve(const char *text, int descriptor, bool ends_when_empty) {
+bool foundation_loop_serve(const char *text, int descriptor, bool ends_after_source, bool ends_when_empty) {
     struct side *side = side_of_thread();
-    struct turn turn = {.mode = side ? mode_of(side, text) : NULL, .descriptor = descriptor, .ends_when_empty = ends_when_empty};
+    struct turn turn = {.mode = side ? mode_of(side, text) : NULL,
+                        .descriptor = descriptor,
+                        .ends_after_source = ends_after_source,
+                        .ends_when_empty = ends_when_empty};
 
     if (!turn.mode || (descriptor >= 0 && !make_watch(side, descriptor))) {
         struct pollfd wanted = {.fd = descriptor, .events = POLLIN};

@@ -17,7 +17,7 @@ extern const char foundation_default_mode[];
 /* As the functions of `struct companion`. */
 bool foundation_loop_exists(bool is_main);
 void foundation_loop_join(bool is_main);
-bool foundation_loop_serve(const char *mode, int descriptor, bool ends_when_empty);
+bool foundation_loop_serve(const char *mode, int descriptor, bool ends_after_source, bool ends_when_empty);
 bool foundation_loop_is_empty(const char *mode);
 
 /* ---- this library's loop, in companion.c ---- */

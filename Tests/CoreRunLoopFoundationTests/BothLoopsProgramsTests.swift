@@ -38,7 +38,8 @@ private final class Item: @unchecked Sendable {
     let number: Int
     let kind: Kind
     let mode: String
-    /// Not to be called before this time.
+    /// Not to be called before this time. Foundation's own timers have none: it reads two clocks one after the other to set them, and a thread
+    /// that is interrupted in between gets a timer that is early.
     var due = ContinuousClock.now
     /// How often it is still to be called.
     var callsLeft: Int
@@ -125,9 +126,10 @@ private final class Program: @unchecked Sendable {
         runs.append(Run(mode: mode))
         let result: Int32
         if isOurs {
-            result = RunLoop.current.run(
-                in: RunLoop.Mode(mode), for: .seconds(seconds), returnAfterSourceHandled: returnsAfterSource
-            ).rawValue
+            result =
+                RunLoop.current.run(
+                    in: RunLoop.Mode(mode), for: .seconds(seconds), returnAfterSourceHandled: returnsAfterSource
+                ).rawValue
         } else {
             result = CoreFoundation::CFRunLoopRunInMode(TheirLoop.Mode(mode).name, seconds, returnsAfterSource).rawValue
         }
@@ -147,8 +149,9 @@ private final class Program: @unchecked Sendable {
         default:
             fault("\(text) returned \(result)")
         }
-        if isEmpty && result != CoreFoundation::CFRunLoopRunResult.finished.rawValue { fault("\(text) returned \(result) in an empty mode") }
-        if run.isStopped && result == CoreFoundation::CFRunLoopRunResult.finished.rawValue { fault("\(text) forgot a stop") }
+        let hasFinished = result == CoreFoundation::CFRunLoopRunResult.finished.rawValue
+        if isEmpty && !hasFinished { fault("\(text) returned \(result) in an empty mode") }
+        if run.isStopped && hasFinished { fault("\(text) forgot a stop") }
     }
 
     /// While a loop calls a block, it has taken the blocks of that mode off their list, and Foundation's loop those of all modes. A run
@@ -196,7 +199,6 @@ private final class Program: @unchecked Sendable {
         case .theirTimer, .theirTicks:
             let ticks = item.kind == .theirTicks
             let fires = Date(timeIntervalSinceNow: delay)
-            item.due += .seconds(delay)
             let timer = TheirTimer(fire: fires, interval: max(delay, 0.0001), repeats: ticks) { [self] _ in call(item) }
             item.end = { timer.invalidate() }
             TheirLoop.current.add(timer, forMode: theirs)
@@ -237,7 +239,8 @@ private final class Program: @unchecked Sendable {
 extension TheirLoop.Mode {
     /// The name that the toolchain's C interface takes.
     fileprivate var name: CoreFoundation::CFString {
-        self == .default ? CoreFoundation::kCFRunLoopDefaultMode : unsafeBitCast(NSString(string: rawValue), to: CoreFoundation::CFString.self)
+        if self == .default { return CoreFoundation::kCFRunLoopDefaultMode }
+        return unsafeBitCast(NSString(string: rawValue), to: CoreFoundation::CFString.self)
     }
 }
 

@@ -170,6 +170,22 @@ private func descriptorCount() throws -> Int {
         }
     }
 
+    @Test func `a run of this package's finishes after the last source of Foundation's`() async throws {
+        try await onThread {
+            final class Info { var source: CoreFoundation::CFRunLoopSource? }
+            let info = Info()
+            _ = RunLoop.current
+            var context = CoreFoundation::CFRunLoopSourceContext()
+            context.info = Unmanaged.passUnretained(info).toOpaque()
+            context.perform = { CoreFoundation::CFRunLoopSourceInvalidate(Unmanaged<Info>.fromOpaque($0!).takeUnretainedValue().source) }
+            info.source = CoreFoundation::CFRunLoopSourceCreate(nil, 0, &context)
+            CoreFoundation::CFRunLoopAddSource(
+                CoreFoundation::CFRunLoopGetCurrent(), info.source, CoreFoundation::kCFRunLoopDefaultMode)
+            CoreFoundation::CFRunLoopSourceSignal(info.source)
+            #expect(RunLoop.current.run(in: .default, for: .seconds(20), returnAfterSourceHandled: false) == .finished)
+        }
+    }
+
     @Test func `a run of this package's that returns after a source goes on after timers of either loop`() async throws {
         try await onThread {
             let seen = Seen()

@@ -29,8 +29,11 @@ static bool is_empty(CFRunLoopMode mode)
     return !fake_companion.has_items;
 }
 
-/* A source ends the turn, and so does the descriptor; what else the action does may leave the companion with nothing to wait for. */
-static bool serve(CFRunLoopMode mode, int descriptor, bool ends_when_empty)
+/*
+ * A source ends the turn, and so does the descriptor; what else the action does may leave the companion with nothing to wait for. A turn may
+ * end after a source even if it need not.
+ */
+static bool serve(CFRunLoopMode mode, int descriptor, bool ends_after_source, bool ends_when_empty)
 {
     struct pollfd wanted = {.fd = descriptor, .events = POLLIN};
     bool had_items = fake_companion.has_items;
@@ -41,7 +44,7 @@ static bool serve(CFRunLoopMode mode, int descriptor, bool ends_when_empty)
         fake_companion.sleeps++;
     }
     if (fake_companion.action && fake_companion.action(mode, descriptor >= 0)) {
-        return true;
+        return ends_after_source;
     }
     if (descriptor >= 0 && !(ends_when_empty && had_items && !fake_companion.has_items)) {
         EXPECT(poll(&wanted, 1, (int)(test_patience_s() * 1000)) > 0 || errno == EINTR);

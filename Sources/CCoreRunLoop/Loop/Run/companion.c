@@ -76,7 +76,7 @@ REQUIRES(the_loop_lock) static void serve(CFRunLoopRef loop, struct run *run, in
 
     loop_unlock(loop);
     invariant_not_held(&loop->lock);
-    has_handled_source = companion && companion->serve(name, descriptor, ends_when_empty);
+    has_handled_source = companion && companion->serve(name, descriptor, run->returns_after_source, ends_when_empty);
     loop_lock(loop);
     run_resume(loop, run);
     run->has_handled_source |= has_handled_source;
@@ -93,9 +93,16 @@ REQUIRES(the_loop_lock) static void renew_outer_sleep(CFRunLoopRef loop, const s
     }
 }
 
+/* A turn costs as much as many short callbacks, so the passes of a busy loop share one. */
+enum { turn_interval_ns = 50 * 1000 };
+
 void companion_take_turn(CFRunLoopRef loop, struct run *run)
 {
+    if (run->companion_turn_ns != 0 && kernel.monotonic_ns() - run->companion_turn_ns < turn_interval_ns) {
+        return;
+    }
     serve(loop, run, -1, false);
+    run->companion_turn_ns = kernel.monotonic_ns();
     renew_outer_sleep(loop, run);
 }
 

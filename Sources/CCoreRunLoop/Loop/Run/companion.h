@@ -38,7 +38,7 @@ static inline bool companion_is_there(CFRunLoopRef loop)
 /* Step 7 of a pass, as wait_for_cause. Drops the lock meanwhile. */
 REQUIRES(the_loop_lock) enum wake_cause companion_wait_for_cause(CFRunLoopRef loop, struct run *run);
 
-/* In a pass that does not sleep: gives the companion its turn. Drops the lock meanwhile. */
+/* In a pass that does not sleep: gives the companion a turn, unless it had one in this run just before. Drops the lock meanwhile. */
 REQUIRES(the_loop_lock) void companion_take_turn(CFRunLoopRef loop, struct run *run);
 
 /* Returns true if the companion has nothing in the mode, or there is none. Drops the lock meanwhile. */

@@ -16,11 +16,11 @@ struct companion {
     /* A loop was just made for this thread, or for the main thread. A run of the companion there has to take it in. Any thread. */
     void (*join)(bool is_main);
     /*
-     * Serves the companion's items of a mode, which calls the program. With `descriptor` -1: those that are ready. Otherwise until it has
-     * handled a source, or the descriptor is readable. With `ends_when_empty` it also ends when it has handled the last item that it had.
-     * Returns true if it has handled a source of its own.
+     * Serves the companion's items of a mode, which calls the program. With `descriptor` -1: those that are ready. Otherwise until the
+     * descriptor is readable. With `ends_after_source` it also ends when it has handled a source, and with `ends_when_empty` when it has
+     * handled the last item that it had. Returns true if `ends_after_source` is true and it has handled a source of its own.
      */
-    bool (*serve)(CFRunLoopMode mode, int descriptor, bool ends_when_empty);
+    bool (*serve)(CFRunLoopMode mode, int descriptor, bool ends_after_source, bool ends_when_empty);
     /* Returns true if the companion has nothing in the mode that a run could wait for. */
     bool (*is_empty)(CFRunLoopMode mode);
 };

@@ -79,22 +79,43 @@ TEST(a_pass_that_does_not_sleep_gives_its_companion_one_turn, "801")
     EXPECT_EQ(fake_companion.sleeps, 0);
 }
 
-static void signals_itself_ten_times(struct probe *probe)
+/* Each of the source's calls takes 10 us of this clock. */
+static int64_t clock_of_calls(void)
 {
-    if (probe->calls < 10) {
+    return 1000000000 + source.calls * 10000;
+}
+
+static void signals_itself_a_hundred_times(struct probe *probe)
+{
+    if (probe->calls < 100) {
         CFRunLoopSourceSignal(probe_source_of(probe));
     } else {
         CFRunLoopStop(LOOP);
     }
 }
 
-TEST(a_source_that_is_always_signalled_does_not_starve_the_companion, "801")
+TEST(a_source_that_is_always_signalled_leaves_the_companion_a_turn_each_50_us, "801")
 {
     begin();
-    source.action = signals_itself_ten_times;
+    kernel.monotonic_ns = clock_of_calls;
+    source.action = signals_itself_a_hundred_times;
     CFRunLoopSourceSignal(probe_source_of(&source));
     (void)CFRunLoopRunInMode(MODE, 1e10, false);
-    EXPECT(fake_companion.looks >= 9);
+    kernel.monotonic_ns = kernel_linux.monotonic_ns;
+    EXPECT_EQ(source.calls, 100);
+    EXPECT_EQ(fake_companion.looks, 20);
+}
+
+TEST(each_run_begins_with_a_turn_of_the_companion, "801")
+{
+    begin();
+    kernel.monotonic_ns = clock_of_calls;
+    for (int i = 0; i < 5; i++) {
+        CFRunLoopSourceSignal(probe_source_of(&source));
+        EXPECT_EQ(CFRunLoopRunInMode(MODE, 1e10, true), kCFRunLoopRunHandledSource);
+    }
+    kernel.monotonic_ns = kernel_linux.monotonic_ns;
+    EXPECT_EQ(fake_companion.looks, 5);
 }
 
 /* ---- results of the run ---- */
