@@ -38,7 +38,7 @@ private final class Item: @unchecked Sendable {
     let number: Int
     let kind: Kind
     let mode: String
-    /// Not to be called before this time. Foundation's own timers have none: it reads two clocks one after the other to set them, and a thread
+    /// Not to be called before this time. Foundation's timers have none: it reads two clocks one after the other to set them, and a thread
     /// that is interrupted in between gets a timer that is early.
     var due = ContinuousClock.now
     /// How often it is still to be called.

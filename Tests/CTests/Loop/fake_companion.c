@@ -30,8 +30,8 @@ static bool is_empty(CFRunLoopMode mode)
 }
 
 /*
- * A source ends the turn, and so does the descriptor; what else the action does may leave the companion with nothing to wait for. A turn may
- * end after a source even if it need not.
+ * A source ends the turn, even if it need not, and so does the descriptor. What else the action does may leave the companion with nothing
+ * to wait for.
  */
 static bool serve(CFRunLoopMode mode, int descriptor, bool ends_after_source, bool ends_when_empty)
 {
