@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between the two files that join the loops of a thread. They cannot be one: the toolchain's Core Foundation and this library's headers
- * declare the same names. Modes go from one to the other as text in UTF-8, loops as plain pointers.
+ * Between companion.c, which knows this library's loop, and the other files, which know Foundation's. They cannot be one: the toolchain's
+ * Core Foundation and this library's headers declare the same names. Modes go from one to the other as text in UTF-8, loops as plain
+ * pointers.
  */
 #ifndef CRL_FOUNDATION_LOOP_H
 #define CRL_FOUNDATION_LOOP_H
@@ -9,12 +10,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* ---- Foundation's loop, in foundation_loop.c ---- */
+/* ---- Foundation's loop, in foundation_loop.c, foundation_turn.c and foundation_run.c ---- */
 
 /* The text of the default mode, which is the same in both loops. */
 extern const char foundation_default_mode[];
 
-/* As the functions of `struct companion`. */
+/* The functions of `struct companion`. */
 bool foundation_loop_exists(bool is_main);
 void foundation_loop_join(bool is_main);
 bool foundation_loop_serve(const char *mode, int descriptor, bool ends_after_source, bool ends_when_empty);
