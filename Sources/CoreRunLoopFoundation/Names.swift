@@ -3,8 +3,8 @@
 // `import CoreRunLoopFoundation` in the place of `import Foundation`: all of Foundation, with this package's loops. A name declared here
 // hides the one of a module that is re-exported here, as long as the file imports neither module by itself.
 
-// Foundation's classes with members in the types of CoreFoundation, NSLock among them, cannot be inherited from unless the compiler has loaded
-// that module (Swift 6.3). A file that imports Foundation alone meets the same.
+// Foundation's classes with members in the types of CoreFoundation, NSLock among them, cannot be inherited from unless the compiler has
+// loaded that module (Swift 6.3). A file that imports Foundation alone meets the same.
 import CoreFoundation
 @_exported public import CoreRunLoop
 @_exported public import Foundation

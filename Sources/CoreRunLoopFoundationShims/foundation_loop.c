@@ -150,7 +150,8 @@ static bool find_toolchain(void) {
     toolchain_loop.run_in_mode = (int32_t(*)(const void *, double, unsigned char))dlsym(RTLD_NEXT, "CFRunLoopRunInMode");
     toolchain_loop.stop = (void (*)(void *))dlsym(RTLD_NEXT, "CFRunLoopStop");
     toolchain_loop.is_finished = (unsigned char (*)(void *, const void *))dlsym(RTLD_NEXT, "_CFRunLoopFinished");
-    return is_first && toolchain_loop.get_current && toolchain_loop.get_main && toolchain_loop.run_in_mode && toolchain_loop.stop && toolchain_loop.is_finished;
+    return is_first && toolchain_loop.get_current && toolchain_loop.get_main && toolchain_loop.run_in_mode && toolchain_loop.stop &&
+           toolchain_loop.is_finished;
 }
 
 static void load_toolchain(void) {

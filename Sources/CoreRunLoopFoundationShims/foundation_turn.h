@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread's two loops, and the turns that Foundation's loop takes in runs of this library's. foundation_loop.h has the turns themselves. */
+/* A thread's two loops, and the turns that Foundation's loop takes in runs of this library's. foundation_loop.h declares the turns. */
 #ifndef CRL_FOUNDATION_TURN_H
 #define CRL_FOUNDATION_TURN_H
 
