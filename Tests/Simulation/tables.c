@@ -371,6 +371,11 @@ static enum kernel_descriptor_kind descriptor_kind(int descriptor)
     return file && (file->kind == file_counter || file->kind == file_alarm) ? kernel_descriptor_counter : kernel_descriptor_other;
 }
 
+static int descriptor_name(int descriptor, char *ret_name, size_t size)
+{
+    return snprintf(ret_name, size, "simulated:[%d]", descriptor);
+}
+
 static int close_descriptor(int descriptor)
 {
     int error = begin(fault_none, 0, 0);
@@ -978,6 +983,7 @@ const struct kernel simulated_kernel = {
     .descriptor_ready = descriptor_ready,
     .descriptor_is_open = descriptor_is_open,
     .descriptor_kind = descriptor_kind,
+    .descriptor_name = descriptor_name,
     .close = close_descriptor,
     .socket_create = socket_create,
     .socket_type = socket_type,

@@ -21,6 +21,7 @@
 #include "Kernel/kernel.h"
 #include "Loop/Core/callout_cleanup.h"
 #include "Loop/Core/context_info.h"
+#include "Loop/Core/shown.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Input/descriptor_source.h"
 #include "Loop/Input/weak_source.h"
@@ -155,8 +156,10 @@ static CFStringRef copy_info_description(CFFileDescriptorRef f)
 
 static CFStringRef copy_description(CFTypeRef object)
 {
+    static const struct shown_bit kinds[] = {{kCFFileDescriptorReadCallBack, "read"}, {kCFFileDescriptorWriteCallBack, "write"}, {0, NULL}};
     CFFileDescriptorRef f = (CFFileDescriptorRef)(uintptr_t)object;
     CFStringRef context = copy_info_description(f);
+    struct shown shown[3];
     CFStringRef text;
     bool is_valid;
     int descriptor;
@@ -167,11 +170,11 @@ static CFStringRef copy_description(CFTypeRef object)
     descriptor = f->descriptor;
     info = f->info.info;
     unlock_descriptor(f);
-    text = CFStringCreateWithFormat(NULL, NULL,
-                                    CFSTR("<CFFileDescriptor %p>{valid = %s, descriptor = %d, armed = %u, callout = %p, info = %p%@%@}"),
-                                    object, is_valid ? "Yes" : "No", descriptor, (unsigned)armed_kinds(f),
-                                    (void *)(uintptr_t)f->callout, info, context ? CFSTR(", context = ") : CFSTR(""),
-                                    context ? context : CFSTR(""));
+    text = CFStringCreateWithFormat(
+        NULL, NULL, CFSTR("<CFFileDescriptor %p>{valid = %s, descriptor = %s, enabled = %s, callout = %s, info = %p%@%@}"), object,
+        shown_bool(is_valid), shown_descriptor(&shown[0], descriptor), shown_bits(&shown[1], kinds, armed_kinds(f)),
+        shown_callout(&shown[2], (void (*)(void))f->callout), info, context ? CFSTR(", context = ") : CFSTR(""),
+        context ? context : CFSTR(""));
     if (context) {
         CFRelease(context);
     }

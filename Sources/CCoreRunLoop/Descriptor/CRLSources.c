@@ -13,6 +13,7 @@
 #include "CRLRunLoop.h"
 #include "Kernel/kernel.h"
 #include "Loop/Core/callout_cleanup.h"
+#include "Loop/Core/shown.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Input/descriptor_source.h"
 #include "Loop/Trace/trace.h"
@@ -43,8 +44,17 @@ static void release_watched(const void *info)
 static CFStringRef copy_description(const void *info)
 {
     const struct watched *watched = info;
+    CFStringRef context = watched->context.copyDescription ? watched->context.copyDescription(watched->context.info) : NULL;
+    struct shown shown;
+    CFStringRef text = CFStringCreateWithFormat(
+        NULL, NULL, CFSTR("{%s, callout = %s, info = %p%@%@}"), watched->signal_callout ? "signal source" : "child source",
+        shown_callout(&shown, watched->signal_callout ? (void (*)(void))watched->signal_callout : (void (*)(void))watched->child_callout),
+        watched->context.info, context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
 
-    return watched->context.copyDescription ? watched->context.copyDescription(watched->context.info) : NULL;
+    if (context) {
+        CFRelease(context);
+    }
+    return text;
 }
 
 /*

@@ -404,24 +404,29 @@ static bool descriptor_is_open(int descriptor)
     return result_of(fcntl(descriptor, F_GETFD), saved) >= 0;
 }
 
-static enum kernel_descriptor_kind descriptor_kind(int descriptor)
+static int descriptor_name(int descriptor, char *ret_name, size_t size)
 {
     int saved = errno;
     char path[32];
-    char target[32];
-    ssize_t length;
-    bool is_counter;
+    int length;
 
-    /*
-     * The link in /proc names the kind of file behind a descriptor. Without /proc the kind is unknown, and the descriptor is not read: only
-     * known counters are.
-     */
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
-    length = readlink(path, target, sizeof target - 1);
-    target[length > 0 ? length : 0] = '\0';
-    is_counter = strcmp(target, "anon_inode:[eventfd]") == 0 || strcmp(target, "anon_inode:[timerfd]") == 0;
-    errno = saved;
-    return is_counter ? kernel_descriptor_counter : kernel_descriptor_other;
+    length = result_of((int)readlink(path, ret_name, size - 1), saved);
+    ret_name[length > 0 ? length : 0] = '\0';
+    return length;
+}
+
+/*
+ * The name in /proc tells the kind of file behind a descriptor. Without /proc the kind is unknown, and the descriptor is not read: only
+ * known counters are.
+ */
+static enum kernel_descriptor_kind descriptor_kind(int descriptor)
+{
+    char name[32];
+
+    (void)descriptor_name(descriptor, name, sizeof name);
+    return strcmp(name, "anon_inode:[eventfd]") == 0 || strcmp(name, "anon_inode:[timerfd]") == 0 ? kernel_descriptor_counter
+                                                                                                  : kernel_descriptor_other;
 }
 
 static int close_descriptor(int descriptor)
@@ -547,6 +552,7 @@ static void yield_thread(void)
         .descriptor_ready = descriptor_ready,            \
         .descriptor_is_open = descriptor_is_open,        \
         .descriptor_kind = descriptor_kind,              \
+        .descriptor_name = descriptor_name,              \
         .close = close_descriptor,                       \
         .socket_create = kernel_socket_create,           \
         .socket_type = kernel_socket_type,               \

@@ -83,6 +83,8 @@ struct kernel {
     uint32_t (*descriptor_ready)(int descriptor, uint32_t interest); /* poll of one descriptor without waiting; invalid: kernel_failed */
     bool (*descriptor_is_open)(int descriptor);
     enum kernel_descriptor_kind (*descriptor_kind)(int descriptor);
+    /* What /proc calls it, cut to `size`: a path, "socket:[8123]" or "anon_inode:[eventfd]". Returns its length; -ENOENT without /proc. */
+    int (*descriptor_name)(int descriptor, char *ret_name, size_t size);
     int (*close)(int descriptor);
 
     /* Sockets. Whatever mode a socket is in, it is left in that. */

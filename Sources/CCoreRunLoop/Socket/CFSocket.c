@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "Loop/Core/shown.h"
 #include "Loop/Input/descriptor_source.h"
 #include "Socket/socket.h"
 #include "Socket/socket_events.h"
@@ -51,27 +52,51 @@ NOT_CHECKED static void finalize(CFTypeRef object)
     }
 }
 
+enum { shown_data = 1 << 8 };
+
+/* The names of callbacks in Apple's numbering, but for Data, which is Read and Accept there. */
+static const struct shown_bit callback_names[] = {
+    {kCFSocketReadCallBack, "read"},
+    {kCFSocketAcceptCallBack, "accept"},
+    {shown_data, "data"},
+    {kCFSocketConnectCallBack, "connect"},
+    {kCFSocketWriteCallBack, "write"},
+    {0, NULL},
+};
+
+static const char *shown_callbacks(struct shown *shown, const struct __CFSocket *s, uint32_t events)
+{
+    uint32_t reading = s->reading == kCFSocketDataCallBack ? (uint32_t)shown_data : (uint32_t)s->reading;
+
+    return shown_bits(shown, callback_names, (events & socket_event_read ? reading : 0) | (events & ~(uint32_t)socket_event_read));
+}
+
 static CFStringRef copy_description(CFTypeRef object)
 {
     CFSocketRef s = (CFSocketRef)(uintptr_t)object;
     /* Asked for first and without the lock: the function is the program's. */
     CFStringRef context = context_info_describe(&s->info.hold, item_lock(s), s->context.copyDescription, s->context.release);
+    struct shown shown[4];
     CFStringRef text;
     bool is_valid;
     int native;
+    uint32_t wanted;
     CFOptionFlags flags;
     const void *info;
 
     socket_lock(s);
     is_valid = s->is_valid;
     native = s->native;
+    wanted = is_valid ? socket_wanted_events(s) : 0;
     flags = s->flags;
     info = s->info.hold.info;
     socket_unlock(s);
     text = CFStringCreateWithFormat(
-        NULL, NULL, CFSTR("<CFSocket %p>{valid = %s, descriptor = %d, types = %lu, flags = %lu, callout = %p, info = %p%@%@}"), object,
-        is_valid ? "Yes" : "No", native, s->reading | (s->events & ~(unsigned long)socket_event_read), flags, (void *)(uintptr_t)s->callout,
-        info, context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
+        NULL, NULL,
+        CFSTR("<CFSocket %p>{valid = %s, descriptor = %s, callbacks = %s, enabled = %s, flags = 0x%lx, callout = %s, info = %p%@%@}"),
+        object, shown_bool(is_valid), shown_descriptor(&shown[0], native), shown_callbacks(&shown[1], s, s->events),
+        shown_callbacks(&shown[2], s, wanted), flags, shown_callout(&shown[3], (void (*)(void))s->callout), info,
+        context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
     if (context) {
         CFRelease(context);
     }

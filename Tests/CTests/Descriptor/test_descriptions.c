@@ -3,8 +3,14 @@
  * Descriptions while another thread invalidates the object. The info stays while the program describes it. Once it is released, the program
  * is not asked to describe it.
  */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "CoreFoundation/CFFileDescriptor.h"
+#include "CoreFoundation/CFSocket.h"
+#include "Kernel/kernel.h"
 #include "Loop/loop_trace.h"
 
 /* The object of the test under way. The contexts of all kinds of objects count here. */
@@ -211,4 +217,78 @@ TEST(the_info_of_a_source_lasts_as_long_as_the_source, "184 73")
     CFRelease(text);
     CFRelease(source);
     EXPECT_EQ(described.releases, 1);
+}
+
+/* ---- what a reader needs ---- */
+
+static char words[2048];
+
+static const char *words_of(CFTypeRef object)
+{
+    CFStringRef description = CFCopyDescription(object);
+
+    REQUIRE(description != NULL);
+    EXPECT(CFStringGetCString(description, words, sizeof words, kCFStringEncodingUTF8));
+    CFRelease(description);
+    return words;
+}
+
+static int without_proc(int descriptor, char *ret_name, size_t size)
+{
+    (void)descriptor;
+    (void)size;
+    ret_name[0] = '\0';
+    return -ENOENT;
+}
+
+TEST(a_descriptor_has_its_number_and_kind, "603 604")
+{
+    int ends[2];
+    char expected[64];
+    CFFileDescriptorRef f;
+
+    REQUIRE(pipe(ends) == 0);
+    f = CFFileDescriptorCreate(NULL, ends[0], false, never_called, NULL);
+    CFFileDescriptorEnableCallBacks(f, kCFFileDescriptorReadCallBack);
+    (void)snprintf(expected, sizeof expected, "descriptor = %d (pipe:[", ends[0]);
+    EXPECT(strstr(words_of(f), expected) != NULL);
+    EXPECT(strstr(words, ", enabled = read, ") != NULL);
+    close(ends[1]);
+    close(ends[0]);
+    (void)snprintf(expected, sizeof expected, "descriptor = %d (not open)", ends[0]);
+    EXPECT(strstr(words_of(f), expected) != NULL);
+    CFFileDescriptorInvalidate(f);
+    EXPECT(strstr(words_of(f), "descriptor = -1, enabled = none") != NULL);
+    CFRelease(f);
+    kernel.descriptor_name = without_proc;
+    f = CFFileDescriptorCreate(NULL, 0, false, never_called, NULL);
+    EXPECT(strstr(words_of(f), "descriptor = 0, ") != NULL);
+    CFRelease(f);
+}
+
+static void socket_called(CFSocketRef s, CFSocketCallBackType type, CFDataRef address, const void *data, void *info)
+{
+    (void)s;
+    (void)type;
+    (void)address;
+    (void)data;
+    (void)info;
+}
+
+TEST(a_socket_names_its_callbacks, "603 604")
+{
+    CFSocketRef s = CFSocketCreate(NULL, 0, 0, 0, kCFSocketDataCallBack | kCFSocketWriteCallBack, socket_called, NULL);
+    CFRunLoopSourceRef source;
+
+    REQUIRE(s != NULL);
+    source = CFSocketCreateRunLoopSource(NULL, s, 0);
+    CFRunLoopAddSource(LOOP, source, MODE);
+    CFSocketDisableCallBacks(s, kCFSocketWriteCallBack);
+    EXPECT(strstr(words_of(s), "(socket:[") != NULL);
+    EXPECT(strstr(words, ", callbacks = data|write, enabled = data, ") != NULL);
+    EXPECT(strstr(words_of(source), "callbacks = data|write") != NULL);
+    EXPECT(strchr(words, '\n') == NULL);
+    CFSocketInvalidate(s);
+    CFRelease(source);
+    CFRelease(s);
 }

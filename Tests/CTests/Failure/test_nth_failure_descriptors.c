@@ -69,6 +69,36 @@ NTH_FAILURE(file_descriptors, "")
     return true;
 }
 
+static void described_signal(CFRunLoopSourceRef source, const struct signalfd_siginfo *signal, void *info)
+{
+    (void)source;
+    (void)signal;
+    (void)info;
+}
+
+NTH_FAILURE(descriptions_of_descriptors, "606")
+{
+    CFFileDescriptorRef file;
+    CFSocketRef socket;
+    CFRunLoopSourceRef source;
+    int ends[2];
+
+    MUST(pipe2(ends, O_CLOEXEC) == 0);
+    (void)bag_keep_descriptor(ends[0]);
+    (void)bag_keep_descriptor(ends[1]);
+    NEED(file = bag_keep(CFFileDescriptorCreate(NULL, ends[0], false, readable, NULL)));
+    NEED(source = bag_keep(CFFileDescriptorCreateRunLoopSource(NULL, file, 0)));
+    NEED(add(source));
+    NEED(source = bag_keep(CRLSignalSourceCreate(NULL, SIGUSR1, 0, described_signal, NULL)));
+    NEED(add(source));
+    NEED(socket = bag_keep(CFSocketCreate(NULL, 0, 0, 0, 0, NULL, NULL)));
+    NEED(bag_keep(CFCopyDescription(file)));
+    NEED(bag_keep(CFCopyDescription(socket)));
+    NEED(bag_keep(CFCopyDescription(source)));
+    NEED(bag_keep(CFCopyDescription(CFRunLoopGetCurrent())));
+    return true;
+}
+
 /* One that is readable already, watched in the mode. */
 static bool watch_pipe(void)
 {

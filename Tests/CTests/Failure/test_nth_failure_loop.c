@@ -653,7 +653,7 @@ NTH_FAILURE(hosting_by_descriptor, "")
     return true;
 }
 
-NTH_FAILURE(descriptions, "")
+NTH_FAILURE(descriptions, "606")
 {
     CFRunLoopSourceRef source;
     CFRunLoopTimerRef timer;

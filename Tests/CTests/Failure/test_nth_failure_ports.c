@@ -247,6 +247,20 @@ static void mach_received(CFMachPortRef port, void *message, CFIndex size, void 
     received += size == sizeof(mach_msg_header_t);
 }
 
+NTH_FAILURE(descriptions_of_ports, "606")
+{
+    CFMachPortRef mach_port;
+    CFMessagePortRef remote;
+
+    NEED(open_port(NAME, MODE));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    NEED(mach_port = bag_keep(CFMachPortCreate(NULL, NULL, NULL, NULL)));
+    NEED(bag_keep(CFCopyDescription(remote)));
+    NEED(bag_keep(CFCopyDescription(mach_port)));
+    NEED(bag_keep(CFCopyDescription(CFRunLoopGetCurrent())));
+    return true;
+}
+
 NTH_FAILURE(mach_ports, "")
 {
     mach_msg_header_t message = {.msgh_size = sizeof message};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The making and freeing of a loop's memory, and its description. Run/pass.c has what a loop does, Run/thread_registry.c how it ends. */
+/* The making and freeing of a loop's memory. Run/pass.c has what a loop does, Run/loop_dump.c describes it, Run/thread_registry.c ends it. */
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
@@ -29,18 +29,8 @@ NOT_CHECKED static void finalize(CFTypeRef object)
 static CFStringRef describe(CFTypeRef object)
 {
     CFRunLoopRef loop = (CFRunLoopRef)(uintptr_t)object;
-    CFStringRef current = mode_copy_current_name(loop);
-    CFArrayRef modes = modes_copy_names(loop);
-    CFStringRef text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFRunLoop %p>{waiting = %s, current mode = %@, modes = %@}"), object,
-                                                waker_is_waiting(loop->waker) ? "Yes" : "No", current, modes);
 
-    if (current) {
-        CFRelease(current);
-    }
-    if (modes) {
-        CFRelease(modes);
-    }
-    return text;
+    return loop->copy_dump(loop);
 }
 
 const struct object_class run_loop_class = {

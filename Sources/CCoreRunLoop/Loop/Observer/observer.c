@@ -13,6 +13,7 @@
 #include "Loop/Core/callout_cleanup.h"
 #include "Loop/Core/home_lock.h"
 #include "Loop/Core/run.h"
+#include "Loop/Core/shown.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Observer/observer_list.h"
 #include "Loop/Trace/trace.h"
@@ -36,14 +37,27 @@ static void observer_finalize(CFTypeRef object)
     free(observer->context);
 }
 
+static const struct shown_bit activity_names[] = {
+    {kCFRunLoopEntry, "Entry"},
+    {kCFRunLoopBeforeTimers, "BeforeTimers"},
+    {kCFRunLoopBeforeSources, "BeforeSources"},
+    {kCFRunLoopBeforeWaiting, "BeforeWaiting"},
+    {kCFRunLoopAfterWaiting, "AfterWaiting"},
+    {kCFRunLoopExit, "Exit"},
+    {0, NULL},
+};
+
 static CFStringRef observer_describe(CFTypeRef object)
 {
     CFRunLoopObserverRef observer = (CFRunLoopObserverRef)(uintptr_t)object;
     CFStringRef context = context_describe(observer, observer->context, observer_info(observer));
+    struct shown callout;
+    struct shown activities;
     CFStringRef text = CFStringCreateWithFormat(
-        NULL, NULL, CFSTR("<CFRunLoopObserver %p>{valid = %s, activities = 0x%x, repeats = %s, order = %ld, callout = %p, context = %@}"),
-        object, is_valid(observer) ? "Yes" : "No", observer->activities, observer->repeats ? "Yes" : "No", (long)observer->order,
-        (void *)(uintptr_t)observer->callout, context);
+        NULL, NULL, CFSTR("<CFRunLoopObserver %p>{valid = %s, activities = %s, repeats = %s, order = %ld, callout = %s, context = %@}"),
+        object, shown_bool(is_valid(observer)),
+        observer->activities == kCFRunLoopAllActivities ? "all" : shown_bits(&activities, activity_names, observer->activities),
+        shown_bool(observer->repeats), (long)observer->order, shown_callout(&callout, (void (*)(void))observer->callout), context);
 
     if (context) {
         CFRelease(context);

@@ -20,6 +20,7 @@
 #include "Loop/Run/companion.h"
 #include "Loop/Run/host_wait.h"
 #include "Loop/Run/hosting.h"
+#include "Loop/Run/loop_dump.h"
 #include "Loop/Source/source_queue.h"
 #include "Loop/Timer/timer_firing.h"
 #include "Loop/Timer/timer_membership.h"
@@ -343,6 +344,7 @@ NOT_CHECKED static CFRunLoopRef create_or_stop(bool is_main)
     if (!loop) {
         fault_stop("CFRunLoopGetCurrent", "there is no memory for a run loop");
     }
+    loop->copy_dump = loop_copy_dump;
     return loop;
 }
 

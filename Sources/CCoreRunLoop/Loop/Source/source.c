@@ -9,9 +9,11 @@
 #include <string.h>
 
 #include "Kernel/kernel.h"
+#include "Loop/Core/shown.h"
 #include "Loop/Trace/trace.h"
 #include "Support/barrier.h"
 #include "Support/fault.h"
+#include "Support/locked_read.h"
 
 CFHashCode source_hash(CFTypeRef object)
 {
@@ -87,25 +89,47 @@ static void finalize(CFTypeRef object)
     }
 }
 
-static CFStringRef describe(CFTypeRef object)
+/* What the context says of its info, or the pointer; and the function that is called. NULL if there is no memory. */
+static CFStringRef copy_context_or_callout(CFRunLoopSourceRef source)
 {
-    CFRunLoopSourceRef source = (CFRunLoopSourceRef)(uintptr_t)object;
     source_function copy = source_callback(source, source_callback_describe);
     CFStringRef context = copy ? ((CFStringRef (*)(const void *))copy)(source->context_info) : NULL;
     CFStringRef text;
+    struct shown callout;
 
-    if (context) {
-        text = CFStringCreateWithFormat(NULL, NULL,
-                                        CFSTR("<CFRunLoopSource %p>{version = %d, valid = %s, signalled = %s, order = %ld, context = %@}"),
-                                        object, source_version(source), source_is_valid(source) ? "Yes" : "No",
-                                        source_is_marked(source) ? "Yes" : "No", (long)source->order, context);
-        CFRelease(context);
-        return text;
+    if (!context) {
+        return CFStringCreateWithFormat(NULL, NULL, CFSTR("callout = %s, info = %p"),
+                                        shown_callout(&callout, source_callback(source, source_callback_perform)), source->context_info);
     }
-    return CFStringCreateWithFormat(
-        NULL, NULL, CFSTR("<CFRunLoopSource %p>{version = %d, valid = %s, signalled = %s, order = %ld, info = %p, callout = %p}"), object,
-        source_version(source), source_is_valid(source) ? "Yes" : "No", source_is_marked(source) ? "Yes" : "No", (long)source->order,
-        source->context_info, (void *)(uintptr_t)source_callback(source, source_callback_perform));
+    text = source_kind(source) == source_with_descriptor /* the callout is a function of the library */
+               ? CFStringCreateWithFormat(NULL, NULL, CFSTR("context = %@"), context)
+               : CFStringCreateWithFormat(NULL, NULL, CFSTR("callout = %s, context = %@"),
+                                          shown_callout(&callout, source_callback(source, source_callback_perform)), context);
+    CFRelease(context);
+    return text;
+}
+
+static CFStringRef describe(CFTypeRef object)
+{
+    CFRunLoopSourceRef source = (CFRunLoopSourceRef)(uintptr_t)object;
+    bool is_valid = source_is_valid(source);
+    bool has_descriptor = is_valid && source_kind(source) != source_manual; /* an invalid source's number may be another file's */
+    CFStringRef rest = copy_context_or_callout(source);
+    struct shown shown;
+    const char *descriptor = "";
+    CFStringRef text;
+
+    if (has_descriptor) {
+        descriptor = shown_descriptor(&shown, locked_read_int(item_lock(source), &source_descriptor_part(source)->descriptor));
+    }
+    text = CFStringCreateWithFormat(NULL, NULL,
+                                    CFSTR("<CFRunLoopSource %p>{version = %d, valid = %s, signalled = %s, order = %ld%s%s, %@}"), object,
+                                    source_version(source), shown_bool(is_valid), shown_bool(source_is_marked(source)),
+                                    (long)source->order, has_descriptor ? ", descriptor = " : "", descriptor, rest);
+    if (rest) {
+        CFRelease(rest);
+    }
+    return text;
 }
 
 const struct object_class source_class = {

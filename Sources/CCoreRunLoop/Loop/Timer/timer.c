@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "Loop/Core/instant.h"
+#include "Loop/Core/shown.h"
 #include "Loop/Timer/timer_heap.h"
 #include "Support/fault.h"
 
@@ -63,15 +64,24 @@ static CFStringRef describe(CFTypeRef object)
     struct context *functions = extra->context;
     const void *info = *timer_info(timer);
     const bool is_valid = timer_has(timer, timer_is_valid);
+    const bool is_firing = timer_has(timer, timer_is_firing);
+    const double tolerance = extra->tolerance;
     const double date = is_valid ? timer->date : 0.0;
+    const int64_t fire_ns = timer->fire_ns;
+    struct shown callout;
+    struct shown instant;
     CFStringRef context;
     CFStringRef text;
 
     timer_unlock_home(timer, home);
     context = context_describe(timer, functions, info);
     text = CFStringCreateWithFormat(
-        NULL, NULL, CFSTR("<CFRunLoopTimer %p>{valid = %s, interval = %g, next fire date = %f, order = %ld, callout = %p, context = %@}"),
-        object, is_valid ? "Yes" : "No", timer->interval, date, (long)extra->order, (void *)(uintptr_t)timer->callout, context);
+        NULL, NULL,
+        CFSTR("<CFRunLoopTimer %p>{valid = %s%s, next fire date = %f%s%s%s, interval = %g, tolerance = %g, order = %ld, callout = %s, "
+              "context = %@}"),
+        object, shown_bool(is_valid), is_firing ? ", firing = Yes" : "", date, is_valid ? " (" : "",
+        is_valid ? shown_instant(&instant, fire_ns) : "", is_valid ? ")" : "", timer->interval, tolerance, (long)extra->order,
+        shown_callout(&callout, (void (*)(void))timer->callout), context);
 
     if (context) {
         CFRelease(context);

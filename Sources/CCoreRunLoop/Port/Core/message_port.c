@@ -3,6 +3,7 @@
  * The object that both sides of a message port are, its description, and its end. A side differs by its struct port_side. Any thread; the
  * port's lock guards the fields, and the program is called without it.
  */
+#include "Loop/Core/shown.h"
 #include "Loop/Run/thread_registry.h"
 #include "Port/Core/message_port.h"
 
@@ -48,27 +49,26 @@ NOT_CHECKED static void finalize(CFTypeRef object)
     scratch_free(&port->scratch);
 }
 
-/* Returns the name with a reference, because another thread may change it at once. */
-static CFStringRef copy_name(CFMessagePortRef port)
-{
-    CFStringRef name;
-
-    port_lock(port);
-    name = port->name_string ? CFRetain(port->name_string) : NULL;
-    port_unlock(port);
-    return name;
-}
-
 static CFStringRef describe(CFTypeRef object)
 {
     CFMessagePortRef port = (CFMessagePortRef)(uintptr_t)object;
     CFStringRef context = port->is_remote ? NULL : local_port_describe_info(port);
-    CFStringRef name = copy_name(port);
-    CFStringRef text =
-        CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFMessagePort %p>{%s, valid = %s, name = %@%@%@}"), object,
-                                 port->is_remote ? "remote" : "local", port_is_valid(port) ? "Yes" : "No", name ? name : CFSTR("(none)"),
-                                 context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
+    CFStringRef name;
+    CFStringRef text;
+    struct shown descriptor;
+    struct shown callout;
+    int socket;
 
+    port_lock(port);
+    name = port->name_string ? CFRetain(port->name_string) : NULL; /* another thread may change it at once */
+    socket = port->is_remote ? port->side.remote.socket : port->side.local.socket;
+    port_unlock(port);
+    text = CFStringCreateWithFormat(
+        NULL, NULL, CFSTR("<CFMessagePort %p>{%s, valid = %s, name = %@, descriptor = %s%s%s%@%@}"), object,
+        port->is_remote ? "remote" : "local", shown_bool(port_is_valid(port)), name ? name : CFSTR("(none)"),
+        shown_descriptor(&descriptor, socket), port->is_remote ? "" : ", callout = ",
+        port->is_remote ? "" : shown_callout(&callout, (void (*)(void))port->side.local.callout),
+        context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
     if (context) {
         CFRelease(context);
     }

@@ -10,6 +10,7 @@
 #include "Loop/Run/thread_registry.h"
 #include "Loop/Input/descriptor_source.h"
 #include "Loop/Core/callout_cleanup.h"
+#include "Loop/Core/shown.h"
 #include "Loop/Trace/trace.h"
 #include "Port/Core/callback_cleanup.h"
 #include "Port/Mach/mach_port_table.h"
@@ -74,18 +75,21 @@ static CFStringRef describe(CFTypeRef object)
 {
     CFMachPortRef port = (CFMachPortRef)(uintptr_t)object;
     CFStringRef context = context_info_describe(&port->info.hold, item_lock(port), port->context.copyDescription, port->context.release);
+    struct shown callout;
     CFStringRef text;
     bool is_valid;
+    bool has_messages;
     const void *info;
 
     mach_port_lock(port);
     is_valid = port->is_valid;
+    has_messages = !list_is_empty(&port->queue);
     info = port->info.hold.info;
     mach_port_unlock(port);
-    text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFMachPort %p>{valid = %s, port = %x, callout = %p, info = %p%@%@}"), object,
-                                    is_valid ? "Yes" : "No", port->number, (void *)(uintptr_t)port->callout, info,
+    text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFMachPort %p>{valid = %s, port = %x, messages = %s, callout = %s, info = %p%@%@}"),
+                                    object, shown_bool(is_valid), port->number, has_messages ? "waiting" : "none",
+                                    shown_callout(&callout, (void (*)(void))port->callout), info,
                                     context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
-
     if (context) {
         CFRelease(context);
     }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the pieces of descriptions; see shown.h. No lock, no state. */
+#define _GNU_SOURCE /* dladdr */
+#include "Loop/Core/shown.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "Kernel/kernel.h"
+
+#pragma weak dladdr /* before glibc 2.34 it is in another library, which a program need not have */
+
+/* Names of files and symbols may hold any byte. */
+static const char *make_plain(struct shown *shown)
+{
+    for (char *byte = shown->text; *byte; byte++) {
+        if (*byte < ' ' || *byte > '~') {
+            *byte = '?';
+        }
+    }
+    return shown->text;
+}
+
+const char *shown_callout(struct shown *shown, void (*function)(void))
+{
+    const void *address = (const void *)(uintptr_t)function;
+    Dl_info found = {.dli_fname = NULL};
+    const char *file;
+
+    if (!function) {
+        return "(none)";
+    }
+    if (!dladdr || dladdr(address, &found) == 0 || !found.dli_fname) {
+        (void)snprintf(shown->text, sizeof shown->text, "%p", address);
+    } else if (found.dli_sname && found.dli_saddr == address) {
+        (void)snprintf(shown->text, sizeof shown->text, "%s (%p)", found.dli_sname, address);
+    } else {
+        file = strrchr(found.dli_fname, '/');
+        (void)snprintf(shown->text, sizeof shown->text, "%p (%s+0x%lx)", address, file ? file + 1 : found.dli_fname,
+                       (unsigned long)((uintptr_t)address - (uintptr_t)found.dli_fbase));
+    }
+    return make_plain(shown);
+}
+
+const char *shown_descriptor(struct shown *shown, int descriptor)
+{
+    char name[200];
+
+    if (descriptor < 0) {
+        (void)snprintf(shown->text, sizeof shown->text, "%d", descriptor);
+    } else if (kernel.descriptor_name(descriptor, name, sizeof name) >= 0) {
+        (void)snprintf(shown->text, sizeof shown->text, "%d (%s)", descriptor, name);
+    } else {
+        (void)snprintf(shown->text, sizeof shown->text, "%d%s", descriptor, kernel.descriptor_is_open(descriptor) ? "" : " (not open)");
+    }
+    return make_plain(shown);
+}
+
+const char *shown_instant(struct shown *shown, int64_t instant_ns)
+{
+    int64_t now_ns = kernel.monotonic_ns();
+    bool is_past = instant_ns < now_ns;
+    int64_t us = (is_past ? now_ns - instant_ns : instant_ns - now_ns) / 1000;
+
+    if (instant_ns == kernel_never) {
+        return "never";
+    }
+    /* Not by %f, whose point depends on the locale. */
+    (void)snprintf(shown->text, sizeof shown->text, "%s%lld.%06d s%s", is_past ? "" : "in ", (long long)(us / 1000000), (int)(us % 1000000),
+                   is_past ? " ago" : "");
+    return shown->text;
+}
+
+const char *shown_bits(struct shown *shown, const struct shown_bit *names, uint32_t bits)
+{
+    size_t length = 0;
+
+    if (bits == 0) {
+        return "none";
+    }
+    shown->text[0] = '\0';
+    for (; names->name; names++) {
+        if (bits & names->bit && length < sizeof shown->text) {
+            length += (size_t)snprintf(shown->text + length, sizeof shown->text - length, "%s%s", length ? "|" : "", names->name);
+            bits &= ~names->bit;
+        }
+    }
+    if (bits && length < sizeof shown->text) {
+        (void)snprintf(shown->text + length, sizeof shown->text - length, "%s0x%x", length ? "|" : "", (unsigned)bits);
+    }
+    return shown->text;
+}

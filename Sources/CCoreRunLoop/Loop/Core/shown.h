@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pieces of descriptions: functions by name, descriptors by kind, instants from now, bits by name.
+ *
+ * Each function writes into a buffer of its caller and returns that buffer's text, which is plain ASCII without line ends. None allocates
+ * memory or calls the program. Any thread.
+ */
+#ifndef CRL_LOOP_CORE_SHOWN_H
+#define CRL_LOOP_CORE_SHOWN_H
+
+#include "Support/link_names.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct shown {
+    char text[240];
+};
+
+/* A bit and its name. The last entry of a table has no name. */
+struct shown_bit {
+    uint32_t bit;
+    const char *name;
+};
+
+/*
+ * The name and the address of a function. The dynamic linker knows the names of functions that libraries export, or a program that was
+ * linked with -rdynamic. Of others the text is the address, the file, and the offset in it, which addr2line takes.
+ */
+const char *shown_callout(struct shown *shown, void (*function)(void));
+
+/* The number, and what /proc says of it: "4 (pipe:[8123])". Says so if it is not open, or negative. */
+const char *shown_descriptor(struct shown *shown, int descriptor);
+
+/* How far an instant is from now: "in 1.500000 s", "0.000200 s ago", or "never". */
+const char *shown_instant(struct shown *shown, int64_t instant_ns);
+
+/* The names of the bits that are set, "read|write"; bits without a name as one number; "none". */
+const char *shown_bits(struct shown *shown, const struct shown_bit *names, uint32_t bits);
+
+static inline const char *shown_bool(int value)
+{
+    return value ? "Yes" : "No";
+}
+
+#endif
