@@ -404,6 +404,9 @@ CF_EXPORT CFHashCode CFHash(CFTypeRef object) CRL_LINK(CFHash);
 /**
  * Creates a description of an object, for debugging. Its form may change from release to release.
  *
+ * The description of a run loop has a line for each mode and for each item in it. That of another object of a loop has one line, unless
+ * the context's own description has more. Contexts are asked for theirs without a lock held.
+ *
  * `object` is any object, or NULL.
  * Ownership: the caller releases the string.
  * Threads: any, as long as no other changes the object.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The making and freeing of a loop's memory. Run/pass.c has what a loop does, Run/loop_dump.c describes it, Run/thread_registry.c ends it. */
+/* The making and freeing of a loop's memory. Run/pass.c has what a loop does, Run/loop_dump.c how it is described. */
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"

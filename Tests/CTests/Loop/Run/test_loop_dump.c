@@ -240,18 +240,17 @@ TEST(a_loop_is_described_while_another_thread_runs_it, "605")
 {
     static struct probe timer = PROBE("T", NULL);
     static struct probe observer = PROBE("O", NULL);
+    static struct probe source = PROBE("S", NULL);
     struct probe_thread other;
 
-    timer.logging = observer.logging = probe_is_silent;
+    timer.logging = observer.logging = source.logging = probe_is_silent;
     (void)probe_timer_add(&timer, 0, 0.0001, LOOP, MODE);
     (void)probe_observer_add(&observer, kCFRunLoopAllActivities, 0, LOOP, MODE);
     probe_thread_start(&other, describe_until_over, LOOP);
     while (descriptions < 200) {
-        static struct probe source = PROBE("S", NULL);
         CFRunLoopSourceRef added = probe_source(&source, 0);
         CFRunLoopTimerRef short_lived = CFRunLoopTimerCreate(NULL, 0, 0, 0, 0, NULL, NULL);
 
-        source.logging = probe_is_silent;
         CFRunLoopAddSource(LOOP, added, MODE);
         CFRunLoopAddTimer(LOOP, short_lived, kCFRunLoopCommonModes);
         CFRunLoopSourceSignal(added);
