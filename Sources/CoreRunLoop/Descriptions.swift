@@ -82,9 +82,23 @@ extension CFSocketCallBackType: @retroactive CustomDebugStringConvertible {
     }
 }
 
-extension RunLoop: CustomStringConvertible {
-    /// The C object's description: whether it waits, its current mode, and its modes. Any thread.
-    public var description: String { loop.debugDescription }
+extension RunLoop: CustomStringConvertible, CustomDebugStringConvertible {
+    /// The text of ``dump()``. Any thread.
+    public var description: String { dump() }
+
+    /// The text of ``dump()``, which a debugger prints for `po RunLoop.current`. Any thread.
+    public var debugDescription: String { dump() }
+
+    /// Returns what is in the loop, for somebody who looks for a fault: why it does not wake up, or why it wakes too often.
+    ///
+    /// The first line is about the loop: its thread, its current modes, whether it waits and until when, its common modes. A line for each
+    /// mode follows, and a line for each source, timer and observer in it: its order, whether it is valid and signalled, the distance of
+    /// its date from now, its descriptor, its callout. The form of the text may change from release to release. It is empty without memory.
+    ///
+    /// Any thread, also while the loop runs. All items were in the loop at one moment.
+    ///
+    /// The corresponding C function is `CFCopyDescription`.
+    public func dump() -> String { loop.debugDescription }
 }
 
 extension Timer: CustomStringConvertible {

@@ -17,6 +17,26 @@ import Testing
         timer.invalidate()
     }
 
+    @Test func `dumps a loop with its modes and what is in them`() async throws {
+        let mode = RunLoop.Mode("dumped")
+        let lines = try await onThread {
+            let timer = Timer(timeInterval: .seconds(100_000), repeats: true) { _ in }
+            timer.tolerance = .seconds(5)
+            RunLoop.current.add(timer, forMode: mode)
+            defer { timer.invalidate() }
+            return RunLoop.current.dump().split(separator: "\n").map(String.init)
+        }
+        #expect(lines.first?.contains("thread = secondary (this one), current mode = (none), waiting = No") == true)
+        let place = try #require(lines.firstIndex(of: "    mode dumped:"))
+        #expect(lines[place + 1].hasPrefix("        <CFRunLoopTimer ") && lines[place + 1].contains("(in 9999"))
+        #expect(lines[place + 1].contains("interval = 100000, tolerance = 5, ") && lines.last == "}")
+    }
+
+    @Test func `dumps a loop of another thread, in the debugger as well`() {
+        #expect(RunLoop.main.dump().contains("{thread = main"))
+        #expect(RunLoop.main.debugDescription.contains("\n    mode kCFRunLoopDefaultMode, common:"))
+    }
+
     @Test func `is asked of objects by the C functions' names`() throws {
         let object = [1, 2].cfData
         let description = try #require(CFCopyDescription(object))
