@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <linux/sock_diag.h>
 #include <math.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -1085,9 +1086,30 @@ PORT_TEST_BOTH_WAYS(a_remote_may_be_invalidated_and_released_inside_the_wait, "2
     port_process_kill(owner);
 }
 
-static void *invalidate_soon(void *info)
+static sem_t request_is_sent;
+
+static ssize_t send_and_say_so(int socket, const void *bytes, size_t size)
 {
-    usleep(20000); /* so that the other thread waits; nothing depends on it */
+    ssize_t result = kernel_ports_linux.send(socket, bytes, size);
+
+    (void)sem_post(&request_is_sent);
+    return result;
+}
+
+static ssize_t send_message_and_say_so(int socket, const struct msghdr *message)
+{
+    ssize_t result = kernel_ports_linux.send_message(socket, message);
+
+    (void)sem_post(&request_is_sent);
+    return result;
+}
+
+/* An earlier end of the port would refuse the request instead of ending its wait. */
+static void *invalidate_once_sent(void *info)
+{
+    while (sem_wait(&request_is_sent) != 0) {
+        continue; /* a signal */
+    }
     CFMessagePortInvalidate((CFMessagePortRef)info);
     return NULL;
 }
@@ -1099,7 +1121,10 @@ PORT_TEST_BOTH_WAYS(a_remote_invalidated_by_another_thread_ends_the_wait, "232 2
     double begun = port_probe_now();
     pthread_t thread;
 
-    pthread_create(&thread, NULL, invalidate_soon, remote);
+    (void)sem_init(&request_is_sent, 0, 0);
+    kernel_ports.send = send_and_say_so;
+    kernel_ports.send_message = send_message_and_say_so;
+    pthread_create(&thread, NULL, invalidate_once_sent, remote);
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortBecameInvalidError);
     EXPECT(port_probe_now() - begun < 0.5 * test_patience_s());
     pthread_join(thread, NULL);
