@@ -328,6 +328,25 @@ private func descriptorCount() throws -> Int {
         }
     }
 
+    @Test(arguments: [true, false]) func `a thread may end in a callback of the other loop`(isOurs: Bool) async {
+        let end = AsyncStream<Void>.makeStream()
+        let thread = Thread {
+            Thread.current.onExit { end.continuation.finish() }
+            ourTimer(1000) {}
+            theirTimer(1000) {}
+            if isOurs {
+                ourTimer(soon) { Thread.exit() }
+                TheirLoop.current.run()
+            } else {
+                theirTimer(soon) { Thread.exit() }
+                RunLoop.current.run()
+            }
+            Issue.record("the thread has not ended")
+        }
+        thread.start()
+        for await _ in end.stream {}
+    }
+
     // MARK: Nesting
 
     @Test func `runs of both nest sixty deep, and no timer is called inside itself`() async throws {
