@@ -14,6 +14,8 @@ import CoreRunLoopFoundation
 let processes = 9
 let batches = 101
 let batch = 1000
+let wakes = 20_000
+let pause: UInt32 = 20  // microseconds in which the loop goes to sleep
 
 /// A source that signals itself from its own callback as often as said, and then stops the run.
 final class Chain {
@@ -66,6 +68,25 @@ func perItem(_ run: () -> Void) -> Double {
     return median(times)
 }
 
+let isCalled = DispatchSemaphore(value: 0)
+
+/// Nanoseconds that the loop's thread spends on a signal of another thread, which wakes it, and on the callback.
+func perWake(_ run: () -> Void) -> Double {
+    nonisolated(unsafe) let signal = chain.signal
+    chain.left = wakes
+    chain.signal = { isCalled.signal() }
+    CoreRunLoop::Thread.detachNewThread {
+        for _ in 0..<wakes {
+            usleep(pause)
+            signal()
+            isCalled.wait()
+        }
+    }
+    let start = thread_time_ns()
+    run()
+    return Double(thread_time_ns() - start) / Double(wakes)
+}
+
 /// Nanoseconds of one pass that finds nothing to do.
 func perPass() -> Double {
     let source = InputSource<Void> { _ in }
@@ -99,6 +120,23 @@ let works: [String: () -> Double] = [
     "their-source-in-our-run": {
         addTheirSource()
         return perItem(runOurs)
+    },
+    "our-wake-in-our-run": {
+        addOurSource()
+        return perWake(runOurs)
+    },
+    "our-wake-in-their-run": {
+        _ = CoreFoundation::CFRunLoopGetCurrent()
+        addOurSource()
+        return perWake(runTheirs)
+    },
+    "their-wake-in-their-run": {
+        addTheirSource()
+        return perWake(runTheirs)
+    },
+    "their-wake-in-our-run": {
+        addTheirSource()
+        return perWake(runOurs)
     },
 ]
 
@@ -139,6 +177,8 @@ if arguments.count == 3, let work = works[arguments[2]] {
     for (name, own, other) in [
         ("this package's source, in a run of Foundation's loop", "our-source-in-our-run", "our-source-in-their-run"),
         ("Foundation's source, in a run of this package's loop", "their-source-in-their-run", "their-source-in-our-run"),
+        ("this package's source, whose signal wakes Foundation's loop", "our-wake-in-our-run", "our-wake-in-their-run"),
+        ("Foundation's source, whose signal wakes this package's loop", "their-wake-in-their-run", "their-wake-in-our-run"),
     ] {
         let times = try compare(["apart", own], ["together", other])
         print("| \(name) | \(text(times.0)) | \(text(times.1)) | \(text(times.1 - times.0)) |")
