@@ -134,6 +134,19 @@ static void run_loop_of_work(void *context)
     }
 }
 
+/* The loop and its source are retained: the thread may see `is_over` and end before the signal and the wake-up. */
+static void end_work(struct work *work)
+{
+    CFRunLoopRef loop = (CFRunLoopRef)(uintptr_t)CFRetain(work->loop);
+    CFRunLoopSourceRef source = (CFRunLoopSourceRef)(uintptr_t)CFRetain(work->ending);
+
+    work->is_over = true;
+    CFRunLoopSourceSignal(source);
+    CFRunLoopWakeUp(loop);
+    CFRelease(source);
+    CFRelease(loop);
+}
+
 TEST(a_stream_is_scheduled_and_closed_from_another_thread, "320")
 {
     struct probe_thread thread;
@@ -159,9 +172,7 @@ TEST(a_stream_is_scheduled_and_closed_from_another_thread, "320")
     CFReadStreamClose(work.stream);
     EXPECT_EQ(write(ends[1], "x", 1), 1);
     CFRelease(work.stream);
-    work.is_over = true;
-    CFRunLoopSourceSignal(work.ending);
-    CFRunLoopWakeUp(work.loop);
+    end_work(&work);
     probe_thread_join(&thread);
     EXPECT_EQ(work.recorder.total, 48);
     close(ends[0]);
