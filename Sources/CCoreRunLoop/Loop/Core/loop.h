@@ -85,7 +85,7 @@ struct run {
     bool is_owed_token; /* a run inside its BeforeWaiting observers took a wake-up, which is put back before this run sleeps */
     bool skips_main_queue; /* the next look at the main queue (step 5) is left out (rule 181) */
     uint64_t poll_number; /* of a run with a limit of 0, once a source has asked for it (descriptor_source_poll_number) */
-    int64_t companion_turn_ns; /* when the companion's last turn in a pass without a sleep ended; 0: it had none (companion_take_turn) */
+    int64_t companion_turn_ns; /* when the companion's last turn or sleep ended; 0: it had none in this run (companion_take_turn) */
     const _Atomic uint32_t *awaited; /* constant: NULL, or a word; with returns_after_source the run ends once it is not 0 */
     uint32_t outer_word; /* the wake word when the run began */
     uint32_t cleanup_base; /* the height of the stack of clean-ups when the run began */

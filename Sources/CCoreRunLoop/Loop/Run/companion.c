@@ -93,7 +93,7 @@ REQUIRES(the_loop_lock) static void renew_outer_sleep(CFRunLoopRef loop, const s
     }
 }
 
-/* A turn costs as much as many short callbacks, so the passes of a busy loop share one. */
+/* A turn costs as much as many short callbacks, so the passes of a busy loop share one. In a sleep the companion has a turn as well. */
 enum { turn_interval_ns = 50 * 1000 };
 
 void companion_take_turn(CFRunLoopRef loop, struct run *run)
@@ -154,6 +154,7 @@ REQUIRES(the_loop_lock) static enum wake_cause sleep_once(CFRunLoopRef loop, str
     wait->sleeps = true;
     host_wait_begin(loop, wait);
     serve(loop, run, wait->descriptor, can_finish(loop, run));
+    run->companion_turn_ns = kernel.monotonic_ns();
     wait->run = run; /* a run inside the companion's callbacks may have used the structure */
     wait->sleeps = true;
     cause = host_wait_end(loop, wait, &is_retimed);

@@ -33,12 +33,11 @@ static void begin(void)
 
 TEST(a_companion_does_each_sleep_and_timers_fire_in_time, "800")
 {
-    double start;
+    double start = probe_seconds();
 
     begin();
     timer.action = probe_stops_loop;
     probe_timer_add(&timer, 0.02, 0, LOOP, MODE);
-    start = probe_seconds();
     EXPECT_EQ(CFRunLoopRunInMode(MODE, 1e10, false), kCFRunLoopRunStopped);
     EXPECT(probe_seconds() - start >= 0.0199);
     EXPECT(fake_companion.sleeps >= 1);
@@ -116,6 +115,31 @@ TEST(each_run_begins_with_a_turn_of_the_companion, "801")
     }
     kernel.monotonic_ns = kernel_linux.monotonic_ns;
     EXPECT_EQ(fake_companion.looks, 5);
+}
+
+static bool signals_the_source_five_times(CFRunLoopMode mode, bool sleeps)
+{
+    (void)mode;
+    if (sleeps && fake_companion.sleeps <= 5) {
+        CFRunLoopSourceSignal(probe_source_of(&source));
+        CFRunLoopWakeUp(LOOP);
+    } else {
+        CFRunLoopStop(LOOP);
+    }
+    return false;
+}
+
+/* The passes after the sleeps perform the source without a sleep of their own. */
+TEST(a_sleep_counts_as_a_turn_of_the_companion, "801")
+{
+    begin();
+    fake_companion.action = signals_the_source_five_times;
+    kernel.monotonic_ns = clock_of_calls;
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 1e10, false), kCFRunLoopRunStopped);
+    kernel.monotonic_ns = kernel_linux.monotonic_ns;
+    EXPECT_EQ(source.calls, 5);
+    EXPECT_EQ(fake_companion.sleeps, 6);
+    EXPECT_EQ(fake_companion.looks, 0);
 }
 
 /* ---- results of the run ---- */
