@@ -132,6 +132,49 @@ CF_EXPORT void CRLRunLoopSetBusyWait(CFRunLoopRef rl, CFTimeInterval seconds) CR
  */
 CF_EXPORT CFTimeInterval CRLRunLoopGetBusyWait(CFRunLoopRef rl) CRL_LINK(CRLRunLoopGetBusyWait);
 
+/* Stalls */
+
+/** A stall: for how long a loop has called the program without a sleep, and what its thread does. It is valid during the callback. */
+typedef struct {
+    CFIndex version; /**< 0. */
+    CFRunLoopRef loop; /**< The loop; not NULL. */
+    CFRunLoopMode mode; /**< The mode of the innermost run when the stall was noticed. NULL: no run. */
+    Boolean isOver; /**< False: the thread is stuck. True: the same stall is over. All but `duration` and `text` is as before. */
+    CFTimeInterval duration; /**< Seconds since the first callout after the last sleep. */
+    CFIndex callouts; /**< How many callouts had begun in that time. */
+    const void *function; /**< The program's function that had not returned, the innermost of several. NULL: the loop was between two. */
+    CFTimeInterval functionDuration; /**< Seconds since it was called, or since the last sleep of a run inside it. */
+    CFIndex frameCount; /**< How many `frames` there are. */
+    const void *const *frames; /**< Addresses in the functions that were active, the innermost first. */
+    const char *text; /**< All this as lines of text, with the names of functions as far as the dynamic linker knows them. */
+} CRLStall;
+
+/**
+ * Hears of a stall, on a thread of the library's own that has all signals blocked. It may call any function, and take its time; meanwhile
+ * other stalls wait or are only counted.
+ */
+typedef void (*CRLStallCallBack)(const CRLStall *stall, void *info);
+
+/**
+ * Calls `callback` whenever callouts of the loop last longer than `seconds` without a sleep, and again when that stall is over.
+ *
+ * A stall begins with the first callout after a sleep, and ends with the next sleep or with the outermost run. The first call comes while
+ * the thread is stuck, and brings its backtrace. A sleep of a run inside a callout ends a stall as well. With `CORERUNLOOP_STALL=0.25` in
+ * the environment of an unchanged program all its loops are watched so, and each report is printed on standard error. This function
+ * replaces that for one loop. With 0 `seconds`, or a negative number or not-a-number, the loop is not watched. A NULL `callback` prints.
+ * The first loop that is watched has the library begin a thread, and take the highest real-time signal that has no handler yet. A timer
+ * sends this signal to a stuck thread, where it may end calls such as poll and nanosleep early with EINTR. Two system calls at each sleep
+ * that callouts precede set that timer and silence it. No program may use the signal after that, nor block it in a thread with a loop.
+ * Ownership: `release`, if not NULL, is called with `info` exactly once: when the function is called again, when the loop's thread ends, or
+ * at once if the request is refused. It is not called during a call of `callback`. It may be called on the library's thread.
+ * Threads: any; takes effect with the loop's next callout. The child of a fork watches the same loop.
+ * Errors: false when there is no memory, no thread or no signal. That the thread can have no timer is one line on standard error.
+ * Differs from Apple: Apple's loop has no such function.
+ */
+CF_EXPORT Boolean CRLRunLoopSetStallHandler(CFRunLoopRef rl, CFTimeInterval seconds, CRLStallCallBack callback, void *info,
+                                            void (*release)(void *info))
+    CRL_LINK(CRLRunLoopSetStallHandler);
+
 /* Functions in the place of blocks */
 
 /**

@@ -368,6 +368,48 @@ final class WeakLoop: @unchecked Sendable {
         }
     }
 
+    @Test func `tells of a stall while its thread is stuck, and when it is over`() async throws {
+        let reports = Mutex<[RunLoop.Stall]>([])
+        let mode = RunLoop.Mode("stuck")
+        try await onThread {
+            let loop = RunLoop.current
+            #expect(loop.onStall(longerThan: .milliseconds(1)) { stall in reports.withLock { $0.append(stall) } })
+            let timer = Timer(fire: .distantPast, interval: .zero, repeats: false) { _ in
+                while reports.withLock({ $0.isEmpty }) { Thread.sleep(for: .milliseconds(1)) }
+            }
+            loop.add(timer, forMode: mode)
+            _ = loop.run(in: mode, for: .zero)
+        }
+        while reports.withLock({ $0.count }) < 2 { try await Task.sleep(for: .milliseconds(1)) }
+        let (stuck, over) = reports.withLock { ($0[0], $0[1]) }
+        #expect(stuck.mode == mode && !stuck.isOver && over.isOver && stuck.callouts == 1)
+        #expect(stuck.duration >= .milliseconds(1) && over.duration >= stuck.duration)
+        #expect(!stuck.frames.isEmpty && stuck.description.contains("in mode stuck\n  in callout for "))
+        #expect(over.description.contains("goes on after") && stuck.loop == over.loop)
+    }
+
+    @Test func `frees the handler of stalls when another takes its place, and with the thread`() async throws {
+        let freed = Count()
+        final class Told: Sendable {
+            let freed: Count
+            init(_ freed: Count) { self.freed = freed }
+            deinit { freed.next() }
+        }
+        @Sendable func watch(_ loop: RunLoop) {
+            let told = Told(freed)
+            loop.onStall(longerThan: .seconds(1000)) { _ in withExtendedLifetime(told) {} }
+        }
+        try await onThread {
+            watch(.current)
+            watch(.current)
+            #expect(freed.value == 1)
+            RunLoop.current.ignoreStalls()
+            #expect(freed.value == 2)
+            watch(.current)
+        }
+        while freed.value < 3 { try await Task.sleep(for: .milliseconds(1)) }  // the loop ends with the thread, after its value is given
+    }
+
     @Test func `waits awake when it is told to, and hears other threads meanwhile`() async throws {
         let token = RunLoop.StopToken()
         let loop = try Thread.runningLoop(name: "awake", until: token)

@@ -56,3 +56,11 @@ void fault_log_once(atomic_flag *logged, const char *text)
     write_line(pieces, 3);
     errno = saved_errno;
 }
+
+void fault_log_lines(const char *text)
+{
+    int saved_errno = errno;
+    const char *const pieces[2] = {"CoreRunLoop: ", text};
+    write_line(pieces, 2);
+    errno = saved_errno;
+}

@@ -21,4 +21,7 @@ _Noreturn void fault_stop_format(const char *function, const char *format, ...) 
 /* Prints `CoreRunLoop: <text>` the first time it is called with this flag, which starts as ATOMIC_FLAG_INIT. Keeps errno. */
 void fault_log_once(atomic_flag *logged, const char *text);
 
+/* Prints `CoreRunLoop: <text>`, which may have several lines and ends with the end of one. Keeps errno. */
+void fault_log_lines(const char *text);
+
 #endif

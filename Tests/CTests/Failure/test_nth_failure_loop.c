@@ -858,6 +858,55 @@ NTH_FAILURE(traces, "512")
     return is_traced;
 }
 
+/* ---- stalls ---- */
+
+static _Atomic int infos_released;
+
+static void release_info(void *info)
+{
+    (void)info;
+    (void)atomic_fetch_add(&infos_released, 1);
+}
+
+static void hear_of_stall(const CRLStall *stall, void *info)
+{
+    (void)stall;
+    (void)info;
+}
+
+/* On a thread whose loop ends, and what belongs to it with it. */
+static void *watch_and_run(void *ret_is_watched)
+{
+    bool *is_watched = ret_is_watched;
+    int watching = 0;
+
+    for (int attempt = 0; attempt < 2; attempt++) { /* the second replaces the first */
+        if (CRLRunLoopSetStallHandler(CFRunLoopGetCurrent(), 100, hear_of_stall, NULL, release_info)) {
+            watching++;
+        }
+    }
+    *is_watched = watching == 2;
+    return NULL;
+}
+
+static bool watch_for_stalls(void)
+{
+    bool is_watched = false;
+    pthread_t thread;
+
+    begin();
+    infos_released = 0;
+    MUST(pthread_create(&thread, NULL, watch_and_run, &is_watched) == 0);
+    (void)pthread_join(thread, NULL);
+    MUST(infos_released == 2); /* once each, also if refused */
+    return is_watched;
+}
+
+TEST_LIMIT(nth_failure_stalls, "704", 120)
+{
+    nth_failure_run_primed("stalls", watch_for_stalls, watch_for_stalls); /* the thread that tells is begun once */
+}
+
 /* ---- a source in the loops of two threads ---- */
 
 struct other_loop {

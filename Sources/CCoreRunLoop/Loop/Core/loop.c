@@ -21,6 +21,7 @@ NOT_CHECKED static void finalize(CFTypeRef object)
     thread_loop_unregister(loop);
     modes_free(loop);
     free(loop->common_sources.buckets);
+    free(atomic_load_explicit(&loop->stall, memory_order_relaxed));
     if (loop->waker) {
         waker_recycle(loop->waker);
     }

@@ -143,6 +143,7 @@ struct __CFRunLoop {
     struct hosting *hosting; /* loop's thread; NULL until CRLRunLoopGetDescriptor or CRLRunLoopPrepare */
     struct host_wait *companion_wait; /* loop's thread; NULL until its first wait by the companion */
     atomic_bool has_companion; /* relaxed; see Run/companion.h */
+    struct stall *_Atomic stall; /* set once; see Run/stall.h */
     CFStringRef (*copy_dump)(CFRunLoopRef loop); /* constant: loop_copy_dump of Run, which knows every kind of item */
     struct link registry_link; /* thread_loops.lock */
     uint32_t generation; /* thread_loops.lock; a loop of another generation belongs to a parent of this process */

@@ -21,6 +21,7 @@
 #include "Loop/Run/host_wait.h"
 #include "Loop/Run/hosting.h"
 #include "Loop/Run/loop_dump.h"
+#include "Loop/Run/stall.h"
 #include "Loop/Source/source_queue.h"
 #include "Loop/Timer/timer_firing.h"
 #include "Loop/Timer/timer_membership.h"
@@ -182,6 +183,7 @@ static void end_of_thread(void *round)
     } else {
         loop_end(loop);
     }
+    stall_end(loop);
     thread_loop = NULL;
     thread_loop_has_ended = true;
     trace_thread_ends();
@@ -283,6 +285,7 @@ NOT_CHECKED static void become_main(void)
 NOT_CHECKED static void after_fork_in_child(void)
 {
     trace_forget_parent();
+    stalls_forget_parent();
     waker_pool_reset();
     item_locks_reset_all();
     lock_reset(&thread_loops.lock);
@@ -328,6 +331,7 @@ static void prepare_once(void)
     }
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     trace_start_from_environment();
+    stalls_watch_from_environment();
 }
 
 void thread_registry_prepare(void)

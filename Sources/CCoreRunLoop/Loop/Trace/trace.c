@@ -43,7 +43,14 @@ struct trace_session {
     char path[trace_path_size]; /* constant: what the first process was given, absolute if it could be made so */
 };
 
-_Alignas(cache_line) _Atomic(struct trace_session *) trace_session;
+_Alignas(cache_line) _Atomic uint32_t trace_hearers;
+
+/*
+ * The trace that is on, or NULL. Sessions are never freed, so whoever has read a pointer may use it. Written by trace_start and trace_stop,
+ * and in the child of a fork.
+ */
+static _Atomic(struct trace_session *) trace_session;
+static _Atomic(trace_hearing *) stalls_hearing; /* written before its bit in trace_hearers is set */
 
 static struct lock session_lock;
 static struct trace_session *latest GUARDED_BY(&session_lock);
@@ -153,7 +160,7 @@ static __attribute__((noinline)) bool own_ring_find(struct trace_session *sessio
     return true;
 }
 
-void trace_write(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value)
+static void write_event(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value)
 {
     struct trace_session *session = atomic_load_explicit(&trace_session, memory_order_acquire);
     struct trace_event *event;
@@ -175,6 +182,24 @@ void trace_write(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_
     atomic_store_explicit(&event->stamp, (uint32_t)(number + 1), memory_order_release);
 }
 
+void trace_write(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value)
+{
+    uint32_t hearers = atomic_load_explicit(&trace_hearers, memory_order_acquire);
+
+    if (hearers & trace_file_hears) {
+        write_event(kind, detail, object, value);
+    }
+    if (__builtin_expect(hearers & trace_stalls_hear, 0)) {
+        atomic_load_explicit(&stalls_hearing, memory_order_relaxed)(kind, detail, object, value);
+    }
+}
+
+void trace_let_hear(enum trace_hearer hearer, trace_hearing *hearing)
+{
+    atomic_store_explicit(&stalls_hearing, hearing, memory_order_relaxed);
+    (void)atomic_fetch_or_explicit(&trace_hearers, hearer, memory_order_release);
+}
+
 void trace_note_loop(const void *loop, const void *waker)
 {
     struct trace_session *session = atomic_load_explicit(&trace_session, memory_order_acquire);
@@ -189,7 +214,7 @@ void trace_write_name(const void *object, const char *name)
 {
     size_t length = strlen(name);
 
-    if (own.session != atomic_load_explicit(&trace_session, memory_order_acquire) || own.named == object) {
+    if (!own.session || own.session != atomic_load_explicit(&trace_session, memory_order_acquire) || own.named == object) {
         return;
     }
     own.named = object;
@@ -295,6 +320,7 @@ static void session_publish(struct trace_session *session)
     atomic_thread_fence(memory_order_release);
     memcpy(session->header->magic, trace_file_magic, sizeof trace_file_magic);
     atomic_store_explicit(&trace_session, session, memory_order_seq_cst);
+    (void)atomic_fetch_or_explicit(&trace_hearers, trace_file_hears, memory_order_release);
 }
 
 /* Copies the path, and makes it absolute if the working directory is known: a child may work elsewhere. Returns 0 or a negative errno. */
@@ -412,6 +438,7 @@ void trace_stop(void)
     struct trace_session *session;
 
     lock_take(&session_lock);
+    (void)atomic_fetch_and_explicit(&trace_hearers, ~(uint32_t)trace_file_hears, memory_order_relaxed);
     session = atomic_exchange_explicit(&trace_session, NULL, memory_order_seq_cst);
     if (session && session != &parents) {
         while (atomic_load_explicit(&session->making, memory_order_seq_cst) > 0) {
@@ -491,6 +518,7 @@ static struct trace_session *begin_in_child(void)
             (void)session_give_up(session, result);
             session = NULL;
             log_once(parents.path, -result, "this child is not traced");
+            (void)atomic_fetch_and_explicit(&trace_hearers, ~(uint32_t)trace_file_hears, memory_order_relaxed);
             atomic_store_explicit(&trace_session, NULL, memory_order_release);
         } else {
             session->header->parent = parent_process;

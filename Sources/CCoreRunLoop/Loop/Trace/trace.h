@@ -6,7 +6,8 @@
  * thread has a ring of its own in the file; its first event makes that, by a few system calls. When the ring is full, the latest event
  * takes the place of the oldest.
  *
- * While no trace is on, an event costs one relaxed load and a branch that is not taken.
+ * Rooms above may hear the events, too. While nobody does, and no trace is on, an event costs one relaxed load and a branch that is not
+ * taken.
  */
 #ifndef CRL_LOOP_TRACE_TRACE_H
 #define CRL_LOOP_TRACE_TRACE_H
@@ -20,20 +21,27 @@
 
 #include "Loop/Trace/trace_file.h"
 
-struct trace_session;
+/* Who hears the events. */
+enum trace_hearer {
+    trace_file_hears = 1,
+    trace_stalls_hear = 2, /* Run/stall.c, once a loop is watched for stalls */
+};
 
-/*
- * The trace that is on, or NULL. Sessions are never freed, so whoever has read a pointer may use it. Written by trace_start and trace_stop,
- * and in the child of a fork.
- */
-extern _Atomic(struct trace_session *) trace_session __attribute__((visibility("hidden"))); /* or each look would be two loads */
+/* The bits of those who do; 0 while nobody does. Relaxed: whoever hears an event looks again whether it is wanted. */
+extern _Atomic uint32_t trace_hearers __attribute__((visibility("hidden"))); /* or each look would be two loads */
 
-/* Writes an event, if a trace is on. Keeps errno. */
+/* Hears each event, on its thread: perhaps with a lock held, perhaps in a signal handler. Keeps errno. */
+typedef void trace_hearing(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value);
+
+/* Installs a hearer of a room above, for good. */
+void trace_let_hear(enum trace_hearer hearer, trace_hearing *hearing);
+
+/* Gives an event to those who hear it. Keeps errno. */
 void trace_write(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value);
 
 static inline bool trace_is_on(void)
 {
-    return __builtin_expect(atomic_load_explicit(&trace_session, memory_order_relaxed) != NULL, 0);
+    return __builtin_expect(atomic_load_explicit(&trace_hearers, memory_order_relaxed) != 0, 0);
 }
 
 static inline void trace_event(enum trace_kind kind, uint32_t detail, const volatile void *object, uint64_t value)

@@ -41,6 +41,7 @@ TEST(a_missing_loop_stops_with_a_sentence_everywhere, "2")
     EXPECT_STOPS("CFRunLoopStop: the loop is NULL", { CFRunLoopStop(NULL); });
     EXPECT_STOPS("CRLRunLoopSetBusyWait: the loop is NULL", { CRLRunLoopSetBusyWait(NULL, 1); });
     EXPECT_STOPS("CRLRunLoopGetBusyWait: the loop is NULL", { (void)CRLRunLoopGetBusyWait(NULL); });
+    EXPECT_STOPS("CRLRunLoopSetStallHandler: the loop is NULL", { (void)CRLRunLoopSetStallHandler(NULL, 1, NULL, NULL, NULL); });
     EXPECT_STOPS("CRLRunLoopPerformFunction: the loop is NULL", { CRLRunLoopPerformFunction(NULL, mode, NULL, NULL, NULL); });
     EXPECT_STOPS("CFRunLoopAddSource: the loop is NULL", { CFRunLoopAddSource(NULL, source, mode); });
     EXPECT_STOPS("CFRunLoopRemoveSource: the loop is NULL", { CFRunLoopRemoveSource(NULL, source, mode); });

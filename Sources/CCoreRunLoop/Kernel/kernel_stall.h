@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The system calls by which a thread that is stuck is interrupted and looked at, in a table beside that of kernel.h.
+ *
+ * The same promises as kernel.h: 0, a value or a negative errno; errno stays the caller's.
+ */
+#ifndef CRL_KERNEL_KERNEL_STALL_H
+#define CRL_KERNEL_KERNEL_STALL_H
+
+#include "Support/link_names.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <time.h>
+
+typedef void kernel_signal_handler(int signal, siginfo_t *info, void *context);
+
+struct kernel_stall {
+    /*
+     * Makes `handler` that of the highest real-time signal that the process has no use for yet, and returns the signal's number. System
+     * calls that the signal interrupts go on where the kernel can do that. -EBUSY if all are in use. Makes `backtrace` safe in the handler.
+     */
+    int (*signal_claim)(kernel_signal_handler *handler);
+    int (*signal_admit)(int signal); /* no longer blocks it in the calling thread */
+    /* An alarm that sends `signal` with `value` to the calling thread. A child of a fork does not have it. -EAGAIN: no room for one. */
+    int (*alarm_create)(int signal, void *value, timer_t *ret_alarm);
+    int (*alarm_set)(timer_t alarm, int64_t after_ns); /* once; 0: not at all. Safe in the handler */
+    int (*alarm_delete)(timer_t alarm);
+    /*
+     * In the handler, with its context: the addresses in the functions that were active, from the one that was interrupted outwards.
+     * Returns how many there are.
+     */
+    int (*backtrace)(const void *context, const void **ret_frames, int most);
+    /* Begins a thread that blocks all signals and that nobody joins. */
+    int (*thread_start)(void *(*function)(void *info), const char *name);
+};
+
+extern struct kernel_stall kernel_stall;
+
+/* The table as it is for production, for tests, which copy it back; only where they are built. */
+extern const struct kernel_stall kernel_stall_linux;
+
+#endif

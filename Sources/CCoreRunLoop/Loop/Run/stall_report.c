@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How stalls are told; see stall_report.h. */
+#define _GNU_SOURCE /* dladdr */
+#include "Loop/Run/stall_report.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "Kernel/kernel_stall.h"
+#include "Loop/Core/shown.h"
+#include "Support/fault.h"
+#include "Support/futex.h"
+#include "Support/lock.h"
+
+#pragma weak dladdr /* before glibc 2.34 it is in another library, which a program need not have */
+
+struct lock stall_lock;
+static bool has_thread GUARDED_BY(&stall_lock);
+static struct stall *_Atomic queued; /* the last one first */
+static _Atomic uint32_t bell; /* counts what was queued; the thread sleeps on it */
+
+enum { text_size = 16384 };
+
+/* A text that is cut where it does not fit. */
+struct text {
+    size_t length;
+    char bytes[text_size];
+};
+
+__attribute__((format(printf, 2, 3))) static void append(struct text *text, const char *format, ...)
+{
+    size_t left = sizeof text->bytes - text->length;
+    va_list arguments;
+    int length;
+
+    va_start(arguments, format);
+    length = vsnprintf(text->bytes + text->length, left, format, arguments);
+    va_end(arguments);
+    if (length > 0) {
+        text->length += (size_t)length < left ? (size_t)length : left - 1;
+    }
+}
+
+/* Not by %f, whose point depends on the locale. */
+static void append_seconds(struct text *text, int64_t ns)
+{
+    append(text, "%lld.%03d s", (long long)(ns / 1000000000), (int)(ns / 1000000 % 1000));
+}
+
+static void append_callout(struct text *text, const struct stall_callout *callout)
+{
+    static const char *const kinds[trace_callout_count] = {
+        [trace_source] = "source",
+        [trace_port_source] = "port source",
+        [trace_timer] = "timer",
+        [trace_observer] = "observer",
+        [trace_block] = "block",
+        [trace_main_queue] = "main queue",
+        [trace_socket] = "socket",
+        [trace_descriptor] = "file descriptor",
+        [trace_signal_source] = "signal source",
+        [trace_child_source] = "child source",
+        [trace_message] = "message port",
+        [trace_mach_message] = "mach port",
+    };
+    struct shown function;
+
+    append(text, "%s", kinds[callout->kind]);
+    if (callout->kind != trace_block && callout->kind != trace_main_queue) {
+        append(text, " 0x%llx", (unsigned long long)callout->item);
+    }
+    if (callout->function != 0) {
+        append(text, ", %s", shown_callout(&function, (void (*)(void))(uintptr_t)callout->function)); /* NOLINT */
+    }
+}
+
+/* The function, and the place in its file, which addr2line takes. */
+static void append_frame(struct text *text, uint32_t number, const void *address)
+{
+    Dl_info found = {.dli_fname = NULL};
+    const char *file;
+
+    append(text, "  #%-2u %p", number, address);
+    if (dladdr && dladdr(address, &found) != 0 && found.dli_fname) {
+        file = strrchr(found.dli_fname, '/');
+        if (found.dli_sname) {
+            append(text, " %s+0x%lx", found.dli_sname, (unsigned long)((uintptr_t)address - (uintptr_t)found.dli_saddr));
+        }
+        append(text, " (%s+0x%lx)", file ? file + 1 : found.dli_fname, (unsigned long)((uintptr_t)address - (uintptr_t)found.dli_fbase));
+    }
+    append(text, "\n");
+}
+
+static void append_thread(struct text *text, const struct stall_report *report)
+{
+    append(text, "thread %d (%.*s)", (int)report->thread, kernel_thread_name_size, report->thread_name);
+}
+
+/* The instant from which the innermost callout counts. */
+static int64_t callout_begin_ns(const struct stall_report *report)
+{
+    return report->innermost.ns > report->since_ns ? report->innermost.ns : report->since_ns;
+}
+
+static void describe_beginning(struct text *text, const struct stall_report *report)
+{
+    char mode[200] = "(none)";
+
+    if (report->mode) {
+        (void)CFStringGetCString(report->mode, mode, sizeof mode, kCFStringEncodingUTF8);
+    }
+    append(text, "stall: ");
+    append_thread(text, report);
+    append(text, " has not slept for ");
+    append_seconds(text, report->noticed_ns - report->since_ns);
+    append(text, ", in mode %s\n  ", mode);
+    if (report->innermost.item != 0 || report->innermost.function != 0) {
+        append(text, "in callout for ");
+        append_seconds(text, report->noticed_ns - callout_begin_ns(report));
+        append(text, ": ");
+        append_callout(text, &report->innermost);
+    } else {
+        append(text, "between callouts");
+    }
+    append(text, "; %u callout%s since the sleep\n", (unsigned)report->callouts, report->callouts == 1 ? "" : "s");
+    if (report->longest.ns > 0) {
+        append(text, "  the longest that has ended took ");
+        append_seconds(text, report->longest.ns);
+        append(text, ": ");
+        append_callout(text, &report->longest);
+        append(text, "\n");
+    }
+    for (uint32_t i = 0; i < report->frame_count; i++) {
+        append_frame(text, i, report->frames[i]);
+    }
+}
+
+static void describe_end(struct text *text, const struct stall *stall)
+{
+    const struct stall_report *report = &stall->report;
+    uint32_t uncounted = atomic_load_explicit(&stall->uncounted, memory_order_relaxed);
+
+    append(text, "stall: ");
+    append_thread(text, report);
+    append(text, " goes on after ");
+    append_seconds(text, stall->over_ns - report->since_ns);
+    if (uncounted > 0) {
+        append(text, "; stalls since then that were not told: %u", (unsigned)uncounted);
+    }
+    append(text, "\n");
+}
+
+static struct stall_setting *retain_setting(struct stall *stall)
+{
+    struct stall_setting *setting;
+
+    lock_take(&stall_lock);
+    setting = stall->setting;
+    if (setting) {
+        (void)atomic_fetch_add_explicit(&setting->references, 1, memory_order_relaxed);
+    }
+    lock_drop(&stall_lock);
+    return setting;
+}
+
+static double seconds(int64_t ns)
+{
+    return (double)ns / 1e9;
+}
+
+static void tell(struct stall *stall, bool is_over, struct text *text)
+{
+    const struct stall_report *report = &stall->report;
+    struct stall_setting *setting = retain_setting(stall);
+    CRLStall told = {
+        .version = 0,
+        .loop = stall->loop,
+        .mode = report->mode,
+        .isOver = is_over,
+        .duration = seconds((is_over ? stall->over_ns : report->noticed_ns) - report->since_ns),
+        .callouts = report->callouts,
+        .function = (const void *)(uintptr_t)report->innermost.function, /* NOLINT(performance-no-int-to-ptr) */
+        .functionDuration = report->innermost.function ? seconds(report->noticed_ns - callout_begin_ns(report)) : 0,
+        .frameCount = report->frame_count,
+        .frames = report->frames,
+        .text = text->bytes,
+    };
+
+    text->length = 0;
+    text->bytes[0] = '\0';
+    if (is_over) {
+        describe_end(text, stall);
+    } else {
+        describe_beginning(text, report);
+    }
+    if (setting && setting->callback) {
+        setting->callback(&told, setting->info);
+    } else if (!setting || !setting->is_off) {
+        fault_log_lines(text->bytes);
+    }
+    stall_setting_release(setting);
+}
+
+/* The stall was told to its end. */
+static void close_report(struct stall *stall)
+{
+    struct stall_setting *setting = NULL;
+
+    stall->is_told = false;
+    atomic_store_explicit(&stall->uncounted, 0, memory_order_relaxed);
+    lock_take(&stall_lock);
+    atomic_store_explicit(&stall->state, stall_none, memory_order_release);
+    if (stall->has_ended) {
+        setting = stall->setting;
+        stall->setting = NULL;
+    }
+    lock_drop(&stall_lock);
+    stall_setting_release(setting);
+}
+
+/* Tells what there is to tell of one loop, whose reference it then drops. */
+static void serve(struct stall *stall, struct text *text)
+{
+    CFRunLoopRef loop = stall->loop;
+    uint32_t state;
+
+    atomic_store_explicit(&stall->is_queued, false, memory_order_seq_cst); /* what changes from here on is handed over anew */
+    state = atomic_load_explicit(&stall->state, memory_order_seq_cst);
+    if (state != stall_none && !stall->is_told) {
+        stall->is_told = true;
+        tell(stall, false, text);
+        state = atomic_load_explicit(&stall->state, memory_order_seq_cst);
+    }
+    if (state == stall_over) {
+        tell(stall, true, text);
+        close_report(stall);
+    }
+    object_release(loop);
+}
+
+static void *tell_for_ever(void *info)
+{
+    static struct text text;
+
+    (void)info;
+    for (;;) {
+        uint32_t heard = atomic_load_explicit(&bell, memory_order_acquire);
+        struct stall *stall = atomic_exchange_explicit(&queued, NULL, memory_order_acquire);
+
+        if (!stall) {
+            (void)futex_wait(&bell, heard, INT64_MAX);
+        }
+        while (stall) {
+            struct stall *next = stall->next_queued;
+
+            serve(stall, &text);
+            stall = next;
+        }
+    }
+    return NULL;
+}
+
+void stall_report(struct stall *stall)
+{
+    struct stall *next;
+
+    if (atomic_exchange_explicit(&stall->is_queued, true, memory_order_seq_cst)) {
+        return;
+    }
+    object_retain(stall->loop);
+    next = atomic_load_explicit(&queued, memory_order_relaxed);
+    do {
+        stall->next_queued = next;
+    } while (!atomic_compare_exchange_weak_explicit(&queued, &next, stall, memory_order_release, memory_order_relaxed));
+    (void)atomic_fetch_add_explicit(&bell, 1, memory_order_release);
+    (void)futex_wake(&bell);
+}
+
+int stall_report_prepare(void)
+{
+    int result = 0;
+
+    lock_take(&stall_lock);
+    if (!has_thread) {
+        result = kernel_stall.thread_start(tell_for_ever, "stalls");
+        has_thread = result == 0;
+    }
+    lock_drop(&stall_lock);
+    return result;
+}
+
+/* Only the thread that forked exists. What its parent was about to tell, the parent tells. */
+NOT_CHECKED void stall_report_forget_parent(void)
+{
+    lock_reset(&stall_lock);
+    has_thread = false;
+    atomic_store_explicit(&queued, NULL, memory_order_relaxed);
+}

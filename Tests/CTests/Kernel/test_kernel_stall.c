@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The system calls of stalls: the signal, the alarm of a thread, the backtrace in its handler, and the thread that tells. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "Kernel/kernel_stall.h"
+#include "harness.h"
+
+static _Atomic(void *) received;
+static _Atomic int receiver;
+static const void *frames[64];
+static _Atomic int frame_count;
+
+static void handle(int signal, siginfo_t *info, void *context)
+{
+    (void)signal;
+    atomic_store(&frame_count, kernel_stall.backtrace(context, frames, 64));
+    atomic_store(&receiver, (int)syscall(SYS_gettid));
+    atomic_store(&received, info->si_value.sival_ptr);
+}
+
+static __attribute__((noinline)) void spin_until_received(const void *value)
+{
+    while (atomic_load(&received) != value) {
+        sched_yield();
+    }
+}
+
+static void *receive(void *context)
+{
+    int signal = *(int *)context;
+    int value;
+    timer_t alarm;
+
+    REQUIRE(kernel_stall.signal_admit(signal) == 0);
+    REQUIRE(kernel_stall.alarm_create(signal, &value, &alarm) == 0);
+    EXPECT_EQ(kernel_stall.alarm_set(alarm, 1000000), 0);
+    spin_until_received(&value);
+    EXPECT_EQ(receiver, syscall(SYS_gettid));
+    EXPECT_EQ(kernel_stall.alarm_set(alarm, 0), 0);
+    EXPECT_EQ(kernel_stall.alarm_delete(alarm), 0);
+    return NULL;
+}
+
+TEST(an_alarm_interrupts_the_thread_that_made_it_and_shows_where_it_is, "700 701")
+{
+    int signal = kernel_stall.signal_claim(handle);
+    bool has_found = false;
+    pthread_t thread;
+
+    REQUIRE(signal > 0);
+    REQUIRE(pthread_create(&thread, NULL, receive, &signal) == 0);
+    REQUIRE(pthread_join(thread, NULL) == 0);
+    for (int i = 0; i < frame_count; i++) {
+        has_found |= (uintptr_t)frames[i] - (uintptr_t)spin_until_received < 256;
+    }
+    EXPECT(has_found);
+}
+
+static void other_handler(int signal)
+{
+    (void)signal;
+}
+
+TEST(a_signal_is_claimed_only_if_the_program_does_not_use_it, "706")
+{
+    struct sigaction action;
+
+    REQUIRE(signal(SIGRTMAX, other_handler) != SIG_ERR && signal(SIGRTMAX - 1, SIG_IGN) != SIG_ERR);
+    EXPECT_EQ(kernel_stall.signal_claim(handle), SIGRTMAX - 2);
+    EXPECT_EQ(sigaction(SIGRTMAX, NULL, &action), 0);
+    EXPECT(action.sa_handler == other_handler);
+    for (int number = SIGRTMIN; number <= SIGRTMAX; number++) {
+        REQUIRE(signal(number, other_handler) != SIG_ERR);
+    }
+    EXPECT_EQ(kernel_stall.signal_claim(handle), -EBUSY);
+}
+
+static atomic_bool has_begun;
+static sigset_t mask;
+
+static void *begin(void *info)
+{
+    (void)info;
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    atomic_store(&has_begun, true);
+    return NULL;
+}
+
+TEST(the_thread_that_tells_takes_no_signal_of_the_program, "706")
+{
+    sigset_t before;
+    sigset_t after;
+
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &before);
+    EXPECT_EQ(kernel_stall.thread_start(begin, "name"), 0);
+    while (!atomic_load(&has_begun)) {
+        sched_yield();
+    }
+    EXPECT_EQ(sigismember(&mask, SIGTERM), 1);
+    EXPECT_EQ(sigismember(&mask, SIGRTMAX), 1);
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &after);
+    EXPECT_EQ(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
+}
