@@ -26,7 +26,7 @@ public typealias NSPortDelegate = PortDelegate
 /// The delegate of a ``MachPort``, by Darwin's name: one that handles messages, as a delegate of any port does.
 ///
 /// Darwin's `handleMachMessage(_:)`, which gets the bytes of a message, is not called.
-public typealias NSMachPortDelegate = PortDelegate
+public protocol NSMachPortDelegate: PortDelegate {}
 
 /// Runs `body` and returns what it returns.
 ///

@@ -57,6 +57,18 @@ public final class RunLoop: Sendable {
         return loop
     }
 
+    /// The calling thread's loop, for something that waits until that loop runs. Reports a task's call on a thread whose loop is not
+    /// running: such threads belong to Swift's pool, and nobody runs their loops. The main thread's loop may run later.
+    static func current(for what: StaticString) -> RunLoop {
+        let loop = current
+        if unsafe withUnsafeCurrentTask(body: { unsafe $0 != nil }), loop.currentMode == nil, loop != .main {
+            report(
+                "a task asked for \(what) on thread \(shim_thread_id()), which runs no loop, so that it does not come; "
+                    + "add it to the RunLoop that you mean, or call from the main actor or an actor of a loop")
+        }
+        return loop
+    }
+
     /// The main thread's loop. Any thread.
     ///
     /// The corresponding C function is `CFRunLoopGetMain`.

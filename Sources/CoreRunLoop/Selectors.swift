@@ -210,12 +210,14 @@ extension Performing {
 
     /// Performs a method after a delay, on the calling thread, while its loop runs in one of `modes`.
     ///
+    /// As on Darwin an asynchronous function may call this: the main actor's, or that of an actor of a loop (``RunLoopActor``). The thread
+    /// of any other task runs no loop. Nothing is performed there, and a line on the standard error output says so.
+    ///
     /// - Parameters:
     ///   - method: As `Class.method`, with one parameter.
     ///   - argument: The argument for the method.
     ///   - delay: The shortest delay, by ``RunLoop/clock``. Zero means the next pass; requests that are due at once keep their order.
     ///   - modes: Without any, nothing happens.
-    @available(*, noasync, message: "a task has no thread of its own")
     public func perform<Argument>(
         _ method: @escaping (Self) -> @isolated(any) (Argument) -> Void, with argument: Argument, afterDelay delay: Duration,
         inModes modes: [RunLoop.Mode] = [.default]
@@ -224,7 +226,6 @@ extension Performing {
     }
 
     /// Performs a method without a parameter after a delay.
-    @available(*, noasync, message: "a task has no thread of its own")
     public func perform(
         _ method: @escaping (Self) -> @isolated(any) () -> Void, with object: Never? = nil, afterDelay delay: Duration,
         inModes modes: [RunLoop.Mode] = [.default]
@@ -233,7 +234,6 @@ extension Performing {
     }
 
     /// Performs a named method after a delay, so that it can be cancelled by its name.
-    @available(*, noasync, message: "a task has no thread of its own")
     public func perform<Argument>(
         _ action: Action<Self, Argument>, with argument: Argument, afterDelay delay: Duration, inModes modes: [RunLoop.Mode] = [.default]
     ) {
@@ -241,7 +241,6 @@ extension Performing {
     }
 
     /// Performs a named method without a parameter after a delay.
-    @available(*, noasync, message: "a task has no thread of its own")
     public func perform(
         _ action: Action<Self, Void>, with object: Never? = nil, afterDelay delay: Duration, inModes modes: [RunLoop.Mode] = [.default]
     ) {
@@ -250,19 +249,19 @@ extension Performing {
 
     private func later(_ name: String?, _ argument: Any, _ delay: Duration, _ modes: [RunLoop.Mode], _ work: @escaping () -> Void) {
         let request = TimedRequest(self, name, argument, modes, work: work)
-        RunLoop.current.add(request, to: \.delayed, at: .now.advanced(by: max(delay, .zero))) { loop in
+        RunLoop.current(for: "a method that is to be performed after a delay").add(
+            request, to: \.delayed, at: .now.advanced(by: max(delay, .zero))
+        ) { loop in
             if loop.take(request, from: \.delayed) { request.work() }
         }
     }
 
     /// Cancels the requests of the calling thread that are to be performed on `target` after a delay.
-    @available(*, noasync, message: "a task has no thread of its own")
     public static func cancelPreviousPerformRequests(withTarget target: AnyObject) {
         RunLoop.current.cancel(in: \.delayed, for: target) { _ in true }
     }
 
     /// Cancels those requests whose method and argument are the same: equal by `==`, which is called while no lock is held.
-    @available(*, noasync, message: "a task has no thread of its own")
     public static func cancelPreviousPerformRequests<Target: AnyObject, Argument: Equatable>(
         withTarget target: Target, selector action: Action<Target, Argument>, object argument: Argument
     ) {
@@ -270,7 +269,6 @@ extension Performing {
     }
 
     /// Cancels those requests whose method, without a parameter, is the same.
-    @available(*, noasync, message: "a task has no thread of its own")
     public static func cancelPreviousPerformRequests<Target: AnyObject>(
         withTarget target: Target, selector action: Action<Target, Void>, object: Never? = nil
     ) {

@@ -216,24 +216,27 @@ public final class Timer: Sendable {
     /// actor's code the closure is that actor's, and each call checks the thread. On another thread, ``fire()`` stops the process with a
     /// message instead of calling the closure. A loop of another thread that the timer is moved to does the same.
     ///
+    /// As on Darwin an asynchronous function may call this. Its actor must have a thread that runs a loop: the main actor, or an actor of a
+    /// loop (``RunLoopActor``). The thread of any other task runs no loop. The timer does not fire there, and a line on the standard error
+    /// output says so.
+    ///
     /// - Parameters:
     ///   - interval: Zero or less becomes 0.1 ms.
     ///   - repeats: `false` makes a timer that is invalid after it has fired once.
     ///   - userInfo: Anything; see ``userInfo``.
     ///   - block: Called on this thread, while its loop runs.
-    @available(*, noasync, message: "a task has no thread of its own; make a Timer and add it to the RunLoop that you mean")
     @discardableResult
     public static func scheduledTimer(
         withTimeInterval interval: Duration, repeats: Bool, userInfo: (any Sendable)? = nil, block: @escaping @isolated(any) (Timer) -> Void
     ) -> Timer {
         let own = OwnThread(onActorOfThreadBound(block))
         let timer = Timer(timeInterval: interval, repeats: repeats, userInfo: userInfo) { own.closure($0) }
-        RunLoop.current.add(timer, forMode: .default)
+        RunLoop.current(for: "a scheduled timer").add(timer, forMode: .default)
         return timer
     }
 
-    /// Makes a timer that calls a closure without parameters, in the place of Cocoa's invocation. The timer is in no loop yet.
-    @available(*, noasync, message: "a task has no thread of its own; make a Timer and add it to the RunLoop that you mean")
+    /// Makes a timer that calls a closure without parameters, in the place of Cocoa's invocation, and adds it to the calling thread's loop
+    /// in the default mode.
     @discardableResult
     public static func scheduledTimer(
         timeInterval interval: Duration, invocation: @escaping @isolated(any) () -> Void, repeats: Bool
@@ -249,7 +252,6 @@ public final class Timer: Sendable {
     ///   - action: A method as `Class.method`, with the timer as its parameter.
     ///   - userInfo: Anything; see ``userInfo``.
     ///   - repeats: `false` makes a timer that is invalid after it has fired once.
-    @available(*, noasync, message: "a task has no thread of its own; make a Timer and add it to the RunLoop that you mean")
     @discardableResult
     public static func scheduledTimer<Target: AnyObject>(
         timeInterval interval: Duration, target: Target, selector action: @escaping (Target) -> @isolated(any) (Timer) -> Void,
@@ -259,7 +261,6 @@ public final class Timer: Sendable {
     }
 
     /// Makes a timer that calls a method of `target` that has no parameter, and adds it to the calling thread's loop in the default mode.
-    @available(*, noasync, message: "a task has no thread of its own; make a Timer and add it to the RunLoop that you mean")
     @discardableResult
     public static func scheduledTimer<Target: AnyObject>(
         timeInterval interval: Duration, target: Target, selector action: @escaping (Target) -> @isolated(any) () -> Void,

@@ -130,13 +130,11 @@ extension Performing {
 /// Darwin's class method of every object, by the name of the class that programs call it with. Targets need not be `NSObject`s.
 extension NSObject {
     /// Cancels the requests of the calling thread that are to be performed on `target` after a delay.
-    @available(*, noasync, message: "a task has no thread of its own")
     public static func cancelPreviousPerformRequests(withTarget target: AnyObject) {
         Canceller.cancelPreviousPerformRequests(withTarget: target)
     }
 
     /// Cancels the requests with the same method and an equal argument.
-    @available(*, noasync, message: "a task has no thread of its own")
     public static func cancelPreviousPerformRequests<Target: AnyObject, Argument: Equatable>(
         withTarget target: Target, selector action: Action<Target, Argument>, object argument: Argument
     ) {
@@ -144,7 +142,6 @@ extension NSObject {
     }
 
     /// Cancels the requests with the same method without a parameter.
-    @available(*, noasync, message: "a task has no thread of its own")
     public static func cancelPreviousPerformRequests<Target: AnyObject>(
         withTarget target: Target, selector action: Action<Target, Void>, object: Never? = nil
     ) {

@@ -34,6 +34,22 @@ enum OwnersCall: String, CaseIterable, Codable, Sendable {
     }
 }
 
+private final class Performer: Performing {
+    func work() {}
+}
+
+private actor Scheduler: RunLoopActor {
+    let runLoop: RunLoop
+
+    init(on loop: RunLoop) { runLoop = loop }
+
+    func waitForTimer() async {
+        await withCheckedContinuation { continuation in
+            Timer.scheduledTimer(withTimeInterval: .zero, repeats: false) { _ in continuation.resume() }
+        }
+    }
+}
+
 @Suite(.timeLimit(.minutes(10))) struct `Misuse` {
     /// The last line that matters of what a process wrote before it stopped.
     private func sentence(_ result: ExitTest.Result?) -> String {
@@ -52,6 +68,25 @@ enum OwnersCall: String, CaseIterable, Codable, Sendable {
             try await onThread { try RunLoop.runMain {} }
         }
         #expect(sentence(result).contains("CoreRunLoop: RunLoop.runMain: only the main thread may call this"))
+    }
+
+    @Test func `a timer that a task asks for on a thread without a running loop is told`() async {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            _ = await Task.detached { Timer.scheduledTimer(withTimeInterval: .zero, repeats: false) { _ in } }.value
+            _ = await Task.detached { Performer().perform(Performer.work, afterDelay: .zero) }.value
+        }
+        #expect(sentence(result).contains("CoreRunLoop: a task asked for a scheduled timer on thread "))
+        #expect(sentence(result).contains("CoreRunLoop: a task asked for a method that is to be performed after a delay on thread "))
+    }
+
+    @Test func `a timer that an actor of a loop schedules fires, and nothing is told`() async {
+        let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            let stop = RunLoop.StopToken()
+            let scheduler = Scheduler(on: try Thread.runningLoop(until: stop))
+            await scheduler.waitForTimer()
+            stop.requestStop()
+        }
+        #expect(!sentence(result).contains("CoreRunLoop:"))
     }
 
     @Test func `of an actor's isolation stops the process`() async {

@@ -4,11 +4,7 @@
 
 import CoreRunLoop
 
-final class Worker: Performing, Sendable {
-    func work() {}
-}
-
-func task(_ worker: Worker, _ loop: RunLoop, _ thread: CoreRunLoop.Thread, _ port: MessagePort) async throws {
+func task(_ loop: RunLoop, _ thread: CoreRunLoop.Thread, _ port: MessagePort) async throws {
     _ = RunLoop.current  // expected-error {{asynchronous contexts; a task has no thread of its own}}
     loop.run()  // expected-error {{asynchronous contexts; running a loop would block the task's thread}}
     _ = loop.run(mode: .default, before: .now)  // expected-error {{asynchronous contexts; running a loop would block the task's thread}}
@@ -16,10 +12,7 @@ func task(_ worker: Worker, _ loop: RunLoop, _ thread: CoreRunLoop.Thread, _ por
     Thread.sleep(for: .seconds(1))  // expected-error {{asynchronous contexts; sleeping would block the task's thread}}
     thread.join()  // expected-error {{asynchronous contexts; waiting would block the task's thread}}
     try thread.performAndWait {}  // expected-error {{asynchronous contexts; waiting would block the task's thread}}
-    worker.perform(Worker.work, afterDelay: .zero)  // expected-error {{asynchronous contexts; a task has no thread of its own}}
     _ = try port.requestNow(number: 1, [])  // expected-error {{asynchronous contexts; waiting would block the task's thread}}
-    let second = Duration.seconds(1)
-    Timer.scheduledTimer(timeInterval: second, invocation: {}, repeats: false)  // expected-error {{a task has no thread of its own}}
 }
 
 func owner(_ loop: RunLoop) {
