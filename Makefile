@@ -4,7 +4,7 @@
 # `make help` prints the daily targets, `make help-all` prints all of them.
 #
 # Products go to build/<compiler>-<flavour>/. FLAVOUR is release, asan, tsan, schedule, ubsan or coverage. SwiftPM builds in .build/.
-# You may set CC, CPPFLAGS, CFLAGS, LDFLAGS, PREFIX, DESTDIR, LIBDIR, INCLUDEDIR, BINDIR and MANDIR. The library's own flags are added to yours.
+# You may set CC, CPPFLAGS, CFLAGS, LDFLAGS, PREFIX, DESTDIR, LIBDIR, INCLUDEDIR, BINDIR, MANDIR and GDBDIR. The library's own flags are added to yours.
 
 ## all              builds the libraries and the commands (the default)
 ## deps             installs missing packages, by apt
@@ -55,6 +55,8 @@ INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
 BINDIR ?= $(PREFIX)/bin
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
+# gdb loads what lies here without being asked to trust it, for libraries in /usr. Elsewhere it looks beside the library.
+GDBDIR ?= $(if $(filter /usr/lib%,$(LIBDIR)),/usr/share/gdb/auto-load)$(LIBDIR)
 VERSION := $(shell sed -n 's/^\#define CRL_VERSION_STRING "\(.*\)"/\1/p' Headers/CRLRunLoop.h 2>/dev/null)
 VERSION := $(or $(VERSION),0.1.0)
 SOVERSION := 0
@@ -175,10 +177,11 @@ D_INCLUDE = $(DESTDIR)$(INCLUDEDIR)/corerunloop
 D_MAN = $(DESTDIR)$(MANDIR)
 D_BIN = $(DESTDIR)$(BINDIR)
 D_COMPLETION = $(DESTDIR)$(COMPLETIONDIR)
+D_GDB = $(DESTDIR)$(GDBDIR)
 FILL_IN = sed $(foreach name,PREFIX LIBDIR INCLUDEDIR VERSION SOVERSION,-e 's|@$(name)@|$($(name))|g')
 
 install: all man
-	$(Q)$(INSTALL) -d $(D_LIB)/pkgconfig $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_BIN) $(D_COMPLETION) \
+	$(Q)$(INSTALL) -d $(D_LIB)/pkgconfig $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_BIN) $(D_COMPLETION) $(D_GDB) \
 	$(addprefix $(D_INCLUDE)/,CoreFoundation CoreServices Swift) $(addprefix $(D_MAN)/,man1 man3 man7)
 	$(Q)$(INSTALL) -m 755 $(SHARED) $(D_LIB)/
 	$(Q)ln -sf libcorerunloop.so.$(SOVERSION) $(D_LIB)/libcorerunloop.so
@@ -187,6 +190,7 @@ install: all man
 	$(Q)$(INSTALL) -m 644 Sources/messageport/messageport.1 Sources/runloop/runloop.1 $(D_MAN)/man1/
 	$(Q)$(INSTALL) -m 644 Sources/messageport/completion.bash $(D_COMPLETION)/messageport
 	$(Q)$(INSTALL) -m 644 Sources/runloop/completion.bash $(D_COMPLETION)/runloop
+	$(Q)$(INSTALL) -m 644 Sources/gdb/corerunloop-gdb.py $(D_GDB)/$(notdir $(SHARED))-gdb.py
 	$(Q)$(INSTALL) -m 755 $(PLAIN) $(D_LIB)/corerunloop/
 	$(Q)for file in $(HEADERS:Headers/%=%) Swift/module.modulemap Swift/CCoreRunLoop.apinotes; do \
 	$(INSTALL) -m 644 Headers/$$file $(D_INCLUDE)/$$file || exit 1; done
@@ -198,7 +202,7 @@ install: all man
 uninstall: man
 	$(Q)rm -f $(D_LIB)/libcorerunloop.so $(SHARED:$(B)/%=$(D_LIB)/%) $(D_LIB)/libcorerunloop.a $(D_LIB)/pkgconfig/corerunloop.pc
 	$(Q)rm -f $(addprefix $(D_BIN)/,messageport runloop) $(addprefix $(D_MAN)/man1/,messageport.1 runloop.1) \
-	$(addprefix $(D_COMPLETION)/,messageport runloop)
+	$(addprefix $(D_COMPLETION)/,messageport runloop) $(D_GDB)/$(notdir $(SHARED))-gdb.py
 	$(Q)rm -rf $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_INCLUDE)
 	$(Q)for page in $$(cd build/man && find man3 man7 -type f); do rm -f $(D_MAN)/$$page; done
 	@echo "removed from $(DESTDIR)$(PREFIX)"
@@ -206,7 +210,7 @@ uninstall: man
 # --- Check, help, clean ---
 
 # A new test is added here and nowhere else. SwiftPM comes last and alone: it plans its build again when a file under the root comes or goes.
-CHECK_PARTS := check-c check-symbols listings check-documents check-examples conformance check-plain check-headers check-install check-tool check-trace model-check \
+CHECK_PARTS := check-c check-symbols listings check-documents check-examples conformance check-plain check-headers check-install check-tool check-trace check-gdb model-check \
 	check-chaos check-sim check-faults check-pictures
 CHECK_LAST := check-swift check-rules
 .PHONY: check
@@ -232,5 +236,5 @@ help-all: help
 	@awk '/^### / { if (FILENAME != last) print "\n" FILENAME ":"; last = FILENAME; print substr($$0, 5) }' $(RULES)
 
 RULES := $(addsuffix /rules.mk,Tests/CTests Tests/Listings Tests/Conformance Tests/Model Tests/Models Tests/Schedule Tests/Simulation \
-	Tests/Chaos Tests/Integration Fuzz Examples Sources Sources/messageport Sources/runloop Benchmarks docs scripts)
+	Tests/Chaos Tests/Integration Fuzz Examples Sources Sources/messageport Sources/runloop Sources/gdb Benchmarks docs scripts)
 include $(RULES)

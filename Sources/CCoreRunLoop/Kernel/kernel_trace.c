@@ -135,6 +135,16 @@ static void thread_name(char ret_name[kernel_thread_name_size])
     (void)result_of(prctl(PR_GET_NAME, ret_name, 0, 0, 0), saved);
 }
 
+static void name_of_thread(pthread_t thread, char ret_name[kernel_thread_name_size])
+{
+    int saved = errno;
+
+    if (uncancelled(pthread_getname_np(thread, ret_name, kernel_thread_name_size)) != 0) {
+        ret_name[0] = '\0';
+    }
+    errno = saved;
+}
+
 static void program(char *ret_path, size_t size)
 {
     int saved = errno;
@@ -143,19 +153,20 @@ static void program(char *ret_path, size_t size)
     ret_path[length > 0 ? length : 0] = '\0';
 }
 
-#define KERNEL_TRACE_LINUX              \
-    {                                   \
-        .file_create = file_create,     \
-        .file_is = file_is,             \
-        .file_reserve = file_reserve,   \
-        .file_map = file_map,           \
-        .file_unmap = file_unmap,       \
-        .file_remove = file_remove,     \
-        .directory = directory,         \
-        .thread_id = thread_id,         \
-        .process_id = process_id,       \
-        .thread_name = thread_name,     \
-        .program = program,             \
+#define KERNEL_TRACE_LINUX                \
+    {                                     \
+        .file_create = file_create,       \
+        .file_is = file_is,               \
+        .file_reserve = file_reserve,     \
+        .file_map = file_map,             \
+        .file_unmap = file_unmap,         \
+        .file_remove = file_remove,       \
+        .directory = directory,           \
+        .thread_id = thread_id,           \
+        .process_id = process_id,         \
+        .thread_name = thread_name,       \
+        .name_of_thread = name_of_thread, \
+        .program = program,               \
     }
 
 struct kernel_trace kernel_trace = KERNEL_TRACE_LINUX;

@@ -9,6 +9,7 @@
 
 #include "Support/link_names.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +38,7 @@ struct kernel_trace {
     int32_t (*thread_id)(void);
     int32_t (*process_id)(void);
     void (*thread_name)(char ret_name[kernel_thread_name_size]);
+    void (*name_of_thread)(pthread_t thread, char ret_name[kernel_thread_name_size]); /* of any living one; empty if that cannot be told */
     void (*program)(char *ret_path, size_t size); /* of the process; empty if that cannot be told */
 };
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "Loop/Core/shown.h"
 #include "Loop/Run/thread_registry.h"
 #include "Stream/stream_events.h"
 #include "Stream/stream_schedule.h"
@@ -58,11 +59,19 @@ static CFStringRef copy_description(CFTypeRef object)
     CFStringRef client = stream_client_describe(s);
     CFStreamStatus status = stream_status(s);
     CFStreamError error = stream_error(s);
-    CFStringRef text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<%s %p>{status = %s, error = %d in domain %ld%@%@}"),
-                                                s->object.isa->name, object, name_of_status(status), (int)error.error,
-                                                (long)error.domain, client ? CFSTR(", client = ") : CFSTR(""),
-                                                client ? client : CFSTR(""));
+    struct shown shown;
+    uint32_t modes;
+    int descriptor;
+    CFStringRef text;
 
+    stream_lock(s);
+    descriptor = s->descriptor;
+    modes = s->place_count;
+    stream_unlock(s);
+    text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<%s %p>{status = %s, error = %d in domain %ld%@, scheduled in modes = %u%s%s}"),
+                                    s->object.isa->name, object, name_of_status(status), (int)error.error, (long)error.domain,
+                                    client ? client : CFSTR(""), (unsigned)modes, descriptor >= 0 ? ", descriptor = " : "",
+                                    descriptor >= 0 ? shown_descriptor(&shown, descriptor) : "");
     if (client) {
         CFRelease(client);
     }

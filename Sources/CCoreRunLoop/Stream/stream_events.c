@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "Loop/Core/callout_cleanup.h"
+#include "Loop/Core/shown.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Input/descriptor_source.h"
 #include "Stream/stream_schedule.h"
@@ -89,14 +90,30 @@ NOT_CHECKED void stream_client_remove(struct stream *s)
 
 CFStringRef stream_client_describe(struct stream *s)
 {
+    static const struct shown_bit names[] = {{kCFStreamEventOpenCompleted, "OpenCompleted"},
+                                             {kCFStreamEventHasBytesAvailable, "HasBytesAvailable"},
+                                             {kCFStreamEventCanAcceptBytes, "CanAcceptBytes"},
+                                             {kCFStreamEventErrorOccurred, "ErrorOccurred"},
+                                             {kCFStreamEventEndEncountered, "EndEncountered"},
+                                             {0, NULL}};
     struct stream_client *client;
+    CFStringRef description = NULL;
     CFStringRef text = NULL;
+    struct shown events;
+    struct shown callout;
 
     stream_lock(s);
     client = retain_client(s);
     stream_unlock(s);
-    if (client && client->context.copyDescription) {
-        text = client->context.copyDescription(client->context.info);
+    if (client) {
+        description = client->context.copyDescription ? client->context.copyDescription(client->context.info) : NULL;
+        text = CFStringCreateWithFormat(NULL, NULL, CFSTR("%@%@, events = %s, callout = %s"),
+                                        description ? CFSTR(", client = ") : CFSTR(""), description ? description : CFSTR(""),
+                                        shown_bits(&events, names, client->events),
+                                        shown_callout(&callout, (void (*)(void))client->callback.reader));
+    }
+    if (description) {
+        CFRelease(description);
     }
     release_client(client);
     return text;

@@ -26,7 +26,7 @@ EXCLUDES(the_item_lock)
 bool stream_client_set(struct stream *s, CFOptionFlags events, union stream_callback callback, const CFStreamClientContext *context);
 /* For a stream that is being freed. */
 void stream_client_remove(struct stream *s);
-/* The program's description of its info, or NULL. */
+/* The client for the description of the stream: what the program says of its info, the events, the callout. NULL: none, or no memory. */
 EXCLUDES(the_item_lock) CFStringRef stream_client_describe(struct stream *s);
 
 /* ---- events ---- */

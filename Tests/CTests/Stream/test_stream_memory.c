@@ -238,7 +238,7 @@ TEST(a_description_tells_status_error_and_client, "186")
 {
     struct stream_recorder recorder = {0};
     char buffer[2];
-    char text[200];
+    char text[400];
     CFWriteStreamRef stream = CFWriteStreamCreateWithBuffer(NULL, (UInt8 *)buffer, 2);
     CFStringRef description;
 
@@ -247,7 +247,9 @@ TEST(a_description_tells_status_error_and_client, "186")
     EXPECT_EQ(write_text(stream, "abc"), -1);
     description = CFCopyDescription(stream);
     EXPECT(CFStringGetCString(description, text, sizeof text, kCFStringEncodingUTF8));
-    EXPECT(strstr(text, "CFWriteStream") && strstr(text, "status = error, error = 12 in domain 1, client = nameless"));
+    EXPECT(strstr(text, "CFWriteStream") && strstr(text, "status = error, error = 12 in domain 1, client = nameless, events = "));
+    EXPECT(strstr(text, "events = OpenCompleted|HasBytesAvailable|CanAcceptBytes|ErrorOccurred|EndEncountered, callout = 0x"));
+    EXPECT(strstr(text, "scheduled in modes = 0}") != NULL); /* no descriptor */
     CFRelease(description);
     CFRelease(stream);
 }

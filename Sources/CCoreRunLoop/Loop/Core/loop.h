@@ -24,6 +24,7 @@
 
 #include "Support/link_names.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -112,6 +113,7 @@ struct __CFRunLoop {
     struct mode **common_modes_end GUARDED_BY(the_loop_lock);
     struct lock lock; /* in another cache line than `waker`, which threads read that wake the loop */
     bool is_dead GUARDED_BY(the_loop_lock); /* its thread has ended: nothing can be added (rule 175) */
+    _Atomic(pthread_t) thread; /* relaxed; 0 until the thread first asks for its loop. Lives as long as the loop is not dead */
     bool is_main; /* constant; but the child of a fork may set it for its only thread */
     bool is_niced GUARDED_BY(the_loop_lock); /* see loop_note_slack */
     bool in_main_queue; /* loop's thread: a block of the main dispatch queue is running (rule 179) */

@@ -12,6 +12,9 @@
 
 #pragma weak dladdr /* before glibc 2.34 it is in another library, which a program need not have */
 
+/* Of Swift's runtime, if that is in the process. Cuts the text to the buffer; NULL: the name is none of Swift's. */
+extern char *swift_demangle(const char *name, size_t length, char *buffer, size_t *size, uint32_t flags) __attribute__((weak));
+
 /* Names of files and symbols may hold any byte. */
 static const char *make_plain(struct shown *shown)
 {
@@ -21,6 +24,23 @@ static const char *make_plain(struct shown *shown)
         }
     }
     return shown->text;
+}
+
+const char *shown_symbol(struct shown *shown, const char *name)
+{
+    size_t size = sizeof shown->text;
+
+    if (name[0] != '$' || !swift_demangle || !swift_demangle(name, strlen(name), shown->text, &size, 0)) {
+        return shown_text(shown, name);
+    }
+    shown->text[sizeof shown->text - 1] = '\0';
+    return make_plain(shown);
+}
+
+const char *shown_text(struct shown *shown, const char *text)
+{
+    (void)snprintf(shown->text, sizeof shown->text, "%s", text);
+    return make_plain(shown);
 }
 
 const char *shown_callout(struct shown *shown, void (*function)(void))
@@ -35,7 +55,9 @@ const char *shown_callout(struct shown *shown, void (*function)(void))
     if (!dladdr || dladdr(address, &found) == 0 || !found.dli_fname) {
         (void)snprintf(shown->text, sizeof shown->text, "%p", address);
     } else if (found.dli_sname && found.dli_saddr == address) {
-        (void)snprintf(shown->text, sizeof shown->text, "%s (%p)", found.dli_sname, address);
+        struct shown name;
+
+        (void)snprintf(shown->text, sizeof shown->text, "%.200s (%p)", shown_symbol(&name, found.dli_sname), address);
     } else {
         file = strrchr(found.dli_fname, '/');
         (void)snprintf(shown->text, sizeof shown->text, "%p (%s+0x%lx)", address, file ? file + 1 : found.dli_fname,

@@ -2,8 +2,8 @@
 /*
  * Pieces of descriptions: functions by name, descriptors by kind, instants from now, bits by name.
  *
- * Each function writes into a buffer of its caller and returns that buffer's text, which is plain ASCII without line ends. None allocates
- * memory or calls the program. Any thread.
+ * Each function writes into a buffer of its caller and returns that buffer's text, which is plain ASCII without line ends. None calls the
+ * program, and only names of Swift take memory. Any thread.
  */
 #ifndef CRL_LOOP_CORE_SHOWN_H
 #define CRL_LOOP_CORE_SHOWN_H
@@ -25,9 +25,16 @@ struct shown_bit {
 
 /*
  * The name and the address of a function. The dynamic linker knows the names of functions that libraries export, or a program that was
- * linked with -rdynamic. Of others the text is the address, the file, and the offset in it, which addr2line takes.
+ * linked with -rdynamic. Of others the text is the address, the file, and the offset in it, which addr2line takes. Names of Swift are
+ * written as in Swift if its runtime is in the process.
  */
 const char *shown_callout(struct shown *shown, void (*function)(void));
+
+/* A name of the linker's; one of Swift as in Swift if its runtime is in the process. */
+const char *shown_symbol(struct shown *shown, const char *name);
+
+/* Text of others, cut to the room that there is. */
+const char *shown_text(struct shown *shown, const char *text);
 
 /* The number, and what /proc says of it: "4 (pipe:[8123])". Says so if it is not open, or negative. */
 const char *shown_descriptor(struct shown *shown, int descriptor);

@@ -26,6 +26,7 @@ CFRunLoopRef thread_loop_adopt(CFRunLoopRef loop)
     invariant(!thread_loop || thread_loop == loop); /* a thread keeps its first loop */
     invariant(!thread_loop_has_ended);
     thread_loop = loop;
+    atomic_store_explicit(&loop->thread, pthread_self(), memory_order_relaxed);
     /* A value other than NULL has the destructor of the key called when the thread ends. It counts the rounds until the loop's end. */
     (void)pthread_setspecific(thread_loops.key, (void *)(uintptr_t)thread_loop_rounds_before_end);
     return loop;

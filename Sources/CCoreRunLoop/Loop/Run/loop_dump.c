@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
+#include "Kernel/kernel_trace.h"
 #include "Loop/Block/block.h"
 #include "Loop/Core/common_items.h"
 #include "Loop/Core/shown.h"
@@ -41,6 +42,7 @@ struct look {
     bool is_main;
     bool is_dead;
     bool is_waiting;
+    char thread_name[kernel_thread_name_size]; /* empty: not known */
     int64_t sleep_limit_ns; /* kernel_never if the loop does not sleep, or has no limit */
 };
 
@@ -184,6 +186,16 @@ REQUIRES(the_loop_lock) static void note_all(CFRunLoopRef loop, struct look *loo
     }
 }
 
+/* A thread cannot end while somebody holds its loop's lock, unless the loop is dead. */
+REQUIRES(the_loop_lock) static void note_thread(CFRunLoopRef loop, struct look *look)
+{
+    pthread_t thread = atomic_load_explicit(&loop->thread, memory_order_relaxed);
+
+    if (!loop->is_dead && thread != 0) {
+        kernel_trace.name_of_thread(thread, look->thread_name);
+    }
+}
+
 EXCLUDES(the_loop_lock, the_item_lock) static struct look take_look(CFRunLoopRef loop)
 {
     struct look look = {.notes = NULL};
@@ -193,6 +205,7 @@ EXCLUDES(the_loop_lock, the_item_lock) static struct look take_look(CFRunLoopRef
     look.notes = malloc(look.capacity * sizeof *look.notes); /* never 0: a loop has its default mode */
     look.is_main = loop->is_main;
     look.is_dead = loop->is_dead;
+    note_thread(loop, &look);
     look.is_waiting = waker_is_waiting(loop->waker);
     look.sleep_limit_ns = loop->waiting ? loop->sleep_limit_ns : kernel_never;
     look.common_items = loop->common_sources.count + count_links(&loop->common_timers) + count_links(&loop->common_observers);
@@ -249,6 +262,9 @@ static void append_state(CFMutableStringRef text, CFRunLoopRef loop, const struc
     CFStringAppendFormat(text, NULL, CFSTR(", waiting = %s"), shown_bool(look->is_waiting));
     if (look->sleep_limit_ns != kernel_never) {
         CFStringAppendFormat(text, NULL, CFSTR(" (wakes %s)"), shown_instant(&shown, look->sleep_limit_ns));
+    }
+    if (look->thread_name[0] != '\0') {
+        CFStringAppendFormat(text, NULL, CFSTR(", thread name = %s"), shown_text(&shown, look->thread_name));
     }
     CFStringAppend(text, CFSTR(", common modes = "));
     append_names(text, look, note_common_mode, CFSTR(", "));

@@ -80,15 +80,17 @@ static void append_callout(struct text *text, const struct stall_callout *callou
 static void append_frame(struct text *text, uint32_t number, const void *address)
 {
     Dl_info found = {.dli_fname = NULL};
+    struct shown name;
     const char *file;
+    uintptr_t place = (uintptr_t)address;
 
     append(text, "  #%-2u %p", number, address);
     if (dladdr && dladdr(address, &found) != 0 && found.dli_fname) {
         file = strrchr(found.dli_fname, '/');
         if (found.dli_sname) {
-            append(text, " %s+0x%lx", found.dli_sname, (unsigned long)((uintptr_t)address - (uintptr_t)found.dli_saddr));
+            append(text, " %s+0x%lx", shown_symbol(&name, found.dli_sname), (unsigned long)(place - (uintptr_t)found.dli_saddr));
         }
-        append(text, " (%s+0x%lx)", file ? file + 1 : found.dli_fname, (unsigned long)((uintptr_t)address - (uintptr_t)found.dli_fbase));
+        append(text, " (%s+0x%lx)", file ? file + 1 : found.dli_fname, (unsigned long)(place - (uintptr_t)found.dli_fbase));
     }
     append(text, "\n");
 }

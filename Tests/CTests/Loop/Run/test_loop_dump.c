@@ -2,6 +2,7 @@
 /* The description of a loop, and what each kind of item says of itself: rules 600 to 606. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -293,4 +294,45 @@ TEST(a_loop_that_sleeps_says_when_it_wakes, "600 605")
     probe_thread_join(&other);
     EXPECT(strstr(describe(loop), "thread = secondary (ended), current mode = (none), ") != NULL);
     CFRelease(loop);
+}
+
+/* ---- the thread, and names of Swift ---- */
+
+static void describe_named_thread(void *context)
+{
+    (void)context;
+    REQUIRE(pthread_setname_np(pthread_self(), "a worker") == 0);
+    EXPECT(strstr(describe(LOOP), ", waiting = No, thread name = a worker, common modes = ") != NULL);
+}
+
+TEST(a_loop_is_described_with_the_name_of_its_thread, "600")
+{
+    probe_on_thread(describe_named_thread, NULL);
+    REQUIRE(pthread_setname_np(pthread_self(), "strange\nname") == 0);
+    EXPECT(strstr(describe(LOOP), "thread name = strange?name,") != NULL);
+}
+
+/* Stands in for the function of Swift's runtime, which is not in this process. */
+char *swift_demangle(const char *name, size_t length, char *buffer, size_t *size, uint32_t flags);
+char *swift_demangle(const char *name, size_t length, char *buffer, size_t *size, uint32_t flags)
+{
+    EXPECT_EQ(flags, 0);
+    EXPECT_EQ(length, strlen(name));
+    EXPECT_EQ(*size, sizeof(struct shown));
+    if (strcmp(name, "$sNoName") == 0) {
+        return NULL;
+    }
+    memset(buffer, 'x', *size); /* a name that is too long is cut, and has no end then */
+    (void)memcpy(buffer, "module.call(", 12);
+    return buffer;
+}
+
+TEST(names_of_swift_are_shown_as_in_swift, "601")
+{
+    struct shown shown;
+
+    EXPECT(strncmp(shown_symbol(&shown, "$s6module4callyyF"), "module.call(xxx", 15) == 0);
+    EXPECT_EQ(strlen(shown.text), sizeof shown.text - 1);
+    EXPECT_STR(shown_symbol(&shown, "$sNoName"), "$sNoName");
+    EXPECT_STR(shown_symbol(&shown, "main"), "main");
 }

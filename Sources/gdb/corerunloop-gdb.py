@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What gdb knows of run loops: the command crl-loops, and how references to loops, sources, timers, observers and strings are printed.
+
+gdb loads this file with libcorerunloop.so by itself; for a program that has the static library, type `source` and its path. It reads memory
+and calls nothing in the process, so it works for core files, too. It needs the library's debugging information (-g).
+"""
+import itertools
+import time
+
+import gdb
+import gdb.printing
+import gdb.types
+
+ACTIVITIES = ((1, "Entry"), (2, "BeforeTimers"), (4, "BeforeSources"), (32, "BeforeWaiting"), (64, "AfterWaiting"), (128, "Exit"))
+NEVER = 2**63 - 1
+MOST = 100000  # of one list: memory that is damaged may make it a circle
+
+
+def type_of(name):
+    return gdb.lookup_type(name)
+
+
+def bits(enumeration):
+    """The values of an enumeration of the library, by name."""
+    return gdb.types.make_enum_dict(type_of("enum " + enumeration))
+
+
+def look_up(name):
+    return gdb.lookup_global_symbol(name) or gdb.lookup_static_symbol(name)
+
+
+def constant(name):
+    """The value of an enumerator whose enumeration has no name."""
+    return int(look_up(name).value())
+
+
+def container(link, type_name, field):
+    """The structure that a link or node is a member of."""
+    whole = type_of(type_name)
+    inside = next(one for one in whole.fields() if one.name == field)
+    return gdb.Value(int(link) - inside.bitpos // 8).cast(whole.pointer()).dereference()
+
+
+def plain(value):
+    """The value of a field that is atomic: gdb refuses some operations on those."""
+    return value.cast(value.type.strip_typedefs().unqualified())
+
+
+def chain(first, field="next"):
+    value, count = first, 0
+    while int(value) != 0 and count < MOST:
+        yield value.dereference()
+        value, count = plain(value[field]), count + 1
+
+
+def links(head):
+    """The links of a list; `head` is the link in its owner."""
+    link, count = head["next"], 0
+    while int(link) != int(head.address) and count < MOST:
+        yield link
+        link, count = link["next"], count + 1
+
+
+def word(address, size=4):
+    return int.from_bytes(gdb.selected_inferior().read_memory(address, size).tobytes(), BYTE_ORDER())
+
+
+def BYTE_ORDER():
+    return "big" if "big" in gdb.execute("show endian", to_string=True) else "little"
+
+
+def text_of(string):
+    """The text of a CFStringRef, or None if it is not one that this file knows."""
+    address = int(string)
+    if address == 0:
+        return None
+    if word(address) & 1:  # a literal of gcc
+        characters = []
+        for at in itertools.count(address + 4, 4):
+            character = word(at)
+            if character == 0 or len(characters) == MOST:
+                return "".join(characters)
+            characters.append(chr(character) if character < 0x110000 else "?")
+    stored = gdb.Value(address).cast(type_of("struct string").pointer()).dereference()
+    length = int(stored["length"])
+    wide = int(stored["object"]["info"]) & bits("string_flag")["string_is_utf16"]
+    if length == 0:
+        return ""
+    data = gdb.selected_inferior().read_memory(int(stored["units"]), min(length, MOST) * (2 if wide else 1)).tobytes()
+    return data.decode(("utf-16-" + BYTE_ORDER()[0] + "e") if wide else "latin-1", "replace")
+
+
+def name_of(function):
+    address = int(function)
+    if address == 0:
+        return "(none)"
+    try:
+        block = gdb.block_for_pc(address)
+        while block and not block.function:
+            block = block.superblock
+        if block and int(block.start) == address:
+            return block.function.print_name
+    except (gdb.error, RuntimeError):
+        pass
+    said = gdb.execute(f"info symbol {address:#x}", to_string=True)
+    return f"{address:#x}" if said.startswith("No symbol") else said.split(" in section")[0].strip()
+
+
+def now():
+    """The instant on the clock of the loops, or None for a core file, whose clock has stopped."""
+    inferior = gdb.selected_inferior()
+    connection = getattr(inferior, "connection", None)
+    is_live = connection is not None and connection.type == "native"
+    return time.monotonic_ns() if is_live else None
+
+
+def instant(ns):
+    if ns == NEVER:
+        return "never"
+    current = now()
+    if current is None:
+        return f"at {ns / 1e9:.6f} s"
+    return f"in {(ns - current) / 1e9:.6f} s" if ns >= current else f"{(current - ns) / 1e9:.6f} s ago"
+
+
+def yes(value):
+    return "Yes" if value else "No"
+
+
+# ---- items ----
+
+def describe_source(source):
+    marks, kinds = bits("mark_state"), bits("source_kind")
+    info, mark = int(source["object"]["info"]), int(plain(source["mark"])) & marks["mark_state_mask"]
+    kind, is_valid = info >> constant("source_kind_shift") & 0xff, mark != marks["mark_invalid"]
+    version = 0 if kind == kinds["source_manual"] or info & constant("source_version_0_bit") else 1
+    perform = source["callbacks"][0] if info & 1 else 0
+    is_signalled = mark not in [marks[name] for name in ("mark_clear", "mark_coalesced", "mark_invalid")]
+    words = [f"version = {version}", f"valid = {yes(is_valid)}", f"signalled = {yes(is_signalled)}", f"order = {int(source['order'])}"]
+    if kind != kinds["source_manual"] and is_valid:
+        behind = int(source["callbacks"].address) + (info >> constant("source_count_shift") & 15) * type_of("void").pointer().sizeof
+        words.append(f"descriptor = {int(gdb.Value(behind).cast(type_of('struct source_descriptor_part').pointer())['descriptor'])}")
+    words.append(f"callout = {name_of(perform)}")
+    return f"<CFRunLoopSource {int(source.address):#x}>{{{', '.join(words)}}}"
+
+
+def describe_timer(timer):
+    flags, info = bits("timer_flag"), int(timer["object"]["info"])
+    extra = timer["own"]["extra"].dereference() if info & flags["timer_has_extra"] else None
+    words = [f"valid = {yes(info & flags['timer_is_valid'])}", f"firing = {yes(info & flags['timer_is_firing'])}",
+             f"next fire date = {instant(int(timer['fire_ns']))}", f"interval = {float(timer['interval']):g}",
+             f"tolerance = {float(extra['tolerance']) if extra else 0:g}", f"order = {int(extra['order']) if extra else 0}",
+             f"callout = {name_of(timer['callout'])}"]
+    return f"<CFRunLoopTimer {int(timer.address):#x}>{{{', '.join(words)}}}"
+
+
+def describe_observer(observer):
+    activities = int(observer["activities"])
+    names = "|".join(name for bit, name in ACTIVITIES if activities & bit) or "none"
+    is_valid = int(plain(observer["state"])) & bits("observer_state")["observer_valid"]
+    words = [f"valid = {yes(is_valid)}", f"activities = {names}", f"repeats = {yes(bool(observer['repeats']))}",
+             f"order = {int(observer['order'])}", f"callout = {name_of(observer['callout'])}"]
+    return f"<CFRunLoopObserver {int(observer.address):#x}>{{{', '.join(words)}}}"
+
+
+def sources_of(mode):
+    sources = mode["sources"]
+    if int(sources["buckets"]) == 0:
+        firsts = [sources["first"]]
+    else:
+        firsts = (sources["buckets"][i] for i in range(min(int(sources["bucket_count"]), MOST)))
+    found = [member["binding"]["source"].dereference() for first in firsts for member in chain(first, "chain")]
+    return sorted(found, key=lambda source: int(source["order"]))
+
+
+def timer_of_node(node):
+    member = container(node, "struct timer_member", "node")
+    if int(node["tag"]) & bits("timer_member_tag")["timer_member_is_further"]:
+        return container(member.address, "struct timer_further_member", "member")["timer"].dereference()
+    return container(member.address, "struct __CFRunLoopTimer", "first_member")
+
+
+def timers_of(mode):
+    heap = mode["timers"]
+    found = [timer_of_node(heap["entries"][i]["node"]) for i in range(min(int(heap["count"]), MOST))]
+    return sorted(found, key=lambda timer: int(timer["fire_ns"]))
+
+
+def observers_of(mode):
+    found = {}
+    first, last = mode["observers"].type.range()
+    for activity in range(first, last + 1):
+        observers = mode["observers"][activity]
+        for i in range(min(int(observers["count"]), MOST) if int(observers) else 0):
+            found[int(observers["observers"][i])] = observers["observers"][i].dereference()
+    return sorted(found.values(), key=lambda observer: int(observer["order"]))
+
+
+# ---- loops ----
+
+def all_loops():
+    """Each loop of the process, in the order in which they were made."""
+    if gdb.selected_inferior().pid == 0:
+        raise gdb.GdbError("crl-loops: no process with libcorerunloop is being debugged, and no core file of one")
+    names = ("crl_thread_loops", "thread_loops")  # by its name for the linker, or in the source, as compilers differ
+    found = next((one for one in map(look_up, names) if one), None)
+    if found is None:
+        raise gdb.GdbError("crl-loops: the process has no libcorerunloop with debugging information")
+    for link in links(found.value()["all"]):
+        yield container(link, "struct __CFRunLoop", "registry_link")
+
+
+def thread_of(loop):
+    """The words for gdb's thread of a loop."""
+    if bool(loop["is_dead"]):
+        return "thread that has ended"
+    try:
+        thread = gdb.selected_inferior().thread_from_handle(plain(loop["thread"]))
+    except (gdb.error, RuntimeError):
+        thread = None
+    name = f", {thread.name}" if thread and thread.name else ""  # a core file has none
+    return f"thread {thread.num} (LWP {thread.ptid[1]}{name})" if thread else "thread unknown to gdb"
+
+
+def runs_of(loop):
+    return [text_of(run["mode"]["name"]) for run in chain(loop["innermost_run"], "outer")]
+
+
+def state_of(loop):
+    runs = runs_of(loop)
+    words = "runs mode " + " inside ".join(runs) if runs else "does not run"
+    if int(loop["waiting"]):
+        limit = int(loop["sleep_limit_ns"])
+        words = f"waits in mode {text_of(loop['waiting']['name'])}" + (f", wakes {instant(limit)}" if limit != NEVER else "")
+        words += "" if len(runs) < 2 else ", inside " + " inside ".join(runs[1:])
+    return words
+
+
+def describe_loop(loop):
+    return f"<CFRunLoop {int(loop.address):#x}>{{{'main' if bool(loop['is_main']) else 'secondary'}, {thread_of(loop)}, {state_of(loop)}}}"
+
+
+def blocks_in(queue):
+    return sum(1 for _ in chain(queue["head"]))
+
+
+def describe_mode(mode):
+    words = f"mode {text_of(mode['name'])}{', common' if bool(mode['is_common']) else ''}"
+    count = blocks_in(mode["blocks"])
+    return words + (f", blocks = {count}" if count else "")
+
+
+def lines_of(loop):
+    yield describe_loop(loop)
+    shared = blocks_in(loop["common_blocks"]) + blocks_in(loop["listed_blocks"])
+    if shared:
+        yield f"    blocks for several modes = {shared}"
+    for mode in chain(loop["modes"]):
+        if bool(mode["is_declared"]):
+            items = [describe_source(one) for one in sources_of(mode)] + [describe_timer(one) for one in timers_of(mode)]
+            items += [describe_observer(one) for one in observers_of(mode)]
+            yield f"    {describe_mode(mode)}{':' if items else ': no items'}"
+            yield from ("        " + item for item in items)
+
+
+class Loops(gdb.Command):
+    """List all run loops of the process or core file, with their modes and what is in each.
+
+Usage: crl-loops [LOOP]
+With LOOP, an expression whose value is a CFRunLoopRef, only that one."""
+
+    def __init__(self):
+        super().__init__("crl-loops", gdb.COMMAND_STATUS, gdb.COMPLETE_EXPRESSION)
+
+    def invoke(self, argument, from_tty):
+        if argument.strip():
+            loops = [gdb.Value(int(gdb.parse_and_eval(argument))).cast(type_of("struct __CFRunLoop").pointer()).dereference()]
+        else:
+            loops = all_loops()
+        count = 0
+        for loop in loops:
+            count += 1
+            try:
+                for line in lines_of(loop):
+                    gdb.write(line + "\n")
+            except gdb.MemoryError as error:
+                gdb.write(f"    cannot be read further: {error}\n")
+        if count == 0:
+            gdb.write("no run loop has been made\n")
+
+
+# ---- pretty-printers ----
+
+class Described:
+    def __init__(self, value, describe):
+        self.value, self.describe = value, describe
+
+    def to_string(self):
+        return self.describe(self.value)
+
+
+class Text:
+    def __init__(self, value):
+        self.value = value
+
+    def to_string(self):
+        return text_of(self.value.address)
+
+    @staticmethod
+    def display_hint():
+        return "string"
+
+
+STRUCTURES = {"__CFRunLoop": describe_loop, "__CFRunLoopSource": describe_source, "__CFRunLoopTimer": describe_timer,
+              "__CFRunLoopObserver": describe_observer}
+POINTERS = {"CFRunLoopRef": ("__CFRunLoop", describe_loop), "CFRunLoopSourceRef": ("__CFRunLoopSource", describe_source),
+            "CFRunLoopTimerRef": ("__CFRunLoopTimer", describe_timer), "CFRunLoopObserverRef": ("__CFRunLoopObserver", describe_observer)}
+TEXTS = ("CFStringRef", "CFMutableStringRef", "CFRunLoopMode")
+
+
+class Reference:
+    """A reference by the name of its type: CFRunLoopTimerRef and so on."""
+
+    def __init__(self, value, structure, describe):
+        self.value, self.structure, self.describe = value, structure, describe
+
+    def to_string(self):
+        if int(self.value) == 0:
+            return "NULL"
+        whole = gdb.Value(int(self.value)).cast(type_of("struct " + self.structure).pointer()).dereference()
+        return self.describe(whole)
+
+
+class TextReference:
+    def __init__(self, value):
+        self.value = value
+
+    def to_string(self):
+        text = text_of(self.value)
+        return "NULL" if text is None else f"{int(self.value):#x} \"{text}\""
+
+
+class Printers(gdb.printing.PrettyPrinter):
+    def __init__(self):
+        super().__init__("corerunloop")
+
+    def __call__(self, value):
+        name = value.type.unqualified().name
+        if name in POINTERS:
+            return Reference(value, *POINTERS[name])
+        if name in TEXTS:
+            return TextReference(value)
+        tag = value.type.unqualified().strip_typedefs().tag
+        if tag in STRUCTURES and value.address is not None:
+            return Described(value, STRUCTURES[tag])
+        if tag == "mode" and value.address is not None and any(field.name == "is_declared" for field in value.type.fields()):
+            return Described(value, describe_mode)
+        return None
+
+
+Loops()
+gdb.printing.register_pretty_printer(gdb.current_objfile(), Printers(), replace=True)
