@@ -178,10 +178,11 @@ D_MAN = $(DESTDIR)$(MANDIR)
 D_BIN = $(DESTDIR)$(BINDIR)
 D_COMPLETION = $(DESTDIR)$(COMPLETIONDIR)
 D_GDB = $(DESTDIR)$(GDBDIR)
+D_SCRIPTS = $(DESTDIR)$(PREFIX)/share/corerunloop/bpftrace
 FILL_IN = sed $(foreach name,PREFIX LIBDIR INCLUDEDIR VERSION SOVERSION,-e 's|@$(name)@|$($(name))|g')
 
 install: all man
-	$(Q)$(INSTALL) -d $(D_LIB)/pkgconfig $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_BIN) $(D_COMPLETION) $(D_GDB) \
+	$(Q)$(INSTALL) -d $(D_LIB)/pkgconfig $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_BIN) $(D_COMPLETION) $(D_GDB) $(D_SCRIPTS) \
 	$(addprefix $(D_INCLUDE)/,CoreFoundation CoreServices Swift) $(addprefix $(D_MAN)/,man1 man3 man7)
 	$(Q)$(INSTALL) -m 755 $(SHARED) $(D_LIB)/
 	$(Q)ln -sf libcorerunloop.so.$(SOVERSION) $(D_LIB)/libcorerunloop.so
@@ -190,6 +191,7 @@ install: all man
 	$(Q)$(INSTALL) -m 644 Sources/messageport/messageport.1 Sources/runloop/runloop.1 $(D_MAN)/man1/
 	$(Q)$(INSTALL) -m 644 Sources/messageport/completion.bash $(D_COMPLETION)/messageport
 	$(Q)$(INSTALL) -m 644 Sources/runloop/completion.bash $(D_COMPLETION)/runloop
+	$(Q)$(INSTALL) -m 755 Sources/bpftrace/*.bt $(D_SCRIPTS)/
 	$(Q)$(INSTALL) -m 644 Sources/gdb/corerunloop-gdb.py $(D_GDB)/$(notdir $(SHARED))-gdb.py
 	$(Q)$(INSTALL) -m 755 $(PLAIN) $(D_LIB)/corerunloop/
 	$(Q)for file in $(HEADERS:Headers/%=%) Swift/module.modulemap Swift/CCoreRunLoop.apinotes; do \
@@ -203,14 +205,14 @@ uninstall: man
 	$(Q)rm -f $(D_LIB)/libcorerunloop.so $(SHARED:$(B)/%=$(D_LIB)/%) $(D_LIB)/libcorerunloop.a $(D_LIB)/pkgconfig/corerunloop.pc
 	$(Q)rm -f $(addprefix $(D_BIN)/,messageport runloop) $(addprefix $(D_MAN)/man1/,messageport.1 runloop.1) \
 	$(addprefix $(D_COMPLETION)/,messageport runloop) $(D_GDB)/$(notdir $(SHARED))-gdb.py
-	$(Q)rm -rf $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_INCLUDE)
+	$(Q)rm -rf $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_INCLUDE) $(D_SCRIPTS)
 	$(Q)for page in $$(cd build/man && find man3 man7 -type f); do rm -f $(D_MAN)/$$page; done
 	@echo "removed from $(DESTDIR)$(PREFIX)"
 
 # --- Check, help, clean ---
 
 # A new test is added here and nowhere else. SwiftPM comes last and alone: it plans its build again when a file under the root comes or goes.
-CHECK_PARTS := check-c check-symbols listings check-documents check-examples conformance check-plain check-headers check-install check-tool check-trace check-gdb model-check \
+CHECK_PARTS := check-c check-symbols listings check-documents check-examples conformance check-plain check-headers check-install check-tool check-trace check-gdb check-probes model-check \
 	check-chaos check-sim check-faults check-pictures
 CHECK_LAST := check-swift check-rules
 .PHONY: check
@@ -236,5 +238,5 @@ help-all: help
 	@awk '/^### / { if (FILENAME != last) print "\n" FILENAME ":"; last = FILENAME; print substr($$0, 5) }' $(RULES)
 
 RULES := $(addsuffix /rules.mk,Tests/CTests Tests/Listings Tests/Conformance Tests/Model Tests/Models Tests/Schedule Tests/Simulation \
-	Tests/Chaos Tests/Integration Fuzz Examples Sources Sources/messageport Sources/runloop Sources/gdb Benchmarks docs scripts)
+	Tests/Chaos Tests/Integration Fuzz Examples Sources Sources/messageport Sources/runloop Sources/gdb Sources/bpftrace Benchmarks docs scripts)
 include $(RULES)

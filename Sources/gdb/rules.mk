@@ -8,7 +8,7 @@
 DEBUGGED := $(B)/debugged
 $(DEBUGGED): Tests/Tool/debugged.c $(SHARED) $(B)/libcorerunloop.so
 	$(SAY) CC $@
-	$(Q)$(COMPILE_PROGRAM) -g -o $@ $< -L$(B) -lcorerunloop
+	$(Q)$(COMPILE_PROGRAM) -g -rdynamic -o $@ $< -L$(B) -lcorerunloop
 
 check-gdb: $(DEBUGGED)
 	$(Q)Tests/Tool/test_gdb Sources/gdb/corerunloop-gdb.py $(SHARED) $(DEBUGGED)

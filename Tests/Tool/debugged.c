@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A process whose loops are known, for gdb: the main loop is in the callout `perform` of a source, and a thread named "worker" sleeps in
- * its loop. Then the function `stop_here` is called.
+ * its loop. Then the function `stop_here` is called. With an argument, a timer calls `tick` every 5 ms instead, until standard input ends.
  */
 #define _GNU_SOURCE
 #include <CoreFoundation/CoreFoundation.h>
@@ -53,11 +53,35 @@ static void *work(void *info)
     return NULL;
 }
 
-int main(void)
+static void stop_at_end(CFFileDescriptorRef input, CFOptionFlags types, void *info)
+{
+    (void)input;
+    (void)types;
+    (void)info;
+    CFRunLoopStop(CFRunLoopGetCurrent());
+}
+
+static int tick_until_end(void)
+{
+    CFRunLoopTimerRef ticking = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent(), 0.005, 0, 0, tick, NULL);
+    CFFileDescriptorRef input = CFFileDescriptorCreate(NULL, 0, false, stop_at_end, NULL);
+
+    CFFileDescriptorEnableCallBacks(input, kCFFileDescriptorReadCallBack);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), CFFileDescriptorCreateRunLoopSource(NULL, input, 0), kCFRunLoopDefaultMode);
+    CFRunLoopAddTimer(CFRunLoopGetCurrent(), ticking, kCFRunLoopDefaultMode);
+    CFRunLoopRun();
+    return 0;
+}
+
+int main(int count, char **words)
 {
     CFRunLoopSourceContext context = {.perform = perform};
     pthread_t thread;
 
+    (void)words;
+    if (count > 1) {
+        return tick_until_end();
+    }
     if (pthread_create(&thread, NULL, work, NULL) != 0) {
         return 1;
     }

@@ -643,6 +643,7 @@
 #pragma redefine_extname trace_let_hear crl_trace_let_hear
 #pragma redefine_extname trace_note_loop crl_trace_note_loop
 #pragma redefine_extname trace_objects_list crl_trace_objects_list
+#pragma redefine_extname trace_probe crl_trace_probe
 #pragma redefine_extname trace_start crl_trace_start
 #pragma redefine_extname trace_start_from_environment crl_trace_start_from_environment
 #pragma redefine_extname trace_stop crl_trace_stop

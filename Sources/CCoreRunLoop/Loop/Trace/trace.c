@@ -43,8 +43,6 @@ struct trace_session {
     char path[trace_path_size]; /* constant: what the first process was given, absolute if it could be made so */
 };
 
-_Alignas(cache_line) _Atomic uint32_t trace_hearers;
-
 /*
  * The trace that is on, or NULL. Sessions are never freed, so whoever has read a pointer may use it. Written by trace_start and trace_stop,
  * and in the child of a fork.
@@ -184,7 +182,7 @@ static void write_event(enum trace_kind kind, uint32_t detail, uint64_t object, 
 
 void trace_write(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value)
 {
-    uint32_t hearers = atomic_load_explicit(&trace_hearers, memory_order_acquire);
+    uint32_t hearers = atomic_load_explicit(&trace_hearers.own, memory_order_acquire);
 
     if (hearers & trace_file_hears) {
         write_event(kind, detail, object, value);
@@ -192,12 +190,15 @@ void trace_write(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_
     if (__builtin_expect(hearers & trace_stalls_hear, 0)) {
         atomic_load_explicit(&stalls_hearing, memory_order_relaxed)(kind, detail, object, value);
     }
+    if (__builtin_expect(atomic_load_explicit(&trace_hearers.probes, memory_order_relaxed) != 0, 0)) {
+        trace_probe(kind, detail, object, value);
+    }
 }
 
 void trace_let_hear(enum trace_hearer hearer, trace_hearing *hearing)
 {
     atomic_store_explicit(&stalls_hearing, hearing, memory_order_relaxed);
-    (void)atomic_fetch_or_explicit(&trace_hearers, hearer, memory_order_release);
+    (void)atomic_fetch_or_explicit(&trace_hearers.own, (uint16_t)hearer, memory_order_release);
 }
 
 void trace_note_loop(const void *loop, const void *waker)
@@ -320,7 +321,7 @@ static void session_publish(struct trace_session *session)
     atomic_thread_fence(memory_order_release);
     memcpy(session->header->magic, trace_file_magic, sizeof trace_file_magic);
     atomic_store_explicit(&trace_session, session, memory_order_seq_cst);
-    (void)atomic_fetch_or_explicit(&trace_hearers, trace_file_hears, memory_order_release);
+    (void)atomic_fetch_or_explicit(&trace_hearers.own, (uint16_t)trace_file_hears, memory_order_release);
 }
 
 /* Copies the path, and makes it absolute if the working directory is known: a child may work elsewhere. Returns 0 or a negative errno. */
@@ -438,7 +439,7 @@ void trace_stop(void)
     struct trace_session *session;
 
     lock_take(&session_lock);
-    (void)atomic_fetch_and_explicit(&trace_hearers, ~(uint32_t)trace_file_hears, memory_order_relaxed);
+    (void)atomic_fetch_and_explicit(&trace_hearers.own, (uint16_t)~trace_file_hears, memory_order_relaxed);
     session = atomic_exchange_explicit(&trace_session, NULL, memory_order_seq_cst);
     if (session && session != &parents) {
         while (atomic_load_explicit(&session->making, memory_order_seq_cst) > 0) {
@@ -518,7 +519,7 @@ static struct trace_session *begin_in_child(void)
             (void)session_give_up(session, result);
             session = NULL;
             log_once(parents.path, -result, "this child is not traced");
-            (void)atomic_fetch_and_explicit(&trace_hearers, ~(uint32_t)trace_file_hears, memory_order_relaxed);
+            (void)atomic_fetch_and_explicit(&trace_hearers.own, (uint16_t)~trace_file_hears, memory_order_relaxed);
             atomic_store_explicit(&trace_session, NULL, memory_order_release);
         } else {
             session->header->parent = parent_process;

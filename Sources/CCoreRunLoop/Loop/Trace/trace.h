@@ -27,8 +27,19 @@ enum trace_hearer {
     trace_stalls_hear = 2, /* Run/stall.c, once a loop is watched for stalls */
 };
 
-/* The bits of those who do; 0 while nobody does. Relaxed: whoever hears an event looks again whether it is wanted. */
-extern _Atomic uint32_t trace_hearers __attribute__((visibility("hidden"))); /* or each look would be two loads */
+/*
+ * Who does: `any` is 0 while nobody does. The kernel counts in `probes` those who trace the process by its probes (trace_probes.c), and the
+ * process sets bits in `own`. Relaxed: whoever hears an event looks again whether it is wanted.
+ */
+union trace_hearers {
+    struct {
+        _Atomic uint16_t probes; /* written by the kernel */
+        _Atomic uint16_t own; /* of enum trace_hearer */
+    };
+    _Atomic uint32_t any;
+};
+
+extern union trace_hearers trace_hearers __attribute__((visibility("hidden"))); /* or each look would be two loads */
 
 /* Hears each event, on its thread: perhaps with a lock held, perhaps in a signal handler. Keeps errno. */
 typedef void trace_hearing(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value);
@@ -36,12 +47,15 @@ typedef void trace_hearing(enum trace_kind kind, uint32_t detail, uint64_t objec
 /* Installs a hearer of a room above, for good. */
 void trace_let_hear(enum trace_hearer hearer, trace_hearing *hearing);
 
+/* Passes the probe of the event. In a build without probes it does nothing. */
+void trace_probe(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value);
+
 /* Gives an event to those who hear it. Keeps errno. */
 void trace_write(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value);
 
 static inline bool trace_is_on(void)
 {
-    return __builtin_expect(atomic_load_explicit(&trace_hearers, memory_order_relaxed) != 0, 0);
+    return __builtin_expect(atomic_load_explicit(&trace_hearers.any, memory_order_relaxed) != 0, 0);
 }
 
 static inline void trace_event(enum trace_kind kind, uint32_t detail, const volatile void *object, uint64_t value)
