@@ -5,10 +5,5 @@
 ### check-gdb        tests the command crl-loops and the printers on a process and on a core file, if gdb is here
 
 .PHONY: check-gdb
-DEBUGGED := $(B)/debugged
-$(DEBUGGED): Tests/Tool/debugged.c $(SHARED) $(B)/libcorerunloop.so
-	$(SAY) CC $@
-	$(Q)$(COMPILE_PROGRAM) -g -rdynamic -o $@ $< -L$(B) -lcorerunloop
-
 check-gdb: $(DEBUGGED)
 	$(Q)Tests/Tool/test_gdb Sources/gdb/corerunloop-gdb.py $(SHARED) $(DEBUGGED)

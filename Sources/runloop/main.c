@@ -17,6 +17,7 @@
 static const char usage[] =
     "usage: runloop trace [-o FILE] [--buffer BYTES] -- PROGRAM [ARGUMENT...]\n"
     "       runloop export --format html|perfetto|csv [-o FILE] [--stall SECONDS] TRACE...\n"
+    "       runloop top [--interval SECONDS] [--count NUMBER] [--json]\n"
     "       runloop --help | --version\n";
 
 static const char help[] =
@@ -30,6 +31,10 @@ static const char help[] =
     "  --format csv       a line for each run, pass, sleep, callout and arrow\n"
     "  -o, --output FILE  the file (standard output)\n"
     "  --stall SECONDS    how long a loop may stay awake until it counts as a stall (0.25)\n"
+    "top     shows what the loops of this user's processes do that run with CORERUNLOOP_STATISTICS=1\n"
+    "  --interval SECONDS how long to count for each table (1)\n"
+    "  --count NUMBER     of tables (without end; with --json 1)\n"
+    "  --json             an object for each table\n"
     "\n"
     "Exit status: 0 success; 1 an error; 2 wrong usage. trace: that of PROGRAM, 126 if it cannot be run, 127 if it is not there,\n"
     "and 128 and the signal's number if a signal ended it.\n";
@@ -58,13 +63,18 @@ struct options {
     const char *buffer;
     const char *format;
     double stall_s;
+    double interval_s;
+    long tables; /* -1: not said */
+    bool is_json;
 };
 
 static int take_option(int option, const char *command, struct options *options)
 {
     char *end;
 
-    if (option != 'o' && strchr(strcmp(command, "trace") == 0 ? "b" : "fs", option) == NULL) {
+    const char *own = strcmp(command, "trace") == 0 ? "ob" : strcmp(command, "export") == 0 ? "ofs" : "inj";
+
+    if (strchr(own, option) == NULL) {
         return misuse("an option does not belong to %s", command);
     }
     switch (option) {
@@ -77,6 +87,18 @@ static int take_option(int option, const char *command, struct options *options)
                                                                                 : exit_success;
     case 'f':
         options->format = optarg;
+        return exit_success;
+    case 'j':
+        options->is_json = true;
+        return exit_success;
+    case 'n':
+        options->tables = strtol(optarg, &end, 10);
+        return *optarg < '1' || *optarg > '9' || *end != '\0' ? misuse("--count %s is no number above 0", optarg) : exit_success;
+    case 'i':
+        options->interval_s = strtod(optarg, &end);
+        if (*optarg == '\0' || *end != '\0' || !(options->interval_s >= 0.01 && options->interval_s <= 86400)) {
+            return misuse("--interval %s is no number of seconds from 0.01 to a day", optarg);
+        }
         return exit_success;
     default:
         options->stall_s = strtod(optarg, &end);
@@ -93,6 +115,9 @@ static int take_options(int count, char **words, struct options *options)
                                           {"buffer", required_argument, NULL, 'b'},
                                           {"format", required_argument, NULL, 'f'},
                                           {"stall", required_argument, NULL, 's'},
+                                          {"interval", required_argument, NULL, 'i'},
+                                          {"count", required_argument, NULL, 'n'},
+                                          {"json", no_argument, NULL, 'j'},
                                           {NULL, 0, NULL, 0}};
     const char *ends_at_program = strcmp(words[0], "trace") == 0 ? "+:o:" : ":o:";
     int status = exit_success;
@@ -145,7 +170,7 @@ static int export(const struct options *options, int count, char **files)
 
 static int run(int count, char **words)
 {
-    struct options options = {.stall_s = 0.25};
+    struct options options = {.stall_s = 0.25, .interval_s = 1, .tables = -1};
     int status = take_options(count, words, &options);
 
     if (status != exit_success) {
@@ -153,6 +178,10 @@ static int run(int count, char **words)
     }
     if (strcmp(words[0], "trace") == 0) {
         return optind < count ? record(options.output, options.buffer, words + optind) : misuse("trace needs a program%s", "");
+    }
+    if (strcmp(words[0], "top") == 0) {
+        return optind < count ? misuse("top takes no %s", words[optind])
+                              : show_top(options.interval_s, options.tables >= 0 ? options.tables : options.is_json, options.is_json);
     }
     if (!options.format) {
         return misuse("export needs --format%s", "");
@@ -177,7 +206,7 @@ int main(int count, char **words)
         (void)puts("runloop " CRL_VERSION_STRING);
         return exit_success;
     }
-    if (strcmp(words[1], "trace") == 0 || strcmp(words[1], "export") == 0) {
+    if (strcmp(words[1], "trace") == 0 || strcmp(words[1], "export") == 0 || strcmp(words[1], "top") == 0) {
         return run(count - 1, words + 1);
     }
     return misuse("there is no command %s", words[1]);

@@ -8,6 +8,7 @@
  *   symbols.c   addresses -> names of functions, from the symbol tables of the program's files
  *   story.c     events -> spans (runs, passes, sleeps, callouts), arrows between them, and figures
  *   csv.c, perfetto.c, html.c   write the story down
+ *   top.c       runloop top: reads the statistics of running processes
  *
  * One thread, and memory that the process's end gives back.
  */
@@ -212,5 +213,10 @@ int write_html(const struct story *story, FILE *file);
 
 /* Runs the program with its trace in `file`; NULL: a name made of the program's. Returns the program's exit status. */
 int record(const char *file, const char *buffer, char **program);
+
+/* ---- statistics ---- */
+
+/* Shows `count` tables, 0 for no end, one every `interval_s`. */
+int show_top(double interval_s, long count, bool is_json);
 
 #endif

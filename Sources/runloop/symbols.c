@@ -83,7 +83,7 @@ static void read_kind(struct symbol_table *table, const struct elf *elf, uint32_
 static struct symbol_table *read_file(const char *path)
 {
     struct symbol_table *table = make_room(1, sizeof *table);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status;
     struct elf elf;
     void *memory;

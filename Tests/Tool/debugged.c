@@ -2,6 +2,7 @@
 /*
  * A process whose loops are known, for gdb: the main loop is in the callout `perform` of a source, and a thread named "worker" sleeps in
  * its loop. Then the function `stop_here` is called. With an argument, a timer calls `tick` every 5 ms instead, until standard input ends.
+ * Rules: 520 521 522 523 525 526 607 608
  */
 #define _GNU_SOURCE
 #include <CoreFoundation/CoreFoundation.h>

@@ -110,6 +110,30 @@ static void file_remove(const char *path)
     (void)result_of(unlink(path), saved);
 }
 
+static int file_lock(int file)
+{
+    int saved = errno;
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return result_of(fcntl(file, F_SETLK, &whole), saved);
+}
+
+static int private_directory(const char *path)
+{
+    int saved = errno;
+    struct stat status;
+    int result = result_of(mkdir(path, 0700), saved);
+
+    if (result < 0 && result != -EEXIST) {
+        return result;
+    }
+    result = result_of(lstat(path, &status), saved);
+    if (result == 0 && (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)) {
+        return -EACCES;
+    }
+    return result;
+}
+
 static int directory(char *ret_path, size_t size)
 {
     int saved = errno;
@@ -153,20 +177,22 @@ static void program(char *ret_path, size_t size)
     ret_path[length > 0 ? length : 0] = '\0';
 }
 
-#define KERNEL_TRACE_LINUX                \
-    {                                     \
-        .file_create = file_create,       \
-        .file_is = file_is,               \
-        .file_reserve = file_reserve,     \
-        .file_map = file_map,             \
-        .file_unmap = file_unmap,         \
-        .file_remove = file_remove,       \
-        .directory = directory,           \
-        .thread_id = thread_id,           \
-        .process_id = process_id,         \
-        .thread_name = thread_name,       \
-        .name_of_thread = name_of_thread, \
-        .program = program,               \
+#define KERNEL_TRACE_LINUX                      \
+    {                                           \
+        .file_create = file_create,             \
+        .file_is = file_is,                     \
+        .file_reserve = file_reserve,           \
+        .file_map = file_map,                   \
+        .file_unmap = file_unmap,               \
+        .file_remove = file_remove,             \
+        .file_lock = file_lock,                 \
+        .private_directory = private_directory, \
+        .directory = directory,                 \
+        .thread_id = thread_id,                 \
+        .process_id = process_id,               \
+        .thread_name = thread_name,             \
+        .name_of_thread = name_of_thread,       \
+        .program = program,                     \
     }
 
 struct kernel_trace kernel_trace = KERNEL_TRACE_LINUX;

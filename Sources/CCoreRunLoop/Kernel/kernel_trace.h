@@ -34,6 +34,9 @@ struct kernel_trace {
     int (*file_map)(int file, int64_t offset, size_t size, void **ret_memory); /* shared, for reading and writing */
     void (*file_unmap)(void *memory, size_t size);
     void (*file_remove)(const char *path);
+    int (*file_lock)(int file); /* for this process alone, until it ends or closes the file; not for its children */
+    /* Makes the directory if it is not there. -EACCES unless it is one, belongs to this user, and nobody else may do anything in it. */
+    int (*private_directory)(const char *path);
     int (*directory)(char *ret_path, size_t size); /* the working one */
     int32_t (*thread_id)(void);
     int32_t (*process_id)(void);

@@ -245,6 +245,26 @@ REQUIRES(the_loop_lock) static bool listed_block_matches(CFRunLoopRef loop, cons
     return false;
 }
 
+static uint32_t count_queue(const struct block_queue *queue)
+{
+    uint32_t count = 0;
+
+    for (const struct block *block = queue->head; block; block = block->next) {
+        count++;
+    }
+    return count;
+}
+
+uint32_t blocks_count(CFRunLoopRef loop)
+{
+    uint32_t count = count_queue(&loop->common_blocks) + count_queue(&loop->listed_blocks);
+
+    for (const struct mode *mode = loop->modes; mode; mode = mode->next) {
+        count += count_queue(&mode->blocks);
+    }
+    return count;
+}
+
 bool blocks_are_queued(CFRunLoopRef loop, const struct mode *mode)
 {
     invariant_held(&loop->lock);

@@ -31,6 +31,9 @@ void block_enqueue(CFRunLoopRef loop, CFTypeRef mode, void (*function)(void *inf
 /* Returns true if some queued block could run in `mode`, which then is not empty (rules 25, 26). */
 REQUIRES(the_loop_lock) bool blocks_are_queued(CFRunLoopRef loop, const struct mode *mode);
 
+/* Returns how many blocks are queued, for whichever modes. */
+REQUIRES(the_loop_lock) __attribute__((cold)) uint32_t blocks_count(CFRunLoopRef loop);
+
 /*
  * Runs the blocks that were queued for the run's mode before the call; blocks queued by these wait for the next time (rule 166). If one of
  * them makes the mode common, blocks queued before the call for the common modes run as well. Drops the lock while the blocks run.

@@ -36,7 +36,9 @@ bool pass_begin(CFRunLoopRef loop, struct run *run)
     invariant_held(&loop->lock);
     invariant(loop->innermost_run == run);
     invariant(loop_thread_is_awake(loop));
-    trace_event(trace_pass_begins, 0, run, 0);
+    if (trace_is_on()) {
+        trace_write(trace_pass_begins, 0, (uintptr_t)run, blocks_count(loop));
+    }
     waker_arm(loop->waker); /* before anything is looked at: whatever comes later leaves a token, which ends the wait at once */
     observers_notify(loop, run, kCFRunLoopBeforeTimers); /* [2] */
     observers_notify(loop, run, kCFRunLoopBeforeSources); /* [3] */

@@ -25,6 +25,7 @@
 #include "Loop/Source/source_queue.h"
 #include "Loop/Timer/timer_firing.h"
 #include "Loop/Timer/timer_membership.h"
+#include "Loop/Trace/statistics.h"
 #include "Loop/Trace/trace.h"
 #include "Loop/Watch/watch.h"
 #include "Support/fault.h"
@@ -187,6 +188,7 @@ static void end_of_thread(void *round)
     thread_loop = NULL;
     thread_loop_has_ended = true;
     trace_thread_ends();
+    statistics_thread_ends();
     if (!loop->is_main) {
         drop_thread_reference(loop);
     }
@@ -286,6 +288,7 @@ NOT_CHECKED static void after_fork_in_child(void)
 {
     trace_forget_parent();
     stalls_forget_parent();
+    statistics_forget_parent();
     waker_pool_reset();
     item_locks_reset_all();
     lock_reset(&thread_loops.lock);
@@ -332,6 +335,7 @@ static void prepare_once(void)
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     trace_start_from_environment();
     stalls_watch_from_environment();
+    statistics_start_from_environment();
 }
 
 void thread_registry_prepare(void)

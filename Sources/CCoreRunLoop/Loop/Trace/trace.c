@@ -48,7 +48,9 @@ struct trace_session {
  * and in the child of a fork.
  */
 static _Atomic(struct trace_session *) trace_session;
-static _Atomic(trace_hearing *) stalls_hearing; /* written before its bit in trace_hearers is set */
+/* Written before its bit in trace_hearers is set. */
+static _Atomic(trace_hearing *) stalls_hearing;
+static _Atomic(trace_hearing *) statistics_hearing;
 
 static struct lock session_lock;
 static struct trace_session *latest GUARDED_BY(&session_lock);
@@ -190,6 +192,9 @@ void trace_write(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_
     if (__builtin_expect(hearers & trace_stalls_hear, 0)) {
         atomic_load_explicit(&stalls_hearing, memory_order_relaxed)(kind, detail, object, value);
     }
+    if (__builtin_expect(hearers & trace_statistics_hear, 0)) {
+        atomic_load_explicit(&statistics_hearing, memory_order_relaxed)(kind, detail, object, value);
+    }
     if (__builtin_expect(atomic_load_explicit(&trace_hearers.probes, memory_order_relaxed) != 0, 0)) {
         trace_probe(kind, detail, object, value);
     }
@@ -197,7 +202,7 @@ void trace_write(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_
 
 void trace_let_hear(enum trace_hearer hearer, trace_hearing *hearing)
 {
-    atomic_store_explicit(&stalls_hearing, hearing, memory_order_relaxed);
+    atomic_store_explicit(hearer == trace_stalls_hear ? &stalls_hearing : &statistics_hearing, hearing, memory_order_relaxed);
     (void)atomic_fetch_or_explicit(&trace_hearers.own, (uint16_t)hearer, memory_order_release);
 }
 

@@ -25,6 +25,7 @@
 enum trace_hearer {
     trace_file_hears = 1,
     trace_stalls_hear = 2, /* Run/stall.c, once a loop is watched for stalls */
+    trace_statistics_hear = 4, /* statistics.c, if the environment asks for it */
 };
 
 /*
@@ -44,7 +45,7 @@ extern union trace_hearers trace_hearers __attribute__((visibility("hidden"))); 
 /* Hears each event, on its thread: perhaps with a lock held, perhaps in a signal handler. Keeps errno. */
 typedef void trace_hearing(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value);
 
-/* Installs a hearer of a room above, for good. */
+/* Installs a hearer other than the file, for good. */
 void trace_let_hear(enum trace_hearer hearer, trace_hearing *hearing);
 
 /* Passes the probe of the event. In a build without probes it does nothing. */

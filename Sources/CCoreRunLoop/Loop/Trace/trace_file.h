@@ -96,7 +96,7 @@ _Static_assert(sizeof(struct trace_ring) <= trace_ring_events_at, "before the ev
 enum trace_kind {
     trace_run_begins = 1, /* [0; the run; its mode] */
     trace_run_ends, /* [1 if a callout left it without returning; the run; 0] */
-    trace_pass_begins, /* [0; the run; 0] */
+    trace_pass_begins, /* [0; the run; how many blocks are queued] */
     trace_sleep_begins, /* [0; the run; the instant of the deadline, or the largest number for none] */
     trace_sleep_ends, /* [enum trace_cause; the run; the source that ended it, or 0] */
     trace_callout_begins, /* [enum trace_callout, and for observers the activity from bit 8 on; the item; the function's address] */

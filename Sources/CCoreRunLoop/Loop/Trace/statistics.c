@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counts what loops do; see statistics.h. The lock is for whoever makes the page or takes a place. Counting takes none: a place has one
+ * writer, the thread whose `own` points to it.
+ */
+#include "Loop/Trace/statistics.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
+#include "Kernel/kernel_trace.h"
+#include "Loop/Trace/statistics_file.h"
+#include "Loop/Trace/trace.h"
+#include "Support/fault.h"
+#include "Support/lock.h"
+
+enum { callouts_most = 16, directory_size = 3500, path_size = 4096 };
+
+static struct lock statistics_lock;
+static struct statistics_page *page GUARDED_BY(&statistics_lock); /* NULL: none yet in this process */
+static int page_file GUARDED_BY(&statistics_lock); /* open as long as there is a page: it holds the lock on the file */
+static bool is_refused GUARDED_BY(&statistics_lock); /* no page could be made */
+static char page_path[path_size] GUARDED_BY(&statistics_lock);
+
+/* The thread's own. A handler that interrupts the thread only sends events that are not counted. */
+static __thread struct {
+    struct loop_statistics *place;
+    bool is_refused; /* all places are taken */
+    uint32_t runs; /* nested ones */
+    uint32_t depth; /* of callouts, also of those that have no room below */
+    struct {
+        uint64_t item;
+        uint64_t function;
+        int64_t began_ns;
+    } begun[callouts_most];
+} own __attribute__((tls_model("initial-exec")));
+
+/* ---- the page ---- */
+
+static void log_refusal(const char *path, int error)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    char line[512];
+
+    (void)snprintf(line, sizeof line, "statistics: %.300s: %.100s; nothing is counted", path, strerror(-error));
+    fault_log_once(&logged, line);
+}
+
+/* Writes the path of the process's file, whose directory is there then. Returns 0 or a negative errno. */
+static int make_path(char ret_path[path_size])
+{
+    const char *runtime = kernel_ports.environment("XDG_RUNTIME_DIR");
+    char directory[directory_size];
+    int result;
+
+    if (runtime && *runtime == '/') {
+        (void)snprintf(directory, sizeof directory, "%s/" STATISTICS_DIRECTORY, runtime);
+    } else {
+        (void)snprintf(directory, sizeof directory, "/run/user/%u/" STATISTICS_DIRECTORY, (unsigned)kernel_ports.effective_uid());
+    }
+    (void)snprintf(ret_path, path_size, "%s", directory);
+    result = kernel_trace.private_directory(directory);
+    (void)snprintf(ret_path, path_size, "%s/%d", directory, (int)kernel_trace.process_id());
+    return result;
+}
+
+/* Makes the file, locks it, and maps it. Returns 0 or a negative errno. */
+REQUIRES(&statistics_lock) static int open_page(const char *path, void **ret_memory)
+{
+    struct kernel_file_identity identity;
+    int file;
+    int result;
+
+    kernel_trace.file_remove(path); /* of an earlier process with that number */
+    file = kernel_trace.file_create(path, &identity);
+    if (file < 0) {
+        return file;
+    }
+    result = kernel_trace.file_reserve(file, 0, statistics_file_size);
+    result = result < 0 ? result : kernel_trace.file_lock(file);
+    result = result < 0 ? result : kernel_trace.file_map(file, 0, statistics_file_size, ret_memory);
+    if (result < 0) {
+        kernel_trace.file_remove(path);
+        (void)kernel.close(file);
+        return result;
+    }
+    page_file = file;
+    return 0;
+}
+
+REQUIRES(&statistics_lock) static void fill_page(struct statistics_page *made)
+{
+    char program[path_size];
+
+    made->version = statistics_version;
+    made->order = statistics_order;
+    made->process = kernel_trace.process_id();
+    made->loops = statistics_loops_most;
+    made->began_ns = kernel.monotonic_ns();
+    kernel_trace.program(program, sizeof program);
+    (void)snprintf(made->program, sizeof made->program, "%.*s", (int)sizeof made->program - 1, program);
+    atomic_thread_fence(memory_order_release);
+    memcpy(made->magic, statistics_magic, sizeof made->magic);
+}
+
+REQUIRES(&statistics_lock) static bool has_page(void)
+{
+    void *memory = NULL;
+    int result;
+
+    if (page || is_refused) {
+        return page != NULL;
+    }
+    result = make_path(page_path);
+    result = result < 0 ? result : open_page(page_path, &memory);
+    if (result < 0) {
+        is_refused = true;
+        log_refusal(page_path, result);
+        return false;
+    }
+    page = memory;
+    fill_page(page);
+    return true;
+}
+
+/* Takes a free place of the page for the thread. */
+REQUIRES(&statistics_lock) static void take_place(void)
+{
+    for (uint32_t i = 0; i < statistics_loops_most; i++) {
+        struct loop_statistics *place = &page->places[i];
+
+        if (atomic_load_explicit(&place->thread, memory_order_relaxed) == 0) {
+            memset(place, 0, sizeof *place);
+            kernel_trace.thread_name(place->name);
+            atomic_store_explicit(&place->thread, kernel_trace.thread_id(), memory_order_release);
+            own.place = place;
+            return;
+        }
+    }
+    own.is_refused = true;
+}
+
+static void find_place(void)
+{
+    lock_take(&statistics_lock);
+    if (has_page()) {
+        take_place();
+    } else {
+        own.is_refused = true;
+    }
+    lock_drop(&statistics_lock);
+}
+
+/* The process ends by itself. One that is killed leaves its file, which the next reader removes. */
+NOT_CHECKED __attribute__((destructor)) static void remove_page(void)
+{
+    if (page && page->process == kernel_trace.process_id()) { /* no child without handlers */
+        kernel_trace.file_remove(page_path);
+    }
+}
+
+/* ---- counting ---- */
+
+static void add(_Atomic uint64_t *total)
+{
+    atomic_store_explicit(total, atomic_load_explicit(total, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+static void add_ns(_Atomic int64_t *total, int64_t ns)
+{
+    atomic_store_explicit(total, atomic_load_explicit(total, memory_order_relaxed) + ns, memory_order_relaxed);
+}
+
+static void wake(struct loop_statistics *place)
+{
+    if (atomic_load_explicit(&place->awake_since_ns, memory_order_relaxed) == 0) {
+        atomic_store_explicit(&place->awake_since_ns, kernel.monotonic_ns(), memory_order_relaxed);
+    }
+}
+
+/* Returns false if it slept already: a wait may sleep several times. */
+static bool fall_asleep(struct loop_statistics *place)
+{
+    int64_t since_ns = atomic_load_explicit(&place->awake_since_ns, memory_order_relaxed);
+
+    if (since_ns == 0) {
+        return false;
+    }
+    atomic_store_explicit(&place->awake_since_ns, 0, memory_order_relaxed); /* first, or a reader would count the time twice */
+    add_ns(&place->busy_ns, kernel.monotonic_ns() - since_ns);
+    return true;
+}
+
+static void begin_run(struct loop_statistics *place)
+{
+    own.runs++;
+    wake(place);
+}
+
+static void end_run(struct loop_statistics *place)
+{
+    own.runs -= own.runs > 0 ? 1 : 0;
+    if (own.runs == 0) {
+        own.depth = 0;
+        (void)fall_asleep(place);
+    }
+}
+
+static void begin_callout(struct loop_statistics *place, uint64_t item, uint64_t function)
+{
+    add(&place->callouts);
+    if (own.depth < callouts_most) {
+        own.begun[own.depth].item = item;
+        own.begun[own.depth].function = function;
+        own.begun[own.depth].began_ns = kernel.monotonic_ns();
+    }
+    own.depth++;
+}
+
+/* A callout that did not return leaves its entry behind, which goes when one around it ends. */
+static void end_callout(struct loop_statistics *place, uint64_t item)
+{
+    uint32_t depth = own.depth;
+    int64_t duration_ns;
+
+    if (depth > callouts_most) {
+        own.depth--;
+        return;
+    }
+    while (depth > 0 && own.begun[depth - 1].item != item) {
+        depth--;
+    }
+    if (depth == 0) {
+        return;
+    }
+    own.depth = depth - 1;
+    duration_ns = kernel.monotonic_ns() - own.begun[depth - 1].began_ns;
+    if (duration_ns > atomic_load_explicit(&place->longest_ns, memory_order_relaxed)) {
+        atomic_store_explicit(&place->longest_function, own.begun[depth - 1].function, memory_order_relaxed);
+        atomic_store_explicit(&place->longest_ns, duration_ns, memory_order_relaxed);
+    }
+}
+
+static void count_timer(struct loop_statistics *place, int64_t due_ns)
+{
+    int64_t late_ns = kernel.monotonic_ns() - due_ns;
+
+    add(&place->timers);
+    add_ns(&place->late_ns, late_ns > 0 ? late_ns : 0);
+    if (late_ns > atomic_load_explicit(&place->latest_ns, memory_order_relaxed)) {
+        atomic_store_explicit(&place->latest_ns, late_ns, memory_order_relaxed);
+    }
+}
+
+static void count(struct loop_statistics *place, enum trace_kind kind, uint64_t object, uint64_t value)
+{
+    switch (kind) {
+    case trace_run_begins:
+        begin_run(place);
+        break;
+    case trace_run_ends:
+        end_run(place);
+        break;
+    case trace_pass_begins:
+        add(&place->passes);
+        atomic_store_explicit(&place->queued, (uint32_t)value, memory_order_relaxed);
+        break;
+    case trace_sleep_begins:
+        if (fall_asleep(place)) {
+            add(&place->sleeps);
+        }
+        break;
+    case trace_sleep_ends:
+        wake(place);
+        break;
+    case trace_callout_begins:
+        begin_callout(place, object, value);
+        break;
+    case trace_callout_ends:
+        end_callout(place, object);
+        break;
+    case trace_timer_is_due:
+        count_timer(place, (int64_t)value);
+        break;
+    default:
+        break;
+    }
+}
+
+static void hear(enum trace_kind kind, uint32_t detail, uint64_t object, uint64_t value)
+{
+    (void)detail;
+    if (!own.place && kind == trace_run_begins && !own.is_refused) {
+        find_place();
+    }
+    if (own.place) {
+        count(own.place, kind, object, value);
+    }
+}
+
+/* ---- beginning and end ---- */
+
+void statistics_start_from_environment(void)
+{
+    const char *text = kernel_ports.environment("CORERUNLOOP_STATISTICS");
+
+    if (text && strcmp(text, "1") == 0) {
+        trace_let_hear(trace_statistics_hear, hear);
+    }
+}
+
+void statistics_thread_ends(void)
+{
+    struct loop_statistics *place = own.place;
+
+    own.place = NULL;
+    own.is_refused = true;
+    if (place) {
+        lock_take(&statistics_lock);
+        atomic_store_explicit(&place->thread, 0, memory_order_release);
+        lock_drop(&statistics_lock);
+    }
+}
+
+/* The parent goes on with its page, which the child no longer maps. The lock on the file is the parent's alone. */
+NOT_CHECKED void statistics_forget_parent(void)
+{
+    lock_reset(&statistics_lock);
+    if (page) {
+        kernel_trace.file_unmap(page, statistics_file_size);
+        (void)kernel.close(page_file);
+        page = NULL;
+    }
+    is_refused = false;
+    own.place = NULL;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a process counts of its loops in the page that `runloop top` reads, on the clock that the test moves, and what has none. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "Kernel/kernel.h"
+#include "Kernel/kernel_trace.h"
+#include "Loop/Trace/statistics.h"
+#include "Loop/Trace/statistics_file.h"
+#include "Loop/Trace/trace.h"
+#include "Loop/loop_trace.h"
+
+static char folder[] = P_tmpdir "/crl-statistics-XXXXXX";
+static char directory[sizeof folder + sizeof STATISTICS_DIRECTORY];
+
+static void begin(void)
+{
+    REQUIRE(mkdtemp(folder) != NULL);
+    (void)snprintf(directory, sizeof directory, "%s/" STATISTICS_DIRECTORY, folder);
+    REQUIRE(setenv("XDG_RUNTIME_DIR", folder, 1) == 0 && setenv("CORERUNLOOP_STATISTICS", "1", 1) == 0);
+    test_allow_left(1, 0); /* the file is open as long as the process lives */
+}
+
+static void end(void)
+{
+    char path[sizeof directory + 16];
+
+    (void)snprintf(path, sizeof path, "%s/%d", directory, (int)getpid());
+    (void)unlink(path);
+    (void)rmdir(directory);
+    (void)rmdir(folder);
+}
+
+static struct statistics_page page;
+
+/* Reads the page of a process as the command does. Returns false if there is none. */
+static bool read_page(pid_t process)
+{
+    char path[sizeof directory + 16];
+    int file;
+    bool is_read;
+
+    (void)snprintf(path, sizeof path, "%s/%d", directory, (int)process);
+    file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return false;
+    }
+    is_read = read(file, &page, sizeof page) == (ssize_t)sizeof page;
+    /* No close in the process that has the lock: closing any descriptor of the file would drop it. */
+    if (process != getpid()) {
+        (void)close(file);
+    } else {
+        test_allow_left(2, 0);
+    }
+    return is_read && memcmp(page.magic, statistics_magic, sizeof page.magic) == 0;
+}
+
+static void takes_ms(struct probe *probe)
+{
+    clock_spend_ms((long)(intptr_t)probe->context);
+}
+
+static void nothing(void *info)
+{
+    (void)info;
+}
+
+TEST(statistics_are_what_a_loop_did, "522")
+{
+    static struct probe fast = {.name = "F", .action = takes_ms, .context = (void *)10, .logging = probe_is_silent};
+    static struct probe slow = {.name = "S", .action = takes_ms, .context = (void *)40, .logging = probe_is_silent};
+    const struct loop_statistics *place = &page.places[0];
+    char path[sizeof directory + 16];
+    struct stat status;
+
+    begin();
+    clock_start();
+    statistics_start_from_environment();
+    EXPECT(trace_is_on());
+    probe_timer_add(&fast, 0.1, 0.1, LOOP, MODE);
+    probe_timer_add(&slow, 0.1, 0, LOOP, MODE);
+    CRLRunLoopPerformFunction(LOOP, MODE, nothing, NULL, NULL);
+    CRLRunLoopPerformFunction(LOOP, CFSTR("other"), nothing, NULL, NULL);
+    CFRunLoopRunInMode(MODE, 0.35, false);
+    REQUIRE(read_page(getpid()));
+    EXPECT_EQ(place->thread, kernel_trace.thread_id());
+    EXPECT_EQ(place->passes, 4);
+    EXPECT_EQ(place->sleeps, 4);
+    EXPECT_EQ(place->callouts, 5); /* three of the fast timer, one of the slow one, one block */
+    EXPECT_EQ(place->timers, 4);
+    EXPECT_EQ(place->queued, 1); /* for the other mode */
+    EXPECT_EQ(place->busy_ns, 70000000);
+    EXPECT_EQ(place->awake_since_ns, 0);
+    EXPECT_EQ(place->longest_ns, 40000000);
+    EXPECT(place->longest_function != 0);
+    EXPECT_EQ(place->late_ns, 10000000); /* the second of two that are due at once */
+    EXPECT_EQ(place->latest_ns, 10000000);
+    EXPECT_EQ(page.process, getpid());
+    (void)snprintf(path, sizeof path, "%s/%d", directory, (int)getpid());
+    EXPECT(stat(path, &status) == 0 && (status.st_mode & 0777) == 0600);
+    EXPECT(stat(directory, &status) == 0 && (status.st_mode & 0777) == 0700);
+    end();
+}
+
+static void run_once(void *unused)
+{
+    static struct probe timer = {.name = "T", .logging = probe_is_silent};
+
+    (void)unused;
+    probe_timer_add(&timer, 0, 0, LOOP, MODE);
+    CFRunLoopRunInMode(MODE, 0, false);
+}
+
+TEST(the_place_of_a_thread_that_has_ended_is_free, "522")
+{
+    begin();
+    statistics_start_from_environment();
+    for (int i = 0; i < statistics_loops_most + 3; i++) {
+        probe_on_thread(run_once, NULL);
+    }
+    REQUIRE(read_page(getpid()));
+    for (int i = 0; i < statistics_loops_most; i++) {
+        EXPECT_EQ(page.places[i].thread, 0);
+    }
+    EXPECT_EQ(page.places[0].passes, 1); /* each has had the first place */
+    EXPECT_EQ(page.places[1].passes, 0);
+    end();
+}
+
+TEST(the_child_of_a_fork_has_a_page_of_its_own, "523")
+{
+    pid_t child;
+    int status = 0;
+
+    begin();
+    statistics_start_from_environment();
+    run_once(NULL);
+    child = fork();
+    if (child == 0) {
+        bool has_none = !read_page(getpid());
+
+        run_once(NULL);
+        _exit(has_none && read_page(getpid()) && page.process == getpid() && page.places[0].passes == 1 ? 0 : 1);
+    }
+    REQUIRE(waitpid(child, &status, 0) == child);
+    EXPECT_EQ(status, 0);
+    EXPECT(read_page(child)); /* the file stays: the child has not ended by itself */
+    REQUIRE(read_page(getpid()));
+    EXPECT_EQ(page.places[0].passes, 1);
+    end();
+}
+
+TEST(nothing_is_counted_unless_the_environment_says_1, "523")
+{
+    begin();
+    REQUIRE(unsetenv("CORERUNLOOP_STATISTICS") == 0);
+    statistics_start_from_environment();
+    REQUIRE(setenv("CORERUNLOOP_STATISTICS", "0", 1) == 0);
+    statistics_start_from_environment();
+    EXPECT(!trace_is_on());
+    run_once(NULL);
+    EXPECT(!read_page(getpid()));
+    end();
+}
+
+static void start_and_run(void)
+{
+    statistics_start_from_environment();
+    run_once(NULL);
+    run_once(NULL);
+}
+
+TEST(a_directory_that_others_may_use_is_refused_with_one_line, "524")
+{
+    begin();
+    REQUIRE(mkdir(directory, 0755) == 0 && chmod(directory, 0755) == 0);
+    EXPECT_EQ(logged_lines("Permission denied; nothing is counted", start_and_run), 1);
+    EXPECT(!read_page(getpid()));
+    end();
+}
+
+TEST(a_link_in_the_place_of_the_directory_is_refused_with_one_line, "524")
+{
+    char other[sizeof folder + 8];
+
+    begin();
+    (void)snprintf(other, sizeof other, "%s/other", folder);
+    REQUIRE(mkdir(other, 0700) == 0 && symlink(other, directory) == 0);
+    EXPECT_EQ(logged_lines("nothing is counted", start_and_run), 1);
+    EXPECT_EQ(rmdir(other), 0); /* nothing was put there */
+    (void)unlink(directory);
+    end();
+}
+
+static int no_room(int file, int64_t offset, size_t size)
+{
+    (void)file;
+    (void)offset;
+    (void)size;
+    return -ENOSPC;
+}
+
+static int no_lock(int file)
+{
+    (void)file;
+    return -ENOLCK;
+}
+
+TEST(a_page_without_room_is_one_line_and_leaves_no_file, "524")
+{
+    begin();
+    test_allow_left(0, 0);
+    kernel_trace.file_reserve = no_room;
+    EXPECT_EQ(logged_lines("No space left on device; nothing is counted", start_and_run), 1);
+    EXPECT(!read_page(getpid()));
+    end();
+}
+
+TEST(a_page_that_cannot_be_locked_is_one_line_and_leaves_no_file, "524")
+{
+    begin();
+    test_allow_left(0, 0);
+    kernel_trace.file_lock = no_lock;
+    EXPECT_EQ(logged_lines("No locks available; nothing is counted", start_and_run), 1);
+    EXPECT(!read_page(getpid()));
+    end();
+}
