@@ -172,7 +172,7 @@ let cases = [
             run(modes.port)
         },
         overlay: {
-            try! ownPorts.remote.sendNow(number: 1, message.span.bytes)
+            try! ownPorts.remote.sendAndWait(number: 1, message.span.bytes)
             overlayRun(modes.port)
         }),
     Case(
@@ -180,7 +180,7 @@ let cases = [
         name: "a request of 64 bytes to another thread, and the answer", iterations: 150, clock: { process_time_ns() },
         cWay: { check(echo_port_request(otherPorts.cRemote, message, message.count, true)) },
         overlaysCallback: { check(echo_port_request(otherPorts.cRemoteOfPort, message, message.count, true)) },
-        overlay: { check(try! otherPorts.remote.requestNow(number: 1, message.span.bytes) { $0.byteCount } == message.count) }),
+        overlay: { check(try! otherPorts.remote.requestAndWait(number: 1, message.span.bytes) { $0.byteCount } == message.count) }),
 ]
 
 func check(_ went: Bool) { if !went { fatalError("a message was not answered") } }

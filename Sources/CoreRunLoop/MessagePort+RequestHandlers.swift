@@ -23,11 +23,13 @@ extension MessagePort {
         private let owner: Owner
         private let byNumber: [Int32: RequestHandler]
         let fallback: RequestHandler?
+        private let hasConcurrent: Bool
 
         init(_ owner: Owner, _ byNumber: [Int32: RequestHandler] = [:], _ fallback: RequestHandler? = nil) {
             self.owner = owner
             self.byNumber = byNumber
             self.fallback = fallback
+            hasConcurrent = byNumber.values.contains { $0 is ConcurrentRequestHandler }
         }
 
         /// Returns a table with another handler for a number, or, with a nil number, for all that have none of their own.
@@ -39,17 +41,23 @@ extension MessagePort {
         }
 
         /// Makes a C port deliver its messages to these handlers from now on.
-        func receiveMessages(of port: CFMessagePort) { unsafe shim_message_port_call(port, retainedInfo(self)) }
+        func receiveMessages(of port: CFMessagePort) {
+            if hasConcurrent && RequestService.shared?.listen(to: port) != true {
+                report("there are no means to notice callers that leave; their requests end with their handlers")
+            }
+            unsafe shim_message_port_call(port, retainedInfo(self))
+        }
 
         func receive(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
             if !byNumber.isEmpty || number == MessagePort.envelope { return receiveKnown(number, bytes, &reply) }
-            fallback?.answer(number, bytes, &reply)
+            if let fallback { fallback.answer(number, bytes, &reply) } else { reply.refuse(SHIM_UNHANDLED) }
         }
 
         @inline(never)
         private func receiveKnown(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
             if number == MessagePort.envelope && owner.receiveEnvelope(bytes) { return }
-            (byNumber[number] ?? fallback)?.answer(number, bytes, &reply)
+            guard let handler = byNumber[number] ?? fallback else { return reply.refuse(SHIM_UNHANDLED) }
+            handler.answer(number, bytes, &reply)
         }
     }
 
@@ -70,6 +78,19 @@ extension MessagePort {
 
         override func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
             if let answer = function(number, [UInt8](copying: bytes)) { unsafe reply.set(answer.span.bytes) }
+        }
+    }
+
+    /// Answers requests of one kind, at once.
+    final class ExchangeRequestHandler: RequestHandler, @unchecked Sendable {
+        private let function: @Sendable (_ bytes: [UInt8]) -> [UInt8]?
+
+        /// `function` returns `nil` for bytes that are malformed.
+        init(_ function: @escaping @Sendable (_ bytes: [UInt8]) -> [UInt8]?) { self.function = function }
+
+        override func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
+            guard let answer = function([UInt8](copying: bytes)) else { return reply.refuse(SHIM_MALFORMED) }
+            unsafe reply.set(answer.span.bytes)
         }
     }
 
@@ -96,6 +117,15 @@ extension MessagePort {
         public mutating func set(_ bytes: RawSpan) {
             unsafe bytes.withUnsafeBytes { buffer in unsafe shim_reply_set(reply, buffer.baseAddress, buffer.count) }
         }
+
+        /// Says why there is no answer.
+        mutating func refuse(_ status: Int, _ text: String = "") {
+            var text = text
+            text.withUTF8 { bytes in unsafe shim_reply_refuse(reply, UInt32(status), bytes.baseAddress, bytes.count) }
+        }
+
+        /// Leaves the answer to a later call of shim_deferred_answer; `nil` when there is no memory.
+        mutating func later() -> OpaquePointer? { unsafe shim_reply_defer(reply) }
     }
 
     /// Creates a C port whose messages go to `handlers`; `nil` when it cannot have the name.

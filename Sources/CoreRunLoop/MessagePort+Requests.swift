@@ -10,16 +10,57 @@ extension MessagePort {
 
     /// Answers requests of one kind, on the loop's thread. Any thread; replaces the handler of the same number.
     ///
+    /// A request that is malformed gets no answer: the caller's call throws ``PortError/malformed(_:)``.
+    ///
     /// - Parameters:
     ///   - exchange: The kind of request.
-    ///   - reply: Returns the answer. A request that is malformed gets an empty answer.
+    ///   - reply: Returns the answer.
     public func handle<Request, Reply>(
         _ exchange: Exchange<Request, Reply>, _ reply: @escaping @isolated(any) @Sendable (Request) -> Reply
     ) {
         let reply = answeringOnActorOf(reply)
-        let handler = ArrayRequestHandler { _, bytes in exchange.decodeRequest(bytes).map { exchange.encodeReply(reply($0)) } }
+        let handler = ExchangeRequestHandler { bytes in exchange.decodeRequest(bytes).map { exchange.encodeReply(reply($0)) } }
         set(handler, of: exchange.number)
     }
+
+    /// Answers requests of one kind in tasks of their own, several at the same time. Any thread; replaces the handler of the same number.
+    ///
+    /// ```swift
+    /// let port = try MessagePort(name: "com.example.archive")
+    /// port.handle(.text(number: 1), concurrently: 8) { name in
+    ///     try await Task.sleep(for: .milliseconds(10))
+    ///     return "the text of \(name)"
+    /// }
+    /// ```
+    ///
+    /// The port's loop only receives the requests. A request that comes while as many are answered as the bound allows waits for its turn,
+    /// and counts against the port's budget of memory. The handler's task is cancelled when nobody waits for the answer any more: the
+    /// caller has cancelled its call, its time is over, either process has ended, or the port is invalid. A request that is still waiting
+    /// is dropped then. A handler that ends too late, or never, keeps nothing but its place among those that run.
+    ///
+    /// - Parameters:
+    ///   - exchange: The kind of request.
+    ///   - limit: How many handlers of this number may run at the same time, at least 1.
+    ///   - reply: Returns the answer. ``requestDeadline`` is the caller's deadline in it. The text of an error that it throws reaches the
+    ///     caller as ``PortError/failed(_:)``.
+    public func handle<Request, Reply>(
+        _ exchange: Exchange<Request, Reply>, concurrently limit: Int = 16,
+        _ reply: @escaping @isolated(any) @Sendable (Request) async throws -> Reply
+    ) {
+        if limit < 1 { fault("a handler of requests cannot run \(limit) at a time; the bound is 1 or more") }
+        let handler = ConcurrentRequestHandler(limit) { bytes in
+            guard let request = exchange.decodeRequest(bytes) else { return nil }
+            return exchange.encodeReply(try await reply(request))
+        }
+        set(handler, of: exchange.number)
+    }
+
+    /// Inside of a handler that runs in a task: the instant after which the caller waits no more. `nil` outside of handlers, for a caller
+    /// without a time limit, and for one that does not send it, as C programs do.
+    ///
+    /// The clock is the one that stands still while the machine sleeps. The instant is meaningless if the two processes are in different
+    /// time namespaces.
+    @TaskLocal public static var requestDeadline: SuspendingClock.Instant?
 
     /// Answers the requests that no ``handle(_:_:)`` answers, on the loop's thread; also those of C programs.
     ///
@@ -57,15 +98,14 @@ extension MessagePort {
 
     // MARK: Sending
 
-    /// Sends a request and waits for the answer, which is empty when the receiver has no handler for the request's number.
-    ///
-    /// A thread of its own does the waiting, so that neither the task's thread nor a loop is blocked.
+    /// Sends a request and waits for the answer. No thread waits with it: one thread of the process serves all such calls.
     ///
     /// - Parameters:
     ///   - exchange: The kind of request.
     ///   - request: The request.
-    ///   - timeout: How long the message may wait for room, and then how long the answer may take.
-    /// - Throws: ``PortError``; `CancellationError` when the task is cancelled: the message may then still be handled.
+    ///   - timeout: How long the whole call may take.
+    /// - Throws: ``PortError``, among others ``PortError/unhandled(_:)`` and ``PortError/failed(_:)``; `CancellationError` when the task is
+    ///   cancelled. The request may still be handled then, if its handler does not run in a task.
     public func request<Request, Reply>(
         _ exchange: Exchange<Request, Reply>, _ request: Request, timeout: Duration = .seconds(30)
     ) async throws -> Reply {
@@ -76,36 +116,46 @@ extension MessagePort {
 
     /// Sends bytes as C programs do, and waits for the answer's.
     ///
-    /// - Throws: ``PortError``; `CancellationError` when the task is cancelled: the message may then still be handled.
+    /// - Throws: As ``request(_:_:timeout:)``.
     public func requestBytes(number: Int32, _ bytes: [UInt8], timeout: Duration = .seconds(30)) async throws -> [UInt8] {
         if timeout < .zero { throw PortError.invalidTimeout(timeout) }
         try Task.checkCancellation()
-        let waiter = Waiter()
-        let sent = Answer()
-        let thread = Thread { [self] in
-            do throws(PortError) {
-                let bytes = try requestNow(number: number, bytes, timeout: timeout)
-                sent.bytes.withLock { $0 = bytes }
-                waiter.resume(with: .success(()))
-            } catch { waiter.resume(with: .failure(error)) }
-        }
-        do { try thread.launch() } catch { throw PortError.transport }
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { waiter.wait($0) }
+        guard let remote = isRemote ? cfMessagePort : remotePort() else { throw PortError.invalid(label) }
+        let pending = PendingRequest()
+        let outcome = await withTaskCancellationHandler {
+            await withCheckedContinuation { pending.send(to: remote, number, bytes, Self.limit(timeout.inSeconds), $0) }
         } onCancel: {
-            waiter.resume(with: .failure(CancellationError()))
+            pending.cancel()
         }
-        return sent.bytes.withLock { $0 }
+        if outcome.result == SHIM_REQUEST_CANCELLED { throw CancellationError() }
+        if outcome.result == -3 || outcome.result == -5 { CFMessagePortInvalidate(remote) }  // its peer has gone
+        try check(Int32(outcome.result))
+        try Self.check(outcome.status, number) { String(decoding: outcome.bytes, as: UTF8.self) }
+        return outcome.bytes
+    }
+
+    /// Throws the error that matches the receiver's reason to give no answer.
+    private static func check(_ status: UInt32, _ number: Int32, text: () -> String) throws(PortError) {
+        switch Int(status) {
+        case SHIM_ANSWERED: return
+        case SHIM_UNHANDLED: throw .unhandled(number)
+        case SHIM_MALFORMED: throw .malformed(number)
+        default: throw .failed(text())
+        }
     }
 
     /// Sends bytes and blocks the calling thread until the answer has come.
     ///
     /// The corresponding C function is `CFMessagePortSendRequest`.
     ///
+    /// - Parameters:
+    ///   - number: The message's number.
+    ///   - bytes: The request.
+    ///   - timeout: How long the whole call may take.
     /// - Throws: ``PortError``.
     @available(*, noasync, message: "waiting would block the task's thread; use requestBytes(number:_:timeout:)")
-    public func requestNow(number: Int32, _ bytes: [UInt8], timeout: Duration = .seconds(30)) throws(PortError) -> [UInt8] {
-        try unsafe requestNow(number: number, bytes.span.bytes, timeout: timeout) { [UInt8](copying: $0) }
+    public func requestAndWait(number: Int32, _ bytes: [UInt8], timeout: Duration = .seconds(30)) throws(PortError) -> [UInt8] {
+        try unsafe requestAndWait(number: number, bytes.span.bytes, timeout: timeout) { [UInt8](copying: $0) }
     }
 
     /// Sends bytes and blocks the calling thread until the answer has come, which is read where it lies.
@@ -113,23 +163,25 @@ extension MessagePort {
     /// - Parameters:
     ///   - number: The message's number.
     ///   - bytes: The request.
-    ///   - timeout: How long the message may wait for room, and then how long the answer may take.
+    ///   - timeout: How long the whole call may take.
     ///   - read: Called with the answer's bytes, which are there during the call only.
     /// - Returns: The result of `read`.
     /// - Throws: ``PortError``.
     ///
     /// The corresponding C function is `CFMessagePortSendRequest`.
     @available(*, noasync, message: "waiting would block the task's thread; use requestBytes(number:_:timeout:)")
-    public func requestNow<Result>(
+    public func requestAndWait<Result>(
         number: Int32, _ bytes: RawSpan, timeout: Duration = .seconds(30), read: (RawSpan) -> Result
     ) throws(PortError) -> Result {
         var answer = unsafe shim_answer()
         defer { unsafe shim_answer_drop(&answer) }
         try unsafe send(number, bytes, timeout, &answer)
-        return read(unsafe UnsafeRawBufferPointer(start: answer.bytes, count: answer.length).bytes)
+        let result = unsafe UnsafeRawBufferPointer(start: answer.bytes, count: answer.length)
+        try unsafe Self.check(answer.status, number) { unsafe String(decoding: result, as: UTF8.self) }
+        return read(unsafe result.bytes)
     }
 
-    /// Sends bytes for which no answer is wanted. The calling thread waits for no more than room in the receiver's queue.
+    /// Sends bytes for which no answer is wanted. The calling thread is blocked while the receiver's queue has no room.
     ///
     /// - Parameters:
     ///   - number: The message's number.
@@ -139,21 +191,39 @@ extension MessagePort {
     ///
     /// The corresponding C function is `CFMessagePortSendRequest`, without a reply mode.
     @available(*, noasync, message: "waiting for room would block the task's thread")
-    public func sendNow(number: Int32, _ bytes: RawSpan, timeout: Duration = .seconds(30)) throws(PortError) {
+    public func sendAndWait(number: Int32, _ bytes: RawSpan, timeout: Duration = .seconds(30)) throws(PortError) {
         try unsafe send(number, bytes, timeout, nil)
+    }
+
+    /// The former name of ``requestAndWait(number:_:timeout:)``.
+    @available(*, noasync, message: "waiting would block the task's thread; use requestBytes(number:_:timeout:)")
+    @available(*, deprecated, renamed: "requestAndWait(number:_:timeout:)")
+    public func requestNow(number: Int32, _ bytes: [UInt8], timeout: Duration = .seconds(30)) throws(PortError) -> [UInt8] {
+        try requestAndWait(number: number, bytes, timeout: timeout)
+    }
+
+    /// The former name of ``requestAndWait(number:_:timeout:read:)``.
+    @available(*, noasync, message: "waiting would block the task's thread; use requestBytes(number:_:timeout:)")
+    @available(*, deprecated, renamed: "requestAndWait(number:_:timeout:read:)")
+    public func requestNow<Result>(
+        number: Int32, _ bytes: RawSpan, timeout: Duration = .seconds(30), read: (RawSpan) -> Result
+    ) throws(PortError) -> Result { try requestAndWait(number: number, bytes, timeout: timeout, read: read) }
+
+    /// The former name of ``sendAndWait(number:_:timeout:)``.
+    @available(*, noasync, message: "waiting for room would block the task's thread")
+    @available(*, deprecated, renamed: "sendAndWait(number:_:timeout:)")
+    public func sendNow(number: Int32, _ bytes: RawSpan, timeout: Duration = .seconds(30)) throws(PortError) {
+        try sendAndWait(number: number, bytes, timeout: timeout)
     }
 
     private func send(
         _ number: Int32, _ bytes: RawSpan, _ timeout: Duration, _ answer: UnsafeMutablePointer<shim_answer>?
     ) throws(PortError) {
-        let limit = timeout.inSeconds
         if timeout.isNegative { throw .invalidTimeout(timeout) }
         guard let remote = isRemote ? cfMessagePort : remotePort() else { throw .invalid(label) }
         let status = unsafe bytes.withUnsafeBytes { buffer in
-            unsafe shim_message_port_send(remote, number, buffer.baseAddress, buffer.count, limit, limit, answer)
+            unsafe shim_message_port_send(remote, number, buffer.baseAddress, buffer.count, Self.limit(timeout.inSeconds), answer)
         }
         if status != 0 { try check(status) }
     }
-
-    private final class Answer: Sendable { let bytes = Mutex<[UInt8]>([]) }
 }

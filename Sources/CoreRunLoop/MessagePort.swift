@@ -178,9 +178,12 @@ public final class MessagePort: Port, @unchecked Sendable {
         try check(
             unsafe bytes.withUnsafeBytes { buffer in
                 unsafe shim_message_port_send(
-                    remote, Self.envelope, buffer.baseAddress, buffer.count, max(0, date.timeIntervalSinceNow), 0, nil)
+                    remote, Self.envelope, buffer.baseAddress, buffer.count, Self.limit(date.timeIntervalSinceNow), nil)
             })
     }
+
+    /// Nanoseconds, and none that are negative. A division of the duration would take as long as many a message.
+    static func limit(_ seconds: Double) -> Int64 { seconds < 9e9 ? Int64(max(0, seconds) * 1e9) : .max }
 
     /// Throws the error that matches a result of CFMessagePortSendRequest; zero is none.
     func check(_ status: Int32) throws(PortError) {

@@ -29,8 +29,12 @@ public enum PortError: Error, Hashable, Sendable {
     case receiveTimeout
     /// The message is too large, or the system has no means left.
     case transport
-    /// The bytes do not have the expected form.
+    /// The bytes do not have the expected form: those of an answer, or, says the receiver, those of a request of this number.
     case malformed(Int32)
+    /// The receiver has no handler for requests of this number.
+    case unhandled(Int32)
+    /// The receiver's handler has thrown an error, whose text this is.
+    case failed(String)
 }
 
 /// Something that a message can carry as bytes: `[UInt8]`, and, with `CoreRunLoopFoundation`, `Data`.
@@ -497,7 +501,11 @@ enum Part: Equatable {
 
     fileprivate var kind: UInt8 { if case .bytes = self { 0 } else { 1 } }
 
-    fileprivate var content: [UInt8] { switch self { case .bytes(let content), .port(let content): content } }
+    fileprivate var content: [UInt8] {
+        switch self {
+        case .bytes(let content), .port(let content): content
+        }
+    }
 }
 
 /// A message's bytes: a mark, the answer's port, the components; numbers are of 32 bits, lowest byte first.

@@ -38,7 +38,7 @@ public final class SocketPortNameServer: Sendable {
         guard ["", "localhost"].contains(host ?? "") else { return nil }
         if let entry = entries.withLock({ $0[Array(name.utf8)] }) { return entry.port.flatMap { $0.isValid ? $0 : nil } }
         guard let holder = try? MessagePort(remote: Self.holderName(name)),
-            let bytes = try? holder.requestNow(number: 0, [], timeout: .seconds(5)), let address = SocketAddress(inMessage: bytes)
+            let bytes = try? holder.requestAndWait(number: 0, [], timeout: .seconds(5)), let address = SocketAddress(inMessage: bytes)
         else { return nil }
         return try? SocketPort(
             remoteWithProtocolFamily: address.family.rawValue, socketType: 1, protocol: 0, address: address.bytes)

@@ -2,8 +2,12 @@
 /*
  * CFMessagePort with bytes in the place of CFData. A callback's result and an out-parameter carry references that Swift would not count.
  */
+#define _GNU_SOURCE 1
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "CoreFoundation/CFData.h"
 #include "CoreRunLoopShims.h"
@@ -11,11 +15,14 @@
 
 struct shim_reply {
     CFDataRef data;
+    struct received_message *message;
 };
 
 static _Atomic(shim_receive) receive_function;
 
-void shim_reply_set(struct shim_reply *reply, const void *bytes, intptr_t length)
+/* ---- answering ---- */
+
+static void set_data(struct shim_reply *reply, const void *bytes, intptr_t length)
 {
     if (reply->data) {
         CFRelease(reply->data);
@@ -23,9 +30,46 @@ void shim_reply_set(struct shim_reply *reply, const void *bytes, intptr_t length
     reply->data = overlay_data_to_give(bytes, (uint64_t)length);
 }
 
-static CFDataRef receive(CFMessagePortRef port, SInt32 number, CFDataRef data, void *callee)
+void shim_reply_set(struct shim_reply *reply, const void *bytes, intptr_t length)
 {
-    struct shim_reply reply = {NULL};
+    set_data(reply, bytes, length);
+    overlay_message_set_status(reply->message, overlay_answered);
+}
+
+void shim_reply_refuse(struct shim_reply *reply, uint32_t status, const uint8_t *text, intptr_t length)
+{
+    set_data(reply, text, length);
+    overlay_message_set_status(reply->message, status);
+}
+
+struct deferred_reply *shim_reply_defer(struct shim_reply *reply)
+{
+    return overlay_message_defer(reply->message);
+}
+
+void shim_deferred_watch(struct deferred_reply *deferred, void (*asker_left)(void *info), void *info, void (*release)(void *info))
+{
+    overlay_deferred_watch(deferred, asker_left, info, release);
+}
+
+int64_t shim_deferred_deadline(const struct deferred_reply *deferred)
+{
+    return overlay_deferred_deadline(deferred);
+}
+
+void shim_deferred_answer(struct deferred_reply *deferred, uint32_t status, const uint8_t *bytes, intptr_t length)
+{
+    CFDataRef data = overlay_data_to_give(bytes, (uint64_t)length);
+
+    overlay_deferred_answer(deferred, data || status != overlay_answered ? status : overlay_failed, data);
+    if (data) {
+        CFRelease(data);
+    }
+}
+
+static CFDataRef receive(CFMessagePortRef port, int32_t number, CFDataRef data, void *callee, struct received_message *message)
+{
+    struct shim_reply reply = {NULL, message};
 
     (void)port;
     atomic_load(&receive_function)(callee, number, CFDataGetBytePtr(data), CFDataGetLength(data), &reply);
@@ -39,10 +83,13 @@ CFMessagePortRef shim_message_port_create(CFStringRef name, shim_receive functio
     CFMessagePortRef port;
 
     atomic_store(&receive_function, function); /* the same value every time */
-    port = CFMessagePortCreateLocal(NULL, name, receive, &context, &is_known);
+    port = CFMessagePortCreateLocal(NULL, name, NULL, &context, &is_known);
     if (port && is_known) {
         CFRelease(port);
         return NULL;
+    }
+    if (port) {
+        overlay_port_set_callout(port, receive);
     }
     return port;
 }
@@ -54,24 +101,31 @@ void shim_message_port_call(CFMessagePortRef port, void *callee)
     }
 }
 
-int32_t shim_message_port_send(CFMessagePortRef port, int32_t number, const void *bytes, intptr_t length, double send_limit,
-                               double answer_limit, struct shim_answer *ret_answer)
+/* ---- asking ---- */
+
+static int64_t deadline_after(int64_t now_ns, int64_t limit_ns)
+{
+    return limit_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + limit_ns;
+}
+
+int32_t shim_message_port_send(CFMessagePortRef port, int32_t number, const void *bytes, intptr_t length, int64_t limit_ns,
+                               struct shim_answer *ret_answer)
 {
     CFDataRef data = overlay_data_to_give(bytes, (uint64_t)length);
     CFDataRef answer = NULL;
-    int32_t status;
+    uint32_t status = overlay_answered;
+    int32_t result;
 
     if (!data) {
         return kCFMessagePortTransportError;
     }
-    /* Nobody adds anything to this mode, so the wait serves nothing but the answer. */
-    status = CFMessagePortSendRequest(port, number, data, send_limit, answer_limit, ret_answer ? CFSTR("CoreRunLoop.reply") : NULL,
-                                      ret_answer ? &answer : NULL);
+    result = overlay_port_send(port, number, data, deadline_after(overlay_monotonic_ns(), limit_ns), ret_answer ? &status : NULL,
+                               ret_answer ? &answer : NULL);
     CFRelease(data);
     if (answer && ret_answer) {
-        *ret_answer = (struct shim_answer){CFDataGetBytePtr(answer), CFDataGetLength(answer), answer};
+        *ret_answer = (struct shim_answer){CFDataGetBytePtr(answer), CFDataGetLength(answer), status, answer};
     }
-    return status;
+    return result;
 }
 
 void shim_answer_drop(const struct shim_answer *answer)
@@ -79,4 +133,95 @@ void shim_answer_drop(const struct shim_answer *answer)
     if (answer->data) {
         CFRelease(answer->data);
     }
+}
+
+/* ---- requests that block nobody ---- */
+
+struct service_start {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool is_over;
+    struct async_requests *requests;
+    CFRunLoopRef loop;
+};
+
+/* The thread that serves the requests of the process. It blocks all signals, which are for the program's threads. */
+static void *serve(void *info)
+{
+    struct service_start *start = info;
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    struct async_requests *requests = overlay_requests_create();
+
+    pthread_mutex_lock(&start->mutex);
+    start->requests = requests;
+    start->loop = loop;
+    start->is_over = true;
+    pthread_cond_signal(&start->changed);
+    pthread_mutex_unlock(&start->mutex);
+    while (requests) {
+        (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 1e9, false);
+    }
+    return NULL;
+}
+
+struct async_requests *shim_requests_start(CFRunLoopRef *ret_loop)
+{
+    struct service_start start = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    sigset_t all;
+    sigset_t before;
+    pthread_t thread;
+    int error;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread, NULL, serve, &start);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) {
+        return NULL;
+    }
+    (void)pthread_setname_np(thread, "requests");
+    (void)pthread_detach(thread);
+    pthread_mutex_lock(&start.mutex);
+    while (!start.is_over) {
+        pthread_cond_wait(&start.changed, &start.mutex);
+    }
+    pthread_mutex_unlock(&start.mutex);
+    *ret_loop = start.loop; /* it lives as long as its thread, which does not end */
+    return start.requests;
+}
+
+struct async_request *shim_request_create(CFMessagePortRef port, int32_t number, const uint8_t *bytes, intptr_t length, int64_t limit_ns,
+                                          shim_request_ended ended, void *info)
+{
+    CFDataRef data = overlay_data_to_give(bytes, (uint64_t)length);
+    struct async_request *request = NULL;
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* the clock of the thread that serves, not a test's */
+    if (data) {
+        request = overlay_request_create(port, number, data, deadline_after(now.tv_sec * INT64_C(1000000000) + now.tv_nsec, limit_ns),
+                                         ended, info);
+        CFRelease(data);
+    }
+    return request;
+}
+
+void shim_request_send(struct async_requests *requests, struct async_request *request)
+{
+    overlay_request_send(requests, request);
+}
+
+void shim_request_cancel(struct async_request *request)
+{
+    overlay_request_cancel(request);
+}
+
+void shim_request_release(struct async_request *request)
+{
+    overlay_request_release(request);
+}
+
+bool shim_port_listen(CFMessagePortRef port, CFRunLoopRef loop)
+{
+    return overlay_port_listen_for_askers(port, loop);
 }

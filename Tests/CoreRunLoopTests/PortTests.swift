@@ -464,7 +464,7 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
             let client = try MessagePort(remote: name)
             #expect(try await client.requestBytes(number: 5, [1]) == [1, 9])
             #expect(try await client.requestBytes(number: 6, [1]) == [])
-            #expect(try await onThread { try client.requestNow(number: 5, []) } == [9])
+            #expect(try await onThread { try client.requestAndWait(number: 5, []) } == [9])
         }
     }
 
@@ -482,8 +482,8 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
             #expect(try await client.requestBytes(number: 5, large) == large)
             #expect(try await client.requestBytes(number: 6, [1]) == [])
             try await onThread {
-                try client.sendNow(number: 7, large.span.bytes)
-                let length = try client.requestNow(number: 5, large.span.bytes) { answer in
+                try client.sendAndWait(number: 7, large.span.bytes)
+                let length = try client.requestAndWait(number: 5, large.span.bytes) { answer in
                     #expect(answer.unsafeLoad(fromByteOffset: 299_999, as: UInt8.self) == 7)
                     return answer.byteCount
                 }
@@ -545,7 +545,7 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
                 }
                 receive()
             }
-            for number in 1...3 as ClosedRange<Int32> { try client.sendNow(number: number, [1].span.bytes) }
+            for number in 1...3 as ClosedRange<Int32> { try client.sendAndWait(number: number, [1].span.bytes) }
             receive()
             #expect(trace.text == "a b c /c /b -b /a -a")
             server.onRequest = nil
@@ -586,9 +586,9 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
                 let client = try MessagePort(remote: name)
                 for number in 0..<500 as Range<Int32> {
                     if number % 2 == 0 {
-                        try client.sendNow(number: number, [1].span.bytes)
+                        try client.sendAndWait(number: number, [1].span.bytes)
                     } else {
-                        #expect(try client.requestNow(number: number, [2]) == [2])
+                        #expect(try client.requestAndWait(number: number, [2]) == [2])
                     }
                 }
             }
@@ -648,16 +648,16 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
             try await client.requestBytes(number: 1, [], timeout: .seconds(-2))
         }
         try await onThread {
-            #expect(throws: PortError.invalidTimeout(.seconds(-3))) { try client.requestNow(number: 1, [], timeout: .seconds(-3)) }
+            #expect(throws: PortError.invalidTimeout(.seconds(-3))) { try client.requestAndWait(number: 1, [], timeout: .seconds(-3)) }
             let nothing: [UInt8] = []
             #expect(throws: PortError.invalidTimeout(.seconds(-4))) {
-                try client.sendNow(number: 1, nothing.span.bytes, timeout: .seconds(-4))
+                try client.sendAndWait(number: 1, nothing.span.bytes, timeout: .seconds(-4))
             }
             let shortest = Duration(secondsComponent: 0, attosecondsComponent: -1)
             #expect(throws: PortError.invalidTimeout(shortest)) {
-                try client.sendNow(number: 1, nothing.span.bytes, timeout: shortest)
+                try client.sendAndWait(number: 1, nothing.span.bytes, timeout: shortest)
             }
-            try client.sendNow(number: 1, nothing.span.bytes, timeout: .zero)
+            try client.sendAndWait(number: 1, nothing.span.bytes, timeout: .zero)
         }
         silent.invalidate()
     }

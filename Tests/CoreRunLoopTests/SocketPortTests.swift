@@ -456,7 +456,9 @@ private func awaitRefusal(by port: SocketPort) {
             guard SocketPortNameServer.shared.registerPort(first, name: name), told.value == 1 else { exit(1) }
             try await onThread {
                 for name in [name, name + ".second"] {
-                    if try MessagePort(remote: "SocketPort:" + name).requestNow(number: 0, [], timeout: .seconds(1000)).isEmpty { exit(2) }
+                    if try MessagePort(remote: "SocketPort:" + name).requestAndWait(number: 0, [], timeout: .seconds(1000)).isEmpty {
+                        exit(2)
+                    }
                 }
             }
             exit(3)
@@ -482,7 +484,7 @@ private func awaitRefusal(by port: SocketPort) {
             // What another process does.
             let holder = try MessagePort(remote: "SocketPort:" + name)
             let number = try #require(port.tcpPort)
-            #expect(try holder.requestNow(number: 0, []) == [4, UInt8(number >> 8), UInt8(number & 0xFF), 127, 0, 0, 1])
+            #expect(try holder.requestAndWait(number: 0, []) == [4, UInt8(number >> 8), UInt8(number & 0xFF), 127, 0, 0, 1])
             port.invalidate()
         }
     }

@@ -12,7 +12,7 @@ func task(_ loop: RunLoop, _ thread: CoreRunLoop.Thread, _ port: MessagePort) as
     Thread.sleep(for: .seconds(1))  // expected-error {{asynchronous contexts; sleeping would block the task's thread}}
     thread.join()  // expected-error {{asynchronous contexts; waiting would block the task's thread}}
     try thread.performAndWait {}  // expected-error {{asynchronous contexts; waiting would block the task's thread}}
-    _ = try port.requestNow(number: 1, [])  // expected-error {{asynchronous contexts; waiting would block the task's thread}}
+    _ = try port.requestAndWait(number: 1, [])  // expected-error {{asynchronous contexts; waiting would block the task's thread}}
 }
 
 func owner(_ loop: RunLoop) {

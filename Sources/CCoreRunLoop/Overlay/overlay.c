@@ -11,10 +11,16 @@
 #include "Loop/Timer/timer.h"
 #include "Loop/Timer/timer_firing.h"
 #include "Port/Core/local_info.h"
+#include "Port/Async/async_request.h"
+#include "Port/Async/deferred_reply.h"
+#include "Port/Message/request.h"
 #include "Port/Wire/payload.h"
 #include "Runtime/Object/object.h"
 #include "Runtime/Value/wall_clock.h"
 
+_Static_assert((int)overlay_unhandled == wire_unhandled && (int)overlay_malformed == wire_malformed && (int)overlay_failed == wire_failed &&
+                   (int)overlay_request_cancelled == async_request_cancelled,
+               "the overlay has the numbers of the port");
 _Static_assert((int64_t)OVERLAY_LATEST_DATE == (int64_t)INSTANT_LATEST_DATE, "the overlay clamps dates where the loop does");
 
 /* ---- loops ---- */
@@ -195,4 +201,78 @@ CFDataRef overlay_data_to_give(const void *bytes, uint64_t length)
 bool overlay_port_set_receiver(CFMessagePortRef port, void *receiver)
 {
     return local_port_set_receiver(port, receiver);
+}
+
+int32_t overlay_port_send(CFMessagePortRef remote, int32_t number, CFDataRef data, int64_t deadline_ns, uint32_t *ret_status,
+                          CFDataRef *ret_reply)
+{
+    /* Nobody adds anything to this mode, so the wait serves nothing but the answer. */
+    const struct request request = {.message_id = number,
+                                    .data = data,
+                                    .reply_mode = ret_status ? CFSTR("CoreRunLoop.reply") : NULL,
+                                    .deadline_ns = deadline_ns,
+                                    .ret_status = ret_status};
+
+    return port_is_valid(remote) ? request_send_and_end(remote, &request, ret_reply) : kCFMessagePortIsInvalid;
+}
+
+void overlay_port_set_callout(CFMessagePortRef port, overlay_callout callout)
+{
+    port->side.local.answering = callout;
+}
+
+void overlay_message_set_status(struct received_message *message, uint32_t status)
+{
+    message->status = status;
+}
+
+struct deferred_reply *overlay_message_defer(struct received_message *message)
+{
+    return received_message_defer(message);
+}
+
+void overlay_deferred_watch(struct deferred_reply *deferred, void (*asker_left)(void *info), void *info, void (*release)(void *info))
+{
+    deferred_reply_watch(deferred, asker_left, info, release);
+}
+
+int64_t overlay_deferred_deadline(const struct deferred_reply *deferred)
+{
+    return deferred_reply_deadline(deferred);
+}
+
+void overlay_deferred_answer(struct deferred_reply *deferred, uint32_t status, CFDataRef data)
+{
+    deferred_reply_answer(deferred, status, data);
+}
+
+bool overlay_port_listen_for_askers(CFMessagePortRef port, CFRunLoopRef loop)
+{
+    return deferred_replies_listen(port, loop);
+}
+
+struct async_requests *overlay_requests_create(void)
+{
+    return async_requests_create();
+}
+
+struct async_request *overlay_request_create(CFMessagePortRef remote, int32_t number, CFDataRef data, int64_t deadline_ns,
+                                             void (*ended)(void *info, int32_t result, uint32_t status, CFDataRef reply), void *info)
+{
+    return async_request_create(remote, number, data, deadline_ns, ended, info);
+}
+
+void overlay_request_send(struct async_requests *requests, struct async_request *request)
+{
+    async_request_send(requests, request);
+}
+
+void overlay_request_cancel(struct async_request *request)
+{
+    async_request_cancel(request);
+}
+
+void overlay_request_release(struct async_request *request)
+{
+    async_request_release(request);
 }

@@ -123,6 +123,61 @@ CFDataRef overlay_data_to_give(const void *bytes, uint64_t length) CF_RETURNS_RE
  */
 bool overlay_port_set_receiver(CFMessagePortRef port, void *receiver);
 
+/* Why a request has no answer, beside the results of CFMessagePortSendRequest. */
+enum overlay_status { overlay_answered = 0, overlay_unhandled = 1, overlay_malformed = 2, overlay_failed = 3 };
+
+/*
+ * CFMessagePortSendRequest with one deadline, an instant, for the whole call; one that has passed makes one try. Without a `ret_status` no
+ * reply is wanted. With a status, of enum overlay_status, `ret_reply` gets a text that says why there is no answer. A receiver with an
+ * older library answers an unhandled message with an empty reply.
+ */
+int32_t overlay_port_send(CFMessagePortRef remote, int32_t number, CFDataRef data, int64_t deadline_ns, uint32_t *ret_status,
+                          CFDataRef *ret_reply);
+
+/*
+ * Makes messages of a local port go to `callout`, which must be set before the port has a source and then stays. It may say what comes of
+ * the message, which is valid during the call.
+ */
+struct received_message;
+typedef CFDataRef (*overlay_callout)(CFMessagePortRef port, int32_t number, CFDataRef data, void *info, struct received_message *message);
+void overlay_port_set_callout(CFMessagePortRef port, overlay_callout callout);
+/* What the callout returns is a text that says why there is no answer. */
+void overlay_message_set_status(struct received_message *message, uint32_t status);
+
+/*
+ * The reply comes later; what the callout returns is not sent. NULL if there is no memory. overlay_deferred_answer has to follow once, on
+ * any thread, and gives the deferred reply up. `asker_left` is called once on any thread, perhaps at once, if nobody waits for the answer
+ * any more; `release` gives the info back when neither can use it any more.
+ */
+struct deferred_reply;
+struct deferred_reply *overlay_message_defer(struct received_message *message);
+void overlay_deferred_watch(struct deferred_reply *deferred, void (*asker_left)(void *info), void *info, void (*release)(void *info));
+/* The instant after which the asker waits no more; 0 if it is not known. */
+int64_t overlay_deferred_deadline(const struct deferred_reply *deferred);
+void overlay_deferred_answer(struct deferred_reply *deferred, uint32_t status, CFDataRef data);
+/* Askers in other processes, and asynchronous ones, are noticed by this loop when they leave. False without memory or descriptors. */
+bool overlay_port_listen_for_askers(CFMessagePortRef port, CFRunLoopRef loop);
+
+/*
+ * Requests that block nobody (Port/Async/async_request.h): the calling thread's loop serves them in its default mode, for good. NULL if
+ * there is no memory.
+ */
+struct async_requests;
+struct async_requests *overlay_requests_create(void);
+/* A result beside those of CFMessagePortSendRequest: the request was cancelled. */
+enum { overlay_request_cancelled = 1 };
+/*
+ * Makes a request, which overlay_request_send hands over once; then `ended` is called once, on the thread of the loop. The caller has a
+ * reference of its own. NULL if there is no memory.
+ */
+struct async_request;
+struct async_request *overlay_request_create(CFMessagePortRef remote, int32_t number, CFDataRef data, int64_t deadline_ns,
+                                             void (*ended)(void *info, int32_t result, uint32_t status, CFDataRef reply), void *info);
+void overlay_request_send(struct async_requests *requests, struct async_request *request);
+/* Ends a request that was handed over, if it is not over. Any thread. */
+void overlay_request_cancel(struct async_request *request);
+void overlay_request_release(struct async_request *request);
+
 /* ---- clocks, for tests ---- */
 
 /* Clocks in the place of the kernel's. The functions are called on any thread, and in signal handlers. */

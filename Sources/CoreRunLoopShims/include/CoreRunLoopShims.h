@@ -135,9 +135,22 @@ int shim_block_signal(int signal);
 int shim_exit_code(int status);
 int shim_exit_signal(int status);
 
+/* Why a request has no answer. */
+enum { SHIM_ANSWERED = 0, SHIM_UNHANDLED = 1, SHIM_MALFORMED = 2, SHIM_FAILED = 3 };
 /* The reply of a local message port's handler. */
 struct shim_reply;
 void shim_reply_set(struct shim_reply *reply, const void *_Nullable bytes, intptr_t length);
+/* Says with one of the numbers above why there is no answer. */
+void shim_reply_refuse(struct shim_reply *reply, uint32_t status, const uint8_t *_Nullable text, intptr_t length);
+/* The reply comes later, on any thread, by one call of shim_deferred_answer. NULL if there is no memory. */
+struct deferred_reply;
+struct deferred_reply *_Nullable shim_reply_defer(struct shim_reply *reply);
+/* `asker_left` is called once, on any thread, perhaps at once, if nobody waits for the answer. `release` gives `info` back after that. */
+void shim_deferred_watch(struct deferred_reply *deferred, void (*_Nonnull asker_left)(void *_Nullable info), void *info,
+                         void (*_Nonnull release)(void *_Nullable info));
+/* The instant of CLOCK_MONOTONIC after which the asker waits no more; 0 if it is not known. */
+int64_t shim_deferred_deadline(const struct deferred_reply *deferred);
+void shim_deferred_answer(struct deferred_reply *deferred, uint32_t status, const uint8_t *_Nullable bytes, intptr_t length);
 typedef void (*shim_receive)(void *_Nullable callee, int32_t number, const uint8_t *_Nullable bytes, intptr_t length,
                              struct shim_reply *reply);
 /* Creates a local port whose messages go to `receive`, which is the same function in every call. shim_message_port_call sets the callee
@@ -152,12 +165,32 @@ void shim_message_port_call(CFMessagePortRef port, void *callee);
 struct shim_answer {
     const uint8_t *_Nullable bytes;
     intptr_t length;
+    uint32_t status; /* not SHIM_ANSWERED: the bytes are a text that says why there is no answer */
     const void *_Nullable data; /* the object that owns the bytes */
 };
 void shim_answer_drop(const struct shim_answer *answer);
-/* CFMessagePortSendRequest with bytes in the place of objects. Without a `ret_answer` the call does not wait for a reply. */
-int32_t shim_message_port_send(CFMessagePortRef port, int32_t number, const void *_Nullable bytes, intptr_t length, double send_limit,
-                               double answer_limit, struct shim_answer *_Nullable ret_answer);
+/* CFMessagePortSendRequest with bytes in the place of objects, and one limit for the whole call. Without a `ret_answer` the call does not
+ * wait for a reply. */
+int32_t shim_message_port_send(CFMessagePortRef port, int32_t number, const void *_Nullable bytes, intptr_t length, int64_t limit_ns,
+                               struct shim_answer *_Nullable ret_answer);
+
+/* Requests that block nobody. Starts the thread that serves them, for good; NULL if there is no thread or memory for it. */
+struct async_requests;
+struct async_requests *_Nullable shim_requests_start(CFRunLoopRef _Nullable *_Nonnull ret_loop);
+/* A result beside those of CFMessagePortSendRequest: the request was cancelled. */
+enum { SHIM_REQUEST_CANCELLED = 1 };
+/* Called once for each request that was sent, on the thread that serves. */
+typedef void (*shim_request_ended)(void *_Nullable info, int32_t result, uint32_t status, CFDataRef _Nullable reply);
+/* Makes a request with a copy of the bytes, and one reference for the caller. The limit begins now. NULL if there is no memory. */
+struct async_request;
+struct async_request *_Nullable shim_request_create(CFMessagePortRef port, int32_t number, const uint8_t *_Nullable bytes, intptr_t length,
+                                                    int64_t limit_ns, shim_request_ended ended, void *info);
+void shim_request_send(struct async_requests *requests, struct async_request *request);
+/* Ends a request that was sent, if it is not over. Any thread. */
+void shim_request_cancel(struct async_request *request);
+void shim_request_release(struct async_request *request);
+/* That loop notices when askers of the port leave. False if there is no memory or descriptor for that. */
+bool shim_port_listen(CFMessagePortRef port, CFRunLoopRef loop);
 
 /* SocketPort: addresses as the system's structures, in SHIM_ADDRESS_SIZE bytes. */
 enum { SHIM_ADDRESS_SIZE = 128 };

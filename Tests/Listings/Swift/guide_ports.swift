@@ -139,13 +139,13 @@ private final class MyWorkerClass: NSPortDelegate {
                     return "done"
                 }
                 RunLoop.current.add(own, forMode: .default)
-                _ = try remote.requestNow(number: Int32(kCheckinMessage), Array(own.name.utf8))
+                _ = try remote.requestAndWait(number: Int32(kCheckinMessage), Array(own.name.utf8))
                 _ = RunLoop.current.run(in: .default)
                 own.invalidate()
             }
             #expect(RunLoop.current.run(mode: .default, before: .distantFuture))
             let remote = try #require(distant.withLock { $0 })
-            #expect(try remote.requestNow(number: 1, Array("command".utf8)) == Array("done".utf8))
+            #expect(try remote.requestAndWait(number: 1, Array("command".utf8)) == Array("done".utf8))
             worker.thread.join()
             mainPort.invalidate()
         }.value

@@ -129,6 +129,37 @@ static bool has_room(struct channel_table *table, const struct server_channel *c
            (table->reply_count < channel_reply_max_of_peer || count_of_peer(table, channel->pid) < channel_reply_max_of_peer);
 }
 
+int channel_table_set(struct channel_table *table)
+{
+    if (table->set < 0 && !table->is_closed) {
+        table->set = kernel.set_create();
+    }
+    return table->set;
+}
+
+int channel_table_watch(struct channel_table *table, struct server_channel *channel)
+{
+    channel->is_hung_up |= channel->has_ended; /* the request was in the queue when its peer's end was found */
+    if (channel->is_kept || channel->is_watched || channel->is_hung_up) {
+        return table->set;
+    }
+    if (channel_table_set(table) < 0 ||
+        kernel.set_add(table->set, channel->descriptor, kernel_readable, (uint64_t)(uintptr_t)channel) < 0) {
+        return -1;
+    }
+    channel->is_watched = true;
+    return table->set;
+}
+
+/* Takes a channel that is not in the table out of the wait set. */
+static void stop_watching(const struct channel_table *table, struct server_channel *channel)
+{
+    if (channel->is_watched && table->set >= 0) {
+        (void)kernel.set_remove(table->set, channel->descriptor);
+    }
+    channel->is_watched = false;
+}
+
 bool channel_table_keep(struct channel_table *table, struct server_channel *channel)
 {
     invariant(!channel->is_kept && !channel->has_ended);
@@ -138,9 +169,7 @@ bool channel_table_keep(struct channel_table *table, struct server_channel *chan
     if (!has_room(table, channel)) {
         return false;
     }
-    if (table->set < 0) {
-        table->set = kernel.set_create();
-    }
+    (void)channel_table_set(table);
     /* A channel that is not in the set is not kept: nobody would notice its end. */
     if (table->set < 0 || kernel.set_add(table->set, channel->descriptor, kernel_readable, (uint64_t)(uintptr_t)channel) < 0) {
         return false;
@@ -167,6 +196,7 @@ void channel_table_drop(struct channel_table *table, struct server_channel *chan
         (void)kernel.set_remove(table->set, channel->descriptor);
     }
     if (channel->holders > 0) {
+        channel->is_hung_up = true;
         (void)kernel_ports.hang_up(channel->descriptor);
         return;
     }
@@ -203,6 +233,7 @@ void channel_table_end(struct channel_table *table, struct server_channel *chann
 {
     invariant(channel->holders > 0);
     if (--channel->holders == 0 && !channel->is_kept) {
+        stop_watching(table, channel);
         free_channel(table, channel);
     }
 }
@@ -262,6 +293,11 @@ void channel_table_sweep(struct channel_table *table)
         for (int i = 0; i < count; i++) {
             struct server_channel *channel = (struct server_channel *)(uintptr_t)events[i].token; /* NOLINT(performance-no-int-to-ptr) */
 
+            if (channel->is_watched) {
+                stop_watching(table, channel);
+                channel->is_hung_up = true;
+                continue;
+            }
             end_channel(table, channel); /* a peer that writes to the channel loses it, too: clients only read here */
         }
     } while (count == batch);
@@ -284,26 +320,22 @@ void channel_table_drop_peer(struct channel_table *table, pid_t pid)
     drop_where(table, false, pid);
 }
 
-static void free_rest(struct channel_table *table)
-{
-    if (table->set >= 0) {
-        (void)kernel.close(table->set);
-        table->set = -1;
-    }
-    free(table->gone);
-    table->gone = NULL;
-}
 
 void channel_table_drop_all(struct channel_table *table)
 {
     drop_where(table, true, 0);
-    free_rest(table);
+    free(table->gone);
+    table->gone = NULL;
 }
 
 void channel_table_close(struct channel_table *table)
 {
     table->is_closed = true;
     channel_table_drop_all(table);
+    if (table->set >= 0) {
+        (void)kernel.close(table->set);
+        table->set = -1;
+    }
 }
 
 struct server_channel *channel_table_some_control(struct channel_table *table)

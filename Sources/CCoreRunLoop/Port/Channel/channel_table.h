@@ -40,6 +40,8 @@ struct server_channel {
     bool is_control; /* constant */
     bool is_kept; /* the channel is in the table */
     bool is_running; /* a request on it has no reply yet */
+    bool is_watched; /* it is not in the table, but in the wait set: its request is answered later */
+    bool is_hung_up; /* its peer is gone, or this side has hung it up */
     bool has_ended; /* its peer is gone, but a request that was queued before may be in its arena */
     uint64_t ended_at; /* the table's `reads` when the channel ended */
     uint32_t holders; /* requests that have not ended: the next one may begin while the reply to the last is being sent */
@@ -99,6 +101,14 @@ void channel_table_give_page(struct channel_table *table, struct server_channel 
 void server_channel_begin(struct server_channel *channel);
 void server_channel_before_reply(struct server_channel *channel);
 void channel_table_end(struct channel_table *table, struct server_channel *channel);
+
+/*
+ * Watches the channel of a request that is answered later for its peer's end, also if it is not in the table. Returns the wait set, or -1
+ * if the channel cannot be watched.
+ */
+int channel_table_watch(struct channel_table *table, struct server_channel *channel);
+/* Returns the wait set, which becomes ready when a sweep has something to do; or -1 if there is none and none can be made. */
+int channel_table_set(struct channel_table *table);
 
 /* Drops the channels whose peers are gone. One with an arena stays until no queued packet can name it any more. */
 void channel_table_sweep(struct channel_table *table);

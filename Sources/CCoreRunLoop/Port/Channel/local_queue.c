@@ -221,6 +221,22 @@ enum local_message_state local_message_give_up(struct local_message *local_messa
 
 /* ---- the sender ---- */
 
+void local_queue_tell_given_up(struct local_queue *local_queue, struct local_message *local_message)
+{
+    void (*given_up)(void *);
+    void *info;
+
+    local_queue_lock(local_queue);
+    given_up = local_message->given_up;
+    info = local_message->given_up_info;
+    local_message->given_up = NULL;
+    local_message->given_up_info = NULL;
+    local_queue_unlock(local_queue);
+    if (given_up) {
+        given_up(info);
+    }
+}
+
 enum local_queue_put local_queue_put(struct local_queue *local_queue, struct local_message *local_message,
                                      uint32_t *ret_room_changes)
 {
@@ -307,10 +323,39 @@ static void end_callout(struct local_queue *local_queue, struct local_message *l
     local_message_release(local_message);
 }
 
-void local_queue_reply(struct local_queue *local_queue, struct local_message *local_message, CFDataRef reply)
+bool local_queue_answer_later(struct local_queue *local_queue, struct local_message *local_message, void (*given_up)(void *info),
+                              void *info)
+{
+    bool is_waiting;
+
+    /* The state is read under the lock: a sender that gives up later takes the lock after that, and finds the function. */
+    local_queue_lock(local_queue);
+    is_waiting = atomic_load_explicit(&local_message->state, memory_order_acquire) == local_message_waiting;
+    if (is_waiting) {
+        local_message->given_up = given_up;
+        local_message->given_up_info = info;
+    }
+    local_queue_unlock(local_queue);
+    return is_waiting;
+}
+
+void *local_queue_forget_given_up(struct local_queue *local_queue, struct local_message *local_message)
+{
+    void *info;
+
+    local_queue_lock(local_queue);
+    info = local_message->given_up_info;
+    local_message->given_up = NULL;
+    local_message->given_up_info = NULL;
+    local_queue_unlock(local_queue);
+    return info;
+}
+
+void local_queue_reply(struct local_queue *local_queue, struct local_message *local_message, uint32_t status, CFDataRef reply)
 {
     if (local_message->loop && atomic_load_explicit(&local_message->state, memory_order_relaxed) == local_message_waiting) {
         local_message->reply = payload_share(reply);
+        local_message->status = status;
     }
     end_callout(local_queue, local_message, !local_message->loop || local_message->reply ? local_message_replied : local_message_dropped);
 }

@@ -44,6 +44,12 @@ struct local_message {
     CFDataRef data; /* constant: the data that the callout gets */
     CFDataRef reply; /* belongs to the receiver until the state is local_message_replied, then to the sender */
     CFRunLoopRef loop; /* constant: the loop that the sender waits in, with a reference; NULL: one way */
+    bool wants_status; /* constant once it is in the queue: the sender understands statuses */
+    int64_t deadline_ns; /* the same: the instant after which the sender waits no more, or 0 */
+    uint32_t status; /* as `reply`: of enum wire_status, why there is no answer; the reply is its text then */
+    /* Guarded by the queue's lock: called when the sender gives up, because the receiver answers later. NULL: it does not, or has. */
+    void (*given_up)(void *info);
+    void *given_up_info; /* the same: with a reference */
 };
 
 struct local_queue {
@@ -113,6 +119,8 @@ void local_queue_wait_for_room(struct local_queue *local_queue, uint32_t room_ch
 bool local_message_end(struct local_message *local_message, enum local_message_state state);
 /* Ends the wait for the sender. Returns the state in which the wait ended. */
 enum local_message_state local_message_give_up(struct local_message *local_message);
+/* Tells a receiver that answers later that the sender has given up. Without a lock, on the sender's thread. */
+void local_queue_tell_given_up(struct local_queue *local_queue, struct local_message *local_message);
 
 /* ---- the receiver ---- */
 
@@ -122,8 +130,19 @@ enum local_message_state local_message_give_up(struct local_message *local_messa
  */
 struct local_message *local_queue_take(struct local_queue *local_queue, bool *ret_has_more);
 
-/* Ends a local message whose callout has ended. The reply is shared or copied; NULL stands for an empty one. */
-void local_queue_reply(struct local_queue *local_queue, struct local_message *local_message, CFDataRef reply);
+/*
+ * Ends a local message whose callout has ended. The reply is shared or copied; NULL stands for an empty one. With a status, of enum
+ * wire_status, the reply is its text.
+ */
+void local_queue_reply(struct local_queue *local_queue, struct local_message *local_message, uint32_t status, CFDataRef reply);
+/*
+ * Says that a message in its callout will be answered later. `given_up` is called at most once, and only before the message ends, if the
+ * sender gives up from now on. It takes over the reference to `info` then. False if the sender has given up before.
+ */
+bool local_queue_answer_later(struct local_queue *local_queue, struct local_message *local_message, void (*given_up)(void *info),
+                              void *info);
+/* Takes that back before the message ends. Returns the info, whose reference is the caller's again, or NULL if it was taken over. */
+void *local_queue_forget_given_up(struct local_queue *local_queue, struct local_message *local_message);
 /* Ends a local message that could not be taken. */
 void local_queue_drop(struct local_queue *local_queue, struct local_message *local_message);
 

@@ -4,13 +4,14 @@
  *
  * Calls and includes go from right to left:
  *
- *     Wire <- Names <- Channel <- Core <- Message <- Object        Mach stands beside Message and Object, and uses Core
+ *     Wire <- Names <- Channel <- Core <- Message <- Async <- Object        Mach stands beside Message and Object, and uses Core
  *
  *   Wire     frames as bytes, packets, memory that two processes share; knows no port
  *   Names    from a name to a socket: the name registry in the user's directory
  *   Channel  the queues and channels that a port holds; knows no port
  *   Core     the object, the table of ports, uses of descriptors, the info that callouts get
  *   Message  one message: sending, receiving, its callout, its reply
+ *   Async    requests that block nobody, replies that come after the callout
  *   Object   making and ending each side, and the public functions
  *   Mach     CFMachPort, whose messages stay in the process
  *
@@ -66,8 +67,16 @@ struct receiver {
     uint32_t calls GUARDED_BY(the_port_lock); /* callouts under way */
 };
 
+/*
+ * A callout in the place of the program's, which answers by `message` (received_message.h, deferred_reply.h) if it does not return the
+ * reply.
+ */
+typedef CFDataRef (*answering_callout)(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info,
+                                       struct received_message *message);
+
 struct local_port {
     CFMessagePortCallBack callout; /* constant */
+    answering_callout answering; /* constant once the port has a source; NULL: `callout` is called */
     CFMessagePortContext context; /* constant: without the info */
     struct callout_info info GUARDED_BY(the_port_lock); /* in callouts in which no receiver is called */
     struct receiver *receiver GUARDED_BY(the_port_lock); /* NULL: the info is called */
@@ -83,6 +92,8 @@ struct local_port {
     uint64_t in_use GUARDED_BY(the_port_lock); /* bytes accepted whose callouts have not ended */
     struct offender offenders[offenders_max] GUARDED_BY(the_port_lock);
     struct dispatch_attachment *dispatch GUARDED_BY(the_port_lock); /* to the dispatch queue that drives the port; NULL: none does */
+    struct link deferred_replies GUARDED_BY(the_port_lock); /* that are watched for their askers' end */
+    CFRunLoopSourceRef channel_watch GUARDED_BY(the_port_lock); /* a reference: watches the set of `channels`; NULL: nothing does */
     struct local_queue *local_queue GUARDED_BY(the_port_lock); /* NULL without memory for one, or once the port has ended */
 };
 
@@ -95,6 +106,7 @@ struct remote_port {
     uint32_t confirmed GUARDED_BY(the_port_lock); /* the sequence of the last message that the owner is known to have taken */
     uint32_t queue_limit GUARDED_BY(the_port_lock);
     uint64_t budget; /* constant: the owner's budget at connection; larger data is not sent */
+    uint32_t features; /* constant: what the owner understands, of enum wire_feature */
     int control GUARDED_BY(the_port_lock); /* our end of the control channel, -1 if there is none */
     uint64_t control_token GUARDED_BY(the_port_lock);
     struct ack_page *acks GUARDED_BY(the_port_lock); /* NULL if there is no control channel */

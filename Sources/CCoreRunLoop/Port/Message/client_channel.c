@@ -32,6 +32,11 @@ static void take_reply(struct client_channel *channel, const struct wire_frame *
         awaited->state = awaited_broken;
         return;
     }
+    if ((frame->flags & wire_has_status) && !awaited->wants_status) {
+        awaited->state = awaited_broken;
+        return;
+    }
+    awaited->status = frame->extra < wire_failed ? (uint32_t)frame->extra : wire_failed; /* a later version may have other reasons */
     awaited->says_kept = frame->flags & wire_kept;
     awaited->refuses_arena = frame->flags & wire_no_arena;
     if (frame->flags & wire_in_memory) {
@@ -53,7 +58,7 @@ static void log_dropped(uint64_t reason)
     static const char *const texts[] = {
         [wire_drop_malformed] = "its data is not in memory that the receiver trusts",
         [wire_drop_budget] = "its data is beyond the receiver's budget of memory",
-        [wire_drop_memory] = "it lacks memory or a descriptor, or its callback did not return",
+        [wire_drop_memory] = "it lacks memory or a descriptor, or its callback did not return, or has failed",
     };
     const char *text = reason < sizeof texts / sizeof texts[0] ? texts[reason] : NULL;
 
@@ -201,6 +206,9 @@ static void perform(void *info, CFRunLoopSourceRef source, uint32_t ready)
     (void)ready;
     if (channel->awaited) {
         client_channel_read(channel);
+        if (channel->ended && !awaited_is_open(channel->awaited)) {
+            channel->ended(channel->ended_info);
+        }
     }
 }
 

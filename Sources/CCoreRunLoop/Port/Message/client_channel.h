@@ -28,6 +28,8 @@ struct awaited_reply {
     CFDataRef reply;
     bool says_kept; /* the answer says KEPT: the server keeps the channel */
     bool refuses_arena; /* the answer says NO_ARENA */
+    bool wants_status; /* the request says WANT_STATUS */
+    uint32_t status; /* of enum wire_status: why there is no answer; the reply is its text then */
     bool has_sequence; /* an answer has come, and `sequence` is set */
     uint32_t sequence; /* the frame number that the answer confirmed */
 };
@@ -54,6 +56,9 @@ struct client_channel {
     uint8_t *buffer; /* constant: room for one packet */
     struct awaited_reply *awaited; /* `own_awaited`; NULL while free */
     struct awaited_reply own_awaited; /* not on the stack: a callback may jump out of the wait, and the answer still comes */
+    /* Called at the end of an asynchronous request's wait, on the thread of the loop; NULL while the call waits itself. */
+    void (*ended)(void *info);
+    void *ended_info;
     CFRunLoopSourceRef source; /* owns this structure */
     CFRunLoopRef loop; /* the loop that the source was last in, with a reference; NULL: none yet */
     CFStringRef mode; /* the mode of that loop */

@@ -102,7 +102,9 @@ static void end_left_local_request(const void *waiting)
     if (local_message->is_noted) {
         note_local_message(port, local_message, false);
     }
-    (void)local_message_give_up(local_message);
+    if (local_message_give_up(local_message) == local_message_given_up) {
+        local_queue_tell_given_up(port->side.remote.local_queue, local_message);
+    }
     local_message_release(local_message);
     object_release(port);
 }
@@ -113,6 +115,7 @@ SInt32 local_request_send(CFMessagePortRef port, const struct request *request, 
     struct local_message *local_message = local_message_create(request->message_id, request->data, loop);
     struct send_clock clock = send_clock_start(request);
     struct reply_wait wait = {.port = port, .loop = loop, .mode = request->reply_mode};
+    enum local_message_state state;
     SInt32 result;
     uint32_t begun;
     bool waits;
@@ -121,6 +124,8 @@ SInt32 local_request_send(CFMessagePortRef port, const struct request *request, 
         return log_no_memory();
     }
     local_message->remote = port;
+    local_message->wants_status = request->ret_status != NULL;
+    local_message->deadline_ns = request->deadline_ns == kernel_never ? 0 : request->deadline_ns;
     result = put_local_message(port, local_message, &clock);
     waits = result == kCFMessagePortSuccess && is_waiting(local_message);
     local_message->is_noted = waits;
@@ -128,13 +133,20 @@ SInt32 local_request_send(CFMessagePortRef port, const struct request *request, 
         note_local_message(port, local_message, true); /* before reading the port's validity: after finding it valid, the end wakes us */
     }
     if (result == kCFMessagePortSuccess) {
-        wait.deadline_ns = request_reply_deadline(request->receive_timeout, &clock.now_ns);
+        wait.deadline_ns = request_reply_deadline(request, &clock.now_ns);
         wait.now_ns = clock.now_ns;
         wait.is_over = &local_message->state;
         begun = callback_cleanup_begin(loop, end_left_local_request, local_message);
         reply_wait_run(&wait);
         callback_cleanup_end(loop, begun);
-        result = result_of_local_message(port, local_message_give_up(local_message));
+        state = local_message_give_up(local_message);
+        if (state == local_message_given_up) {
+            local_queue_tell_given_up(port->side.remote.local_queue, local_message);
+        }
+        result = result_of_local_message(port, state);
+        if (result == kCFMessagePortSuccess && request->ret_status) {
+            *request->ret_status = local_message->status;
+        }
         if (result == kCFMessagePortSuccess) {
             trace_event(trace_reply_comes, trace_within_process, local_message, (uintptr_t)port);
         }

@@ -109,9 +109,11 @@ static void end_left_call(const void *received)
     port_unlock(message.port);
     if (message.local_message) {
         local_queue_drop(message.local_queue, message.local_message);
-        local_queue_release(message.local_queue);
     } else {
         CFRelease(message.data);
+    }
+    if (message.local_queue) {
+        local_queue_release(message.local_queue);
     }
     if (releases) {
         local->context.release(info);
@@ -134,7 +136,12 @@ static CFDataRef call_out(CFMessagePortRef port, struct received_message *messag
         message->info = (void *)(uintptr_t)local->context.retain(message->info); /* around each callback (rule 224) */
         message->has_retained = true;
     }
-    if (local->callout) {
+    if (local->answering) {
+        trace_callout_begin(trace_message, port, (void (*)(void))local->answering);
+        trace_message_event(trace_message_comes, message, port);
+        reply = local->answering(port, message->asker.message_id, message->data, message->info, message);
+        trace_callout_end(trace_message, port);
+    } else if (local->callout) {
         trace_callout_begin(trace_message, port, (void (*)(void))local->callout);
         trace_message_event(trace_message_comes, message, port);
         reply = local->callout(port, message->asker.message_id, message->data, message->info);
@@ -161,6 +168,7 @@ static CFDataRef call_out_held(CFMessagePortRef port, struct received_message *m
     mark = cleanup_push(caller, end_left_call, memory);
     reply = call_out(port, memory);
     cleanup_pop(caller, mark);
+    *message = *memory; /* the callout may have deferred the reply, or set a status */
     return reply;
 }
 
@@ -176,7 +184,7 @@ void received_message_run(CFMessagePortRef port, struct received_message *messag
         trace_message_event(trace_reply_is_sent, message, port);
     }
     if (message->asker.channel) {
-        reply_load(&message->asker, reply, &answer);
+        reply_load(&message->asker, message->status, reply, &answer);
     }
     port_lock(port);
     releases = end_call(local, message, &info);
@@ -188,7 +196,7 @@ void received_message_run(CFMessagePortRef port, struct received_message *messag
         reply_release(&answer);
     }
     if (message->local_message) {
-        local_queue_reply(message->local_queue, message->local_message, reply_within_limit(reply));
+        reply_by_local_queue(message->local_queue, message->local_message, message->status, reply);
     } else {
         CFRelease(message->data);
     }

@@ -23,6 +23,7 @@ struct received_message {
     uint64_t traced; /* what stands for it in a trace; 0: no trace was on when it came */
     void *info; /* the callout's argument */
     struct receiver *receiver; /* the owner of `info`; NULL: the port's context */
+    uint32_t status; /* of enum wire_status; not 0: the callout's reply is a text that says why there is no answer */
     bool is_in_call; /* the port counts a callout for this message */
     bool has_retained; /* the context's `retain` was called for `info` */
 };

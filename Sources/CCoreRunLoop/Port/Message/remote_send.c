@@ -266,6 +266,23 @@ REQUIRES(the_port_lock) static bool is_full(const struct remote_port *remote)
     return remote->control >= 0 && remote->sequence - remote->confirmed >= remote->queue_limit;
 }
 
+bool remote_port_has_room(CFMessagePortRef port)
+{
+    struct remote_port *remote = &port->side.remote;
+    bool result;
+
+    port_lock(port);
+    if (is_full(remote)) {
+        look_into_page(remote);
+    }
+    if (is_full(remote)) {
+        take_wake_up(remote); /* if the channel is hung up, the queue does not count any more */
+    }
+    result = !is_full(remote);
+    port_unlock(port);
+    return result;
+}
+
 /* Asks the server to acknowledge this frame, and makes the control channel for that when it is due. Returns 0 or -EAGAIN. */
 REQUIRES(the_port_lock) static int prepare_ack(CFMessagePortRef port, struct wire_frame *frame)
 {

@@ -34,6 +34,8 @@ void remote_port_end_by_socket(CFMessagePortRef port);
 uint64_t remote_port_packet_data_max(CFMessagePortRef port, uint64_t length);
 /* Notes that the owner has received the frame of this number, and so all frames before it. Ignores numbers that were not sent. */
 REQUIRES(the_port_lock) void remote_port_confirm(struct remote_port *remote, uint32_t sequence);
+/* Returns false if the queue is full. Whether the port is valid makes no difference. Never waits. */
+bool remote_port_has_room(CFMessagePortRef port);
 /* Hands a page for a reply channel to the owner. Returns 0 or a negative errno. Never waits. */
 int remote_port_offer_page(CFMessagePortRef port, uint32_t channel, uint64_t token, const int descriptors[wire_descriptors_max]);
 /*

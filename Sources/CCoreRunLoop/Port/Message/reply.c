@@ -49,12 +49,18 @@ static int put_data(const struct asker *asker, const UInt8 *bytes, uint64_t leng
     return 0;
 }
 
-void reply_load(const struct asker *asker, CFDataRef whole_data, struct reply *ret_reply)
+void reply_load(const struct asker *asker, uint32_t status, CFDataRef whole_data, struct reply *ret_reply)
 {
-    CFDataRef data = reply_within_limit(whole_data);
+    CFDataRef data = status != wire_answered && !asker->wants_status ? NULL : reply_within_limit(whole_data);
     uint64_t length = data ? (uint64_t)CFDataGetLength(data) : 0;
     int result;
 
+    ret_reply->data = NULL;
+    ret_reply->memory = -1;
+    if (status == wire_failed && !asker->wants_status) {
+        ret_reply->frame = dropped_frame(asker, wire_drop_memory, asker->keeps_channel);
+        return;
+    }
     ret_reply->frame =
         (struct wire_frame){.type = wire_reply,
                             .flags = (asker->keeps_channel ? wire_kept : 0) | (asker->channel->refuses_arena ? wire_no_arena : 0),
@@ -62,8 +68,10 @@ void reply_load(const struct asker *asker, CFDataRef whole_data, struct reply *r
                             .conversation = asker->conversation,
                             .length = length,
                             .sequence = asker->sequence};
-    ret_reply->data = NULL;
-    ret_reply->memory = -1;
+    if (status != wire_answered && asker->wants_status) {
+        ret_reply->frame.flags |= wire_has_status;
+        ret_reply->frame.extra = status;
+    }
     result = put_data(asker, length > 0 ? CFDataGetBytePtr(data) : NULL, length, ret_reply);
     if (result < 0) {
         port_log(port_log_receiver, "a reply could not be sent: %s", port_error_text(result));
@@ -139,6 +147,17 @@ void reply_send(struct local_port *local, const struct asker *asker, const struc
         drop_channel_with_reason(local, asker);
     }
     channel_table_end(&local->channels, channel);
+}
+
+void reply_by_local_queue(struct local_queue *local_queue, struct local_message *local_message, uint32_t status, CFDataRef data)
+{
+    if (status == wire_answered || local_message->wants_status) {
+        local_queue_reply(local_queue, local_message, status, reply_within_limit(data));
+    } else if (status == wire_failed) {
+        local_queue_drop(local_queue, local_message);
+    } else {
+        local_queue_reply(local_queue, local_message, wire_answered, NULL);
+    }
 }
 
 void reply_dropped(CFMessagePortRef port, const struct asker *asker, enum wire_drop_reason reason)

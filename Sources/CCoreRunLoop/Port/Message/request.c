@@ -23,3 +23,17 @@ SInt32 request_send(CFMessagePortRef port, const struct request *request, CFData
     remote_port_end_by_socket(port);
     return result;
 }
+
+SInt32 request_send_and_end(CFMessagePortRef port, const struct request *request, CFDataRef *ret_reply)
+{
+    SInt32 result;
+
+    object_retain(port); /* it may be released inside the wait */
+    result = request_send(port, request, ret_reply);
+    if (result == kCFMessagePortIsInvalid || result == kCFMessagePortBecameInvalidError) {
+        message_port_end(port); /* only now: its callback may jump out, and the request has nothing left to do */
+    } else {
+        object_release(port);
+    }
+    return result;
+}

@@ -14,4 +14,7 @@
 /* After kCFMessagePortIsInvalid or kCFMessagePortBecameInvalidError the caller has to invalidate the port, which tells other waiters. */
 SInt32 request_send(CFMessagePortRef port, const struct request *request, CFDataRef *ret_reply);
 
+/* The same for a valid port, which it invalidates when it has to. */
+SInt32 request_send_and_end(CFMessagePortRef port, const struct request *request, CFDataRef *ret_reply);
+
 #endif

@@ -30,12 +30,12 @@ static int64_t deadline_after(CFTimeInterval seconds, CFTimeInterval once_below,
     return instant_after(*now_ns, seconds);
 }
 
-int64_t request_send_deadline(CFTimeInterval seconds, int64_t *now_ns)
+int64_t request_send_deadline(const struct request *request, int64_t *now_ns)
 {
-    return deadline_after(seconds, once_below_s, now_ns);
+    return request->deadline_ns != 0 ? request->deadline_ns : deadline_after(request->send_timeout, once_below_s, now_ns);
 }
 
-int64_t request_reply_deadline(CFTimeInterval seconds, int64_t *now_ns)
+int64_t request_reply_deadline(const struct request *request, int64_t *now_ns)
 {
-    return deadline_after(seconds, 0, now_ns);
+    return request->deadline_ns != 0 ? request->deadline_ns : deadline_after(request->receive_timeout, 0, now_ns);
 }

@@ -18,6 +18,8 @@ struct request {
     CFTimeInterval send_timeout;
     CFTimeInterval receive_timeout;
     CFStringRef reply_mode; /* NULL: no reply is wanted */
+    int64_t deadline_ns; /* not 0: the end of the whole call, in the place of both time limits */
+    uint32_t *ret_status; /* gets why there is no answer, of enum wire_status, or 0. NULL: the caller does not want to know */
 };
 
 static inline uint64_t request_length(const struct request *request)
@@ -34,15 +36,15 @@ struct send_clock {
     int64_t now_ns; /* a recent reading of the clock; 0: none */
 };
 
-/* Return the deadline for a time limit that the program gave. `now_ns` is the time; if it is 0 and needed, the clock is read into it. */
-int64_t request_send_deadline(CFTimeInterval seconds, int64_t *now_ns);
-int64_t request_reply_deadline(CFTimeInterval seconds, int64_t *now_ns);
+/* Return the deadline for sending, or for the reply. `now_ns` is the time; if it is 0 and needed, the clock is read into it. */
+int64_t request_send_deadline(const struct request *request, int64_t *now_ns);
+int64_t request_reply_deadline(const struct request *request, int64_t *now_ns);
 
 static inline struct send_clock send_clock_start(const struct request *request)
 {
     struct send_clock clock = {.now_ns = 0};
 
-    clock.deadline_ns = request_send_deadline(request->send_timeout, &clock.now_ns);
+    clock.deadline_ns = request_send_deadline(request, &clock.now_ns);
     return clock;
 }
 

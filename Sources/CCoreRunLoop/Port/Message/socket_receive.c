@@ -253,6 +253,7 @@ static enum admission reserve_and_begin(CFMessagePortRef port, const struct pack
         result = admission_over_budget;
     } else {
         message->accepted = frame->length;
+        message->asker.has_left = frame->type == wire_request && !message->asker.channel;
         message->traced = trace_is_on() ? message_trace_id(&port->name, packet->pid, frame->sequence) : 0;
         received_message_begin(port, message);
     }
@@ -311,6 +312,8 @@ static void accept_message(CFMessagePortRef port, struct packet *packet, const s
     message->asker.message_id = frame->message_id;
     message->asker.conversation = frame->conversation;
     message->asker.sequence = frame->sequence;
+    message->asker.wants_status = frame->flags & wire_want_status;
+    message->asker.deadline_ns = (int64_t)frame->deadline_ns; /* the sender's word: a negative one has passed */
     if (frame->type == wire_request && (frame->flags & wire_new_channel)) {
         result = channel_handover_reply_channel(port, packet, frame, &message->asker.channel, &message->asker.keeps_channel);
         if (result < 0) {

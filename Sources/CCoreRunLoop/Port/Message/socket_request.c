@@ -18,13 +18,6 @@
 #include "Port/Message/reply_wait.h"
 #include "Port/Wire/port_log.h"
 
-/*
- * A dying receiver's descriptors close one after another, so our channel may hang up while its socket still looks alive. For dying_ns we
- * probe the socket every asking_ns; only after that the receiver counts as alive.
- */
-static const int64_t dying_ns = 50000000;
-static const int64_t asking_ns = 2000000;
-
 static void close_load(struct load *load)
 {
     for (int i = 0; i < load->count; i++) {
@@ -130,30 +123,37 @@ SInt32 socket_one_way_send(CFMessagePortRef port, const struct request *request)
 
 /* ---- results ---- */
 
-/*
- * Finds the result for a channel that was hung up without a last frame. Not checked: the caller uses the port, so the descriptor stays
- * open and the same.
- */
-NOT_CHECKED static SInt32 judge_hang_up(CFMessagePortRef port, const struct client_channel *channel)
+/* Not checked: the caller uses the port, so the descriptor stays open and the same. */
+NOT_CHECKED SInt32 socket_request_judge_hang_up(CFMessagePortRef port, const struct client_channel *channel, bool is_last_look)
 {
-    int64_t deadline_ns = kernel.monotonic_ns() + dying_ns;
-
     /*
      * A living receiver sends a reason before it closes a channel that it has kept, so a kept channel without one means the receiver's end.
      * A receiver that never took the channel may be alive: it may have had no descriptor or memory left for it.
      */
-    while (!channel->server_keeps_it && port_is_valid(port) && name_registry_probe(port->side.remote.owner_fd)) {
-        if (kernel.monotonic_ns() >= deadline_ns) {
-            port_log("CFMessagePortSendRequest",
-                     "the receiver refused a request: it is of another version, or has no descriptor or memory for the reply's channel");
-            return kCFMessagePortTransportError;
-        }
-        kernel_ports.pause(asking_ns);
+    if (channel->server_keeps_it || !port_is_valid(port) || !name_registry_probe(port->side.remote.owner_fd)) {
+        return kCFMessagePortBecameInvalidError;
     }
-    return kCFMessagePortBecameInvalidError;
+    if (!is_last_look) {
+        return kCFMessagePortSuccess;
+    }
+    port_log("CFMessagePortSendRequest",
+             "the receiver refused a request: it is of another version, or has no descriptor or memory for the reply's channel");
+    return kCFMessagePortTransportError;
 }
 
-static SInt32 result_of(CFMessagePortRef port, struct client_channel *channel)
+/* Finds the result for a channel that was hung up without a last frame. */
+static SInt32 judge_hang_up(CFMessagePortRef port, const struct client_channel *channel)
+{
+    int64_t deadline_ns = kernel.monotonic_ns() + socket_request_dying_ns;
+    SInt32 result;
+
+    while ((result = socket_request_judge_hang_up(port, channel, kernel.monotonic_ns() >= deadline_ns)) == kCFMessagePortSuccess) {
+        kernel_ports.pause(socket_request_asking_ns);
+    }
+    return result;
+}
+
+static SInt32 result_of(CFMessagePortRef port, const struct client_channel *channel)
 {
     switch (channel->awaited->state) {
     case awaited_replied:
@@ -172,8 +172,7 @@ static SInt32 result_of(CFMessagePortRef port, struct client_channel *channel)
 
 /* ---- requests ---- */
 
-/* Puts the channel back if it can be used again. */
-static void end_channel(CFMessagePortRef port, struct client_channel *channel)
+void socket_request_end_channel(CFMessagePortRef port, struct client_channel *channel)
 {
     const struct awaited_reply *awaited = channel->awaited;
     bool is_reusable = (awaited->state == awaited_replied || awaited->state == awaited_dropped) && awaited->says_kept;
@@ -199,22 +198,34 @@ static void take_back(CFMessagePortRef port, struct client_channel *channel, con
     client_channel_give(port, channel, channel->server_keeps_it && !(frame->flags & wire_new_arena));
 }
 
-static SInt32 send_on_channel(CFMessagePortRef port, struct client_channel *channel, int end, CFDataRef data, struct wire_frame *frame,
-                              struct send_clock *clock)
+SInt32 socket_request_put(CFMessagePortRef port, struct client_channel *channel, int end, const struct request *request,
+                          struct wire_frame *frame, struct send_clock *clock)
 {
     struct load load = {.bytes = NULL};
     SInt32 result = kCFMessagePortTransportError;
 
+    *frame = (struct wire_frame){.type = wire_request,
+                                 .message_id = request->message_id,
+                                 .conversation = channel->awaited->conversation,
+                                 .channel = channel->number,
+                                 .token = channel->token};
+    if (channel->awaited->wants_status) {
+        frame->flags = wire_want_status;
+        frame->deadline_ns = request->deadline_ns == kernel_never ? 0 : (uint64_t)request->deadline_ns;
+    }
     if (end >= 0) {
         frame->flags |= wire_new_channel;
         frame->name = port->name.bytes;
         frame->name_length = port->name.length;
         load.descriptors[load.count++] = end;
     }
-    if (load_data(port, channel, frame, &load, data) == 0) {
+    if (load_data(port, channel, frame, &load, request->data) == 0) {
         result = remote_port_send(port, frame, &load, clock);
     }
     close_load(&load);
+    if (result != kCFMessagePortSuccess) {
+        take_back(port, channel, frame);
+    }
     return result;
 }
 
@@ -235,9 +246,9 @@ static void end_left_request(const void *waiting)
 
 SInt32 socket_request_send(CFMessagePortRef port, const struct request *request, CFDataRef *ret_reply)
 {
-    struct awaited_reply awaited = {.state = awaited_open, .message_id = request->message_id, .port = port};
+    struct awaited_reply awaited = awaited_reply_to(port, request);
     CFRunLoopRef loop = thread_registry_current();
-    struct wire_frame frame = {.type = wire_request, .message_id = request->message_id};
+    struct wire_frame frame;
     struct send_clock clock = {.now_ns = 0};
     struct reply_wait wait = {.port = port, .loop = loop, .mode = request->reply_mode};
     struct client_channel *channel;
@@ -255,16 +266,12 @@ SInt32 socket_request_send(CFMessagePortRef port, const struct request *request,
         port_log("CFMessagePortSendRequest", "there is no means to take a reply: %s", port_error_text(error));
         return kCFMessagePortTransportError;
     }
-    frame.conversation = channel->awaited->conversation;
-    frame.channel = channel->number;
-    frame.token = channel->token;
     clock = send_clock_start(request);
-    result = send_on_channel(port, channel, end, request->data, &frame, &clock);
+    result = socket_request_put(port, channel, end, request, &frame, &clock);
     if (result != kCFMessagePortSuccess) {
-        take_back(port, channel, &frame);
         return result;
     }
-    wait.deadline_ns = request_reply_deadline(request->receive_timeout, &clock.now_ns);
+    wait.deadline_ns = request_reply_deadline(request, &clock.now_ns);
     wait.now_ns = clock.now_ns;
     wait.is_over = &channel->awaited->is_over;
     wait.channel = channel;
@@ -277,7 +284,10 @@ SInt32 socket_request_send(CFMessagePortRef port, const struct request *request,
                     (uintptr_t)port);
     }
     reply = channel->awaited->reply;
-    end_channel(port, channel);
+    if (request->ret_status) {
+        *request->ret_status = channel->awaited->status;
+    }
+    socket_request_end_channel(port, channel);
     if (result == kCFMessagePortSuccess && ret_reply) {
         *ret_reply = reply;
     } else if (reply) {

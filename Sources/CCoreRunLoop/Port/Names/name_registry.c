@@ -38,12 +38,12 @@ static void file_leaf(const struct port_name *name, const char *suffix, char ret
 
 /* ---- the card ---- */
 
-/* "pid limit budget length\nname\n" */
+/* "pid limit budget length features\nname\n" */
 static int write_card(int lock, const struct port_card *card)
 {
     char text[card_size];
-    int length = snprintf(text, sizeof text, "%d %u %llu %u\n%s\n", (int)kernel_ports.process_id(), (unsigned)card->queue_limit,
-                          (unsigned long long)card->budget, (unsigned)card->name.length, card->name.bytes);
+    int length = snprintf(text, sizeof text, "%d %u %llu %u %u\n%s\n", (int)kernel_ports.process_id(), (unsigned)card->queue_limit,
+                          (unsigned long long)card->budget, (unsigned)card->name.length, (unsigned)card->features, card->name.bytes);
 
     return kernel_ports.file_replace(lock, text, (size_t)length);
 }
@@ -54,14 +54,21 @@ static bool parse_card(char *text, size_t size, struct port_card *ret_card)
     unsigned limit = 0;
     unsigned long long budget = 0;
     unsigned length = 0;
+    unsigned features = 0;
     char *name = memchr(text, '\n', size);
+    int numbers = 0;
 
-    if (!name || sscanf(text, "%9d %9u %19llu %9u", &pid, &limit, &budget, &length) != 4 || length > size - (size_t)(name + 1 - text)) {
+    if (name) {
+        *name = '\0'; /* or the name's first digits could be taken for the last number */
+        numbers = sscanf(text, "%9d %9u %19llu %9u %9u", &pid, &limit, &budget, &length, &features);
+    }
+    if (numbers < 4 || length > size - (size_t)(name + 1 - text)) {
         return false;
     }
     ret_card->pid = pid;
     ret_card->queue_limit = limit > 0 && limit <= UINT16_MAX ? limit : queue_limit_default;
     ret_card->budget = budget;
+    ret_card->features = features;
     return port_name_of_bytes(name + 1, length, &ret_card->name);
 }
 

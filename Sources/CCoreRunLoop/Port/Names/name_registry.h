@@ -35,6 +35,7 @@ struct port_card {
     pid_t pid;
     uint32_t queue_limit;
     uint64_t budget;
+    uint32_t features; /* of enum wire_feature; a card of a library that knows none has no such number */
     struct port_name name;
 };
 

@@ -141,21 +141,17 @@ void message_port_set_queue(CFMessagePortRef ms, void *queue)
 SInt32 CFMessagePortSendRequest(CFMessagePortRef remote, SInt32 msgid, CFDataRef data, CFTimeInterval sendTimeout,
                                 CFTimeInterval rcvTimeout, CFStringRef replyMode, CFDataRef *returnData)
 {
-    const struct request request = {msgid, data, sendTimeout, rcvTimeout, replyMode};
-    SInt32 result;
+    const struct request request = {.message_id = msgid,
+                                    .data = data,
+                                    .send_timeout = sendTimeout,
+                                    .receive_timeout = rcvTimeout,
+                                    .reply_mode = replyMode};
 
     require(remote, "CFMessagePortSendRequest");
     if (!remote->is_remote || !port_is_valid(remote)) {
         return kCFMessagePortIsInvalid; /* only remote ports send (rule 242) */
     }
-    object_retain(remote); /* it may be released inside the wait */
-    result = request_send(remote, &request, returnData);
-    if (result == kCFMessagePortIsInvalid || result == kCFMessagePortBecameInvalidError) {
-        message_port_end(remote); /* only now: its callback may jump out, and the request has nothing left to do */
-    } else {
-        object_release(remote);
-    }
-    return result;
+    return request_send_and_end(remote, &request, returnData);
 }
 
 /* ---- the end ---- */

@@ -11,6 +11,7 @@
 #include "Kernel/kernel_ports.h"
 #include "Loop/Input/descriptor_source.h"
 #include "Port/Core/port_table.h"
+#include "Port/Async/deferred_reply.h"
 #include "Port/Object/dispatch_queue.h"
 #include "Port/Wire/port_log.h"
 
@@ -37,7 +38,7 @@ struct local_queue *local_port_replace_local_queue(struct local_port *local, str
 /* Not checked: a new port is not locked for it. */
 NOT_CHECKED struct port_card local_port_card(const struct local_port *local, const struct port_name *name)
 {
-    struct port_card card = {.queue_limit = local->queue_limit, .budget = local->budget};
+    struct port_card card = {.queue_limit = local->queue_limit, .budget = local->budget, .features = wire_takes_status};
 
     card.name = *name;
     return card;
@@ -108,6 +109,7 @@ NOT_CHECKED static bool move_to(const char *function, CFMessagePortRef port, con
     }
     port_unlock(port);
     port_table_end_change(port);
+    deferred_replies_tell(port, false); /* their channels were hung up */
     name_registry_withdraw(moved ? &old : &publication);
     local_port_close_queue(local_queue);
     if (source) {

@@ -12,6 +12,7 @@
 #include "Loop/Watch/watch.h"
 #include "Port/Core/local_info.h"
 #include "Port/Core/port_table.h"
+#include "Port/Async/deferred_reply.h"
 #include "Port/Message/local_receive.h"
 #include "Port/Message/socket_receive.h"
 #include "Port/Object/dispatch_queue.h"
@@ -200,6 +201,7 @@ static void close_port(CFMessagePortRef port)
     if (queue) {
         dispatch_queue_detach(queue);
     }
+    deferred_replies_end_listening(port);
     port_lock(port);
     channel_table_close(&local->channels);
     local->readers--;
@@ -210,6 +212,7 @@ static void close_port(CFMessagePortRef port)
         (void)kernel_ports.hang_up(local->socket); /* the last reader closes it */
     }
     port_unlock(port);
+    deferred_replies_tell(port, true);
 }
 
 /* Not checked: the child of a fork has one thread. */
@@ -224,6 +227,9 @@ NOT_CHECKED static void abandon_port(CFMessagePortRef port)
     }
     if (local->source) {
         descriptor_source_set_interest(local->source, 0);
+    }
+    if (local->channel_watch) {
+        descriptor_source_set_interest(local->channel_watch, 0);
     }
     if (local->socket >= 0) {
         (void)kernel.close(local->socket);
@@ -259,6 +265,7 @@ NOT_CHECKED static CFMessagePortRef create_new(CFAllocatorRef allocator, const s
     local->owner_uid = kernel_ports.effective_uid();
     local->socket = -1;
     channel_table_init(&local->channels);
+    link_init(&local->deferred_replies);
     local->socket = local_port_open_socket("CFMessagePortCreateLocal", local, name, &local->publication);
     if (local->socket >= 0) {
         local->local_queue = local_queue_create(local->queue_limit);

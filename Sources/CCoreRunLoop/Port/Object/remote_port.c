@@ -182,6 +182,7 @@ NOT_CHECKED CFMessagePortRef remote_port_create(CFAllocatorRef allocator, const 
     if (port) {
         port->side.remote.queue_limit = card.queue_limit;
         port->side.remote.budget = card.budget;
+        port->side.remote.features = card.features;
         port->side.remote.send_room = room_of(port->side.remote.socket);
         port->side.remote.local_queue = local_queue_of(name, &owner);
         port_table_add(port);

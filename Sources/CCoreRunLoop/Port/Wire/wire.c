@@ -20,7 +20,7 @@ enum wire_offset {
     at_sequence = 48,
     at_name_length = 52,
     at_reserved_16 = 54,
-    at_reserved_64 = 56,
+    at_deadline = 56,
 };
 
 /* Writes 1, 2, 4 or 8 bytes. A copy of known size is one instruction. */
@@ -54,7 +54,7 @@ void wire_encode(const struct wire_frame *frame, uint8_t ret_header[wire_header_
     put_little(ret_header + at_sequence, frame->sequence, 4);
     put_little(ret_header + at_name_length, frame->name_length, 2);
     put_little(ret_header + at_reserved_16, 0, 2);
-    put_little(ret_header + at_reserved_64, 0, 8);
+    put_little(ret_header + at_deadline, frame->deadline_ns, 8);
 }
 
 /* ---- names ---- */
@@ -113,9 +113,9 @@ struct wire_shape {
 
 enum {
     data_flags = wire_no_data | wire_in_arena | wire_in_memory,
-    request_flags = data_flags | wire_want_ack | wire_new_channel | wire_new_arena,
+    request_flags = data_flags | wire_want_ack | wire_new_channel | wire_new_arena | wire_want_status,
     one_way_flags = wire_no_data | wire_in_memory | wire_want_ack,
-    reply_flags = data_flags | wire_kept | wire_no_arena,
+    reply_flags = data_flags | wire_kept | wire_no_arena | wire_has_status,
     to_port = 1 + wire_to_port,
     to_client = 1 + wire_to_client,
 };
@@ -162,8 +162,11 @@ static bool fields_agree(const struct wire_frame *frame, const struct wire_shape
     bool names_channel = frame->channel != 0 && frame->token != 0;
     bool names_none = frame->channel == 0 && frame->token == 0;
 
+    bool has_reason = shape->has_extra || (frame->flags & wire_has_status);
+
     return (shape->names_channel ? names_channel : names_none) && (shape->has_conversation == (frame->conversation != 0)) &&
-           (shape->has_extra || frame->extra == 0) && (shape->has_message_id || frame->message_id == 0);
+           (has_reason || frame->extra == 0) && (!(frame->flags & wire_has_status) || frame->extra != 0) &&
+           (shape->has_message_id || frame->message_id == 0);
 }
 
 static enum wire_error take_name(const uint8_t *packet, size_t size, struct wire_frame *frame)
@@ -227,6 +230,7 @@ enum wire_error wire_decode(enum wire_route route, const uint8_t *packet, size_t
         .conversation = get_little(packet + at_conversation, 8),
         .length = get_little(packet + at_length, 8),
         .extra = get_little(packet + at_extra, 8),
+        .deadline_ns = get_little(packet + at_deadline, 8),
         .sequence = (uint32_t)get_little(packet + at_sequence, 4),
         .name_length = (uint16_t)get_little(packet + at_name_length, 2),
     };
@@ -237,7 +241,7 @@ enum wire_error wire_decode(enum wire_route route, const uint8_t *packet, size_t
     if (!flags_agree(ret_frame, shape)) {
         return wire_error_flags;
     }
-    if (get_little(packet + at_reserved_16, 2) != 0 || get_little(packet + at_reserved_64, 8) != 0) {
+    if (get_little(packet + at_reserved_16, 2) != 0 || (ret_frame->deadline_ns != 0 && !(ret_frame->flags & wire_want_status))) {
         return wire_error_reserved;
     }
     error = take_name(packet, size, ret_frame);

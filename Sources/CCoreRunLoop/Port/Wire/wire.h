@@ -48,6 +48,8 @@ enum wire_flag {
     wire_new_channel = 32, /* a descriptor: the server's end of a reply channel */
     wire_new_arena = 64, /* a descriptor: the channel's arena */
     wire_no_arena = 128, /* reply: the server takes no arena on this channel */
+    wire_want_status = 256, /* request: the client understands statuses; the frame has a deadline */
+    wire_has_status = 512, /* reply: the request was not answered, and `extra` says why */
 };
 
 /* Why a request was dropped; stands in `extra` of a wire_dropped frame. */
@@ -56,6 +58,17 @@ enum wire_drop_reason {
     wire_drop_budget = 2,
     wire_drop_memory = 3, /* no memory or descriptor, the reply could not be sent, or the callback did not return */
 };
+
+/* Why a request has no answer; stands in `extra` of a wire_reply frame with wire_has_status. */
+enum wire_status {
+    wire_answered = 0, /* never sent */
+    wire_unhandled = 1, /* nobody handles messages of this number */
+    wire_malformed = 2, /* the handler cannot read the request */
+    wire_failed = 3, /* the handler has failed; the data is its text */
+};
+
+/* What the owner of a port understands beyond version 1, as bits of a number on its card (docs/wire.md, section 7). */
+enum wire_feature { wire_takes_status = 1 };
 
 enum wire_route { wire_to_port, wire_to_client };
 
@@ -69,7 +82,8 @@ struct wire_frame {
     uint64_t token; /* the channel's secret */
     uint64_t conversation;
     uint64_t length; /* bytes of data, wherever they are; of a wire_ack: the queue's limit in messages */
-    uint64_t extra; /* to a port: the token of the sender's control channel, or 0; of a wire_dropped: the reason */
+    uint64_t extra; /* to a port: the token of the sender's control channel, or 0; to the client: the reason or the status, or 0 */
+    uint64_t deadline_ns; /* with wire_want_status: the instant after which the client waits no more, or 0 */
     uint32_t sequence; /* counts the sender's requests and one-way messages on its socket; to the client: that of the frame it answers */
     const char *name; /* in the packet; not terminated */
     const uint8_t *data; /* in the packet; NULL when it is elsewhere */

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Requests that are answered in tasks: the handler with its bound, and each request from its receipt to its answer.
+
+import CoreRunLoopShims
+
+extension MessagePort {
+    /// Answers requests in tasks of their own, at most `limit` at the same time; the others wait in the order of their receipt.
+    final class ConcurrentRequestHandler: RequestHandler, @unchecked Sendable {
+        private struct State {
+            var running = 0
+            /// Those before `next` have had their turn.
+            var waiting: [ServedRequest] = []
+            var next = 0
+        }
+        private let limit: Int
+        private let serve: @Sendable ([UInt8]) async throws -> [UInt8]?
+        private let state = Mutex(State())
+
+        /// `serve` returns `nil` for bytes that are malformed.
+        init(_ limit: Int, _ serve: @escaping @Sendable ([UInt8]) async throws -> [UInt8]?) {
+            self.limit = limit
+            self.serve = serve
+        }
+
+        override func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
+            guard let deferred = unsafe reply.later() else { return reply.refuse(SHIM_FAILED, "there is no memory") }
+            let request = unsafe ServedRequest(deferred, [UInt8](copying: bytes))
+            unsafe request.watch(deferred)
+            let mayRun = state.withLock { state in
+                if state.running == limit {
+                    state.waiting.append(request)
+                    return false
+                }
+                state.running += 1
+                return true
+            }
+            if mayRun { run(request) }
+        }
+
+        /// Runs a request whose place is taken, or the first that still waits, or gives the place back.
+        private func run(_ first: ServedRequest) {
+            var request: ServedRequest? = first
+            while let turn = request, !turn.begin(self, serve) { request = nextWaiting() }
+        }
+
+        fileprivate func hasEnded() {
+            if let request = nextWaiting() { run(request) }
+        }
+
+        private func nextWaiting() -> ServedRequest? {
+            state.withLock { state in
+                if state.next == state.waiting.count {
+                    state.running -= 1
+                    return nil
+                }
+                let request = state.waiting[state.next]
+                state.next += 1
+                if state.next == state.waiting.count || state.next > 64 && state.next * 2 > state.waiting.count {
+                    state.waiting.removeFirst(state.next)
+                    state.next = 0
+                }
+                return request
+            }
+        }
+    }
+
+    /// One request whose answer comes later. It is answered once, or its caller has left.
+    fileprivate final class ServedRequest: Sendable {
+        @safe private enum State: @unchecked Sendable {
+            case waiting(OpaquePointer, [UInt8])
+            case running(OpaquePointer, Task<Void, Never>)
+            case over
+        }
+        private let state: Mutex<State>
+        private let deadline: SuspendingClock.Instant?
+
+        init(_ deferred: OpaquePointer, _ bytes: [UInt8]) {
+            state = Mutex(unsafe .waiting(deferred, bytes))
+            let instant = unsafe shim_deferred_deadline(deferred)
+            deadline = instant == 0 ? nil : .now.advanced(by: .nanoseconds(instant - shim_monotonic_ns()))
+        }
+
+        /// From now on the caller may leave.
+        func watch(_ deferred: OpaquePointer) {
+            unsafe shim_deferred_watch(
+                deferred, { info in unsafe object(ServedRequest.self, from: info).callerHasLeft() }, retainedInfo(self), releaseInfo)
+        }
+
+        /// Any thread.
+        private func callerHasLeft() {
+            let (deferred, task) = unsafe state.withLock { state -> (OpaquePointer?, Task<Void, Never>?) in
+                defer { state = .over }
+                switch state {
+                case .waiting(let deferred, _): return unsafe (deferred, nil)
+                case .running(let deferred, let task): return unsafe (deferred, task)
+                case .over: return (nil, nil)
+                }
+            }
+            if let deferred = unsafe deferred { unsafe shim_deferred_answer(deferred, UInt32(SHIM_FAILED), nil, 0) }
+            task?.cancel()
+        }
+
+        /// Begins the request's task; false if the caller has left. The handler hears of the task's end.
+        func begin(_ handler: ConcurrentRequestHandler, _ serve: @escaping @Sendable ([UInt8]) async throws -> [UInt8]?) -> Bool {
+            state.withLock { state in
+                guard case .waiting(let deferred, let bytes) = state else { return false }
+                let task = Task {
+                    do {
+                        let answer = try await MessagePort.$requestDeadline.withValue(self.deadline) { try await serve(bytes) }
+                        self.answer(answer == nil ? SHIM_MALFORMED : SHIM_ANSWERED, answer ?? [])
+                    } catch {
+                        self.answer(SHIM_FAILED, Array("\(error)".utf8))
+                    }
+                    handler.hasEnded()
+                }
+                state = unsafe .running(deferred, task)
+                return true
+            }
+        }
+
+        private func answer(_ status: Int, _ bytes: [UInt8]) {
+            let deferred = unsafe state.withLock { state -> OpaquePointer? in
+                defer { state = .over }
+                guard case .running(let deferred, _) = state else { return nil }
+                return unsafe deferred
+            }
+            guard let deferred = unsafe deferred else { return }  // the caller has left
+            unsafe bytes.withUnsafeBufferPointer { bytes in
+                unsafe shim_deferred_answer(deferred, UInt32(status), bytes.baseAddress, bytes.count)
+            }
+        }
+    }
+}

@@ -1,0 +1,676 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests that block nobody, and replies that come after the callout. One thread is the client and the server here: its loop serves both,
+ * as neither waits.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+
+#include "Failure/nth_failure.h"
+#include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
+#include "Port/Async/async_request.h"
+#include "Port/Async/deferred_reply.h"
+#include "Port/port_probe.h"
+
+enum { many = 300, held_most = 512 };
+
+static const int64_t patience_ns = INT64_C(60000000000);
+
+/* ---- the client ---- */
+
+/* What came of a request. */
+struct outcome {
+    int count; /* of calls: more than one is wrong */
+    SInt32 result;
+    uint32_t status;
+    CFDataRef reply;
+};
+
+static void note_end(void *info, SInt32 result, uint32_t status, CFDataRef reply)
+{
+    struct outcome *outcome = info;
+
+    outcome->count++;
+    outcome->result = result;
+    outcome->status = status;
+    outcome->reply = reply ? CFRetain(reply) : NULL;
+}
+
+static void forget_outcome(struct outcome *outcome)
+{
+    if (outcome->reply) {
+        CFRelease(outcome->reply);
+    }
+    *outcome = (struct outcome){.count = 0};
+}
+
+static struct async_request *begin(struct async_requests *requests, CFMessagePortRef remote, CFDataRef data, int64_t limit_ns,
+                                   struct outcome *outcome)
+{
+    struct async_request *request = async_request_create(remote, 7, data, kernel.monotonic_ns() + limit_ns, note_end, outcome);
+
+    *outcome = (struct outcome){.count = 0};
+    if (request) {
+        async_request_send(requests, request);
+    }
+    return request;
+}
+
+static void run_until_count(const int *count, int value)
+{
+    while (__atomic_load_n(count, __ATOMIC_RELAXED) < value) {
+        (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, true); /* a timer's callout ends no run */
+    }
+}
+
+/* Sends a request, and runs the loop until it is over. */
+static void ask_here(struct async_requests *requests, CFMessagePortRef remote, CFDataRef data, int64_t limit_ns, struct outcome *outcome)
+{
+    struct async_request *request = begin(requests, remote, data, limit_ns, outcome);
+
+    run_until_count(&outcome->count, 1);
+    async_request_release(request);
+}
+
+/* ---- the server ---- */
+
+/* The replies that the server owes, in the order of the requests. */
+static struct deferred_reply *held[held_most];
+static int held_count;
+static int left_count; /* askers that have left */
+static int released_count;
+
+static void note_left(void *info)
+{
+    (void)info;
+    (void)__atomic_fetch_add(&left_count, 1, __ATOMIC_RELAXED); /* a sender of this process tells it on its own thread */
+}
+
+static void note_release(void *info)
+{
+    (void)info;
+    released_count++;
+}
+
+static CFDataRef hold(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info, struct received_message *message)
+{
+    struct deferred_reply *deferred = received_message_defer(message);
+
+    (void)port;
+    (void)message_id;
+    (void)data;
+    if (deferred) {
+        held[held_count++] = deferred;
+        deferred_reply_watch(deferred, note_left, info, note_release);
+    }
+    return NULL;
+}
+
+static CFDataRef refuse(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info, struct received_message *message)
+{
+    (void)port;
+    (void)message_id;
+    (void)info;
+    message->status = (uint32_t)CFDataGetBytePtr(data)[0] - '0';
+    return port_data("why");
+}
+
+static void answer_all(uint32_t status, const char *text)
+{
+    CFDataRef data = text ? port_data(text) : NULL;
+
+    for (int i = 0; i < held_count; i++) {
+        deferred_reply_answer(held[i], status, data);
+    }
+    held_count = 0;
+    if (data) {
+        CFRelease(data);
+    }
+}
+
+static CFMessagePortRef open_holding(void)
+{
+    CFMessagePortRef port = port_open(NAME, NULL, NULL, kCFRunLoopDefaultMode);
+
+    held_count = left_count = released_count = 0;
+    port->side.local.answering = hold;
+    EXPECT(deferred_replies_listen(port, CFRunLoopGetCurrent()));
+    return port;
+}
+
+/* ---- replies ---- */
+
+PORT_TEST(an_asynchronous_request_gets_its_reply, "")
+{
+    CFMessagePortRef port = port_open(NAME, port_echo, NULL, kCFRunLoopDefaultMode);
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct outcome outcome;
+
+    for (CFIndex size = 0; size <= 1 << 20; size = size == 0 ? 1 : 4 * size) {
+        CFDataRef data = port_pattern(size, (unsigned)size);
+
+        for (int i = 0; i < 10; i++) { /* often enough for a page and an arena */
+            ask_here(requests, remote, data, patience_ns, &outcome);
+            EXPECT_EQ(outcome.result, kCFMessagePortSuccess);
+            EXPECT_EQ(outcome.status, wire_answered);
+            EXPECT(outcome.reply && port_is_pattern(outcome.reply, size, (unsigned)size));
+            forget_outcome(&outcome);
+        }
+        CFRelease(data);
+    }
+    EXPECT_EQ(remote->side.remote.free_count, 1); /* one channel was enough */
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+PORT_TEST(a_status_says_why_there_is_no_answer, "")
+{
+    static const char *const texts[] = {"1", "2", "3"};
+    CFMessagePortRef port = port_open(NAME, NULL, NULL, kCFRunLoopDefaultMode);
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct outcome outcome;
+    CFDataRef reply;
+
+    port->side.local.answering = refuse;
+    for (uint32_t status = wire_unhandled; status <= wire_failed; status++) {
+        CFDataRef data = port_data(texts[status - 1]);
+
+        ask_here(requests, remote, data, patience_ns, &outcome);
+        EXPECT_EQ(outcome.result, kCFMessagePortSuccess);
+        EXPECT_EQ(outcome.status, status);
+        EXPECT(port_data_is(outcome.reply, "why"));
+        forget_outcome(&outcome);
+        /* A program that uses CFMessagePortSendRequest sees what it saw before: an empty reply, or an error of the transport. */
+        reply = NULL;
+        EXPECT_EQ(CFMessagePortSendRequest(remote, 1, data, 10, 10, kCFRunLoopDefaultMode, &reply),
+                  status == wire_failed ? kCFMessagePortTransportError : kCFMessagePortSuccess);
+        EXPECT((reply == NULL) == (status == wire_failed));
+        if (reply) {
+            EXPECT_EQ(CFDataGetLength(reply), 0);
+            CFRelease(reply);
+        }
+        CFRelease(data);
+    }
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+PORT_TEST(a_receiver_that_takes_no_statuses_is_asked_for_none, "")
+{
+    CFMessagePortRef port = port_open(NAME, NULL, NULL, kCFRunLoopDefaultMode);
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct outcome outcome;
+    CFDataRef data = port_data("1");
+
+    EXPECT_EQ(remote->side.remote.features, wire_takes_status);
+    remote->side.remote.features = 0; /* as if its card had no such number */
+    port->side.local.answering = refuse;
+    ask_here(requests, remote, data, patience_ns, &outcome);
+    EXPECT_EQ(outcome.result, kCFMessagePortSuccess);
+    EXPECT_EQ(outcome.status, wire_answered);
+    EXPECT(outcome.reply && CFDataGetLength(outcome.reply) == 0);
+    forget_outcome(&outcome);
+    CFRelease(data);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+PORT_TEST(a_deferred_reply_comes_after_the_callout, "")
+{
+    CFMessagePortRef port = open_holding();
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct async_request *sent[3];
+    struct outcome outcomes[3];
+    CFDataRef data = port_data("a");
+
+    for (int i = 0; i < 3; i++) {
+        sent[i] = begin(requests, remote, data, patience_ns, &outcomes[i]);
+    }
+    run_until_count(&held_count, 3);
+    EXPECT(deferred_reply_deadline(held[0]) > kernel.monotonic_ns());
+    EXPECT_EQ(outcomes[0].count, 0);
+    EXPECT_EQ(port->side.local.in_use, 3); /* bytes, until the answer */
+    deferred_reply_answer(held[1], wire_answered, data);
+    run_until_count(&outcomes[1].count, 1);
+    EXPECT_EQ(outcomes[0].count + outcomes[2].count, 0);
+    held[1] = held[2];
+    held_count = 2;
+    answer_all(wire_failed, "no");
+    run_until_count(&outcomes[0].count, 1);
+    run_until_count(&outcomes[2].count, 1);
+    EXPECT(port_data_is(outcomes[1].reply, "a") && outcomes[1].status == wire_answered);
+    EXPECT(port_data_is(outcomes[0].reply, "no") && outcomes[0].status == wire_failed);
+    EXPECT(port_data_is(outcomes[2].reply, "no") && outcomes[2].status == wire_failed);
+    EXPECT_EQ(port->side.local.in_use, 0);
+    EXPECT_EQ(left_count, 0);
+    EXPECT_EQ(released_count, 3);
+    for (int i = 0; i < 3; i++) {
+        forget_outcome(&outcomes[i]);
+        async_request_release(sent[i]);
+    }
+    CFRelease(data);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+/* ---- ends without a reply ---- */
+
+PORT_TEST_LIMIT(many_requests_in_flight_are_cancelled_and_leave_nothing, "", 120)
+{
+    static struct async_request *sent[many];
+    static struct outcome outcomes[many];
+    CFMessagePortRef port = open_holding();
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    CFDataRef data = port_data("a");
+    int before;
+    int in_flight;
+
+    for (int i = 0; i < 4; i++) { /* these make what is made once: the control channel, a wait set */
+        sent[i] = begin(requests, remote, data, patience_ns, &outcomes[i]);
+        run_until_count(&held_count, i + 1);
+    }
+    for (int i = 1; i < 4; i++) {
+        async_request_cancel(sent[i]);
+        run_until_count(&outcomes[i].count, 1);
+        async_request_release(sent[i]);
+        run_until_count(&left_count, i);
+        deferred_reply_answer(held[i], wire_answered, NULL);
+    }
+    held_count = 1;
+    left_count = 0;
+    released_count = 0;
+    before = port_probe_count_descriptors();
+    for (int i = 1; i < many; i++) {
+        sent[i] = begin(requests, remote, data, patience_ns, &outcomes[i]);
+    }
+    in_flight = (int)(kernel_ports.descriptor_limit() / 8 < 256 ? kernel_ports.descriptor_limit() / 8 : 256);
+    run_until_count(&held_count, in_flight < many ? in_flight : many);
+    for (int i = 1; i < many; i++) {
+        async_request_cancel(sent[i]);
+    }
+    for (int i = 1; i < many; i++) {
+        run_until_count(&outcomes[i].count, 1);
+        EXPECT_EQ(outcomes[i].result, async_request_cancelled);
+        async_request_release(sent[i]);
+    }
+    run_until_count(&left_count, held_count - 1); /* each server's end hears of it, also those beyond the channels that are kept */
+    deferred_reply_answer(held[0], wire_answered, data);
+    run_until_count(&outcomes[0].count, 1);
+    EXPECT(port_data_is(outcomes[0].reply, "a"));
+    for (int i = 1; i < held_count; i++) {
+        deferred_reply_answer(held[i], wire_answered, data); /* goes nowhere */
+    }
+    EXPECT_EQ(outcomes[1].count, 1);
+    EXPECT(port_probe_descriptors_fall_to(before + 1)); /* a wait may make the timer of the wait set meanwhile */
+    EXPECT_EQ(port->side.local.in_use, 0);
+    EXPECT_EQ(released_count, held_count);
+    forget_outcome(&outcomes[0]);
+    async_request_release(sent[0]);
+    CFRelease(data);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+PORT_TEST(a_request_has_one_deadline_for_room_and_reply, "")
+{
+    pid_t pid = port_process_start_idle(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct outcome outcome;
+    struct outcome waiting;
+    struct async_request *request;
+    int64_t begun_ns;
+
+    for (int i = 0; i < 5; i++) { /* nobody takes them */
+        begun_ns = kernel.monotonic_ns();
+        ask_here(requests, remote, NULL, 2000000, &outcome);
+        EXPECT_EQ(outcome.result, kCFMessagePortReceiveTimeout);
+        EXPECT(kernel.monotonic_ns() - begun_ns >= 2000000);
+    }
+    ask_here(requests, remote, NULL, 2000000, &outcome);
+    EXPECT_EQ(outcome.result, kCFMessagePortSendTimeout);
+    ask_here(requests, remote, NULL, -1, &outcome);
+    EXPECT_EQ(outcome.result, kCFMessagePortSendTimeout);
+    request = begin(requests, remote, NULL, patience_ns, &waiting);
+    ask_here(requests, remote, NULL, 2000000, &outcome); /* a later one ends before one that waits for room */
+    EXPECT_EQ(waiting.count, 0);
+    async_request_cancel(request);
+    async_request_cancel(request);
+    run_until_count(&waiting.count, 1);
+    EXPECT_EQ(waiting.result, async_request_cancelled);
+    async_request_cancel(request); /* it is over */
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true);
+    EXPECT_EQ(waiting.count, 1);
+    async_request_release(request);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_process_kill(pid);
+}
+
+PORT_TEST(requests_wait_for_room_and_all_are_answered, "")
+{
+    static struct async_request *sent[many];
+    static struct outcome outcomes[many];
+    pid_t pid = port_process_start(NAME, port_echo, NULL, NULL);
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    CFDataRef data = port_data("a");
+
+    for (int i = 0; i < many; i++) { /* sixty times as many as the queue holds */
+        sent[i] = begin(requests, remote, data, patience_ns, &outcomes[i]);
+    }
+    for (int i = 0; i < many; i++) {
+        run_until_count(&outcomes[i].count, 1);
+        EXPECT_EQ(outcomes[i].result, kCFMessagePortSuccess);
+        EXPECT(port_data_is(outcomes[i].reply, "a"));
+        forget_outcome(&outcomes[i]);
+        async_request_release(sent[i]);
+    }
+    CFRelease(data);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_process_kill(pid);
+}
+
+PORT_TEST(requests_end_when_their_receiver_dies, "")
+{
+    pid_t pid = port_process_start_idle(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct async_request *sent[8];
+    struct outcome outcomes[8];
+
+    for (int i = 0; i < 8; i++) { /* five are in the queue, and three wait for room */
+        sent[i] = begin(requests, remote, NULL, patience_ns, &outcomes[i]);
+    }
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, false);
+    port_process_kill(pid);
+    for (int i = 0; i < 8; i++) {
+        run_until_count(&outcomes[i].count, 1);
+        EXPECT(outcomes[i].result == kCFMessagePortBecameInvalidError || outcomes[i].result == kCFMessagePortIsInvalid);
+        async_request_release(sent[i]);
+    }
+    CFMessagePortInvalidate(remote);
+    ask_here(requests, remote, NULL, patience_ns, &outcomes[0]);
+    EXPECT_EQ(outcomes[0].result, kCFMessagePortIsInvalid);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+}
+
+PORT_TEST(both_ends_hear_of_the_ports_end, "")
+{
+    CFMessagePortRef port = open_holding();
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct async_request *sent[2];
+    struct outcome outcomes[2];
+
+    for (int i = 0; i < 2; i++) {
+        sent[i] = begin(requests, remote, NULL, patience_ns, &outcomes[i]);
+    }
+    run_until_count(&held_count, 2);
+    CFMessagePortInvalidate(port);
+    EXPECT_EQ(left_count, 2);
+    for (int i = 0; i < 2; i++) {
+        run_until_count(&outcomes[i].count, 1);
+        EXPECT_EQ(outcomes[i].result, kCFMessagePortBecameInvalidError);
+        async_request_release(sent[i]);
+    }
+    answer_all(wire_answered, NULL); /* goes nowhere */
+    EXPECT_EQ(released_count, 2);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    CFRelease(port);
+}
+
+PORT_TEST(a_change_of_the_name_ends_the_requests_to_the_old_one, "")
+{
+    CFMessagePortRef port = open_holding();
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct outcome outcome;
+    struct async_request *request = begin(requests, remote, NULL, patience_ns, &outcome);
+
+    run_until_count(&held_count, 1);
+    EXPECT(CFMessagePortSetName(port, CFSTR("another name")));
+    EXPECT_EQ(left_count, 1);
+    run_until_count(&outcome.count, 1);
+    EXPECT_EQ(outcome.result, kCFMessagePortBecameInvalidError);
+    async_request_release(request);
+    answer_all(wire_answered, NULL);
+    CFRelease(remote);
+    remote = port_connect(CFSTR("another name"));
+    request = begin(requests, remote, NULL, patience_ns, &outcome);
+    run_until_count(&held_count, 1);
+    async_request_cancel(request);
+    run_until_count(&left_count, 2); /* the wait set is still watched */
+    answer_all(wire_answered, NULL);
+    async_request_release(request);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+PORT_TEST(what_is_deferred_counts_against_the_budget, "")
+{
+    CFMessagePortRef port = open_holding();
+    struct async_requests *requests = async_requests_create();
+    struct outcome first;
+    struct outcome second;
+    struct async_request *request;
+    CFDataRef data = port_pattern(60, 1);
+    CFMessagePortRef remote;
+
+    CRLMessagePortSetMemoryBudget(port, 100);
+    remote = port_connect(NAME);
+    request = begin(requests, remote, data, patience_ns, &first);
+    run_until_count(&held_count, 1);
+    ask_here(requests, remote, data, patience_ns, &second);
+    EXPECT_EQ(second.result, kCFMessagePortTransportError);
+    answer_all(wire_answered, "x");
+    run_until_count(&first.count, 1);
+    forget_outcome(&first);
+    async_request_release(request);
+    request = begin(requests, remote, data, patience_ns, &first);
+    run_until_count(&held_count, 1);
+    answer_all(wire_answered, "x");
+    run_until_count(&first.count, 1);
+    EXPECT(port_data_is(first.reply, "x"));
+    forget_outcome(&first);
+    async_request_release(request);
+    CFRelease(data);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
+PORT_TEST(requests_that_are_not_over_end_with_their_loop, "")
+{
+    pid_t pid = port_process_start_idle(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct async_request *sent[7];
+    struct outcome outcomes[7];
+
+    for (int i = 0; i < 6; i++) {
+        sent[i] = begin(requests, remote, NULL, patience_ns, &outcomes[i]);
+    }
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, false);
+    sent[6] = begin(requests, remote, NULL, patience_ns, &outcomes[6]); /* still in the inbox */
+    async_requests_destroy(requests);
+    for (int i = 0; i < 7; i++) {
+        EXPECT_EQ(outcomes[i].count, 1);
+        EXPECT_EQ(outcomes[i].result, kCFMessagePortBecameInvalidError);
+        async_request_release(sent[i]);
+    }
+    CFRelease(remote);
+    port_process_kill(pid);
+}
+
+/*
+ * The asker's channel has an arena, and the asker is gone before its request is taken. The channel's end may be found by a sweep before
+ * that, or be noticed by the wait set after it.
+ */
+PORT_TEST(an_asker_that_left_before_the_callout_is_reported, "")
+{
+    for (int sweeps = 0; sweeps < 2; sweeps++) {
+        CFMessagePortRef port = open_holding();
+        CFMessagePortRef remote = port_connect(NAME);
+        struct async_requests *requests = async_requests_create();
+        struct async_request *request;
+        struct outcome outcome;
+        CFDataRef large = port_pattern(100000, 1);
+
+        request = begin(requests, remote, large, patience_ns, &outcome); /* makes the channel with its arena */
+        run_until_count(&held_count, 1);
+        answer_all(wire_answered, NULL);
+        run_until_count(&outcome.count, 1);
+        EXPECT(outcome.reply != NULL);
+        forget_outcome(&outcome);
+        async_request_release(request);
+
+        CFRunLoopRemoveSource(CFRunLoopGetCurrent(), port->side.local.source, kCFRunLoopDefaultMode);
+        if (sweeps == 0) {
+            deferred_replies_end_listening(port);
+        }
+        request = begin(requests, remote, large, 1000000, &outcome);
+        run_until_count(&outcome.count, 1);
+        EXPECT_EQ(outcome.result, kCFMessagePortReceiveTimeout);
+        async_request_release(request);
+        if (sweeps == 0) {
+            EXPECT(deferred_replies_listen(port, CFRunLoopGetCurrent()));
+        } else {
+            deferred_replies_tell(port, false);
+            EXPECT_EQ(port->side.local.channels.ended_count, 1);
+        }
+        CFRunLoopAddSource(CFRunLoopGetCurrent(), port->side.local.source, kCFRunLoopDefaultMode);
+        run_until_count(&held_count, 1);
+        run_until_count(&left_count, 1);
+        answer_all(wire_answered, NULL);
+        CFRelease(large);
+        async_requests_destroy(requests);
+        CFRelease(remote);
+        port_drop(port);
+    }
+}
+
+/* ---- within the process ---- */
+
+static void *ask_for_a_moment(void *info)
+{
+    CFMessagePortRef remote = port_connect(NAME);
+
+    (void)info;
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 10, 0.002, MODE, NULL), kCFMessagePortReceiveTimeout);
+    CFRelease(remote);
+    return NULL;
+}
+
+static void *ask_and_get(void *info)
+{
+    CFMessagePortRef remote = port_connect(NAME);
+    CFDataRef reply = NULL;
+
+    (void)info;
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, 1000, 1000, MODE, &reply), kCFMessagePortSuccess);
+    EXPECT(port_data_is(reply, "late"));
+    CFRelease(reply);
+    CFRelease(remote);
+    return NULL;
+}
+
+PORT_TEST_BOTH_WAYS(a_sender_that_blocks_gets_deferred_replies_or_gives_up, "")
+{
+    CFMessagePortRef port = open_holding();
+    pthread_t thread;
+
+    EXPECT_EQ(pthread_create(&thread, NULL, ask_for_a_moment, NULL), 0);
+    run_until_count(&held_count, 1);
+    run_until_count(&left_count, 1);
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
+    answer_all(wire_answered, "nobody hears this");
+    EXPECT_EQ(released_count, 1);
+
+    EXPECT_EQ(pthread_create(&thread, NULL, ask_and_get, NULL), 0);
+    run_until_count(&held_count, 1);
+    answer_all(wire_answered, "late");
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
+    EXPECT_EQ(left_count, 1);
+    EXPECT_EQ(released_count, 2);
+    port_drop(port);
+}
+
+/* ---- refusals of the system ---- */
+
+NTH_FAILURE(asynchronous_requests, "")
+{
+    struct async_requests *requests = async_requests_create();
+    struct outcome outcomes[2] = {{.count = 0}, {.count = 0}};
+    struct async_request *sent[2] = {NULL, NULL};
+    CFMessagePortRef remote = NULL;
+    CFMessagePortRef port = NULL;
+    bool has_all = false;
+
+    held_count = left_count = released_count = 0;
+    if (requests) {
+        Boolean shouldFree;
+        CFRunLoopSourceRef source = NULL;
+
+        port = CFMessagePortCreateLocal(NULL, NAME, NULL, NULL, &shouldFree);
+        if (port) {
+            port->side.local.answering = hold;
+            source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
+        }
+        if (source) {
+            CFRunLoopAddSource(CFRunLoopGetCurrent(), source, kCFRunLoopDefaultMode);
+            has_all = CFRunLoopContainsSource(CFRunLoopGetCurrent(), source, kCFRunLoopDefaultMode) &&
+                      deferred_replies_listen(port, CFRunLoopGetCurrent());
+            CFRelease(source);
+        }
+        remote = has_all ? CFMessagePortCreateRemote(NULL, NAME) : NULL;
+    }
+    for (int i = 0; remote && i < 2; i++) {
+        sent[i] = begin(requests, remote, NULL, 300000000, &outcomes[i]);
+        if (!sent[i]) {
+            outcomes[i].count = 1;
+            has_all = false;
+        }
+    }
+    while (remote && (outcomes[0].count == 0 || outcomes[1].count == 0)) { /* each ends, at its deadline at the latest */
+        (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, true);
+        answer_all(wire_answered, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        MUST(outcomes[i].count <= 1);
+        has_all &= remote && outcomes[i].result == kCFMessagePortSuccess && outcomes[i].reply;
+        if (outcomes[i].reply) {
+            CFRelease(outcomes[i].reply);
+        }
+        if (sent[i]) {
+            async_request_release(sent[i]);
+        }
+    }
+    if (requests) {
+        async_requests_destroy(requests);
+    }
+    if (remote) {
+        CFRelease(remote);
+    }
+    if (port) {
+        CFMessagePortInvalidate(port);
+        CFRelease(port);
+    }
+    return has_all;
+}
