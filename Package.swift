@@ -65,6 +65,7 @@ let package = Package(
             name: "bench-foundation", dependencies: ["CoreRunLoopFoundation", "Allocations"], path: "Benchmarks/Foundation",
             swiftSettings: [.swiftLanguageMode(.v5)]),
         // What needs a process's first thread: a program that is a test.
+        .executableTarget(name: "requests", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], path: "Tests/Requests"),
         .executableTarget(name: "main-thread", dependencies: ["CoreRunLoop"], path: "Tests/MainThread"),
         .executableTarget(name: "main-thread-foundation", dependencies: ["CoreRunLoopFoundation"], path: "Tests/MainThreadFoundation"),
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),

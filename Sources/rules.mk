@@ -5,13 +5,14 @@
 ### swift-programs   builds and runs the programs in Swift: a service, its client, a signal, the main thread
 ### swift-snippets   checks that the documentation's pieces of Swift compile, and that misuse does not
 ### foundation-names compares the declarations of the toolchain's Foundation with this package's and with docs/foundation-names.md
+### requests-soak    10,000 requests with deadlines, cancellations and deaths of either side, a part of soak; REQUESTS=10000
 ### both-loops-soak  runs random programs with both loops beside a model, a part of soak; BOTH_LOOPS_PROGRAMS=1-100000
 ### check-swift-release asan-swift tsan-swift   the Swift tests with optimization, or under a tool; SWIFT_FLAGS="--filter x"
 
 # SwiftPM compiles C with its own clang unless CC is in the environment.
 WITHOUT_CC := env -u CC -u CFLAGS -u LDFLAGS
 
-.PHONY: check-swift swift-programs swift-snippets foundation-names both-loops-soak check-swift-release asan-swift tsan-swift
+.PHONY: check-swift swift-programs swift-snippets foundation-names requests-soak both-loops-soak check-swift-release asan-swift tsan-swift
 check-swift:
 	$(Q)if command -v swift > /dev/null; then $(WITHOUT_CC) swift test $(SWIFT_FLAGS) && $(MAKE) --no-print-directory swift-programs swift-snippets swift-documents foundation-names; \
 	else echo "check-swift: skipped, there is no swift here"; fi
@@ -30,8 +31,13 @@ both-loops-soak:
 	$(Q)if command -v swift > /dev/null; then CORERUNLOOP_PROGRAMS=$(BOTH_LOOPS_PROGRAMS) $(WITHOUT_CC) swift test --filter "Random programs with both"; \
 	else echo "both-loops-soak: skipped, there is no swift here"; fi
 
+REQUESTS ?= 10000
+requests-soak:
+	$(Q)if command -v swift > /dev/null; then $(WITHOUT_CC) swift build -q --product requests && "$$(swift build --show-bin-path)/requests" $(REQUESTS); \
+	else echo "requests-soak: skipped, there is no swift here"; fi
+
 # The examples end by themselves, and their exit status says whether all went well. The programs main-thread* test a process's first thread.
-SWIFT_PROGRAMS := swift-service swift-sources main-thread main-thread-foundation
+SWIFT_PROGRAMS := swift-service swift-sources main-thread main-thread-foundation requests
 swift-programs:
 	$(Q)if command -v swift > /dev/null; then \
 	    for program in $(SWIFT_PROGRAMS); do $(WITHOUT_CC) swift build -q --product $$program || exit 1; done; \
