@@ -240,10 +240,13 @@ typedef void (*CRLChildCallBack)(CFRunLoopSourceRef source, pid_t pid, int waitS
 /**
  * Creates a version-1 source that calls `callout` in the loop when the process, or the loop's thread, receives signal `signalNumber`.
  *
- * The call blocks the signal in the calling thread, because only a blocked signal waits to be read. It must be blocked in every thread of
- * the process; a thread that does not block it may be interrupted instead. So create the source before other threads start, which then
- * inherit the mask, or block the signal in each. It stays blocked when the source is gone. The kernel merges equal signals that wait. A
- * pass handles at most one signal. `context` may be NULL and is copied.
+ * The call blocks the signal in the calling thread, because only a blocked signal waits to be read. A thread that does not block it, as one
+ * that was started before, is interrupted once: a handler that this call installs makes it block the signal from then on, and sends the
+ * signal to the process again, with its sender. So the source receives it wherever it arrives. The handler takes the place of the default
+ * action and of SIG_IGN. A handler of the program's own stays: the threads that do not block the signal call that, and the source does not
+ * hear of it. The same holds for SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS and SIGABRT, and for an ignored SIGCHLD. When no source
+ * of the signal is left, it does again what it did before, but stays blocked in the threads that block it. The kernel merges equal signals
+ * that wait. A pass handles at most one signal. `context` may be NULL and is copied.
  * Ownership: the caller releases the source; `info` is retained as the context says.
  * Threads: any; a loop on another thread reads signals sent to the process or to that thread.
  * Errors: NULL when `signalNumber` is no signal or cannot be blocked (SIGKILL, SIGSTOP), when `callout` is NULL, when the context's version

@@ -41,7 +41,6 @@ actor Service: RunLoopActor {
 }
 
 func serve() throws -> Int {
-    for number in [SIGTERM, SIGINT] { try SignalSource.block(number) }
     return try RunLoop.runMain {
         let service = Service(on: .main)
 

@@ -146,7 +146,7 @@ extension RunLoop {
 
     /// The signals of the given numbers that the process receives, while the loop runs in `mode`. Any thread.
     ///
-    /// The signals are blocked in the calling thread, and must be in all others: see ``SignalSource``.
+    /// The signals are blocked in the calling thread, and in others once they arrive there: see ``SignalSource``.
     /// Every signal that the loop has come to is kept until it is taken. Equal signals that still wait for the loop are one.
     ///
     /// - Throws: ``RunLoopError/invalidSignal(_:)``.

@@ -13,8 +13,22 @@ import Synchronization
 ///
 /// The process ends when ``run()`` has returned, with status 0. If ``run()`` throws, the process reports the error on the standard error
 /// output and ends with status 1. Stopping the loop does not end the process earlier, and items that are still in the loop do not delay the
-/// end. For the main actor, the loop needs the dispatch library in the process, which Swift programs on Linux have.
+/// end.
+///
+/// A program that names ``shutdownSignals`` ends gracefully: the first of these signals cancels the task of ``run()``, and a second one
+/// ends the process at once, also if the main thread is busy.
+///
+/// ```swift
+/// @main struct Server: RunLoopProgram {
+///     static let shutdownSignals = [SIGTERM, SIGINT]
+///     func run() async throws { try await Task.sleep(for: .seconds(3600)) }  // throws CancellationError when it is cancelled
+/// }
+/// ```
+///
+/// For the main actor, the loop needs the dispatch library in the process, which Swift programs on Linux have.
 public protocol RunLoopProgram {
+    /// The signals that ask the program to end; none unless the program says so.
+    static var shutdownSignals: [Int32] { get }
     /// Makes the program.
     init()
     /// Runs the program's work, on the main actor and so on the main thread.
@@ -22,10 +36,16 @@ public protocol RunLoopProgram {
 }
 
 extension RunLoopProgram {
+    /// None.
+    public static var shutdownSignals: [Int32] { [] }
+
     /// Runs the program. Swift calls it for the type that is marked `@main`.
     public static func main() {
+        let shutdown = RunLoop.StopToken()
         do {
-            try RunLoop.runMain { try await Self().run() }
+            try RunLoop.runMain(shutdownOn: shutdownSignals, shutdown) { try await Self().run() }
+        } catch is CancellationError where shutdown.isRequested {
+            // The program has ended as it was asked to.
         } catch {
             report("\(Self.self): \(error)")
             shim_process_exit(1)
@@ -37,11 +57,27 @@ extension RunLoopProgram {
 extension RunLoop {
     /// Runs the main loop until `body` has ended, and returns its result. Only on the main thread.
     ///
-    /// - Parameter body: Runs on the main actor; a stop of the loop does not end it.
-    /// - Throws: Any error that `body` throws.
+    /// - Parameters:
+    ///   - signals: The signals of which the first cancels the task of `body`. The next one ends the process at once, by the signal's
+    ///     default action, also if the main thread is busy.
+    ///   - body: Runs on the main actor; a stop of the loop does not end it.
+    /// - Throws: Any error that `body` throws; ``RunLoopError/invalidSignal(_:)``.
     @available(*, noasync, message: "running a loop would block the task's thread")
-    public static func runMain<Value: Sendable>(_ body: @escaping @MainActor @Sendable () async throws -> Value) throws -> Value {
+    public static func runMain<Value: Sendable>(
+        shutdownOn signals: [Int32] = [], _ body: @escaping @MainActor @Sendable () async throws -> Value
+    ) throws -> Value { try runMain(shutdownOn: signals, StopToken(), body) }
+
+    /// Requests a stop of `shutdown` when one of the signals has come.
+    fileprivate static func runMain<Value: Sendable>(
+        shutdownOn signals: [Int32], _ shutdown: StopToken, _ body: @escaping @MainActor @Sendable () async throws -> Value
+    ) throws -> Value {
         if !shim_is_main_thread() { fault("RunLoop.runMain: only the main thread may call this") }
+        let running = Mutex<Task<Void, Never>?>(nil)
+        let sources = try shutdownSources(signals) {
+            shutdown.requestStop()
+            main.perform { running.withLock { $0 }?.cancel() }
+        }
+        defer { for source in sources { source.invalidate() } }
         let done = StopToken()
         let slot = ResultSlot<Value>()
         let task = Task { @MainActor in
@@ -50,10 +86,31 @@ extension RunLoop {
             slot.result.withLock { $0 = result }
             done.requestStop()
         }
+        running.withLock { $0 = task }  // before the loop runs, which cancels it
         current.run(in: .default, until: done)
-        withExtendedLifetime(task) {}
         guard let result = slot.result.withLock({ $0 }) else { fault("RunLoop.runMain: the loop ended before its body") }
         return try result.get()
+    }
+}
+
+extension RunLoop {
+    /// Calls `shutDown` once, on the thread that serves the process, when the first of the signals comes. From then on they act by default.
+    private static func shutdownSources(_ signals: [Int32], _ shutDown: @escaping @Sendable () -> Void) throws -> [SignalSource] {
+        if signals.isEmpty { return [] }
+        let isFirst = Mutex(true)
+        let sources = try signals.map { number in
+            try SignalSource(signal: number) { _ in
+                let isFirst = isFirst.withLock { isFirst in
+                    defer { isFirst = false }
+                    return isFirst
+                }
+                for number in signals { shim_signal_acts_by_default(number) }
+                if isFirst { shutDown() }
+            }
+        }
+        // A thread of its own hears them although the main thread may be busy; without one the main loop does.
+        for source in sources { if let service = RequestService.shared { service.add(source) } else { main.add(source, forMode: .common) } }
+        return sources
     }
 }
 

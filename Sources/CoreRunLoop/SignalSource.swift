@@ -10,9 +10,11 @@ import CoreRunLoopShims
 /// RunLoop.main.add(source, forMode: .common)
 /// ```
 ///
-/// The signal must be blocked in every thread. A thread that does not block it gets it in the usual way. Making the source blocks the
-/// signal in the calling thread, and threads that start later inherit that. So make the source before other threads start, or call
-/// ``block(_:)`` first.
+/// The source receives the signal wherever it arrives. Making the source blocks the signal in the calling thread, and threads that start
+/// later inherit that. A thread that does not block it, as one that was there before, is interrupted once: it blocks the signal from then
+/// on, and sends it to the process again, with its sender. A handler that the program has installed by `sigaction` is left alone: threads
+/// that do not block the signal call it, and the source does not hear of that. The same holds for signals that say what the thread itself
+/// has done wrong, such as `SIGSEGV`.
 public final class SignalSource: RunLoopSource {
     /// One signal, as the kernel reports it. Equal signals that wait are one.
     public struct Signal: Hashable, Sendable {
@@ -60,7 +62,8 @@ public final class SignalSource: RunLoopSource {
         cfRunLoopSource = source
     }
 
-    /// Blocks a signal in the calling thread and in those that it starts from now on.
+    /// Blocks a signal in the calling thread and in those that it starts from now on. Where each thread counts that is interrupted by a
+    /// signal, call it before the first thread starts.
     ///
     /// - Throws: ``RunLoopError/invalidSignal(_:)`` for a number that is no signal.
     public static func block(_ number: Int32) throws(RunLoopError) {

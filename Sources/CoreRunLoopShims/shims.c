@@ -470,6 +470,17 @@ void shim_lock_drop(struct shim_lock *lock)
 
 /* ---- signals and children ---- */
 
+void shim_signal_acts_by_default(int signal_number)
+{
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    sigset_t set;
+
+    (void)sigaction(signal_number, &action, NULL);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, signal_number);
+    (void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 int shim_block_signal(int number)
 {
     sigset_t set;

@@ -320,6 +320,20 @@ import Testing
         }
     }
 
+    @Test func `receives what arrives in threads that do not block it`() async throws {
+        try await onThread {  // beside the threads of the tests' tasks, which began before
+            let trace = Trace()
+            let source = try SignalSource(signal: SIGUSR2) { signal in trace.add("\(signal.number) \(signal.processID)") }
+            RunLoop.current.add(source, forMode: .default)
+            for count in 1...10 {
+                kill(getpid(), SIGUSR2)
+                while trace.events.count < count { _ = RunLoop.current.run(mode: .default, before: .now + .seconds(1)) }
+            }
+            #expect(trace.events.allSatisfy { $0 == "\(SIGUSR2) \(getpid())" })
+            source.invalidate()
+        }
+    }
+
     @Test(arguments: [Int32(0), -3, 1000, SIGKILL, SIGSTOP]) func `is refused what is no signal`(number: Int32) {
         #expect(throws: RunLoopError.invalidSignal(number)) { try SignalSource(signal: number) { _ in } }
     }

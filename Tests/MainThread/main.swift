@@ -31,13 +31,48 @@ private struct Stopped: RunLoopProgram {
     }
 }
 
+/// Threads that were there before anybody thought of signals, and do not block them.
+private func startUnawareThreads() {
+    for _ in 0..<3 { Thread.detachNewThread { while true { Thread.sleep(for: .seconds(1000)) } } }
+}
+
 /// Ends by SIGTERM, cleanly.
 private struct Signalled: RunLoopProgram {
-    init() { try? SignalSource.block(SIGTERM) }
+    init() { startUnawareThreads() }
     func run() async throws {
         let signals = try RunLoop.main.signals([SIGTERM])
         kill(getpid(), SIGTERM)
         for await _ in signals { break }
+    }
+}
+
+/// Is asked to end while it waits, and ends with status 0.
+private struct Graceful: RunLoopProgram {
+    static let shutdownSignals = [SIGINT, SIGTERM]
+    init() { startUnawareThreads() }
+    func run() async throws {
+        kill(getpid(), SIGTERM)
+        try await Task.sleep(for: .seconds(1000))
+    }
+}
+
+/// Ends what it does when it is asked to, and then as it likes.
+private struct Failing: RunLoopProgram {
+    static let shutdownSignals = [SIGTERM]
+    func run() async throws {
+        kill(getpid(), SIGTERM)
+        do { try await Task.sleep(for: .seconds(1000)) } catch { throw Failure() }
+    }
+}
+
+/// Does not hear that it is asked to end, as its main thread is busy. The second signal ends it.
+private struct Busy: RunLoopProgram {
+    static let shutdownSignals = [SIGINT, SIGTERM]
+    func run() async throws {
+        while true {
+            kill(getpid(), SIGTERM)
+            usleep(1000)  // until the first one is taken, further ones are the same
+        }
     }
 }
 
@@ -63,6 +98,9 @@ switch CommandLine.arguments.dropFirst().first {
 case "throwing": Throwing.main()
 case "stopped": Stopped.main()
 case "signalled": Signalled.main()
+case "graceful": Graceful.main()
+case "failing": Failing.main()
+case "busy": Busy.main()
 case "unasked": useMainLoopUnasked()
 case "without its first thread": endMainThread()
 default: break
@@ -155,7 +193,8 @@ do {
 } catch { check("runMain throws what its body throws", error is Failure) }
 
 let programs: [(String, ChildProcessSource.Status)] = [
-    ("throwing", .exited(1)), ("stopped", .exited(0)), ("signalled", .exited(0)), ("unasked", .exited(0)),
+    ("throwing", .exited(1)), ("stopped", .exited(0)), ("signalled", .exited(0)), ("unasked", .exited(0)), ("graceful", .exited(0)),
+    ("failing", .exited(1)), ("busy", .signalled(SIGTERM)),
     ("without its first thread", .exited(0)),
 ]
 for (program, status) in programs {

@@ -24,6 +24,7 @@
 struct watched {
     int descriptor; /* a signalfd or pidfd of the library's own: closed when the source is freed */
     pid_t pid; /* of a child source; else 0 */
+    int signal; /* of a signal source; else 0 */
     CRLSignalCallBack signal_callout; /* of a signal source; else NULL */
     CRLChildCallBack child_callout; /* of a child source; else NULL */
     CRLSourceContext context;
@@ -36,6 +37,9 @@ static void release_watched(const void *info)
 
     if (watched->context.release) {
         watched->context.release(watched->context.info);
+    }
+    if (watched->signal_callout) {
+        kernel.signal_unexpect(watched->signal);
     }
     (void)kernel.close(watched->descriptor);
     free(watched);
@@ -104,7 +108,8 @@ static void perform_signal(void *info, CFRunLoopSourceRef source, uint32_t ready
 CFRunLoopSourceRef CRLSignalSourceCreate(CFAllocatorRef allocator, int signalNumber, CFIndex order, CRLSignalCallBack callout,
                                          const CRLSourceContext *context)
 {
-    struct watched parts = {.signal_callout = callout};
+    struct watched parts = {.signal = signalNumber, .signal_callout = callout};
+    CFRunLoopSourceRef source;
 
     if (!callout || (context && context->version != 0) || signalNumber == SIGKILL || signalNumber == SIGSTOP) {
         return NULL;
@@ -114,7 +119,12 @@ CFRunLoopSourceRef CRLSignalSourceCreate(CFAllocatorRef allocator, int signalNum
         return NULL;
     }
     (void)kernel.signal_block(signalNumber); /* cannot fail for a number that signal_open took */
-    return create_source(allocator, order, &parts, context, perform_signal);
+    kernel.signal_expect(signalNumber);
+    source = create_source(allocator, order, &parts, context, perform_signal);
+    if (!source) {
+        kernel.signal_unexpect(signalNumber);
+    }
+    return source;
 }
 
 /* The program has been told of the child's end, or is being told and its callback does not return (a clean-up): the source ends. */

@@ -27,6 +27,7 @@
 
 #include "Kernel/fork_mark.h"
 #include "Kernel/kernel_files.h"
+#include "Kernel/kernel_signals.h"
 #include "Kernel/kernel_sockets.h"
 #include "Support/barrier.h"
 #include "Support/futex.h"
@@ -575,6 +576,8 @@ static void yield_thread(void)
         .signal_open = signal_open,                      \
         .signal_take = signal_take,                      \
         .signal_block = signal_block,                    \
+        .signal_expect = kernel_signal_expect,           \
+        .signal_unexpect = kernel_signal_unexpect,       \
         .process_is_child = process_is_child,            \
         .process_open = process_open,                    \
         .process_reap = process_reap,                    \

@@ -122,6 +122,8 @@ struct kernel {
     int (*signal_open)(int signal); /* a signalfd for one signal */
     int (*signal_take)(int descriptor, struct signalfd_siginfo *ret_info); /* -EAGAIN when none is pending */
     int (*signal_block)(int signal); /* in the calling thread */
+    void (*signal_expect)(int signal); /* in other threads: kernel_signals.h */
+    void (*signal_unexpect)(int signal);
     bool (*process_is_child)(pid_t pid); /* a child that is still to be reaped */
     int (*process_open)(pid_t pid); /* a pidfd */
     int (*process_reap)(pid_t pid, int *ret_status); /* waitpid without waiting: 0 still running, 1 ended, negative errno */

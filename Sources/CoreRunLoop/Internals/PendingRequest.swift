@@ -30,6 +30,9 @@ final class RequestService: Sendable {
 
     func send(_ request: OpaquePointer) { unsafe shim_request_send(started.requests, request) }
 
+    /// Adds a source whose closure calls none of the program's code.
+    func add(_ source: some RunLoopSource) { CFRunLoopAddSource(started.loop, source.cfRunLoopSource, CFRunLoopMode.defaultMode) }
+
     /// Returns false when there are no means for that.
     func listen(to port: CFMessagePort) -> Bool { shim_port_listen(port, started.loop) }
 }

@@ -131,6 +131,8 @@ void shim_process_exit(int status) __attribute__((noreturn));
 
 /* Blocks a signal in the calling thread; 0 or an errno value. */
 int shim_block_signal(int signal);
+/* Gives a signal its default action, which ends the process in most cases, and lets the calling thread receive it. */
+void shim_signal_acts_by_default(int signal);
 /* Decode a wait status: the exit code, or -1; the signal, or 0. */
 int shim_exit_code(int status);
 int shim_exit_signal(int status);

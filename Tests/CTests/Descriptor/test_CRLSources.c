@@ -3,7 +3,10 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -207,6 +210,157 @@ TEST(what_is_no_signal_gives_no_source, "")
     EXPECT(CRLSignalSourceCreate(NULL, SIGUSR1, 0, got_signal, &wrong) == NULL);
     EXPECT(CRLSignalSourceCreate(NULL, SIGUSR1, 0, NULL, &counted) == NULL);
     EXPECT_EQ(retains + releases, 0);
+}
+
+/* ---- threads that do not block the signal ---- */
+
+enum { unaware_count = 3 };
+
+static sem_t unaware_may_end;
+
+/* A thread that was there before the source. */
+static void *wait_unaware(void *info)
+{
+    (void)info;
+    while (sem_wait(&unaware_may_end) != 0) {
+        EXPECT_EQ(errno, EINTR);
+    }
+    return NULL;
+}
+
+static void start_unaware(pthread_t threads[unaware_count])
+{
+    EXPECT_EQ(sem_init(&unaware_may_end, 0, 0), 0);
+    for (int i = 0; i < unaware_count; i++) {
+        EXPECT_EQ(pthread_create(&threads[i], NULL, wait_unaware, NULL), 0);
+    }
+}
+
+static void end_unaware(const pthread_t threads[unaware_count])
+{
+    for (int i = 0; i < unaware_count; i++) {
+        sem_post(&unaware_may_end);
+    }
+    for (int i = 0; i < unaware_count; i++) {
+        EXPECT_EQ(pthread_join(threads[i], NULL), 0);
+    }
+}
+
+static int handled_in_loop;
+
+static void count_signal(CFRunLoopSourceRef source, const struct signalfd_siginfo *signal, void *info)
+{
+    (void)source;
+    (void)info;
+    EXPECT_EQ(signal->ssi_pid, (uint32_t)getpid());
+    handled_in_loop += signal->ssi_code == SI_QUEUE ? signal->ssi_int : 1;
+}
+
+/* Runs the loop until the signal has come: another thread may have it first, and sends it on. */
+static void run_until_handled(int count)
+{
+    while (handled_in_loop < count) {
+        (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 1, true);
+    }
+}
+
+TEST(a_signal_that_threads_leave_unblocked_reaches_its_source, "")
+{
+    pthread_t threads[unaware_count];
+    CFRunLoopSourceRef source;
+    int sent = 0;
+
+    start_unaware(threads);
+    source = CRLSignalSourceCreate(NULL, SIGTERM, 0, count_signal, NULL);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, kCFRunLoopDefaultMode);
+    for (int i = 0; i < 20; i++) {
+        kill(getpid(), SIGTERM); /* would end the process */
+        run_until_handled(++sent);
+    }
+    for (int i = 0; i < unaware_count; i++) {
+        EXPECT_EQ(pthread_kill(threads[i], SIGTERM), 0); /* sent to the thread: it sends it on, unless it blocks it by now */
+    }
+    EXPECT_EQ(sigqueue(getpid(), SIGTERM, (union sigval){.sival_int = 7}), 0);
+    run_until_handled(sent + 1);
+    end_unaware(threads); /* first: without a source, a signal that is still on its way to one of them would end the process */
+    drop(source);
+}
+
+TEST(an_ignored_signal_reaches_its_source_and_is_ignored_after_it, "")
+{
+    pthread_t threads[unaware_count];
+    CFRunLoopSourceRef source;
+    struct sigaction ignoring = {.sa_handler = SIG_IGN};
+
+    EXPECT_EQ(sigaction(SIGHUP, &ignoring, NULL), 0); /* as nohup does */
+    start_unaware(threads);
+    source = CRLSignalSourceCreate(NULL, SIGHUP, 0, count_signal, NULL);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, kCFRunLoopDefaultMode);
+    for (int i = 1; i <= 5; i++) {
+        kill(getpid(), SIGHUP);
+        run_until_handled(i);
+    }
+    drop(source);
+    for (int i = 0; i < unaware_count; i++) {
+        EXPECT_EQ(pthread_kill(threads[i], SIGHUP), 0);
+    }
+    end_unaware(threads);
+}
+
+TEST(without_a_source_a_signal_does_again_what_it_did, "")
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        CFRunLoopSourceRef source = CRLSignalSourceCreate(NULL, SIGUSR2, 0, count_signal, NULL);
+        sigset_t set;
+
+        CFRunLoopSourceInvalidate(source);
+        CFRelease(source);
+        sigemptyset(&set);
+        sigaddset(&set, SIGUSR2);
+        (void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+        raise(SIGUSR2);
+        _exit(3);
+    }
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    EXPECT(WIFSIGNALED(status));
+    EXPECT_EQ(WTERMSIG(status), SIGUSR2);
+}
+
+static atomic_int own_calls;
+
+static void own_handler(int number)
+{
+    (void)number;
+    atomic_fetch_add(&own_calls, 1);
+}
+
+TEST(a_handler_of_the_programs_own_stays, "")
+{
+    pthread_t threads[unaware_count];
+    struct sigaction own = {.sa_handler = own_handler};
+    struct sigaction found;
+    struct sigaction before;
+    CFRunLoopSourceRef source;
+
+    EXPECT_EQ(sigaction(SIGUSR2, &own, NULL), 0);
+    start_unaware(threads);
+    source = CRLSignalSourceCreate(NULL, SIGUSR2, 0, count_signal, NULL);
+    EXPECT_EQ(sigaction(SIGUSR2, NULL, &found), 0);
+    EXPECT(found.sa_handler == own_handler);
+    EXPECT_EQ(pthread_kill(threads[0], SIGUSR2), 0);
+    end_unaware(threads);
+    EXPECT_EQ(atomic_load(&own_calls), 1);
+    CFRunLoopSourceInvalidate(source);
+    CFRelease(source);
+    EXPECT_EQ(sigaction(SIGSEGV, NULL, &before), 0);
+    source = CRLSignalSourceCreate(NULL, SIGSEGV, 0, count_signal, NULL); /* what a thread has done wrong stays its own */
+    EXPECT_EQ(sigaction(SIGSEGV, NULL, &found), 0);
+    EXPECT(found.sa_handler == before.sa_handler);
+    CFRunLoopSourceInvalidate(source);
+    CFRelease(source);
 }
 
 static int no_descriptor(int signal)
