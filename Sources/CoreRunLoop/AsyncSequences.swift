@@ -122,7 +122,7 @@ extension RunLoop {
     ///   - mode: Where the timer is added.
     /// - Throws: ``RunLoopError/invalidDuration(_:)``.
     public func ticks(
-        every interval: Duration, tolerance: Duration = .zero, policy: MissedTickPolicy = .collapse, inMode mode: Mode = .common
+        every interval: Duration, tolerance: Duration = .zero, policy: MissedTickPolicy = .collapse, in mode: Mode = .common
     ) throws(RunLoopError) -> Ticks {
         if interval <= .zero { throw .invalidDuration(interval) }
         if tolerance < .zero { throw .invalidDuration(tolerance) }
@@ -136,7 +136,7 @@ extension RunLoop {
     /// - Parameters:
     ///   - activities: The points to report.
     ///   - mode: The mode that the observer is added to.
-    public func activities(_ activities: Activity, inMode mode: Mode = .common) -> AsyncStream<Activity> {
+    public func activities(_ activities: Activity, in mode: Mode = .common) -> AsyncStream<Activity> {
         let (stream, continuation) = AsyncStream.makeStream(of: Activity.self, bufferingPolicy: .bufferingNewest(256))
         let observer = Observer(activities: activities) { _, activity in continuation.yield(activity) }
         feed(continuation) { observer.invalidate() }
@@ -150,7 +150,7 @@ extension RunLoop {
     /// Every signal that the loop has come to is kept until it is taken. Equal signals that still wait for the loop are one.
     ///
     /// - Throws: ``RunLoopError/invalidSignal(_:)``.
-    public func signals(_ numbers: [Int32], inMode mode: Mode = .common) throws(RunLoopError) -> AsyncStream<SignalSource.Signal> {
+    public func signals(_ numbers: [Int32], in mode: Mode = .common) throws(RunLoopError) -> AsyncStream<SignalSource.Signal> {
         let (stream, continuation) = AsyncStream.makeStream(of: SignalSource.Signal.self)
         var sources: [SignalSource] = []
         for number in numbers {
@@ -214,7 +214,7 @@ extension RunLoop {
     ///
     /// - Throws: ``RunLoopError/invalidDescriptor(_:)`` when it is not open.
     public func readiness(
-        of descriptor: Int32, for interest: DescriptorSource.Readiness = .readable, inMode mode: Mode = .common
+        of descriptor: Int32, for interest: DescriptorSource.Readiness = .readable, in mode: Mode = .common
     ) throws(RunLoopError) -> DescriptorReadiness {
         _ = try DescriptorSource(descriptor: descriptor, interest: []) { _ in }
         return DescriptorReadiness(loop: self, descriptor: descriptor, interest: interest, mode: mode)

@@ -7,11 +7,6 @@ public import CCoreRunLoop
 /// Darwin's name for the truth value that C functions write through a pointer.
 public typealias DarwinBoolean = Bool
 
-extension DarwinBoolean {
-    /// The value as Swift has it, which on Linux it is.
-    @inlinable public var boolValue: Bool { self }
-}
-
 extension String {
     /// The text of a C object; empty when it is none that UTF-8 can write.
     public init(_ text: CFString) {

@@ -36,7 +36,7 @@ private class InputSourceCore: @unchecked Sendable {
             membership.loops.append(loop)
             return membership.schedule
         }
-        schedule?(RunLoop.of(loop), RunLoop.Mode(mode))
+        schedule?(RunLoop(loop), RunLoop.Mode(mode))
     }
 
     /// The source has left a mode.
@@ -46,7 +46,7 @@ private class InputSourceCore: @unchecked Sendable {
             if let index { membership.loops.remove(at: index) }
             return membership.cancel
         }
-        cancel?(RunLoop.of(loop), RunLoop.Mode(mode))
+        cancel?(RunLoop(loop), RunLoop.Mode(mode))
     }
 
     /// The source is performed.
@@ -198,7 +198,7 @@ public final class InputSource<Command: Sendable>: RunLoopSource {
     /// The loops that the source is in, each once. Any thread.
     public var loops: [RunLoop] {
         var seen = Set<RunLoop>()
-        return core.loops.map(RunLoop.of).filter { seen.insert($0).inserted }
+        return core.loops.map({ RunLoop($0) }).filter { seen.insert($0).inserted }
     }
 
     /// Takes the source out of every mode of every loop for good, and drops its closures and commands. Any thread.

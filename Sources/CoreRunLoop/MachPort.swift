@@ -72,10 +72,8 @@ public final class MachPort: Port, @unchecked Sendable {
         super.init()
     }
 
-    /// The port with this number: the object that was made with it, as long as that lives, or one that can only send.
-    public static func withMachPort(_ number: UInt32) -> MachPort {
-        registry[number] ?? MachPort(number: number)
-    }
+    /// Returns the port with this number: the object that was made with it, as long as that lives, or one that can only send.
+    fileprivate static func shared(_ number: UInt32) -> MachPort { registry[number] ?? MachPort(number: number) }
 
     /// Once, before anybody knows the port: messages that name it name `port`.
     func stand(for port: Port) { front.withLock { $0 = Front(port: port, isTaken: true) } }
@@ -84,7 +82,7 @@ public final class MachPort: Port, @unchecked Sendable {
 
     /// The port that a message has named by its number.
     private static func named(_ number: UInt32) -> Port {
-        let port = withMachPort(number)
+        let port = shared(number)
         return port.front.withLock { $0.port } ?? port
     }
 
@@ -166,4 +164,10 @@ public final class MachPort: Port, @unchecked Sendable {
 
     private static func bytes(of number: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> (UInt32($0) * 8)) } }
     private static func number(of bytes: [UInt8]) -> UInt32 { bytes.reversed().reduce(0) { $0 << 8 | UInt32($1) } }
+}
+
+// An initializer of a class makes an object. One of a protocol's extension may also return an object that is there already.
+extension Hashable where Self == MachPort {
+    /// Gets the port of this process with a number: the object that was made with it, as long as that lives, or one that can only send.
+    public init(machPort number: UInt32) { self = .shared(number) }
 }

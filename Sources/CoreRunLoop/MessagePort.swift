@@ -68,11 +68,6 @@ public final class MessagePort: Port, @unchecked Sendable {
         }
     }
 
-    /// Makes a local port with a name that nobody else has.
-    ///
-    /// - Throws: ``PortError/transport`` when the directory of names cannot be used.
-    public convenience init(anonymous: Void = ()) throws(PortError) { try self.init(name: nil) }
-
     /// Stands for the port with a name, for sending.
     ///
     /// - Throws: ``PortError/notFound(_:)`` when nobody has the name.

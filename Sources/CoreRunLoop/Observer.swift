@@ -97,7 +97,7 @@ extension RunLoop {
     /// Whether `observer` is in `mode`. Any thread.
     ///
     /// The corresponding C function is `CFRunLoopContainsObserver`.
-    public func contains(_ observer: Observer, inMode mode: Mode) -> Bool {
+    public func contains(_ observer: Observer, in mode: Mode) -> Bool {
         CFRunLoopContainsObserver(loop, observer.cfRunLoopObserver, mode.name)
     }
 
@@ -108,7 +108,7 @@ extension RunLoop {
     @available(*, noasync, message: "a task has no thread of its own; use an Observer with a @Sendable closure")
     @discardableResult
     public func observe(
-        _ activities: Activity, inMode mode: Mode = .common, order: Int = 0,
+        _ activities: Activity, in mode: Mode = .common, order: Int = 0,
         callback: @escaping @isolated(any) (Observer, Activity) -> Void
     ) -> Observer {
         preconditionIsCurrent()

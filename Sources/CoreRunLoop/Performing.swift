@@ -269,9 +269,9 @@ extension RunLoop {
     /// - Throws: Any error that `work` throws; ``PerformError/threadFinished`` when the loop's thread has ended, or ends before `work` is
     ///   done; ``PerformError/wouldDeadlock`` when that thread waits for this one; ``PerformError/timedOut``;
     ///   ``RunLoopError/invalidDuration(_:)`` for a negative time limit.
-    @available(*, noasync, message: "waiting would block the task's thread; use run(modes:_:)")
+    @available(*, noasync, message: "waiting would block the task's thread; use run(in:_:)")
     public func performAndWait<Result: Sendable>(
-        inModes modes: [Mode] = [.common], timeout: Duration? = nil, _ work: @escaping @isolated(any) @Sendable () throws -> Result
+        in modes: [Mode] = [.common], timeout: Duration? = nil, _ work: @escaping @isolated(any) @Sendable () throws -> Result
     ) throws -> Result {
         if let timeout, timeout < .zero { throw RunLoopError.invalidDuration(timeout) }
         if modes.isEmpty { throw PerformError.cancelled }
@@ -306,7 +306,7 @@ extension RunLoop {
     /// - Throws: Any error that `work` throws;
     ///   ``PerformError/threadFinished``; ``PerformError/cancelled`` when the task is cancelled before the loop begins `work`.
     public func run<Result: Sendable>(
-        modes: [Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () throws -> Result
+        in modes: [Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () throws -> Result
     ) async throws -> Result {
         try await outcome(of: work, modes) { submit($0, modes: modes) }
     }
@@ -347,18 +347,18 @@ private final class Outcome<Value: Sendable>: Sendable {
 }
 
 extension Thread {
-    /// Performs `work` on this thread and waits for its result: ``RunLoop/performAndWait(inModes:timeout:_:)`` of the thread's loop.
+    /// Performs `work` on this thread and waits for its result: ``RunLoop/performAndWait(in:timeout:_:)`` of the thread's loop.
     ///
     /// A thread that has not been started performs it once it runs its loop.
-    @available(*, noasync, message: "waiting would block the task's thread; use run(modes:_:)")
+    @available(*, noasync, message: "waiting would block the task's thread; use run(in:_:)")
     public func performAndWait<Result: Sendable>(
-        inModes modes: [RunLoop.Mode] = [.common], timeout: Duration? = nil, _ work: @escaping @isolated(any) @Sendable () throws -> Result
+        in modes: [RunLoop.Mode] = [.common], timeout: Duration? = nil, _ work: @escaping @isolated(any) @Sendable () throws -> Result
     ) throws -> Result {
         if let timeout, timeout < .zero { throw RunLoopError.invalidDuration(timeout) }
         let start = shim_monotonic_ns()
         let loop = try loopOnceStarted(timeout)
         let left = timeout.map { max(.zero, $0 - .nanoseconds(shim_monotonic_ns() - start)) }
-        return try loop.performAndWait(inModes: modes, timeout: left, work)
+        return try loop.performAndWait(in: modes, timeout: left, work)
     }
 
     /// Queues `work` for this thread: ``RunLoop/perform(inModes:block:)``, as an input source.
@@ -368,7 +368,7 @@ extension Thread {
     /// - Returns: `true` when `work` is queued. It is performed when the thread runs its loop in one of `modes`, and dropped if the thread
     ///   ends before that. `false` when the thread has ended; then `work` is never called.
     @discardableResult
-    public func perform(inModes modes: [RunLoop.Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () -> Void) -> Bool {
+    public func perform(in modes: [RunLoop.Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () -> Void) -> Bool {
         guard !modes.isEmpty else { return !hasEnded }
         let request = Request(work: onActorOf(work), refusal: { _ in })
         submit(request, modes)
@@ -386,7 +386,7 @@ extension Thread {
     ///   ``PerformError/threadFinished``; ``PerformError/cancelled`` when the task is cancelled before the thread begins `work`. The thread
     ///   may not have been started yet.
     public func run<Result: Sendable>(
-        modes: [RunLoop.Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () throws -> Result
+        in modes: [RunLoop.Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () throws -> Result
     ) async throws -> Result {
         try await outcome(of: work, modes) { submit($0, modes) }
     }

@@ -21,19 +21,19 @@ extension RunLoop {
     }
 
     /// Adds `timer` to `mode` for as long as the registration lives. Any thread.
-    public func register(_ timer: Timer, inMode mode: Mode = .common) -> Registration {
+    public func register(_ timer: Timer, in mode: Mode = .common) -> Registration {
         add(timer, forMode: mode)
         return Registration { timer.invalidate() }
     }
 
     /// Adds `observer` to `mode` for as long as the registration lives. Any thread.
-    public func register(_ observer: Observer, inMode mode: Mode = .common) -> Registration {
+    public func register(_ observer: Observer, in mode: Mode = .common) -> Registration {
         add(observer, forMode: mode)
         return Registration { observer.invalidate() }
     }
 
     /// Adds `source` to `mode` for as long as the registration lives. Any thread.
-    public func register(_ source: some RunLoopSource, inMode mode: Mode = .common) -> Registration {
+    public func register(_ source: some RunLoopSource, in mode: Mode = .common) -> Registration {
         add(source, forMode: mode)
         return Registration { source.invalidate() }
     }

@@ -129,13 +129,13 @@ extension RunLoop {
         preconditionIsCurrent()
         _ = CFRunLoopRunInMode(mode.name, 0, false)
         if shim_mode_is_empty(loop, mode.name) { return nil }
-        return nextTimerFireDate(inMode: mode) ?? .distantFuture
+        return nextTimerFireDate(in: mode) ?? .distantFuture
     }
 
     /// When the next timer of `mode` fires; `nil` without timers. Any thread.
     ///
     /// The corresponding C function is `CFRunLoopGetNextTimerFireDate`.
-    public func nextTimerFireDate(inMode mode: Mode) -> WallTime? { WallTime(shim_next_timer_date(loop, mode.name)) }
+    public func nextTimerFireDate(in mode: Mode) -> WallTime? { WallTime(shim_next_timer_date(loop, mode.name)) }
 
     // MARK: Stops that are not lost
 

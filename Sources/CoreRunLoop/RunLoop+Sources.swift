@@ -38,7 +38,7 @@ extension RunLoop {
     /// Whether `source` is in `mode`. Any thread.
     ///
     /// The corresponding C function is `CFRunLoopContainsSource`.
-    public func contains(_ source: some RunLoopSource, inMode mode: Mode) -> Bool {
+    public func contains(_ source: some RunLoopSource, in mode: Mode) -> Bool {
         CFRunLoopContainsSource(loop, source.cfRunLoopSource, mode.name)
     }
 }

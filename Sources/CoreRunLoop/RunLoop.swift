@@ -29,7 +29,7 @@ public final class RunLoop: Sendable {
     let passes = RequestPasses()
     package let end = EndHandlers()
 
-    private init(_ loop: CFRunLoop) { self.loop = loop }
+    private init(wrapping loop: CFRunLoop) { self.loop = loop }
 
     deinit { Self.registry.remove(self, for: address(of: loop)) }
 
@@ -37,11 +37,9 @@ public final class RunLoop: Sendable {
 
     private static let registry = WeakTable<UInt, RunLoop>()
 
-    /// Gets the object of a C loop.
-    ///
-    /// - Parameter loop: Any loop; the object keeps it alive.
-    /// - Returns: The same object every time, as long as someone holds it; the loop's own thread does once it has asked for ``current``.
-    public static func of(_ loop: CFRunLoop) -> RunLoop { registry.object(for: address(of: loop)) { RunLoop(loop) } }
+    /// Returns the object of a C loop: the same every time, as long as someone holds it. The loop's own thread does once it has asked for
+    /// ``current``.
+    static func shared(_ loop: CFRunLoop) -> RunLoop { registry.object(for: address(of: loop)) { RunLoop(wrapping: loop) } }
 
     /// The calling thread's loop, made when the thread has none yet.
     ///
@@ -52,7 +50,7 @@ public final class RunLoop: Sendable {
     public static var current: RunLoop {
         let state = ThreadState.current
         if let loop = state.loop { return loop }
-        let loop = of(CFRunLoopGetCurrent())
+        let loop = shared(CFRunLoopGetCurrent())
         state.loop = loop
         return loop
     }
@@ -72,7 +70,7 @@ public final class RunLoop: Sendable {
     /// The main thread's loop. Any thread.
     ///
     /// The corresponding C function is `CFRunLoopGetMain`.
-    public static let main: RunLoop = of(CFRunLoopGetMain())
+    public static let main: RunLoop = shared(CFRunLoopGetMain())
 
     /// The C object of this loop, for calls of Apple's C interface. Any thread.
     public func getCFRunLoop() -> CFRunLoop { loop }
@@ -132,4 +130,12 @@ extension RunLoop: Hashable {
     public static func == (first: RunLoop, second: RunLoop) -> Bool { address(of: first.loop) == address(of: second.loop) }
     /// Feeds the loop's identity.
     public func hash(into hasher: inout Hasher) { hasher.combine(address(of: loop)) }
+}
+
+// An initializer of a class makes an object. One of a protocol's extension may also return an object that is there already.
+extension Hashable where Self == RunLoop {
+    /// Gets the object of a C loop: the same object every time, as long as someone holds it. Any thread.
+    ///
+    /// - Parameter loop: Any loop; the object keeps it alive.
+    public init(_ loop: CFRunLoop) { self = .shared(loop) }
 }

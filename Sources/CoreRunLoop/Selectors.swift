@@ -7,34 +7,36 @@ import CCoreRunLoop
 import CoreRunLoopShims
 import Synchronization
 
-/// A method with a name, for requests that can be cancelled by it.
-///
-/// ```swift
-/// extension Search {
-///     static let begin = Action("begin", Search.begin(text:))
-/// }
-/// search.perform(Search.begin, with: text, afterDelay: .milliseconds(300))
-/// Search.cancelPreviousPerformRequests(withTarget: search, selector: Search.begin, object: text)
-/// ```
-public struct Action<Target: AnyObject, Argument>: Hashable, Sendable {
-    /// The name. Two actions of one target type are equal if their names are.
-    public let name: String
-    let method: @Sendable (Target) -> @isolated(any) (Argument) -> Void
+extension RunLoop {
+    /// A method with a name, for requests that can be cancelled by it.
+    ///
+    /// ```swift
+    /// extension Search {
+    ///     static let begin = Action("begin", Search.begin(text:))
+    /// }
+    /// search.perform(Search.begin, with: text, afterDelay: .milliseconds(300))
+    /// Search.cancelPreviousPerformRequests(withTarget: search, selector: Search.begin, object: text)
+    /// ```
+    public struct Action<Target: AnyObject, Argument>: Hashable, Sendable {
+        /// The name. Two actions of one target type are equal if their names are.
+        public let name: String
+        let method: @Sendable (Target) -> @isolated(any) (Argument) -> Void
 
-    /// Names a method with one parameter.
-    @preconcurrency
-    public init(_ name: String, _ method: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void) {
-        self.name = name
-        self.method = method
+        /// Names a method with one parameter.
+        @preconcurrency
+        public init(_ name: String, _ method: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void) {
+            self.name = name
+            self.method = method
+        }
+
+        /// Whether the names are equal.
+        public static func == (first: Action, second: Action) -> Bool { first.name == second.name }
+        /// Feeds the name.
+        public func hash(into hasher: inout Hasher) { hasher.combine(name) }
     }
-
-    /// Whether the names are equal.
-    public static func == (first: Action, second: Action) -> Bool { first.name == second.name }
-    /// Feeds the name.
-    public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
-extension Action where Argument == Void {
+extension RunLoop.Action where Argument == Void {
     /// Names a method without a parameter.
     @preconcurrency
     public init(_ name: String, _ method: @escaping @Sendable (Target) -> @isolated(any) () -> Void) {
@@ -95,6 +97,11 @@ struct TimedRequests: Sendable {
 
 /// A class whose methods can be performed on other threads, later, or in order. Conforming costs nothing.
 public protocol Performing: AnyObject {}
+
+extension Performing {
+    /// A method of this class with a name; see ``RunLoop/Action``.
+    public typealias Action<Argument> = RunLoop.Action<Self, Argument>
+}
 
 /// The outcome of a request: an error is also reported on the standard error output.
 public typealias PerformOutcome = Result<Void, PerformError>
@@ -161,8 +168,8 @@ extension Performing where Self: Sendable {
         if modes.isEmpty { return .success(()) }
         return outcome {
             if waitUntilDone {
-                try thread.performAndWait(inModes: modes, work)
-            } else if !thread.perform(inModes: modes, work) {
+                try thread.performAndWait(in: modes, work)
+            } else if !thread.perform(in: modes, work) {
                 throw PerformError.threadFinished
             }
         }
@@ -235,14 +242,16 @@ extension Performing {
 
     /// Performs a named method after a delay, so that it can be cancelled by its name.
     public func perform<Argument>(
-        _ action: Action<Self, Argument>, with argument: Argument, afterDelay delay: Duration, inModes modes: [RunLoop.Mode] = [.default]
+        _ action: RunLoop.Action<Self, Argument>, with argument: Argument, afterDelay delay: Duration,
+        inModes modes: [RunLoop.Mode] = [.default]
     ) {
         later(action.name, argument, delay, modes) { call(action.method(self), with: argument) }
     }
 
     /// Performs a named method without a parameter after a delay.
     public func perform(
-        _ action: Action<Self, Void>, with object: Never? = nil, afterDelay delay: Duration, inModes modes: [RunLoop.Mode] = [.default]
+        _ action: RunLoop.Action<Self, Void>, with object: Never? = nil, afterDelay delay: Duration,
+        inModes modes: [RunLoop.Mode] = [.default]
     ) {
         later(action.name, (), delay, modes) { call(action.method(self), with: ()) }
     }
@@ -263,14 +272,14 @@ extension Performing {
 
     /// Cancels those requests whose method and argument are the same: equal by `==`, which is called while no lock is held.
     public static func cancelPreviousPerformRequests<Target: AnyObject, Argument: Equatable>(
-        withTarget target: Target, selector action: Action<Target, Argument>, object argument: Argument
+        withTarget target: Target, selector action: RunLoop.Action<Target, Argument>, object argument: Argument
     ) {
         RunLoop.current.cancel(in: \.delayed, for: target) { $0.name == action.name && $0.argument as? Argument == argument }
     }
 
     /// Cancels those requests whose method, without a parameter, is the same.
     public static func cancelPreviousPerformRequests<Target: AnyObject>(
-        withTarget target: Target, selector action: Action<Target, Void>, object: Never? = nil
+        withTarget target: Target, selector action: RunLoop.Action<Target, Void>, object: Never? = nil
     ) {
         RunLoop.current.cancel(in: \.delayed, for: target) { $0.name == action.name }
     }
@@ -334,7 +343,7 @@ extension RunLoop {
     ///   - modes: Without any, nothing happens.
     @preconcurrency
     public func perform<Target: AnyObject & Sendable, Argument: Sendable>(
-        _ action: Action<Target, Argument>, target: Target, argument: Argument, order: Int = 0, modes: [Mode] = [.default]
+        _ action: RunLoop.Action<Target, Argument>, target: Target, argument: Argument, order: Int = 0, modes: [Mode] = [.default]
     ) {
         let request = TimedRequest(target, action.name, argument, order: order, modes) {
             callOrSend(action.method, of: target, with: argument)
@@ -345,7 +354,7 @@ extension RunLoop {
     /// Performs a method without a parameter in the same order.
     @preconcurrency
     public func perform<Target: AnyObject & Sendable>(
-        _ action: Action<Target, Void>, target: Target, argument: Never? = nil, order: Int = 0, modes: [Mode] = [.default]
+        _ action: RunLoop.Action<Target, Void>, target: Target, argument: Never? = nil, order: Int = 0, modes: [Mode] = [.default]
     ) {
         perform(action, target: target, argument: (), order: order, modes: modes)
     }
@@ -387,13 +396,13 @@ extension RunLoop {
     ///
     /// A request that waits behind others of the same pass can still be cancelled by one of these.
     public func cancelPerform<Target: AnyObject, Argument: Equatable>(
-        _ action: Action<Target, Argument>, target: Target, argument: Argument
+        _ action: RunLoop.Action<Target, Argument>, target: Target, argument: Argument
     ) {
         cancel(in: \.ordered, for: target) { $0.name == action.name && $0.argument as? Argument == argument }
     }
 
     /// Cancels the requests of this loop for `target` whose method, without a parameter, is the same. Any thread.
-    public func cancelPerform<Target: AnyObject>(_ action: Action<Target, Void>, target: Target, argument: Never? = nil) {
+    public func cancelPerform<Target: AnyObject>(_ action: RunLoop.Action<Target, Void>, target: Target, argument: Never? = nil) {
         cancel(in: \.ordered, for: target) { $0.name == action.name }
     }
 

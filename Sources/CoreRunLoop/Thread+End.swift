@@ -24,7 +24,7 @@ extension Thread {
     ///
     /// A wait that could never end is reported on the standard error output instead. This is so for a thread's own end. A wait without a
     /// limit is refused too if that thread waits for this one without a limit. Such a wait may be here or in
-    /// ``performAndWait(inModes:timeout:_:)``, directly or by way of other threads.
+    /// ``performAndWait(in:timeout:_:)``, directly or by way of other threads.
     ///
     /// - Parameter timeout: The longest time to wait; `nil` means no limit.
     /// - Returns: Whether the thread has ended.

@@ -365,7 +365,7 @@ extension RunLoop {
     /// Whether `timer` is in `mode`. Any thread.
     ///
     /// The corresponding C function is `CFRunLoopContainsTimer`.
-    public func contains(_ timer: Timer, inMode mode: Mode) -> Bool { CFRunLoopContainsTimer(loop, timer.cfRunLoopTimer, mode.name) }
+    public func contains(_ timer: Timer, in mode: Mode) -> Bool { CFRunLoopContainsTimer(loop, timer.cfRunLoopTimer, mode.name) }
 
     /// Adds a timer that is invalidated when the registration that is returned goes away. Any thread.
     ///
@@ -376,7 +376,7 @@ extension RunLoop {
     ///   - mode: Where it is added.
     ///   - block: Called on the loop's thread.
     public func schedule(
-        every interval: Duration, repeats: Bool = true, tolerance: Duration = .zero, inMode mode: Mode = .common,
+        every interval: Duration, repeats: Bool = true, tolerance: Duration = .zero, in mode: Mode = .common,
         _ block: @escaping @isolated(any) @Sendable (Timer) -> Void
     ) -> Timer.Scheduled {
         let timer = Timer(timeInterval: interval, repeats: repeats, block: block)

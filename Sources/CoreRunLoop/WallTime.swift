@@ -99,8 +99,15 @@ public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible 
     /// Feeds the number of seconds.
     public func hash(into hasher: inout Hasher) { hasher.combine(seconds) }
 
-    /// The seconds since 2001, as text.
-    public var description: String { "\(seconds) s since 2001" }
+    /// The date and time in UTC, to the microsecond: `2001-01-01 00:00:00.000000 +0000`.
+    public var description: String {
+        guard seconds.magnitude < 1e12 else { return "\(seconds) s since 2001" }
+        let whole = seconds.rounded(.down)
+        let microseconds = Int64(whole) * 1_000_000 + Int64(((seconds - whole + rest) * 1e6).rounded())
+        return unsafe String(unsafeUninitializedCapacity: 64) { buffer in
+            unsafe buffer.withMemoryRebound(to: CChar.self) { unsafe shim_date_text(microseconds, $0.baseAddress!, $0.count) }
+        }
+    }
 }
 
 extension Duration {

@@ -64,7 +64,7 @@ open class NotificationQueue: NSObject {
         }
         entries.append(Entry(notification: notification, style: postingStyle, modes: modes))
         for mode in modes where observers[mode] == nil {
-            observers[mode] = CoreRunLoop::RunLoop.current.observe([.beforeWaiting, .exit], inMode: mode) { [weak self] _, activity in
+            observers[mode] = CoreRunLoop::RunLoop.current.observe([.beforeWaiting, .exit], in: mode) { [weak self] _, activity in
                 self?.post(in: mode, atExit: activity == .exit)
             }
         }

@@ -112,7 +112,7 @@ extension Performing {
 
     /// Performs a named method after a delay in seconds, so that it can be cancelled by its name.
     public func perform<Argument>(
-        _ action: Action<Self, Argument>, with argument: Argument, afterDelay delay: TimeInterval,
+        _ action: CoreRunLoop::RunLoop.Action<Self, Argument>, with argument: Argument, afterDelay delay: TimeInterval,
         inModes modes: [CoreRunLoop::RunLoop.Mode] = [.default]
     ) {
         perform(action, with: argument, afterDelay: Duration(clampedSeconds: delay), inModes: modes)
@@ -120,7 +120,7 @@ extension Performing {
 
     /// Performs a named method without a parameter after a delay in seconds.
     public func perform(
-        _ action: Action<Self, Void>, with object: Never? = nil, afterDelay delay: TimeInterval,
+        _ action: CoreRunLoop::RunLoop.Action<Self, Void>, with object: Never? = nil, afterDelay delay: TimeInterval,
         inModes modes: [CoreRunLoop::RunLoop.Mode] = [.default]
     ) {
         perform(action, afterDelay: Duration(clampedSeconds: delay), inModes: modes)
@@ -136,14 +136,14 @@ extension NSObject {
 
     /// Cancels the requests with the same method and an equal argument.
     public static func cancelPreviousPerformRequests<Target: AnyObject, Argument: Equatable>(
-        withTarget target: Target, selector action: Action<Target, Argument>, object argument: Argument
+        withTarget target: Target, selector action: CoreRunLoop::RunLoop.Action<Target, Argument>, object argument: Argument
     ) {
         Canceller.cancelPreviousPerformRequests(withTarget: target, selector: action, object: argument)
     }
 
     /// Cancels the requests with the same method without a parameter.
     public static func cancelPreviousPerformRequests<Target: AnyObject>(
-        withTarget target: Target, selector action: Action<Target, Void>, object: Never? = nil
+        withTarget target: Target, selector action: CoreRunLoop::RunLoop.Action<Target, Void>, object: Never? = nil
     ) {
         Canceller.cancelPreviousPerformRequests(withTarget: target, selector: action)
     }

@@ -5,6 +5,9 @@
  */
 #include "CoreRunLoopShims.h"
 
+#include <stdio.h>
+#include <time.h>
+
 #include "Overlay/overlay.h"
 
 static const int64_t from_1970_to_2001_ns = INT64_C(978307200) * 1000000000;
@@ -85,4 +88,18 @@ void shim_timer_set_date(CFRunLoopTimerRef timer, double seconds, int64_t instan
 CFRunLoopRunResult shim_run_current_until(CFRunLoopMode mode, int64_t deadline_ns, bool returns_after_source)
 {
     return overlay_run_current_until(mode, deadline_ns, returns_after_source);
+}
+
+intptr_t shim_date_text(int64_t since_2001_us, char *ret_text, intptr_t size)
+{
+    enum { us_of_second = 1000000, s_from_1970_to_2001 = 978307200 };
+    int64_t rest_us = (since_2001_us % us_of_second + us_of_second) % us_of_second;
+    time_t since_1970_s = (time_t)((since_2001_us - rest_us) / us_of_second + s_from_1970_to_2001);
+    struct tm date;
+
+    if (!gmtime_r(&since_1970_s, &date)) {
+        return 0;
+    }
+    return snprintf(ret_text, (size_t)size, "%04d-%02d-%02d %02d:%02d:%02d.%06d +0000", date.tm_year + 1900, date.tm_mon + 1, date.tm_mday,
+                    date.tm_hour, date.tm_min, date.tm_sec, (int)rest_us);
 }

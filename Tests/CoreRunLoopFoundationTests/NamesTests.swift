@@ -609,7 +609,7 @@ private final class Pretender: Thread, @unchecked Sendable {
         var shouldFreeInfo: DarwinBoolean = true
         let name = "crl.tests.names.\(UInt32.random(in: 0 ... .max))".cfString
         let port = CFMessagePortCreateLocal(nil, name, { _, _, _, _ in nil }, nil, &shouldFreeInfo)
-        #expect(!shouldFreeInfo.boolValue && DarwinBoolean(true).boolValue)
+        #expect(!shouldFreeInfo)
         CFMessagePortInvalidate(port)
     }
 }

@@ -230,7 +230,7 @@ private final class WeakWorker: @unchecked Sendable {
             try await Task.sleep(for: duration, clock: loop.clock)
             hasWoken.next()
         }
-        while loop.nextTimerFireDate(inMode: .default) == nil { await Task.yield() }
+        while loop.nextTimerFireDate(in: .default) == nil { await Task.yield() }
         ManualTime.advance(by: duration - .nanoseconds(1))
         for _ in 0..<10 { try await loop.run {} }
         #expect(hasWoken.value == 0)
@@ -242,10 +242,10 @@ private final class WeakWorker: @unchecked Sendable {
     @Test func `is cancelled at once`() async throws {
         try await withLoop { loop in
             let task = Task { try await Task.sleep(for: .seconds(1000), clock: loop.clock) }
-            while loop.nextTimerFireDate(inMode: .default) == nil { await Task.yield() }
+            while loop.nextTimerFireDate(in: .default) == nil { await Task.yield() }
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
-            #expect(loop.nextTimerFireDate(inMode: .default) == nil)
+            #expect(loop.nextTimerFireDate(in: .default) == nil)
         }
     }
 
@@ -253,7 +253,7 @@ private final class WeakWorker: @unchecked Sendable {
         let stop = RunLoop.StopToken()
         let loop = try Thread.runningLoop(until: stop)
         let task = Task { try await Task.sleep(for: .seconds(1000), clock: loop.clock) }
-        while loop.nextTimerFireDate(inMode: .default) == nil { await Task.yield() }
+        while loop.nextTimerFireDate(in: .default) == nil { await Task.yield() }
         stop.requestStop()
         await #expect(throws: RunLoopError.loopEnded) { try await task.value }
         await #expect(throws: RunLoopError.loopEnded) { try await Task.sleep(for: .seconds(1000), clock: loop.clock) }
@@ -269,7 +269,7 @@ private final class WeakWorker: @unchecked Sendable {
                 if dates.count == 3 { break }
             }
             #expect(zip(dates, dates.dropFirst()).allSatisfy { ($1 - $0) >= .milliseconds(1.9) })
-            while loop.nextTimerFireDate(inMode: .default) != nil { await Task.yield() }
+            while loop.nextTimerFireDate(in: .default) != nil { await Task.yield() }
         }
     }
 
@@ -341,10 +341,10 @@ private final class WeakWorker: @unchecked Sendable {
         try await withLoop { loop in
             let ticks = try loop.ticks(every: .seconds(1000))
             let task = Task { for await _ in ticks { Issue.record("ticked") } }
-            while loop.nextTimerFireDate(inMode: .default) == nil { await Task.yield() }
+            while loop.nextTimerFireDate(in: .default) == nil { await Task.yield() }
             task.cancel()
             await task.value
-            #expect(loop.nextTimerFireDate(inMode: .default) == nil)
+            #expect(loop.nextTimerFireDate(in: .default) == nil)
         }
     }
 
@@ -353,7 +353,7 @@ private final class WeakWorker: @unchecked Sendable {
         let loop = try Thread.runningLoop(until: stop)
         let ticks = try loop.ticks(every: .seconds(1000))
         let task = Task { for await _ in ticks {} }
-        while loop.nextTimerFireDate(inMode: .default) == nil { await Task.yield() }
+        while loop.nextTimerFireDate(in: .default) == nil { await Task.yield() }
         stop.requestStop()
         await task.value
     }
@@ -495,7 +495,7 @@ private final class WeakWorker: @unchecked Sendable {
         let stop = RunLoop.StopToken()
         let loop = try Thread.runningLoop(until: stop)
         let task = Task(executorPreference: loop) { try await Task.sleep(for: .seconds(86400), clock: loop.clock) }
-        while loop.nextTimerFireDate(inMode: .default) == nil { await Task.yield() }
+        while loop.nextTimerFireDate(in: .default) == nil { await Task.yield() }
         ManualTime.advance(by: .seconds(86400))
         try await task.value
         stop.requestStop()
@@ -522,7 +522,7 @@ private final class WeakWorker: @unchecked Sendable {
             do { #expect(try await sleeper.value) } catch { #expect(error is CancellationError && number % 3 == 0) }
         }
         for mover in movers { try await mover.value }
-        #expect(loop.nextTimerFireDate(inMode: .default) == nil)
+        #expect(loop.nextTimerFireDate(in: .default) == nil)
         stop.requestStop()
     }
 

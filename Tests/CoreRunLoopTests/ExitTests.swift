@@ -84,7 +84,7 @@ private func exitThread() { Thread.exit() }
             return nil
         }
         try await onForeignThread {
-            loops.continuation.yield(RunLoop.of(CFRunLoopGetCurrent()))
+            loops.continuation.yield(RunLoop(CFRunLoopGetCurrent()))
             while true { _ = CFRunLoopRunInMode(.defaultMode, 0.001, true) }
         }
         #expect(await caller.value == .threadFinished)
@@ -94,7 +94,7 @@ private func exitThread() { Thread.exit() }
         let thread = loopingToAnExit()
         let begun = Count()
         thread.perform { while begun.value < 2 { Thread.sleep(for: .microseconds(100)) } }
-        thread.perform(inModes: [.default]) { Thread.exit() }
+        thread.perform(in: [.default]) { Thread.exit() }
         let waiting = try Thread.joinable { () -> PerformError? in
             begun.next()
             do { try thread.performAndWait { _ = Issue.record("performed") } } catch { return error as? PerformError }
@@ -102,7 +102,7 @@ private func exitThread() { Thread.exit() }
         }
         let suspended = Task {
             begun.next()
-            try await thread.run(modes: [.default]) { _ = Issue.record("performed") }
+            try await thread.run(in: [.default]) { _ = Issue.record("performed") }
         }
         #expect(try await waiting.value == .threadFinished)
         await #expect(throws: PerformError.threadFinished) { try await suspended.value }
@@ -115,7 +115,7 @@ private func exitThread() { Thread.exit() }
             let witness = Witness { freed.next() }
             thread.perform { Thread.exit() }
             thread.perform { witness.touch() }
-            thread.perform(inModes: [.default]) { witness.touch() }
+            thread.perform(in: [.default]) { witness.touch() }
         }
         request()
         held.next()

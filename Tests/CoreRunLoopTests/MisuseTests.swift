@@ -108,7 +108,7 @@ private actor Scheduler: RunLoopActor {
     @Test func `of an observer of a closure, moved to another thread's loop, stops the process with a sentence`() async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let observer = try await onThread {
-                let observer = RunLoop.current.observe(.entry, inMode: .default) { _, _ in }
+                let observer = RunLoop.current.observe(.entry, in: .default) { _, _ in }
                 RunLoop.current.remove(observer, forMode: .default)
                 return observer
             }

@@ -151,7 +151,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             RunLoop.current.perform(Receiver.plain, target: receiver, argument: (), modes: [])
             RunLoop.current.perform(inModes: []) { receiver.trace.add("block") }
             #expect(!RunLoop.current.run(mode: .default, before: .now))
-            #expect(throws: PerformError.cancelled) { try RunLoop.current.performAndWait(inModes: []) { receiver.plain() } }
+            #expect(throws: PerformError.cancelled) { try RunLoop.current.performAndWait(in: []) { receiver.plain() } }
             #expect(receiver.trace.events.isEmpty)
         }
     }
@@ -230,7 +230,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
     @Test func `is given up when the task is cancelled`() async throws {
         let stop = RunLoop.StopToken()
         let loop = try Thread.runningLoop(until: stop)
-        let task = Task { try await loop.run(modes: ["never"]) { Issue.record("performed") } }
+        let task = Task { try await loop.run(in: ["never"]) { Issue.record("performed") } }
         task.cancel()
         await #expect(throws: PerformError.cancelled) { try await task.value }
         stop.requestStop()
@@ -242,7 +242,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         let freed = Count()
         func request() -> Task<Void, any Error> {
             let witness = Witness { freed.next() }
-            return Task { try await loop.run(modes: ["never"]) { witness.touch() } }
+            return Task { try await loop.run(in: ["never"]) { witness.touch() } }
         }
         let task = request()
         while !loop.allModes.contains("never") { await Task.yield() }
@@ -251,7 +251,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         try await onThread {
             let witness = Witness { freed.next() }
             #expect(throws: PerformError.timedOut) {
-                try loop.performAndWait(inModes: ["never"], timeout: .milliseconds(1)) { witness.touch() }
+                try loop.performAndWait(in: ["never"], timeout: .milliseconds(1)) { witness.touch() }
             }
         }
         while freed.value < 2 { await Task.yield() }
@@ -266,7 +266,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         thread.start()
         try await thread.value
         await #expect(throws: PerformError.threadFinished) { try await thread.run {} }
-        await #expect(throws: PerformError.cancelled) { try await Thread {}.run(modes: []) {} }
+        await #expect(throws: PerformError.cancelled) { try await Thread {}.run(in: []) {} }
     }
 
     @Test func `gives up after a time limit that a late start is part of`() async throws {
@@ -397,7 +397,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
             let (receiver, count) = (Receiver(), 40_000)
             let others = (0..<count).map { _ in Receiver() }
             let tally = Count()
-            let next = Action<Receiver, Int>("next") { _ in { _ in tally.next() } }
+            let next = Receiver.Action<Int>("next") { _ in { _ in tally.next() } }
             for number in 0..<count { receiver.perform(next, with: number, afterDelay: .zero) }
             for other in others { other.perform(next, with: 0, afterDelay: .seconds(1000)) }
             for other in others { Receiver.cancelPreviousPerformRequests(withTarget: other) }
@@ -409,7 +409,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
     @Test func `is cancelled by an earlier one of the same pass, and in its target's end nothing is left of it`() async throws {
         try await onThread {
             let (receiver, freed) = (Receiver(), Count())
-            let cancel = Action<Receiver, Int>("cancel") { receiver in
+            let cancel = Receiver.Action<Int>("cancel") { receiver in
                 { Receiver.cancelPreviousPerformRequests(withTarget: receiver, selector: Receiver.number, object: $0) }
             }
             receiver.perform(cancel, with: 2, afterDelay: .zero)
@@ -481,7 +481,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
     @Test func `ends no run, and leaves what is requested meanwhile to the next pass`() async throws {
         try await onThread {
             let (receiver, loop) = (Receiver(), RunLoop.current)
-            let again = Action<Receiver, Int>("again") { receiver in
+            let again = Receiver.Action<Int>("again") { receiver in
                 { number in
                     receiver.number(number)
                     RunLoop.current.perform(Receiver.number, target: receiver, argument: number + 1, order: -5)
@@ -501,10 +501,10 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
     @Test func `is cancelled by an earlier one of the same pass`() async throws {
         try await onThread {
             let (receiver, other, loop) = (Receiver(), Receiver(), RunLoop.current)
-            let cancel = Action<Receiver, Int>("cancel") { receiver in
+            let cancel = Receiver.Action<Int>("cancel") { receiver in
                 { RunLoop.current.cancelPerform(Receiver.number, target: receiver, argument: $0) }
             }
-            let cancelAll = Action<Receiver, Receiver>("cancel all") { _ in { RunLoop.current.cancelPerformSelectors(withTarget: $0) } }
+            let cancelAll = Receiver.Action<Receiver>("cancel all") { _ in { RunLoop.current.cancelPerformSelectors(withTarget: $0) } }
             loop.perform(cancel, target: receiver, argument: 2, order: -1)
             loop.perform(cancelAll, target: receiver, argument: other, order: -1)
             for number in 1...3 {
@@ -569,7 +569,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
     @Test func `happens in a run inside another, if it is still to come`() async throws {
         try await onThread {
             let (receiver, loop) = (Receiver(), RunLoop.current)
-            let nested = Action<Receiver, Int>("nested") { receiver in
+            let nested = Receiver.Action<Int>("nested") { receiver in
                 { number in
                     loop.perform(Receiver.number, target: receiver, argument: number + 1)
                     _ = loop.run(mode: .default, before: .now)
@@ -595,7 +595,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
     @Test func `of a loop that nobody keeps is performed nevertheless`() async throws {
         let receiver = Receiver()
         try await onForeignThread {
-            RunLoop.of(CFRunLoopGetCurrent()).perform(Receiver.plain, target: receiver, argument: ())
+            RunLoop(CFRunLoopGetCurrent()).perform(Receiver.plain, target: receiver, argument: ())
             _ = CFRunLoopRunInMode(.defaultMode, 0, false)
         }
         #expect(receiver.trace.text == "plain")

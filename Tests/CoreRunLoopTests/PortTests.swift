@@ -212,7 +212,7 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
             switch port {
             case let port as MachPort:
                 let number = port.machPort
-                return { MachPort.withMachPort(number).send(before: .now, components: nil, from: nil) }
+                return { MachPort(machPort: number).send(before: .now, components: nil, from: nil) }
             case let port as MessagePort:
                 let name = port.name
                 return { MessagePortNameServer.shared.port(forName: name) != nil }
@@ -319,7 +319,7 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
 
     @Test func `of a number that is gone becomes invalid when something is sent`() {
         func number() -> UInt32 { MachPort().machPort }
-        let port = MachPort.withMachPort(number())
+        let port = MachPort(machPort: number())
         let told = Count()
         port.onInvalidate { told.next() }
         #expect(throws: PortError.invalid("Mach port \(port.machPort)")) { try port.post(before: .now) }

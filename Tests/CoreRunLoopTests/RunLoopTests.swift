@@ -17,18 +17,18 @@ import Testing
 
     // That the main thread's is current there is shown by the programs: the test runner's main thread has ended.
     @Test func `of the main thread is one object everywhere`() async throws {
-        #expect(RunLoop.main === RunLoop.of(CFRunLoopGetMain()))
+        #expect(RunLoop.main === RunLoop(CFRunLoopGetMain()))
         #expect(try await onThread { !RunLoop.main.isCurrent && RunLoop.current !== RunLoop.main })
     }
 
     @Test func `shares its object with the C interface`() async throws {
         try await onThread {
             let loop = RunLoop.current
-            #expect(RunLoop.of(CFRunLoopGetCurrent()) === loop)
+            #expect(RunLoop(CFRunLoopGetCurrent()) === loop)
             let count = Count()
             let timer = Timer(fire: .now, interval: .zero, repeats: false) { _ in count.next() }
             CFRunLoopAddTimer(loop.getCFRunLoop(), timer.cfRunLoopTimer, kCFRunLoopDefaultMode)
-            #expect(loop.contains(timer, inMode: .default))
+            #expect(loop.contains(timer, in: .default))
             #expect(CFRunLoopRunInMode(.defaultMode, 1000, false) == .finished)
             #expect(count.value == 1)
         }
@@ -44,7 +44,7 @@ import Testing
         // A thread that Swift has not heard of: nobody keeps an object of its loop.
         try await onForeignThread {
             let loop: CFRunLoop = CFRunLoopGetCurrent()
-            let threads = (0..<4).map { _ in Thread { for _ in 0..<50_000 { _ = RunLoop.of(loop) } } }
+            let threads = (0..<4).map { _ in Thread { for _ in 0..<50_000 { _ = RunLoop(loop) } } }
             for thread in threads { thread.start() }
             for thread in threads where thread.join() { ended.next() }
         }
@@ -97,8 +97,8 @@ import Testing
             let port = MachPort()
             loop.add(port, forMode: short)
             loop.add(port, forMode: long)
-            Thread.current.perform(inModes: [short]) { trace.add("short") }
-            Thread.current.perform(inModes: [long]) { trace.add("long") }
+            Thread.current.perform(in: [short]) { trace.add("short") }
+            Thread.current.perform(in: [long]) { trace.add("long") }
             _ = loop.run(in: short, for: .zero)
             #expect(trace.events == ["short"])
             _ = loop.run(in: long, for: .zero)
@@ -113,10 +113,10 @@ import Testing
             let loop = RunLoop.current
             let timer = Timer(timeInterval: .seconds(100), repeats: false) { _ in }
             loop.add(timer, forMode: .common)
-            #expect(loop.contains(timer, inMode: .default))
-            #expect(!loop.contains(timer, inMode: .eventTracking))
+            #expect(loop.contains(timer, in: .default))
+            #expect(!loop.contains(timer, in: .eventTracking))
             loop.addCommonMode(.eventTracking)
-            #expect(loop.contains(timer, inMode: .eventTracking))
+            #expect(loop.contains(timer, in: .eventTracking))
             timer.invalidate()
         }
     }
@@ -248,7 +248,7 @@ final class WeakLoop: @unchecked Sendable {
             let limit = try #require(loop.limitDate(forMode: .default))
             #expect(abs((limit - date).components.seconds) < 1)
             #expect(count.value == 1)
-            #expect(loop.nextTimerFireDate(inMode: .default) != nil)
+            #expect(loop.nextTimerFireDate(in: .default) != nil)
             alive.cancel()
             timer.invalidate()
             #expect(loop.limitDate(forMode: .default) == nil)
@@ -292,7 +292,7 @@ final class WeakLoop: @unchecked Sendable {
         try await onThread {
             let loop = RunLoop.current
             let token = RunLoop.StopToken()
-            loop.observe(.beforeWaiting, inMode: .default) { observer, _ in
+            loop.observe(.beforeWaiting, in: .default) { observer, _ in
                 observer.invalidate()
                 let alive = loop.keepAlive(in: "nested")
                 let asker = Thread {
@@ -329,7 +329,7 @@ final class WeakLoop: @unchecked Sendable {
                 let loop = RunLoop.current
                 // The run with the token notices by itself, as it never sleeps.
                 let source = InputSource<Void> { _ in }
-                loop.observe(.beforeTimers, inMode: "inner") { _, _ in source.signal() }
+                loop.observe(.beforeTimers, in: "inner") { _, _ in source.signal() }
                 loop.add(source, forMode: "inner")
                 loop.perform {
                     loop.perform(inModes: ["inner"]) { ready.next() }
@@ -537,7 +537,7 @@ final class Target: Sendable {
     let closure: @Sendable () -> Void
     init(_ closure: @escaping @Sendable () -> Void) { self.closure = closure }
     func call(_ argument: Int) { closure() }
-    static let action = Action("call", Target.call)
+    static let action = RunLoop.Action("call", Target.call)
 }
 
 actor Worker: RunLoopActor {
@@ -601,7 +601,7 @@ actor Worker: RunLoopActor {
         try await onThread {
             let loop = RunLoop.current
             let trace = Trace()
-            loop.observe(.allActivities, inMode: .default) { _, activity in trace.add(activity.short) }
+            loop.observe(.allActivities, in: .default) { _, activity in trace.add(activity.short) }
             #expect(!loop.run(mode: .default, before: .distantFuture))
             #expect(trace.events.isEmpty)
         }

@@ -38,11 +38,11 @@ import Testing
                 return observer
             }
             let observer = add()
-            #expect(loop.contains(observer, inMode: .default))
+            #expect(loop.contains(observer, in: .default))
             loop.perform {}
             _ = loop.run(in: .default, for: .zero)
             #expect(!observer.isValid)
-            #expect(!loop.contains(observer, inMode: .default))
+            #expect(!loop.contains(observer, in: .default))
         }
         #expect(freed.value == 1)
     }
@@ -68,7 +68,7 @@ import Testing
             let observer = RunLoop.Observer(activities: .entry) { _, _ in }
             RunLoop.current.add(observer, forMode: .default)
             RunLoop.current.remove(observer, forMode: .default)
-            #expect(!RunLoop.current.contains(observer, inMode: .default))
+            #expect(!RunLoop.current.contains(observer, in: .default))
             #expect(observer.isValid)
         }
     }
@@ -122,7 +122,7 @@ import Testing
             RunLoop.current.add(source, forMode: "second")
             RunLoop.current.remove(source, forMode: "second")
             #expect(left.value == 1)
-            #expect(RunLoop.current.contains(source, inMode: .default))
+            #expect(RunLoop.current.contains(source, in: .default))
         }
         while left.value < 2 { await Task.yield() }
         #expect(source.isValid)

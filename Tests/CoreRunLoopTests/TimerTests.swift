@@ -210,21 +210,21 @@ private final class Owner: Sendable {
             RunLoop.current.add(timer, forMode: .default)
             RunLoop.current.add(timer, forMode: .default)
             RunLoop.current.add(timer, forMode: "second")
-            #expect(RunLoop.current.contains(timer, inMode: "second"))
+            #expect(RunLoop.current.contains(timer, in: "second"))
             let loop = RunLoop.current
             let other = try Thread.joinable {
                 RunLoop.current.add(timer, forMode: .default)
-                return RunLoop.current.contains(timer, inMode: .default)
+                return RunLoop.current.contains(timer, in: .default)
             }
             #expect(other.join() == false)
             loop.remove(timer, forMode: .default)
-            #expect(!loop.contains(timer, inMode: .default))
+            #expect(!loop.contains(timer, in: .default))
             #expect(timer.isValid)
             timer.invalidate()
             timer.invalidate()
-            #expect(!loop.contains(timer, inMode: "second"))
+            #expect(!loop.contains(timer, in: "second"))
             loop.add(timer, forMode: .default)
-            #expect(!loop.contains(timer, inMode: .default))
+            #expect(!loop.contains(timer, in: .default))
         }
     }
 

@@ -4,6 +4,21 @@ import CoreRunLoop
 import CoreRunLoopTesting
 import Testing
 
+@Suite struct `The text of a date` {
+    @Test(arguments: [
+        (0.0, "2001-01-01 00:00:00.000000 +0000"), (-0.5, "2000-12-31 23:59:59.500000 +0000"), (0.57, "2001-01-01 00:00:00.570000 +0000"),
+        (0.9999999, "2001-01-01 00:00:01.000000 +0000"), (86400 * 58 + 3661.25, "2001-02-28 01:01:01.250000 +0000"),
+        (94694400, "2004-01-02 00:00:00.000000 +0000"), (1e13, "10000000000000.0 s since 2001"), (.infinity, "inf s since 2001"),
+    ]) func `has the time in UTC`(seconds: Double, text: String) {
+        #expect("\(WallTime(timeIntervalSinceReferenceDate: seconds))" == text)
+    }
+
+    @Test func `is there for the earliest and the latest`() {
+        #expect("\(WallTime.distantFuture)" == "4001-01-01 00:00:00.000000 +0000")
+        #expect("\(WallTime.distantPast)" == "0000-12-30 00:00:00.000000 +0000")  // the first of year 1 in the Julian calendar
+    }
+}
+
 @Suite(.timeLimit(.minutes(10))) struct `A duration` {
     @Test(arguments: [
         (Duration.zero, 0), (.seconds(1), 1), (.seconds(-1), -1), (.milliseconds(100), 0.1), (.milliseconds(-1500), -1.5),
@@ -88,7 +103,7 @@ import Testing
         let timer = Timer(timeInterval: duration, repeats: true) { _ in }
         loop.add(timer, forMode: .default)
         for _ in 1...3 {
-            guard let next = loop.nextTimerFireDate(inMode: .default), let limit = loop.limitDate(forMode: .default) else {
+            guard let next = loop.nextTimerFireDate(in: .default), let limit = loop.limitDate(forMode: .default) else {
                 Issue.record("no date")
                 break
             }
@@ -97,9 +112,9 @@ import Testing
             loop.pump()
         }
         timer.fireDate = WallTime(timeIntervalSinceReferenceDate: 0)
-        #expect(loop.nextTimerFireDate(inMode: .default) == timer.fireDate)
+        #expect(loop.nextTimerFireDate(in: .default) == timer.fireDate)
         timer.invalidate()
-        #expect(loop.nextTimerFireDate(inMode: .default) == nil)
+        #expect(loop.nextTimerFireDate(in: .default) == nil)
     }
 
     @Test func `keeps the nanoseconds of durations that it is moved by, and is the same date without them`() {
@@ -145,7 +160,7 @@ private let endless = [Duration.seconds(1_000_000_000_000), .seconds(Int64.max),
             loop.add(timer, forMode: .default)
             #expect(timer.fireDate > .now + .seconds(100_000_000))
         }
-        let scheduled = loop.schedule(every: duration, tolerance: duration, inMode: .default) { _ in Issue.record("fired") }
+        let scheduled = loop.schedule(every: duration, tolerance: duration, in: .default) { _ in Issue.record("fired") }
         ManualTime.advance(by: .seconds(100_000_000))
         loop.pump()
         scheduled.cancel()
@@ -186,7 +201,7 @@ private let endless = [Duration.seconds(1_000_000_000_000), .seconds(Int64.max),
             Task { try await Task.sleep(for: duration, clock: loop.clock) }, Task { for await _ in ticks { Issue.record("ticked") } },
         ]
         for task in tasks {
-            while loop.nextTimerFireDate(inMode: .default) == nil { await Task.yield() }
+            while loop.nextTimerFireDate(in: .default) == nil { await Task.yield() }
             task.cancel()
             _ = await task.result
         }

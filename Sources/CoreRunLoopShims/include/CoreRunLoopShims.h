@@ -39,6 +39,8 @@ int64_t shim_monotonic_ns(void);
 bool shim_clock_is_by_hand(void);
 /* Returns the wall clock's time in nanoseconds since 2001. */
 int64_t shim_wall_ns(void);
+/* Writes a date in UTC, as in 2001-01-01 00:00:00.000000 +0000. Returns the length of the text, or 0 if its year has no number. */
+intptr_t shim_date_text(int64_t since_2001_us, char *_Nonnull ret_text, intptr_t size);
 /* Stores the wall clock's time at an instant, as far as it can be foreseen. False for an instant that never comes. */
 bool shim_wall_of_instant(int64_t instant_ns, int64_t *_Nonnull ret_since_2001_ns);
 /* Returns the instant of the date `seconds` + `rest`, in seconds since 2001; never earlier than now. */

@@ -134,7 +134,7 @@ private final class ZPZWorkerClass: NSPortDelegate {
         let timer = Timer(timeInterval: .seconds(1000), repeats: true) { _ in }
         try await Thread.joinable {
             for mode in [RunLoop.Mode.default, .default, "second"] { RunLoop.current.add(timer, forMode: mode) }
-            let inBoth = RunLoop.current.contains(timer, inMode: .default) && RunLoop.current.contains(timer, inMode: "second")
+            let inBoth = RunLoop.current.contains(timer, in: .default) && RunLoop.current.contains(timer, in: "second")
             #expect(inBoth)
             Thread.detachNewThread { RunLoop.current.add(timer, forMode: .default) }
             timer.invalidate()
