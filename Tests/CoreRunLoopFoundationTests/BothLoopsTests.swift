@@ -395,7 +395,10 @@ private func descriptorCount() throws -> Int {
                     TheirLoop.current.run()
                 }
             }
-            #expect(try descriptorCount() <= before + 10)  // what the process opens once, and a last thread that still ends
+            // What the process opens once, and a last thread that still ends. On a busy machine several still end for a while.
+            let limit = SuspendingClock.now + .seconds(60)
+            while try descriptorCount() > before + 10 && SuspendingClock.now < limit { usleep(1000) }
+            #expect(try descriptorCount() <= before + 10)
         }
     }
 }
