@@ -14,8 +14,8 @@ import CoreRunLoop
 let portName = "corerunloop.example.service.\(getuid())"
 let socketPath = "/tmp/corerunloop-example-\(getuid())-\(CommandLine.arguments.dropFirst(2).first ?? "0").sock"
 
-extension Exchange where Request == String, Reply == String {
-    static var upper: Exchange { .text(number: 1) }
+extension MessagePort.Exchange where Request == String, Reply == String {
+    static var upper: Self { .text(number: 1) }
 }
 
 func withAddress<Result>(of path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {

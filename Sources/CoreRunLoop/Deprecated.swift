@@ -8,6 +8,10 @@ public import CCoreRunLoop
 @available(*, deprecated, renamed: "RunLoop.Action")
 public typealias Action<Target: AnyObject, Argument> = RunLoop.Action<Target, Argument>
 
+/// The older name of `MessagePort.Exchange`.
+@available(*, deprecated, renamed: "MessagePort.Exchange")
+public typealias Exchange<Request: Sendable, Reply: Sendable> = MessagePort.Exchange<Request, Reply>
+
 extension DarwinBoolean {
     /// The value itself: on Linux `DarwinBoolean` is `Bool`.
     @available(*, deprecated, message: "on Linux DarwinBoolean is Bool")
@@ -142,6 +146,27 @@ extension MachPort {
 }
 
 extension MessagePort {
+    /// The older name of `requestAndWait(number:_:timeout:)`.
+    @available(*, noasync, message: "waiting would block the task's thread; use requestBytes(number:_:timeout:)")
+    @available(*, deprecated, renamed: "requestAndWait(number:_:timeout:)")
+    public func requestNow(number: Int32, _ bytes: [UInt8], timeout: Duration = .seconds(30)) throws(PortError) -> [UInt8] {
+        try requestAndWait(number: number, bytes, timeout: timeout)
+    }
+
+    /// The older name of `requestAndWait(number:_:timeout:read:)`.
+    @available(*, noasync, message: "waiting would block the task's thread; use requestBytes(number:_:timeout:)")
+    @available(*, deprecated, renamed: "requestAndWait(number:_:timeout:read:)")
+    public func requestNow<Result>(
+        number: Int32, _ bytes: RawSpan, timeout: Duration = .seconds(30), read: (RawSpan) -> Result
+    ) throws(PortError) -> Result { try requestAndWait(number: number, bytes, timeout: timeout, read: read) }
+
+    /// The older name of `sendAndWait(number:_:timeout:)`.
+    @available(*, noasync, message: "waiting for room would block the task's thread")
+    @available(*, deprecated, renamed: "sendAndWait(number:_:timeout:)")
+    public func sendNow(number: Int32, _ bytes: RawSpan, timeout: Duration = .seconds(30)) throws(PortError) {
+        try sendAndWait(number: number, bytes, timeout: timeout)
+    }
+
     /// The older form of `init(name:)` with `nil`.
     @available(*, deprecated, message: "use init(name:) with nil")
     public convenience init(anonymous: Void = ()) throws(PortError) { try self.init(name: nil) }

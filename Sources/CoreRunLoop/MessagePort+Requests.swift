@@ -195,27 +195,6 @@ extension MessagePort {
         try unsafe send(number, bytes, timeout, nil)
     }
 
-    /// The former name of ``requestAndWait(number:_:timeout:)``.
-    @available(*, noasync, message: "waiting would block the task's thread; use requestBytes(number:_:timeout:)")
-    @available(*, deprecated, renamed: "requestAndWait(number:_:timeout:)")
-    public func requestNow(number: Int32, _ bytes: [UInt8], timeout: Duration = .seconds(30)) throws(PortError) -> [UInt8] {
-        try requestAndWait(number: number, bytes, timeout: timeout)
-    }
-
-    /// The former name of ``requestAndWait(number:_:timeout:read:)``.
-    @available(*, noasync, message: "waiting would block the task's thread; use requestBytes(number:_:timeout:)")
-    @available(*, deprecated, renamed: "requestAndWait(number:_:timeout:read:)")
-    public func requestNow<Result>(
-        number: Int32, _ bytes: RawSpan, timeout: Duration = .seconds(30), read: (RawSpan) -> Result
-    ) throws(PortError) -> Result { try requestAndWait(number: number, bytes, timeout: timeout, read: read) }
-
-    /// The former name of ``sendAndWait(number:_:timeout:)``.
-    @available(*, noasync, message: "waiting for room would block the task's thread")
-    @available(*, deprecated, renamed: "sendAndWait(number:_:timeout:)")
-    public func sendNow(number: Int32, _ bytes: RawSpan, timeout: Duration = .seconds(30)) throws(PortError) {
-        try sendAndWait(number: number, bytes, timeout: timeout)
-    }
-
     private func send(
         _ number: Int32, _ bytes: RawSpan, _ timeout: Duration, _ answer: UnsafeMutablePointer<shim_answer>?
     ) throws(PortError) {

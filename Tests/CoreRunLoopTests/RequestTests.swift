@@ -35,7 +35,7 @@ private final class Gate: Sendable {
 }
 
 @Suite(.timeLimit(.minutes(10))) struct `A request to a service` {
-    private static let echo = Exchange.bytes(number: 1)
+    private static let echo = MessagePort.Exchange.bytes(number: 1)
 
     private func withService<Value: Sendable>(_ body: (MessagePort) async throws -> Value) async throws -> Value {
         let stop = RunLoop.StopToken()

@@ -58,5 +58,5 @@ func methods(_ worker: Worker, _ thread: CoreRunLoop.Thread) {
     worker.perform(Worker.work, on: thread, waitUntilDone: false)
     worker.performSelector(onMainThread: Worker.add, with: 1, waitUntilDone: false)
     worker.performSelector(inBackground: Worker.work)
-    _ = Action("work", Worker.work)
+    _ = Worker.Action("work", Worker.work)
 }
