@@ -267,14 +267,16 @@ extension RunLoop {
     ///   - timeout: The longest time to wait; `nil` means no limit. Work that has begun by then goes on.
     ///   - work: The closure to perform.
     /// - Throws: Any error that `work` throws; ``PerformError/threadFinished`` when the loop's thread has ended, or ends before `work` is
-    ///   done; ``PerformError/wouldDeadlock`` when that thread waits for this one; ``PerformError/timedOut``;
-    ///   ``RunLoopError/invalidDuration(_:)`` for a negative time limit.
+    ///   done; ``PerformError/wouldDeadlock`` when that thread waits for this one, or when `work` is of an actor that this thread is in;
+    ///   ``PerformError/timedOut``; ``RunLoopError/invalidDuration(_:)`` for a negative time limit.
     @available(*, noasync, message: "waiting would block the task's thread; use run(in:_:)")
     public func performAndWait<Result: Sendable>(
         in modes: [Mode] = [.common], timeout: Duration? = nil, _ work: @escaping @isolated(any) @Sendable () throws -> Result
     ) throws -> Result {
         if let timeout, timeout < .zero { throw RunLoopError.invalidDuration(timeout) }
         if modes.isEmpty { throw PerformError.cancelled }
+        // This thread has the closure's actor and keeps it while it waits, so that no other thread could call the closure.
+        if !isCurrent, Home(work.isolation)?.isHere == true { throw PerformError.wouldDeadlock }
         let outcome = Outcome<Result>()
         let work = finishingOnActorOf(work) { outcome.fulfil($0) }
         if isCurrent {

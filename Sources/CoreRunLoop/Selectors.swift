@@ -138,7 +138,8 @@ extension Performing where Self: Sendable {
     ///   - method: As `Class.method`, with one parameter.
     ///   - thread: A thread that runs its loop. With `waitUntilDone` on the thread itself the method is called at once.
     ///   - argument: The argument for the method.
-    ///   - waitUntilDone: Whether to wait until the method has returned.
+    ///   - waitUntilDone: Whether to wait until the method has returned. An actor's method for which the thread is not in the actor's
+    ///     isolation has only been sent to the actor by then.
     ///   - modes: Without any, nothing happens.
     /// - Returns: An error in the place of a deadlock: ``PerformError/threadFinished``, ``PerformError/wouldDeadlock``.
     @available(*, noasync)

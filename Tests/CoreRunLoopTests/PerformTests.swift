@@ -214,6 +214,13 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         stop.requestStop()
     }
 
+    @Test @MainActor func `for an actor that the caller is in is an error`() {
+        let stop = RunLoop.StopToken()
+        let thread = looping(stop)
+        #expect(throws: PerformError.wouldDeadlock) { try thread.performAndWait { @MainActor in } }
+        stop.requestStop()
+    }
+
     @Test func `gives up after a time limit`() async throws {
         let stop = RunLoop.StopToken()
         try await onThread {
