@@ -408,12 +408,12 @@ open class Port: @unchecked Sendable, Hashable {
     /// A handler that is called when ports become invalid, as long as the registration lives.
     public struct InvalidationRegistration: ~Copyable, Sendable {
         fileprivate let number: Int
-        /// Ends it now.
-        public consuming func cancel() {}
-        deinit {
+        /// Ends it now; the registration may stay where it is, as in a property. Once more has no effect. Any thread.
+        public func cancel() {
             let dropped = Port.invalidationHandlers.withLock { $0.remove(number) }
             _ = dropped  // freed here, outside the lock
         }
+        deinit { cancel() }
     }
 
     /// Registers `handler` to be called once for each port that becomes invalid. Cocoa posts `NSPortDidBecomeInvalid` then.

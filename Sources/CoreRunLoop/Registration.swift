@@ -11,8 +11,8 @@ extension RunLoop {
 
         fileprivate init(_ end: @escaping @Sendable () -> Void) { self.end = end }
 
-        /// Ends it now.
-        public consuming func cancel() {}
+        /// Ends it now; the registration may stay where it is, as in a property. Once more has no effect. Any thread.
+        public func cancel() { end?() }
 
         /// Leaves the item in the loop for good.
         public consuming func leave() { end = nil }
@@ -35,6 +35,6 @@ extension RunLoop {
     /// Adds `source` to `mode` for as long as the registration lives. Any thread.
     public func register(_ source: some RunLoopSource, in mode: Mode = .common) -> Registration {
         add(source, forMode: mode)
-        return Registration { source.invalidate() }
+        return Registration { if source.isValid { source.invalidate() } }
     }
 }

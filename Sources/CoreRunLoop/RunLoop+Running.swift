@@ -270,10 +270,10 @@ extension RunLoop {
             CFRunLoopAddSource(loop, source, mode.name)
         }
 
-        /// Ends it now.
-        public consuming func cancel() {}
+        /// Ends it now; the token may stay where it is, as in a property. Once more has no effect. Any thread.
+        public func cancel() { CFRunLoopSourceInvalidate(source) }
 
-        deinit { CFRunLoopSourceInvalidate(source) }
+        deinit { cancel() }
 
         private final class Nothing {}
     }

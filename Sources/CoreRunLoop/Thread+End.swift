@@ -75,12 +75,12 @@ extension Thread {
     /// A handler that is called when threads end, as long as the registration lives.
     public struct ExitRegistration: ~Copyable, Sendable {
         fileprivate let number: Int
-        /// Ends it now.
-        public consuming func cancel() {}
-        deinit {
+        /// Ends it now; the registration may stay where it is, as in a property. Once more has no effect. Any thread.
+        public func cancel() {
             let dropped = Thread.exitHandlers.withLock { $0.handlers.removeValue(forKey: number) }
             _ = dropped  // freed here, outside the lock
         }
+        deinit { cancel() }
     }
 
     private struct ExitHandlers {

@@ -336,8 +336,8 @@ public final class Timer: Sendable {
         /// The timer.
         public let timer: Timer
         fileprivate init(_ timer: Timer) { self.timer = timer }
-        /// Ends it now.
-        public consuming func cancel() {}
+        /// Ends it now; the registration may stay where it is, as in a property. Once more has no effect. Any thread.
+        public func cancel() { timer.invalidate() }
         deinit { timer.invalidate() }
     }
 }

@@ -430,6 +430,57 @@ private final class WeakWorker: @unchecked Sendable {
             left.invalidate()
         }
     }
+
+    private final class Owner {
+        var registration: RunLoop.Registration?
+        var ticking: Timer.Scheduled?
+        var alive: RunLoop.KeepAlive?
+        var ends: Thread.ExitRegistration?
+        var invalidations: Port.InvalidationRegistration?
+    }
+
+    @Test func `is cancelled where it stands, and once more has no effect`() async throws {
+        try await onThread {
+            let loop = RunLoop.current
+            let source = CountingSource()
+            let owner = Owner()
+            owner.registration = loop.register(source, in: "mine")
+            owner.ticking = loop.schedule(every: .seconds(10), in: "mine") { _ in }
+            owner.alive = loop.keepAlive(in: "mine")
+            let (ends, invalidations) = (Count(), Count())
+            owner.ends = Thread.onWillExit { thread in if thread.name == "counted" { ends.next() } }
+            let port = MachPort()
+            owner.invalidations = Port.onDidBecomeInvalid { if $0 === port { invalidations.next() } }
+            #expect(loop.run(in: "mine", for: .zero) == .timedOut)
+            for _ in 1...2 {
+                owner.registration?.cancel()
+                owner.ticking?.cancel()
+                owner.alive?.cancel()
+                owner.ends?.cancel()
+                owner.invalidations?.cancel()
+            }
+            #expect(loop.run(in: "mine", for: .zero) == .finished)
+            let thread = Thread {}
+            thread.name = "counted"
+            thread.start()
+            thread.join()
+            port.invalidate()
+            owner.registration = nil  // does not end it once more
+            #expect(source.ends == 1 && ends.value == 0 && invalidations.value == 0)
+        }
+    }
+}
+
+/// Counts how often it is invalidated.
+private final class CountingSource: RunLoopSource {
+    private let source = InputSource<Void> { _ in }
+    private let count = Count()
+    var cfRunLoopSource: CFRunLoopSource { source.cfRunLoopSource }
+    var ends: Int { count.value }
+    func invalidate() {
+        count.next()
+        source.invalidate()
+    }
 }
 
 @Suite(.timeLimit(.minutes(10))) struct `Helpers for tests` {

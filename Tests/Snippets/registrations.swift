@@ -5,8 +5,8 @@
 import CoreRunLoop
 
 func owner(_ loop: RunLoop) {
-    let registration = loop.schedule(every: .seconds(1)) { _ in }  // expected-error {{'registration' consumed more than once}}
+    let registration = loop.schedule(every: .seconds(1)) { _ in }  // expected-error {{'registration' used after consume}}
     let other = registration  // expected-note {{consumed here}}
-    registration.cancel()  // expected-note {{consumed again here}}
+    registration.cancel()  // expected-note {{used here}}
     other.cancel()
 }
