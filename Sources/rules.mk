@@ -3,7 +3,7 @@
 # The Swift overlay, its tests and its programs, which SwiftPM builds. Without a Swift toolchain the targets of `make check` are passed over.
 
 ### swift-programs   builds and runs the programs in Swift: a service, its client, a signal, the main thread
-### swift-snippets   checks that the documentation's pieces of Swift compile, and that misuse does not
+### swift-snippets   checks that the documentation's pieces of Swift compile, that misuse does not, and that programs written from it run
 ### foundation-names compares the declarations of the toolchain's Foundation with this package's and with docs/foundation-names.md
 ### requests-soak    10,000 requests with deadlines, cancellations and deaths of either side, a part of soak; REQUESTS=10000
 ### both-loops-soak  runs random programs with both loops beside a model, a part of soak; BOTH_LOOPS_PROGRAMS=1-100000

@@ -131,7 +131,7 @@ extension RunLoop {
 
     /// The points that the loop's passes come to, reported afterwards. Any thread.
     ///
-    /// The observer is added now. The newest 256 activities that nobody has taken yet are kept.
+    /// The observer is added now, which does not wake the loop. The newest 256 activities that nobody has taken yet are kept.
     ///
     /// - Parameters:
     ///   - activities: The points to report.

@@ -75,7 +75,7 @@ extension RunLoop {
         public var repeats: Bool { CFRunLoopObserverDoesRepeat(cfRunLoopObserver) }
         /// The observer's place in a mode: observers with a lower order are called first. Any thread.
         public var order: Int { CFRunLoopObserverGetOrder(cfRunLoopObserver) }
-        /// Whether the observer is still valid. Any thread.
+        /// Whether the observer is still valid: also true in the closure of one that is called once. Any thread.
         public var isValid: Bool { CFRunLoopObserverIsValid(cfRunLoopObserver) }
 
         /// Takes it out of its loop for good and drops its closure. Any thread, also in the closure.

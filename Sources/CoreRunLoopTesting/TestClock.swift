@@ -19,6 +19,9 @@ public import Testing
 /// Timers, ``WallTime`` and ``RunLoop/Clock`` follow these clocks on the test's own thread, on threads that it starts, and in tasks that
 /// prefer a loop of these threads. `ContinuousClock` and other tests do not. Loops on other threads look at these clocks once a
 /// millisecond.
+///
+/// The trait gives a test the loop's thread, which a test of the main actor cannot have. In a module whose default isolation is the main
+/// actor, tests with a loop stand in a type that says so: `nonisolated struct Sessions { @Test(.manualTime) func ... }`.
 public enum ManualTime {
     /// Moves the clocks on by `duration`; a negative one is ignored. They go no farther than 97 years in all.
     ///
