@@ -145,7 +145,7 @@ private func residentBytes() -> Int {
 private let threadsSeen = Mutex(0)
 private func lookAtThreads() {
     var count = threadCount()
-    for _ in 0..<10 where count > threadsMost {  // a thread that is ending counts for a moment
+    for _ in 0..<1000 where count > threadsMost {  // a thread that is ending counts for a while on a busy machine
         usleep(2000)
         count = min(count, threadCount())
     }

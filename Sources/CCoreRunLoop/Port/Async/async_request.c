@@ -70,6 +70,7 @@ struct async_requests {
     struct link judged;
     struct heap deadlines;
     uint64_t deadlines_set; /* counts, for the order of equal ones */
+    int64_t judge_ns; /* when to look again at receivers that may be dying; 0: there are none */
     int64_t look_ns; /* when to look at ports without room; 0: none is waited for */
     int64_t look_wait_ns; /* the wait before the next look */
 };
@@ -391,9 +392,13 @@ static void pump_all(struct async_requests *requests)
 static void set_timer(struct async_requests *requests)
 {
     int64_t due_ns = requests->deadlines.count > 0 ? requests->deadlines.entries[0].key : kernel_never;
-    int64_t judged_ns = list_is_empty(&requests->judged) ? kernel_never : kernel.monotonic_ns() + socket_request_asking_ns;
 
-    due_ns = judged_ns < due_ns ? judged_ns : due_ns;
+    if (list_is_empty(&requests->judged)) {
+        requests->judge_ns = 0;
+    } else if (requests->judge_ns == 0) {
+        requests->judge_ns = kernel.monotonic_ns() + socket_request_asking_ns;
+    }
+    due_ns = requests->judge_ns != 0 && requests->judge_ns < due_ns ? requests->judge_ns : due_ns;
     due_ns = requests->look_ns != 0 && requests->look_ns < due_ns ? requests->look_ns : due_ns;
     timer_set_date(requests->timer, date_of_instant(due_ns), due_ns);
 }
@@ -449,8 +454,11 @@ static void timer_fires(CFRunLoopTimerRef timer, void *info)
     int64_t now_ns = kernel.monotonic_ns();
 
     (void)timer;
-    list_for_each_removable(link, &requests->judged) {
-        conclude(container_of(link, struct async_request, link), false);
+    if (requests->judge_ns <= now_ns) {
+        requests->judge_ns = 0;
+        list_for_each_removable(link, &requests->judged) {
+            conclude(container_of(link, struct async_request, link), false);
+        }
     }
     while (requests->deadlines.count > 0 && requests->deadlines.entries[0].key <= now_ns) {
         expire(container_of(requests->deadlines.entries[0].node, struct async_request, deadline));

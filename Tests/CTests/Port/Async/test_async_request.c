@@ -4,6 +4,7 @@
  * as neither waits.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -407,6 +408,49 @@ PORT_TEST(requests_end_when_their_receiver_dies, "")
     EXPECT_EQ(outcomes[0].result, kCFMessagePortIsInvalid);
     async_requests_destroy(requests);
     CFRelease(remote);
+}
+
+static int looks_in_vain;
+
+static int no_datagram(bool takes_credentials)
+{
+    (void)takes_credentials;
+    looks_in_vain++;
+    return -EMFILE;
+}
+
+/* Nobody knows that the receiver is dead, so its request ends after some looks. Other requests come more often than these looks. */
+PORT_TEST(a_dead_receivers_request_ends_while_others_are_busy, "")
+{
+    pid_t pid = port_process_start_idle(NAME);
+    CFMessagePortRef dead = port_connect(NAME);
+    CFMessagePortRef local = port_open(CFSTR("another port"), port_echo, NULL, kCFRunLoopDefaultMode);
+    CFMessagePortRef other = port_connect(CFSTR("another port"));
+    CFDataRef data = port_data("x");
+    struct async_requests *requests = async_requests_create();
+    struct outcome lost;
+    struct outcome outcome;
+    struct async_request *request = begin(requests, dead, NULL, patience_ns, &lost);
+
+    ask_here(requests, other, data, patience_ns, &outcome); /* the other request is sent by then */
+    forget_outcome(&outcome);
+    kernel_ports.datagram_create = no_datagram;
+    port_process_kill(pid);
+    while (lost.count == 0) {
+        ask_here(requests, other, data, patience_ns, &outcome);
+        EXPECT_EQ(outcome.result, kCFMessagePortSuccess);
+        forget_outcome(&outcome);
+    }
+    kernel_ports.datagram_create = kernel_ports_linux.datagram_create;
+    EXPECT_EQ(lost.result, kCFMessagePortTransportError);
+    EXPECT_EQ(lost.count, 1);
+    EXPECT(looks_in_vain >= 5); /* they do not wait for a pause */
+    async_request_release(request);
+    async_requests_destroy(requests);
+    CFRelease(data);
+    CFRelease(other);
+    port_drop(local);
+    CFRelease(dead);
 }
 
 PORT_TEST(both_ends_hear_of_the_ports_end, "")
