@@ -19,6 +19,8 @@
 #include "Failure/nth_failure.h"
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_trace.h"
+#include "Loop/Trace/statistics.h"
+#include "Loop/Trace/statistics_file.h"
 #include "Loop/fake_companion.h"
 #include "Loop/Run/quiet_wait.h"
 #include "Loop/Input/descriptor_source.h"
@@ -856,6 +858,46 @@ NTH_FAILURE(traces, "512")
     remove_folder(folder);
     MUST(is_good);
     return is_traced;
+}
+
+/* ---- statistics ---- */
+
+/* Has a child run the loop, and then a child of its own if `has_child`. Returns false if one of them did not end well. */
+static bool run_counted(bool has_child)
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        (void)CFRunLoopRunInMode(MODE, 0.005, false);
+        _exit(has_child && !run_counted(false));
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+/* In children, because a page stays open as long as its process lives. */
+NTH_FAILURE(statistics, "524")
+{
+    char folder[] = P_tmpdir "/crl-nth-statistics-XXXXXX";
+    char path[sizeof folder + sizeof STATISTICS_DIRECTORY];
+    CFRunLoopTimerRef timer;
+    bool is_good;
+
+    begin();
+    NEED(timer = make_firing_timer(0.001, 0.001));
+    NEED(add_timer(timer, MODE));
+    MUST(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/" STATISTICS_DIRECTORY, folder);
+    MUST(setenv("XDG_RUNTIME_DIR", folder, 1) == 0 && setenv("CORERUNLOOP_STATISTICS", "1", 1) == 0);
+    statistics_start_from_environment();
+    kernel_trace.file_reserve = reserve_nothing;
+    is_good = run_counted(false);
+    kernel_trace.file_reserve = kernel_trace_linux.file_reserve;
+    is_good = run_counted(true) && is_good;
+    remove_folder(path);
+    remove_folder(folder);
+    MUST(is_good);
+    return true;
 }
 
 /* ---- stalls ---- */
