@@ -4,6 +4,7 @@
  * queue, left alone where a compiler's runtime brings libdispatch: main loops are then as everywhere else.
  */
 #include "Loop/Core/main_queue.h"
+#include "Loop/Run/stall.h"
 #include "Loop/Run/thread_registry.h"
 
 void testing_give_back(void);
@@ -19,5 +20,6 @@ void testing_give_back(void)
     CFRunLoopRef loop = thread_registry_current();
 
     loop_end(loop);
+    stall_end(loop);
     object_release(loop);
 }
