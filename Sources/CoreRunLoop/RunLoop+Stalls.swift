@@ -36,7 +36,7 @@ extension RunLoop {
             isOver = unsafe stall.isOver
             duration = unsafe .seconds(stall.duration)
             callouts = unsafe stall.callouts
-            frames = unsafe UnsafeBufferPointer(start: stall.frames, count: stall.frameCount).map { unsafe UInt(bitPattern: $0) }
+            frames = unsafe UnsafeBufferPointer(start: stall.frames, count: stall.frameCount).map { UInt(bitPattern: $0) }
             description = unsafe String(cString: stall.text)
         }
     }
@@ -62,5 +62,5 @@ extension RunLoop {
     }
 
     /// No longer watches the loop for stalls, not even if the environment asks for it. Any thread.
-    public func ignoreStalls() { _ = unsafe CRLRunLoopSetStallHandler(loop, 0, nil, nil, nil) }
+    public func ignoreStalls() { _ = CRLRunLoopSetStallHandler(loop, 0, nil, nil, nil) }
 }
