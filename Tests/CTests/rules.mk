@@ -54,9 +54,9 @@ VALGRIND ?= valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=d
 # - a_receiver_without_descriptors: valgrind keeps a lowered limit of descriptors to itself, so descriptors in a message arrive all the same.
 # - ports_stay_off_the_standard_streams: in a child valgrind opens its log at the first free number, which the test wants to stay free.
 # - a_signal_is_claimed: valgrind keeps the highest real-time signal to itself.
-# - test_stall: valgrind does not deliver signals that pthread_sigqueue sends to the thread itself, by which most of these tests set the alarm off.
+# - test_stall, a_signal_that_threads_leave_unblocked: valgrind does not deliver signals that a thread queues for itself or for its process.
 VALGRIND_EXCEPT := test_harness nth_failure descriptors_that_really_run_out a_receiver_without_descriptors ports_stay_off_the_standard_streams \
-	a_signal_is_claimed test_stall
+	a_signal_is_claimed test_stall a_signal_that_threads_leave_unblocked
 # Some versions report system calls that they do not know, such as 441, epoll_pwait2. The library then uses epoll_wait; the report is not shown.
 VALGRIND_NOISE := ^--[0-9]+-- (WARNING: unhandled|You may|Read the|Nevertheless|it at http)
 valgrind: $(RUNNER)
