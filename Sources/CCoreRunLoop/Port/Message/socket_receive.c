@@ -313,7 +313,7 @@ static void accept_message(CFMessagePortRef port, struct packet *packet, const s
     message->asker.conversation = frame->conversation;
     message->asker.sequence = frame->sequence;
     message->asker.wants_status = frame->flags & wire_want_status;
-    message->asker.deadline_ns = (int64_t)frame->deadline_ns; /* the sender's word: a negative one has passed */
+    message->asker.deadline_ns = (int64_t)frame->deadline_ns; /* not negative, or the frame would have been refused */
     if (frame->type == wire_request && (frame->flags & wire_new_channel)) {
         result = channel_handover_reply_channel(port, packet, frame, &message->asker.channel, &message->asker.keeps_channel);
         if (result < 0) {

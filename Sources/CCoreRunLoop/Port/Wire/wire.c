@@ -161,12 +161,11 @@ static bool fields_agree(const struct wire_frame *frame, const struct wire_shape
 {
     bool names_channel = frame->channel != 0 && frame->token != 0;
     bool names_none = frame->channel == 0 && frame->token == 0;
-
     bool has_reason = shape->has_extra || (frame->flags & wire_has_status);
 
     return (shape->names_channel ? names_channel : names_none) && (shape->has_conversation == (frame->conversation != 0)) &&
            (has_reason || frame->extra == 0) && (!(frame->flags & wire_has_status) || frame->extra != 0) &&
-           (shape->has_message_id || frame->message_id == 0);
+           (shape->has_message_id || frame->message_id == 0) && frame->deadline_ns <= INT64_MAX;
 }
 
 static enum wire_error take_name(const uint8_t *packet, size_t size, struct wire_frame *frame)

@@ -83,7 +83,7 @@ struct wire_frame {
     uint64_t conversation;
     uint64_t length; /* bytes of data, wherever they are; of a wire_ack: the queue's limit in messages */
     uint64_t extra; /* to a port: the token of the sender's control channel, or 0; to the client: the reason or the status, or 0 */
-    uint64_t deadline_ns; /* with wire_want_status: the instant after which the client waits no more, or 0 */
+    uint64_t deadline_ns; /* with wire_want_status: the instant after which the client waits no more, or 0; at most INT64_MAX */
     uint32_t sequence; /* counts the sender's requests and one-way messages on its socket; to the client: that of the frame it answers */
     const char *name; /* in the packet; not terminated */
     const uint8_t *data; /* in the packet; NULL when it is elsewhere */
