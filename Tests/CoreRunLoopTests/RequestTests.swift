@@ -197,6 +197,37 @@ private final class Gate: Sendable {
         }
     }
 
+    @Test(.enabled(if: sysconf(Int32(_SC_NPROCESSORS_ONLN)) > 1, "the slow handler takes one of the threads of tasks"))
+    func `whose handler is slow to hear of its cancellation holds up no other`() async throws {
+        try await withService { service in
+            let (began, ended) = (Gate(), Gate())
+            let (hears, mayGo, waitedInVain) = (Count(), Count(), Count())
+            service.handle(Self.echo) { $0 }
+            service.handle(.bytes(number: 2), concurrently: 1) { bytes in
+                await withTaskCancellationHandler {
+                    began.open()
+                    await ended.pass()
+                } onCancel: {
+                    hears.next()
+                    let limit = ContinuousClock.now + .seconds(20)
+                    while mayGo.value == 0 && ContinuousClock.now < limit { sched_yield() }
+                    if mayGo.value == 0 { waitedInVain.next() }
+                    ended.open()
+                }
+                return bytes
+            }
+            let client = try MessagePort(remote: service.name)
+            let slow = Task { try await client.requestBytes(number: 2, []) }
+            await began.pass()
+            slow.cancel()
+            _ = await slow.result
+            while hears.value == 0 { await Task.yield() }
+            #expect(try await client.requestBytes(number: 1, [5], timeout: .seconds(100)) == [5])
+            mayGo.next()
+            #expect(waitedInVain.value == 0)
+        }
+    }
+
     @Test func `is one of 300 in flight, of which nothing is left when all are cancelled`() async throws {
         try await withService { service in
             let client = try MessagePort(remote: service.name)

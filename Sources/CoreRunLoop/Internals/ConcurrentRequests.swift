@@ -87,7 +87,7 @@ extension MessagePort {
                 deferred, { info in unsafe object(ServedRequest.self, from: info).callerHasLeft() }, retainedInfo(self), releaseInfo)
         }
 
-        /// Any thread.
+        /// Any thread, which calls none of the program's code: a cancelled task's handlers are called by a task of their own.
         private func callerHasLeft() {
             let (deferred, task) = unsafe state.withLock { state -> (OpaquePointer?, Task<Void, Never>?) in
                 defer { state = .over }
@@ -98,7 +98,7 @@ extension MessagePort {
                 }
             }
             if let deferred = unsafe deferred { unsafe shim_deferred_answer(deferred, UInt32(SHIM_FAILED), nil, 0) }
-            task?.cancel()
+            if let task { Task { task.cancel() } }
         }
 
         /// Begins the request's task; false if the caller has left. The handler hears of the task's end.
