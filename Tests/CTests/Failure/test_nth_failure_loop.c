@@ -821,10 +821,16 @@ static void remove_folder(const char *path)
     (void)rmdir(path);
 }
 
+static bool child_ends_well(pid_t pid)
+{
+    int status = 0;
+
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
 /* Runs the loop here and in a child while the trace is on. Returns false if the child did not end well. */
 static bool run_traced(void)
 {
-    int status = 0;
     pid_t pid;
 
     (void)CFRunLoopRunInMode(MODE, 0.005, false);
@@ -833,7 +839,7 @@ static bool run_traced(void)
         (void)CFRunLoopRunInMode(MODE, 0.005, false);
         _exit(0);
     }
-    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+    return child_ends_well(pid);
 }
 
 NTH_FAILURE(traces, "512")
@@ -865,14 +871,13 @@ NTH_FAILURE(traces, "512")
 /* Has a child run the loop, and then a child of its own if `has_child`. Returns false if one of them did not end well. */
 static bool run_counted(bool has_child)
 {
-    int status = 0;
     pid_t pid = fork();
 
     if (pid == 0) {
         (void)CFRunLoopRunInMode(MODE, 0.005, false);
         _exit(has_child && !run_counted(false));
     }
-    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+    return child_ends_well(pid);
 }
 
 /* In children, because a page stays open as long as its process lives. */
