@@ -62,10 +62,10 @@ def links(head):
 
 
 def word(address, size=4):
-    return int.from_bytes(gdb.selected_inferior().read_memory(address, size).tobytes(), BYTE_ORDER())
+    return int.from_bytes(gdb.selected_inferior().read_memory(address, size).tobytes(), byte_order())
 
 
-def BYTE_ORDER():
+def byte_order():
     return "big" if "big" in gdb.execute("show endian", to_string=True) else "little"
 
 
@@ -87,7 +87,7 @@ def text_of(string):
     if length == 0:
         return ""
     data = gdb.selected_inferior().read_memory(int(stored["units"]), min(length, MOST) * (2 if wide else 1)).tobytes()
-    return data.decode(("utf-16-" + BYTE_ORDER()[0] + "e") if wide else "latin-1", "replace")
+    return data.decode(("utf-16-" + byte_order()[0] + "e") if wide else "latin-1", "replace")
 
 
 def name_of(function):
@@ -297,18 +297,6 @@ class Described:
 
     def to_string(self):
         return self.describe(self.value)
-
-
-class Text:
-    def __init__(self, value):
-        self.value = value
-
-    def to_string(self):
-        return text_of(self.value.address)
-
-    @staticmethod
-    def display_hint():
-        return "string"
 
 
 STRUCTURES = {"__CFRunLoop": describe_loop, "__CFRunLoopSource": describe_source, "__CFRunLoopTimer": describe_timer,
