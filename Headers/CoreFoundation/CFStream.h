@@ -414,7 +414,7 @@ CF_EXPORT CFIndex CFWriteStreamWrite(CFWriteStreamRef stream, const UInt8 *buffe
  * Errors: NULL when the stream has no such property, or has no value for it yet, or there is no memory.
  */
 CF_EXPORT CFTypeRef CFReadStreamCopyProperty(CFReadStreamRef stream, CFStreamPropertyKey propertyName)
-    CRL_LINK(CFReadStreamCopyProperty) CF_RETURNS_RETAINED;
+    CRL_LINK(CFReadStreamCopyProperty);
 
 /**
  * Copies a property of the stream, as CFReadStreamCopyProperty.
@@ -424,7 +424,7 @@ CF_EXPORT CFTypeRef CFReadStreamCopyProperty(CFReadStreamRef stream, CFStreamPro
  * Errors: NULL when the stream has no such property, or has no value for it yet, or there is no memory.
  */
 CF_EXPORT CFTypeRef CFWriteStreamCopyProperty(CFWriteStreamRef stream, CFStreamPropertyKey propertyName)
-    CRL_LINK(CFWriteStreamCopyProperty) CF_RETURNS_RETAINED;
+    CRL_LINK(CFWriteStreamCopyProperty);
 
 /**
  * Sets a property of the stream. The comments of the properties say until when they can be set.

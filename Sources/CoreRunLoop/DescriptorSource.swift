@@ -39,6 +39,9 @@ public final class DescriptorSource: RunLoopSource {
         /// Clears the source's interest, so that it reports nothing more until `DescriptorSource.interest` is set again.
         func pause() { body.interest.withLock { $0 = [] } }
 
+        /// Sets the source's interest again, from inside its closure, after ``pause()``.
+        func goOn() { body.interest.withLock { $0 = readiness } }
+
         /// Invalidates the source, from inside its closure.
         public func invalidate() {
             CFFileDescriptorInvalidate(object)

@@ -22,14 +22,6 @@ import Testing
 
 @Pinned private var pinnedState = 0
 
-/// Runs a body with a loop on a thread of its own.
-private func withLoop<Value: Sendable>(_ body: (RunLoop) async throws -> Value) async throws -> Value {
-    let stop = RunLoop.StopToken()
-    let loop = try Thread.runningLoop(name: "loop", until: stop)
-    defer { stop.requestStop() }
-    return try await body(loop)
-}
-
 @Suite(.timeLimit(.minutes(10))) struct `A loop as an executor` {
     @Test func `runs an actor's code on its thread`() async throws {
         try await withLoop { loop in

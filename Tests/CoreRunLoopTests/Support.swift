@@ -35,6 +35,15 @@ func onForeignThread(_ body: @escaping @Sendable () -> Void) async throws {
     #expect(status == 0)
 }
 
+/// Runs a body with a loop on a thread of its own.
+func withLoop<Value: Sendable>(_ body: (RunLoop) async throws -> Value) async throws -> Value {
+    _ = descriptorLimit
+    let stop = RunLoop.StopToken()
+    let loop = try Thread.runningLoop(name: "loop", until: stop)
+    defer { stop.requestStop() }
+    return try await body(loop)
+}
+
 /// What happened, in order. Any thread.
 final class Trace: Sendable {
     private let list = Mutex<[String]>([])

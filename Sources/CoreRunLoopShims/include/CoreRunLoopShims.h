@@ -8,6 +8,7 @@
 #ifndef CORE_RUN_LOOP_SHIMS_H
 #define CORE_RUN_LOOP_SHIMS_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -238,6 +239,21 @@ struct shim_file_identity {
 bool shim_socket_file(const uint8_t *_Nonnull address, intptr_t length, struct shim_file_identity *_Nonnull ret_identity);
 /* Removes the file of an AF_UNIX address if it has this identity. */
 void shim_socket_unlink(const uint8_t *_Nonnull address, intptr_t length, struct shim_file_identity identity);
+
+/* ---- connections of byte streams: a result below 0 is a negative errno ---- */
+
+/* Returns a socket that listens at the address. */
+int shim_connections_listen(int family, const uint8_t *_Nonnull address, intptr_t length);
+/* Returns an accepted connection. -EAGAIN: there is none. */
+int shim_connections_accept(int listener);
+/* Tells the peer that nothing more will be sent. */
+int shim_connection_end_sending(int socket);
+/* Numbers of errno. */
+enum { SHIM_EBADF = EBADF, SHIM_EAGAIN = EAGAIN, SHIM_EINVAL = EINVAL, SHIM_ENOMEM = ENOMEM, SHIM_ENOSYS = ENOSYS, SHIM_EOPNOTSUPP = EOPNOTSUPP };
+/* The text of an errno, which is valid until the thread's next call. */
+const char *_Nonnull shim_error_text(int error);
+/* The text of an error of getaddrinfo. */
+const char *_Nonnull shim_name_error_text(int error);
 
 /* Returns a descriptor that is readable while one of the sockets in it is. */
 int shim_poll_set_create(void);

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writing of a byte stream. Writes go out whole and in their order. One that is given up halfway ends the writing, because the peer would
+// take the next one for its rest.
+
+import CCoreRunLoop
+import CoreRunLoopShims
+
+extension StreamPair {
+    /// Begins to wait until the bytes have been taken. Any thread.
+    func write(_ want: WriteWant, number: Int, timeout: Duration?, _ end: @escaping Wait<WriteWant, Void>.End) {
+        let limit = loop.limit(timeout) { [weak self] in self?.giveUpWriting(number, self?.error(.timedOut)) }
+        let wait = Wait(number, want, limit, end)
+        let (why, isNeeded) = state.withLock { state -> ((any Error)?, Bool) in
+            if state.isClosed { return (state.writeEnd?.error, false) }
+            state.writes.append(wait)
+            return (nil, state.mayWrite || state.isOpen || state.writeEnd != nil)
+        }
+        if let why { return wait.finish(.failure(why)) }
+        if let limit { loop.add(limit, forMode: mode) }
+        if isNeeded { serveSoon() }
+    }
+
+    /// How many bytes wait to be written. Any thread.
+    var unsentCount: Int { state.withLock { $0.writes.waits.reduce(0) { $0 + $1.want.bytes.count - $1.want.sent } } }
+
+    /// Ends a wait, unless it has ended. Any thread.
+    func giveUpWriting(_ number: Int, _ why: (any Error)?) {
+        let outcomes = state.withLock { state -> [WaitOutcome] in
+            guard let wait = state.writes.remove(number) else { return [] }
+            let outcome: WaitOutcome = { wait.finish(.failure(why ?? CancellationError())) }
+            // The loop's thread looks by itself at a write that it is at.
+            return [outcome] + (wait.want.sent > 0 && state.writing != number ? state.cutShort(self) : [])
+        }
+        for outcome in outcomes { outcome() }
+    }
+
+    /// On the loop's thread.
+    func serveWrites() {
+        while true {
+            let turn = state.withLock { $0.nextWrite() }
+            switch turn {
+            case nil: return
+            case .failed(let outcomes): for outcome in outcomes { outcome() }
+            case .write(let writer, let number, let want): write(want, number, to: writer)
+            case .finish(let writer, let wait): finish(writer, wait)
+            }
+        }
+    }
+
+    private func write(_ want: WriteWant, _ number: Int, to writer: HeldWriter) {
+        let written = unsafe want.bytes.withUnsafeBufferPointer { bytes in
+            guard let base = bytes.baseAddress, bytes.count > want.sent else { return 0 }
+            return unsafe CFWriteStreamWrite(writer.stream, base + want.sent, bytes.count - want.sent)
+        }
+        let failure = CFWriteStreamGetError(writer.stream)
+        let outcomes = state.withLock { state in
+            state.writing = 0
+            if written < 0 && failure.domain != 0 && !state.isClosed {
+                state.writeEnd = .failed(ByteStreamError(failure, peer: peer))  // the next turn tells it
+            }
+            return written < 0 ? [] : state.sent(want.sent + written, of: want, number, self)
+        }
+        for outcome in outcomes { outcome() }
+    }
+
+    private func finish(_ writer: HeldWriter, _ wait: Wait<WriteWant, Void>) {
+        var status: Int32 = 0
+        if let handle = unsafe CFWriteStreamCopyProperty(writer.stream, kCFStreamPropertySocketNativeHandle) {
+            status = shim_connection_end_sending(unsafe takeDescriptor(handle))
+        }
+        CFWriteStreamClose(writer.stream)
+        wait.finish(status < 0 ? .failure(error(.system(-status))) : .success(()))
+    }
+
+    /// The descriptor in a property's value, which is released.
+    private func takeDescriptor(_ value: CFTypeRef) -> Int32 {
+        let data = unsafe unsafeBitCast(value, to: CFData.self)
+        var descriptor: Int32 = -1
+        unsafe withUnsafeMutableBytes(of: &descriptor) { unsafe $0.copyBytes(from: [UInt8](data).prefix($0.count)) }
+        unsafe CFRelease(value)
+        return descriptor
+    }
+}
+
+/// What the loop's thread has to do next for those who write.
+enum WriteTurn {
+    case failed([WaitOutcome])
+    case write(HeldWriter, Int, WriteWant)
+    case finish(HeldWriter, Wait<WriteWant, Void>)
+}
+
+extension StreamPair.State {
+    mutating func nextWrite() -> WriteTurn? {
+        guard writing == 0, let first = writes.first else { return nil }
+        if case .failed(let error) = writeEnd { return .failed(failWrites(error)) }
+        guard let writer else { return nil }
+        if first.want.finishes {
+            guard isOpen else { return nil }
+            self.writer = nil
+            writeEnd = .failed(ByteStreamError(.notWritable, peer: nil))
+            return .finish(writer, writes.removeFirst())
+        }
+        guard mayWrite || first.want.bytes.isEmpty else { return nil }
+        if !first.want.bytes.isEmpty { mayWrite = false }
+        writing = first.number
+        return .write(writer, first.number, first.want)
+    }
+
+    /// So many bytes of a write have gone out.
+    mutating func sent(_ count: Int, of want: WriteWant, _ number: Int, _ pair: StreamPair) -> [WaitOutcome] {
+        let isWhole = count == want.bytes.count
+        guard let first = writes.first, first.number == number else {  // it was given up meanwhile
+            return isWhole || count == 0 ? [] : cutShort(pair)
+        }
+        if isWhole {
+            let wait = writes.removeFirst()
+            return [{ wait.finish(.success(())) }]
+        }
+        writes.changeFirst { $0.sent = count }
+        return []
+    }
+
+    mutating func cutShort(_ pair: StreamPair) -> [WaitOutcome] {
+        if writeEnd != nil { return [] }
+        let why = pair.error(.writeCutShort)
+        writeEnd = .failed(why)
+        return failWrites(why)
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C streams of a byte stream, and those who wait for them.
+//
+// Any thread asks, gives up and closes. Only the loop's thread reads and writes, because a C stream serves one thread at a time. `state`
+// guards the fields, and the C streams are called without it. Continuations and the program's closures are called without it, too.
+//
+// Always true: nothing is read unless somebody waits for bytes. So the bytes in memory are those of one read, and of what the longest wait
+// has asked for. An end of a direction is final: `readEnd` and `writeEnd` never change back, and only closing replaces them.
+
+import CCoreRunLoop
+import CoreRunLoopShims
+
+/// How a direction of a stream has ended.
+enum StreamEnd: Sendable {
+    case ended
+    case failed(ByteStreamError)
+
+    var error: ByteStreamError? { if case .failed(let error) = self { error } else { nil } }
+}
+
+/// What somebody waits for who reads.
+enum ReadWant: Sendable {
+    case opening
+    /// One byte, with as many read as are there.
+    case byte
+    case some(Int)
+    case exactly(Int)
+    case line(limit: Int)
+}
+
+/// What somebody waits for who writes.
+struct WriteWant: Sendable {
+    let bytes: [UInt8]
+    var sent = 0
+    /// Ends the sending, and has no bytes.
+    var finishes = false
+}
+
+/// A C read stream in an object of Swift. In an optional tuple or enumeration the compiler (6.3) takes a bare one for `nil`, or `nil` for one.
+final class HeldReader: Sendable {
+    let stream: CFReadStream
+    init(_ stream: CFReadStream) { self.stream = stream }
+}
+
+/// The same of a C write stream.
+final class HeldWriter: Sendable {
+    let stream: CFWriteStream
+    init(_ stream: CFWriteStream) { self.stream = stream }
+}
+
+final class StreamPair: Sendable {
+    struct State {
+        var reader: HeldReader?
+        var writer: HeldWriter?
+        var isOpen = false
+        /// Reading, or writing, would not wait, as the C stream has told. It tells again only after a read or write.
+        var mayRead = false
+        var mayWrite = false
+        var unread = ByteQueue()
+        var reads = WaitList<ReadWant, [UInt8]?>()
+        var writes = WaitList<WriteWant, Void>()
+        /// The write that the loop's thread is at; 0 if it is at none.
+        var writing = 0
+        var readEnd: StreamEnd?
+        var writeEnd: StreamEnd?
+        var handler: ByteStream.EventHandler?
+        var handlerKnowsEnd = false
+        var isClosed = false
+        /// Of the handler of the loop's end.
+        var endNumber = 0
+    }
+    let loop: RunLoop
+    let mode: RunLoop.Mode
+    let peer: String?
+    let usesTLS: Bool
+    let state = Mutex(State())
+
+    init(_ loop: RunLoop, _ mode: RunLoop.Mode, peer: String?, usesTLS: Bool = false) {
+        self.loop = loop
+        self.mode = mode
+        self.peer = peer
+        self.usesTLS = usesTLS
+    }
+
+    func error(_ reason: ByteStreamError.Reason) -> ByteStreamError { ByteStreamError(reason, peer: peer) }
+
+    // MARK: The C streams
+
+    /// Opens the streams and has the loop serve them. Called once.
+    func open(_ reader: CFReadStream?, _ writer: CFWriteStream?) throws(ByteStreamError) {
+        state.withLock { state in
+            if let reader { state.reader = HeldReader(reader) }
+            if let writer { state.writer = HeldWriter(writer) }
+            if reader == nil { state.readEnd = .failed(error(.notReadable)) }
+            if writer == nil { state.writeEnd = .failed(error(.notWritable)) }
+        }
+        if let reader { try open(reader) }
+        if let writer { try open(writer) }
+        // Only now may the loop's thread use the streams.
+        if let reader { CFReadStreamScheduleWithRunLoop(reader, loop.loop, mode.name) }
+        if let writer { CFWriteStreamScheduleWithRunLoop(writer, loop.loop, mode.name) }
+        let number = loop.end.add(on: loop.loop) { [weak self] in self?.end(.loopEnded) }
+        let isClosed = state.withLock { state in
+            state.endNumber = number
+            return state.isClosed
+        }
+        if isClosed { loop.end.remove(number) }
+    }
+
+    private func context() -> CFStreamClientContext {
+        var context = unsafe CFStreamClientContext()
+        unsafe context.info = retainedInfo(self)
+        unsafe context.release = { info in unsafe releaseInfo(info) }
+        return unsafe context
+    }
+
+    private static let events: CFStreamEventType = [.openCompleted, .hasBytesAvailable, .canAcceptBytes, .errorOccurred, .endEncountered]
+
+    private func open(_ reader: CFReadStream) throws(ByteStreamError) {
+        var context = unsafe context()
+        let hasClient = unsafe CFReadStreamSetClient(
+            reader, Self.events.rawValue, { _, event, info in unsafe object(StreamPair.self, from: info).readerTells(event) }, &context)
+        if !hasClient { unsafe releaseInfo(context.info) }
+        if !hasClient || !CFReadStreamOpen(reader) {
+            let cause = CFReadStreamGetError(reader)
+            throw hasClient ? ByteStreamError(cause, peer: peer) : error(.system(Int32(SHIM_ENOMEM)))
+        }
+    }
+
+    private func open(_ writer: CFWriteStream) throws(ByteStreamError) {
+        var context = unsafe context()
+        let hasClient = unsafe CFWriteStreamSetClient(
+            writer, Self.events.rawValue, { _, event, info in unsafe object(StreamPair.self, from: info).writerTells(event) }, &context)
+        if !hasClient { unsafe releaseInfo(context.info) }
+        if !hasClient || !CFWriteStreamOpen(writer) {
+            let cause = CFWriteStreamGetError(writer)
+            throw hasClient ? ByteStreamError(cause, peer: peer) : error(.system(Int32(SHIM_ENOMEM)))
+        }
+    }
+
+    /// On the loop's thread.
+    private func readerTells(_ event: CFStreamEventType) {
+        state.withLock { state in
+            guard let reader = state.reader else { return }
+            switch event {
+            case .openCompleted: state.isOpen = true
+            case .hasBytesAvailable: state.mayRead = true
+            case .endEncountered: state.readEnd = state.readEnd ?? .ended
+            case .errorOccurred: state.readEnd = state.readEnd ?? .failed(ByteStreamError(CFReadStreamGetError(reader.stream), peer: peer))
+            default: break
+            }
+        }
+        serveReads()
+    }
+
+    /// On the loop's thread.
+    private func writerTells(_ event: CFStreamEventType) {
+        state.withLock { state in
+            guard let writer = state.writer else { return }
+            switch event {
+            case .openCompleted: state.isOpen = true
+            case .canAcceptBytes: state.mayWrite = true
+            case .errorOccurred:
+                state.writeEnd = state.writeEnd ?? .failed(ByteStreamError(CFWriteStreamGetError(writer.stream), peer: peer))
+            case .endEncountered: state.writeEnd = state.writeEnd ?? .failed(error(.notWritable))
+            default: break
+            }
+        }
+        serveWrites()
+    }
+
+    // MARK: The end
+
+    /// Closes the streams. Everybody who waits is told why. Any thread, any number of times.
+    func end(_ reason: ByteStreamError.Reason) {
+        let why = error(reason)
+        let (reader, writer, number, dropped, outcomes) = state.withLock { state in
+            defer { state.close(why) }
+            return (state.reader, state.writer, state.endNumber, state.handler, state.failReads(why) + state.failWrites(why))
+        }
+        if let reader { CFReadStreamClose(reader.stream) }
+        if let writer { CFWriteStreamClose(writer.stream) }
+        loop.end.remove(number)
+        for outcome in outcomes { outcome() }
+        _ = dropped  // freed here, outside the lock
+    }
+
+    /// Has the loop's thread look for something to do.
+    func serveSoon() {
+        if loop.isCurrent {
+            serve()
+        } else {
+            loop.perform(inModes: [mode]) { self.serve() }
+        }
+    }
+
+    private func serve() {
+        serveReads()
+        serveWrites()
+    }
+}
+
+extension StreamPair.State {
+    mutating func close(_ why: ByteStreamError) {
+        if isClosed { return }
+        (isClosed, reader, writer, handler) = (true, nil, nil, nil)
+        (mayRead, mayWrite) = (false, false)
+        (readEnd, writeEnd) = (.failed(why), .failed(why))
+        unread = ByteQueue()
+    }
+
+    mutating func failReads(_ why: any Error) -> [WaitOutcome] {
+        reads.takeAll().map { wait in { wait.finish(.failure(why)) } }
+    }
+
+    mutating func failWrites(_ why: any Error) -> [WaitOutcome] {
+        writes.takeAll().map { wait in { wait.finish(.failure(why)) } }
+    }
+}
