@@ -160,7 +160,7 @@ extension ByteStream {
     /// Told on the loop's thread of what comes. `nil`, at first, reads nothing, so that the peer has to wait. Any thread.
     ///
     /// ```swift
-    /// stream.onEvent = { event in if case .bytes(let bytes) = event { count(bytes) } }
+    /// stream.onEvent = { event in if case .bytes(let bytes) = event { print(bytes.count) } }
     /// ```
     ///
     /// Reads of tasks come first. The closure of an actor that is not on the loop is sent to the actor; then nothing makes the peer wait.

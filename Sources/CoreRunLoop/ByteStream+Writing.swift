@@ -10,8 +10,8 @@ extension ByteStream {
     /// - Parameters:
     ///   - bytes: What to write.
     ///   - timeout: How long it may take; `nil` is for ever.
-    /// - Throws: ``ByteStreamError``; `CancellationError` when the task is cancelled. A write that was given up when a part of its bytes had
-    ///   gone out ends the writing: every later one throws ``ByteStreamError/Reason/writeCutShort``.
+    /// - Throws: ``ByteStreamError``; `CancellationError` when the task is cancelled. A write that was given up when a part of its bytes
+    ///   had gone out ends the writing: every later one throws ``ByteStreamError/Reason/writeCutShort``.
     public nonisolated(nonsending) func write(_ bytes: [UInt8], timeout: Duration? = nil) async throws {
         try await write(WriteWant(bytes: bytes), timeout)
     }

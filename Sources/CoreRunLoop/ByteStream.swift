@@ -14,7 +14,8 @@ import CoreRunLoopShims
 /// ```
 ///
 /// A stream belongs to a loop, which waits for it together with everything else that the loop has; no thread waits for a stream. The loop
-/// has to run in the stream's mode. All calls may be made on any thread. Tasks wait without a thread, and a cancellation ends a wait at once.
+/// has to run in the stream's mode. All calls may be made on any thread. Tasks wait without a thread, and a cancellation ends a wait at
+/// once.
 ///
 /// Bytes are read only when somebody wants them, so that a peer that sends faster than the program reads has to wait. Reads are served in
 /// their order, and so are writes. Several tasks may wait at the same time.

@@ -9,7 +9,7 @@ import CoreRunLoopShims
 ///
 /// ```swift
 /// let listener = try ByteStreamListener(port: 7000, on: loop)
-/// for try await stream in listener.connections() { Task { try await serve(stream) } }
+/// for try await stream in listener.connections() { Task { try await stream.write("hello\n") } }
 /// ```
 ///
 /// A connection is accepted only when somebody wants it; up to then, it waits in the system's queue. All calls may be made on any thread.

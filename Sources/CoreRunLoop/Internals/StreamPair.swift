@@ -37,7 +37,7 @@ struct WriteWant: Sendable {
     var finishes = false
 }
 
-/// A C read stream in an object of Swift. In an optional tuple or enumeration the compiler (6.3) takes a bare one for `nil`, or `nil` for one.
+/// A C read stream in an object of Swift. In an optional tuple or enumeration the compiler (6.3) takes `nil` for a bare one.
 final class HeldReader: Sendable {
     let stream: CFReadStream
     init(_ stream: CFReadStream) { self.stream = stream }

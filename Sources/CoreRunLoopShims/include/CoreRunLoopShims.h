@@ -249,7 +249,7 @@ int shim_connections_accept(int listener);
 /* Tells the peer that nothing more will be sent. */
 int shim_connection_end_sending(int socket);
 /* Numbers of errno. */
-enum { SHIM_EBADF = EBADF, SHIM_EAGAIN = EAGAIN, SHIM_EINVAL = EINVAL, SHIM_ENOMEM = ENOMEM, SHIM_ENOSYS = ENOSYS, SHIM_EOPNOTSUPP = EOPNOTSUPP };
+enum { SHIM_EAGAIN = EAGAIN, SHIM_EINVAL = EINVAL, SHIM_ENOMEM = ENOMEM, SHIM_ENOSYS = ENOSYS, SHIM_EOPNOTSUPP = EOPNOTSUPP };
 /* The text of an errno, which is valid until the thread's next call. */
 const char *_Nonnull shim_error_text(int error);
 /* The text of an error of getaddrinfo. */
