@@ -69,7 +69,10 @@ typedef struct {
  */
 typedef CFDataRef (*CFMessagePortCallBack)(CFMessagePortRef local, SInt32 msgid, CFDataRef data, void *info);
 
-/** Called once when a port has become invalid. `info` is the context's for a local port, NULL for a remote one. */
+/**
+ * Called once when a port has become invalid. `info` is the context's for a local port, NULL for a remote one. CFMessagePortInvalidate
+ * calls it at once. When the receiver of a remote port ends, a run loop calls it: see CFMessagePortSetInvalidationCallBack.
+ */
 typedef void (*CFMessagePortInvalidationCallBack)(CFMessagePortRef ms, void *info);
 
 /**
@@ -156,9 +159,9 @@ CF_EXPORT void CFMessagePortInvalidate(CFMessagePortRef ms) CRL_LINK(CFMessagePo
 /**
  * Returns whether `ms` is valid. For a remote port it also checks that the receiver still exists.
  *
- * Threads: any; if the receiver is found to be gone, the invalidation callback runs on the calling thread.
- * Differs from Apple: the end of a receiver is noticed here, in CFMessagePortSendRequest and while waiting for a reply. No thread in the
- * background notices it.
+ * Threads: any. If the receiver is found to be gone, the port is invalid at once, and its invalidation callback is left to a run loop.
+ * Differs from Apple: the end of the receiver of a port without an invalidation callback is noticed here, in CFMessagePortSendRequest and
+ * while waiting for a reply. No thread in the background notices it.
  */
 CF_EXPORT Boolean CFMessagePortIsValid(CFMessagePortRef ms) CRL_LINK(CFMessagePortIsValid);
 
@@ -174,7 +177,14 @@ CF_EXPORT CFMessagePortInvalidationCallBack CFMessagePortGetInvalidationCallBack
  * Sets the invalidation callback of `ms`; NULL removes it.
  *
  * When `ms` is already invalid, `callout` is called at once, with NULL for the info.
- * Threads: any; the callback runs on the thread that invalidates the port, or that finds it invalid.
+ *
+ * For a remote port, the run loop of the calling thread then watches for the receiver's end, in its common modes. It calls `callout` within
+ * 50 ms of that end, even if nothing is sent. If that loop is not running in a common mode, or has ended, the main loop calls. A call that
+ * finds the receiver gone returns its error and leaves `callout` to the loop, so the caller may hold a lock that `callout` takes. A watch
+ * keeps no run going. A port whose callback is due lives until it was called.
+ * Threads: any; the callback runs on the thread that invalidates the port, or on that of the loop that watches.
+ * Errors: without a descriptor for the watch, the call that finds the receiver gone calls `callout`.
+ * Differs from Apple: Apple's library has a thread of its own for it, or the main loop.
  */
 CF_EXPORT void CFMessagePortSetInvalidationCallBack(CFMessagePortRef ms, CFMessagePortInvalidationCallBack callout)
     CRL_LINK(CFMessagePortSetInvalidationCallBack);

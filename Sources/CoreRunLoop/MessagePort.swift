@@ -83,13 +83,18 @@ public final class MessagePort: Port, @unchecked Sendable {
         handlers = Mutex(RequestHandlers(owner))
         super.init()
         Self.remotes.withLock { $0[address(of: found), default: [:]][ObjectIdentifier(self)] = Owner.Weakly(port: self) }
-        // A remote port's callback has no info of its own, and several objects may share one C port.
-        unsafe CFMessagePortSetInvalidationCallBack(found) { port, _ in
-            guard let port else { return }
-            let objects = MessagePort.remotes.withLock { $0.removeValue(forKey: address(of: port)) } ?? [:]
-            for object in objects.values { object.port?.becomeInvalid() }
-        }
+        unsafe shim_message_port_set_invalidation_callback(found, Self.tellObjects)
     }
+
+    // A remote port's callback has no info of its own, and several objects may share one C port.
+    private static let tellObjects: CFMessagePortInvalidationCallBack = { port, _ in
+        guard let port else { return }
+        let objects = MessagePort.remotes.withLock { $0.removeValue(forKey: address(of: port)) } ?? [:]
+        for object in objects.values { object.port?.becomeInvalid() }
+    }
+
+    /// Only a port whose end somebody wants to hear of is watched.
+    override func watchForEnd() { if isRemote { unsafe CFMessagePortSetInvalidationCallBack(cfMessagePort, Self.tellObjects) } }
 
     /// The objects of each C port, which they keep, by their own identity.
     private static let remotes = Mutex<[UInt: [ObjectIdentifier: Owner.Weakly]]>([:])

@@ -384,16 +384,21 @@ open class Port: @unchecked Sendable, Hashable {
     /// Registers `handler` to be called when the port becomes invalid, also by its last release. Calls it at once if the port is invalid.
     /// Any thread.
     ///
-    /// The thread that ends the port calls the handler. If the closure belongs to an actor, that thread must be the actor's.
+    /// The thread that ends the port calls the handler. If the closure belongs to an actor, that thread must be the actor's. When the peer
+    /// of a remote ``MessagePort`` ends, the loop of the thread that has registered a handler last calls all handlers, within 50 ms. If
+    /// that loop does not run in a common mode, the main loop does.
     public func onInvalidate(_ handler: @escaping @isolated(any) @Sendable () -> Void) { _ = addInvalidationHandler(onActorOf(handler)) }
 
     /// Registers `handler` to be called when the port becomes invalid. Returns a number for removing it, or 0 if it has been called
     /// already.
     func addInvalidationHandler(_ handler: @escaping @Sendable () -> Void) -> Int {
         let number = state.withLock { $0.invalidated ? 0 : $0.onInvalidate.add(handler) }
-        if number == 0 { handler() }
+        if number == 0 { handler() } else { watchForEnd() }
         return number
     }
+
+    /// For subclasses: somebody wants to hear of the port's end.
+    func watchForEnd() {}
 
     func removeInvalidationHandler(_ number: Int) {
         let dropped = state.withLock { $0.onInvalidate.remove(number) }

@@ -108,6 +108,11 @@ static int64_t deadline_after(int64_t now_ns, int64_t limit_ns)
     return limit_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + limit_ns;
 }
 
+void shim_message_port_set_invalidation_callback(CFMessagePortRef remote, CFMessagePortInvalidationCallBack callout)
+{
+    overlay_port_set_invalidation_callback(remote, callout);
+}
+
 int32_t shim_message_port_send(CFMessagePortRef port, int32_t number, const void *bytes, intptr_t length, int64_t limit_ns,
                                struct shim_answer *ret_answer)
 {

@@ -326,6 +326,26 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         #expect(!port.isValid && told.value == 1)
     }
 
+    @Test func `tells of its peer's end though nothing is sent, on the loop where that was asked for`() async throws {
+        try await onThread {
+            let name = name()
+            let peer = try MessagePort(name: name)
+            let (remote, sibling) = (try MessagePort(remote: name), try MessagePort(remote: name))
+            let told = Trace()
+            let own = pthread_self()
+            for port in [remote, sibling] {
+                port.onInvalidate { told.add(pthread_equal(pthread_self(), own) != 0 ? "here" : "elsewhere") }
+            }
+            Thread { peer.invalidate() }.start()
+            let keeper = try MessagePort(name: nil)  // keeps the mode alive
+            RunLoop.current.add(keeper, forMode: .default)
+            while told.events.count < 2 { _ = RunLoop.current.run(mode: .default, before: .now + .seconds(60)) }
+            #expect(told.text == "here here")
+            keeper.invalidate()
+            #expect(!remote.isValid && !sibling.isValid)
+        }
+    }
+
     @Test func `gives its messages as a sequence`() async throws {
         let stop = RunLoop.StopToken()
         let loop = try Thread.runningLoop(until: stop)

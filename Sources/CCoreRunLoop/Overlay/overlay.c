@@ -216,6 +216,19 @@ int32_t overlay_port_send(CFMessagePortRef remote, int32_t number, CFDataRef dat
     return port_is_valid(remote) ? request_send_and_end(remote, &request, ret_reply) : kCFMessagePortIsInvalid;
 }
 
+void overlay_port_set_invalidation_callback(CFMessagePortRef remote, CFMessagePortInvalidationCallBack callout)
+{
+    bool is_late;
+
+    port_lock(remote);
+    is_late = !port_is_valid(remote);
+    remote->invalidated = callout;
+    port_unlock(remote);
+    if (is_late) {
+        callout(remote, NULL);
+    }
+}
+
 void overlay_port_set_callout(CFMessagePortRef port, overlay_callout callout)
 {
     port->side.local.answering = callout;

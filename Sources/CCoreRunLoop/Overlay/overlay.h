@@ -135,6 +135,12 @@ int32_t overlay_port_send(CFMessagePortRef remote, int32_t number, CFDataRef dat
                           CFDataRef *ret_reply);
 
 /*
+ * As CFMessagePortSetInvalidationCallBack for a remote port, but no loop begins to watch for its owner's end: without a watch the call that
+ * finds the end calls `callout`. A watch that there is stays.
+ */
+void overlay_port_set_invalidation_callback(CFMessagePortRef remote, CFMessagePortInvalidationCallBack callout);
+
+/*
  * Makes messages of a local port go to `callout`, which must be set before the port has a source and then stays. It may say what comes of
  * the message, which is valid during the call.
  */

@@ -158,6 +158,9 @@ int64_t shim_deferred_deadline(const struct deferred_reply *deferred);
 void shim_deferred_answer(struct deferred_reply *deferred, uint32_t status, const uint8_t *_Nullable bytes, intptr_t length);
 typedef void (*shim_receive)(void *_Nullable callee, int32_t number, const uint8_t *_Nullable bytes, intptr_t length,
                              struct shim_reply *reply);
+/* Sets the invalidation callback of a remote port; no loop begins to watch for the end of the port's owner. */
+void shim_message_port_set_invalidation_callback(CFMessagePortRef remote, CFMessagePortInvalidationCallBack callout);
+
 /* Creates a local port whose messages go to `receive`, which is the same function in every call. shim_message_port_call sets the callee
  * that it gets, and must be called before the port has a source. The invalidation callback gets `info`, which is released when the port is
  * invalidated or freed; the caller keeps it when no port is created. `release` releases the info, and each callee. */

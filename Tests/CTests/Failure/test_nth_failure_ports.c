@@ -21,6 +21,7 @@
 #include "Loop/Core/main_queue.h"
 #include "Port/Core/local_info.h"
 #include "Port/Message/client_channel.h"
+#include "Port/Object/owner_watch.h"
 #include "Port/Channel/local_queue.h"
 #include "Port/Core/message_port.h"
 #include "Port/Wire/packet.h"
@@ -463,6 +464,74 @@ NTH_FAILURE(a_remote_port_that_ends_in_its_call, "")
     result = CFMessagePortSendRequest(remote, ending_id, NULL, patience_s, patience_s, MODE, NULL);
     MUST(result != kCFMessagePortReceiveTimeout);
     return result == kCFMessagePortBecameInvalidError; /* where the channel cannot be hung up, the reply comes first */
+}
+
+static _Atomic int told;
+
+static void note_told(CFMessagePortRef port, void *info)
+{
+    (void)port, (void)info;
+    told++;
+}
+
+static void never(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer, (void)info;
+}
+
+/* The owner, who lives, closes what the remote port watches. */
+static void drop_channels(CFMessagePortRef local)
+{
+    port_lock(local);
+    channel_table_drop_all(&local->side.local.channels);
+    port_unlock(local);
+}
+
+/* Serves the port and the watch of its owner: a few passes, for one may be spent on each. */
+static void run_passes(void)
+{
+    for (int i = 0; i < 4; i++) {
+        (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true);
+    }
+}
+
+/* Whatever fails, the callback comes once: from the loop, or from the call that finds the owner gone. */
+static bool is_told_of_the_end(int64_t offer_every_ns)
+{
+    CFMessagePortRef local;
+    CFMessagePortRef remote;
+    CFRunLoopTimerRef keeper; /* a watch alone keeps no run going */
+    bool is_watched;
+
+    told = 0;
+    NEED(keeper = bag_keep(CFRunLoopTimerCreate(NULL, 3e9, 0, 0, 0, never, NULL)));
+    CFRunLoopAddTimer(CFRunLoopGetCurrent(), keeper, kCFRunLoopDefaultMode);
+    NEED(CFRunLoopContainsTimer(CFRunLoopGetCurrent(), keeper, kCFRunLoopDefaultMode));
+    owner_watch_offer_every_ns = offer_every_ns;
+    NEED(local = open_port(NAME, kCFRunLoopDefaultMode));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    CFMessagePortSetInvalidationCallBack(remote, note_told);
+    is_watched = remote->side.remote.watch != NULL;
+    run_passes();
+    drop_channels(local);
+    run_passes();
+    MUST(told == 0 || !port_is_valid(remote)); /* a failure may make the owner look gone */
+    CFMessagePortInvalidate(local);
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.05, true);
+    MUST(!CFMessagePortIsValid(remote) || !CFMessagePortIsValid(remote)); /* or, once, as if it lived */
+    run_passes();
+    MUST(told == 1);
+    return is_watched;
+}
+
+NTH_FAILURE(a_watched_owner_that_ends, "900 902 908")
+{
+    return is_told_of_the_end(1000000000);
+}
+
+NTH_FAILURE(a_watched_owner_that_closes_and_is_offered_another_channel, "900 902 908")
+{
+    return is_told_of_the_end(0);
 }
 
 NTH_FAILURE(a_mach_port_that_is_freed_while_valid, "")

@@ -36,6 +36,7 @@ struct source_set {
     struct source_member *first;
     uint32_t bucket_count; /* a power of two */
     uint32_t count;
+    uint32_t uncounted; /* members whose sources do not keep a run going */
     uint32_t first_full; /* when a loop ends: the buckets before this one are empty */
     uint32_t changes; /* counts insertions and removals, so that a search that dropped the lock knows whether it has to begin again */
 };

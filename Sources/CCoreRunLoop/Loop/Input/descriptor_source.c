@@ -108,6 +108,11 @@ static CFRunLoopRef copy_loop(CFRunLoopSourceRef source, struct binding *binding
     return loop;
 }
 
+void descriptor_source_let_runs_finish(CFRunLoopSourceRef source)
+{
+    source_descriptor_part(source)->lets_runs_finish = true;
+}
+
 void descriptor_source_keep_in_epoll(CFRunLoopSourceRef source)
 {
     static _Atomic uint64_t last;

@@ -94,6 +94,12 @@ void descriptor_source_invalidate(CFRunLoopSourceRef source);
 /* Adds `timer` to the modes of the calling thread's loop that the source is in. Returns false if there is no memory for one of them. */
 bool descriptor_source_add_timer(CFRunLoopSourceRef source, CFRunLoopTimerRef timer);
 
+/*
+ * Makes the source one that keeps no run going: a mode that has nothing else is empty, and its run finishes. Call it before a loop or
+ * another thread knows the source. It must not be one that is suspended.
+ */
+void descriptor_source_let_runs_finish(CFRunLoopSourceRef source);
+
 /* ---- sources that stay in epoll ---- */
 
 /*

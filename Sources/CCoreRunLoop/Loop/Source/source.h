@@ -107,6 +107,7 @@ struct source_descriptor_part {
     bool is_set; /* the descriptor is a wait set: it is watched for new readiness, edge-triggered. Written while in no mode */
     int ending; /* with is_set: the descriptor before it, whose hang-up is watched for, too. Written while in no mode */
     bool is_suspended; /* the lock of the one loop that it is in; only with a kept_id */
+    bool lets_runs_finish; /* constant once a loop knows the source: a mode that has nothing else is empty */
     atomic_bool is_posted; /* somebody has posted the source, and no perform has taken the post yet */
     _Atomic uint32_t own_interest; /* for a source whose owner has no word of its own */
     _Atomic uint32_t *interest; /* constant; a source with a descriptor: bits of enum descriptor_interest */
@@ -163,6 +164,12 @@ static inline source_function source_callback(const struct __CFRunLoopSource *so
 static inline struct source_descriptor_part *source_descriptor_part(CFRunLoopSourceRef source)
 {
     return (struct source_descriptor_part *)(void *)&source->callbacks[source->object.info >> source_count_shift];
+}
+
+/* Returns true if the source keeps no run going. */
+static inline bool source_lets_runs_finish(CFRunLoopSourceRef source)
+{
+    return source_kind(source) != source_manual && source_descriptor_part(source)->lets_runs_finish;
 }
 
 /* Returns NULL if there is no memory. `callbacks` has source_callback_count entries. */

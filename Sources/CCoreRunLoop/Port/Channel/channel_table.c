@@ -3,12 +3,16 @@
 #include "Port/Channel/channel_table.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 #include "Support/invariant.h"
 
 enum { descriptor_share = 4, bell_share = 16 };
+
+static const uint32_t most_of_kind[channel_kind_count] = {
+    [channel_reply] = channel_reply_max, [channel_control] = channel_control_max, [channel_watch] = channel_watch_max};
 
 static struct server_channel *channel_of(struct link *link)
 {
@@ -28,13 +32,14 @@ void channel_table_init(struct channel_table *table)
     table->set = -1;
 }
 
-struct server_channel *channel_table_find(struct channel_table *table, uint32_t number, uint64_t token, pid_t pid, bool is_control)
+struct server_channel *channel_table_find(struct channel_table *table, uint32_t number, uint64_t token, pid_t pid,
+                                          enum channel_kind kind)
 {
     list_for_each(link, bucket_of(table, token)) {
         struct server_channel *channel = channel_of(link);
 
-        if (channel->token == token && channel->pid == pid && channel->is_control == is_control &&
-            (is_control || channel->number == number)) {
+        if (channel->token == token && channel->pid == pid && channel->kind == kind &&
+            (kind != channel_reply || channel->number == number)) {
             return channel;
         }
     }
@@ -51,7 +56,7 @@ bool channel_table_remembers(const struct channel_table *table, uint32_t number,
     return false;
 }
 
-struct server_channel *server_channel_create(uint32_t number, uint64_t token, pid_t pid, int descriptor, bool is_control)
+struct server_channel *server_channel_create(uint32_t number, uint64_t token, pid_t pid, int descriptor, enum channel_kind kind)
 {
     struct server_channel *channel = calloc(1, sizeof *channel);
 
@@ -61,7 +66,7 @@ struct server_channel *server_channel_create(uint32_t number, uint64_t token, pi
         channel->token = token;
         channel->pid = pid;
         channel->descriptor = descriptor;
-        channel->is_control = is_control;
+        channel->kind = kind;
     }
     return channel;
 }
@@ -111,7 +116,7 @@ static uint32_t count_of_peer(struct channel_table *table, pid_t pid)
 
     for (int i = 0; i < channel_buckets; i++) {
         list_for_each(link, &table->buckets[i]) {
-            count += channel_of(link)->pid == pid && !channel_of(link)->is_control ? 1 : 0;
+            count += channel_of(link)->pid == pid && channel_of(link)->kind == channel_reply ? 1 : 0;
         }
     }
     return count;
@@ -119,14 +124,16 @@ static uint32_t count_of_peer(struct channel_table *table, pid_t pid)
 
 static bool has_room(struct channel_table *table, const struct server_channel *channel)
 {
-    if (table->is_closed) {
+    uint32_t count = table->counts[channel->kind];
+
+    if (table->is_closed || count >= most_of_kind[channel->kind]) {
         return false;
     }
-    if (channel->is_control) {
-        return table->control_count < channel_control_max;
+    if (channel->kind != channel_control && count >= kernel_ports.descriptor_limit() / descriptor_share) {
+        return false;
     }
-    return table->reply_count < channel_reply_max && table->reply_count < kernel_ports.descriptor_limit() / descriptor_share &&
-           (table->reply_count < channel_reply_max_of_peer || count_of_peer(table, channel->pid) < channel_reply_max_of_peer);
+    return channel->kind != channel_reply || count < channel_reply_max_of_peer ||
+           count_of_peer(table, channel->pid) < channel_reply_max_of_peer;
 }
 
 int channel_table_set(struct channel_table *table)
@@ -176,8 +183,8 @@ bool channel_table_keep(struct channel_table *table, struct server_channel *chan
     }
     list_append(bucket_of(table, channel->token), &channel->link);
     channel->is_kept = true;
-    *(channel->is_control ? &table->control_count : &table->reply_count) += 1;
-    invariant(table->control_count <= channel_control_max && table->reply_count <= channel_reply_max);
+    table->counts[channel->kind]++;
+    invariant(table->counts[channel->kind] <= most_of_kind[channel->kind]);
     return true;
 }
 
@@ -188,8 +195,8 @@ void channel_table_drop(struct channel_table *table, struct server_channel *chan
     }
     list_remove(&channel->link);
     channel->is_kept = false;
-    invariant(*(channel->is_control ? &table->control_count : &table->reply_count) > 0);
-    *(channel->is_control ? &table->control_count : &table->reply_count) -= 1;
+    invariant(table->counts[channel->kind] > 0);
+    table->counts[channel->kind]--;
     invariant(!channel->has_ended || table->ended_count > 0);
     table->ended_count -= channel->has_ended ? 1 : 0;
     if (channel->descriptor >= 0) {
@@ -240,7 +247,7 @@ void channel_table_end(struct channel_table *table, struct server_channel *chann
 
 static void remember_and_drop(struct channel_table *table, struct server_channel *channel)
 {
-    if (!channel->is_control) {
+    if (channel->kind == channel_reply) {
         remember_channel(table, channel);
     }
     channel_table_drop(table, channel);
@@ -342,7 +349,7 @@ struct server_channel *channel_table_some_control(struct channel_table *table)
 {
     for (int i = 0; i < channel_buckets; i++) {
         list_for_each(link, &table->buckets[i]) {
-            if (channel_of(link)->is_control) {
+            if (channel_of(link)->kind == channel_control) {
                 return channel_of(link);
             }
         }
@@ -377,6 +384,7 @@ void channel_table_abandon(struct channel_table *table)
             }
         }
     }
-    table->reply_count = table->control_count = table->ended_count = table->page_count = 0;
+    memset(table->counts, 0, sizeof table->counts);
+    table->ended_count = table->page_count = 0;
     table->mapped = 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The channels that peers have handed to a local port: reply channels, and control channels. Guarded by the port's lock.
+ * The channels that peers have handed to a local port, of each enum channel_kind. Guarded by the port's lock.
  *
  * A channel with a running request is not freed: channel_table_drop hangs it up, and the end of the request frees it. A wait set finds the
  * channels whose other end is closed. Nobody waits in that set; it is asked when a new channel comes. So dead peers cost the loop no
@@ -25,10 +25,18 @@ enum channel_limits {
     channel_reply_max = 256, /* and a quarter of the process's descriptors */
     channel_reply_max_of_peer = 64,
     channel_control_max = 64,
+    channel_watch_max = 256, /* and a quarter of the process's descriptors */
     channel_page_max = 64, /* and a sixteenth of the process's descriptors, for each has a bell */
     channel_gone_max = 1024,
     channel_buckets = 64,
     channel_queue_most = 1024, /* more packets than wait in any queue */
+};
+
+enum channel_kind {
+    channel_reply,
+    channel_control, /* wakes a client that waits for room */
+    channel_watch, /* nothing is ever sent on it: its end tells a client the port's */
+    channel_kind_count
 };
 
 struct server_channel {
@@ -37,7 +45,7 @@ struct server_channel {
     uint32_t number; /* constant */
     pid_t pid; /* constant */
     int descriptor; /* constant until the channel has ended, then -1 */
-    bool is_control; /* constant */
+    enum channel_kind kind; /* constant */
     bool is_kept; /* the channel is in the table */
     bool is_running; /* a request on it has no reply yet */
     bool is_watched; /* it is not in the table, but in the wait set: its request is answered later */
@@ -62,8 +70,7 @@ struct gone_channel {
 
 struct channel_table {
     struct link buckets[channel_buckets];
-    uint32_t reply_count;
-    uint32_t control_count;
+    uint32_t counts[channel_kind_count];
     uint32_t ended_count;
     uint32_t page_count;
     uint64_t reads; /* how many reads from the port there were */
@@ -76,11 +83,12 @@ struct channel_table {
 
 void channel_table_init(struct channel_table *table);
 
-struct server_channel *channel_table_find(struct channel_table *table, uint32_t number, uint64_t token, pid_t pid, bool is_control);
+struct server_channel *channel_table_find(struct channel_table *table, uint32_t number, uint64_t token, pid_t pid,
+                                          enum channel_kind kind);
 bool channel_table_remembers(const struct channel_table *table, uint32_t number, uint64_t token, pid_t pid);
 
 /* Makes a channel in no table, which takes over `descriptor`. Returns NULL if there is no memory; the caller keeps the descriptor then. */
-struct server_channel *server_channel_create(uint32_t number, uint64_t token, pid_t pid, int descriptor, bool is_control);
+struct server_channel *server_channel_create(uint32_t number, uint64_t token, pid_t pid, int descriptor, enum channel_kind kind);
 /* Frees a channel that was in no table. */
 void server_channel_free(struct server_channel *channel);
 

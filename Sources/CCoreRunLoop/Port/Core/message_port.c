@@ -126,30 +126,56 @@ static void call_invalidation_callback(CFMessagePortRef port, CFMessagePortInval
     callback_cleanup_end(loop, begun);
 }
 
-/* The order is promised (rule 203): invalid, name given up, callback, info released, source invalidated, transport closed. */
-void message_port_end(CFMessagePortRef port)
+/*
+ * The order is promised (rule 203): invalid, name given up, callback, info released, source invalidated, transport closed. Only a callback
+ * that is left to a loop comes after all that.
+ */
+static void end_port(CFMessagePortRef port, bool is_owner_gone)
 {
     CFMessagePortInvalidationCallBack callout;
     void *info;
     bool was_valid;
+    bool is_left;
 
     invariant_not_held(&port->lock);
     port_lock(port);
     was_valid = atomic_exchange_explicit(&port->is_valid, false, memory_order_acq_rel);
     callout = port->invalidated;
+    is_left = was_valid && is_owner_gone && callout && port->functions->leave_callback(port);
     info = port->is_remote ? NULL : port->side.local.info.hold.info;
     port_unlock(port);
     if (!was_valid) {
+        message_port_remind(port);
         object_release(port);
         return;
     }
     if (port->functions->withdraw) {
         port->functions->withdraw(port);
     }
-    if (callout) {
+    if (is_left) {
+        message_port_remind(port);
+    } else if (callout) {
         call_invalidation_callback(port, callout, info);
     }
     finish_invalidation(port);
+}
+
+void message_port_end(CFMessagePortRef port)
+{
+    end_port(port, false);
+}
+
+void message_port_end_gone(CFMessagePortRef port)
+{
+    invariant(port->functions->leave_callback);
+    end_port(port, true);
+}
+
+void message_port_remind(CFMessagePortRef port)
+{
+    if (port->functions->remind && !port_is_valid(port)) {
+        port->functions->remind(port);
+    }
 }
 
 void message_port_invalidate(CFMessagePortRef port)

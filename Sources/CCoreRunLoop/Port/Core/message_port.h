@@ -54,6 +54,7 @@ static const uint64_t budget_default = UINT64_C(256) << 20;
 extern struct lock_role the_port_lock;
 
 struct dispatch_attachment;
+struct owner_watch;
 struct received_message;
 
 struct offender {
@@ -124,6 +125,7 @@ struct remote_port {
     /* Atomic; set under the port lock once the local queue is open and nothing is under way to the socket. All later messages use it. */
     atomic_bool uses_local_queue;
     struct link local_messages GUARDED_BY(the_port_lock); /* requests in the local queue that wait for a reply */
+    struct owner_watch *watch GUARDED_BY(the_port_lock); /* NULL: nothing has a loop tell of the owner's end */
 };
 
 /* A name that the port has given up: somebody may still have the string from CFMessagePortGetName. */
@@ -134,12 +136,18 @@ struct former_name {
 
 /*
  * The functions in which the two sides of a port differ. Files below Object call a side through them, so that they need not know it. None
- * is called with a lock held, but for `abandon`.
+ * is called with a lock held, but for `leave_callback` and `abandon`.
  */
 struct port_side {
     bool is_remote;
     void (*withdraw)(CFMessagePortRef port); /* invalidation, before the callback; may be NULL */
     void (*close)(CFMessagePortRef port); /* invalidation, after the callback */
+    /*
+     * The port's owner has gone: leaves the callback to a loop, which `remind` tells, also again. The first is called with the port's lock,
+     * and returns false if no loop watches. Both are NULL for a side that has no owner.
+     */
+    bool (*leave_callback)(CFMessagePortRef port);
+    void (*remind)(CFMessagePortRef port);
     void (*abandon)(CFMessagePortRef port); /* in the child of a fork, where no other thread exists: closes the inherited descriptors */
     void (*republish)(CFMessagePortRef port); /* registers the name again; NULL: the side has no name of its own */
 };
@@ -190,5 +198,12 @@ CFMessagePortRef message_port_allocate(CFAllocatorRef allocator, const struct po
 void message_port_invalidate(CFMessagePortRef port);
 /* Invalidates the port and gives the caller's reference back, even if the invalidation callback does not return. */
 void message_port_end(CFMessagePortRef port);
+/*
+ * As message_port_end, for a remote port whose owner was found gone. The callback is left to the loop that watches for that end. If none
+ * does, it is called here.
+ */
+void message_port_end_gone(CFMessagePortRef port);
+/* Reminds the loop of a callback that was left to it while a request of the port ran in that loop. */
+void message_port_remind(CFMessagePortRef port);
 
 #endif

@@ -12,13 +12,13 @@
  * Makes a channel that owns the packet's first descriptor. Returns 0. Returns -EINVAL if the descriptor is no channel's end, or -ENOMEM,
  * and leaves the packet alone then.
  */
-static int take_end(struct packet *packet, const struct wire_frame *frame, bool is_control, struct server_channel **ret_channel)
+static int take_end(struct packet *packet, const struct wire_frame *frame, enum channel_kind kind, struct server_channel **ret_channel)
 {
     *ret_channel = NULL;
     if (!kernel_ports.is_channel(packet->descriptors[0])) {
         return -EINVAL;
     }
-    *ret_channel = server_channel_create(frame->channel, frame->token, packet->pid, packet->descriptors[0], is_control);
+    *ret_channel = server_channel_create(frame->channel, frame->token, packet->pid, packet->descriptors[0], kind);
     if (!*ret_channel) {
         return -ENOMEM;
     }
@@ -26,13 +26,46 @@ static int take_end(struct packet *packet, const struct wire_frame *frame, bool 
     return 0;
 }
 
+/* Keeps a new control or watch channel, which belongs to the table then, or frees it. */
+static void keep_or_free(CFMessagePortRef port, struct server_channel *channel)
+{
+    struct channel_table *channels = &port->side.local.channels;
+
+    port_lock(port);
+    channel_table_sweep(channels);
+    if (channel->kind == channel_control && channels->counts[channel_control] >= channel_control_max) {
+        channel_table_drop(channels, channel_table_some_control(channels));
+    }
+    if (channel_table_find(channels, channel->number, channel->token, channel->pid, channel->kind) ||
+        !channel_table_keep(channels, channel)) {
+        server_channel_free(channel);
+    }
+    port_unlock(port);
+}
+
+/* Takes a channel by which the client learns of the port's end. Nobody needs the page that comes with it. */
+static int take_watch(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame)
+{
+    struct server_channel *channel;
+    int result = take_end(packet, frame, channel_watch, &channel);
+
+    if (result == 0) {
+        packet_close(packet);
+        keep_or_free(port, channel);
+    }
+    return result;
+}
+
 int channel_handover_control(CFMessagePortRef port, struct packet *packet, const struct wire_frame *frame)
 {
-    struct local_port *local = &port->side.local;
     struct server_channel *channel;
     void *page = NULL;
-    int result = shared_page_adopt(packet->descriptors[1], &page);
+    int result;
 
+    if (frame->channel == wire_control_watches) {
+        return take_watch(port, packet, frame);
+    }
+    result = shared_page_adopt(packet->descriptors[1], &page);
     if (result < 0) {
         if (result == -EINVAL) {
             return result;
@@ -40,23 +73,14 @@ int channel_handover_control(CFMessagePortRef port, struct packet *packet, const
         packet_close(packet); /* the client finds its channel hung up, and goes on without one */
         return 0;
     }
-    result = take_end(packet, frame, true, &channel);
+    result = take_end(packet, frame, channel_control, &channel);
     if (result < 0) {
         shared_page_release(page);
         return result;
     }
     channel->acks = page;
     packet_close(packet);
-    port_lock(port);
-    channel_table_sweep(&local->channels);
-    if (local->channels.control_count >= channel_control_max) {
-        channel_table_drop(&local->channels, channel_table_some_control(&local->channels));
-    }
-    if (channel_table_find(&local->channels, frame->channel, frame->token, packet->pid, true) ||
-        !channel_table_keep(&local->channels, channel)) {
-        server_channel_free(channel);
-    }
-    port_unlock(port);
+    keep_or_free(port, channel);
     return 0;
 }
 
@@ -64,7 +88,7 @@ int channel_handover_control(CFMessagePortRef port, struct packet *packet, const
 REQUIRES(the_port_lock)
 static struct server_channel *channel_for_page(struct local_port *local, const struct packet *packet, const struct wire_frame *frame)
 {
-    struct server_channel *channel = channel_table_find(&local->channels, frame->channel, frame->token, packet->pid, false);
+    struct server_channel *channel = channel_table_find(&local->channels, frame->channel, frame->token, packet->pid, channel_reply);
 
     return channel && channel_table_has_room_for_page(&local->channels, channel) ? channel : NULL;
 }
@@ -106,7 +130,7 @@ int channel_handover_reply_channel(CFMessagePortRef port, struct packet *packet,
 {
     struct local_port *local = &port->side.local;
     struct server_channel *channel;
-    int result = take_end(packet, frame, false, &channel);
+    int result = take_end(packet, frame, channel_reply, &channel);
 
     *ret_channel = channel;
     if (result < 0) {
@@ -115,7 +139,7 @@ int channel_handover_reply_channel(CFMessagePortRef port, struct packet *packet,
     server_channel_begin(channel);
     port_lock(port);
     channel_table_sweep(&local->channels);
-    *ret_keeps = !channel_table_find(&local->channels, frame->channel, frame->token, packet->pid, false) &&
+    *ret_keeps = !channel_table_find(&local->channels, frame->channel, frame->token, packet->pid, channel_reply) &&
                  channel_table_keep(&local->channels, channel);
     port_unlock(port);
     return 0;

@@ -7,6 +7,7 @@
 
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Loop/Core/thread_loop.h"
 #include "Loop/Input/descriptor_source.h"
 #include "Port/Wire/port_log.h"
 #include "Port/Message/remote_send.h"
@@ -325,6 +326,7 @@ REQUIRES(the_port_lock) static struct client_channel *take_free(struct remote_po
     list_remove(&channel->link);
     remote->free_count--;
     invariant(!channel->awaited);
+    channel->user_loop = thread_loop_if_any();
     list_append(&remote->busy_channels, &channel->link);
     return channel;
 }
@@ -349,9 +351,20 @@ static struct client_channel *make_channel(CFMessagePortRef port, int *ret_end, 
     *ret_end = ends[1];
     port_lock(port);
     channel->number = ++remote->last_channel ? remote->last_channel : ++remote->last_channel;
+    channel->user_loop = thread_loop_if_any();
     list_append(&remote->busy_channels, &channel->link);
     port_unlock(port);
     return channel;
+}
+
+bool client_channels_are_awaited_in(const struct remote_port *remote, CFRunLoopRef loop)
+{
+    list_for_each(link, &remote->busy_channels) {
+        if (container_of(link, struct client_channel, link)->user_loop == loop) {
+            return true;
+        }
+    }
+    return false;
 }
 
 struct client_channel *client_channel_take(CFMessagePortRef port, struct awaited_reply *awaited, int *ret_end, int *ret_error)

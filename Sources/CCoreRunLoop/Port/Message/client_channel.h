@@ -54,6 +54,7 @@ struct client_channel {
     atomic_bool reply_comes_too_late; /* atomic; the port ended while the page was empty: a later reply does not count (rule 243) */
     int set; /* once there is a page: a wait set with the channel's socket and the server's bell; the source watches it */
     uint8_t *buffer; /* constant: room for one packet */
+    CFRunLoopRef user_loop; /* of the thread whose call uses the channel; guarded by the port lock */
     struct awaited_reply *awaited; /* `own_awaited`; NULL while free */
     struct awaited_reply own_awaited; /* not on the stack: a callback may jump out of the wait, and the answer still comes */
     /* Called at the end of an asynchronous request's wait, on the thread of the loop; NULL while the call waits itself. */
@@ -97,6 +98,9 @@ REQUIRES(the_port_lock) void client_channel_hang_up(struct client_channel *chann
 void client_channel_look(struct client_channel *channel);
 /* Reads from the page and the socket until the call has its answer, or until both are empty. */
 void client_channel_read(struct client_channel *channel);
+
+/* Returns true if a call on the thread of that loop waits for a reply by a channel of the port. */
+REQUIRES(the_port_lock) bool client_channels_are_awaited_in(const struct remote_port *remote, CFRunLoopRef loop);
 
 /* Closes a channel that no call uses. */
 void client_channel_close(struct client_channel *channel);

@@ -60,11 +60,6 @@ SInt32 local_one_way_send(CFMessagePortRef port, const struct request *request)
     return result;
 }
 
-static bool is_waiting(const struct local_message *local_message)
-{
-    return atomic_load_explicit(&local_message->state, memory_order_acquire) == local_message_waiting;
-}
-
 static SInt32 result_of_local_message(CFMessagePortRef port, enum local_message_state state)
 {
     switch (state) {
@@ -106,6 +101,7 @@ static void end_left_local_request(const void *waiting)
         local_queue_tell_given_up(port->side.remote.local_queue, local_message);
     }
     local_message_release(local_message);
+    message_port_remind(port);
     object_release(port);
 }
 
@@ -127,7 +123,7 @@ SInt32 local_request_send(CFMessagePortRef port, const struct request *request, 
     local_message->wants_status = request->ret_status != NULL;
     local_message->deadline_ns = request->deadline_ns == kernel_never ? 0 : request->deadline_ns;
     result = put_local_message(port, local_message, &clock);
-    waits = result == kCFMessagePortSuccess && is_waiting(local_message);
+    waits = result == kCFMessagePortSuccess; /* even if the reply is there: the wait makes one run */
     local_message->is_noted = waits;
     if (waits) {
         note_local_message(port, local_message, true); /* before reading the port's validity: after finding it valid, the end wakes us */

@@ -192,7 +192,7 @@ REQUIRES(the_port_lock) static int make_control(struct remote_port *remote, int 
 REQUIRES(the_port_lock) static int offer_control(CFMessagePortRef port)
 {
     struct remote_port *remote = &port->side.remote;
-    struct wire_frame frame = {.type = wire_control, .flags = wire_new_channel, .channel = 1};
+    struct wire_frame frame = {.type = wire_control, .flags = wire_new_channel, .channel = wire_control_wakes};
     int passed[wire_descriptors_max];
     int result;
 
@@ -213,6 +213,45 @@ REQUIRES(the_port_lock) static int offer_control(CFMessagePortRef port)
     if (result < 0) {
         remote_port_close_control(remote);
     }
+    return result;
+}
+
+/* Makes a watch channel and sends its end. On failure neither end is left. */
+REQUIRES(the_port_lock) static int send_watch(CFMessagePortRef port, int page, int *ret_end)
+{
+    struct wire_frame frame = {.type = wire_control, .flags = wire_new_channel, .channel = wire_control_watches};
+    int ends[2];
+    int result = kernel_ports.channel_create(ends);
+
+    if (result < 0) {
+        return result;
+    }
+    kernel_ports.random_bytes(&frame.token, sizeof frame.token);
+    frame.token |= 1;
+    frame.name = port->name.bytes;
+    frame.name_length = port->name.length;
+    result = send_packet(&port->side.remote, &frame, NULL, (const int[wire_descriptors_max]){ends[1], page}, wire_descriptors_max);
+    (void)kernel.close(ends[1]);
+    if (result < 0) {
+        (void)kernel.close(ends[0]);
+        return result;
+    }
+    *ret_end = ends[0];
+    return 0;
+}
+
+int remote_port_offer_watch(CFMessagePortRef port, int *ret_end)
+{
+    void *page; /* nobody uses it, but a control frame brings one */
+    int memory;
+    int result = shared_page_create(&page, &memory);
+
+    if (result < 0) {
+        return result;
+    }
+    shared_page_release(page);
+    result = send_watch(port, memory, ret_end);
+    (void)kernel.close(memory);
     return result;
 }
 

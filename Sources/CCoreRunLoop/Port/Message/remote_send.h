@@ -36,6 +36,11 @@ uint64_t remote_port_packet_data_max(CFMessagePortRef port, uint64_t length);
 REQUIRES(the_port_lock) void remote_port_confirm(struct remote_port *remote, uint32_t sequence);
 /* Returns false if the queue is full. Whether the port is valid makes no difference. Never waits. */
 bool remote_port_has_room(CFMessagePortRef port);
+/*
+ * Hands a watch channel to the owner, whose end closes it; `ret_end` gets our end. Returns 0 or a negative errno: -EAGAIN if the queue is
+ * full. Never waits.
+ */
+REQUIRES(the_port_lock) int remote_port_offer_watch(CFMessagePortRef port, int *ret_end);
 /* Hands a page for a reply channel to the owner. Returns 0 or a negative errno. Never waits. */
 int remote_port_offer_page(CFMessagePortRef port, uint32_t channel, uint64_t token, const int descriptors[wire_descriptors_max]);
 /*

@@ -31,7 +31,7 @@ SInt32 request_send_and_end(CFMessagePortRef port, const struct request *request
     object_retain(port); /* it may be released inside the wait */
     result = request_send(port, request, ret_reply);
     if (result == kCFMessagePortIsInvalid || result == kCFMessagePortBecameInvalidError) {
-        message_port_end(port); /* only now: its callback may jump out, and the request has nothing left to do */
+        message_port_end_gone(port); /* only now: a callback may jump out, and the request has nothing left to do */
     } else {
         object_release(port);
     }

@@ -75,7 +75,7 @@ static void refuse_packet(CFMessagePortRef port, struct packet *packet, const ch
 REQUIRES(the_port_lock)
 static void acknowledge_packet(struct local_port *local, const struct packet *packet, const struct wire_frame *frame)
 {
-    struct server_channel *control = channel_table_find(&local->channels, 0, frame->extra, packet->pid, true);
+    struct server_channel *control = channel_table_find(&local->channels, 0, frame->extra, packet->pid, channel_control);
 
     /*
      * Two threads may have taken a frame each, and the later frame may get here first. Then the earlier number says nothing new. The signed
@@ -84,7 +84,7 @@ static void acknowledge_packet(struct local_port *local, const struct packet *pa
     if (!control || (control->has_acknowledged && (int32_t)(frame->sequence - control->last_acknowledged) <= 0)) {
         return;
     }
-    invariant(control->is_control && control->acks);
+    invariant(control->acks);
     control->last_acknowledged = frame->sequence;
     control->has_acknowledged = true;
     if (ack_page_note(control->acks, frame->sequence, local->queue_limit)) {
@@ -106,7 +106,7 @@ static void acknowledge_packet(struct local_port *local, const struct packet *pa
 REQUIRES(the_port_lock)
 static bool find_channel(struct channel_table *channels, const struct packet *packet, const struct wire_frame *frame, struct asker *asker)
 {
-    struct server_channel *channel = channel_table_find(channels, frame->channel, frame->token, packet->pid, false);
+    struct server_channel *channel = channel_table_find(channels, frame->channel, frame->token, packet->pid, channel_reply);
     bool may_run = channel ? !channel->is_running : channel_table_remembers(channels, frame->channel, frame->token, packet->pid);
 
     if (channel && may_run) {

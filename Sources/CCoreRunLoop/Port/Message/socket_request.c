@@ -241,6 +241,7 @@ static void end_left_request(const void *waiting)
     if (reply) {
         CFRelease(reply);
     }
+    message_port_remind(port);
     object_release(port);
 }
 

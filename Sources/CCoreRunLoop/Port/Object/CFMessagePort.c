@@ -6,6 +6,7 @@
 #include "Port/Message/request.h"
 #include "Port/Object/local_name.h"
 #include "Port/Object/local_port.h"
+#include "Port/Object/owner_watch.h"
 #include "Port/Object/remote_port.h"
 #include "Support/fault.h"
 
@@ -83,7 +84,8 @@ Boolean CFMessagePortIsValid(CFMessagePortRef ms)
 {
     require(ms, "CFMessagePortIsValid");
     if (ms->is_remote && port_is_valid(ms) && !remote_port_is_alive(ms)) {
-        message_port_invalidate(ms);
+        object_retain(ms);
+        message_port_end_gone(ms);
     }
     return port_is_valid(ms);
 }
@@ -101,13 +103,25 @@ CFMessagePortInvalidationCallBack CFMessagePortGetInvalidationCallBack(CFMessage
 
 void CFMessagePortSetInvalidationCallBack(CFMessagePortRef ms, CFMessagePortInvalidationCallBack callout)
 {
+    struct owner_watch *watch = NULL;
+    struct owner_watch *old = NULL;
     bool is_late;
 
     require(ms, "CFMessagePortSetInvalidationCallBack");
+    if (ms->is_remote && callout) {
+        watch = owner_watch_create(ms);
+    }
     port_lock(ms);
     is_late = !port_is_valid(ms);
     ms->invalidated = callout;
+    if (ms->is_remote) {
+        old = owner_watch_exchange(&ms->side.remote, is_late ? NULL : watch);
+    }
     port_unlock(ms);
+    owner_watch_destroy(old); /* a callback that it still had to call has been replaced */
+    if (is_late) {
+        owner_watch_destroy(watch);
+    }
     if (is_late && callout) {
         callout(ms, NULL); /* an invalid port calls at once (rule 205) */
     }

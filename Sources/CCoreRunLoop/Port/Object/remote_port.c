@@ -13,16 +13,19 @@
 #include "Port/Core/port_use.h"
 #include "Port/Message/client_channel.h"
 #include "Port/Message/remote_send.h"
+#include "Port/Object/owner_watch.h"
 
 /* ---- its end ---- */
 
 static void close_port(CFMessagePortRef port)
 {
     struct remote_port *remote = &port->side.remote;
+    struct owner_watch *watch;
     struct link closing;
 
     link_init(&closing);
     port_lock(port);
+    watch = owner_watch_of_closed(remote);
     list_append_all(&closing, &remote->free_channels);
     remote->free_count = 0;
     list_for_each(link, &remote->busy_channels) {
@@ -46,6 +49,7 @@ static void close_port(CFMessagePortRef port)
         list_remove(&channel->link);
         client_channel_close(channel);
     }
+    owner_watch_destroy(watch);
 }
 
 static void abandon_channels(struct link *channels)
@@ -73,11 +77,14 @@ NOT_CHECKED static void abandon_port(CFMessagePortRef port)
     remote->acks = NULL; /* not mapped in a child */
     remote->users = 0;
     remote_port_close_descriptors(remote);
+    owner_watch_abandon(remote);
 }
 
 static const struct port_side remote_side = {
     .is_remote = true,
     .close = close_port,
+    .leave_callback = owner_watch_leave_callback,
+    .remind = owner_watch_remind,
     .abandon = abandon_port,
 };
 
@@ -145,7 +152,7 @@ static CFMessagePortRef find_or_begin_creation(const struct port_name *name)
         if (remote_port_is_alive(port) && port_is_valid(port)) {
             return port;
         }
-        message_port_end(port);
+        message_port_end_gone(port);
         port_table_begin_creation();
     }
     return NULL;

@@ -30,7 +30,7 @@ enum wire_type {
     /* to a port's socket */
     wire_request = 1,
     wire_one_way = 2,
-    wire_control = 3, /* hands over a control channel and its page for acknowledgements (ack_page.h) */
+    wire_control = 3, /* hands over a control channel and its page for acknowledgements (ack_page.h), or a watch channel */
     wire_page = 4, /* hands over a reply page, and the wait set that its bell is for (reply_page.h) */
     /* on channels */
     wire_reply = 16,
@@ -38,6 +38,9 @@ enum wire_type {
     wire_dropped = 18,
     wire_descriptor = 19, /* carries the memory that the reply before it announced */
 };
+
+/* The channel's number in a wire_control frame. A receiver takes any other number, but 0, for the first. */
+enum wire_control_purpose { wire_control_wakes = 1, wire_control_watches = 2 };
 
 enum wire_flag {
     wire_no_data = 1, /* there is no data; senders set it whenever the length is 0 */

@@ -323,6 +323,7 @@ TEST(a_mach_port_goes_on_after_its_callback_was_jumped_out_of, "45 246 P11")
 
 /* Of the port that is made invalid, or found to be without its receiver. */
 static CFRunLoopSourceRef source_of_ended;
+static CFRunLoopTimerRef keeper; /* keeps a run of the default mode going */
 
 static void expect_an_end(CFTypeRef port)
 {
@@ -330,6 +331,11 @@ static void expect_an_end(CFTypeRef port)
     if (source_of_ended) {
         EXPECT(!CFRunLoopSourceIsValid(source_of_ended));
         CFRelease(source_of_ended);
+    }
+    if (keeper) {
+        CFRunLoopTimerInvalidate(keeper);
+        CFRelease(keeper);
+        keeper = NULL;
     }
     EXPECT_EQ(CFGetRetainCount(port), 1);
     CFRelease(port);
@@ -395,11 +401,35 @@ PORT_TEST_BOTH_WAYS(a_port_has_ended_though_its_invalidation_callback_was_jumped
     jumps_out_in(MODE, source_makes_invalid, make_port_to_end(jumps_out_of_the_end));
 }
 
+static void never(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer, (void)info;
+    FAIL("a timer of the next century has fired");
+}
+
+/*
+ * Something finds the receiver of a remote port gone. The loop of the same thread calls the port's invalidation callback afterwards, which
+ * does not return.
+ */
+static void is_told_after(void (*finds)(CFMessagePortRef remote), CFMessagePortRef remote)
+{
+    CFMessagePortSetInvalidationCallBack(remote, CFMessagePortGetInvalidationCallBack(remote)); /* for the loop of this thread */
+    finds(remote);
+    keeper = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + 3e9, 0, 0, 0, never, NULL);
+    CFRunLoopAddTimer(CFRunLoopGetCurrent(), keeper, kCFRunLoopDefaultMode);
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, test_patience_s(), false);
+    FAIL("the callback has returned, or was not called");
+}
+
 /* Asks a receiver that has gone, or goes instead of an answer. */
+static void finds_by_asking(CFMessagePortRef remote)
+{
+    EXPECT(port_ask(remote, 1, NULL, NULL) != kCFMessagePortSuccess);
+}
+
 static void asks_in_vain(void *remote)
 {
-    (void)port_ask(remote, 1, NULL, NULL);
-    FAIL("the callback has returned");
+    is_told_after(finds_by_asking, remote);
 }
 
 static void source_asks_in_vain(struct probe *probe)
@@ -457,17 +487,25 @@ PORT_TEST_BOTH_WAYS(a_request_has_ended_though_the_invalidation_callback_was_jum
     port_thread_stop(&server);
 }
 
+static void finds_by_validity(CFMessagePortRef remote)
+{
+    EXPECT(!CFMessagePortIsValid(remote));
+}
+
 static void asks_whether_valid(void *remote)
 {
-    (void)CFMessagePortIsValid(remote);
-    FAIL("the callback has returned");
+    is_told_after(finds_by_validity, remote);
+}
+
+static void finds_by_connecting(CFMessagePortRef remote)
+{
+    (void)remote;
+    EXPECT_EQ(CFMessagePortCreateRemote(NULL, NAME), NULL);
 }
 
 static void connects_again(void *remote)
 {
-    (void)remote;
-    (void)CFMessagePortCreateRemote(NULL, NAME);
-    FAIL("the callback has returned");
+    is_told_after(finds_by_connecting, remote);
 }
 
 PORT_TEST_BOTH_WAYS(who_finds_a_receiver_gone_leaves_nothing_in_a_callback_that_ends_the_thread, "170 205 207 P11")

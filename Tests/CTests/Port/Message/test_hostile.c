@@ -951,7 +951,7 @@ static atomic_int controls;
 static CFDataRef count_controls_and_echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
 {
     port_lock(local);
-    atomic_store(&controls, (int)local->side.local.channels.control_count);
+    atomic_store(&controls, (int)local->side.local.channels.counts[channel_control]);
     port_unlock(local);
     return count_and_echo(local, message_id, data, info);
 }
