@@ -11,22 +11,36 @@
 #include "CoreFoundation/CFString.h"
 #include "Overlay/overlay.h"
 
+enum { short_size = 128 };
+
+// Returns the text of a mode, in `short_text` if it fits there; otherwise the caller frees it. NULL without memory.
+static char *mode_text(CFStringRef mode, char *short_text) {
+    CFIndex size = CFStringGetMaximumSizeForEncoding(CFStringGetLength(mode), kCFStringEncodingUTF8) + 1;
+    char *text;
+
+    if (CFStringGetCString(mode, short_text, short_size, kCFStringEncodingUTF8)) {
+        return short_text;
+    }
+    text = malloc((size_t)size);
+    if (text && !CFStringGetCString(mode, text, size, kCFStringEncodingUTF8)) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
 // Calls `use` with the text of a mode. Without memory it does nothing and returns false.
 static bool with_text(CFRunLoopMode mode, bool (*use)(const char *text, int descriptor, bool ends_after_source, bool ends_when_empty),
                       int descriptor, bool ends_after_source, bool ends_when_empty) {
-    char short_text[128];
-    char *text = short_text;
-    CFIndex size = sizeof short_text;
+    char short_text[short_size];
+    char *text;
     bool result = false;
 
     if (mode == kCFRunLoopDefaultMode) {
         return use(foundation_default_mode, descriptor, ends_after_source, ends_when_empty);
     }
-    if (!CFStringGetCString(mode, text, size, kCFStringEncodingUTF8)) {
-        size = CFStringGetMaximumSizeForEncoding(CFStringGetLength(mode), kCFStringEncodingUTF8) + 1;
-        text = malloc((size_t)size);
-    }
-    if (text && (text == short_text || CFStringGetCString(mode, text, size, kCFStringEncodingUTF8))) {
+    text = mode_text(mode, short_text);
+    if (text) {
         result = use(text, descriptor, ends_after_source, ends_when_empty);
     }
     if (text != short_text) {
@@ -74,6 +88,28 @@ void *companion_copy_loop(void) {
 void companion_release_loop(void *loop) {
     if (loop) {
         CFRelease(loop);
+    }
+}
+
+void companion_each_common_mode(bool is_main, void (*use)(const char *text, void *info), void *info) {
+    CFRunLoopRef loop = is_main ? CFRunLoopGetMain() : overlay_loop_if_any();
+    CFStringRef mode;
+
+    if (!loop) {
+        use(foundation_default_mode, info);
+        return;
+    }
+    for (CFIndex i = 0; (mode = overlay_copy_common_mode(loop, i)) != NULL; i++) {
+        char short_text[short_size];
+        char *text = mode_text(mode, short_text);
+
+        if (text) {
+            use(text, info);
+        }
+        if (text != short_text) {
+            free(text);
+        }
+        CFRelease(mode);
     }
 }
 

@@ -34,6 +34,9 @@ void *companion_copy_loop(void);
 bool companion_has_loop(void);
 void companion_release_loop(void *loop);
 
+/* Calls `use` with each common mode of the calling thread's loop, or of the main thread's; with the default mode, if there is no loop. */
+void companion_each_common_mode(bool is_main, void (*use)(const char *text, void *info), void *info);
+
 /* Stops the innermost run of the loop. Returns false if no run is under way. */
 bool companion_stop(void *loop);
 

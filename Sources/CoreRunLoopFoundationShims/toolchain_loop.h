@@ -53,6 +53,7 @@ extern void CFRunLoopObserverInvalidate(void *observer);
 extern const void *CFStringCreateWithCString(const void *allocator, const char *text, uint32_t encoding);
 extern unsigned char CFStringGetCString(const void *string, char *buffer, long size, uint32_t encoding);
 extern long CFStringGetLength(const void *string);
+extern unsigned char CFEqual(const void *one, const void *other);
 extern const void *CFRetain(const void *object);
 extern void CFRelease(const void *object);
 

@@ -62,6 +62,20 @@ bool overlay_mode_is_common(CFRunLoopRef loop, CFStringRef name)
     return is_common;
 }
 
+CFStringRef overlay_copy_common_mode(CFRunLoopRef loop, CFIndex index)
+{
+    const struct mode *mode;
+
+    loop_lock(loop);
+    mode = loop->common_modes;
+    while (mode && index > 0) {
+        mode = mode->next_common;
+        index--;
+    }
+    loop_unlock(loop);
+    return mode ? CFRetain(mode->name) : NULL; /* modes are never removed, and the caller keeps the loop */
+}
+
 CFRunLoopRunResult overlay_run_current_until(CFStringRef mode, int64_t deadline_ns, bool returns_after_source)
 {
     CFRunLoopRunResult result = run_in_mode_until(CFRunLoopGetCurrent(), mode, deadline_ns, returns_after_source, NULL);

@@ -37,6 +37,9 @@ bool overlay_mode_is_empty(CFRunLoopRef loop, CFStringRef mode);
 /* Returns whether `mode` is one of the loop's common modes. */
 bool overlay_mode_is_common(CFRunLoopRef loop, CFStringRef mode);
 
+/* Returns a reference to the name of the common mode with this index, the default mode first; NULL if there are fewer. */
+CFStringRef overlay_copy_common_mode(CFRunLoopRef loop, CFIndex index);
+
 /*
  * Runs the calling thread's loop like CFRunLoopRunInMode, but until an instant. 0 makes one pass that does not sleep; INT64_MAX sets no
  * limit.
