@@ -54,6 +54,8 @@ let package = Package(
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),
+        .executableTarget(name: "swift-chat", dependencies: ["CoreRunLoop"], path: "Examples/swift-chat"),
+        .executableTarget(name: "swift-fetch", dependencies: ["CoreRunLoop"], path: "Examples/swift-fetch"),
         // Benchmarks of the overlay, and a count of what it allocates.
         .target(
             name: "Allocations", dependencies: ["CCoreRunLoop"], path: "Benchmarks/Allocations", publicHeadersPath: "include",

@@ -2,11 +2,11 @@
 //
 // Events of Foundation's streams, on both loops of a thread.
 //
-// A stream of the toolchain's has a stream of its Core Foundation behind it, which knows when to tell which event, as Darwin's does. What the
-// toolchain leaves out is the client that passes the events to the delegate. Setting the delegate makes that client here; the toolchain's
-// loop then tells the events, and runs of this package's loop serve it. So a stream that Foundation has made works as well as one that the
-// program made, and subclasses are called as on Darwin: `schedule(in:forMode:)` of this package calls that of Foundation, which a subclass
-// may override. Streams of sockets, and pairs in memory, the toolchain has none of; LoopStreams.swift has.
+// A stream of the toolchain's has a stream of its Core Foundation behind it, which knows when to tell which event, as Darwin's does. What
+// the toolchain leaves out is the client that passes the events to the delegate. Setting the delegate makes that client here. The
+// toolchain's loop then tells the events, and runs of this package's loop serve it. So a stream that Foundation has made works as well as
+// one that the program made. Subclasses are called as on Darwin: `schedule(in:forMode:)` of this package calls that of Foundation, which a
+// subclass may override. The toolchain has no streams of sockets and no pairs in memory; LoopStreams.swift has.
 
 public import CoreRunLoop
 import CoreRunLoopFoundationShims
@@ -30,7 +30,7 @@ struct MovedStream<Stream: Foundation::Stream>: @unchecked Sendable { let stream
 extension Foundation::Stream {
     /// Told of the stream's events, in the loops and modes where the stream is scheduled; not kept.
     ///
-    /// This property hides Foundation's, whose delegates on Linux are told nothing. Each event comes as on Darwin: what happens once is told
+    /// This property hides Foundation's, whose delegates on Linux are told nothing. Events come as on Darwin: what happens once is told
     /// once, and bytes or room are told again only after a read or write.
     public var delegate: (any StreamDelegate)? {
         get { self.Foundation::delegate }

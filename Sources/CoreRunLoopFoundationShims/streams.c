@@ -23,8 +23,10 @@ struct client_context {
 };
 
 // Of the toolchain's Core Foundation, whose headers cannot be used beside ours.
-extern unsigned char CFReadStreamSetClient(void *stream, unsigned long events, foundation_stream_told *told, struct client_context *context);
-extern unsigned char CFWriteStreamSetClient(void *stream, unsigned long events, foundation_stream_told *told, struct client_context *context);
+extern unsigned char CFReadStreamSetClient(void *stream, unsigned long events, foundation_stream_told *told,
+                                           struct client_context *context);
+extern unsigned char CFWriteStreamSetClient(void *stream, unsigned long events, foundation_stream_told *told,
+                                            struct client_context *context);
 
 bool foundation_stream_set_client(void *stream, bool reads, foundation_stream_told *told, void *info, void (*release)(void *info)) {
     enum { all_events = 31 };
