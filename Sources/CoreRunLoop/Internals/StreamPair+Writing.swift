@@ -38,7 +38,7 @@ extension StreamPair {
     /// On the loop's thread.
     func serveWrites() {
         while true {
-            let turn = state.withLock { $0.nextWrite() }
+            let turn = state.withLock { $0.nextWrite(self) }
             switch turn {
             case nil: return
             case .failed(let outcomes): for outcome in outcomes { outcome() }
@@ -91,14 +91,14 @@ enum WriteTurn {
 }
 
 extension StreamPair.State {
-    mutating func nextWrite() -> WriteTurn? {
+    mutating func nextWrite(_ pair: StreamPair) -> WriteTurn? {
         guard writing == 0, let first = writes.first else { return nil }
         if case .failed(let error) = writeEnd { return .failed(failWrites(error)) }
         guard let writer else { return nil }
         if first.want.finishes {
             guard isOpen else { return nil }
             self.writer = nil
-            writeEnd = .failed(ByteStreamError(.notWritable, peer: nil))
+            writeEnd = .failed(pair.error(.notWritable))
             return .finish(writer, writes.removeFirst())
         }
         guard mayWrite || first.want.bytes.isEmpty else { return nil }
