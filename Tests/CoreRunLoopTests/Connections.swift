@@ -60,3 +60,9 @@ func readAll(from socket: Int32, _ count: Int) -> [UInt8] {
     }
     return all
 }
+
+/// Reads what is there, without waiting.
+func drain(_ socket: Int32) {
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    while recv(socket, &buffer, buffer.count, dontWait) > 0 {}
+}
