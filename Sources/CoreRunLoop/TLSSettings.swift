@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CCoreRunLoop
+public import CCoreRunLoop
 
 /// How a connection is protected by TLS, which is done by the library `corerunloop-net`.
 ///
@@ -49,8 +49,10 @@ public struct TLSSettings: Hashable, Sendable {
 }
 
 extension TLSSettings {
-    /// The value of `kCFStreamPropertySSLSettings`. Its keys are the texts of the constants of CFNetwork that have these names.
-    var cfDictionary: CFDictionary {
+    /// The settings as `kCFStreamPropertySSLSettings` has them, for a stream of the C interface.
+    ///
+    /// The keys are the texts of CFNetwork's constants: `kCFStreamSSLPeerName` and its siblings.
+    public var cfDictionary: CFDictionary {
         let made = unsafe withUnsafePointer(to: kCFTypeDictionaryKeyCallBacks) { keys in
             unsafe withUnsafePointer(to: kCFTypeDictionaryValueCallBacks) { values in unsafe CFDictionaryCreateMutable(nil, 0, keys, values)
             }

@@ -285,6 +285,23 @@ import Testing
         }
     }
 
+    @Test func `has settings of TLS by CFNetwork's names, and none for what is not changed`() {
+        func text(_ settings: TLSSettings) -> String { String(reflecting: settings.cfDictionary) }
+        #expect(CFDictionaryGetCount(TLSSettings.client.cfDictionary) == 0)
+        var settings = TLSSettings.server(certificates: [[1, 2]])
+        settings.verification = .name("peer.example")
+        settings.authorities = [[3]]
+        settings.applicationProtocols = ["h2", "http/1.1"]
+        let names = [
+            "kCFStreamSSLIsServer", "kCFStreamSSLCertificates", "kCFStreamSSLPeerName", "peer.example", "kCRLStreamSSLAnchorCertificates",
+            "kCRLStreamSSLProtocols", "http/1.1",
+        ]
+        for name in names { #expect(text(settings).contains(name)) }
+        #expect(CFDictionaryGetCount(settings.cfDictionary) == 5)
+        settings.verification = .none
+        #expect(text(settings).contains("kCFStreamSSLValidatesCertificateChain"))
+    }
+
     @Test func `opens in its time, or is given up`() async throws {
         try await withLoop { loop in
             // Nobody accepts, and the queue of connections is full.
