@@ -43,6 +43,9 @@ extension ByteStream {
         }
     }
 
+    /// How many reads wait, for tests.
+    package var waitingReads: Int { pair.state.withLock { $0.reads.count } }
+
     // MARK: Sequences
 
     /// The bytes of a stream, one by one.

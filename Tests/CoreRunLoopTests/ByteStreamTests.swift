@@ -417,6 +417,21 @@ import Testing
         }
     }
 
+    @Test func `lets the next one have the bytes of a read that was given up`() async throws {
+        try await withLoop { loop in
+            let (stream, socket) = try streamAndSocket(on: loop)
+            put("ab", into: socket)
+            #expect(try await stream.read(upTo: 1) == [97])
+            let large = Task { try await stream.read(exactly: 10) }
+            while stream.waitingReads == 0 { await Task.yield() }
+            let small = Task { try await stream.read(exactly: 1, timeout: .seconds(60)) }
+            while stream.waitingReads == 1 { await Task.yield() }
+            large.cancel()
+            #expect(try await small.value == [98])
+            close(socket)
+        }
+    }
+
     @Test func `reads and writes files`() async throws {
         let path = "/tmp/corerunloop-stream-\(getpid())-\(UInt64.random(in: 0 ... .max))"
         defer { unlink(path) }

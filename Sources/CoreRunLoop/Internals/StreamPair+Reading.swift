@@ -30,9 +30,13 @@ extension StreamPair {
         state.withLock { $0.reads.isEmpty && !$0.unread.isEmpty ? $0.unread.takeFirst() : nil }
     }
 
-    /// Ends a wait, unless it has ended. No bytes are lost. Any thread.
+    /// Ends a wait, unless it has ended. No bytes are lost: the next one may have them. Any thread.
     func giveUpReading(_ number: Int, _ why: (any Error)?) {
-        let wait = state.withLock { $0.reads.remove(number) }
+        let (wait, hasNext) = state.withLock { state in
+            let wait = state.reads.remove(number)
+            return (wait, wait != nil && !state.unread.isEmpty && !state.reads.isEmpty)
+        }
+        if hasNext { loop.perform(inModes: [mode]) { self.serveReads() } }
         wait?.finish(.failure(why ?? CancellationError()))
     }
 
@@ -99,7 +103,11 @@ extension StreamPair.State {
         }
     }
 
-    var knowsOutcomeOfFirstRead: Bool { isOpen || readEnd != nil || !unread.isEmpty }
+    /// Whether the first who waits may be told something without another read.
+    var knowsOutcomeOfFirstRead: Bool {
+        if case .opening = reads.first?.want, isOpen { return true }
+        return readEnd != nil || !unread.isEmpty
+    }
 
     /// What the loop's thread has to tell next.
     mutating func nextReadOutcome(_ pair: StreamPair) -> WaitOutcome? {

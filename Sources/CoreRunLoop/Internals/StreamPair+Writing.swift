@@ -14,7 +14,7 @@ extension StreamPair {
         let (why, isNeeded) = state.withLock { state -> ((any Error)?, Bool) in
             if state.isClosed { return (state.writeEnd?.error, false) }
             state.writes.append(wait)
-            return (nil, state.mayWrite || state.isOpen || state.writeEnd != nil)
+            return (nil, state.mayWrite || state.writeEnd != nil || want.bytes.isEmpty)
         }
         if let why { return wait.finish(.failure(why)) }
         if let limit { loop.add(limit, forMode: mode) }
@@ -28,7 +28,11 @@ extension StreamPair {
     func giveUpWriting(_ number: Int, _ why: (any Error)?) {
         let outcomes = state.withLock { state -> [WaitOutcome] in
             guard let wait = state.writes.remove(number) else { return [] }
-            let outcome: WaitOutcome = { wait.finish(.failure(why ?? CancellationError())) }
+            let outcome: WaitOutcome = {
+                // The end of the sending needs no room, if it is next.
+                self.loop.perform(inModes: [self.mode]) { self.serveWrites() }
+                wait.finish(.failure(why ?? CancellationError()))
+            }
             // The loop's thread looks by itself at a write that it is at.
             return [outcome] + (wait.want.sent > 0 && state.writing != number ? state.cutShort(self) : [])
         }

@@ -32,6 +32,7 @@ struct WaitList<Want: Sendable, Value: Sendable>: Sendable {
     private(set) var waits: [Wait<Want, Value>] = []
 
     var isEmpty: Bool { waits.isEmpty }
+    var count: Int { waits.count }
     var first: Wait<Want, Value>? { waits.first }
 
     mutating func append(_ wait: Wait<Want, Value>) { waits.append(wait) }
