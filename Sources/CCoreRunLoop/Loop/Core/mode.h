@@ -36,7 +36,6 @@ struct source_set {
     struct source_member *first;
     uint32_t bucket_count; /* a power of two */
     uint32_t count;
-    uint32_t uncounted; /* members whose sources do not keep a run going */
     uint32_t first_full; /* when a loop ends: the buckets before this one are empty */
     uint32_t changes; /* counts insertions and removals, so that a search that dropped the lock knows whether it has to begin again */
 };
@@ -63,7 +62,8 @@ struct mode {
     bool pending_is_unsorted GUARDED_BY(the_loop_lock);
     bool prefers_sources GUARDED_BY(the_loop_lock); /* alternates at each wait, so that neither timers nor sources starve (rule 35) */
     struct source_set sources GUARDED_BY(the_loop_lock); /* of every kind */
-    uint32_t suspended_count GUARDED_BY(the_loop_lock); /* sources that are suspended: others see them as not in the mode */
+    uint32_t
+        suspended_count GUARDED_BY(the_loop_lock); /* sources that are suspended or let runs finish: a run sees them as not in the mode */
     struct link pending GUARDED_BY(the_loop_lock); /* members of signalled version-0 sources, in order of arrival if unsorted */
     struct heap timers GUARDED_BY(the_loop_lock); /* the waiting ones; and behind them those that were added during their callout */
     uint32_t timer_count GUARDED_BY(the_loop_lock); /* all timers of the mode, in the heap or not */

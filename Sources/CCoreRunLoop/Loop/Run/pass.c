@@ -211,10 +211,9 @@ static int64_t deadline_in(CFTimeInterval seconds)
 
 bool mode_is_empty(CFRunLoopRef loop, const struct mode *mode)
 {
-    /* Suspended ones count as absent. */
-    bool has_sources = mode->sources.count > mode->suspended_count + mode->sources.uncounted;
+    bool has_sources = mode->sources.count > mode->suspended_count; /* suspended ones count as absent */
 
-    invariant(mode->suspended_count + mode->sources.uncounted <= mode->sources.count);
+    invariant(mode->suspended_count <= mode->sources.count);
     return !has_sources && mode->timer_count == 0 && !blocks_are_queued(loop, mode) && !main_queue_serves(loop, mode);
 }
 

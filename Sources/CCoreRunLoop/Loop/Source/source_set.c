@@ -62,7 +62,9 @@ void source_set_insert(struct source_set *set, struct source_member *member)
     }
     chain_insert(set, member);
     set->count++;
-    set->uncounted += source_lets_runs_finish(member->binding->source) ? 1 : 0;
+    if (member->mode && source_lets_runs_finish(member->binding->source)) {
+        member->mode->suspended_count++;
+    }
     set->changes++;
 }
 
@@ -78,7 +80,9 @@ void source_set_remove(struct source_set *set, struct source_member *member)
     *place = member->chain;
     member->chain = NULL;
     set->count--;
-    set->uncounted -= source_lets_runs_finish(member->binding->source) ? 1 : 0;
+    if (member->mode && source_lets_runs_finish(member->binding->source)) {
+        member->mode->suspended_count--;
+    }
     set->changes++;
 }
 
