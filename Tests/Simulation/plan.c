@@ -66,6 +66,7 @@ void plan_make(void)
         plan_ports();
     }
     plan.awake_us = any(3) == 0 ? between(1, 200) : 0;
+    plan.hides_processes = plan.program == program_ports && any(4) == 0;
 }
 
 static void print_one(const char *what, uint64_t one_in)
@@ -84,7 +85,8 @@ void plan_print(void)
     } else {
         (void)printf("ports: %d processes with %d clients of %d steps, %d names%s%s", plan.processes, plan.threads, plan.steps, plan.names,
                      plan.restarts ? ", servers restart" : "", plan.has_deaths ? ", processes die" : "");
-        (void)printf("%s%s", plan.by_socket ? ", all by socket" : "", plan.is_busy ? ", many in a row" : "");
+        (void)printf("%s%s%s", plan.by_socket ? ", all by socket" : "", plan.is_busy ? ", many in a row" : "",
+                     plan.hides_processes ? ", processes hidden" : "");
     }
     if (plan.awake_us > 0) {
         (void)printf(", waits of %d us awake", plan.awake_us);

@@ -22,6 +22,7 @@ struct plan {
     bool restarts; /* servers give their name up and take it again */
     bool has_deaths;
     bool by_socket; /* messages within a process too */
+    bool hides_processes; /* each process is in a PID namespace of its own: all others have the process id 0 there */
     bool is_busy; /* many messages in a row to one server, so that lines get pages for their replies */
     int awake_us; /* how long every other loop waits awake before it sleeps; 0: none does */
     uint64_t datagrams_max;

@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include "files.h"
+#include "plan.h"
 #include "scheduler.h"
 
 enum { line_packets_max = 200, line_bytes_max = 400000, packet_max = 212960, process_id_base = 100 };
@@ -322,7 +323,8 @@ static bool add_control(struct msghdr *header, size_t *used, int type, const voi
 
 static void hand_out(struct file *file, struct message *message, struct msghdr *header)
 {
-    const struct ucred sender = {.pid = message->pid, .uid = user_id, .gid = user_id};
+    bool is_seen = !plan.hides_processes || message->pid == process_id_base + scheduler_process()->number;
+    const struct ucred sender = {.pid = is_seen ? message->pid : 0, .uid = user_id, .gid = user_id};
     int numbers[passed_max];
     size_t used = 0;
     int count = 0;

@@ -796,6 +796,19 @@ static bool is_channel(int descriptor)
     return line_is(descriptor);
 }
 
+/* As a kernel before Linux 6.5. */
+static int identify_senders(int socket)
+{
+    scheduler_advance(call_cost_ns);
+    return line_is(socket) ? -EINVAL : -ENOPROTOOPT;
+}
+
+static uint64_t process_number(int pidfd)
+{
+    (void)pidfd;
+    return 0;
+}
+
 static int hang_up(int socket)
 {
     int error = begin(fault_none, 0, 0);
@@ -1031,6 +1044,8 @@ const struct kernel_ports simulated_kernel_ports = {
     .send_message = send_message,
     .receive = receive,
     .receive_message = receive_message,
+    .identify_senders = identify_senders,
+    .process_number = process_number,
     .is_channel = is_channel,
     .hang_up = hang_up,
     .replace = replace,

@@ -323,6 +323,28 @@ static bool is_channel(int descriptor)
     return result;
 }
 
+enum { so_passpidfd = 76, pidfs_magic = 0x50494446 }; /* SO_PASSPIDFD and PIDFS_MAGIC, which older headers lack */
+
+static int identify_senders(int socket)
+{
+    const int one = 1;
+    int saved = errno;
+
+    return (int)result_of(setsockopt(socket, SOL_SOCKET, so_passpidfd, &one, sizeof one), saved);
+}
+
+/* Only a file system of pidfds has a number for each process. Before that, all had the same number. */
+static uint64_t process_number(int pidfd)
+{
+    int saved = errno;
+    struct statfs system;
+    struct stat status;
+    bool is_numbered = fstatfs(pidfd, &system) == 0 && system.f_type == pidfs_magic && fstat(pidfd, &status) == 0;
+
+    errno = saved;
+    return is_numbered ? (uint64_t)status.st_ino : 0;
+}
+
 static int hang_up(int socket)
 {
     int saved = errno;
@@ -494,6 +516,8 @@ static void memory_unmap(void *address, uint64_t size)
         .send_message = send_message,         \
         .receive = receive,                   \
         .receive_message = receive_message,   \
+        .identify_senders = identify_senders, \
+        .process_number = process_number,     \
         .is_channel = is_channel,             \
         .hang_up = hang_up,                   \
         .replace = replace,                   \

@@ -50,6 +50,12 @@ struct kernel_ports {
     ssize_t (*send_message)(int socket, const struct msghdr *message);
     ssize_t (*receive)(int socket, void *bytes, size_t size);
     ssize_t (*receive_message)(int socket, struct msghdr *message);
+    /*
+     * Packets that come from now on bring a pidfd of their sender (SCM_PIDFD), if there is room for control data. -ENOPROTOOPT on kernels
+     * that cannot do so.
+     */
+    int (*identify_senders)(int socket);
+    uint64_t (*process_number)(int pidfd); /* no two processes have the same, ever; 0 on kernels that number none */
     bool (*is_channel)(int descriptor); /* a SEQPACKET socket of the Unix kind that does not listen */
     int (*hang_up)(int socket); /* shutdown of both directions */
     int (*replace)(int from, int number); /* makes `number` stand for the file behind `from` */

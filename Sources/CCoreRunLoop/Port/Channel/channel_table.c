@@ -32,13 +32,13 @@ void channel_table_init(struct channel_table *table)
     table->set = -1;
 }
 
-struct server_channel *channel_table_find(struct channel_table *table, uint32_t number, uint64_t token, pid_t pid,
-                                          enum channel_kind kind)
+struct server_channel *channel_table_find(struct channel_table *table, uint32_t number, uint64_t token,
+                                          const struct peer *peer, enum channel_kind kind)
 {
     list_for_each(link, bucket_of(table, token)) {
         struct server_channel *channel = channel_of(link);
 
-        if (channel->token == token && channel->pid == pid && channel->kind == kind &&
+        if (channel->token == token && peers_may_be_one(&channel->peer, peer) && channel->kind == kind &&
             (kind != channel_reply || channel->number == number)) {
             return channel;
         }
@@ -46,17 +46,18 @@ struct server_channel *channel_table_find(struct channel_table *table, uint32_t 
     return NULL;
 }
 
-bool channel_table_remembers(const struct channel_table *table, uint32_t number, uint64_t token, pid_t pid)
+bool channel_table_remembers(const struct channel_table *table, uint32_t number, uint64_t token, const struct peer *peer)
 {
     for (uint32_t i = 0; table->gone && i < channel_gone_max; i++) {
-        if (table->gone[i].token == token && table->gone[i].number == number && table->gone[i].pid == pid) {
+        if (table->gone[i].token == token && table->gone[i].number == number && peers_may_be_one(&table->gone[i].peer, peer)) {
             return true;
         }
     }
     return false;
 }
 
-struct server_channel *server_channel_create(uint32_t number, uint64_t token, pid_t pid, int descriptor, enum channel_kind kind)
+struct server_channel *server_channel_create(uint32_t number, uint64_t token, const struct peer *peer, int descriptor,
+                                             enum channel_kind kind)
 {
     struct server_channel *channel = calloc(1, sizeof *channel);
 
@@ -64,7 +65,7 @@ struct server_channel *server_channel_create(uint32_t number, uint64_t token, pi
         link_init(&channel->link);
         channel->number = number;
         channel->token = token;
-        channel->pid = pid;
+        channel->peer = *peer;
         channel->descriptor = descriptor;
         channel->kind = kind;
     }
@@ -106,17 +107,17 @@ static void remember_channel(struct channel_table *table, const struct server_ch
         table->gone = calloc(channel_gone_max, sizeof *table->gone);
     }
     if (table->gone) {
-        table->gone[table->gone_next++ % channel_gone_max] = (struct gone_channel){channel->token, channel->number, channel->pid};
+        table->gone[table->gone_next++ % channel_gone_max] = (struct gone_channel){channel->token, channel->number, channel->peer};
     }
 }
 
-static uint32_t count_of_peer(struct channel_table *table, pid_t pid)
+static uint32_t count_of_peer(struct channel_table *table, const struct peer *peer)
 {
     uint32_t count = 0;
 
     for (int i = 0; i < channel_buckets; i++) {
         list_for_each(link, &table->buckets[i]) {
-            count += channel_of(link)->pid == pid && channel_of(link)->kind == channel_reply ? 1 : 0;
+            count += peers_are_one(&channel_of(link)->peer, peer) && channel_of(link)->kind == channel_reply ? 1 : 0;
         }
     }
     return count;
@@ -133,7 +134,7 @@ static bool has_room(struct channel_table *table, const struct server_channel *c
         return false;
     }
     return channel->kind != channel_reply || count < channel_reply_max_of_peer ||
-           count_of_peer(table, channel->pid) < channel_reply_max_of_peer;
+           count_of_peer(table, &channel->peer) < channel_reply_max_of_peer;
 }
 
 int channel_table_set(struct channel_table *table)
@@ -311,26 +312,27 @@ void channel_table_sweep(struct channel_table *table)
     drop_ended(table, channel_queue_most);
 }
 
-static void drop_where(struct channel_table *table, bool all, pid_t pid)
+/* Drops the channels of the peer, or all if it is NULL. */
+static void drop_where(struct channel_table *table, const struct peer *peer)
 {
     for (int i = 0; i < channel_buckets; i++) {
         list_for_each_removable(link, &table->buckets[i]) {
-            if (all || channel_of(link)->pid == pid) {
+            if (!peer || peers_are_one(&channel_of(link)->peer, peer)) {
                 channel_table_drop(table, channel_of(link));
             }
         }
     }
 }
 
-void channel_table_drop_peer(struct channel_table *table, pid_t pid)
+void channel_table_drop_peer(struct channel_table *table, const struct peer *peer)
 {
-    drop_where(table, false, pid);
+    drop_where(table, peer);
 }
 
 
 void channel_table_drop_all(struct channel_table *table)
 {
-    drop_where(table, true, 0);
+    drop_where(table, NULL);
     free(table->gone);
     table->gone = NULL;
 }

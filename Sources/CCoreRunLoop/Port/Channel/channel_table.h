@@ -18,6 +18,7 @@
 
 #include "Port/Wire/ack_page.h"
 #include "Port/Wire/payload.h"
+#include "Port/Wire/peer.h"
 #include "Port/Wire/reply_page.h"
 #include "Support/list.h"
 
@@ -43,7 +44,7 @@ struct server_channel {
     struct link link; /* in the bucket of its token */
     uint64_t token; /* constant */
     uint32_t number; /* constant */
-    pid_t pid; /* constant */
+    struct peer peer; /* constant */
     int descriptor; /* constant until the channel has ended, then -1 */
     enum channel_kind kind; /* constant */
     bool is_kept; /* the channel is in the table */
@@ -65,7 +66,7 @@ struct server_channel {
 struct gone_channel {
     uint64_t token;
     uint32_t number;
-    pid_t pid;
+    struct peer peer;
 };
 
 struct channel_table {
@@ -83,12 +84,13 @@ struct channel_table {
 
 void channel_table_init(struct channel_table *table);
 
-struct server_channel *channel_table_find(struct channel_table *table, uint32_t number, uint64_t token, pid_t pid,
-                                          enum channel_kind kind);
-bool channel_table_remembers(const struct channel_table *table, uint32_t number, uint64_t token, pid_t pid);
+struct server_channel *channel_table_find(struct channel_table *table, uint32_t number, uint64_t token,
+                                          const struct peer *peer, enum channel_kind kind);
+bool channel_table_remembers(const struct channel_table *table, uint32_t number, uint64_t token, const struct peer *peer);
 
 /* Makes a channel in no table, which takes over `descriptor`. Returns NULL if there is no memory; the caller keeps the descriptor then. */
-struct server_channel *server_channel_create(uint32_t number, uint64_t token, pid_t pid, int descriptor, enum channel_kind kind);
+struct server_channel *server_channel_create(uint32_t number, uint64_t token, const struct peer *peer, int descriptor,
+                                             enum channel_kind kind);
 /* Frees a channel that was in no table. */
 void server_channel_free(struct server_channel *channel);
 
@@ -122,7 +124,7 @@ int channel_table_set(struct channel_table *table);
 void channel_table_sweep(struct channel_table *table);
 /* Drops the ended channels with an arena, too, to make room for others. */
 void channel_table_drop_ended(struct channel_table *table);
-void channel_table_drop_peer(struct channel_table *table, pid_t pid);
+void channel_table_drop_peer(struct channel_table *table, const struct peer *peer);
 void channel_table_drop_all(struct channel_table *table);
 /* Drops all channels and takes no more: a thread that still reads from the ending port may bring another. */
 void channel_table_close(struct channel_table *table);

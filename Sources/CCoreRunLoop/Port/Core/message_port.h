@@ -58,7 +58,7 @@ struct owner_watch;
 struct received_message;
 
 struct offender {
-    pid_t pid;
+    struct peer peer;
     uint32_t count;
 };
 
@@ -83,6 +83,7 @@ struct local_port {
     struct receiver *receiver GUARDED_BY(the_port_lock); /* NULL: the info is called */
     int socket GUARDED_BY(the_port_lock); /* -1 once closed */
     uint32_t readers GUARDED_BY(the_port_lock); /* threads that are reading from the socket */
+    bool identifies_senders GUARDED_BY(the_port_lock); /* the kernel was asked to identify senders that have no pid here */
     uid_t owner_uid; /* constant: the only user whose messages are taken */
     struct publication publication GUARDED_BY(the_port_lock);
     CFRunLoopSourceRef source GUARDED_BY(the_port_lock); /* a reference, until the port is invalid */

@@ -18,7 +18,7 @@ static int take_end(struct packet *packet, const struct wire_frame *frame, enum 
     if (!kernel_ports.is_channel(packet->descriptors[0])) {
         return -EINVAL;
     }
-    *ret_channel = server_channel_create(frame->channel, frame->token, packet->pid, packet->descriptors[0], kind);
+    *ret_channel = server_channel_create(frame->channel, frame->token, &packet->sender, packet->descriptors[0], kind);
     if (!*ret_channel) {
         return -ENOMEM;
     }
@@ -36,7 +36,7 @@ static void keep_or_free(CFMessagePortRef port, struct server_channel *channel)
     if (channel->kind == channel_control && channels->counts[channel_control] >= channel_control_max) {
         channel_table_drop(channels, channel_table_some_control(channels));
     }
-    if (channel_table_find(channels, channel->number, channel->token, channel->pid, channel->kind) ||
+    if (channel_table_find(channels, channel->number, channel->token, &channel->peer, channel->kind) ||
         !channel_table_keep(channels, channel)) {
         server_channel_free(channel);
     }
@@ -88,7 +88,7 @@ int channel_handover_control(CFMessagePortRef port, struct packet *packet, const
 REQUIRES(the_port_lock)
 static struct server_channel *channel_for_page(struct local_port *local, const struct packet *packet, const struct wire_frame *frame)
 {
-    struct server_channel *channel = channel_table_find(&local->channels, frame->channel, frame->token, packet->pid, channel_reply);
+    struct server_channel *channel = channel_table_find(&local->channels, frame->channel, frame->token, &packet->sender, channel_reply);
 
     return channel && channel_table_has_room_for_page(&local->channels, channel) ? channel : NULL;
 }
@@ -139,7 +139,7 @@ int channel_handover_reply_channel(CFMessagePortRef port, struct packet *packet,
     server_channel_begin(channel);
     port_lock(port);
     channel_table_sweep(&local->channels);
-    *ret_keeps = !channel_table_find(&local->channels, frame->channel, frame->token, packet->pid, channel_reply) &&
+    *ret_keeps = !channel_table_find(&local->channels, frame->channel, frame->token, &packet->sender, channel_reply) &&
                  channel_table_keep(&local->channels, channel);
     port_unlock(port);
     return 0;

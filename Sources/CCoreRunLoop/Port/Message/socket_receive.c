@@ -10,6 +10,7 @@
 
 #include <errno.h>
 
+#include "Kernel/kernel_ports.h"
 #include "Port/Message/received_message.h"
 #include "Port/Message/channel_handover.h"
 #include "Port/Core/message_trace.h"
@@ -21,21 +22,26 @@ enum { housekeeping_max = 64 }; /* frames without a callout that one firing of t
 
 /* ---- misbehaviour ---- */
 
-static struct offender *offender_of(struct local_port *local, pid_t pid)
+/* NULL for a peer that is not known, whose offences are nobody's. */
+static struct offender *offender_of(struct local_port *local, const struct peer *peer)
 {
     struct offender *mildest = &local->offenders[0];
+
+    if (!peer_is_known(peer)) {
+        return NULL;
+    }
 
     for (int i = 0; i < offenders_max; i++) {
         struct offender *offender = &local->offenders[i];
 
-        if (offender->count > 0 && offender->pid == pid) {
+        if (offender->count > 0 && peers_are_one(&offender->peer, peer)) {
             return offender;
         }
         if (offender->count < mildest->count) {
             mildest = offender;
         }
     }
-    *mildest = (struct offender){pid, 0};
+    *mildest = (struct offender){*peer, 0};
     return mildest;
 }
 
@@ -47,7 +53,7 @@ static void log_dropped(CFMessagePortRef port, const struct packet *packet, cons
     port_lock(port);
     name = port->name;
     port_unlock(port);
-    port_log(port_log_receiver, "a message from process %d to the port %s was dropped: %s", packet->has_sender ? (int)packet->pid : 0,
+    port_log(port_log_receiver, "a message from process %d to the port %s was dropped: %s", packet->has_sender ? (int)packet->sender.pid : 0,
              name.length > 0 ? name.bytes : "without a name", why);
 }
 
@@ -60,11 +66,11 @@ static void refuse_packet(CFMessagePortRef port, struct packet *packet, const ch
     log_dropped(port, packet, why);
     packet_close(packet);
     port_lock(port);
-    offender = offender_of(local, packet->pid);
-    invariant(offender->count < offences_max);
-    if (++offender->count >= offences_max) {
+    offender = offender_of(local, &packet->sender);
+    invariant(!offender || offender->count < offences_max);
+    if (offender && ++offender->count >= offences_max) {
         offender->count = 0;
-        channel_table_drop_peer(&local->channels, packet->pid);
+        channel_table_drop_peer(&local->channels, &packet->sender);
     }
     port_unlock(port);
 }
@@ -75,7 +81,7 @@ static void refuse_packet(CFMessagePortRef port, struct packet *packet, const ch
 REQUIRES(the_port_lock)
 static void acknowledge_packet(struct local_port *local, const struct packet *packet, const struct wire_frame *frame)
 {
-    struct server_channel *control = channel_table_find(&local->channels, 0, frame->extra, packet->pid, channel_control);
+    struct server_channel *control = channel_table_find(&local->channels, 0, frame->extra, &packet->sender, channel_control);
 
     /*
      * Two threads may have taken a frame each, and the later frame may get here first. Then the earlier number says nothing new. The signed
@@ -106,8 +112,8 @@ static void acknowledge_packet(struct local_port *local, const struct packet *pa
 REQUIRES(the_port_lock)
 static bool find_channel(struct channel_table *channels, const struct packet *packet, const struct wire_frame *frame, struct asker *asker)
 {
-    struct server_channel *channel = channel_table_find(channels, frame->channel, frame->token, packet->pid, channel_reply);
-    bool may_run = channel ? !channel->is_running : channel_table_remembers(channels, frame->channel, frame->token, packet->pid);
+    struct server_channel *channel = channel_table_find(channels, frame->channel, frame->token, &packet->sender, channel_reply);
+    bool may_run = channel ? !channel->is_running : channel_table_remembers(channels, frame->channel, frame->token, &packet->sender);
 
     if (channel && may_run) {
         server_channel_begin(channel);
@@ -228,7 +234,7 @@ enum admission { admitted, admission_no_channel, admission_over_budget };
 /* Counts a packet that this process had sent to its own port as taken, so that the local queue may open. */
 REQUIRES(the_port_lock) static void note_taken(const struct local_port *local, const struct packet *packet)
 {
-    if (packet && local->local_queue && packet->has_sender && packet->pid == local->local_queue->process) {
+    if (packet && local->local_queue && packet->has_sender && packet->sender.pid == local->local_queue->process) {
         local_queue_forget_packet(local->local_queue);
     }
 }
@@ -254,7 +260,7 @@ static enum admission reserve_and_begin(CFMessagePortRef port, const struct pack
     } else {
         message->accepted = frame->length;
         message->asker.has_left = frame->type == wire_request && !message->asker.channel;
-        message->traced = trace_is_on() ? message_trace_id(&port->name, packet->pid, frame->sequence) : 0;
+        message->traced = trace_is_on() ? message_trace_id(&port->name, packet->sender.pid, frame->sequence) : 0;
         received_message_begin(port, message);
     }
     port_unlock(port);
@@ -326,7 +332,7 @@ static void accept_message(CFMessagePortRef port, struct packet *packet, const s
     if (admission == admission_no_channel) {
         refuse_packet(port, packet, "it names a channel that is not its sender's, or that is busy");
     } else if (admission == admission_over_budget) {
-        received_message_log_over_budget(frame->length, packet->pid);
+        received_message_log_over_budget(frame->length, packet->sender.pid);
         reply_dropped(port, &message->asker, wire_drop_budget);
         packet_close(packet);
     } else {
@@ -364,6 +370,22 @@ static void drop_for_want_of_descriptors(CFMessagePortRef port, const uint8_t *b
 }
 
 /*
+ * Asks the kernel to identify senders from now on, because one has no process id here. It costs a descriptor for each packet, so a port asks
+ * only then. Without a kernel that can do so, such senders stay unknown.
+ */
+static void identify_senders(CFMessagePortRef port)
+{
+    struct local_port *local = &port->side.local;
+
+    port_lock(port);
+    if (!local->identifies_senders && local->socket >= 0) {
+        local->identifies_senders = true;
+        (void)kernel_ports.identify_senders(local->socket);
+    }
+    port_unlock(port);
+}
+
+/*
  * Takes one packet apart. Returns -EAGAIN if there is none, otherwise 0; if `message` has data then, it is to be run. Not checked: the
  * socket stays open and the same between the read's beginning and its end.
  */
@@ -381,6 +403,9 @@ NOT_CHECKED static int take_packet(CFMessagePortRef port, uint8_t *buffer, struc
     if (result < 0 || (packet.size == 0 && !packet.has_sender)) {
         end_read(port, NULL);
         return -EAGAIN;
+    }
+    if (packet.has_sender && !peer_is_known(&packet.sender)) {
+        identify_senders(port);
     }
     if (packet.lacks_descriptors && packet.has_sender && packet.uid == port->side.local.owner_uid) {
         end_read(port, &packet);

@@ -127,17 +127,19 @@ SInt32 socket_one_way_send(CFMessagePortRef port, const struct request *request)
 NOT_CHECKED SInt32 socket_request_judge_hang_up(CFMessagePortRef port, const struct client_channel *channel, bool is_last_look)
 {
     /*
-     * A living receiver sends a reason before it closes a channel that it has kept, so a kept channel without one means the receiver's end.
-     * A receiver that never took the channel may be alive: it may have had no descriptor or memory left for it.
+     * A channel that ends never proves the receiver's end. One that never took it may have had no descriptor or memory left for it, and one
+     * that had kept it closes the channels of a peer that misbehaves. The next request brings a new channel.
      */
-    if (channel->server_keeps_it || !port_is_valid(port) || !name_registry_probe(port->side.remote.owner_fd)) {
+    if (!port_is_valid(port) || !name_registry_probe(port->side.remote.owner_fd)) {
         return kCFMessagePortBecameInvalidError;
     }
     if (!is_last_look) {
         return kCFMessagePortSuccess;
     }
     port_log("CFMessagePortSendRequest",
-             "the receiver refused a request: it is of another version, or has no descriptor or memory for the reply's channel");
+             channel->server_keeps_it ? "the receiver lives, but has closed the channel for the reply to a request"
+                                      : "the receiver refused a request: it is of another version, or has no descriptor or memory for "
+                                        "the reply's channel");
     return kCFMessagePortTransportError;
 }
 

@@ -126,13 +126,42 @@ static bool is_passing(int error)
     return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EINTR;
 }
 
-/* Tries the bases in turn, and uses the first that can be used. */
-static int find_base(char *path, size_t size, const char **ret_objection)
+/* Uses the directory that the setting names, and no other: its peers use it, too. */
+static int open_base_of_setting(const char *setting, char *path, size_t size, const char **ret_objection)
 {
+    int descriptor;
+    int result;
+
+    (void)snprintf(path, size, "%s", setting);
+    if (setting[0] != '/' || strlen(setting) >= size - sizeof own_leaf - 1) {
+        *ret_objection = "CORERUNLOOP_PORTS is no absolute path, or too long";
+        return -EINVAL;
+    }
+    strip_slashes(path);
+    descriptor = kernel_ports.directory_open(AT_FDCWD, path);
+    if (descriptor < 0) {
+        *ret_objection = port_error_text(descriptor);
+        return descriptor;
+    }
+    result = reason_unusable(descriptor, others_may_write, ret_objection);
+    if (result < 0) {
+        (void)kernel.close(descriptor);
+    }
+    return result < 0 ? result : descriptor;
+}
+
+/* Tries the bases in turn, and uses the first that can be used. `ret_advice` gets what to do if none can. */
+static int find_base(char *path, size_t size, const char **ret_objection, const char **ret_advice)
+{
+    const char *setting = kernel_ports.environment("CORERUNLOOP_PORTS");
     const char *runtime = kernel_ports.environment("XDG_RUNTIME_DIR");
     int descriptor;
 
     *ret_objection = NULL;
+    *ret_advice = "";
+    if (setting && setting[0] != '\0') {
+        return open_base_of_setting(setting, path, size, ret_objection);
+    }
     if (runtime && runtime[0] == '/' && strlen(runtime) < size - sizeof own_leaf - 1) {
         (void)snprintf(path, size, "%s", runtime);
         strip_slashes(path);
@@ -143,7 +172,11 @@ static int find_base(char *path, size_t size, const char **ret_objection)
     }
     (void)snprintf(path, size, "/run/user/%u", (unsigned)kernel_ports.effective_uid());
     descriptor = open_base(path);
-    return descriptor >= 0 || is_passing(descriptor) ? descriptor : open_shared_base(path, size - sizeof own_leaf - 1, ret_objection);
+    if (descriptor >= 0 || is_passing(descriptor)) {
+        return descriptor;
+    }
+    *ret_advice = ". There is no XDG_RUNTIME_DIR: name a directory of this user's by that, or by CORERUNLOOP_PORTS";
+    return open_shared_base(path, size - sizeof own_leaf - 1, ret_objection);
 }
 
 static struct port_directory *make_directory(int descriptor, const char *path)
@@ -178,6 +211,7 @@ struct port_directory *port_directory_open(const char *function)
 {
     char path[PATH_MAX];
     const char *why = NULL;
+    const char *advice;
     int base;
     int descriptor = -EACCES;
 
@@ -185,7 +219,7 @@ struct port_directory *port_directory_open(const char *function)
         current->references++;
         return current;
     }
-    base = find_base(path, sizeof path, &why);
+    base = find_base(path, sizeof path, &why, &advice);
     if (base >= 0) {
         (void)snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", own_leaf);
         descriptor = open_private(base, own_leaf, &why);
@@ -194,7 +228,7 @@ struct port_directory *port_directory_open(const char *function)
         descriptor = base;
     }
     if (descriptor < 0) {
-        port_log(function, "the directory %.200s cannot be used: %s", path, why ? why : port_error_text(descriptor));
+        port_log(function, "the directory %.200s cannot be used: %s%s", path, why ? why : port_error_text(descriptor), advice);
         return NULL;
     }
     current = make_directory(descriptor, path);

@@ -69,6 +69,7 @@ REQUIRES(the_port_lock) static int put_in_place(struct local_port *local, int fr
     int result = local->dispatch ? dispatch_queue_watch(local->dispatch, fresh) : 0;
 
     if (result == 0) {
+        local->identifies_senders = false;
         result = kernel_ports.replace(fresh, local->socket);
     }
     (void)kernel.close(fresh);

@@ -81,10 +81,12 @@ void scratch_free(struct scratch *scratch)
 
 /* ---- packets ---- */
 
-/* Control data with room for the descriptors and, when receiving, the credentials: exactly two descriptors fit. */
+enum { scm_pidfd = 4 }; /* SCM_PIDFD, which older headers lack */
+
+/* Control data with room for the descriptors and, when receiving, the credentials: two descriptors, and a pidfd. */
 union control {
     struct cmsghdr header;
-    char room[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(descriptors_size)];
+    char room[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int)) + CMSG_SPACE(descriptors_size)];
 };
 
 static int send_with_descriptors(int socket, struct iovec *pieces, int piece_count, const int *descriptors, int count)
@@ -133,6 +135,18 @@ int packet_send(int socket, const struct wire_frame *frame, const void *data, co
     return send_with_descriptors(socket, pieces, data_size > 0 ? 2 : 1, descriptors, count);
 }
 
+/* Takes the pidfd of the sender; it is a negative number if the kernel could not make one. */
+static void take_process(const void *bytes, struct packet *packet)
+{
+    int process;
+
+    memcpy(&process, bytes, sizeof process);
+    if (process >= 0) {
+        packet->sender.process = packet->sender.pid == 0 ? kernel_ports.process_number(process) : 0;
+        (void)kernel.close(process);
+    }
+}
+
 static void take_control(struct msghdr *message, struct packet *packet)
 {
     for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
@@ -144,8 +158,10 @@ static void take_control(struct msghdr *message, struct packet *packet)
 
             memcpy(&sender, CMSG_DATA(part), sizeof sender);
             packet->has_sender = true;
-            packet->pid = sender.pid;
+            packet->sender.pid = sender.pid;
             packet->uid = sender.uid;
+        } else if (part->cmsg_type == scm_pidfd && part->cmsg_len == CMSG_LEN(sizeof(int))) {
+            take_process(CMSG_DATA(part), packet);
         } else if (part->cmsg_type == SCM_RIGHTS) {
             size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
@@ -169,11 +185,11 @@ int packet_receive(int socket, uint8_t *buffer, struct packet *ret_packet)
 {
     union control control;
     struct iovec piece = {buffer, wire_frame_max};
-    /* Not rounded up: the padding behind an odd descriptor would let one more in. */
+    /* A sender may use the room of the pidfd for more descriptors, which are closed. */
     struct msghdr message = {.msg_iov = &piece,
                              .msg_iovlen = 1,
                              .msg_control = &control,
-                             .msg_controllen = CMSG_SPACE(sizeof(struct ucred)) + CMSG_LEN(descriptors_size)};
+                             .msg_controllen = sizeof control};
     ssize_t size = kernel_ports.receive_message(socket, &message);
 
     *ret_packet = (struct packet){.size = size > 0 ? (size_t)size : 0, .descriptors = {-1, -1}};

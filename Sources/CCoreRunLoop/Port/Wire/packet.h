@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "Port/Wire/peer.h"
 #include "Port/Wire/wire.h"
 
 /* A buffer for one frame, lent to one thread at a time; a second thread gets one of its own for the occasion. */
@@ -38,7 +39,7 @@ struct packet {
     int descriptors[wire_descriptors_max]; /* belong to the receiver, which closes them */
     int descriptor_count;
     bool has_sender;
-    pid_t pid;
+    struct peer sender;
     uid_t uid;
     bool is_cut; /* bytes or descriptors were lost */
     bool lacks_descriptors; /* descriptors were lost, and only because this process had none left */

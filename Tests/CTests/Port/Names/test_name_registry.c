@@ -136,6 +136,85 @@ PORT_TEST(odd_values_of_the_variable_are_passed_over, "M16 210")
     EXPECT(!can_register());
 }
 
+static int64_t ahead_ns;
+
+static int64_t later(void)
+{
+    return kernel_linux.monotonic_ns() + ahead_ns;
+}
+
+/* What a try to register writes to the log, which takes one line a second. */
+static void log_of_registering(char *ret_text, size_t size)
+{
+    int saved = dup(STDERR_FILENO);
+    int ends[2];
+    ssize_t length;
+
+    REQUIRE(pipe(ends) == 0);
+    ahead_ns += 2000000000;
+    kernel.monotonic_ns = later;
+    (void)dup2(ends[1], STDERR_FILENO);
+    (void)can_register();
+    (void)dup2(saved, STDERR_FILENO);
+    (void)close(saved);
+    (void)close(ends[1]);
+    length = read(ends[0], ret_text, size - 1);
+    ret_text[length > 0 ? length : 0] = '\0';
+    (void)close(ends[0]);
+}
+
+PORT_TEST(a_setting_names_the_directory_and_no_other_is_tried, "911 M16")
+{
+    char path[128];
+    char text[600];
+    struct stat status;
+
+    (void)snprintf(path, sizeof path, "%s/set", port_probe_directory());
+    (void)mkdir(path, 0700);
+    (void)setenv("CORERUNLOOP_PORTS", path, 1);
+    EXPECT(can_register());
+    (void)snprintf(path, sizeof path, "%s/set/corerunloop.v1", port_probe_directory());
+    EXPECT(stat(path, &status) == 0);
+    (void)setenv("CORERUNLOOP_PORTS", "relative", 1);
+    log_of_registering(text, sizeof text);
+    EXPECT(strstr(text, "the directory relative cannot be used: CORERUNLOOP_PORTS is no absolute path"));
+    (void)setenv("CORERUNLOOP_PORTS", "/does/not/exist", 1);
+    log_of_registering(text, sizeof text);
+    EXPECT(strstr(text, "the directory /does/not/exist cannot be used"));
+    (void)snprintf(path, sizeof path, "%s/set", port_probe_directory());
+    (void)chmod(path, 0777);
+    (void)setenv("CORERUNLOOP_PORTS", path, 1);
+    log_of_registering(text, sizeof text);
+    EXPECT(strstr(text, "others have access to it"));
+    EXPECT(!can_register());
+    (void)setenv("CORERUNLOOP_PORTS", "", 1); /* as if it were not set */
+    EXPECT(can_register());
+}
+
+PORT_TEST(who_finds_the_last_directory_taken_is_told_what_helps, "210 M16")
+{
+    char shared[128];
+    char path[200];
+    char text[600];
+    struct stat status;
+
+    (void)snprintf(path, sizeof path, "/run/user/%u", (unsigned)geteuid());
+    if (stat(path, &status) == 0 || geteuid() != 0) {
+        SKIP("only root may give a directory to another user, and must have none in /run/user");
+    }
+    (void)snprintf(shared, sizeof shared, "%s/shared", port_probe_directory());
+    (void)mkdir(shared, 0700);
+    (void)chmod(shared, 01777);
+    (void)setenv("TMPDIR", shared, 1);
+    (void)unsetenv("XDG_RUNTIME_DIR");
+    (void)snprintf(path, sizeof path, "%s/corerunloop-%u", shared, (unsigned)geteuid());
+    (void)mkdir(path, 0700);
+    REQUIRE(chown(path, 65534, 65534) == 0);
+    log_of_registering(text, sizeof text);
+    EXPECT(strstr(text, "it belongs to another user. There is no XDG_RUNTIME_DIR: name a directory of this user's by that, or by "
+                        "CORERUNLOOP_PORTS"));
+}
+
 PORT_TEST(a_long_path_will_do, "M16")
 {
     char path[3300];

@@ -418,7 +418,7 @@ static struct server_channel *keep_line(struct channel_table *table, uint32_t nu
     int ends[2];
 
     REQUIRE(kernel_ports.channel_create(ends) == 0);
-    channel = server_channel_create(number, number, pid, ends[1], channel_reply);
+    channel = server_channel_create(number, number, &(struct peer){.pid = pid}, ends[1], channel_reply);
     REQUIRE(channel && channel_table_keep(table, channel));
     *ret_end = ends[0];
     return channel;
