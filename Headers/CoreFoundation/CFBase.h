@@ -304,7 +304,8 @@ CF_EXPORT const double kCFCoreFoundationVersionNumber CRL_LINK(kCFCoreFoundation
 /**
  * Adds a reference to an object and returns the object.
  *
- * `object` is any object. Constants and literals have no reference count.
+ * `object` is any object. Constants and literals have no reference count. A block is copied, and the result is the copy: it is another
+ * block if `object` was on the stack.
  * Ownership: the caller gets one more reference, and must give it back with one CFRelease.
  * Threads: any, signal handlers included if nobody can be freeing the object at the time.
  * Errors: NULL stops the process with a message. So does an object that has been freed, where that can still be detected.
@@ -314,7 +315,7 @@ CF_EXPORT CFTypeRef CFRetain(CFTypeRef object) CRL_LINK(CFRetain);
 /**
  * Gives back a reference to an object, and frees the object if it was the last reference.
  *
- * `object` is any object; constants and literals are never freed.
+ * `object` is any object, or a block; constants and literals are never freed.
  * Ownership: takes one reference from the caller.
  * Threads: any; the object's release callbacks run on it.
  * Errors: NULL stops the process with a message. So does one release too many, where it can be detected.

@@ -5,9 +5,9 @@
  *
  * A local port receives: it has a callback, and a name that only one process at a time can own. A remote port sends to the owner of its
  * name. Data is delivered whole or not at all. Names are UTF-8 of at most 128 bytes; longer ones are cut at a character. They stand for
- * files below CORERUNLOOP_PORTS if that is set, otherwise below XDG_RUNTIME_DIR, else /run/user/UID, else TMPDIR or /tmp, in a directory that
- * only the user can enter. So no other user can find, own or reach them, and two processes that choose different directories do not find
- * each other's ports. An object argument that is
+ * files below CORERUNLOOP_PORTS if that is set, otherwise below XDG_RUNTIME_DIR, else /run/user/UID, else TMPDIR or /tmp, in a directory
+ * that only the user can enter. So no other user can find, own or reach them, and two processes that choose different directories do not
+ * find each other's ports. An object argument that is
  * NULL, or of another type, stops the process with a message that names the function.
  *
  * Messages within a process do not pass through the kernel. For comparison, CORERUNLOOP_MESSAGES=socket in the environment sends them

@@ -159,7 +159,8 @@ CF_EXPORT CFSocketError CFSocketSetAddress(CFSocketRef s, CFDataRef address) CRL
  * connection is made in the background, and the Connect callback reports the outcome. The call does not change whether the socket is
  * blocking.
  * Threads: any; it may wait.
- * Errors: kCFSocketTimeout when the time is up; the attempt may go on. kCFSocketError when the connection is refused, or `s` is invalid.
+ * Errors: kCFSocketTimeout when the time is up; the attempt may go on. kCFSocketError when the connection is refused, or `s` is invalid. A
+ * socket that is connected already stays so: with a limit above 0 that is success, otherwise kCFSocketError.
  * errno has the reason. A `timeout` that is not a number counts as 0.
  */
 CF_EXPORT CFSocketError CFSocketConnectToAddress(CFSocketRef s, CFDataRef address, CFTimeInterval timeout)

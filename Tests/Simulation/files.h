@@ -172,7 +172,7 @@ int stream_connection(int descriptor);
 void nodes_begin(void);
 int node_open(int directory, const char *path, bool makes, bool is_place);
 int node_make_directory(int directory, const char *path);
-int node_list(int directory, void (*each)(void *info, const char *leaf), void *info);
+int node_list(int directory, bool (*each)(void *info, const char *leaf), void *info);
 int node_status(int descriptor, struct stat *ret_status);
 int node_path_status(int directory, const char *path, struct stat *ret_status);
 int node_lock(int directory, const char *leaf);

@@ -178,7 +178,7 @@ int node_make_directory(int directory, const char *path)
     return 0;
 }
 
-int node_list(int directory, void (*each)(void *info, const char *leaf), void *info)
+int node_list(int directory, bool (*each)(void *info, const char *leaf), void *info)
 {
     enum { entries_max = 64 };
     struct node *node = node_of(directory);
@@ -192,7 +192,9 @@ int node_list(int directory, void (*each)(void *info, const char *leaf), void *i
         (void)snprintf(leaves[count++], name_max, "%s", entry->leaf);
     }
     for (int i = 0; i < count; i++) {
-        each(info, leaves[i]);
+        if (!each(info, leaves[i])) {
+            break;
+        }
     }
     return 0;
 }

@@ -614,7 +614,7 @@ static int directory_make(int directory, const char *path)
     return (int)END(node_make_directory(directory, path), "directory_make(%s)", path);
 }
 
-static int directory_list(int directory, void (*each)(void *info, const char *leaf), void *info)
+static int directory_list(int directory, bool (*each)(void *info, const char *leaf), void *info)
 {
     int error = begin(fault_resource, EMFILE, ENOMEM);
 

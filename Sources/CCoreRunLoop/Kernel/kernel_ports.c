@@ -89,7 +89,7 @@ static int directory_make(int directory, const char *path)
     return (int)result_of(mkdirat(directory, path, 0700), saved);
 }
 
-static int directory_list(int directory, void (*each)(void *info, const char *leaf), void *info)
+static int directory_list(int directory, bool (*each)(void *info, const char *leaf), void *info)
 {
     int saved = errno;
     int own = directory_open(directory, ".");
@@ -104,8 +104,8 @@ static int directory_list(int directory, void (*each)(void *info, const char *le
         return result;
     }
     for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            each(info, entry->d_name);
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && !each(info, entry->d_name)) {
+            break;
         }
     }
     (void)closedir(stream);

@@ -28,8 +28,8 @@ struct kernel_ports {
     /* Files; `directory` may be AT_FDCWD, and links are never followed in the last part of a path. */
     int (*directory_open)(int directory, const char *path);
     int (*directory_make)(int directory, const char *path); /* for the owner only */
-    /* Calls `each` for every entry but "." and ".."; `directory` stays open. */
-    int (*directory_list)(int directory, void (*each)(void *info, const char *leaf), void *info);
+    /* Calls `each` for every entry but "." and "..", until it returns false; `directory` stays open. */
+    int (*directory_list)(int directory, bool (*each)(void *info, const char *leaf), void *info);
     int (*file_open)(int directory, const char *leaf, int flags);
     int (*file_status)(int descriptor, struct stat *ret_status);
     int (*path_status)(int directory, const char *leaf, struct stat *ret_status);

@@ -93,7 +93,10 @@ CFSocketError CFSocketConnectToAddress(CFSocketRef s, CFDataRef address, CFTimeI
         CFRelease(old_peer);
     }
     socket_publish_interest(s);
-    return result == -EINPROGRESS ? kCFSocketSuccess : error_of(result);
+    if (result == -EINPROGRESS || (result == -EISCONN && timeout > 0)) { /* what waits finds the connection made (rule 268a) */
+        return kCFSocketSuccess;
+    }
+    return error_of(result);
 }
 
 /* Asks the kernel each time, as the program may bind or connect the descriptor itself. NULL if there is no address. */

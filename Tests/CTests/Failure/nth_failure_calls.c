@@ -68,7 +68,7 @@ INT_CALL(process_reap, EINTR, ECHILD, (pid_t pid, int *ret_status), (pid, ret_st
 CALL(kernel_ports, size_t, descriptor_limit, EPERM, 0, 0, (void), ())
 PORTS_CALL(int, directory_open, EMFILE, EACCES, (int directory, const char *path), (directory, path))
 PORTS_CALL(int, directory_make, ENOSPC, EACCES, (int directory, const char *path), (directory, path))
-PORTS_CALL(int, directory_list, EMFILE, ENOMEM, (int directory, void (*each)(void *, const char *), void *info), (directory, each, info))
+PORTS_CALL(int, directory_list, EMFILE, ENOMEM, (int directory, bool (*each)(void *, const char *), void *info), (directory, each, info))
 PORTS_CALL(int, file_open, EMFILE, ENFILE, (int directory, const char *leaf, int flags), (directory, leaf, flags))
 PORTS_CALL(int, file_status, ENOMEM, 0, (int descriptor, struct stat *ret_status), (descriptor, ret_status))
 PORTS_CALL(int, path_status, ENOMEM, EACCES, (int directory, const char *leaf, struct stat *ret_status), (directory, leaf, ret_status))

@@ -782,10 +782,11 @@ TEST(paths_that_are_too_long_for_an_address_are_refused, "M16")
     close(socket);
 }
 
-static void count_entry(void *info, const char *leaf)
+/* Has enough after three. */
+static bool count_entry(void *info, const char *leaf)
 {
     (void)leaf;
-    ++*(int *)info;
+    return ++*(int *)info < 3;
 }
 
 TEST(only_directories_are_listed, "")
@@ -796,5 +797,9 @@ TEST(only_directories_are_listed, "")
     EXPECT_EQ(kernel_ports_linux.directory_list(file, count_entry, &count), -ENOTDIR);
     EXPECT_EQ(kernel_ports_linux.directory_list(-1, count_entry, &count), -EBADF);
     EXPECT_EQ(count, 0);
+    close(file);
+    file = open("/proc/self", O_RDONLY | O_DIRECTORY);
+    EXPECT_EQ(kernel_ports_linux.directory_list(file, count_entry, &count), 0);
+    EXPECT_EQ(count, 3); /* it has more */
     close(file);
 }

@@ -313,6 +313,29 @@ TEST(a_socket_connected_later_is_not_told_before, "261 268")
     CFRelease(any);
 }
 
+TEST(connecting_a_connected_socket_succeeds_with_a_limit, "268a")
+{
+    CFDataRef any = loopback_address(AF_INET);
+    int listener = listen_on(any, 5);
+    CFDataRef where = address_of(listener);
+    CFSocketRef s = CFSocketCreate(NULL, PF_INET, SOCK_STREAM, IPPROTO_TCP, 0, NULL, NULL);
+    CFDataRef text = CFDataCreate(NULL, (const UInt8 *)"text", 4);
+
+    REQUIRE(s != NULL);
+    EXPECT_EQ(CFSocketConnectToAddress(s, where, 1), kCFSocketSuccess);
+    EXPECT_EQ(CFSocketConnectToAddress(s, where, 1), kCFSocketSuccess);
+    EXPECT_EQ(CFSocketConnectToAddress(s, where, 0), kCFSocketError);
+    EXPECT_EQ(errno, EISCONN);
+    EXPECT_EQ(CFSocketConnectToAddress(s, where, -1), kCFSocketError);
+    EXPECT_EQ(CFSocketSendData(s, NULL, text, 1), kCFSocketSuccess);
+    CFSocketInvalidate(s);
+    CFRelease(s);
+    CFRelease(text);
+    close(listener);
+    CFRelease(where);
+    CFRelease(any);
+}
+
 /* ---- addresses ---- */
 
 TEST(a_signature_makes_a_listening_or_a_connected_socket, "270")

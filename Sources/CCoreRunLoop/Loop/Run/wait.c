@@ -265,7 +265,7 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run)
         limit_ns = earlier(timers_limit(mode), run->deadline_ns);
         if (watch_must_retry(mode)) {
             now_ns = kernel.monotonic_ns();
-            limit_ns = earlier(limit_ns, now_ns + watch_retry_ns);
+            limit_ns = earlier(limit_ns, now_ns + watch_next_retry_ns(mode));
         }
         if (!wait_sleep_once(loop, mode, has_set ? wake_epoll : wake_futex, now_ns, limit_ns)) {
             /* A wake-up or stop that ended the last sleep, or came since, is noted in the word, so this sleep is refused: the wait ends. */

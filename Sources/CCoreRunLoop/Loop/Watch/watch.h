@@ -23,7 +23,11 @@
 #include "Loop/Source/source.h"
 #include "Support/invariant.h"
 
-enum { watch_batch_size = 64, watch_retry_ns = 20000000 };
+enum {
+    watch_batch_size = 64,
+    watch_retry_ns = 20000000, /* the longest wait between two looks at descriptors that the kernel does not watch */
+    watch_retry_first_ns = 100000, /* the first wait after something has come; each doubles until the longest */
+};
 
 /* Bits of a report besides enum kernel_readiness. */
 enum watch_report_bits {
@@ -86,6 +90,7 @@ struct watch_set {
     struct link dirty; /* watches that the kernel has to be told of before the next wait */
     struct link always_ready; /* watches that the kernel does not watch because they are always ready, or gone */
     struct link refused; /* watches that are polled */
+    int64_t retry_ns GUARDED_BY(the_loop_lock); /* the next wait between two looks at them; 0: the longest */
     struct link posted; /* watches with a posted member */
 
     /* The reports. */
@@ -194,6 +199,9 @@ static inline bool watch_must_retry(const struct mode *mode)
 {
     return mode->lacks_main_queue || (mode->watches && !list_is_empty(&mode->watches->refused));
 }
+
+/* Returns how long to wait until those descriptors are looked at again. */
+REQUIRES(the_loop_lock) int64_t watch_next_retry_ns(struct mode *mode);
 
 /* Returns true if no report is kept and the kernel knows every interest, so that a wait can begin as it is. */
 bool watch_is_settled(const struct mode *mode);

@@ -201,8 +201,11 @@ void watch_flush(CFRunLoopRef loop, struct watch_set *watches)
 /* ---- before a wait ---- */
 
 /* Has every wanted descriptor polled, because there is no set to wait in. */
-static void refuse_all(struct watch_set *watches)
+REQUIRES(the_loop_lock) static void refuse_all(struct watch_set *watches)
 {
+    if (!list_is_empty(&watches->dirty)) {
+        watches->retry_ns = watch_retry_first_ns;
+    }
     list_for_each_removable(link, &watches->dirty) {
         struct watch *watch = container_of(link, struct watch, dirty_link);
 

@@ -348,10 +348,22 @@ REQUIRES(the_loop_lock) static bool next_refused(CFRunLoopRef loop, struct mode 
         if (ready && take_turn(loop, mode, watch, ready, ret_report)) {
             list_remove(link);
             list_append(&watches->refused, link);
+            watches->retry_ns = watch_retry_first_ns;
             return true;
         }
     }
     return false;
+}
+
+int64_t watch_next_retry_ns(struct mode *mode)
+{
+    struct watch_set *watches = mode->watches;
+    int64_t result = watches && watches->retry_ns > 0 ? watches->retry_ns : watch_retry_ns;
+
+    if (watches) {
+        watches->retry_ns = result < watch_retry_ns / 2 ? 2 * result : watch_retry_ns;
+    }
+    return result;
 }
 
 /* Takes a report: posts and watches that are always ready come first, then the batch, then refused watches. */

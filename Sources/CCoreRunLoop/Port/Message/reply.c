@@ -74,7 +74,7 @@ void reply_load(const struct asker *asker, uint32_t status, CFDataRef whole_data
     }
     result = put_data(asker, length > 0 ? CFDataGetBytePtr(data) : NULL, length, ret_reply);
     if (result < 0) {
-        port_log(port_log_receiver, "a reply could not be sent: %s", port_error_text(result));
+        port_log(port_log_receiver, "a reply could not be sent: %s", payload_put_error_text(result));
         ret_reply->frame = dropped_frame(asker, wire_drop_memory, asker->keeps_channel);
     }
 }

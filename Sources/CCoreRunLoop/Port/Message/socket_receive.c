@@ -53,8 +53,8 @@ static void log_dropped(CFMessagePortRef port, const struct packet *packet, cons
     port_lock(port);
     name = port->name;
     port_unlock(port);
-    port_log(port_log_receiver, "a message from process %d to the port %s was dropped: %s", packet->has_sender ? (int)packet->sender.pid : 0,
-             name.length > 0 ? name.bytes : "without a name", why);
+    port_log(port_log_receiver, "a message from process %d to the port %s was dropped: %s",
+             packet->has_sender ? (int)packet->sender.pid : 0, name.length > 0 ? name.bytes : "without a name", why);
 }
 
 /* Drops the packet. A peer that commits offences_max offences loses its channels. */
@@ -370,8 +370,8 @@ static void drop_for_want_of_descriptors(CFMessagePortRef port, const uint8_t *b
 }
 
 /*
- * Asks the kernel to identify senders from now on, because one has no process id here. It costs a descriptor for each packet, so a port asks
- * only then. Without a kernel that can do so, such senders stay unknown.
+ * Asks the kernel to identify senders from now on, because one has no process id here. It costs a descriptor for each packet, so a port
+ * asks only then. Without a kernel that can do so, such senders stay unknown.
  */
 static void identify_senders(CFMessagePortRef port)
 {

@@ -86,8 +86,8 @@ static int load_data(CFMessagePortRef port, struct client_channel *channel, stru
     }
     memory = payload_put(bytes, length);
     if (memory < 0) {
-        port_log("CFMessagePortSendRequest", "there is no memory to pass on %llu bytes: %s", (unsigned long long)length,
-                 port_error_text(memory));
+        port_log("CFMessagePortSendRequest", "%llu bytes cannot be passed on in memory: %s", (unsigned long long)length,
+                 payload_put_error_text(memory));
         return memory;
     }
     load->descriptors[load->count++] = memory;

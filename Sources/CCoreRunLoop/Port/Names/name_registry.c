@@ -18,6 +18,7 @@ enum {
     leaf_size = port_leaf_size + sizeof ".lock",
     path_size = PATH_MAX + leaf_size,
     card_size = 64 + wire_name_max,
+    removed_at_once = 256, /* names of the dead that one sweep removes: 100,000 of them would hold up a registration for seconds */
     swept_for_each = 8, /* names that a registration checks on average; with fewer names every registration sweeps */
     respite_max = 4096,
     respite_size = 16,
@@ -232,9 +233,11 @@ static int place_socket(struct publication *publication, int socket)
 struct sweep {
     const struct port_directory *directory;
     unsigned kept; /* names that somebody has */
+    unsigned removed;
 };
 
-static void sweep_one(void *info, const char *leaf)
+/* Returns false once the sweep has done enough. */
+static bool sweep_one(void *info, const char *leaf)
 {
     struct sweep *sweep = info;
     const struct port_directory *directory = sweep->directory;
@@ -244,19 +247,20 @@ static void sweep_one(void *info, const char *leaf)
     int lock;
 
     if (length <= sizeof suffix - 1 || length >= sizeof other || strcmp(leaf + length - (sizeof suffix - 1), suffix) != 0) {
-        return;
+        return true;
     }
     (void)snprintf(other, sizeof other, "%.*s.sock", (int)(length - (sizeof suffix - 1)), leaf);
     lock = socket_answers(directory, other) ? -EWOULDBLOCK : kernel_ports.file_lock(directory->descriptor, leaf);
     if (lock < 0) {
         sweep->kept++;
-        return;
+        return true;
     }
     (void)kernel_ports.file_unlink(directory->descriptor, other);
     (void)snprintf(other, sizeof other, "%.*s.tmp", (int)(length - (sizeof suffix - 1)), leaf);
     (void)kernel_ports.file_unlink(directory->descriptor, other);
     (void)kernel_ports.file_unlink(directory->descriptor, leaf);
     (void)kernel.close(lock);
+    return ++sweep->removed < removed_at_once;
 }
 
 /* Returns how many registrations may still go without a sweep. A file without a valid number counts as 0. */
@@ -283,12 +287,13 @@ static void write_respite(int sweeper, unsigned respite)
 }
 
 /*
- * Removes the files of dead processes. One process sweeps at a time, and the others skip it. A sweep checks all names. If there are many,
- * the next registrations of all processes go without a sweep, so that each checks only a few names on average.
+ * Removes the files of dead processes. One process sweeps at a time, and the others skip it. A sweep checks all names, or stops when it has
+ * removed many; the next sweep finds the rest. If there are many names that somebody has, the next registrations of all processes go
+ * without a sweep, so that each checks only a few names on average.
  */
 static void sweep_directory(const struct port_directory *directory)
 {
-    struct sweep info = {directory, 0};
+    struct sweep info = {directory, 0, 0};
     int sweeper = kernel_ports.file_lock(directory->descriptor, ".sweep");
     unsigned old_respite;
     unsigned respite;
@@ -489,7 +494,7 @@ struct listing {
     int64_t now_s;
 };
 
-static void list_one(void *info, const char *leaf)
+static bool list_one(void *info, const char *leaf)
 {
     const struct listing *listing = info;
     struct name_registry_entry entry = {.age_s = 0};
@@ -499,15 +504,16 @@ static void list_one(void *info, const char *leaf)
 
     if (length < 6 || length >= sizeof other || strcmp(leaf + length - 5, ".lock") != 0 ||
         !read_card(listing->directory, leaf, &entry.card)) {
-        return;
+        return true;
     }
     (void)snprintf(other, sizeof other, "%.*s.sock", (int)(length - 5), leaf);
     if (kernel_ports.path_status(listing->directory->descriptor, other, &status) < 0) {
-        return; /* not yet, or no longer */
+        return true; /* not yet, or no longer */
     }
     entry.is_alive = socket_answers(listing->directory, other);
     entry.age_s = listing->now_s > status.st_ctim.tv_sec ? listing->now_s - status.st_ctim.tv_sec : 0;
     listing->each(listing->info, &entry);
+    return true;
 }
 
 int name_registry_list(void (*each)(void *info, const struct name_registry_entry *entry), void *info)

@@ -9,6 +9,7 @@
 #include "CoreFoundation/CFData.h"
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Port/Wire/port_log.h"
 #include "Runtime/Object/allocator.h"
 #include "Runtime/Value/data.h"
 #include "Support/invariant.h"
@@ -94,6 +95,20 @@ int payload_put(const void *bytes, uint64_t length)
         (void)kernel.close(descriptor);
     }
     return result < 0 ? result : descriptor;
+}
+
+const char *payload_put_error_text(int error)
+{
+    switch (-error) {
+    case EPERM:
+    case EACCES:
+    case ENOSYS:
+        return "memfd_create is refused, by a filter of system calls or an old kernel";
+    case EFBIG:
+        return "the limit on file sizes (RLIMIT_FSIZE) also bounds memory files";
+    default:
+        return port_error_text(error);
+    }
 }
 
 /* Reads the first `length` bytes of a file that is known to have them. */

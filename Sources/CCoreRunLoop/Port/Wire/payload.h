@@ -41,6 +41,8 @@ CFDataRef payload_share(CFDataRef data);
 
 /* Makes a memory file that holds the data. Returns its descriptor or a negative errno. */
 int payload_put(const void *bytes, uint64_t length);
+/* Returns why payload_put has failed, as a text for logs. */
+const char *payload_put_error_text(int error);
 
 /* Reads a peer's memory file. Returns 0, -EINVAL if it is not a valid one, or -ENOMEM. The caller keeps the descriptor. */
 int payload_read(int descriptor, uint64_t length, CFDataRef *ret_data);

@@ -8,6 +8,7 @@
 #include "CoreFoundation/CFBase.h"
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "CoreFoundation/CFString.h"
 #include "Runtime/Object/object.h"
@@ -15,16 +16,38 @@
 
 const double kCFCoreFoundationVersionNumber = kCFCoreFoundationVersionNumber10_11;
 
+/*
+ * Blocks are objects on Apple's systems. Here the blocks runtime counts them, which a program that has blocks has: its symbols are weak.
+ * Source: the blocks ABI specification of Clang, "High Level" and "Runtime Helper Functions".
+ */
+extern void *_NSConcreteStackBlock[] __attribute__((weak));
+extern void *_NSConcreteGlobalBlock[] __attribute__((weak));
+extern void *_NSConcreteMallocBlock[] __attribute__((weak));
+extern void *_Block_copy(const void *block) __attribute__((weak));
+extern void _Block_release(const void *block) __attribute__((weak));
+
+/* `isa` is not NULL, as the symbols are without a runtime. */
+static bool is_block(const void *isa)
+{
+    return isa == (const void *)_NSConcreteMallocBlock || isa == (const void *)_NSConcreteGlobalBlock ||
+           isa == (const void *)_NSConcreteStackBlock;
+}
+
 CFTypeRef CFRetain(CFTypeRef object)
 {
-    object_class_of(object, "CFRetain");
+    if (__builtin_expect(is_block(object_class_of(object, "CFRetain")), 0)) {
+        return _Block_copy(object);
+    }
     object_retain(object);
     return object;
 }
 
 void CFRelease(CFTypeRef object)
 {
-    object_class_of(object, "CFRelease");
+    if (__builtin_expect(is_block(object_class_of(object, "CFRelease")), 0)) {
+        _Block_release(object);
+        return;
+    }
     object_release(object);
 }
 

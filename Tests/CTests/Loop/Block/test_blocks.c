@@ -458,6 +458,28 @@ TEST(blocks_are_copied_and_released, "161 168")
     CFRelease(captured);
 }
 
+TEST(blocks_are_retained_and_released_as_objects, "188a")
+{
+    int value = 3;
+    int (^on_stack)(void) = ^{
+        return value;
+    };
+    int (^copy)(void) = (int (^)(void))CFRetain((CFTypeRef)on_stack);
+    const void *values[1];
+    CFArrayRef array;
+
+    value = 4;
+    EXPECT_EQ(copy(), 3);
+    EXPECT((const void *)copy != (const void *)on_stack);
+    EXPECT_EQ((const void *)CFRetain((CFTypeRef)copy), (const void *)copy);
+    CFRelease((CFTypeRef)copy);
+    values[0] = copy;
+    array = CFArrayCreate(NULL, values, 1, &kCFTypeArrayCallBacks);
+    CFRelease((CFTypeRef)copy);
+    EXPECT_EQ(((int (^)(void))CFArrayGetValueAtIndex(array, 0))(), 3);
+    CFRelease(array);
+}
+
 TEST(timers_and_observers_with_blocks, "138 147")
 {
     clock_start();

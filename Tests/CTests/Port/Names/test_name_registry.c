@@ -903,6 +903,31 @@ PORT_TEST(what_the_dead_leave_among_many_is_swept_soon, "195 H19")
     EXPECT_EQ(port_probe_count_files(), 0);
 }
 
+/* What a process leaves that was killed while it registered a name. */
+static void leave_lock(int number)
+{
+    char path[256];
+
+    (void)snprintf(path, sizeof path, "%s/dead%d.lock", port_probe_names(), number);
+    (void)close(open(path, O_CREAT | O_WRONLY, 0600));
+}
+
+PORT_TEST(what_very_many_dead_leave_is_swept_in_portions, "195 H19")
+{
+    enum { dead = 1000, portion = 256 };
+    CFMessagePortRef port = local(CFSTR("living"));
+
+    for (int i = 0; i < dead; i++) {
+        leave_lock(i);
+    }
+    for (int left = dead; left > 0; left -= portion) {
+        EXPECT_EQ(port_probe_count_files(), left + 2);
+        port_drop(local(CFSTR("next")));
+    }
+    EXPECT_EQ(port_probe_count_files(), 2);
+    port_drop(port);
+}
+
 static void expect_connected(const char *kind, int number)
 {
     CFStringRef name = numbered_name(kind, number);
