@@ -681,6 +681,28 @@ PORT_TEST(an_owner_without_a_watch_channel_is_probed, "908 M26")
     CFRelease(remote);
 }
 
+static CFDataRef answer_slowly(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    kernel_ports.pause(60000000); /* longer than the time between two probes */
+    return port_echo(local, message_id, data, info);
+}
+
+/* The wait for the reply runs the loop in a mode of the watch. */
+PORT_TEST(an_owner_is_probed_during_a_request_and_after_it, "908 M26")
+{
+    pid_t owner = port_process_start(NAME, answer_slowly, NULL, NULL);
+    CFMessagePortRef remote;
+
+    kernel_ports.channel_create = no_channel;
+    remote = connect_with_callback();
+    kernel_ports.channel_create = kernel_ports_linux.channel_create;
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 1, NULL, test_patience_s(), test_patience_s(), kCFRunLoopDefaultMode, NULL),
+              kCFMessagePortSuccess);
+    port_process_kill(owner);
+    EXPECT(run_until_told(1));
+    CFRelease(remote);
+}
+
 PORT_TEST(without_any_descriptor_the_callback_comes_from_the_call_that_finds_the_end, "908 M26")
 {
     pid_t owner = port_process_start(NAME, port_echo, NULL, NULL);
