@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -98,6 +99,26 @@ static bool exchange(CFIndex size)
 
 NTH_FAILURE(small_messages, "")
 {
+    return exchange(20);
+}
+
+NTH_FAILURE(a_setting_that_names_the_directory, "911")
+{
+    bool has_all;
+
+    (void)setenv("CORERUNLOOP_PORTS", getenv("XDG_RUNTIME_DIR"), 1);
+    has_all = exchange(20);
+    (void)unsetenv("CORERUNLOOP_PORTS");
+    return has_all;
+}
+
+/* As a port in a PID namespace of its own asks for; on a kernel that cannot, an exchange like others. */
+NTH_FAILURE(senders_that_the_kernel_identifies, "910")
+{
+    CFMessagePortRef local = open_port(NAME, MODE);
+
+    NEED(local);
+    (void)kernel_ports.identify_senders(local->side.local.socket);
     return exchange(20);
 }
 
