@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * What an add-on library gives to the streams of sockets: addresses of hosts by their names, and TLS. Programs do not need this header.
+ * What an add-on library gives to the streams of sockets: addresses of hosts by their names, and TLS. Programs do not need this header:
+ * libcorerunloop-net (CRLNetwork.h) is such a library.
  *
  * The core library connects to numeric addresses and to "localhost" by itself. For other names, for kCFStreamPropertySocketSecurityLevel
  * and for kCFStreamPropertySSLSettings it calls the functions that are installed here. It calls each without a lock, on the thread that
@@ -56,12 +57,20 @@ typedef struct {
     void *(*createSession)(int socket, CFStringRef host, CFDictionaryRef settings, CFStreamError *error);
     /** Goes on with the handshake, and never waits. Returns 0 when it is done, -EAGAIN with `*waits`, or -EPROTO with `*error`. */
     int (*handshake)(void *session, UInt32 *waits, CFStreamError *error);
-    /** Receives at least one byte, and never waits. Returns 0 at the end, -EAGAIN with `*waits`, or -EPROTO with `*error`. */
+    /**
+     * Receives at least one byte, and never waits. Returns 0 at the end, -EAGAIN with `*waits`, -EPROTO with `*error`, or a negative errno
+     * of the socket.
+     */
     CFIndex (*receive)(void *session, UInt8 *bytes, CFIndex size, UInt32 *waits, CFStreamError *error);
     /** Sends at least one byte, and never waits. As `receive`; it is called again with the same bytes after -EAGAIN. */
     CFIndex (*send)(void *session, const UInt8 *bytes, CFIndex size, UInt32 *waits, CFStreamError *error);
-    /** Returns whether `receive` would give bytes although the socket has none. On another thread than `receive`, too. */
-    Boolean (*hasBytes)(void *session);
+    /**
+     * Returns what `receive` would return at once: above 0 for bytes, 0 for the end, -EAGAIN, or an error. It takes from the socket what it
+     * needs to know that, so that the kernel does not report a part of a record again and again.
+     */
+    CFIndex (*look)(void *session, CFStreamError *error);
+    /** Returns whether the session holds something from the socket that `receive` has not given yet: then it is worth a look. */
+    Boolean (*holdsBytes)(void *session);
     /** Copies a property of the session, such as the peer's certificates; NULL for one that it does not know. */
     CFTypeRef (*copyProperty)(void *session, CFStringRef name);
     /** Says farewell to the peer, if that can be done at once, and frees the session. */

@@ -36,6 +36,16 @@ static void take_error(struct stream *s, struct connection *c)
     connection_unlock(c);
 }
 
+static bool connection_is_secured(struct connection *c)
+{
+    bool is_secured;
+
+    connection_lock(c);
+    is_secured = c->session;
+    connection_unlock(c);
+    return is_secured;
+}
+
 /* Goes on with the connection. `begins`: for the first time for this stream, which does not know the descriptor yet. */
 static int advance(struct stream *s, bool begins, uint32_t *ret_waits)
 {
@@ -52,6 +62,8 @@ static int advance(struct stream *s, bool begins, uint32_t *ret_waits)
     }
     if (result < 0 && result != -EINPROGRESS) {
         take_error(s, c);
+    } else if (result == 0 && stream_is_reader(s) && connection_is_secured(c)) {
+        atomic_store_explicit(&s->is_ready, true, memory_order_release); /* the handshake may have taken bytes behind it */
     }
     return result;
 }
@@ -156,6 +168,14 @@ static int socket_of(struct connection *c, void **ret_session)
     return descriptor;
 }
 
+/* What the session holds is told by no report of the kernel: the loop then looks without one. */
+static void note_held_bytes(struct stream *s, void *session)
+{
+    if (session) {
+        atomic_store_explicit(&s->is_ready, connection_network()->holdsBytes(session), memory_order_release);
+    }
+}
+
 static CFIndex read_socket(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end)
 {
     struct connection *c = connection_of(s);
@@ -173,6 +193,7 @@ static CFIndex read_socket(struct stream *s, UInt8 *bytes, CFIndex size, bool *r
         }
         result = receive_once(s, descriptor, session, bytes, most, &waits);
     }
+    note_held_bytes(s, session);
     if (result == 0) {
         result = end_of_bytes(c);
         *ret_at_end = result == 0;
@@ -205,16 +226,14 @@ static CFIndex write_socket(struct stream *s, const UInt8 *bytes, CFIndex size)
 
 /* ---- looking ---- */
 
-/* The socket was hung up, or the peer sends no more. What it sent may still be unread. */
-static int look_behind_hang_up(struct connection *c, int descriptor)
+/* What a look at the bytes has found: their number, 0 at the end, or a negative errno. */
+static int event_of_look(struct connection *c, int peeked)
 {
-    int peeked = kernel.socket_peek(descriptor);
-
     if (peeked > 0) {
         return kCFStreamEventHasBytesAvailable;
     }
     if (peeked == -EAGAIN) {
-        return 0; /* the report was out of date */
+        return 0; /* the report was out of date, or of a part of a record */
     }
     if (peeked == 0) {
         peeked = end_of_bytes(c);
@@ -223,16 +242,19 @@ static int look_behind_hang_up(struct connection *c, int descriptor)
     return keep_error(c, peeked);
 }
 
-static int look_at_reader(struct connection *c, int descriptor, void *session, uint32_t ready)
+/* A part of a record makes the socket readable, and reading would wait for the rest. So the session is asked, whatever is ready. */
+static int look_at_session(struct stream *s, struct connection *c, void *session)
 {
-    if (session) {
-        if (connection_network()->hasBytes(session)) {
-            return kCFStreamEventHasBytesAvailable;
-        }
-        return ready & (kernel_readable | kernel_failed) ? kCFStreamEventHasBytesAvailable : 0; /* reading tells an end */
-    }
-    if (ready & (kernel_ended | kernel_failed)) {
-        return look_behind_hang_up(c, descriptor);
+    CFIndex peeked = connection_network()->look(session, &s->refusal);
+
+    atomic_store_explicit(&s->is_ready, peeked > 0, memory_order_release);
+    return event_of_look(c, peeked > 0 ? 1 : (int)peeked);
+}
+
+static int look_at_reader(struct connection *c, int descriptor, uint32_t ready)
+{
+    if (ready & (kernel_ended | kernel_failed)) { /* what the peer has sent may still be unread */
+        return event_of_look(c, kernel.socket_peek(descriptor));
     }
     return ready & kernel_readable ? kCFStreamEventHasBytesAvailable : 0;
 }
@@ -256,10 +278,13 @@ static int look_at_socket(struct stream *s, uint32_t ready)
     void *session;
     int descriptor = socket_of(c, &session);
 
+    if (session && stream_is_reader(s)) {
+        return look_at_session(s, c, session);
+    }
     if (!ready) {
         ready = kernel.descriptor_ready(descriptor, stream_is_reader(s) ? kernel_readable : kernel_writable);
     }
-    return stream_is_reader(s) ? look_at_reader(c, descriptor, session, ready) : look_at_writer(c, descriptor, ready);
+    return stream_is_reader(s) ? look_at_reader(c, descriptor, ready) : look_at_writer(c, descriptor, ready);
 }
 
 /* ---- the end ---- */

@@ -42,17 +42,22 @@ EXCLUDES(the_item_lock) static struct stream *retain_end(struct connection *c, e
 
 void connection_tell(struct connection *c, const struct stream *except)
 {
-    for (enum connection_end end = connection_reader; end < connection_end_count; end++) {
-        int descriptor;
-        struct stream *s = retain_end(c, end, &descriptor);
+    struct stream *ends[connection_end_count];
+    int descriptor;
 
-        if (s) {
-            if (s != except) {
-                atomic_store_explicit(&s->opening_interest, kernel_writable, memory_order_relaxed); /* until it has looked itself */
-                stream_schedule_descriptor_changed(s, descriptor);
-                stream_events_nudge(s);
-            }
-            object_release(s);
+    for (enum connection_end end = connection_reader; end < connection_end_count; end++) {
+        ends[end] = retain_end(c, end, &descriptor);
+    }
+    for (enum connection_end end = connection_reader; end < connection_end_count; end++) {
+        if (ends[end] && ends[end] != except) {
+            atomic_store_explicit(&ends[end]->opening_interest, kernel_writable, memory_order_relaxed); /* until it has looked itself */
+            stream_schedule_descriptor_changed(ends[end], descriptor);
+            stream_events_nudge(ends[end]);
+        }
+    }
+    for (enum connection_end end = connection_reader; end < connection_end_count; end++) {
+        if (ends[end]) {
+            object_release(ends[end]); /* the last one frees the connection */
         }
     }
 }
@@ -177,7 +182,7 @@ EXCLUDES(the_item_lock) static void begin_query(struct connection *c)
     }
     connection_unlock(c);
     if (!can_resolve) {
-        fault_log_once(&logged, "a stream connects to a host by name: that needs an add-on library (CRLStreamNetwork.h)");
+        fault_log_once(&logged, "a stream connects to a host by name: link libcorerunloop-net (pkg-config corerunloop-net)");
     }
     if (query) {
         for (enum connection_end end = connection_reader; end < connection_end_count; end++) {

@@ -76,7 +76,7 @@ struct stream {
     bool opens_at_end; /* set by the kind's `open`: there is nothing to read */
     uint8_t owed GUARDED_BY(the_item_lock); /* events that come once and have not been told yet */
     uint8_t told GUARDED_BY(the_item_lock); /* lasting events that were told, with no read or write since */
-    /* A kind without a descriptor keeps this: reading, or writing, would not wait. Others leave it false. */
+    /* Reading, or writing, may not wait, and no report of a descriptor tells that: a kind without one, or bytes that TLS holds back. */
     atomic_bool is_ready;
     int descriptor GUARDED_BY(the_item_lock); /* what the loops wait for; -1: none, or none yet */
     CFStreamError refusal; /* set by the kind, while claimed, with a result below 0 that is no errno; domain 0: none */

@@ -210,8 +210,7 @@ void stream_events_publish(struct stream *s)
 /* Whether there is something to tell that the loop's wait does not report. */
 REQUIRES(the_item_lock) static bool is_due(const struct stream *s)
 {
-    return (s->owed & wanted_events(s)) || (s->source_descriptor < 0 && awaits_lasting_event(s) &&
-                                            atomic_load_explicit(&s->is_ready, memory_order_acquire));
+    return (s->owed & wanted_events(s)) || (awaits_lasting_event(s) && atomic_load_explicit(&s->is_ready, memory_order_acquire));
 }
 
 EXCLUDES(the_item_lock) static void tell_loops(struct stream *s, bool nudges)
@@ -315,7 +314,7 @@ void stream_events_deliver(struct stream *s, uint32_t ready)
     mark = cleanup_push(loop, object_release, s);
     stream_go_on_opening(s);
     stream_lock(s);
-    looks = awaits_lasting_event(s) && (ready || s->source_descriptor < 0);
+    looks = awaits_lasting_event(s) && (ready || s->source_descriptor < 0 || atomic_load_explicit(&s->is_ready, memory_order_acquire));
     stream_unlock(s);
     if (looks) {
         lasting = stream_look(s, ready);
