@@ -23,6 +23,8 @@ let package = Package(
         .library(name: "CoreRunLoopFoundation", targets: ["CoreRunLoopFoundation"]),
         // XCTest and Foundation with this package's loops, by one import.
         .library(name: "CoreRunLoopXCTest", targets: ["CoreRunLoopXCTest"]),
+        // Names of hosts and TLS for streams: to be linked besides. It needs c-ares and OpenSSL.
+        .library(name: "CCoreRunLoopNet", targets: ["CCoreRunLoopNet"]),
         // For test suites: a clock moved by hand, and a trait that runs a test on a loop.
         .library(name: "CoreRunLoopTesting", targets: ["CoreRunLoopTesting"]),
     ],
@@ -37,6 +39,11 @@ let package = Package(
             cSettings: [.headerSearchPath("Headers"), .headerSearchPath("Sources/CCoreRunLoop")],
             linkerSettings: [.linkedLibrary("BlocksRuntime")]
         ),
+        .systemLibrary(name: "CLibCAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .target(
+            name: "CCoreRunLoopNet", dependencies: ["CCoreRunLoop", "CLibCAres", "COpenSSL"], exclude: ["rules.mk"],
+            cSettings: [.headerSearchPath("../../Headers"), .headerSearchPath("../CCoreRunLoop")]),
         // No sources: the folder of the headers, for C targets.
         .target(name: "CoreFoundationHeaders", dependencies: ["CCoreRunLoop"], path: "Headers", publicHeadersPath: "."),
         // System calls and thread-local words that Swift cannot spell, and the few private functions of the C library that the overlay
@@ -70,7 +77,7 @@ let package = Package(
         .executableTarget(name: "requests", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], path: "Tests/Requests"),
         .executableTarget(name: "main-thread", dependencies: ["CoreRunLoop"], path: "Tests/MainThread"),
         .executableTarget(name: "main-thread-foundation", dependencies: ["CoreRunLoopFoundation"], path: "Tests/MainThreadFoundation"),
-        .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
+        .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop", "CCoreRunLoopNet"]),
         .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
         .testTarget(name: "CoreRunLoopFoundationTests", dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"]),
         .testTarget(name: "CoreRunLoopXCTestTests", dependencies: ["CoreRunLoopXCTest"]),

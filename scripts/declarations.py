@@ -5,6 +5,7 @@ import re
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEADERS = os.path.join(ROOT, "Headers")
+ADD_ON_HEADERS = {"CRLNetwork.h"}
 
 
 class Declaration:
@@ -18,6 +19,11 @@ class Declaration:
         self.is_exported = self.text.startswith("CF_EXPORT")
         self.is_inline = self.text.startswith("CF_INLINE")
         self.kind, self.name = self._kind_and_name()
+
+    @property
+    def is_of_add_on(self):
+        """Whether libcorerunloop-net has it, and not the library."""
+        return self.header in ADD_ON_HEADERS
 
     @property
     def place(self):

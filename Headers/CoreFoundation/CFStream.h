@@ -203,8 +203,9 @@ CF_EXPORT void CFStreamCreatePairWithSocket(CFAllocatorRef alloc, CFSocketNative
  * open in the background. The library closes the socket when both streams are closed.
  * Ownership: the caller releases the streams.
  * Threads: any. The two streams may be used on two threads.
- * Errors: both are NULL when there is no memory, or `host` is NULL, or `port` is above 65,535. A name needs an add-on
- * library (CRLStreamNetwork.h) in the process: without it the streams fail with ENOSYS, and a line on standard error says why, once.
+ * Errors: both are NULL when there is no memory, or `host` is NULL, or `port` is above 65,535. A name needs the add-on
+ * library libcorerunloop-net (CRLNetwork.h) in the process: without it the streams fail with ENOSYS, and a line on standard error says
+ * why, once.
  */
 CF_EXPORT void CFStreamCreatePairWithSocketToHost(CFAllocatorRef alloc, CFStringRef host, UInt32 port, CFReadStreamRef *readStream,
                                                   CFWriteStreamRef *writeStream) CRL_LINK(CFStreamCreatePairWithSocketToHost);
@@ -234,23 +235,26 @@ CF_EXPORT const CFStreamPropertyKey kCFStreamPropertySocketRemotePortNumber CRL_
 /**
  * The security of a socket stream: one of the constants below. Can be set until the first stream of the pair is opened.
  *
- * Levels other than None need an add-on library (CRLStreamNetwork.h) in the process. Without it, setting one returns false, and the streams
+ * Levels other than None need the add-on library (CRLNetwork.h) in the process. Without it, setting one returns false, and the streams
  * then refuse to open (EOPNOTSUPP), so that nothing goes out in the clear that was to be protected.
  */
 CF_EXPORT const CFStringRef kCFStreamPropertySocketSecurityLevel CRL_LINK(kCFStreamPropertySocketSecurityLevel);
 /** No security. */
 CF_EXPORT const CFStringRef kCFStreamSocketSecurityLevelNone CRL_LINK(kCFStreamSocketSecurityLevelNone);
-/** SSL 2, which nobody accepts any more. */
+/** SSL 2, which is refused. */
 CF_EXPORT const CFStringRef kCFStreamSocketSecurityLevelSSLv2 CRL_LINK(kCFStreamSocketSecurityLevelSSLv2);
-/** SSL 3, which nobody should accept any more. */
+/** SSL 3, which is refused. */
 CF_EXPORT const CFStringRef kCFStreamSocketSecurityLevelSSLv3 CRL_LINK(kCFStreamSocketSecurityLevelSSLv3);
-/** TLS 1.0. */
+/** TLS. Version 1.0 is too weak by now: this is the same as NegotiatedSSL. */
 CF_EXPORT const CFStringRef kCFStreamSocketSecurityLevelTLSv1 CRL_LINK(kCFStreamSocketSecurityLevelTLSv1);
-/** The best version that both sides have. */
+/** The best version of TLS that both sides have, 1.2 or 1.3. */
 CF_EXPORT const CFStringRef kCFStreamSocketSecurityLevelNegotiatedSSL CRL_LINK(kCFStreamSocketSecurityLevelNegotiatedSSL);
-/** The settings of TLS: a CFDictionary. As kCFStreamPropertySocketSecurityLevel, with more to choose. */
+/**
+ * The settings of TLS: a CFDictionary with keys of CFNetwork/CFSocketStream.h. As kCFStreamPropertySocketSecurityLevel, with more to
+ * choose.
+ */
 CF_EXPORT const CFStringRef kCFStreamPropertySSLSettings CRL_LINK(kCFStreamPropertySSLSettings);
-/** The domain of errors of TLS. */
+/** The domain of errors of TLS, which CFNetwork/CFSocketStream.h lists. */
 CF_EXPORT const int kCFStreamErrorDomainSSL CRL_LINK(kCFStreamErrorDomainSSL);
 /** The domain of errors of names that do not resolve: numbers of getaddrinfo. */
 CF_EXPORT const int kCFStreamErrorDomainNetDB CRL_LINK(kCFStreamErrorDomainNetDB);

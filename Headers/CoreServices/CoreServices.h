@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * The part of Apple's CoreServices that the Threading Programming Guide uses: tasks of Multiprocessing Services, which are threads.
+ * The part of Apple's CoreServices that is here: CFNetwork, and the tasks of Multiprocessing Services, which are threads, as the Threading
+ * Programming Guide uses them.
  */
 
 #if !defined(__CORESERVICES__)
 #define __CORESERVICES__ 1
 
+#include "../CFNetwork/CFNetwork.h"
 #include "../CoreFoundation/CoreFoundation.h"
 
 #if !defined(nil)

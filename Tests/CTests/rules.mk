@@ -38,12 +38,14 @@ check-architecture:
 # --- The same tests under tools ---
 
 .PHONY: asan tsan ubsan valgrind coverage failure-sites
+# The tests of the add-on library belong to each run that is not limited to some tests.
+WITH_NET := $(if $(TEST_FLAGS),,check-net)
 asan:
-	$(Q)ASAN_OPTIONS=detect_stack_use_after_return=1:$$ASAN_OPTIONS $(MAKE) --no-print-directory check-c FLAVOUR=asan
+	$(Q)ASAN_OPTIONS=detect_stack_use_after_return=1:$$ASAN_OPTIONS $(MAKE) --no-print-directory check-c $(WITH_NET) FLAVOUR=asan
 ubsan:
-	$(Q)UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS $(MAKE) --no-print-directory check-c FLAVOUR=ubsan
+	$(Q)UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS $(MAKE) --no-print-directory check-c $(WITH_NET) FLAVOUR=ubsan
 tsan:
-	$(Q)TSAN_OPTIONS=second_deadlock_stack=1:$$TSAN_OPTIONS $(MAKE) --no-print-directory check-c FLAVOUR=tsan
+	$(Q)TSAN_OPTIONS=second_deadlock_stack=1:$$TSAN_OPTIONS $(MAKE) --no-print-directory check-c $(WITH_NET) FLAVOUR=tsan
 
 VALGRIND ?= valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect
 # The excluded tests cannot pass under valgrind:
@@ -59,9 +61,11 @@ VALGRIND_EXCEPT := test_harness nth_failure descriptors_that_really_run_out a_re
 	a_signal_is_claimed test_stall a_signal_that_threads_leave_unblocked
 # Some versions report system calls that they do not know, such as 441, epoll_pwait2. The library then uses epoll_wait; the report is not shown.
 VALGRIND_NOISE := ^--[0-9]+-- (WARNING: unhandled|You may|Read the|Nevertheless|it at http)
-valgrind: $(RUNNER)
+VALGRIND_NET := $(if $(and $(WITH_NET),$(HAS_NET)),$(NET_RUNNER))
+valgrind: $(RUNNER) $(VALGRIND_NET)
 	$(Q)rm -rf $(B)/valgrind && mkdir -p $(B)/valgrind
-	$(Q)$(VALGRIND) --log-file=$(B)/valgrind/%p $(RUNNER) --time-factor 30 --jobs $(TEST_JOBS) $(VALGRIND_EXCEPT:%=--exclude %) $(TEST_FLAGS) || \
+	$(Q)$(VALGRIND) --log-file=$(B)/valgrind/%p $(RUNNER) --time-factor 30 --jobs $(TEST_JOBS) $(VALGRIND_EXCEPT:%=--exclude %) $(TEST_FLAGS) && \
+	$(if $(VALGRIND_NET),$(VALGRIND) --log-file=$(B)/valgrind/%p $(VALGRIND_NET) --time-factor 30 --jobs $(TEST_JOBS),true) || \
 	{ cat $(B)/valgrind/* | grep -vE '$(VALGRIND_NOISE)'; exit 1; }
 
 # The excluded tests limit the size of files or memory, which would also stop the forked children from writing their counters. With gcc the tests
@@ -72,6 +76,7 @@ coverage:
 	$(Q)rm -rf build/$(COMPILER)-coverage/profiles && find build/$(COMPILER)-coverage -name '*.gcda' -delete 2> /dev/null || true
 	$(Q)export LLVM_PROFILE_FILE=build/$(COMPILER)-coverage/profiles/%4m.profraw; $(MAKE) --no-print-directory check-c FLAVOUR=coverage \
 	TEST_FLAGS='$(TEST_FLAGS) $(COVERAGE_EXCEPT:%=--exclude %)' && \
+	{ [ -z "$(WITH_NET)" ] || $(MAKE) --no-print-directory check-net FLAVOUR=coverage; } && \
 	{ [ -z "$(IS_CLANG)" ] || build/$(COMPILER)-coverage/run-tests --jobs $(TEST_JOBS) --filter nth_failure --time-factor 4; }; \
 	passed=$$?; scripts/coverage build/$(COMPILER)-coverage '$(COVERAGE_MIN)' && exit $$passed
 

@@ -71,7 +71,8 @@ static CFErrorRef copy_error(struct stream *s)
 {
     CFStreamError error = stream_error(s);
     const void *key = kCFErrorLocalizedRecoverySuggestionKey;
-    const void *value = CFSTR("Names of hosts need an add-on library (CRLStreamNetwork.h). Load one, or connect to a numeric address.");
+    const void *value = CFSTR("Names of hosts need the library libcorerunloop-net. Link it (pkg-config corerunloop-net), "
+                              "or connect to a numeric address.");
     bool lacks_library = error.domain == kCFStreamErrorDomainPOSIX && error.error == ENOSYS; /* no kind of file refuses so */
 
     if (error.domain == 0) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The names of the properties of streams, their values, and the domains of their errors. Constants. */
+#include "CFNetwork/CFSocketStream.h"
 #include "CoreFoundation/CFStream.h"
 
 const CFStreamPropertyKey kCFStreamPropertyDataWritten = CFSTR("kCFStreamPropertyDataWritten");
@@ -27,3 +28,18 @@ const CFStringRef kCFStreamPropertySOCKSPassword = CFSTR("kCFStreamPropertySOCKS
 const int kCFStreamErrorDomainSSL = 3;
 const int kCFStreamErrorDomainSOCKS = 5;
 const int kCFStreamErrorDomainNetDB = 12;
+const CFStringRef kCFStreamSSLLevel = CFSTR("kCFStreamSSLLevel");
+const CFStringRef kCFStreamSSLPeerName = CFSTR("kCFStreamSSLPeerName");
+const CFStringRef kCFStreamSSLValidatesCertificateChain = CFSTR("kCFStreamSSLValidatesCertificateChain");
+const CFStringRef kCFStreamSSLAllowsExpiredCertificates = CFSTR("kCFStreamSSLAllowsExpiredCertificates");
+const CFStringRef kCFStreamSSLAllowsExpiredRoots = CFSTR("kCFStreamSSLAllowsExpiredRoots");
+const CFStringRef kCFStreamSSLAllowsAnyRoot = CFSTR("kCFStreamSSLAllowsAnyRoot");
+const CFStringRef kCFStreamSSLCertificates = CFSTR("kCFStreamSSLCertificates");
+const CFStringRef kCFStreamSSLIsServer = CFSTR("kCFStreamSSLIsServer");
+const CFStringRef kCRLStreamSSLAnchorCertificates = CFSTR("kCRLStreamSSLAnchorCertificates");
+const CFStringRef kCRLStreamSSLProtocols = CFSTR("kCRLStreamSSLProtocols");
+const CFStringRef kCRLStreamSocketSecurityLevelTLSv1_2 = CFSTR("kCFStreamSocketSecurityLevelTLSv1_2");
+const CFStringRef kCRLStreamSocketSecurityLevelTLSv1_3 = CFSTR("kCFStreamSocketSecurityLevelTLSv1_3");
+const CFStringRef kCFStreamPropertySSLPeerCertificates = CFSTR("kCFStreamPropertySSLPeerCertificates");
+const CFStringRef kCRLStreamPropertySSLProtocol = CFSTR("kCRLStreamPropertySSLProtocol");
+const CFStringRef kCRLStreamPropertySSLVersion = CFSTR("kCRLStreamPropertySSLVersion");

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/** @file
+ * The part of Apple's CFNetwork that is here: TLS of streams.
+ */
+
+#if !defined(__CFNETWORK__)
+#define __CFNETWORK__ 1
+
+#include "../CoreFoundation/CoreFoundation.h"
+#include "CFSocketStream.h"
+
+#endif /* ! __CFNETWORK__ */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this library gives to the core: names by c-ares, TLS by OpenSSL. It is installed when the library is loaded. */
+#include "CRLNetwork.h"
+
+#include <ares.h>
+#include <pthread.h>
+
+#include "CRLStreamNetwork.h"
+#include "query.h"
+#include "session.h"
+
+static const CRLStreamNetwork network = {
+    .resolve = query_resolve,
+    .scheduleQuery = query_schedule,
+    .unscheduleQuery = query_unschedule,
+    .waitForQuery = query_wait,
+    .freeQuery = query_free,
+    .createSession = session_create,
+    .handshake = session_handshake,
+    .receive = session_receive,
+    .send = session_send,
+    .look = session_look,
+    .holdsBytes = session_holds_bytes,
+    .copyProperty = session_copy_property,
+    .freeSession = session_free,
+};
+
+static void install(void)
+{
+    (void)ares_library_init(ARES_LIB_INIT_ALL); /* counts its calls: a program may use c-ares, too */
+    CRLStreamSetNetwork(&network);
+}
+
+__attribute__((constructor)) void CRLNetworkInstall(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, install);
+}

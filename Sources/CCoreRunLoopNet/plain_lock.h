@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A mutex under which a thread is not cancelled: the calls of other libraries that it is held over contain cancellation points, and a
+ * thread that ended there would leave it locked. Never held over the program's code.
+ */
+#ifndef CRL_NET_PLAIN_LOCK_H
+#define CRL_NET_PLAIN_LOCK_H
+
+#include "net_link_names.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "Support/guard.h"
+#include "Support/uncancelled.h"
+
+extern struct lock_role the_plain_lock;
+
+struct plain_lock {
+    pthread_mutex_t mutex;
+};
+
+static inline void plain_lock_init(struct plain_lock *lock)
+{
+    (void)pthread_mutex_init(&lock->mutex, NULL);
+}
+
+static inline void plain_lock_destroy(struct plain_lock *lock)
+{
+    (void)pthread_mutex_destroy(&lock->mutex);
+}
+
+/* Returns whether the thread could be cancelled before, for the drop. clang does not know a pthread mutex (NOT_CHECKED). */
+ACQUIRES(the_plain_lock) NOT_CHECKED static inline int plain_lock_take(struct plain_lock *lock)
+{
+    int cancel_state;
+
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    (void)pthread_mutex_lock(&lock->mutex);
+    return cancel_state;
+}
+
+RELEASES(the_plain_lock) NOT_CHECKED static inline void plain_lock_drop(struct plain_lock *lock, int cancel_state)
+{
+    (void)pthread_mutex_unlock(&lock->mutex);
+    (void)pthread_setcancelstate(cancel_state, NULL);
+}
+
+#endif

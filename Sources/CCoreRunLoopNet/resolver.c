@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See resolver.h. */
+#define _GNU_SOURCE /* EAI_NODATA */
+#include "resolver.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "CoreFoundation/CFData.h"
+
+/* ---- sockets ---- */
+
+static ares_socket_t open_socket(int family, int type, int protocol, void *info)
+{
+    (void)info;
+    return socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+}
+
+static int close_socket(ares_socket_t socket, void *info)
+{
+    (void)info;
+    return close(socket);
+}
+
+static int connect_socket(ares_socket_t socket, const struct sockaddr *address, ares_socklen_t length, void *info)
+{
+    (void)info;
+    return connect(socket, address, length);
+}
+
+static ares_ssize_t receive(ares_socket_t socket, void *bytes, size_t size, int flags, struct sockaddr *peer, ares_socklen_t *peer_length,
+                            void *info)
+{
+    (void)info;
+    return recvfrom(socket, bytes, size, flags, peer, peer_length);
+}
+
+static ares_ssize_t send_parts(ares_socket_t socket, const struct iovec *parts, int count, void *info)
+{
+    struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)count};
+
+    (void)info;
+    return sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+/* ---- the channel ---- */
+
+int resolver_create(const struct resolver_terms *terms, ares_channel *ret_channel)
+{
+    static const struct ares_socket_functions functions = {open_socket, close_socket, connect_socket, receive, send_parts};
+    struct ares_options options = {.sock_state_cb = terms->watch_socket, .sock_state_cb_data = terms->info};
+    int mask = ARES_OPT_SOCK_STATE_CB;
+    int status;
+
+    if (terms->servers) {
+        options.timeout = terms->patience_ms;
+        options.tries = terms->tries;
+        options.ndots = 1;
+        mask |= ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_NDOTS | ARES_OPT_DOMAINS;
+    }
+    status = ares_init_options(ret_channel, &options, mask);
+    if (status != ARES_SUCCESS) {
+        *ret_channel = NULL;
+        return status;
+    }
+    ares_set_socket_functions(*ret_channel, &functions, NULL);
+    return terms->servers ? ares_set_servers_ports_csv(*ret_channel, terms->servers) : ARES_SUCCESS;
+}
+
+void resolver_ask_addresses(ares_channel channel, const char *name, ares_addrinfo_callback callback, void *info)
+{
+    const struct ares_addrinfo_hints hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+
+    ares_getaddrinfo(channel, name, NULL, &hints, callback, info);
+}
+
+/* ---- answers ---- */
+
+static bool append_address(CFMutableArrayRef addresses, const struct ares_addrinfo_node *node, UInt32 port)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in ipv4;
+        struct sockaddr_in6 ipv6;
+    } address = {.any.sa_family = AF_UNSPEC};
+    CFIndex count = CFArrayGetCount(addresses);
+    CFDataRef data;
+
+    if (node->ai_addrlen > sizeof address) {
+        return true; /* of a family that was not asked for */
+    }
+    memcpy(&address, node->ai_addr, node->ai_addrlen);
+    if (address.any.sa_family == AF_INET) {
+        address.ipv4.sin_port = htons((uint16_t)port);
+    } else {
+        address.ipv6.sin6_port = htons((uint16_t)port);
+    }
+    data = CFDataCreate(NULL, (const UInt8 *)&address, (CFIndex)node->ai_addrlen);
+    if (data) {
+        CFArrayAppendValue(addresses, data);
+        CFRelease(data);
+    }
+    return CFArrayGetCount(addresses) > count;
+}
+
+CFArrayRef resolver_create_addresses(const struct ares_addrinfo *found, UInt32 port)
+{
+    CFMutableArrayRef addresses = CFArrayCreateMutable(NULL, 0, &kCFTypeArrayCallBacks);
+
+    for (const struct ares_addrinfo_node *node = found->nodes; addresses && node; node = node->ai_next) {
+        if (!append_address(addresses, node, port)) {
+            CFRelease(addresses);
+            return NULL;
+        }
+    }
+    return addresses;
+}
+
+CFStreamError resolver_error(int status)
+{
+    static const struct {
+        int status;
+        int error;
+    } errors[] = {
+        {ARES_ENOTFOUND, EAI_NONAME}, {ARES_EBADNAME, EAI_NONAME},     {ARES_ENODATA, EAI_NODATA},      {ARES_ETIMEOUT, EAI_AGAIN},
+        {ARES_ESERVFAIL, EAI_AGAIN},  {ARES_ECONNREFUSED, EAI_AGAIN}, {ARES_ENOMEM, EAI_MEMORY},
+    };
+
+    if (status == ARES_SUCCESS) {
+        return (CFStreamError){0, 0};
+    }
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        if (errors[i].status == status) {
+            return (CFStreamError){kCFStreamErrorDomainNetDB, errors[i].error};
+        }
+    }
+    return (CFStreamError){kCFStreamErrorDomainNetDB, EAI_FAIL};
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * See security_settings.h. All sessions share one context of OpenSSL's, which is made at the first one and stays. What differs is set on
+ * the session's own object. Nothing is accepted that was not asked for: a setting that cannot be followed refuses the session.
+ */
+#include "security_settings.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "CFNetwork/CFSocketStream.h"
+#include "CoreFoundation/CFArray.h"
+#include "CoreFoundation/CFData.h"
+#include "CoreFoundation/CFNumber.h"
+#include "tls_error.h"
+
+enum { longest_name = 256, most_protocol_bytes = 1024 };
+
+/* ---- the context ---- */
+
+static SSL_CTX *shared_context; /* constant once made; NULL: no memory */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* What a verification may pass over; a bit set in the session's object. */
+enum forgiven { forgiven_expired = 1, forgiven_expired_roots = 2, forgiven_any_root = 4 };
+
+/* OpenSSL's data of the application holds the bits of enum forgiven. */
+static bool is_forgiven(uintptr_t forgiven, int error, int depth)
+{
+    switch (error) {
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+        return forgiven & (depth == 0 ? forgiven_expired : forgiven_expired | forgiven_expired_roots);
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+        return forgiven & forgiven_any_root;
+    default:
+        return false;
+    }
+}
+
+static int judge(int is_good, X509_STORE_CTX *verification)
+{
+    const SSL *ssl = X509_STORE_CTX_get_ex_data(verification, SSL_get_ex_data_X509_STORE_CTX_idx());
+
+    if (!is_good && is_forgiven((uintptr_t)SSL_get_app_data(ssl), X509_STORE_CTX_get_error(verification),
+                                X509_STORE_CTX_get_error_depth(verification))) {
+        X509_STORE_CTX_set_error(verification, X509_V_OK);
+        return 1;
+    }
+    return is_good;
+}
+
+static void make_context(void)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_method());
+
+    if (!context) {
+        return;
+    }
+    if (!SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION)) {
+        SSL_CTX_free(context);
+        return;
+    }
+    (void)SSL_CTX_set_default_verify_paths(context); /* without any, no authority is known */
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_read_ahead(context, 1);
+    shared_context = context;
+}
+
+/* ---- one setting after the other ---- */
+
+/* What is being made. */
+struct making {
+    SSL *ssl;
+    CFDictionaryRef settings;
+    CFStringRef host; /* NULL: none */
+    CFStreamError *error;
+    bool is_server;
+};
+
+static bool refuse(const struct making *m, int error)
+{
+    *m->error = tls_error(error);
+    return false;
+}
+
+/* Refuses a setting that OpenSSL cannot follow; ENOMEM where it had no memory. */
+static bool refuse_by_queue(const struct making *m)
+{
+    bool is_memory = ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE;
+
+    return is_memory ? false : refuse(m, errSSLBadConfiguration);
+}
+
+/* The value of a key, or NULL. Returns false for one of another type. */
+static bool get(const struct making *m, CFStringRef key, CFTypeID type, CFTypeRef *ret_value)
+{
+    *ret_value = CFDictionaryGetValue(m->settings, key);
+    return !*ret_value || CFGetTypeID(*ret_value) == type || refuse(m, errSSLBadConfiguration);
+}
+
+static bool get_flag(const struct making *m, CFStringRef key, bool *ret_flag)
+{
+    CFTypeRef value;
+
+    if (!get(m, key, CFBooleanGetTypeID(), &value)) {
+        return false;
+    }
+    *ret_flag = value ? CFBooleanGetValue(value) : *ret_flag;
+    return true;
+}
+
+static bool set_level(const struct making *m)
+{
+    CFTypeRef level;
+    int version;
+
+    if (!get(m, kCFStreamSSLLevel, CFStringGetTypeID(), &level)) {
+        return false;
+    }
+    if (!level && !get(m, kCFStreamPropertySocketSecurityLevel, CFStringGetTypeID(), &level)) {
+        return false;
+    }
+    if (!level || CFEqual(level, kCFStreamSocketSecurityLevelNegotiatedSSL) || CFEqual(level, kCFStreamSocketSecurityLevelTLSv1)) {
+        return true;
+    }
+    if (CFEqual(level, kCRLStreamSocketSecurityLevelTLSv1_2)) {
+        version = TLS1_2_VERSION;
+    } else if (CFEqual(level, kCRLStreamSocketSecurityLevelTLSv1_3)) {
+        version = TLS1_3_VERSION;
+    } else {
+        return refuse(m, errSSLBadConfiguration);
+    }
+    return SSL_set_min_proto_version(m->ssl, version) && SSL_set_max_proto_version(m->ssl, version);
+}
+
+/* The name to compare: the setting's, or the host's. `*ret_is_any`: none is compared. Returns false without one. */
+static bool get_peer_name(const struct making *m, char name[longest_name], bool *ret_is_any)
+{
+    CFTypeRef value = CFDictionaryGetValue(m->settings, kCFStreamSSLPeerName);
+    CFStringRef text = value ? value : m->host;
+    size_t length;
+
+    *ret_is_any = value == kCFNull;
+    if (*ret_is_any) {
+        return true;
+    }
+    if (!text) {
+        return refuse(m, errSSLHostNameMismatch);
+    }
+    if (CFGetTypeID(text) != CFStringGetTypeID() || !CFStringGetCString(text, name, longest_name, kCFStringEncodingASCII)) {
+        return refuse(m, errSSLBadConfiguration);
+    }
+    length = strlen(name);
+    if (length > 2 && name[0] == '[' && name[length - 1] == ']') { /* an IPv6 address, as hosts are written in URLs */
+        memmove(name, name + 1, length - 2);
+        length -= 2;
+        name[length] = '\0';
+    }
+    while (length > 1 && name[length - 1] == '.') { /* the root of the domain name system, which no certificate names */
+        name[--length] = '\0';
+    }
+    return length > 0 || refuse(m, errSSLBadConfiguration);
+}
+
+/* A numeric address is compared with the addresses in the certificate, and never sent as a name. */
+static bool set_peer_name(const struct making *m, bool verifies)
+{
+    char name[longest_name] = "";
+    unsigned char address[sizeof(struct in6_addr)];
+    bool is_any = false;
+    bool is_address;
+
+    if (!get_peer_name(m, name, &is_any)) {
+        return !verifies && !CFDictionaryGetValue(m->settings, kCFStreamSSLPeerName);
+    }
+    if (is_any && m->host) {
+        (void)CFStringGetCString(m->host, name, sizeof name, kCFStringEncodingASCII); /* the server still wants to know it */
+    }
+    is_address = inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
+    if (name[0] != '\0' && !is_address && !SSL_set_tlsext_host_name(m->ssl, name)) {
+        return refuse_by_queue(m);
+    }
+    if (is_any || !verifies) {
+        return true;
+    }
+    SSL_set_hostflags(m->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    if (is_address ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(m->ssl), name) : SSL_set1_host(m->ssl, name)) {
+        return true;
+    }
+    return refuse_by_queue(m);
+}
+
+static bool set_verification(const struct making *m, bool *ret_verifies)
+{
+    bool expired = false;
+    bool expired_roots = false;
+    bool any_root = false;
+    bool verifies = !m->is_server;
+
+    if (!get_flag(m, kCFStreamSSLAllowsExpiredCertificates, &expired) ||
+        !get_flag(m, kCFStreamSSLAllowsExpiredRoots, &expired_roots) || !get_flag(m, kCFStreamSSLAllowsAnyRoot, &any_root) ||
+        !get_flag(m, kCFStreamSSLValidatesCertificateChain, &verifies)) {
+        return false;
+    }
+    verifies = verifies && !m->is_server;
+    SSL_set_app_data(m->ssl, (void *)(uintptr_t)((expired ? forgiven_expired : 0) | (expired_roots ? forgiven_expired_roots : 0) |
+                                                 (any_root ? forgiven_any_root : 0)));
+    SSL_set_verify(m->ssl, verifies ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, judge);
+    *ret_verifies = verifies;
+    return true;
+}
+
+/* ---- certificates ---- */
+
+/* Puts the data of an array one behind the other. NULL: refused, or no memory. */
+static BIO *text_of(const struct making *m, CFArrayRef array)
+{
+    BIO *text = BIO_new(BIO_s_mem());
+
+    for (CFIndex i = 0; text && i < CFArrayGetCount(array); i++) {
+        CFDataRef data = CFArrayGetValueAtIndex(array, i);
+
+        if (!data || CFGetTypeID(data) != CFDataGetTypeID() || CFDataGetLength(data) > INT_MAX / 2) {
+            (void)refuse(m, errSSLBadConfiguration);
+            BIO_free(text);
+            return NULL;
+        }
+        if (BIO_write(text, CFDataGetBytePtr(data), (int)CFDataGetLength(data)) < 0) {
+            BIO_free(text);
+            return NULL;
+        }
+        (void)BIO_write(text, "\n", 1);
+    }
+    return text;
+}
+
+static int no_password(char *buffer, int size, int is_for_writing, void *info)
+{
+    (void)buffer;
+    (void)size;
+    (void)is_for_writing;
+    (void)info;
+    return -1; /* nobody is asked at the terminal */
+}
+
+/* The certificate and the key are used; the other certificates are sent with it. */
+static bool use_identity(const struct making *m, const STACK_OF(X509_INFO) *parts)
+{
+    const X509_INFO *key = NULL;
+    bool has_own = false;
+
+    for (int i = 0; i < sk_X509_INFO_num(parts); i++) {
+        const X509_INFO *part = sk_X509_INFO_value(parts, i);
+
+        key = part->x_pkey && part->x_pkey->dec_pkey ? part : key;
+        if (part->x509 && !has_own) {
+            has_own = SSL_use_certificate(m->ssl, part->x509);
+        } else if (part->x509 && !SSL_add1_chain_cert(m->ssl, part->x509)) {
+            return refuse_by_queue(m);
+        }
+    }
+    if (!key || !has_own) {
+        return refuse(m, errSSLBadConfiguration);
+    }
+    return SSL_use_PrivateKey(m->ssl, key->x_pkey->dec_pkey) && SSL_check_private_key(m->ssl) ? true : refuse_by_queue(m);
+}
+
+static bool trust(const struct making *m, const STACK_OF(X509_INFO) *parts)
+{
+    X509_STORE *store = X509_STORE_new();
+    bool is_whole = store;
+    bool has_any = false;
+
+    for (int i = 0; is_whole && i < sk_X509_INFO_num(parts); i++) {
+        X509 *certificate = sk_X509_INFO_value(parts, i)->x509;
+
+        has_any = has_any || certificate;
+        is_whole = !certificate || X509_STORE_add_cert(store, certificate);
+    }
+    if (!is_whole || !has_any) {
+        X509_STORE_free(store);
+        return store && !has_any ? refuse(m, errSSLBadConfiguration) : false;
+    }
+    return SSL_set0_verify_cert_store(m->ssl, store); /* takes the store */
+}
+
+/* Reads the PEM of a setting, and has it used. */
+static bool read_parts(const struct making *m, CFStringRef key, bool (*use)(const struct making *m, const STACK_OF(X509_INFO) *parts),
+                       bool *ret_is_there)
+{
+    CFTypeRef array;
+    STACK_OF(X509_INFO) *parts = NULL;
+    BIO *text;
+    bool is_used = false;
+
+    if (!get(m, key, CFArrayGetTypeID(), &array)) {
+        return false;
+    }
+    *ret_is_there = array;
+    if (!array) {
+        return true;
+    }
+    text = text_of(m, array);
+    if (text) {
+        parts = PEM_X509_INFO_read_bio(text, NULL, no_password, NULL);
+        is_used = parts ? use(m, parts) : refuse_by_queue(m);
+    }
+    sk_X509_INFO_pop_free(parts, X509_INFO_free);
+    BIO_free(text);
+    return is_used;
+}
+
+static bool set_certificates(const struct making *m)
+{
+    bool has_identity;
+    bool has_anchors;
+
+    if (!read_parts(m, kCFStreamSSLCertificates, use_identity, &has_identity) ||
+        !read_parts(m, kCRLStreamSSLAnchorCertificates, trust, &has_anchors)) {
+        return false;
+    }
+    return has_identity || !m->is_server || refuse(m, errSSLBadConfiguration);
+}
+
+/* ---- ALPN ---- */
+
+/* Adds a protocol as TLS writes it: its length in a byte, then its name. Returns the new length, or 0: refused. */
+static size_t add_protocol(unsigned char list[most_protocol_bytes], size_t length, CFStringRef protocol)
+{
+    char name[longest_name];
+    size_t count;
+
+    if (!protocol || CFGetTypeID(protocol) != CFStringGetTypeID() ||
+        !CFStringGetCString(protocol, name, sizeof name, kCFStringEncodingUTF8)) {
+        return 0;
+    }
+    count = strlen(name);
+    if (count == 0 || length + 1 + count > most_protocol_bytes) {
+        return 0;
+    }
+    list[length] = (unsigned char)count;
+    memcpy(list + length + 1, name, count);
+    return length + 1 + count;
+}
+
+static bool set_protocols(const struct making *m)
+{
+    unsigned char list[most_protocol_bytes];
+    size_t length = 0;
+    CFTypeRef array;
+
+    if (!get(m, kCRLStreamSSLProtocols, CFArrayGetTypeID(), &array)) {
+        return false;
+    }
+    for (CFIndex i = 0; array && i < CFArrayGetCount(array); i++) {
+        length = add_protocol(list, length, CFArrayGetValueAtIndex(array, i));
+        if (length == 0) {
+            return refuse(m, errSSLBadConfiguration);
+        }
+    }
+    return length == 0 || SSL_set_alpn_protos(m->ssl, list, (unsigned int)length) == 0;
+}
+
+/* ---- all of them ---- */
+
+static bool follow(struct making *m)
+{
+    bool verifies;
+
+    if (!get_flag(m, kCFStreamSSLIsServer, &m->is_server)) {
+        return false;
+    }
+    if (m->is_server) {
+        SSL_set_accept_state(m->ssl);
+    } else {
+        SSL_set_connect_state(m->ssl);
+    }
+    return set_level(m) && set_verification(m, &verifies) && (m->is_server || set_peer_name(m, verifies)) && set_certificates(m) &&
+           set_protocols(m);
+}
+
+SSL *security_settings_create(CFStringRef host, CFDictionaryRef settings, CFStreamError *error)
+{
+    struct making m = {.host = host, .settings = settings, .error = error};
+
+    *error = (CFStreamError){kCFStreamErrorDomainPOSIX, ENOMEM};
+    (void)pthread_once(&once, make_context);
+    m.ssl = shared_context ? SSL_new(shared_context) : NULL;
+    if (m.ssl && !follow(&m)) {
+        SSL_free(m.ssl);
+        return NULL;
+    }
+    return m.ssl;
+}

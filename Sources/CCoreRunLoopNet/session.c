@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See session.h. Threads: any. OpenSSL's queue of errors belongs to the thread, and is left empty. */
+#include "session.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+
+#include "CFNetwork/CFSocketStream.h"
+#include "CoreFoundation/CFData.h"
+#include "plain_lock.h"
+#include "security_settings.h"
+#include "socket_bio.h"
+#include "tls_error.h"
+
+struct session {
+    struct plain_lock lock;
+    SSL *ssl GUARDED_BY(the_plain_lock);
+    struct socket_bio_state bio GUARDED_BY(the_plain_lock);
+    CFIndex failure GUARDED_BY(the_plain_lock); /* what every call returns from now on; 0: none yet */
+    CFStreamError error GUARDED_BY(the_plain_lock); /* with the failure -EPROTO */
+    bool is_open GUARDED_BY(the_plain_lock); /* the handshake is done */
+};
+
+/* ---- what OpenSSL answers ---- */
+
+/* The socket's error is told as it is. TLS gives up without one where the peer has gone away. */
+REQUIRES(the_plain_lock) static CFIndex fail(struct session *session, int ssl_error)
+{
+    session->failure = -EPROTO;
+    if (session->bio.error) {
+        session->failure = -session->bio.error;
+        ERR_clear_error();
+    } else if (ssl_error == SSL_ERROR_SSL) {
+        session->error = tls_error_take(session->ssl, session->is_open);
+    } else {
+        session->error = tls_error(session->is_open ? errSSLClosedNoNotify : errSSLClosedAbort);
+        ERR_clear_error();
+    }
+    return session->failure;
+}
+
+/* The outcome of a call of OpenSSL's that has returned `result`, which is not a success: 0 at the end, or below 0. */
+REQUIRES(the_plain_lock) static CFIndex take_outcome(struct session *session, int result, UInt32 *waits)
+{
+    int ssl_error = SSL_get_error(session->ssl, result);
+
+    switch (ssl_error) {
+    case SSL_ERROR_WANT_READ:
+        *waits = kCRLStreamWaitsToRead;
+        return -EAGAIN;
+    case SSL_ERROR_WANT_WRITE:
+        *waits = kCRLStreamWaitsToWrite;
+        return -EAGAIN;
+    case SSL_ERROR_ZERO_RETURN:
+        return 0;
+    default:
+        return fail(session, ssl_error);
+    }
+}
+
+/* Takes the lock for a call of OpenSSL, unless the session has failed: then `*ret_failure` is not 0. */
+ACQUIRES(the_plain_lock) static int begin(struct session *session, CFIndex *ret_failure)
+{
+    int cancel_state = plain_lock_take(&session->lock);
+
+    *ret_failure = session->failure;
+    ERR_clear_error(); /* SSL_get_error would take an older one for this call's */
+    return cancel_state;
+}
+
+RELEASES(the_plain_lock) static CFIndex end(struct session *session, int cancel_state, CFIndex result, CFStreamError *error)
+{
+    if (result == -EPROTO) {
+        *error = session->error;
+    }
+    plain_lock_drop(&session->lock, cancel_state);
+    return result;
+}
+
+/* ---- moving bytes ---- */
+
+int session_handshake(void *object, UInt32 *waits, CFStreamError *error)
+{
+    struct session *session = object;
+    CFIndex outcome;
+    int cancel_state = begin(session, &outcome);
+
+    if (outcome == 0) {
+        int result = SSL_do_handshake(session->ssl);
+
+        if (result == 1) {
+            session->is_open = true;
+        } else {
+            outcome = take_outcome(session, result, waits);
+            if (outcome == 0) { /* a farewell in the place of a handshake */
+                session->failure = outcome = -EPROTO;
+                session->error = tls_error(errSSLClosedAbort);
+            }
+        }
+    }
+    return (int)end(session, cancel_state, outcome, error);
+}
+
+CFIndex session_receive(void *object, UInt8 *bytes, CFIndex size, UInt32 *waits, CFStreamError *error)
+{
+    struct session *session = object;
+    CFIndex outcome;
+    int cancel_state = begin(session, &outcome);
+
+    if (outcome == 0) {
+        size_t count;
+        int result = SSL_read_ex(session->ssl, bytes, (size_t)size, &count);
+
+        outcome = result == 1 ? (CFIndex)count : take_outcome(session, result, waits);
+    }
+    return end(session, cancel_state, outcome, error);
+}
+
+CFIndex session_send(void *object, const UInt8 *bytes, CFIndex size, UInt32 *waits, CFStreamError *error)
+{
+    struct session *session = object;
+    CFIndex outcome;
+    int cancel_state = begin(session, &outcome);
+
+    if (outcome == 0) {
+        size_t count;
+        int result = SSL_write_ex(session->ssl, bytes, (size_t)size, &count);
+
+        outcome = result == 1 ? (CFIndex)count : take_outcome(session, result, waits);
+        if (outcome == 0) {
+            outcome = -EPIPE; /* the session was ended on this side */
+        }
+    }
+    return end(session, cancel_state, outcome, error);
+}
+
+CFIndex session_look(void *object, CFStreamError *error)
+{
+    struct session *session = object;
+    CFIndex outcome;
+    int cancel_state = begin(session, &outcome);
+
+    if (outcome == 0) {
+        UInt32 waits;
+        UInt8 byte;
+        size_t count;
+        int result = SSL_peek_ex(session->ssl, &byte, 1, &count);
+
+        outcome = result == 1 ? 1 : take_outcome(session, result, &waits);
+    }
+    return end(session, cancel_state, outcome, error);
+}
+
+Boolean session_holds_bytes(void *object)
+{
+    struct session *session = object;
+    int cancel_state = plain_lock_take(&session->lock);
+    bool holds = session->failure == 0 && SSL_has_pending(session->ssl);
+
+    plain_lock_drop(&session->lock, cancel_state);
+    return holds;
+}
+
+/* ---- properties ---- */
+
+static CFStringRef copy_protocol(const SSL *ssl)
+{
+    const unsigned char *bytes;
+    unsigned int length;
+
+    SSL_get0_alpn_selected(ssl, &bytes, &length);
+    return length > 0 ? CFStringCreateWithBytes(kCFAllocatorSystemDefault, bytes, (CFIndex)length, kCFStringEncodingUTF8, false) : NULL;
+}
+
+/* Adds the certificate's bytes. Returns false without memory. */
+static bool append_certificate(CFMutableArrayRef certificates, const X509 *certificate)
+{
+    CFIndex before = CFArrayGetCount(certificates);
+    unsigned char *bytes = NULL;
+    int length = i2d_X509(certificate, &bytes);
+    CFDataRef data = length > 0 ? CFDataCreate(kCFAllocatorSystemDefault, bytes, length) : NULL;
+
+    OPENSSL_free(bytes);
+    if (data) {
+        CFArrayAppendValue(certificates, data);
+        CFRelease(data);
+    }
+    return CFArrayGetCount(certificates) > before;
+}
+
+/* A client's chain begins with the peer's own certificate, a server's does not have it. */
+static CFArrayRef copy_certificates(const SSL *ssl)
+{
+    STACK_OF(X509) *chain = SSL_get_peer_cert_chain(ssl);
+    const X509 *own = SSL_is_server(ssl) ? SSL_get0_peer_certificate(ssl) : NULL;
+    CFMutableArrayRef certificates;
+    bool is_whole;
+
+    if (!own && sk_X509_num(chain) <= 0) {
+        return NULL;
+    }
+    certificates = CFArrayCreateMutable(kCFAllocatorSystemDefault, 0, &kCFTypeArrayCallBacks);
+    is_whole = certificates && (!own || append_certificate(certificates, own));
+    for (int i = 0; is_whole && i < sk_X509_num(chain); i++) {
+        is_whole = append_certificate(certificates, sk_X509_value(chain, i));
+    }
+    if (certificates && !is_whole) {
+        CFRelease(certificates);
+    }
+    return is_whole ? certificates : NULL;
+}
+
+CFTypeRef session_copy_property(void *object, CFStringRef name)
+{
+    struct session *session = object;
+    CFTypeRef value = NULL;
+    int cancel_state = plain_lock_take(&session->lock);
+
+    if (CFEqual(name, kCFStreamPropertySSLPeerCertificates)) {
+        value = copy_certificates(session->ssl);
+    } else if (CFEqual(name, kCRLStreamPropertySSLProtocol)) {
+        value = copy_protocol(session->ssl);
+    } else if (CFEqual(name, kCRLStreamPropertySSLVersion) && session->is_open) {
+        value = CFStringCreateWithCString(kCFAllocatorSystemDefault, SSL_get_version(session->ssl), kCFStringEncodingASCII);
+    }
+    ERR_clear_error();
+    plain_lock_drop(&session->lock, cancel_state);
+    return value;
+}
+
+/* ---- making and ending ---- */
+
+/* Nobody else knows the session yet (NOT_CHECKED). */
+NOT_CHECKED static bool prepare(struct session *session, CFStringRef host, CFDictionaryRef settings, CFStreamError *error)
+{
+    BIO *bio = socket_bio_create(&session->bio);
+
+    session->ssl = bio ? security_settings_create(host, settings, error) : NULL;
+    if (!session->ssl) {
+        BIO_free(bio);
+        return false;
+    }
+    SSL_set_bio(session->ssl, bio, bio); /* takes the reference */
+    return true;
+}
+
+NOT_CHECKED void *session_create(int socket, CFStringRef host, CFDictionaryRef settings, CFStreamError *error)
+{
+    struct session *session = calloc(1, sizeof *session);
+    bool is_ready;
+    int cancel_state;
+
+    *error = (CFStreamError){kCFStreamErrorDomainPOSIX, ENOMEM};
+    if (!session) {
+        return NULL;
+    }
+    plain_lock_init(&session->lock);
+    session->bio.socket = socket;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* certificates are read from files */
+    is_ready = prepare(session, host, settings, error);
+    ERR_clear_error();
+    (void)pthread_setcancelstate(cancel_state, NULL);
+    if (!is_ready) {
+        plain_lock_destroy(&session->lock);
+        free(session);
+        return NULL;
+    }
+    return session;
+}
+
+/*
+ * Takes what the peer has sent and nobody has read, such as tickets. Closing a socket with unread bytes resets the connection, and the
+ * peer could lose what was sent to it last.
+ */
+REQUIRES(the_plain_lock) static void drop_unread(struct session *session)
+{
+    enum { most_records = 16 };
+    UInt8 bytes[16384];
+    size_t count;
+
+    for (int i = 0; i < most_records && SSL_read_ex(session->ssl, bytes, sizeof bytes, &count) == 1; i++) {
+    }
+}
+
+/* The farewell goes out if there is room for it. The streams are closed: no other thread uses the session (NOT_CHECKED). */
+NOT_CHECKED void session_free(void *object)
+{
+    struct session *session = object;
+    int cancel_state = plain_lock_take(&session->lock);
+
+    if (session->is_open && session->failure == 0) {
+        (void)SSL_shutdown(session->ssl);
+        drop_unread(session);
+    }
+    SSL_free(session->ssl);
+    ERR_clear_error();
+    plain_lock_drop(&session->lock, cancel_state);
+    plain_lock_destroy(&session->lock);
+    free(session);
+}

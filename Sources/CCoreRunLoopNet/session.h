@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * TLS on a connected socket, by OpenSSL: the handshake, bytes in and out, and what can be asked of it.
+ *
+ * A session has a lock. OpenSSL's object may be used by one thread at a time, and a pair of streams may read on one and write on another.
+ * The lock is held for one call of OpenSSL, which never waits; whoever waits for the socket does so without it. The first failure is kept,
+ * because OpenSSL tells it once, and told to whoever asks later.
+ */
+#ifndef CRL_NET_SESSION_H
+#define CRL_NET_SESSION_H
+
+#include "net_link_names.h"
+
+#include "CRLStreamNetwork.h"
+
+/* The functions of CRLStreamNetwork for TLS. */
+void *session_create(int socket, CFStringRef host, CFDictionaryRef settings, CFStreamError *error);
+int session_handshake(void *session, UInt32 *waits, CFStreamError *error);
+CFIndex session_receive(void *session, UInt8 *bytes, CFIndex size, UInt32 *waits, CFStreamError *error);
+CFIndex session_send(void *session, const UInt8 *bytes, CFIndex size, UInt32 *waits, CFStreamError *error);
+CFIndex session_look(void *session, CFStreamError *error);
+Boolean session_holds_bytes(void *session);
+CFTypeRef session_copy_property(void *session, CFStringRef name);
+void session_free(void *session);
+
+#endif

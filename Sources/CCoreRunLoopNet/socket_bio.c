@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See socket_bio.h. */
+#include "socket_bio.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+static BIO_METHOD *method; /* constant once made; NULL: no memory */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Whether the call may be made again; else its error is kept. */
+static int take_failure(struct socket_bio_state *state)
+{
+    if (errno == EAGAIN || errno == EINTR) {
+        return 1;
+    }
+    state->error = errno;
+    return 0;
+}
+
+static int read_bytes(BIO *bio, char *bytes, int size)
+{
+    struct socket_bio_state *state = BIO_get_data(bio);
+    ssize_t count = recv(state->socket, bytes, (size_t)size, MSG_DONTWAIT);
+
+    BIO_clear_retry_flags(bio);
+    if (count == 0) {
+        BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
+    } else if (count < 0 && take_failure(state)) {
+        BIO_set_retry_read(bio);
+    }
+    return (int)count;
+}
+
+static int write_bytes(BIO *bio, const char *bytes, int size)
+{
+    struct socket_bio_state *state = BIO_get_data(bio);
+    ssize_t count = send(state->socket, bytes, (size_t)size, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    BIO_clear_retry_flags(bio);
+    if (count < 0 && take_failure(state)) {
+        BIO_set_retry_write(bio);
+    }
+    return (int)count;
+}
+
+static long control(BIO *bio, int command, long number, void *pointer)
+{
+    (void)number;
+    (void)pointer;
+    switch (command) {
+    case BIO_CTRL_FLUSH:
+    case BIO_CTRL_DUP:
+        return 1;
+    case BIO_CTRL_EOF:
+        return BIO_test_flags(bio, BIO_FLAGS_IN_EOF) != 0;
+    default:
+        return 0;
+    }
+}
+
+static void make_method(void)
+{
+    BIO_METHOD *made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket of a stream");
+
+    if (made && BIO_meth_set_read(made, read_bytes) && BIO_meth_set_write(made, write_bytes) && BIO_meth_set_ctrl(made, control)) {
+        method = made;
+    } else {
+        BIO_meth_free(made);
+    }
+}
+
+BIO *socket_bio_create(struct socket_bio_state *state)
+{
+    BIO *bio;
+
+    (void)pthread_once(&once, make_method);
+    bio = method ? BIO_new(method) : NULL;
+    if (bio) {
+        BIO_set_data(bio, state);
+        BIO_set_init(bio, 1);
+    }
+    return bio;
+}

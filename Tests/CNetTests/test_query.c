@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of hosts: rules 1000 to 1005. The servers are on loopback. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "CRLNetwork.h"
+#include "Stream/stream_recorder.h"
+#include "dns_server.h"
+#include "query.h"
+
+/* ---- the functions themselves ---- */
+
+/* What a query has told. */
+struct answer {
+    void *query;
+    struct trace trace; /* the addresses, or the error */
+    bool frees; /* in the completion */
+    _Atomic int calls;
+};
+
+static void note_answer(void *context, CFArrayRef addresses, CFStreamError error)
+{
+    struct answer *answer = context;
+
+    for (CFIndex i = 0; addresses && i < CFArrayGetCount(addresses); i++) {
+        const struct sockaddr *address = (const void *)CFDataGetBytePtr(CFArrayGetValueAtIndex(addresses, i));
+        char host[64];
+        char port[16];
+
+        REQUIRE(getnameinfo(address, (socklen_t)CFDataGetLength(CFArrayGetValueAtIndex(addresses, i)), host, sizeof host, port,
+                            sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0);
+        trace_addf(&answer->trace, "%s:%s", host, port);
+    }
+    if (!addresses) {
+        trace_addf(&answer->trace, "error %ld %d", (long)error.domain, (int)error.error);
+    }
+    if (answer->frees) {
+        query_free(answer->query);
+    }
+    answer->calls++;
+}
+
+static void ask(struct answer *answer, CFStringRef host)
+{
+    answer->query = query_resolve(host, 80, note_answer, answer);
+    REQUIRE(answer->query);
+    EXPECT_EQ(answer->calls, 0);
+}
+
+static void schedule(struct answer *answer)
+{
+    query_schedule(answer->query, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+}
+
+static void expect_answer(CFStringRef host, const char *expected)
+{
+    struct answer on_loop = {0};
+    struct answer waiting = {0};
+
+    ask(&on_loop, host);
+    schedule(&on_loop);
+    run_until_count(&on_loop.calls, 1);
+    EXPECT_TRACE(&on_loop.trace, expected);
+    query_free(on_loop.query);
+    ask(&waiting, host);
+    query_wait(waiting.query);
+    EXPECT_EQ(waiting.calls, 1);
+    EXPECT_TRACE(&waiting.trace, expected);
+    query_free(waiting.query);
+}
+
+static const char *error_text(int error)
+{
+    static char text[32];
+
+    snprintf(text, sizeof text, "error 12 %d", error);
+    return text;
+}
+
+TEST(a_name_is_resolved_to_all_its_addresses, "1000 1001")
+{
+    struct dns_server server;
+
+    dns_server_start(&server);
+    expect_answer(CFSTR("good.test"), "127.0.0.1:80");
+    expect_answer(CFSTR("both.test"), "::1:80 127.0.0.1:80");
+    expect_answer(CFSTR("alias.test"), "127.0.0.1:80");
+    expect_answer(CFSTR("long.test"), "127.0.0.1:80");
+    dns_server_stop(&server);
+}
+
+TEST(a_name_that_has_no_address_is_an_error_of_getaddrinfo, "1002")
+{
+    struct dns_server server;
+
+    dns_server_start(&server);
+    expect_answer(CFSTR("missing.test"), error_text(EAI_NONAME));
+    expect_answer(CFSTR("empty.test"), error_text(EAI_NODATA));
+    expect_answer(CFSTR("failing.test"), error_text(EAI_AGAIN));
+    expect_answer(CFSTR(""), error_text(EAI_NONAME));
+    expect_answer(CFSTR("caf\u00e9.test"), error_text(EAI_NONAME));
+    expect_answer(CFSTR("a-label-of-more-than-sixty-three-letters-is-not-a-label-of-the-domain-name-system.test"), error_text(EAI_NONAME));
+    dns_server_stop(&server);
+}
+
+TEST(a_server_that_says_nothing_or_nonsense_is_given_up, "1002")
+{
+    struct dns_server server;
+
+    dns_server_start(&server);
+    query_set_servers(server.address, 20, 2);
+    expect_answer(CFSTR("silent.test"), error_text(EAI_AGAIN));
+    expect_answer(CFSTR("garbage.test"), error_text(EAI_AGAIN));
+    expect_answer(CFSTR("torn.test"), error_text(EAI_AGAIN)); /* without SIGPIPE */
+    dns_server_stop(&server);
+    expect_answer(CFSTR("good.test"), error_text(EAI_AGAIN)); /* nobody listens any more */
+}
+
+TEST(the_hosts_file_is_read_before_a_server_is_asked, "1000")
+{
+    struct answer answer = {0};
+    struct dns_server server;
+
+    dns_server_start(&server);
+    ask(&answer, CFSTR("localhost"));
+    query_wait(answer.query);
+    EXPECT(strstr(answer.trace.text, "127.0.0.1:80"));
+    EXPECT_EQ(server.questions, 0);
+    query_free(answer.query);
+    dns_server_stop(&server);
+}
+
+TEST(a_query_tells_nothing_after_it_was_freed, "1003")
+{
+    struct answer late = {0};
+    struct answer at_once = {0};
+    struct answer unused = {0};
+    struct dns_server server;
+
+    dns_server_start(&server);
+    ask(&late, CFSTR("late.test"));
+    schedule(&late);
+    while (server.questions < 2) {
+        CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.001, true);
+    }
+    query_free(late.query);
+    dns_server_release_late(&server);
+    ask(&at_once, CFSTR(""));
+    schedule(&at_once);
+    query_free(at_once.query);
+    ask(&unused, CFSTR("good.test"));
+    query_free(unused.query);
+    run_what_is_ready();
+    EXPECT_EQ(late.calls + at_once.calls + unused.calls, 0);
+    dns_server_stop(&server);
+}
+
+TEST(a_query_may_be_freed_while_it_tells, "1003")
+{
+    struct answer on_loop = {.frees = true};
+    struct answer waiting = {.frees = true};
+    struct dns_server server;
+
+    dns_server_start(&server);
+    ask(&on_loop, CFSTR("good.test"));
+    schedule(&on_loop);
+    run_until_count(&on_loop.calls, 1);
+    ask(&waiting, CFSTR("good.test"));
+    query_wait(waiting.query);
+    EXPECT_EQ(waiting.calls, 1);
+    dns_server_stop(&server);
+}
+
+TEST(a_query_goes_on_in_a_mode_as_long_as_one_stream_is_there, "1004")
+{
+    struct answer answer = {0};
+    struct dns_server server;
+
+    dns_server_start(&server);
+    ask(&answer, CFSTR("good.test"));
+    schedule(&answer);
+    schedule(&answer);
+    query_unschedule(answer.query, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+    query_schedule(answer.query, CFRunLoopGetCurrent(), CFSTR("another mode"));
+    query_unschedule(answer.query, CFRunLoopGetCurrent(), CFSTR("a mode that it is not in"));
+    run_until_count(&answer.calls, 1);
+    query_free(answer.query);
+
+    answer.calls = 0;
+    ask(&answer, CFSTR("late.test"));
+    schedule(&answer);
+    query_unschedule(answer.query, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunFinished);
+    query_free(answer.query);
+    dns_server_stop(&server);
+}
+
+static void run_the_loop_of_a_query(void *context)
+{
+    struct answer *answer = context;
+
+    schedule(answer);
+    while (answer->calls == 0) { /* if the other thread tells it, nothing wakes this loop */
+        CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.001, true);
+        sched_yield();
+    }
+}
+
+/* A thread's loop takes the answer, or a thread that waits; the other one finds it told. */
+TEST(two_threads_may_go_on_with_one_query, "1004 1003")
+{
+    int rounds = test_is_instrumented() ? 20 : 200;
+    struct dns_server server;
+
+    dns_server_start(&server);
+    for (int i = 0; i < rounds; i++) {
+        struct answer answer = {0};
+        struct probe_thread thread;
+
+        ask(&answer, CFSTR("good.test"));
+        probe_thread_start(&thread, run_the_loop_of_a_query, &answer);
+        query_wait(answer.query);
+        EXPECT_EQ(answer.calls, 1);
+        probe_thread_join(&thread);
+        query_free(answer.query);
+        EXPECT_EQ(answer.calls, 1);
+    }
+    dns_server_stop(&server);
+}
+
+TEST(without_descriptors_no_query_is_made, "1005")
+{
+    struct answer answer = {0};
+    struct rlimit limit;
+
+    REQUIRE(CFRunLoopGetCurrent() && getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    for (rlim_t most = 3; most < 12; most++) {
+        struct rlimit low = {most, limit.rlim_max};
+
+        REQUIRE(setrlimit(RLIMIT_NOFILE, &low) == 0);
+        answer.query = query_resolve(CFSTR("silent.test"), 80, note_answer, &answer);
+        if (answer.query) {
+            query_free(answer.query);
+        }
+        REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    }
+    EXPECT_EQ(answer.calls, 0);
+}
+
+/* ---- by way of streams ---- */
+
+struct pair {
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+};
+
+static struct pair pair_to(CFStringRef host, UInt32 port)
+{
+    struct pair pair;
+
+    CRLNetworkInstall();
+    CFStreamCreatePairWithSocketToHost(NULL, host, port, &pair.reader, &pair.writer);
+    REQUIRE(pair.reader && pair.writer);
+    return pair;
+}
+
+static void free_pair(struct pair pair)
+{
+    CFRelease(pair.reader);
+    CFRelease(pair.writer);
+}
+
+TEST(a_pair_of_streams_connects_to_a_name, "1000 331 334")
+{
+    struct stream_recorder reading = {0};
+    struct stream_recorder writing = {.writes = "x"};
+    struct dns_server server;
+    UInt32 port;
+    int listener = listener_open(&port); /* IPv4 alone: the address of IPv6 is refused */
+    struct pair pair = pair_to(CFSTR("both.test"), port);
+    char byte = 0;
+    int peer;
+
+    dns_server_start(&server);
+    recorder_add_reader(&reading, pair.reader);
+    recorder_add_writer(&writing, pair.writer);
+    EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+    run_until_count(&writing.calls, 2);
+    EXPECT_TRACE(&writing.trace, "open room 1");
+    peer = accept(listener, NULL, NULL);
+    EXPECT_EQ(read(peer, &byte, 1), 1);
+    EXPECT_EQ(byte, 'x');
+    close(peer);
+    run_until_count(&reading.calls, 2);
+    EXPECT_TRACE(&reading.trace, "open end");
+    free_pair(pair);
+    close(listener);
+    dns_server_stop(&server);
+}
+
+TEST(a_stream_without_a_loop_waits_for_its_name, "1000 334")
+{
+    struct dns_server server;
+    UInt32 port;
+    int listener = listener_open(&port);
+    struct pair pair = pair_to(CFSTR("good.test"), port);
+
+    dns_server_start(&server);
+    EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+    EXPECT_EQ(write_text(pair.writer, "x"), 1);
+    free_pair(pair);
+    close(listener);
+    dns_server_stop(&server);
+}
+
+TEST(a_name_that_does_not_resolve_is_told_to_its_streams, "1002 334 314")
+{
+    struct stream_recorder recorder = {0};
+    struct dns_server server;
+    struct pair pair = pair_to(CFSTR("missing.test"), 80);
+
+    dns_server_start(&server);
+    recorder_add_reader(&recorder, pair.reader);
+    EXPECT(CFReadStreamOpen(pair.reader));
+    run_until_count(&recorder.calls, 1);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "error");
+    EXPECT_EQ(CFReadStreamGetError(pair.reader).domain, kCFStreamErrorDomainNetDB);
+    EXPECT_EQ(CFReadStreamGetError(pair.reader).error, EAI_NONAME);
+    free_pair(pair);
+    dns_server_stop(&server);
+}
+
+static void close_stream(struct stream_recorder *recorder, CFTypeRef stream, CFStreamEventType type)
+{
+    (void)type;
+    CFReadStreamClose((CFReadStreamRef)(uintptr_t)stream);
+    CFRelease(stream);
+    recorder->context = NULL;
+}
+
+TEST(streams_may_be_freed_in_the_event_that_a_name_brings, "1003 315")
+{
+    struct stream_recorder recorder = {.action = close_stream};
+    struct dns_server server;
+    struct pair pair = pair_to(CFSTR("missing.test"), 80);
+
+    dns_server_start(&server);
+    CFRelease(pair.writer);
+    recorder_add_reader(&recorder, pair.reader);
+    EXPECT(CFReadStreamOpen(pair.reader));
+    run_until_count(&recorder.calls, 1);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "error");
+    EXPECT_EQ(recorder.releases, 1);
+    dns_server_stop(&server);
+}
+
+static void release_a_stream(void *context)
+{
+    CFRelease(context);
+}
+
+/* The answer comes on one thread while another one gives the streams up: whoever is last frees the query. */
+TEST(streams_may_be_freed_on_another_thread_than_their_name_comes, "1003")
+{
+    int rounds = test_is_instrumented() ? 30 : 300;
+    struct dns_server server;
+
+    dns_server_start(&server);
+    for (int i = 0; i < rounds; i++) {
+        struct pair pair = pair_to(CFSTR("good.test"), 9);
+        struct probe_thread threads[2];
+
+        CFReadStreamScheduleWithRunLoop(pair.reader, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+        EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+        probe_thread_start(&threads[0], release_a_stream, pair.reader);
+        probe_thread_start(&threads[1], release_a_stream, pair.writer);
+        CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true);
+        CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true);
+        probe_thread_join(&threads[0]);
+        probe_thread_join(&threads[1]);
+    }
+    dns_server_stop(&server);
+}

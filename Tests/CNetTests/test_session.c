@@ -1,0 +1,843 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pairs of streams with TLS: rules 1006 to 1015. The other side is OpenSSL on a thread. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <CFNetwork/CFNetwork.h>
+
+#include "CRLNetwork.h"
+#include "Stream/stream_recorder.h"
+#include "tls_peer.h"
+
+/* ---- a client of this library, and its peer ---- */
+
+struct client {
+    struct credentials authority;
+    struct credentials server;
+    CFMutableDictionaryRef settings;
+    struct tls_peer peer;
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+    struct stream_recorder recorder; /* of expect_refusal */
+};
+
+/* The peer is the host 127.0.0.1, with a certificate of an authority that the settings trust. */
+static void prepare(struct client *client)
+{
+    CFArrayRef anchors;
+
+    CRLNetworkInstall();
+    client->authority = credentials_create("an authority", NULL, -day_s, day_s);
+    client->server = credentials_create("127.0.0.1", &client->authority, -day_s, day_s);
+    client->peer.own = &client->server;
+    client->settings = CFDictionaryCreateMutable(NULL, 0, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
+    anchors = credentials_copy_pem(&client->authority, false);
+    CFDictionarySetValue(client->settings, kCRLStreamSSLAnchorCertificates, anchors);
+    CFRelease(anchors);
+}
+
+static void connect_to(struct client *client, CFStringRef host)
+{
+    tls_peer_start(&client->peer);
+    CFStreamCreatePairWithSocketToHost(NULL, host, client->peer.port, &client->reader, &client->writer);
+    REQUIRE(client->reader && client->writer);
+    EXPECT(CFReadStreamSetProperty(client->reader, kCFStreamPropertySSLSettings, client->settings));
+}
+
+static void connect_peer(struct client *client)
+{
+    connect_to(client, CFSTR("127.0.0.1"));
+}
+
+static void open_streams(struct client *client)
+{
+    (void)CFReadStreamOpen(client->reader);
+    (void)CFWriteStreamOpen(client->writer);
+}
+
+static void end(struct client *client)
+{
+    CFRelease(client->reader);
+    CFRelease(client->writer);
+    tls_peer_stop(&client->peer);
+    CFRelease(client->settings);
+    credentials_free(&client->authority);
+    credentials_free(&client->server);
+}
+
+static void expect_error(CFStreamError error, CFIndex domain, SInt32 expected)
+{
+    EXPECT_EQ(error.domain, domain);
+    EXPECT_EQ(error.error, expected);
+}
+
+/* Opens the streams on the loop, and expects that they fail by this error of TLS. */
+static void expect_refusal(struct client *client, SInt32 expected)
+{
+    recorder_add_reader(&client->recorder, client->reader);
+    open_streams(client);
+    run_until_count(&client->recorder.calls, 1);
+    run_what_is_ready();
+    EXPECT_TRACE(&client->recorder.trace, "error");
+    expect_error(CFReadStreamGetError(client->reader), kCFStreamErrorDomainSSL, expected);
+    EXPECT_EQ(CFWriteStreamGetStatus(client->writer), kCFStreamStatusError);
+    expect_error(CFWriteStreamGetError(client->writer), kCFStreamErrorDomainSSL, expected);
+}
+
+/* ---- bytes ---- */
+
+TEST(bytes_go_both_ways_through_tls, "1006 335")
+{
+    struct client client = {0};
+    struct stream_recorder reading = {.reads = 100};
+    struct stream_recorder writing = {.writes = "hello"};
+    CFTypeRef value;
+
+    prepare(&client);
+    connect_peer(&client);
+    recorder_add_reader(&reading, client.reader);
+    recorder_add_writer(&writing, client.writer);
+    open_streams(&client);
+    run_until_count(&writing.calls, 2);
+    run_until_count(&reading.calls, 2);
+    EXPECT_TRACE(&reading.trace, "open bytes 5\"hello\"");
+    value = CFReadStreamCopyProperty(client.reader, kCRLStreamPropertySSLVersion);
+    EXPECT(CFEqual(value, CFSTR("TLSv1.3")));
+    CFRelease(value);
+    value = CFReadStreamCopyProperty(client.reader, kCFStreamPropertySSLPeerCertificates);
+    EXPECT_EQ(CFArrayGetCount(value), 1);
+    CFRelease(value);
+    EXPECT(!CFReadStreamCopyProperty(client.reader, kCRLStreamPropertySSLProtocol));
+    end(&client);
+    EXPECT_EQ(client.peer.received, 5);
+}
+
+TEST(streams_with_tls_wait_without_a_loop, "1006 323")
+{
+    struct client client = {0};
+    struct trace trace = {0};
+
+    prepare(&client);
+    connect_peer(&client);
+    open_streams(&client);
+    EXPECT_EQ(write_text(client.writer, "abc"), 3);
+    note_read(&trace, client.reader, 2);
+    note_read(&trace, client.reader, 2);
+    EXPECT_TRACE(&trace, "2\"ab\" 1\"c\"");
+    end(&client);
+}
+
+/* After the handshake the server sends tickets, which make the socket readable although there is nothing to read. */
+TEST(what_is_no_bytes_of_the_peer_is_not_told_to_a_stream, "1007 321")
+{
+    struct client client = {0};
+    struct stream_recorder reading = {0};
+    struct stream_recorder writing = {0};
+
+    prepare(&client);
+    connect_peer(&client);
+    recorder_add_reader(&reading, client.reader);
+    recorder_add_writer(&writing, client.writer);
+    open_streams(&client);
+    run_until_count(&writing.calls, 2);
+    run_until_count(&reading.calls, 1);
+    while (client.peer.handshakes == 0) {
+        sched_yield();
+    }
+    run_what_is_ready();
+    EXPECT(!CFReadStreamHasBytesAvailable(client.reader));
+    run_what_is_ready();
+    EXPECT_TRACE(&reading.trace, "open");
+    end(&client);
+}
+
+static void send_half_records(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    BIO *out = BIO_new(BIO_s_mem());
+    char *bytes;
+    long length;
+
+    SSL_set0_wbio(ssl, out);
+    tls_peer_send(ssl, "all of it");
+    length = BIO_get_mem_data(out, &bytes);
+    EXPECT_EQ(send(socket, bytes, (size_t)length / 2, 0), length / 2);
+    tls_peer_wait_at_gate(peer);
+    EXPECT_EQ(send(socket, bytes + length / 2, (size_t)(length - length / 2), 0), length - length / 2);
+    tls_peer_wait_at_gate(peer);
+}
+
+TEST(a_part_of_a_record_is_not_told_to_a_stream, "1007")
+{
+    struct client client = {.peer.serve = send_half_records};
+    struct stream_recorder reading = {.reads = 100};
+
+    prepare(&client);
+    connect_peer(&client);
+    recorder_add_reader(&reading, client.reader);
+    open_streams(&client);
+    run_until_count(&reading.calls, 1);
+    while (client.peer.handshakes == 0) {
+        sched_yield();
+    }
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false), kCFRunLoopRunTimedOut);
+    EXPECT_TRACE(&reading.trace, "open");
+    tls_peer_open_gate(&client.peer);
+    run_until_count(&reading.calls, 2);
+    EXPECT_TRACE(&reading.trace, "open bytes 9\"all of it\"");
+    end(&client);
+}
+
+static void send_once_and_wait(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    (void)socket;
+    tls_peer_send(ssl, "abcdef");
+    tls_peer_wait_at_gate(peer);
+}
+
+/* The rest lies in the session, where no report of the kernel tells of it. */
+TEST(the_rest_of_a_record_is_told_to_a_stream_again, "1007 312")
+{
+    struct client client = {.peer.serve = send_once_and_wait};
+    struct stream_recorder reading = {.reads = 2};
+
+    prepare(&client);
+    connect_peer(&client);
+    recorder_add_reader(&reading, client.reader);
+    open_streams(&client);
+    run_until_count(&reading.calls, 4);
+    EXPECT_TRACE(&reading.trace, "open bytes 2\"ab\" bytes 2\"cd\" bytes 2\"ef\"");
+    EXPECT(!CFReadStreamHasBytesAvailable(client.reader));
+    end(&client);
+}
+
+TEST(a_new_client_of_a_stream_hears_of_bytes_that_tls_holds, "1007 317")
+{
+    struct client client = {.peer.serve = send_once_and_wait};
+    struct stream_recorder first = {0};
+    struct stream_recorder second = {.reads = 100};
+
+    prepare(&client);
+    connect_peer(&client);
+    recorder_add_reader(&first, client.reader);
+    open_streams(&client);
+    run_until_count(&first.calls, 2);
+    EXPECT_TRACE(&first.trace, "open bytes");
+    recorder_watch_reader(&second, client.reader, events_all);
+    run_until_count(&second.calls, 1);
+    EXPECT_TRACE(&second.trace, "bytes 6\"abcdef\"");
+    end(&client);
+}
+
+enum { long_length = 3000000 };
+
+static void write_all(void *context)
+{
+    struct client *client = context;
+    static UInt8 bytes[100000];
+    CFIndex sent = 0;
+
+    for (CFIndex i = 0; i < (CFIndex)sizeof bytes; i++) {
+        bytes[i] = (UInt8)(i % 250);
+    }
+    while (sent < long_length) {
+        CFIndex place = sent % (CFIndex)sizeof bytes;
+        CFIndex taken = CFWriteStreamWrite(client->writer, bytes + place, (CFIndex)sizeof bytes - place);
+
+        REQUIRE(taken > 0);
+        sent += taken;
+    }
+}
+
+TEST(two_threads_read_and_write_one_tls_connection, "1008 320")
+{
+    static UInt8 bytes[65536];
+    struct client client = {0};
+    struct probe_thread thread;
+    CFIndex received = 0;
+
+    prepare(&client);
+    connect_peer(&client);
+    open_streams(&client);
+    probe_thread_start(&thread, write_all, &client);
+    while (received < long_length) {
+        CFIndex count = CFReadStreamRead(client.reader, bytes, sizeof bytes);
+
+        REQUIRE(count > 0);
+        for (CFIndex i = 0; i < count; i++) {
+            REQUIRE(bytes[i] == (UInt8)(received++ % 100000 % 250));
+        }
+    }
+    probe_thread_join(&thread);
+    EXPECT_EQ(received, long_length);
+    end(&client);
+}
+
+static void stop_reading(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    char byte;
+
+    (void)socket;
+    tls_peer_wait_at_gate(peer);
+    while (SSL_read(ssl, &byte, 1) == 1) {
+        peer->received++;
+    }
+}
+
+TEST(a_tls_peer_that_stops_reading_holds_up_no_loop, "1009 312")
+{
+    enum { piece = 16384 };
+    static UInt8 bytes[piece];
+    struct client client = {.peer.serve = stop_reading};
+    struct stream_recorder writing = {0};
+    long sent = 0;
+
+    prepare(&client);
+    connect_peer(&client);
+    recorder_add_writer(&writing, client.writer);
+    open_streams(&client);
+    run_until_count(&writing.calls, 2);
+    while (CFWriteStreamCanAcceptBytes(client.writer)) {
+        CFIndex taken = CFWriteStreamWrite(client.writer, bytes, 100);
+
+        REQUIRE(taken > 0);
+        sent += taken;
+    }
+    run_what_is_ready();
+    EXPECT_TRACE(&writing.trace, "open room");
+    tls_peer_open_gate(&client.peer);
+    run_until_count(&writing.calls, 3);
+    EXPECT_TRACE(&writing.trace, "open room room");
+    end(&client);
+    EXPECT_EQ(client.peer.received, sent);
+}
+
+static void update_keys(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    char bytes[8];
+
+    (void)socket;
+    for (int i = 0; i < 3; i++) {
+        EXPECT(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED));
+        tls_peer_send(ssl, "tick");
+        EXPECT_EQ(SSL_read(ssl, bytes, sizeof bytes), 4);
+        peer->received += 4;
+    }
+}
+
+TEST(the_keys_of_tls_may_be_renewed, "1010")
+{
+    struct client client = {.peer = {.serve = update_keys, .version = TLS1_3_VERSION}};
+    struct trace trace = {0};
+
+    prepare(&client);
+    connect_peer(&client);
+    open_streams(&client);
+    for (int i = 0; i < 3; i++) {
+        note_read(&trace, client.reader, 4);
+        EXPECT_EQ(write_text(client.writer, "tock"), 4);
+    }
+    EXPECT_TRACE(&trace, "4\"tick\" 4\"tick\" 4\"tick\"");
+    end(&client);
+    EXPECT_EQ(client.peer.received, 12);
+}
+
+static void ask_for_renegotiation(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    char bytes[8];
+
+    (void)socket;
+    EXPECT(SSL_renegotiate(ssl));
+    (void)SSL_do_handshake(ssl);
+    (void)SSL_write(ssl, "ab", 2);
+    while (SSL_read(ssl, bytes, sizeof bytes) > 0) {
+    }
+    peer->received = 1;
+}
+
+/* The client says no, and OpenSSL as a server takes that for a failure. What matters is that no handshake begins on an open stream. */
+TEST(another_handshake_is_refused_by_tls, "1010")
+{
+    struct client client = {.peer = {.serve = ask_for_renegotiation, .version = TLS1_2_VERSION}};
+    struct trace trace = {0};
+
+    prepare(&client);
+    connect_peer(&client);
+    open_streams(&client);
+    note_read(&trace, client.reader, 2);
+    EXPECT(strcmp(trace.text, "2\"ab\"") == 0 || strcmp(trace.text, "-1") == 0);
+    EXPECT_EQ(client.peer.handshakes, 1);
+    end(&client);
+}
+
+/* ---- the end ---- */
+
+static void say_farewell(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    (void)socket;
+    tls_peer_send(ssl, "bye");
+    SSL_shutdown(ssl);
+    tls_peer_wait_at_gate(peer);
+}
+
+TEST(a_farewell_of_tls_is_the_end_of_its_stream, "1011 313")
+{
+    struct client client = {.peer.serve = say_farewell};
+    struct stream_recorder reading = {.reads = 100};
+
+    prepare(&client);
+    connect_peer(&client);
+    recorder_add_reader(&reading, client.reader);
+    open_streams(&client);
+    run_until_count(&reading.calls, 3);
+    run_what_is_ready();
+    EXPECT_TRACE(&reading.trace, "open bytes 3\"bye\" end");
+    end(&client);
+}
+
+static void cut_off(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    (void)peer;
+    tls_peer_send(ssl, "bye");
+    shutdown(socket, SHUT_WR);
+    tls_peer_wait_at_gate(peer);
+}
+
+TEST(a_tls_connection_that_ends_without_farewell_is_an_error, "1011 326")
+{
+    struct client client = {.peer.serve = cut_off};
+    struct stream_recorder reading = {.reads = 100};
+
+    prepare(&client);
+    connect_peer(&client);
+    recorder_add_reader(&reading, client.reader);
+    open_streams(&client);
+    run_until_count(&reading.calls, 3);
+    run_what_is_ready();
+    EXPECT_TRACE(&reading.trace, "open bytes 3\"bye\" error");
+    expect_error(CFReadStreamGetError(client.reader), kCFStreamErrorDomainSSL, errSSLClosedNoNotify);
+    end(&client);
+}
+
+static void damage(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    static const char record[] = {0x17, 3, 3, 0, 32};
+    char bytes[sizeof record + 32] = {0};
+
+    (void)ssl;
+    memcpy(bytes, record, sizeof record);
+    EXPECT_EQ(send(socket, bytes, sizeof bytes, 0), sizeof bytes);
+    tls_peer_wait_at_gate(peer);
+}
+
+TEST(a_damaged_record_is_an_error_of_both_streams, "1011 311")
+{
+    struct client client = {.peer.serve = damage};
+    struct stream_recorder reading = {.reads = 100};
+
+    prepare(&client);
+    connect_peer(&client);
+    recorder_add_reader(&reading, client.reader);
+    open_streams(&client);
+    run_until_count(&reading.calls, 2);
+    run_what_is_ready();
+    EXPECT_TRACE(&reading.trace, "open error");
+    expect_error(CFReadStreamGetError(client.reader), kCFStreamErrorDomainSSL, errSSLBadRecordMac);
+    EXPECT_EQ(write_text(client.writer, "a"), -1);
+    expect_error(CFWriteStreamGetError(client.writer), kCFStreamErrorDomainSSL, errSSLBadRecordMac);
+    end(&client);
+}
+
+static void tear_off(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    char byte;
+
+    (void)peer;
+    EXPECT_EQ(SSL_read(ssl, &byte, 1), 1);
+    EXPECT(setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
+}
+
+TEST(writing_to_a_tls_peer_that_is_gone_raises_no_signal, "1011 327")
+{
+    struct client client = {.peer.serve = tear_off};
+    CFStreamError error;
+
+    prepare(&client);
+    connect_peer(&client);
+    open_streams(&client);
+    EXPECT_EQ(write_text(client.writer, "a"), 1);
+    tls_peer_await_end(&client.peer);
+    signal(SIGPIPE, SIG_DFL);
+    while (write_text(client.writer, "a") > 0) {
+    }
+    error = CFWriteStreamGetError(client.writer);
+    EXPECT_EQ(error.domain, kCFStreamErrorDomainPOSIX);
+    EXPECT(error.error == ECONNRESET || error.error == EPIPE);
+    end(&client);
+}
+
+static void close_streams(struct stream_recorder *recorder, CFTypeRef stream, CFStreamEventType type)
+{
+    struct client *client = recorder->context;
+
+    (void)stream;
+    if (type == kCFStreamEventHasBytesAvailable) {
+        CFReadStreamClose(client->reader);
+        CFWriteStreamClose(client->writer);
+    }
+}
+
+TEST(no_event_comes_after_a_callback_has_closed_a_tls_stream, "1011 315")
+{
+    struct client client = {.peer.serve = send_once_and_wait};
+    struct stream_recorder reading = {.action = close_streams, .context = &client};
+    struct stream_recorder writing = {0};
+
+    prepare(&client);
+    connect_peer(&client);
+    recorder_add_reader(&reading, client.reader);
+    recorder_add_writer(&writing, client.writer);
+    open_streams(&client);
+    run_until_count(&reading.calls, 2);
+    tls_peer_open_gate(&client.peer);
+    run_what_is_ready();
+    EXPECT_TRACE(&reading.trace, "open bytes");
+    EXPECT_EQ(CFReadStreamGetStatus(client.reader), kCFStreamStatusClosed);
+    end(&client);
+}
+
+static void run_a_tls_client(void *context)
+{
+    struct stream_recorder reading = {.reads = 100};
+    struct client *client = context;
+
+    recorder_add_reader(&reading, client->reader);
+    open_streams(client);
+    run_until_count(&reading.calls, 2);
+    EXPECT_TRACE(&reading.trace, "open bytes 6\"abcdef\"");
+}
+
+TEST(tls_streams_run_on_the_loop_of_another_thread, "1006 318")
+{
+    struct client client = {.peer.serve = send_once_and_wait};
+
+    prepare(&client);
+    connect_peer(&client);
+    probe_on_thread(run_a_tls_client, &client);
+    end(&client);
+}
+
+TEST(tls_streams_may_be_closed_in_the_midst_of_a_handshake, "1011 315")
+{
+    UInt32 port;
+    int listener = listener_open(&port); /* it accepts by itself, and says nothing */
+    struct stream_recorder reading = {0};
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+
+    CRLNetworkInstall();
+    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("127.0.0.1"), port, &reader, &writer);
+    EXPECT(CFReadStreamSetProperty(reader, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelNegotiatedSSL));
+    recorder_add_reader(&reading, reader);
+    EXPECT(CFReadStreamOpen(reader) && CFWriteStreamOpen(writer));
+    run_what_is_ready();
+    EXPECT_EQ(CFReadStreamGetStatus(reader), kCFStreamStatusOpening);
+    CFReadStreamClose(reader);
+    CFWriteStreamClose(writer);
+    run_what_is_ready();
+    EXPECT_TRACE(&reading.trace, "");
+    CFRelease(reader);
+    CFRelease(writer);
+    close(listener);
+}
+
+TEST(a_peer_that_does_not_speak_tls_is_an_error, "1012 311")
+{
+    UInt32 port;
+    int listener = listener_open(&port);
+    struct stream_recorder reading = {0};
+    CFReadStreamRef reader;
+    int peer;
+
+    CRLNetworkInstall();
+    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("127.0.0.1"), port, &reader, NULL);
+    EXPECT(CFReadStreamSetProperty(reader, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelNegotiatedSSL));
+    recorder_add_reader(&reading, reader);
+    EXPECT(CFReadStreamOpen(reader));
+    peer = accept(listener, NULL, NULL);
+    EXPECT_EQ(write(peer, "HTTP/1.1 400 Bad Request\r\n\r\n", 28), 28);
+    run_until_count(&reading.calls, 1);
+    EXPECT_TRACE(&reading.trace, "error");
+    expect_error(CFReadStreamGetError(reader), kCFStreamErrorDomainSSL, errSSLProtocol);
+    CFRelease(reader);
+    close(peer);
+    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("127.0.0.1"), port, &reader, NULL);
+    EXPECT(CFReadStreamSetProperty(reader, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelNegotiatedSSL));
+    EXPECT(CFReadStreamOpen(reader));
+    peer = accept(listener, NULL, NULL);
+    shutdown(peer, SHUT_WR);
+    while (CFReadStreamGetStatus(reader) == kCFStreamStatusOpening) {
+        sched_yield();
+    }
+    expect_error(CFReadStreamGetError(reader), kCFStreamErrorDomainSSL, errSSLClosedAbort);
+    CFRelease(reader);
+    close(peer);
+    close(listener);
+}
+
+/* ---- certificates and settings ---- */
+
+/* A client whose peer shows the certificate that is made here. */
+static void expect_certificate_refused(const char *name, bool is_self_signed, long begins_s, long ends_s, SInt32 expected)
+{
+    struct client client = {0};
+
+    prepare(&client);
+    credentials_free(&client.server);
+    client.server = credentials_create(name, is_self_signed ? NULL : &client.authority, begins_s, ends_s);
+    connect_peer(&client);
+    expect_refusal(&client, expected);
+    end(&client);
+}
+
+TEST(a_wrong_certificate_is_refused_with_its_reason, "1012")
+{
+    expect_certificate_refused("127.0.0.2", false, -day_s, day_s, errSSLHostNameMismatch);
+    expect_certificate_refused("example.test", false, -day_s, day_s, errSSLHostNameMismatch);
+    expect_certificate_refused("127.0.0.1", false, -2 * day_s, -day_s, errSSLCertExpired);
+    expect_certificate_refused("127.0.0.1", false, day_s, 2 * day_s, errSSLCertNotYetValid);
+    expect_certificate_refused("127.0.0.1", true, -day_s, day_s, errSSLUnknownRootCert);
+}
+
+TEST(an_authority_that_the_system_does_not_know_is_refused, "1012")
+{
+    struct client client = {0};
+
+    prepare(&client);
+    CFDictionaryRemoveValue(client.settings, kCRLStreamSSLAnchorCertificates);
+    connect_peer(&client);
+    expect_refusal(&client, errSSLNoRootCert);
+    end(&client);
+}
+
+static void expect_open(struct client *client)
+{
+    struct trace trace = {0};
+
+    open_streams(client);
+    EXPECT_EQ(write_text(client->writer, "a"), 1);
+    note_read(&trace, client->reader, 9);
+    EXPECT_TRACE(&trace, "1\"a\"");
+}
+
+/* The certificate is wrong in the ways that the flags forgive. */
+static void expect_forgiven(const char *name, bool is_self_signed, long ends_s, CFStringRef key, CFTypeRef value)
+{
+    struct client client = {0};
+
+    prepare(&client);
+    credentials_free(&client.server);
+    client.server = credentials_create(name, is_self_signed ? NULL : &client.authority, -2 * day_s, ends_s);
+    CFDictionarySetValue(client.settings, key, value);
+    connect_peer(&client);
+    expect_open(&client);
+    end(&client);
+}
+
+TEST(settings_forgive_what_they_name_and_nothing_else, "1013")
+{
+    struct client client = {0};
+
+    expect_forgiven("127.0.0.1", false, -day_s, kCFStreamSSLAllowsExpiredCertificates, kCFBooleanTrue);
+    expect_forgiven("127.0.0.1", true, day_s, kCFStreamSSLAllowsAnyRoot, kCFBooleanTrue);
+    expect_forgiven("wrong.test", false, day_s, kCFStreamSSLPeerName, kCFNull);
+    expect_forgiven("right.test", false, day_s, kCFStreamSSLPeerName, CFSTR("right.test."));
+    expect_forgiven("::1", false, day_s, kCFStreamSSLPeerName, CFSTR("[::1]"));
+    expect_forgiven("wrong.test", true, -day_s, kCFStreamSSLValidatesCertificateChain, kCFBooleanFalse);
+    prepare(&client);
+    credentials_free(&client.server);
+    client.server = credentials_create("wrong.test", NULL, -2 * day_s, day_s);
+    CFDictionarySetValue(client.settings, kCFStreamSSLAllowsAnyRoot, kCFBooleanTrue);
+    connect_peer(&client);
+    expect_refusal(&client, errSSLHostNameMismatch);
+    end(&client);
+}
+
+TEST(a_level_of_security_is_kept, "1013")
+{
+    static const struct {
+        int version; /* of the peer */
+        SInt32 expected; /* 0: it opens */
+        const CFStringRef *level;
+    } cases[] = {
+        {TLS1_2_VERSION, 0, &kCFStreamSocketSecurityLevelNegotiatedSSL}, {TLS1_2_VERSION, 0, &kCFStreamSocketSecurityLevelTLSv1},
+        {TLS1_2_VERSION, 0, &kCRLStreamSocketSecurityLevelTLSv1_2},      {TLS1_3_VERSION, 0, &kCRLStreamSocketSecurityLevelTLSv1_3},
+        {TLS1_2_VERSION, errSSLPeerProtocolVersion, &kCRLStreamSocketSecurityLevelTLSv1_3},
+        {TLS1_3_VERSION, errSSLPeerProtocolVersion, &kCRLStreamSocketSecurityLevelTLSv1_2},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct client client = {.peer.version = cases[i].version};
+
+        prepare(&client);
+        CFDictionarySetValue(client.settings, kCFStreamSSLLevel, *cases[i].level);
+        connect_peer(&client);
+        if (cases[i].expected) {
+            expect_refusal(&client, cases[i].expected);
+        } else {
+            expect_open(&client);
+        }
+        end(&client);
+    }
+}
+
+/* A connection whose settings are refused. Its peer is told nothing. */
+static void expect_settings_refused(CFStringRef host, CFStringRef key, CFTypeRef value, SInt32 expected)
+{
+    struct client client = {0};
+
+    prepare(&client);
+    CFDictionarySetValue(client.settings, key, value);
+    connect_to(&client, host);
+    expect_refusal(&client, expected);
+    end(&client);
+    EXPECT_EQ(client.peer.handshakes, 0);
+}
+
+TEST(settings_that_cannot_be_followed_are_refused, "1013")
+{
+    static const UInt8 no_pem[] = "no certificate";
+    CFDataRef data = CFDataCreate(NULL, no_pem, sizeof no_pem);
+    CFArrayRef datas = CFArrayCreate(NULL, (const void **)&data, 1, &kCFTypeArrayCallBacks);
+    CFTypeRef texts[] = {CFSTR("")};
+    CFArrayRef empty_text = CFArrayCreate(NULL, texts, 1, &kCFTypeArrayCallBacks);
+    CFStringRef host = CFSTR("127.0.0.1");
+
+    expect_settings_refused(host, kCFStreamSSLLevel, kCFStreamSocketSecurityLevelSSLv3, errSSLBadConfiguration);
+    expect_settings_refused(host, kCFStreamSSLLevel, kCFStreamSocketSecurityLevelSSLv2, errSSLBadConfiguration);
+    expect_settings_refused(host, kCFStreamSSLLevel, kCFStreamSocketSecurityLevelNone, errSSLBadConfiguration);
+    expect_settings_refused(host, kCFStreamSSLLevel, kCFBooleanTrue, errSSLBadConfiguration);
+    expect_settings_refused(host, kCFStreamSSLPeerName, kCFBooleanTrue, errSSLBadConfiguration);
+    expect_settings_refused(host, kCFStreamSSLPeerName, CFSTR("caf\u00e9.test"), errSSLBadConfiguration);
+    expect_settings_refused(host, kCFStreamSSLPeerName, CFSTR(""), errSSLBadConfiguration);
+    expect_settings_refused(host, kCFStreamSSLIsServer, CFSTR("yes"), errSSLBadConfiguration);
+    expect_settings_refused(host, kCFStreamSSLIsServer, kCFBooleanTrue, errSSLBadConfiguration); /* without a certificate */
+    expect_settings_refused(host, kCFStreamSSLAllowsAnyRoot, CFSTR("yes"), errSSLBadConfiguration);
+    expect_settings_refused(host, kCFStreamSSLCertificates, datas, errSSLBadConfiguration);
+    expect_settings_refused(host, kCFStreamSSLCertificates, empty_text, errSSLBadConfiguration);
+    expect_settings_refused(host, kCFStreamSSLCertificates, data, errSSLBadConfiguration);
+    expect_settings_refused(host, kCRLStreamSSLAnchorCertificates, datas, errSSLBadConfiguration);
+    expect_settings_refused(host, kCRLStreamSSLProtocols, datas, errSSLBadConfiguration);
+    expect_settings_refused(host, kCRLStreamSSLProtocols, empty_text, errSSLBadConfiguration);
+    CFRelease(datas);
+    CFRelease(data);
+    CFRelease(empty_text);
+}
+
+TEST(a_given_socket_needs_the_name_of_its_peer_for_tls, "1013")
+{
+    CFReadStreamRef reader;
+    int ends[2];
+
+    CRLNetworkInstall();
+    socket_pair_open(ends);
+    CFStreamCreatePairWithSocket(NULL, ends[0], &reader, NULL);
+    EXPECT(CFReadStreamSetProperty(reader, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelNegotiatedSSL));
+    (void)CFReadStreamOpen(reader);
+    EXPECT_EQ(CFReadStreamGetStatus(reader), kCFStreamStatusError);
+    expect_error(CFReadStreamGetError(reader), kCFStreamErrorDomainSSL, errSSLHostNameMismatch);
+    CFRelease(reader);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+TEST(a_client_shows_its_certificate_to_a_server_that_asks, "1014")
+{
+    for (int has_certificate = 0; has_certificate < 2; has_certificate++) {
+        struct client client = {0};
+        struct credentials own;
+        CFArrayRef identity;
+
+        prepare(&client);
+        client.peer.client_issuer = &client.authority;
+        own = credentials_create("a client", &client.authority, -day_s, day_s);
+        identity = credentials_copy_pem(&own, true);
+        if (has_certificate) {
+            CFDictionarySetValue(client.settings, kCFStreamSSLCertificates, identity);
+        }
+        connect_peer(&client);
+        if (has_certificate) {
+            expect_open(&client);
+        } else { /* in TLS 1.3 the server's alert comes after the client's handshake */
+            struct trace trace = {0};
+
+            open_streams(&client);
+            note_read(&trace, client.reader, 9);
+            EXPECT_TRACE(&trace, "-1");
+            expect_error(CFReadStreamGetError(client.reader), kCFStreamErrorDomainSSL, errSSLPeerCertUnknown);
+        }
+        CFRelease(identity);
+        end(&client);
+        credentials_free(&own);
+    }
+}
+
+static void talk(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    char bytes[8];
+
+    (void)socket;
+    tls_peer_send(ssl, "hi");
+    peer->received += SSL_read(ssl, bytes, sizeof bytes);
+}
+
+TEST(a_stream_can_be_the_server_of_tls, "1014")
+{
+    struct client client = {.peer = {.is_client = true, .serve = talk}};
+    CFArrayRef identity;
+    struct trace trace = {0};
+
+    prepare(&client);
+    client.peer.own = NULL;
+    identity = credentials_copy_pem(&client.server, true);
+    CFDictionarySetValue(client.settings, kCFStreamSSLCertificates, identity);
+    CFDictionarySetValue(client.settings, kCFStreamSSLIsServer, kCFBooleanTrue);
+    CFRelease(identity);
+    connect_peer(&client);
+    open_streams(&client);
+    EXPECT_EQ(write_text(client.writer, "hello"), 5);
+    note_read(&trace, client.reader, 9);
+    EXPECT_TRACE(&trace, "2\"hi\"");
+    EXPECT(!CFReadStreamCopyProperty(client.reader, kCFStreamPropertySSLPeerCertificates));
+    end(&client);
+    EXPECT_EQ(client.peer.received, 5);
+}
+
+TEST(both_sides_of_tls_agree_on_a_protocol, "1015")
+{
+    CFTypeRef names[] = {CFSTR("h2"), CFSTR("http/1.1")};
+    CFArrayRef protocols = CFArrayCreate(NULL, names, 2, &kCFTypeArrayCallBacks);
+    struct client client = {.peer.protocol = "http/1.1"};
+    struct client refused = {.peer.protocol = "smtp"};
+    CFTypeRef chosen;
+
+    prepare(&client);
+    CFDictionarySetValue(client.settings, kCRLStreamSSLProtocols, protocols);
+    connect_peer(&client);
+    expect_open(&client);
+    chosen = CFWriteStreamCopyProperty(client.writer, kCRLStreamPropertySSLProtocol);
+    EXPECT(chosen && CFEqual(chosen, CFSTR("http/1.1")));
+    CFRelease(chosen);
+    end(&client);
+    prepare(&refused);
+    CFDictionarySetValue(refused.settings, kCRLStreamSSLProtocols, protocols);
+    connect_peer(&refused);
+    expect_refusal(&refused, errSSLFatalAlert);
+    end(&refused);
+    CFRelease(protocols);
+}
