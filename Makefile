@@ -63,7 +63,7 @@ SOVERSION := 0
 
 # LAYERS limits the sources and the tests to some layers. It helps while another layer does not compile: make check-c LAYERS="Support Runtime".
 # A layer's folder may be divided into rooms, which are one folder deeper.
-LAYERS ?= Support Runtime Kernel Loop Descriptor Socket Stream Port Overlay
+LAYERS ?= Support Runtime Kernel Loop Descriptor Socket Stream Host Port Overlay
 in_layers = $(sort $(wildcard $(LAYERS:%=$(1)/%/*.c) $(LAYERS:%=$(1)/%/*/*.c)))
 SOURCES := $(call in_layers,Sources/CCoreRunLoop)
 HEADERS := $(sort $(wildcard Headers/*.h Headers/*/*.h))

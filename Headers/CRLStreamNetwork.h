@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * What an add-on library gives to the streams of sockets: addresses of hosts by their names, and TLS. Programs do not need this header:
- * libcorerunloop-net (CRLNetwork.h) is such a library.
+ * What an add-on library gives to hosts and to the streams of sockets: addresses of names, names of addresses, and TLS. Programs do not
+ * need this header: libcorerunloop-net (CRLNetwork.h) is such a library.
  *
- * The core library connects to numeric addresses and to "localhost" by itself. For other names, for kCFStreamPropertySocketSecurityLevel
- * and for kCFStreamPropertySSLSettings it calls the functions that are installed here. It calls each without a lock, on the thread that
- * uses the stream or runs its loop. None of them may change the program's signal mask, or wait, unless its comment says so.
+ * The core library knows numeric addresses and "localhost" by itself. For other names, for the names of addresses, for
+ * kCFStreamPropertySocketSecurityLevel and for kCFStreamPropertySSLSettings it calls the functions that are installed here. It calls each
+ * without a lock, on the thread that uses the stream or the host, or runs its loop. None of them may change the program's signal mask, or
+ * wait, unless its comment says so.
  */
 
 #if !defined(CRL_STREAM_NETWORK_H)
@@ -23,7 +24,7 @@ CF_EXTERN_C_BEGIN
  * Told by `resolve`, once: the addresses of the host, each a CFData with a `struct sockaddr` with its port, in the order in which they are
  * to be tried. NULL, or an empty array, with an `error` when there are none. Not called before `resolve` has returned.
  */
-typedef void (*CRLStreamResolved)(void *context, CFArrayRef addresses, CFStreamError error);
+typedef void (*CRLStreamResolved)(void *context, CFArrayRef found, CFStreamError error);
 
 /** What `handshake`, `receive` and `send` wait for when they return -EAGAIN. */
 CF_ENUM(UInt32) {
@@ -37,6 +38,8 @@ typedef struct {
 
     /** Begins to resolve a name, which is not numeric. Returns the query, or NULL without memory. */
     void *(*resolve)(CFStringRef host, UInt32 port, CRLStreamResolved completion, void *context);
+    /** As `resolve`, of an address, a `struct sockaddr`; `completion` gets its names, each a CFString. May be NULL. */
+    void *(*resolveAddress)(CFDataRef address, CRLStreamResolved completion, void *context);
     /** Lets the query go on in a mode of a loop, where `completion` is then called. May be called again for the same mode. */
     void (*scheduleQuery)(void *query, CFRunLoopRef loop, CFStringRef mode);
     /** Ends that. */

@@ -9,13 +9,16 @@
 
 #pragma redefine_extname query_free crl_query_free
 #pragma redefine_extname query_resolve crl_query_resolve
+#pragma redefine_extname query_resolve_address crl_query_resolve_address
 #pragma redefine_extname query_schedule crl_query_schedule
 #pragma redefine_extname query_set_servers crl_query_set_servers
 #pragma redefine_extname query_unschedule crl_query_unschedule
 #pragma redefine_extname query_wait crl_query_wait
 #pragma redefine_extname resolver_ask_addresses crl_resolver_ask_addresses
+#pragma redefine_extname resolver_ask_names crl_resolver_ask_names
 #pragma redefine_extname resolver_create crl_resolver_create
 #pragma redefine_extname resolver_create_addresses crl_resolver_create_addresses
+#pragma redefine_extname resolver_create_names crl_resolver_create_names
 #pragma redefine_extname resolver_error crl_resolver_error
 #pragma redefine_extname security_settings_create crl_security_settings_create
 #pragma redefine_extname session_copy_property crl_session_copy_property

@@ -11,6 +11,7 @@
 
 static const CRLStreamNetwork network = {
     .resolve = query_resolve,
+    .resolveAddress = query_resolve_address,
     .scheduleQuery = query_schedule,
     .unscheduleQuery = query_unschedule,
     .waitForQuery = query_wait,

@@ -48,7 +48,8 @@ struct query {
     pthread_t teller GUARDED_BY(the_plain_lock); /* while telling */
     bool is_freed GUARDED_BY(the_plain_lock); /* by its owner: nobody is told any more */
     int status GUARDED_BY(the_plain_lock); /* of c-ares; ARES_SUCCESS with the addresses */
-    struct ares_addrinfo *found GUARDED_BY(the_plain_lock);
+    struct ares_addrinfo *found GUARDED_BY(the_plain_lock); /* addresses; NULL: none were asked for, or found */
+    CFArrayRef names GUARDED_BY(the_plain_lock); /* a reference, or NULL */
     UInt32 port; /* constant, as the completion and its context */
     CRLStreamResolved completion;
     void *context;
@@ -96,6 +97,9 @@ NOT_CHECKED static void destroy(struct query *q)
     if (q->found) {
         ares_freeaddrinfo(q->found);
     }
+    if (q->names) {
+        CFRelease(q->names);
+    }
     while (q->place_count > 0) {
         release_place(q->places[--q->place_count]);
     }
@@ -127,6 +131,19 @@ NOT_CHECKED static void watch_socket(void *info, ares_socket_t socket, int reads
     } else if (epoll_ctl(q->wait_set, EPOLL_CTL_MOD, socket, &event) < 0) {
         (void)epoll_ctl(q->wait_set, EPOLL_CTL_ADD, socket, &event);
     }
+}
+
+NOT_CHECKED static void note_names(void *info, int status, int timeouts, struct hostent *host)
+{
+    struct query *q = info;
+
+    (void)timeouts;
+    if (status == ARES_EDESTRUCTION || q->state != query_asking) {
+        return;
+    }
+    q->state = query_answered;
+    q->names = status == ARES_SUCCESS ? resolver_create_names(host) : NULL;
+    q->status = status == ARES_SUCCESS && !q->names ? ARES_ENOMEM : status;
 }
 
 NOT_CHECKED static void note_answer(void *info, int status, int timeouts, struct ares_addrinfo *found)
@@ -198,15 +215,15 @@ REQUIRES(the_plain_lock) static bool take_turn(struct query *q)
 NOT_CHECKED static void tell(struct query *q)
 {
     CFStreamError error = resolver_error(q->status);
-    CFArrayRef addresses = q->status == ARES_SUCCESS ? resolver_create_addresses(q->found, q->port) : NULL;
+    CFArrayRef answer = q->names ? CFRetain(q->names) : q->found ? resolver_create_addresses(q->found, q->port) : NULL;
     int cancel_state;
 
-    if (!addresses && error.domain == 0) {
+    if (!answer && error.domain == 0) {
         error = resolver_error(ARES_ENOMEM);
     }
-    q->completion(q->context, addresses, error);
-    if (addresses) {
-        CFRelease(addresses);
+    q->completion(q->context, answer, error);
+    if (answer) {
+        CFRelease(answer);
     }
     cancel_state = plain_lock_take(&q->lock);
     q->state = query_told;
@@ -295,19 +312,17 @@ static struct query *create(UInt32 port, CRLStreamResolved completion, void *con
     return q;
 }
 
-/* Begins to ask. What goes wrong is the answer. */
-REQUIRES(the_plain_lock) static void ask(struct query *q, const char *name)
+/* Makes the channel. Returns false if it could not, which is then the answer. */
+REQUIRES(the_plain_lock) static bool open_channel(struct query *q)
 {
     const char *servers = servers_for_tests;
     const struct resolver_terms terms = {watch_socket, q, servers, patience_for_tests, tries_for_tests};
     int status = resolver_create(&terms, &q->channel);
 
-    if (status == ARES_SUCCESS) {
-        resolver_ask_addresses(q->channel, name, note_answer, q);
-    } else {
+    if (status != ARES_SUCCESS) {
         note_answer(q, status, 0, NULL);
     }
-    set_timer(q);
+    return status == ARES_SUCCESS;
 }
 
 void *query_resolve(CFStringRef host, UInt32 port, CRLStreamResolved completion, void *context)
@@ -320,12 +335,29 @@ void *query_resolve(CFStringRef host, UInt32 port, CRLStreamResolved completion,
         return NULL;
     }
     cancel_state = plain_lock_take(&q->lock);
-    if (CFStringGetCString(host, name, sizeof name, kCFStringEncodingASCII) && name[0] != '\0') {
-        ask(q, name);
-    } else {
+    if (!CFStringGetCString(host, name, sizeof name, kCFStringEncodingASCII) || name[0] == '\0') {
         note_answer(q, ARES_EBADNAME, 0, NULL); /* too long, or not in the letters of the domain name system */
-        set_timer(q);
+    } else if (open_channel(q)) {
+        resolver_ask_addresses(q->channel, name, note_answer, q);
     }
+    set_timer(q);
+    plain_lock_drop(&q->lock, cancel_state);
+    return q;
+}
+
+void *query_resolve_address(CFDataRef address, CRLStreamResolved completion, void *context)
+{
+    struct query *q = create(0, completion, context);
+    int cancel_state;
+
+    if (!q) {
+        return NULL;
+    }
+    cancel_state = plain_lock_take(&q->lock);
+    if (open_channel(q)) {
+        resolver_ask_names(q->channel, address, note_names, q);
+    }
+    set_timer(q);
     plain_lock_drop(&q->lock, cancel_state);
     return q;
 }

@@ -18,6 +18,7 @@
 
 /* The functions of CRLStreamNetwork for names; `query` is what the first two return. */
 void *query_resolve(CFStringRef host, UInt32 port, CRLStreamResolved completion, void *context);
+void *query_resolve_address(CFDataRef address, CRLStreamResolved completion, void *context);
 void query_schedule(void *query, CFRunLoopRef loop, CFStringRef mode);
 void query_unschedule(void *query, CFRunLoopRef loop, CFStringRef mode);
 void query_wait(void *query);

@@ -77,7 +77,55 @@ void resolver_ask_addresses(ares_channel channel, const char *name, ares_addrinf
     ares_getaddrinfo(channel, name, NULL, &hints, callback, info);
 }
 
+void resolver_ask_names(ares_channel channel, CFDataRef address, ares_host_callback callback, void *info)
+{
+    const struct sockaddr *any = (const struct sockaddr *)(const void *)CFDataGetBytePtr(address);
+
+    if (any->sa_family == AF_INET && CFDataGetLength(address) >= (CFIndex)sizeof(struct sockaddr_in)) {
+        const struct sockaddr_in *ipv4 = (const struct sockaddr_in *)(const void *)any;
+
+        ares_gethostbyaddr(channel, &ipv4->sin_addr, sizeof ipv4->sin_addr, AF_INET, callback, info);
+    } else if (any->sa_family == AF_INET6 && CFDataGetLength(address) >= (CFIndex)sizeof(struct sockaddr_in6)) {
+        const struct sockaddr_in6 *ipv6 = (const struct sockaddr_in6 *)(const void *)any;
+
+        ares_gethostbyaddr(channel, &ipv6->sin6_addr, sizeof ipv6->sin6_addr, AF_INET6, callback, info);
+    } else {
+        callback(info, ARES_EBADQUERY, 0, NULL);
+    }
+}
+
 /* ---- answers ---- */
+
+/* Names that are there already, or no text, are passed over. Returns false without memory. */
+static bool append_name(CFMutableArrayRef names, const char *name)
+{
+    CFIndex count = CFArrayGetCount(names);
+    CFStringRef text = CFStringCreateWithCString(kCFAllocatorSystemDefault, name, kCFStringEncodingASCII);
+    bool is_new = text && !CFArrayContainsValue(names, CFRangeMake(0, count), text);
+
+    if (is_new) {
+        CFArrayAppendValue(names, text);
+    }
+    if (text) {
+        CFRelease(text);
+    }
+    return !is_new || CFArrayGetCount(names) > count;
+}
+
+CFArrayRef resolver_create_names(const struct hostent *host)
+{
+    CFMutableArrayRef names = CFArrayCreateMutable(kCFAllocatorSystemDefault, 0, &kCFTypeArrayCallBacks);
+    bool is_whole = names && append_name(names, host->h_name);
+
+    for (char **alias = host->h_aliases; is_whole && *alias; alias++) {
+        is_whole = append_name(names, *alias);
+    }
+    if (names && (!is_whole || CFArrayGetCount(names) == 0)) {
+        CFRelease(names);
+        names = NULL;
+    }
+    return names;
+}
 
 static bool append_address(CFMutableArrayRef addresses, const struct ares_addrinfo_node *node, UInt32 port)
 {

@@ -10,8 +10,10 @@
 #include "net_link_names.h"
 
 #include <ares.h>
+#include <netdb.h>
 
 #include "CoreFoundation/CFArray.h"
+#include "CoreFoundation/CFData.h"
 #include "CoreFoundation/CFStream.h"
 
 struct resolver_terms {
@@ -26,8 +28,12 @@ struct resolver_terms {
 int resolver_create(const struct resolver_terms *terms, ares_channel *ret_channel);
 /* Asks the hosts file and servers for the IPv4 and IPv6 addresses. The callback may come at once. */
 void resolver_ask_addresses(ares_channel channel, const char *name, ares_addrinfo_callback callback, void *info);
+/* Asks for the names of a `struct sockaddr` of IPv4 or IPv6. The callback may come at once. */
+void resolver_ask_names(ares_channel channel, CFDataRef address, ares_host_callback callback, void *info);
 /* An array of CFData with addresses that have the port; NULL without memory. */
 CFArrayRef resolver_create_addresses(const struct ares_addrinfo *found, UInt32 port);
+/* An array of CFString with the name and its aliases; NULL without memory. The default allocator is not used, since a lock may be held. */
+CFArrayRef resolver_create_names(const struct hostent *host);
 /* The error of a status: of getaddrinfo, in kCFStreamErrorDomainNetDB. 0 in the domain 0 for success. */
 CFStreamError resolver_error(int status);
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "CFNetwork/CFHost.h"
 #include "CRLStreamNetwork.h"
 #include "Failure/nth_failure.h"
 #include "Stream/stream_file.h"
@@ -107,6 +108,39 @@ NTH_FAILURE(a_bound_pair_of_streams, "328")
     is_watched = watch_writer(writer) && is_watched;
     NEED(is_watched);
     return run_to_the_ends(2);
+}
+
+static void host_answered(CFHostRef host, CFHostInfoType info, const CFStreamError *error, void *context_info)
+{
+    (void)context_info;
+    events++;
+    MUST(error->domain != 0 || info != kCFHostReachability || CFHostGetReachability(host, NULL));
+}
+
+NTH_FAILURE(hosts_that_ask, "1022")
+{
+    const struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    CFHostClientContext no_info = {0, NULL, NULL, NULL, NULL};
+    CFStreamError error = {0, 0};
+    CFHostRef host = CFHostCreateWithName(NULL, CFSTR("localhost"));
+    CFHostRef addressed;
+    CFDataRef data;
+
+    events = 0;
+    NEED(bag_keep(host));
+    NEED(data = bag_keep(CFDataCreate(NULL, (const UInt8 *)&address, sizeof address)));
+    NEED(addressed = CFHostCreateWithAddress(NULL, data));
+    NEED(bag_keep(addressed));
+    NEED(bag_keep(CFHostCreateCopy(NULL, addressed)));
+    NEED(CFHostSetClient(host, host_answered, &no_info));
+    CFHostScheduleWithRunLoop(host, CFRunLoopGetCurrent(), MODE);
+    NEED(CFHostStartInfoResolution(host, kCFHostReachability, &error));
+    for (int i = 0; i < 3 && events == 0; i++) {
+        (void)CFRunLoopRunInMode(MODE, 0, true);
+    }
+    NEED(events > 0 && CFHostGetReachability(host, NULL));
+    NEED(CFHostStartInfoResolution(addressed, kCFHostReachability, &error));
+    return true;
 }
 
 /* A thread that writes as soon as another one sleeps. */

@@ -54,6 +54,7 @@ enum object_type_id {
     object_type_url,
     object_type_read_stream,
     object_type_write_stream,
+    object_type_host,
     object_type_count
 };
 

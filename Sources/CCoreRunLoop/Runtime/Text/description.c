@@ -35,6 +35,7 @@ static const char *const type_names[object_type_count] = {
     [object_type_uuid] = "CFUUID",
     [object_type_error] = "CFError",
     [object_type_url] = "CFURL",
+    [object_type_host] = "CFHost",
     [object_type_read_stream] = "CFReadStream",
     [object_type_write_stream] = "CFWriteStream",
 };

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The modes that a host is scheduled in. */
+#ifndef CRL_HOST_HOST_SCHEDULE_H
+#define CRL_HOST_HOST_SCHEDULE_H
+
+#include "Support/link_names.h"
+
+#include "Host/host.h"
+
+/* Returns false if there is no memory. */
+EXCLUDES(the_item_lock) bool host_schedule_add(CFHostRef host, CFRunLoopRef loop, CFStringRef mode);
+EXCLUDES(the_item_lock) void host_schedule_remove(CFHostRef host, CFRunLoopRef loop, CFStringRef mode);
+/* Calls the function for each mode. */
+EXCLUDES(the_item_lock)
+void host_schedule_each(CFHostRef host, void (*function)(void *info, CFRunLoopRef loop, CFStringRef mode), void *info);
+/* Has the host's source performed. */
+EXCLUDES(the_item_lock) void host_schedule_signal(CFHostRef host);
+/* Nothing else refers to the host. */
+void host_schedule_end(CFHostRef host);
+
+#endif
