@@ -5,7 +5,8 @@
 ### check-net        the tests of the add-on library; TEST_FLAGS="--filter NAME" picks some
 
 NET_PACKAGES := libcares openssl
-HAS_NET := $(shell pkg-config --exists 'libcares >= 1.18' 'openssl >= 3.0' 2> /dev/null && echo yes)
+# Not for another architecture, whose libraries pkg-config does not know here.
+HAS_NET := $(if $(TOOLS),,$(shell pkg-config --exists 'libcares >= 1.18' 'openssl >= 3.0' 2> /dev/null && echo yes))
 NET_SOURCES := $(sort $(wildcard Sources/CCoreRunLoopNet/*.c))
 NET_OBJECTS := $(NET_SOURCES:Sources/CCoreRunLoopNet/%.c=$(B)/net/%.o)
 NET_TESTING_OBJECTS := $(NET_SOURCES:Sources/CCoreRunLoopNet/%.c=$(B)/net-testing/%.o)
@@ -42,12 +43,12 @@ $(NET_STATIC): $(B)/net-whole.o
 
 # The runner has the library and the add-on library in it, and of the other tests what these use.
 NET_TESTS := $(sort $(wildcard Tests/CNetTests/*.c))
-NET_TEST_PARTS := harness fake_kernel Loop/loop_probe Loop/loop_trace Loop/give_back Stream/stream_recorder
+NET_TEST_PARTS := harness fake_kernel Failure/nth_failure Failure/nth_failure_calls Failure/nth_failure_memory Loop/loop_probe Loop/loop_trace Loop/give_back Port/port_probe Stream/stream_recorder
 NET_TEST_OBJECTS := $(NET_TESTS:Tests/CNetTests/%.c=$(B)/net-tests/%.o)
 $(call objects,net-tests,Tests/CNetTests,-DCRL_TESTING $(NET_CFLAGS) -ISources/CCoreRunLoopNet -ITests/CTests -ITests/CNetTests)
 $(NET_RUNNER): $(TESTING_OBJECTS) $(NET_TESTING_OBJECTS) $(NET_TEST_OBJECTS) $(NET_TEST_PARTS:%=$(B)/tests/%.o) $(B)/flags $(B)/sources
 	$(SAY) LINK $@
-	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(LIBS) $(NET_LIBS) $(TEST_LIBS)
+	$(Q)$(LINK) $(RUNNER_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) $(NET_LIBS) $(TEST_LIBS)
 
 check-net: $(NET_RUNNER)
 	$(Q)$(NET_RUNNER) --jobs $(TEST_JOBS) $(TEST_FLAGS)
