@@ -6,18 +6,21 @@
 
 .PHONY: fuzz
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= $(patsubst Fuzz/fuzz_%.c,%,$(sort $(wildcard Fuzz/fuzz_*.c)))
+FUZZ_NET_TARGETS := names tls
+FUZZ_TARGETS ?= $(filter-out $(if $(HAS_NET),,$(FUZZ_NET_TARGETS)),$(patsubst Fuzz/fuzz_%.c,%,$(sort $(wildcard Fuzz/fuzz_*.c))))
 FUZZ_CC ?= clang
 FUZZ_FLAGS := -fuse-ld=lld -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FUZZ_PARTS := $(SOURCES) $(filter-out Tests/Model/main.c Tests/Model/shrink.c,$(MODEL_SOURCES)) Tests/CTests/fake_kernel.c
 FUZZ_OBJECTS := $(FUZZ_PARTS:%.c=build/fuzz/%.o)
+FUZZ_NET_OBJECTS := $(NET_SOURCES:%.c=build/fuzz/%.o)
 build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
-	$(Q)$(FUZZ_CC) -std=gnu11 -pthread -w $(INCLUDES) -DCRL_TESTING -ITests/CTests -ITests/Model $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link \
+	$(Q)$(FUZZ_CC) -std=gnu11 -pthread -w $(INCLUDES) -DCRL_TESTING -ITests/CTests -ITests/Model -ISources/CCoreRunLoopNet $(NET_CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link \
 	-MMD -MP -c -o $@ $<
 build/fuzz/fuzz_%: build/fuzz/Fuzz/fuzz_%.o $(FUZZ_OBJECTS)
-	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -pthread -o $@ $^ $(LIBS)
-.SECONDARY: $(FUZZ_TARGETS:%=build/fuzz/Fuzz/fuzz_%.o) $(FUZZ_OBJECTS)
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -pthread -o $@ $^ $(LIBS) $(if $(filter $(FUZZ_NET_OBJECTS),$^),$(NET_LIBS))
+$(FUZZ_NET_TARGETS:%=build/fuzz/fuzz_%): $(FUZZ_NET_OBJECTS)
+.SECONDARY: $(FUZZ_TARGETS:%=build/fuzz/Fuzz/fuzz_%.o) $(FUZZ_OBJECTS) $(FUZZ_NET_OBJECTS)
 fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%)
 	$(Q)scripts/fuzz '$(FUZZ_SECONDS)' '$(SEED)' $^
--include $(FUZZ_OBJECTS:.o=.d) $(FUZZ_TARGETS:%=build/fuzz/Fuzz/fuzz_%.d)
+-include $(FUZZ_OBJECTS:.o=.d) $(FUZZ_NET_OBJECTS:.o=.d) $(FUZZ_TARGETS:%=build/fuzz/Fuzz/fuzz_%.d)
