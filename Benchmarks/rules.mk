@@ -5,6 +5,7 @@
 ### bench-loop       the loop beside libuv, libev, libevent, GLib, sd-event, libdispatch and the toolchain's; BENCH_ARGUMENTS=--help
 ### bench-messages   message ports beside sockets, ZeroMQ, nng and D-Bus
 ### bench-streams    streams on sockets beside CFSocket, libuv's streams and bare calls
+### bench-net        streams with TLS beside `openssl s_client`; BENCH_ARGUMENTS="ROUNDS MEBIBYTES"
 ### bench-trace      what a trace costs: a callout without one, an event with one
 ### bench-swift      the overlay beside the C calls that it makes, hops between executors, and allocations
 ### bench-foundation what it costs that the loops of both, this package's and Foundation's, serve each other's items
@@ -13,7 +14,7 @@
 ### pictures         draws the pictures of docs/performance from the figures there; needs matplotlib
 ### check-pictures   draws them twice elsewhere, and checks labels, colours and that both are the same
 
-.PHONY: bench bench-loop bench-messages bench-streams bench-trace bench-swift bench-foundation bench-check bench-baseline
+.PHONY: bench bench-loop bench-messages bench-streams bench-net bench-trace bench-swift bench-foundation bench-check bench-baseline
 # The benchmarks run one after the other, each alone on the machine.
 bench:
 	$(Q)$(MAKE) --no-print-directory bench-loop
@@ -31,6 +32,10 @@ LIBUV = $(if $(shell pkg-config --exists libuv && echo yes),-DHAS_LIBUV -luv)
 bench-streams: $(STATIC)
 	$(Q)mkdir -p $(B)/bench && $(COMPILE_PROGRAM) -o $(B)/bench/streams Benchmarks/streams/main.c $(PROGRAM_LIBS) $(LIBUV)
 	$(Q)$(B)/bench/streams $(BENCH_ARGUMENTS)
+
+bench-net: $(STATIC) $(if $(HAS_NET),$(NET_STATIC))
+	$(Q)$(if $(HAS_NET),mkdir -p $(B)/bench && $(COMPILE_PROGRAM) -o $(B)/bench/net Benchmarks/net/main.c $(NET_PROGRAM_LIBS) $(PROGRAM_LIBS) $(NET_LIBS) && \
+	$(B)/bench/net $(BENCH_ARGUMENTS),echo "bench-net: skipped, there is no $(NET_PACKAGES) here (make deps)")
 
 bench-trace: $(STATIC)
 	$(Q)mkdir -p $(B)/bench && $(COMPILE_PROGRAM) -o $(B)/bench/trace Benchmarks/trace/main.c $(PROGRAM_LIBS)
