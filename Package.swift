@@ -77,7 +77,9 @@ let package = Package(
         .executableTarget(name: "requests", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], path: "Tests/Requests"),
         .executableTarget(name: "main-thread", dependencies: ["CoreRunLoop"], path: "Tests/MainThread"),
         .executableTarget(name: "main-thread-foundation", dependencies: ["CoreRunLoopFoundation"], path: "Tests/MainThreadFoundation"),
-        .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop", "CCoreRunLoopNet"]),
+        // Linked with the add-on library, which the tests of the overlay are to do without.
+        .executableTarget(name: "network", dependencies: ["CCoreRunLoop", "CCoreRunLoopNet"], path: "Tests/Network"),
+        .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
         .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
         .testTarget(name: "CoreRunLoopFoundationTests", dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"]),
         .testTarget(name: "CoreRunLoopXCTestTests", dependencies: ["CoreRunLoopXCTest"]),

@@ -37,7 +37,7 @@ requests-soak:
 	else echo "requests-soak: skipped, there is no swift here"; fi
 
 # The examples end by themselves, and their exit status says whether all went well. The programs main-thread* test a process's first thread.
-SWIFT_PROGRAMS := swift-service swift-sources swift-chat swift-fetch main-thread main-thread-foundation requests
+SWIFT_PROGRAMS := swift-service swift-sources swift-chat swift-fetch main-thread main-thread-foundation requests network
 swift-programs:
 	$(Q)if command -v swift > /dev/null; then \
 	    for program in $(SWIFT_PROGRAMS); do $(WITHOUT_CC) swift build -q --product $$program || exit 1; done; \
