@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each allocation fails once: those of this library and the core (the n-th failure), of c-ares, and of OpenSSL. A question is answered, or
+ * Allocations fail, one at a time: those of this library and the core (the n-th failure), and those of OpenSSL. A question is answered, or
  * not asked; a session is made, or refused with an error.
  */
 #include <errno.h>
@@ -134,6 +134,7 @@ static void deallocate(void *block, const char *file, int line)
 
 TEST(a_session_is_made_or_refused_whichever_allocation_of_openssl_fails, "1013")
 {
+    const long step = test_is_soak() ? 1 : test_is_instrumented() ? 97 : 7; /* there are thousands */
     int refusals = 0;
     int ends[2];
 
@@ -144,7 +145,7 @@ TEST(a_session_is_made_or_refused_whichever_allocation_of_openssl_fails, "1013")
     make_settings();
     socket_pair_open(ends);
     EXPECT(make_session(ends[0])); /* what OpenSSL makes once is there */
-    for (long n = 0; left < 0 && n < 100000; n++) {
+    for (long n = 0; left < 0 && n < 100000; n += step) {
         left = n;
         refusals += !make_session(ends[0]);
         if (left >= 0) {
@@ -152,7 +153,7 @@ TEST(a_session_is_made_or_refused_whichever_allocation_of_openssl_fails, "1013")
         }
     }
     left = -1;
-    EXPECT(refusals > 100);
+    EXPECT(refusals > 10);
     EXPECT(make_session(ends[0]));
     free_settings();
     close(ends[0]);
