@@ -239,4 +239,5 @@ help-all: help
 
 RULES := $(addsuffix /rules.mk,Sources/CCoreRunLoopNet Tests/CTests Tests/Listings Tests/Conformance Tests/Model Tests/Models Tests/Schedule Tests/Simulation \
 	Tests/Chaos Tests/Integration Fuzz Examples Sources Sources/messageport Sources/runloop Sources/gdb Sources/bpftrace Benchmarks docs scripts)
+RULES += Tests/Embed/rules.mk
 include $(RULES)
