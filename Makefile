@@ -220,10 +220,10 @@ check: $(CHECK_PARTS)
 	@for part in $(CHECK_LAST); do $(MAKE) --no-print-directory $$part || exit 1; done
 	@echo "make check: passed with $(CC)"
 
-.PHONY: deps deps-integration deps-bench deps-architecture clean help help-all
+.PHONY: deps deps-integration deps-bench deps-deb deps-architecture clean help help-all
 deps:
 	@scripts/deps
-deps-integration deps-bench:
+deps-integration deps-bench deps-deb:
 	@scripts/deps $(@:deps-%=%)
 deps-architecture:
 	@scripts/deps "$(ARCHITECTURE)"
@@ -239,5 +239,5 @@ help-all: help
 
 RULES := $(addsuffix /rules.mk,Sources/CCoreRunLoopNet Tests/CTests Tests/Listings Tests/Conformance Tests/Model Tests/Models Tests/Schedule Tests/Simulation \
 	Tests/Chaos Tests/Integration Fuzz Examples Sources Sources/messageport Sources/runloop Sources/gdb Sources/bpftrace Benchmarks docs scripts)
-RULES += Tests/Embed/rules.mk
+RULES += debian/rules.mk Tests/Embed/rules.mk
 include $(RULES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fenced pieces of a document, and the options with which swiftc compiles a piece against the built package.
+"""The fenced pieces and the anchors of a document, and the options with which swiftc compiles a piece against the built package.
 
 For the scripts that compile what the documents show. The programs of PROGRAMS are whole, and check-documents compiles and runs them.
 """
@@ -47,6 +47,33 @@ def headings(path):
     """The sections' headings in their order; lines inside fenced pieces are no headings."""
     text = re.sub(r"^```.*?^```$", "", read(path), flags=re.S | re.M)
     return re.findall(r"^## (.*)$", text, re.M)
+
+
+def lines_outside_code(path):
+    """Each line with its number, without blocks of code."""
+    fence = ""
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            mark = re.match(r" *(```+|~~~+)", line)
+            if mark and not fence:
+                fence = mark.group(1)
+            elif mark and line.strip() == fence:
+                fence = ""
+            elif not fence:
+                yield number, line
+
+
+def heading_anchors(path):
+    """The anchors that GitHub gives the headings of a document, in their order."""
+    found, counts = [], {}
+    for _, line in lines_outside_code(path):
+        heading = re.match(r"#{1,6} +(.*?)(?: +#+)? *$", line)
+        if heading:
+            text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.group(1).strip())
+            slug = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+            found.append(slug if slug not in counts else f"{slug}-{counts[slug]}")
+            counts[slug] = counts.get(slug, 0) + 1
+    return found
 
 
 def swift_options(binaries):
