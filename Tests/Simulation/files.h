@@ -155,8 +155,8 @@ int stream_address(int descriptor, bool is_of_peer, struct kernel_address *ret_a
 /* False: it is no stream. */
 bool stream_sets_blocking(int descriptor, bool is_non_blocking, bool *ret_before);
 bool stream_is_blocking(const struct file *file);
-/* All of it, or -EAGAIN. */
-int stream_put(const struct file *file, const void *bytes, size_t size);
+/* How much was put, or -EAGAIN: there is no room, or, unless `takes_part`, not for all of it. */
+int stream_put(const struct file *file, const void *bytes, size_t size, bool takes_part);
 int stream_take(int descriptor, void *bytes, size_t size);
 /* 1: there are bytes, 0: the end, -EAGAIN: neither. */
 int stream_look(int descriptor);
@@ -166,6 +166,10 @@ void stream_closed(struct file *file);
 int64_t streams_next_ns(void);
 /* For programs: the number of a connection, the same at both ends; 0: none. */
 int stream_connection(int descriptor);
+/* For programs: sends no more, as shutdown(2). */
+void stream_shut(int descriptor);
+/* For programs: the peer was closed with bytes unread, and had not ended its bytes before. */
+bool stream_was_torn(int descriptor);
 
 /* ---- nodes.c ---- */
 

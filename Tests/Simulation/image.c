@@ -72,6 +72,8 @@ static void start(int process)
         loops_start(process);
     } else if (plan.program == program_connections) {
         connections_start(process);
+    } else if (plan.program == program_pairs) {
+        pairs_start(process);
     } else {
         ports_start(process);
     }

@@ -18,9 +18,10 @@ extern const struct image simulation_image;
 /* The calling thread's loop, which waits awake if the plan and chance say so. */
 CFRunLoopRef image_loop(void);
 
-/* loops.c, connections.c, ports.c */
+/* loops.c, connections.c, pairs.c, ports.c */
 void loops_start(int process);
 void connections_start(int process);
+void pairs_start(int process);
 void ports_start(int process);
 
 #endif

@@ -55,6 +55,9 @@ static void plan_ports(void)
 void plan_make(void)
 {
     plan.program = (enum program)any(3);
+    if (plan.program == program_connections && any(2) == 0) {
+        plan.program = program_pairs;
+    }
     plan.processes = 1;
     plan.threads = between(2, 4);
     plan.steps = between(3, 25);
@@ -64,6 +67,9 @@ void plan_make(void)
     plan_faults();
     if (plan.program == program_ports) {
         plan_ports();
+    }
+    if (plan.program == program_pairs) {
+        plan.steps *= 3;
     }
     plan.awake_us = any(3) == 0 ? between(1, 200) : 0;
     plan.hides_processes = plan.program == program_ports && any(4) == 0;
@@ -82,6 +88,8 @@ void plan_print(void)
         (void)printf("loops: %d threads of %d steps%s", plan.threads, plan.steps, plan.has_ticker ? ", timers" : "");
     } else if (plan.program == program_connections) {
         (void)printf("connections: %d threads of %d steps", plan.threads, plan.steps);
+    } else if (plan.program == program_pairs) {
+        (void)printf("pairs of streams: %d threads of %d steps", plan.threads, plan.steps);
     } else {
         (void)printf("ports: %d processes with %d clients of %d steps, %d names%s%s", plan.processes, plan.threads, plan.steps, plan.names,
                      plan.restarts ? ", servers restart" : "", plan.has_deaths ? ", processes die" : "");

@@ -8,14 +8,14 @@
 
 #include "tables.h"
 
-enum program { program_loops, program_ports, program_connections };
+enum program { program_loops, program_ports, program_connections, program_pairs };
 
 enum { names_max = 2 };
 
 struct plan {
     enum program program;
     int processes; /* 1 for loops */
-    int threads; /* actors of loops and of connections, or clients of each process */
+    int threads; /* actors of loops, connections and pairs, or clients of each process */
     int names; /* of ports */
     int steps; /* of each thread */
     bool has_ticker; /* timers that are always about */

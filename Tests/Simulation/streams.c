@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stream sockets, as CFSocket uses them: listening, connecting, bytes, ends; see files.h.
+ * Stream sockets, as CFSocket and CFStream use them: listening, connecting, bytes, ends; see files.h.
  *
- * A connection is made at once on the listener's side, and some time later on the client's. What is sent goes whole or not at all, so that
- * who sends knows what has arrived.
+ * A connection is made at once on the listener's side, and some time later on the client's. What is sent with a time limit goes whole or
+ * not at all, so that who sends knows what has arrived; a call that never waits sends what there is room for.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -24,6 +24,8 @@ struct stream {
     int port;
     int connection; /* the number of it, the same at both ends; 0: none */
     struct file *peer; /* no reference; NULL: closed, or there never was one */
+    bool is_shut; /* sends no more */
+    bool has_end; /* the peer has sent all it ever will, and said so before it was closed */
     bool was_reset; /* the peer was closed with bytes unread */
     int error; /* pending */
     int64_t done_ns; /* connects: when it is connected, or fails */
@@ -98,7 +100,8 @@ int stream_status(const struct file *file)
             return status_in | status_out | status_half_closed | (stream->was_reset ? status_hang_up : 0) |
                    (stream->error ? status_error : 0);
         }
-        return (stream->count > 0 ? status_in : 0) | (stream->peer->stream->count < room_max / 2 ? status_out : 0);
+        return (stream->count > 0 || stream->has_end ? status_in : 0) | (stream->has_end ? status_half_closed : 0) |
+               (stream->has_end && stream->is_shut ? status_hang_up : 0) | (stream->peer->stream->count < room_max / 2 ? status_out : 0);
     case stream_idle:
         break;
     }
@@ -308,6 +311,24 @@ int stream_connection(int descriptor)
     return stream ? stream->connection : 0;
 }
 
+void stream_shut(int descriptor)
+{
+    struct stream *stream = stream_of(descriptor);
+
+    if (stream && stream->peer && !stream->is_shut) {
+        stream->is_shut = true;
+        stream->peer->stream->has_end = true;
+        file_stir(stream->peer);
+    }
+}
+
+bool stream_was_torn(int descriptor)
+{
+    const struct stream *stream = stream_of(descriptor);
+
+    return stream && stream->was_reset && !stream->has_end;
+}
+
 /* ---- bytes ---- */
 
 bool stream_sets_blocking(int descriptor, bool is_non_blocking, bool *ret_before)
@@ -327,7 +348,7 @@ bool stream_is_blocking(const struct file *file)
     return !file->stream->is_non_blocking;
 }
 
-int stream_put(const struct file *file, const void *bytes, size_t size)
+int stream_put(const struct file *file, const void *bytes, size_t size, bool takes_part)
 {
     struct stream *stream = file->stream;
     struct stream *peer = stream->peer ? stream->peer->stream : NULL;
@@ -335,12 +356,16 @@ int stream_put(const struct file *file, const void *bytes, size_t size)
     if (state_of(stream) != stream_is_connected) {
         return stream->state == stream_connects ? -EAGAIN : -ENOTCONN;
     }
-    if (!peer) {
+    if (stream->error) {
+        return -stream_take_error(file);
+    }
+    if (!peer || stream->is_shut) {
         return -EPIPE;
     }
-    if (peer->count + size > room_max) {
+    if (peer->count == room_max || (peer->count + size > room_max && !takes_part)) {
         return -EAGAIN;
     }
+    size = size < room_max - peer->count ? size : room_max - peer->count;
     for (size_t i = 0; i < size; i++) {
         peer->bytes[(peer->first + peer->count++) % room_max] = ((const unsigned char *)bytes)[i];
     }
@@ -358,7 +383,10 @@ int stream_look(int descriptor)
     if (stream->count > 0) {
         return 1;
     }
-    return state_of(stream) == stream_is_connected && stream->peer ? -EAGAIN : 0;
+    if (stream->error) {
+        return -stream_take_error(stream->file);
+    }
+    return state_of(stream) == stream_is_connected && stream->peer && !stream->has_end ? -EAGAIN : 0;
 }
 
 int stream_take(int descriptor, void *bytes, size_t size)
@@ -383,5 +411,5 @@ int stream_take(int descriptor, void *bytes, size_t size)
     if (state_of(stream) != stream_is_connected && stream->state != stream_has_failed) {
         return -ENOTCONN;
     }
-    return stream->peer ? -EAGAIN : 0;
+    return stream->peer && !stream->has_end ? -EAGAIN : 0;
 }

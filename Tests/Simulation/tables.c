@@ -480,6 +480,7 @@ struct sending {
     const struct file *file;
     const void *bytes;
     size_t size;
+    bool takes_part;
     int result;
 };
 
@@ -488,7 +489,7 @@ static bool is_sent(void *info)
     struct sending *sending = info;
 
     if (sending->result == -EAGAIN) {
-        sending->result = stream_put(sending->file, sending->bytes, sending->size);
+        sending->result = stream_put(sending->file, sending->bytes, sending->size, sending->takes_part);
     }
     return sending->result != -EAGAIN;
 }
@@ -496,7 +497,7 @@ static bool is_sent(void *info)
 static long send_whole(int socket, const void *bytes, size_t size, int64_t deadline_ns)
 {
     struct file *file = file_of(socket);
-    struct sending sending = {.file = file, .bytes = bytes, .size = size, .result = -EAGAIN};
+    struct sending sending = {.file = file, .bytes = bytes, .size = size, .takes_part = deadline_ns == 0, .result = -EAGAIN};
 
     if (!file || !stream_is(socket)) {
         return -ENOTSOCK;

@@ -103,6 +103,7 @@ NOT_CHECKED struct stream *stream_create(CFAllocatorRef allocator, const struct 
         s->kind = kind;
         s->descriptor = -1;
         s->source_descriptor = -1;
+        s->moves = 1;
     }
     return s;
 }
@@ -210,19 +211,19 @@ EXCLUDES(the_item_lock) static void end_opening(struct stream *s, int result)
     stream_events_changed(s);
 }
 
-static bool is_opening(struct stream *s)
+static bool has_status(struct stream *s, CFStreamStatus status)
 {
     bool answer;
 
     stream_lock(s);
-    answer = s->status == kCFStreamStatusOpening;
+    answer = s->status == status;
     stream_unlock(s);
     return answer;
 }
 
 void stream_go_on_opening(struct stream *s)
 {
-    if (is_opening(s) && s->kind->finish_open && stream_claim(s)) {
+    if (has_status(s, kCFStreamStatusOpening) && s->kind->finish_open && stream_claim(s)) {
         end_opening(s, s->kind->finish_open(s, false));
     }
 }
@@ -243,12 +244,7 @@ CFStreamStatus stream_status(struct stream *s)
 
 bool stream_has_begun(struct stream *s)
 {
-    bool answer;
-
-    stream_lock(s);
-    answer = s->status != kCFStreamStatusNotOpen;
-    stream_unlock(s);
-    return answer;
+    return !has_status(s, kCFStreamStatusNotOpen);
 }
 
 CFStreamError stream_error(struct stream *s)
@@ -347,6 +343,9 @@ EXCLUDES(the_item_lock) static void end_transfer(struct stream *s, CFIndex resul
     bool closes;
 
     stream_lock(s);
+    if (s->moves < 2) {
+        s->moves++;
+    }
     if (s->status == kCFStreamStatusOpen) {
         s->told = 0;
         if (result < 0) {
@@ -482,6 +481,7 @@ CFTypeRef stream_copy_property(struct stream *s, CFStringRef name)
     if (name && s->kind->copy_property && stream_claim(s)) {
         value = s->kind->copy_property(s, name);
         stream_unclaim(s);
+        stream_events_changed(s); /* a loop may have looked in vain */
     }
     return value;
 }
@@ -493,6 +493,7 @@ bool stream_set_property(struct stream *s, CFStringRef name, CFTypeRef value)
     if (name && s->kind->set_property && stream_claim(s)) {
         is_set = s->kind->set_property(s, name, value);
         stream_unclaim(s);
+        stream_events_changed(s);
     }
     return is_set;
 }

@@ -76,6 +76,7 @@ struct stream {
     bool opens_at_end; /* set by the kind's `open`: there is nothing to read */
     uint8_t owed GUARDED_BY(the_item_lock); /* events that come once and have not been told yet */
     uint8_t told GUARDED_BY(the_item_lock); /* lasting events that were told, with no read or write since */
+    uint8_t moves GUARDED_BY(the_item_lock); /* calls that read or wrote since a lasting event was told; 2: two or more; 1 at first */
     /* Reading, or writing, may not wait, and no report of a descriptor tells that: a kind without one, or bytes that TLS holds back. */
     atomic_bool is_ready;
     int descriptor GUARDED_BY(the_item_lock); /* what the loops wait for; -1: none, or none yet */
@@ -87,6 +88,8 @@ struct stream {
     int source_descriptor GUARDED_BY(the_item_lock); /* of the source; -1: a source without one */
     struct stream_place *places GUARDED_BY(the_item_lock); /* the modes that the stream is scheduled in */
     uint32_t place_count GUARDED_BY(the_item_lock);
+    uint32_t deliveries GUARDED_BY(the_item_lock); /* under way; each has a reference */
+    uint32_t departures GUARDED_BY(the_item_lock); /* how often the stream has left a mode; wraps */
 };
 
 ACQUIRES(the_item_lock) static inline void stream_lock(struct stream *s)

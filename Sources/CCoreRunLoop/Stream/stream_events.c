@@ -272,6 +272,7 @@ REQUIRES(the_item_lock) static struct stream_client *take_event(struct stream *s
         if (!(lasting & event) || !awaits_lasting_event(s)) {
             return NULL;
         }
+        s->moves = 0;
         s->told |= event; /* also if nobody wants it, so that the loop does not report it again and again */
     } else {
         if (!(s->owed & event)) {
@@ -282,8 +283,11 @@ REQUIRES(the_item_lock) static struct stream_client *take_event(struct stream *s
     return wanted_events(s) & event ? retain_client(s) : NULL;
 }
 
-/* Tells one event. The interest changes before the callout, which may run the loop: that inner run must not report the same event. */
-EXCLUDES(the_item_lock) static void tell(struct stream *s, CFRunLoopRef loop, uint8_t event, uint8_t lasting)
+/*
+ * Tells one event. Returns true if the client was called. The interest changes before the callout, which may run the loop: that inner run
+ * must not report the same event.
+ */
+EXCLUDES(the_item_lock) static bool tell(struct stream *s, CFRunLoopRef loop, uint8_t event, uint8_t lasting)
 {
     struct stream_client *client;
     bool publishes;
@@ -302,27 +306,88 @@ EXCLUDES(the_item_lock) static void tell(struct stream *s, CFRunLoopRef loop, ui
         cleanup_pop(loop, mark);
         release_client(client);
     }
+    return client;
+}
+
+/* Drops the reference of a delivery. */
+static void end_delivery(const void *object)
+{
+    struct stream *s = (struct stream *)(uintptr_t)object;
+
+    stream_lock(s);
+    s->deliveries--;
+    stream_unlock(s);
+    object_release(s);
+}
+
+/*
+ * Whether a delivery has to stop. A callback that takes the stream out of a mode hears no more there: what is still due is told by another
+ * performance. One that drops the program's last reference closes the stream at once, for the deliveries under way keep it alive.
+ */
+EXCLUDES(the_item_lock) static bool has_to_stop(struct stream *s, uint32_t departures)
+{
+    bool has_left;
+    bool is_released;
+
+    stream_lock(s);
+    has_left = s->departures != departures;
+    is_released = CFGetRetainCount((CFTypeRef)s) <= (CFIndex)s->deliveries;
+    stream_unlock(s);
+    if (is_released) {
+        stream_close(s);
+    }
+    return has_left || is_released;
+}
+
+/*
+ * Looks for bytes or room. A loop fetches many reports at once: a callout may have read or written since then, so that the report is out of
+ * date and reading would wait. It can be believed if the program has moved bytes only once since it was last told, in its callback.
+ */
+EXCLUDES(the_item_lock) static uint8_t look(struct stream *s, uint32_t ready, bool was_called)
+{
+    bool is_doubtful;
+    bool looks;
+
+    stream_lock(s);
+    looks = awaits_lasting_event(s) && (ready || s->source_descriptor < 0 || atomic_load_explicit(&s->is_ready, memory_order_acquire));
+    is_doubtful = was_called || s->moves > 1 || s->place_count > 1;
+    stream_unlock(s);
+    return looks ? stream_look(s, is_doubtful ? 0 : ready) : 0;
+}
+
+/* Any callout may close the stream, after which nothing is due (rule 315). */
+EXCLUDES(the_item_lock) static void tell_all(struct stream *s, CFRunLoopRef loop, uint32_t ready, uint32_t departures)
+{
+    bool was_called = tell(s, loop, kCFStreamEventOpenCompleted, 0);
+    uint8_t lasting;
+
+    if (was_called && has_to_stop(s, departures)) {
+        return;
+    }
+    lasting = look(s, ready, was_called);
+    for (uint8_t event = kCFStreamEventHasBytesAvailable; event <= kCFStreamEventEndEncountered; event = (uint8_t)(event << 1)) {
+        if (tell(s, loop, event, lasting) && has_to_stop(s, departures)) {
+            return;
+        }
+    }
 }
 
 void stream_events_deliver(struct stream *s, uint32_t ready)
 {
     CFRunLoopRef loop = thread_loop_if_any();
     uint32_t mark;
-    uint8_t lasting = 0;
-    bool looks;
+    uint32_t departures;
 
-    mark = cleanup_push(loop, object_release, s);
-    stream_go_on_opening(s);
     stream_lock(s);
-    looks = awaits_lasting_event(s) && (ready || s->source_descriptor < 0 || atomic_load_explicit(&s->is_ready, memory_order_acquire));
+    s->deliveries++;
+    departures = s->departures;
     stream_unlock(s);
-    if (looks) {
-        lasting = stream_look(s, ready);
-    }
-    for (uint8_t event = kCFStreamEventOpenCompleted; event <= kCFStreamEventEndEncountered; event = (uint8_t)(event << 1)) {
-        tell(s, loop, event, lasting); /* any of them may close the stream, after which nothing is due (rule 315) */
+    mark = cleanup_push(loop, end_delivery, s);
+    stream_go_on_opening(s);
+    if (!has_to_stop(s, departures)) {
+        tell_all(s, loop, ready, departures);
     }
     cleanup_pop(loop, mark);
     stream_events_changed(s);
-    object_release(s);
+    end_delivery(s);
 }

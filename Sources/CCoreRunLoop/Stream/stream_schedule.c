@@ -57,12 +57,43 @@ static CFStringRef describe_link(const void *info)
 
 /* ---- the source ---- */
 
+/* Whether the stream is scheduled in the mode that runs on this thread. */
+EXCLUDES(the_item_lock) static bool is_in_running_mode(struct stream *s)
+{
+    CFRunLoopRef loop = CFRunLoopGetCurrent();
+    CFStringRef mode = CFRunLoopCopyCurrentMode(loop);
+    CFRunLoopSourceRef source;
+    bool answer = false;
+
+    stream_lock(s);
+    source = s->source;
+    if (source) {
+        object_retain(source);
+    }
+    stream_unlock(s);
+    if (source) {
+        answer = mode && CFRunLoopContainsSource(loop, source, mode);
+        object_release(source);
+    }
+    if (mode) {
+        CFRelease(mode);
+    }
+    return answer;
+}
+
+/* A pass performs what was signalled when it began, also what a callback has taken out of the mode since. Such a stream stays signalled. */
 static void perform_signalled(void *info)
 {
     struct stream *s = retain_stream(info);
 
-    if (s) {
+    if (!s) {
+        return;
+    }
+    if (is_in_running_mode(s)) {
         stream_events_deliver(s, 0);
+    } else {
+        stream_events_nudge(s);
+        object_release(s);
     }
 }
 
@@ -313,6 +344,7 @@ void stream_schedule_remove(struct stream *s, CFRunLoopRef loop, CFStringRef mod
     if (index < s->place_count) {
         place = s->places[index];
         s->places[index] = s->places[--s->place_count];
+        s->departures++;
         source = s->source;
     }
     if (source) {

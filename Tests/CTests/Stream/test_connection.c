@@ -66,6 +66,47 @@ TEST(a_socket_tells_bytes_room_and_end_to_its_streams, "312 313 310")
     free_pair(pair);
 }
 
+static bool open_in_order(struct pair pair, bool is_reader_first)
+{
+    bool is_open = !is_reader_first || CFReadStreamOpen(pair.reader);
+
+    is_open = is_open && CFWriteStreamOpen(pair.writer);
+    return is_open && (is_reader_first || CFReadStreamOpen(pair.reader));
+}
+
+/* Writes until there is no room. */
+static void fill(struct pair pair)
+{
+    CFDataRef data = CFReadStreamCopyProperty(pair.reader, kCFStreamPropertySocketNativeHandle);
+    static char bytes[4096];
+    int native;
+
+    REQUIRE(data);
+    memcpy(&native, CFDataGetBytePtr(data), sizeof native);
+    CFRelease(data);
+    while (send(native, bytes, sizeof bytes, MSG_DONTWAIT) > 0) {
+    }
+}
+
+/* Both are due at once, and the socket itself has nothing to report. */
+TEST(both_streams_of_a_socket_are_told_that_they_are_open, "311 310")
+{
+    for (int i = 0; i < 2; i++) {
+        struct stream_recorder reading = {0};
+        struct stream_recorder writing = {0};
+        struct pair pair = open_pair();
+
+        fill(pair);
+        recorder_add_writer(&writing, pair.writer);
+        recorder_add_reader(&reading, pair.reader);
+        EXPECT(open_in_order(pair, i));
+        run_what_is_ready();
+        EXPECT_TRACE(&writing.trace, "open");
+        EXPECT_TRACE(&reading.trace, "open");
+        free_pair(pair);
+    }
+}
+
 TEST(a_socket_that_nobody_reads_is_told_once_to_its_stream, "312 321")
 {
     struct stream_recorder recorder = {0};
@@ -79,6 +120,37 @@ TEST(a_socket_that_nobody_reads_is_told_once_to_its_stream, "312 321")
     EXPECT_TRACE(&recorder.trace, "open bytes");
     EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, true), kCFRunLoopRunTimedOut);
     free_pair(pair);
+}
+
+static void read_of_other(struct stream_recorder *recorder, CFTypeRef stream, CFStreamEventType type)
+{
+    (void)stream;
+    if (type == kCFStreamEventHasBytesAvailable) {
+        note_read(&recorder->trace, recorder->context, 10);
+    }
+}
+
+/* The loop knows of the bytes of both when it tells one, whose callback takes those of the other. Reading there would wait for good. */
+TEST(bytes_that_another_callback_has_read_are_not_told, "312")
+{
+    struct stream_recorder recorders[2] = {{.action = read_of_other}, {.action = read_of_other}};
+    struct pair pairs[2] = {open_pair(), open_pair()};
+    bool first_is_told;
+
+    for (int i = 0; i < 2; i++) {
+        recorders[i].context = pairs[1 - i].reader;
+        recorder_watch_reader(&recorders[i], pairs[i].reader, kCFStreamEventHasBytesAvailable);
+        CFReadStreamScheduleWithRunLoop(pairs[i].reader, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+        EXPECT(CFReadStreamOpen(pairs[i].reader));
+        EXPECT_EQ(write(pairs[i].peer, "a", 1), 1);
+    }
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false);
+    run_what_is_ready();
+    first_is_told = recorders[0].calls > 0;
+    EXPECT_TRACE(&recorders[first_is_told ? 0 : 1].trace, "bytes 1\"a\"");
+    EXPECT_TRACE(&recorders[first_is_told ? 1 : 0].trace, "");
+    free_pair(pairs[0]);
+    free_pair(pairs[1]);
 }
 
 TEST(an_idle_pair_of_streams_wakes_no_loop, "321")

@@ -114,6 +114,50 @@ TEST(a_callback_may_release_its_stream, "315 319")
     EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunFinished);
 }
 
+static void release_and_run(struct stream_recorder *recorder, CFTypeRef stream, CFStreamEventType type)
+{
+    release_in(recorder, stream, type);
+    run_what_is_ready();
+}
+
+TEST(no_event_comes_after_a_callback_has_released_its_stream, "315 319")
+{
+    struct stream_recorder recorder = {.action = release_and_run};
+    CFReadStreamRef stream = reader_of("abc");
+
+    recorder_add_reader(&recorder, stream);
+    EXPECT(CFReadStreamOpen(stream));
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "open");
+    EXPECT_EQ(recorder.releases, 1);
+}
+
+static void read_in_open(struct stream_recorder *recorder, CFTypeRef stream, CFStreamEventType type)
+{
+    if (type == kCFStreamEventOpenCompleted) {
+        note_read(&recorder->trace, (CFReadStreamRef)(uintptr_t)stream, 10);
+    }
+}
+
+TEST(bytes_that_the_callback_of_opening_reads_are_not_told, "312 315")
+{
+    struct stream_recorder recorder = {.action = read_in_open};
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+
+    CFStreamCreateBoundPair(NULL, &reader, &writer, 10);
+    recorder_add_reader(&recorder, reader);
+    EXPECT(CFWriteStreamOpen(writer) && CFReadStreamOpen(reader));
+    EXPECT_EQ(write_text(writer, "abc"), 3);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "open 3\"abc\"");
+    EXPECT_EQ(write_text(writer, "d"), 1);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "open 3\"abc\" bytes");
+    CFRelease(reader);
+    CFRelease(writer);
+}
+
 TEST(no_event_comes_after_a_stream_was_closed, "315")
 {
     struct stream_recorder recorder = {0};

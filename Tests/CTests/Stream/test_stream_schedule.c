@@ -44,6 +44,53 @@ TEST(a_stream_tells_its_events_in_the_mode_that_runs, "318")
     CFRelease(stream);
 }
 
+static void leave_loop(struct stream_recorder *recorder, CFTypeRef stream, CFStreamEventType type)
+{
+    CFReadStreamRef leaving = recorder->context ? recorder->context : (CFReadStreamRef)(uintptr_t)stream;
+
+    (void)type;
+    CFReadStreamUnscheduleFromRunLoop(leaving, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+}
+
+TEST(a_callback_that_takes_its_stream_out_of_the_loop_hears_no_more, "337 318")
+{
+    struct stream_recorder recorder = {.action = leave_loop};
+    CFReadStreamRef stream = reader_of("abc");
+
+    recorder_add_reader(&recorder, stream);
+    EXPECT(CFReadStreamOpen(stream));
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "open"); /* not "bytes", which was due as well */
+    recorder.action = NULL;
+    CFReadStreamScheduleWithRunLoop(stream, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "open bytes");
+    CFRelease(stream);
+}
+
+/* Both are to be told in one pass, and the first takes the second out of the loop. */
+TEST(a_stream_that_another_takes_out_of_the_loop_tells_nothing, "337 318")
+{
+    struct stream_recorder first = {.action = leave_loop};
+    struct stream_recorder second = {.action = leave_loop};
+    CFReadStreamRef streams[2] = {reader_of("abc"), reader_of("abc")};
+
+    first.context = streams[1];
+    second.context = streams[0];
+    recorder_add_reader(&first, streams[0]);
+    recorder_add_reader(&second, streams[1]);
+    CFReadStreamScheduleWithRunLoop(streams[0], CFRunLoopGetCurrent(), OTHER);
+    CFReadStreamScheduleWithRunLoop(streams[1], CFRunLoopGetCurrent(), OTHER);
+    EXPECT(CFReadStreamOpen(streams[0]) && CFReadStreamOpen(streams[1]));
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false);
+    EXPECT((first.calls == 0) != (second.calls == 0));
+    run_other_mode(); /* there it is told */
+    EXPECT_TRACE(&first.trace, "open bytes");
+    EXPECT_TRACE(&second.trace, "open bytes");
+    CFRelease(streams[0]);
+    CFRelease(streams[1]);
+}
+
 static void *refuse_all(CFIndex size, CFOptionFlags hint, void *info)
 {
     (void)size, (void)hint, (void)info;

@@ -292,26 +292,37 @@ REQUIRES(the_loop_lock) static bool next_always_ready(CFRunLoopRef loop, struct 
     return is_taken;
 }
 
-/* Returns a member that is posted and wanted, or NULL. */
-static CFRunLoopSourceRef posted_member(const struct watch *watch)
+/* Returns a member that is posted and wanted, or NULL; and whether there is another one. */
+static CFRunLoopSourceRef posted_member(const struct watch *watch, bool *ret_has_another)
 {
+    CFRunLoopSourceRef found = NULL;
+
+    *ret_has_another = false;
     list_for_each(link, &watch->members) {
         CFRunLoopSourceRef source = watch_source_of(link);
 
         if (watch_interest_of(source) && atomic_load_explicit(&source_descriptor_part(source)->is_posted, memory_order_relaxed)) {
-            return source;
+            *ret_has_another = found != NULL;
+            found = found ? found : source;
+        }
+        if (*ret_has_another) {
+            break;
         }
     }
-    return NULL; /* another loop has taken the post */
+    return found; /* NULL: another loop has taken the post */
 }
 
 static bool next_posted(struct watch_set *watches, struct ready_source *ret_report)
 {
     while (!list_is_empty(&watches->posted)) {
         struct watch *watch = container_of(watches->posted.next, struct watch, posted_link);
-        CFRunLoopSourceRef source = posted_member(watch);
+        bool has_another;
+        CFRunLoopSourceRef source = posted_member(watch, &has_another);
 
         list_remove(&watch->posted_link);
+        if (has_another) {
+            list_append(&watches->posted, &watch->posted_link);
+        }
         if (source) {
             watches->posted_in_row++;
             ret_report->source = source;
