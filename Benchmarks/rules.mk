@@ -4,6 +4,7 @@
 
 ### bench-loop       the loop beside libuv, libev, libevent, GLib, sd-event, libdispatch and the toolchain's; BENCH_ARGUMENTS=--help
 ### bench-messages   message ports beside sockets, ZeroMQ, nng and D-Bus
+### bench-crowd      thousands of processes that send to one message port at once, beside blocking senders of datagrams
 ### bench-streams    streams on sockets beside CFSocket, libuv's streams and bare calls
 ### bench-net        streams with TLS beside `openssl s_client`; BENCH_ARGUMENTS="ROUNDS MEBIBYTES"
 ### bench-trace      what a trace costs: a callout without one, an event with one
@@ -14,7 +15,7 @@
 ### pictures         draws the pictures of docs/performance from the figures there; needs matplotlib
 ### check-pictures   draws them twice elsewhere, and checks labels, colours and that both are the same
 
-.PHONY: bench bench-loop bench-messages bench-streams bench-net bench-trace bench-swift bench-foundation bench-check bench-baseline
+.PHONY: bench bench-loop bench-messages bench-crowd bench-streams bench-net bench-trace bench-swift bench-foundation bench-check bench-baseline
 # The benchmarks run one after the other, each alone on the machine.
 bench:
 	$(Q)$(MAKE) --no-print-directory bench-loop
@@ -27,6 +28,10 @@ bench-loop: $(SHARED) $(B)/libcorerunloop.so
 	$(Q)$(BENCH_RUN) --build $(B)/bench --publish docs/performance $(BENCH_ARGUMENTS)
 bench-messages: $(STATIC)
 	$(Q)CC="$(CC)" PYTHONDONTWRITEBYTECODE=1 Benchmarks/messages/run --library $(STATIC) --build $(B)/bench --publish docs/performance $(BENCH_ARGUMENTS)
+
+bench-crowd: $(STATIC)
+	$(Q)mkdir -p $(B)/bench && $(COMPILE_PROGRAM) -o $(B)/bench/crowd Benchmarks/crowd/main.c $(PROGRAM_LIBS)
+	$(Q)Benchmarks/crowd/run $(B)/bench/crowd $(BENCH_ARGUMENTS)
 
 LIBUV = $(if $(shell pkg-config --exists libuv && echo yes),-DHAS_LIBUV -luv)
 bench-streams: $(STATIC)

@@ -142,6 +142,17 @@ int file_close(int descriptor)
     return 0;
 }
 
+int file_duplicate(int descriptor)
+{
+    struct file *file = file_of(descriptor);
+
+    if (!file) {
+        return -EBADF;
+    }
+    file_retain(file);
+    return file_install(file);
+}
+
 int file_replace_number(int from, int number)
 {
     struct file *file = file_of(from);

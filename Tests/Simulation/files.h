@@ -76,6 +76,8 @@ struct file {
     size_t queued;
     size_t queued_bytes;
     bool is_shut;
+    bool takes_no_packets; /* its owner reads no more */
+    bool refuses_descriptors;
     bool peer_has_gone; /* a datagram socket finds out when it sends */
     bool was_reset; /* line: the other end was closed with packets unread */
     bool takes_credentials;
@@ -97,6 +99,7 @@ void files_begin(size_t datagrams_max, int descriptor_limit);
 
 struct file *file_of(int descriptor); /* NULL: not open */
 int file_close(int descriptor);
+int file_duplicate(int descriptor);
 int file_replace_number(int from, int number);
 int descriptor_limit(void);
 bool descriptor_is_left(void);
@@ -135,6 +138,8 @@ bool line_is(int descriptor);
 ssize_t socket_put(int descriptor, const struct msghdr *message);
 ssize_t socket_take(int descriptor, struct msghdr *message);
 int socket_shut(int descriptor);
+bool socket_stop_receiving(int descriptor);
+int socket_refuse_descriptors(int descriptor);
 void socket_closed(struct file *file);
 int socket_status(const struct file *file);
 

@@ -15,6 +15,7 @@
 #include "CoreFoundation/CoreFoundation.h"
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Port/Wire/packet.h"
 #include "Loop/Source/source.h"
 #include "image.h"
 #include "plan.h"
@@ -179,11 +180,10 @@ static void fire_alarm(CFRunLoopTimerRef timer, void *info)
 static void read_descriptor(CFFileDescriptorRef descriptor, CFOptionFlags types, void *info)
 {
     struct actor *actor = info;
-    unsigned char byte;
 
     (void)types;
     tables_spare(true);
-    while (kernel_ports.receive(actor->pipe[0], &byte, sizeof byte) > 0) {
+    while (packet_skip(actor->pipe[0]) > 0) {
     }
     tables_spare(false);
     CFFileDescriptorEnableCallBacks(descriptor, kCFFileDescriptorReadCallBack);

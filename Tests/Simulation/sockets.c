@@ -106,6 +106,28 @@ int socket_shut(int descriptor)
     return 0;
 }
 
+bool socket_stop_receiving(int descriptor)
+{
+    struct file *file = file_of(descriptor);
+
+    if (!file || (file->kind != file_line && file->kind != file_datagram)) {
+        return true;
+    }
+    file->takes_no_packets = true;
+    return !file->queue;
+}
+
+int socket_refuse_descriptors(int descriptor)
+{
+    struct file *file = file_of(descriptor);
+
+    if (!file || (file->kind != file_line && file->kind != file_datagram)) {
+        return -ENOTSOCK;
+    }
+    file->refuses_descriptors = true;
+    return 0;
+}
+
 /* ---- making them ---- */
 
 int datagram_make(bool takes_credentials)
@@ -270,6 +292,12 @@ ssize_t socket_put(int descriptor, const struct msghdr *header)
     error = receiver_of(file, &receiver);
     if (error < 0) {
         return error;
+    }
+    if (receiver->takes_no_packets) {
+        return -EPIPE;
+    }
+    if (receiver->refuses_descriptors && header->msg_control) {
+        return -EPERM;
     }
     if (size > packet_max) {
         return -EMSGSIZE;

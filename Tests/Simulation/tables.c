@@ -549,6 +549,18 @@ static bool is_main_thread(void)
     return false;
 }
 
+/*
+ * The new thread has done its work before the call returns. It never fails: what it is to close would stay open, which a run that ends well
+ * may not leave behind.
+ */
+static int thread_start(void *(*function)(void *info), const char *name)
+{
+    int error = begin(fault_none, 0, 0);
+
+    (void)function(NULL);
+    return (int)END(0, "thread_start(%s)", name);
+}
+
 static void yield_thread(void)
 {
     scheduler_advance(call_cost_ns);
@@ -765,15 +777,6 @@ static ssize_t send_message(int socket, const struct msghdr *message)
     return END(socket_put(socket, message), "send_message(%d)", socket);
 }
 
-static ssize_t receive(int socket, void *bytes, size_t size)
-{
-    struct iovec piece = {bytes, size};
-    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
-    int error = begin(fault_transient, EINTR, 0);
-
-    return END(socket_take(socket, &message), "receive(%d)", socket);
-}
-
 /* The count of datagrams bounds what is under way here, not their size. */
 static int send_room(int socket, int wanted)
 {
@@ -817,6 +820,33 @@ static int hang_up(int socket)
     return (int)END(socket_shut(socket), "hang_up(%d)", socket);
 }
 
+static int refuse_descriptors(int socket)
+{
+    int error = begin(fault_resource, ENOPROTOOPT, 0); /* an older kernel */
+
+    return (int)END(socket_refuse_descriptors(socket), "refuse_descriptors(%d)", socket);
+}
+
+static bool stop_receiving(int socket)
+{
+    scheduler_advance(call_cost_ns);
+    return socket_stop_receiving(socket);
+}
+
+static int stop_lingering(int descriptor)
+{
+    (void)descriptor;
+    scheduler_advance(call_cost_ns);
+    return 0;
+}
+
+static int duplicate(int descriptor)
+{
+    int error = begin(fault_resource, EMFILE, 0);
+
+    return (int)END(file_duplicate(descriptor), "duplicate(%d)", descriptor);
+}
+
 static int replace(int from, int number)
 {
     int error = begin(fault_resource, EMFILE, 0);
@@ -856,6 +886,24 @@ static int wait_for(int socket, uint32_t interest, int64_t deadline_ns)
     ready = polled(&poll);
     file_release(poll.file);
     return (int)END(ready, "wait(%d)", socket);
+}
+
+/* Whoever is looked at first has the room: the simulation keeps no order of senders. */
+static ssize_t send_in_turn(int socket, const struct msghdr *message, int64_t deadline_ns)
+{
+    int error = begin(fault_transient, EINTR, 0);
+    struct poll poll = {file_of(socket), kernel_writable};
+    int64_t end_ns = end_of_wait(deadline_ns);
+    ssize_t result = -EAGAIN;
+
+    if (!poll.file) {
+        return END(-EBADF, "send_in_turn(%d)", socket);
+    }
+    file_retain(poll.file);
+    while (!error && (result = socket_put(socket, message)) == -EAGAIN && scheduler_wait(is_polled, &poll, end_ns)) {
+    }
+    file_release(poll.file);
+    return END(result, "send_in_turn(%d)", socket);
 }
 
 static void pause_for(int64_t duration_ns)
@@ -1014,6 +1062,7 @@ const struct kernel simulated_kernel = {
     .make_non_blocking = make_non_blocking,
     .fork_mark = fork_mark,
     .fence_threads = fence_threads,
+    .thread_start = thread_start,
     .is_main_thread = is_main_thread,
     .yield = yield_thread,
 };
@@ -1043,12 +1092,16 @@ const struct kernel_ports simulated_kernel_ports = {
     .channel_create = channel_create,
     .send = send_bytes,
     .send_message = send_message,
-    .receive = receive,
+    .send_in_turn = send_in_turn,
     .receive_message = receive_message,
     .identify_senders = identify_senders,
     .process_number = process_number,
     .is_channel = is_channel,
     .hang_up = hang_up,
+    .refuse_descriptors = refuse_descriptors,
+    .stop_receiving = stop_receiving,
+    .stop_lingering = stop_lingering,
+    .duplicate = duplicate,
     .replace = replace,
     .wait = wait_for,
     .pause = pause_for,

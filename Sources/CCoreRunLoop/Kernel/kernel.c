@@ -583,6 +583,7 @@ static void yield_thread(void)
         .process_reap = process_reap,                    \
         .fork_mark = kernel_fork_mark,                   \
         .fence_threads = fence_threads,                  \
+        .thread_start = kernel_thread_start,             \
         .is_on_stack = is_on_stack,                      \
         .is_main_thread = is_main_thread,                \
         .yield = yield_thread,                           \

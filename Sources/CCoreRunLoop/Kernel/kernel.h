@@ -133,6 +133,7 @@ struct kernel {
 
     int (*fence_threads)(void); /* barrier_everywhere, for a loop's needs; -EPERM where it is not allowed */
 
+    int (*thread_start)(void *(*function)(void *info), const char *name); /* blocks all signals, and nobody joins it */
     bool (*is_main_thread)(void); /* the calling thread is the process's first */
     bool (*is_on_stack)(uintptr_t address); /* on the stack that the calling thread began with; false also if that cannot be told */
     void (*yield)(void);

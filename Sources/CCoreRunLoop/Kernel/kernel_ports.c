@@ -25,6 +25,11 @@
 #include "Kernel/kernel.h"
 #include "Support/uncancelled.h"
 
+/* Headers from before Linux 6.16 do not have it. PA-RISC and SPARC count their options differently. */
+#if !defined(SO_PASSRIGHTS) && !defined(__hppa__) && !defined(__sparc__)
+#define SO_PASSRIGHTS 83
+#endif
+
 static const int64_t second_ns = 1000000000;
 
 static long result_of(long result, int saved_errno)
@@ -198,7 +203,7 @@ static int datagram_create(bool takes_credentials)
 {
     int saved = errno;
     int one = 1;
-    int descriptor = kernel_above_streams((int)result_of(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), saved));
+    int descriptor = kernel_above_streams((int)result_of(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), saved)); /* send_in_turn waits */
 
     /* Before bind: a packet that is queued earlier would come without its sender's credentials. */
     if (descriptor >= 0 && takes_credentials && setsockopt(descriptor, SOL_SOCKET, SO_PASSCRED, &one, sizeof one) < 0) {
@@ -291,11 +296,19 @@ static ssize_t send_message(int socket, const struct msghdr *message)
     return result_of(uncancelled(sendmsg(socket, message, MSG_DONTWAIT | MSG_NOSIGNAL)), saved);
 }
 
-static ssize_t receive(int socket, void *bytes, size_t size)
+static ssize_t send_in_turn(int socket, const struct msghdr *message, int64_t deadline_ns)
 {
     int saved = errno;
+    int64_t left_ns = deadline_ns - kernel.monotonic_ns();
+    struct timeval limit = {0, 1}; /* 0 would be no limit */
 
-    return result_of(uncancelled(recv(socket, bytes, size, MSG_DONTWAIT | MSG_TRUNC)), saved);
+    if (left_ns > 1000) {
+        limit = (struct timeval){(time_t)(left_ns / second_ns), (suseconds_t)(left_ns % second_ns / 1000)};
+    }
+    if (setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) < 0) {
+        return result_of(-1, saved);
+    }
+    return result_of(uncancelled(sendmsg(socket, message, MSG_NOSIGNAL)), saved);
 }
 
 static ssize_t receive_message(int socket, struct msghdr *message)
@@ -350,6 +363,65 @@ static int hang_up(int socket)
     int saved = errno;
 
     return (int)result_of(shutdown(socket, SHUT_RDWR), saved);
+}
+
+static int refuse_descriptors(int socket)
+{
+#if defined(SO_PASSRIGHTS)
+    int saved = errno;
+    int off = 0;
+
+    return (int)result_of(setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof off), saved);
+#else
+    (void)socket;
+    return -ENOPROTOOPT;
+#endif
+}
+
+/*
+ * With SO_PASSCRED each packet comes with its sender's credentials. So the look tells an empty packet from the end of a channel. A look
+ * takes the error that the end of a channel left behind, so a second one may be needed. Descriptors in the queue stay there.
+ */
+static bool stop_receiving(int socket)
+{
+    int saved = errno;
+    int on = 1;
+    char byte;
+    char room[CMSG_SPACE(sizeof(struct ucred))];
+    struct iovec piece = {&byte, sizeof byte};
+    struct msghdr message;
+    ssize_t size;
+    int looks = 0;
+    bool is_empty;
+
+    if (setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0) {
+        is_empty = errno == ENOTSOCK;
+        errno = saved;
+        return is_empty;
+    }
+    (void)shutdown(socket, SHUT_RD);
+    do {
+        message = (struct msghdr){.msg_iov = &piece, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+        size = uncancelled(recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+    } while (size < 0 && errno == ECONNRESET && looks++ == 0);
+    is_empty = size < 0 ? errno == EAGAIN : size == 0 && message.msg_controllen == 0;
+    errno = saved;
+    return is_empty;
+}
+
+static int stop_lingering(int descriptor)
+{
+    int saved = errno;
+    struct linger off = {0, 0};
+
+    return (int)result_of(setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &off, sizeof off), saved);
+}
+
+static int duplicate(int descriptor)
+{
+    int saved = errno;
+
+    return kernel_above_streams((int)result_of(fcntl(descriptor, F_DUPFD_CLOEXEC, 0), saved));
 }
 
 static int replace(int from, int number)
@@ -488,47 +560,51 @@ static void memory_unmap(void *address, uint64_t size)
     errno = saved;
 }
 
-#define KERNEL_PORTS_LINUX                    \
-    {                                         \
-        .effective_uid = effective_uid,       \
-        .process_id = process_id,             \
-        .environment = environment,           \
-        .random_bytes = random_bytes,         \
-        .descriptor_limit = descriptor_limit, \
-        .page_size = page_size,               \
-        .directory_open = directory_open,     \
-        .directory_make = directory_make,     \
-        .directory_list = directory_list,     \
-        .file_open = file_open,               \
-        .file_status = file_status,           \
-        .path_status = path_status,           \
-        .file_lock = file_lock,               \
-        .file_replace = file_replace,         \
-        .file_read = file_read,               \
-        .file_rename = file_rename,           \
-        .file_unlink = file_unlink,           \
-        .datagram_create = datagram_create,   \
-        .datagram_bind = datagram_bind,       \
-        .datagram_connect = datagram_connect, \
-        .channel_create = channel_create,     \
-        .send_room = send_room,               \
-        .send = send_bytes,                   \
-        .send_message = send_message,         \
-        .receive = receive,                   \
-        .receive_message = receive_message,   \
-        .identify_senders = identify_senders, \
-        .process_number = process_number,     \
-        .is_channel = is_channel,             \
-        .hang_up = hang_up,                   \
-        .replace = replace,                   \
-        .wait = wait_for,                     \
-        .pause = pause_for,                   \
-        .memory_create = memory_create,       \
-        .memory_write = memory_write,         \
-        .memory_is_fixed = memory_is_fixed,   \
-        .memory_size = memory_size,           \
-        .memory_map = memory_map,             \
-        .memory_unmap = memory_unmap,         \
+#define KERNEL_PORTS_LINUX                        \
+    {                                             \
+        .effective_uid = effective_uid,           \
+        .process_id = process_id,                 \
+        .environment = environment,               \
+        .random_bytes = random_bytes,             \
+        .descriptor_limit = descriptor_limit,     \
+        .page_size = page_size,                   \
+        .directory_open = directory_open,         \
+        .directory_make = directory_make,         \
+        .directory_list = directory_list,         \
+        .file_open = file_open,                   \
+        .file_status = file_status,               \
+        .path_status = path_status,               \
+        .file_lock = file_lock,                   \
+        .file_replace = file_replace,             \
+        .file_read = file_read,                   \
+        .file_rename = file_rename,               \
+        .file_unlink = file_unlink,               \
+        .datagram_create = datagram_create,       \
+        .datagram_bind = datagram_bind,           \
+        .datagram_connect = datagram_connect,     \
+        .channel_create = channel_create,         \
+        .send_room = send_room,                   \
+        .send = send_bytes,                       \
+        .send_message = send_message,             \
+        .send_in_turn = send_in_turn,             \
+        .receive_message = receive_message,       \
+        .identify_senders = identify_senders,     \
+        .process_number = process_number,         \
+        .is_channel = is_channel,                 \
+        .hang_up = hang_up,                       \
+        .refuse_descriptors = refuse_descriptors, \
+        .stop_receiving = stop_receiving,         \
+        .stop_lingering = stop_lingering,         \
+        .duplicate = duplicate,                   \
+        .replace = replace,                       \
+        .wait = wait_for,                         \
+        .pause = pause_for,                       \
+        .memory_create = memory_create,           \
+        .memory_write = memory_write,             \
+        .memory_is_fixed = memory_is_fixed,       \
+        .memory_size = memory_size,               \
+        .memory_map = memory_map,                 \
+        .memory_unmap = memory_unmap,             \
     }
 
 struct kernel_ports kernel_ports = KERNEL_PORTS_LINUX;

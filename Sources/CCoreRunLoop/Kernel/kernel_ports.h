@@ -2,8 +2,8 @@
 /*
  * The system calls of message ports, in a table beside that of kernel.h: directories, locks, Unix sockets, memory that is passed on.
  *
- * The same promises as kernel.h: 0, a value or a negative errno; errno stays the caller's. Descriptors that come out are close-on-exec, and
- * sockets never block.
+ * The same promises as kernel.h: 0, a value or a negative errno; errno stays the caller's. Descriptors that come out are close-on-exec.
+ * Only the calls that say so wait.
  */
 #ifndef CRL_KERNEL_KERNEL_PORTS_H
 #define CRL_KERNEL_KERNEL_PORTS_H
@@ -48,7 +48,11 @@ struct kernel_ports {
     int (*send_room)(int socket, int wanted);
     ssize_t (*send)(int socket, const void *bytes, size_t size);
     ssize_t (*send_message)(int socket, const struct msghdr *message);
-    ssize_t (*receive)(int socket, void *bytes, size_t size);
+    /*
+     * As send_message, but waits for room until about `deadline_ns` (-EAGAIN), which the kernel may pass by an eighth of the wait. It lets
+     * one sender after another have the room, in the order in which they came. -EINTR is possible.
+     */
+    ssize_t (*send_in_turn)(int socket, const struct msghdr *message, int64_t deadline_ns);
     ssize_t (*receive_message)(int socket, struct msghdr *message);
     /*
      * Packets that come from now on bring a pidfd of their sender (SCM_PIDFD), if there is room for control data. -ENOPROTOOPT on kernels
@@ -58,6 +62,10 @@ struct kernel_ports {
     uint64_t (*process_number)(int pidfd); /* no two processes have the same, ever; 0 on kernels that number none */
     bool (*is_channel)(int descriptor); /* a SEQPACKET socket of the Unix kind that does not listen */
     int (*hang_up)(int socket); /* shutdown of both directions */
+    int (*refuse_descriptors)(int socket); /* packets with descriptors fail at their sender; -ENOPROTOOPT before Linux 6.16 */
+    bool (*stop_receiving)(int socket); /* no packet comes any more; true if none is queued, as on what is no socket */
+    int (*stop_lingering)(int descriptor); /* a close does not wait until a socket's data is sent; -ENOTSOCK */
+    int (*duplicate)(int descriptor);
     int (*replace)(int from, int number); /* makes `number` stand for the file behind `from` */
     /* Waits until `socket` is ready for any of `interest`, has failed, or `deadline_ns`. Returns the readiness, 0, or -EINTR. */
     int (*wait)(int socket, uint32_t interest, int64_t deadline_ns);

@@ -75,3 +75,27 @@ void kernel_signal_unexpect(int number)
 {
     atomic_fetch_sub_explicit(&sources_of[number], 1, memory_order_acq_rel);
 }
+
+int kernel_thread_start(void *(*function)(void *info), const char *name)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all;
+    sigset_t before;
+    int result;
+
+    (void)sigfillset(&all);
+    result = pthread_attr_init(&attributes);
+    if (result != 0) {
+        return -result;
+    }
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread has its creator's mask from its first instruction on */
+    result = pthread_create(&thread, &attributes, function, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attributes);
+    if (result == 0) {
+        (void)pthread_setname_np(thread, name);
+    }
+    return -result;
+}

@@ -22,4 +22,7 @@ void kernel_signal_expect(int signal);
 /* A source that waited does so no longer. */
 void kernel_signal_unexpect(int signal);
 
+/* Begins a thread that blocks all signals and that nobody joins. Returns 0 or a negative errno. */
+int kernel_thread_start(void *(*function)(void *info), const char *name);
+
 #endif

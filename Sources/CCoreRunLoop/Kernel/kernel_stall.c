@@ -137,30 +137,6 @@ static int take_backtrace(const void *context, const void **ret_frames, int most
     return kept;
 }
 
-static int thread_start(void *(*function)(void *info), const char *name)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t all;
-    sigset_t before;
-    int result;
-
-    (void)sigfillset(&all);
-    result = pthread_attr_init(&attributes);
-    if (result != 0) {
-        return -result;
-    }
-    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread has its creator's mask from its first instruction on */
-    result = pthread_create(&thread, &attributes, function, NULL);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attributes);
-    if (result == 0) {
-        (void)pthread_setname_np(thread, name);
-    }
-    return -result;
-}
-
 #define KERNEL_STALL_LINUX            \
     {                                 \
         .signal_claim = signal_claim, \
@@ -169,7 +145,6 @@ static int thread_start(void *(*function)(void *info), const char *name)
         .alarm_set = alarm_set,       \
         .alarm_delete = alarm_delete, \
         .backtrace = take_backtrace,  \
-        .thread_start = thread_start, \
     }
 
 struct kernel_stall kernel_stall = KERNEL_STALL_LINUX;

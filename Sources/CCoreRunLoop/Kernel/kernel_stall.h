@@ -31,8 +31,6 @@ struct kernel_stall {
      * Returns how many there are.
      */
     int (*backtrace)(const void *context, const void **ret_frames, int most);
-    /* Begins a thread that blocks all signals and that nobody joins. */
-    int (*thread_start)(void *(*function)(void *info), const char *name);
 };
 
 extern struct kernel_stall kernel_stall;

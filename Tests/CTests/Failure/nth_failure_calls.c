@@ -59,6 +59,7 @@ INT_CALL(signal_open, EMFILE, ENOMEM, (int signal), (signal))
 INT_CALL(signal_take, EAGAIN, 0, (int descriptor, struct signalfd_siginfo *ret_info), (descriptor, ret_info))
 INT_CALL(process_open, EMFILE, ENOMEM, (pid_t pid), (pid))
 CALL(kernel, _Atomic uint32_t *, fork_mark, ENOMEM, 0, NULL, (void), ())
+INT_CALL(thread_start, EAGAIN, 0, (void *(*function)(void *info), const char *name), (function, name))
 INT_CALL(fence_threads, EPERM, ENOSYS, (void), ())
 INT_CALL(process_reap, EINTR, ECHILD, (pid_t pid, int *ret_status), (pid, ret_status))
 
@@ -84,9 +85,13 @@ PORTS_CALL(int, send_room, ENOBUFS, 0, (int socket, int wanted), (socket, wanted
 PORTS_CALL(int, channel_create, EMFILE, ENOMEM, (int ret_ends[2]), (ret_ends))
 PORTS_CALL(ssize_t, send, ENOBUFS, EAGAIN, (int socket, const void *bytes, size_t size), (socket, bytes, size))
 PORTS_CALL(ssize_t, send_message, EAGAIN, ETOOMANYREFS, (int socket, const struct msghdr *message), (socket, message))
-PORTS_CALL(ssize_t, receive, EINTR, ENOMEM, (int socket, void *bytes, size_t size), (socket, bytes, size))
+PORTS_CALL(ssize_t, send_in_turn, EINTR, ENOBUFS, (int socket, const struct msghdr *message, int64_t deadline_ns),
+           (socket, message, deadline_ns))
 PORTS_CALL(ssize_t, receive_message, EINTR, EAGAIN, (int socket, struct msghdr *message), (socket, message))
 PORTS_CALL(int, hang_up, ENOTCONN, 0, (int socket), (socket))
+PORTS_CALL(int, refuse_descriptors, ENOPROTOOPT, 0, (int socket), (socket))
+CALL(kernel_ports, bool, stop_receiving, EINVAL, 0, false, (int socket), (socket))
+PORTS_CALL(int, duplicate, EMFILE, 0, (int descriptor), (descriptor))
 PORTS_CALL(int, replace, EMFILE, 0, (int from, int number), (from, number))
 PORTS_CALL(int, wait, EINTR, 0, (int socket, uint32_t interest, int64_t deadline_ns), (socket, interest, deadline_ns))
 PORTS_CALL(int, memory_create, EMFILE, ENOSPC, (uint64_t size, bool reserve), (size, reserve))
@@ -107,11 +112,12 @@ void failing_calls_install(void)
     USE(socket_create), USE(socket_bind), USE(socket_listen), USE(socket_connect), USE(socket_accept), USE(socket_receive);
     USE(socket_peek), USE(socket_send), USE(socket_address), USE(make_non_blocking), USE(signal_open);
     USE(path_open), USE(file_seek), USE(file_read), USE(file_write);
-    USE(signal_take), USE(process_open), USE(process_reap), USE(fence_threads), USE(fork_mark);
+    USE(signal_take), USE(process_open), USE(process_reap), USE(fence_threads), USE(fork_mark), USE(thread_start);
     USE_PORTS(descriptor_limit), USE_PORTS(directory_open), USE_PORTS(directory_make), USE_PORTS(directory_list);
     USE_PORTS(file_open), USE_PORTS(file_status), USE_PORTS(path_status), USE_PORTS(file_lock), USE_PORTS(file_replace);
     USE_PORTS(file_read), USE_PORTS(file_rename), USE_PORTS(file_unlink), USE_PORTS(datagram_create), USE_PORTS(datagram_bind);
     USE_PORTS(datagram_connect), USE_PORTS(channel_create), USE_PORTS(send_room), USE_PORTS(send), USE_PORTS(send_message);
-    USE_PORTS(receive), USE_PORTS(receive_message), USE_PORTS(hang_up), USE_PORTS(replace), USE_PORTS(wait), USE_PORTS(memory_create);
+    USE_PORTS(receive_message), USE_PORTS(hang_up), USE_PORTS(refuse_descriptors), USE_PORTS(stop_receiving), USE_PORTS(duplicate);
+    USE_PORTS(replace), USE_PORTS(wait), USE_PORTS(send_in_turn), USE_PORTS(memory_create);
     USE_PORTS(memory_write), USE_PORTS(memory_is_fixed), USE_PORTS(memory_size), USE_PORTS(memory_map);
 }

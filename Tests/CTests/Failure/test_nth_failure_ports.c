@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -343,6 +344,26 @@ static bool fill_and_drain(void)
 NTH_FAILURE(a_receiver_that_is_full, "")
 {
     return fill_and_drain();
+}
+
+/* Somebody else has filled the queue, so that a sender stands in the kernel's line until its time is up. */
+NTH_FAILURE(a_sender_in_the_kernels_line, "")
+{
+    const struct wire_frame frame = {.type = wire_one_way, .flags = wire_no_data};
+    uint8_t bytes[wire_header_size];
+    CFMessagePortRef remote;
+    SInt32 result;
+    int filler;
+
+    NEED(open_port(NAME, MODE));
+    NEED(remote = bag_keep(CFMessagePortCreateRemote(NULL, NAME)));
+    filler = bag_keep_descriptor(dup(remote->side.remote.socket));
+    wire_encode(&frame, bytes);
+    while (send(filler, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
+    }
+    result = CFMessagePortSendRequest(remote, 1, NULL, 0.021, 0, MODE, NULL); /* just above what is waited for outside the line */
+    MUST(result == kCFMessagePortSendTimeout || result == kCFMessagePortTransportError);
+    return result == kCFMessagePortSendTimeout;
 }
 
 NTH_FAILURE(an_inbox_that_is_full, "")
@@ -923,7 +944,7 @@ NTH_FAILURE(a_local_port_that_ends_while_it_is_read, "")
 }
 
 /* More descriptors on a channel than a frame may have: what does not belong is closed, as the rest is when the packet is. */
-static bool take_many_descriptors(int channel, int other_end)
+static bool take_many_descriptors(int channel, int other_end, int unknown)
 {
     enum { count = 5 };
     static uint8_t buffer[wire_frame_max];
@@ -934,7 +955,7 @@ static bool take_many_descriptors(int channel, int other_end)
     char byte = 0;
     struct iovec piece = {&byte, 1};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    const int passed[count] = {channel, channel, channel, channel, channel};
+    const int passed[count] = {channel, channel, channel, unknown, unknown};
     struct packet packet;
 
     memcpy(CMSG_DATA(&control.header), passed, sizeof passed);
@@ -946,14 +967,33 @@ static bool take_many_descriptors(int channel, int other_end)
     return true;
 }
 
+/* The thread that closes what a peer has sent is gone, with its copies. */
+static void await_end_of_threads(void)
+{
+    double deadline = CFAbsoluteTimeGetCurrent() + test_patience_s();
+    struct stat tasks = {.st_nlink = 0};
+
+    while (tasks.st_nlink != 3 && CFAbsoluteTimeGetCurrent() < deadline) { /* a folder's own two links, and one thread */
+        (void)sched_yield();
+        MUST(stat("/proc/self/task", &tasks) == 0);
+    }
+    MUST(tasks.st_nlink == 3);
+}
+
 NTH_FAILURE(more_descriptors_than_belong, "")
 {
     int ends[2];
+    int pipe_ends[2];
+    bool result;
 
-    MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
-    (void)bag_keep_descriptor(ends[0]);
-    (void)bag_keep_descriptor(ends[1]);
-    return take_many_descriptors(ends[0], ends[1]);
+    MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0 && pipe2(pipe_ends, O_CLOEXEC) == 0);
+    for (int i = 0; i < 2; i++) {
+        (void)bag_keep_descriptor(ends[i]);
+        (void)bag_keep_descriptor(pipe_ends[i]);
+    }
+    result = take_many_descriptors(ends[0], ends[1], pipe_ends[0]);
+    await_end_of_threads();
+    return result;
 }
 
 /* As large as is copied to huge pages. */

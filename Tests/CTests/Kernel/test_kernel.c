@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -802,4 +803,88 @@ TEST(only_directories_are_listed, "")
     EXPECT_EQ(kernel_ports_linux.directory_list(file, count_entry, &count), 0);
     EXPECT_EQ(count, 3); /* it has more */
     close(file);
+}
+
+static atomic_bool has_begun;
+static sigset_t mask;
+
+static void *begin(void *info)
+{
+    (void)info;
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    atomic_store(&has_begun, true);
+    return NULL;
+}
+
+TEST(a_thread_of_the_library_takes_no_signal_of_the_program, "706")
+{
+    sigset_t before;
+    sigset_t after;
+
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &before);
+    EXPECT_EQ(kernel.thread_start(begin, "name"), 0);
+    while (!atomic_load(&has_begun)) {
+        sched_yield();
+    }
+    EXPECT_EQ(sigismember(&mask, SIGTERM), 1);
+    EXPECT_EQ(sigismember(&mask, SIGRTMAX), 1);
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &after);
+    EXPECT_EQ(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
+}
+
+/* ---- sockets that receive no more ---- */
+
+static bool pass_one(int socket, int passed)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+    struct msghdr message = {.msg_control = &control, .msg_controllen = sizeof control};
+
+    memcpy(CMSG_DATA(&control.header), &passed, sizeof passed);
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == 0;
+}
+
+TEST(a_socket_can_refuse_descriptors, "241 H31")
+{
+    int ends[2];
+    int result;
+
+    REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+    result = kernel_ports.refuse_descriptors(ends[0]);
+    EXPECT(result == 0 || result == -ENOPROTOOPT);
+    EXPECT_EQ(pass_one(ends[1], ends[1]), result != 0);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
+TEST(a_socket_that_receives_no_more_says_whether_something_is_queued, "H30")
+{
+    static const int kinds[] = {SOCK_SEQPACKET, SOCK_DGRAM};
+    int ends[2];
+
+    for (int i = 0; i < 8; i++) {
+        bool is_channel = kinds[i % 2] == SOCK_SEQPACKET;
+        bool has_packet = i & 2;
+        bool peer_is_gone = i & 4;
+
+        REQUIRE(socketpair(AF_UNIX, kinds[i % 2] | SOCK_CLOEXEC, 0, ends) == 0);
+        EXPECT(!has_packet || pass_one(ends[1], ends[1])); /* without a byte of its own, as the end of a channel looks */
+        if (peer_is_gone) {
+            EXPECT(!is_channel || pass_one(ends[0], ends[0])); /* unread: the channel's other end finds an error first */
+            (void)close(ends[1]);
+        }
+        EXPECT_EQ(kernel_ports.stop_receiving(ends[0]), !has_packet);
+        if (!peer_is_gone) {
+            EXPECT(send(ends[1], "x", 1, MSG_NOSIGNAL) < 0);
+            (void)close(ends[1]);
+        }
+        (void)close(ends[0]);
+    }
+    EXPECT(!kernel_ports.stop_receiving(-1));
+    REQUIRE(pipe(ends) == 0);
+    EXPECT(kernel_ports.stop_receiving(ends[0])); /* has no queue of packets */
+    (void)close(ends[0]);
+    (void)close(ends[1]);
 }

@@ -83,29 +83,3 @@ TEST(a_signal_is_claimed_only_if_the_program_does_not_use_it, "706")
     EXPECT_EQ(kernel_stall.signal_claim(handle), -EBUSY);
 }
 
-static atomic_bool has_begun;
-static sigset_t mask;
-
-static void *begin(void *info)
-{
-    (void)info;
-    (void)pthread_sigmask(SIG_SETMASK, NULL, &mask);
-    atomic_store(&has_begun, true);
-    return NULL;
-}
-
-TEST(the_thread_that_tells_takes_no_signal_of_the_program, "706")
-{
-    sigset_t before;
-    sigset_t after;
-
-    (void)pthread_sigmask(SIG_SETMASK, NULL, &before);
-    EXPECT_EQ(kernel_stall.thread_start(begin, "name"), 0);
-    while (!atomic_load(&has_begun)) {
-        sched_yield();
-    }
-    EXPECT_EQ(sigismember(&mask, SIGTERM), 1);
-    EXPECT_EQ(sigismember(&mask, SIGRTMAX), 1);
-    (void)pthread_sigmask(SIG_SETMASK, NULL, &after);
-    EXPECT_EQ(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
-}

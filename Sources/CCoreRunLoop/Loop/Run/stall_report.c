@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "Kernel/kernel.h"
 #include "Kernel/kernel_stall.h"
 #include "Loop/Core/shown.h"
 #include "Support/fault.h"
@@ -286,7 +287,7 @@ int stall_report_prepare(void)
 
     lock_take(&stall_lock);
     if (!has_thread) {
-        result = kernel_stall.thread_start(tell_for_ever, "stalls");
+        result = kernel.thread_start(tell_for_ever, "stalls");
         has_thread = result == 0;
     }
     lock_drop(&stall_lock);

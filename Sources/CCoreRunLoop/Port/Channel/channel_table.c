@@ -7,6 +7,7 @@
 
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Port/Wire/packet.h"
 #include "Support/invariant.h"
 
 enum { descriptor_share = 4, bell_share = 16 };
@@ -75,7 +76,7 @@ struct server_channel *server_channel_create(uint32_t number, uint64_t token, co
 void server_channel_free(struct server_channel *channel)
 {
     if (channel->descriptor >= 0) {
-        (void)kernel.close(channel->descriptor);
+        packet_socket_close(channel->descriptor);
     }
     arena_release(&channel->arena);
     shared_page_release(channel->acks);
@@ -263,7 +264,7 @@ static void end_channel(struct channel_table *table, struct server_channel *chan
         return;
     }
     (void)kernel.set_remove(table->set, channel->descriptor);
-    (void)kernel.close(channel->descriptor);
+    packet_socket_close(channel->descriptor);
     channel->descriptor = -1;
     release_page(table, channel);
     channel->has_ended = true;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "Kernel/kernel_ports.h"
+#include "Port/Wire/peer_descriptor.h"
 #include "Loop/Run/thread_registry.h"
 
 enum {
@@ -58,11 +59,13 @@ NOT_CHECKED static void before_fork(void)
         }
     }
     name_registry_before_fork();
+    peer_descriptors_before_fork();
 }
 
 /* Not checked: a fork handler takes the locks that the next one drops. */
 NOT_CHECKED static void after_fork_in_parent(void)
 {
+    peer_descriptors_after_fork(false);
     name_registry_after_fork(false);
     for (int i = 0; i < bucket_count; i++) {
         list_for_each(link, &buckets[i]) {
@@ -80,6 +83,7 @@ NOT_CHECKED static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
+    peer_descriptors_after_fork(true);
     name_registry_after_fork(true);
     for (int i = 0; i < bucket_count; i++) {
         list_for_each_removable(link, &buckets[i]) {

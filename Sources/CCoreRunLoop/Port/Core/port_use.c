@@ -3,6 +3,7 @@
 #include "Port/Core/port_use.h"
 
 #include "Kernel/kernel.h"
+#include "Port/Wire/packet.h"
 
 /* ---- local ports ---- */
 
@@ -26,7 +27,7 @@ REQUIRES(the_port_lock) void local_port_end_read(CFMessagePortRef port)
     invariant(!port->is_remote && local->readers > 0);
     local->channels.reads++;
     if (--local->readers == 0 && !port_is_valid(port) && local->socket >= 0 && !local->source) {
-        (void)kernel.close(local->socket);
+        packet_socket_close(local->socket);
         local->socket = -1;
     }
 }
@@ -43,7 +44,10 @@ static void close_one(int *descriptor)
 
 void remote_port_close_control(struct remote_port *remote)
 {
-    close_one(&remote->control);
+    if (remote->control >= 0) {
+        packet_socket_close(remote->control);
+        remote->control = -1;
+    }
     shared_page_release(remote->acks);
     remote->acks = NULL;
 }

@@ -9,8 +9,8 @@
 #include "Port/Core/message_port.h"
 
 /*
- * Makes a channel that owns the packet's first descriptor. Returns 0. Returns -EINVAL if the descriptor is no channel's end, or -ENOMEM,
- * and leaves the packet alone then.
+ * Makes a channel that owns the packet's first descriptor. Returns 0. Returns -EINVAL and leaves the packet alone if the descriptor is no
+ * channel's end. Without memory returns -ENOMEM and closes that end.
  */
 static int take_end(struct packet *packet, const struct wire_frame *frame, enum channel_kind kind, struct server_channel **ret_channel)
 {
@@ -20,9 +20,11 @@ static int take_end(struct packet *packet, const struct wire_frame *frame, enum 
     }
     *ret_channel = server_channel_create(frame->channel, frame->token, &packet->sender, packet->descriptors[0], kind);
     if (!*ret_channel) {
+        packet_socket_close(packet_take(packet, 0)); /* its other end finds that it was not taken */
         return -ENOMEM;
     }
     (void)packet_take(packet, 0);
+    (void)kernel_ports.refuse_descriptors((*ret_channel)->descriptor);
     return 0;
 }
 
@@ -70,7 +72,10 @@ int channel_handover_control(CFMessagePortRef port, struct packet *packet, const
         if (result == -EINVAL) {
             return result;
         }
-        packet_close(packet); /* the client finds its channel hung up, and goes on without one */
+        if (kernel_ports.is_channel(packet->descriptors[0])) {
+            packet_socket_close(packet_take(packet, 0)); /* the client finds it hung up, and goes on without one */
+        }
+        packet_close(packet);
         return 0;
     }
     result = take_end(packet, frame, channel_control, &channel);
@@ -108,6 +113,7 @@ bool channel_handover_page(CFMessagePortRef port, struct packet *packet, const s
         result = reply_page_adopt(packet->descriptors[0], packet->descriptors[1], &page, &bell);
     }
     if (result == 0) {
+        (void)kernel.close(packet_take(packet, 1)); /* by itself: it is a wait set, as the bell in it shows */
         port_lock(port);
         channel = channel_for_page(local, packet, frame); /* the channel may have gone while the lock was dropped */
         if (channel) {

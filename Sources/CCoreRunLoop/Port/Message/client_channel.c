@@ -9,6 +9,7 @@
 #include "Kernel/kernel_ports.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Input/descriptor_source.h"
+#include "Port/Wire/packet.h"
 #include "Port/Wire/port_log.h"
 #include "Port/Message/remote_send.h"
 #include "Port/Core/port_use.h"
@@ -99,22 +100,6 @@ static void take_packet(struct client_channel *channel, struct packet *packet)
     }
 }
 
-/*
- * Reads a packet. Returns 0 or a negative errno. Descriptors are accepted only while a memory file is awaited: any other read leaves no
- * room for them, so a peer cannot push descriptors into this process.
- */
-static int receive_packet(const struct client_channel *channel, struct packet *ret_packet)
-{
-    ssize_t size;
-
-    if (channel->awaited->state == awaited_memory) {
-        return packet_receive(channel->descriptor, channel->buffer, ret_packet);
-    }
-    size = kernel_ports.receive(channel->descriptor, channel->buffer, wire_frame_max);
-    *ret_packet = (struct packet){.size = size > 0 ? (size_t)size : 0, .is_cut = size > wire_frame_max};
-    return size < 0 ? (int)size : 0;
-}
-
 static void note_end(struct awaited_reply *awaited)
 {
     if (!awaited_is_open(awaited)) {
@@ -164,7 +149,7 @@ void client_channel_read(struct client_channel *channel)
     take_from_page(channel);
     while (awaited_is_open(awaited)) {
         struct packet packet;
-        int result = receive_packet(channel, &packet);
+        int result = packet_receive(channel->descriptor, channel->buffer, &packet);
 
         if (result == -ECONNRESET && resets++ == 0) {
             continue; /* the kernel reports the end before it hands out the packets that came earlier */
@@ -310,7 +295,7 @@ void client_channel_close(struct client_channel *channel)
     if (set >= 0) {
         (void)kernel.close(set);
     }
-    (void)kernel.close(descriptor);
+    packet_socket_close(descriptor);
     object_release(source);
 }
 

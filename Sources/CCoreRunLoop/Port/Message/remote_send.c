@@ -36,6 +36,15 @@ static const int64_t moment_ns = 20000;
  */
 static const int64_t slice_ns = 10000000;
 
+/*
+ * The longest stay in the kernel's line of senders. Another thread that invalidates the port cannot end it. A sender that leaves the line
+ * and comes back has to go to the end.
+ */
+static const int64_t turn_ns = 500000000;
+
+/* The kernel is late by an eighth of a stay in the line. What is left of a time limit is waited for outside. */
+static const int64_t exact_ns = 20000000;
+
 /* ---- which way ---- */
 
 /*
@@ -126,10 +135,9 @@ REQUIRES(the_port_lock) static void look_into_page(struct remote_port *remote)
 /* Takes the packet that may have ended a wait, or finds the channel hung up. The packet's contents are ignored: the page has them, too. */
 REQUIRES(the_port_lock) static void take_wake_up(struct remote_port *remote)
 {
-    uint8_t bytes[wire_header_size];
-    ssize_t size = remote->control >= 0 ? kernel_ports.receive(remote->control, bytes, sizeof bytes) : -EAGAIN;
+    int result = remote->control >= 0 ? packet_skip(remote->control) : -EAGAIN;
 
-    if (size <= 0 && size != -EAGAIN && size != -EINTR) {
+    if (result <= 0 && result != -EAGAIN && result != -EINTR) {
         remote_port_close_control(remote); /* the receiver is gone, or did not accept the channel */
         remote->has_no_control = true;
     }
@@ -147,16 +155,38 @@ REQUIRES(the_port_lock) static void await_room(struct remote_port *remote)
     look_into_page(remote);
 }
 
-/* Sends every packet to the owner's socket. If the owner is in this process, the packet is counted until it has been taken. */
-REQUIRES(the_port_lock)
-static int send_packet(struct remote_port *remote, const struct wire_frame *frame, const void *data, const int *descriptors, int count)
+/*
+ * Waits in the kernel's line of senders, without the lock. The frame is the next one that goes, because others find `is_in_line`. Returns
+ * -ENOTCONN if the port was invalidated meanwhile and the frame was not sent. Not checked: the caller uses the port, so the socket stays.
+ */
+NOT_CHECKED static int send_in_turn(CFMessagePortRef port, const struct wire_frame *frame, const struct load *load, int64_t until_ns)
 {
+    struct remote_port *remote = &port->side.remote;
+    int result;
+
+    remote->is_in_line = true;
+    port_unlock(port);
+    result = packet_send_in_turn(remote->socket, frame, load->bytes, load->descriptors, load->count, until_ns);
+    port_lock(port);
+    remote->is_in_line = false;
+    return result < 0 && !port_is_valid(port) ? -ENOTCONN : result;
+}
+
+/*
+ * Sends every packet to the owner's socket. Waits for room if `until_ns` is not 0. If the owner is in this process, the packet is counted
+ * until it has been taken.
+ */
+REQUIRES(the_port_lock)
+static int send_packet(CFMessagePortRef port, const struct wire_frame *frame, const struct load *load, int64_t until_ns)
+{
+    struct remote_port *remote = &port->side.remote;
     int result;
 
     if (remote->local_queue) {
         local_queue_expect_packet(remote->local_queue);
     }
-    result = packet_send(remote->socket, frame, data, descriptors, count);
+    result = until_ns > 0 ? send_in_turn(port, frame, load, until_ns)
+                          : packet_send(remote->socket, frame, load->bytes, load->descriptors, load->count);
     if (result < 0 && remote->local_queue) {
         local_queue_forget_packet(remote->local_queue);
     }
@@ -181,6 +211,7 @@ REQUIRES(the_port_lock) static int make_control(struct remote_port *remote, int 
     }
     remote->acks = page;
     remote->control = ends[0];
+    (void)kernel_ports.refuse_descriptors(remote->control);
     ret_passed[0] = ends[1];
     return 0;
 }
@@ -193,12 +224,12 @@ REQUIRES(the_port_lock) static int offer_control(CFMessagePortRef port)
 {
     struct remote_port *remote = &port->side.remote;
     struct wire_frame frame = {.type = wire_control, .flags = wire_new_channel, .channel = wire_control_wakes};
-    int passed[wire_descriptors_max];
+    struct load load = {.count = wire_descriptors_max};
     int result;
 
     invariant_held(&port->lock);
     invariant(remote->control < 0 && !remote->acks);
-    if (make_control(remote, passed) < 0) {
+    if (make_control(remote, load.descriptors) < 0) {
         remote->has_no_control = true;
         return 0;
     }
@@ -207,9 +238,9 @@ REQUIRES(the_port_lock) static int offer_control(CFMessagePortRef port)
     frame.name = port->name.bytes;
     frame.name_length = port->name.length;
     remote->control_token = frame.token;
-    result = send_packet(remote, &frame, NULL, passed, wire_descriptors_max);
-    (void)kernel.close(passed[0]);
-    (void)kernel.close(passed[1]);
+    result = send_packet(port, &frame, &load, 0);
+    (void)kernel.close(load.descriptors[0]);
+    (void)kernel.close(load.descriptors[1]);
     if (result < 0) {
         remote_port_close_control(remote);
     }
@@ -220,6 +251,7 @@ REQUIRES(the_port_lock) static int offer_control(CFMessagePortRef port)
 REQUIRES(the_port_lock) static int send_watch(CFMessagePortRef port, int page, int *ret_end)
 {
     struct wire_frame frame = {.type = wire_control, .flags = wire_new_channel, .channel = wire_control_watches};
+    struct load load = {.descriptors = {-1, page}, .count = wire_descriptors_max};
     int ends[2];
     int result = kernel_ports.channel_create(ends);
 
@@ -230,7 +262,9 @@ REQUIRES(the_port_lock) static int send_watch(CFMessagePortRef port, int page, i
     frame.token |= 1;
     frame.name = port->name.bytes;
     frame.name_length = port->name.length;
-    result = send_packet(&port->side.remote, &frame, NULL, (const int[wire_descriptors_max]){ends[1], page}, wire_descriptors_max);
+    load.descriptors[0] = ends[1];
+    (void)kernel_ports.refuse_descriptors(ends[0]);
+    result = send_packet(port, &frame, &load, 0);
     (void)kernel.close(ends[1]);
     if (result < 0) {
         (void)kernel.close(ends[0]);
@@ -258,11 +292,12 @@ int remote_port_offer_watch(CFMessagePortRef port, int *ret_end)
 int remote_port_offer_page(CFMessagePortRef port, uint32_t channel, uint64_t token, const int descriptors[wire_descriptors_max])
 {
     const struct wire_frame frame = {.type = wire_page, .channel = channel, .token = token};
+    const struct load load = {.descriptors = {descriptors[0], descriptors[1]}, .count = wire_descriptors_max};
     int result = -ENOTCONN;
 
     port_lock(port);
     if (port_is_valid(port)) {
-        result = send_packet(&port->side.remote, &frame, NULL, descriptors, wire_descriptors_max);
+        result = send_packet(port, &frame, &load, 0);
     }
     port_unlock(port);
     return result;
@@ -275,11 +310,13 @@ struct sending {
     struct wire_frame *frame;
     const struct load *load;
     int64_t deadline_ns;
+    int64_t until_ns; /* until when the next attempt may stay in the kernel's line of senders; 0: not at all */
     int error; /* of the last attempt: 0 or a negative errno */
     SInt32 gone; /* the code if the receiver or the port is gone: IsInvalid, or BecameInvalid once the call has waited (rule 211) */
 };
 
-enum outcome { outcome_sent, outcome_full, outcome_busy, outcome_gone, outcome_failed };
+/* `full`: as many are under way as the port's queue holds; `busy`: the kernel's queue is full; `behind`: another thread is in its line. */
+enum outcome { outcome_sent, outcome_full, outcome_busy, outcome_behind, outcome_gone, outcome_failed };
 
 static enum outcome outcome_of(int error)
 {
@@ -322,13 +359,16 @@ bool remote_port_has_room(CFMessagePortRef port)
     return result;
 }
 
-/* Asks the server to acknowledge this frame, and makes the control channel for that when it is due. Returns 0 or -EAGAIN. */
+/*
+ * Asks the server to acknowledge this frame, and makes the control channel for that when it is due. Returns 0 or -EAGAIN. A sender that had
+ * to stand in the kernel's line makes none: the kernel's queue limits it already, and a crowd would keep the owner busy with channels.
+ */
 REQUIRES(the_port_lock) static int prepare_ack(CFMessagePortRef port, struct wire_frame *frame)
 {
     struct remote_port *remote = &port->side.remote;
     uint32_t under_way = remote->sequence - remote->confirmed;
     bool is_late = under_way >= (remote->queue_limit <= unasked_max ? remote->queue_limit - 1 : unasked_max);
-    int result = is_late && remote->control < 0 && !remote->has_no_control ? offer_control(port) : 0;
+    int result = is_late && !remote->was_in_line && remote->control < 0 && !remote->has_no_control ? offer_control(port) : 0;
 
     /* Every frame asks from then on, though a reply confirms a request as well: so the server can tell an old number from a new one. */
     frame->flags = (uint16_t)((frame->flags & ~wire_want_ack) | (remote->control >= 0 ? wire_want_ack : 0));
@@ -393,6 +433,9 @@ REQUIRES(the_port_lock) static enum outcome try_send(CFMessagePortRef port, stru
             return outcome_gone;
         }
     }
+    if (remote->is_in_line) {
+        return outcome_behind;
+    }
     if (is_full(remote) && kernel.monotonic_ns() < sending->deadline_ns) {
         await_room(remote);
     } else if (is_full(remote)) {
@@ -401,6 +444,7 @@ REQUIRES(the_port_lock) static enum outcome try_send(CFMessagePortRef port, stru
     if (is_full(remote)) {
         return outcome_full;
     }
+    remote->was_in_line |= sending->until_ns > 0;
     sending->error = prepare_ack(port, sending->frame);
     if (sending->error == 0) {
         sending->frame->sequence = remote->sequence + 1;
@@ -408,45 +452,89 @@ REQUIRES(the_port_lock) static enum outcome try_send(CFMessagePortRef port, stru
             trace_write(trace_message_is_sent, trace_by_socket,
                         message_trace_id(&port->name, kernel_ports.process_id(), sending->frame->sequence), (uintptr_t)port);
         }
-        sending->error = send_packet(remote, sending->frame, sending->load->bytes, sending->load->descriptors, sending->load->count);
+        sending->error = send_packet(port, sending->frame, sending->load, sending->until_ns);
     }
     if (sending->error == 0) {
         remote->sequence++;
+        remote->was_in_line = sending->until_ns > 0;
     }
     return outcome_of(sending->error);
 }
 
+/* What a thread saw under the lock before it waits without it, or wakes another. */
+struct seen {
+    int control;
+    uint32_t turns;
+};
+
 /*
  * Waits until there may be room, or another look is due. Not checked: the caller uses the port, so the descriptor stays open and the same.
  */
-NOT_CHECKED static void wait_for_room(struct remote_port *remote, enum outcome outcome, int control, int64_t now_ns, int64_t deadline_ns)
+NOT_CHECKED static void wait_for_room(struct remote_port *remote, enum outcome outcome, const struct seen *seen, int64_t now_ns,
+                                      int64_t deadline_ns)
 {
     int64_t until_ns = deadline_ns - now_ns > slice_ns ? now_ns + slice_ns : deadline_ns;
 
     if (outcome == outcome_full) {
-        (void)kernel_ports.wait(control, kernel_readable, until_ns);
-    } else {
+        (void)kernel_ports.wait(seen->control, kernel_readable, until_ns);
+    } else if (outcome == outcome_behind) {
+        (void)kernel.futex_wait(&remote->turns, seen->turns, deadline_ns);
+    } else if (deadline_ns - now_ns <= exact_ns) {
         (void)kernel_ports.wait(remote->socket, kernel_writable, until_ns);
     }
+}
+
+/*
+ * After an attempt, lets one of the threads try that wait until nobody of this process is in the kernel's line. The number tells a thread
+ * that is about to sleep. Returns true if one has to be woken.
+ */
+REQUIRES(the_port_lock) static bool give_turn(struct remote_port *remote, enum outcome outcome)
+{
+    if (outcome == outcome_behind || remote->behind_count == 0) {
+        return false;
+    }
+    (void)atomic_fetch_add_explicit(&remote->turns, 1, memory_order_relaxed);
+    return true;
+}
+
+/* Until when the next attempt may stay in the kernel's line; 0, not at all, if nobody was in the way, and in a time limit's last moment. */
+static int64_t stay_in_line(enum outcome last, int64_t now_ns, int64_t deadline_ns)
+{
+    int64_t left_ns = deadline_ns - now_ns;
+
+    if ((last != outcome_busy && last != outcome_behind) || left_ns <= exact_ns) {
+        return 0;
+    }
+    return left_ns / 8 * 7 < turn_ns ? now_ns + left_ns / 8 * 7 : now_ns + turn_ns;
 }
 
 SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const struct load *load, struct send_clock *clock)
 {
     struct remote_port *remote = &port->side.remote;
-    struct sending sending = {frame, load, clock->deadline_ns, 0, kCFMessagePortIsInvalid};
+    struct sending sending = {.frame = frame, .load = load, .deadline_ns = clock->deadline_ns, .gone = kCFMessagePortIsInvalid};
     enum outcome outcome = outcome_sent;
+    bool is_behind = false;
 
     for (;;) {
+        struct seen seen;
         int64_t looked_ns;
-        int control;
+        bool wakes_next;
 
         port_lock(port);
+        remote->behind_count -= is_behind ? 1 : 0;
         if (outcome == outcome_full) {
             take_wake_up(remote);
         }
         outcome = port_is_valid(port) ? try_send(port, &sending) : outcome_gone;
-        control = remote->control;
+        looked_ns = outcome == outcome_sent ? 0 : kernel.monotonic_ns();
+        wakes_next = give_turn(remote, outcome);
+        is_behind = outcome == outcome_behind && looked_ns < clock->deadline_ns;
+        remote->behind_count += is_behind ? 1 : 0;
+        seen = (struct seen){remote->control, atomic_load_explicit(&remote->turns, memory_order_relaxed)};
         port_unlock(port);
+        if (wakes_next) {
+            (void)kernel.futex_wake(&remote->turns);
+        }
         if (outcome == outcome_sent) {
             return kCFMessagePortSuccess;
         }
@@ -458,11 +546,11 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const s
             return kCFMessagePortTransportError;
         }
         clock->now_ns = 0;
-        looked_ns = kernel.monotonic_ns();
         if (looked_ns >= clock->deadline_ns) {
             return kCFMessagePortSendTimeout;
         }
         sending.gone = kCFMessagePortBecameInvalidError;
-        wait_for_room(remote, outcome, control, looked_ns, clock->deadline_ns);
+        wait_for_room(remote, outcome, &seen, looked_ns, clock->deadline_ns);
+        sending.until_ns = stay_in_line(outcome, looked_ns, clock->deadline_ns);
     }
 }

@@ -13,6 +13,7 @@
 #include "Port/Core/port_table.h"
 #include "Port/Async/deferred_reply.h"
 #include "Port/Object/dispatch_queue.h"
+#include "Port/Wire/packet.h"
 #include "Port/Wire/port_log.h"
 
 void local_port_close_queue(struct local_queue *local_queue)
@@ -56,7 +57,7 @@ int local_port_open_socket(const char *function, const struct local_port *local,
         result = name_registry_publish(function, &card, socket, ret_publication);
     }
     if (socket >= 0 && result < 0) {
-        (void)kernel.close(socket);
+        packet_socket_close(socket);
     } else if (socket < 0) {
         port_log(function, "no socket can be made: %s", port_error_text(socket));
     }
@@ -70,9 +71,10 @@ REQUIRES(the_port_lock) static int put_in_place(struct local_port *local, int fr
 
     if (result == 0) {
         local->identifies_senders = false;
-        result = kernel_ports.replace(fresh, local->socket);
+        result = packet_socket_replace(fresh, local->socket);
+    } else {
+        packet_socket_close(fresh);
     }
-    (void)kernel.close(fresh);
     return result < 0 ? result : 0;
 }
 

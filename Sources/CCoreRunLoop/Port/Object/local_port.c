@@ -17,6 +17,7 @@
 #include "Port/Message/socket_receive.h"
 #include "Port/Object/dispatch_queue.h"
 #include "Port/Object/local_name.h"
+#include "Port/Wire/packet.h"
 #include "Support/fault.h"
 
 /* ---- the source ---- */
@@ -206,7 +207,7 @@ static void close_port(CFMessagePortRef port)
     channel_table_close(&local->channels);
     local->readers--;
     if (local->socket >= 0 && local->readers == 0) {
-        (void)kernel.close(local->socket);
+        packet_socket_close(local->socket);
         local->socket = -1;
     } else if (local->socket >= 0) {
         (void)kernel_ports.hang_up(local->socket); /* the last reader closes it */

@@ -16,6 +16,7 @@
 #include "Port/Message/client_channel.h"
 #include "Port/Message/remote_send.h"
 #include "Port/Object/remote_port.h"
+#include "Port/Wire/packet.h"
 
 /* Between two probes of an owner that keeps no watch channel. */
 static const int64_t probe_every_ns = 20000000;
@@ -78,9 +79,7 @@ REQUIRES(the_port_lock) static enum renewed renew(CFMessagePortRef port, struct 
         return renewed_nothing;
     }
     watch->probes = probes;
-    (void)kernel_ports.replace(fresh, watch->descriptor);
-    (void)kernel.close(fresh);
-    return renewed_file;
+    return packet_socket_replace(fresh, watch->descriptor) < 0 ? renewed_nothing : renewed_file;
 }
 
 /* ---- in a loop ---- */
@@ -293,22 +292,27 @@ NOT_CHECKED struct owner_watch *owner_watch_create(CFMessagePortRef port)
     return watch;
 }
 
-void owner_watch_destroy(struct owner_watch *watch)
+/* Ends the watch, which its source owns. */
+static void end_watch(struct owner_watch *watch, void (*close_descriptor)(int descriptor))
 {
     CFRunLoopSourceRef source;
     int descriptor;
 
-    if (!watch) {
-        return;
-    }
     lock_take(&watch->lock);
     watch->port = NULL;
     lock_drop(&watch->lock);
     source = watch->source;
     descriptor = watch->descriptor;
     CFRunLoopSourceInvalidate(source);
-    (void)kernel.close(descriptor);
+    close_descriptor(descriptor);
     object_release(source);
+}
+
+void owner_watch_destroy(struct owner_watch *watch)
+{
+    if (watch) {
+        end_watch(watch, packet_socket_close);
+    }
 }
 
 struct owner_watch *owner_watch_exchange(struct remote_port *remote, struct owner_watch *watch)
@@ -358,6 +362,12 @@ void owner_watch_remind(CFMessagePortRef port)
     }
 }
 
+/* Closes the child's copy alone: the parent goes on with the channel. */
+static void close_inherited(int descriptor)
+{
+    (void)kernel.close(descriptor);
+}
+
 /* Not checked: the child of a fork has one thread. */
 NOT_CHECKED void owner_watch_abandon(struct remote_port *remote)
 {
@@ -366,6 +376,6 @@ NOT_CHECKED void owner_watch_abandon(struct remote_port *remote)
     if (watch) {
         remote->watch = NULL;
         lock_reset(&watch->lock);
-        owner_watch_destroy(watch);
+        end_watch(watch, close_inherited);
     }
 }

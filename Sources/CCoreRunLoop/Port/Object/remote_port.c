@@ -76,6 +76,10 @@ NOT_CHECKED static void abandon_port(CFMessagePortRef port)
     abandon_channels(&remote->busy_channels);
     remote->acks = NULL; /* not mapped in a child */
     remote->users = 0;
+    if (remote->control >= 0) {
+        (void)kernel.close(remote->control); /* and nothing else: the parent goes on with the channel */
+        remote->control = -1;
+    }
     remote_port_close_descriptors(remote);
     owner_watch_abandon(remote);
 }

@@ -11,11 +11,13 @@
 
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
+#include "Port/Wire/peer_descriptor.h"
 #include "Support/invariant.h"
 
 enum {
     together_max = 2048, /* bytes that are copied into one buffer, so that `send` will do */
-    descriptors_size = wire_descriptors_max * (int)sizeof(int),
+    descriptors_most = 253, /* that the kernel passes with one packet */
+    descriptors_size = descriptors_most * (int)sizeof(int),
 };
 
 /* ---- what the kernel counts ---- */
@@ -83,56 +85,86 @@ void scratch_free(struct scratch *scratch)
 
 enum { scm_pidfd = 4 }; /* SCM_PIDFD, which older headers lack */
 
-/* Control data with room for the descriptors and, when receiving, the credentials: two descriptors, and a pidfd. */
+/*
+ * Control data with room for the credentials, a pidfd of the sender, and as many descriptors as a packet can bring. The kernel closes those
+ * without room.
+ */
 union control {
     struct cmsghdr header;
     char room[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int)) + CMSG_SPACE(descriptors_size)];
 };
 
-static int send_with_descriptors(int socket, struct iovec *pieces, int piece_count, const int *descriptors, int count)
+/* Encodes the frame's header and name. Returns their size. */
+static size_t put_head(const struct wire_frame *frame, uint8_t *ret_bytes)
 {
-    union control control = {.room = {0}};
-    struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)piece_count};
-    ssize_t result;
-
-    if (count > 0) {
-        size_t size = (size_t)count * sizeof(int);
-
-        message.msg_control = &control;
-        message.msg_controllen = (socklen_t)CMSG_SPACE(size); /* its type is another one with musl */
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = (socklen_t)CMSG_LEN(size);
-        memcpy(CMSG_DATA(&control.header), descriptors, size);
+    invariant(frame->name_length <= wire_name_max);
+    wire_encode(frame, ret_bytes);
+    if (frame->name_length > 0) {
+        memcpy(ret_bytes + wire_header_size, frame->name, frame->name_length);
     }
-    result = kernel_ports.send_message(socket, &message);
-    return result < 0 ? (int)result : 0;
+    return wire_header_size + (size_t)frame->name_length;
+}
+
+/* A packet in pieces, which points into itself. */
+struct outgoing {
+    uint8_t head[wire_header_size + wire_name_max];
+    struct iovec pieces[2];
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(wire_descriptors_max * sizeof(int))];
+    struct msghdr message;
+};
+
+static void put_together(struct outgoing *outgoing, const struct wire_frame *frame, const void *data, const int *descriptors, int count)
+{
+    size_t data_size = data ? (size_t)frame->length : 0;
+    size_t descriptors_bytes = (size_t)count * sizeof(int);
+
+    invariant(count >= 0 && count <= wire_descriptors_max && data_size <= wire_inline_max);
+    outgoing->pieces[0] = (struct iovec){outgoing->head, put_head(frame, outgoing->head)};
+    outgoing->pieces[1] = (struct iovec){(void *)(uintptr_t)data, data_size};
+    outgoing->message = (struct msghdr){.msg_iov = outgoing->pieces, .msg_iovlen = data_size > 0 ? 2 : 1};
+    if (count > 0) {
+        struct cmsghdr *part = (struct cmsghdr *)(void *)outgoing->control;
+
+        memset(outgoing->control, 0, sizeof outgoing->control);
+        part->cmsg_level = SOL_SOCKET;
+        part->cmsg_type = SCM_RIGHTS;
+        part->cmsg_len = (socklen_t)CMSG_LEN(descriptors_bytes); /* its type is another one with musl */
+        memcpy(CMSG_DATA(part), descriptors, descriptors_bytes);
+        outgoing->message.msg_control = outgoing->control;
+        outgoing->message.msg_controllen = (socklen_t)CMSG_SPACE(descriptors_bytes);
+    }
 }
 
 int packet_send(int socket, const struct wire_frame *frame, const void *data, const int *descriptors, int count)
 {
-    uint8_t header[wire_header_size + together_max];
+    uint8_t bytes[wire_header_size + together_max];
     size_t data_size = data ? (size_t)frame->length : 0;
-    size_t size = wire_header_size + (size_t)frame->name_length;
+    struct outgoing outgoing;
+    ssize_t result;
 
-    invariant(count >= 0 && count <= wire_descriptors_max);
-    invariant(frame->name_length <= wire_name_max && data_size <= wire_inline_max);
-    wire_encode(frame, header);
-    if (frame->name_length > 0) {
-        memcpy(header + wire_header_size, frame->name, frame->name_length);
-    }
-    if (count == 0 && size + data_size <= sizeof header) {
-        ssize_t result;
+    if (count == 0 && data_size <= together_max - wire_name_max) {
+        size_t size = put_head(frame, bytes);
 
         if (data_size > 0) {
-            memcpy(header + size, data, data_size);
+            memcpy(bytes + size, data, data_size);
         }
-        result = kernel_ports.send(socket, header, size + data_size);
-        return result < 0 ? (int)result : 0;
+        result = kernel_ports.send(socket, bytes, size + data_size);
+    } else {
+        put_together(&outgoing, frame, data, descriptors, count);
+        result = kernel_ports.send_message(socket, &outgoing.message);
     }
-    struct iovec pieces[2] = {{header, size}, {(void *)(uintptr_t)data, data_size}};
+    return result < 0 ? (int)result : 0;
+}
 
-    return send_with_descriptors(socket, pieces, data_size > 0 ? 2 : 1, descriptors, count);
+int packet_send_in_turn(int socket, const struct wire_frame *frame, const void *data, const int *descriptors, int count,
+                        int64_t deadline_ns)
+{
+    struct outgoing outgoing;
+    ssize_t result;
+
+    put_together(&outgoing, frame, data, descriptors, count);
+    result = kernel_ports.send_in_turn(socket, &outgoing.message, deadline_ns);
+    return result < 0 ? (int)result : 0;
 }
 
 /* Takes the pidfd of the sender; it is a negative number if the kernel could not make one. */
@@ -144,6 +176,25 @@ static void take_process(const void *bytes, struct packet *packet)
     if (process >= 0) {
         packet->sender.process = packet->sender.pid == 0 ? kernel_ports.process_number(process) : 0;
         (void)kernel.close(process);
+    }
+}
+
+/* Those that no frame brings are closed. */
+static void take_descriptors(const struct cmsghdr *part, struct packet *packet)
+{
+    size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+    for (size_t i = 0; i < count; i++) {
+        int descriptor;
+
+        memcpy(&descriptor, CMSG_DATA(part) + i * sizeof(int), sizeof descriptor);
+        descriptor = kernel_above_streams(descriptor);
+        if (packet->descriptor_count < wire_descriptors_max) {
+            packet->descriptors[packet->descriptor_count++] = descriptor;
+        } else {
+            peer_descriptor_close(descriptor);
+            packet->is_cut = true;
+        }
     }
 }
 
@@ -163,33 +214,16 @@ static void take_control(struct msghdr *message, struct packet *packet)
         } else if (part->cmsg_type == scm_pidfd && part->cmsg_len == CMSG_LEN(sizeof(int))) {
             take_process(CMSG_DATA(part), packet);
         } else if (part->cmsg_type == SCM_RIGHTS) {
-            size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-            for (size_t i = 0; i < count; i++) {
-                int descriptor;
-
-                memcpy(&descriptor, CMSG_DATA(part) + i * sizeof(int), sizeof descriptor);
-                descriptor = kernel_above_streams(descriptor);
-                if (packet->descriptor_count < wire_descriptors_max) {
-                    packet->descriptors[packet->descriptor_count++] = descriptor;
-                } else {
-                    (void)kernel.close(descriptor);
-                    packet->is_cut = true;
-                }
-            }
+            take_descriptors(part, packet);
         }
     }
 }
 
-int packet_receive(int socket, uint8_t *buffer, struct packet *ret_packet)
+static int receive(int socket, uint8_t *buffer, size_t room, struct packet *ret_packet)
 {
     union control control;
-    struct iovec piece = {buffer, wire_frame_max};
-    /* A sender may use the room of the pidfd for more descriptors, which are closed. */
-    struct msghdr message = {.msg_iov = &piece,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control};
+    struct iovec piece = {buffer, room};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     ssize_t size = kernel_ports.receive_message(socket, &message);
 
     *ret_packet = (struct packet){.size = size > 0 ? (size_t)size : 0, .descriptors = {-1, -1}};
@@ -203,11 +237,78 @@ int packet_receive(int socket, uint8_t *buffer, struct packet *ret_packet)
     return 0;
 }
 
+int packet_receive(int socket, uint8_t *buffer, struct packet *ret_packet)
+{
+    return receive(socket, buffer, wire_frame_max, ret_packet);
+}
+
+int packet_skip(int socket)
+{
+    uint8_t bytes[wire_header_size];
+    struct packet packet;
+    int result = receive(socket, bytes, sizeof bytes, &packet);
+
+    if (result == 0) {
+        packet_close(&packet);
+        result = packet.size > 0 ? 1 : 0;
+    }
+    return result;
+}
+
+/* Takes one packet out of a queue, to be closed later. Without memory closes it now. Returns false if none can be taken. */
+static bool take_for_later(int socket, struct packet **packets, size_t *count)
+{
+    uint8_t bytes[wire_header_size];
+    struct packet *more = realloc(*packets, (*count + 1) * sizeof **packets);
+    int result;
+
+    if (!more) {
+        result = packet_skip(socket);
+        return result >= 0 || result == -EINTR;
+    }
+    *packets = more;
+    result = receive(socket, bytes, sizeof bytes, &more[*count]);
+    *count += result == 0 ? 1 : 0;
+    return result == 0 || result == -EINTR;
+}
+
+void packet_socket_close(int socket)
+{
+    struct packet *packets = NULL;
+    size_t count = 0;
+
+    while (!kernel_ports.stop_receiving(socket) && take_for_later(socket, &packets, &count)) {
+    }
+    (void)kernel.close(socket);
+    for (size_t i = 0; i < count; i++) {
+        packet_close(&packets[i]); /* now: whoever finds a channel of theirs closed looks whether the socket still is there */
+    }
+    free(packets);
+}
+
+int packet_socket_replace(int fresh, int number)
+{
+    int old = kernel_ports.duplicate(number);
+    int result = old < 0 ? old : kernel_ports.replace(fresh, number);
+
+    if (result < 0) {
+        packet_socket_close(fresh);
+    } else {
+        (void)kernel.close(fresh); /* not the last close of its file, which `number` stands for now */
+    }
+    if (old >= 0 && result < 0) {
+        (void)kernel.close(old);
+    } else if (old >= 0) {
+        packet_socket_close(old);
+    }
+    return result < 0 ? result : 0;
+}
+
 void packet_close(struct packet *packet)
 {
     for (int i = 0; i < packet->descriptor_count; i++) {
         if (packet->descriptors[i] >= 0) {
-            (void)kernel.close(packet->descriptors[i]);
+            peer_descriptor_close(packet->descriptors[i]);
         }
     }
     packet->descriptor_count = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends and receives one packet: a frame, its data, the descriptors and the sender's credentials that come with it. There is no state, and
- * nothing blocks.
+ * Sends and receives one packet: a frame, its data, the descriptors and the sender's credentials that come with it. There is no state. Only
+ * packet_send_in_turn waits.
  */
 #ifndef CRL_PORT_WIRE_PACKET_H
 #define CRL_PORT_WIRE_PACKET_H
@@ -47,9 +47,26 @@ struct packet {
 
 /* Sends a packet. `data` has frame->length bytes, or is NULL if they travel elsewhere. Returns 0 or a negative errno. */
 int packet_send(int socket, const struct wire_frame *frame, const void *data, const int *descriptors, int count);
+/* The same, but waits for room until about `deadline_ns`: in the order in which senders came, one at a time. -EAGAIN, -EINTR: not sent. */
+int packet_send_in_turn(int socket, const struct wire_frame *frame, const void *data, const int *descriptors, int count,
+                        int64_t deadline_ns);
 
 /* Receives a packet. Returns 0, or a negative errno: -EAGAIN if there is none. The end of a channel is a packet of size 0. */
 int packet_receive(int socket, uint8_t *buffer, struct packet *ret_packet);
+
+/* Takes a packet and drops it, with what it brings. Returns 1, 0 at the end of a channel, or a negative errno. */
+int packet_skip(int socket);
+
+/*
+ * Closes a socket to which a peer can send packets. The file behind it receives none any more. What came with those in its queue is closed
+ * afterwards.
+ */
+void packet_socket_close(int socket);
+/*
+ * Makes `number`, which stands for such a socket, stand for the file behind `fresh`. Closes `fresh` and the file of before. Returns 0 or a
+ * negative errno.
+ */
+int packet_socket_replace(int fresh, int number);
 
 void packet_close(struct packet *packet);
 

@@ -354,10 +354,10 @@ static void run_short(void)
 TEST(a_handler_is_refused_without_a_thread_or_a_signal, "704")
 {
     start_by_hand();
-    kernel_stall.thread_start = no_thread;
+    kernel.thread_start = no_thread;
     EXPECT(!watch(LOOP, 1));
     EXPECT_EQ(told.releases, 1);
-    kernel_stall.thread_start = kernel_stall_linux.thread_start;
+    kernel.thread_start = kernel_linux.thread_start;
     kernel_stall.signal_claim = no_signal;
     EXPECT(!watch(LOOP, 1));
     EXPECT_EQ(told.releases, 2);

@@ -84,13 +84,13 @@ static void ask_until_page(CFMessagePortRef remote)
 
 /* ---- counting ---- */
 
-static _Atomic int received; /* packets that came to this process */
+static _Atomic int received; /* packets that came to this process by channels */
 
-static ssize_t receive_and_count(int socket, void *bytes, size_t size)
+static ssize_t receive_and_count(int socket, struct msghdr *message)
 {
-    ssize_t result = kernel_ports_linux.receive(socket, bytes, size);
+    ssize_t result = kernel_ports_linux.receive_message(socket, message);
 
-    received += result > 0 ? 1 : 0;
+    received += result > 0 && kernel_ports.is_channel(socket) ? 1 : 0;
     return result;
 }
 
@@ -121,7 +121,7 @@ PORT_TEST(replies_that_fit_a_page_come_in_it_and_others_as_ever, "220 239 240")
     pid_t owner = port_process_start(NAME, reply_of_that_length, NULL, NULL);
     CFMessagePortRef remote = port_connect(NAME);
 
-    kernel_ports.receive = receive_and_count;
+    kernel_ports.receive_message = receive_and_count;
     ask_until_page(remote);
     for (int round = 0; round < 2; round++) {
         expect_reply_of_length(remote, 0, 0);
@@ -133,8 +133,8 @@ PORT_TEST(replies_that_fit_a_page_come_in_it_and_others_as_ever, "220 239 240")
         expect_reply_of_length(remote, 65536, 1);
         expect_reply_of_length(remote, 7, 0);
     }
-    expect_reply_of_length(remote, 70000, 1); /* and its memory, in a packet of the other kind */
-    expect_reply_of_length(remote, 70000, 1); /* with which a large arena came: the page says where the data is */
+    expect_reply_of_length(remote, 70000, 2); /* the reply and its memory */
+    expect_reply_of_length(remote, 70000, 2);
     expect_reply_of_length(remote, 3, 0);
     CFRelease(remote);
     port_process_kill(owner);
@@ -145,7 +145,7 @@ PORT_TEST(a_line_gets_its_page_with_the_eighth_reply, "213")
     struct port_thread server;
     CFMessagePortRef remote;
 
-    kernel_ports.receive = receive_and_count;
+    kernel_ports.receive_message = receive_and_count;
     port_thread_start(&server, NAME, port_echo, NULL);
     remote = port_connect(NAME);
     for (int i = 1; i <= reply_page_after; i++) {
@@ -170,7 +170,7 @@ PORT_TEST(a_request_beyond_the_budget_is_dropped_by_the_page, "239")
     CFDataRef large = port_pattern(1500, 1);
     CFMessagePortRef remote;
 
-    kernel_ports.receive = receive_and_count;
+    kernel_ports.receive_message = receive_and_count;
     port_thread_start(&server, NAME, port_echo, NULL);
     remote = port_connect(NAME);
     ask_until_page(remote);
@@ -226,7 +226,7 @@ static void expect_served_without_page(void (*prepare)(CFMessagePortRef port))
     CFDataRef reply = NULL;
 
     received = 0;
-    kernel_ports.receive = receive_and_count;
+    kernel_ports.receive_message = receive_and_count;
     for (int i = 0; i < 5 * reply_page_after; i++) {
         EXPECT_EQ(port_ask(remote, 1, data, &reply), kCFMessagePortSuccess);
         EXPECT(port_data_is(reply, "in a packet"));
@@ -497,7 +497,7 @@ static CFDataRef answer_when_told(CFMessagePortRef port, SInt32 message_id, CFDa
 }
 
 /* Between the look into the page and the one at the socket the server answers and dies. */
-static ssize_t receive_after_death(int socket, void *bytes, size_t size)
+static ssize_t receive_after_death(int socket, struct msghdr *message)
 {
     siginfo_t ended;
 
@@ -507,7 +507,7 @@ static ssize_t receive_after_death(int socket, void *bytes, size_t size)
         }
         answering = 0;
     }
-    return kernel_ports_linux.receive(socket, bytes, size);
+    return kernel_ports_linux.receive_message(socket, message);
 }
 
 PORT_TEST(a_reply_that_comes_between_the_looks_wins_over_the_hang_up, "231 M1")
@@ -519,7 +519,7 @@ PORT_TEST(a_reply_that_comes_between_the_looks_wins_over_the_hang_up, "231 M1")
 
     REQUIRE(pipe(may_answer) == 0);
     owner = port_process_start(NAME, answer_when_told, NULL, watch_the_bell);
-    kernel_ports.receive = receive_after_death;
+    kernel_ports.receive_message = receive_after_death;
     remote = port_connect(NAME);
     ask_until_page(remote);
     answering = owner;
@@ -893,7 +893,7 @@ PORT_TEST(requests_within_requests_have_pages_of_their_own, "236 237 M14")
     CFMessagePortRef a = port_open(CFSTR("A"), descend, remotes, MODE);
     CFMessagePortRef b = port_open(CFSTR("B"), descend, remotes, MODE);
 
-    kernel_ports.receive = receive_and_count;
+    kernel_ports.receive_message = receive_and_count;
     remotes[0] = port_connect(CFSTR("A"));
     remotes[1] = port_connect(CFSTR("B"));
     for (int i = 0; i < 3 * reply_page_after; i++) {
@@ -941,7 +941,7 @@ PORT_TEST(lines_with_pages_go_from_thread_to_thread_and_from_mode_to_mode, "209 
     pthread_t threads[2];
     CFMessagePortRef remote = port_connect(NAME);
 
-    kernel_ports.receive = receive_and_count;
+    kernel_ports.receive_message = receive_and_count;
     ask_until_page(remote);
     for (int round = 0; round < 4; round++) {
         for (int i = 0; i < 2; i++) {
@@ -1002,7 +1002,7 @@ PORT_TEST(a_thread_without_a_loop_gets_its_replies_by_the_page_too, "171 213 P7"
     if (test_is_instrumented()) {
         SKIP("the tool has taken down what it knows of a thread by the last round");
     }
-    kernel_ports.receive = receive_and_count;
+    kernel_ports.receive_message = receive_and_count;
     kernel_ports.wait = wait_for_socket;
     owner = port_process_start(NAME, port_echo, NULL, NULL);
     REQUIRE(pthread_key_create(&last_key, ask_in_the_last_round) == 0);
@@ -1047,7 +1047,7 @@ PORT_TEST(pages_are_the_parents_after_a_fork, "176 P1 P2")
 {
     struct port_thread server;
 
-    kernel_ports.receive = receive_and_count;
+    kernel_ports.receive_message = receive_and_count;
     port_thread_start(&server, NAME, port_echo, NULL);
     forked_remote = port_connect(NAME);
     ask_until_page(forked_remote);
@@ -1070,7 +1070,7 @@ PORT_TEST(a_receiver_may_fork_for_each_request_with_a_page, "M6")
     pid_t owner = port_process_start(NAME, port_fork_and_echo, NULL, NULL);
     CFMessagePortRef remote = port_connect(NAME);
 
-    kernel_ports.receive = receive_and_count;
+    kernel_ports.receive_message = receive_and_count;
     ask_until_page(remote);
     received = 0;
     for (int i = 0; i < 10; i++) {
@@ -1114,7 +1114,7 @@ PORT_TEST(a_hosted_loop_answers_by_pages, "213")
         _exit(1);
     }
     REQUIRE(read(ready[0], &byte, 1) == 1);
-    kernel_ports.receive = receive_and_count;
+    kernel_ports.receive_message = receive_and_count;
     remote = port_connect(NAME);
     ask_until_page(remote);
     received = 0;

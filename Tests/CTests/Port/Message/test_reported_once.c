@@ -36,9 +36,9 @@ static CFMessagePortRef connect_with_page(void)
 
 static _Atomic int interruptions;
 
-static ssize_t receive_interrupted(int socket, void *bytes, size_t size)
+static ssize_t receive_interrupted(int socket, struct msghdr *message)
 {
-    return atomic_fetch_sub(&interruptions, 1) > 0 ? -EINTR : kernel_ports_linux.receive(socket, bytes, size);
+    return atomic_fetch_sub(&interruptions, 1) > 0 ? -EINTR : kernel_ports_linux.receive_message(socket, message);
 }
 
 PORT_TEST(a_reply_whose_read_was_interrupted_is_read_again, "231")
@@ -49,11 +49,11 @@ PORT_TEST(a_reply_whose_read_was_interrupted_is_read_again, "231")
 
     port_thread_start(&server, NAME, port_echo, NULL);
     remote = connect_with_page();
-    kernel_ports.receive = receive_interrupted;
+    kernel_ports.receive_message = receive_interrupted;
     atomic_store(&interruptions, 2);
     EXPECT_EQ(ask(remote, 1, data), kCFMessagePortSuccess);
     EXPECT(atomic_load(&interruptions) <= 0); /* the reply came by the socket */
-    kernel_ports.receive = kernel_ports_linux.receive;
+    kernel_ports.receive_message = kernel_ports_linux.receive_message;
     CFRelease(data);
     port_drop(remote);
     port_thread_stop(&server);
