@@ -204,7 +204,6 @@ static void close_port(CFMessagePortRef port)
     }
     deferred_replies_end_listening(port);
     port_lock(port);
-    channel_table_close(&local->channels);
     local->readers--;
     if (local->socket >= 0 && local->readers == 0) {
         packet_socket_close(local->socket);
@@ -212,6 +211,7 @@ static void close_port(CFMessagePortRef port)
     } else if (local->socket >= 0) {
         (void)kernel_ports.hang_up(local->socket); /* the last reader closes it */
     }
+    channel_table_close(&local->channels); /* after the socket: a client that finds its channel closed looks whether that is still there */
     port_unlock(port);
     deferred_replies_tell(port, true);
 }
