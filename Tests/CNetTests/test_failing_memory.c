@@ -136,6 +136,7 @@ TEST(a_session_is_made_or_refused_whichever_allocation_of_openssl_fails, "1013")
 {
     const long step = test_is_soak() ? 1 : test_is_instrumented() ? 97 : 7; /* there are thousands */
     int refusals = 0;
+    int attempts = 0;
     int ends[2];
 
     if (!CRYPTO_set_mem_functions(allocate, reallocate, deallocate)) {
@@ -148,12 +149,13 @@ TEST(a_session_is_made_or_refused_whichever_allocation_of_openssl_fails, "1013")
     for (long n = 0; left < 0 && n < 100000; n += step) {
         left = n;
         refusals += !make_session(ends[0]);
+        attempts++;
         if (left >= 0) {
             break; /* fewer allocations than that */
         }
     }
     left = -1;
-    EXPECT(refusals > 10);
+    EXPECT(refusals > attempts / 20); /* OpenSSL does without most of what it cannot have */
     EXPECT(make_session(ends[0]));
     free_settings();
     close(ends[0]);

@@ -552,7 +552,7 @@ TEST(no_event_comes_after_a_callback_has_closed_a_tls_stream, "1011 315")
 
 static void run_a_tls_client(void *context)
 {
-    struct stream_recorder reading = {.reads = 100};
+    static struct stream_recorder reading = {.reads = 100}; /* outlives the thread, as the stream does */
     struct client *client = context;
 
     recorder_add_reader(&reading, client->reader);
