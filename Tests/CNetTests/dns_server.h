@@ -9,7 +9,7 @@
  *   garbage    bytes that are no message                long       a truncated answer; all of it by TCP
  *   torn       a truncated answer; TCP is closed at once
  *
- * An address in in-addr.arpa has the name host.test.
+ * An address in in-addr.arpa or ip6.arpa has the name host.test.
  */
 #ifndef CRL_NET_TESTS_DNS_SERVER_H
 #define CRL_NET_TESTS_DNS_SERVER_H

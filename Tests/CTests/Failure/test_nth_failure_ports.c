@@ -361,6 +361,8 @@ NTH_FAILURE(a_sender_in_the_kernels_line, "")
     wire_encode(&frame, bytes);
     while (send(filler, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL) > 0) {
     }
+    result = CFMessagePortSendRequest(remote, 1, NULL, 0.001, 0, MODE, NULL);
+    MUST(result == kCFMessagePortSendTimeout || result == kCFMessagePortTransportError);
     result = CFMessagePortSendRequest(remote, 1, NULL, 0.021, 0, MODE, NULL); /* just above what is waited for outside the line */
     MUST(result == kCFMessagePortSendTimeout || result == kCFMessagePortTransportError);
     return result == kCFMessagePortSendTimeout;
