@@ -2,7 +2,9 @@
 /* Pairs of streams with TLS: rules 1006 to 1015. The other side is OpenSSL on a thread. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,6 +13,8 @@
 #include <CFNetwork/CFNetwork.h>
 
 #include "CRLNetwork.h"
+#include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
 #include "Stream/stream_recorder.h"
 #include "tls_peer.h"
 
@@ -302,6 +306,57 @@ TEST(two_threads_read_and_write_one_tls_connection, "1008 320")
     }
     probe_thread_join(&thread);
     EXPECT_EQ(received, long_length);
+    end(&client);
+}
+
+static _Thread_local bool waits_late;
+static atomic_bool is_waiting;
+static atomic_bool may_wait;
+
+/* Lets the other thread take what the peer has sent before this one looks whether something has come. */
+static int wait_late(int socket, uint32_t interest, int64_t deadline_ns)
+{
+    if (waits_late && (interest & kernel_readable)) {
+        atomic_store(&is_waiting, true);
+        while (!atomic_load(&may_wait)) {
+            sched_yield();
+        }
+    }
+    return kernel_ports_linux.wait(socket, interest, deadline_ns);
+}
+
+static void write_one(void *context)
+{
+    struct client *client = context;
+
+    waits_late = true;
+    EXPECT_EQ(CFWriteStreamWrite(client->writer, (const UInt8 *)"x", 1), 1);
+    atomic_store(&is_waiting, true); /* if the handshake needed no wait of this thread */
+}
+
+TEST(a_thread_that_waits_for_a_handshake_sees_that_another_has_ended_it, "1008 1006")
+{
+    struct client client = {.peer.serve = send_when_asked};
+    struct probe_thread thread;
+
+    kernel_ports.wait = wait_late;
+    prepare(&client);
+    connect_peer(&client);
+    open_streams(&client);
+    probe_thread_start(&thread, write_one, &client);
+    while (!atomic_load(&is_waiting)) {
+        sched_yield();
+    }
+    while (CFReadStreamGetStatus(client.reader) == kCFStreamStatusOpening) {
+        sched_yield();
+    }
+    for (int i = 0; i < 1000; i++) { /* takes what comes behind the handshake: tickets */
+        EXPECT(!CFReadStreamHasBytesAvailable(client.reader));
+        sched_yield();
+    }
+    atomic_store(&may_wait, true);
+    probe_thread_join(&thread);
+    tls_peer_open_gate(&client.peer);
     end(&client);
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 #include "Stream/stream_events.h"
 #include "Stream/stream_schedule.h"
@@ -310,17 +311,25 @@ int connection_advance(struct connection *c, uint32_t *ret_waits, bool *ret_has_
     return result;
 }
 
+/*
+ * How long a thread waits for the peer's part of a handshake before it looks again. A thread that waits with the other stream may have
+ * taken what came and ended the handshake, and then nothing more may come.
+ */
+static const int64_t handshake_slice_ns = 10000000;
+
 void connection_wait(struct connection *c, uint32_t waits)
 {
     void *query;
     int descriptor;
+    bool is_shared;
 
     connection_lock(c);
     query = c->query;
     descriptor = c->descriptor;
+    is_shared = c->session && c->references > 1;
     connection_unlock(c);
     if (waits) {
-        (void)kernel_ports.wait(descriptor, waits, kernel_never);
+        (void)kernel_ports.wait(descriptor, waits, is_shared ? kernel.monotonic_ns() + handshake_slice_ns : kernel_never);
     } else if (query) {
         connection_network()->waitForQuery(query);
     }
