@@ -3,7 +3,7 @@
 # The flags that each FLAVOUR adds: FLAVOUR_FLAGS for the compiler and the linker, TEST_LIBS for linking the tests.
 
 FLAGS_release :=
-FLAGS_asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+FLAGS_asan := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=undefined,float-cast-overflow -fno-omit-frame-pointer
 FLAGS_ubsan := -fsanitize=undefined,float-cast-overflow -fno-sanitize-recover=all
 FLAGS_tsan := -fsanitize=thread
 FLAGS_schedule := $(FLAGS_tsan)
