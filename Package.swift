@@ -25,6 +25,8 @@ let package = Package(
         .library(name: "CoreRunLoopXCTest", targets: ["CoreRunLoopXCTest"]),
         // Names of hosts and TLS for streams: to be linked besides. It needs c-ares and OpenSSL.
         .library(name: "CCoreRunLoopNet", targets: ["CCoreRunLoopNet"]),
+        // Distributed actors of several processes, over message ports. Without Foundation.
+        .library(name: "CoreRunLoopDistributed", targets: ["CoreRunLoopDistributed"]),
         // For test suites: a clock moved by hand, and a trait that runs a test on a loop.
         .library(name: "CoreRunLoopTesting", targets: ["CoreRunLoopTesting"]),
     ],
@@ -58,6 +60,7 @@ let package = Package(
             cSettings: [.headerSearchPath("../../Headers"), .headerSearchPath("../CCoreRunLoop")]),
         .target(name: "CoreRunLoopFoundation", dependencies: ["CoreRunLoop", "CoreRunLoopFoundationShims"], swiftSettings: strict),
         .target(name: "CoreRunLoopXCTest", dependencies: ["CoreRunLoopFoundation"], swiftSettings: strict),
+        .target(name: "CoreRunLoopDistributed", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),
@@ -75,12 +78,14 @@ let package = Package(
             swiftSettings: [.swiftLanguageMode(.v5)]),
         // What needs a process's first thread: a program that is a test.
         .executableTarget(name: "requests", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], path: "Tests/Requests"),
+        .executableTarget(name: "actors", dependencies: ["CoreRunLoopDistributed"], path: "Tests/Actors"),
         .executableTarget(name: "main-thread", dependencies: ["CoreRunLoop"], path: "Tests/MainThread"),
         .executableTarget(name: "main-thread-foundation", dependencies: ["CoreRunLoopFoundation"], path: "Tests/MainThreadFoundation"),
         // Linked with the add-on library, which the tests of the overlay are to do without.
         .executableTarget(name: "network", dependencies: ["CCoreRunLoop", "CCoreRunLoopNet"], path: "Tests/Network"),
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
         .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
+        .testTarget(name: "CoreRunLoopDistributedTests", dependencies: ["CoreRunLoopDistributed"]),
         .testTarget(name: "CoreRunLoopFoundationTests", dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"]),
         .testTarget(name: "CoreRunLoopXCTestTests", dependencies: ["CoreRunLoopXCTest"]),
         // The articles' Swift, in the language mode that is nearest to theirs.

@@ -2,7 +2,7 @@
 #
 # The Swift overlay, its tests and its programs, which SwiftPM builds. Without a Swift toolchain the targets of `make check` are passed over.
 
-### swift-programs   builds and runs the programs in Swift: a service, its client, a signal, a chat, a client of HTTP, the main thread
+### swift-programs   builds and runs the programs in Swift: examples, services and their clients, the main thread, distributed actors
 ### swift-snippets   checks that the documentation's pieces of Swift compile, that misuse does not, and that programs written from it run
 ### foundation-names compares the declarations of the toolchain's Foundation with this package's and with docs/foundation-names.md
 ### requests-soak    10,000 requests with deadlines, cancellations and deaths of either side, a part of soak; REQUESTS=10000
@@ -37,7 +37,7 @@ requests-soak:
 	else echo "requests-soak: skipped, there is no swift here"; fi
 
 # The examples end by themselves, and their exit status says whether all went well. The programs main-thread* test a process's first thread.
-SWIFT_PROGRAMS := swift-service swift-sources swift-chat swift-fetch main-thread main-thread-foundation requests network
+SWIFT_PROGRAMS := swift-service swift-sources swift-chat swift-fetch main-thread main-thread-foundation requests actors network
 swift-programs:
 	$(Q)if command -v swift > /dev/null; then \
 	    for program in $(SWIFT_PROGRAMS); do $(WITHOUT_CC) swift build -q --product $$program || exit 1; done; \

@@ -74,6 +74,11 @@ bool shim_is_main_thread(void);
 enum { SHIM_NOT_ISOLATED = 0, SHIM_ISOLATED = 1, SHIM_ISOLATION_UNKNOWN = -1 };
 int shim_executor_isolates(const void *_Nullable executor, intptr_t size, bool is_main);
 
+/*
+ * Writes what Swift's runtime makes of a mangled name, with a terminating zero. False if it is none, or if there is no room for it.
+ */
+bool shim_swift_demangle(const uint8_t *_Nullable name, intptr_t length, char *_Nullable ret_text, intptr_t size);
+
 /* Returns the calling thread's word; NULL at first. */
 void *_Nullable shim_thread_word(void);
 /*

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which functions a caller may name. Swift's runtime calls any distributed function of the program by its mangled name, on whatever actor
+// it is given: with an actor of another type, that is memory corruption. So the name is taken apart here first. It has to be a distributed
+// function of the actor's own type, or of a protocol to which the actor conforms.
+
+import CoreRunLoop
+import CoreRunLoopShims
+import Distributed
+
+/// A function that may be called on actors of one type.
+struct CallTarget: Sendable {
+    /// How many types the caller has to say for the function's generic parameters.
+    let genericParameterCount: Int
+    /// Whether it is a function of the type that `@Resolvable` makes for a protocol.
+    let isOfProtocol: Bool
+
+    private struct Key: Hashable {
+        let type: ObjectIdentifier
+        let name: String
+    }
+    private static let known = Mutex<[Key: CallTarget]>([:])
+    private static let mostKnown = 4096
+    private static let longestReadable = 8192
+
+    /// Returns `nil` if the function of this mangled name must not be called on the actor.
+    static func find(_ name: String, on actor: any DistributedActor) -> CallTarget? {
+        let key = Key(type: ObjectIdentifier(type(of: actor)), name: name)
+        if let target = known.withLock({ $0[key] }) { return target }
+        guard let readable = readable(name), let target = CallTarget(readable, actor) else { return nil }
+        known.withLock { known in
+            if known.count == mostKnown { known.removeAll() }  // a program has fewer functions
+            known[key] = target
+        }
+        return target
+    }
+
+    /// The name as Swift prints it, such as `distributed thunk Jobs.Queue.add(Jobs.Job) async throws -> ()`.
+    private static func readable(_ name: String) -> String? {
+        var name = name
+        return name.withUTF8 { name in
+            unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: longestReadable) { buffer in
+                let written = unsafe shim_swift_demangle(name.baseAddress, name.count, buffer.baseAddress, buffer.count)
+                return unsafe written ? String(validatingCString: buffer.baseAddress!) : nil
+            }
+        }
+    }
+
+    private init?(_ readable: String, _ actor: any DistributedActor) {
+        guard var rest = readable.droppingPrefix("distributed thunk ") else { return nil }
+        if rest.hasPrefix("(extension in ") {
+            guard let end = rest.firstIndex(of: ":") else { return nil }
+            rest = rest[rest.index(after: end)...]
+        }
+        if let own = _mangledTypeName(type(of: actor)).flatMap({ Self.readable("$s" + $0) }), let function = rest.droppingPrefix(own + ".")
+        {
+            guard let count = Self.genericParameters(of: function) else { return nil }
+            genericParameterCount = count
+            isOfProtocol = false
+            return
+        }
+        let parts = rest.split(separator: ".", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, let name = parts[1].droppingPrefix("$"), Self.conforms(actor, String(parts[0]), String(name)),
+            Self.genericParameters(of: parts[2]) == 0  // the toolchain passes the wrong types to others
+        else { return nil }
+        genericParameterCount = 0
+        isOfProtocol = true
+    }
+
+    /// How many generic parameters a function has, of which there is `name<A, B where ...>(...)`. `nil` if it is not a function of the type
+    /// itself: one of a nested type has a further name and a point in front.
+    private static func genericParameters(of function: Substring) -> Int? {
+        var rest = function
+        if rest.first == "(" {  // `(name in file)` is private
+            guard let end = rest.firstIndex(of: ")"), !rest[..<end].contains(".") else { return nil }
+            rest = rest[rest.index(after: end)...]
+            guard let next = rest.first, next == "(" || next == "<" else { return nil }
+        } else {
+            guard let end = rest.firstIndex(where: { $0 == "(" || $0 == "<" }), !rest[..<end].contains(".") else { return nil }
+            rest = rest[end...]
+        }
+        guard rest.first == "<" else { return 0 }
+        guard let end = rest.firstIndex(of: ">") else { return nil }
+        let parameters = rest[..<end].split(separator: " where ", maxSplits: 1)[0]
+        return parameters.count { $0 == "," } + 1
+    }
+
+    /// Whether the actor conforms to the protocol. One that is nested in a type, or has no plain name, is not found.
+    private static func conforms(_ actor: any DistributedActor, _ module: String, _ name: String) -> Bool {
+        guard isPlain(module), isPlain(name), let type = _typeByName("\(module.utf8.count)\(module)\(name.utf8.count)\(name)_p")
+        else { return false }
+        func isActor<T>(_: T.Type) -> Bool { actor is T }
+        return _openExistential(type, do: isActor)
+    }
+
+    private static func isPlain(_ word: String) -> Bool {
+        guard let first = word.utf8.first, !(0x30...0x39).contains(first) else { return false }
+        return word.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0 & 0xDF) && $0 < 0x80 || $0 == 0x5F }
+    }
+}
+
+extension StringProtocol where SubSequence == Substring {
+    /// What follows a prefix.
+    func droppingPrefix(_ prefix: String) -> Substring? { hasPrefix(prefix) ? dropFirst(prefix.count) : nil }
+}

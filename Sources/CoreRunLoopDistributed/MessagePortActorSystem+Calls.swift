@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls to actors of other systems: as requests of their ports, and what comes back.
+
+import CoreRunLoop
+public import Distributed
+
+/// The numbers of the messages between systems.
+enum MessageNumber {
+    static let call: Int32 = 0x4441_0001
+    static let hold: Int32 = 0x4441_0002
+    static let pull: Int32 = 0x4441_0003
+}
+
+extension MessagePortActorSystem {
+    @TaskLocal private static var deadline: SuspendingClock.Instant?
+
+    /// Limits the time of all calls that `body` makes, one after the other or beside each other. The limit goes to the other side with
+    /// each call, and from there to the calls that are made for it. An earlier limit that is already there stays.
+    ///
+    /// - Parameters:
+    ///   - limit: How long from now.
+    ///   - body: Makes calls.
+    /// - Throws: What `body` throws. A call that has no result in time throws ``MessagePortActorError/deadlinePassed(_:)``.
+    public static func withTimeLimit<Result>(
+        _ limit: Duration, _ body: nonisolated(nonsending) () async throws -> Result
+    ) async rethrows -> Result {
+        let deadline = SuspendingClock.now.advanced(by: limit)
+        return try await $deadline.withValue(earliest([deadline, Self.deadline])) { try await body() }
+    }
+
+    private static func earliest(_ deadlines: [SuspendingClock.Instant?]) -> SuspendingClock.Instant? {
+        deadlines.compactMap { $0 }.min()
+    }
+
+    /// How long a call that is made now may take.
+    private var limit: Duration {
+        guard let deadline = Self.earliest([Self.deadline, MessagePort.requestDeadline]) else { return timeLimit }
+        return SuspendingClock.now.duration(to: deadline)
+    }
+
+    /// Calls a function that has a result. Called by Swift.
+    public func remoteCall<Act: DistributedActor, Err: Error, Res: Codable>(
+        on actor: Act, target: RemoteCallTarget, invocation: inout InvocationEncoder, throwing: Err.Type, returning: Res.Type
+    ) async throws -> Res where Act.ID == ActorID {
+        let bytes = try await reply(actor.id, target, invocation)
+        guard bytes.first == CallFrame.Reply.value else { throw failure(bytes, target) }
+        do { return try coding.decode(Res.self, from: bytes.dropFirst(), userInfo: userInfo) } catch {
+            throw MessagePortActorError.malformedResult(target.identifier, "\(error)")
+        }
+    }
+
+    /// Calls a function that has no result. Called by Swift.
+    public func remoteCallVoid<Act: DistributedActor, Err: Error>(
+        on actor: Act, target: RemoteCallTarget, invocation: inout InvocationEncoder, throwing: Err.Type
+    ) async throws where Act.ID == ActorID {
+        let bytes = try await reply(actor.id, target, invocation)
+        if bytes.first != CallFrame.Reply.nothing { throw failure(bytes, target) }
+    }
+
+    private func reply(_ id: ActorID, _ target: RemoteCallTarget, _ invocation: InvocationEncoder) async throws -> [UInt8] {
+        try await request(id, MessageNumber.call, invocation.frame(id, target.identifier), limit, target.identifier)
+    }
+
+    /// The error of a reply that has no result.
+    private func failure(_ bytes: [UInt8], _ target: RemoteCallTarget) -> any Error {
+        switch bytes.first {
+        case CallFrame.Reply.refusal:
+            let error = try? CompactCoding().decode(MessagePortActorError.self, from: bytes.dropFirst())
+            return error ?? MessagePortActorError.failed("the error of the call cannot be read")
+        case CallFrame.Reply.error:
+            var reader = CompactReader(bytes.dropFirst())
+            guard let name = try? reader.text() else { break }
+            return types.withLock { $0.errors[name] }?(self, bytes[reader.position...]) ?? MessagePortActorError.failed(name)
+        default: break
+        }
+        return MessagePortActorError.malformedResult(target.identifier, "the reply is of another kind")
+    }
+
+    // MARK: Requests
+
+    /// The port to send to.
+    func remote(_ id: ActorID) throws(MessagePortActorError) -> MessagePort {
+        if let port = remotes.withLock({ $0[id.port] }), port.isValid { return port }
+        do {
+            let port = try MessagePort(remote: id.port)
+            remotes.withLock { $0[id.port] = port }
+            return port
+        } catch {
+            if let name = PortName(id.port)?.name { throw .notFound(name) }
+            throw .gone(id)
+        }
+    }
+
+    /// Sends a request to an actor's port, and waits for the answer. `subject` is what an error is about.
+    func request(_ id: ActorID, _ number: Int32, _ bytes: [UInt8], _ limit: Duration, _ subject: String) async throws -> [UInt8] {
+        if limit < .zero { throw MessagePortActorError.deadlinePassed(subject) }
+        let port = try remote(id)
+        do { return try await port.requestBytes(number: number, bytes, timeout: limit) } catch let error as PortError {
+            switch error {
+            case .invalid:
+                remotes.withLock { if $0[id.port] === port { $0[id.port] = nil } }
+                throw MessagePortActorError.gone(id)
+            case .sendTimeout, .receiveTimeout: throw MessagePortActorError.deadlinePassed(subject)
+            case .unhandled, .malformed: throw MessagePortActorError.malformedCall(subject)
+            case .failed(let text): throw MessagePortActorError.failed(text)
+            default: throw MessagePortActorError.transport(subject)
+            }
+        }
+    }
+}
