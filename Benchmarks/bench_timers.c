@@ -44,6 +44,19 @@ static void make(struct peer_timer *timer)
     peer_timer_make(&loop, timer, far_away(), 0, fire, NULL);
 }
 
+static void stop(void *info)
+{
+    (void)info;
+    peer_stop(&loop);
+}
+
+/* Some libraries take in what is added only when they run. */
+static void run_once(void)
+{
+    peer_post(&loop, stop, NULL);
+    peer_run(&loop);
+}
+
 static void prepare_crowd(long number)
 {
     peer_loop_begin(&loop);
@@ -54,6 +67,7 @@ static void prepare_crowd(long number)
         peer_timer_add(&crowd[i]);
         order[i] = i;
     }
+    run_once();
     shuffle(order, number);
     more_count = iterations(sample_most);
     more = zeroed(more_count, sizeof *more);
@@ -131,6 +145,7 @@ static void prepare_watchdogs(long number)
         peer_timer_add(&crowd[i]);
         order[i] = i;
     }
+    run_once();
     shuffle(order, number);
     crowd_count = number;
 }

@@ -2,7 +2,7 @@
 #
 # Benchmarks. The scripts build one program for this library and one for each peer that is here (make deps-bench).
 
-### bench-loop       the loop beside libuv, libev, libevent, GLib, sd-event, libdispatch and the toolchain's; BENCH_ARGUMENTS=--help
+### bench-loop       the loop beside libuv, libev, libevent, GLib, sd-event, Asio, Qt, Tokio, libdispatch and the toolchain's; BENCH_ARGUMENTS=--help
 ### bench-messages   message ports beside sockets, ZeroMQ, nng and D-Bus
 ### bench-crowd      thousands of processes that send to one message port at once, beside blocking senders of datagrams
 ### bench-streams    streams on sockets beside CFSocket, libuv's streams and bare calls
