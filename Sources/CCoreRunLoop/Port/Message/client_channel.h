@@ -47,7 +47,7 @@ struct client_channel {
     bool server_keeps_it; /* an answer has said KEPT */
     bool refuses_arena;
     bool sent_above_4k; /* an earlier request was longer than payload_arena_second */
-    uint64_t longest_reply; /* the longest reply so far, in bytes */
+    uint64_t longest_reply; /* the longest reply so far that an arena can hold, in bytes */
     struct arena arena;
     uint32_t uses; /* requests that were answered */
     struct reply_page *page; /* written under the port lock; NULL: none, or none yet */

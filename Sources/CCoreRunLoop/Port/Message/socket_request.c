@@ -28,14 +28,19 @@ static void close_load(struct load *load)
 
 /* ---- loading ---- */
 
+/* How large the channel's arena has to be for this request, and for a reply as long as the longest so far. */
+static uint64_t arena_wanted(const struct client_channel *channel, uint64_t length)
+{
+    return length > channel->longest_reply ? length : channel->longest_reply;
+}
+
 static bool wants_arena(struct client_channel *channel, uint64_t length)
 {
     bool wanted = length > payload_arena_min || channel->longest_reply > payload_arena_min ||
                   (length > payload_arena_second && channel->sent_above_4k);
 
     channel->sent_above_4k |= length > payload_arena_second;
-    return wanted && !channel->refuses_arena && length <= payload_arena_max &&
-           channel->arena.size < (length > channel->longest_reply ? length : channel->longest_reply);
+    return wanted && !channel->refuses_arena && length <= payload_arena_max && channel->arena.size < arena_wanted(channel, length);
 }
 
 /* Makes a new arena for the channel. If that fails, the old arena stays, and load_data finds another way for data that does not fit. */
@@ -43,10 +48,8 @@ static void renew_arena(struct client_channel *channel, struct wire_frame *frame
 {
     struct arena arena = {NULL, 0};
     int descriptor;
-    uint64_t size =
-        channel->longest_reply > length && channel->longest_reply <= payload_arena_max ? channel->longest_reply : length;
 
-    if (arena_create(size, &arena, &descriptor) < 0) {
+    if (arena_create(arena_wanted(channel, length), &arena, &descriptor) < 0) {
         return;
     }
     arena_release(&channel->arena);
@@ -63,12 +66,12 @@ static int load_data(CFMessagePortRef port, struct client_channel *channel, stru
     int memory;
 
     frame->length = length;
+    if (channel && wants_arena(channel, length)) {
+        renew_arena(channel, frame, load, length);
+    }
     if (length == 0) {
         frame->flags |= wire_no_data;
         return 0;
-    }
-    if (channel && wants_arena(channel, length)) {
-        renew_arena(channel, frame, load, length);
     }
     if (channel && length > payload_arena_from && length <= channel->arena.size) {
         memcpy(channel->arena.address, bytes, (size_t)length);
@@ -177,6 +180,7 @@ static SInt32 result_of(CFMessagePortRef port, const struct client_channel *chan
 void socket_request_end_channel(CFMessagePortRef port, struct client_channel *channel)
 {
     const struct awaited_reply *awaited = channel->awaited;
+    uint64_t length = awaited->reply ? (uint64_t)CFDataGetLength(awaited->reply) : 0;
     bool is_reusable = (awaited->state == awaited_replied || awaited->state == awaited_dropped) && awaited->says_kept;
 
     if (awaited->refuses_arena) {
@@ -184,8 +188,8 @@ void socket_request_end_channel(CFMessagePortRef port, struct client_channel *ch
         arena_release(&channel->arena);
     } else if (awaited->state == awaited_dropped) {
         arena_release(&channel->arena); /* the receiver may not have taken over the request's arena */
-    } else if (awaited->reply && (uint64_t)CFDataGetLength(awaited->reply) > channel->longest_reply) {
-        channel->longest_reply = (uint64_t)CFDataGetLength(awaited->reply);
+    } else if (length > channel->longest_reply && length <= payload_arena_max) {
+        channel->longest_reply = length;
     }
     channel->server_keeps_it |= is_reusable;
     if (is_reusable) {

@@ -1307,6 +1307,46 @@ PORT_TEST_BOTH_WAYS(replies_may_be_larger_than_requests, "239 M15")
     port_thread_stop(&server);
 }
 
+static atomic_int memory_files;
+
+static int count_memory(uint64_t size, bool reserve)
+{
+    atomic_fetch_add(&memory_files, 1);
+    return kernel_ports_linux.memory_create(size, reserve);
+}
+
+/* Asks for a reply of that many bytes by a request without data. Returns how many files of memory both ends have made for it. */
+static int ask_for_large(CFMessagePortRef remote, SInt32 size)
+{
+    CFDataRef reply = NULL;
+
+    atomic_store(&memory_files, 0);
+    EXPECT_EQ(port_ask(remote, size, NULL, &reply), kCFMessagePortSuccess);
+    EXPECT(port_is_pattern(reply, size, 3));
+    if (reply) {
+        CFRelease(reply);
+    }
+    return atomic_load(&memory_files);
+}
+
+PORT_TEST(large_replies_to_requests_without_data_share_one_arena, "239 M15")
+{
+    enum { beyond_arenas = 65 << 20 };
+    struct port_thread server;
+    CFMessagePortRef remote;
+
+    kernel_ports.memory_create = count_memory;
+    port_thread_start(&server, NAME, reply_large, NULL);
+    remote = port_connect(NAME);
+    EXPECT_EQ(ask_for_large(remote, 100000), 1); /* the reply's own */
+    EXPECT_EQ(ask_for_large(remote, 100000), 1); /* the arena */
+    EXPECT_EQ(ask_for_large(remote, 100000), 0);
+    EXPECT_EQ(ask_for_large(remote, beyond_arenas), 1); /* the reply's own: no arena is so large */
+    EXPECT_EQ(ask_for_large(remote, 100000), 0); /* and none is made in vain */
+    CFRelease(remote);
+    port_thread_stop(&server);
+}
+
 PORT_TEST_BOTH_WAYS(what_is_too_large_is_not_sent, "239 M15")
 {
     CFMessagePortRef port = port_open(NAME, port_note, &events, MODE);
