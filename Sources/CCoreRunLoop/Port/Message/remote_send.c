@@ -37,8 +37,9 @@ static const int64_t moment_ns = 20000;
 static const int64_t slice_ns = 10000000;
 
 /*
- * The longest stay in the kernel's line of senders. Another thread that invalidates the port cannot end it. A sender that leaves the line
- * and comes back has to go to the end.
+ * The longest stay in the kernel's line of senders. Another thread that invalidates the port cannot end it: the sleeper waits on the
+ * receiver's socket, so shutting, closing or connecting its own again does not wake it, and signals are the program's. A sender that leaves
+ * the line and comes back has to go to the end.
  */
 static const int64_t turn_ns = 500000000;
 
