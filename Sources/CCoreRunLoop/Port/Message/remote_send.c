@@ -217,9 +217,16 @@ REQUIRES(the_port_lock) static int make_control(struct remote_port *remote, int 
     return 0;
 }
 
+/* How many frames may be under way before one asks to be acknowledged. */
+REQUIRES(the_port_lock) static uint32_t unasked_limit(const struct remote_port *remote)
+{
+    return remote->queue_limit <= unasked_max ? remote->queue_limit - 1 : unasked_max;
+}
+
 /*
  * Hands a new control channel to the owner. Returns -EAGAIN if the queue is full. If no channel can be made, returns 0: the kernel's queue
- * alone limits the sender then.
+ * alone limits the sender then. A sender that stood in the kernel's line may have more under way than its queue holds. None of that asked
+ * to be acknowledged, so most of it counts as taken, or the queue would stay full.
  */
 REQUIRES(the_port_lock) static int offer_control(CFMessagePortRef port)
 {
@@ -244,6 +251,8 @@ REQUIRES(the_port_lock) static int offer_control(CFMessagePortRef port)
     (void)kernel.close(load.descriptors[1]);
     if (result < 0) {
         remote_port_close_control(remote);
+    } else {
+        remote_port_confirm(remote, remote->sequence - unasked_limit(remote));
     }
     return result;
 }
@@ -367,8 +376,7 @@ bool remote_port_has_room(CFMessagePortRef port)
 REQUIRES(the_port_lock) static int prepare_ack(CFMessagePortRef port, struct wire_frame *frame)
 {
     struct remote_port *remote = &port->side.remote;
-    uint32_t under_way = remote->sequence - remote->confirmed;
-    bool is_late = under_way >= (remote->queue_limit <= unasked_max ? remote->queue_limit - 1 : unasked_max);
+    bool is_late = remote->sequence - remote->confirmed >= unasked_limit(remote);
     int result = is_late && !remote->was_in_line && remote->control < 0 && !remote->has_no_control ? offer_control(port) : 0;
 
     /* Every frame asks from then on, though a reply confirms a request as well: so the server can tell an old number from a new one. */

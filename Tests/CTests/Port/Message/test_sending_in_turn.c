@@ -204,6 +204,38 @@ PORT_TEST(a_time_limit_in_line_is_kept, "226 M29")
     port_drop(local);
 }
 
+/* The control channel takes the last place in the queue, behind more messages from the line than the port's own queue holds. */
+PORT_TEST(who_stood_in_line_and_then_makes_a_channel_goes_on, "226 M29")
+{
+    enum { in_line_count = 7 };
+    char trace[256] = "";
+    struct sender sender;
+    CFMessagePortRef remote;
+    CFMessagePortRef local;
+    int filling;
+
+    kernel_ports.send_in_turn = send_and_count;
+    local = open_full_port(&filling, trace);
+    remote = port_connect(CFSTR("full"));
+    for (int i = 0; i < in_line_count; i++) {
+        start_sender(&sender, remote, i + 1, test_patience_s());
+        await_line(1);
+        take_messages(1);
+        REQUIRE(pthread_join(sender.thread, NULL) == 0);
+        EXPECT_EQ(sender.result, kCFMessagePortSuccess);
+    }
+    take_messages(2);
+    EXPECT_EQ(port_tell(remote, in_line_count + 1, NULL), kCFMessagePortSuccess); /* without a wait */
+    start_sender(&sender, remote, in_line_count + 2, test_patience_s());
+    await_line(1);
+    take_messages(filling);
+    REQUIRE(pthread_join(sender.thread, NULL) == 0);
+    EXPECT_EQ(sender.result, kCFMessagePortSuccess);
+    EXPECT(remote->side.remote.control >= 0);
+    CFRelease(remote);
+    port_drop(local);
+}
+
 PORT_TEST(invalidation_ends_the_wait_in_line_and_behind_it, "243 M29")
 {
     char trace[256] = "";
