@@ -30,10 +30,26 @@ enum { longest_seconds = 86400, most_violations_printed = 20 };
 /* How long after the last fault all must be served again. */
 static const double recovery_s = 10;
 static const double longest_fault_s = 0.05;
+/* How long all live on then: long enough for a hostile peer to hold up a loop that it could hold up. */
+static const double peace_s = 1.5;
 
 struct chaos *chaos;
 
+enum kind { kind_server, kind_client, kind_crowd, kind_hostile, kinds };
+
+static const struct {
+    const char *name;
+    int first, count; /* slots */
+    void (*live)(int slot, uint32_t life);
+} kind_of[kinds] = {
+    [kind_server] = {"server", 0, chaos_servers, serve},
+    [kind_client] = {"client", chaos_servers, chaos_clients, ask},
+    [kind_crowd] = {"one of the crowd", chaos_servers + chaos_clients, chaos_crowd, crowd},
+    [kind_hostile] = {"hostile peer", chaos_askers, chaos_hostile, harm},
+};
+
 static struct worker {
+    enum kind kind;
     pid_t pid;
     uint32_t life;
     double stopped_since, stopped_until; /* 0: it runs */
@@ -42,7 +58,7 @@ static struct worker {
 } workers[chaos_workers];
 
 static struct {
-    uint64_t servers_killed, clients_killed, stops, limits, directories;
+    uint64_t killed[kinds], killed_in_line, stops, limits, directories;
 } faults;
 
 static char base[] = "/tmp/corerunloop-chaos-XXXXXX";
@@ -80,17 +96,17 @@ void chaos_note(enum event_kind kind, int name, uint32_t client, uint32_t number
     }
 }
 
-static unsigned random_below(unsigned limit)
+void chaos_begin_life(int slot, uint32_t life)
+{
+    random_state = (unsigned)(chaos->seed * 2654435761u + (unsigned)slot * 40503u + life);
+}
+
+unsigned chaos_random(unsigned limit)
 {
     return (unsigned)rand_r(&random_state) % limit;
 }
 
 /* ---- workers ---- */
-
-static bool is_server(int slot)
-{
-    return slot < chaos_servers;
-}
 
 static void start(int slot)
 {
@@ -98,17 +114,24 @@ static void start(int slot)
 
     worker->life = atomic_fetch_add(&chaos->lives, 1) + 1;
     worker->stopped_until = worker->limited_until = 0;
-    worker->pid = fork();
+    worker->pid = namespaces_fork();
     if (worker->pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (is_server(slot)) {
-            serve(slot, worker->life);
-        }
-        ask(slot, worker->life);
+        kind_of[worker->kind].live(slot, worker->life);
     }
     if (worker->pid < 0) {
         perror("chaos: fork");
         exit(2);
+    }
+}
+
+static void start_all(void)
+{
+    for (int kind = 0; kind < kinds; kind++) {
+        for (int i = 0; i < kind_of[kind].count; i++) {
+            workers[kind_of[kind].first + i].kind = (enum kind)kind;
+            start(kind_of[kind].first + i);
+        }
     }
 }
 
@@ -119,17 +142,20 @@ static void wait_for_end(int slot, bool was_killed)
     while (waitpid(workers[slot].pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (was_killed ? !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL : status != 0) {
-        chaos_violation("%s %u ended by itself, with status 0x%x", is_server(slot) ? "server" : "client", workers[slot].life,
+        chaos_violation("%s %u ended by itself, with status 0x%x", kind_of[workers[slot].kind].name, workers[slot].life,
                         (unsigned)status);
     }
 }
 
-static void kill_one(int slot)
+static void kill_one(enum kind kind)
 {
+    int slot = kind_of[kind].first + (int)chaos_random((unsigned)kind_of[kind].count);
+
+    faults.killed_in_line += atomic_load(&chaos->is_in_line[slot]) ? 1 : 0;
     atomic_store(&chaos->was_killed[workers[slot].life], true);
     (void)kill(workers[slot].pid, SIGKILL);
     wait_for_end(slot, true);
-    *(is_server(slot) ? &faults.servers_killed : &faults.clients_killed) += 1;
+    faults.killed[kind]++;
     start(slot);
 }
 
@@ -138,7 +164,7 @@ static void stop_one(int slot)
     if (workers[slot].stopped_until == 0) {
         workers[slot].stopped_since = chaos_now();
         (void)kill(workers[slot].pid, SIGSTOP);
-        workers[slot].stopped_until = workers[slot].stopped_since + random_below(1000) * longest_fault_s / 1e3;
+        workers[slot].stopped_until = workers[slot].stopped_since + chaos_random(1000) * longest_fault_s / 1e3;
         faults.stops++;
     }
 }
@@ -152,9 +178,9 @@ static void limit_one(int slot)
         return;
     }
     low = worker->limit;
-    low.rlim_cur = 3 + random_below(20);
+    low.rlim_cur = 3 + chaos_random(20);
     (void)prlimit(worker->pid, RLIMIT_NOFILE, &low, NULL);
-    worker->limited_until = chaos_now() + random_below(1000) * longest_fault_s / 1e3;
+    worker->limited_until = chaos_now() + chaos_random(1000) * longest_fault_s / 1e3;
     faults.limits++;
 }
 
@@ -246,11 +272,11 @@ static void prepare(uint64_t seed)
 
 static void break_something(void)
 {
-    int slot = (int)random_below(chaos_workers);
+    int slot = (int)chaos_random(chaos_workers);
 
-    switch (random_below(16)) {
+    switch (chaos_random(20)) {
     case 0:
-        if (random_below(4) == 0) {
+        if (chaos_random(4) == 0) {
             remove_directory();
         }
         break;
@@ -267,10 +293,18 @@ static void break_something(void)
         break;
     case 8:
     case 9:
-        kill_one(chaos_servers + slot % chaos_clients);
+        kill_one(kind_client);
+        break;
+    case 10:
+    case 11:
+    case 12:
+        kill_one(kind_crowd);
+        break;
+    case 13:
+        kill_one(kind_hostile);
         break;
     default: /* owners and those who contend for their names */
-        kill_one(slot % chaos_servers);
+        kill_one(kind_server);
     }
 }
 
@@ -285,7 +319,7 @@ static double rage(double seconds)
     double until = begun + seconds;
 
     for (double now = begun; now < until && has_room(); now = chaos_now()) {
-        struct timespec pause = {0, (long)random_below(8000000)};
+        struct timespec pause = {0, (long)chaos_random(8000000)};
 
         (void)nanosleep(&pause, NULL); /* the next fault comes at any moment */
         relent(chaos_now());
@@ -294,16 +328,20 @@ static double rage(double seconds)
     return chaos_now() - begun;
 }
 
-static bool all_are_served(void)
+/* Returns who has not yet been served, the clients at every name and the crowd at theirs, and the name in `ret_name`; -1: nobody. */
+static int find_unserved(int *ret_name)
 {
-    for (int i = 0; i < chaos_clients; i++) {
-        for (int j = 0; j < chaos_names; j++) {
+    for (int i = chaos_servers; i < chaos_askers; i++) {
+        int names = workers[i].kind == kind_crowd ? 1 : chaos_names;
+
+        for (int j = 0; j < names; j++) {
             if (atomic_load(&chaos->progress[i][j]) < 3) {
-                return false;
+                *ret_name = j;
+                return i;
             }
         }
     }
-    return true;
+    return -1;
 }
 
 /* How long it takes until every client has been answered at every name. */
@@ -311,16 +349,27 @@ static double recover(void)
 {
     double begun = chaos_now();
     struct timespec pause = {0, 1000000};
+    int name = 0;
+    int slot;
 
     relent(begun + 1e9);
     atomic_store(&chaos->is_calm, true);
-    while (!all_are_served() && chaos_now() < begun + recovery_s) {
+    while (find_unserved(&name) >= 0 && chaos_now() < begun + recovery_s) {
         (void)nanosleep(&pause, NULL);
     }
-    if (!all_are_served()) {
-        chaos_violation("%.0f s after the last fault some client has no answer at some name", recovery_s);
+    slot = find_unserved(&name);
+    if (slot >= 0) {
+        chaos_violation("%.0f s after the last fault %s, %u, is not served by the owner of name %d, which is server %u", recovery_s,
+                        kind_of[workers[slot].kind].name, workers[slot].life, name, atomic_load(&chaos->owner[name]));
     }
     return chaos_now() - begun;
+}
+
+static void live_in_peace(void)
+{
+    struct timespec pause = {(time_t)peace_s, (long)((peace_s - (double)(time_t)peace_s) * 1e9)};
+
+    (void)nanosleep(&pause, NULL); /* nothing is waited for: the servers judge their loops themselves */
 }
 
 /* All end by themselves and take their files with them, but for what the dead left, which goes with the next registration. */
@@ -348,14 +397,20 @@ static void report(uint64_t seed, double seconds, double recovery, const struct 
     static const char *const results[chaos_codes] = {"success", "send timeouts", "receive timeouts", "invalid", "transport errors",
                                                      "became invalid"};
 
-    (void)printf("chaos: seed %" PRIu64 ", %.0f s, %d servers for %d names, %d clients: ", seed, seconds, chaos_servers, chaos_names,
-                 chaos_clients);
+    (void)printf("chaos: seed %" PRIu64 ", %.0f s, %d servers for %d names, %d clients, a crowd of %d, %d hostile peers: ", seed, seconds,
+                 chaos_servers, chaos_names, chaos_clients, chaos_crowd, chaos_hostile);
     (void)printf("%" PRIu64 " messages handled, %" PRIu64 " answered, %" PRIu64 " one-way sent\n", verdict->handled, verdict->answered,
                  atomic_load(&chaos->one_way));
-    (void)printf("chaos: %" PRIu64 " servers and %" PRIu64 " clients killed, %" PRIu64 " stopped, %" PRIu64
-                 " short of descriptors, %" PRIu64 " directories removed; %" PRIu64 " owners, %" PRIu64 " takeovers from the dead\n",
-                 faults.servers_killed, faults.clients_killed, faults.stops, faults.limits, faults.directories, atomic_load(&chaos->owners),
+    (void)printf("chaos: killed: %" PRIu64 " servers, %" PRIu64 " clients, %" PRIu64 " of the crowd, %" PRIu64
+                 " of them in line, %" PRIu64 " hostile; %" PRIu64 " stopped, %" PRIu64 " short of descriptors, %" PRIu64
+                 " directories removed; %" PRIu64 " owners, %" PRIu64 " takeovers from the dead\n",
+                 faults.killed[kind_server], faults.killed[kind_client], faults.killed[kind_crowd], faults.killed_in_line,
+                 faults.killed[kind_hostile], faults.stops, faults.limits, faults.directories, atomic_load(&chaos->owners),
                  atomic_load(&chaos->takeovers));
+    (void)printf("chaos: %" PRIu64 " lives in PID namespaces, %" PRIu64 " in user namespaces; passed: %" PRIu64
+                 " descriptors that linger, %" PRIu64 " whose close blocks; a loop was held up for %.0f ms at most\n",
+                 namespaces_pid_count(), atomic_load(&chaos->in_user_namespaces), atomic_load(&chaos->lingering),
+                 atomic_load(&chaos->blocking), atomic_load(&chaos->longest_run_s) * 1e3);
     (void)printf("chaos: calls:");
     for (int i = 0; i < chaos_codes; i++) {
         (void)printf(" %" PRIu64 " %s%s", atomic_load(&chaos->results[i]), results[i], i + 1 < chaos_codes ? "," : "");
@@ -399,11 +454,10 @@ int main(int count, char **arguments)
     seed = number("SEED", arguments[2], UINT64_MAX);
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     prepare(seed);
-    for (int i = 0; i < chaos_workers; i++) {
-        start(i);
-    }
+    start_all();
     took = rage((double)seconds);
     recovery = recover();
+    live_in_peace();
     end();
     verdict = judge_history();
     report(seed, took, recovery, &verdict);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Servers and clients of message ports that are killed, stopped, short of descriptors and without their directory.
+# Servers and clients of message ports that are killed, stopped, attacked, short of descriptors and without their directory.
 
-### chaos            SECONDS=60 SEED=1 kills and stops servers and clients of message ports, and checks what arrives
+### chaos            SECONDS=60 SEED=1 kills, stops and attacks servers and clients of message ports, and checks what arrives
 ### check-chaos      the same for 3 seconds
 
 .PHONY: chaos check-chaos

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes of chaos: servers, which contend for a name, and clients, which send numbered messages to all of them. A server that has
- * its name is a client of itself, too.
+ * The processes of chaos: servers, which contend for a name, clients, which send numbered messages to all of them, and a crowd, which sends
+ * to one. A server that has its name is a client of itself, too.
  *
  * A message says who sent it, its number, over which connection, and how many small one-way messages went before it on that. A server
  * counts what it handled of each connection, so it knows whether one of them got lost.
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "CoreFoundation/CoreFoundation.h"
+#include "Kernel/kernel_ports.h"
 #include "Port/Core/message_port.h"
 #include "Port/Names/port_directory.h"
 #include "chaos.h"
@@ -37,18 +38,6 @@ struct message {
     uint32_t is_told; /* this is one */
     uint64_t length; /* of the data, this included; what follows depends on its place and the number */
 };
-
-static unsigned random_state;
-
-static unsigned random_below(unsigned limit)
-{
-    return (unsigned)rand_r(&random_state) % limit;
-}
-
-static void begin(int slot, uint32_t life)
-{
-    random_state = (unsigned)(chaos->seed * 2654435761u + (unsigned)slot * 40503u + life);
-}
 
 static CFStringRef copy_name(int name)
 {
@@ -121,7 +110,7 @@ static uint64_t choose_length(void)
 {
     static const unsigned limits[] = {1, 100, 100, 1000, 5000, 60000, 70000, 300000};
 
-    return sizeof(struct message) + random_below(limits[random_below(sizeof limits / sizeof limits[0])]);
+    return sizeof(struct message) + chaos_random(limits[chaos_random(sizeof limits / sizeof limits[0])]);
 }
 
 /* What passes while this process can do something: the time, less when it was stopped or waited for a processor. */
@@ -151,38 +140,57 @@ static void note_result(SInt32 result, double took, double told_to_wait)
     }
 }
 
+static void note_progress(int name)
+{
+    if (atomic_load(&chaos->is_calm)) {
+        atomic_fetch_add(&chaos->progress[client.slot][name], 1);
+    }
+}
+
 static void check_reply(const struct message *message, CFDataRef sent, CFDataRef reply)
 {
     if (!reply || !CFEqual(sent, reply)) {
         chaos_violation("client %u got another reply than that to its message %u", client.life, message->number);
     }
     chaos_note(event_answered, (int)message->name, client.life, message->number, 0);
-    if (atomic_load(&chaos->is_calm) && client.slot >= chaos_servers) {
-        atomic_fetch_add(&chaos->progress[client.slot - chaos_servers][message->name], 1);
-    }
+    note_progress((int)message->name);
 }
 
+/* How a message is sent. */
+struct terms {
+    uint64_t length;
+    bool is_request;
+    double send_limit, receive_limit;
+};
+
 /* With short time limits where the sender is the receiver too, which runs only when it waits. */
-static void send_one(int name, bool is_own)
+static struct terms choose_terms(bool is_own)
 {
-    struct message message = {.client = client.life, .number = ++client.number, .name = (uint32_t)name, .length = choose_length()};
-    bool is_request = random_below(3) != 0;
-    double send_limit = is_own || random_below(4) == 0 ? random_below(20) / 1e3 : 0.5;
-    double receive_limit = is_request ? random_below(4) == 0 ? random_below(2000) / 1e6 : 0.5 : 0;
+    struct terms terms = {.length = choose_length(), .is_request = chaos_random(3) != 0};
+
+    terms.send_limit = is_own || chaos_random(4) == 0 ? chaos_random(20) / 1e3 : 0.5;
+    terms.receive_limit = terms.is_request ? chaos_random(4) == 0 ? chaos_random(2000) / 1e6 : 0.5 : 0;
+    return terms;
+}
+
+static void send_one(int name, const struct terms *terms)
+{
+    struct message message = {.client = client.life, .number = ++client.number, .name = (uint32_t)name, .length = terms->length};
     double begun = own_time();
     CFDataRef data, reply = NULL;
     SInt32 result;
 
     message.connection = client.connection[name];
     message.told = client.told[name];
-    message.is_told = !is_request && message.length <= wire_inline_max;
+    message.is_told = !terms->is_request && message.length <= wire_inline_max;
     data = make_message(&message);
-    result = CFMessagePortSendRequest(client.remotes[name], (SInt32)message.number, data, send_limit, receive_limit,
-                                      is_request ? MODE : NULL, is_request ? &reply : NULL);
-    note_result(result, own_time() - begun, send_limit + receive_limit);
-    if (result == kCFMessagePortSuccess && is_request) {
+    result = CFMessagePortSendRequest(client.remotes[name], (SInt32)message.number, data, terms->send_limit, terms->receive_limit,
+                                      terms->is_request ? MODE : NULL, terms->is_request ? &reply : NULL);
+    note_result(result, own_time() - begun, terms->send_limit + terms->receive_limit);
+    if (result == kCFMessagePortSuccess && terms->is_request) {
         check_reply(&message, data, reply);
     } else if (result == kCFMessagePortSuccess) {
+        note_progress(name);
         atomic_fetch_add(&chaos->one_way, 1);
         client.told[name] += message.is_told;
     } else if (reply) {
@@ -206,17 +214,50 @@ static void begin_asking(int slot, uint32_t life)
 
 void ask(int slot, uint32_t life)
 {
-    begin(slot, life);
+    chaos_begin_life(slot, life);
     begin_asking(slot, life);
     while (!atomic_load(&chaos->is_over)) {
-        int name = (int)random_below(chaos_names);
+        int name = (int)chaos_random(chaos_names);
 
         connect_to(name);
         if (client.remotes[name]) {
-            send_one(name, false);
+            const struct terms terms = choose_terms(false);
+
+            send_one(name, &terms);
         } else {
-            usleep(random_below(1000)); /* until there is somebody */
+            usleep(chaos_random(1000)); /* until there is somebody */
         }
+    }
+    _exit(0);
+}
+
+/* ---- the crowd ---- */
+
+static ssize_t send_in_turn_and_tell(int socket, const struct msghdr *message, int64_t deadline_ns)
+{
+    ssize_t result;
+
+    atomic_store(&chaos->is_in_line[client.slot], true);
+    result = kernel_ports_linux.send_in_turn(socket, message, deadline_ns);
+    atomic_store(&chaos->is_in_line[client.slot], false);
+    return result;
+}
+
+/* Small one-way messages to one name, in bursts: more senders than its queue has places, so they wait in line. */
+void crowd(int slot, uint32_t life)
+{
+    chaos_begin_life(slot, life);
+    begin_asking(slot, life);
+    atomic_store(&chaos->is_in_line[slot], false); /* who had the slot before may have died there */
+    kernel_ports.send_in_turn = send_in_turn_and_tell;
+    while (!atomic_load(&chaos->is_over)) {
+        const struct terms terms = {.length = sizeof(struct message) + chaos_random(100), .send_limit = 0.5};
+
+        connect_to(0);
+        for (unsigned left = chaos_random(20); client.remotes[0] && left > 0; left--) {
+            send_one(0, &terms);
+        }
+        usleep(chaos_random(20000)); /* until there is somebody, or the next burst */
     }
     _exit(0);
 }
@@ -355,10 +396,26 @@ static void look_for_nothing(void)
     }
 }
 
+/* No peer may keep the loop from anything, whatever descriptors it passes. */
+static void run_for(double seconds)
+{
+    double begun = own_time();
+    double beyond;
+
+    (void)CFRunLoopRunInMode(MODE, seconds, false);
+    beyond = own_time() - begun - seconds;
+    if (beyond > atomic_load(&chaos->longest_run_s)) {
+        atomic_store(&chaos->longest_run_s, beyond);
+    }
+    if (beyond > margin_s) {
+        chaos_violation("the loop of server %u was held up for %.3f s", server.life, beyond);
+    }
+}
+
 static void own(CFMessagePortRef port)
 {
     CFRunLoopSourceRef source = CFMessagePortCreateRunLoopSource(NULL, port, 0);
-    double until = chaos_now() + (random_below(4) == 0 ? random_below(20) / 1e3 : 1e9);
+    double until = chaos_now() + (chaos_random(4) == 0 ? chaos_random(20) / 1e3 : 1e9);
 
     look_where(port);
     note_owner();
@@ -367,12 +424,14 @@ static void own(CFMessagePortRef port)
         CFRelease(source);
     }
     while (source && chaos_now() < until && !atomic_load(&chaos->is_over)) {
-        (void)CFRunLoopRunInMode(MODE, 0.005, false);
+        run_for(0.005);
         look_for_nothing();
         look_where(port);
         connect_to(server.name);
         if (client.remotes[server.name]) { /* to itself, or to whom has the name in a newer directory */
-            send_one(server.name, true);
+            const struct terms terms = choose_terms(true);
+
+            send_one(server.name, &terms);
         }
     }
     let_go();
@@ -382,7 +441,7 @@ void serve(int slot, uint32_t life)
 {
     CFStringRef name = copy_name(slot % chaos_names);
 
-    begin(slot, life);
+    chaos_begin_life(slot, life);
     begin_asking(slot, life);
     server.name = slot % chaos_names;
     server.life = life;
@@ -394,7 +453,7 @@ void serve(int slot, uint32_t life)
             CFMessagePortInvalidate(port);
             CFRelease(port);
         }
-        usleep(random_below(2000)); /* the contest goes on at any moment */
+        usleep(chaos_random(2000)); /* the contest goes on at any moment */
     }
     CFRelease(name);
     _exit(0);
