@@ -179,9 +179,9 @@ D_BIN = $(DESTDIR)$(BINDIR)
 D_COMPLETION = $(DESTDIR)$(COMPLETIONDIR)
 D_GDB = $(DESTDIR)$(GDBDIR)
 D_SCRIPTS = $(DESTDIR)$(PREFIX)/share/corerunloop/bpftrace
-FILL_IN = sed $(foreach name,PREFIX LIBDIR INCLUDEDIR VERSION SOVERSION,-e 's|@$(name)@|$($(name))|g')
+FILL_IN = sed $(foreach name,PREFIX LIBDIR LIBEXECDIR BINDIR INCLUDEDIR VERSION SOVERSION,-e 's|@$(name)@|$($(name))|g')
 
-install: all man install-net
+install: all man install-net install-nats
 	$(Q)$(INSTALL) -d $(D_LIB)/pkgconfig $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_BIN) $(D_COMPLETION) $(D_GDB) $(D_SCRIPTS) \
 	$(addprefix $(D_INCLUDE)/,CFNetwork CoreFoundation CoreServices Swift) $(addprefix $(D_MAN)/,man1 man3 man7)
 	$(Q)$(INSTALL) -m 755 $(SHARED) $(D_LIB)/
@@ -201,7 +201,7 @@ install: all man install-net
 	$(Q)for page in $$(cd build/man && find man3 man7 -type f); do $(INSTALL) -m 644 build/man/$$page $(D_MAN)/$$page || exit 1; done
 	@echo "installed in $(DESTDIR)$(PREFIX)"
 
-uninstall: man uninstall-net
+uninstall: man uninstall-net uninstall-nats
 	$(Q)rm -f $(D_LIB)/libcorerunloop.so $(SHARED:$(B)/%=$(D_LIB)/%) $(D_LIB)/libcorerunloop.a $(D_LIB)/pkgconfig/corerunloop.pc
 	$(Q)rm -f $(addprefix $(D_BIN)/,messageport runloop) $(addprefix $(D_MAN)/man1/,messageport.1 runloop.1) \
 	$(addprefix $(D_COMPLETION)/,messageport runloop) $(D_GDB)/$(notdir $(SHARED))-gdb.py
@@ -212,7 +212,7 @@ uninstall: man uninstall-net
 # --- Check, help, clean ---
 
 # A new test is added here and nowhere else. SwiftPM comes last and alone: it plans its build again when a file under the root comes or goes.
-CHECK_PARTS := check-c check-net check-symbols listings check-documents check-examples conformance check-plain check-headers check-install check-tool check-trace check-top check-gdb check-probes model-check \
+CHECK_PARTS := check-c check-net check-nats check-symbols listings check-documents check-examples conformance check-plain check-headers check-install check-tool check-trace check-top check-gdb check-probes model-check \
 	check-chaos check-sim check-faults check-pictures
 CHECK_LAST := check-swift check-rules
 .PHONY: check
@@ -237,7 +237,7 @@ help-all: help
 	@printf '\ncheck runs %s\n' "$(CHECK_PARTS) $(CHECK_LAST)" | fold -s -w 120
 	@awk '/^### / { if (FILENAME != last) print "\n" FILENAME ":"; last = FILENAME; print substr($$0, 5) }' $(RULES)
 
-RULES := $(addsuffix /rules.mk,Sources/CCoreRunLoopNet Tests/CTests Tests/Listings Tests/Conformance Tests/Model Tests/Models Tests/Schedule Tests/Simulation \
+RULES := $(addsuffix /rules.mk,Sources/CCoreRunLoopNet Sources/CCoreRunLoopNats Tests/CTests Tests/Listings Tests/Conformance Tests/Model Tests/Models Tests/Schedule Tests/Simulation \
 	Tests/Chaos Tests/Integration Fuzz Examples Sources Sources/messageport Sources/runloop Sources/gdb Sources/bpftrace Benchmarks docs scripts)
 RULES += debian/rules.mk Tests/Embed/rules.mk
 include $(RULES)

@@ -27,6 +27,8 @@ let package = Package(
         .library(name: "CCoreRunLoopNet", targets: ["CCoreRunLoopNet"]),
         // Distributed actors of several processes, over message ports. Without Foundation.
         .library(name: "CoreRunLoopDistributed", targets: ["CoreRunLoopDistributed"]),
+        // Ports of other machines by a NATS server: CRLNats.h. It needs cnats.
+        .library(name: "CCoreRunLoopNats", targets: ["CCoreRunLoopNats"]),
         // For test suites: a clock moved by hand, and a trait that runs a test on a loop.
         .library(name: "CoreRunLoopTesting", targets: ["CoreRunLoopTesting"]),
     ],
@@ -46,6 +48,10 @@ let package = Package(
         .target(
             name: "CCoreRunLoopNet", dependencies: ["CCoreRunLoop", "CLibCAres", "COpenSSL"], exclude: ["rules.mk"],
             cSettings: [.headerSearchPath("../../Headers"), .headerSearchPath("../CCoreRunLoop")]),
+        .systemLibrary(name: "CLibNats", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
+        .target(
+            name: "CCoreRunLoopNats", dependencies: ["CCoreRunLoop", "CLibBSD", "CLibNats"], exclude: ["rules.mk"],
+            cSettings: [.headerSearchPath("../../Headers"), .define("_GNU_SOURCE")]),
         // No sources: the folder of the headers, for C targets.
         .target(name: "CoreFoundationHeaders", dependencies: ["CCoreRunLoop"], path: "Headers", publicHeadersPath: "."),
         // System calls and thread-local words that Swift cannot spell, and the few private functions of the C library that the overlay

@@ -5,7 +5,7 @@ import re
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEADERS = os.path.join(ROOT, "Headers")
-ADD_ON_HEADERS = {"CRLNetwork.h"}
+ADD_ON_HEADERS = {"CRLNetwork.h": "net", "CRLNats.h": "nats"}  # the library libcorerunloop-X that has it
 
 
 class Declaration:
@@ -21,9 +21,9 @@ class Declaration:
         self.kind, self.name = self._kind_and_name()
 
     @property
-    def is_of_add_on(self):
-        """Whether libcorerunloop-net has it, and not the library."""
-        return self.header in ADD_ON_HEADERS
+    def add_on(self):
+        """Which add-on library has it, or None: the library itself."""
+        return ADD_ON_HEADERS.get(self.header)
 
     @property
     def place(self):

@@ -9,13 +9,14 @@
 ### deps-integration deps-bench deps-deb deps-architecture   installs what integration, bench, deb and check-architecture need besides
 
 .PHONY: lint format symbols check-symbols check-headers
-lint: $(SHARED) $(PLAIN) $(B)/whole.o $(if $(HAS_NET),$(B)/net-whole.o)
+lint: $(SHARED) $(PLAIN) $(B)/whole.o $(if $(HAS_NET),$(B)/net-whole.o) $(if $(HAS_NATS),$(B)/nats-whole.o)
 	$(Q)scripts/lint --build $(B)
 
-check-symbols: $(SHARED) $(B)/whole.o $(if $(HAS_NET),$(NET_SHARED) $(B)/net-whole.o)
+check-symbols: $(SHARED) $(B)/whole.o $(if $(HAS_NET),$(NET_SHARED) $(B)/net-whole.o) $(if $(HAS_NATS),$(NATS_SHARED) $(B)/nats-whole.o)
 	$(Q)scripts/check-symbols $(SHARED)
 	$(Q)scripts/check-link-names $(B)/whole.o
 	$(Q)$(if $(HAS_NET),scripts/check-symbols --net $(NET_SHARED) && scripts/check-link-names --net $(B)/net-whole.o)
+	$(Q)$(if $(HAS_NATS),scripts/check-symbols --nats $(NATS_SHARED) && scripts/check-link-names --nats $(B)/nats-whole.o)
 check-headers:
 	$(Q)scripts/check-headers
 
@@ -25,8 +26,9 @@ format:
 	if command -v swift-format > /dev/null; then swift-format format --in-place --recursive Package.swift Tests/*Tests; fi
 
 # The exported names and their names for Swift's importer come from the headers. The link names of private functions come from the built library.
-symbols: $(B)/whole.o $(if $(HAS_NET),$(B)/net-whole.o)
+symbols: $(B)/whole.o $(if $(HAS_NET),$(B)/net-whole.o) $(if $(HAS_NATS),$(B)/nats-whole.o)
 	$(Q)scripts/check-symbols --update
 	$(Q)scripts/check-swift-names --update
 	$(Q)scripts/check-link-names --update $(B)/whole.o
 	$(Q)$(if $(HAS_NET),scripts/check-link-names --net --update $(B)/net-whole.o)
+	$(Q)$(if $(HAS_NATS),scripts/check-link-names --nats --update $(B)/nats-whole.o)

@@ -18,6 +18,7 @@ static const char usage[] =
     "       messageport send NAME [--id N] [--data TEXT | --file FILE | -] [--one-way] [--timeout SECONDS] [--json]\n"
     "       messageport serve NAME --exec COMMAND [--json]\n"
     "       messageport watch NAME [--json]\n"
+    "       messageport bridge --server URL [--export NAME...] [--import NAME[@MACHINE]...]\n"
     "       messageport --help | --version\n";
 
 static const char help[] =
@@ -33,6 +34,7 @@ static const char help[] =
     "serve  has NAME, and runs COMMAND by the shell for each message: the message is its standard input, MESSAGEPORT_ID its number,\n"
     "       and its output the reply; ends on SIGINT and SIGTERM\n"
     "watch  says when NAME appears and when it goes, until it is interrupted\n"
+    "bridge connects ports of this machine with those of others, through a NATS server: messageport bridge --help\n"
     "--json one JSON object a line\n"
     "\n"
     "Exit status: 0 success; 1 another error; 2 wrong usage; 3 no such port, or the name is taken; 4 timed out; 5 the port died.\n";
@@ -177,6 +179,9 @@ int main(int count, char **words)
     if (strcmp(words[1], "--version") == 0) {
         (void)puts("messageport " CRL_VERSION_STRING);
         return exit_success;
+    }
+    if (strcmp(words[1], "bridge") == 0) {
+        return run_bridge(words + 1);
     }
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (strcmp(words[1], commands[i]) == 0) {

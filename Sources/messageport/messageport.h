@@ -24,6 +24,8 @@ struct options {
 /* Prints one line on standard error; returns the status. */
 int fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Becomes the program of the bridge with these words; returns only after an error, which is printed. */
+int run_bridge(char **words);
 int list_ports(const struct options *options);
 int send_message(const struct options *options);
 int serve_port(const struct options *options);

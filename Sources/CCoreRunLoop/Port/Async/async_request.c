@@ -35,6 +35,8 @@ struct async_request {
     _Atomic uint32_t references;
     CFMessagePortRef port; /* constant: the remote port, with a reference */
     struct request request; /* constant: `data` with a reference */
+    bool is_one_way; /* constant once handed over: it is over when it was sent */
+    bool ends_port; /* constant once handed over: a port whose owner has gone is invalidated before `ended` */
     async_request_ended ended; /* constant */
     void *info; /* constant */
     struct async_requests *requests; /* constant once handed over */
@@ -98,6 +100,16 @@ struct async_request *async_request_create(CFMessagePortRef port, SInt32 message
     request->ended = ended;
     request->info = info;
     return request;
+}
+
+void async_request_set_one_way(struct async_request *request)
+{
+    request->is_one_way = true;
+}
+
+void async_request_set_ends_port(struct async_request *request)
+{
+    request->ends_port = true;
 }
 
 void async_request_release(struct async_request *request)
@@ -225,6 +237,10 @@ static void end_request(struct async_request *request, SInt32 result)
         trace_write(trace_reply_comes, trace_by_socket,
                     message_trace_id(&request->port->name, kernel_ports.process_id(), request->sequence), (uintptr_t)request->port);
     }
+    if (request->ends_port && (result == kCFMessagePortIsInvalid || result == kCFMessagePortBecameInvalidError)) {
+        object_retain(request->port);
+        message_port_end_gone(request->port);
+    }
     request->ended(request->info, result, request->status, result == kCFMessagePortSuccess ? reply : NULL);
     if (reply) {
         CFRelease(reply);
@@ -313,6 +329,19 @@ static bool is_too_long(const struct async_request *request)
     return result;
 }
 
+/* Sends the message, which nobody answers, or ends it. Returns false if it has to wait for room. */
+static bool start_one_way(struct async_request *request)
+{
+    struct send_clock once = {.deadline_ns = 0};
+    SInt32 result = socket_one_way_put(request->port, &request->request, &once);
+
+    if (result == kCFMessagePortSendTimeout) {
+        return false;
+    }
+    end_request(request, result);
+    return true;
+}
+
 /* Sends the request, or ends it. Returns false if it has to wait for room or for a descriptor. */
 static bool start(struct async_request *request)
 {
@@ -330,6 +359,9 @@ static bool start(struct async_request *request)
     }
     if (!remote_port_has_room(request->port)) {
         return false;
+    }
+    if (request->is_one_way) {
+        return start_one_way(request);
     }
     channel = client_channel_take(request->port, &awaited, &end, &error);
     if (!channel && error != -ENOTCONN && request->outlet->in_flight > 0) {

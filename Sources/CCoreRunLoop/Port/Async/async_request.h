@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests that block nobody: one thread's loop sends them all, and takes their replies.
+ * Requests and one-way messages that block nobody: one thread's loop sends them all, and takes the replies.
  *
  * Any thread makes a request, hands it over and may cancel it. The loop's thread sends it by the owner's socket, as soon as the queue has
  * room, and calls `ended` once: with the reply, at the deadline, after a cancellation, or when the port or its owner is gone. A request
@@ -48,6 +48,10 @@ void async_requests_destroy(struct async_requests *requests);
  */
 struct async_request *async_request_create(CFMessagePortRef port, SInt32 message_id, CFDataRef data, int64_t deadline_ns,
                                            async_request_ended ended, void *info);
+/* Before a request is handed over: it is a one-way message, which is over when it was sent. */
+void async_request_set_one_way(struct async_request *request);
+/* Before a request is handed over: if the port's owner is found to be gone, the port is invalidated before `ended` is called. */
+void async_request_set_ends_port(struct async_request *request);
 void async_request_release(struct async_request *request);
 /* Hands the request over, once. `ended` will be called, perhaps before the return. */
 void async_request_send(struct async_requests *requests, struct async_request *request);

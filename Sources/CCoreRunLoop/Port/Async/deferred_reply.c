@@ -77,6 +77,11 @@ int64_t deferred_reply_deadline(const struct deferred_reply *deferred)
     return deferred->local_message ? deferred->local_message->deadline_ns : deferred->asker.deadline_ns;
 }
 
+CFMessagePortRef deferred_reply_port(const struct deferred_reply *deferred)
+{
+    return deferred->port;
+}
+
 /* ---- the asker's end ---- */
 
 /* The asker within this process has given up. Takes over a reference. */

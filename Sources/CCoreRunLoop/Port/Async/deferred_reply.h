@@ -25,6 +25,8 @@ struct deferred_reply *received_message_defer(struct received_message *message);
 
 /* Returns the instant after which the asker waits no more, or 0 if that is not known. */
 int64_t deferred_reply_deadline(const struct deferred_reply *deferred);
+/* Returns the port that has received the request; the deferred reply has the reference. */
+CFMessagePortRef deferred_reply_port(const struct deferred_reply *deferred);
 
 /*
  * Makes `asker_left` be called once if nobody waits for the answer any more, on any thread, perhaps in this call. If another thread answers

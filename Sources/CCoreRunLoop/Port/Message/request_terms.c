@@ -39,3 +39,10 @@ int64_t request_reply_deadline(const struct request *request, int64_t *now_ns)
 {
     return request->deadline_ns != 0 ? request->deadline_ns : deadline_after(request->receive_timeout, 0, now_ns);
 }
+
+int64_t request_deadline_after(CFTimeInterval seconds)
+{
+    int64_t now_ns = 0;
+
+    return deadline_after(seconds, once_below_s, &now_ns);
+}

@@ -40,6 +40,9 @@ struct send_clock {
 int64_t request_send_deadline(const struct request *request, int64_t *now_ns);
 int64_t request_reply_deadline(const struct request *request, int64_t *now_ns);
 
+/* Returns the deadline of a time limit for a whole request that begins now: below 1 ms it tries once, and kernel_never means no limit. */
+int64_t request_deadline_after(CFTimeInterval seconds);
+
 static inline struct send_clock send_clock_start(const struct request *request)
 {
     struct send_clock clock = {.now_ns = 0};

@@ -100,12 +100,11 @@ static int load_data(CFMessagePortRef port, struct client_channel *channel, stru
 
 /* ---- one way ---- */
 
-SInt32 socket_one_way_send(CFMessagePortRef port, const struct request *request)
+SInt32 socket_one_way_put(CFMessagePortRef port, const struct request *request, struct send_clock *clock)
 {
     struct wire_frame frame = {.type = wire_one_way, .message_id = request->message_id};
     struct load load = {.bytes = NULL};
     SInt32 result = kCFMessagePortTransportError;
-    struct send_clock clock = send_clock_start(request);
     bool can;
 
     port_lock(port);
@@ -115,13 +114,20 @@ SInt32 socket_one_way_send(CFMessagePortRef port, const struct request *request)
         return kCFMessagePortIsInvalid;
     }
     if (load_data(port, NULL, &frame, &load, request->data) == 0) {
-        result = remote_port_send(port, &frame, &load, &clock);
+        result = remote_port_send(port, &frame, &load, clock);
     }
     close_load(&load);
     port_lock(port);
     remote_port_unuse(port);
     port_unlock(port);
     return result;
+}
+
+SInt32 socket_one_way_send(CFMessagePortRef port, const struct request *request)
+{
+    struct send_clock clock = send_clock_start(request);
+
+    return socket_one_way_put(port, request, &clock);
 }
 
 /* ---- results ---- */

@@ -15,6 +15,9 @@
 SInt32 socket_one_way_send(CFMessagePortRef port, const struct request *request);
 SInt32 socket_request_send(CFMessagePortRef port, const struct request *request, CFDataRef *ret_reply);
 
+/* As socket_one_way_send, by the clock and not by the request's time limits. */
+SInt32 socket_one_way_put(CFMessagePortRef port, const struct request *request, struct send_clock *clock);
+
 /* ---- parts of a request, for those that are not waited for (async_request.c) ---- */
 
 /*

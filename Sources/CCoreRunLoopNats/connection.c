@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection to a server; see connection.h.
+ *
+ * cnats calls back on its own threads, and its calls that connect and close wait for the server. So each attempt to connect, and each
+ * close, runs on a thread that ends with it, and what comes of it is handed to the loop. Those threads and events hold references. Only the
+ * last one frees the connection.
+ */
+#include "connection.h"
+
+#include <bsd/stdlib.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "CRLRunLoop.h"
+#include "loop_adapter.h"
+
+enum { connect_timeout_ms = 2000, ping_interval_ms = 2000, pings_out_max = 2, wait_first_ms = 50, wait_last_ms = 5000, text_max = 256 };
+
+struct subscription {
+    struct subscription *next;
+    natsSubscription *nats; /* NULL while there is no connection */
+    char *subject;
+    char *queue; /* NULL: each member gets each message */
+    message_arrived arrived;
+    void *info;
+    bool is_over; /* ended while its messages were taken */
+};
+
+struct connection {
+    _Atomic int references;
+    CFRunLoopRef loop; /* constant: a reference */
+    struct loop_adapter *adapter; /* constant */
+    natsOptions *options; /* constant */
+    _Atomic int tries; /* of connecting, since it was last up */
+    atomic_bool is_over; /* nothing is told any more */
+    /* Used by the loop's thread. */
+    connection_told told;
+    void *info;
+    natsConnection *nats; /* NULL until it is up for the first time, and once cnats has given it up */
+    bool is_up;
+    CFRunLoopTimerRef retry;
+    struct subscription *subscriptions;
+    bool is_taking;
+    uint8_t *scratch;
+    size_t scratch_size;
+};
+
+/* ---- life ---- */
+
+static _Atomic int connections_alive;
+
+int connections_left(void)
+{
+    return atomic_load(&connections_alive);
+}
+
+static void release_connection(struct connection *connection)
+{
+    if (atomic_fetch_sub(&connection->references, 1) == 1) {
+        natsOptions_Destroy(connection->options);
+        CFRelease(connection->loop);
+        free(connection->scratch);
+        free(connection);
+        (void)atomic_fetch_sub(&connections_alive, 1);
+    }
+}
+
+static struct connection *retain_connection(struct connection *connection)
+{
+    (void)atomic_fetch_add(&connection->references, 1);
+    return connection;
+}
+
+/* ---- events for the loop's thread ---- */
+
+enum kind { it_connected, it_failed, it_was_lost, it_came_back, it_closed, it_complains };
+
+struct event {
+    struct connection *connection; /* with a reference */
+    enum kind kind;
+    bool is_refusal;
+    natsConnection *nats; /* of the kind it_connected */
+    char text[text_max];
+};
+
+static void handle_event(void *info);
+
+static void free_event(void *info)
+{
+    struct event *event = info;
+
+    release_connection(event->connection);
+    free(event);
+}
+
+/* Hands an event to the loop. Without memory it is lost; what it tells is told again, or was only a complaint. */
+static void post(struct connection *connection, enum kind kind, natsConnection *nats, natsStatus status, const char *text)
+{
+    struct event *event = calloc(1, sizeof *event);
+
+    if (!event) {
+        return;
+    }
+    event->connection = retain_connection(connection);
+    event->kind = kind;
+    event->nats = nats;
+    event->is_refusal = status == NATS_CONNECTION_AUTH_FAILED || status == NATS_NOT_PERMITTED;
+    (void)snprintf(event->text, sizeof event->text, "%s", text ? text : natsStatus_GetText(status));
+    CRLRunLoopPerformFunction(connection->loop, kCFRunLoopDefaultMode, handle_event, event, free_event);
+    CFRunLoopWakeUp(connection->loop);
+}
+
+static void disconnected(natsConnection *nats, void *info)
+{
+    (void)nats;
+    post(info, it_was_lost, NULL, NATS_OK, "");
+}
+
+static void reconnected(natsConnection *nats, void *info)
+{
+    (void)nats;
+    post(info, it_came_back, NULL, NATS_OK, "");
+}
+
+static void closed(natsConnection *nats, void *info)
+{
+    const char *text = NULL;
+    natsStatus status = natsConnection_GetLastError(nats, &text);
+
+    post(info, it_closed, NULL, status, text && *text ? text : NULL);
+    release_connection(info); /* this is cnats's last call */
+}
+
+static void complained(natsConnection *nats, natsSubscription *subscription, natsStatus status, void *info)
+{
+    const char *text = NULL;
+
+    (void)subscription;
+    (void)natsConnection_GetLastError(nats, &text);
+    post(info, it_complains, NULL, status, text && *text ? text : NULL);
+}
+
+/* Twice as long each time, with a part left to chance, so that many clients of a server do not come at once. */
+static int64_t wait_ms(int tries)
+{
+    int64_t most = wait_last_ms;
+
+    if (tries < 7) {
+        most = (int64_t)wait_first_ms << tries;
+    }
+    return most / 2 + (int64_t)arc4random_uniform((uint32_t)(most / 2 + 1));
+}
+
+static int64_t reconnect_delay(natsConnection *nats, int attempts, void *info)
+{
+    (void)nats;
+    (void)info;
+    return wait_ms(attempts);
+}
+
+/* ---- connecting and closing, on threads of their own ---- */
+
+static bool start_thread(void *(*body)(void *info), void *info)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    bool result;
+
+    (void)pthread_attr_init(&attributes);
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    result = pthread_create(&thread, &attributes, body, info) == 0;
+    (void)pthread_attr_destroy(&attributes);
+    return result;
+}
+
+static void *connect_once(void *info)
+{
+    struct connection *connection = info;
+    natsConnection *nats = NULL;
+    natsStatus status;
+
+    (void)retain_connection(connection); /* until cnats has called `closed` */
+    status = natsConnection_Connect(&nats, connection->options);
+    if (status == NATS_OK) {
+        post(connection, it_connected, nats, status, "");
+    } else {
+        natsStatus last;
+
+        post(connection, it_failed, NULL, status, nats_GetLastError(&last));
+        release_connection(connection);
+    }
+    release_connection(connection);
+    nats_ReleaseThreadMemory();
+    return NULL;
+}
+
+static void *close_once(void *info)
+{
+    natsConnection_Destroy(info);
+    nats_ReleaseThreadMemory();
+    return NULL;
+}
+
+static void give_up(natsConnection *nats)
+{
+    if (nats && !start_thread(close_once, nats)) {
+        natsConnection_Destroy(nats);
+    }
+}
+
+static void retry_later(struct connection *connection)
+{
+    double wait_s = (double)wait_ms(atomic_fetch_add(&connection->tries, 1)) / 1000;
+
+    CFRunLoopTimerSetNextFireDate(connection->retry, CFAbsoluteTimeGetCurrent() + wait_s);
+}
+
+static void try_to_connect(struct connection *connection)
+{
+    if (!start_thread(connect_once, retain_connection(connection))) {
+        release_connection(connection);
+        retry_later(connection);
+    }
+}
+
+static void retry_fires(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer;
+    try_to_connect(info);
+}
+
+/* ---- subscriptions ---- */
+
+static void begin_subscription(struct connection *connection, struct subscription *subscription)
+{
+    natsStatus status;
+
+    if (!connection->nats || subscription->nats) {
+        return;
+    }
+    status = subscription->queue ? natsConnection_QueueSubscribeSync(&subscription->nats, connection->nats, subscription->subject,
+                                                                     subscription->queue)
+                                 : natsConnection_SubscribeSync(&subscription->nats, connection->nats, subscription->subject);
+    if (status == NATS_OK) {
+        (void)natsSubscription_SetPendingLimits(subscription->nats, -1, -1); /* they are taken after each read of 32 KiB */
+    } else {
+        connection->told(connection->info, connection_complains, natsStatus_GetText(status));
+    }
+}
+
+static void end_subscription(struct subscription *subscription)
+{
+    if (subscription->nats) {
+        (void)natsSubscription_Unsubscribe(subscription->nats);
+        natsSubscription_Destroy(subscription->nats);
+        subscription->nats = NULL;
+    }
+}
+
+static void free_subscription(struct subscription *subscription)
+{
+    end_subscription(subscription);
+    free(subscription->subject);
+    free(subscription->queue);
+    free(subscription);
+}
+
+struct subscription *connection_subscribe(struct connection *connection, const char *subject, const char *queue, message_arrived arrived,
+                                          void *info)
+{
+    struct subscription *subscription = calloc(1, sizeof *subscription);
+
+    if (!subscription) {
+        return NULL;
+    }
+    subscription->subject = strdup(subject);
+    subscription->queue = queue ? strdup(queue) : NULL;
+    if (!subscription->subject || (queue && !subscription->queue)) {
+        free_subscription(subscription);
+        return NULL;
+    }
+    subscription->arrived = arrived;
+    subscription->info = info;
+    subscription->next = connection->subscriptions;
+    connection->subscriptions = subscription;
+    begin_subscription(connection, subscription);
+    return subscription;
+}
+
+static void free_those_over(struct connection *connection)
+{
+    struct subscription **place = &connection->subscriptions;
+
+    while (*place) {
+        struct subscription *subscription = *place;
+
+        if (subscription->is_over) {
+            *place = subscription->next;
+            free_subscription(subscription);
+        } else {
+            place = &subscription->next;
+        }
+    }
+}
+
+void connection_unsubscribe(struct connection *connection, struct subscription *subscription)
+{
+    end_subscription(subscription);
+    subscription->is_over = true;
+    if (!connection->is_taking) {
+        free_those_over(connection);
+    }
+}
+
+static void take_messages_of(struct subscription *subscription)
+{
+    uint64_t count = 0;
+    natsMsg *message;
+
+    while (subscription->nats && (count > 0 || (natsSubscription_QueuedMsgs(subscription->nats, &count) == NATS_OK && count > 0)) &&
+           natsSubscription_NextMsg(&message, subscription->nats, 0) == NATS_OK) {
+        count--;
+        subscription->arrived(subscription->info, message);
+        natsMsg_Destroy(message);
+    }
+}
+
+/* Gives the messages that were read to their handlers, which may end subscriptions and add some in front. */
+static void take_messages(void *info)
+{
+    struct connection *connection = info;
+
+    connection->is_taking = true;
+    for (struct subscription *subscription = connection->subscriptions; subscription; subscription = subscription->next) {
+        take_messages_of(subscription);
+    }
+    connection->is_taking = false;
+    free_those_over(connection);
+    connection->told(connection->info, connection_has_moved, "");
+}
+
+/* ---- what the events do ---- */
+
+static void set_up(struct connection *connection, bool is_up)
+{
+    connection->is_up = is_up;
+    if (is_up) {
+        atomic_store(&connection->tries, 0);
+    }
+    connection->told(connection->info, is_up ? connection_is_up : connection_is_lost, "");
+}
+
+static void begin_with(struct connection *connection, natsConnection *nats)
+{
+    if (natsConnection_IsClosed(nats)) { /* already, and the event has come and gone */
+        give_up(nats);
+        return;
+    }
+    connection->nats = nats;
+    loop_adapter_enter(connection->adapter, nats);
+    for (struct subscription *subscription = connection->subscriptions; subscription; subscription = subscription->next) {
+        begin_subscription(connection, subscription);
+    }
+    set_up(connection, true);
+}
+
+/* cnats has given up: after it was refused twice, for instance. */
+static void begin_anew(struct connection *connection, const struct event *event)
+{
+    for (struct subscription *subscription = connection->subscriptions; subscription; subscription = subscription->next) {
+        end_subscription(subscription);
+    }
+    loop_adapter_leave(connection->adapter);
+    give_up(connection->nats);
+    connection->nats = NULL;
+    connection->is_up = false;
+    connection->told(connection->info, event->is_refusal ? connection_is_refused : connection_has_failed, event->text);
+    retry_later(connection);
+}
+
+static void handle_event(void *info)
+{
+    struct event *event = info;
+    struct connection *connection = event->connection;
+
+    if (atomic_load(&connection->is_over)) {
+        give_up(event->nats);
+        return;
+    }
+    switch (event->kind) {
+    case it_connected:
+        begin_with(connection, event->nats);
+        break;
+    case it_failed:
+        connection->told(connection->info, event->is_refusal ? connection_is_refused : connection_has_failed, event->text);
+        retry_later(connection);
+        break;
+    case it_was_lost:
+        if (connection->is_up) {
+            set_up(connection, false);
+        }
+        break;
+    case it_came_back:
+        set_up(connection, true);
+        break;
+    case it_closed:
+        begin_anew(connection, event);
+        break;
+    case it_complains:
+        connection->told(connection->info, connection_complains, event->text);
+        break;
+    }
+}
+
+/* ---- beginning and end ---- */
+
+static natsStatus follow_security(natsOptions *options, const struct connection_settings *settings)
+{
+    natsStatus status = NATS_OK;
+
+    if (settings->user) {
+        status = natsOptions_SetUserInfo(options, settings->user, settings->password ? settings->password : "");
+    }
+    if (status == NATS_OK && settings->credentials) {
+        status = natsOptions_SetUserCredentialsFromFiles(options, settings->credentials, NULL);
+    }
+    if (status == NATS_OK && (settings->uses_tls || settings->authorities || settings->certificate)) {
+        status = natsOptions_SetSecure(options, true);
+    }
+    if (status == NATS_OK && settings->authorities) {
+        status = natsOptions_LoadCATrustedCertificates(options, settings->authorities);
+    }
+    if (status == NATS_OK && settings->certificate) {
+        status = natsOptions_LoadCertificatesChain(options, settings->certificate, settings->key);
+    }
+    return status;
+}
+
+static natsStatus follow_settings(struct connection *connection, const struct connection_settings *settings)
+{
+    natsOptions *options = connection->options;
+    natsStatus status = natsOptions_SetServers(options, (const char **)(uintptr_t)settings->servers, settings->server_count);
+
+    if (status == NATS_OK) {
+        status = follow_security(options, settings);
+    }
+    if (status == NATS_OK) {
+        status = loop_adapter_set(connection->adapter, options);
+    }
+    /* These fail for numbers that are out of range only. */
+    (void)natsOptions_SetName(options, settings->name);
+    (void)natsOptions_SetTimeout(options, connect_timeout_ms);
+    (void)natsOptions_SetMaxReconnect(options, -1);
+    (void)natsOptions_SetCustomReconnectDelay(options, reconnect_delay, NULL);
+    (void)natsOptions_SetPingInterval(options, ping_interval_ms);
+    (void)natsOptions_SetMaxPingsOut(options, pings_out_max);
+    (void)natsOptions_SetSendAsap(options, true);
+    (void)natsOptions_SetNoEcho(options, true);
+    (void)natsOptions_SetDisconnectedCB(options, disconnected, connection);
+    (void)natsOptions_SetReconnectedCB(options, reconnected, connection);
+    (void)natsOptions_SetClosedCB(options, closed, connection);
+    (void)natsOptions_SetErrorHandler(options, complained, connection);
+    return status;
+}
+
+static bool make_parts(struct connection *connection)
+{
+    CFRunLoopTimerContext context = {.info = connection};
+
+    connection->adapter = loop_adapter_create(connection->loop, take_messages, connection);
+    connection->retry = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + 1e9, 1e9, 0, 0, retry_fires, &context);
+    if (!connection->adapter || !connection->retry || natsOptions_Create(&connection->options) != NATS_OK) {
+        return false;
+    }
+    CFRunLoopAddTimer(connection->loop, connection->retry, kCFRunLoopDefaultMode);
+    return true;
+}
+
+static void end_parts(struct connection *connection)
+{
+    if (connection->retry) {
+        CFRunLoopTimerInvalidate(connection->retry);
+        CFRelease(connection->retry);
+    }
+    while (connection->subscriptions) {
+        connection->subscriptions->is_over = true;
+        free_those_over(connection);
+    }
+}
+
+struct connection *connection_create(const struct connection_settings *settings, connection_told told, void *info,
+                                     char *ret_text, size_t text_size)
+{
+    struct connection *connection = calloc(1, sizeof *connection);
+    natsStatus status = NATS_NO_MEMORY;
+
+    if (connection) {
+        atomic_init(&connection->references, 1);
+        (void)atomic_fetch_add(&connections_alive, 1);
+        connection->loop = (CFRunLoopRef)(uintptr_t)CFRetain(CFRunLoopGetCurrent());
+        connection->told = told;
+        connection->info = info;
+        status = make_parts(connection) ? follow_settings(connection, settings) : NATS_NO_MEMORY;
+    }
+    if (status == NATS_OK) {
+        try_to_connect(connection);
+        return connection;
+    }
+    (void)snprintf(ret_text, text_size, "%s", natsStatus_GetText(status));
+    if (connection) {
+        end_parts(connection);
+        if (connection->adapter) {
+            loop_adapter_destroy(connection->adapter);
+        }
+        release_connection(connection);
+    }
+    return NULL;
+}
+
+void connection_destroy(struct connection *connection)
+{
+    atomic_store(&connection->is_over, true);
+    loop_adapter_flush(connection->adapter);
+    end_parts(connection);
+    loop_adapter_destroy(connection->adapter);
+    give_up(connection->nats);
+    connection->nats = NULL;
+    release_connection(connection);
+}
+
+/* ---- asking ---- */
+
+bool connection_is_ready(const struct connection *connection)
+{
+    return connection->is_up;
+}
+
+size_t connection_message_max(const struct connection *connection)
+{
+    int64_t most = connection->nats ? natsConnection_GetMaxPayload(connection->nats) : 0;
+
+    return most > 0 ? (size_t)most : 0;
+}
+
+size_t connection_backlog(const struct connection *connection)
+{
+    int bytes = connection->nats ? natsConnection_Buffered(connection->nats) : 0;
+
+    return bytes > 0 ? (size_t)bytes : 0;
+}
+
+/* ---- publishing ---- */
+
+/* The head and the data in one piece. */
+static uint8_t *join(struct connection *connection, const void *head, size_t head_size, const void *data, size_t length)
+{
+    if (head_size + length > connection->scratch_size) {
+        uint8_t *larger = realloc(connection->scratch, 2 * (head_size + length));
+
+        if (!larger) {
+            return NULL;
+        }
+        connection->scratch = larger;
+        connection->scratch_size = 2 * (head_size + length);
+    }
+    memcpy(connection->scratch, head, head_size);
+    if (length > 0) {
+        memcpy(connection->scratch + head_size, data, length);
+    }
+    return connection->scratch;
+}
+
+bool connection_publish(struct connection *connection, const char *subject, const char *reply, const void *head, size_t head_size,
+                        const void *data, size_t length)
+{
+    const uint8_t *bytes = connection->is_up ? join(connection, head, head_size, data, length) : NULL;
+    int size = (int)(head_size + length);
+    natsStatus status = NATS_CONNECTION_DISCONNECTED;
+
+    if (bytes) {
+        status = reply ? natsConnection_PublishRequest(connection->nats, subject, reply, bytes, size)
+                       : natsConnection_Publish(connection->nats, subject, bytes, size);
+    }
+    return status == NATS_OK;
+}

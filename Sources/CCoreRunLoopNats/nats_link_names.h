@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The link names of what the library's own files share. Written by `make symbols`.
+ *
+ * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
+ */
+#ifndef CRL_NATS_LINK_NAMES_H
+#define CRL_NATS_LINK_NAMES_H
+
+#pragma redefine_extname awaited_add crl_awaited_add
+#pragma redefine_extname awaited_find crl_awaited_find
+#pragma redefine_extname awaited_next_number crl_awaited_next_number
+#pragma redefine_extname awaited_remove crl_awaited_remove
+#pragma redefine_extname bridge_decode crl_bridge_decode
+#pragma redefine_extname bridge_frame_decode crl_bridge_frame_decode
+#pragma redefine_extname bridge_frame_encode crl_bridge_frame_encode
+#pragma redefine_extname bridge_frame_error_text crl_bridge_frame_error_text
+#pragma redefine_extname bridge_life_release crl_bridge_life_release
+#pragma redefine_extname bridge_life_retain crl_bridge_life_retain
+#pragma redefine_extname bridge_publish crl_bridge_publish
+#pragma redefine_extname bridge_tell crl_bridge_tell
+#pragma redefine_extname connection_backlog crl_connection_backlog
+#pragma redefine_extname connection_create crl_connection_create
+#pragma redefine_extname connection_destroy crl_connection_destroy
+#pragma redefine_extname connection_is_ready crl_connection_is_ready
+#pragma redefine_extname connection_message_max crl_connection_message_max
+#pragma redefine_extname connection_publish crl_connection_publish
+#pragma redefine_extname connection_subscribe crl_connection_subscribe
+#pragma redefine_extname connection_unsubscribe crl_connection_unsubscribe
+#pragma redefine_extname connections_left crl_connections_left
+#pragma redefine_extname exporting_create crl_exporting_create
+#pragma redefine_extname exporting_destroy crl_exporting_destroy
+#pragma redefine_extname exporting_name crl_exporting_name
+#pragma redefine_extname exporting_next crl_exporting_next
+#pragma redefine_extname exporting_say_bye crl_exporting_say_bye
+#pragma redefine_extname exporting_tick crl_exporting_tick
+#pragma redefine_extname importing_ask_who crl_importing_ask_who
+#pragma redefine_extname importing_create crl_importing_create
+#pragma redefine_extname importing_destroy crl_importing_destroy
+#pragma redefine_extname importing_let_in crl_importing_let_in
+#pragma redefine_extname importing_local_name crl_importing_local_name
+#pragma redefine_extname importing_next crl_importing_next
+#pragma redefine_extname importing_sweep_awaited crl_importing_sweep_awaited
+#pragma redefine_extname importing_take_answer crl_importing_take_answer
+#pragma redefine_extname importing_take_nobody crl_importing_take_nobody
+#pragma redefine_extname importing_tick crl_importing_tick
+#pragma redefine_extname loop_adapter_create crl_loop_adapter_create
+#pragma redefine_extname loop_adapter_destroy crl_loop_adapter_destroy
+#pragma redefine_extname loop_adapter_enter crl_loop_adapter_enter
+#pragma redefine_extname loop_adapter_flush crl_loop_adapter_flush
+#pragma redefine_extname loop_adapter_leave crl_loop_adapter_leave
+#pragma redefine_extname loop_adapter_set crl_loop_adapter_set
+#pragma redefine_extname name_fault crl_name_fault
+#pragma redefine_extname subject_escape crl_subject_escape
+#pragma redefine_extname subject_make crl_subject_make
+#pragma redefine_extname subject_unescape crl_subject_unescape
+
+#endif

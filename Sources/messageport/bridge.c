@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* messageport bridge: another program, which is installed with the add-on library. This command links the core library alone. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "messageport.h"
+
+/* The folder of this program, with the slash at its end. */
+static bool find_folder(char ret_folder[PATH_MAX])
+{
+    ssize_t length = readlink("/proc/self/exe", ret_folder, PATH_MAX - 1);
+    char *slash;
+
+    if (length < 0) {
+        return false;
+    }
+    ret_folder[length] = '\0';
+    slash = strrchr(ret_folder, '/');
+    if (slash) {
+        slash[1] = '\0';
+    }
+    return slash != NULL;
+}
+
+int run_bridge(char **words)
+{
+    static const char *const places[] = {"messageport-bridge", "../libexec/corerunloop/messageport-bridge"};
+    char folder[PATH_MAX];
+    char path[PATH_MAX + 64];
+
+    for (size_t i = 0; find_folder(folder) && i < sizeof places / sizeof places[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s%s", folder, places[i]);
+        (void)execv(path, words);
+        if (errno != ENOENT && errno != ENOTDIR) {
+            return fail(exit_error, "%s cannot be run: %s", path, strerror(errno));
+        }
+    }
+    return fail(exit_error, "bridge: messageport-bridge is not installed, neither beside this command nor in ../libexec/corerunloop");
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A server on loopback and machines that use it, for the tests of the bridge. A machine is a process with a directory of names of its own.
+ *
+ * Tests that need a server are skipped where there is none.
+ */
+#ifndef CRL_TESTS_NATS_PLACE_H
+#define CRL_TESTS_NATS_PLACE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "CRLNats.h"
+#include "CoreFoundation/CoreFoundation.h"
+#include "harness.h"
+
+/* TEST with a folder of its own, in which each machine has its directory of names. */
+#define PLACE_TEST(_name, _rules)        \
+    static void placed_##_name(void);    \
+    TEST_LIMIT(_name, _rules, 120)       \
+    {                                    \
+        place_begin();                   \
+        placed_##_name();                \
+        place_end();                     \
+    }                                    \
+    static void placed_##_name(void)
+
+void place_begin(void);
+void place_end(void);
+
+/* A path in the test's folder; it is made if it is to be a directory. */
+const char *place_path(const char *name);
+
+/* Starts a server, whose options are words with spaces between them; returns when it takes connections. The test is skipped if there is no
+ * nats-server. It has its own port, until place_end. */
+void server_start(const char *options);
+/* On the same port as before. */
+void server_restart(void);
+/* Ends it by a signal. */
+void server_stop(int signal);
+void server_signal(int signal);
+/* "nats://127.0.0.1:PORT" */
+const char *server_url(void);
+int server_port(void);
+
+/* The calling process becomes a machine: its ports are found by its own programs only. */
+void machine_become(const char *machine);
+
+/*
+ * Starts a machine in a process of its own: it has a local port for each of the names, separated by spaces, with this callback, and a
+ * bridge that exports them. With `shares` others may have them, too. Returns when the ports are there. It ends with the test at the latest.
+ */
+pid_t machine_start(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares);
+void machine_end(pid_t pid, int signal);
+
+/* A bridge on the calling thread's loop, with this machine's name, whose events are counted here. */
+struct told {
+    int counts[32]; /* of the event, plus 16 */
+    char texts[32][256]; /* the last text of each */
+};
+CRLNatsBridgeRef place_bridge(const char *machine, struct told *told);
+CRLNatsBridgeRef place_bridge_with(CRLNatsConfiguration configuration, struct told *told);
+/* Ends it, and returns when cnats has closed its connection. */
+void place_end_bridge(CRLNatsBridgeRef bridge);
+#define TOLD(_told, _event) ((_told).counts[(_event) + 16])
+/* Runs the loop until an event has come so often; fails the test after a patient while. */
+void place_await(const struct told *told, CRLNatsEvent event, int count);
+
+/* Runs the loop while it is true, patiently. */
+bool place_run_while(bool (*condition)(void *info), void *info);
+
+/* A request on a thread of its own, while the calling thread runs its loop, which has the bridge. */
+SInt32 place_ask(const char *name, SInt32 message_id, CFDataRef data, CFTimeInterval limit_s, CFDataRef *ret_reply);
+/* One-way messages with the numbers from `first` on; the result of the last. */
+SInt32 place_tell(const char *name, SInt32 first, int count, CFDataRef data);
+
+#endif
