@@ -7,10 +7,13 @@
 #include <string.h>
 
 #include "scheduler.h"
+#include "tables.h"
 
 static struct file *tables[processes_max][descriptors_max];
 static struct file *sets; /* all of them */
 static int limit = descriptors_max;
+static bool slow_may_be_closed; /* by the simulated kernel itself: nobody could close it elsewhere */
+static __thread int slow_closes;
 
 /* ---- descriptors ---- */
 
@@ -78,6 +81,35 @@ static void drop_items(struct file *set, const struct file *file)
     }
 }
 
+static void note_slow_close(void)
+{
+    if (slow_may_be_closed) {
+        return;
+    }
+    if (!tables_may_close_slowly()) {
+        scheduler_fail("a thread of the program waits in the close of what a peer has sent");
+    }
+    slow_closes++;
+}
+
+int slow_make(void)
+{
+    return file_install(file_create(file_slow));
+}
+
+void slow_allow(bool may_be_closed)
+{
+    slow_may_be_closed = may_be_closed;
+}
+
+int slow_take_closes(void)
+{
+    int result = slow_closes;
+
+    slow_closes = 0;
+    return result;
+}
+
 /* The last reference has gone: so has every watch on it. */
 static void destroy(struct file *file)
 {
@@ -98,6 +130,9 @@ static void destroy(struct file *file)
     }
     if (file->kind == file_stream) {
         stream_closed(file);
+    }
+    if (file->kind == file_slow) {
+        note_slow_close();
     }
     if (file->node) {
         if (file->node->locker == file) {
@@ -177,7 +212,9 @@ bool files_drain_dead(void)
 
             if (file) {
                 tables[i][k] = NULL;
+                slow_allow(true); /* nobody waits */
                 file_release(file);
+                slow_allow(false);
                 return true;
             }
         }
@@ -188,7 +225,7 @@ bool files_drain_dead(void)
 int files_open(int process, const char **ret_first)
 {
     static const char *const kinds[] = {"a counter", "an alarm", "a wait set", "a datagram socket",
-                                        "a line",    "memory",   "a file",     "a stream"};
+                                        "a line",    "memory",   "a file",     "a stream", "a file that closes slowly"};
     int count = 0;
 
     for (int i = 0; i < descriptors_max; i++) {
@@ -315,6 +352,7 @@ static int status_of(const struct file *file)
         return stream_status(file);
     case file_memory:
     case file_node:
+    case file_slow:
         break;
     }
     return status_in | status_out;

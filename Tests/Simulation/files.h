@@ -18,13 +18,14 @@
 
 enum { descriptors_max = 256, first_descriptor = 3, name_max = 128, contents_max = 512, passed_max = 2, user_id = 1000 };
 
-enum file_kind { file_counter, file_alarm, file_set, file_datagram, file_line, file_memory, file_node, file_stream };
+enum file_kind { file_counter, file_alarm, file_set, file_datagram, file_line, file_memory, file_node, file_stream, file_slow };
 
 /* What poll would say. */
 enum file_status { status_in = 1, status_out = 2, status_hang_up = 4, status_error = 8, status_half_closed = 16 };
 
 struct file;
 struct stream;
+struct waiter;
 
 /* One packet in a queue. */
 struct message {
@@ -75,6 +76,8 @@ struct file {
     struct message **tail;
     size_t queued;
     size_t queued_bytes;
+    uint64_t puts; /* into the queue, ever */
+    struct waiter *waiters; /* of turns.c */
     bool is_shut;
     bool takes_no_packets; /* its owner reads no more */
     bool refuses_descriptors;
@@ -103,6 +106,15 @@ int file_duplicate(int descriptor);
 int file_replace_number(int from, int number);
 int descriptor_limit(void);
 bool descriptor_is_left(void);
+/*
+ * A file whose last close waits, as that of a socket that lingers. It fails the simulation, unless a thread that is there for it closes it:
+ * one that the library started, one that is spared, or the end of a process.
+ */
+int slow_make(void);
+/* From now on the simulated kernel closes such files itself: of a dead process, and what a process has no number left for. Or not so. */
+void slow_allow(bool may_be_closed);
+/* How many such closes the calling thread has made and not waited for yet; none from then on. */
+int slow_take_closes(void);
 /* Closes one more descriptor of a process that has died. False: there is none. */
 bool files_drain_dead(void);
 /* How many are open in a process, and what the first of them is. */
@@ -135,6 +147,8 @@ int datagram_name(int descriptor, const char *path);
 int datagram_join(int descriptor, const char *path);
 int line_make(int ret_ends[2]);
 bool line_is(int descriptor);
+/* Who would receive from it, if it is a datagram socket without room for more; else NULL. */
+struct file *datagram_full(int descriptor);
 ssize_t socket_put(int descriptor, const struct msghdr *message);
 ssize_t socket_take(int descriptor, struct msghdr *message);
 int socket_shut(int descriptor);
@@ -142,6 +156,18 @@ bool socket_stop_receiving(int descriptor);
 int socket_refuse_descriptors(int descriptor);
 void socket_closed(struct file *file);
 int socket_status(const struct file *file);
+
+/* ---- turns.c ---- */
+
+/* Waits in the receiver's line. False: the deadline came first. The receiver may be gone then. */
+bool turns_wait(struct file *receiver, int64_t deadline_ns);
+void turns_wake_next(struct file *receiver);
+void turns_wake_all(struct file *receiver);
+/* The calling thread finds the receiver's queue full; puts a packet there; will not. */
+void turns_note_full(const struct file *receiver);
+void turns_note_put(const struct file *receiver);
+void turns_give_up(void);
+void turns_forget(const struct file *receiver);
 
 /* ---- streams.c ---- */
 

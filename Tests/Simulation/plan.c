@@ -35,6 +35,16 @@ static void plan_faults(void)
     }
 }
 
+/* More processes than places in the queue would need more than there are, so each has several messages under way. */
+static void plan_crowd(void)
+{
+    plan.is_crowd = plan.is_busy = true;
+    plan.processes = processes_max;
+    plan.names = 1;
+    plan.by_socket = true;
+    plan.datagrams_max = 4 + any(4);
+}
+
 static void plan_ports(void)
 {
     plan.processes = between(1, processes_max);
@@ -43,6 +53,7 @@ static void plan_ports(void)
     plan.is_busy = any(2) == 0;
     plan.steps = plan.is_busy ? between(1, 5) : between(2, 12);
     plan.restarts = any(3) == 0;
+    plan.has_hostile = any(4) == 0;
     plan.by_socket = any(2) == 0;
     plan.has_deaths = plan.processes > 1 && any(3) == 0;
     for (int i = 0; plan.has_deaths && i < plan.processes - 1; i++) {
@@ -73,6 +84,9 @@ void plan_make(void)
     }
     plan.awake_us = any(3) == 0 ? between(1, 200) : 0;
     plan.hides_processes = plan.program == program_ports && any(4) == 0;
+    if (plan.program == program_ports && any(4) == 0) {
+        plan_crowd();
+    }
 }
 
 static void print_one(const char *what, uint64_t one_in)
@@ -93,8 +107,9 @@ void plan_print(void)
     } else {
         (void)printf("ports: %d processes with %d clients of %d steps, %d names%s%s", plan.processes, plan.threads, plan.steps, plan.names,
                      plan.restarts ? ", servers restart" : "", plan.has_deaths ? ", processes die" : "");
-        (void)printf("%s%s%s", plan.by_socket ? ", all by socket" : "", plan.is_busy ? ", many in a row" : "",
-                     plan.hides_processes ? ", processes hidden" : "");
+        (void)printf("%s%s%s%s%s", plan.by_socket ? ", all by socket" : "", plan.is_busy ? ", many in a row" : "",
+                     plan.hides_processes ? ", processes hidden" : "", plan.is_crowd ? ", a crowd" : "",
+                     plan.has_hostile ? ", one of them hostile" : "");
     }
     if (plan.awake_us > 0) {
         (void)printf(", waits of %d us awake", plan.awake_us);

@@ -13,12 +13,14 @@
 
 #include "CRLRunLoop.h"
 #include "CoreFoundation/CoreFoundation.h"
+#include "files.h"
 #include "history.h"
+#include "hostile.h"
 #include "image.h"
 #include "plan.h"
 #include "scheduler.h"
 
-enum { hops_max = 2, sizes = 7, tries_max = 100, row = 4, busy_row = 60 };
+enum { hops_max = 2, attacks_max = 8, sizes = 7, tries_max = 100, row = 4, busy_row = 60 };
 
 static const CFTimeInterval for_ever = 1e10;
 static const int64_t pause_ns = 5000000;
@@ -108,7 +110,7 @@ static CFTimeInterval some_limit(bool *ret_is_limit)
 
 static void send_one(CFMessagePortRef remote, int name, uint32_t hops, uint64_t ends)
 {
-    struct sending sending = {.name = name, .is_one_way = by_chance(3), .ends = ends};
+    struct sending sending = {.name = name, .is_one_way = plan.is_crowd ? !by_chance(8) : by_chance(3), .ends = ends};
     CFTimeInterval send_limit = some_limit(&sending.has_send_limit);
     CFTimeInterval receive_limit = some_limit(&sending.has_receive_limit);
     CFStringRef mode = by_chance(3) ? CFSTR("private") : kCFRunLoopDefaultMode;
@@ -128,6 +130,7 @@ static void send_one(CFMessagePortRef remote, int name, uint32_t hops, uint64_t 
     data = make_data(id, some_size(), hops, some_size());
     result = CFMessagePortSendRequest(remote, (SInt32)id, data, send_limit, receive_limit, sending.is_one_way ? NULL : mode,
                                       sending.is_one_way ? NULL : &reply);
+    turns_give_up();
     is_right = read_data(reply, &letter) && letter.id == id;
     history_result(id, result, is_right);
     if (reply) {
@@ -278,6 +281,17 @@ static void be_client(void *info)
     scheduler_note("has sent all");
 }
 
+/* Fewer times than what would cost the process its lines. */
+static void be_hostile(void *info)
+{
+    (void)info;
+    for (uint64_t left = 1 + any(attacks_max); left > 0 && !is_quitting; left--) {
+        scheduler_note("attacks");
+        hostile_attack(name_strings[any((uint64_t)plan.names)]);
+        sleep_for((int64_t)any(10 * (uint64_t)pause_ns));
+    }
+}
+
 static void quit(void *info)
 {
     (void)info;
@@ -315,4 +329,7 @@ void ports_start(int process)
         (void)scheduler_spawn(process, be_client, NULL);
     }
     (void)scheduler_spawn(process, be_janitor, NULL);
+    if (plan.has_hostile && process == 0) {
+        (void)scheduler_spawn(process, be_hostile, NULL);
+    }
 }

@@ -379,6 +379,17 @@ int scheduler_spawn(int process, void (*body)(void *info), void *info)
     return thread_count++;
 }
 
+/* Not the calling thread, which may be any: a thread that waits asks from where another runs. */
+bool scheduler_is_alone(const struct process *process)
+{
+    int count = 0;
+
+    for (int i = 0; i < thread_count; i++) {
+        count += threads[i].process == process && threads[i].state != thread_has_ended ? 1 : 0;
+    }
+    return count <= 1;
+}
+
 /* ---- the whole ---- */
 
 void scheduler_begin(uint64_t seed, bool prints, bool (*drain)(void), int64_t (*next_alarm_ns)(void))

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { threads_max = 24, processes_max = 4 };
+enum { threads_max = 32, processes_max = 4 };
 
 static const int64_t never_ns = INT64_MAX;
 static const int64_t millisecond_ns = 1000000;
@@ -32,6 +32,7 @@ struct process {
 
 struct scheduler_counts {
     uint64_t points, switches, calls, faults, deaths, hash;
+    uint64_t waits, late_waits; /* of senders for room; those let more than twice as many go first as were there first */
     int64_t elapsed_ns;
 };
 extern struct scheduler_counts scheduler_counts;
@@ -45,6 +46,8 @@ bool scheduler_chance(enum random_stream stream, uint64_t one_in);
 
 /* Starts a thread; it runs when it gets the baton. Its number. */
 int scheduler_spawn(int process, void (*body)(void *info), void *info);
+/* All other threads of the process have ended. */
+bool scheduler_is_alone(const struct process *process);
 /* Runs until all threads have ended or died. Called by the thread that began, which is none of the simulation's. */
 void scheduler_run(void);
 

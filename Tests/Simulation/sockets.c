@@ -77,6 +77,8 @@ void socket_closed(struct file *file)
     queue_clear(file);
     if (file->kind == file_datagram) {
         forget_datagram(file);
+        turns_wake_all(file);
+        turns_forget(file);
         return;
     }
     if (file->peer) {
@@ -205,6 +207,14 @@ bool line_is(int descriptor)
     return file && file->kind == file_line;
 }
 
+struct file *datagram_full(int descriptor)
+{
+    const struct file *file = file_of(descriptor);
+    struct file *receiver = file && file->kind == file_datagram && file->node && !file->peer_has_gone ? file->node->socket : NULL;
+
+    return receiver && !has_room(receiver) ? receiver : NULL;
+}
+
 /* ---- sending ---- */
 
 static size_t size_of(const struct msghdr *message)
@@ -303,6 +313,9 @@ ssize_t socket_put(int descriptor, const struct msghdr *header)
         return -EMSGSIZE;
     }
     if (!has_room(receiver)) {
+        if (file->kind == file_datagram) {
+            turns_note_full(receiver);
+        }
         return -EAGAIN;
     }
     message = message_create(header, size);
@@ -314,6 +327,10 @@ ssize_t socket_put(int descriptor, const struct msghdr *header)
     receiver->tail = &message->next;
     receiver->queued++;
     receiver->queued_bytes += size;
+    receiver->puts++;
+    if (file->kind == file_datagram) {
+        turns_note_put(receiver);
+    }
     file_stir(receiver);
     return (ssize_t)size;
 }
@@ -349,13 +366,15 @@ static bool add_control(struct msghdr *header, size_t *used, int type, const voi
     return true;
 }
 
-static void hand_out(struct file *file, struct message *message, struct msghdr *header)
+/* Returns false if the process has no number left for what comes with the message. */
+static bool hand_out(struct file *file, struct message *message, struct msghdr *header)
 {
     bool is_seen = !plan.hides_processes || message->pid == process_id_base + scheduler_process()->number;
     const struct ucred sender = {.pid = is_seen ? message->pid : 0, .uid = user_id, .gid = user_id};
     int numbers[passed_max];
     size_t used = 0;
     int count = 0;
+    bool has_numbers = true;
 
     if (file->takes_credentials) {
         (void)add_control(header, &used, SCM_CREDENTIALS, &sender, sizeof sender);
@@ -370,6 +389,7 @@ static void hand_out(struct file *file, struct message *message, struct msghdr *
         }
         if (number < 0) {
             header->msg_flags |= MSG_CTRUNC;
+            has_numbers = header->msg_control == NULL;
             break;
         }
         numbers[count++] = number;
@@ -380,6 +400,7 @@ static void hand_out(struct file *file, struct message *message, struct msghdr *
         }
     }
     header->msg_controllen = used;
+    return has_numbers;
 }
 
 ssize_t socket_take(int descriptor, struct msghdr *header)
@@ -408,10 +429,12 @@ ssize_t socket_take(int descriptor, struct msghdr *header)
     } else {
         memcpy(header->msg_iov[0].iov_base, message->bytes, size);
     }
-    hand_out(file, message, header);
+    slow_allow(!hand_out(file, message, header));
     if (file->peer) {
         file_stir(file->peer); /* there is room again */
     }
+    turns_wake_next(file);
     message_free(message);
+    slow_allow(false);
     return (ssize_t)size;
 }

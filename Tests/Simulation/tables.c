@@ -22,12 +22,14 @@ enum { process_id_base = 100, call_text_size = 160, wall_steps_s = 4, tick_lengt
 static const int64_t call_cost_ns = 1000;
 static const int64_t longest_delay_ns = 5000000;
 static const int64_t longest_stop_ns = 200000000;
+static const int64_t slow_close_ns = 1000000000;
 static const int64_t wall_distance_ns = INT64_C(1767225600) * 1000000000;
 
 static struct fault_plan fault_plan;
 static int64_t wall_step_ns;
 static uint64_t resource_faults;
 static __thread int spared;
+static __thread bool closes_slowly; /* a thread that the library started */
 
 void tables_begin(const struct fault_plan *chosen)
 {
@@ -37,6 +39,11 @@ void tables_begin(const struct fault_plan *chosen)
 void tables_spare(bool is_spared)
 {
     spared += is_spared ? 1 : -1;
+}
+
+bool tables_may_close_slowly(void)
+{
+    return closes_slowly || spared > 0;
 }
 
 uint64_t tables_resource_faults(void)
@@ -379,8 +386,13 @@ static int descriptor_name(int descriptor, char *ret_name, size_t size)
 static int close_descriptor(int descriptor)
 {
     int error = begin(fault_none, 0, 0);
+    int result = file_close(descriptor);
+    int slow = slow_take_closes();
 
-    return (int)END(file_close(descriptor), "close(%d)", descriptor);
+    if (slow > 0) {
+        (void)scheduler_wait(NULL, NULL, scheduler_now_ns() + slow * slow_close_ns);
+    }
+    return (int)END(result, "close(%d)", descriptor);
 }
 
 static int make_non_blocking(int descriptor, bool is_non_blocking)
@@ -550,14 +562,50 @@ static bool is_main_thread(void)
 }
 
 /*
- * The new thread has done its work before the call returns. It never fails: what it is to close would stay open, which a run that ends well
- * may not leave behind.
+ * It never fails: what it is to close would be closed by the caller, which is what no run that ends well does. One thread of each process
+ * plays all that are started, one after the other.
  */
+static struct helper {
+    struct process *process;
+    void *(*function)(void *info); /* NULL: nothing to do */
+    bool is_there;
+} helpers[processes_max];
+
+static bool has_work_or_is_left_alone(void *info)
+{
+    const struct helper *helper = info;
+
+    return helper->function || scheduler_is_alone(helper->process);
+}
+
+static void help(void *info)
+{
+    struct helper *helper = info;
+
+    scheduler_note("does what the library started a thread for");
+    closes_slowly = true;
+    while (scheduler_wait(has_work_or_is_left_alone, helper, never_ns) && helper->function) {
+        void *(*function)(void *info) = helper->function;
+
+        helper->function = NULL;
+        (void)function(NULL);
+    }
+}
+
 static int thread_start(void *(*function)(void *info), const char *name)
 {
     int error = begin(fault_none, 0, 0);
+    struct helper *helper = &helpers[scheduler_process()->number];
 
-    (void)function(NULL);
+    if (helper->function) {
+        scheduler_fail("two threads are started at once");
+    }
+    helper->process = scheduler_process();
+    helper->function = function;
+    if (!helper->is_there) {
+        helper->is_there = true;
+        (void)scheduler_spawn(helper->process->number, help, helper);
+    }
     return (int)END(0, "thread_start(%s)", name);
 }
 
@@ -888,21 +936,17 @@ static int wait_for(int socket, uint32_t interest, int64_t deadline_ns)
     return (int)END(ready, "wait(%d)", socket);
 }
 
-/* Whoever is looked at first has the room: the simulation keeps no order of senders. */
 static ssize_t send_in_turn(int socket, const struct msghdr *message, int64_t deadline_ns)
 {
     int error = begin(fault_transient, EINTR, 0);
-    struct poll poll = {file_of(socket), kernel_writable};
     int64_t end_ns = end_of_wait(deadline_ns);
     ssize_t result = -EAGAIN;
+    struct file *receiver;
 
-    if (!poll.file) {
-        return END(-EBADF, "send_in_turn(%d)", socket);
+    while (!error && (result = socket_put(socket, message)) == -EAGAIN && (receiver = datagram_full(socket)) != NULL &&
+           turns_wait(receiver, end_ns)) {
+        error = begin(fault_transient, EINTR, 0);
     }
-    file_retain(poll.file);
-    while (!error && (result = socket_put(socket, message)) == -EAGAIN && scheduler_wait(is_polled, &poll, end_ns)) {
-    }
-    file_release(poll.file);
     return END(result, "send_in_turn(%d)", socket);
 }
 
@@ -968,7 +1012,7 @@ static int memory_size(int descriptor, uint64_t *ret_size)
     const struct file *file = file_of(descriptor);
 
     *ret_size = file ? file->size : 0;
-    return file ? 0 : -EBADF;
+    return !file ? -EBADF : file->kind == file_memory ? 0 : -EINVAL;
 }
 
 /* Mappings keep the memory; all processes see the same bytes. */

@@ -29,6 +29,8 @@ void tables_begin(const struct fault_plan *plan);
 
 /* What the calling thread does itself, rather than the library for it, meets no faults. Counts. */
 void tables_spare(bool is_spared);
+/* The calling thread is spared, or one that the library started: nobody waits for it. */
+bool tables_may_close_slowly(void);
 /* How many resource faults have struck so far. */
 uint64_t tables_resource_faults(void);
 
