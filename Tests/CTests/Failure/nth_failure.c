@@ -29,7 +29,7 @@
 #include "Port/port_probe.h"
 #include "Runtime/Object/object.h"
 
-enum { calls_max = 16384, sites_max = 4096, bag_max = 256, stack_repeats = 2, hang_s = 5, site_frames = 4, bad_max = 8 };
+enum { calls_max = 16384, sites_max = 4096, bag_max = 256, stack_repeats = 2, hang_s = 20, site_frames = 4, bad_max = 8 };
 enum { status_bad = 3, status_slow = 4 };
 enum { failures_max = 2, consequences_max = 16 };
 

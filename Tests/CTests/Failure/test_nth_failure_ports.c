@@ -30,7 +30,8 @@
 #include "Port/Names/name_registry.h"
 #include "Port/Wire/wire.h"
 
-static const double patience_s = 1;
+/* No run waits so long: it would be too slow. A busy machine may keep a thread from its processor for a second. */
+static const double patience_s = 4;
 static _Atomic int handled;
 static bool could_not_reply;
 
