@@ -233,12 +233,12 @@ void ask(int slot, uint32_t life)
 
 /* ---- the crowd ---- */
 
-static ssize_t send_in_turn_and_tell(int socket, const struct msghdr *message, int64_t deadline_ns)
+static ssize_t send_in_turn_and_tell(int socket, const struct msghdr *message, int64_t limit_ns, int64_t *socket_limit_ns)
 {
     ssize_t result;
 
     atomic_store(&chaos->is_in_line[client.slot], true);
-    result = kernel_ports_linux.send_in_turn(socket, message, deadline_ns);
+    result = kernel_ports_linux.send_in_turn(socket, message, limit_ns, socket_limit_ns);
     atomic_store(&chaos->is_in_line[client.slot], false);
     return result;
 }

@@ -936,12 +936,14 @@ static int wait_for(int socket, uint32_t interest, int64_t deadline_ns)
     return (int)END(ready, "wait(%d)", socket);
 }
 
-static ssize_t send_in_turn(int socket, const struct msghdr *message, int64_t deadline_ns)
+static ssize_t send_in_turn(int socket, const struct msghdr *message, int64_t limit_ns, int64_t *socket_limit_ns)
 {
     int error = begin(fault_transient, EINTR, 0);
-    int64_t end_ns = end_of_wait(deadline_ns);
+    int64_t end_ns = end_of_wait(scheduler_now_ns() + limit_ns);
     ssize_t result = -EAGAIN;
     struct file *receiver;
+
+    *socket_limit_ns = limit_ns;
 
     while (!error && (result = socket_put(socket, message)) == -EAGAIN && (receiver = datagram_full(socket)) != NULL &&
            turns_wait(receiver, end_ns)) {

@@ -296,17 +296,19 @@ static ssize_t send_message(int socket, const struct msghdr *message)
     return result_of(uncancelled(sendmsg(socket, message, MSG_DONTWAIT | MSG_NOSIGNAL)), saved);
 }
 
-static ssize_t send_in_turn(int socket, const struct msghdr *message, int64_t deadline_ns)
+static ssize_t send_in_turn(int socket, const struct msghdr *message, int64_t limit_ns, int64_t *socket_limit_ns)
 {
     int saved = errno;
-    int64_t left_ns = deadline_ns - kernel.monotonic_ns();
     struct timeval limit = {0, 1}; /* 0 would be no limit */
 
-    if (left_ns > 1000) {
-        limit = (struct timeval){(time_t)(left_ns / second_ns), (suseconds_t)(left_ns % second_ns / 1000)};
-    }
-    if (setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) < 0) {
-        return result_of(-1, saved);
+    if (limit_ns != *socket_limit_ns) {
+        if (limit_ns > 1000) {
+            limit = (struct timeval){(time_t)(limit_ns / second_ns), (suseconds_t)(limit_ns % second_ns / 1000)};
+        }
+        if (setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) < 0) {
+            return result_of(-1, saved);
+        }
+        *socket_limit_ns = limit_ns;
     }
     return result_of(uncancelled(sendmsg(socket, message, MSG_NOSIGNAL)), saved);
 }

@@ -49,10 +49,11 @@ struct kernel_ports {
     ssize_t (*send)(int socket, const void *bytes, size_t size);
     ssize_t (*send_message)(int socket, const struct msghdr *message);
     /*
-     * As send_message, but waits for room until about `deadline_ns` (-EAGAIN), which the kernel may pass by an eighth of the wait. It lets
-     * one sender after another have the room, in the order in which they came. -EINTR is possible.
+     * As send_message, but waits for room for about `limit_ns` (-EAGAIN), which the kernel may pass by an eighth. It lets one sender after
+     * another have the room, in the order in which they came. -EINTR is possible. `socket_limit_ns` keeps what limit the socket has, 0
+     * before the first call, so that only another one takes a call of the kernel.
      */
-    ssize_t (*send_in_turn)(int socket, const struct msghdr *message, int64_t deadline_ns);
+    ssize_t (*send_in_turn)(int socket, const struct msghdr *message, int64_t limit_ns, int64_t *socket_limit_ns);
     ssize_t (*receive_message)(int socket, struct msghdr *message);
     /*
      * Packets that come from now on bring a pidfd of their sender (SCM_PIDFD), if there is room for control data. -ENOPROTOOPT on kernels

@@ -98,8 +98,8 @@ PORTS_CALL(int, send_room, ENOBUFS, 0, (int socket, int wanted), (socket, wanted
 PORTS_CALL(int, channel_create, EMFILE, ENOMEM, (int ret_ends[2]), (ret_ends))
 PORTS_CALL(ssize_t, send, ENOBUFS, EAGAIN, (int socket, const void *bytes, size_t size), (socket, bytes, size))
 PORTS_CALL(ssize_t, send_message, EAGAIN, ETOOMANYREFS, (int socket, const struct msghdr *message), (socket, message))
-PORTS_CALL(ssize_t, send_in_turn, EINTR, ENOBUFS, (int socket, const struct msghdr *message, int64_t deadline_ns),
-           (socket, message, deadline_ns))
+PORTS_CALL(ssize_t, send_in_turn, EINTR, ENOBUFS, (int socket, const struct msghdr *message, int64_t limit_ns, int64_t *socket_limit_ns),
+           (socket, message, limit_ns, socket_limit_ns))
 PORTS_CALL(ssize_t, receive_message, EINTR, EAGAIN, (int socket, struct msghdr *message), (socket, message))
 PORTS_CALL(int, hang_up, ENOTCONN, 0, (int socket), (socket))
 PORTS_CALL(int, refuse_descriptors, ENOPROTOOPT, 0, (int socket), (socket))

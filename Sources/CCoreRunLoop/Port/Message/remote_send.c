@@ -25,6 +25,7 @@ enum {
     looks_most = 256, /* looks in one moment, whatever the clock says */
     pauses_between_looks = 8,
     skip_size_most = 64,
+    straight_most = 15, /* messages that go to the kernel's line at once after a try in vain */
 };
 
 /* How long a thread looks at a full queue before it sleeps. A running receiver takes some messages in this time. */
@@ -160,25 +161,25 @@ REQUIRES(the_port_lock) static void await_room(struct remote_port *remote)
  * Waits in the kernel's line of senders, without the lock. The frame is the next one that goes, because others find `is_in_line`. Returns
  * -ENOTCONN if the port was invalidated meanwhile and the frame was not sent. Not checked: the caller uses the port, so the socket stays.
  */
-NOT_CHECKED static int send_in_turn(CFMessagePortRef port, const struct wire_frame *frame, const struct load *load, int64_t until_ns)
+NOT_CHECKED static int send_in_turn(CFMessagePortRef port, const struct wire_frame *frame, const struct load *load, int64_t stay_ns)
 {
     struct remote_port *remote = &port->side.remote;
     int result;
 
     remote->is_in_line = true;
     port_unlock(port);
-    result = packet_send_in_turn(remote->socket, frame, load->bytes, load->descriptors, load->count, until_ns);
+    result = packet_send_in_turn(remote->socket, frame, load->bytes, load->descriptors, load->count, stay_ns, &remote->line_limit_ns);
     port_lock(port);
     remote->is_in_line = false;
     return result < 0 && !port_is_valid(port) ? -ENOTCONN : result;
 }
 
 /*
- * Sends every packet to the owner's socket. Waits for room if `until_ns` is not 0. If the owner is in this process, the packet is counted
+ * Sends every packet to the owner's socket. Waits for room if `stay_ns` is not 0. If the owner is in this process, the packet is counted
  * until it has been taken.
  */
 REQUIRES(the_port_lock)
-static int send_packet(CFMessagePortRef port, const struct wire_frame *frame, const struct load *load, int64_t until_ns)
+static int send_packet(CFMessagePortRef port, const struct wire_frame *frame, const struct load *load, int64_t stay_ns)
 {
     struct remote_port *remote = &port->side.remote;
     int result;
@@ -186,8 +187,8 @@ static int send_packet(CFMessagePortRef port, const struct wire_frame *frame, co
     if (remote->local_queue) {
         local_queue_expect_packet(remote->local_queue);
     }
-    result = until_ns > 0 ? send_in_turn(port, frame, load, until_ns)
-                          : packet_send(remote->socket, frame, load->bytes, load->descriptors, load->count);
+    result = stay_ns > 0 ? send_in_turn(port, frame, load, stay_ns)
+                         : packet_send(remote->socket, frame, load->bytes, load->descriptors, load->count);
     if (result < 0 && remote->local_queue) {
         local_queue_forget_packet(remote->local_queue);
     }
@@ -320,7 +321,7 @@ struct sending {
     struct wire_frame *frame;
     const struct load *load;
     int64_t deadline_ns;
-    int64_t until_ns; /* until when the next attempt may stay in the kernel's line of senders; 0: not at all */
+    int64_t stay_ns; /* how long the next attempt may stay in the kernel's line of senders; 0: not at all */
     int error; /* of the last attempt: 0 or a negative errno */
     SInt32 gone; /* the code if the receiver or the port is gone: IsInvalid, or BecameInvalid once the call has waited (rule 211) */
 };
@@ -453,7 +454,7 @@ REQUIRES(the_port_lock) static enum outcome try_send(CFMessagePortRef port, stru
     if (is_full(remote)) {
         return outcome_full;
     }
-    remote->was_in_line |= sending->until_ns > 0;
+    remote->was_in_line |= sending->stay_ns > 0;
     sending->error = prepare_ack(port, sending->frame);
     if (sending->error == 0) {
         sending->frame->sequence = remote->sequence + 1;
@@ -461,11 +462,14 @@ REQUIRES(the_port_lock) static enum outcome try_send(CFMessagePortRef port, stru
             trace_write(trace_message_is_sent, trace_by_socket,
                         message_trace_id(&port->name, kernel_ports.process_id(), sending->frame->sequence), (uintptr_t)port);
         }
-        sending->error = send_packet(port, sending->frame, sending->load, sending->until_ns);
+        sending->error = send_packet(port, sending->frame, sending->load, sending->stay_ns);
     }
     if (sending->error == 0) {
         remote->sequence++;
-        remote->was_in_line = sending->until_ns > 0;
+        remote->was_in_line = sending->stay_ns > 0;
+        remote->straight_left = (uint8_t)(remote->straight_left - (remote->was_in_line && remote->straight_left > 0 ? 1 : 0));
+    } else if (sending->error == -EAGAIN) {
+        remote->straight_left = straight_most;
     }
     return outcome_of(sending->error);
 }
@@ -506,7 +510,7 @@ REQUIRES(the_port_lock) static bool give_turn(struct remote_port *remote, enum o
     return true;
 }
 
-/* Until when the next attempt may stay in the kernel's line; 0, not at all, if nobody was in the way, and in a time limit's last moment. */
+/* How long the next attempt may stay in the kernel's line; 0, not at all, if nobody was in the way, and in a time limit's last moment. */
 static int64_t stay_in_line(enum outcome last, int64_t now_ns, int64_t deadline_ns)
 {
     int64_t left_ns = deadline_ns - now_ns;
@@ -514,7 +518,15 @@ static int64_t stay_in_line(enum outcome last, int64_t now_ns, int64_t deadline_
     if ((last != outcome_busy && last != outcome_behind) || left_ns <= exact_ns) {
         return 0;
     }
-    return left_ns / 8 * 7 < turn_ns ? now_ns + left_ns / 8 * 7 : now_ns + turn_ns;
+    return left_ns / 8 * 7 < turn_ns ? left_ns / 8 * 7 : turn_ns;
+}
+
+/* A sender whose tries are in vain leaves most of them out: each costs as much as a message. */
+REQUIRES(the_port_lock) static void begin_sending(CFMessagePortRef port, struct sending *sending)
+{
+    if (port->side.remote.straight_left > 0) {
+        sending->stay_ns = stay_in_line(outcome_busy, kernel.monotonic_ns(), sending->deadline_ns);
+    }
 }
 
 SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const struct load *load, struct send_clock *clock)
@@ -522,6 +534,7 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const s
     struct remote_port *remote = &port->side.remote;
     struct sending sending = {.frame = frame, .load = load, .deadline_ns = clock->deadline_ns, .gone = kCFMessagePortIsInvalid};
     enum outcome outcome = outcome_sent;
+    bool is_first = true;
     bool is_behind = false;
 
     for (;;) {
@@ -531,9 +544,12 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const s
 
         port_lock(port);
         remote->behind_count -= is_behind ? 1 : 0;
-        if (outcome == outcome_full) {
+        if (is_first) {
+            begin_sending(port, &sending);
+        } else if (outcome == outcome_full) {
             take_wake_up(remote);
         }
+        is_first = false;
         outcome = port_is_valid(port) ? try_send(port, &sending) : outcome_gone;
         looked_ns = outcome == outcome_sent ? 0 : kernel.monotonic_ns();
         wakes_next = give_turn(remote, outcome);
@@ -560,6 +576,6 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const s
         }
         sending.gone = kCFMessagePortBecameInvalidError;
         wait_for_room(remote, outcome, &seen, looked_ns, clock->deadline_ns);
-        sending.until_ns = stay_in_line(outcome, looked_ns, clock->deadline_ns);
+        sending.stay_ns = stay_in_line(outcome, looked_ns, clock->deadline_ns);
     }
 }

@@ -157,13 +157,13 @@ int packet_send(int socket, const struct wire_frame *frame, const void *data, co
 }
 
 int packet_send_in_turn(int socket, const struct wire_frame *frame, const void *data, const int *descriptors, int count,
-                        int64_t deadline_ns)
+                        int64_t limit_ns, int64_t *socket_limit_ns)
 {
     struct outgoing outgoing;
     ssize_t result;
 
     put_together(&outgoing, frame, data, descriptors, count);
-    result = kernel_ports.send_in_turn(socket, &outgoing.message, deadline_ns);
+    result = kernel_ports.send_in_turn(socket, &outgoing.message, limit_ns, socket_limit_ns);
     return result < 0 ? (int)result : 0;
 }
 

@@ -17,6 +17,8 @@
 #include "Port/Wire/wire.h"
 #include "Port/port_probe.h"
 
+enum { in_line_before_a_try = 15 }; /* messages of which the first was tried in vain */
+
 /* Fills the queue of the port "full" with one-way messages of a sender that never waits. Returns how many there are. */
 static int fill_queue(void)
 {
@@ -57,7 +59,7 @@ static void take_messages(int count)
 static atomic_int in_line; /* calls that wait in the kernel's line */
 static atomic_int in_line_most;
 
-static ssize_t send_and_count(int socket_number, const struct msghdr *message, int64_t deadline_ns)
+static ssize_t send_and_count(int socket_number, const struct msghdr *message, int64_t limit_ns, int64_t *socket_limit_ns)
 {
     int now = atomic_fetch_add(&in_line, 1) + 1;
     ssize_t result;
@@ -65,7 +67,7 @@ static ssize_t send_and_count(int socket_number, const struct msghdr *message, i
     if (now > atomic_load(&in_line_most)) {
         atomic_store(&in_line_most, now);
     }
-    result = kernel_ports_linux.send_in_turn(socket_number, message, deadline_ns);
+    result = kernel_ports_linux.send_in_turn(socket_number, message, limit_ns, socket_limit_ns);
     atomic_fetch_sub(&in_line, 1);
     return result;
 }
@@ -204,11 +206,81 @@ PORT_TEST(a_time_limit_in_line_is_kept, "226 M29")
     port_drop(local);
 }
 
+TEST(a_limit_in_line_is_set_once_for_many_sends, "226 M29")
+{
+    const struct timeval other = {7, 0};
+    char byte = 0;
+    struct iovec piece = {&byte, 1};
+    const struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    struct timeval found = {0, 0};
+    socklen_t size = sizeof found;
+    int64_t limit_ns = 0;
+    int ends[2];
+
+    REQUIRE(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) == 0);
+    EXPECT_EQ(kernel_ports.send_in_turn(ends[0], &message, 2500000000, &limit_ns), 1);
+    REQUIRE(getsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &found, &size) == 0);
+    EXPECT(found.tv_sec == 2 && found.tv_usec == 500000 && limit_ns == 2500000000);
+    REQUIRE(setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &other, sizeof other) == 0);
+    EXPECT_EQ(kernel_ports.send_in_turn(ends[0], &message, 2500000000, &limit_ns), 1);
+    REQUIRE(getsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &found, &size) == 0);
+    EXPECT_EQ(found.tv_sec, 7);
+    EXPECT_EQ(kernel_ports.send_in_turn(ends[0], &message, 1000000000, &limit_ns), 1);
+    REQUIRE(getsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &found, &size) == 0);
+    EXPECT(found.tv_sec == 1 && limit_ns == 1000000000);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
+static atomic_int tries; /* sends that do not wait */
+
+static ssize_t send_and_count_try(int socket_number, const void *bytes, size_t size)
+{
+    atomic_fetch_add(&tries, 1);
+    return kernel_ports_linux.send(socket_number, bytes, size);
+}
+
+/* Sends while the queue is full, and takes one message, so that it is full again. */
+static void send_through_line(CFMessagePortRef remote, SInt32 message_id)
+{
+    struct sender sender;
+
+    start_sender(&sender, remote, message_id, test_patience_s());
+    await_line(1);
+    take_messages(1);
+    REQUIRE(pthread_join(sender.thread, NULL) == 0);
+    EXPECT_EQ(sender.result, kCFMessagePortSuccess);
+}
+
+PORT_TEST(who_has_tried_in_vain_goes_straight_to_the_line_for_some_messages, "226 M29")
+{
+    char trace[512] = "";
+    CFMessagePortRef remote;
+    CFMessagePortRef local;
+    int filling;
+
+    kernel_ports.send_in_turn = send_and_count;
+    kernel_ports.send = send_and_count_try;
+    local = open_full_port(&filling, trace);
+    remote = port_connect(CFSTR("full"));
+    for (int i = 0; i < in_line_before_a_try; i++) {
+        send_through_line(remote, i + 1);
+        EXPECT_EQ(atomic_load(&tries), 1);
+    }
+    send_through_line(remote, in_line_before_a_try + 1);
+    EXPECT_EQ(atomic_load(&tries), 2);
+    EXPECT_EQ(CFMessagePortSendRequest(remote, 0, NULL, 0, 0, NULL, NULL), kCFMessagePortSendTimeout); /* who may not wait tries */
+    EXPECT_EQ(atomic_load(&tries), 3);
+    take_messages(filling);
+    CFRelease(remote);
+    port_drop(local);
+}
+
 /* The control channel takes the last place in the queue, behind more messages from the line than the port's own queue holds. */
 PORT_TEST(who_stood_in_line_and_then_makes_a_channel_goes_on, "226 M29")
 {
-    enum { in_line_count = 7 };
-    char trace[256] = "";
+    enum { in_line_count = in_line_before_a_try };
+    char trace[512] = "";
     struct sender sender;
     CFMessagePortRef remote;
     CFMessagePortRef local;
@@ -218,11 +290,7 @@ PORT_TEST(who_stood_in_line_and_then_makes_a_channel_goes_on, "226 M29")
     local = open_full_port(&filling, trace);
     remote = port_connect(CFSTR("full"));
     for (int i = 0; i < in_line_count; i++) {
-        start_sender(&sender, remote, i + 1, test_patience_s());
-        await_line(1);
-        take_messages(1);
-        REQUIRE(pthread_join(sender.thread, NULL) == 0);
-        EXPECT_EQ(sender.result, kCFMessagePortSuccess);
+        send_through_line(remote, i + 1);
     }
     take_messages(2);
     EXPECT_EQ(port_tell(remote, in_line_count + 1, NULL), kCFMessagePortSuccess); /* without a wait */
@@ -286,12 +354,12 @@ PORT_TEST(the_end_of_the_receiver_ends_the_wait_in_line, "243 M29")
 static atomic_int *waiting; /* of all processes: calls in the kernel's line */
 static atomic_int *in_vain; /* calls that came back without having sent */
 
-static ssize_t send_and_tell(int socket_number, const struct msghdr *message, int64_t deadline_ns)
+static ssize_t send_and_tell(int socket_number, const struct msghdr *message, int64_t limit_ns, int64_t *socket_limit_ns)
 {
     ssize_t result;
 
     atomic_fetch_add(waiting, 1);
-    result = kernel_ports_linux.send_in_turn(socket_number, message, deadline_ns);
+    result = kernel_ports_linux.send_in_turn(socket_number, message, limit_ns, socket_limit_ns);
     atomic_fetch_sub(waiting, 1);
     atomic_fetch_add(in_vain, result < 0 ? 1 : 0);
     return result;
