@@ -51,7 +51,7 @@ let package = Package(
         .systemLibrary(name: "CLibNats", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
         .target(
             name: "CCoreRunLoopNats", dependencies: ["CCoreRunLoop", "CLibBSD", "CLibNats"], exclude: ["rules.mk"],
-            cSettings: [.headerSearchPath("../../Headers"), .define("_GNU_SOURCE")]),
+            cSettings: [.headerSearchPath("../../Headers")]),
         // No sources: the folder of the headers, for C targets.
         .target(name: "CoreFoundationHeaders", dependencies: ["CCoreRunLoop"], path: "Headers", publicHeadersPath: "."),
         // System calls and thread-local words that Swift cannot spell, and the few private functions of the C library that the overlay

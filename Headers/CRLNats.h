@@ -33,7 +33,8 @@ typedef CF_ENUM(SInt32, CRLNatsEvent) {
     kCRLNatsNameUnusable = -4, /**< The local port of an imported name cannot be made: another program has the name. */
     kCRLNatsMessageDropped = -5, /**< A message was refused or dropped: it is too large, or the receiver is too slow. */
     kCRLNatsPeerMisbehaves = -6, /**< Something that no bridge sends has arrived, and was dropped. */
-    kCRLNatsServerComplains = -7 /**< The server does not allow a subject, for instance. */
+    kCRLNatsServerComplains = -7, /**< The server does not allow a subject, for instance. */
+    kCRLNatsMessageInDoubt = -8 /**< A kept message may have been handled, or not: its receiver or its bridge died. It is not sent again. */
 };
 
 /**
@@ -44,7 +45,7 @@ typedef CF_ENUM(SInt32, CRLNatsEvent) {
  */
 typedef void (*CRLNatsBridgeCallBack)(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, const char *text, void *info);
 
-/** How a bridge reaches its server. What is NULL is not used. */
+/** How a bridge reaches its server. What is NULL or false is not used. */
 typedef struct {
     CFIndex version; /**< 0. */
     const char *servers; /**< URLs with commas between them: nats://HOST:PORT or tls://HOST:PORT. They may have user and password. */
@@ -55,6 +56,7 @@ typedef struct {
     const char *certificate; /**< The client's own certificate in a file in PEM, with its key in `key`. Means TLS. */
     const char *key;
     const char *machine; /**< This machine's name among the bridges, of at most 64 bytes. NULL: the host name. */
+    Boolean durable; /**< One-way messages are kept by the server (JetStream) until their receivers have them. */
     CRLNatsBridgeCallBack callback; /**< NULL: errors are lines on standard error. */
     void *info; /**< A pointer of the program's; passed to the callback. */
 } CRLNatsConfiguration;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a bridge has sent and waits for: requests until their reply, and marked one-way messages until they were taken, by their numbers.
+ * What a bridge has sent and waits for: requests until their reply, marked one-way messages until they were taken, and what the server was
+ * asked, by their numbers.
  *
  * Used by the bridge's thread. The table holds a fixed number, so a number names its place. Numbers are never used twice.
  */
@@ -19,10 +20,15 @@ enum { awaited_max = 4096 };
 
 struct imported_name;
 
+/* The server has answered, which is no frame of a bridge. NULL: it has not for too long, or cannot. */
+typedef void (*server_answered)(void *info, const char *text, size_t length);
+
 struct awaited {
     uint64_t number; /* 0: the place is free */
-    struct imported_name *name;
+    struct imported_name *name; /* NULL: the server is asked */
     CRLDeferredReplyRef reply; /* of a request; NULL: a marked one-way message */
+    server_answered answered; /* with `info`, if the server is asked */
+    void *info;
     int64_t heard_ns; /* when it was sent, or the last sign that it is under way */
 };
 

@@ -12,6 +12,7 @@
 
 #include "exporting.h"
 #include "importing.h"
+#include "kept_name.h"
 
 enum { servers_max = 16, text_max = 512 };
 
@@ -90,6 +91,61 @@ bool bridge_decode(struct CRLNatsBridge *bridge, natsMsg *message, const char *w
     return error == bridge_frame_ok;
 }
 
+void bridge_make_inbox(const struct CRLNatsBridge *bridge, uint64_t number, char ret_subject[subject_max])
+{
+    (void)snprintf(ret_subject, subject_max, "%s.%llx", bridge->inbox, (unsigned long long)number);
+}
+
+uint64_t bridge_ask(struct CRLNatsBridge *bridge, const struct question *question, server_answered answered, void *info)
+{
+    struct awaited *awaited = connection_is_ready(bridge->connection) ? awaited_add(&bridge->awaited) : NULL;
+    struct message_fields fields = {question->id, question->is_first};
+    struct bridge_frame frame = {.data = NULL};
+    uint8_t head[bridge_frame_size];
+    char inbox[subject_max];
+
+    if (!awaited) {
+        return 0;
+    }
+    awaited->answered = answered;
+    awaited->info = info;
+    awaited->heard_ns = bridge_now_ns();
+    bridge_make_inbox(bridge, awaited->number, inbox);
+    if (question->frame) {
+        frame = *question->frame;
+        frame.sender = frame.sender ? frame.sender : bridge->sender;
+        bridge_frame_encode(&frame, head);
+    } else {
+        frame.data = (const uint8_t *)question->text;
+        frame.length = strlen(question->text);
+    }
+    if (!connection_publish_with_fields(bridge->connection, question->subject, inbox, &fields, head, question->frame ? sizeof head : 0,
+                                        frame.data, frame.length)) {
+        awaited_remove(&bridge->awaited, awaited);
+        return 0;
+    }
+    return awaited->number;
+}
+
+void bridge_forget(struct CRLNatsBridge *bridge, uint64_t number)
+{
+    struct awaited *awaited = awaited_find(&bridge->awaited, number);
+
+    if (awaited) {
+        awaited_remove(&bridge->awaited, awaited);
+    }
+}
+
+/* What the server was asked is over; the text may be NULL. */
+static void end_question(struct CRLNatsBridge *bridge, struct awaited *awaited, const char *text, size_t length)
+{
+    server_answered answered = awaited->answered;
+    void *info = awaited->info;
+
+    awaited_remove(&bridge->awaited, awaited);
+    answered(info, text, length);
+}
+
 /* ---- what comes back ---- */
 
 /* Returns the number at the end of an inbox's subject, or 0. */
@@ -111,7 +167,11 @@ static void answer_came(void *info, natsMsg *message)
     if (!awaited) {
         return; /* it comes too late, or from somebody who makes numbers up */
     }
-    if (natsMsg_IsNoResponders(message)) {
+    if (awaited->answered) {
+        bool is_none = natsMsg_IsNoResponders(message);
+
+        end_question(bridge, awaited, is_none ? NULL : natsMsg_GetData(message), is_none ? 0 : (size_t)natsMsg_GetDataLength(message));
+    } else if (natsMsg_IsNoResponders(message)) {
         importing_take_nobody(bridge, awaited);
     } else if (bridge_decode(bridge, message, "an answer", &frame)) {
         if (frame.number == awaited->number) {
@@ -126,6 +186,8 @@ static void answer_came(void *info, natsMsg *message)
 
 static void begin_service(struct CRLNatsBridge *bridge)
 {
+    bridge->streams_are_asked_for = false; /* an answer may have been lost */
+    kept_streams_make(bridge);
     for (struct imported_name *imported = bridge->imported; imported; imported = importing_next(imported)) {
         importing_ask_who(imported);
     }
@@ -175,6 +237,23 @@ static void connection_tells(void *info, enum connection_event event, const char
 
 /* ---- ticks ---- */
 
+/* Ends what nobody has given a sign of for too long. */
+static void sweep_awaited(struct CRLNatsBridge *bridge, int64_t now_ns)
+{
+    for (size_t i = 0; i < awaited_max && bridge->awaited.count > 0; i++) {
+        struct awaited *awaited = &bridge->awaited.places[i];
+
+        if (awaited->number == 0 || now_ns - awaited->heard_ns <= silence_max_ns) {
+            continue;
+        }
+        if (awaited->answered) {
+            end_question(bridge, awaited, NULL, 0);
+        } else {
+            importing_take_silence(bridge, awaited);
+        }
+    }
+}
+
 static void tick(CFRunLoopTimerRef timer, void *info)
 {
     struct CRLNatsBridge *bridge = info;
@@ -192,7 +271,8 @@ static void tick(CFRunLoopTimerRef timer, void *info)
     for (struct imported_name *imported = bridge->imported; imported; imported = importing_next(imported)) {
         importing_tick(imported, now_ns);
     }
-    importing_sweep_awaited(bridge, now_ns);
+    kept_streams_make(bridge);
+    sweep_awaited(bridge, now_ns);
 }
 
 /* ---- creation ---- */
@@ -297,6 +377,7 @@ CRLNatsBridgeRef CRLNatsBridgeCreate(const CRLNatsConfiguration *configuration)
         atomic_init(&bridge->life->references, 1);
         bridge->life->bridge = bridge;
     }
+    bridge->is_durable = configuration->durable;
     bridge->callback = configuration->callback;
     bridge->info = configuration->info;
     make_inbox_name(bridge);

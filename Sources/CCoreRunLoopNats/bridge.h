@@ -7,6 +7,8 @@
  *   subject, bridge_frame     names and heads of messages as bytes
  *   loop_adapter, connection  cnats on the loop
  *   awaited                   what was sent and is waited for, by number
+ *   stream_api                what JetStream is asked, as texts
+ *   kept_name, kept_delivery  messages that the server keeps: sending them, and receiving them
  *   exporting, importing      a name that others reach here, and a name that is reached elsewhere
  */
 #ifndef CRL_NATS_BRIDGE_H
@@ -54,6 +56,9 @@ struct CRLNatsBridge {
     CFRunLoopTimerRef timer;
     struct subscription *inbox_subscription;
     struct awaited_table awaited;
+    bool is_durable; /* constant */
+    bool streams_are_asked_for;
+    int streams_made; /* of the two that keep messages */
     struct exported_name *exported;
     struct imported_name *imported;
     int64_t said_here_ns;
@@ -79,6 +84,23 @@ void bridge_tell(struct CRLNatsBridge *bridge, CRLNatsEvent event, const char *n
 
 /* Publishes a frame of this bridge; `reply` may be NULL. Returns false if there is no connection or no memory. */
 bool bridge_publish(struct CRLNatsBridge *bridge, const char *subject, const char *reply, const struct bridge_frame *frame);
+
+/* What the server is asked, or given to keep. */
+struct question {
+    const char *subject;
+    const char *id; /* the server stores one message with this id; NULL: none */
+    bool is_first; /* the server stores it only as the first of its subject */
+    const struct bridge_frame *frame; /* NULL: the text */
+    const char *text;
+};
+
+/* The subject at which the answer to a message of this number comes. */
+void bridge_make_inbox(const struct CRLNatsBridge *bridge, uint64_t number, char ret_subject[subject_max]);
+
+/* Asks the server; returns a number, by which it is forgotten, or 0 if it cannot be asked. `answered` is called once, later. */
+uint64_t bridge_ask(struct CRLNatsBridge *bridge, const struct question *question, server_answered answered, void *info);
+/* `answered` is not called any more. */
+void bridge_forget(struct CRLNatsBridge *bridge, uint64_t number);
 
 /* Decodes what has arrived. What no bridge sends is told, and dropped; `what` is the name of a port. */
 bool bridge_decode(struct CRLNatsBridge *bridge, natsMsg *message, const char *what, struct bridge_frame *ret_frame);

@@ -6,11 +6,10 @@
  * close, runs on a thread that ends with it, and what comes of it is handed to the loop. Those threads and events hold references. Only the
  * last one frees the connection.
  */
-#include "connection.h"
+#include "connection_parts.h"
 
 #include <bsd/stdlib.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,35 +18,6 @@
 #include "loop_adapter.h"
 
 enum { connect_timeout_ms = 2000, ping_interval_ms = 2000, pings_out_max = 2, wait_first_ms = 50, wait_last_ms = 5000, text_max = 256 };
-
-struct subscription {
-    struct subscription *next;
-    natsSubscription *nats; /* NULL while there is no connection */
-    char *subject;
-    char *queue; /* NULL: each member gets each message */
-    message_arrived arrived;
-    void *info;
-    bool is_over; /* ended while its messages were taken */
-};
-
-struct connection {
-    _Atomic int references;
-    CFRunLoopRef loop; /* constant: a reference */
-    struct loop_adapter *adapter; /* constant */
-    natsOptions *options; /* constant */
-    _Atomic int tries; /* of connecting, since it was last up */
-    atomic_bool is_over; /* nothing is told any more */
-    /* Used by the loop's thread. */
-    connection_told told;
-    void *info;
-    natsConnection *nats; /* NULL until it is up for the first time, and once cnats has given it up */
-    bool is_up;
-    CFRunLoopTimerRef retry;
-    struct subscription *subscriptions;
-    bool is_taking;
-    uint8_t *scratch;
-    size_t scratch_size;
-};
 
 /* ---- life ---- */
 
@@ -233,116 +203,6 @@ static void retry_fires(CFRunLoopTimerRef timer, void *info)
     try_to_connect(info);
 }
 
-/* ---- subscriptions ---- */
-
-static void begin_subscription(struct connection *connection, struct subscription *subscription)
-{
-    natsStatus status;
-
-    if (!connection->nats || subscription->nats) {
-        return;
-    }
-    status = subscription->queue ? natsConnection_QueueSubscribeSync(&subscription->nats, connection->nats, subscription->subject,
-                                                                     subscription->queue)
-                                 : natsConnection_SubscribeSync(&subscription->nats, connection->nats, subscription->subject);
-    if (status == NATS_OK) {
-        (void)natsSubscription_SetPendingLimits(subscription->nats, -1, -1); /* they are taken after each read of 32 KiB */
-    } else {
-        connection->told(connection->info, connection_complains, natsStatus_GetText(status));
-    }
-}
-
-static void end_subscription(struct subscription *subscription)
-{
-    if (subscription->nats) {
-        (void)natsSubscription_Unsubscribe(subscription->nats);
-        natsSubscription_Destroy(subscription->nats);
-        subscription->nats = NULL;
-    }
-}
-
-static void free_subscription(struct subscription *subscription)
-{
-    end_subscription(subscription);
-    free(subscription->subject);
-    free(subscription->queue);
-    free(subscription);
-}
-
-struct subscription *connection_subscribe(struct connection *connection, const char *subject, const char *queue, message_arrived arrived,
-                                          void *info)
-{
-    struct subscription *subscription = calloc(1, sizeof *subscription);
-
-    if (!subscription) {
-        return NULL;
-    }
-    subscription->subject = strdup(subject);
-    subscription->queue = queue ? strdup(queue) : NULL;
-    if (!subscription->subject || (queue && !subscription->queue)) {
-        free_subscription(subscription);
-        return NULL;
-    }
-    subscription->arrived = arrived;
-    subscription->info = info;
-    subscription->next = connection->subscriptions;
-    connection->subscriptions = subscription;
-    begin_subscription(connection, subscription);
-    return subscription;
-}
-
-static void free_those_over(struct connection *connection)
-{
-    struct subscription **place = &connection->subscriptions;
-
-    while (*place) {
-        struct subscription *subscription = *place;
-
-        if (subscription->is_over) {
-            *place = subscription->next;
-            free_subscription(subscription);
-        } else {
-            place = &subscription->next;
-        }
-    }
-}
-
-void connection_unsubscribe(struct connection *connection, struct subscription *subscription)
-{
-    end_subscription(subscription);
-    subscription->is_over = true;
-    if (!connection->is_taking) {
-        free_those_over(connection);
-    }
-}
-
-static void take_messages_of(struct subscription *subscription)
-{
-    uint64_t count = 0;
-    natsMsg *message;
-
-    while (subscription->nats && (count > 0 || (natsSubscription_QueuedMsgs(subscription->nats, &count) == NATS_OK && count > 0)) &&
-           natsSubscription_NextMsg(&message, subscription->nats, 0) == NATS_OK) {
-        count--;
-        subscription->arrived(subscription->info, message);
-        natsMsg_Destroy(message);
-    }
-}
-
-/* Gives the messages that were read to their handlers, which may end subscriptions and add some in front. */
-static void take_messages(void *info)
-{
-    struct connection *connection = info;
-
-    connection->is_taking = true;
-    for (struct subscription *subscription = connection->subscriptions; subscription; subscription = subscription->next) {
-        take_messages_of(subscription);
-    }
-    connection->is_taking = false;
-    free_those_over(connection);
-    connection->told(connection->info, connection_has_moved, "");
-}
-
 /* ---- what the events do ---- */
 
 static void set_up(struct connection *connection, bool is_up)
@@ -363,7 +223,7 @@ static void begin_with(struct connection *connection, natsConnection *nats)
     connection->nats = nats;
     loop_adapter_enter(connection->adapter, nats);
     for (struct subscription *subscription = connection->subscriptions; subscription; subscription = subscription->next) {
-        begin_subscription(connection, subscription);
+        subscription_begin(connection, subscription);
     }
     set_up(connection, true);
 }
@@ -372,7 +232,7 @@ static void begin_with(struct connection *connection, natsConnection *nats)
 static void begin_anew(struct connection *connection, const struct event *event)
 {
     for (struct subscription *subscription = connection->subscriptions; subscription; subscription = subscription->next) {
-        end_subscription(subscription);
+        subscription_end(subscription);
     }
     loop_adapter_leave(connection->adapter);
     give_up(connection->nats);
@@ -456,6 +316,7 @@ static natsStatus follow_settings(struct connection *connection, const struct co
     (void)natsOptions_SetTimeout(options, connect_timeout_ms);
     (void)natsOptions_SetMaxReconnect(options, -1);
     (void)natsOptions_SetCustomReconnectDelay(options, reconnect_delay, NULL);
+    (void)natsOptions_SetReconnectBufSize(options, 0); /* nothing is kept over a lost connection: what it would overtake may be lost */
     (void)natsOptions_SetPingInterval(options, ping_interval_ms);
     (void)natsOptions_SetMaxPingsOut(options, pings_out_max);
     (void)natsOptions_SetSendAsap(options, true);
@@ -471,7 +332,7 @@ static bool make_parts(struct connection *connection)
 {
     CFRunLoopTimerContext context = {.info = connection};
 
-    connection->adapter = loop_adapter_create(connection->loop, take_messages, connection);
+    connection->adapter = loop_adapter_create(connection->loop, subscriptions_take_messages, connection);
     connection->retry = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + 1e9, 1e9, 0, 0, retry_fires, &context);
     if (!connection->adapter || !connection->retry || natsOptions_Create(&connection->options) != NATS_OK) {
         return false;
@@ -486,10 +347,7 @@ static void end_parts(struct connection *connection)
         CFRunLoopTimerInvalidate(connection->retry);
         CFRelease(connection->retry);
     }
-    while (connection->subscriptions) {
-        connection->subscriptions->is_over = true;
-        free_those_over(connection);
-    }
+    subscriptions_free(connection);
 }
 
 struct connection *connection_create(const struct connection_settings *settings, connection_told told, void *info,
@@ -530,60 +388,4 @@ void connection_destroy(struct connection *connection)
     give_up(connection->nats);
     connection->nats = NULL;
     release_connection(connection);
-}
-
-/* ---- asking ---- */
-
-bool connection_is_ready(const struct connection *connection)
-{
-    return connection->is_up;
-}
-
-size_t connection_message_max(const struct connection *connection)
-{
-    int64_t most = connection->nats ? natsConnection_GetMaxPayload(connection->nats) : 0;
-
-    return most > 0 ? (size_t)most : 0;
-}
-
-size_t connection_backlog(const struct connection *connection)
-{
-    int bytes = connection->nats ? natsConnection_Buffered(connection->nats) : 0;
-
-    return bytes > 0 ? (size_t)bytes : 0;
-}
-
-/* ---- publishing ---- */
-
-/* The head and the data in one piece. */
-static uint8_t *join(struct connection *connection, const void *head, size_t head_size, const void *data, size_t length)
-{
-    if (head_size + length > connection->scratch_size) {
-        uint8_t *larger = realloc(connection->scratch, 2 * (head_size + length));
-
-        if (!larger) {
-            return NULL;
-        }
-        connection->scratch = larger;
-        connection->scratch_size = 2 * (head_size + length);
-    }
-    memcpy(connection->scratch, head, head_size);
-    if (length > 0) {
-        memcpy(connection->scratch + head_size, data, length);
-    }
-    return connection->scratch;
-}
-
-bool connection_publish(struct connection *connection, const char *subject, const char *reply, const void *head, size_t head_size,
-                        const void *data, size_t length)
-{
-    const uint8_t *bytes = connection->is_up ? join(connection, head, head_size, data, length) : NULL;
-    int size = (int)(head_size + length);
-    natsStatus status = NATS_CONNECTION_DISCONNECTED;
-
-    if (bytes) {
-        status = reply ? natsConnection_PublishRequest(connection->nats, subject, reply, bytes, size)
-                       : natsConnection_Publish(connection->nats, subject, bytes, size);
-    }
-    return status == NATS_OK;
 }

@@ -68,4 +68,13 @@ void connection_unsubscribe(struct connection *connection, struct subscription *
 /* Publishes a head and the data behind it; `reply` may be NULL. Returns false if there is no connection or no memory. */
 bool connection_publish(struct connection *connection, const char *subject, const char *reply, const void *head, size_t head_size,
                         const void *data, size_t length);
+/* Fields of a message's head that JetStream reads. */
+struct message_fields {
+    const char *id; /* NULL: none */
+    bool is_first; /* no other message has the subject */
+};
+bool connection_publish_with_fields(struct connection *connection, const char *subject, const char *reply,
+                                    const struct message_fields *fields, const void *head, size_t head_size, const void *data,
+                                    size_t length);
+
 #endif

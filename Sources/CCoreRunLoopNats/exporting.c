@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names that are reached here; see exporting.h. */
 #include "exporting.h"
+#include "kept_delivery.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,6 +43,8 @@ struct exported_name {
     struct subscription *at_machine;
     struct subscription *control;
     int64_t rival_heard_ns; /* when another machine that has the name was heard last; 0: there is none */
+    struct kept_delivery *kept; /* for the name, and for this machine's; NULL: the bridge is not durable */
+    struct kept_delivery *kept_here;
     struct incoming *incoming;
     size_t under_way;
     size_t under_way_bytes;
@@ -252,6 +255,14 @@ static void unsubscribe(struct exported_name *exported, struct subscription **su
     }
 }
 
+static void set_kept_port(struct exported_name *exported, CFMessagePortRef port, bool has_name)
+{
+    if (exported->kept) {
+        kept_delivery_set_port(exported->kept, has_name ? port : NULL);
+        kept_delivery_set_port(exported->kept_here, port);
+    }
+}
+
 /* Another machine has the name. Whoever came later gives it up, unless both share it. */
 static void meet_rival(struct exported_name *exported, const struct bridge_frame *frame)
 {
@@ -263,6 +274,7 @@ static void meet_rival(struct exported_name *exported, const struct bridge_frame
     exported->rival_heard_ns = bridge_now_ns();
     if (exported->any) {
         unsubscribe(exported, &exported->any);
+        set_kept_port(exported, exported->port, false);
         bridge_tell(exported->bridge, kCRLNatsNameTaken, exported->name, "%s: the machine %.*s exports it already, and does not share it",
                     exported->name, (int)frame->length, (const char *)frame->data);
         say(exported, bridge_here);
@@ -308,6 +320,7 @@ static void appear(struct exported_name *exported)
     exported->control = connection_subscribe(bridge->connection, exported->control_subject, NULL, control_came, exported);
     exported->at_machine = connection_subscribe(bridge->connection, exported->machine_subject, queue_name, message_came, exported);
     subscribe_any(exported);
+    set_kept_port(exported, exported->port, true);
     bridge_tell(bridge, kCRLNatsNameAppeared, exported->name, "%s: is exported", exported->name);
     say(exported, bridge_here);
 }
@@ -319,6 +332,7 @@ static void vanish(struct exported_name *exported)
     unsubscribe(exported, &exported->at_machine);
     unsubscribe(exported, &exported->control);
     exported->rival_heard_ns = 0;
+    set_kept_port(exported, NULL, false);
     CFRelease(exported->port);
     exported->port = NULL;
 }
@@ -340,12 +354,17 @@ static void look_for_port(struct exported_name *exported)
 void exporting_tick(struct exported_name *exported, int64_t now_ns, bool says_here)
 {
     look_for_port(exported);
+    if (exported->kept) {
+        kept_delivery_tick(exported->kept, now_ns);
+        kept_delivery_tick(exported->kept_here, now_ns);
+    }
     if (!exported->port) {
         return;
     }
     if (exported->rival_heard_ns != 0 && now_ns - exported->rival_heard_ns > silence_max_ns) {
         exported->rival_heard_ns = 0;
         subscribe_any(exported);
+        set_kept_port(exported, exported->port, true);
     }
     if (says_here) {
         say(exported, bridge_here);
@@ -361,6 +380,16 @@ void exporting_say_bye(struct exported_name *exported)
 }
 
 /* ---- life ---- */
+
+static void free_kept(struct exported_name *exported)
+{
+    if (exported->kept) {
+        kept_delivery_destroy(exported->kept);
+    }
+    if (exported->kept_here) {
+        kept_delivery_destroy(exported->kept_here);
+    }
+}
 
 struct exported_name *exporting_create(struct CRLNatsBridge *bridge, const char *name, bool shares)
 {
@@ -378,6 +407,15 @@ struct exported_name *exporting_create(struct CRLNatsBridge *bridge, const char 
     subject_make(exported->any_subject, "any", NULL, name);
     subject_make(exported->machine_subject, "at", bridge->machine, name);
     subject_make(exported->control_subject, "ctl", NULL, name);
+    if (bridge->is_durable) {
+        exported->kept = kept_delivery_create(bridge, name, NULL);
+        exported->kept_here = kept_delivery_create(bridge, name, bridge->machine);
+        if (!exported->kept || !exported->kept_here) {
+            free_kept(exported);
+            free(exported);
+            return NULL;
+        }
+    }
     exported->next = bridge->exported;
     bridge->exported = exported;
     return exported;
@@ -391,5 +429,6 @@ void exporting_destroy(struct exported_name *exported)
     while (exported->incoming) {
         free_incoming(exported->incoming);
     }
+    free_kept(exported);
     free(exported);
 }

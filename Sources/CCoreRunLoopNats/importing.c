@@ -2,12 +2,13 @@
 /* Names that are reached elsewhere; see importing.h. */
 #include "importing.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "CRLRunLoop.h"
+#include "asker.h"
+#include "kept_name.h"
 
 enum {
     exporters_max = 64, /* more machines than that are not told apart */
@@ -43,6 +44,7 @@ struct imported_name {
     uint32_t since_mark; /* one-way messages since the last marked one */
     size_t bytes_since_mark;
     uint32_t marks; /* that were not taken yet */
+    struct kept_name *kept; /* its one-way messages are kept by the server; NULL: they are not */
 };
 
 const char *importing_local_name(const struct imported_name *imported)
@@ -61,7 +63,8 @@ void importing_let_in(struct imported_name *imported)
 {
     struct CRLNatsBridge *bridge = imported->bridge;
     bool lets_in = imported->port && connection_is_ready(bridge->connection) && imported->marks < marks_max &&
-                   bridge->awaited.count < awaited_high && connection_backlog(bridge->connection) < backlog_high;
+                   bridge->awaited.count < awaited_high && connection_backlog(bridge->connection) < backlog_high &&
+                   (!imported->kept || kept_name_has_room(imported->kept));
 
     bridge->is_holding_back |= imported->port && !lets_in;
     if (imported->port && lets_in != imported->is_let_in) {
@@ -124,78 +127,20 @@ void importing_take_nobody(struct CRLNatsBridge *bridge, struct awaited *awaited
     end_failed(bridge, awaited, "nobody exports the name any more");
 }
 
-void importing_sweep_awaited(struct CRLNatsBridge *bridge, int64_t now_ns)
+void importing_take_silence(struct CRLNatsBridge *bridge, struct awaited *awaited)
 {
-    for (size_t i = 0; i < awaited_max && bridge->awaited.count > 0; i++) {
-        struct awaited *awaited = &bridge->awaited.places[i];
-
-        if (awaited->number != 0 && now_ns - awaited->heard_ns > silence_max_ns) {
-            end_failed(bridge, awaited, "there was no sign of the receiver for 3 seconds");
-        }
-    }
+    end_failed(bridge, awaited, "there was no sign of the receiver for 3 seconds");
 }
 
-/* An asker has left. The info names it by its number, as it may have got its reply meanwhile. */
-struct left_asker {
-    struct bridge_life *life; /* a reference */
-    CFRunLoopRef loop; /* a reference */
-    uint64_t number;
-    _Atomic int references; /* the reply's, and one while the loop is to be told */
-};
-
-static void release_left(void *info)
+static void take_left(struct CRLNatsBridge *bridge, struct awaited *awaited)
 {
-    struct left_asker *asker = info;
+    struct bridge_frame frame = {.type = bridge_cancel, .number = awaited->number};
 
-    if (atomic_fetch_sub(&asker->references, 1) == 1) {
-        bridge_life_release(asker->life);
-        CFRelease(asker->loop);
-        free(asker);
-    }
-}
-
-static void cancel_left(void *info)
-{
-    struct left_asker *asker = info;
-    struct CRLNatsBridge *bridge = asker->life->bridge;
-    struct awaited *awaited = bridge ? awaited_find(&bridge->awaited, asker->number) : NULL;
-    struct bridge_frame frame = {.type = bridge_cancel, .number = asker->number};
-
-    if (awaited && awaited->reply) {
-        (void)bridge_publish(bridge, awaited->name->control_subject, NULL, &frame);
-        end_awaited(bridge, awaited, kCRLReplyFailed, NULL, 0);
-    }
-}
-
-/* Any thread. The bridge's thread looks whether the bridge is still there. */
-static void asker_left(void *info)
-{
-    struct left_asker *asker = info;
-
-    (void)atomic_fetch_add(&asker->references, 1);
-    CRLRunLoopPerformFunction(asker->loop, kCFRunLoopDefaultMode, cancel_left, asker, release_left);
-    CFRunLoopWakeUp(asker->loop);
+    (void)bridge_publish(bridge, awaited->name->control_subject, NULL, &frame);
+    end_awaited(bridge, awaited, kCRLReplyFailed, NULL, 0);
 }
 
 /* ---- messages of this machine's programs ---- */
-
-static void watch_asker(struct CRLNatsBridge *bridge, const struct awaited *awaited)
-{
-    struct left_asker *asker = malloc(sizeof *asker);
-
-    if (asker) { /* without it the request goes on until it is answered */
-        asker->life = bridge_life_retain(bridge->life);
-        asker->loop = (CFRunLoopRef)(uintptr_t)CFRetain(CFRunLoopGetCurrent());
-        asker->number = awaited->number;
-        atomic_init(&asker->references, 1);
-        (void)CRLDeferredReplySetLeftCallBack(awaited->reply, asker_left, asker, release_left);
-    }
-}
-
-static void make_inbox(struct CRLNatsBridge *bridge, uint64_t number, char ret_subject[subject_max])
-{
-    (void)snprintf(ret_subject, subject_max, "%s.%llx", bridge->inbox, (unsigned long long)number);
-}
 
 static void send_request(struct imported_name *imported, SInt32 message_id, CFDataRef data, CRLReceivedMessageRef message)
 {
@@ -220,9 +165,9 @@ static void send_request(struct imported_name *imported, SInt32 message_id, CFDa
     awaited->reply = reply;
     awaited->heard_ns = bridge_now_ns();
     frame.number = awaited->number;
-    make_inbox(bridge, awaited->number, inbox);
+    bridge_make_inbox(bridge, awaited->number, inbox);
     if (bridge_publish(bridge, imported->subject, inbox, &frame)) {
-        watch_asker(bridge, awaited);
+        asker_watch(bridge, awaited, take_left);
     } else {
         end_failed(bridge, awaited, "there is no connection to the server");
     }
@@ -260,13 +205,21 @@ static void send_one_way(struct imported_name *imported, SInt32 message_id, CFDa
     char inbox[subject_max];
 
     frame.number = awaited ? awaited->number : awaited_next_number(&bridge->awaited);
-    make_inbox(bridge, frame.number, inbox);
+    bridge_make_inbox(bridge, frame.number, inbox);
     if (!bridge_publish(bridge, imported->subject, awaited ? inbox : NULL, &frame)) {
         bridge_tell(bridge, kCRLNatsMessageDropped, imported->name, "%s: a message was dropped: there is no connection to the server",
                     imported->name);
         if (awaited) {
             end_failed(bridge, awaited, "");
         }
+    }
+}
+
+static void keep_one_way(struct imported_name *imported, SInt32 message_id, CFDataRef data)
+{
+    if (!kept_name_send(imported->kept, message_id, data)) {
+        bridge_tell(imported->bridge, kCRLNatsMessageDropped, imported->name, "%s: a message was dropped: there is no memory",
+                    imported->name);
     }
 }
 
@@ -296,6 +249,8 @@ static CFDataRef message_came(CFMessagePortRef port, SInt32 message_id, CFDataRe
     if (!refuses_length(imported, CFDataGetLength(data), message)) {
         if (CRLReceivedMessageWantsReply(message)) {
             send_request(imported, message_id, data, message);
+        } else if (imported->kept) {
+            keep_one_way(imported, message_id, data);
         } else {
             send_one_way(imported, message_id, data);
         }
@@ -397,9 +352,15 @@ static void remove_exporter(struct imported_name *imported, struct exporter *exp
     *exporter = imported->exporters[--imported->exporter_count];
 }
 
+/* The server keeps messages for a name that nobody exports at present. */
+static bool is_kept(const struct imported_name *imported)
+{
+    return imported->kept && (imported->port || kept_name_is_there(imported->kept));
+}
+
 static void close_if_deserted(struct imported_name *imported)
 {
-    if (imported->exporter_count == 0 && imported->port) {
+    if (imported->exporter_count == 0 && imported->port && !is_kept(imported)) {
         bridge_tell(imported->bridge, kCRLNatsNameVanished, imported->local_name, "%s: nobody exports it any more", imported->local_name);
         close_port(imported);
     }
@@ -446,6 +407,9 @@ void importing_ask_who(struct imported_name *imported)
     struct bridge_frame frame = {.type = bridge_who};
 
     (void)bridge_publish(imported->bridge, imported->control_subject, NULL, &frame);
+    if (imported->kept) {
+        kept_name_send_again(imported->kept);
+    }
     importing_let_in(imported);
 }
 
@@ -457,10 +421,32 @@ void importing_tick(struct imported_name *imported, int64_t now_ns)
         }
     }
     close_if_deserted(imported);
+    if (imported->kept) {
+        kept_name_tick(imported->kept, now_ns);
+        if (is_kept(imported)) {
+            open_port(imported);
+        }
+    }
     importing_let_in(imported);
 }
 
 /* ---- life ---- */
+
+static void let_in_again(void *info)
+{
+    importing_let_in(info);
+}
+
+static void free_parts(struct imported_name *imported)
+{
+    if (imported->kept) {
+        kept_name_destroy(imported->kept);
+    }
+    if (imported->control) {
+        connection_unsubscribe(imported->bridge->connection, imported->control);
+    }
+    free(imported);
+}
 
 struct imported_name *importing_create(struct CRLNatsBridge *bridge, const char *name, const char *machine, const char *local_name)
 {
@@ -476,8 +462,9 @@ struct imported_name *importing_create(struct CRLNatsBridge *bridge, const char 
     subject_make(imported->subject, machine ? "at" : "any", machine, name);
     subject_make(imported->control_subject, "ctl", NULL, name);
     imported->control = connection_subscribe(bridge->connection, imported->control_subject, NULL, control_came, imported);
-    if (!imported->control) {
-        free(imported);
+    imported->kept = bridge->is_durable ? kept_name_create(bridge, name, machine, let_in_again, imported) : NULL;
+    if (!imported->control || (bridge->is_durable && !imported->kept)) {
+        free_parts(imported);
         return NULL;
     }
     imported->next = bridge->imported;
@@ -489,6 +476,5 @@ struct imported_name *importing_create(struct CRLNatsBridge *bridge, const char 
 void importing_destroy(struct imported_name *imported)
 {
     close_port(imported);
-    connection_unsubscribe(imported->bridge->connection, imported->control);
-    free(imported);
+    free_parts(imported);
 }

@@ -28,8 +28,8 @@ void importing_tick(struct imported_name *imported, int64_t now_ns);
 void importing_take_answer(struct CRLNatsBridge *bridge, struct awaited *awaited, const struct bridge_frame *frame);
 /* Nobody has the name: the server says so. */
 void importing_take_nobody(struct CRLNatsBridge *bridge, struct awaited *awaited);
-/* Ends what nobody has given a sign of for too long. */
-void importing_sweep_awaited(struct CRLNatsBridge *bridge, int64_t now_ns);
+/* Nobody has given a sign of it for too long. */
+void importing_take_silence(struct CRLNatsBridge *bridge, struct awaited *awaited);
 /* Whether the port takes messages depends on how much waits. */
 void importing_let_in(struct imported_name *imported);
 

@@ -31,6 +31,7 @@ static const char help[] =
     "  --import NAME[@MACHINE]... these names of other machines are reached here; with a machine, only its own\n"
     "  --as LOCAL               the import before it is called LOCAL here (with a machine NAME@MACHINE, otherwise NAME)\n"
     "  --machine NAME           this machine's name among the bridges (the host name)\n"
+    "  --durable                one-way messages are kept by the server (JetStream) until their receivers have them\n"
     "  --user NAME              with --password-file FILE, whose first line is the password\n"
     "  --credentials FILE       a JWT and its seed\n"
     "  --authorities FILE       certificates that may have signed the server's (PEM)\n"
@@ -159,6 +160,9 @@ static int take_option(int option, struct options *options)
     case 'm':
         options->configuration.machine = optarg;
         return exit_success;
+    case 'd':
+        options->configuration.durable = true;
+        return exit_success;
     case 'u':
         options->configuration.user = optarg;
         return exit_success;
@@ -187,7 +191,7 @@ static int take_option(int option, struct options *options)
 static const struct option known[] = {{"server", required_argument, NULL, 's'},      {"export", required_argument, NULL, 'e'},
                                       {"import", required_argument, NULL, 'i'},      {"as", required_argument, NULL, 'a'},
                                       {"share", no_argument, NULL, 'S'},             {"machine", required_argument, NULL, 'm'},
-                                      {"user", required_argument, NULL, 'u'},
+                                      {"durable", no_argument, NULL, 'd'},           {"user", required_argument, NULL, 'u'},
                                       {"password-file", required_argument, NULL, 'p'}, {"credentials", required_argument, NULL, 'c'},
                                       {"authorities", required_argument, NULL, 'A'}, {"certificate", required_argument, NULL, 'C'},
                                       {"key", required_argument, NULL, 'k'},         {"json", no_argument, NULL, 'j'},

@@ -15,7 +15,7 @@ _messageport() {
     send) options=$'--id\n--data\n--file\n--one-way\n--timeout\n--json' ;;
     serve) options=$'--exec\n--json' ;;
     list | watch) options='--json' ;;
-    bridge) options=$'--server\n--export\n--share\n--import\n--as\n--machine\n--user\n--password-file\n--credentials\n--authorities\n--certificate\n--key\n--json' ;;
+    bridge) options=$'--server\n--export\n--share\n--import\n--as\n--machine\n--durable\n--user\n--password-file\n--credentials\n--authorities\n--certificate\n--key\n--json' ;;
     esac
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")

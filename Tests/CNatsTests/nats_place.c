@@ -28,6 +28,7 @@ static pid_t server_pid;
 static int port_number;
 static char url[64];
 static char server_options[512];
+static bool is_durable;
 
 /* ---- the place ---- */
 
@@ -256,9 +257,14 @@ void machine_end(pid_t pid, int signal)
 static void note(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, const char *text, void *info)
 {
     struct told *told = info;
+    FILE *file = told ? NULL : fopen(place_path("events"), "a");
 
     (void)bridge;
     (void)name;
+    if (file) {
+        (void)fprintf(file, "%d %s\n", (int)event, text);
+        (void)fclose(file);
+    }
     if (told) {
         (void)snprintf(told->texts[event + 16], sizeof told->texts[0], "%s", text);
         told->counts[event + 16]++;
@@ -269,6 +275,7 @@ CRLNatsBridgeRef place_bridge_with(CRLNatsConfiguration configuration, struct to
 {
     CRLNatsBridgeRef bridge;
 
+    configuration.durable = is_durable;
     configuration.callback = note;
     configuration.info = told;
     bridge = CRLNatsBridgeCreate(&configuration);
@@ -324,6 +331,58 @@ void place_await(const struct told *told, CRLNatsEvent event, int count)
     struct awaited_event awaited = {told, event, count};
 
     REQUIRE(place_run_while(has_not_come, &awaited));
+}
+
+/* ---- notes ---- */
+
+void place_set_durable(void)
+{
+    is_durable = true;
+}
+
+CFDataRef place_note(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    FILE *file = fopen(place_path("noted"), "a");
+
+    (void)local;
+    (void)data;
+    (void)info;
+    if (file) {
+        (void)fprintf(file, "%d\n", (int)message_id);
+        (void)fclose(file);
+    }
+    return NULL;
+}
+
+bool place_lacks_notes(void *info)
+{
+    FILE *file = fopen(place_path("noted"), "r");
+    int count = 0;
+    int number;
+
+    while (file && fscanf(file, "%d", &number) == 1) {
+        REQUIRE(number == count);
+        count++;
+    }
+    if (file) {
+        (void)fclose(file);
+    }
+    return count < *(int *)info;
+}
+
+bool place_file_has(const char *name, const char *text)
+{
+    FILE *file = fopen(place_path(name), "r");
+    char line[512];
+    bool result = false;
+
+    while (file && !result && fgets(line, sizeof line, file)) {
+        result = strstr(line, text) != NULL;
+    }
+    if (file) {
+        (void)fclose(file);
+    }
+    return result;
 }
 
 /* ---- a program of this machine ---- */

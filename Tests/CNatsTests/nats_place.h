@@ -48,10 +48,19 @@ void machine_become(const char *machine);
 
 /*
  * Starts a machine in a process of its own: it has a local port for each of the names, separated by spaces, with this callback, and a
- * bridge that exports them. With `shares` others may have them, too. Returns when the ports are there. It ends with the test at the latest.
+ * bridge that exports them. With `shares` others may have them, too. Returns when the ports are there. It ends with the test at the
+ * latest. What its bridge tells stands in the file "events".
  */
 pid_t machine_start(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares);
 void machine_end(pid_t pid, int signal);
+/* The bridges of machines that are started, and place_bridge's, are durable from now on. */
+void place_set_durable(void);
+/* A callback for machines: adds each message's number to the file "noted". */
+CFDataRef place_note(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info);
+/* Whether the file "noted" has fewer lines than the number at `info`. Those that are there must be 0, 1, 2 and so on. */
+bool place_lacks_notes(void *info);
+/* Whether a file of the place contains a text. */
+bool place_file_has(const char *name, const char *text);
 
 /* A bridge on the calling thread's loop, with this machine's name, whose events are counted here. */
 struct told {

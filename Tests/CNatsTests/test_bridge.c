@@ -37,21 +37,6 @@ static CFDataRef die(CFMessagePortRef local, SInt32 message_id, CFDataRef data, 
     _exit(0);
 }
 
-/* Writes each message's number into the file "noted". */
-static CFDataRef note_number(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
-{
-    FILE *file = fopen(place_path("noted"), "a");
-
-    (void)local;
-    (void)data;
-    (void)info;
-    if (file) {
-        (void)fprintf(file, "%d\n", (int)message_id);
-        (void)fclose(file);
-    }
-    return NULL;
-}
-
 static bool data_is(CFDataRef data, const char *text)
 {
     return data && port_data_is(data, text);
@@ -135,23 +120,6 @@ PLACE_TEST(data_of_each_size_crosses_and_too_much_is_refused, "1109")
     machine_end(there, SIGTERM);
 }
 
-/* Whether the file "noted" has fewer lines than the number, or they are not in order. */
-static bool lacks_notes(void *info)
-{
-    FILE *file = fopen(place_path("noted"), "r");
-    int count = 0;
-    int number;
-
-    while (file && fscanf(file, "%d", &number) == 1) {
-        EXPECT_EQ(number, count);
-        count++;
-    }
-    if (file) {
-        (void)fclose(file);
-    }
-    return count < *(int *)info;
-}
-
 PLACE_TEST(one_way_messages_arrive_once_and_in_order, "1110")
 {
     struct told told = {{0}, {{0}}};
@@ -160,10 +128,10 @@ PLACE_TEST(one_way_messages_arrive_once_and_in_order, "1110")
     pid_t there;
 
     server_start("");
-    there = machine_start("there", "notes", note_number, false);
+    there = machine_start("there", "notes", place_note, false);
     bridge = import_here("notes", NULL, &told);
     EXPECT_EQ(place_tell("notes", 0, count, NULL), kCFMessagePortSuccess);
-    EXPECT(place_run_while(lacks_notes, &count));
+    EXPECT(place_run_while(place_lacks_notes, &count));
     place_end_bridge(bridge);
     machine_end(there, SIGTERM);
 }

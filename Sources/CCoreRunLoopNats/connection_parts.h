@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of a connection share: connection.c, subscription.c and publishing.c. */
+#ifndef CRL_NATS_CONNECTION_PARTS_H
+#define CRL_NATS_CONNECTION_PARTS_H
+
+#include "nats_link_names.h"
+
+#include <stdatomic.h>
+
+#include "CoreFoundation/CoreFoundation.h"
+#include "connection.h"
+
+struct subscription {
+    struct subscription *next;
+    natsSubscription *nats; /* NULL while there is no connection */
+    char *subject;
+    char *queue; /* NULL: each member gets each message */
+    message_arrived arrived;
+    void *info;
+    bool is_over; /* ended while its messages were taken */
+};
+
+struct connection {
+    _Atomic int references;
+    CFRunLoopRef loop; /* constant: a reference */
+    struct loop_adapter *adapter; /* constant */
+    natsOptions *options; /* constant */
+    _Atomic int tries; /* of connecting, since it was last up */
+    atomic_bool is_over; /* nothing is told any more */
+    /* Used by the loop's thread. */
+    connection_told told;
+    void *info;
+    natsConnection *nats; /* NULL until it is up for the first time, and once cnats has given it up */
+    bool is_up;
+    CFRunLoopTimerRef retry;
+    struct subscription *subscriptions;
+    bool is_taking;
+    uint8_t *scratch;
+    size_t scratch_size;
+};
+
+/* ---- in subscription.c ---- */
+
+/* Subscribes at the server, if there is a connection. */
+void subscription_begin(struct connection *connection, struct subscription *subscription);
+/* The subscription goes on with the next connection. */
+void subscription_end(struct subscription *subscription);
+/* Frees all of them. */
+void subscriptions_free(struct connection *connection);
+/* Gives the messages that were read to their handlers, which may end subscriptions and add some in front. `info` is the connection. */
+void subscriptions_take_messages(void *info);
+
+#endif

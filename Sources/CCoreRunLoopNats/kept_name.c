@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages that the server keeps, at their sender; see kept_name.h. */
+#include "kept_name.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stream_api.h"
+
+enum { held_max = 512 };
+
+static const size_t held_bytes_max = (size_t)16 << 20;
+static const int64_t again_ns = 2000000000;
+
+struct held_message {
+    struct held_message *next;
+    struct kept_name *kept;
+    uint64_t id; /* of the message, for as long as the bridge lives */
+    uint64_t awaited; /* the number of the last try; 0: none is under way */
+    int64_t tried_ns;
+    SInt32 message_id;
+    CFDataRef data; /* a reference */
+};
+
+struct kept_name {
+    struct CRLNatsBridge *bridge;
+    char name[port_name_max + 1];
+    char subject[subject_max];
+    void (*has_moved)(void *info);
+    void *info;
+    struct held_message *first; /* in their order */
+    struct held_message **end;
+    size_t count;
+    size_t bytes;
+};
+
+/* ---- the streams ---- */
+
+static void stream_answered(void *info, const char *text, size_t length)
+{
+    struct CRLNatsBridge *bridge = info;
+    struct api_answer answer = api_read_answer(text ? text : "", length);
+
+    if (answer.is_answer && (answer.error == 0 || answer.error == api_stream_exists)) {
+        bridge->streams_made++;
+    } else {
+        bridge->streams_are_asked_for = false; /* the next tick asks again */
+        bridge_tell(bridge, kCRLNatsServerComplains, NULL, "the server keeps no messages: %s",
+                    answer.description[0] != '\0' ? answer.description : "JetStream does not answer");
+    }
+}
+
+void kept_streams_make(struct CRLNatsBridge *bridge)
+{
+    const struct question messages = {.subject = api_create_messages_subject, .text = api_create_messages};
+    const struct question claims = {.subject = api_create_claims_subject, .text = api_create_claims};
+
+    if (!bridge->is_durable || bridge->streams_made >= 2 || bridge->streams_are_asked_for || !connection_is_ready(bridge->connection)) {
+        return;
+    }
+    bridge->streams_made = 0;
+    bridge->streams_are_asked_for =
+        bridge_ask(bridge, &messages, stream_answered, bridge) && bridge_ask(bridge, &claims, stream_answered, bridge);
+}
+
+/* ---- messages ---- */
+
+static void free_held(struct kept_name *kept, struct held_message **place)
+{
+    struct held_message *held = *place;
+
+    *place = held->next;
+    if (!held->next) {
+        kept->end = place;
+    }
+    kept->count--;
+    kept->bytes -= (size_t)CFDataGetLength(held->data);
+    if (held->awaited != 0) {
+        bridge_forget(kept->bridge, held->awaited);
+    }
+    CFRelease(held->data);
+    free(held);
+}
+
+static void stored(void *info, const char *text, size_t length)
+{
+    struct held_message *held = info;
+    struct kept_name *kept = held->kept;
+    struct api_answer answer = api_read_answer(text ? text : "", length);
+
+    held->awaited = 0;
+    if (!answer.is_answer || answer.error != 0) { /* it is sent again */
+        if (answer.error != 0) {
+            bridge_tell(kept->bridge, kCRLNatsServerComplains, kept->name, "%s: a message is not stored yet: %s", kept->name,
+                        answer.description);
+        }
+        return;
+    }
+    for (struct held_message **place = &kept->first; *place; place = &(*place)->next) {
+        if (*place == held) {
+            free_held(kept, place);
+            break;
+        }
+    }
+    kept->has_moved(kept->info);
+}
+
+static void try_to_store(struct held_message *held)
+{
+    struct CRLNatsBridge *bridge = held->kept->bridge;
+    struct bridge_frame frame = {.type = bridge_one_way,
+                                 .message_id = held->message_id,
+                                 .number = held->id,
+                                 .data = CFDataGetBytePtr(held->data),
+                                 .length = (size_t)CFDataGetLength(held->data)};
+    char id[40];
+
+    (void)snprintf(id, sizeof id, "%llx-%llx", (unsigned long long)bridge->sender, (unsigned long long)held->id);
+    held->tried_ns = bridge_now_ns();
+    held->awaited = bridge_ask(bridge, &(struct question){.subject = held->kept->subject, .id = id, .frame = &frame}, stored, held);
+}
+
+bool kept_name_send(struct kept_name *kept, SInt32 message_id, CFDataRef data)
+{
+    struct held_message *held = calloc(1, sizeof *held);
+
+    if (held) {
+        held->data = CFDataCreateCopy(NULL, data);
+        if (!held->data) {
+            free(held);
+            held = NULL;
+        }
+    }
+    if (!held) {
+        return false;
+    }
+    held->kept = kept;
+    held->message_id = message_id;
+    held->id = awaited_next_number(&kept->bridge->awaited);
+    *kept->end = held;
+    kept->end = &held->next;
+    kept->count++;
+    kept->bytes += (size_t)CFDataGetLength(data);
+    try_to_store(held);
+    return true;
+}
+
+void kept_name_send_again(struct kept_name *kept)
+{
+    for (struct held_message *held = kept->first; held; held = held->next) {
+        if (held->awaited != 0) {
+            bridge_forget(kept->bridge, held->awaited);
+        }
+        try_to_store(held);
+    }
+}
+
+void kept_name_tick(struct kept_name *kept, int64_t now_ns)
+{
+    if (kept_name_is_there(kept) && kept->first && now_ns - kept->first->tried_ns >= again_ns) {
+        kept_name_send_again(kept);
+    }
+}
+
+bool kept_name_is_there(const struct kept_name *kept)
+{
+    return kept->bridge->streams_made >= 2 && connection_is_ready(kept->bridge->connection);
+}
+
+bool kept_name_has_room(const struct kept_name *kept)
+{
+    return kept_name_is_there(kept) && kept->count < held_max && kept->bytes < held_bytes_max;
+}
+
+/* ---- life ---- */
+
+struct kept_name *kept_name_create(struct CRLNatsBridge *bridge, const char *name, const char *machine, void (*has_moved)(void *info),
+                                   void *info)
+{
+    struct kept_name *kept = calloc(1, sizeof *kept);
+
+    if (kept) {
+        kept->bridge = bridge;
+        kept->has_moved = has_moved;
+        kept->info = info;
+        kept->end = &kept->first;
+        (void)snprintf(kept->name, sizeof kept->name, "%s", name);
+        subject_make(kept->subject, machine ? "keptat" : "kept", machine, name);
+    }
+    return kept;
+}
+
+void kept_name_destroy(struct kept_name *kept)
+{
+    if (kept->count > 0) {
+        bridge_tell(kept->bridge, kCRLNatsMessageDropped, kept->name, "%s: %zu messages were not stored by the server before the end",
+                    kept->name, kept->count);
+    }
+    while (kept->first) {
+        free_held(kept, &kept->first);
+    }
+    free(kept);
+}
