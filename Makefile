@@ -238,6 +238,6 @@ help-all: help
 	@awk '/^### / { if (FILENAME != last) print "\n" FILENAME ":"; last = FILENAME; print substr($$0, 5) }' $(RULES)
 
 RULES := $(addsuffix /rules.mk,Sources/CCoreRunLoopNet Sources/CCoreRunLoopNats Tests/CTests Tests/Listings Tests/Conformance Tests/Model Tests/Models Tests/Schedule Tests/Simulation \
-	Tests/Chaos Tests/Integration Fuzz Examples Sources Sources/messageport Sources/runloop Sources/gdb Sources/bpftrace Benchmarks docs scripts)
+	Tests/Chaos Tests/ChaosNetwork Tests/Integration Fuzz Examples Sources Sources/messageport Sources/runloop Sources/gdb Sources/bpftrace Benchmarks docs scripts)
 RULES += debian/rules.mk Tests/Embed/rules.mk
 include $(RULES)

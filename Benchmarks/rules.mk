@@ -66,3 +66,19 @@ pictures:
 	$(Q)PYTHONDONTWRITEBYTECODE=1 Benchmarks/draw docs/performance
 check-pictures:
 	$(Q)scripts/run-programs pictures 120 Benchmarks/test_draw.py
+
+### bench-nats       a request through two bridges beside one of cnats alone, one-way messages a second, memory; needs nats-server
+### bench-nats-memory   the memory of two bridges over MESSAGES=10000000
+MESSAGES ?= 10000000
+.PHONY: bench-nats bench-nats-memory
+ifneq ($(HAS_NATS),)
+$(B)/bench/bridge: Benchmarks/bridge/main.c $(STATIC)
+	$(Q)mkdir -p $(@D) && $(COMPILE_PROGRAM) -D_GNU_SOURCE -o $@ $< $(PROGRAM_LIBS) $(NATS_LIBS)
+bench-nats: $(B)/bench/bridge $(BRIDGE)
+	$(Q)$(B)/bench/bridge $(BRIDGE)
+bench-nats-memory: $(B)/bench/bridge $(BRIDGE)
+	$(Q)$(B)/bench/bridge $(BRIDGE) $(MESSAGES)
+else
+bench-nats bench-nats-memory:
+	@echo "$@: skipped, there is no libnats here (make deps)"
+endif

@@ -2,7 +2,7 @@
 #
 # The examples in C. Each folder is one program. Sources builds the examples in Swift.
 
-### check-examples   runs a loop hosted by epoll, a loop hosted by GLib, a chat server, an HTTP client and the demonstration
+### check-examples   runs a loop hosted by epoll, a loop hosted by GLib, a chat server, an HTTP client, a job queue over three machines and the demonstration
 ### run-demo         builds and runs the demonstration, without a look for missing packages
 
 .PHONY: demo run-demo examples check-examples
@@ -23,6 +23,10 @@ NET_EXAMPLES := http-client
 NET_PROGRAM_LIBS := -Wl,-u,crl_CRLNetworkInstall $(NET_STATIC)
 $(NET_EXAMPLES:%=$(B)/examples/%): $(NET_STATIC)
 
+# These are linked with the bridge.
+NATS_EXAMPLES := job-queue
+$(NATS_EXAMPLES:%=$(B)/examples/%): $(NATS_STATIC)
+
 # The file Examples/NAME/packages names the packages of pkg-config that the example needs. Where one is missing, the example is passed over.
 packages_of = $(shell cat Examples/$(1)/packages 2> /dev/null)
 flags_of = $(if $(call packages_of,$(1)),$(shell pkg-config $(2) $(call packages_of,$(1))))
@@ -36,11 +40,11 @@ examples: $(EXAMPLES)
 $(B)/examples/%: $$(wildcard Examples/$$*/*.[ch]) $(STATIC)
 	@mkdir -p $(@D)
 	$(SAY) CC $@
-	$(Q)$(COMPILE_PROGRAM) $(call flags_of,$*,--cflags) -o $@ $(filter %.c,$^) $(if $(filter %-net.a,$^),$(NET_PROGRAM_LIBS)) $(PROGRAM_LIBS) \
+	$(Q)$(COMPILE_PROGRAM) $(call flags_of,$*,--cflags) -o $@ $(filter %.c,$^) $(if $(filter %-net.a,$^),$(NET_PROGRAM_LIBS)) $(filter %-nats.a,$^) $(PROGRAM_LIBS) \
 	$(call flags_of,$*,--libs)
 
 # These examples end by themselves, and their exit status says whether all went well.
 check-examples: examples
-	$(Q)scripts/run-programs "examples ($(COMPILER))" 300 $(filter %-host %-server,$(EXAMPLES)) $(B)/examples/demo
+	$(Q)scripts/run-programs "examples ($(COMPILER))" 300 $(filter %-host %-server %-queue,$(EXAMPLES)) $(B)/examples/demo
 	$(Q)INTEGRATION_PROGRAMS=$(B)/examples PYTHONDONTWRITEBYTECODE=1 scripts/run-programs "http-client ($(COMPILER))" 60 \
 	Tests/Integration/test_http_client.py

@@ -54,6 +54,7 @@ struct directory_witness {
 struct chaos {
     uint64_t seed;
     char directory[64]; /* of names */
+    bool breaks_order; /* a message may be overtaken: it went by a connection that was lost */
     _Atomic bool is_calm; /* nothing is broken any more */
     _Atomic bool is_over;
     _Atomic uint32_t lives;
@@ -106,6 +107,7 @@ uint64_t namespaces_pid_count(void);
 
 struct verdict {
     uint64_t handled, answered, lost; /* lost: events whose writer was killed meanwhile */
+    uint64_t reordered; /* handled after a later message of the same sender, where that may happen */
 };
 /* Each message handled at most once, in its sender's order; each answer to a message that was handled before. */
 struct verdict judge_history(void);

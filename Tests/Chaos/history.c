@@ -21,7 +21,7 @@ static bool was_handled_before(uint32_t end, const struct event *event)
     return false;
 }
 
-static void judge_handled(uint32_t place, const struct event *event, struct record *record)
+static void judge_handled(uint32_t place, const struct event *event, struct record *record, struct verdict *verdict)
 {
     uint32_t *latest = &record->handled[event->name];
 
@@ -30,15 +30,17 @@ static void judge_handled(uint32_t place, const struct event *event, struct reco
     } else if (was_handled_before(place, event)) {
         chaos_violation("message %u of client %u was handled twice, the second time by server %u", event->number, event->client,
                         event->server);
+    } else if (chaos->breaks_order) {
+        verdict->reordered++;
     } else {
         chaos_violation("message %u of client %u was handled after its message %u, by server %u", event->number, event->client, *latest,
                         event->server);
     }
 }
 
-static void judge_answered(const struct event *event, const struct record *record)
+static void judge_answered(uint32_t place, const struct event *event, const struct record *record)
 {
-    if (record->handled[event->name] != event->number) {
+    if (record->handled[event->name] != event->number && !(chaos->breaks_order && was_handled_before(place, event))) {
         chaos_violation("client %u has an answer to its message %u, but message %u is the last of it that was handled", event->client,
                         event->number, record->handled[event->name]);
     }
@@ -46,7 +48,7 @@ static void judge_answered(const struct event *event, const struct record *recor
 
 struct verdict judge_history(void)
 {
-    struct verdict verdict = {0, 0, 0};
+    struct verdict verdict = {0, 0, 0, 0};
     struct record *records = calloc(atomic_load(&chaos->lives) + 1, sizeof *records);
     uint32_t count = atomic_load(&chaos->event_count);
 
@@ -60,11 +62,11 @@ struct verdict judge_history(void)
         switch (event->kind) {
         case event_handled:
             verdict.handled++;
-            judge_handled(i, event, &records[event->client]);
+            judge_handled(i, event, &records[event->client], &verdict);
             break;
         case event_answered:
             verdict.answered++;
-            judge_answered(event, &records[event->client]);
+            judge_answered(i, event, &records[event->client]);
             break;
         default:
             verdict.lost++;

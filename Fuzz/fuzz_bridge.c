@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Decodes any bytes as the head of a bridge's message, as an escaped name and as an answer of JetStream. What is taken is encoded again to
+ * the same bytes, and no decoder looks beyond the end.
+ */
+#include <stdbool.h>
+#include <string.h>
+
+#include "bridge_frame.h"
+#include "check.h"
+#include "stream_api.h"
+#include "subject.h"
+
+static void check_frame(const uint8_t *bytes, size_t size)
+{
+    uint8_t again[bridge_frame_size];
+    struct bridge_frame frame;
+    enum bridge_frame_error error = bridge_frame_decode(bytes, size, &frame);
+
+    CHECK(bridge_frame_error_text(error) != NULL);
+    if (error == bridge_frame_ok) {
+        bridge_frame_encode(&frame, again);
+        CHECK(memcmp(again, bytes, sizeof again) == 0);
+        CHECK(frame.length == size - bridge_frame_size && (frame.data == NULL) == (frame.length == 0));
+        CHECK(frame.sender != 0);
+    }
+}
+
+static void check_token(const uint8_t *bytes, size_t size)
+{
+    char token[3 * port_name_max + 2] = "";
+    char again[3 * port_name_max + 2];
+    char text[port_name_max + 1];
+
+    memcpy(token, bytes, size < sizeof token ? size : sizeof token - 1);
+    if (subject_unescape(token, text, sizeof text)) {
+        subject_escape(text, again, sizeof again);
+        CHECK(strcmp(again, token) == 0);
+    }
+    (void)name_fault(token, port_name_max);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    struct api_answer answer;
+    uint8_t *exact = malloc(size ? size : 1); /* a byte beyond it is not the input's */
+
+    CHECK(exact);
+    if (size > 0) {
+        memcpy(exact, bytes, size);
+    }
+    check_frame(exact, size);
+    check_token(exact, size);
+    answer = api_read_answer((const char *)exact, size);
+    CHECK(strlen(answer.description) < sizeof answer.description && (answer.is_answer || answer.error == 0));
+    free(exact);
+    return 0;
+}

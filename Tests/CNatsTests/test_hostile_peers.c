@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Peers that say what no bridge says, and a server that is none. They speak the server's protocol by themselves, over a plain socket. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "Port/port_probe.h"
+#include "bridge_frame.h"
+#include "nats_place.h"
+
+enum { many_senders = 1000000, buffer_size = 1 << 16 };
+
+/* ---- a client of the server, by hand ---- */
+
+static void send_all(int peer, const void *bytes, size_t length)
+{
+    const char *rest = bytes;
+
+    while (length > 0) {
+        ssize_t sent = send(peer, rest, length, MSG_NOSIGNAL);
+
+        REQUIRE(sent > 0);
+        rest += sent;
+        length -= (size_t)sent;
+    }
+}
+
+static int connect_peer(void)
+{
+    static const char hello[] = "CONNECT {\"verbose\":false,\"pedantic\":false,\"headers\":true,\"no_responders\":true}\r\n";
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)server_port()),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    REQUIRE(peer >= 0 && connect(peer, (struct sockaddr *)&address, sizeof address) == 0);
+    send_all(peer, hello, sizeof hello - 1);
+    return peer;
+}
+
+static size_t put_message(char *text, const char *subject, const void *payload, size_t length)
+{
+    int size = sprintf(text, "PUB %s %zu\r\n", subject, length);
+
+    memcpy(text + size, payload, length);
+    memcpy(text + (size_t)size + length, "\r\n", 2);
+    return (size_t)size + length + 2;
+}
+
+static void publish(int peer, const char *subject, const void *payload, size_t length)
+{
+    char text[1024];
+
+    send_all(peer, text, put_message(text, subject, payload, length));
+}
+
+static void publish_frame(int peer, const char *subject, struct bridge_frame frame, const char *data)
+{
+    uint8_t bytes[256];
+
+    bridge_frame_encode(&frame, bytes);
+    (void)snprintf((char *)bytes + bridge_frame_size, sizeof bytes - bridge_frame_size, "%s", data);
+    publish(peer, subject, bytes, bridge_frame_size + strlen(data));
+}
+
+/* Waits until the server has taken all that was sent: its own words are read meanwhile. */
+static void flush_peer(int peer)
+{
+    char text[buffer_size];
+    bool is_through = false;
+
+    send_all(peer, "PING\r\n", 6);
+    while (!is_through) {
+        ssize_t count = recv(peer, text, sizeof text - 1, 0);
+
+        REQUIRE(count > 0);
+        text[count] = '\0';
+        is_through = strstr(text, "PONG") != NULL;
+    }
+}
+
+/* ---- a bridge among hostile peers ---- */
+
+static CFDataRef echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    (void)local;
+    (void)message_id;
+    (void)info;
+    return CFRetain(data);
+}
+
+static bool is_not_served(void *info)
+{
+    CFDataRef data = port_data("still here");
+    CFDataRef reply = NULL;
+    SInt32 result = place_ask(info, 1, data, 5, &reply);
+    bool is_served = result == kCFMessagePortSuccess && CFEqual(reply, data);
+
+    if (reply) {
+        CFRelease(reply);
+    }
+    CFRelease(data);
+    return !is_served;
+}
+
+/* What the four subjects of a name get. */
+static void pester(int peer, const void *bytes, size_t length)
+{
+    static const char *const subjects[] = {"crl.1.any.victim", "crl.1.at.there.victim", "crl.1.ctl.victim", "_INBOX.crl0123.1"};
+
+    for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++) {
+        publish(peer, subjects[i], bytes, length);
+    }
+}
+
+PLACE_TEST(frames_that_no_bridge_sends_are_dropped, "1121")
+{
+    struct told told = {{0}, {{0}}};
+    CRLNatsBridgeRef bridge;
+    uint8_t bytes[80];
+    double begin;
+    pid_t there;
+    int peer;
+
+    server_start("");
+    there = machine_start("there", "victim", echo, false);
+    machine_become("here");
+    bridge = place_bridge("here", &told);
+    REQUIRE(CRLNatsBridgeImport(bridge, "victim", NULL, NULL));
+    place_await(&told, kCRLNatsNameAppeared, 1);
+    begin = port_probe_now();
+    peer = connect_peer();
+    srand(1);
+    for (int round = 0; round < 2000; round++) {
+        struct bridge_frame frame = {.type = (enum bridge_frame_type)(rand() % 36), .sender = 1, .number = (uint64_t)rand()};
+
+        if (round % 2 == 0) {
+            bridge_frame_encode(&frame, bytes); /* a head that is nearly right */
+            bytes[rand() % bridge_frame_size] ^= (uint8_t)(1 << rand() % 8);
+        } else {
+            for (size_t i = 0; i < sizeof bytes; i++) {
+                bytes[i] = (uint8_t)rand();
+            }
+        }
+        pester(peer, bytes, (size_t)rand() % sizeof bytes); /* often cut short */
+    }
+    flush_peer(peer);
+    publish_frame(peer, "crl.1.ctl.victim", (struct bridge_frame){.type = bridge_cancel, .sender = 7, .number = 9}, "");
+    publish_frame(peer, "crl.1.any.victim", (struct bridge_frame){.type = bridge_one_way, .sender = 7, .number = 9, .message_id = 3}, "x");
+    flush_peer(peer);
+    EXPECT(place_run_while(is_not_served, "victim"));
+    EXPECT(TOLD(told, kCRLNatsPeerMisbehaves) > 0);
+    EXPECT(TOLD(told, kCRLNatsPeerMisbehaves) <= 2 + (int)(port_probe_now() - begin)); /* one line a second */
+    (void)close(peer);
+    place_end_bridge(bridge);
+    machine_end(there, SIGTERM);
+}
+
+PLACE_TEST(a_million_exporters_of_a_name_take_no_memory, "1122")
+{
+    struct told told = {{0}, {{0}}};
+    struct bridge_frame frame = {.type = bridge_here, .flags = bridge_shares, .number = 1};
+    int senders = test_is_instrumented() ? many_senders / 100 : many_senders;
+    static char text[buffer_size];
+    CRLNatsBridgeRef bridge;
+    size_t length = 0;
+    size_t before;
+    pid_t there;
+    int peer;
+
+    server_start("");
+    there = machine_start("there", "victim", echo, true);
+    machine_become("here");
+    bridge = place_bridge("here", &told);
+    REQUIRE(CRLNatsBridgeImport(bridge, "victim", NULL, NULL));
+    place_await(&told, kCRLNatsNameAppeared, 1);
+    EXPECT(place_run_while(is_not_served, "victim"));
+    before = port_probe_resident_bytes();
+    peer = connect_peer();
+    for (int i = 1; i <= senders; i++) {
+        uint8_t bytes[bridge_frame_size + 1] = {[bridge_frame_size] = 'm'};
+        char subject[64];
+
+        frame.sender = (uint64_t)i;
+        bridge_frame_encode(&frame, bytes);
+        (void)snprintf(subject, sizeof subject, i % 10 == 0 ? "crl.1.ctl.victim" : "crl.1.ctl.name%d", i);
+        length += put_message(text + length, subject, bytes, sizeof bytes);
+        if (length > sizeof text - 1024 || i == senders) {
+            send_all(peer, text, length);
+            length = 0;
+            (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false);
+        }
+    }
+    flush_peer(peer);
+    EXPECT(place_run_while(is_not_served, "victim"));
+    EXPECT(port_probe_resident_bytes() < before + (test_is_instrumented() ? 256u << 20 : 16u << 20));
+    (void)close(peer);
+    place_end_bridge(bridge);
+    machine_end(there, SIGTERM);
+}
+
+/* ---- an exporter that lies ---- */
+
+/* Takes a request by hand: waits for "MSG SUBJECT ID REPLY LENGTH", and returns its reply subject and number. */
+static uint64_t take_request(int peer, char ret_reply[128])
+{
+    static char text[buffer_size];
+    struct bridge_frame frame;
+    const char *found = NULL;
+    size_t length = 0;
+    size_t size = 0;
+
+    while (!found || sscanf(found, "MSG %*s %*s %127s %zu", ret_reply, &size) != 2 || !strchr(found, '\n') ||
+           (size_t)(text + length - strchr(found, '\n')) < size + 3) {
+        ssize_t count = recv(peer, text + length, sizeof text - 1 - length, 0);
+
+        REQUIRE(count > 0);
+        length += (size_t)count;
+        text[length] = '\0';
+        found = strstr(text, "MSG crl.1.any.liar");
+    }
+    REQUIRE(bridge_frame_decode((const uint8_t *)strchr(found, '\n') + 1, size, &frame) == bridge_frame_ok);
+    return frame.number;
+}
+
+static void *lie(void *info)
+{
+    int peer = *(int *)info;
+    char reply[128];
+    uint64_t number = take_request(peer, reply);
+
+    publish(peer, reply, "short", 5);
+    publish_frame(peer, reply, (struct bridge_frame){.type = bridge_reply, .sender = 5, .number = number + 4096}, "another's");
+    publish_frame(peer, reply, (struct bridge_frame){.type = bridge_here, .sender = 5, .number = number}, "m");
+    publish_frame(peer, reply, (struct bridge_frame){.type = bridge_taken, .sender = 5, .number = number}, "");
+    publish_frame(peer, reply, (struct bridge_frame){.type = bridge_reply, .sender = 5, .number = number}, "the reply");
+    publish_frame(peer, reply, (struct bridge_frame){.type = bridge_reply, .sender = 5, .number = number}, "a second one");
+    publish_frame(peer, reply, (struct bridge_frame){.type = bridge_failed, .sender = 5, .number = number, .detail = 77}, "a third");
+    flush_peer(peer);
+    return NULL;
+}
+
+PLACE_TEST(an_exporter_that_lies_gives_one_reply_at_most, "1121 1108")
+{
+    struct told told = {{0}, {{0}}};
+    CRLNatsBridgeRef bridge;
+    CFDataRef reply = NULL;
+    pthread_t liar;
+    int peer;
+
+    server_start("");
+    peer = connect_peer();
+    send_all(peer, "SUB crl.1.any.liar 1\r\n", 22);
+    flush_peer(peer);
+    machine_become("here");
+    bridge = place_bridge("here", &told);
+    REQUIRE(CRLNatsBridgeImport(bridge, "liar", NULL, NULL));
+    place_await(&told, kCRLNatsConnected, 1);
+    publish_frame(peer, "crl.1.ctl.liar", (struct bridge_frame){.type = bridge_here, .sender = 5, .number = 1}, "m");
+    place_await(&told, kCRLNatsNameAppeared, 1);
+    REQUIRE(pthread_create(&liar, NULL, lie, &peer) == 0);
+    EXPECT_EQ(place_ask("liar", 1, NULL, 20, &reply), kCFMessagePortSuccess);
+    EXPECT(reply && port_data_is(reply, "the reply"));
+    CFRelease(reply);
+    (void)pthread_join(liar, NULL);
+    EXPECT(TOLD(told, kCRLNatsPeerMisbehaves) > 0);
+    place_await(&told, kCRLNatsNameVanished, 1); /* it says no more that it is here */
+    (void)close(peer);
+    place_end_bridge(bridge);
+}
+
+/* ---- a server that is none ---- */
+
+static int listen_anywhere(int *ret_port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    REQUIRE(listener >= 0 && bind(listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(listener, 16) == 0);
+    REQUIRE(getsockname(listener, (struct sockaddr *)&address, &length) == 0);
+    *ret_port = ntohs(address.sin_port);
+    return listener;
+}
+
+static _Atomic bool is_over;
+static _Atomic int served;
+
+static const char *const last_words[] = {
+    "MSG _INBOX.crl.1 1 999999999999\r\nx", "MSG\r\n", "MSG a 1 -5\r\n\r\n", "HMSG a 1 90 3\r\nxxx\r\n", "INFO {\r\n", "\r\n\r\n\r\n",
+    "-ERR 'something'\r\n", "MSG crl.1.ctl.a 2 40\r\nCLRb", "PING\r\nPING\r\nPING\r\n", "\x01\x02\xFF\xFE",
+    "MSG a 18446744073709551616 1\r\nx\r\n",
+};
+
+/* Greets as a server does, and then says something else, or nothing, and hangs up. */
+static void *be_no_server(void *info)
+{
+    static const char info_line[] =
+        "INFO {\"server_id\":\"x\",\"version\":\"2.9.10\",\"proto\":1,\"headers\":true,\"max_payload\":1048576}\r\n";
+    int listener = *(int *)info;
+
+    while (!is_over) {
+        struct pollfd ready = {.fd = listener, .events = POLLIN};
+        char text[4096];
+        int peer;
+
+        if (poll(&ready, 1, 10) != 1) {
+            continue;
+        }
+        peer = accept(listener, NULL, NULL);
+        if (send(peer, info_line, sizeof info_line - 1, MSG_NOSIGNAL) > 0 && recv(peer, text, sizeof text, 0) > 0) {
+            const char *word = last_words[(size_t)served % (sizeof last_words / sizeof last_words[0])];
+
+            (void)send(peer, "PONG\r\n", served % 3 == 2 ? 3 : 6, MSG_NOSIGNAL);
+            (void)send(peer, word, strlen(word), MSG_NOSIGNAL);
+        }
+        (void)close(peer);
+        served++;
+    }
+    return NULL;
+}
+
+static bool is_served_less(void *info)
+{
+    return served < *(int *)info;
+}
+
+PLACE_TEST(a_server_that_is_none_crashes_nobody, "1123")
+{
+    struct told told = {{0}, {{0}}};
+    int rounds = 24;
+    CRLNatsBridgeRef bridge;
+    pthread_t server;
+    char url[64];
+    int listener;
+    int port;
+
+    listener = listen_anywhere(&port);
+    (void)snprintf(url, sizeof url, "nats://127.0.0.1:%d", port);
+    REQUIRE(pthread_create(&server, NULL, be_no_server, &listener) == 0);
+    machine_become("here");
+    bridge = place_bridge_with((CRLNatsConfiguration){.servers = url, .machine = "here"}, &told);
+    REQUIRE(CRLNatsBridgeImport(bridge, "a", NULL, NULL));
+    EXPECT(place_run_while(is_served_less, &rounds));
+    EXPECT_EQ(TOLD(told, kCRLNatsNameAppeared), 0);
+    place_end_bridge(bridge);
+    is_over = true;
+    (void)pthread_join(server, NULL);
+    (void)close(listener);
+}
