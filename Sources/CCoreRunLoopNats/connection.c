@@ -32,6 +32,9 @@ static void release_connection(struct connection *connection)
 {
     if (atomic_fetch_sub(&connection->references, 1) == 1) {
         natsOptions_Destroy(connection->options);
+        if (connection->adapter) {
+            loop_adapter_release(connection->adapter);
+        }
         CFRelease(connection->loop);
         free(connection->scratch);
         free(connection);
@@ -372,7 +375,7 @@ struct connection *connection_create(const struct connection_settings *settings,
     if (connection) {
         end_parts(connection);
         if (connection->adapter) {
-            loop_adapter_destroy(connection->adapter);
+            loop_adapter_end(connection->adapter);
         }
         release_connection(connection);
     }
@@ -384,7 +387,7 @@ void connection_destroy(struct connection *connection)
     atomic_store(&connection->is_over, true);
     loop_adapter_flush(connection->adapter);
     end_parts(connection);
-    loop_adapter_destroy(connection->adapter);
+    loop_adapter_end(connection->adapter);
     give_up(connection->nats);
     connection->nats = NULL;
     release_connection(connection);

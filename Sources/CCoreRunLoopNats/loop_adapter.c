@@ -44,7 +44,7 @@ static void drop_socket(struct loop_adapter *adapter)
     }
 }
 
-static void release_adapter(struct loop_adapter *adapter)
+void loop_adapter_release(struct loop_adapter *adapter)
 {
     if (atomic_fetch_sub(&adapter->references, 1) == 1) {
         CFRelease(adapter->loop);
@@ -104,7 +104,7 @@ static natsStatus want_write(void *data, bool adds)
 static natsStatus detach(void *data)
 {
     (void)want_read(data, false);
-    release_adapter(data);
+    loop_adapter_release(data);
     return NATS_OK;
 }
 
@@ -181,12 +181,11 @@ struct loop_adapter *loop_adapter_create(CFRunLoopRef loop, void (*has_moved)(vo
     return adapter;
 }
 
-void loop_adapter_destroy(struct loop_adapter *adapter)
+void loop_adapter_end(struct loop_adapter *adapter)
 {
     loop_adapter_leave(adapter);
     CFRunLoopObserverInvalidate(adapter->observer);
     CFRelease(adapter->observer);
-    release_adapter(adapter);
 }
 
 natsStatus loop_adapter_set(struct loop_adapter *adapter, natsOptions *options)

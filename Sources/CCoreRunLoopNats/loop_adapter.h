@@ -19,8 +19,10 @@ struct loop_adapter;
 
 /* `has_moved` is called on the loop's thread after bytes were read or written. NULL if there is no memory. */
 struct loop_adapter *loop_adapter_create(CFRunLoopRef loop, void (*has_moved)(void *info), void *info);
-/* On the loop's thread. Nothing comes any more; cnats may detach later. */
-void loop_adapter_destroy(struct loop_adapter *adapter);
+/* On the loop's thread: nothing comes any more. cnats may still attach and detach, so the memory goes with loop_adapter_release only. */
+void loop_adapter_end(struct loop_adapter *adapter);
+/* Any thread, when cnats neither connects nor will. */
+void loop_adapter_release(struct loop_adapter *adapter);
 
 natsStatus loop_adapter_set(struct loop_adapter *adapter, natsOptions *options);
 
