@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TLS to the server, whose certificate the test makes for the name localhost. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nats_place.h"
+
+static void start_protected_server(void)
+{
+    char command[512];
+    char options[512];
+
+    (void)snprintf(command, sizeof command,
+                   "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost "
+                   "-addext subjectAltName=DNS:localhost -keyout %s -out %s > /dev/null 2>&1",
+                   place_path("key.pem"), place_path("certificate.pem"));
+    if (system(command) != 0) {
+        SKIP("there is no openssl here (make deps)");
+    }
+    (void)snprintf(options, sizeof options, "--tls --tlscert %s --tlskey %s", place_path("certificate.pem"), place_path("key.pem"));
+    server_start(options);
+}
+
+/* What comes of a connection to a host with these authorities. */
+static CRLNatsEvent try_host(const char *host, const char *authorities)
+{
+    struct told told = {{0}, {{0}}};
+    CRLNatsBridgeRef bridge;
+    CRLNatsEvent result;
+    char url[64];
+
+    (void)snprintf(url, sizeof url, "tls://%s:%d", host, server_port());
+    bridge = place_bridge_with((CRLNatsConfiguration){.servers = url, .machine = "here", .authorities = authorities}, &told);
+    while (TOLD(told, kCRLNatsConnected) + TOLD(told, kCRLNatsCannotConnect) + TOLD(told, kCRLNatsRefused) == 0) {
+        (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.1, true);
+    }
+    result = TOLD(told, kCRLNatsConnected) > 0 ? kCRLNatsConnected : kCRLNatsCannotConnect;
+    place_end_bridge(bridge);
+    return result;
+}
+
+PLACE_TEST(a_server_is_trusted_by_its_certificate_and_name_only, "1124")
+{
+    machine_become("here");
+    start_protected_server();
+    EXPECT_EQ(try_host("localhost", place_path("certificate.pem")), kCRLNatsConnected);
+    EXPECT_EQ(try_host("localhost", NULL), kCRLNatsCannotConnect); /* nobody has signed it */
+    EXPECT_EQ(try_host("127.0.0.1", place_path("certificate.pem")), kCRLNatsCannotConnect); /* it is not for that name */
+}
+
+PLACE_TEST(a_server_without_tls_is_none_if_tls_is_wanted, "1124")
+{
+    machine_become("here");
+    server_start("");
+    EXPECT_EQ(try_host("localhost", NULL), kCRLNatsCannotConnect);
+}
+
+PLACE_TEST(settings_that_cannot_be_followed_make_no_bridge, "1124")
+{
+    machine_become("here");
+    EXPECT(!CRLNatsBridgeCreate(&(CRLNatsConfiguration){.servers = "tls://localhost:1", .machine = "here", .authorities = "/nowhere"}));
+    EXPECT(!CRLNatsBridgeCreate(
+        &(CRLNatsConfiguration){.servers = "tls://localhost:1", .machine = "here", .certificate = "/nowhere", .key = "/nowhere"}));
+}
