@@ -9,7 +9,10 @@
 
 #include "stream_api.h"
 
-enum { begun_max = 8 }; /* messages that are claimed at once, and so may be in doubt after a crash */
+enum {
+    begun_max = 8, /* messages that are claimed at once, and so may be in doubt after a crash */
+    handled_max = 1024, /* ids of messages that were handled: a server that was killed may have lost what it had confirmed */
+};
 
 static const int64_t working_ns = 1000000000; /* between two signs that a message is under way */
 static const int64_t again_ns = 3500000000; /* after which the server is asked again for what it has not answered */
@@ -43,6 +46,11 @@ struct kept_delivery {
     struct delivered_message *first; /* in their order */
     struct delivered_message *last;
     int begun; /* of these, those that do not wait any more */
+    struct message_id {
+        uint64_t sender;
+        uint64_t number;
+    } handled[handled_max]; /* the latest, in a ring */
+    size_t handled_count; /* in all */
 };
 
 /* ---- the list ---- */
@@ -76,6 +84,23 @@ static struct delivered_message *find_message(struct kept_delivery *delivery, co
         }
     }
     return NULL;
+}
+
+static void note_handled(const struct delivered_message *message)
+{
+    struct kept_delivery *delivery = message->delivery;
+
+    delivery->handled[delivery->handled_count++ % handled_max] = (struct message_id){message->sender, message->number};
+}
+
+static bool was_handled(const struct kept_delivery *delivery, const struct bridge_frame *frame)
+{
+    for (size_t i = 0; i < handled_max && i < delivery->handled_count; i++) {
+        if (delivery->handled[i].sender == frame->sender && delivery->handled[i].number == frame->number) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- words to the server ---- */
@@ -115,6 +140,7 @@ static void handed_over(void *info, SInt32 result, CRLReplyStatus status, CFData
     (void)reply;
     if (result == kCFMessagePortSuccess) {
         say(message, "+ACK");
+        note_handled(message);
         free_message(message);
         claim_next(delivery);
     } else if (result == kCFMessagePortIsInvalid) {
@@ -202,6 +228,10 @@ static void message_came(void *info, natsMsg *came)
     }
     if (find_message(delivery, &frame)) {
         return; /* the server has lost patience, and this bridge is at it */
+    }
+    if (was_handled(delivery, &frame)) {
+        (void)connection_publish(delivery->bridge->connection, acknowledgement, NULL, "+ACK", 4, NULL, 0);
+        return;
     }
     message = calloc(1, sizeof *message + strlen(acknowledgement) + 1);
     if (message) {

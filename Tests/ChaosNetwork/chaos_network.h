@@ -47,6 +47,19 @@ unsigned random_below(unsigned limit);
 void random_begin(unsigned seed);
 /* A path in the folder. */
 const char *path_of(const char *format, int number);
+/* ---- in networks.c ---- */
+
+/* Returns false if there is no right or no means: then all machines are on loopback. */
+bool networks_make(void);
+/* Where a machine's server listens. */
+const char *address_of(int machine);
+/* The process belongs to the machine's network from now on. */
+void network_enter(int machine);
+/* Cuts or mends the machine's link to the others. */
+void network_set_link(int machine, bool is_up);
+
+/* ---- in roles.c ---- */
+
 /* The process becomes what the worker is. */
 void live(struct worker *worker) __attribute__((noreturn));
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * chaos-network PROGRAM SECONDS SEED: three machines with bridges and a cluster of three servers, all on loopback, of which any process is
- * killed or stopped at any moment; and then a durable name, whose receiving side and whose server are. PROGRAM is messageport-bridge.
+ * chaos-network PROGRAM SECONDS SEED: three machines with bridges and a cluster of three servers, of which any process is killed or stopped
+ * at any moment, and any machine's link is cut; and then a durable name, whose receiving side and whose server are. PROGRAM is messageport-bridge.
  *
  * Machine m owns name m; its clients ask the other two. A machine is a directory of names. Every request must end within its time limit and
  * a margin, be handled at most once, and get its own reply. What was taken for the durable name must have been handled once or be told as
@@ -30,6 +30,7 @@
 enum { most_violations_printed = 20, text_max = 512 };
 
 static const double recovery_s = 30;
+static const double longest_cut_s = 4;
 
 struct chaos *chaos;
 
@@ -37,6 +38,9 @@ static struct worker workers[32];
 static int worker_count;
 static uint64_t killed;
 static uint64_t stopped;
+static uint64_t cut;
+static bool has_links; /* that can be cut */
+static double cut_until[machines]; /* 0: the machine's link is whole */
 const char *program;
 char base[] = "/tmp/corerunloop-chaos-network-XXXXXX";
 static unsigned random_state;
@@ -123,6 +127,22 @@ static void relent(double now)
             workers[i].stopped_until = 0;
         }
     }
+    for (int i = 0; i < machines; i++) {
+        if (cut_until[i] > 0 && cut_until[i] <= now) {
+            network_set_link(i, true);
+            cut_until[i] = 0;
+        }
+    }
+}
+
+/* Long enough for the others to take the machine for dead, or not. */
+static void cut_link(int machine)
+{
+    if (cut_until[machine] == 0) {
+        network_set_link(machine, false);
+        cut_until[machine] = chaos_now() + random_below(1000) * longest_cut_s / 1e3;
+        cut++;
+    }
 }
 
 static bool may_break(const struct worker *worker)
@@ -134,6 +154,10 @@ static void break_something(void)
 {
     struct worker *worker = &workers[random_below((unsigned)worker_count)];
 
+    if (has_links && random_below(6) == 0) {
+        cut_link((int)random_below(machines));
+        return;
+    }
     if (!may_break(worker)) {
         return;
     }
@@ -306,8 +330,8 @@ static void choose_ports(void)
         (void)close(descriptors[i]);
     }
     for (int i = 0; i < machines; i++) {
-        (void)snprintf(all_servers + strlen(all_servers), sizeof all_servers - strlen(all_servers), "%snats://127.0.0.1:%d",
-                       i > 0 ? "," : "", ports[i]);
+        (void)snprintf(all_servers + strlen(all_servers), sizeof all_servers - strlen(all_servers), "%snats://%s:%d",
+                       i > 0 ? "," : "", address_of(i), ports[i]);
     }
 }
 
@@ -340,6 +364,7 @@ int main(int count, char **words)
     chaos->seed = (uint64_t)atoll(words[3]);
     chaos->breaks_order = true;
     random_state = (unsigned)chaos->seed;
+    has_links = networks_make();
     choose_ports();
     for (int i = 0; i < machines; i++) {
         (void)mkdir(path_of("machine%d", i), 0700);
@@ -353,8 +378,8 @@ int main(int count, char **words)
                  atomic_load(&chaos->longest_s));
     run_durable(seconds / 3);
     report("durable messages", judge_history());
-    (void)printf("chaos-network: %u durable messages taken; %" PRIu64 " processes killed, %" PRIu64 " stopped; %u violations\n",
-                 atomic_load(&durable->taken), killed, stopped, atomic_load(&chaos->violations));
+    (void)printf("chaos-network: %u durable messages taken; %" PRIu64 " processes killed, %" PRIu64 " stopped, %" PRIu64 " links cut; %u violations\n",
+                 atomic_load(&durable->taken), killed, stopped, cut, atomic_load(&chaos->violations));
     if (atomic_load(&chaos->violations) == 0) {
         char command[128];
 

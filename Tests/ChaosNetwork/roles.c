@@ -172,16 +172,16 @@ static void become_nats(const struct worker *worker)
     log_to("nats.log");
     if (worker->role == role_durable_nats) {
         (void)snprintf(port, sizeof port, "%d", ports[2 * machines]);
-        (void)execlp("nats-server", "nats-server", "-a", "127.0.0.1", "-p", port, "-js", "-sd", path_of("jetstream", 0), (char *)NULL);
+        (void)execlp("nats-server", "nats-server", "-a", address_of(worker->machine), "-p", port, "-js", "-sd", path_of("jetstream", 0), (char *)NULL);
         _exit(127);
     }
     (void)snprintf(port, sizeof port, "%d", ports[worker->machine]);
-    (void)snprintf(cluster, sizeof cluster, "nats://127.0.0.1:%d", ports[machines + worker->machine]);
+    (void)snprintf(cluster, sizeof cluster, "nats://%s:%d", address_of(worker->machine), ports[machines + worker->machine]);
     for (int i = 0; i < machines; i++) {
-        (void)snprintf(routes + strlen(routes), sizeof routes - strlen(routes), "%snats://127.0.0.1:%d", i > 0 ? "," : "",
+        (void)snprintf(routes + strlen(routes), sizeof routes - strlen(routes), "%snats://%s:%d", i > 0 ? "," : "", address_of(i),
                        ports[machines + i]);
     }
-    (void)execlp("nats-server", "nats-server", "-a", "127.0.0.1", "-p", port, "--cluster_name", "chaos", "--cluster", cluster, "--routes",
+    (void)execlp("nats-server", "nats-server", "-a", address_of(worker->machine), "-p", port, "--cluster_name", "chaos", "--cluster", cluster, "--routes",
                  routes, (char *)NULL);
     _exit(127);
 }
@@ -194,7 +194,7 @@ static void become_bridge(const struct worker *worker)
 
     log_to("bridge.log");
     (void)snprintf(machine, sizeof machine, "m%d", worker->machine);
-    (void)snprintf(server, sizeof server, "nats://127.0.0.1:%d", ports[2 * machines]);
+    (void)snprintf(server, sizeof server, "nats://%s:%d", address_of(0), ports[2 * machines]);
     for (int i = 0; i < machines; i++) {
         (void)snprintf(names[i], sizeof names[i], "chaos %d", i);
     }
@@ -212,6 +212,7 @@ void live(struct worker *worker)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)setenv("CORERUNLOOP_PORTS", path_of("machine%d", worker->machine), 1);
+    network_enter(worker->machine);
     random_begin((unsigned)chaos->seed * 2654435761u + worker->life);
     switch (worker->role) {
     case role_nats:
