@@ -7,7 +7,8 @@
  *   job-queue client URL          hands out the jobs: its bridge imports "jobs", and each job goes to one of the workers
  *
  * A machine is a directory of names here (CORERUNLOOP_PORTS), so that one computer can be three. On real machines the two other commands
- * are all there is. A job counts the primes below a number. It may be done twice, so the client simply sends it again when a worker has gone.
+ * are all there is. A job counts the primes below a number. It may be done twice, so the client simply sends it again when a worker has
+ * gone.
  */
 #include <CRLNats.h>
 #include <CRLRunLoop.h>

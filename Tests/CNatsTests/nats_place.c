@@ -228,22 +228,44 @@ static void be_machine(const char *machine, const char *names, CFMessagePortCall
     _exit(0);
 }
 
-pid_t machine_start(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares)
+struct sleeping_machine machine_start_later(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares)
 {
+    struct sleeping_machine result;
     int ready[2];
+    int wake[2];
     char byte;
-    pid_t pid;
 
-    REQUIRE(pipe(ready) == 0);
-    pid = fork();
-    if (pid == 0) {
+    REQUIRE(pipe(ready) == 0 && pipe(wake) == 0);
+    result.pid = fork();
+    if (result.pid == 0) {
         (void)close(ready[0]);
+        (void)close(wake[1]);
+        if (read(wake[0], &byte, 1) != 1) {
+            _exit(0);
+        }
         be_machine(machine, names, callback, shares, ready[1]);
     }
     (void)close(ready[1]);
-    REQUIRE(read(ready[0], &byte, 1) == 1);
-    (void)close(ready[0]);
-    return pid;
+    (void)close(wake[0]);
+    result.ready = ready[0];
+    result.wake = wake[1];
+    return result;
+}
+
+pid_t machine_wake(struct sleeping_machine machine)
+{
+    char byte = 0;
+
+    REQUIRE(write(machine.wake, &byte, 1) == 1);
+    REQUIRE(read(machine.ready, &byte, 1) == 1);
+    (void)close(machine.ready);
+    (void)close(machine.wake);
+    return machine.pid;
+}
+
+pid_t machine_start(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares)
+{
+    return machine_wake(machine_start_later(machine, names, callback, shares));
 }
 
 void machine_end(pid_t pid, int signal)

@@ -52,6 +52,17 @@ void machine_become(const char *machine);
  * latest. What its bridge tells stands in the file "events".
  */
 pid_t machine_start(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares);
+/*
+ * The same in two steps: a process that has a bridge has cnats's threads, and should not fork. So the machine sleeps, and its server must
+ * have been started.
+ */
+struct sleeping_machine {
+    pid_t pid;
+    int ready;
+    int wake;
+};
+struct sleeping_machine machine_start_later(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares);
+pid_t machine_wake(struct sleeping_machine machine);
 void machine_end(pid_t pid, int signal);
 /* The bridges of machines that are started, and place_bridge's, are durable from now on. */
 void place_set_durable(void);

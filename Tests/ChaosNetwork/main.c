@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chaos-network PROGRAM SECONDS SEED: three machines with bridges and a cluster of three servers, of which any process is killed or stopped
- * at any moment, and any machine's link is cut; and then a durable name, whose receiving side and whose server are. PROGRAM is messageport-bridge.
+ * at any moment, and any machine's link is cut; and then a durable name, whose receiving side and whose server are. PROGRAM is
+ * messageport-bridge.
  *
  * Machine m owns name m; its clients ask the other two. A machine is a directory of names. Every request must end within its time limit and
  * a margin, be handled at most once, and get its own reply. What was taken for the durable name must have been handled once or be told as
@@ -378,7 +379,8 @@ int main(int count, char **words)
                  atomic_load(&chaos->longest_s));
     run_durable(seconds / 3);
     report("durable messages", judge_history());
-    (void)printf("chaos-network: %u durable messages taken; %" PRIu64 " processes killed, %" PRIu64 " stopped, %" PRIu64 " links cut; %u violations\n",
+    (void)printf("chaos-network: %u durable messages taken; %" PRIu64 " processes killed, %" PRIu64 " stopped, %" PRIu64
+                 " links cut; %u violations\n",
                  atomic_load(&durable->taken), killed, stopped, cut, atomic_load(&chaos->violations));
     if (atomic_load(&chaos->violations) == 0) {
         char command[128];

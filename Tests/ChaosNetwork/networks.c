@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A network namespace for each machine, joined by a bridge of the kernel, so that a machine's link can be cut. It needs root and the program
- * ip; without them all machines are on loopback, and no link is cut.
+ * A network namespace for each machine, joined by a bridge of the kernel, so that a machine's link can be cut. It needs root and the
+ * program ip; without them all machines are on loopback, and no link is cut.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -36,8 +36,8 @@ static bool make_network(int machine)
 {
     int id = (int)maker;
 
-    return run("ip netns add crl%d-%d && ip link add crlv%d-%d type veth peer name eth0 netns crl%d-%d", id, machine, id % 100000, machine, id,
-               machine) &&
+    return run("ip netns add crl%d-%d && ip link add crlv%d-%d type veth peer name eth0 netns crl%d-%d", id, machine, id % 100000, machine,
+               id, machine) &&
            run("ip link set crlv%d-%d master crlb%d up && ip -n crl%d-%d addr add %s/24 dev eth0", id % 100000, machine, id % 100000, id,
                machine, address_of(machine)) &&
            run("ip -n crl%d-%d link set eth0 up && ip -n crl%d-%d link set lo up", id, machine, id, machine);
@@ -57,7 +57,8 @@ static void end_networks(void)
 bool networks_make(void)
 {
     maker = getpid();
-    has_networks = geteuid() == 0 && run("ip link add crlb%d type bridge && ip link set crlb%d up", (int)maker % 100000, (int)maker % 100000);
+    has_networks =
+        geteuid() == 0 && run("ip link add crlb%d type bridge && ip link set crlb%d up", (int)maker % 100000, (int)maker % 100000);
     if (!has_networks) {
         return false;
     }

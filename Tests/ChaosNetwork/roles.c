@@ -172,7 +172,8 @@ static void become_nats(const struct worker *worker)
     log_to("nats.log");
     if (worker->role == role_durable_nats) {
         (void)snprintf(port, sizeof port, "%d", ports[2 * machines]);
-        (void)execlp("nats-server", "nats-server", "-a", address_of(worker->machine), "-p", port, "-js", "-sd", path_of("jetstream", 0), (char *)NULL);
+        (void)execlp("nats-server", "nats-server", "-a", address_of(worker->machine), "-p", port, "-js", "-sd", path_of("jetstream", 0),
+                     (char *)NULL);
         _exit(127);
     }
     (void)snprintf(port, sizeof port, "%d", ports[worker->machine]);
@@ -181,8 +182,8 @@ static void become_nats(const struct worker *worker)
         (void)snprintf(routes + strlen(routes), sizeof routes - strlen(routes), "%snats://%s:%d", i > 0 ? "," : "", address_of(i),
                        ports[machines + i]);
     }
-    (void)execlp("nats-server", "nats-server", "-a", address_of(worker->machine), "-p", port, "--cluster_name", "chaos", "--cluster", cluster, "--routes",
-                 routes, (char *)NULL);
+    (void)execlp("nats-server", "nats-server", "-a", address_of(worker->machine), "-p", port, "--cluster_name", "chaos", "--cluster",
+                 cluster, "--routes", routes, (char *)NULL);
     _exit(127);
 }
 
