@@ -60,6 +60,7 @@ struct chaos {
     _Atomic uint32_t lives;
     _Atomic uint32_t event_count;
     _Atomic double stopped_s[chaos_workers]; /* for how long the worker has been stopped in all */
+    _Atomic uint32_t shortages[chaos_workers]; /* how often its descriptors became few or many again; odd: they are few */
     _Atomic uint32_t progress[chaos_workers][chaos_names]; /* messages sent since it is calm, with their replies if one was asked for */
     _Atomic bool is_in_line[chaos_workers]; /* the worker waits in the kernel's line of senders */
     _Atomic uint32_t owner[chaos_names]; /* the latest life that owned it */

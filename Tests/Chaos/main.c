@@ -114,6 +114,7 @@ static void start(int slot)
 
     worker->life = atomic_fetch_add(&chaos->lives, 1) + 1;
     worker->stopped_until = worker->limited_until = 0;
+    atomic_fetch_add(&chaos->shortages[slot], atomic_load(&chaos->shortages[slot]) % 2); /* who had the slot before may have died so */
     worker->pid = namespaces_fork();
     if (worker->pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -179,6 +180,7 @@ static void limit_one(int slot)
     }
     low = worker->limit;
     low.rlim_cur = 3 + chaos_random(20);
+    atomic_fetch_add(&chaos->shortages[slot], 1);
     (void)prlimit(worker->pid, RLIMIT_NOFILE, &low, NULL);
     worker->limited_until = chaos_now() + chaos_random(1000) * longest_fault_s / 1e3;
     faults.limits++;
@@ -197,6 +199,7 @@ static void relent(double now)
         }
         if (worker->limited_until > 0 && worker->limited_until <= now) {
             (void)prlimit(worker->pid, RLIMIT_NOFILE, &worker->limit, NULL);
+            atomic_fetch_add(&chaos->shortages[i], 1);
             worker->limited_until = 0;
         }
     }

@@ -396,14 +396,21 @@ static void look_for_nothing(void)
     }
 }
 
-/* No peer may keep the loop from anything, whatever descriptors it passes. */
+/*
+ * No peer may keep the loop from anything, whatever descriptors it passes. Only without a descriptor left the kernel closes what comes, on
+ * this thread.
+ */
 static void run_for(double seconds)
 {
+    uint32_t shortages = atomic_load(&chaos->shortages[client.slot]);
     double begun = own_time();
     double beyond;
 
     (void)CFRunLoopRunInMode(MODE, seconds, false);
     beyond = own_time() - begun - seconds;
+    if (shortages % 2 == 1 || atomic_load(&chaos->shortages[client.slot]) != shortages) {
+        return;
+    }
     if (beyond > atomic_load(&chaos->longest_run_s)) {
         atomic_store(&chaos->longest_run_s, beyond);
     }
