@@ -116,8 +116,8 @@ struct remote_port {
     uint8_t skip_size GUARDED_BY(the_port_lock); /* how many looks are left out after the last one in vain; 0: it found room */
     bool is_in_line GUARDED_BY(the_port_lock); /* a thread waits in the kernel's line of senders, and its frame is the next */
     bool was_in_line GUARDED_BY(the_port_lock); /* the last message had to wait there, or went there at once */
-    uint8_t straight_left GUARDED_BY(the_port_lock); /* messages that go there at once, because a try before it was in vain */
-    int64_t line_limit_ns; /* the thread in line's: the limit that the socket has for a stay there; 0: none yet */
+    uint8_t straight_left GUARDED_BY(the_port_lock); /* messages that go there at once, because an attempt without a wait was in vain */
+    int64_t line_limit_ns; /* only the thread in line uses it: the limit that the socket has for a stay there; 0: none yet */
     uint32_t behind_count GUARDED_BY(the_port_lock); /* threads that wait until that thread has left the line */
     _Atomic uint32_t turns; /* written under the port lock: how often one of them was let try; they sleep on it */
     bool has_no_control GUARDED_BY(the_port_lock); /* the owner did not take it: the kernel's queue alone limits us */

@@ -25,7 +25,7 @@ enum {
     looks_most = 256, /* looks in one moment, whatever the clock says */
     pauses_between_looks = 8,
     skip_size_most = 64,
-    straight_most = 15, /* messages that go to the kernel's line at once after a try in vain */
+    straight_most = 15, /* messages that go to the kernel's line at once after an attempt in vain */
 };
 
 /* How long a thread looks at a full queue before it sleeps. A running receiver takes some messages in this time. */
@@ -510,7 +510,7 @@ REQUIRES(the_port_lock) static bool give_turn(struct remote_port *remote, enum o
     return true;
 }
 
-/* How long the next attempt may stay in the kernel's line; 0, not at all, if nobody was in the way, and in a time limit's last moment. */
+/* How long an attempt may stay in the kernel's line; 0, not at all, if nobody was in the way, and in a time limit's last moment. */
 static int64_t stay_in_line(enum outcome last, int64_t now_ns, int64_t deadline_ns)
 {
     int64_t left_ns = deadline_ns - now_ns;
@@ -521,12 +521,21 @@ static int64_t stay_in_line(enum outcome last, int64_t now_ns, int64_t deadline_
     return left_ns / 8 * 7 < turn_ns ? left_ns / 8 * 7 : turn_ns;
 }
 
-/* A sender whose tries are in vain leaves most of them out: each costs as much as a message. */
-REQUIRES(the_port_lock) static void begin_sending(CFMessagePortRef port, struct sending *sending)
+/*
+ * Prepares an attempt, after one with the outcome `last`; outcome_sent: it is the first. A sender whose first attempts were in vain leaves
+ * most of them out: each costs as much as a message.
+ */
+REQUIRES(the_port_lock) static void begin_attempt(CFMessagePortRef port, struct sending *sending, enum outcome last)
 {
-    if (port->side.remote.straight_left > 0) {
-        sending->stay_ns = stay_in_line(outcome_busy, kernel.monotonic_ns(), sending->deadline_ns);
+    struct remote_port *remote = &port->side.remote;
+
+    if (last == outcome_full) {
+        take_wake_up(remote);
     }
+    if (last == outcome_sent && remote->straight_left > 0) {
+        last = outcome_busy;
+    }
+    sending->stay_ns = last == outcome_sent ? 0 : stay_in_line(last, kernel.monotonic_ns(), sending->deadline_ns);
 }
 
 SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const struct load *load, struct send_clock *clock)
@@ -534,7 +543,6 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const s
     struct remote_port *remote = &port->side.remote;
     struct sending sending = {.frame = frame, .load = load, .deadline_ns = clock->deadline_ns, .gone = kCFMessagePortIsInvalid};
     enum outcome outcome = outcome_sent;
-    bool is_first = true;
     bool is_behind = false;
 
     for (;;) {
@@ -544,12 +552,7 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const s
 
         port_lock(port);
         remote->behind_count -= is_behind ? 1 : 0;
-        if (is_first) {
-            begin_sending(port, &sending);
-        } else if (outcome == outcome_full) {
-            take_wake_up(remote);
-        }
-        is_first = false;
+        begin_attempt(port, &sending, outcome);
         outcome = port_is_valid(port) ? try_send(port, &sending) : outcome_gone;
         looked_ns = outcome == outcome_sent ? 0 : kernel.monotonic_ns();
         wakes_next = give_turn(remote, outcome);
@@ -576,6 +579,5 @@ SInt32 remote_port_send(CFMessagePortRef port, struct wire_frame *frame, const s
         }
         sending.gone = kCFMessagePortBecameInvalidError;
         wait_for_room(remote, outcome, &seen, looked_ns, clock->deadline_ns);
-        sending.stay_ns = stay_in_line(outcome, looked_ns, clock->deadline_ns);
     }
 }

@@ -232,6 +232,48 @@ TEST(a_limit_in_line_is_set_once_for_many_sends, "226 M29")
     (void)close(ends[1]);
 }
 
+/* Returns how long a call with that limit takes that is behind another for most of it, and then in line. */
+static double time_out_in_line_after(CFMessagePortRef remote, double limit_s)
+{
+    struct sender first;
+    struct sender second;
+    double begun_s;
+
+    start_sender(&first, remote, 1, 10 * test_patience_s());
+    await_line(1);
+    begun_s = port_probe_now();
+    start_sender(&second, remote, 2, limit_s);
+    await_behind(remote, 1);
+    while (port_probe_now() < begun_s + 0.7 * limit_s) {
+        sched_yield();
+    }
+    take_messages(1); /* the first's place: the second is in line for another */
+    REQUIRE(pthread_join(first.thread, NULL) == 0 && pthread_join(second.thread, NULL) == 0);
+    EXPECT_EQ(first.result, kCFMessagePortSuccess);
+    EXPECT_EQ(second.result, kCFMessagePortSendTimeout);
+    return second.took_s;
+}
+
+PORT_TEST(a_wait_behind_and_then_in_line_has_one_time_limit, "226 M29")
+{
+    char trace[256] = "";
+    double took_s = 1;
+    CFMessagePortRef remote;
+    CFMessagePortRef local;
+    int filling;
+
+    kernel_ports.send_in_turn = send_and_count;
+    local = open_full_port(&filling, trace);
+    remote = port_connect(CFSTR("full"));
+    for (int attempt = 0; attempt < 5 && took_s > 0.55; attempt++) { /* a busy machine may be late, not early */
+        took_s = time_out_in_line_after(remote, 0.5);
+        EXPECT(took_s >= 0.5);
+    }
+    EXPECT(took_s <= 0.55 || test_is_instrumented());
+    CFRelease(remote);
+    port_drop(local);
+}
+
 static atomic_int tries; /* sends that do not wait */
 
 static ssize_t send_and_count_try(int socket_number, const void *bytes, size_t size)
