@@ -157,7 +157,7 @@ void deferred_replies_tell(CFMessagePortRef port, bool all)
 
     link_init(&told);
     port_lock(port);
-    channel_table_sweep(&local->channels);
+    channel_table_sweep(&local->channels, false);
     collect(local, all, &told);
     port_unlock(port);
     while (!list_is_empty(&told)) {

@@ -288,20 +288,26 @@ void channel_table_drop_ended(struct channel_table *table)
     drop_ended(table, 0);
 }
 
-void channel_table_sweep(struct channel_table *table)
+void channel_table_sweep(struct channel_table *table, bool spares_held)
 {
     enum { batch = 32 };
     struct kernel_event events[batch];
     int count;
+    int spared;
 
     if (table->set < 0) {
         return;
     }
     do {
+        spared = 0;
         count = kernel.set_wait(table->set, events, batch, 0);
         for (int i = 0; i < count; i++) {
             struct server_channel *channel = (struct server_channel *)(uintptr_t)events[i].token; /* NOLINT(performance-no-int-to-ptr) */
 
+            if (spares_held && channel->holders > 0) {
+                spared++; /* it stays in the set, which goes on to be ready for whoever tells */
+                continue;
+            }
             if (channel->is_watched) {
                 stop_watching(table, channel);
                 channel->is_hung_up = true;
@@ -309,7 +315,7 @@ void channel_table_sweep(struct channel_table *table)
             }
             end_channel(table, channel); /* a peer that writes to the channel loses it, too: clients only read here */
         }
-    } while (count == batch);
+    } while (count == batch && spared < batch);
     drop_ended(table, channel_queue_most);
 }
 

@@ -120,8 +120,11 @@ int channel_table_watch(struct channel_table *table, struct server_channel *chan
 /* Returns the wait set, which becomes ready when a sweep has something to do; or -1 if there is none and none can be made. */
 int channel_table_set(struct channel_table *table);
 
-/* Drops the channels whose peers are gone. One with an arena stays until no queued packet can name it any more. */
-void channel_table_sweep(struct channel_table *table);
+/*
+ * Drops the channels whose peers are gone. One with an arena stays until no queued packet can name it any more. With `spares_held` channels
+ * of requests that are not answered are left to a sweep by a caller who tells of it.
+ */
+void channel_table_sweep(struct channel_table *table, bool spares_held);
 /* Drops the ended channels with an arena, too, to make room for others. */
 void channel_table_drop_ended(struct channel_table *table);
 void channel_table_drop_peer(struct channel_table *table, const struct peer *peer);

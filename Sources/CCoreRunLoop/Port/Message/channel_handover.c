@@ -34,7 +34,7 @@ static void keep_or_free(CFMessagePortRef port, struct server_channel *channel)
     struct channel_table *channels = &port->side.local.channels;
 
     port_lock(port);
-    channel_table_sweep(channels);
+    channel_table_sweep(channels, true);
     if (channel->kind == channel_control && channels->counts[channel_control] >= channel_control_max) {
         channel_table_drop(channels, channel_table_some_control(channels));
     }
@@ -144,7 +144,7 @@ int channel_handover_reply_channel(CFMessagePortRef port, struct packet *packet,
     }
     server_channel_begin(channel);
     port_lock(port);
-    channel_table_sweep(&local->channels);
+    channel_table_sweep(&local->channels, true);
     *ret_keeps = !channel_table_find(&local->channels, frame->channel, frame->token, &packet->sender, channel_reply) &&
                  channel_table_keep(&local->channels, channel);
     port_unlock(port);

@@ -324,6 +324,47 @@ PORT_TEST_LIMIT(many_requests_in_flight_are_cancelled_and_leave_nothing, "", 120
     port_drop(port);
 }
 
+PORT_TEST(an_asker_that_leaves_is_noticed_although_a_channel_comes_just_then, "")
+{
+    CFStringRef mode = CFSTR("port");
+    CFMessagePortRef port = port_open(NAME, NULL, NULL, mode);
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    CFDataRef data = port_data("a");
+    struct outcome outcome;
+    struct async_request *sent;
+
+    held_count = left_count = released_count = 0;
+    port->side.local.answering = hold;
+    EXPECT(deferred_replies_listen(port, CFRunLoopGetCurrent()));
+    sent = begin(requests, remote, data, patience_ns, &outcome);
+    while (held_count < 1) {
+        (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.001, true);
+        (void)CFRunLoopRunInMode(mode, 0.001, true);
+    }
+    CFRunLoopRemoveSource(CFRunLoopGetCurrent(), port->side.local.channel_watch, kCFRunLoopDefaultMode); /* it is late */
+    async_request_cancel(sent);
+    run_until_count(&outcome.count, 1);
+    /* The third message brings a control channel, for which ended channels are dropped. */
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(CFMessagePortSendRequest(remote, 1, data, 10, 0, NULL, NULL), kCFMessagePortSuccess);
+    }
+    while (held_count < 4) {
+        (void)CFRunLoopRunInMode(mode, 0.01, true);
+    }
+    EXPECT_EQ(port->side.local.channels.counts[channel_control], 1);
+    EXPECT_EQ(left_count, 0);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), port->side.local.channel_watch, kCFRunLoopDefaultMode);
+    run_until_count(&left_count, 1);
+    answer_all(wire_answered, NULL);
+    forget_outcome(&outcome);
+    async_request_release(sent);
+    CFRelease(data);
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
+}
+
 PORT_TEST(a_request_has_one_deadline_for_room_and_reply, "")
 {
     pid_t pid = port_process_start_idle(NAME);

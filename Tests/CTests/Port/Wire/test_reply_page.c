@@ -489,7 +489,7 @@ TEST(a_line_whose_client_has_gone_gives_its_page_back, "H9")
     channel_table_give_page(&table, channel, shared.of_server, shared.bell);
     descriptors = port_probe_count_descriptors();
     (void)close(end);
-    channel_table_sweep(&table);
+    channel_table_sweep(&table, false);
     EXPECT(channel->has_ended && channel->is_kept);
     EXPECT_EQ(table.page_count, 0);
     EXPECT_EQ(page_probe_mapped, 1); /* the client's */
