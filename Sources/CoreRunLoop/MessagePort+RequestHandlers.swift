@@ -11,6 +11,14 @@ extension MessagePort {
         struct Weakly: @unchecked Sendable { weak var port: MessagePort? }
         let port = Mutex(Weakly())
 
+        private let fullHandlers = Mutex(0)
+
+        /// One handler more or less has as many requests as it takes. Only a port without such a handler takes messages.
+        func countFull(_ change: Int) {
+            fullHandlers.withLock { $0 += change }
+            port.withLock { $0.port }?.receive { fullHandlers.withLock { $0 == 0 } }
+        }
+
         /// Returns false if the bytes are no envelope, or nobody takes it.
         func receiveEnvelope(_ bytes: RawSpan) -> Bool {
             port.withLock { $0.port }?.receiveEnvelope([UInt8](copying: bytes)) ?? false
@@ -123,6 +131,9 @@ extension MessagePort {
             var text = text
             text.withUTF8 { bytes in unsafe shim_reply_refuse(reply, UInt32(status), bytes.baseAddress, bytes.count) }
         }
+
+        /// The process that has sent the request; 0 if it is not known.
+        var process: Int32 { unsafe shim_reply_process(reply) }
 
         /// Leaves the answer to a later call of shim_deferred_answer; `nil` when there is no memory.
         mutating func later() -> OpaquePointer? { unsafe shim_reply_defer(reply) }

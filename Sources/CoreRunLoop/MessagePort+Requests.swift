@@ -34,9 +34,11 @@ extension MessagePort {
     /// ```
     ///
     /// The port's loop only receives the requests. A request that comes while as many are answered as the bound allows waits for its turn,
-    /// and counts against the port's budget of memory. The handler's task is cancelled when nobody waits for the answer any more: the
-    /// caller has cancelled its call, its time is over, either process has ended, or the port is invalid. A request that is still waiting
-    /// is dropped then. A handler that ends too late, or never, keeps nothing but its place among those that run.
+    /// and counts against the port's budget of memory. When as many wait, the port takes no more messages of any number before half of them
+    /// have had their turn. The others stay in its queue, and their senders wait for room. The handler's task is cancelled when nobody waits
+    /// for the answer any more: the caller has cancelled its call, its time is over, either process has ended, or the port is invalid. A
+    /// request that is still waiting is dropped then. A handler that ends too late, or never, keeps nothing but its place among those that
+    /// run.
     ///
     /// - Parameters:
     ///   - exchange: The kind of request.
@@ -48,7 +50,7 @@ extension MessagePort {
         _ reply: @escaping @isolated(any) @Sendable (Request) async throws -> Reply
     ) {
         if limit < 1 { fault("a handler of requests cannot run \(limit) at a time; the bound is 1 or more") }
-        let handler = ConcurrentRequestHandler(limit) { bytes in
+        let handler = ConcurrentRequestHandler(limit, owner) { bytes in
             guard let request = exchange.decodeRequest(bytes) else { return nil }
             return exchange.encodeReply(try await reply(request))
         }
@@ -60,7 +62,18 @@ extension MessagePort {
     ///
     /// The clock is the one that stands still while the machine sleeps. The instant is meaningless if the two processes are in different
     /// time namespaces.
-    @TaskLocal public static var requestDeadline: SuspendingClock.Instant?
+    public static var requestDeadline: SuspendingClock.Instant? { served?.deadline }
+
+    /// Inside of a handler that runs in a task: the process that has sent the request, as the kernel says. `nil` outside of handlers, and
+    /// for a process in another PID namespace.
+    public static var requestProcess: Int32? { served.flatMap { $0.process == 0 ? nil : $0.process } }
+
+    /// What a handler that runs in a task may ask about its request.
+    struct Served: Sendable {
+        let deadline: SuspendingClock.Instant?
+        let process: Int32
+    }
+    @TaskLocal static var served: Served?
 
     /// Answers the requests that no ``handle(_:_:)`` answers, on the loop's thread; also those of C programs.
     ///

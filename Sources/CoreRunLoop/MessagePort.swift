@@ -21,7 +21,7 @@ public final class MessagePort: Port, @unchecked Sendable {
     public let cfMessagePort: CFMessagePort
     /// Whether this object stands for another port, and can only be sent to.
     public let isRemote: Bool
-    private let owner: Owner
+    let owner: Owner
     /// The C ports call the table of handlers that is here.
     let handlers: Mutex<RequestHandlers>
     private let ownSource: CFRunLoopSource?

@@ -174,6 +174,8 @@ open class Port: @unchecked Sendable, Hashable {
         }
     }
     private let state = Mutex(State())
+    /// What stands in the loops for the sources of a port that takes no messages for a while.
+    private let heldBack = Mutex<CFRunLoopSource?>(nil)
     /// The implementation of a port of no subclass.
     private let machPort: MachPort?
 
@@ -467,6 +469,33 @@ open class Port: @unchecked Sendable, Hashable {
         let left = state.withLock { state in state.leave { $0.loop == loop && $0.mode == mode } }
         for place in left.places { loop.end.remove(place.watch) }
         return !left.places.isEmpty
+    }
+
+    /// For subclasses: leaves messages in the port's queue, or takes them again. `isWanted` is asked with a lock held, so that of several
+    /// calls at the same time the last one decides. What comes to ``sources`` meanwhile is not held back.
+    func receive(if isWanted: () -> Bool) {
+        let sources = sources
+        let places = state.withLock { $0.places }
+        heldBack.withLock { placeholder in
+            switch (isWanted(), placeholder) {
+            case (true, let held?):
+                for place in places {
+                    for source in sources { CFRunLoopAddSource(place.loop.loop, source, place.mode.name) }
+                }
+                CFRunLoopSourceInvalidate(held)
+                placeholder = nil
+            case (false, nil):
+                // It keeps runs going that would end without a source.
+                var context = unsafe CFRunLoopSourceContext()
+                guard let held: CFRunLoopSource = unsafe CFRunLoopSourceCreate(nil, 0, &context) else { return }
+                for place in places {
+                    CFRunLoopAddSource(place.loop.loop, held, place.mode.name)
+                    for source in sources { CFRunLoopRemoveSource(place.loop.loop, source, place.mode.name) }
+                }
+                placeholder = held
+            default: break
+            }
+        }
     }
 
     /// For subclasses: adds a source that is new among ``sources`` to the loops that the port is in.

@@ -42,6 +42,11 @@ void shim_reply_refuse(struct shim_reply *reply, uint32_t status, const uint8_t 
     overlay_message_set_status(reply->message, status);
 }
 
+int32_t shim_reply_process(const struct shim_reply *reply)
+{
+    return overlay_message_process(reply->message);
+}
+
 struct deferred_reply *shim_reply_defer(struct shim_reply *reply)
 {
     return overlay_message_defer(reply->message);

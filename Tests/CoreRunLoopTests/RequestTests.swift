@@ -125,6 +125,42 @@ private final class Gate: Sendable {
         }
     }
 
+    @Test func `waits with its sender while the receiver has enough to do`() async throws {
+        try await withService { service in
+            let gate = Gate()
+            service.handle(Self.echo, concurrently: 2) { bytes in
+                await gate.pass()
+                return bytes
+            }
+            let late = await withTaskGroup(of: PortError?.self) { group in
+                for _ in 0..<20 {
+                    group.addTask {
+                        do { _ = try await MessagePort(remote: service.name).request(Self.echo, [1], timeout: .milliseconds(200)) } catch {
+                            return error as? PortError
+                        }
+                        return nil
+                    }
+                }
+                return await group.reduce(into: [PortError]()) { errors, error in if let error { errors.append(error) } }
+            }
+            #expect(late.count == 20)
+            // Two are handled, two wait, and the queue has room for five.
+            #expect(late.count { $0 == .sendTimeout } >= 11)
+            gate.open()
+            let client = try MessagePort(remote: service.name)
+            for number in 0..<40 as Range<UInt8> { #expect(try await client.request(Self.echo, [number]) == [number]) }
+        }
+    }
+
+    @Test func `says which process has sent it`() async throws {
+        try await withService { service in
+            #expect(MessagePort.requestProcess == nil)
+            service.handle(Self.echo) { _ async in Array("\(MessagePort.requestProcess ?? 0)".utf8) }
+            let answer = try await MessagePort(remote: service.name).request(Self.echo, [])
+            #expect(String(decoding: answer, as: UTF8.self) == "\(getpid())")
+        }
+    }
+
     @Test func `runs on its handler's actor`() async throws {
         try await withService { service in
             let client = try MessagePort(remote: service.name)

@@ -253,6 +253,11 @@ void overlay_message_set_status(struct received_message *message, uint32_t statu
     message->status = status;
 }
 
+pid_t overlay_message_process(const struct received_message *message)
+{
+    return message->asker.process;
+}
+
 struct deferred_reply *overlay_message_defer(struct received_message *message)
 {
     return received_message_defer(message);

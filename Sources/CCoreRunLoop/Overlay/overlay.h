@@ -18,6 +18,7 @@
 #include "CoreFoundation/CFMessagePort.h"
 #include "CoreFoundation/CFRunLoop.h"
 #include "Loop/Run/companion_calls.h"
+#include "Port/Names/port_names.h"
 #include "Runtime/Object/owner_class.h"
 
 /* ---- loops ---- */
@@ -152,6 +153,9 @@ typedef CFDataRef (*overlay_callout)(CFMessagePortRef port, int32_t number, CFDa
 void overlay_port_set_callout(CFMessagePortRef port, overlay_callout callout);
 /* What the callout returns is a text that says why there is no answer. */
 void overlay_message_set_status(struct received_message *message, uint32_t status);
+
+/* Returns the process that has sent the message, as the kernel says; 0 if it does not, as for other PID namespaces. */
+pid_t overlay_message_process(const struct received_message *message);
 
 /*
  * The reply comes later; what the callout returns is not sent. NULL if there is no memory. overlay_deferred_answer has to follow once, on

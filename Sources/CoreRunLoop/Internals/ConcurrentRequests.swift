@@ -12,30 +12,37 @@ extension MessagePort {
             /// Those before `next` have had their turn.
             var waiting: [ServedRequest] = []
             var next = 0
+            /// The port is asked to take nothing more.
+            var isFull = false
         }
         private let limit: Int
+        private let owner: Owner
         private let serve: @Sendable ([UInt8]) async throws -> [UInt8]?
         private let state = Mutex(State())
 
         /// `serve` returns `nil` for bytes that are malformed.
-        init(_ limit: Int, _ serve: @escaping @Sendable ([UInt8]) async throws -> [UInt8]?) {
+        init(_ limit: Int, _ owner: Owner, _ serve: @escaping @Sendable ([UInt8]) async throws -> [UInt8]?) {
             self.limit = limit
+            self.owner = owner
             self.serve = serve
         }
 
         override func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
             guard let deferred = unsafe reply.later() else { return reply.refuse(SHIM_FAILED, "there is no memory") }
-            let request = unsafe ServedRequest(deferred, [UInt8](copying: bytes))
+            let request = unsafe ServedRequest(deferred, reply.process, [UInt8](copying: bytes))
             unsafe request.watch(deferred)
-            let mayRun = state.withLock { state in
-                if state.running == limit {
-                    state.waiting.append(request)
-                    return false
+            let (mayRun, isNowFull) = state.withLock { state in
+                if state.running < limit {
+                    state.running += 1
+                    return (true, false)
                 }
-                state.running += 1
-                return true
+                state.waiting.append(request)
+                if state.isFull || state.waiting.count - state.next < limit { return (false, false) }
+                state.isFull = true
+                return (false, true)
             }
             if mayRun { run(request) }
+            if isNowFull { owner.countFull(1) }
         }
 
         /// Runs a request whose place is taken, or the first that still waits, or gives the place back.
@@ -49,10 +56,10 @@ extension MessagePort {
         }
 
         private func nextWaiting() -> ServedRequest? {
-            state.withLock { state in
+            let (request, hasRoom) = state.withLock { state -> (ServedRequest?, Bool) in
                 if state.next == state.waiting.count {
                     state.running -= 1
-                    return nil
+                    return (nil, false)
                 }
                 let request = state.waiting[state.next]
                 state.next += 1
@@ -60,8 +67,12 @@ extension MessagePort {
                     state.waiting.removeFirst(state.next)
                     state.next = 0
                 }
-                return request
+                let hasRoom = state.isFull && (state.waiting.count - state.next) * 2 <= limit
+                if hasRoom { state.isFull = false }
+                return (request, hasRoom)
             }
+            if hasRoom { owner.countFull(-1) }
+            return request
         }
     }
 
@@ -73,12 +84,13 @@ extension MessagePort {
             case over
         }
         private let state: Mutex<State>
-        private let deadline: SuspendingClock.Instant?
+        private let served: Served
 
-        init(_ deferred: OpaquePointer, _ bytes: [UInt8]) {
+        init(_ deferred: OpaquePointer, _ process: Int32, _ bytes: [UInt8]) {
             state = Mutex(unsafe .waiting(deferred, bytes))
             let instant = unsafe shim_deferred_deadline(deferred)
-            deadline = instant == 0 ? nil : .now.advanced(by: .nanoseconds(instant - shim_monotonic_ns()))
+            let deadline = instant == 0 ? nil : SuspendingClock.now.advanced(by: .nanoseconds(instant - shim_monotonic_ns()))
+            served = Served(deadline: deadline, process: process)
         }
 
         /// From now on the caller may leave.
@@ -107,7 +119,7 @@ extension MessagePort {
                 guard case .waiting(let deferred, let bytes) = state else { return false }
                 let task = Task {
                     do {
-                        let answer = try await MessagePort.$requestDeadline.withValue(self.deadline) { try await serve(bytes) }
+                        let answer = try await MessagePort.$served.withValue(self.served) { try await serve(bytes) }
                         self.answer(answer == nil ? SHIM_MALFORMED : SHIM_ANSWERED, answer ?? [])
                     } catch {
                         self.answer(SHIM_FAILED, Array("\(error)".utf8))

@@ -152,6 +152,8 @@ struct shim_reply;
 void shim_reply_set(struct shim_reply *reply, const void *_Nullable bytes, intptr_t length);
 /* Says with one of the numbers above why there is no answer. */
 void shim_reply_refuse(struct shim_reply *reply, uint32_t status, const uint8_t *_Nullable text, intptr_t length);
+/* Returns the process that has sent the message; 0 if it is not known. */
+int32_t shim_reply_process(const struct shim_reply *reply);
 /* The reply comes later, on any thread, by one call of shim_deferred_answer. NULL if there is no memory. */
 struct deferred_reply;
 struct deferred_reply *_Nullable shim_reply_defer(struct shim_reply *reply);
@@ -204,6 +206,14 @@ void shim_request_cancel(struct async_request *request);
 void shim_request_release(struct async_request *request);
 /* That loop notices when askers of the port leave. False if there is no memory or descriptor for that. */
 bool shim_port_listen(CFMessagePortRef port, CFRunLoopRef loop);
+
+/* The directory of message ports' names. Calls `found` for each name whose owner lives, with its process. */
+typedef void (*shim_port_name_found)(void *_Nullable info, const uint8_t *_Nonnull name, intptr_t length, int32_t process);
+void shim_port_names_list(shim_port_name_found found, void *info);
+/* Returns a descriptor that is readable when names come or go, or -1. The death of an owner changes nothing there. */
+int shim_port_names_watch(void);
+/* Reads what made it readable. */
+void shim_port_names_drain(int changes);
 
 /* SocketPort: addresses as the system's structures, in SHIM_ADDRESS_SIZE bytes. */
 enum { SHIM_ADDRESS_SIZE = 128 };

@@ -24,6 +24,7 @@ static bool take_local_message(CFMessagePortRef port, struct received_message *m
     }
     if (message->local_message) {
         message->asker.message_id = message->local_message->message_id;
+        message->asker.process = message->local_queue->process;
         message->asker.deadline_ns = message->local_message->deadline_ns;
         message->data = message->local_message->data;
         fits = received_message_reserve(local, (uint64_t)CFDataGetLength(message->data));

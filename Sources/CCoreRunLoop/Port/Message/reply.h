@@ -20,6 +20,7 @@ struct asker {
     struct server_channel *channel; /* NULL: nobody waits for a reply */
     bool has_left; /* the message is a request, but its channel is gone */
     bool keeps_channel;
+    pid_t process; /* the sender's, as the kernel says; 0: not known */
     bool wants_status; /* the request says WANT_STATUS */
     int64_t deadline_ns; /* the instant after which the client waits no more; 0: not known, or never */
 };

@@ -318,6 +318,7 @@ static void accept_message(CFMessagePortRef port, struct packet *packet, const s
     message->asker.message_id = frame->message_id;
     message->asker.conversation = frame->conversation;
     message->asker.sequence = frame->sequence;
+    message->asker.process = packet->has_sender ? packet->sender.pid : 0;
     message->asker.wants_status = frame->flags & wire_want_status;
     message->asker.deadline_ns = (int64_t)frame->deadline_ns; /* not negative, or the frame would have been refused */
     if (frame->type == wire_request && (frame->flags & wire_new_channel)) {
