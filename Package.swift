@@ -27,6 +27,8 @@ let package = Package(
         .library(name: "CCoreRunLoopNet", targets: ["CCoreRunLoopNet"]),
         // Distributed actors of several processes, over message ports. Without Foundation.
         .library(name: "CoreRunLoopDistributed", targets: ["CoreRunLoopDistributed"]),
+        // JSON as the coding of their calls. It needs Foundation.
+        .library(name: "CoreRunLoopDistributedJSON", targets: ["CoreRunLoopDistributedJSON"]),
         // Ports of other machines by a NATS server: CRLNats.h. It needs cnats.
         .library(name: "CCoreRunLoopNats", targets: ["CCoreRunLoopNats"]),
         // For test suites: a clock moved by hand, and a trait that runs a test on a loop.
@@ -67,11 +69,13 @@ let package = Package(
         .target(name: "CoreRunLoopFoundation", dependencies: ["CoreRunLoop", "CoreRunLoopFoundationShims"], swiftSettings: strict),
         .target(name: "CoreRunLoopXCTest", dependencies: ["CoreRunLoopFoundation"], swiftSettings: strict),
         .target(name: "CoreRunLoopDistributed", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
+        .target(name: "CoreRunLoopDistributedJSON", dependencies: ["CoreRunLoopDistributed"], swiftSettings: strict),
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),
         .executableTarget(name: "swift-chat", dependencies: ["CoreRunLoop"], path: "Examples/swift-chat"),
         .executableTarget(name: "swift-fetch", dependencies: ["CoreRunLoop"], path: "Examples/swift-fetch"),
+        .executableTarget(name: "swift-jobs", dependencies: ["CoreRunLoopDistributed"], path: "Examples/swift-jobs"),
         // Benchmarks of the overlay, and a count of what it allocates.
         .target(
             name: "Allocations", dependencies: ["CCoreRunLoop"], path: "Benchmarks/Allocations", publicHeadersPath: "include",
@@ -82,6 +86,9 @@ let package = Package(
         .executableTarget(
             name: "bench-foundation", dependencies: ["CoreRunLoopFoundation", "Allocations"], path: "Benchmarks/Foundation",
             swiftSettings: [.swiftLanguageMode(.v5)]),
+        .executableTarget(
+            name: "bench-distributed", dependencies: ["CoreRunLoopDistributed", "Allocations"], path: "Benchmarks/Distributed",
+            exclude: ["grpc.cpp", "echo.proto"], swiftSettings: [.swiftLanguageMode(.v5)]),
         // What needs a process's first thread: a program that is a test.
         .executableTarget(name: "requests", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], path: "Tests/Requests"),
         .executableTarget(name: "actors", dependencies: ["CoreRunLoopDistributed"], path: "Tests/Actors"),
@@ -91,7 +98,7 @@ let package = Package(
         .executableTarget(name: "network", dependencies: ["CCoreRunLoop", "CCoreRunLoopNet"], path: "Tests/Network"),
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
         .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
-        .testTarget(name: "CoreRunLoopDistributedTests", dependencies: ["CoreRunLoopDistributed"]),
+        .testTarget(name: "CoreRunLoopDistributedTests", dependencies: ["CoreRunLoopDistributed", "CoreRunLoopDistributedJSON"]),
         .testTarget(name: "CoreRunLoopFoundationTests", dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"]),
         .testTarget(name: "CoreRunLoopXCTestTests", dependencies: ["CoreRunLoopXCTest"]),
         // The articles' Swift, in the language mode that is nearest to theirs.

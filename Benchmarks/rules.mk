@@ -9,13 +9,14 @@
 ### bench-net        streams with TLS beside `openssl s_client`; BENCH_ARGUMENTS="ROUNDS MEBIBYTES"
 ### bench-trace      what a trace costs: a callout without one, an event with one
 ### bench-swift      the overlay beside the C calls that it makes, hops between executors, and allocations
+### bench-distributed a distributed call between processes beside the request under it, and gRPC where libgrpc++-dev is; BENCH_ARGUMENTS=CALLS
 ### bench-foundation what it costs that the loops of both, this package's and Foundation's, serve each other's items
 ### bench-check      compares system calls and instructions of one operation with Benchmarks/baseline.tsv; needs valgrind and strace
 ### bench-baseline   writes Benchmarks/baseline.tsv
 ### pictures         draws the pictures of docs/performance from the figures there; needs matplotlib
 ### check-pictures   draws them twice elsewhere, and checks labels, colours and that both are the same
 
-.PHONY: bench bench-loop bench-messages bench-crowd bench-streams bench-net bench-trace bench-swift bench-foundation bench-check bench-baseline
+.PHONY: bench bench-loop bench-messages bench-crowd bench-streams bench-net bench-trace bench-swift bench-distributed bench-foundation bench-check bench-baseline
 # The benchmarks run one after the other, each alone on the machine.
 bench:
 	$(Q)$(MAKE) --no-print-directory bench-loop
@@ -53,6 +54,15 @@ bench-swift:
 bench-foundation:
 	$(Q)env -u CC -u CFLAGS -u LDFLAGS swift build -c release -j $(TEST_JOBS) --scratch-path .build/release-bench --product bench-foundation
 	$(Q)$$(swift build -c release --scratch-path .build/release-bench --show-bin-path)/bench-foundation
+
+GRPC := $(B)/bench/grpc
+bench-distributed:
+	$(Q)env -u CC -u CFLAGS -u LDFLAGS swift build -c release -j $(TEST_JOBS) --scratch-path .build/release-bench --product bench-distributed
+	$(Q)$$(swift build -c release --scratch-path .build/release-bench --show-bin-path)/bench-distributed $(BENCH_ARGUMENTS)
+	$(Q)if pkg-config --exists grpc++ && command -v protoc grpc_cpp_plugin > /dev/null; then mkdir -p $(GRPC) && \
+	protoc --proto_path=Benchmarks/Distributed --cpp_out=$(GRPC) --grpc_out=$(GRPC) --plugin=protoc-gen-grpc=$$(command -v grpc_cpp_plugin) echo.proto && \
+	$(CXX) -O2 -I$(GRPC) -o $(GRPC)/bench Benchmarks/Distributed/grpc.cpp $(GRPC)/*.cc $$(pkg-config --cflags --libs grpc++ protobuf) && \
+	$(GRPC)/bench $(BENCH_ARGUMENTS); else echo "bench-distributed: gRPC is passed over (libgrpc++-dev, protobuf-compiler-grpc)"; fi
 
 # Counts do not depend on the clock, so they can be compared with a committed baseline.
 BASELINE := Benchmarks/baseline.tsv

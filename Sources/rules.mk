@@ -6,13 +6,14 @@
 ### swift-snippets   checks that the documentation's pieces of Swift compile, that misuse does not, and that programs written from it run
 ### foundation-names compares the declarations of the toolchain's Foundation with this package's and with docs/foundation-names.md
 ### requests-soak    10,000 requests with deadlines, cancellations and deaths of either side, a part of soak; REQUESTS=10000
+### actors-soak      distributed actors of 100 processes, a part of soak; ACTORS_PROCESSES=100
 ### both-loops-soak  runs random programs with both loops beside a model, a part of soak; BOTH_LOOPS_PROGRAMS=1-100000
 ### check-swift-release asan-swift tsan-swift   the Swift tests with optimization, or under a tool; SWIFT_FLAGS="--filter x"
 
 # SwiftPM compiles C with its own clang unless CC is in the environment.
 WITHOUT_CC := env -u CC -u CFLAGS -u LDFLAGS
 
-.PHONY: check-swift swift-programs swift-snippets foundation-names requests-soak both-loops-soak check-swift-release asan-swift tsan-swift
+.PHONY: check-swift swift-programs swift-snippets foundation-names requests-soak actors-soak both-loops-soak check-swift-release asan-swift tsan-swift
 check-swift:
 	$(Q)if command -v swift > /dev/null; then $(WITHOUT_CC) swift test $(SWIFT_FLAGS) && $(MAKE) --no-print-directory swift-programs swift-snippets swift-documents foundation-names; \
 	else echo "check-swift: skipped, there is no swift here"; fi
@@ -36,8 +37,13 @@ requests-soak:
 	$(Q)if command -v swift > /dev/null; then $(WITHOUT_CC) swift build -q --product requests && "$$(swift build --show-bin-path)/requests" $(REQUESTS); \
 	else echo "requests-soak: skipped, there is no swift here"; fi
 
+ACTORS_PROCESSES ?= 100
+actors-soak:
+	$(Q)if command -v swift > /dev/null; then $(WITHOUT_CC) swift build -q --product actors && "$$(swift build --show-bin-path)/actors" $(ACTORS_PROCESSES); \
+	else echo "actors-soak: skipped, there is no swift here"; fi
+
 # The examples end by themselves, and their exit status says whether all went well. The programs main-thread* test a process's first thread.
-SWIFT_PROGRAMS := swift-service swift-sources swift-chat swift-fetch main-thread main-thread-foundation requests actors network
+SWIFT_PROGRAMS := swift-service swift-sources swift-chat swift-fetch swift-jobs main-thread main-thread-foundation requests actors network
 swift-programs:
 	$(Q)if command -v swift > /dev/null; then \
 	    for program in $(SWIFT_PROGRAMS); do $(WITHOUT_CC) swift build -q --product $$program || exit 1; done; \

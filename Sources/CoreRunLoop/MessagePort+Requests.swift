@@ -33,12 +33,12 @@ extension MessagePort {
     /// }
     /// ```
     ///
-    /// The port's loop only receives the requests. A request that comes while as many are answered as the bound allows waits for its turn,
-    /// and counts against the port's budget of memory. When as many wait, the port takes no more messages of any number before half of them
-    /// have had their turn. The others stay in its queue, and their senders wait for room. The handler's task is cancelled when nobody waits
-    /// for the answer any more: the caller has cancelled its call, its time is over, either process has ended, or the port is invalid. A
-    /// request that is still waiting is dropped then. A handler that ends too late, or never, keeps nothing but its place among those that
-    /// run.
+    /// The port's loop only receives the requests. A request that comes while as many are answered as the bound allows waits for its
+    /// turn, and counts against the port's budget of memory. When as many wait, the port takes no more messages of any number before
+    /// half of them have had their turn. The others stay in its queue, and their senders wait for room. The handler's task is cancelled
+    /// when nobody waits for the answer any more: the caller has cancelled its call, its time is over, either process has ended, or the
+    /// port is invalid. A request that is still waiting is dropped then. A handler that ends too late, or never, keeps nothing but its
+    /// place among those that run.
     ///
     /// - Parameters:
     ///   - exchange: The kind of request.

@@ -58,10 +58,15 @@ struct ReceivedCall {
     }
 
     /// The next argument's bytes.
-    mutating func argument() throws(CompactFault) -> ArraySlice<UInt8> {
-        let size = Int(try reader.fixed(UInt32.self))
-        if size > reader.left { throw CompactFault(description: "the bytes end too soon") }
-        defer { reader.position += size }
-        return reader.bytes[reader.position..<reader.position + size]
+    mutating func argument() throws(CompactFault) -> ArraySlice<UInt8> { try reader.sized() }
+}
+
+extension CompactReader {
+    /// Reads a size of 4 bytes, and returns as many bytes.
+    mutating func sized() throws(CompactFault) -> ArraySlice<UInt8> {
+        let size = Int(try fixed(UInt32.self))
+        if size > left { throw CompactFault(description: "the bytes end too soon") }
+        defer { position += size }
+        return bytes[position..<position + size]
     }
 }

@@ -10,6 +10,8 @@ import Distributed
 
 /// A function that may be called on actors of one type.
 struct CallTarget: Sendable {
+    /// Its name, without parameters.
+    let function: String
     /// How many types the caller has to say for the function's generic parameters.
     let genericParameterCount: Int
     /// Whether it is a function of the type that `@Resolvable` makes for a protocol.
@@ -55,6 +57,7 @@ struct CallTarget: Sendable {
         if let own = _mangledTypeName(type(of: actor)).flatMap({ Self.readable("$s" + $0) }), let function = rest.droppingPrefix(own + ".")
         {
             guard let count = Self.genericParameters(of: function) else { return nil }
+            self.function = Self.name(of: function)
             genericParameterCount = count
             isOfProtocol = false
             return
@@ -63,6 +66,7 @@ struct CallTarget: Sendable {
         guard parts.count == 3, let name = parts[1].droppingPrefix("$"), Self.conforms(actor, String(parts[0]), String(name)),
             Self.genericParameters(of: parts[2]) == 0  // the toolchain passes the wrong types to others
         else { return nil }
+        function = Self.name(of: parts[2])
         genericParameterCount = 0
         isOfProtocol = true
     }
@@ -83,6 +87,11 @@ struct CallTarget: Sendable {
         guard let end = rest.firstIndex(of: ">") else { return nil }
         let parameters = rest[..<end].split(separator: " where ", maxSplits: 1)[0]
         return parameters.count { $0 == "," } + 1
+    }
+
+    /// `name` of `name<A>(...)`, and of the private `(name in file)(...)`.
+    private static func name(of function: Substring) -> String {
+        String(function.drop { $0 == "(" }.prefix { $0 != "(" && $0 != "<" && $0 != " " })
     }
 
     /// Whether the actor conforms to the protocol. One that is nested in a type, or has no plain name, is not found.

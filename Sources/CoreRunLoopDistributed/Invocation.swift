@@ -107,17 +107,22 @@ public struct MessagePortResultHandler: DistributedTargetInvocationResultHandler
     let reply = Reply()
     private let system: MessagePortActorSystem
     private let target: String
+    private let port: String
 
-    init(_ system: MessagePortActorSystem, _ target: String) {
+    /// `port` is where the call has come.
+    init(_ system: MessagePortActorSystem, _ target: String, _ port: String) {
         self.system = system
         self.target = target
+        self.port = port
     }
 
     /// Encodes a result.
     public func onReturn<Success: Codable>(value: Success) async throws {
         var bytes = [CallFrame.Reply.value]
         do {
-            try system.coding.encode(value, into: &bytes, userInfo: system.userInfo)
+            var userInfo = system.userInfo
+            userInfo[.portKey] = port
+            try system.coding.encode(value, into: &bytes, userInfo: userInfo)
         } catch { throw MessagePortActorError.malformedResult(target, "\(error)") }
         reply.bytes = bytes
     }
@@ -127,14 +132,21 @@ public struct MessagePortResultHandler: DistributedTargetInvocationResultHandler
 
     /// Encodes an error, by its type if it can be.
     public func onThrow<Err: Error>(error: Err) async throws {
-        reply.bytes = Self.encode(error, system) ?? CallFrame.refusal(.failed("\(error)"))
+        // The runtime throws one of its own if the function is not in this program.
+        let error: any Error = error is ExecuteDistributedTargetError ? MessagePortActorError.unknownTarget(target) : error
+        reply.bytes = Self.encode(error, system)
     }
 
-    private static func encode(_ error: any Error, _ system: MessagePortActorSystem) -> [UInt8]? {
-        guard let error = error as? any Error & Codable, let name = _mangledTypeName(type(of: error)) else { return nil }
+    static func encode(_ error: any Error, _ system: MessagePortActorSystem) -> [UInt8] {
+        if let error = error as? MessagePortActorError { return CallFrame.refusal(error) }
         var bytes = [CallFrame.Reply.error]
+        guard let error = error as? any Error & Codable, let name = _mangledTypeName(type(of: error)) else {
+            return CallFrame.refusal(.failed("\(error)"))
+        }
         bytes.append(compact: name)
-        do { try system.coding.encode(error, into: &bytes, userInfo: system.userInfo) } catch { return nil }
+        do { try system.coding.encode(error, into: &bytes, userInfo: system.userInfo) } catch {
+            return CallFrame.refusal(.failed("\(error)"))
+        }
         return bytes
     }
 }

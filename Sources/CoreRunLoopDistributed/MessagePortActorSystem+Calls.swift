@@ -33,10 +33,9 @@ extension MessagePortActorSystem {
         deadlines.compactMap { $0 }.min()
     }
 
-    /// How long a call that is made now may take.
-    private var limit: Duration {
-        guard let deadline = Self.earliest([Self.deadline, MessagePort.requestDeadline]) else { return timeLimit }
-        return SuspendingClock.now.duration(to: deadline)
+    /// How long a request that is made now may take, if that was said.
+    var explicitLimit: Duration? {
+        Self.earliest([Self.deadline, MessagePort.requestDeadline]).map { SuspendingClock.now.duration(to: $0) }
     }
 
     /// Calls a function that has a result. Called by Swift.
@@ -44,7 +43,7 @@ extension MessagePortActorSystem {
         on actor: Act, target: RemoteCallTarget, invocation: inout InvocationEncoder, throwing: Err.Type, returning: Res.Type
     ) async throws -> Res where Act.ID == ActorID {
         let bytes = try await reply(actor.id, target, invocation)
-        guard bytes.first == CallFrame.Reply.value else { throw failure(bytes, target) }
+        guard bytes.first == CallFrame.Reply.value else { throw failure(bytes, target.identifier) }
         do { return try coding.decode(Res.self, from: bytes.dropFirst(), userInfo: userInfo) } catch {
             throw MessagePortActorError.malformedResult(target.identifier, "\(error)")
         }
@@ -55,15 +54,15 @@ extension MessagePortActorSystem {
         on actor: Act, target: RemoteCallTarget, invocation: inout InvocationEncoder, throwing: Err.Type
     ) async throws where Act.ID == ActorID {
         let bytes = try await reply(actor.id, target, invocation)
-        if bytes.first != CallFrame.Reply.nothing { throw failure(bytes, target) }
+        if bytes.first != CallFrame.Reply.nothing { throw failure(bytes, target.identifier) }
     }
 
     private func reply(_ id: ActorID, _ target: RemoteCallTarget, _ invocation: InvocationEncoder) async throws -> [UInt8] {
-        try await request(id, MessageNumber.call, invocation.frame(id, target.identifier), limit, target.identifier)
+        try await request(id, MessageNumber.call, invocation.frame(id, target.identifier), explicitLimit ?? timeLimit, target.identifier)
     }
 
-    /// The error of a reply that has no result.
-    private func failure(_ bytes: [UInt8], _ target: RemoteCallTarget) -> any Error {
+    /// The error of a reply that has no result, to a request about `subject`.
+    func failure(_ bytes: [UInt8], _ subject: String) -> any Error {
         switch bytes.first {
         case CallFrame.Reply.refusal:
             let error = try? CompactCoding().decode(MessagePortActorError.self, from: bytes.dropFirst())
@@ -74,7 +73,7 @@ extension MessagePortActorSystem {
             return types.withLock { $0.errors[name] }?(self, bytes[reader.position...]) ?? MessagePortActorError.failed(name)
         default: break
         }
-        return MessagePortActorError.malformedResult(target.identifier, "the reply is of another kind")
+        return MessagePortActorError.malformedResult(subject, "the reply is of another kind")
     }
 
     // MARK: Requests
@@ -87,7 +86,7 @@ extension MessagePortActorSystem {
             remotes.withLock { $0[id.port] = port }
             return port
         } catch {
-            if let name = PortName(id.port)?.name { throw .notFound(name) }
+            if id.number == 0, let name = PortName(id.port)?.name { throw .notFound(name) }
             throw .gone(id)
         }
     }

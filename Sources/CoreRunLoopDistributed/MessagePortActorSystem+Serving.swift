@@ -44,6 +44,23 @@ extension MessagePortActorSystem {
     /// `[UInt8]` are allowed from the beginning. Any thread.
     public func allowGenericArguments(_ allowed: any Any.Type...) { types.withLock { types in allowed.forEach { types.allow($0) } } }
 
+    /// A call that has come, for ``admission``.
+    public struct IncomingCall: Sendable {
+        /// The actor that is called.
+        public let actor: ActorID
+        /// The name of the distributed function or property, without parameters.
+        public let function: String
+        /// The caller's process, as the kernel says. `nil` for one in another PID namespace.
+        public let process: Int32?
+    }
+
+    /// Decides which calls of this system's actors are carried out; others end with ``MessagePortActorError/refused(_:)``. Callers are
+    /// processes of the same user. Called on any thread, for each call, before its arguments are decoded. `nil` lets all calls in.
+    public var admission: (@Sendable (IncomingCall) -> Bool)? {
+        get { admissionCheck.withLock { $0 } }
+        set { admissionCheck.withLock { $0 = newValue } }
+    }
+
     /// Answers the calls of a port, so many at the same time.
     func serve(at port: MessagePort, _ limit: Int) {
         let name = port.name
@@ -53,6 +70,7 @@ extension MessagePortActorSystem {
                 return CallFrame.refusal(error)
             } catch { return CallFrame.refusal(.failed("\(error)")) }
         }
+        serveStreams(at: port)
     }
 
     /// Carries out a call that has come to a port, and returns the reply.
@@ -62,8 +80,11 @@ extension MessagePortActorSystem {
         let id = ActorID(port: port, number: call.actor)
         guard let actor = local(id) else { throw MessagePortActorError.gone(id) }
         guard let target = CallTarget.find(call.target, on: actor) else { throw MessagePortActorError.unknownTarget(call.target) }
+        if let admission, !admission(IncomingCall(actor: id, function: target.function, process: MessagePort.requestProcess)) {
+            throw MessagePortActorError.refused(target.function)
+        }
         var decoder = InvocationDecoder(self, call, try substitutions(of: call, target, actor))
-        let handler = ResultHandler(self, call.target)
+        let handler = ResultHandler(self, call.target, port)
         do {
             try await executeDistributedTarget(
                 on: actor, target: RemoteCallTarget(call.target), invocationDecoder: &decoder, handler: handler)

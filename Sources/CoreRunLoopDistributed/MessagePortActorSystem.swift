@@ -75,6 +75,10 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
     private let state = Mutex(State())
     let remotes = Mutex<[String: MessagePort]>([:])
     let types = Mutex(AllowedTypes())
+    /// What is offered to readers, by numbers that nobody can guess.
+    let streams = Mutex<[UInt64: StreamOffer]>([:])
+    let admissionCheck = Mutex<(@Sendable (IncomingCall) -> Bool)?>(nil)
+    let watches = Mutex<[WeakWatch]>([])
 
     /// Makes a system with a port of its own.
     ///
@@ -111,6 +115,8 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
         }
         for one in hosted.values { one.port.invalidate() }
         port.invalidate()
+        for offer in streams.withLock({ Array($0.values) }) { offer.buffer.close() }
+        for watch in watches.withLock({ $0 }) { watch.watch?.end() }
         stop?.requestStop()
     }
 

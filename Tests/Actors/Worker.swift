@@ -21,6 +21,7 @@ protocol Worker: DistributedActor where ActorSystem == MessagePortActorSystem {
     distributed func sleep() async throws
     distributed func secondsLeft() async throws -> Int
     distributed func sleepers() async throws -> [Int]
+    distributed func numbers() async throws -> ActorStream<Int>
 }
 
 distributed actor SimpleWorker: Worker {
@@ -45,4 +46,16 @@ distributed actor SimpleWorker: Worker {
     }
     /// How many sleeps have begun, and how many of them were cancelled.
     distributed func sleepers() -> [Int] { [begun, cancelled] }
+    /// All numbers from 0.
+    distributed func numbers() -> ActorStream<Int> { ActorStream(Numbers()) }
+}
+
+private struct Numbers: AsyncSequence, AsyncIteratorProtocol, Sendable {
+    private var last = -1
+    func makeAsyncIterator() -> Numbers { self }
+    mutating func next() async throws -> Int? {
+        try Task.checkCancellation()
+        last += 1
+        return last
+    }
 }

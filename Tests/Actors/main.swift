@@ -74,6 +74,24 @@ private func testCalls(_ name: String, _ process: pid_t) async throws {
     } catch MessagePortActorError.nameTaken(name) {}
 }
 
+/// Waits until the watch has told of all names, and of the end of one that is killed.
+private func testWatch(_ names: [String], _ process: pid_t, _ killed: String) async throws {
+    var left = Set(names)
+    for await change in try system.changes(of: $Worker.self) {
+        switch change {
+        case .appeared(let name, let worker):
+            guard left.remove(name) != nil else { continue }
+            _ = try await worker.add(1, 1)
+            if left.isEmpty { end(process) }
+        case .gone(killed):
+            expect(left.isEmpty, "a worker that lives has gone")
+            return
+        case .gone: continue
+        }
+    }
+    fail("the watch has ended")
+}
+
 private func testEnds(_ name: String) async throws {
     let worker = try await worker(name)
     let task = Task { try await MessagePortActorSystem.withTimeLimit(.seconds(1000)) { try await worker.sleep() } }
@@ -98,7 +116,9 @@ private func testDeath(_ name: String, _ process: pid_t) async throws -> pid_t {
     let tasks = (0..<50).map { _ in
         Task { try await MessagePortActorSystem.withTimeLimit(.seconds(1000)) { try await worker.sleep() } }
     }
-    try await wait(worker) { $0[0] == before + 50 }
+    try await wait(worker) { $0[0] >= before + 50 }  // one of before may have come late
+    var numbers = try await worker.numbers().makeAsyncIterator()
+    for number in 0..<1000 { expect(try await numbers.next() == number, "the stream has lost a number") }
     let clock = ContinuousClock()
     let killed = clock.now
     end(process)
@@ -108,6 +128,10 @@ private func testDeath(_ name: String, _ process: pid_t) async throws -> pid_t {
             fail("a call of a dead process has ended well")
         } catch MessagePortActorError.gone(worker.id) {}
     }
+    do {
+        while let _ = try await numbers.next() {}
+        fail("a stream of a dead process has ended well")
+    } catch MessagePortActorError.gone {}
     print("actors: 50 calls have ended \(killed.duration(to: clock.now)) after the death of their process")
     let next = start(["serve", name])
     while true {  // the same reference, for whoever has the name now
@@ -131,9 +155,17 @@ if arguments.first == "serve" {
     try await testCalls(names[0], processes[0])
     try await testEnds(names[0])
     processes[0] = try await testDeath(names[0], processes[0])
-    for (name, process) in zip(names, processes) {
-        expect(try await worker(name).process() == process, "the call was carried out elsewhere")
+    try await withThrowingTaskGroup(of: Void.self) { group in
+        for (name, process) in zip(names, processes) {
+            group.addTask {
+                let worker = try await worker(name)
+                for number in 0..<20 { expect(try await worker.add(number, 1) == number + 1, "a call got another one's result") }
+                expect(try await worker.process() == process, "the call was carried out elsewhere")
+            }
+        }
+        try await group.waitForAll()
     }
-    processes.forEach(end)
-    print("actors: \(count) processes were called")
+    try await testWatch(names, processes[count - 1], names[count - 1])
+    processes.dropLast().forEach(end)
+    print("actors: \(count) processes were called, and each was seen to come")
 }

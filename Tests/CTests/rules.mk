@@ -9,7 +9,7 @@
 ###                  COVERAGE_MIN=90
 ### failure-sites    checks that each call of the kernel or the allocator that may fail has failed once; needs clang and addr2line
 ### check-architecture   ARCHITECTURE=arm64 the C tests on another architecture, emulated; also armhf, i386, s390x; after deps-architecture
-### soak             runs for hours, and prints each part's time: ubsan soak-stress soak-failures model-soak sim-soak requests-soak both-loops-soak schedule-soak; SOAK_PARTS picks some
+### soak             runs for hours, and prints each part's time: ubsan soak-stress soak-failures model-soak sim-soak requests-soak actors-soak both-loops-soak schedule-soak; SOAK_PARTS picks some
 
 .PHONY: runner check-c check-rules check-faults check-architecture
 TESTS := $(sort $(wildcard Tests/CTests/*.c) $(call in_layers,Tests/CTests))
@@ -94,7 +94,7 @@ failure-sites:
 # --- Soak ---
 
 # The parts run one after the other. schedule-soak, with its 100 schedules, takes longest.
-SOAK_PARTS ?= ubsan soak-stress soak-failures model-soak sim-soak requests-soak both-loops-soak schedule-soak
+SOAK_PARTS ?= ubsan soak-stress soak-failures model-soak sim-soak requests-soak actors-soak both-loops-soak schedule-soak
 .PHONY: soak soak-stress soak-failures
 soak:
 	$(Q)for part in $(SOAK_PARTS); do start=$$(date +%s); $(MAKE) --no-print-directory $$part || { echo "soak: $$part failed"; exit 1; }; \
