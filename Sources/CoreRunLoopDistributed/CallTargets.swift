@@ -10,6 +10,8 @@ import Distributed
 
 /// A function that may be called on actors of one type.
 struct CallTarget: Sendable {
+    /// The mangled name by which the runtime is to find it.
+    let name: String
     /// Its name, without parameters.
     let function: String
     /// How many types the caller has to say for the function's generic parameters.
@@ -29,7 +31,7 @@ struct CallTarget: Sendable {
     static func find(_ name: String, on actor: any DistributedActor) -> CallTarget? {
         let key = Key(type: ObjectIdentifier(type(of: actor)), name: name)
         if let target = known.withLock({ $0[key] }) { return target }
-        guard let readable = readable(name), let target = CallTarget(readable, actor) else { return nil }
+        guard let readable = readable(name), let target = CallTarget(name, readable, actor) else { return nil }
         known.withLock { known in
             if known.count == mostKnown { known.removeAll() }  // a program has fewer functions
             known[key] = target
@@ -48,7 +50,7 @@ struct CallTarget: Sendable {
         }
     }
 
-    private init?(_ readable: String, _ actor: any DistributedActor) {
+    private init?(_ name: String, _ readable: String, _ actor: any DistributedActor) {
         guard var rest = readable.droppingPrefix("distributed thunk ") else { return nil }
         if rest.hasPrefix("(extension in ") {
             guard let end = rest.firstIndex(of: ":") else { return nil }
@@ -57,18 +59,34 @@ struct CallTarget: Sendable {
         if let own = _mangledTypeName(type(of: actor)).flatMap({ Self.readable("$s" + $0) }), let function = rest.droppingPrefix(own + ".")
         {
             guard let count = Self.genericParameters(of: function) else { return nil }
+            self.name = name
             self.function = Self.name(of: function)
             genericParameterCount = count
             isOfProtocol = false
             return
         }
         let parts = rest.split(separator: ".", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3, let name = parts[1].droppingPrefix("$"), Self.conforms(actor, String(parts[0]), String(name)),
+        guard parts.count == 3, let plain = parts[1].droppingPrefix("$"), Self.conforms(actor, String(parts[0]), String(plain)),
             Self.genericParameters(of: parts[2]) == 0  // the toolchain passes the wrong types to others
         else { return nil }
         function = Self.name(of: parts[2])
         genericParameterCount = 0
-        isOfProtocol = true
+        guard String(reflecting: type(of: actor)).hasPrefix(parts[0] + ".") else {
+            self.name = name
+            isOfProtocol = true
+            return
+        }
+        guard let own = Self.name(name, String(parts[0]), String(parts[1]), on: actor) else { return nil }
+        self.name = own
+        isOfProtocol = false
+    }
+
+    /// The name of the actor's own function in the place of that of a protocol in the same module. There, optimized code of Swift 6.3 does
+    /// not get from one to the other, and crashes. Within a module the two names differ in the type alone.
+    private static func name(_ name: String, _ module: String, _ type: String, on actor: any DistributedActor) -> String? {
+        let prefix = "$s\(module.utf8.count)\(module)\(type.utf8.count)\(type)C"
+        guard let own = _mangledTypeName(Swift.type(of: actor)), let rest = name.droppingPrefix(prefix) else { return nil }
+        return "$s" + own + rest
     }
 
     /// How many generic parameters a function has, of which there is `name<A, B where ...>(...)`. `nil` if it is not a function of the type

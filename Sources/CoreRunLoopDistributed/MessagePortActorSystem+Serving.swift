@@ -87,7 +87,7 @@ extension MessagePortActorSystem {
         let handler = ResultHandler(self, call.target, port)
         do {
             try await executeDistributedTarget(
-                on: actor, target: RemoteCallTarget(call.target), invocationDecoder: &decoder, handler: handler)
+                on: actor, target: RemoteCallTarget(target.name), invocationDecoder: &decoder, handler: handler)
         } catch is ExecuteDistributedTargetError { throw MessagePortActorError.unknownTarget(call.target) }
         return handler.reply.bytes
     }
