@@ -59,7 +59,7 @@ GRPC := $(B)/bench/grpc
 bench-distributed:
 	$(Q)env -u CC -u CFLAGS -u LDFLAGS swift build -c release -j $(TEST_JOBS) --scratch-path .build/release-bench --product bench-distributed
 	$(Q)$$(swift build -c release --scratch-path .build/release-bench --show-bin-path)/bench-distributed $(BENCH_ARGUMENTS)
-	$(Q)if pkg-config --exists grpc++ && command -v protoc grpc_cpp_plugin > /dev/null; then mkdir -p $(GRPC) && \
+	$(Q)if pkg-config --exists grpc++ protobuf && command -v protoc grpc_cpp_plugin > /dev/null; then mkdir -p $(GRPC) && \
 	protoc --proto_path=Benchmarks/Distributed --cpp_out=$(GRPC) --grpc_out=$(GRPC) --plugin=protoc-gen-grpc=$$(command -v grpc_cpp_plugin) echo.proto && \
 	$(CXX) -O2 -I$(GRPC) -o $(GRPC)/bench Benchmarks/Distributed/grpc.cpp $(GRPC)/*.cc $$(pkg-config --cflags --libs grpc++ protobuf) && \
 	$(GRPC)/bench $(BENCH_ARGUMENTS); else echo "bench-distributed: gRPC is passed over (libgrpc++-dev, protobuf-compiler-grpc)"; fi

@@ -78,12 +78,26 @@ extension MessagePortActorSystem {
 
     // MARK: Requests
 
+    /// The port of other actors, and when to look whether its owner lives. A look takes three system calls.
+    struct Remote {
+        let port: MessagePort
+        var checkAgain: SuspendingClock.Instant
+    }
+    private static let timeBetweenChecks = Duration.milliseconds(10)
+
     /// The port to send to.
     func remote(_ id: ActorID) throws(MessagePortActorError) -> MessagePort {
-        if let port = remotes.withLock({ $0[id.port] }), port.isValid { return port }
+        let now = SuspendingClock.now
+        if let known = remotes.withLock({ $0[id.port] }) {
+            if now < known.checkAgain { return known.port }
+            if known.port.isValid {
+                remotes.withLock { $0[id.port]?.checkAgain = now.advanced(by: Self.timeBetweenChecks) }
+                return known.port
+            }
+        }
         do {
             let port = try MessagePort(remote: id.port)
-            remotes.withLock { $0[id.port] = port }
+            remotes.withLock { $0[id.port] = Remote(port: port, checkAgain: now.advanced(by: Self.timeBetweenChecks)) }
             return port
         } catch {
             if id.number == 0, let name = PortName(id.port)?.name { throw .notFound(name) }
@@ -98,7 +112,7 @@ extension MessagePortActorSystem {
         do { return try await port.requestBytes(number: number, bytes, timeout: limit) } catch let error as PortError {
             switch error {
             case .invalid:
-                remotes.withLock { if $0[id.port] === port { $0[id.port] = nil } }
+                remotes.withLock { if $0[id.port]?.port === port { $0[id.port] = nil } }
                 throw MessagePortActorError.gone(id)
             case .sendTimeout, .receiveTimeout: throw MessagePortActorError.deadlinePassed(subject)
             case .unhandled, .malformed: throw MessagePortActorError.malformedCall(subject)

@@ -73,7 +73,7 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
         var isClosed = false
     }
     private let state = Mutex(State())
-    let remotes = Mutex<[String: MessagePort]>([:])
+    let remotes = Mutex<[String: Remote]>([:])
     let types = Mutex(AllowedTypes())
     /// What is offered to readers, by numbers that nobody can guess.
     let streams = Mutex<[UInt64: StreamOffer]>([:])
