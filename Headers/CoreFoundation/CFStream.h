@@ -22,6 +22,14 @@
 #include "CFString.h"
 #include "CFURL.h"
 
+/* As in CFMessagePort.h: where libdispatch is installed, its queues can tell the events of streams. */
+#if !defined(CRL_HAS_DISPATCH_QUEUES) && defined(__clang__) && !defined(__swift__) && !defined(__APPLE__)
+#if __has_include(<dispatch/dispatch.h>)
+#include <dispatch/dispatch.h>
+#define CRL_HAS_DISPATCH_QUEUES 1
+#endif
+#endif
+
 #if defined(__swift__)
 #define CFReadStreamRef CRLReadStreamRef_
 #define CFWriteStreamRef CRLWriteStreamRef_
@@ -506,6 +514,44 @@ CF_EXPORT void CFReadStreamUnscheduleFromRunLoop(CFReadStreamRef stream, CFRunLo
  */
 CF_EXPORT void CFWriteStreamUnscheduleFromRunLoop(CFWriteStreamRef stream, CFRunLoopRef runLoop, CFRunLoopMode runLoopMode)
     CRL_LINK(CFWriteStreamUnscheduleFromRunLoop);
+
+#if defined(CRL_HAS_DISPATCH_QUEUES)
+/**
+ * Has the events of the stream told on a dispatch queue, and takes the stream out of all run loops. NULL ends that, and leaves loops alone.
+ *
+ * Scheduling the stream on a run loop takes it off the queue. A stream that connects to a host by name asks for the name in the modes of
+ * run loops: put it on a queue when it is open. The function is declared only where the dispatch headers are installed.
+ * Ownership: the stream keeps the queue until it is closed, freed or scheduled elsewhere. The queue does not keep the stream alive.
+ * Threads: any. One event at a time is told, on concurrent queues too. A callback that is under way goes on.
+ * Errors: ignored for a closed stream. Ignored, and logged once, in a process without libdispatch or when no descriptor is left.
+ */
+CF_EXPORT void CFReadStreamSetDispatchQueue(CFReadStreamRef stream, dispatch_queue_t q) CRL_LINK(CFReadStreamSetDispatchQueue);
+
+/**
+ * Has the events of the stream told on a dispatch queue, as CFReadStreamSetDispatchQueue.
+ *
+ * Ownership: as CFReadStreamSetDispatchQueue.
+ * Threads: any.
+ * Errors: as CFReadStreamSetDispatchQueue.
+ */
+CF_EXPORT void CFWriteStreamSetDispatchQueue(CFWriteStreamRef stream, dispatch_queue_t q) CRL_LINK(CFWriteStreamSetDispatchQueue);
+
+/**
+ * Copies the dispatch queue that tells the events of the stream, or NULL if none does.
+ *
+ * Ownership: the caller releases the queue with dispatch_release.
+ * Threads: any.
+ */
+CF_EXPORT dispatch_queue_t CFReadStreamCopyDispatchQueue(CFReadStreamRef stream) CRL_LINK(CFReadStreamCopyDispatchQueue);
+
+/**
+ * Copies the dispatch queue that tells the events of the stream, or NULL if none does.
+ *
+ * Ownership: the caller releases the queue with dispatch_release.
+ * Threads: any.
+ */
+CF_EXPORT dispatch_queue_t CFWriteStreamCopyDispatchQueue(CFWriteStreamRef stream) CRL_LINK(CFWriteStreamCopyDispatchQueue);
+#endif
 
 CF_EXTERN_C_END
 

@@ -178,6 +178,7 @@
 #define CFRange crl_CFRange
 #define CFRangeMake crl_CFRangeMake
 #define CFReadStreamClose crl_CFReadStreamClose
+#define CFReadStreamCopyDispatchQueue crl_CFReadStreamCopyDispatchQueue
 #define CFReadStreamCopyError crl_CFReadStreamCopyError
 #define CFReadStreamCopyProperty crl_CFReadStreamCopyProperty
 #define CFReadStreamCreateWithBytesNoCopy crl_CFReadStreamCreateWithBytesNoCopy
@@ -191,6 +192,7 @@
 #define CFReadStreamRead crl_CFReadStreamRead
 #define CFReadStreamScheduleWithRunLoop crl_CFReadStreamScheduleWithRunLoop
 #define CFReadStreamSetClient crl_CFReadStreamSetClient
+#define CFReadStreamSetDispatchQueue crl_CFReadStreamSetDispatchQueue
 #define CFReadStreamSetProperty crl_CFReadStreamSetProperty
 #define CFReadStreamUnscheduleFromRunLoop crl_CFReadStreamUnscheduleFromRunLoop
 #define CFRelease crl_CFRelease
@@ -446,6 +448,7 @@
 #define CFUUIDGetUUIDBytes crl_CFUUIDGetUUIDBytes
 #define CFWriteStreamCanAcceptBytes crl_CFWriteStreamCanAcceptBytes
 #define CFWriteStreamClose crl_CFWriteStreamClose
+#define CFWriteStreamCopyDispatchQueue crl_CFWriteStreamCopyDispatchQueue
 #define CFWriteStreamCopyError crl_CFWriteStreamCopyError
 #define CFWriteStreamCopyProperty crl_CFWriteStreamCopyProperty
 #define CFWriteStreamCreateWithAllocatedBuffers crl_CFWriteStreamCreateWithAllocatedBuffers
@@ -457,6 +460,7 @@
 #define CFWriteStreamOpen crl_CFWriteStreamOpen
 #define CFWriteStreamScheduleWithRunLoop crl_CFWriteStreamScheduleWithRunLoop
 #define CFWriteStreamSetClient crl_CFWriteStreamSetClient
+#define CFWriteStreamSetDispatchQueue crl_CFWriteStreamSetDispatchQueue
 #define CFWriteStreamSetProperty crl_CFWriteStreamSetProperty
 #define CFWriteStreamUnscheduleFromRunLoop crl_CFWriteStreamUnscheduleFromRunLoop
 #define CFWriteStreamWrite crl_CFWriteStreamWrite

@@ -9,7 +9,9 @@
 
 #include "Stream/stream.h"
 #include "Stream/stream_events.h"
+#include "Stream/stream_queue.h"
 #include "Stream/stream_schedule.h"
+#include "Support/fault.h"
 
 /* ---- arguments ---- */
 
@@ -221,4 +223,66 @@ void CFWriteStreamUnscheduleFromRunLoop(CFWriteStreamRef stream, CFRunLoopRef ru
     if (has_mode(runLoop, runLoopMode, "CFWriteStreamUnscheduleFromRunLoop")) {
         stream_schedule_remove(s, runLoop, runLoopMode);
     }
+}
+
+/* ---- dispatch queues ---- */
+
+/* Declared in the header only where the dispatch headers are; there for every program. */
+CF_EXPORT void read_stream_set_queue(CFReadStreamRef stream, void *queue) CRL_LINK(CFReadStreamSetDispatchQueue);
+CF_EXPORT void write_stream_set_queue(CFWriteStreamRef stream, void *queue) CRL_LINK(CFWriteStreamSetDispatchQueue);
+CF_EXPORT void *read_stream_copy_queue(CFReadStreamRef stream) CRL_LINK(CFReadStreamCopyDispatchQueue);
+CF_EXPORT void *write_stream_copy_queue(CFWriteStreamRef stream) CRL_LINK(CFWriteStreamCopyDispatchQueue);
+
+static void tell_unscheduled(void *info, CFRunLoopRef loop, CFStringRef mode)
+{
+    struct stream *s = info;
+
+    if (s->kind->unscheduled) {
+        s->kind->unscheduled(s, loop, mode);
+    }
+}
+
+/* Takes the stream out of all loops, and has its events told on the queue; NULL takes it off its queue. */
+static void set_queue(struct stream *s, void *queue)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    struct stream_queue *made = queue ? stream_queue_attach(s, queue, stream_events_deliver) : NULL;
+
+    if (!queue) {
+        stream_queue_leave(s);
+    }
+    if (queue && !made) {
+        fault_log_once(&logged, "a stream cannot be put on a dispatch queue: there is no libdispatch in this process, or no descriptor");
+    }
+    if (!made) {
+        return;
+    }
+    stream_schedule_each(s, tell_unscheduled, s);
+    stream_lock(s);
+    stream_schedule_take_and_unlock(s);
+    if (stream_queue_adopt(s, made)) {
+        stream_events_nudge(s);
+    } else {
+        stream_queue_detach(made);
+    }
+}
+
+void read_stream_set_queue(CFReadStreamRef stream, void *queue)
+{
+    set_queue(reader(stream, "CFReadStreamSetDispatchQueue"), queue);
+}
+
+void write_stream_set_queue(CFWriteStreamRef stream, void *queue)
+{
+    set_queue(writer(stream, "CFWriteStreamSetDispatchQueue"), queue);
+}
+
+void *read_stream_copy_queue(CFReadStreamRef stream)
+{
+    return stream_queue_copy(reader(stream, "CFReadStreamCopyDispatchQueue"));
+}
+
+void *write_stream_copy_queue(CFWriteStreamRef stream)
+{
+    return stream_queue_copy(writer(stream, "CFWriteStreamCopyDispatchQueue"));
 }

@@ -17,7 +17,8 @@ void stream_check_invariants(const struct stream *s)
 {
     invariant_held(item_lock(s));
     invariant(s->status != kCFStreamStatusReading && s->status != kCFStreamStatusWriting);
-    invariant(s->status != kCFStreamStatusClosed || (!s->source && s->owed == 0 && s->place_count == 0));
+    invariant(s->status != kCFStreamStatusClosed || (!s->source && !s->queue && s->owed == 0 && s->place_count == 0));
+    invariant(!s->queue || (!s->source && s->place_count == 0));
     invariant((s->status == kCFStreamStatusError) <= (s->error.domain != 0));
     invariant((s->owed & stream_events_lasting) == 0 && (s->told & ~(uint32_t)stream_events_lasting) == 0);
     invariant(!s->is_transferring || s->is_claimed);

@@ -29,6 +29,7 @@
 struct stream;
 struct stream_client;
 struct stream_link;
+struct stream_queue;
 
 /* The events that hold as long as reading or writing does not wait. All others come once. */
 enum { stream_events_lasting = kCFStreamEventHasBytesAvailable | kCFStreamEventCanAcceptBytes };
@@ -82,10 +83,11 @@ struct stream {
     int descriptor GUARDED_BY(the_item_lock); /* what the loops wait for; -1: none, or none yet */
     CFStreamError refusal; /* set by the kind, while claimed, with a result below 0 that is no errno; domain 0: none */
     struct stream_client *client GUARDED_BY(the_item_lock); /* a reference, or NULL */
+    struct stream_queue *queue GUARDED_BY(the_item_lock); /* a reference, or NULL; a stream on a queue is in no loop */
     CFRunLoopSourceRef source GUARDED_BY(the_item_lock); /* a reference, or NULL */
     struct stream_link *link GUARDED_BY(the_item_lock); /* of the source, which owns it */
     _Atomic uint32_t interest; /* of enum kernel_readiness, for a source with a descriptor; written under the item lock */
-    int source_descriptor GUARDED_BY(the_item_lock); /* of the source; -1: a source without one */
+    int source_descriptor GUARDED_BY(the_item_lock); /* of the source or the queue; -1: none */
     struct stream_place *places GUARDED_BY(the_item_lock); /* the modes that the stream is scheduled in */
     uint32_t place_count GUARDED_BY(the_item_lock);
     uint32_t deliveries GUARDED_BY(the_item_lock); /* under way; each has a reference */

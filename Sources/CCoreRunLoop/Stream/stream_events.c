@@ -8,6 +8,7 @@
 #include "Loop/Core/shown.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Input/descriptor_source.h"
+#include "Stream/stream_queue.h"
 #include "Stream/stream_schedule.h"
 
 /* The stream has one reference, and each callout that is under way another one. */
@@ -180,6 +181,15 @@ static void publish_to(struct stream *s, CFRunLoopSourceRef source)
     } while (interest != told);
 }
 
+/* Returns the stream's place on a queue with a reference, or NULL. */
+REQUIRES(the_item_lock) static struct stream_queue *retain_queue(const struct stream *s)
+{
+    if (s->queue) {
+        stream_queue_retain(s->queue);
+    }
+    return s->queue;
+}
+
 bool stream_events_rest(struct stream *s)
 {
     uint32_t before = atomic_load_explicit(&s->interest, memory_order_relaxed);
@@ -194,9 +204,13 @@ bool stream_events_rest(struct stream *s)
 void stream_events_publish(struct stream *s)
 {
     CFRunLoopSourceRef source = NULL;
+    struct stream_queue *queue;
+    int descriptor;
 
     stream_lock(s);
-    if (s->source_descriptor >= 0) {
+    queue = retain_queue(s);
+    descriptor = s->source_descriptor;
+    if (descriptor >= 0 && s->source) {
         source = s->source;
         object_retain(source);
     }
@@ -204,6 +218,10 @@ void stream_events_publish(struct stream *s)
     if (source) {
         publish_to(s, source);
         object_release(source);
+    }
+    if (queue) {
+        stream_queue_watch(queue, s, descriptor);
+        stream_queue_release(queue);
     }
 }
 
@@ -213,25 +231,40 @@ REQUIRES(the_item_lock) static bool is_due(const struct stream *s)
     return (s->owed & wanted_events(s)) || (awaits_lasting_event(s) && atomic_load_explicit(&s->is_ready, memory_order_acquire));
 }
 
+/* Drops a reference to the queue. */
+EXCLUDES(the_item_lock) static void tell_queue(struct stream *s, struct stream_queue *queue, int descriptor, bool posts)
+{
+    stream_queue_watch(queue, s, descriptor);
+    if (posts) {
+        stream_queue_post(queue);
+    }
+    stream_queue_release(queue);
+}
+
 EXCLUDES(the_item_lock) static void tell_loops(struct stream *s, bool nudges)
 {
     CFRunLoopSourceRef source;
-    bool has_descriptor;
+    struct stream_queue *queue;
+    int descriptor;
     bool signals;
 
     stream_lock(s);
     update_interest(s);
     source = s->source;
-    has_descriptor = s->source_descriptor >= 0;
+    queue = retain_queue(s);
+    descriptor = s->source_descriptor;
     signals = nudges || is_due(s);
     if (source) {
         object_retain(source);
     }
     stream_unlock(s);
+    if (queue) {
+        tell_queue(s, queue, descriptor, signals);
+    }
     if (!source) {
         return;
     }
-    if (has_descriptor) {
+    if (descriptor >= 0) {
         publish_to(s, source);
         if (signals) {
             descriptor_source_post(source);
@@ -254,6 +287,19 @@ void stream_events_nudge(struct stream *s)
 }
 
 /* ---- delivery ---- */
+
+/* A thread of a dispatch queue has no loop: what it does not return from is not given back. */
+static uint32_t push_cleanup(CFRunLoopRef loop, void (*function)(const void *object), const void *object)
+{
+    return loop ? cleanup_push(loop, function, object) : 0;
+}
+
+static void pop_cleanup(CFRunLoopRef loop, uint32_t mark)
+{
+    if (loop) {
+        cleanup_pop(loop, mark);
+    }
+}
 
 static void call(struct stream *s, const struct stream_client *client, CFStreamEventType event)
 {
@@ -301,9 +347,9 @@ EXCLUDES(the_item_lock) static bool tell(struct stream *s, CFRunLoopRef loop, ui
         stream_events_publish(s);
     }
     if (client) {
-        mark = cleanup_push(loop, release_client, client);
+        mark = push_cleanup(loop, release_client, client);
         call(s, client, event);
-        cleanup_pop(loop, mark);
+        pop_cleanup(loop, mark);
         release_client(client);
     }
     return client;
@@ -382,12 +428,12 @@ void stream_events_deliver(struct stream *s, uint32_t ready)
     s->deliveries++;
     departures = s->departures;
     stream_unlock(s);
-    mark = cleanup_push(loop, end_delivery, s);
+    mark = push_cleanup(loop, end_delivery, s);
     stream_go_on_opening(s);
     if (!has_to_stop(s, departures)) {
         tell_all(s, loop, ready, departures);
     }
-    cleanup_pop(loop, mark);
+    pop_cleanup(loop, mark);
     stream_events_changed(s);
     end_delivery(s);
 }

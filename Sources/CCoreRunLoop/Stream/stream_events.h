@@ -40,7 +40,10 @@ EXCLUDES(the_item_lock) void stream_events_publish(struct stream *s);
 EXCLUDES(the_item_lock) void stream_events_changed(struct stream *s);
 /* As stream_events_changed, but a loop performs the source even if nothing is due: a stream that is opening then goes on. */
 EXCLUDES(the_item_lock) void stream_events_nudge(struct stream *s);
-/* Tells the client the events that are due, and drops a reference. `ready` has bits of enum kernel_readiness. On the loop's thread. */
+/*
+ * Tells the client the events that are due, and drops a reference. `ready` has bits of enum kernel_readiness. On the loop's thread, or on
+ * one of the dispatch queue's.
+ */
 EXCLUDES(the_item_lock) void stream_events_deliver(struct stream *s, uint32_t ready);
 
 #endif

@@ -7,6 +7,7 @@
 #include "Loop/Input/descriptor_source.h"
 #include "Loop/Watch/watch.h"
 #include "Stream/stream_events.h"
+#include "Stream/stream_queue.h"
 #include "Support/fault.h"
 
 struct stream_place {
@@ -276,6 +277,9 @@ void stream_schedule_renew(struct stream *s)
     int descriptor;
     bool is_needed;
 
+    if (stream_queue_renew(s)) {
+        return;
+    }
     source = retain_source(s, &descriptor, &is_needed);
     if (!is_needed) {
         if (source) {
@@ -307,6 +311,7 @@ void stream_schedule_add(struct stream *s, CFRunLoopRef loop, CFStringRef mode)
     int descriptor;
     bool is_needed;
 
+    stream_queue_leave(s);
     object_retain(loop);
     place.mode = CFStringCreateCopy(NULL, mode);
     if (!place.mode) {
@@ -376,6 +381,7 @@ void stream_schedule_descriptor_changed(struct stream *s, int descriptor)
         }
     }
     stream_unlock(s);
+    stream_queue_forget(s);
     if (source) {
         descriptor_source_file_replaced(source);
         object_release(source);
@@ -418,27 +424,51 @@ static void free_places(struct stream_place *places, uint32_t count)
     free(places);
 }
 
-void stream_schedule_take_and_unlock(struct stream *s)
+/* What a stream has in loops and on a queue. */
+struct belongings {
+    CFRunLoopSourceRef source;
+    struct stream_link *link;
+    struct stream_place *places;
+    uint32_t place_count;
+    struct stream_queue *queue;
+};
+
+REQUIRES(the_item_lock) static struct belongings take_all(struct stream *s)
 {
-    CFRunLoopSourceRef source = s->source;
-    struct stream_link *link = s->link;
-    struct stream_place *places = s->places;
-    uint32_t count = s->place_count;
+    struct belongings taken = {s->source, s->link, s->places, s->place_count, s->queue};
 
     s->source = NULL;
     s->link = NULL;
     s->source_descriptor = -1;
     s->places = NULL;
     s->place_count = 0;
+    s->queue = NULL;
+    s->departures++;
     atomic_store_explicit(&s->interest, 0, memory_order_relaxed);
+    return taken;
+}
+
+static void end_all(const struct belongings *taken)
+{
+    end_source(taken->source, taken->link);
+    free_places(taken->places, taken->place_count);
+    if (taken->queue) {
+        stream_queue_detach(taken->queue);
+    }
+}
+
+void stream_schedule_take_and_unlock(struct stream *s)
+{
+    struct belongings taken = take_all(s);
+
     stream_unlock(s);
-    end_source(source, link);
-    free_places(places, count);
+    end_all(&taken);
 }
 
 /* Nobody else refers to the stream (NOT_CHECKED). */
 NOT_CHECKED void stream_schedule_end(struct stream *s)
 {
-    end_source(s->source, s->link);
-    free_places(s->places, s->place_count);
+    struct belongings taken = take_all(s);
+
+    end_all(&taken);
 }

@@ -24,9 +24,9 @@ EXCLUDES(the_item_lock)
 void stream_schedule_each(struct stream *s, void (*function)(void *info, CFRunLoopRef loop, CFStringRef mode), void *info);
 /* Wakes the loops that the stream is scheduled in. */
 EXCLUDES(the_item_lock) void stream_schedule_wake(struct stream *s);
-/* Takes a stream that is being closed out of all loops. Drops the lock, because the loops are woken. */
+/* Takes a stream out of all loops, and off its queue. Drops the lock, because the loops are woken. */
 RELEASES(the_item_lock) void stream_schedule_take_and_unlock(struct stream *s);
-/* Takes a stream that is being freed out of all loops. Nobody else refers to it, so there is no lock. */
+/* The same for a stream that is being freed. Nobody else refers to it, so there is no lock. */
 void stream_schedule_end(struct stream *s);
 
 #endif
