@@ -523,7 +523,7 @@ CF_EXPORT void CFWriteStreamUnscheduleFromRunLoop(CFWriteStreamRef stream, CFRun
  * run loops: put it on a queue when it is open. The function is declared only where the dispatch headers are installed.
  * Ownership: the stream keeps the queue until it is closed, freed or scheduled elsewhere. The queue does not keep the stream alive.
  * Threads: any. One event at a time is told, on concurrent queues too. A callback that is under way goes on.
- * Errors: ignored for a closed stream. Ignored, and logged once, in a process without libdispatch or when no descriptor is left.
+ * Errors: ignored for a closed stream. Ignored, and logged once, in a process without libdispatch, and without memory or a descriptor.
  */
 CF_EXPORT void CFReadStreamSetDispatchQueue(CFReadStreamRef stream, dispatch_queue_t q) CRL_LINK(CFReadStreamSetDispatchQueue);
 

@@ -252,7 +252,7 @@ static void set_queue(struct stream *s, void *queue)
         stream_queue_leave(s);
     }
     if (queue && !made) {
-        fault_log_once(&logged, "a stream cannot be put on a dispatch queue: there is no libdispatch in this process, or no descriptor");
+        fault_log_once(&logged, "a stream cannot be put on a dispatch queue: no libdispatch in this process, no memory or no descriptor");
     }
     if (!made) {
         return;

@@ -153,6 +153,9 @@ REQUIRES(the_item_lock) static void stop_watching(struct stream_queue *place)
 
 void stream_queue_detach(struct stream_queue *place)
 {
+    if (!place) {
+        return;
+    }
     lock_take(item_lock(place));
     place->stream = NULL;
     stop_watching(place);
@@ -167,16 +170,16 @@ void stream_queue_detach(struct stream_queue *place)
 /* A descriptor without interest leaves the set, which would report its errors all the same. Returns 0 or a negative errno. */
 REQUIRES(the_item_lock) static int set_watch(struct stream_queue *place, int descriptor, uint32_t interest)
 {
-    int result = 0;
+    int result;
 
-    if (place->watched != descriptor || interest == 0) {
-        stop_watching(place);
-    }
-    if (descriptor < 0 || interest == 0 || (place->watched == descriptor && place->interest == interest)) {
+    if (place->watched == descriptor && place->interest == interest) {
         return 0;
     }
-    result = place->watched == descriptor ? kernel.set_change(place->set, descriptor, interest, token_descriptor)
-                                          : kernel.set_add(place->set, descriptor, interest, token_descriptor);
+    stop_watching(place);
+    if (descriptor < 0 || interest == 0) {
+        return 0;
+    }
+    result = kernel.set_add(place->set, descriptor, interest, token_descriptor);
     if (result == 0) {
         place->watched = descriptor;
         place->interest = interest;
@@ -220,22 +223,27 @@ EXCLUDES(the_item_lock) static struct stream_queue *retain_place(struct stream *
     return place;
 }
 
-void stream_queue_leave(struct stream *s)
+struct stream_queue *stream_queue_take(struct stream *s)
 {
-    struct stream_queue *place;
+    struct stream_queue *place = s->queue;
 
-    stream_lock(s);
-    place = s->queue;
     if (place) {
         s->queue = NULL;
         s->source_descriptor = -1;
         s->departures++;
         atomic_store_explicit(&s->interest, 0, memory_order_relaxed);
     }
+    return place;
+}
+
+void stream_queue_leave(struct stream *s)
+{
+    struct stream_queue *place;
+
+    stream_lock(s);
+    place = stream_queue_take(s);
     stream_unlock(s);
-    if (place) {
-        stream_queue_detach(place);
-    }
+    stream_queue_detach(place);
 }
 
 bool stream_queue_renew(struct stream *s)

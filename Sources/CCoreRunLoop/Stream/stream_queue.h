@@ -31,12 +31,14 @@ EXCLUDES(the_item_lock) void *stream_queue_copy(struct stream *s);
 
 /* ---- for stream_schedule and stream_events ---- */
 
+/* Takes the stream off its queue. Returns the place, which the caller detaches without the lock, or NULL. */
+REQUIRES(the_item_lock) struct stream_queue *stream_queue_take(struct stream *s);
 EXCLUDES(the_item_lock) void stream_queue_leave(struct stream *s);
 /* The stream may have another descriptor: the queue watches it at the next look for what is due. Returns false if there is no queue. */
 EXCLUDES(the_item_lock) bool stream_queue_renew(struct stream *s);
 /* The number of the stream's descriptor may stand for another file now. */
 EXCLUDES(the_item_lock) void stream_queue_forget(struct stream *s);
-/* Nothing more is told on the queue, but for a callback that is under way. Drops the stream's reference. */
+/* Nothing more is told on the queue, but for a callback that is under way. Drops the stream's reference. NULL does nothing. */
 void stream_queue_detach(struct stream_queue *place);
 void stream_queue_retain(struct stream_queue *place);
 void stream_queue_release(struct stream_queue *place);

@@ -160,10 +160,11 @@ static void release_place(struct stream_place place)
     CFRelease(place.mode);
 }
 
-/* Returns false if there is no memory, or the stream is closed, or it is there already. */
+/* Takes the stream off its queue. Returns false if there is no memory, or the stream is closed, or it is there already. */
 EXCLUDES(the_item_lock) static bool add_place(struct stream *s, struct stream_place place)
 {
     struct stream_place *grown = NULL;
+    struct stream_queue *queue = NULL;
     bool is_new;
 
     stream_lock(s);
@@ -174,8 +175,10 @@ EXCLUDES(the_item_lock) static bool add_place(struct stream *s, struct stream_pl
     if (grown) {
         s->places = grown;
         grown[s->place_count++] = place;
+        queue = stream_queue_take(s); /* under the same lock: another thread may be giving it a queue */
     }
     stream_unlock(s);
+    stream_queue_detach(queue);
     if (is_new && !grown) {
         log_lack_of_memory();
     }
@@ -311,7 +314,6 @@ void stream_schedule_add(struct stream *s, CFRunLoopRef loop, CFStringRef mode)
     int descriptor;
     bool is_needed;
 
-    stream_queue_leave(s);
     object_retain(loop);
     place.mode = CFStringCreateCopy(NULL, mode);
     if (!place.mode) {
@@ -452,9 +454,7 @@ static void end_all(const struct belongings *taken)
 {
     end_source(taken->source, taken->link);
     free_places(taken->places, taken->place_count);
-    if (taken->queue) {
-        stream_queue_detach(taken->queue);
-    }
+    stream_queue_detach(taken->queue);
 }
 
 void stream_schedule_take_and_unlock(struct stream *s)

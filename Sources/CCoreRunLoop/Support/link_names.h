@@ -666,6 +666,7 @@
 #pragma redefine_extname stream_queue_release crl_stream_queue_release
 #pragma redefine_extname stream_queue_renew crl_stream_queue_renew
 #pragma redefine_extname stream_queue_retain crl_stream_queue_retain
+#pragma redefine_extname stream_queue_take crl_stream_queue_take
 #pragma redefine_extname stream_queue_watch crl_stream_queue_watch
 #pragma redefine_extname stream_read crl_stream_read
 #pragma redefine_extname stream_read_class crl_stream_read_class

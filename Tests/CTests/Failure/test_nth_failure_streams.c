@@ -16,6 +16,7 @@
 #include "CFNetwork/CFHost.h"
 #include "CRLStreamNetwork.h"
 #include "Failure/nth_failure.h"
+#include "Loop/Core/main_queue.h"
 #include "Stream/stream_file.h"
 
 #define MODE CFSTR("a mode")
@@ -363,4 +364,113 @@ NTH_FAILURE(a_stream_that_waits_for_a_handshake, "334")
     NEED(CFWriteStreamSetProperty(writer, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelTLSv1));
     NEED(CFWriteStreamOpen(writer));
     return CFWriteStreamWrite(writer, (const UInt8 *)"a", 1) == 1;
+}
+
+/* ---- a dispatch queue ---- */
+
+extern char _dispatch_main_q[] __attribute__((weak));
+extern void _dispatch_main_queue_callback_4CF(void *unused) __attribute__((weak));
+extern void dispatch_release(void *object) __attribute__((weak));
+/* By their link names: the header declares them where the dispatch headers are. */
+void put_on_queue(CFReadStreamRef stream, void *queue) __asm__("crl_CFReadStreamSetDispatchQueue");
+void *copy_queue(CFReadStreamRef stream) __asm__("crl_CFReadStreamCopyDispatchQueue");
+
+static int lowest_free_descriptor(void)
+{
+    int descriptor = dup(STDERR_FILENO);
+
+    MUST(descriptor >= 0 && close(descriptor) == 0);
+    return descriptor;
+}
+
+/* libdispatch lets go of the descriptors some time after the stream has left the queue. */
+static void await_descriptor(int lowest_free)
+{
+    double deadline = CFAbsoluteTimeGetCurrent() + test_patience_s();
+
+    while (lowest_free_descriptor() > lowest_free && CFAbsoluteTimeGetCurrent() < deadline) {
+        _dispatch_main_queue_callback_4CF(NULL);
+        (void)sched_yield();
+    }
+    MUST(lowest_free_descriptor() == lowest_free);
+}
+
+/* Makes libdispatch's manager and its descriptors. */
+static bool begin_and_end_a_queue(void)
+{
+    CFReadStreamRef reader = CFReadStreamCreateWithBytesNoCopy(NULL, (const UInt8 *)"a", 1, kCFAllocatorNull);
+    int lowest_free = lowest_free_descriptor();
+
+    MUST(reader);
+    put_on_queue(reader, _dispatch_main_q);
+    CFRelease(reader);
+    await_descriptor(lowest_free);
+    return true;
+}
+
+/* Runs the main queue. A stream that could not be watched is told again when it is put on the queue anew. */
+static void run_queue_until(const _Atomic int *counter, int wanted, CFReadStreamRef reader)
+{
+    enum { turns = 100 };
+    double deadline = CFAbsoluteTimeGetCurrent() + test_patience_s();
+
+    while (*counter < wanted && CFAbsoluteTimeGetCurrent() < deadline) {
+        for (int i = 0; i < turns && *counter < wanted; i++) {
+            (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.001, false);
+        }
+        if (*counter < wanted) {
+            put_on_queue(reader, _dispatch_main_q);
+        }
+    }
+    MUST(*counter >= wanted);
+}
+
+static bool tell_on_the_queue(CFReadStreamRef reader, int peer)
+{
+    void *queue;
+
+    put_on_queue(reader, _dispatch_main_q);
+    queue = copy_queue(reader);
+    NEED(queue);
+    dispatch_release(queue);
+    NEED(CFReadStreamOpen(reader));
+    run_queue_until(&events, 1, reader);
+    MUST(write(peer, "abc", 3) == 3);
+    run_queue_until(&events, 2, reader);
+    MUST(shutdown(peer, SHUT_WR) == 0);
+    run_queue_until(&ends, 1, reader);
+    return CFReadStreamGetError(reader).domain == 0;
+}
+
+static bool be_told_by_a_queue(void)
+{
+    CFReadStreamRef reader;
+    bool is_complete;
+    int lowest_free;
+    int pair[2];
+
+    events = ends = 0;
+    MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+    (void)bag_keep_descriptor(pair[0]);
+    (void)bag_keep_descriptor(pair[1]);
+    lowest_free = lowest_free_descriptor();
+    CFStreamCreatePairWithSocket(NULL, pair[0], &reader, NULL);
+    NEED(reader);
+    NEED(bag_keep(reader) && CFReadStreamSetClient(reader, 31, read_event, &context));
+    is_complete = tell_on_the_queue(reader, pair[1]);
+    CFReadStreamClose(reader);
+    put_on_queue(reader, NULL); /* of a stream that was not opened */
+    await_descriptor(lowest_free);
+    return is_complete;
+}
+
+TEST_LIMIT(nth_failure_a_stream_on_a_dispatch_queue, "338 342", 120)
+{
+    if (!_dispatch_main_queue_callback_4CF) {
+        SKIP("there is no libdispatch in the process");
+    }
+    main_queue_is_abandoned = false;
+    test_allow_left(1, 0); /* the queue's descriptor */
+    REQUIRE(main_queue_descriptor() >= 0);
+    nth_failure_run_primed("a_stream_on_a_dispatch_queue", be_told_by_a_queue, begin_and_end_a_queue);
 }

@@ -60,6 +60,7 @@ static void finish(struct stream_recorder *recorder, CFTypeRef stream, CFStreamE
     if (recorder->action) {
         recorder->action(recorder, stream, type);
     }
+    recorder->ends += type == kCFStreamEventEndEncountered;
     recorder->calls++; /* last: whoever waits for it finds all done */
 }
 

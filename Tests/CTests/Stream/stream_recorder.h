@@ -20,6 +20,7 @@ struct stream_recorder {
     void (*action)(struct stream_recorder *recorder, CFTypeRef stream, CFStreamEventType type); /* last; NULL: none */
     void *context; /* the action's own */
     _Atomic int calls;
+    _Atomic int ends; /* the events `end` */
     _Atomic long total;
     _Atomic int retains;
     _Atomic int releases;
