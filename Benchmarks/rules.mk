@@ -5,7 +5,7 @@
 ### bench-loop       the loop beside libuv, libev, libevent, GLib, sd-event, Asio, Qt, Tokio, libdispatch and the toolchain's; BENCH_ARGUMENTS=--help
 ### bench-messages   message ports beside sockets, ZeroMQ, nng and D-Bus
 ### bench-crowd      thousands of processes that send to one message port at once, beside blocking senders of datagrams
-### bench-streams    streams on sockets beside CFSocket, libuv's streams and bare calls
+### bench-streams    streams on sockets beside CFSocket, libuv, Asio, GIO and bare calls; BENCH_ARGUMENTS=ROUNDS
 ### bench-net        streams with TLS beside `openssl s_client`; BENCH_ARGUMENTS="ROUNDS MEBIBYTES"
 ### bench-trace      what a trace costs: a callout without one, an event with one
 ### bench-swift      the overlay beside the C calls that it makes, hops between executors, and allocations
@@ -34,9 +34,22 @@ bench-crowd: $(STATIC)
 	$(Q)mkdir -p $(B)/bench && $(COMPILE_PROGRAM) -o $(B)/bench/crowd Benchmarks/crowd/main.c $(PROGRAM_LIBS)
 	$(Q)Benchmarks/crowd/run $(B)/bench/crowd $(BENCH_ARGUMENTS)
 
-LIBUV = $(if $(shell pkg-config --exists libuv && echo yes),-DHAS_LIBUV -luv)
+# The peers of streams that are here.
+PACKAGE_libuv := libuv
+PACKAGE_gio := gio-2.0
+STREAM_PEERS_C = $(foreach peer,libuv gio,$(if $(shell pkg-config --exists $(PACKAGE_$(peer)) && echo yes),$(peer)))
+STREAM_PEERS = $(STREAM_PEERS_C) $(if $(and $(wildcard /usr/include/asio.hpp),$(shell command -v g++)),asio)
+STREAM_PEER_LIBS = $(if $(STREAM_PEERS_C),$(shell pkg-config --libs $(foreach peer,$(STREAM_PEERS_C),$(PACKAGE_$(peer))))) \
+	$(if $(filter asio,$(STREAM_PEERS)),-lstdc++)
+$(B)/bench/streams-%.o: Benchmarks/streams/%.c Benchmarks/streams/peers.h
+	$(Q)mkdir -p $(@D) && $(CC) -O2 -g -pthread -IBenchmarks $$(pkg-config --cflags $(PACKAGE_$*)) -c -o $@ $<
+$(B)/bench/streams-%.o: Benchmarks/streams/%.cpp Benchmarks/streams/peers.h
+	$(Q)mkdir -p $(@D) && g++ -std=c++20 -O2 -g -pthread -IBenchmarks -c -o $@ $<
+STREAM_PEER_OBJECTS = $(patsubst %,$(B)/bench/streams-%.o,$(STREAM_PEERS))
 bench-streams: $(STATIC)
-	$(Q)mkdir -p $(B)/bench && $(COMPILE_PROGRAM) -o $(B)/bench/streams Benchmarks/streams/main.c $(PROGRAM_LIBS) $(LIBUV)
+	$(Q)$(if $(STREAM_PEERS),$(MAKE) --no-print-directory $(STREAM_PEER_OBJECTS))
+	$(Q)mkdir -p $(B)/bench && $(COMPILE_PROGRAM) -IBenchmarks $(STREAM_PEERS:%=-DHAS_%) -o $(B)/bench/streams Benchmarks/streams/main.c \
+	$(STREAM_PEER_OBJECTS) $(PROGRAM_LIBS) $(STREAM_PEER_LIBS)
 	$(Q)$(B)/bench/streams $(BENCH_ARGUMENTS)
 
 bench-net: $(STATIC) $(if $(HAS_NET),$(NET_STATIC))

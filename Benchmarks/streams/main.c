@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What streams cost on sockets: an echo of 64 bytes beside CFSocket, libuv and bare epoll; blocks of 64 KiB beside bare calls; memory and
- * wake-ups of idle pairs.
+ * What streams cost on sockets, beside those of other libraries (peers.h) and bare calls: an echo of 64 bytes, blocks of 64 KiB, the memory
+ * of idle pairs, and how often these wake.
  *
  * The client is a thread with blocking calls. Both sides are on one processor, where somebody always runs, and the time is the process's
  * own. The rounds of all peers are interleaved; each figure is the median of its rounds.
@@ -19,15 +19,14 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#if defined(HAS_LIBUV)
-#include <uv.h>
-#endif
 
 #include "CoreFoundation/CoreFoundation.h"
+#include "streams/peers.h"
 
-enum { message_size = 64, messages = 20000, block_size = 65536, blocks = 4000, idle_pairs = 1000, most_rounds = 100 };
+enum { idle_pairs = 1000, most_rounds = 100 };
 
 static void require(bool holds, const char *what)
 {
@@ -172,38 +171,6 @@ static void serve_by_streams(int descriptor)
     close_streams(reader, writer);
 }
 
-#if defined(HAS_LIBUV)
-static uint8_t uv_message[message_size];
-
-static void uv_give_buffer(uv_handle_t *handle, size_t size, uv_buf_t *ret_buffer)
-{
-    (void)handle, (void)size;
-    *ret_buffer = uv_buf_init((char *)uv_message, sizeof uv_message);
-}
-
-static void echo_on_uv(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
-{
-    if (size > 0) {
-        uv_buf_t answer = uv_buf_init(buffer->base, (unsigned)size);
-
-        require(uv_try_write(stream, &answer, 1) == size, "uv_try_write");
-    } else if (size < 0) {
-        uv_close((uv_handle_t *)stream, NULL);
-    }
-}
-
-static void serve_by_libuv(int descriptor)
-{
-    uv_loop_t loop;
-    uv_pipe_t pipe;
-
-    require(uv_loop_init(&loop) == 0 && uv_pipe_init(&loop, &pipe, 0) == 0 && uv_pipe_open(&pipe, descriptor) == 0, "libuv");
-    uv_read_start((uv_stream_t *)&pipe, uv_give_buffer, echo_on_uv);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    uv_loop_close(&loop);
-}
-#endif
-
 /* Nanoseconds of one message and its answer. */
 static double echo_ns(void (*serve)(int descriptor))
 {
@@ -342,34 +309,53 @@ static void count_sleep(CFRunLoopObserverRef observer, CFRunLoopActivity activit
     sleeps++;
 }
 
-static void measure_idle_pairs(void)
+static void wait_by_streams(const int *descriptors, int count)
 {
-    static CFReadStreamRef readers[idle_pairs];
-    static CFWriteStreamRef writers[idle_pairs];
-    static int ends[idle_pairs][2];
-    CFRunLoopObserverRef observer = CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeWaiting, true, 0, count_sleep, NULL);
-    size_t before;
-    size_t after;
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
 
-    for (int i = 0; i < idle_pairs; i++) {
-        open_pair(ends[i]);
+    for (int i = 0; i < count; i++) {
+        open_streams(descriptors[i], echo_on_stream, &reader, &writer); /* they stay until the process ends */
     }
-    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false);
-    before = mallinfo2().uordblks;
-    for (int i = 0; i < idle_pairs; i++) {
-        open_streams(ends[i][0], echo_on_stream, &readers[i], &writers[i]);
-    }
-    after = mallinfo2().uordblks;
+}
+
+static void count_wakings(void)
+{
+    CFRunLoopObserverRef observer = CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeWaiting, true, 0, count_sleep, NULL);
+
     (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, false);
     CFRunLoopAddObserver(CFRunLoopGetCurrent(), observer, kCFRunLoopDefaultMode);
     (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 2, false);
-    (void)printf("1,000 idle pairs: %.0f bytes each, %ld wake-ups in 2 s\n", (double)(after - before) / idle_pairs, sleeps - 1);
-    CFRunLoopRemoveObserver(CFRunLoopGetCurrent(), observer, kCFRunLoopDefaultMode);
+    (void)printf("idle, streams: %ld wake-ups in 2 s\n", sleeps - 1);
     CFRelease(observer);
-    for (int i = 0; i < idle_pairs; i++) {
-        close_streams(readers[i], writers[i]);
-        close(ends[i][1]);
+}
+
+/* In a process of its own, which keeps what the library makes once. */
+static void measure_idle_pairs(const char *name, void (*wait_for_bytes)(const int *descriptors, int count))
+{
+    static int ends[idle_pairs][2];
+    static int descriptors[idle_pairs];
+    pid_t child = fork();
+    size_t before;
+
+    require(child >= 0, "fork");
+    if (child > 0) {
+        require(waitpid(child, NULL, 0) == child, "waitpid");
+        return;
     }
+    for (int i = 0; i < idle_pairs; i++) {
+        open_pair(ends[i]);
+        descriptors[i] = ends[i][0];
+    }
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false);
+    before = mallinfo2().uordblks;
+    wait_for_bytes(descriptors, idle_pairs);
+    (void)printf("%-26s %8.0f bytes each\n", name, (double)(mallinfo2().uordblks - before) / idle_pairs);
+    if (wait_for_bytes == wait_by_streams) {
+        count_wakings();
+    }
+    (void)fflush(stdout);
+    _exit(0);
 }
 
 /* ---- all of it ---- */
@@ -394,10 +380,25 @@ int main(int count, char **words)
         {.name = "echo, streams", .measure = echo_ns, .function = serve_by_streams},
         {.name = "echo, CFSocket", .measure = echo_ns, .function = serve_by_socket},
         {.name = "echo, bare epoll", .measure = echo_ns, .function = serve_bare},
-#if defined(HAS_LIBUV)
-        {.name = "echo, libuv's streams", .measure = echo_ns, .function = serve_by_libuv},
+#if defined(HAS_libuv)
+        {.name = "echo, libuv", .measure = echo_ns, .function = serve_by_libuv},
+#endif
+#if defined(HAS_asio)
+        {.name = "echo, Asio", .measure = echo_ns, .function = serve_by_asio},
+#endif
+#if defined(HAS_gio)
+        {.name = "echo, GIO", .measure = echo_ns, .function = serve_by_gio},
 #endif
         {.name = "64 KiB, stream on a loop", .measure = block_ns, .function = send_by_stream},
+#if defined(HAS_libuv)
+        {.name = "64 KiB, libuv", .measure = block_ns, .function = send_by_libuv},
+#endif
+#if defined(HAS_asio)
+        {.name = "64 KiB, Asio", .measure = block_ns, .function = send_by_asio},
+#endif
+#if defined(HAS_gio)
+        {.name = "64 KiB, GIO", .measure = block_ns, .function = send_by_gio},
+#endif
         {.name = "64 KiB, bare epoll", .measure = block_ns, .function = send_by_epoll},
         {.name = "64 KiB, stream that waits", .measure = block_ns, .function = send_and_wait},
         {.name = "64 KiB, bare write", .measure = block_ns, .function = send_bare},
@@ -424,6 +425,16 @@ int main(int count, char **words)
         qsort(rows[i].values, (size_t)rounds, sizeof *rows[i].values, compare);
         (void)printf("%-26s %8.0f ns\n", rows[i].name, rows[i].values[rounds / 2]);
     }
-    measure_idle_pairs();
+    (void)fflush(stdout);
+    measure_idle_pairs("idle, streams", wait_by_streams);
+#if defined(HAS_libuv)
+    measure_idle_pairs("idle, libuv", wait_by_libuv);
+#endif
+#if defined(HAS_asio)
+    measure_idle_pairs("idle, Asio", wait_by_asio);
+#endif
+#if defined(HAS_gio)
+    measure_idle_pairs("idle, GIO", wait_by_gio);
+#endif
     return 0;
 }
