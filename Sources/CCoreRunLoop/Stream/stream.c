@@ -342,6 +342,7 @@ EXCLUDES(the_item_lock) static CFStreamStatus begin_transfer(struct stream *s)
 EXCLUDES(the_item_lock) static void end_transfer(struct stream *s, CFIndex result, bool at_end)
 {
     bool closes;
+    bool is_heard;
 
     stream_lock(s);
     if (s->moves < 2) {
@@ -356,10 +357,11 @@ EXCLUDES(the_item_lock) static void end_transfer(struct stream *s, CFIndex resul
         }
     }
     closes = drop_claim(s);
+    is_heard = s->source || s->queue; /* scheduling a stream has the loop look */
     stream_unlock(s);
     if (closes) {
         close_kind(s);
-    } else {
+    } else if (is_heard) {
         stream_events_changed(s);
     }
 }
