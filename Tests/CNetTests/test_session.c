@@ -494,6 +494,68 @@ TEST(a_farewell_of_tls_is_the_end_of_its_stream, "1011 313")
     end(&client);
 }
 
+/* ---- one direction ---- */
+
+/* Nothing has come to tell that the client's writer is closed. */
+static void send_late(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    char byte;
+
+    tls_peer_wait_at_gate(peer);
+    EXPECT_EQ(recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT), -1);
+    EXPECT_EQ(errno, EAGAIN);
+    tls_peer_send(ssl, "late");
+    EXPECT_EQ(SSL_shutdown(ssl), 0);
+}
+
+TEST(a_tls_stream_reads_on_after_its_writer_was_closed, "1011 324")
+{
+    struct client client = {.peer.serve = send_late};
+    struct stream_recorder reading = {.reads = 100};
+
+    prepare(&client);
+    connect_peer(&client);
+    recorder_add_reader(&reading, client.reader);
+    open_streams(&client);
+    run_until_count(&reading.calls, 1);
+    CFWriteStreamClose(client.writer);
+    tls_peer_open_gate(&client.peer);
+    run_until_count(&reading.calls, 3);
+    EXPECT_TRACE(&reading.trace, "open bytes 4\"late\" end");
+    end(&client);
+}
+
+/* Says farewell, and takes what comes then. */
+static void say_farewell_and_read(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    char text[5] = "";
+
+    (void)socket;
+    EXPECT_EQ(SSL_shutdown(ssl), 0);
+    tls_peer_wait_at_gate(peer);
+    EXPECT_EQ(SSL_read(ssl, text, 4), 4);
+    EXPECT_STR(text, "more");
+}
+
+TEST(a_tls_stream_writes_on_after_its_peer_said_farewell, "1011 327")
+{
+    struct client client = {.peer.serve = say_farewell_and_read};
+    struct stream_recorder reading = {.reads = 100};
+
+    prepare(&client);
+    connect_peer(&client);
+    recorder_add_reader(&reading, client.reader);
+    open_streams(&client);
+    run_until_count(&reading.calls, 2);
+    EXPECT_TRACE(&reading.trace, "open end");
+    EXPECT_EQ(write_text(client.writer, "more"), 4);
+    tls_peer_open_gate(&client.peer);
+    tls_peer_await_end(&client.peer);
+    end(&client);
+}
+
+/* ---- torn and damaged ---- */
+
 static void cut_off(struct tls_peer *peer, SSL *ssl, int socket)
 {
     (void)peer;
