@@ -95,7 +95,7 @@ let package = Package(
         .executableTarget(name: "main-thread", dependencies: ["CoreRunLoop"], path: "Tests/MainThread"),
         .executableTarget(name: "main-thread-foundation", dependencies: ["CoreRunLoopFoundation"], path: "Tests/MainThreadFoundation"),
         // Linked with the add-on library, which the tests of the overlay are to do without.
-        .executableTarget(name: "network", dependencies: ["CCoreRunLoop", "CCoreRunLoopNet"], path: "Tests/Network"),
+        .executableTarget(name: "network", dependencies: ["CoreRunLoop", "CCoreRunLoopNet"], path: "Tests/Network"),
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
         .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
         .testTarget(name: "CoreRunLoopDistributedTests", dependencies: ["CoreRunLoopDistributed", "CoreRunLoopDistributedJSON"]),
