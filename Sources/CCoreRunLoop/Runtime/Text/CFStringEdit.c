@@ -241,7 +241,9 @@ CFStringEncoding CFStringGetSystemEncoding(void)
 
 CFStringEncoding CFStringGetFastestEncoding(CFStringRef text)
 {
-    return text_of(text, "CFStringGetFastestEncoding").form == text_ascii ? kCFStringEncodingASCII : kCFStringEncodingUTF16;
+    struct text view = text_of(text, "CFStringGetFastestEncoding");
+    bool is_ascii = view.form == text_ascii || (object_is_wide_literal(text) && text_is_ascii(&view)); /* as CFStringGetCStringPtr */
+    return is_ascii ? kCFStringEncodingASCII : kCFStringEncodingUTF16;
 }
 
 static CFIndex size_in(CFStringRef text, CFStringEncoding encoding)

@@ -160,6 +160,7 @@ TEST(a_text_says_how_it_can_be_written, "")
     EXPECT_EQ(CFStringGetFastestEncoding(ascii), kCFStringEncodingASCII);
     EXPECT_EQ(CFStringGetFastestEncoding(latin), kCFStringEncodingUTF16);
     EXPECT(CFStringGetCStringPtr(ascii, CFStringGetFastestEncoding(ascii)) != NULL);
+    EXPECT_STR(CFStringGetCStringPtr(CFSTR("abc"), CFStringGetFastestEncoding(CFSTR("abc"))), "abc");
     EXPECT_EQ(CFStringGetSmallestEncoding(ascii), kCFStringEncodingASCII);
     EXPECT_EQ(CFStringGetSmallestEncoding(latin), kCFStringEncodingISOLatin1);
     EXPECT_EQ(CFStringGetSmallestEncoding(mixed), kCFStringEncodingUTF8);
