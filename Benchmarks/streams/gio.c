@@ -105,7 +105,9 @@ void wait_by_gio(const int *descriptors, int count)
     static char unused[message_size];
 
     for (int i = 0; i < count; i++) {
-        g_input_stream_read_async(input_of(open_connection(descriptors[i])), unused, sizeof unused, G_PRIORITY_DEFAULT, NULL, do_nothing, NULL);
+        GInputStream *input = input_of(open_connection(descriptors[i]));
+
+        g_input_stream_read_async(input, unused, sizeof unused, G_PRIORITY_DEFAULT, NULL, do_nothing, NULL);
     }
     (void)g_main_context_iteration(NULL, FALSE);
 }
