@@ -168,6 +168,26 @@ int server_port(void)
     return port_number;
 }
 
+void place_publish(const char *subject, const char *reply, const void *payload, size_t length)
+{
+    static int peer = -1;
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port_number),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    char text[512] = "CONNECT {\"verbose\":false,\"pedantic\":false}\r\n";
+    int size;
+
+    if (peer < 0) {
+        peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        REQUIRE(connect(peer, (struct sockaddr *)&address, sizeof address) == 0);
+        REQUIRE(send(peer, text, strlen(text), MSG_NOSIGNAL) > 0);
+    }
+    size = snprintf(text, sizeof text, "PUB %s %s %zu\r\n", subject, reply, length);
+    memcpy(text + size, payload, length);
+    memcpy(text + (size_t)size + length, "\r\n", 2);
+    REQUIRE(send(peer, text, (size_t)size + length + 2, MSG_NOSIGNAL) > 0);
+}
+
 /* ---- machines ---- */
 
 void machine_become(const char *machine)
@@ -219,16 +239,19 @@ static void be_machine(const char *machine, const char *names, CFMessagePortCall
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     machine_become(machine);
     CFRunLoopAddSource(CFRunLoopGetCurrent(), CRLSignalSourceCreate(NULL, SIGTERM, 0, end_process, &context), kCFRunLoopDefaultMode);
-    open_ports(names, callback, machine);
+    if (callback) {
+        open_ports(names, callback, machine);
+    }
     bridge = place_bridge_with((CRLNatsConfiguration){.servers = url, .machine = machine}, NULL);
     export_names(bridge, names, shares);
     (void)!write(ready, "", 1);
     CFRunLoopRun();
-    CRLNatsBridgeInvalidate(bridge);
-    _exit(0);
+    place_end_bridge(bridge);
+    exit(0); /* coverage is written then */
 }
 
-struct sleeping_machine machine_start_later(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares)
+/* Returns twice, as fork: in the child, which has pid 0, when it is woken. `ready` is to be written to then. */
+static struct sleeping_machine fork_asleep(void)
 {
     struct sleeping_machine result;
     int ready[2];
@@ -237,18 +260,44 @@ struct sleeping_machine machine_start_later(const char *machine, const char *nam
 
     REQUIRE(pipe(ready) == 0 && pipe(wake) == 0);
     result.pid = fork();
+    result.ready = ready[result.pid == 0 ? 1 : 0];
+    result.wake = wake[1];
+    (void)close(ready[result.pid == 0 ? 0 : 1]);
     if (result.pid == 0) {
-        (void)close(ready[0]);
         (void)close(wake[1]);
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (read(wake[0], &byte, 1) != 1) {
             _exit(0);
         }
-        be_machine(machine, names, callback, shares, ready[1]);
     }
-    (void)close(ready[1]);
     (void)close(wake[0]);
-    result.ready = ready[0];
-    result.wake = wake[1];
+    return result;
+}
+
+struct sleeping_machine machine_start_later(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares)
+{
+    struct sleeping_machine result = fork_asleep();
+
+    if (result.pid == 0) {
+        be_machine(machine, names, callback, shares, result.ready);
+    }
+    return result;
+}
+
+struct sleeping_machine program_start_later(const char *machine, const char *name, CRLMessagePortCallBack callback)
+{
+    struct sleeping_machine result = fork_asleep();
+    CFMessagePortRef port;
+
+    if (result.pid == 0) {
+        machine_become(machine);
+        port = CFMessagePortCreateLocal(NULL, CFStringCreateWithCString(NULL, name, kCFStringEncodingUTF8), NULL, NULL, NULL);
+        REQUIRE(port && CRLMessagePortSetCallBack(port, callback));
+        CFRunLoopAddSource(CFRunLoopGetCurrent(), CFMessagePortCreateRunLoopSource(NULL, port, 0), kCFRunLoopDefaultMode);
+        (void)!write(result.ready, "", 1);
+        CFRunLoopRun();
+        _exit(0);
+    }
     return result;
 }
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "CRLMessagePort.h"
 #include "CRLNats.h"
 #include "CoreFoundation/CoreFoundation.h"
 #include "harness.h"
@@ -39,6 +40,8 @@ void server_restart(void);
 /* Ends it by a signal. */
 void server_stop(int signal);
 void server_signal(int signal);
+/* Publishes as a client of the server that is no bridge. */
+void place_publish(const char *subject, const char *reply, const void *payload, size_t length);
 /* "nats://127.0.0.1:PORT" */
 const char *server_url(void);
 int server_port(void);
@@ -64,6 +67,11 @@ struct sleeping_machine {
 struct sleeping_machine machine_start_later(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares);
 pid_t machine_wake(struct sleeping_machine machine);
 void machine_end(pid_t pid, int signal);
+/*
+ * A program of a machine that has a port, in a process of its own; the machine is then started without a callback. It sleeps until it is
+ * woken, as a machine does.
+ */
+struct sleeping_machine program_start_later(const char *machine, const char *name, CRLMessagePortCallBack callback);
 /* The bridges of machines that are started, and place_bridge's, are durable from now on. */
 void place_set_durable(void);
 /* A callback for machines: adds each message's number to the file "noted". */

@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bridge_frame.h"
 #include "nats_place.h"
+#include "stream_api.h"
 
 /* The bridge of this machine, whose port is there although nobody exports the name. */
 static CRLNatsBridgeRef import_kept(const char *name, struct told *told)
@@ -120,4 +122,130 @@ PLACE_TEST(a_server_that_keeps_nothing_is_an_error, "1120")
     EXPECT(strstr(told.texts[16 + kCRLNatsServerComplains], "keeps no messages") != NULL);
     EXPECT_EQ(TOLD(told, kCRLNatsNameAppeared), 0);
     place_end_bridge(bridge);
+}
+
+PLACE_TEST(what_the_server_has_not_stored_is_sent_again_or_told, "1118")
+{
+    struct told told = {{0}, {{0}}};
+    CRLNatsBridgeRef bridge;
+
+    place_set_durable();
+    server_start("-js");
+    bridge = import_kept("notes", &told);
+    server_signal(SIGSTOP);
+    EXPECT_EQ(place_tell("notes", 0, 3, NULL), kCFMessagePortSuccess);
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 2.5, false); /* they are sent again meanwhile */
+    place_end_bridge(bridge);
+    EXPECT(strstr(told.texts[16 + kCRLNatsMessageDropped], "notes: 3 messages were not stored") != NULL);
+    server_signal(SIGCONT);
+}
+
+/* ---- a peer that delivers what the server has not ---- */
+
+static void deliver(const char *subject, const char *acknowledgement, const struct bridge_frame *frame, size_t length)
+{
+    uint8_t head[bridge_frame_size];
+
+    bridge_frame_encode(frame, head);
+    place_publish(subject, acknowledgement, head, length);
+}
+
+PLACE_TEST(deliveries_that_are_forged_are_dropped, "1121 1119")
+{
+    struct bridge_frame request = {.type = bridge_request, .sender = 7, .number = 1};
+    struct bridge_frame message = {.type = bridge_one_way, .sender = 7, .number = 2};
+    struct told told = {{0}, {{0}}};
+    char name[consumer_name_max];
+    char subject[128];
+    CRLNatsBridgeRef bridge;
+    pid_t there;
+
+    place_set_durable();
+    server_start("-js");
+    there = machine_start("there", "notes", place_note, true);
+    bridge = import_kept("notes", &told);
+    EXPECT_EQ(place_tell("notes", 0, 1, NULL), kCFMessagePortSuccess);
+    EXPECT(place_run_while(place_lacks_notes, &(int){1})); /* the consumer is there */
+    api_consumer_name("crl.1.kept.notes", name);
+    (void)snprintf(subject, sizeof subject, "crl.1.push.%s", name);
+    deliver(subject, "somewhere", &request, bridge_frame_size); /* this is told, and the others are counted: one line a second */
+    deliver(subject, "somewhere", &message, 7); /* cut short */
+    deliver(subject, "somewhere", &message, bridge_frame_size); /* the server lets nobody else name a subject of its acknowledgements */
+    EXPECT_EQ(place_tell("notes", 1, 1, NULL), kCFMessagePortSuccess);
+    EXPECT(place_run_while(place_lacks_notes, &(int){2})); /* and no other number */
+    EXPECT(place_file_has("events", "what came as a kept message is none"));
+    place_end_bridge(bridge);
+    machine_end(there, SIGTERM);
+}
+
+/* ---- a machine that ends in order ---- */
+
+static CFDataRef note_slowly(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info, CRLReceivedMessageRef message)
+{
+    (void)message;
+    (void)usleep(20000);
+    return place_note(local, message_id, data, info);
+}
+
+PLACE_TEST(a_machine_that_ends_in_order_gives_back_what_it_has_not_begun, "1118 1119")
+{
+    struct told told = {{0}, {{0}}};
+    struct sleeping_machine first_program;
+    struct sleeping_machine second_program;
+    struct sleeping_machine second;
+    CRLNatsBridgeRef bridge;
+    pid_t programs[2];
+    pid_t first;
+
+    place_set_durable();
+    server_start("-js");
+    first_program = program_start_later("first", "notes", note_slowly);
+    second_program = program_start_later("second", "notes", note_slowly);
+    second = machine_start_later("second", "notes", NULL, true);
+    first = machine_start("first", "notes", NULL, true);
+    bridge = import_kept("notes", &told);
+    programs[0] = machine_wake(first_program);
+    EXPECT_EQ(place_tell("notes", 0, 60, NULL), kCFMessagePortSuccess);
+    EXPECT(place_run_while(place_lacks_notes, &(int){5}));
+    machine_end(first, SIGTERM); /* eight are in the hands of its program, or of its bridge */
+    programs[1] = machine_wake(second_program);
+    first = machine_wake(second);
+    while (!place_file_has("noted", "59")) {
+        (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.05, false);
+    }
+    for (int i = 0; i < 2; i++) {
+        machine_end(programs[i], SIGKILL);
+    }
+    place_end_bridge(bridge);
+    machine_end(first, SIGTERM);
+}
+
+PLACE_TEST(a_bridge_that_was_stopped_longer_than_the_server_waits_hands_over_nothing_twice, "1119")
+{
+    struct told told = {{0}, {{0}}};
+    struct sleeping_machine program;
+    CRLNatsBridgeRef bridge;
+    int count = 40;
+    pid_t there;
+    pid_t pid;
+
+    place_set_durable();
+    server_start("-js");
+    program = program_start_later("there", "notes", note_slowly);
+    there = machine_start("there", "notes", NULL, true);
+    bridge = import_kept("notes", &told);
+    pid = machine_wake(program);
+    EXPECT_EQ(place_tell("notes", 0, count, NULL), kCFMessagePortSuccess);
+    EXPECT(place_run_while(place_lacks_notes, &(int){3}));
+    (void)kill(there, SIGSTOP);
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 5.5, false); /* now the server delivers them again */
+    (void)kill(there, SIGCONT);
+    while (!place_file_has("noted", "39")) {
+        (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.05, false);
+    }
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.3, false);
+    EXPECT(!place_lacks_notes(&count)); /* each number once, in order */
+    place_end_bridge(bridge);
+    machine_end(pid, SIGKILL);
+    machine_end(there, SIGTERM);
 }
