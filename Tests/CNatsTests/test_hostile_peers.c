@@ -124,7 +124,7 @@ PLACE_TEST(frames_that_no_bridge_sends_are_dropped, "1121")
 {
     struct told told = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
-    uint8_t bytes[80];
+    uint8_t bytes[80] = {0};
     double begin;
     pid_t there;
     int peer;

@@ -40,12 +40,13 @@ check-architecture:
 .PHONY: asan tsan ubsan valgrind coverage failure-sites
 # The tests of the add-on library belong to each run that is not limited to some tests.
 WITH_NET := $(if $(TEST_FLAGS),,check-net)
+# They wait for servers, so they are not in every run: asan has the checks of ubsan.
 WITH_NATS := $(if $(TEST_FLAGS),,check-nats)
 asan:
 	$(Q)ASAN_OPTIONS=detect_stack_use_after_return=1:$$ASAN_OPTIONS UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS \
 	$(MAKE) --no-print-directory check-c $(WITH_NET) $(WITH_NATS) FLAVOUR=asan
 ubsan:
-	$(Q)UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS $(MAKE) --no-print-directory check-c $(WITH_NET) $(WITH_NATS) FLAVOUR=ubsan
+	$(Q)UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS $(MAKE) --no-print-directory check-c $(WITH_NET) FLAVOUR=ubsan
 tsan:
 	$(Q)TSAN_OPTIONS=second_deadlock_stack=1:$$TSAN_OPTIONS $(MAKE) --no-print-directory check-c $(WITH_NET) $(WITH_NATS) FLAVOUR=tsan
 
