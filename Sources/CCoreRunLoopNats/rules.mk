@@ -64,7 +64,7 @@ $(NATS_RUNNER): $(TESTING_OBJECTS) $(NATS_TESTING_OBJECTS) $(NATS_TEST_OBJECTS) 
 NATS_CHAOS := $(if $(TEST_FLAGS),,$(if $(filter release,$(FLAVOUR)),$(B)/chaos-network/chaos-network))
 check-nats: $(NATS_RUNNER) $(NATS_CHAOS) $(if $(NATS_CHAOS),$(BRIDGE))
 	$(Q)$(if $(NATS_CHAOS),{ $(NATS_CHAOS) $(BRIDGE) 3 '$(SEED)' > $(B)/chaos-network.log 2>&1 & chaos=$$!; },chaos=); \
-	$(NATS_RUNNER) --jobs 6 $(TEST_FLAGS); status=$$?; \
+	$(NATS_RUNNER) --jobs 10 $(TEST_FLAGS); status=$$?; \
 	[ -z "$$chaos" ] || { wait $$chaos || status=1; grep '^chaos-network' $(B)/chaos-network.log; }; exit $$status
 
 install-nats: all
