@@ -17,7 +17,7 @@
 #include "CRLRunLoop.h"
 #include "loop_adapter.h"
 
-enum { connect_timeout_ms = 2000, ping_interval_ms = 2000, pings_out_max = 2, wait_first_ms = 50, wait_last_ms = 5000, text_max = 256 };
+enum { connect_timeout_ms = 5000, ping_interval_ms = 2000, pings_out_max = 2, wait_first_ms = 50, wait_last_ms = 5000, text_max = 256 };
 
 /* ---- life ---- */
 

@@ -24,38 +24,34 @@ static void start_protected_server(void)
     server_start(options);
 }
 
-/* What comes of a connection to a host with these authorities. */
-static CRLNatsEvent try_host(const char *host, const char *authorities)
+/* Expects that a connection to a host with these authorities is made, or not, as soon as one of the tries says so. */
+static void expect_of_host(const char *host, const char *authorities, CRLNatsEvent expected)
 {
     struct told told = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
-    CRLNatsEvent result;
     char url[64];
 
     (void)snprintf(url, sizeof url, "tls://%s:%d", host, server_port());
     bridge = place_bridge_with((CRLNatsConfiguration){.servers = url, .machine = "here", .authorities = authorities}, &told);
-    while (TOLD(told, kCRLNatsConnected) + TOLD(told, kCRLNatsCannotConnect) + TOLD(told, kCRLNatsRefused) == 0) {
-        (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.1, true);
-    }
-    result = TOLD(told, kCRLNatsConnected) > 0 ? kCRLNatsConnected : kCRLNatsCannotConnect;
+    place_await(&told, expected, 1);
+    EXPECT(expected == kCRLNatsConnected || TOLD(told, kCRLNatsConnected) == 0);
     place_end_bridge(bridge);
-    return result;
 }
 
 PLACE_TEST(a_server_is_trusted_by_its_certificate_and_name_only, "1124")
 {
     machine_become("here");
     start_protected_server();
-    EXPECT_EQ(try_host("localhost", place_path("certificate.pem")), kCRLNatsConnected);
-    EXPECT_EQ(try_host("localhost", NULL), kCRLNatsCannotConnect); /* nobody has signed it */
-    EXPECT_EQ(try_host("127.0.0.1", place_path("certificate.pem")), kCRLNatsCannotConnect); /* it is not for that name */
+    expect_of_host("localhost", place_path("certificate.pem"), kCRLNatsConnected);
+    expect_of_host("localhost", NULL, kCRLNatsCannotConnect); /* nobody has signed it */
+    expect_of_host("127.0.0.1", place_path("certificate.pem"), kCRLNatsCannotConnect); /* it is not for that name */
 }
 
 PLACE_TEST(a_server_without_tls_is_none_if_tls_is_wanted, "1124")
 {
     machine_become("here");
     server_start("");
-    EXPECT_EQ(try_host("localhost", NULL), kCRLNatsCannotConnect);
+    expect_of_host("localhost", NULL, kCRLNatsCannotConnect);
 }
 
 PLACE_TEST(settings_that_cannot_be_followed_make_no_bridge, "1124")
