@@ -72,6 +72,6 @@ int main(int argc, char **argv)
     waitpid(child, nullptr, 0);
     unlink(address.substr(5).c_str());
     std::sort(times.begin(), times.end());
-    std::printf("| gRPC, a unary call with 64 bytes | %.2f |  |  |\n", times[times.size() / 2]);
+    std::printf("| gRPC, a unary call with 64 bytes | %.2f |  |  |  |\n", times[times.size() / 2]);
     return 0;
 }

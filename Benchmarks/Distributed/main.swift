@@ -3,7 +3,7 @@
 // What a distributed call between processes costs, beside the request of a message port under it: `bench-distributed [CALLS]`.
 //
 // This process starts a second one, which hosts an actor and a port that echoes. The ways take turns in each round, and the table has the
-// medians of the rounds. Allocations are those of the calling process, of all its threads.
+// medians of the rounds. Processor time and allocations are those of the calling process, of all its threads.
 
 import Allocations
 import CoreRunLoop
@@ -87,24 +87,30 @@ func measure(_ calls: Int) async throws {
         ("distributed call with two integers", { _ = try await echoer.add(2, 3) }),
     ]
     var times = [[Double]](repeating: [], count: ways.count)
+    var processor = times
     var allocations = [Double](repeating: 0, count: ways.count)
     let clock = ContinuousClock()
     for round in 0..<8 {
         for (index, way) in ways.enumerated() {
-            let before = allocations_so_far()
+            let (before, start) = (allocations_so_far(), process_time_ns())
             let time = try await clock.measure { for _ in 0..<calls { try await way.call() } }
+            let used = Double(process_time_ns() - start) / 1000
             if round == 0 { continue }  // to warm up
+            processor[index].append(used / Double(calls))
             allocations[index] = Double(allocations_so_far() - before) / Double(calls)
             times[index].append(Double(time.components.seconds) * 1e6 + Double(time.components.attoseconds) * 1e-12)
         }
     }
-    print(
-        "| one after the other, between two processes | µs | more than a request in a task | allocations of the caller |\n|---|--:|--:|--:|"
-    )
+    let columns = [
+        "one after the other, between two processes", "µs", "more than a request in a task", "the caller's processor, µs",
+        "its allocations",
+    ]
+    print("| " + columns.joined(separator: " | ") + " |\n|---|--:|--:|--:|--:|")
     let base = median(times[1]) / Double(calls)
     for (index, way) in ways.enumerated() {
         let time = median(times[index]) / Double(calls)
-        print("| \(way.name) | \(text(time)) | \(index > 1 ? text(time - base) : "") | \(text(allocations[index])) |")
+        let figures = [text(time), index > 1 ? text(time - base) : "", text(median(processor[index])), text(allocations[index])]
+        print("| \(way.name) | \(figures.joined(separator: " | ")) |")
     }
     let count = 200_000
     var sum = 0
