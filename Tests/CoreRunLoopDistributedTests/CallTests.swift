@@ -148,11 +148,12 @@ import Testing
         }
     }
 
-    @Test func `of a thousand actors, all at once, goes to the right one`() async throws {
+    @Test func `of a thousand actors, many at once, goes to the right one`() async throws {
         try await withTwo { here, there, _ in
             let actors = (0..<1000).map { _ in Host(actorSystem: there) }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for (index, actor) in actors.enumerated() {
+                    if index >= 64 { try await group.next() }  // other tests of the process need descriptors, too
                     let remote = try Host.resolve(id: actor.id, using: here)
                     group.addTask { for _ in 0..<index % 4 { _ = try await remote.greet("you") } }
                 }

@@ -19,6 +19,8 @@ private distributed actor Hidden {
             await #expect(throws: MessagePortActorError.nameTaken(name)) { try await here.host(name) { Host(actorSystem: here) } }
             let remote = try here.actor(name, as: Host.self)
             there.withdraw(first)
+            // The first call may find the port that it knew, whose owner has gone.
+            await #expect(throws: MessagePortActorError.self) { try await remote.greet("you") }
             await #expect(throws: MessagePortActorError.notFound(name)) { try await remote.greet("you") }
             try await here.host(name) { Host(actorSystem: here) }
             #expect(try await there.actor(name, as: Host.self).greet("you") == "hello, you")
