@@ -607,6 +607,12 @@ static bool reader_is_settled(struct side *side)
     return other && (tap->once & event_open) && side->received == other->sent && !ends_writing(other);
 }
 
+/* What is sent to it may stay where it is, and leave no room: a reader that has failed reads no more, closed or not. */
+static bool reads_no_more(const struct tap *tap)
+{
+    return tap->is_closing || (tap->once & event_error);
+}
+
 /* It is open, and was told that there is room where there is. */
 static bool writer_is_settled(struct side *side)
 {
@@ -616,7 +622,7 @@ static bool writer_is_settled(struct side *side)
     if (tap->is_closing || (tap->once & event_error)) {
         return true;
     }
-    return other && (tap->once & event_open) && (tap->is_due || other->reader.is_closing || side->is_shut);
+    return other && (tap->once & event_open) && (tap->is_due || reads_no_more(&other->reader) || side->is_shut);
 }
 
 static bool is_settled(struct side *side)
