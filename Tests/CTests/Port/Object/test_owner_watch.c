@@ -271,12 +271,22 @@ PORT_TEST_BOTH_WAYS(who_invalidates_a_remote_port_gets_the_callback_at_once, "20
 
 static CFMessagePortRef shared_remote;
 
+static void ask_to_exit(CFRunLoopTimerRef timer, void *info)
+{
+    (void)timer, (void)info;
+    EXPECT_EQ(CFMessagePortSendRequest(shared_remote, 1, NULL, 1, 0, NULL, NULL), kCFMessagePortSuccess);
+}
+
+/* The owner ends while this loop runs: the main loop calls for a thread whose loop does not. */
 static void set_and_run(void *own_thread)
 {
+    CFRunLoopTimerRef timer = CFRunLoopTimerCreate(NULL, 0, 0, 0, 0, ask_to_exit, NULL);
+
     shared_remote = connect_with_callback();
     *(pthread_t *)own_thread = pthread_self();
-    EXPECT_EQ(CFMessagePortSendRequest(shared_remote, 1, NULL, 1, 0, NULL, NULL), kCFMessagePortSuccess);
+    CFRunLoopAddTimer(CFRunLoopGetCurrent(), timer, kCFRunLoopDefaultMode);
     EXPECT(run_until_told(1));
+    CFRelease(timer);
 }
 
 PORT_TEST(the_loop_of_the_thread_that_set_the_callback_calls_it, "901 M25")
