@@ -248,8 +248,11 @@ static void end_request(struct async_request *request, SInt32 result)
     async_request_release(request);
 }
 
-/* Ends a request whose channel has brought its last packet, or was hung up; the latter may have to be looked at again. */
-static void conclude(struct async_request *request, bool is_last_look)
+/*
+ * Ends a request whose channel has brought its last packet, or was hung up. The latter may have to be looked at again, unless the request's
+ * time is over: a receiver that lives gives such a request up by itself, and hangs up.
+ */
+static void conclude(struct async_request *request, bool has_expired)
 {
     SInt32 result = kCFMessagePortTransportError;
     int64_t now_ns;
@@ -265,9 +268,12 @@ static void conclude(struct async_request *request, bool is_last_look)
             client_channel_rest(request->channel, request->requests->loop, kCFRunLoopDefaultMode); /* it would stay ready */
             list_append(&request->requests->judged, &request->link);
         }
-        result = socket_request_judge_hang_up(request->port, request->channel, is_last_look || now_ns >= request->judged_until_ns);
+        result = socket_request_judge_hang_up(request->port, request->channel, now_ns >= request->judged_until_ns);
         if (result == kCFMessagePortSuccess) {
-            return;
+            if (!has_expired) {
+                return;
+            }
+            result = kCFMessagePortReceiveTimeout;
         }
     }
     end_request(request, result);

@@ -7,6 +7,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "Failure/nth_failure.h"
 #include "Kernel/kernel.h"
@@ -399,6 +402,46 @@ PORT_TEST(a_request_has_one_deadline_for_room_and_reply, "")
     async_requests_destroy(requests);
     CFRelease(remote);
     port_process_kill(pid);
+}
+
+/* As the kernel does where the receiver has no number left for a descriptor. */
+static ssize_t receive_without_descriptors(int socket, struct msghdr *message)
+{
+    ssize_t size = kernel_ports_linux.receive_message(socket, message);
+
+    for (struct cmsghdr *part = size < 0 ? NULL : CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
+        if (part->cmsg_type != SCM_RIGHTS) {
+            continue;
+        }
+        for (size_t at = CMSG_LEN(0); at < part->cmsg_len; at += sizeof(int)) {
+            int descriptor;
+
+            memcpy(&descriptor, (const char *)part + at, sizeof descriptor);
+            close(descriptor);
+        }
+        part->cmsg_type = 0;
+        message->msg_flags |= MSG_CTRUNC;
+    }
+    return size;
+}
+
+/* A receiver that lives gives up a request by itself when its time is over. Its end of the channel may be closed a moment before the caller looks. */
+PORT_TEST(a_channel_that_is_hung_up_when_the_time_is_over_is_no_failure, "")
+{
+    CFMessagePortRef port = open_holding();
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct outcome outcome;
+
+    kernel_ports.receive_message = receive_without_descriptors; /* such a receiver hangs up at once */
+    ask_here(requests, remote, NULL, 20000000, &outcome);
+    EXPECT_EQ(outcome.result, kCFMessagePortReceiveTimeout);
+    ask_here(requests, remote, NULL, patience_ns, &outcome);
+    EXPECT_EQ(outcome.result, kCFMessagePortTransportError);
+    kernel_ports.receive_message = kernel_ports_linux.receive_message;
+    async_requests_destroy(requests);
+    CFRelease(remote);
+    port_drop(port);
 }
 
 PORT_TEST(requests_wait_for_room_and_all_are_answered, "")
