@@ -425,7 +425,7 @@ static ssize_t receive_without_descriptors(int socket, struct msghdr *message)
     return size;
 }
 
-/* A receiver that lives gives up a request by itself when its time is over. Its end of the channel may be closed a moment before the caller looks. */
+/* A receiver that lives gives up a request by itself when its time is over. It may close the channel a moment before the caller looks. */
 PORT_TEST(a_channel_that_is_hung_up_when_the_time_is_over_is_no_failure, "")
 {
     CFMessagePortRef port = open_holding();
