@@ -145,15 +145,33 @@ void server_start(const char *options)
     server_restart();
 }
 
-void server_signal(int signal)
+void process_pause(pid_t pid)
 {
-    (void)kill(server_pid, signal);
+    int status = 0;
+
+    REQUIRE(kill(pid, SIGSTOP) == 0);
+    REQUIRE(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+}
+
+void process_resume(pid_t pid)
+{
+    (void)kill(pid, SIGCONT);
+}
+
+void server_pause(void)
+{
+    process_pause(server_pid);
+}
+
+void server_resume(void)
+{
+    process_resume(server_pid);
 }
 
 void server_stop(int signal)
 {
-    server_signal(signal);
-    server_signal(SIGCONT);
+    (void)kill(server_pid, signal);
+    server_resume();
     (void)waitpid(server_pid, NULL, 0);
     server_pid = 0;
 }

@@ -39,7 +39,9 @@ void server_start(const char *options);
 void server_restart(void);
 /* Ends it by a signal. */
 void server_stop(int signal);
-void server_signal(int signal);
+/* Returns when the server has stopped, and does nothing more until server_resume. */
+void server_pause(void);
+void server_resume(void);
 /* Publishes as a client of the server that is no bridge. */
 void place_publish(const char *subject, const char *reply, const void *payload, size_t length);
 /* "nats://127.0.0.1:PORT" */
@@ -67,6 +69,12 @@ struct sleeping_machine {
 struct sleeping_machine machine_start_later(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares);
 pid_t machine_wake(struct sleeping_machine machine);
 void machine_end(pid_t pid, int signal);
+/*
+ * Stops a child, and returns when it has stopped: a signal alone takes effect when one thread of the process gets a processor, and until then
+ * the others go on.
+ */
+void process_pause(pid_t pid);
+void process_resume(pid_t pid);
 /*
  * A program of a machine that has a port, in a process of its own; the machine is then started without a callback. It sleeps until it is
  * woken, as a machine does.

@@ -211,11 +211,11 @@ PLACE_TEST(a_caller_that_gives_up_waits_no_longer_than_its_limit, "1113")
     server_start("");
     there = machine_start("there", "slow", echo, false);
     bridge = import_here("slow", NULL, &told);
-    (void)kill(there, SIGSTOP);
+    process_pause(there);
     begin = port_probe_now();
     EXPECT_EQ(place_ask("slow", 1, NULL, 0.2, &reply), kCFMessagePortReceiveTimeout);
     EXPECT(port_probe_now() - begin < test_patience_s());
-    (void)kill(there, SIGCONT);
+    process_resume(there);
     reply = ask_for("slow", 2, "x"); /* the answer to the first goes nowhere */
     EXPECT(data_is(reply, "2:x") || data_is(reply, "x"));
     CFRelease(reply);
