@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A peer of another language; see peer.h. Its code is a file of its own (asio.cpp, qt.cpp, tokio/lib.rs), which defines the functions that
- * are declared here for C. A handle is what the file makes of it. The header that includes this one defines the peer's PEER_ constants.
+ * foreign_calls.h declares for C. A handle is a pointer whose meaning only that file knows. The header that includes this one defines the
+ * peer's PEER_ constants.
  */
 #ifndef FOREIGN_H
 #define FOREIGN_H

@@ -70,8 +70,8 @@ struct sleeping_machine machine_start_later(const char *machine, const char *nam
 pid_t machine_wake(struct sleeping_machine machine);
 void machine_end(pid_t pid, int signal);
 /*
- * Stops a child, and returns when it has stopped: a signal alone takes effect when one thread of the process gets a processor, and until then
- * the others go on.
+ * Stops a child, and returns when it has stopped. The signal alone takes effect only when one thread of the process gets a processor, and
+ * the others go on until then.
  */
 void process_pause(pid_t pid);
 void process_resume(pid_t pid);
