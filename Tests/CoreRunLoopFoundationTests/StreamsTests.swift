@@ -374,9 +374,9 @@ private func temporaryPath() -> String { "/tmp/corerunloop-streams-\(getpid())-\
             writer.close()
             reader.close()
 
-            let port = listener.port
             listener.end()
-            Stream.getStreamsToHost(withName: "127.0.0.1", port: port, inputStream: &input, outputStream: nil)
+            // Nobody listens at port 1, and the system never picks it, unlike a port that was just closed.
+            Stream.getStreamsToHost(withName: "127.0.0.1", port: 1, inputStream: &input, outputStream: nil)
             let refused = try #require(input)
             let told = Delegate()
             begin(refused, told)

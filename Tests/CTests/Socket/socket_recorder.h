@@ -84,7 +84,7 @@ CFDataRef address_of(int socket);
 /* A descriptor that listens on `address`; and one that is connected to it. Neither belongs to a CFSocket. */
 int listen_on(CFDataRef address, int backlog);
 int connect_to(CFDataRef address);
-/* An address that nobody listens on. */
+/* TCP port 1 on loopback. Nobody listens there, and the system never picks it, unlike a port that was just closed. */
 CFDataRef refusing_address(void);
 
 #endif

@@ -151,8 +151,8 @@ TEST(a_connection_of_the_programs_that_is_refused_is_told, "261 263")
     struct lone lone;
 
     open_lone(&lone, AF_INET, SOCK_STREAM | SOCK_NONBLOCK, connects | writes);
-    close(lone.listener);
-    lone.listener = -1;
+    CFRelease(lone.where);
+    lone.where = refusing_address();
     connect_natively(&lone);
     recorder_await(&lone.recorder, 1);
     look();

@@ -57,6 +57,7 @@ CFIndex write_text(CFWriteStreamRef stream, const char *text);
 void socket_pair_open(int ret_ends[2]);
 /* A listening TCP socket on loopback, and its port. */
 int listener_open(UInt32 *ret_port);
+enum { refusing_port = 1 }; /* nobody listens there on loopback, and the system never picks it, unlike a port that was just closed */
 bool descriptor_is_open(int descriptor);
 
 #endif

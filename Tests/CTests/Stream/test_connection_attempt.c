@@ -97,20 +97,11 @@ TEST(streams_without_a_loop_wait_until_they_are_connected, "329 323")
     close(listener);
 }
 
-/* A port that nobody listens on. */
-static UInt32 refused_port(void)
-{
-    UInt32 port;
-
-    close(listener_open(&port));
-    return port;
-}
-
 TEST(a_refused_connection_is_the_error_of_both_streams, "329 331 311")
 {
     struct stream_recorder reading = {0};
     struct stream_recorder writing = {0};
-    struct pair pair = pair_to("127.0.0.1", refused_port());
+    struct pair pair = pair_to("127.0.0.1", refusing_port);
 
     recorder_add_reader(&reading, pair.reader);
     recorder_add_writer(&writing, pair.writer);
@@ -357,7 +348,7 @@ TEST(a_name_is_resolved_in_the_modes_of_its_streams, "334 331 329")
 {
     struct stream_recorder reading = {0};
     struct stream_recorder writing = {0};
-    UInt32 ports[3] = {refused_port(), refused_port(), 0};
+    UInt32 ports[3] = {refusing_port, refusing_port, 0};
     int listener = listener_open(&ports[2]);
     struct pair pair = pair_to("host.example", ports[2]);
 
@@ -429,7 +420,7 @@ TEST(freeing_streams_ends_the_question_for_their_name, "334 315")
 {
     struct stream_recorder recorder = {0};
     struct pair pair = pair_to("host.example", 80);
-    UInt32 port = refused_port();
+    UInt32 port = refusing_port;
 
     CRLStreamSetNetwork(&names_only);
     recorder_add_reader(&recorder, pair.reader);

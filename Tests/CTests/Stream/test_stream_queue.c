@@ -408,10 +408,8 @@ TEST(a_connection_that_is_refused_is_told_on_the_queue, "338 329 331")
     struct stream_recorder recorder = {0};
     void *queue = make_queue();
     CFWriteStreamRef writer;
-    UInt32 port;
 
-    close(listener_open(&port));
-    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("127.0.0.1"), port, NULL, &writer);
+    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("127.0.0.1"), refusing_port, NULL, &writer);
     recorder_watch_writer(&recorder, writer, events_all);
     put_writer_on(writer, queue);
     (void)CFWriteStreamOpen(writer);
