@@ -146,8 +146,35 @@ bool kept_name_send(struct kept_name *kept, SInt32 message_id, CFDataRef data)
     return true;
 }
 
+/* Returns where a message is that the server does not take, which is another one, or set up anew; or NULL. */
+static struct held_message **find_too_long(struct kept_name *kept)
+{
+    size_t most = connection_message_max(kept->bridge->connection);
+
+    for (struct held_message **place = &kept->first; most > 0 && *place; place = &(*place)->next) {
+        if ((size_t)CFDataGetLength((*place)->data) + kept_head_max > most) {
+            return place;
+        }
+    }
+    return NULL;
+}
+
+static void drop_too_long(struct kept_name *kept)
+{
+    struct held_message **place;
+
+    while ((place = find_too_long(kept)) != NULL) {
+        CFIndex length = CFDataGetLength((*place)->data);
+
+        free_held(kept, place);
+        bridge_tell(kept->bridge, kCRLNatsMessageDropped, kept->name, "%s: a message of %ld bytes is more than the server takes now, %zu",
+                    kept->name, (long)length, connection_message_max(kept->bridge->connection));
+    }
+}
+
 void kept_name_send_again(struct kept_name *kept)
 {
+    drop_too_long(kept);
     for (struct held_message *held = kept->first; held; held = held->next) {
         if (held->awaited != 0) {
             bridge_forget(kept->bridge, held->awaited);

@@ -19,12 +19,21 @@ struct kept_name *kept_name_create(struct CRLNatsBridge *bridge, const char *nam
                                    void *info);
 void kept_name_destroy(struct kept_name *kept);
 
+/*
+ * What the server counts beside the data: the frame's head, and the field with the id at its longest,
+ * "NATS/1.0\r\nNats-Msg-Id: SENDER-NUMBER\r\n\r\n" with two numbers of 16 digits.
+ */
+enum { kept_head_max = bridge_frame_size + 60 };
+
 /* Whether the server can keep messages, and there is room here for one more. */
 bool kept_name_is_there(const struct kept_name *kept);
 bool kept_name_has_room(const struct kept_name *kept);
 /* Returns false if there is no memory. */
 bool kept_name_send(struct kept_name *kept, SInt32 message_id, CFDataRef data);
-/* Sends all that was not confirmed again, in its order: the connection is new, and nothing newer was sent by it. */
+/*
+ * Sends all that was not confirmed again, in its order: the connection is new, and nothing newer was sent by it. What is too long for this
+ * server is dropped.
+ */
 void kept_name_send_again(struct kept_name *kept);
 /* Does so after a while in any case. */
 void kept_name_tick(struct kept_name *kept, int64_t now_ns);

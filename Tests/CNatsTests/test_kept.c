@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "Port/port_probe.h"
 #include "bridge_frame.h"
 #include "nats_place.h"
 #include "stream_api.h"
@@ -138,6 +139,76 @@ PLACE_TEST(what_the_server_has_not_stored_is_sent_again_or_told, "1118")
     place_end_bridge(bridge);
     EXPECT_STR(told.texts[16 + kCRLNatsMessageDropped], "notes: 3 messages were not stored by the server before the end");
     server_resume();
+}
+
+/* Of a durable name; what is longer is refused here. */
+static const CFIndex longest_kept = (1 << 20) - 92;
+
+static CFDataRef note_length(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    EXPECT_EQ(CFDataGetLength(data), longest_kept);
+    return place_note(local, message_id, data, info);
+}
+
+PLACE_TEST(a_kept_message_just_under_the_servers_limit_crosses_and_more_is_refused, "1109 1118")
+{
+    CFDataRef longest = port_pattern(longest_kept, 1);
+    CFDataRef too_long = port_pattern((1 << 20) - 32, 1);
+    struct told told = {{0}, {{0}}};
+    CRLNatsBridgeRef bridge;
+    pid_t there;
+
+    place_set_durable();
+    server_start("-js");
+    there = machine_start("there", "notes", note_length, true);
+    bridge = import_kept("notes", &told);
+    EXPECT_EQ(place_tell("notes", 7, 1, too_long), kCFMessagePortSuccess);
+    EXPECT_EQ(place_tell("notes", 0, 1, longest), kCFMessagePortSuccess);
+    EXPECT(place_run_while(place_lacks_notes, &(int){1}));
+    EXPECT_EQ(TOLD(told, kCRLNatsDisconnected), 0); /* the server hangs up for a message that is too long */
+    EXPECT_EQ(TOLD(told, kCRLNatsMessageDropped), 1);
+    CFRelease(longest);
+    CFRelease(too_long);
+    place_end_bridge(bridge);
+    machine_end(there, SIGTERM);
+}
+
+static void limit_payload(const char *path, int most)
+{
+    FILE *file = fopen(path, "w");
+
+    REQUIRE(file);
+    (void)fprintf(file, "max_payload: %d\n", most);
+    (void)fclose(file);
+}
+
+PLACE_TEST(a_kept_message_that_the_next_server_cannot_take_is_dropped_and_the_next_ones_arrive, "1118")
+{
+    CFDataRef data = port_pattern(4000, 1);
+    struct told told = {{0}, {{0}}};
+    struct sleeping_machine later;
+    CRLNatsBridgeRef bridge;
+    char options[256];
+    pid_t there;
+
+    place_set_durable();
+    (void)snprintf(options, sizeof options, "-js -c %s", place_path("conf"));
+    limit_payload(place_path("conf"), 1 << 20);
+    server_start(options);
+    later = machine_start_later("there", "notes", place_note, true);
+    bridge = import_kept("notes", &told);
+    server_pause();
+    EXPECT_EQ(place_tell("notes", 7, 1, data), kCFMessagePortSuccess); /* the bridge holds it */
+    server_stop(SIGKILL);
+    limit_payload(place_path("conf"), 2000);
+    server_restart();
+    place_await(&told, kCRLNatsMessageDropped, 1);
+    EXPECT_EQ(place_tell("notes", 0, 1, NULL), kCFMessagePortSuccess);
+    there = machine_wake(later);
+    EXPECT(place_run_while(place_lacks_notes, &(int){1}));
+    CFRelease(data);
+    place_end_bridge(bridge);
+    machine_end(there, SIGTERM);
 }
 
 /* ---- a peer that delivers what the server has not ---- */
