@@ -36,7 +36,7 @@ struct async_request {
     CFMessagePortRef port; /* constant: the remote port, with a reference */
     struct request request; /* constant: `data` with a reference */
     bool is_one_way; /* constant once handed over: it is over when it was sent */
-    bool ends_port; /* constant once handed over: a port whose owner has gone is invalidated before `ended` */
+    bool ends_port; /* a port whose owner has gone is invalidated before `ended`; once handed over it is the loop's thread's */
     async_request_ended ended; /* constant */
     void *info; /* constant */
     struct async_requests *requests; /* constant once handed over */
@@ -549,7 +549,9 @@ static void end_all(struct async_requests *requests)
         async_request_release(request);
     }
     while (requests->deadlines.count > 0) {
-        end_request(container_of(requests->deadlines.entries[0].node, struct async_request, deadline), kCFMessagePortBecameInvalidError);
+        request = container_of(requests->deadlines.entries[0].node, struct async_request, deadline);
+        request->ends_port = false; /* not the port's owner has gone */
+        end_request(request, kCFMessagePortBecameInvalidError);
     }
     list_for_each_removable(link, &requests->outlets) {
         free_if_unused(container_of(link, struct outlet, link));

@@ -647,6 +647,24 @@ PORT_TEST(requests_that_are_not_over_end_with_their_loop, "")
     port_process_kill(pid);
 }
 
+PORT_TEST(a_sender_that_is_destroyed_leaves_the_ports_of_others_valid, "1103")
+{
+    pid_t pid = port_process_start_idle(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    struct outcome outcome = {.count = 0};
+    struct async_request *request = async_request_create(remote, 7, NULL, kernel.monotonic_ns() + patience_ns, note_end, &outcome);
+
+    async_request_set_ends_port(request);
+    async_request_send(requests, request);
+    async_requests_destroy(requests);
+    EXPECT_EQ(outcome.result, kCFMessagePortBecameInvalidError);
+    EXPECT(CFMessagePortIsValid(remote)); /* its owner lives */
+    async_request_release(request);
+    CFRelease(remote);
+    port_process_kill(pid);
+}
+
 /*
  * The asker's channel has an arena, and the asker is gone before its request is taken. The channel's end may be found by a sweep before
  * that, or be noticed by the wait set after it.
