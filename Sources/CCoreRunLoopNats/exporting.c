@@ -153,6 +153,10 @@ static void delivered(void *info, SInt32 result, CRLReplyStatus status, CFDataRe
     if (incoming->is_request) {
         answer_request(incoming, result, status, reply);
     } else {
+        if (result != kCFMessagePortSuccess && result != kCRLMessageCancelled) {
+            bridge_tell(incoming->exported->bridge, kCRLNatsMessageDropped, incoming->exported->name,
+                        "%s: a message was dropped: its receiver has gone, or does not take it", incoming->exported->name);
+        }
         answer(incoming->exported, incoming->reply, bridge_taken, incoming->number, 0, NULL, 0);
     }
     free_incoming(incoming);

@@ -206,6 +206,37 @@ PLACE_TEST(a_million_exporters_of_a_name_take_no_memory, "1122")
     machine_end(there, SIGTERM);
 }
 
+PLACE_TEST(one_way_messages_whose_receiver_goes_before_it_has_them_are_told, "1122")
+{
+    static const struct bridge_frame message = {.type = bridge_one_way, .sender = 7, .number = 9};
+    struct told told = {{0}, {{0}}};
+    CFMessagePortRef port;
+    CRLNatsBridgeRef bridge;
+    int peer;
+
+    server_start("");
+    machine_become("here");
+    port = CFMessagePortCreateLocal(NULL, CFSTR("victim"), echo, NULL, NULL); /* without a source: it takes nothing */
+    REQUIRE(port);
+    CRLMessagePortSetQueueLimit(port, 1);
+    bridge = place_bridge("here", &told);
+    REQUIRE(CRLNatsBridgeExport(bridge, "victim", false));
+    place_await(&told, kCRLNatsNameAppeared, 1);
+    place_await(&told, kCRLNatsConnected, 1);
+    peer = connect_peer();
+    for (int i = 0; i < 500; i++) {
+        publish_frame(peer, "crl.1.any.victim", message, "text");
+    }
+    publish(peer, "crl.1.any.victim", "the last", 8);
+    place_await(&told, kCRLNatsPeerMisbehaves, 1); /* the bridge has them all */
+    EXPECT_EQ(TOLD(told, kCRLNatsMessageDropped), 0);
+    CFMessagePortInvalidate(port);
+    CFRelease(port);
+    place_await(&told, kCRLNatsMessageDropped, 1);
+    (void)close(peer);
+    place_end_bridge(bridge);
+}
+
 /* ---- an exporter that lies ---- */
 
 /* Takes a request by hand: waits for "MSG SUBJECT ID REPLY LENGTH", and returns its reply subject and number. */
