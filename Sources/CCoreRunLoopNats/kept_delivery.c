@@ -200,10 +200,11 @@ static void claim(struct delivered_message *message)
         bridge_ask(bridge, &(struct question){.subject = subject, .id = id, .is_first = true, .frame = &frame}, claimed, message);
 }
 
-/* Begins with those whose turn it is. */
+/* Begins with those whose turn it is, if they can be handed over. */
 static void claim_next(struct kept_delivery *delivery)
 {
-    for (struct delivered_message *message = delivery->first; message && delivery->begun < begun_max; message = message->next) {
+    for (struct delivered_message *message = delivery->first; message && delivery->port && delivery->begun < begun_max;
+         message = message->next) {
         if (message->state == delivery_waiting) {
             claim(message);
         }
@@ -267,6 +268,39 @@ static void look_after(struct delivered_message *message, int64_t now_ns)
     }
 }
 
+/* ---- giving back ---- */
+
+/* Nobody has seen the message yet: the server gives it to another bridge, which can claim it. */
+static void give_back(struct delivered_message *message)
+{
+    struct CRLNatsBridge *bridge = message->delivery->bridge;
+    char subject[subject_max];
+    char text[subject_max + 32];
+
+    if (message->state == delivery_waiting) {
+        say(message, "-NAK");
+    } else if (message->state == delivery_claimed) {
+        claim_subject(message, subject);
+        (void)snprintf(text, sizeof text, "{\"filter\":\"%s\"}", subject);
+        (void)connection_publish(bridge->connection, api_purge_claims_subject, NULL, text, strlen(text), NULL, 0);
+        say(message, "-NAK");
+    }
+}
+
+/* Those that were not begun, which another bridge may have a port for. */
+static void give_back_waiting(struct kept_delivery *delivery)
+{
+    struct delivered_message *next;
+
+    for (struct delivered_message *message = delivery->first; message; message = next) {
+        next = message->next;
+        if (message->state == delivery_waiting) {
+            give_back(message);
+            free_message(message);
+        }
+    }
+}
+
 /* ---- the consumer ---- */
 
 static void consumer_answered(void *info, const char *text, size_t length)
@@ -317,6 +351,7 @@ void kept_delivery_set_port(struct kept_delivery *delivery, CFMessagePortRef por
         subscribe(delivery);
     } else {
         unsubscribe(delivery);
+        give_back_waiting(delivery);
     }
 }
 
@@ -345,23 +380,6 @@ struct kept_delivery *kept_delivery_create(struct CRLNatsBridge *bridge, const c
         subject_make(delivery->subject, machine ? "keptat" : "kept", machine, name);
     }
     return delivery;
-}
-
-/* Nobody has seen the message yet: the server gives it to another bridge, which can claim it. */
-static void give_back(struct delivered_message *message)
-{
-    struct CRLNatsBridge *bridge = message->delivery->bridge;
-    char subject[subject_max];
-    char text[subject_max + 32];
-
-    if (message->state == delivery_waiting) {
-        say(message, "-NAK");
-    } else if (message->state == delivery_claimed) {
-        claim_subject(message, subject);
-        (void)snprintf(text, sizeof text, "{\"filter\":\"%s\"}", subject);
-        (void)connection_publish(bridge->connection, api_purge_claims_subject, NULL, text, strlen(text), NULL, 0);
-        say(message, "-NAK");
-    }
 }
 
 void kept_delivery_destroy(struct kept_delivery *delivery)

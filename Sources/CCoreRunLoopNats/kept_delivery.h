@@ -5,7 +5,7 @@
  * The server gives each to one of the bridges that export the name, and again after 5 s without a sign. Before a bridge hands a message to
  * the port it claims it: the server stores one claim for a message's id. So nobody hands it over a second time, not even after a crash.
  *
- *   WAITING    eight are begun before it
+ *   WAITING    eight are begun before it; it goes back to the server if the port goes
  *   CLAIMING   the server is asked for the claim
  *   CLAIMED    it is handed to the port, or waits until there is one
  *   and then   it is acknowledged once the port's callback has returned. If the receiver died meanwhile, or if another bridge had the claim

@@ -291,6 +291,42 @@ PLACE_TEST(a_machine_that_ends_in_order_gives_back_what_it_has_not_begun, "1118 
     machine_end(first, SIGTERM);
 }
 
+static bool lacks_the_last(void *info)
+{
+    (void)info;
+    return !place_file_has("noted", "59");
+}
+
+PLACE_TEST(a_machine_whose_receiver_dies_leaves_what_waits_to_the_others, "1118")
+{
+    struct told told = {{0}, {{0}}};
+    struct sleeping_machine first_program;
+    struct sleeping_machine second_program;
+    struct sleeping_machine second;
+    CRLNatsBridgeRef bridge;
+    pid_t programs[2];
+    pid_t machines[2];
+
+    place_set_durable();
+    server_start("-js");
+    first_program = program_start_later("first", "notes", note_slowly);
+    second_program = program_start_later("second", "notes", note_slowly);
+    second = machine_start_later("second", "notes", NULL, true);
+    machines[0] = machine_start("first", "notes", NULL, true);
+    bridge = import_kept("notes", &told);
+    programs[0] = machine_wake(first_program);
+    EXPECT_EQ(place_tell("notes", 0, 60, NULL), kCFMessagePortSuccess);
+    EXPECT(place_run_while(place_lacks_notes, &(int){5}));
+    machines[1] = machine_wake(second);
+    machine_end(programs[0], SIGKILL); /* the bridge of the first machine lives */
+    programs[1] = machine_wake(second_program);
+    EXPECT(place_run_while(lacks_the_last, NULL));
+    machine_end(programs[1], SIGKILL);
+    place_end_bridge(bridge);
+    machine_end(machines[0], SIGTERM);
+    machine_end(machines[1], SIGTERM);
+}
+
 PLACE_TEST(a_bridge_that_was_stopped_longer_than_the_server_waits_hands_over_nothing_twice, "1119")
 {
     struct told told = {{0}, {{0}}};
