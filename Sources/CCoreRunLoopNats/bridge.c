@@ -186,12 +186,14 @@ static void answer_came(void *info, natsMsg *message)
 
 static void begin_service(struct CRLNatsBridge *bridge)
 {
-    bridge->streams_are_asked_for = false; /* an answer may have been lost */
+    bridge->streams_are_asked_for = false; /* an answer may have been lost, and the server's store, too */
+    bridge->streams_made = 0;
     kept_streams_make(bridge);
     for (struct imported_name *imported = bridge->imported; imported; imported = importing_next(imported)) {
         importing_ask_who(imported);
     }
     for (struct exported_name *exported = bridge->exported; exported; exported = exporting_next(exported)) {
+        exporting_begin_anew(exported);
         exporting_tick(exported, bridge_now_ns(), true);
     }
 }

@@ -35,6 +35,9 @@ static const int64_t silence_max_ns = 3000000000;
 
 enum { event_kinds = 16, inbox_max = 64 };
 
+/* The two streams of a server that keeps messages. */
+enum kept_stream { kept_messages = 1, kept_claims = 2, kept_streams = kept_messages | kept_claims };
+
 struct exported_name;
 struct imported_name;
 
@@ -58,7 +61,7 @@ struct CRLNatsBridge {
     struct awaited_table awaited;
     bool is_durable; /* constant */
     bool streams_are_asked_for;
-    int streams_made; /* of the two that keep messages */
+    unsigned streams_made; /* bits of enum kept_stream: what the connection's server has */
     struct exported_name *exported;
     struct imported_name *imported;
     int64_t said_here_ns;

@@ -355,6 +355,14 @@ static void look_for_port(struct exported_name *exported)
     }
 }
 
+void exporting_begin_anew(struct exported_name *exported)
+{
+    if (exported->kept) {
+        kept_delivery_begin_anew(exported->kept);
+        kept_delivery_begin_anew(exported->kept_here);
+    }
+}
+
 void exporting_tick(struct exported_name *exported, int64_t now_ns, bool says_here)
 {
     look_for_port(exported);

@@ -20,6 +20,8 @@ void exporting_destroy(struct exported_name *exported);
 const char *exporting_name(const struct exported_name *exported);
 struct exported_name *exporting_next(const struct exported_name *exported);
 
+/* The connection is new. A tick has to follow. */
+void exporting_begin_anew(struct exported_name *exported);
 /* Looks after the port and the messages under way; with `says_here` the others are told that the name is here. */
 void exporting_tick(struct exported_name *exported, int64_t now_ns, bool says_here);
 /* Says that the name is here no more, if it was. */

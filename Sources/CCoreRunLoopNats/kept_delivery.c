@@ -321,7 +321,7 @@ static void make_consumer(struct kept_delivery *delivery)
     char subject[subject_max];
     char text[api_text_max];
 
-    if (!delivery->has_consumer && delivery->consumer_asked == 0 && delivery->bridge->streams_made >= 2) {
+    if (!delivery->has_consumer && delivery->consumer_asked == 0 && delivery->bridge->streams_made == kept_streams) {
         api_create_consumer(delivery->subject, subject, text, delivery->delivery);
         delivery->consumer_asked =
             bridge_ask(delivery->bridge, &(struct question){.subject = subject, .text = text}, consumer_answered, delivery);
@@ -355,6 +355,15 @@ void kept_delivery_set_port(struct kept_delivery *delivery, CFMessagePortRef por
     }
 }
 
+void kept_delivery_begin_anew(struct kept_delivery *delivery)
+{
+    if (delivery->consumer_asked != 0) {
+        bridge_forget(delivery->bridge, delivery->consumer_asked);
+        delivery->consumer_asked = 0;
+    }
+    delivery->has_consumer = false;
+}
+
 void kept_delivery_tick(struct kept_delivery *delivery, int64_t now_ns)
 {
     struct delivered_message *next;
@@ -385,9 +394,7 @@ struct kept_delivery *kept_delivery_create(struct CRLNatsBridge *bridge, const c
 void kept_delivery_destroy(struct kept_delivery *delivery)
 {
     unsubscribe(delivery);
-    if (delivery->consumer_asked != 0) {
-        bridge_forget(delivery->bridge, delivery->consumer_asked);
-    }
+    kept_delivery_begin_anew(delivery);
     while (delivery->first) {
         give_back(delivery->first);
         free_message(delivery->first);

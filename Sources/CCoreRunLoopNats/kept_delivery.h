@@ -29,6 +29,8 @@ void kept_delivery_destroy(struct kept_delivery *delivery);
 
 /* The port is there, or has gone (NULL). */
 void kept_delivery_set_port(struct kept_delivery *delivery, CFMessagePortRef port);
+/* The connection is new: its server may know nothing of the consumer. */
+void kept_delivery_begin_anew(struct kept_delivery *delivery);
 void kept_delivery_tick(struct kept_delivery *delivery, int64_t now_ns);
 
 #endif

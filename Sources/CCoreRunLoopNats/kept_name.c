@@ -33,22 +33,32 @@ struct kept_name {
     struct held_message **end;
     size_t count;
     size_t bytes;
+    bool is_behind; /* those that are held are to be sent before any other, once the server's streams are there */
 };
 
 /* ---- the streams ---- */
 
-static void stream_answered(void *info, const char *text, size_t length)
+static void stream_answered(struct CRLNatsBridge *bridge, enum kept_stream stream, const char *text, size_t length)
 {
-    struct CRLNatsBridge *bridge = info;
     struct api_answer answer = api_read_answer(text ? text : "", length);
 
     if (answer.is_answer && (answer.error == 0 || answer.error == api_stream_exists)) {
-        bridge->streams_made++;
-    } else {
+        bridge->streams_made |= stream;
+    } else if (!(bridge->streams_made & stream)) { /* otherwise it was asked over an earlier connection */
         bridge->streams_are_asked_for = false; /* the next tick asks again */
         bridge_tell(bridge, kCRLNatsServerComplains, NULL, "the server keeps no messages: %s",
                     answer.description[0] != '\0' ? answer.description : "JetStream does not answer");
     }
+}
+
+static void messages_answered(void *info, const char *text, size_t length)
+{
+    stream_answered(info, kept_messages, text, length);
+}
+
+static void claims_answered(void *info, const char *text, size_t length)
+{
+    stream_answered(info, kept_claims, text, length);
 }
 
 void kept_streams_make(struct CRLNatsBridge *bridge)
@@ -56,12 +66,12 @@ void kept_streams_make(struct CRLNatsBridge *bridge)
     const struct question messages = {.subject = api_create_messages_subject, .text = api_create_messages};
     const struct question claims = {.subject = api_create_claims_subject, .text = api_create_claims};
 
-    if (!bridge->is_durable || bridge->streams_made >= 2 || bridge->streams_are_asked_for || !connection_is_ready(bridge->connection)) {
+    if (!bridge->is_durable || bridge->streams_made == kept_streams || bridge->streams_are_asked_for ||
+        !connection_is_ready(bridge->connection)) {
         return;
     }
-    bridge->streams_made = 0;
     bridge->streams_are_asked_for =
-        bridge_ask(bridge, &messages, stream_answered, bridge) && bridge_ask(bridge, &claims, stream_answered, bridge);
+        bridge_ask(bridge, &messages, messages_answered, bridge) && bridge_ask(bridge, &claims, claims_answered, bridge);
 }
 
 /* ---- messages ---- */
@@ -91,10 +101,8 @@ static void stored(void *info, const char *text, size_t length)
 
     held->awaited = 0;
     if (!answer.is_answer || answer.error != 0) { /* it is sent again */
-        if (answer.error != 0) {
-            bridge_tell(kept->bridge, kCRLNatsServerComplains, kept->name, "%s: a message is not stored yet: %s", kept->name,
-                        answer.description);
-        }
+        bridge_tell(kept->bridge, kCRLNatsServerComplains, kept->name, "%s: a message is not stored yet: %s", kept->name,
+                    answer.error != 0 ? answer.description : "no stream of the server takes it");
         return;
     }
     for (struct held_message **place = &kept->first; *place; place = &(*place)->next) {
@@ -174,6 +182,10 @@ static void drop_too_long(struct kept_name *kept)
 
 void kept_name_send_again(struct kept_name *kept)
 {
+    kept->is_behind = !kept_name_is_there(kept);
+    if (kept->is_behind) {
+        return;
+    }
     drop_too_long(kept);
     for (struct held_message *held = kept->first; held; held = held->next) {
         if (held->awaited != 0) {
@@ -185,19 +197,19 @@ void kept_name_send_again(struct kept_name *kept)
 
 void kept_name_tick(struct kept_name *kept, int64_t now_ns)
 {
-    if (kept_name_is_there(kept) && kept->first && now_ns - kept->first->tried_ns >= again_ns) {
+    if (kept_name_is_there(kept) && (kept->is_behind || (kept->first && now_ns - kept->first->tried_ns >= again_ns))) {
         kept_name_send_again(kept);
     }
 }
 
 bool kept_name_is_there(const struct kept_name *kept)
 {
-    return kept->bridge->streams_made >= 2 && connection_is_ready(kept->bridge->connection);
+    return kept->bridge->streams_made == kept_streams && connection_is_ready(kept->bridge->connection);
 }
 
 bool kept_name_has_room(const struct kept_name *kept)
 {
-    return kept_name_is_there(kept) && kept->count < held_max && kept->bytes < held_bytes_max;
+    return kept_name_is_there(kept) && !kept->is_behind && kept->count < held_max && kept->bytes < held_bytes_max;
 }
 
 /* ---- life ---- */

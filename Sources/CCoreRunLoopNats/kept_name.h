@@ -32,7 +32,7 @@ bool kept_name_has_room(const struct kept_name *kept);
 bool kept_name_send(struct kept_name *kept, SInt32 message_id, CFDataRef data);
 /*
  * Sends all that was not confirmed again, in its order: the connection is new, and nothing newer was sent by it. What is too long for this
- * server is dropped.
+ * server is dropped. Without the server's streams a tick does it once they are there.
  */
 void kept_name_send_again(struct kept_name *kept);
 /* Does so after a while in any case. */

@@ -211,6 +211,29 @@ PLACE_TEST(a_kept_message_that_the_next_server_cannot_take_is_dropped_and_the_ne
     machine_end(there, SIGTERM);
 }
 
+PLACE_TEST(a_server_that_comes_back_with_an_empty_store_keeps_messages_again, "1118 1114")
+{
+    struct told told = {{0}, {{0}}};
+    CRLNatsBridgeRef bridge;
+    int count = 100;
+    pid_t there;
+
+    place_set_durable();
+    server_start("-js");
+    there = machine_start("there", "notes", place_note, true);
+    bridge = import_kept("notes", &told);
+    EXPECT_EQ(place_tell("notes", 0, 1, NULL), kCFMessagePortSuccess);
+    EXPECT(place_run_while(place_lacks_notes, &(int){1}));
+    server_stop(SIGKILL);
+    place_await(&told, kCRLNatsDisconnected, 1);
+    REQUIRE(rename(place_path("jetstream"), place_path("lost")) == 0);
+    server_restart();
+    EXPECT_EQ(place_tell("notes", 1, count - 1, NULL), kCFMessagePortSuccess);
+    EXPECT(place_run_while(place_lacks_notes, &count)); /* in their order */
+    place_end_bridge(bridge);
+    machine_end(there, SIGTERM);
+}
+
 /* ---- a peer that delivers what the server has not ---- */
 
 static void deliver(const char *subject, const char *acknowledgement, const struct bridge_frame *frame, size_t length)
