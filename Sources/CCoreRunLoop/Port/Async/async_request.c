@@ -59,6 +59,7 @@ struct outlet {
     CFMessagePortRef port; /* with a reference */
     struct link waiting;
     uint32_t in_flight;
+    uint32_t users; /* functions that use it while `ended` may be called, which may run the loop */
 };
 
 struct async_requests {
@@ -196,7 +197,7 @@ static struct outlet *outlet_for(struct async_requests *requests, CFMessagePortR
 
 static void free_if_unused(struct outlet *outlet)
 {
-    if (outlet->in_flight == 0 && list_is_empty(&outlet->waiting)) {
+    if (outlet->in_flight == 0 && outlet->users == 0 && list_is_empty(&outlet->waiting)) {
         list_remove(&outlet->link);
         object_release(outlet->port);
         free(outlet);
@@ -401,7 +402,7 @@ static bool may_start(const struct outlet *outlet)
     return outlet->in_flight < in_flight_max && (outlet->in_flight < share || outlet->in_flight == 0);
 }
 
-/* Sends what waits, as far as there is room. */
+/* Sends what waits, as far as there is room. The caller uses the outlet. */
 static void pump(struct async_requests *requests, struct outlet *outlet)
 {
     while (!list_is_empty(&outlet->waiting) && may_start(outlet)) {
@@ -415,13 +416,30 @@ static void pump(struct async_requests *requests, struct outlet *outlet)
             break;
         }
     }
+}
+
+static void begin_use(struct outlet *outlet)
+{
+    outlet->users++;
+}
+
+static void end_use(struct outlet *outlet)
+{
+    outlet->users--;
     free_if_unused(outlet);
 }
 
 static void pump_all(struct async_requests *requests)
 {
-    list_for_each_removable(link, &requests->outlets) {
-        pump(requests, container_of(link, struct outlet, link));
+    struct link *link = requests->outlets.next;
+
+    while (link != &requests->outlets) {
+        struct outlet *outlet = container_of(link, struct outlet, link);
+
+        begin_use(outlet);
+        pump(requests, outlet);
+        link = link->next; /* the outlet is still in the list */
+        end_use(outlet);
     }
 }
 
@@ -447,8 +465,10 @@ static void channel_ended(void *info)
     struct async_requests *requests = request->requests;
     struct outlet *outlet = request->outlet;
 
+    begin_use(outlet);
     conclude(request, false);
     pump(requests, outlet);
+    end_use(outlet);
     set_timer(requests);
 }
 
@@ -486,6 +506,23 @@ static void empty_inbox(void *info)
     set_timer(requests);
 }
 
+/* Looks at each receiver that may be dying. A callback may run the loop, which then looks, too. */
+static void judge_all(struct async_requests *requests)
+{
+    size_t count = 0;
+
+    list_for_each(link, &requests->judged) {
+        count++;
+    }
+    for (; count > 0 && !list_is_empty(&requests->judged); count--) {
+        struct link *link = requests->judged.next;
+
+        list_remove(link);
+        list_append(&requests->judged, link);
+        conclude(container_of(link, struct async_request, link), false);
+    }
+}
+
 static void timer_fires(CFRunLoopTimerRef timer, void *info)
 {
     struct async_requests *requests = info;
@@ -494,9 +531,7 @@ static void timer_fires(CFRunLoopTimerRef timer, void *info)
     (void)timer;
     if (requests->judge_ns <= now_ns) {
         requests->judge_ns = 0;
-        list_for_each_removable(link, &requests->judged) {
-            conclude(container_of(link, struct async_request, link), false);
-        }
+        judge_all(requests);
     }
     while (requests->deadlines.count > 0 && requests->deadlines.entries[0].key <= now_ns) {
         expire(container_of(requests->deadlines.entries[0].node, struct async_request, deadline));

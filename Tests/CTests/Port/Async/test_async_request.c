@@ -665,6 +665,46 @@ PORT_TEST(a_sender_that_is_destroyed_leaves_the_ports_of_others_valid, "1103")
     port_process_kill(pid);
 }
 
+/* Sends a second request, and runs the loop until that is over. */
+struct nested_end {
+    struct async_requests *requests;
+    CFMessagePortRef remote;
+    struct outcome inner;
+    int count;
+};
+
+static void run_the_loop(void *info, SInt32 result, uint32_t status, CFDataRef reply)
+{
+    struct nested_end *nested = info;
+
+    (void)result;
+    (void)status;
+    (void)reply;
+    ask_here(nested->requests, nested->remote, NULL, patience_ns, &nested->inner);
+    forget_outcome(&nested->inner);
+    nested->count++;
+}
+
+PORT_TEST(a_request_whose_end_runs_the_loop_takes_nothing_from_the_pass_around_it, "1103")
+{
+    CFMessagePortRef port = port_open(NAME, port_echo, NULL, kCFRunLoopDefaultMode);
+    struct nested_end nested = {.requests = async_requests_create(), .remote = port_connect(NAME)};
+    int64_t deadline_ns = kernel.monotonic_ns() + patience_ns;
+    struct async_request *one_way = async_request_create(nested.remote, 7, NULL, deadline_ns, run_the_loop, &nested);
+    struct async_request *request = async_request_create(nested.remote, 7, NULL, deadline_ns, run_the_loop, &nested);
+
+    async_request_set_one_way(one_way);
+    async_request_send(nested.requests, one_way); /* ends when it is sent */
+    run_until_count(&nested.count, 1);
+    async_request_send(nested.requests, request); /* ends with its channel */
+    run_until_count(&nested.count, 2);
+    async_request_release(one_way);
+    async_request_release(request);
+    async_requests_destroy(nested.requests);
+    CFRelease(nested.remote);
+    port_drop(port);
+}
+
 /*
  * The asker's channel has an arena, and the asker is gone before its request is taken. The channel's end may be found by a sweep before
  * that, or be noticed by the wait set after it.
