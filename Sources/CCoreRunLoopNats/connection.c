@@ -225,18 +225,14 @@ static void begin_with(struct connection *connection, natsConnection *nats)
     }
     connection->nats = nats;
     loop_adapter_enter(connection->adapter, nats);
-    for (struct subscription *subscription = connection->subscriptions; subscription; subscription = subscription->next) {
-        subscription_begin(connection, subscription);
-    }
+    subscriptions_begin(connection);
     set_up(connection, true);
 }
 
 /* cnats has given up: after it was refused twice, for instance. */
 static void begin_anew(struct connection *connection, const struct event *event)
 {
-    for (struct subscription *subscription = connection->subscriptions; subscription; subscription = subscription->next) {
-        subscription_end(subscription);
-    }
+    subscriptions_end(connection);
     loop_adapter_leave(connection->adapter);
     give_up(connection->nats);
     connection->nats = NULL;

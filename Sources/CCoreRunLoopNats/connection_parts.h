@@ -17,7 +17,7 @@ struct subscription {
     char *queue; /* NULL: each member gets each message */
     message_arrived arrived;
     void *info;
-    bool is_over; /* ended while its messages were taken */
+    bool is_over; /* ended during a walk */
 };
 
 struct connection {
@@ -34,17 +34,17 @@ struct connection {
     bool is_up;
     CFRunLoopTimerRef retry;
     struct subscription *subscriptions;
-    bool is_taking;
+    int walks; /* through the subscriptions, one within the other: a handler may run the loop */
     uint8_t *scratch;
     size_t scratch_size;
 };
 
 /* ---- in subscription.c ---- */
 
-/* Subscribes at the server, if there is a connection. */
-void subscription_begin(struct connection *connection, struct subscription *subscription);
-/* The subscription goes on with the next connection. */
-void subscription_end(struct subscription *subscription);
+/* Subscribes all at the server. */
+void subscriptions_begin(struct connection *connection);
+/* The subscriptions go on with the next connection. */
+void subscriptions_end(struct connection *connection);
 /* Frees all of them. */
 void subscriptions_free(struct connection *connection);
 /* Gives the messages that were read to their handlers, which may end subscriptions and add some in front. `info` is the connection. */

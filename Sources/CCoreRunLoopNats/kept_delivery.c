@@ -119,12 +119,15 @@ static void claim_subject(const struct delivered_message *message, char ret_subj
 static void give_up_in_doubt(struct delivered_message *message, const char *why)
 {
     struct kept_delivery *delivery = message->delivery;
+    unsigned long long sender = message->sender;
+    unsigned long long number = message->number;
+    int message_id = (int)message->message_id;
 
+    say(message, "+TERM");
+    free_message(message); /* before the program is told, which may run the loop */
     delivery->bridge->told_ns[-kCRLNatsMessageInDoubt] = 0; /* each of them is told */
     bridge_tell(delivery->bridge, kCRLNatsMessageInDoubt, delivery->name, "%s: the message %d of bridge %llx, number %llu, is in doubt: %s",
-                delivery->name, (int)message->message_id, (unsigned long long)message->sender, (unsigned long long)message->number, why);
-    say(message, "+TERM");
-    free_message(message);
+                delivery->name, message_id, sender, number, why);
 }
 
 static void claim_next(struct kept_delivery *delivery);

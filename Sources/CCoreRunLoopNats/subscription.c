@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-void subscription_begin(struct connection *connection, struct subscription *subscription)
+/* Subscribes at the server, if there is a connection. */
+static void begin_subscription(struct connection *connection, struct subscription *subscription)
 {
     natsStatus status;
 
-    if (!connection->nats || subscription->nats) {
+    if (!connection->nats || subscription->nats || subscription->is_over) {
         return;
     }
     status = subscription->queue ? natsConnection_QueueSubscribeSync(&subscription->nats, connection->nats, subscription->subject,
@@ -22,7 +23,7 @@ void subscription_begin(struct connection *connection, struct subscription *subs
     }
 }
 
-void subscription_end(struct subscription *subscription)
+static void end_subscription(struct subscription *subscription)
 {
     if (subscription->nats) {
         (void)natsSubscription_Unsubscribe(subscription->nats);
@@ -33,7 +34,7 @@ void subscription_end(struct subscription *subscription)
 
 static void free_subscription(struct subscription *subscription)
 {
-    subscription_end(subscription);
+    end_subscription(subscription);
     free(subscription->subject);
     free(subscription->queue);
     free(subscription);
@@ -57,7 +58,7 @@ struct subscription *connection_subscribe(struct connection *connection, const c
     subscription->info = info;
     subscription->next = connection->subscriptions;
     connection->subscriptions = subscription;
-    subscription_begin(connection, subscription);
+    begin_subscription(connection, subscription);
     return subscription;
 }
 
@@ -79,18 +80,44 @@ static void free_those_over(struct connection *connection)
 
 void connection_unsubscribe(struct connection *connection, struct subscription *subscription)
 {
-    subscription_end(subscription);
+    end_subscription(subscription);
     subscription->is_over = true;
-    if (!connection->is_taking) {
+    if (connection->walks == 0) {
         free_those_over(connection);
     }
 }
 
-static void take_messages_of(struct subscription *subscription)
+/* What a walk calls may run the loop, and so begin others and end subscriptions. None is freed before the outermost walk is over. */
+static void walk(struct connection *connection, void (*visit)(struct connection *connection, struct subscription *subscription))
+{
+    connection->walks++;
+    for (struct subscription *subscription = connection->subscriptions; subscription; subscription = subscription->next) {
+        visit(connection, subscription);
+    }
+    connection->walks--;
+    if (connection->walks == 0) {
+        free_those_over(connection);
+    }
+}
+
+void subscriptions_begin(struct connection *connection)
+{
+    walk(connection, begin_subscription);
+}
+
+void subscriptions_end(struct connection *connection)
+{
+    for (struct subscription *subscription = connection->subscriptions; subscription; subscription = subscription->next) {
+        end_subscription(subscription);
+    }
+}
+
+static void take_messages_of(struct connection *connection, struct subscription *subscription)
 {
     uint64_t count = 0;
     natsMsg *message;
 
+    (void)connection;
     while (subscription->nats && (count > 0 || (natsSubscription_QueuedMsgs(subscription->nats, &count) == NATS_OK && count > 0)) &&
            natsSubscription_NextMsg(&message, subscription->nats, 0) == NATS_OK) {
         count--;
@@ -103,12 +130,7 @@ void subscriptions_take_messages(void *info)
 {
     struct connection *connection = info;
 
-    connection->is_taking = true;
-    for (struct subscription *subscription = connection->subscriptions; subscription; subscription = subscription->next) {
-        take_messages_of(subscription);
-    }
-    connection->is_taking = false;
-    free_those_over(connection);
+    walk(connection, take_messages_of);
     connection->told(connection->info, connection_has_moved, "");
 }
 
