@@ -44,6 +44,16 @@ static void tell_text(struct CRLNatsBridge *bridge, CRLNatsEvent event, const ch
     }
 }
 
+/* A text is a line, whatever peers and servers have put into it. */
+static void make_line(char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7F) {
+            *text = '?';
+        }
+    }
+}
+
 void bridge_tell(struct CRLNatsBridge *bridge, CRLNatsEvent event, const char *name, const char *format, ...)
 {
     size_t kind = event < 0 ? (size_t)-event : 0;
@@ -59,6 +69,7 @@ void bridge_tell(struct CRLNatsBridge *bridge, CRLNatsEvent event, const char *n
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    make_line(text);
     length = strlen(text);
     if (bridge->untold[kind] > 0) {
         (void)snprintf(text + length, sizeof text - length, " (and %llu more)", (unsigned long long)bridge->untold[kind]);
@@ -80,15 +91,30 @@ bool bridge_publish(struct CRLNatsBridge *bridge, const char *subject, const cha
     return connection_publish(bridge->connection, subject, reply, head, sizeof head, frame->data, frame->length);
 }
 
+/* Returns what is wrong with the name of a machine that a frame has as its data, or NULL. */
+static const char *machine_fault(const struct bridge_frame *frame)
+{
+    char machine[machine_name_max + 1]; /* longer data was refused */
+
+    (void)snprintf(machine, sizeof machine, "%.*s", (int)frame->length, (const char *)frame->data);
+    return strlen(machine) < frame->length ? "has a zero in it" : name_fault(machine, machine_name_max);
+}
+
 bool bridge_decode(struct CRLNatsBridge *bridge, natsMsg *message, const char *what, struct bridge_frame *ret_frame)
 {
     const uint8_t *bytes = (const uint8_t *)natsMsg_GetData(message);
     enum bridge_frame_error error = bridge_frame_decode(bytes, (size_t)natsMsg_GetDataLength(message), ret_frame);
+    const char *fault = NULL;
 
     if (error != bridge_frame_ok) {
         bridge_tell(bridge, kCRLNatsPeerMisbehaves, what, "%s: a message was dropped: %s", what, bridge_frame_error_text(error));
+    } else if (ret_frame->type == bridge_here || ret_frame->type == bridge_bye) {
+        fault = machine_fault(ret_frame);
     }
-    return error == bridge_frame_ok;
+    if (fault) {
+        bridge_tell(bridge, kCRLNatsPeerMisbehaves, what, "%s: a message was dropped: its machine's name %s", what, fault);
+    }
+    return error == bridge_frame_ok && !fault;
 }
 
 void bridge_make_inbox(const struct CRLNatsBridge *bridge, uint64_t number, char ret_subject[subject_max])
@@ -291,8 +317,18 @@ static int split_servers(char *text, const char *ret_servers[servers_max])
     return count;
 }
 
+/* Returns why the settings do not agree, or NULL. */
+static const char *settings_fault(const CRLNatsConfiguration *configuration)
+{
+    if (!configuration->certificate != !configuration->key) {
+        return "a certificate needs its key, and a key its certificate";
+    }
+    return configuration->password && !configuration->user ? "a password needs its user" : NULL;
+}
+
 static struct connection *connect_bridge(struct CRLNatsBridge *bridge, const CRLNatsConfiguration *configuration)
 {
+    const char *fault = settings_fault(configuration);
     const char *servers[servers_max];
     char *copy = strdup(configuration->servers ? configuration->servers : "");
     struct connection_settings settings = {.servers = servers,
@@ -310,14 +346,14 @@ static struct connection *connect_bridge(struct CRLNatsBridge *bridge, const CRL
         settings.uses_tls = strstr(configuration->servers ? configuration->servers : "", "tls://") != NULL;
     }
     if (copy && settings.server_count == 0) {
-        (void)snprintf(text, sizeof text, "no server is named");
-    } else if (copy) {
+        fault = "no server is named";
+    } else if (copy && !fault) {
         bridge->connection = connection_create(&settings, connection_tells, bridge, text, sizeof text);
     }
     free(copy);
     if (!bridge->connection) {
         (void)fprintf(stderr, "CoreRunLoop: bridge: the servers '%s' cannot be used: %s\n",
-                      configuration->servers ? configuration->servers : "", text);
+                      configuration->servers ? configuration->servers : "", fault ? fault : text);
     }
     return bridge->connection;
 }

@@ -333,4 +333,7 @@ PLACE_TEST(a_bridge_that_is_not_connected_ends_at_once, "1117")
     place_end_bridge(bridge);
     EXPECT(CRLNatsBridgeCreate(&(CRLNatsConfiguration){.servers = NULL, .machine = "here"}) == NULL);
     EXPECT(CRLNatsBridgeCreate(&(CRLNatsConfiguration){.servers = "nats://127.0.0.1:1", .machine = ""}) == NULL);
+    EXPECT(CRLNatsBridgeCreate(&(CRLNatsConfiguration){.servers = "nats://127.0.0.1:1", .machine = "here", .key = "k"}) == NULL);
+    EXPECT(CRLNatsBridgeCreate(&(CRLNatsConfiguration){.servers = "nats://127.0.0.1:1", .machine = "here", .certificate = "c"}) == NULL);
+    EXPECT(CRLNatsBridgeCreate(&(CRLNatsConfiguration){.servers = "nats://127.0.0.1:1", .machine = "here", .password = "p"}) == NULL);
 }

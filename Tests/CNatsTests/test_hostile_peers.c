@@ -206,6 +206,43 @@ PLACE_TEST(a_million_exporters_of_a_name_take_no_memory, "1122")
     machine_end(there, SIGTERM);
 }
 
+/* The bridge of this process exports a name of its own. */
+static CRLNatsBridgeRef export_victim(struct told *told, CFMessagePortRef *ret_port)
+{
+    CRLNatsBridgeRef bridge;
+
+    machine_become("here");
+    *ret_port = port_open(CFSTR("victim"), echo, NULL, kCFRunLoopDefaultMode);
+    bridge = place_bridge("here", told);
+    REQUIRE(CRLNatsBridgeExport(bridge, "victim", false));
+    place_await(told, kCRLNatsNameAppeared, 1);
+    place_await(told, kCRLNatsConnected, 1);
+    return bridge;
+}
+
+PLACE_TEST(a_machines_name_that_cannot_be_one_is_dropped_and_texts_are_lines, "1121")
+{
+    static const struct bridge_frame rival = {.type = bridge_here, .sender = 7, .number = 1}; /* it was there before */
+    struct told told = {{0}, {{0}}};
+    CFMessagePortRef port;
+    CRLNatsBridgeRef bridge;
+    int peer;
+
+    server_start("");
+    bridge = export_victim(&told, &port);
+    peer = connect_peer();
+    publish_frame(peer, "crl.1.ctl.victim", rival, "not UTF-8 \xFF");
+    publish_frame(peer, "crl.1.ctl.victim", rival, "");
+    place_await(&told, kCRLNatsPeerMisbehaves, 1);
+    EXPECT_EQ(TOLD(told, kCRLNatsNameTaken), 0);
+    publish_frame(peer, "crl.1.ctl.victim", rival, "evil\nline\x1B[31m\x7F");
+    place_await(&told, kCRLNatsNameTaken, 1);
+    EXPECT(strstr(told.texts[16 + kCRLNatsNameTaken], "evil?line?[31m?") != NULL);
+    (void)close(peer);
+    place_end_bridge(bridge);
+    port_drop(port);
+}
+
 PLACE_TEST(one_way_messages_whose_receiver_goes_before_it_has_them_are_told, "1122")
 {
     static const struct bridge_frame message = {.type = bridge_one_way, .sender = 7, .number = 9};
@@ -235,6 +272,54 @@ PLACE_TEST(one_way_messages_whose_receiver_goes_before_it_has_them_are_told, "11
     place_await(&told, kCRLNatsMessageDropped, 1);
     (void)close(peer);
     place_end_bridge(bridge);
+}
+
+/* ---- a callback that runs the loop ---- */
+
+static int nested_peer;
+static int nested_taken;
+
+static void run_the_loop(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, const char *text, void *info)
+{
+    struct told *told = info;
+
+    (void)bridge;
+    (void)name;
+    (void)text;
+    TOLD(*told, event)++;
+    if (event == kCRLNatsNameTaken) {
+        nested_taken++;
+    } else if (event == kCRLNatsPeerMisbehaves) {
+        publish_frame(nested_peer, "crl.1.ctl.victim", (struct bridge_frame){.type = bridge_here, .sender = 7, .number = 1}, "rival");
+        while (nested_taken == 0) {
+            (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, true);
+        }
+    }
+}
+
+PLACE_TEST(a_callback_that_runs_the_loop_takes_nothing_from_the_pass_around_it, "1121")
+{
+    struct told told = {{0}, {{0}}};
+    CRLNatsBridgeRef bridge;
+    CFMessagePortRef port;
+
+    server_start("");
+    machine_become("here");
+    port = port_open(CFSTR("victim"), echo, NULL, kCFRunLoopDefaultMode);
+    bridge = CRLNatsBridgeCreate(
+        &(CRLNatsConfiguration){.servers = server_url(), .machine = "here", .callback = run_the_loop, .info = &told});
+    REQUIRE(bridge && CRLNatsBridgeExport(bridge, "victim", false));
+    place_await(&told, kCRLNatsNameAppeared, 1);
+    place_await(&told, kCRLNatsConnected, 1);
+    nested_peer = connect_peer();
+    flush_peer(nested_peer);
+    /* In the callback that this brings, the subscription that has brought it ends. */
+    publish_frame(nested_peer, "crl.1.any.victim", (struct bridge_frame){.type = bridge_who, .sender = 7, .number = 1}, "");
+    place_await(&told, kCRLNatsPeerMisbehaves, 1);
+    EXPECT_EQ(nested_taken, 1);
+    (void)close(nested_peer);
+    place_end_bridge(bridge);
+    port_drop(port);
 }
 
 /* ---- an exporter that lies ---- */
