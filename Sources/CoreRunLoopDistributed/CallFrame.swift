@@ -51,6 +51,9 @@ struct ReceivedCall {
             if count > UInt64(CallFrame.mostSubstitutions) { throw CompactFault(description: "too many generic parameters") }
             var names: [String] = []
             for _ in 0..<count { names.append(try reader.text()) }
+            if names.contains(where: { $0.utf8.count > CallFrame.longestTarget }) {
+                throw CompactFault(description: "a type's name is too long")
+            }
             substitutions = names
             argumentCount = try reader.varint()
             self.reader = reader

@@ -3,6 +3,9 @@
 // Which functions a caller may name. Swift's runtime calls any distributed function of the program by its mangled name, on whatever actor
 // it is given: with an actor of another type, that is memory corruption. So the name is taken apart here first. It has to be a distributed
 // function of the actor's own type, or of a protocol to which the actor conforms.
+//
+// A name of a few hundred bytes can stand for a type of which taking it apart makes gigabytes. So no name is taken apart that the compiler
+// has not given to a distributed function of this program.
 
 import CoreRunLoop
 import CoreRunLoopShims
@@ -27,16 +30,24 @@ struct CallTarget: Sendable {
     private static let mostKnown = 4096
     private static let longestReadable = 8192
 
-    /// Returns `nil` if the function of this mangled name must not be called on the actor.
-    static func find(_ name: String, on actor: any DistributedActor) -> CallTarget? {
+    /// Throws `unknownTarget` if the function of this mangled name must not be called on the actor.
+    static func find(_ name: String, on actor: any DistributedActor) throws(MessagePortActorError) -> CallTarget {
         let key = Key(type: ObjectIdentifier(type(of: actor)), name: name)
         if let target = known.withLock({ $0[key] }) { return target }
-        guard let readable = readable(name), let target = CallTarget(name, readable, actor) else { return nil }
+        guard isFunction(name), let readable = readable(name), let target = try CallTarget(name, readable, actor) else {
+            throw .unknownTarget(name)
+        }
         known.withLock { known in
             if known.count == mostKnown { known.removeAll() }  // a program has fewer functions
             known[key] = target
         }
         return target
+    }
+
+    /// Whether the program has a distributed function of this mangled name.
+    private static func isFunction(_ name: String) -> Bool {
+        var name = name
+        return name.withUTF8 { name in unsafe shim_swift_knows_function(name.baseAddress, name.count) }
     }
 
     /// The name as Swift prints it, such as `distributed thunk Jobs.Queue.add(Jobs.Job) async throws -> ()`.
@@ -50,7 +61,8 @@ struct CallTarget: Sendable {
         }
     }
 
-    private init?(_ name: String, _ readable: String, _ actor: any DistributedActor) {
+    /// `nil` for a function that is none of the actor's.
+    private init?(_ name: String, _ readable: String, _ actor: any DistributedActor) throws(MessagePortActorError) {
         guard var rest = readable.droppingPrefix("distributed thunk ") else { return nil }
         if rest.hasPrefix("(extension in ") {
             guard let end = rest.firstIndex(of: ":") else { return nil }
@@ -76,17 +88,26 @@ struct CallTarget: Sendable {
             isOfProtocol = true
             return
         }
-        guard let own = Self.name(name, String(parts[0]), String(parts[1]), on: actor) else { return nil }
-        self.name = own
+        self.name = try Self.ownName(name, parts, on: actor)
         isOfProtocol = false
     }
 
     /// The name of the actor's own function in the place of that of a protocol in the same module. There, optimized code of Swift 6.3 does
-    /// not get from one to the other, and crashes. Within a module the two names differ in the type alone.
-    private static func name(_ name: String, _ module: String, _ type: String, on actor: any DistributedActor) -> String? {
-        let prefix = "$s\(module.utf8.count)\(module)\(type.utf8.count)\(type)C"
-        guard let own = _mangledTypeName(Swift.type(of: actor)), let rest = name.droppingPrefix(prefix) else { return nil }
-        return "$s" + own + rest
+    /// not get from one to the other, and crashes. Within a module the two names may differ in the type alone.
+    ///
+    /// They differ elsewhere, too, if the function's name or parameters repeat a word of the type's, because Swift abbreviates such words.
+    /// Then the exchange of the type makes no function's name, or another function's. `parts` are those of the function's readable name:
+    /// module, type, function.
+    private static func ownName(
+        _ name: String, _ parts: [Substring], on actor: any DistributedActor
+    ) throws(MessagePortActorError) -> String {
+        let prefix = "$s\(parts[0].utf8.count)\(parts[0])\(parts[1].utf8.count)\(parts[1])C"
+        if let type = _mangledTypeName(Swift.type(of: actor)), let rest = name.droppingPrefix(prefix), isFunction("$s\(type)\(rest)"),
+            let own = readable("$s" + type), readable("$s\(type)\(rest)") == "distributed thunk \(own).\(parts[2])"
+        {
+            return "$s\(type)\(rest)"
+        }
+        throw .unknownTarget("\(name): Swift cannot call it through a protocol that is in the actor's module; give it a module of its own")
     }
 
     /// How many generic parameters a function has, of which there is `name<A, B where ...>(...)`. `nil` if it is not a function of the type

@@ -79,7 +79,7 @@ extension MessagePortActorSystem {
         if call.coding != coding.name { throw MessagePortActorError.otherCoding(call.coding, coding.name) }
         let id = ActorID(port: port, number: call.actor)
         guard let actor = local(id) else { throw MessagePortActorError.gone(id) }
-        guard let target = CallTarget.find(call.target, on: actor) else { throw MessagePortActorError.unknownTarget(call.target) }
+        let target = try CallTarget.find(call.target, on: actor)
         if let admission, !admission(IncomingCall(actor: id, function: target.function, process: MessagePort.requestProcess)) {
             throw MessagePortActorError.refused(target.function)
         }

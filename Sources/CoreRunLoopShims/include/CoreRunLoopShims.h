@@ -78,6 +78,11 @@ int shim_executor_isolates(const void *_Nullable executor, intptr_t size, bool i
  * Writes what Swift's runtime makes of a mangled name, with a terminating zero. False if it is none, or if there is no room for it.
  */
 bool shim_swift_demangle(const uint8_t *_Nullable name, intptr_t length, char *_Nullable ret_text, intptr_t size);
+/*
+ * Returns whether the program has a distributed function of this mangled name. The name is compared with those that the compiler has
+ * written, and is not taken apart.
+ */
+bool shim_swift_knows_function(const uint8_t *_Nullable name, intptr_t length);
 
 /* Returns the calling thread's word; NULL at first. */
 void *_Nullable shim_thread_word(void);

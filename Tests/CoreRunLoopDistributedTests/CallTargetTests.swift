@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names of functions in calls: those that Swift abbreviates, and those that should not even be read.
+
+import CoreRunLoop
+import CoreRunLoopDistributed
+import Distributed
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#endif
+
+@Resolvable
+protocol DoorKeeper: DistributedActor where ActorSystem == MessagePortActorSystem {
+    distributed func openDoor() async throws -> Int
+    distributed func openWindow() async throws -> Int
+    distributed func shut() async throws -> Int
+}
+
+/// In the place where the protocol's name has `Door`, this one has `Window`.
+distributed actor WindowKeeper: DoorKeeper {
+    typealias ActorSystem = MessagePortActorSystem
+    distributed func openDoor() -> Int { 1 }
+    distributed func openWindow() -> Int { 2 }
+    distributed func shut() -> Int { 3 }
+}
+
+struct Job: Codable, Sendable { var number: Int }
+struct Local: Codable, Sendable { var number: Int }
+
+@Resolvable
+protocol JobQueue: DistributedActor where ActorSystem == MessagePortActorSystem {
+    distributed func run(_ job: Job) async throws -> Int
+}
+
+distributed actor LocalQueue: JobQueue {
+    typealias ActorSystem = MessagePortActorSystem
+    distributed func run(_ job: Job) -> Int { job.number }
+    distributed func run(_ local: Local) -> Int { -local.number }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct `The name of a function in a call` {
+    private func expectRefusal(_ call: () async throws -> Int) async throws {
+        let error = await #expect(throws: MessagePortActorError.self) { _ = try await call() }
+        guard case .unknownTarget(let text) = error else { throw try #require(error) }
+        #expect(text.contains("module of its own"))
+    }
+
+    @Test func `that shares words with its type means no other function of an actor in the same module`() async throws {
+        try await withTwo { here, there, name in
+            try await there.host(name, as: $DoorKeeper.self) { WindowKeeper(actorSystem: there) }
+            let keeper = try here.actor(name, as: $DoorKeeper.self)
+            let asked = Mutex(0)
+            there.admission = { _ in
+                asked.withLock { $0 += 1 }
+                return true
+            }
+            try await expectRefusal { try await keeper.openDoor() }
+            try await expectRefusal { try await keeper.openWindow() }
+            #expect(asked.withLock { $0 } == 0)
+            #expect(try await keeper.shut() == 3)
+            let own = try WindowKeeper.resolve(id: keeper.id, using: here)
+            #expect(try await own.openDoor() == 1)
+            try await there.host(name, as: $JobQueue.self) { LocalQueue(actorSystem: there) }
+            let queue = try here.actor(name, as: $JobQueue.self)
+            try await expectRefusal { try await queue.run(Job(number: 5)) }
+        }
+    }
+
+    @Test func `is not read if the program has no such function, however much it would say`() async throws {
+        try await withTwo { here, there, name in
+            let id = try await there.host(name) { Host(actorSystem: there) }.id
+            // A dictionary whose keys and values are each what was named before: 2 to the 24th of them.
+            let levels = 24
+            let pairs = (0..<levels).map { "A\(Character(UnicodeScalar(UInt8(0x41 + $0))))G" }.joined()
+            let bomb = "$s" + String(repeating: "SDy", count: levels + 1) + "SiSiG" + pairs
+            let before = try peakKilobytes()
+            #expect(try await refusal(of: forgedCall(bomb), by: id) == .unknownTarget(bomb))
+            #expect(try peakKilobytes() - before < 200_000)
+            #expect(try await here.actor(name, as: Host.self).greet("you") == "hello, you")
+        }
+    }
+
+    /// The most memory that the process has had.
+    private func peakKilobytes() throws -> Int {
+        var usage = rusage()
+        let itself: Int32 = 0  // RUSAGE_SELF, whose type differs between C libraries
+        let status = unsafe getrusage(itself, &usage)
+        try #require(status == 0)
+        return usage.ru_maxrss
+    }
+}
