@@ -174,7 +174,8 @@ open class Port: @unchecked Sendable, Hashable {
         }
     }
     private let state = Mutex(State())
-    /// What stands in the loops for the sources of a port that takes no messages for a while.
+    /// What stands in the loops for the sources of a port that takes no messages for a while. Its lock is held while sources enter and
+    /// leave loops, so that each place has either the sources or what stands for them. It is taken before the lock of `state`.
     private let heldBack = Mutex<CFRunLoopSource?>(nil)
     /// The implementation of a port of no subclass.
     private let machPort: MachPort?
@@ -366,6 +367,7 @@ open class Port: @unchecked Sendable, Hashable {
             place.loop.end.remove(place.watch)
             remove(from: place.loop, forMode: place.mode)
         }
+        heldBack.withLock { held in if let held { CFRunLoopSourceInvalidate(held) } }  // no loop takes it any more
         close()
         last.receiver?.end()
         for handler in last.onInvalidate.inOrder { handler() }
@@ -437,14 +439,19 @@ open class Port: @unchecked Sendable, Hashable {
     /// Adds the port's sources to `mode` of `loop`. ``RunLoop/add(_:forMode:)-(Port,_)`` calls this when the port is new there.
     open func schedule(in loop: RunLoop, forMode mode: RunLoop.Mode) {
         enter(loop, mode)
-        for source in sources { CFRunLoopAddSource(loop.loop, source, mode.name) }
+        heldBack.withLock { held in
+            for source in held.map({ [$0] }) ?? sources { CFRunLoopAddSource(loop.loop, source, mode.name) }
+        }
     }
 
     /// Takes the port's sources out of `mode` of `loop`. Called when the port leaves the mode by ``RunLoop/remove(_:forMode:)-(Port,_)`` or
     /// ``invalidate()``.
     open func remove(from loop: RunLoop, forMode mode: RunLoop.Mode) {
         leave(loop, mode)
-        for source in sources { CFRunLoopRemoveSource(loop.loop, source, mode.name) }
+        heldBack.withLock { held in  // what was exchanged since the port has left may be either
+            for source in sources { CFRunLoopRemoveSource(loop.loop, source, mode.name) }
+            if let held { CFRunLoopRemoveSource(loop.loop, held, mode.name) }
+        }
     }
 
     /// Records that the port is in a mode, and keeps the port. Returns `false` if it was there, is invalid, or the loop's thread has ended.
@@ -472,35 +479,39 @@ open class Port: @unchecked Sendable, Hashable {
     }
 
     /// For subclasses: leaves messages in the port's queue, or takes them again. `isWanted` is asked with a lock held, so that of several
-    /// calls at the same time the last one decides. What comes to ``sources`` meanwhile is not held back.
+    /// calls at the same time the last one decides.
     func receive(if isWanted: () -> Bool) {
-        let sources = sources
-        let places = state.withLock { $0.places }
         heldBack.withLock { placeholder in
             switch (isWanted(), placeholder) {
             case (true, let held?):
-                for place in places {
-                    for source in sources { CFRunLoopAddSource(place.loop.loop, source, place.mode.name) }
-                }
+                exchange([held], for: sources)
                 CFRunLoopSourceInvalidate(held)
                 placeholder = nil
-            case (false, nil):
+            case (false, nil) where !state.withLock { $0.invalidated }:
                 // It keeps runs going that would end without a source.
                 var context = unsafe CFRunLoopSourceContext()
                 guard let held: CFRunLoopSource = unsafe CFRunLoopSourceCreate(nil, 0, &context) else { return }
-                for place in places {
-                    CFRunLoopAddSource(place.loop.loop, held, place.mode.name)
-                    for source in sources { CFRunLoopRemoveSource(place.loop.loop, source, place.mode.name) }
-                }
+                exchange(sources, for: [held])
                 placeholder = held
             default: break
             }
         }
     }
 
+    /// Puts sources in the place of others, wherever the port is. With the lock of `heldBack` held.
+    private func exchange(_ old: [CFRunLoopSource], for new: [CFRunLoopSource]) {
+        for place in state.withLock({ $0.places }) {
+            for source in new { CFRunLoopAddSource(place.loop.loop, source, place.mode.name) }
+            for source in old { CFRunLoopRemoveSource(place.loop.loop, source, place.mode.name) }
+        }
+    }
+
+    /// Whether messages are left in the port's queue.
+    package var isHeldBack: Bool { heldBack.withLock { $0 != nil } }
+
     /// For subclasses: adds a source that is new among ``sources`` to the loops that the port is in.
     func scheduleAlso(_ source: CFRunLoopSource) {
-        for place in state.withLock({ $0.places }) { CFRunLoopAddSource(place.loop.loop, source, place.mode.name) }
+        heldBack.withLock { held in if held == nil { exchange([], for: [source]) } }
     }
 
     /// The loop's thread has ended.

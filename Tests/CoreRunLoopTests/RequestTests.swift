@@ -152,6 +152,45 @@ private final class Gate: Sendable {
         }
     }
 
+    @Test(arguments: ["is invalidated", "is taken out of the mode", "comes into another mode"])
+    func `that waits in a port keeps no run going when the port leaves`(way: String) async throws {
+        let mode = RunLoop.Mode("service")
+        let (loops, found) = AsyncStream.makeStream(of: RunLoop.self)
+        let service = try MessagePort(name: nil)
+        let gate = Gate()
+        service.handle(Self.echo, concurrently: 1) { bytes in
+            await gate.pass()
+            return bytes
+        }
+        let thread = try Thread.joinable(name: "service") {
+            let loop = RunLoop.current
+            loop.add(service, forMode: mode)
+            found.yield(loop)
+            while loop.run(mode: mode, before: .distantFuture) {}
+            return true
+        }
+        let loop = try #require(await loops.first { _ in true })
+        let name = service.name
+        let callers = (0..<8).map { _ in
+            Task { try await MessagePort(remote: name).request(Self.echo, [1], timeout: .seconds(100)) }
+        }
+        while !service.isHeldBack { try await Task.sleep(for: .milliseconds(1)) }
+        switch way {
+        case "is invalidated": service.invalidate()
+        case "is taken out of the mode": loop.remove(service, forMode: mode)
+        default:
+            let other = RunLoop.Mode("other")
+            loop.add(service, forMode: other)
+            loop.remove(service, forMode: other)
+            loop.remove(service, forMode: mode)
+        }
+        loop.wake()  // so that it looks for sources
+        #expect(try await thread.value)
+        gate.open()
+        service.invalidate()
+        for caller in callers { _ = try? await caller.value }
+    }
+
     @Test func `says which process has sent it`() async throws {
         try await withService { service in
             #expect(MessagePort.requestProcess == nil)
