@@ -24,8 +24,8 @@ import Distributed
 ///
 /// The reader pulls: the sequence is asked for an element only if at most 256 of them, or 64 KiB, wait for the reader. An error of the
 /// sequence reaches the reader as the error of a call does. The sequence's task is cancelled when the reader lets go of the stream, is
-/// cancelled or dies. If the other side dies, the reader gets ``MessagePortActorError/gone(_:)``. A stream has one reader, and nobody reads
-/// it twice.
+/// cancelled or dies, or gets an element that does not decode, whose error ends the stream. If the other side dies, the reader gets
+/// ``MessagePortActorError/gone(_:)``. A stream has one reader, and nobody reads it twice.
 public struct ActorStream<Element: Codable & Sendable>: AsyncSequence, Sendable {
     /// A stream may end with an error.
     public typealias Failure = any Error
@@ -118,24 +118,21 @@ final class RemoteStream: Sendable {
 
     deinit { hold.cancel() }
 
+    /// Ends the stream with the error that it throws.
     func next<Element: Codable>(_ type: Element.Type) async throws -> Element? {
-        while true {
-            if let bytes = state.withLock({ $0.takeNext() }) {
-                return try system.coding.decode(type, from: bytes, userInfo: system.userInfo)
-            }
-            if state.withLock({ $0.isOver }) { return nil }
-            do {
-                let batch = try await system.pull(id)
-                state.withLock { state in
-                    state.elements = batch.elements
-                    state.next = 0
-                    state.isOver = batch.isLast
+        do {
+            while true {
+                if let bytes = state.withLock({ $0.takeNext() }) {
+                    return try system.coding.decode(type, from: bytes, userInfo: system.userInfo)
                 }
-            } catch {
-                state.withLock { $0.isOver = true }
-                hold.cancel()
-                throw error
+                if state.withLock({ $0.isOver }) { return nil }
+                let batch = try await system.pull(id)
+                state.withLock { $0 = State(elements: batch.elements, isOver: batch.isLast) }
             }
+        } catch {
+            state.withLock { $0 = State(isOver: true) }
+            hold.cancel()
+            throw error
         }
     }
 }

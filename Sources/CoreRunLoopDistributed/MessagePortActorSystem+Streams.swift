@@ -5,6 +5,10 @@
 //   hold    the stream's number; answered by nothing when the reader knows of the stream's end
 //   pull    the stream's number; answered by 1 if that is all, else 0, and the elements: each its size, 4 bytes, and bytes of the coding
 //
+// They come to the actor's own port, also when it takes no further calls and so no message at all: a port of their own would not be among
+// those that a bridge exports, and from one queue they cannot be taken out of order. `admission` is not asked about them. Who knows a
+// stream's number has it from the result of a call that was let in.
+//
 // Numbers are 7 bits a byte. Before an answer stands a kind as in replies to calls; an error is encoded as one of a call.
 
 import CoreRunLoop

@@ -54,6 +54,17 @@ private final class Silence: AsyncSequence, AsyncIteratorProtocol, @unchecked Se
     }
 }
 
+/// Decodes if it is even.
+struct Even: Codable, Sendable {
+    let number: Int
+    init(_ number: Int) { self.number = number }
+    init(from decoder: any Decoder) throws {
+        number = try Int(from: decoder)
+        if number % 2 != 0 { throw Refusal(reason: "\(number) is odd") }
+    }
+    func encode(to encoder: any Encoder) throws { try number.encode(to: encoder) }
+}
+
 distributed actor Source {
     typealias ActorSystem = MessagePortActorSystem
     private let numbers: Numbers
@@ -64,6 +75,7 @@ distributed actor Source {
         self.actorSystem = actorSystem
     }
     distributed func stream() -> ActorStream<Int> { ActorStream(numbers) }
+    distributed func evens() -> ActorStream<Even> { ActorStream(numbers.map { Even($0) }) }
     distributed func nothing() -> ActorStream<Int> { silence }
     distributed func sum(_ numbers: ActorStream<Int>) async throws -> Int { try await numbers.reduce(0, +) }
 }
@@ -135,11 +147,28 @@ distributed actor Source {
         }
     }
 
+    @Test func `ends on both sides at an element that does not decode`() async throws {
+        let numbers = Numbers(.max)
+        try await withSource(numbers) { source, _ in
+            let stream = try await source.evens()
+            var iterator = stream.makeAsyncIterator()
+            #expect(try await iterator.next()?.number == 0)
+            await #expect(throws: Refusal(reason: "1 is odd")) { try await iterator.next() }
+            #expect(try await iterator.next()?.number == nil)
+            try await eventually { numbers.wasLeft }
+            withExtendedLifetime(stream) {}
+        }
+    }
+
     @Test func `ends with an error when the other side has gone`() async throws {
-        try await withSource(Numbers(3)) { source, there in
-            let stream = try await source.nothing()
-            let task = Task { for try await _ in stream {} }
-            try await Task.sleep(for: .milliseconds(1))
+        try await withTwo { here, there, name in
+            let (numbers, continuation) = AsyncThrowingStream.makeStream(of: Int.self)
+            try await there.host(name) { Source(Numbers(3), numbers, actorSystem: there) }
+            let stream = try await here.actor(name, as: Source.self).nothing()
+            let (read, reader) = AsyncStream.makeStream(of: Int.self)
+            let task = Task { for try await number in stream { reader.yield(number) } }
+            continuation.yield(7)
+            #expect(await read.first { _ in true } == 7)
             there.close()
             await #expect(throws: MessagePortActorError.self) { try await task.value }
         }
