@@ -6,7 +6,7 @@ public import Distributed
 public enum MessagePortActorError: DistributedActorSystemError, Hashable, Codable {
     /// The name is empty, holds a zero byte, or is too long: `actor:`, the kind, a slash and the name may have 128 bytes.
     case invalidName(String)
-    /// The type is private or local, so that other programs could not name it.
+    /// The type is private or local, so that other programs could not name it, or it is generic.
     case unnamedType(String)
     /// Another actor of this kind has the name.
     case nameTaken(String)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Distributed
+
 /// Names a distributed actor of a ``MessagePortActorSystem``: the message port where its calls go, and its number there.
 ///
 /// An actor that is hosted under a name has a port of its own, and the number 0. Its ID means whoever has that name now, also after its
@@ -77,7 +79,8 @@ struct PortName: Hashable, Sendable {
     static func kind(of type: Any.Type) throws(MessagePortActorError) -> String {
         let full = String(reflecting: type)
         if full.contains("(") { throw .unnamedType(full) }  // private types are described by addresses
-        let plain = full.prefix { $0 != "<" }
-        return plain.filter { $0 != "$" }
+        if type is any _DistributedActorStub.Type { return full.prefix { $0 != "<" }.filter { $0 != "$" } }
+        if full.contains("<") { throw .unnamedType(full) }  // the names of its functions have no types for its parameters
+        return full
     }
 }

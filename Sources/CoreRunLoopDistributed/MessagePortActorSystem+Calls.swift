@@ -78,12 +78,10 @@ extension MessagePortActorSystem {
 
     // MARK: Requests
 
-    /// The port of other actors, and when to look whether its owner lives. A look takes three system calls.
-    struct Remote {
-        let port: MessagePort
-        var checkAgain: SuspendingClock.Instant
-    }
     private static let timeBetweenChecks = Duration.milliseconds(10)
+
+    /// How many ports of other actors are known.
+    package var knownPortCount: Int { remotes.withLock { $0.count } }
 
     /// The port to send to.
     func remote(_ id: ActorID) throws(MessagePortActorError) -> MessagePort {
@@ -91,18 +89,29 @@ extension MessagePortActorSystem {
         if let known = remotes.withLock({ $0[id.port] }) {
             if now < known.checkAgain { return known.port }
             if known.port.isValid {
-                remotes.withLock { $0[id.port]?.checkAgain = now.advanced(by: Self.timeBetweenChecks) }
+                remotes.withLock { $0.checked(known.port, of: id.port, now.advanced(by: Self.timeBetweenChecks)) }
                 return known.port
             }
         }
         do {
             let port = try MessagePort(remote: id.port)
-            remotes.withLock { $0[id.port] = Remote(port: port, checkAgain: now.advanced(by: Self.timeBetweenChecks)) }
+            let remote = Remotes.Remote(port: port, checkAgain: now.advanced(by: Self.timeBetweenChecks))
+            let (old, isLarge) = remotes.withLock { $0.add(remote, of: id.port) }
+            withExtendedLifetime(old) {}  // freed here, outside the lock
+            if isLarge { forgetEnded() }
             return port
         } catch {
             if id.number == 0, let name = PortName(id.port)?.name { throw .notFound(name) }
             throw .gone(id)
         }
+    }
+
+    /// Forgets the ports of processes that have ended and of actors that were withdrawn.
+    private func forgetEnded() {
+        let ended = remotes.withLock { $0.all }.filter { !$0.value.port.isValid }
+        let gone = ended.map { (name, remote) in remotes.withLock { $0.forget(remote.port, of: name) } }
+        withExtendedLifetime(gone) {}  // freed here, outside the lock
+        remotes.withLock { $0.haveBeenChecked() }
     }
 
     /// Sends a request to an actor's port, and waits for the answer. `subject` is what an error is about.
@@ -112,7 +121,8 @@ extension MessagePortActorSystem {
         do { return try await port.requestBytes(number: number, bytes, timeout: limit) } catch let error as PortError {
             switch error {
             case .invalid:
-                remotes.withLock { if $0[id.port]?.port === port { $0[id.port] = nil } }
+                let known = remotes.withLock { $0.forget(port, of: id.port) }
+                withExtendedLifetime(known) {}  // freed here, outside the lock
                 throw MessagePortActorError.gone(id)
             case .sendTimeout, .receiveTimeout: throw MessagePortActorError.deadlinePassed(subject)
             case .unhandled, .malformed: throw MessagePortActorError.malformedCall(subject)
@@ -120,5 +130,46 @@ extension MessagePortActorSystem {
             default: throw MessagePortActorError.transport(subject)
             }
         }
+    }
+}
+
+/// The ports of other actors, by their names. What is taken out is returned, so that nothing is freed under the lock.
+struct Remotes {
+    /// A port, and when to look whether its owner lives. A look takes three system calls.
+    struct Remote {
+        let port: MessagePort
+        var checkAgain: SuspendingClock.Instant
+    }
+    private(set) var all: [String: Remote] = [:]
+    /// From this count on, they are looked at for those that have ended.
+    private var large = leastLarge
+    private static let leastLarge = 64
+
+    var count: Int { all.count }
+    subscript(name: String) -> Remote? { all[name] }
+
+    /// Notes when to look again.
+    mutating func checked(_ port: MessagePort, of name: String, _ checkAgain: SuspendingClock.Instant) {
+        if all[name]?.port === port { all[name]?.checkAgain = checkAgain }
+    }
+
+    /// Returns what had the name before, and whether it is time to look for those that have ended.
+    mutating func add(_ remote: Remote, of name: String) -> (old: Remote?, isLarge: Bool) {
+        let old = all.updateValue(remote, forKey: name)
+        if all.count < large { return (old, false) }
+        large = .max  // one thread looks
+        return (old, true)
+    }
+
+    /// They have been looked at. The next look comes when they are twice as many, so that looking costs no more than adding.
+    mutating func haveBeenChecked() { large = max(Self.leastLarge, 2 * all.count) }
+
+    mutating func forget(_ port: MessagePort, of name: String) -> Remote? {
+        all[name]?.port === port ? all.removeValue(forKey: name) : nil
+    }
+
+    mutating func forgetAll() -> [String: Remote] {
+        defer { all = [:] }
+        return all
     }
 }

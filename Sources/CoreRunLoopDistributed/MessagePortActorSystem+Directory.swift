@@ -63,6 +63,8 @@ extension MessagePortActorSystem {
         let kind = try PortName.kind(of: type)
         let (changes, continuation) = AsyncStream.makeStream(of: Change<Act>.self)
         let watch = DirectoryWatch(self, kind)
+        watches.withLock { $0[ObjectIdentifier(watch)] = watch }
+        if isClosed { watch.end() }  // close() may not have seen it
         let task = Task.detached { [weak self] in
             for await change in watch.changes {
                 guard let self else { break }
@@ -73,14 +75,15 @@ extension MessagePortActorSystem {
                 }
             }
             continuation.finish()
+            self?.watches.withLock { $0[ObjectIdentifier(watch)] = nil }
         }
         continuation.onTermination = { _ in task.cancel() }
-        watches.withLock { $0.append(WeakWatch(watch: watch)) }
         return changes
     }
-}
 
-struct WeakWatch { weak var watch: DirectoryWatch? }
+    /// How many watches have not ended.
+    package var watchCount: Int { watches.withLock { $0.count } }
+}
 
 /// Looks into the directory of names when something has changed there.
 final class DirectoryWatch: Sendable {

@@ -55,7 +55,8 @@ extension MessagePortActorSystem {
     }
 
     /// Decides which calls of this system's actors are carried out; others end with ``MessagePortActorError/refused(_:)``. Callers are
-    /// processes of the same user. Called on any thread, for each call, before its arguments are decoded. `nil` lets all calls in.
+    /// processes of the same user. Called on any thread, for each call, before its arguments are decoded; not for the elements of a stream
+    /// that a call has returned. `nil` lets all calls in.
     public var admission: (@Sendable (IncomingCall) -> Bool)? {
         get { admissionCheck.withLock { $0 } }
         set { admissionCheck.withLock { $0 = newValue } }

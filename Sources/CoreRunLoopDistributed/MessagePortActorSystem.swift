@@ -73,12 +73,13 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
         var isClosed = false
     }
     private let state = Mutex(State())
-    let remotes = Mutex<[String: Remote]>([:])
+    let remotes = Mutex(Remotes())
     let types = Mutex(AllowedTypes())
     /// What is offered to readers, by numbers that nobody can guess.
     let streams = Mutex<[UInt64: StreamOffer]>([:])
     let admissionCheck = Mutex<(@Sendable (IncomingCall) -> Bool)?>(nil)
-    let watches = Mutex<[WeakWatch]>([])
+    /// Those that have not ended.
+    let watches = Mutex<[ObjectIdentifier: DirectoryWatch]>([:])
 
     /// Makes a system with a port of its own.
     ///
@@ -116,24 +117,28 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
         for one in hosted.values { one.port.invalidate() }
         port.invalidate()
         for offer in streams.withLock({ Array($0.values) }) { offer.buffer.close() }
-        for watch in watches.withLock({ $0 }) { watch.watch?.end() }
+        for watch in watches.withLock({ Array($0.values) }) { watch.end() }
+        let known = remotes.withLock { $0.forgetAll() }
+        withExtendedLifetime(known) {}  // freed here, outside the lock
         stop?.requestStop()
     }
 
     // MARK: Actors of this process
 
-    /// The ID that the next actor of a type gets, in the task that hosts it.
+    /// The ID that the next actor of a type gets in its system, in the task that hosts it.
     private final class Name: Sendable {
-        let id: ActorID
+        private let id: ActorID
         private let type: ObjectIdentifier
+        private let system: MessagePortActorSystem
         private let isTaken = Mutex(false)
-        init(_ id: ActorID, _ type: Any.Type) {
+        init(_ id: ActorID, _ type: Any.Type, _ system: MessagePortActorSystem) {
             self.id = id
             self.type = ObjectIdentifier(type)
+            self.system = system
         }
 
-        func take(_ type: Any.Type) -> ActorID? {
-            if ObjectIdentifier(type) != self.type { return nil }
+        func take(_ type: Any.Type, _ system: MessagePortActorSystem) -> ActorID? {
+            if ObjectIdentifier(type) != self.type || system !== self.system { return nil }
             return isTaken.withLock { isTaken in
                 defer { isTaken = true }
                 return isTaken ? nil : id
@@ -159,7 +164,8 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
     ///   - callsAtOnce: How many calls of the actor may be under way. Further ones wait.
     ///   - make: Makes the actor. If it makes several of the type, the first one gets the name.
     /// - Throws: ``MessagePortActorError/nameTaken(_:)``, ``MessagePortActorError/invalidName(_:)``,
-    ///   ``MessagePortActorError/unnamedType(_:)``, and what `make` throws.
+    ///   ``MessagePortActorError/unnamedType(_:)``, ``MessagePortActorError/closed``, also when the system is closed meanwhile, and what
+    ///   `make` throws.
     @discardableResult
     public func host<Act: DistributedActor, Known: DistributedActor>(
         _ name: String, as type: Known.Type, callsAtOnce: Int = 256, _ make: () async throws -> Act
@@ -168,13 +174,17 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
         let port = try own(id, name)
         let actor: Act
         do {
-            actor = try await Self.$name.withValue(Name(id, Act.self)) { try await make() }
+            actor = try await Self.$name.withValue(Name(id, Act.self, self)) { try await make() }
             if actor.id != id { throw MessagePortActorError.invalidName("\(name), for an actor that was made before") }
         } catch {
-            give(up: id)
+            give(up: id) { _ in true }
             throw error
         }
-        state.withLock { $0.hosted[id]?.actor = actor }
+        let isHosted = state.withLock { state in
+            state.hosted[id]?.actor = actor
+            return state.hosted[id] != nil
+        }
+        if !isHosted { throw MessagePortActorError.closed }  // meanwhile
         serve(at: port, callsAtOnce)
         runLoop.add(port, forMode: .common)
         return actor
@@ -201,16 +211,22 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
     }
 
     /// Gives an actor's name up, and no longer keeps the actor. Any thread; without effect for an actor that is not hosted here.
-    public func withdraw(_ actor: some DistributedActor & Identifiable<ActorID>) { give(up: actor.id) }
+    public func withdraw(_ actor: some DistributedActor & Identifiable<ActorID>) { give(up: actor.id) { $0 === actor } }
 
-    private func give(up id: ActorID) {
-        let hosted = state.withLock { $0.hosted.removeValue(forKey: id) }
+    /// Gives a hosted actor's name up if the actor, `nil` before it is made, is the right one. Its ID means nobody here from then on.
+    private func give(up id: ActorID, if isRight: ((any DistributedActor)?) -> Bool) {
+        let hosted = state.withLock { state -> Hosted? in
+            guard let hosted = state.hosted[id], isRight(hosted.actor) else { return nil }
+            state.hosted[id] = nil
+            state.actors[id] = nil
+            return hosted
+        }
         hosted?.port.invalidate()
     }
 
     /// Gives an actor its ID. Called by Swift.
     public func assignID<Act: DistributedActor>(_ type: Act.Type) -> ActorID where Act.ID == ActorID {
-        if let id = Self.name?.take(type) { return id }
+        if let id = Self.name?.take(type, self) { return id }
         let number = state.withLock { state in
             state.lastNumber += 1
             return state.lastNumber
@@ -225,10 +241,12 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
 
     /// Forgets an actor that ends. Called by Swift.
     public func resignID(_ id: ActorID) {
-        state.withLock { state in
-            // Another one may have the name already.
-            if state.actors[id]?.actor == nil { state.actors[id] = nil }
+        let other = state.withLock { state in
+            let other = state.actors[id]?.actor  // it may have the name already
+            if other == nil { state.actors[id] = nil }
+            return other
         }
+        withExtendedLifetime(other) {}  // its last reference may be this one: it ends here, outside the lock
     }
 
     /// The actor of this process with an ID.
@@ -256,6 +274,8 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
 
     /// Makes the encoder of a call. Called by Swift.
     public func makeInvocationEncoder() -> InvocationEncoder { InvocationEncoder(self) }
+
+    var isClosed: Bool { state.withLock { $0.isClosed } }
 
     /// What encoders and decoders need to know, to read actors among the values.
     var userInfo: [CodingUserInfoKey: any Sendable] { [.actorSystemKey: self] }

@@ -12,6 +12,17 @@ private distributed actor Hidden {
     distributed func act() {}
 }
 
+distributed actor Box<Value: Codable & Sendable> {
+    typealias ActorSystem = MessagePortActorSystem
+    distributed actor Lid { typealias ActorSystem = MessagePortActorSystem }
+}
+
+/// A protocol for any system of actors, whose type is generic.
+@Resolvable
+protocol Opener: DistributedActor where ActorSystem: DistributedActorSystem<any Codable> {
+    distributed func open() async throws
+}
+
 @Suite(.timeLimit(.minutes(5))) struct `A hosted actor` {
     @Test func `has its name alone, and gives it up when it is withdrawn`() async throws {
         try await withTwo { here, there, name in
@@ -22,8 +33,89 @@ private distributed actor Hidden {
             // The first call may find the port that it knew, whose owner has gone.
             await #expect(throws: MessagePortActorError.self) { try await remote.greet("you") }
             await #expect(throws: MessagePortActorError.notFound(name)) { try await remote.greet("you") }
+            #expect(throws: MessagePortActorError.notFound(name)) { try there.actor(name, as: Host.self) }
             try await here.host(name) { Host(actorSystem: here) }
-            #expect(try await there.actor(name, as: Host.self).greet("you") == "hello, you")
+            let second = try there.actor(name, as: Host.self)
+            #expect(second !== first)
+            #expect(try await second.greet("you") == "hello, you")
+            #expect(try await first.greet("nobody else") == "hello, nobody else")
+        }
+    }
+
+    @Test func `ends on one thread while another asks for it`() async throws {
+        let system = try MessagePortActorSystem()
+        defer { system.close() }
+        var actor: Host? = Host(actorSystem: system)
+        let state = Mutex((id: actor?.id, asked: 0))
+        let asker = Task.detached {
+            while let id = state.withLock({ $0.id }) {
+                for _ in 0..<100 { system.resignID(id) }
+                state.withLock { $0.asked += 1 }
+            }
+        }
+        for round in 0..<2000 {
+            while state.withLock({ $0.asked }) < round { await Task.yield() }
+            actor = Host(actorSystem: system)
+            state.withLock { $0.id = actor?.id }
+            while state.withLock({ $0.asked }) <= round { await Task.yield() }
+            actor = nil
+        }
+        state.withLock { $0.id = nil }
+        await asker.value
+    }
+
+    @Test func `gets its name in its own system, and is kept, or is not hosted`() async throws {
+        try await withTwo { here, there, name in
+            let actor = try await here.host(name) {
+                #expect(Host(actorSystem: there).id.number != 0)
+                return Host(actorSystem: here)
+            }
+            #expect(actor.id.port.hasSuffix(name))
+            await #expect(throws: MessagePortActorError.closed) {
+                try await there.host(name + ".late") {
+                    there.close()
+                    return Host(actorSystem: there)
+                }
+            }
+        }
+    }
+
+    @Test func `is of no generic type`() async throws {
+        try await withTwo { here, _, name in
+            await #expect(throws: MessagePortActorError.unnamedType("CoreRunLoopDistributedTests.Box<Swift.Int>")) {
+                try await here.host(name) { Box<Int>(actorSystem: here) }
+            }
+            await #expect(throws: MessagePortActorError.self) { try await here.host(name) { Box<Int>.Lid(actorSystem: here) } }
+            #expect(throws: MessagePortActorError.self) { try here.actors(as: Box<Int>.self) }
+            try await here.host(name, as: $Opener<MessagePortActorSystem>.self) { Host(actorSystem: here) }
+            #expect(here.hostedActors().first { $0.name == name }?.kind == "CoreRunLoopDistributedTests.Opener")
+        }
+    }
+
+    @Test func `leaves nothing with those that knew it, when they look for others`() async throws {
+        try await withTwo { here, there, name in
+            for number in 0..<300 {
+                let actor = try await there.host("\(name).\(number)") { Host(actorSystem: there) }
+                _ = try here.actor("\(name).\(number)", as: Host.self)
+                there.withdraw(actor)
+            }
+            #expect(here.knownPortCount <= 128)
+            here.close()
+            #expect(here.knownPortCount == 0)
+        }
+    }
+
+    @Test func `is not watched by a system that was closed, nor by watches that have ended`() async throws {
+        try await withTwo { here, _, _ in
+            for _ in 0..<100 {
+                let changes = try here.changes(of: Host.self)
+                let task = Task { for await _ in changes {} }
+                task.cancel()
+                await task.value
+            }
+            try await eventually { here.watchCount == 0 }
+            here.close()
+            for await _ in try here.changes(of: Host.self) {}
         }
     }
 
