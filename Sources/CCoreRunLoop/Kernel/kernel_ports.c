@@ -113,7 +113,7 @@ static int directory_list(int directory, bool (*each)(void *info, const char *le
             break;
         }
     }
-    (void)closedir(stream);
+    (void)uncancelled(closedir(stream)); /* may be a cancellation point, and musl's is one */
     errno = saved;
     return 0;
 }

@@ -78,24 +78,18 @@ void kernel_signal_unexpect(int number)
 
 int kernel_thread_start(void *(*function)(void *info), const char *name)
 {
-    pthread_attr_t attributes;
     pthread_t thread;
     sigset_t all;
     sigset_t before;
     int result;
 
     (void)sigfillset(&all);
-    result = pthread_attr_init(&attributes);
-    if (result != 0) {
-        return -result;
-    }
-    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* the new thread has its creator's mask from its first instruction on */
-    result = pthread_create(&thread, &attributes, function, NULL);
+    result = pthread_create(&thread, NULL, function, NULL);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)pthread_attr_destroy(&attributes);
     if (result == 0) {
         (void)pthread_setname_np(thread, name);
+        (void)pthread_detach(thread); /* last: a detached thread that has ended is no longer there to be named */
     }
     return -result;
 }

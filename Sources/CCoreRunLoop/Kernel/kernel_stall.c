@@ -12,12 +12,23 @@
 #include "Kernel/kernel_stall.h"
 
 #include <errno.h>
-#include <execinfo.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
+
+#if defined(__GLIBC__)
+#include <execinfo.h>
+#else
+/* musl has no backtrace. A stall is then told with the interrupted instruction alone. */
+static int backtrace(void **ret_frames, int most)
+{
+    (void)ret_frames;
+    (void)most;
+    return 0;
+}
+#endif
 
 enum {
     frames_most = 80,

@@ -832,6 +832,20 @@ TEST(a_thread_of_the_library_takes_no_signal_of_the_program, "706")
     EXPECT_EQ(sigismember(&after, SIGTERM), sigismember(&before, SIGTERM));
 }
 
+static void *end_at_once(void *info)
+{
+    (void)info;
+    return NULL;
+}
+
+/* It is named after it was made, and may have ended before. */
+TEST(a_thread_of_the_library_may_end_at_once, "706")
+{
+    for (int i = 0; i < 300; i++) {
+        EXPECT_EQ(kernel.thread_start(end_at_once, "name"), 0);
+    }
+}
+
 /* ---- sockets that receive no more ---- */
 
 static bool pass_one(int socket, int passed)
@@ -839,7 +853,7 @@ static bool pass_one(int socket, int passed)
     union {
         struct cmsghdr header;
         char room[CMSG_SPACE(sizeof(int))];
-    } control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
     struct msghdr message = {.msg_control = &control, .msg_controllen = sizeof control};
 
     memcpy(CMSG_DATA(&control.header), &passed, sizeof passed);
