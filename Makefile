@@ -220,10 +220,10 @@ check: $(CHECK_PARTS)
 	@for part in $(CHECK_LAST); do $(MAKE) --no-print-directory $$part || exit 1; done
 	@echo "make check: passed with $(CC)"
 
-.PHONY: deps deps-integration deps-bench deps-deb deps-architecture clean help help-all
+.PHONY: deps deps-integration deps-bench deps-deb deps-musl deps-architecture clean help help-all
 deps:
 	@scripts/deps
-deps-integration deps-bench deps-deb:
+deps-integration deps-bench deps-deb deps-musl:
 	@scripts/deps $(@:deps-%=%)
 deps-architecture:
 	@scripts/deps "$(ARCHITECTURE)"

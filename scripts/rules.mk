@@ -6,7 +6,7 @@
 ### check-headers    compiles each public header alone, C89 to C23 and C++
 ### format           formats the C sources by clang-format and the Swift sources by swift-format
 ### symbols          writes corerunloop.symbols, Support/link_names.h and the names for Swift's importer
-### deps-integration deps-bench deps-deb deps-architecture   installs what integration, bench, deb and check-architecture need besides
+### deps-integration deps-bench deps-deb deps-musl deps-architecture   installs what integration, bench, deb, check-musl and check-architecture need
 
 .PHONY: lint format symbols check-symbols check-headers
 lint: $(SHARED) $(PLAIN) $(B)/whole.o $(if $(HAS_NET),$(B)/net-whole.o) $(if $(HAS_NATS),$(B)/nats-whole.o)

@@ -9,9 +9,10 @@
 ###                  COVERAGE_MIN=90
 ### failure-sites    checks that each call of the kernel or the allocator that may fail has failed once; needs clang and addr2line
 ### check-architecture   ARCHITECTURE=arm64 the C tests on another architecture, emulated; also armhf, i386, s390x; after deps-architecture
+### check-musl       the C tests with musl instead of glibc; after deps-musl
 ### soak             runs for hours, and prints each part's time: ubsan soak-stress soak-failures model-soak sim-soak requests-soak actors-soak both-loops-soak schedule-soak; SOAK_PARTS picks some
 
-.PHONY: runner check-c check-rules check-faults check-architecture
+.PHONY: runner check-c check-rules check-faults check-architecture check-musl
 TESTS := $(sort $(wildcard Tests/CTests/*.c) $(call in_layers,Tests/CTests))
 # The tests of the n-th failure need all layers. They wrap the C library's allocator for the whole runner.
 ifneq ($(filter Port,$(LAYERS)),)
@@ -34,6 +35,8 @@ check-faults: $(RUNNER)
 	$(Q)scripts/check-faults $(RUNNER)
 check-architecture:
 	$(Q)MAKE="$(MAKE)" TEST_JOBS=$(TEST_JOBS) TEST_FLAGS="$(TEST_FLAGS)" scripts/check-architecture "$(ARCHITECTURE)"
+check-musl:
+	$(Q)MAKE="$(MAKE)" TEST_JOBS=$(TEST_JOBS) TEST_FLAGS="$(TEST_FLAGS)" scripts/check-musl
 
 # --- The same tests under tools ---
 

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,9 +115,14 @@ static void start_by_hand(void)
     kernel_stall.alarm_delete = alarm_delete;
 }
 
+/* As pthread_sigqueue to this thread, which musl has not. */
 static void send_alarm(void)
 {
-    EXPECT_EQ(pthread_sigqueue(pthread_self(), alarm_signal, (union sigval){.sival_ptr = alarm_value}), 0);
+    siginfo_t information = {.si_signo = alarm_signal, .si_code = SI_QUEUE};
+
+    information.si_pid = getpid();
+    information.si_value.sival_ptr = alarm_value;
+    EXPECT_EQ(syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), alarm_signal, &information), 0);
 }
 
 #define EXPECT_WORDS(expected_)          \

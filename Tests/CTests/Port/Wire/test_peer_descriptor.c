@@ -127,7 +127,7 @@ static void pass(int to, const void *bytes, size_t size, const int *descriptors,
 
     message.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
     memset(&control, 0, sizeof control);
-    control.header = (struct cmsghdr){CMSG_LEN((size_t)count * sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+    control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN((size_t)count * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
     memcpy(CMSG_DATA(&control.header), descriptors, (size_t)count * sizeof(int));
     REQUIRE(sendmsg(to, &message, MSG_NOSIGNAL) == (ssize_t)size);
 }
