@@ -3,8 +3,8 @@
  * A connection to a server; see connection.h.
  *
  * cnats calls back on its own threads, and its calls that connect and close wait for the server. So each attempt to connect, and each
- * close, runs on a thread that ends with it, and what comes of it is handed to the loop. Those threads and events hold references. Only the
- * last one frees the connection.
+ * close, runs on a thread that ends with it, and what comes of it is noted for the loop. Those threads hold references. Only the last one
+ * frees the connection.
  */
 #include "connection_parts.h"
 
@@ -14,10 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "CRLRunLoop.h"
 #include "loop_adapter.h"
 
-enum { connect_timeout_ms = 5000, ping_interval_ms = 2000, pings_out_max = 2, wait_first_ms = 50, wait_last_ms = 5000, text_max = 256 };
+enum { connect_timeout_ms = 5000, ping_interval_ms = 2000, pings_out_max = 2, wait_first_ms = 50, wait_last_ms = 5000 };
 
 /* ---- life ---- */
 
@@ -35,7 +34,11 @@ static void release_connection(struct connection *connection)
         if (connection->adapter) {
             loop_adapter_release(connection->adapter);
         }
+        if (connection->source) {
+            CFRelease(connection->source);
+        }
         CFRelease(connection->loop);
+        (void)pthread_mutex_destroy(&connection->lock);
         free(connection->scratch);
         free(connection);
         (void)atomic_fetch_sub(&connections_alive, 1);
@@ -48,55 +51,109 @@ static struct connection *retain_connection(struct connection *connection)
     return connection;
 }
 
-/* ---- events for the loop's thread ---- */
+/* ---- threads ---- */
 
-enum kind { it_connected, it_failed, it_was_lost, it_came_back, it_closed, it_complains };
-
-struct event {
-    struct connection *connection; /* with a reference */
-    enum kind kind;
-    bool is_refusal;
-    natsConnection *nats; /* of the kind it_connected */
-    char text[text_max];
-};
-
-static void handle_event(void *info);
-
-static void free_event(void *info)
+static bool start_thread(void *(*body)(void *info), void *info)
 {
-    struct event *event = info;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    bool result;
 
-    release_connection(event->connection);
-    free(event);
+    (void)pthread_attr_init(&attributes);
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    result = pthread_create(&thread, &attributes, body, info) == 0;
+    (void)pthread_attr_destroy(&attributes);
+    return result;
 }
 
-/* Hands an event to the loop. Without memory it is lost; what it tells is told again, or was only a complaint. */
-static void post(struct connection *connection, enum kind kind, natsConnection *nats, natsStatus status, const char *text)
+static void *close_once(void *info)
 {
-    struct event *event = calloc(1, sizeof *event);
+    natsConnection_Destroy(info);
+    nats_ReleaseThreadMemory();
+    return NULL;
+}
 
-    if (!event) {
-        return;
+static void give_up(natsConnection *nats)
+{
+    if (nats && !start_thread(close_once, nats)) {
+        natsConnection_Destroy(nats);
     }
-    event->connection = retain_connection(connection);
-    event->kind = kind;
-    event->nats = nats;
-    event->is_refusal = status == NATS_CONNECTION_AUTH_FAILED || status == NATS_NOT_PERMITTED;
-    (void)snprintf(event->text, sizeof event->text, "%s", text ? text : natsStatus_GetText(status));
-    CRLRunLoopPerformFunction(connection->loop, kCFRunLoopDefaultMode, handle_event, event, free_event);
+}
+
+/* ---- what cnats's threads tell the loop's ---- */
+
+static void tell_loop(struct connection *connection)
+{
+    CFRunLoopSourceSignal(connection->source);
     CFRunLoopWakeUp(connection->loop);
+}
+
+static void note_end(struct news *news, natsStatus status, const char *text)
+{
+    news->is_refusal = status == NATS_CONNECTION_AUTH_FAILED || status == NATS_NOT_PERMITTED;
+    (void)snprintf(news->end, sizeof news->end, "%s", text && *text ? text : natsStatus_GetText(status));
+}
+
+/*
+ * Notes an event for the loop's thread; `nats` is of the kind it_connected, status and text are of those that have one. It takes no memory,
+ * so none is lost. What has happened twice before the loop came to it is told once.
+ */
+static void note(struct connection *connection, enum event event, natsConnection *nats, natsStatus status, const char *text)
+{
+    struct news *news = &connection->news;
+    bool is_over;
+
+    (void)pthread_mutex_lock(&connection->lock);
+    is_over = connection->is_over;
+    news->pending |= 1U << event;
+    if (event == it_connected && !is_over) {
+        news->nats = nats;
+    } else if (event == it_was_lost) {
+        news->pending &= ~(1U << it_came_back);
+    } else if (event == it_failed || event == it_closed) {
+        note_end(news, status, text);
+    } else if (event == it_complains) {
+        (void)snprintf(news->complaint, sizeof news->complaint, "%s", text && *text ? text : natsStatus_GetText(status));
+    }
+    (void)pthread_mutex_unlock(&connection->lock);
+    if (is_over) {
+        give_up(nats);
+    } else {
+        tell_loop(connection);
+    }
+}
+
+/* Takes the event that came first. Of a connection that has not come yet nothing is taken but its end. */
+static bool take_news(struct connection *connection, enum event *ret_event, struct news *ret_news)
+{
+    unsigned known = connection->nats ? ~0U : 1U << it_connected | 1U << it_complains | 1U << it_closed | 1U << it_failed;
+    struct news *news = &connection->news;
+    bool result;
+
+    (void)pthread_mutex_lock(&connection->lock);
+    result = (news->pending & known) != 0;
+    if (result) {
+        *ret_event = (enum event)__builtin_ctz(news->pending & known);
+        *ret_news = *news;
+        news->pending &= ~(1U << *ret_event);
+        if (*ret_event == it_closed) {
+            news->pending &= ~(1U << it_was_lost | 1U << it_came_back);
+        }
+    }
+    (void)pthread_mutex_unlock(&connection->lock);
+    return result;
 }
 
 static void disconnected(natsConnection *nats, void *info)
 {
     (void)nats;
-    post(info, it_was_lost, NULL, NATS_OK, "");
+    note(info, it_was_lost, NULL, NATS_OK, NULL);
 }
 
 static void reconnected(natsConnection *nats, void *info)
 {
     (void)nats;
-    post(info, it_came_back, NULL, NATS_OK, "");
+    note(info, it_came_back, NULL, NATS_OK, NULL);
 }
 
 static void closed(natsConnection *nats, void *info)
@@ -104,7 +161,7 @@ static void closed(natsConnection *nats, void *info)
     const char *text = NULL;
     natsStatus status = natsConnection_GetLastError(nats, &text);
 
-    post(info, it_closed, NULL, status, text && *text ? text : NULL);
+    note(info, it_closed, NULL, status, text);
     release_connection(info); /* this is cnats's last call */
 }
 
@@ -114,7 +171,7 @@ static void complained(natsConnection *nats, natsSubscription *subscription, nat
 
     (void)subscription;
     (void)natsConnection_GetLastError(nats, &text);
-    post(info, it_complains, NULL, status, text && *text ? text : NULL);
+    note(info, it_complains, NULL, status, text);
 }
 
 /* Twice as long each time, with a part left to chance, so that many clients of a server do not come at once. */
@@ -135,20 +192,7 @@ static int64_t reconnect_delay(natsConnection *nats, int attempts, void *info)
     return wait_ms(attempts);
 }
 
-/* ---- connecting and closing, on threads of their own ---- */
-
-static bool start_thread(void *(*body)(void *info), void *info)
-{
-    pthread_attr_t attributes;
-    pthread_t thread;
-    bool result;
-
-    (void)pthread_attr_init(&attributes);
-    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    result = pthread_create(&thread, &attributes, body, info) == 0;
-    (void)pthread_attr_destroy(&attributes);
-    return result;
-}
+/* ---- connecting, on a thread of its own ---- */
 
 static void *connect_once(void *info)
 {
@@ -159,30 +203,16 @@ static void *connect_once(void *info)
     (void)retain_connection(connection); /* until cnats has called `closed` */
     status = natsConnection_Connect(&nats, connection->options);
     if (status == NATS_OK) {
-        post(connection, it_connected, nats, status, "");
+        note(connection, it_connected, nats, status, NULL);
     } else {
         natsStatus last;
 
-        post(connection, it_failed, NULL, status, nats_GetLastError(&last));
+        note(connection, it_failed, NULL, status, nats_GetLastError(&last));
         release_connection(connection);
     }
     release_connection(connection);
     nats_ReleaseThreadMemory();
     return NULL;
-}
-
-static void *close_once(void *info)
-{
-    natsConnection_Destroy(info);
-    nats_ReleaseThreadMemory();
-    return NULL;
-}
-
-static void give_up(natsConnection *nats)
-{
-    if (nats && !start_thread(close_once, nats)) {
-        natsConnection_Destroy(nats);
-    }
 }
 
 static void retry_later(struct connection *connection)
@@ -229,34 +259,31 @@ static void begin_with(struct connection *connection, natsConnection *nats)
     set_up(connection, true);
 }
 
+static void tell_end(struct connection *connection, const struct news *news)
+{
+    connection->told(connection->info, news->is_refusal ? connection_is_refused : connection_has_failed, news->end);
+    retry_later(connection);
+}
+
 /* cnats has given up: after it was refused twice, for instance. */
-static void begin_anew(struct connection *connection, const struct event *event)
+static void begin_anew(struct connection *connection, const struct news *news)
 {
     subscriptions_end(connection);
     loop_adapter_leave(connection->adapter);
     give_up(connection->nats);
     connection->nats = NULL;
     connection->is_up = false;
-    connection->told(connection->info, event->is_refusal ? connection_is_refused : connection_has_failed, event->text);
-    retry_later(connection);
+    tell_end(connection, news);
 }
 
-static void handle_event(void *info)
+static void handle_event(struct connection *connection, enum event event, const struct news *news)
 {
-    struct event *event = info;
-    struct connection *connection = event->connection;
-
-    if (atomic_load(&connection->is_over)) {
-        give_up(event->nats);
-        return;
-    }
-    switch (event->kind) {
+    switch (event) {
     case it_connected:
-        begin_with(connection, event->nats);
+        begin_with(connection, news->nats);
         break;
-    case it_failed:
-        connection->told(connection->info, event->is_refusal ? connection_is_refused : connection_has_failed, event->text);
-        retry_later(connection);
+    case it_complains:
+        connection->told(connection->info, connection_complains, news->complaint);
         break;
     case it_was_lost:
         if (connection->is_up) {
@@ -267,12 +294,25 @@ static void handle_event(void *info)
         set_up(connection, true);
         break;
     case it_closed:
-        begin_anew(connection, event);
+        begin_anew(connection, news);
         break;
-    case it_complains:
-        connection->told(connection->info, connection_complains, event->text);
+    case it_failed:
+        tell_end(connection, news);
         break;
     }
+}
+
+/* One by one, as a handler may run the loop, which then goes on with the next. */
+static void handle_news(void *info)
+{
+    struct connection *connection = info;
+    enum event event;
+    struct news news;
+
+    while (take_news(connection, &event, &news)) {
+        handle_event(connection, event, &news);
+    }
+    loop_adapter_flush(connection->adapter); /* this run may end before the loop sleeps */
 }
 
 /* ---- beginning and end ---- */
@@ -330,13 +370,16 @@ static natsStatus follow_settings(struct connection *connection, const struct co
 static bool make_parts(struct connection *connection)
 {
     CFRunLoopTimerContext context = {.info = connection};
+    CFRunLoopSourceContext source_context = {.info = connection, .perform = handle_news};
 
     connection->adapter = loop_adapter_create(connection->loop, subscriptions_take_messages, connection);
+    connection->source = CFRunLoopSourceCreate(NULL, 0, &source_context);
     connection->retry = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + 1e9, 1e9, 0, 0, retry_fires, &context);
-    if (!connection->adapter || !connection->retry || natsOptions_Create(&connection->options) != NATS_OK) {
+    if (!connection->adapter || !connection->source || !connection->retry || natsOptions_Create(&connection->options) != NATS_OK) {
         return false;
     }
     CFRunLoopAddTimer(connection->loop, connection->retry, kCFRunLoopDefaultMode);
+    CFRunLoopAddSource(connection->loop, connection->source, kCFRunLoopDefaultMode);
     return true;
 }
 
@@ -345,6 +388,9 @@ static void end_parts(struct connection *connection)
     if (connection->retry) {
         CFRunLoopTimerInvalidate(connection->retry);
         CFRelease(connection->retry);
+    }
+    if (connection->source) {
+        CFRunLoopSourceInvalidate(connection->source);
     }
     subscriptions_free(connection);
 }
@@ -357,6 +403,7 @@ struct connection *connection_create(const struct connection_settings *settings,
 
     if (connection) {
         atomic_init(&connection->references, 1);
+        (void)pthread_mutex_init(&connection->lock, NULL);
         (void)atomic_fetch_add(&connections_alive, 1);
         connection->loop = (CFRunLoopRef)(uintptr_t)CFRetain(CFRunLoopGetCurrent());
         connection->told = told;
@@ -380,7 +427,13 @@ struct connection *connection_create(const struct connection_settings *settings,
 
 void connection_destroy(struct connection *connection)
 {
-    atomic_store(&connection->is_over, true);
+    natsConnection *unseen; /* it was connected, and the loop has not come to it */
+
+    (void)pthread_mutex_lock(&connection->lock);
+    connection->is_over = true;
+    unseen = connection->news.pending & 1U << it_connected ? connection->news.nats : NULL;
+    (void)pthread_mutex_unlock(&connection->lock);
+    give_up(unseen);
     loop_adapter_flush(connection->adapter);
     end_parts(connection);
     loop_adapter_end(connection->adapter);

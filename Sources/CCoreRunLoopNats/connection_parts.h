@@ -5,6 +5,7 @@
 
 #include "nats_link_names.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "CoreFoundation/CoreFoundation.h"
@@ -20,13 +21,27 @@ struct subscription {
     bool is_over; /* ended during a walk */
 };
 
+/* What cnats tells, in the order in which the loop's thread handles it. */
+enum event { it_connected, it_complains, it_was_lost, it_came_back, it_closed, it_failed };
+
+struct news {
+    unsigned pending; /* bits of the events */
+    natsConnection *nats; /* of it_connected */
+    bool is_refusal; /* of it_closed and it_failed, as the next */
+    char end[256]; /* why */
+    char complaint[256];
+};
+
 struct connection {
     _Atomic int references;
     CFRunLoopRef loop; /* constant: a reference */
     struct loop_adapter *adapter; /* constant */
     natsOptions *options; /* constant */
     _Atomic int tries; /* of connecting, since it was last up */
-    atomic_bool is_over; /* nothing is told any more */
+    CFRunLoopSourceRef source; /* constant: signalled when there is news */
+    pthread_mutex_t lock; /* guards the next two; no other is taken with it */
+    bool is_over; /* nothing is told any more */
+    struct news news;
     /* Used by the loop's thread. */
     connection_told told;
     void *info;
