@@ -43,6 +43,7 @@ struct exported_name {
     struct subscription *at_machine;
     struct subscription *control;
     int64_t rival_heard_ns; /* when another machine that has the name was heard last; 0: there is none */
+    uint64_t rival; /* its bridge's sender */
     struct kept_delivery *kept; /* for the name, and for this machine's; NULL: the bridge is not durable */
     struct kept_delivery *kept_here;
     struct incoming *incoming;
@@ -276,6 +277,7 @@ static void meet_rival(struct exported_name *exported, const struct bridge_frame
         return;
     }
     exported->rival_heard_ns = bridge_now_ns();
+    exported->rival = frame->sender;
     if (exported->any) {
         unsubscribe(exported, &exported->any);
         set_kept_port(exported, exported->port, false);
@@ -283,6 +285,15 @@ static void meet_rival(struct exported_name *exported, const struct bridge_frame
                     exported->name, (int)frame->length, (const char *)frame->data);
         say(exported, bridge_here);
     }
+}
+
+/* The other machine that had the name has it no more. */
+static void take_over(struct exported_name *exported)
+{
+    exported->rival_heard_ns = 0;
+    subscribe_any(exported);
+    set_kept_port(exported, exported->port, true);
+    say(exported, bridge_here);
 }
 
 static void control_came(void *info, natsMsg *message)
@@ -299,6 +310,8 @@ static void control_came(void *info, natsMsg *message)
         meet_rival(exported, &frame);
     } else if (frame.type == bridge_cancel) {
         cancel(exported, frame.sender, frame.number);
+    } else if (frame.type == bridge_bye && exported->rival_heard_ns != 0 && frame.sender == exported->rival) {
+        take_over(exported);
     } else if (frame.type != bridge_bye) {
         bridge_tell(exported->bridge, kCRLNatsPeerMisbehaves, exported->name, "%s: what came is no word about a name", exported->name);
     }
@@ -325,13 +338,13 @@ static void appear(struct exported_name *exported)
     exported->at_machine = connection_subscribe(bridge->connection, exported->machine_subject, queue_name, message_came, exported);
     subscribe_any(exported);
     set_kept_port(exported, exported->port, true);
-    bridge_tell(bridge, kCRLNatsNameAppeared, exported->name, "%s: is exported", exported->name);
     say(exported, bridge_here);
+    bridge_tell(bridge, kCRLNatsNameAppeared, exported->name, "%s: is exported", exported->name);
 }
 
 static void vanish(struct exported_name *exported)
 {
-    exporting_say_bye(exported);
+    say(exported, bridge_bye);
     unsubscribe(exported, &exported->any);
     unsubscribe(exported, &exported->at_machine);
     unsubscribe(exported, &exported->control);
@@ -374,21 +387,12 @@ void exporting_tick(struct exported_name *exported, int64_t now_ns, bool says_he
         return;
     }
     if (exported->rival_heard_ns != 0 && now_ns - exported->rival_heard_ns > silence_max_ns) {
-        exported->rival_heard_ns = 0;
-        subscribe_any(exported);
-        set_kept_port(exported, exported->port, true);
+        take_over(exported);
     }
     if (says_here) {
         say(exported, bridge_here);
     }
     say_working(exported, now_ns);
-}
-
-void exporting_say_bye(struct exported_name *exported)
-{
-    if (exported->port) {
-        say(exported, bridge_bye);
-    }
 }
 
 /* ---- life ---- */

@@ -24,7 +24,5 @@ struct exported_name *exporting_next(const struct exported_name *exported);
 void exporting_begin_anew(struct exported_name *exported);
 /* Looks after the port and the messages under way; with `says_here` the others are told that the name is here. */
 void exporting_tick(struct exported_name *exported, int64_t now_ns, bool says_here);
-/* Says that the name is here no more, if it was. */
-void exporting_say_bye(struct exported_name *exported);
 
 #endif

@@ -362,8 +362,8 @@ static bool is_kept(const struct imported_name *imported)
 static void close_if_deserted(struct imported_name *imported)
 {
     if (imported->exporter_count == 0 && imported->port && !is_kept(imported)) {
-        bridge_tell(imported->bridge, kCRLNatsNameVanished, imported->local_name, "%s: nobody exports it any more", imported->local_name);
         close_port(imported);
+        bridge_tell(imported->bridge, kCRLNatsNameVanished, imported->local_name, "%s: nobody exports it any more", imported->local_name);
     }
 }
 

@@ -46,7 +46,6 @@
 #pragma redefine_extname exporting_destroy crl_exporting_destroy
 #pragma redefine_extname exporting_name crl_exporting_name
 #pragma redefine_extname exporting_next crl_exporting_next
-#pragma redefine_extname exporting_say_bye crl_exporting_say_bye
 #pragma redefine_extname exporting_tick crl_exporting_tick
 #pragma redefine_extname importing_ask_who crl_importing_ask_who
 #pragma redefine_extname importing_create crl_importing_create

@@ -243,6 +243,38 @@ PLACE_TEST(a_machines_name_that_cannot_be_one_is_dropped_and_texts_are_lines, "1
     port_drop(port);
 }
 
+struct rivalry {
+    int peer;
+    struct told told;
+};
+
+/* Says goodbye and comes back, until the bridge has lost its name a second time. An error of a kind is told once a second. */
+static bool is_lost_once(void *info)
+{
+    static const struct bridge_frame here = {.type = bridge_here, .sender = 7, .number = 1};
+    static const struct bridge_frame bye = {.type = bridge_bye, .sender = 7, .number = 1};
+    struct rivalry *rivalry = info;
+
+    publish_frame(rivalry->peer, "crl.1.ctl.victim", bye, "other");
+    publish_frame(rivalry->peer, "crl.1.ctl.victim", here, "other"); /* it is never silent for long enough */
+    return TOLD(rivalry->told, kCRLNatsNameTaken) < 2;
+}
+
+PLACE_TEST(a_name_is_taken_over_as_soon_as_the_other_machine_says_goodbye, "1116")
+{
+    struct rivalry rivalry = {.peer = -1};
+    CFMessagePortRef port;
+    CRLNatsBridgeRef bridge;
+
+    server_start("");
+    bridge = export_victim(&rivalry.told, &port);
+    rivalry.peer = connect_peer();
+    EXPECT(place_run_while(is_lost_once, &rivalry));
+    (void)close(rivalry.peer);
+    place_end_bridge(bridge);
+    port_drop(port);
+}
+
 PLACE_TEST(one_way_messages_whose_receiver_goes_before_it_has_them_are_told, "1122")
 {
     static const struct bridge_frame message = {.type = bridge_one_way, .sender = 7, .number = 9};
