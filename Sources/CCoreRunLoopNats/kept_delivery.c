@@ -11,13 +11,14 @@
 
 enum {
     begun_max = 8, /* messages that are claimed at once, and so may be in doubt after a crash */
-    handled_max = 1024, /* ids of messages that were handled: a server that was killed may have lost what it had confirmed */
+    held_max = 128, /* messages in all: the server has at most 64 of a consumer under way */
+    handled_max = 1024, /* ids of messages that were handled or given up: a server that was killed may have lost what it had confirmed */
 };
 
 static const int64_t working_ns = 1000000000; /* between two signs that a message is under way */
 static const int64_t again_ns = 3500000000; /* after which the server is asked again for what it has not answered */
 
-enum delivery_state { delivery_waiting, delivery_claiming, delivery_claimed, delivery_handed_over };
+enum delivery_state { delivery_waiting, delivery_claiming, delivery_claimed, delivery_handed_over, delivery_done };
 
 struct delivered_message {
     struct delivered_message *next;
@@ -28,6 +29,7 @@ struct delivered_message {
     uint64_t number;
     uint64_t awaited; /* the number of the question for the claim; 0: none */
     int64_t said_ns; /* when the server last heard of it */
+    const char *last_word; /* of one that is done: it waits for a connection to be said */
     int64_t asked_ns;
     SInt32 message_id;
     CFDataRef data; /* a reference */
@@ -46,6 +48,7 @@ struct kept_delivery {
     struct delivered_message *first; /* in their order */
     struct delivered_message *last;
     int begun; /* of these, those that do not wait any more */
+    int count;
     struct message_id {
         uint64_t sender;
         uint64_t number;
@@ -60,6 +63,7 @@ static void append(struct kept_delivery *delivery, struct delivered_message *mes
     message->earlier = delivery->last;
     *(delivery->last ? &delivery->last->next : &delivery->first) = message;
     delivery->last = message;
+    delivery->count++;
 }
 
 static void free_message(struct delivered_message *message)
@@ -72,6 +76,7 @@ static void free_message(struct delivered_message *message)
         bridge_forget(delivery->bridge, message->awaited);
     }
     delivery->begun -= message->state != delivery_waiting;
+    delivery->count--;
     CFRelease(message->data);
     free(message);
 }
@@ -105,9 +110,26 @@ static bool was_handled(const struct kept_delivery *delivery, const struct bridg
 
 /* ---- words to the server ---- */
 
-static void say(const struct delivered_message *message, const char *word)
+/* Returns false if there is no connection. */
+static bool say(const struct delivered_message *message, const char *word)
 {
-    (void)connection_publish(message->delivery->bridge->connection, message->acknowledgement, NULL, word, strlen(word), NULL, 0);
+    return connection_publish(message->delivery->bridge->connection, message->acknowledgement, NULL, word, strlen(word), NULL, 0);
+}
+
+static void say_last_word(struct delivered_message *message)
+{
+    if (say(message, message->last_word)) {
+        free_message(message);
+    }
+}
+
+/* Nothing more is done with the message. Should the server deliver it again, it is not handed over. */
+static void finish(struct delivered_message *message, const char *last_word)
+{
+    note_handled(message);
+    message->state = delivery_done;
+    message->last_word = last_word;
+    say_last_word(message);
 }
 
 static void claim_subject(const struct delivered_message *message, char ret_subject[subject_max])
@@ -123,8 +145,7 @@ static void give_up_in_doubt(struct delivered_message *message, const char *why)
     unsigned long long number = message->number;
     int message_id = (int)message->message_id;
 
-    say(message, "+TERM");
-    free_message(message); /* before the program is told, which may run the loop */
+    finish(message, "+TERM"); /* before the program is told, which may run the loop */
     delivery->bridge->told_ns[-kCRLNatsMessageInDoubt] = 0; /* each of them is told */
     bridge_tell(delivery->bridge, kCRLNatsMessageInDoubt, delivery->name, "%s: the message %d of bridge %llx, number %llu, is in doubt: %s",
                 delivery->name, message_id, sender, number, why);
@@ -142,9 +163,7 @@ static void handed_over(void *info, SInt32 result, CRLReplyStatus status, CFData
     (void)status;
     (void)reply;
     if (result == kCFMessagePortSuccess) {
-        say(message, "+ACK");
-        note_handled(message);
-        free_message(message);
+        finish(message, "+ACK");
         claim_next(delivery);
     } else if (result == kCFMessagePortIsInvalid) {
         message->state = delivery_claimed; /* nothing was sent: it waits for the next port */
@@ -177,7 +196,7 @@ static void claimed(void *info, const char *text, size_t length)
     struct api_answer answer = api_read_answer(text ? text : "", length);
 
     message->awaited = 0;
-    if (answer.is_answer && answer.error == 0) {
+    if (answer.is_stored) {
         message->state = delivery_claimed;
         hand_over(message);
     } else if (answer.error == api_wrong_last_sequence) {
@@ -237,6 +256,11 @@ static void message_came(void *info, natsMsg *came)
         (void)connection_publish(delivery->bridge->connection, acknowledgement, NULL, "+ACK", 4, NULL, 0);
         return;
     }
+    if (delivery->count == held_max) {
+        bridge_tell(delivery->bridge, kCRLNatsPeerMisbehaves, delivery->name, "%s: a kept message was dropped: the server has not delivered so many",
+                    delivery->name);
+        return; /* if the server has, it does so again */
+    }
     message = calloc(1, sizeof *message + strlen(acknowledgement) + 1);
     if (message) {
         message->data = CFDataCreate(NULL, frame.data, (CFIndex)frame.length);
@@ -257,9 +281,12 @@ static void message_came(void *info, natsMsg *came)
 
 static void look_after(struct delivered_message *message, int64_t now_ns)
 {
-    if (now_ns - message->said_ns >= working_ns) {
+    if (message->state == delivery_done) {
+        say_last_word(message);
+        return;
+    }
+    if (now_ns - message->said_ns >= working_ns && say(message, "+WPI")) {
         message->said_ns = now_ns;
-        say(message, "+WPI");
     }
     if (message->state == delivery_claiming && now_ns - message->asked_ns >= again_ns) {
         if (message->awaited != 0) {
@@ -273,34 +300,34 @@ static void look_after(struct delivered_message *message, int64_t now_ns)
 
 /* ---- giving back ---- */
 
-/* Nobody has seen the message yet: the server gives it to another bridge, which can claim it. */
-static void give_back(struct delivered_message *message)
+/* Takes the claim back, so that another bridge can have it. Returns false if there is no connection. */
+static bool unclaim(const struct delivered_message *message)
 {
-    struct CRLNatsBridge *bridge = message->delivery->bridge;
     char subject[subject_max];
     char text[subject_max + 32];
 
-    if (message->state == delivery_waiting) {
-        say(message, "-NAK");
-    } else if (message->state == delivery_claimed) {
-        claim_subject(message, subject);
-        (void)snprintf(text, sizeof text, "{\"filter\":\"%s\"}", subject);
-        (void)connection_publish(bridge->connection, api_purge_claims_subject, NULL, text, strlen(text), NULL, 0);
-        say(message, "-NAK");
+    claim_subject(message, subject);
+    (void)snprintf(text, sizeof text, "{\"filter\":\"%s\"}", subject);
+    return connection_publish(message->delivery->bridge->connection, api_purge_claims_subject, NULL, text, strlen(text), NULL, 0);
+}
+
+/* The server gives the message to another bridge. A claim that cannot be taken back yet is kept, with the message. */
+static void give_back(struct delivered_message *message)
+{
+    if (message->state == delivery_waiting || (message->state == delivery_claimed && unclaim(message))) {
+        (void)say(message, "-NAK"); /* without a connection the server sees that nobody is at it */
+        free_message(message);
     }
 }
 
-/* Those that were not begun, which another bridge may have a port for. */
-static void give_back_waiting(struct kept_delivery *delivery)
+/* Those that the port has not got, which another bridge may have a port for. */
+static void give_back_all(struct kept_delivery *delivery)
 {
     struct delivered_message *next;
 
     for (struct delivered_message *message = delivery->first; message; message = next) {
         next = message->next;
-        if (message->state == delivery_waiting) {
-            give_back(message);
-            free_message(message);
-        }
+        give_back(message);
     }
 }
 
@@ -354,7 +381,7 @@ void kept_delivery_set_port(struct kept_delivery *delivery, CFMessagePortRef por
         subscribe(delivery);
     } else {
         unsubscribe(delivery);
-        give_back_waiting(delivery);
+        give_back_all(delivery);
     }
 }
 
@@ -377,7 +404,11 @@ void kept_delivery_tick(struct kept_delivery *delivery, int64_t now_ns)
         next = message->next;
         look_after(message, now_ns);
     }
-    claim_next(delivery);
+    if (delivery->port) {
+        claim_next(delivery);
+    } else {
+        give_back_all(delivery);
+    }
 }
 
 /* ---- life ---- */
@@ -398,8 +429,8 @@ void kept_delivery_destroy(struct kept_delivery *delivery)
 {
     unsubscribe(delivery);
     kept_delivery_begin_anew(delivery);
+    give_back_all(delivery);
     while (delivery->first) {
-        give_back(delivery->first);
         free_message(delivery->first);
     }
     free(delivery);

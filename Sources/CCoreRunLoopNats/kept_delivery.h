@@ -5,11 +5,12 @@
  * The server gives each to one of the bridges that export the name, and again after 5 s without a sign. Before a bridge hands a message to
  * the port it claims it: the server stores one claim for a message's id. So nobody hands it over a second time, not even after a crash.
  *
- *   WAITING    eight are begun before it; it goes back to the server if the port goes
+ *   WAITING    eight are begun before it
  *   CLAIMING   the server is asked for the claim
- *   CLAIMED    it is handed to the port, or waits until there is one
- *   and then   it is acknowledged once the port's callback has returned. If the receiver died meanwhile, or if another bridge had the claim
- *              and has not acknowledged it, nobody knows: it is given up, and told as in doubt
+ *   CLAIMED    it can be handed to the port. If the port has gone, those of these three go back to the server
+ *   HANDED OVER  until the port's callback has returned. If the receiver died meanwhile, or if another bridge had the claim and has not
+ *              acknowledged it, nobody knows: it is given up, and told as in doubt
+ *   DONE       the server is told so, as soon as there is a connection
  *
  * Used by the bridge's thread.
  */

@@ -100,7 +100,7 @@ static void stored(void *info, const char *text, size_t length)
     struct api_answer answer = api_read_answer(text ? text : "", length);
 
     held->awaited = 0;
-    if (!answer.is_answer || answer.error != 0) { /* it is sent again */
+    if (!answer.is_stored) { /* it is sent again */
         bridge_tell(kept->bridge, kCRLNatsServerComplains, kept->name, "%s: a message is not stored yet: %s", kept->name,
                     answer.error != 0 ? answer.description : "no stream of the server takes it");
         return;

@@ -79,6 +79,7 @@ struct api_answer api_read_answer(const char *text, size_t length)
     size_t left;
 
     if (!error) {
+        answer.is_stored = answer.is_answer && find_key(text, length, "seq");
         return answer;
     }
     left = (size_t)(text + length - error);

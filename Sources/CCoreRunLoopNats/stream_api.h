@@ -36,6 +36,7 @@ void api_create_consumer(const char *subject, char ret_api_subject[subject_max],
 /* What JetStream has answered. */
 struct api_answer {
     bool is_answer; /* false: it is not JSON of JetStream */
+    bool is_stored; /* it has the number that a stored message has got */
     int error; /* 0: none */
     char description[api_error_max]; /* of the error */
 };

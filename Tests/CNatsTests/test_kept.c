@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One-way messages that the server keeps until their receivers have them. */
+#include <nats/nats.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,12 +78,6 @@ static CFDataRef note_and_die(CFMessagePortRef local, SInt32 message_id, CFDataR
     return NULL;
 }
 
-static bool is_not_in_doubt(void *info)
-{
-    (void)info;
-    return !place_file_has("events", "in doubt");
-}
-
 PLACE_TEST(a_kept_message_in_the_hands_of_a_machine_that_dies_is_not_handled_twice, "1119")
 {
     struct told told = {{0}, {{0}}};
@@ -102,7 +97,9 @@ PLACE_TEST(a_kept_message_in_the_hands_of_a_machine_that_dies_is_not_handled_twi
     EXPECT(place_run_while(place_lacks_notes, &(int){3}));
     machine_end(there, SIGKILL);
     there = machine_wake(later);
-    EXPECT(place_run_while(is_not_in_doubt, NULL)); /* the server gives it to the other machine after 5 seconds */
+    while (!place_file_has("events", "in doubt")) { /* the server gives it to the other machine after 5 seconds */
+        (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.05, false);
+    }
     EXPECT_EQ(place_tell("notes", 3, 17, NULL), kCFMessagePortSuccess);
     EXPECT(place_run_while(place_lacks_notes, &count)); /* each number once */
     place_end_bridge(bridge);
@@ -378,4 +375,113 @@ PLACE_TEST(a_bridge_that_was_stopped_longer_than_the_server_waits_hands_over_not
     place_end_bridge(bridge);
     machine_end(pid, SIGKILL);
     machine_end(there, SIGTERM);
+}
+
+/* ---- a connection that is lost while a message is in the hands of its receiver ---- */
+
+static CFDataRef handle_without_the_server(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+{
+    const struct told *told = info;
+
+    server_stop(SIGTERM);
+    place_await(told, kCRLNatsDisconnected, 1);
+    return place_note(local, message_id, data, NULL);
+}
+
+/* What the server is asked over a connection of its own, until it answers with a text. */
+struct asked {
+    const char *subject;
+    const void *bytes;
+    int size;
+    const char *wanted;
+    char answer[2048];
+};
+
+static bool is_not_answered(void *info)
+{
+    struct asked *asked = info;
+    natsConnection *nats = NULL;
+    natsMsg *answer = NULL;
+
+    asked->answer[0] = '\0';
+    REQUIRE(natsConnection_ConnectTo(&nats, server_url()) == NATS_OK);
+    if (natsConnection_Request(&answer, nats, asked->subject, asked->bytes, asked->size, 1000) == NATS_OK) {
+        (void)snprintf(asked->answer, sizeof asked->answer, "%.*s", natsMsg_GetDataLength(answer), natsMsg_GetData(answer));
+        natsMsg_Destroy(answer);
+    }
+    natsConnection_Destroy(nats);
+    return strstr(asked->answer, asked->wanted) == NULL;
+}
+
+PLACE_TEST(a_message_that_was_handled_without_a_connection_is_acknowledged_over_the_next, "1119")
+{
+    struct bridge_frame message = {.type = bridge_one_way, .sender = 7, .number = 2};
+    struct told told = {{0}, {{0}}};
+    uint8_t head[bridge_frame_size];
+    char name[consumer_name_max];
+    char subject[128];
+    struct asked keep = {"crl.1.kept.notes", head, sizeof head, "\"seq\":1", ""};
+    struct asked look = {subject, "", 0, "\"num_ack_pending\":0", ""};
+    CRLNatsBridgeRef bridge;
+    CFMessagePortRef port;
+
+    place_set_durable();
+    server_start("-js");
+    machine_become("here");
+    port = port_open(CFSTR("notes"), handle_without_the_server, &told, kCFRunLoopDefaultMode);
+    bridge = place_bridge("here", &told);
+    REQUIRE(CRLNatsBridgeExport(bridge, "notes", true));
+    bridge_frame_encode(&message, head);
+    REQUIRE(place_run_while(is_not_answered, &keep));
+    EXPECT(place_run_while(place_lacks_notes, &(int){1}));
+    server_restart();
+    place_await(&told, kCRLNatsConnected, 2);
+    api_consumer_name("crl.1.kept.notes", name);
+    (void)snprintf(subject, sizeof subject, "$JS.API.CONSUMER.INFO.CRL.%s", name);
+    EXPECT(place_run_while(is_not_answered, &look));
+    EXPECT(strstr(look.answer, "\"delivered\":{\"consumer_seq\":1,") != NULL); /* once: no other bridge has seen it */
+    place_end_bridge(bridge);
+    port_drop(port);
+}
+
+static bool is_not_told(void *info)
+{
+    return TOLD(*(struct told *)info, kCRLNatsPeerMisbehaves) == 0;
+}
+
+PLACE_TEST(a_server_that_delivers_more_than_it_should_fills_no_memory, "1122")
+{
+    struct bridge_frame message = {.type = bridge_one_way, .sender = 7, .number = 1};
+    struct told told = {{0}, {{0}}};
+    uint8_t head[bridge_frame_size];
+    char name[consumer_name_max];
+    char text[512];
+    struct asked stream = {"$JS.API.STREAM.CREATE.CRL", text, 0, "\"config\"", ""};
+    struct asked consumer = {"$JS.API.CONSUMER.DURABLE.CREATE.CRL.more", text, 0, "\"config\"", ""};
+    struct asked keep = {"crl.1.kept.notes", head, sizeof head, "\"seq\"", ""};
+    CRLNatsBridgeRef bridge;
+    CFMessagePortRef port;
+
+    place_set_durable();
+    server_start("-js");
+    stream.size = snprintf(text, sizeof text, "{\"name\":\"CRL\",\"subjects\":[\"crl.1.kept.>\"],\"storage\":\"memory\"}");
+    REQUIRE(place_run_while(is_not_answered, &stream));
+    api_consumer_name("crl.1.kept.notes", name);
+    consumer.size = snprintf(text, sizeof text,
+                             "{\"stream_name\":\"CRL\",\"config\":{\"durable_name\":\"more\",\"deliver_subject\":\"crl.1.push.%s\","
+                             "\"deliver_group\":\"crl\",\"ack_policy\":\"explicit\",\"max_ack_pending\":1000}}",
+                             name);
+    REQUIRE(place_run_while(is_not_answered, &consumer));
+    for (; message.number <= 200; message.number++) {
+        bridge_frame_encode(&message, head);
+        REQUIRE(!is_not_answered(&keep));
+    }
+    machine_become("here");
+    port = CFMessagePortCreateLocal(NULL, CFSTR("notes"), place_note, NULL, NULL); /* without a source: it takes nothing */
+    bridge = place_bridge("here", &told);
+    REQUIRE(port && CRLNatsBridgeExport(bridge, "notes", true));
+    EXPECT(place_run_while(is_not_told, &told));
+    EXPECT(strstr(told.texts[16 + kCRLNatsPeerMisbehaves], "has not delivered so many") != NULL);
+    place_end_bridge(bridge);
+    port_drop(port);
 }

@@ -14,9 +14,12 @@ TEST(answers_of_jetstream_are_understood, "1118")
 {
     struct api_answer answer = read_text("{\"stream\":\"CRL\",\"seq\":12}");
 
-    EXPECT(answer.is_answer && answer.error == 0);
+    EXPECT(answer.is_answer && answer.is_stored && answer.error == 0);
+    answer = read_text("{\"type\":\"io.nats.jetstream.api.v1.stream_create_response\"}");
+    EXPECT(answer.is_answer && !answer.is_stored);
     answer = read_text("{\"type\":\"x\",\"error\":{\"code\":400,\"err_code\":10071,\"description\":\"wrong last sequence: 1\"},\"seq\":0}");
     EXPECT_EQ(answer.error, api_wrong_last_sequence);
+    EXPECT(!answer.is_stored);
     EXPECT_STR(answer.description, "wrong last sequence: 1");
     answer = read_text("{\"error\":{\"code\":500}}");
     EXPECT_EQ(answer.error, 1);
