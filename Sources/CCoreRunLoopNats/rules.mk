@@ -16,7 +16,7 @@ NATS_CFLAGS := $(if $(HAS_NATS),$(shell pkg-config --cflags libnats))
 NATS_LIBS := $(if $(HAS_NATS),$(shell pkg-config --libs libnats))
 NATS_RUNNER := $(B)/run-tests-nats
 BRIDGE := $(B)/messageport-bridge
-BRIDGE_OBJECT := $(B)/messageport-bridge.d/main.o
+BRIDGE_OBJECTS := $(B)/messageport-bridge.d/main.o $(B)/messageport-bridge-common.d/command.o
 LIBEXECDIR ?= $(PREFIX)/libexec
 UNITDIR ?= $(PREFIX)/lib/systemd/user
 D_BRIDGE = $(DESTDIR)$(LIBEXECDIR)/corerunloop
@@ -28,7 +28,8 @@ all: $(NATS_SHARED) $(B)/libcorerunloop-nats.so $(NATS_STATIC) $(BRIDGE)
 
 $(call objects,nats,Sources/CCoreRunLoopNats,$(NATS_CFLAGS) -ISources/CCoreRunLoopNats)
 $(call objects,nats-testing,Sources/CCoreRunLoopNats,-DCRL_TESTING $(NATS_CFLAGS) -ISources/CCoreRunLoopNats)
-$(call objects,messageport-bridge.d,Sources/messageport-bridge,)
+$(call objects,messageport-bridge.d,Sources/messageport-bridge,-ISources/messageport)
+$(call objects,messageport-bridge-common.d,Sources/messageport,)
 
 $(NATS_SHARED): $(NATS_OBJECTS) $(SHARED)
 	$(SAY) LINK $@
@@ -47,7 +48,7 @@ $(NATS_STATIC): $(B)/nats-whole.o
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $(B)/corerunloop-nats.o
 
-$(BRIDGE): $(BRIDGE_OBJECT) $(NATS_STATIC) $(STATIC)
+$(BRIDGE): $(BRIDGE_OBJECTS) $(NATS_STATIC) $(STATIC)
 	$(SAY) LINK $@
 	$(Q)$(LINK) -o $@ $^ $(NATS_LIBS) $(LIBS)
 
@@ -87,4 +88,4 @@ uninstall-nats:
 	$(Q)rm -f $(addprefix $(D_LIB)/,libcorerunloop-nats.so libcorerunloop-nats.so.$(SOVERSION) libcorerunloop-nats.a pkgconfig/corerunloop-nats.pc)
 	$(Q)rm -f $(D_BRIDGE)/messageport-bridge $(D_UNIT)/messageport-bridge@.service $(D_MAN)/man1/messageport-bridge.1
 
--include $(NATS_OBJECTS:.o=.d) $(NATS_TESTING_OBJECTS:.o=.d) $(NATS_TEST_OBJECTS:.o=.d) $(BRIDGE_OBJECT:.o=.d)
+-include $(NATS_OBJECTS:.o=.d) $(NATS_TESTING_OBJECTS:.o=.d) $(NATS_TEST_OBJECTS:.o=.d) $(BRIDGE_OBJECTS:.o=.d)

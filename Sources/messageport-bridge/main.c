@@ -6,7 +6,6 @@
  */
 #include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +14,11 @@
 #include "CRLNats.h"
 #include "CRLRunLoop.h"
 #include "CoreFoundation/CoreFoundation.h"
+#include "command.h"
 
-enum { exit_success, exit_error, exit_usage, exit_name };
+enum { exit_name = exit_usage + 1 };
+
+const char command_name[] = "messageport bridge";
 
 static const char usage[] =
     "usage: messageport bridge --server URL[,URL]... [--export NAME... [--share]] [--import NAME[@MACHINE]... [--as LOCAL]] [options]\n"
@@ -59,19 +61,6 @@ struct options {
 };
 
 static int status_at_end = exit_success;
-
-static int fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static int fail(int status, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)fputs("messageport bridge: ", stderr);
-    (void)vfprintf(stderr, format, arguments);
-    (void)fputc('\n', stderr);
-    va_end(arguments);
-    return status;
-}
 
 static int misuse(const char *format, const char *what)
 {
@@ -226,19 +215,35 @@ static int take_options(int count, char **words, struct options *options)
 
 /* ---- the bridge ---- */
 
-static void print_text(const char *text)
+static const char *word_of(CRLNatsEvent event)
 {
-    (void)putchar('"');
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\') {
-            (void)printf("\\%c", *text);
-        } else if ((unsigned char)*text < 0x20) {
-            (void)printf("\\u%04x", (unsigned)*text);
-        } else {
-            (void)putchar(*text);
-        }
+    switch (event) {
+    case kCRLNatsConnected:
+        return "connected";
+    case kCRLNatsDisconnected:
+        return "disconnected";
+    case kCRLNatsNameAppeared:
+        return "name-appeared";
+    case kCRLNatsNameVanished:
+        return "name-vanished";
+    case kCRLNatsCannotConnect:
+        return "cannot-connect";
+    case kCRLNatsRefused:
+        return "refused";
+    case kCRLNatsNameTaken:
+        return "name-taken";
+    case kCRLNatsNameUnusable:
+        return "name-unusable";
+    case kCRLNatsMessageDropped:
+        return "message-dropped";
+    case kCRLNatsPeerMisbehaves:
+        return "peer-misbehaves";
+    case kCRLNatsServerComplains:
+        return "server-complains";
+    case kCRLNatsMessageInDoubt:
+        return "message-in-doubt";
     }
-    (void)putchar('"');
+    return "unknown";
 }
 
 static void told(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, const char *text, void *info)
@@ -247,10 +252,10 @@ static void told(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, 
 
     (void)bridge;
     if (options->is_json) {
-        (void)printf("{\"event\":%d,\"name\":", (int)event);
-        print_text(name ? name : "");
-        (void)printf(",\"text\":");
-        print_text(text);
+        (void)printf("{\"event\":\"%s\",\"name\":", word_of(event));
+        print_json_string(name ? name : "", name ? strlen(name) : 0);
+        (void)fputs(",\"text\":", stdout);
+        print_json_string(text, strlen(text));
         (void)puts("}");
     } else if (event >= 0) {
         (void)puts(text);
@@ -262,24 +267,6 @@ static void told(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, 
     if (event == kCRLNatsRefused) {
         status_at_end = exit_error;
         CFRunLoopStop(CFRunLoopGetCurrent());
-    }
-}
-
-static void stop(CFRunLoopSourceRef source, const struct signalfd_siginfo *signal, void *info)
-{
-    (void)source;
-    (void)signal;
-    CFRunLoopStop(info);
-}
-
-static void stop_on(int signal)
-{
-    CRLSourceContext context = {0, CFRunLoopGetCurrent(), NULL, NULL, NULL};
-    CFRunLoopSourceRef source = CRLSignalSourceCreate(NULL, signal, 0, stop, &context);
-
-    if (source) {
-        CFRunLoopAddSource(CFRunLoopGetCurrent(), source, kCFRunLoopDefaultMode);
-        CFRelease(source);
     }
 }
 
@@ -327,7 +314,7 @@ int main(int count, char **words)
     options.configuration.servers = options.servers;
     options.configuration.callback = told;
     options.configuration.info = &options;
-    stop_on(SIGINT); /* before any other thread: threads inherit what is blocked */
+    stop_on(SIGINT);
     stop_on(SIGTERM);
     bridge = CRLNatsBridgeCreate(&options.configuration);
     if (!bridge) {

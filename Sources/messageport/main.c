@@ -39,17 +39,7 @@ static const char help[] =
     "\n"
     "Exit status: 0 success; 1 another error; 2 wrong usage; 3 no such port, or the name is taken; 4 timed out; 5 the port died.\n";
 
-int fail(int status, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)fputs("messageport: ", stderr);
-    (void)vfprintf(stderr, format, arguments);
-    (void)fputc('\n', stderr);
-    va_end(arguments);
-    return status;
-}
+const char command_name[] = "messageport";
 
 static int misuse(const char *format, const char *what)
 {

@@ -174,24 +174,6 @@ static CFDataRef answer(CFMessagePortRef port, SInt32 id, CFDataRef data, void *
     return reply;
 }
 
-static void stop(CFRunLoopSourceRef source, const struct signalfd_siginfo *signal, void *info)
-{
-    (void)source;
-    (void)signal;
-    CFRunLoopStop(info);
-}
-
-static void stop_on(int signal)
-{
-    CRLSourceContext context = {0, CFRunLoopGetCurrent(), NULL, NULL, NULL};
-    CFRunLoopSourceRef source = CRLSignalSourceCreate(NULL, signal, 0, stop, &context);
-
-    if (source) {
-        CFRunLoopAddSource(CFRunLoopGetCurrent(), source, kCFRunLoopDefaultMode);
-        CFRelease(source);
-    }
-}
-
 int serve_port(const struct options *options)
 {
     CFMessagePortContext context = {0, (void *)(uintptr_t)options, NULL, NULL, NULL};
