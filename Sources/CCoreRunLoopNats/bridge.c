@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "configuration.h"
 #include "exporting.h"
 #include "importing.h"
 #include "kept_name.h"
 
-enum { servers_max = 16, text_max = 512 };
+enum { text_max = 512 };
 
 static const int64_t error_interval_ns = 1000000000;
 
@@ -305,77 +305,6 @@ static void tick(CFRunLoopTimerRef timer, void *info)
 
 /* ---- creation ---- */
 
-/* Splits the servers' URLs in place. Returns how many there are. */
-static int split_servers(char *text, const char *ret_servers[servers_max])
-{
-    int count = 0;
-    char *rest = NULL;
-
-    for (char *server = strtok_r(text, ", ", &rest); server && count < servers_max; server = strtok_r(NULL, ", ", &rest)) {
-        ret_servers[count++] = server;
-    }
-    return count;
-}
-
-/* Returns why the settings do not agree, or NULL. */
-static const char *settings_fault(const CRLNatsConfiguration *configuration)
-{
-    if (!configuration->certificate != !configuration->key) {
-        return "a certificate needs its key, and a key its certificate";
-    }
-    return configuration->password && !configuration->user ? "a password needs its user" : NULL;
-}
-
-static struct connection *connect_bridge(struct CRLNatsBridge *bridge, const CRLNatsConfiguration *configuration)
-{
-    const char *fault = settings_fault(configuration);
-    const char *servers[servers_max];
-    char *copy = strdup(configuration->servers ? configuration->servers : "");
-    struct connection_settings settings = {.servers = servers,
-                                           .user = configuration->user,
-                                           .password = configuration->password,
-                                           .credentials = configuration->credentials,
-                                           .authorities = configuration->authorities,
-                                           .certificate = configuration->certificate,
-                                           .key = configuration->key,
-                                           .name = bridge->machine};
-    char text[128] = "there is no memory";
-
-    if (copy) {
-        settings.server_count = split_servers(copy, servers);
-        settings.uses_tls = strstr(configuration->servers ? configuration->servers : "", "tls://") != NULL;
-    }
-    if (copy && settings.server_count == 0) {
-        fault = "no server is named";
-    } else if (copy && !fault) {
-        bridge->connection = connection_create(&settings, connection_tells, bridge, text, sizeof text);
-    }
-    free(copy);
-    if (!bridge->connection) {
-        (void)fprintf(stderr, "CoreRunLoop: bridge: the servers '%s' cannot be used: %s\n",
-                      configuration->servers ? configuration->servers : "", fault ? fault : text);
-    }
-    return bridge->connection;
-}
-
-static bool choose_machine(struct CRLNatsBridge *bridge, const char *machine)
-{
-    char host[machine_name_max + 1] = "";
-    const char *fault;
-
-    if (!machine) {
-        (void)gethostname(host, sizeof host - 1);
-        machine = host;
-    }
-    fault = name_fault(machine, machine_name_max);
-    if (fault) {
-        (void)fprintf(stderr, "CoreRunLoop: bridge: the machine's name '%s' %s\n", machine, fault);
-        return false;
-    }
-    (void)snprintf(bridge->machine, sizeof bridge->machine, "%s", machine);
-    return true;
-}
-
 static void make_inbox_name(struct CRLNatsBridge *bridge)
 {
     unsigned long long secret[2];
@@ -419,8 +348,7 @@ CRLNatsBridgeRef CRLNatsBridgeCreate(const CRLNatsConfiguration *configuration)
     bridge->callback = configuration->callback;
     bridge->info = configuration->info;
     make_inbox_name(bridge);
-    if (!bridge->life || !choose_machine(bridge, configuration->machine) || !connect_bridge(bridge, configuration) ||
-        !begin_parts(bridge)) {
+    if (!bridge->life || !configuration_follow(bridge, configuration, connection_tells) || !begin_parts(bridge)) {
         CRLNatsBridgeInvalidate(bridge);
         return NULL;
     }

@@ -13,7 +13,6 @@ enum { under_way_max = 8192 };
 
 static const size_t under_way_bytes_max = (size_t)64 << 20;
 static const int64_t working_ns = 1000000000; /* between two signs that a message is under way */
-static const char queue_name[] = "crl";
 
 /* A message on its way from the server to the port. */
 struct incoming {
@@ -248,7 +247,7 @@ static void say(struct exported_name *exported, enum bridge_frame_type type)
 static void subscribe_any(struct exported_name *exported)
 {
     if (!exported->any) {
-        exported->any = connection_subscribe(exported->bridge->connection, exported->any_subject, queue_name, message_came, exported);
+        exported->any = connection_subscribe(exported->bridge->connection, exported->any_subject, QUEUE_GROUP, message_came, exported);
     }
 }
 
@@ -335,7 +334,7 @@ static void appear(struct exported_name *exported)
     struct CRLNatsBridge *bridge = exported->bridge;
 
     exported->control = connection_subscribe(bridge->connection, exported->control_subject, NULL, control_came, exported);
-    exported->at_machine = connection_subscribe(bridge->connection, exported->machine_subject, queue_name, message_came, exported);
+    exported->at_machine = connection_subscribe(bridge->connection, exported->machine_subject, QUEUE_GROUP, message_came, exported);
     subscribe_any(exported);
     set_kept_port(exported, exported->port, true);
     say(exported, bridge_here);

@@ -257,8 +257,8 @@ static void message_came(void *info, natsMsg *came)
         return;
     }
     if (delivery->count == held_max) {
-        bridge_tell(delivery->bridge, kCRLNatsPeerMisbehaves, delivery->name, "%s: a kept message was dropped: the server has not delivered so many",
-                    delivery->name);
+        bridge_tell(delivery->bridge, kCRLNatsPeerMisbehaves, delivery->name,
+                    "%s: a kept message was dropped: the server has not delivered so many", delivery->name);
         return; /* if the server has, it does so again */
     }
     message = calloc(1, sizeof *message + strlen(acknowledgement) + 1);
@@ -362,7 +362,7 @@ static void subscribe(struct kept_delivery *delivery)
 {
     if (delivery->port && delivery->has_consumer && !delivery->subscription) {
         delivery->subscription =
-            connection_subscribe(delivery->bridge->connection, delivery->delivery, "crl", message_came, delivery);
+            connection_subscribe(delivery->bridge->connection, delivery->delivery, QUEUE_GROUP, message_came, delivery);
     }
 }
 

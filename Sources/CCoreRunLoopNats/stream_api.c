@@ -53,8 +53,9 @@ void api_create_consumer(const char *subject, char ret_api_subject[subject_max],
     (void)snprintf(ret_delivery, subject_max, "crl.1.push.%s", name);
     (void)snprintf(ret_api_subject, subject_max, "$JS.API.CONSUMER.DURABLE.CREATE.CRL.%s", name);
     (void)snprintf(ret_text, api_text_max,
-                   "{\"stream_name\":\"CRL\",\"config\":{\"durable_name\":\"%s\",\"deliver_subject\":\"%s\",\"deliver_group\":\"crl\","
-                   "\"deliver_policy\":\"all\",\"ack_policy\":\"explicit\",\"ack_wait\":5000000000,\"max_deliver\":-1,"
+                   "{\"stream_name\":\"CRL\",\"config\":{\"durable_name\":\"%s\",\"deliver_subject\":\"%s\","
+                   "\"deliver_group\":\"" QUEUE_GROUP "\",\"deliver_policy\":\"all\",\"ack_policy\":\"explicit\","
+                   "\"ack_wait\":5000000000,\"max_deliver\":-1,"
                    "\"max_ack_pending\":64,\"replay_policy\":\"instant\",\"filter_subject\":\"%s\"}}",
                    name, ret_delivery, subject);
 }

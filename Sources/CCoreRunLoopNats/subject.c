@@ -74,39 +74,6 @@ void subject_escape(const char *text, char *ret_token, size_t capacity)
     ret_token[at] = '\0';
 }
 
-static int digit_value(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-bool subject_unescape(const char *token, char *ret_text, size_t capacity)
-{
-    size_t at = 0;
-
-    for (; *token != '\0'; token++) {
-        char c = *token;
-
-        if (c == '%') {
-            int high = digit_value(token[1]);
-            int low = high < 0 ? -1 : digit_value(token[2]);
-
-            c = (char)(16 * high + low);
-            if (low < 0 || c == '\0' || is_plain(c)) { /* a second way to write a name */
-                return false;
-            }
-            token += 2;
-        } else if (!is_plain(c)) {
-            return false;
-        }
-        if (at + 1 >= capacity) {
-            return false;
-        }
-        ret_text[at++] = c;
-    }
-    ret_text[at] = '\0';
-    return at > 0;
-}
-
 void subject_make(char ret_subject[subject_max], const char *kind, const char *machine, const char *name)
 {
     char escaped_machine[3 * machine_name_max + 1] = "";

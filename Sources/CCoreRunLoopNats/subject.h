@@ -13,6 +13,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The queue group of all that export a name: each message goes to one of them. */
+#define QUEUE_GROUP "crl"
+
 enum {
     port_name_max = 128, /* bytes of UTF-8, as CFMessagePort has it */
     machine_name_max = 64,
@@ -24,8 +27,6 @@ const char *name_fault(const char *name, size_t most);
 
 /* Writes the escaped text with its zero. `capacity` must be at least 3 bytes for each byte of the text, and one. */
 void subject_escape(const char *text, char *ret_token, size_t capacity);
-/* Reads it back. Returns false if the token is no escaped text, or if there is no room. */
-bool subject_unescape(const char *token, char *ret_text, size_t capacity);
 
 /* "crl.1.KIND.NAME", or with a machine "crl.1.KIND.MACHINE.NAME". */
 void subject_make(char ret_subject[subject_max], const char *kind, const char *machine, const char *name);

@@ -206,6 +206,28 @@ PLACE_TEST(a_million_exporters_of_a_name_take_no_memory, "1122")
     machine_end(there, SIGTERM);
 }
 
+static bool is_not_heard(void *info)
+{
+    static char text[buffer_size];
+    ssize_t count = recv(*(int *)info, text, sizeof text - 1, MSG_DONTWAIT);
+
+    text[count > 0 ? count : 0] = '\0';
+    return strstr(text, "MSG crl.1.ctl.victim") == NULL;
+}
+
+/* Waits until the server has all subscriptions of the bridge that exports the victim: each second it says after them that it is here. */
+static void await_victim(const struct told *told)
+{
+    int peer;
+
+    place_await(told, kCRLNatsNameAppeared, 1);
+    place_await(told, kCRLNatsConnected, 1);
+    peer = connect_peer();
+    send_all(peer, "SUB crl.1.ctl.victim 1\r\n", 24);
+    REQUIRE(place_run_while(is_not_heard, &peer));
+    (void)close(peer);
+}
+
 /* The bridge of this process exports a name of its own. */
 static CRLNatsBridgeRef export_victim(struct told *told, CFMessagePortRef *ret_port)
 {
@@ -215,8 +237,7 @@ static CRLNatsBridgeRef export_victim(struct told *told, CFMessagePortRef *ret_p
     *ret_port = port_open(CFSTR("victim"), echo, NULL, kCFRunLoopDefaultMode);
     bridge = place_bridge("here", told);
     REQUIRE(CRLNatsBridgeExport(bridge, "victim", false));
-    place_await(told, kCRLNatsNameAppeared, 1);
-    place_await(told, kCRLNatsConnected, 1);
+    await_victim(told);
     return bridge;
 }
 
@@ -243,9 +264,9 @@ PLACE_TEST(a_machines_name_that_cannot_be_one_is_dropped_and_texts_are_lines, "1
     port_drop(port);
 }
 
-struct rivalry {
+struct other_machine {
     int peer;
-    struct told told;
+    struct told *told;
 };
 
 /* Says goodbye and comes back, until the bridge has lost its name a second time. An error of a kind is told once a second. */
@@ -253,21 +274,22 @@ static bool is_lost_once(void *info)
 {
     static const struct bridge_frame here = {.type = bridge_here, .sender = 7, .number = 1};
     static const struct bridge_frame bye = {.type = bridge_bye, .sender = 7, .number = 1};
-    struct rivalry *rivalry = info;
+    struct other_machine *rivalry = info;
 
     publish_frame(rivalry->peer, "crl.1.ctl.victim", bye, "other");
     publish_frame(rivalry->peer, "crl.1.ctl.victim", here, "other"); /* it is never silent for long enough */
-    return TOLD(rivalry->told, kCRLNatsNameTaken) < 2;
+    return TOLD(*rivalry->told, kCRLNatsNameTaken) < 2;
 }
 
 PLACE_TEST(a_name_is_taken_over_as_soon_as_the_other_machine_says_goodbye, "1116")
 {
-    struct rivalry rivalry = {.peer = -1};
+    struct told told = {{0}, {{0}}};
+    struct other_machine rivalry = {-1, &told};
     CFMessagePortRef port;
     CRLNatsBridgeRef bridge;
 
     server_start("");
-    bridge = export_victim(&rivalry.told, &port);
+    bridge = export_victim(&told, &port);
     rivalry.peer = connect_peer();
     EXPECT(place_run_while(is_lost_once, &rivalry));
     (void)close(rivalry.peer);
@@ -290,8 +312,7 @@ PLACE_TEST(one_way_messages_whose_receiver_goes_before_it_has_them_are_told, "11
     CRLMessagePortSetQueueLimit(port, 1);
     bridge = place_bridge("here", &told);
     REQUIRE(CRLNatsBridgeExport(bridge, "victim", false));
-    place_await(&told, kCRLNatsNameAppeared, 1);
-    place_await(&told, kCRLNatsConnected, 1);
+    await_victim(&told);
     peer = connect_peer();
     for (int i = 0; i < 500; i++) {
         publish_frame(peer, "crl.1.any.victim", message, "text");
@@ -341,10 +362,8 @@ PLACE_TEST(a_callback_that_runs_the_loop_takes_nothing_from_the_pass_around_it, 
     bridge = CRLNatsBridgeCreate(
         &(CRLNatsConfiguration){.servers = server_url(), .machine = "here", .callback = run_the_loop, .info = &told});
     REQUIRE(bridge && CRLNatsBridgeExport(bridge, "victim", false));
-    place_await(&told, kCRLNatsNameAppeared, 1);
-    place_await(&told, kCRLNatsConnected, 1);
+    await_victim(&told);
     nested_peer = connect_peer();
-    flush_peer(nested_peer);
     /* In the callback that this brings, the subscription that has brought it ends. */
     publish_frame(nested_peer, "crl.1.any.victim", (struct bridge_frame){.type = bridge_who, .sender = 7, .number = 1}, "");
     place_await(&told, kCRLNatsPeerMisbehaves, 1);
@@ -395,6 +414,15 @@ static void *lie(void *info)
     return NULL;
 }
 
+/* The server may get the bridge's subscription after the first of them. */
+static bool has_not_appeared(void *info)
+{
+    struct other_machine *liar = info;
+
+    publish_frame(liar->peer, "crl.1.ctl.liar", (struct bridge_frame){.type = bridge_here, .sender = 5, .number = 1}, "m");
+    return TOLD(*liar->told, kCRLNatsNameAppeared) == 0;
+}
+
 PLACE_TEST(an_exporter_that_lies_gives_one_reply_at_most, "1121 1108")
 {
     struct told told = {{0}, {{0}}};
@@ -411,8 +439,7 @@ PLACE_TEST(an_exporter_that_lies_gives_one_reply_at_most, "1121 1108")
     bridge = place_bridge("here", &told);
     REQUIRE(CRLNatsBridgeImport(bridge, "liar", NULL, NULL));
     place_await(&told, kCRLNatsConnected, 1);
-    publish_frame(peer, "crl.1.ctl.liar", (struct bridge_frame){.type = bridge_here, .sender = 5, .number = 1}, "m");
-    place_await(&told, kCRLNatsNameAppeared, 1);
+    EXPECT(place_run_while(has_not_appeared, &(struct other_machine){peer, &told}));
     REQUIRE(pthread_create(&liar, NULL, lie, &peer) == 0);
     EXPECT_EQ(place_ask("liar", 1, NULL, 20, &reply), kCFMessagePortSuccess);
     EXPECT(reply && port_data_is(reply, "the reply"));
