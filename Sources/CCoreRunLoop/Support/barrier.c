@@ -19,7 +19,7 @@ static bool succeeds(int command)
 bool barrier_enable_everywhere(void)
 {
     enum { unknown, possible, impossible };
-    /* That of the first call. In the section for the reason that lock_sleepers are. */
+    /* That of the first call. In .data, which is written when a program starts in any case: elsewhere it would take a page of its own. */
     static __attribute__((section(".data"))) _Atomic int answer;
 
     if (atomic_load_explicit(&answer, memory_order_relaxed) == unknown) {

@@ -8,8 +8,7 @@
 #include "Support/barrier.h"
 #include "Support/futex.h"
 
-/* Among the data that is written when a program starts in any case: elsewhere it would take a page of its own. */
-__attribute__((section(".data"))) _Atomic uint32_t lock_sleepers[lock_place_count];
+struct lock_place lock_places[lock_place_count];
 struct padded_lock item_lock_space[2 * item_lock_count - 1];
 
 /* Before any thread can sleep on a lock. */
@@ -17,7 +16,7 @@ static __attribute__((constructor)) void begin_without_fences(void)
 {
     if (barrier_enable_everywhere()) {
         for (size_t i = 0; i < lock_place_count; i++) {
-            (void)atomic_fetch_or_explicit(&lock_sleepers[i], lock_needs_no_fence, memory_order_relaxed);
+            (void)atomic_fetch_or_explicit(&lock_places[i].sleepers, lock_needs_no_fence, memory_order_relaxed);
         }
     }
 }
@@ -67,7 +66,7 @@ bool lock_is_mine(const struct lock *lock)
 static void return_to_fences(void)
 {
     for (size_t i = 0; i < lock_place_count; i++) {
-        (void)atomic_fetch_and_explicit(&lock_sleepers[i], ~lock_needs_no_fence, memory_order_relaxed);
+        (void)atomic_fetch_and_explicit(&lock_places[i].sleepers, ~lock_needs_no_fence, memory_order_relaxed);
     }
 }
 
@@ -101,7 +100,7 @@ static bool take_soon(struct lock *lock)
 
 void lock_take_contended(struct lock *lock)
 {
-    _Atomic uint32_t *sleepers = &lock_sleepers[lock_place(lock)];
+    _Atomic uint32_t *sleepers = &lock_place_of(lock)->sleepers;
     bool is_seen;
 
     if (take_soon(lock)) {
@@ -164,6 +163,6 @@ void item_locks_reset_all(void)
         lock_reset(&item_locks()[i].lock);
     }
     for (size_t i = 0; i < lock_place_count; i++) { /* who slept does not exist here */
-        (void)atomic_fetch_and_explicit(&lock_sleepers[i], lock_needs_no_fence, memory_order_relaxed);
+        (void)atomic_fetch_and_explicit(&lock_places[i].sleepers, lock_needs_no_fence, memory_order_relaxed);
     }
 }

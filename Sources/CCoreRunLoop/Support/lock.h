@@ -32,15 +32,21 @@ enum lock_state { lock_free, lock_held, lock_contended };
 enum { lock_place_count = 64, cache_line = 64 };
 
 /*
- * For each place, which an address chooses, how many threads sleep, or are about to, on a lock of this place; plus lock_needs_no_fence. Not
- * in the lock itself, whose memory may be gone once it is free.
+ * `sleepers` is the number of threads that sleep, or are about to, on a lock of this place, plus lock_needs_no_fence. It is not in the lock
+ * itself, whose memory may be gone once it is free. Each drop looks at it, so it has a cache line of its own: threads that sleep on other
+ * locks do not take the line away.
  */
-extern _Atomic uint32_t lock_sleepers[lock_place_count];
+struct lock_place {
+    _Alignas(cache_line) _Atomic uint32_t sleepers;
+};
+
+extern struct lock_place lock_places[lock_place_count];
 static const uint32_t lock_needs_no_fence = 0x80000000; /* added where a drop makes no fence, because sleepers do */
 
-static inline uint32_t lock_place(const struct lock *lock)
+/* The address chooses the place. */
+static inline struct lock_place *lock_place_of(const struct lock *lock)
 {
-    return (uint32_t)((uintptr_t)lock / cache_line % lock_place_count);
+    return &lock_places[(uintptr_t)lock / cache_line % lock_place_count];
 }
 
 void lock_take_contended(struct lock *lock);
@@ -86,7 +92,7 @@ NOT_CHECKED static inline void lock_take(struct lock *lock)
 /* Returns true if nobody sleeps on a lock of this place. Returns false if somebody does, or if the library cannot tell. */
 static inline bool lock_has_no_sleepers(const struct lock *lock)
 {
-    return __builtin_expect(atomic_load_explicit(&lock_sleepers[lock_place(lock)], memory_order_relaxed) == lock_needs_no_fence, 1);
+    return __builtin_expect(atomic_load_explicit(&lock_place_of(lock)->sleepers, memory_order_relaxed) == lock_needs_no_fence, 1);
 }
 
 NOT_CHECKED static inline void lock_drop(struct lock *lock)

@@ -22,12 +22,12 @@ static long counter; /* guarded by lock */
 
 static uint32_t sleepers_on(const struct lock *one)
 {
-    return atomic_load(&lock_sleepers[lock_place(one)]) & ~lock_needs_no_fence;
+    return atomic_load(&lock_place_of(one)->sleepers) & ~lock_needs_no_fence;
 }
 
 static bool needs_fence(const struct lock *one)
 {
-    return (atomic_load(&lock_sleepers[lock_place(one)]) & lock_needs_no_fence) == 0;
+    return (atomic_load(&lock_place_of(one)->sleepers) & lock_needs_no_fence) == 0;
 }
 
 static void *counts(void *context)
@@ -144,7 +144,7 @@ TEST(who_slept_at_a_fork_does_not_in_the_child, "P2")
 {
     bool fenced = needs_fence(&lock);
 
-    atomic_fetch_add(&lock_sleepers[lock_place(&lock)], 2);
+    atomic_fetch_add(&lock_place_of(&lock)->sleepers, 2);
     item_locks_take_all();
     item_locks_reset_all();
     EXPECT_EQ(sleepers_on(&lock), 0);
