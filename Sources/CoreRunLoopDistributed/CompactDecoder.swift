@@ -137,7 +137,7 @@ struct CompactDecoder: Decoder, SingleValueDecodingContainer {
         case negative(Int64)
     }
 
-    private func integer<Value: FixedWidthInteger>(_ type: Value.Type) throws -> Value {
+    func decode<Value: FixedWidthInteger & Decodable>(_ type: Value.Type) throws -> Value {
         let integer = try read { reader throws(CompactFault) -> Integer? in
             let tag = try reader.byte()
             if tag <= 0x7F { return .positive(UInt64(tag)) }
@@ -156,17 +156,6 @@ struct CompactDecoder: Decoder, SingleValueDecodingContainer {
         guard let value else { throw corrupted("a number does not fit \(type)") }
         return value
     }
-
-    func decode(_ type: Int.Type) throws -> Int { try integer(type) }
-    func decode(_ type: Int8.Type) throws -> Int8 { try integer(type) }
-    func decode(_ type: Int16.Type) throws -> Int16 { try integer(type) }
-    func decode(_ type: Int32.Type) throws -> Int32 { try integer(type) }
-    func decode(_ type: Int64.Type) throws -> Int64 { try integer(type) }
-    func decode(_ type: UInt.Type) throws -> UInt { try integer(type) }
-    func decode(_ type: UInt8.Type) throws -> UInt8 { try integer(type) }
-    func decode(_ type: UInt16.Type) throws -> UInt16 { try integer(type) }
-    func decode(_ type: UInt32.Type) throws -> UInt32 { try integer(type) }
-    func decode(_ type: UInt64.Type) throws -> UInt64 { try integer(type) }
 
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
         if (outer?.depth ?? 0) > compactDeepest { throw corrupted("more than \(compactDeepest) levels") }
@@ -219,16 +208,9 @@ private struct CompactListDecoder: UnkeyedDecodingContainer {
     mutating func decode(_ type: String.Type) throws -> String { try next(type) { try $0.decode(type) } }
     mutating func decode(_ type: Double.Type) throws -> Double { try next(type) { try $0.decode(type) } }
     mutating func decode(_ type: Float.Type) throws -> Float { try next(type) { try $0.decode(type) } }
-    mutating func decode(_ type: Int.Type) throws -> Int { try next(type) { try $0.decode(type) } }
-    mutating func decode(_ type: Int8.Type) throws -> Int8 { try next(type) { try $0.decode(type) } }
-    mutating func decode(_ type: Int16.Type) throws -> Int16 { try next(type) { try $0.decode(type) } }
-    mutating func decode(_ type: Int32.Type) throws -> Int32 { try next(type) { try $0.decode(type) } }
-    mutating func decode(_ type: Int64.Type) throws -> Int64 { try next(type) { try $0.decode(type) } }
-    mutating func decode(_ type: UInt.Type) throws -> UInt { try next(type) { try $0.decode(type) } }
-    mutating func decode(_ type: UInt8.Type) throws -> UInt8 { try next(type) { try $0.decode(type) } }
-    mutating func decode(_ type: UInt16.Type) throws -> UInt16 { try next(type) { try $0.decode(type) } }
-    mutating func decode(_ type: UInt32.Type) throws -> UInt32 { try next(type) { try $0.decode(type) } }
-    mutating func decode(_ type: UInt64.Type) throws -> UInt64 { try next(type) { try $0.decode(type) } }
+    mutating func decode<Value: FixedWidthInteger & Decodable>(_ type: Value.Type) throws -> Value {
+        try next(type) { try $0.decode(type) }
+    }
     mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value { try next(type) { try $0.decode(type) } }
     mutating func nestedContainer<Key: CodingKey>(keyedBy type: Key.Type) throws -> KeyedDecodingContainer<Key> {
         try next(type) { try $0.container(keyedBy: type) }
@@ -245,7 +227,7 @@ private struct CompactKeyedDecoder<Key: CodingKey>: KeyedDecodingContainerProtoc
     private let next = Place()
     var codingPath: [any CodingKey] { map.codingPath }
 
-    /// The entry after the one that was found last. Types ask for their keys in the order in which they have written them.
+    /// The entry after the one that was decoded last. Types ask for their keys in the order in which they have written them.
     private final class Place { var index = 0 }
 
     init(_ map: CompactDecoder) throws {
@@ -268,41 +250,31 @@ private struct CompactKeyedDecoder<Key: CodingKey>: KeyedDecodingContainerProtoc
         entries.compactMap { entry in String(validating: map.input.bytes[entry.key], as: UTF8.self).flatMap { Key(stringValue: $0) } }
     }
 
-    /// The value of a key; of two with the same key, any.
-    private func find(_ key: some CodingKey) -> CompactDecoder? {
+    /// The index of a key's entry; of two with the same key, the same one until one of them is decoded.
+    private func index(of key: some CodingKey) -> Int? {
         let name = key.stringValue
         let isIt = { (index: Int) in
             let found = entries[index].key
             return found.count == name.utf8.count && map.input.bytes[found].elementsEqual(name.utf8)
         }
-        guard let index = (next.index..<entries.count).first(where: isIt) ?? (0..<next.index).first(where: isIt) else { return nil }
-        next.index = index + 1
+        return (next.index..<entries.count).first(where: isIt) ?? (0..<next.index).first(where: isIt)
+    }
+
+    private func value(_ key: some CodingKey, isLast: Bool = true) throws -> CompactDecoder {
+        guard let index = index(of: key) else {
+            throw DecodingError.keyNotFound(key, .init(codingPath: codingPath, debugDescription: "there is no \(key.stringValue)"))
+        }
+        if isLast { next.index = index + 1 }
         return CompactDecoder(input: map.input, position: entries[index].value, key: key, outer: path)
     }
 
-    private func value(_ key: some CodingKey) throws -> CompactDecoder {
-        guard let found = find(key) else {
-            throw DecodingError.keyNotFound(key, .init(codingPath: codingPath, debugDescription: "there is no \(key.stringValue)"))
-        }
-        return found
-    }
-
-    func contains(_ key: Key) -> Bool { find(key) != nil }
-    func decodeNil(forKey key: Key) throws -> Bool { try value(key).decodeNil() }
+    func contains(_ key: Key) -> Bool { index(of: key) != nil }
+    func decodeNil(forKey key: Key) throws -> Bool { try value(key, isLast: false).decodeNil() }
     func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try value(key).decode(type) }
     func decode(_ type: String.Type, forKey key: Key) throws -> String { try value(key).decode(type) }
     func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try value(key).decode(type) }
     func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try value(key).decode(type) }
-    func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try value(key).decode(type) }
-    func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try value(key).decode(type) }
-    func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try value(key).decode(type) }
-    func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try value(key).decode(type) }
-    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try value(key).decode(type) }
-    func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try value(key).decode(type) }
-    func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try value(key).decode(type) }
-    func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 { try value(key).decode(type) }
-    func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 { try value(key).decode(type) }
-    func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try value(key).decode(type) }
+    func decode<Value: FixedWidthInteger & Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value { try value(key).decode(type) }
     func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value { try value(key).decode(type) }
     func nestedContainer<Inner: CodingKey>(keyedBy type: Inner.Type, forKey key: Key) throws -> KeyedDecodingContainer<Inner> {
         try value(key).container(keyedBy: type)

@@ -1,240 +1,262 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Encodes values as CompactFormat says, straight into one array. Containers are written as they are filled: when one is used again, those
-// that were opened inside of it are closed. A type that goes on with a container which was closed that way gets an error.
+// Encodes values as CompactFormat says, straight into one array. Values and containers are written as they are filled: when a container is
+// used again, what was opened inside of it is closed. A type that goes on with something closed, or encodes two things at the place of one,
+// gets an error. Many of an encoder's functions cannot throw, and a type may ignore what others throw. So the first error stays, and the
+// whole value ends with it.
 
-/// The bytes that come of a value, and the containers that are open.
+/// Something open: its place in the list of all that is open, and a number that nothing else had.
+struct CompactPlace {
+    let depth: Int
+    let number: Int
+}
+
+/// The bytes that come of a value, and what is open of it.
 final class CompactOutput {
+    enum Kind {
+        /// The place of one value, whatever it will be.
+        case value
+        case list
+        case map
+    }
+    private struct Open {
+        let number: Int
+        let kind: Kind
+        /// Nothing was encoded at the place of this value.
+        var isUnused = true
+    }
     var bytes: [UInt8] = []
     let userInfo: [CodingUserInfoKey: any Sendable]
-    /// The open containers, the innermost last.
-    private var open: [(number: Int, tag: UInt8)] = []
+    /// The innermost last. A value's container follows the value.
+    private var open: [Open] = []
+    private var levels = 0
     private var lastNumber = 0
+    private var error: (any Error)?
 
     init(_ userInfo: [CodingUserInfoKey: any Sendable]) { self.userInfo = userInfo }
 
-    /// Encodes a whole value.
+    /// Encodes a whole value, at a place where one is expected.
     func encode<Value: Encodable>(_ value: Value) throws {
-        let (depth, start) = (open.count, bytes.count)
+        if let error { throw error }
         if Value.self == [UInt8].self, let value = value as? [UInt8] {
             bytes.append(CompactTag.bytes)
             bytes.append(varint: UInt64(value.count))
             bytes.append(contentsOf: value)
             return
         }
-        if depth > compactDeepest {
-            throw EncodingError.invalidValue(value, .init(codingPath: [], debugDescription: "more than \(compactDeepest) levels"))
-        }
-        try value.encode(to: CompactEncoder(self))
-        close(to: depth)
-        if bytes.count == start { begin(CompactTag.map, at: depth) }  // a type without properties encodes nothing
-        close(to: depth)
+        let place = begin(.value)
+        do { try value.encode(to: CompactEncoder(self, place)) } catch { fail(error) }
+        close(to: place.depth)
+        if let error { throw error }
     }
 
-    /// Opens a container at a depth, and returns its number.
-    @discardableResult
-    func begin(_ tag: UInt8, at depth: Int) -> Int {
-        close(to: depth)
-        bytes.append(tag)
+    /// Opens a value or a container inside of what is open.
+    func begin(_ kind: Kind) -> CompactPlace {
+        if kind != .value {
+            if levels == compactDeepest { refuse("more than \(compactDeepest) levels") }
+            levels += 1
+            bytes.append(kind == .list ? CompactTag.list : CompactTag.map)
+        }
         lastNumber += 1
-        open.append((lastNumber, tag))
-        return lastNumber
+        open.append(Open(number: lastNumber, kind: kind))
+        return CompactPlace(depth: open.count - 1, number: lastNumber)
     }
 
-    /// Opens the container of a value at a depth, or goes on with it, as a class and its base class may share one. Returns its number; 0,
-    /// which no container has, when the value already has one of the other kind.
-    func container(_ tag: UInt8, at depth: Int) -> Int {
-        if depth == open.count { return begin(tag, at: depth) }
-        return open[depth].tag == tag ? open[depth].number : 0
+    /// Opens the container of a value, or goes on with it, as a class and its base class may share one.
+    func container(_ kind: Kind, of value: CompactPlace) -> CompactPlace {
+        if isOpen(value) {
+            let inner = value.depth + 1
+            if open[value.depth].isUnused {
+                open[value.depth].isUnused = false
+                return begin(kind)
+            }
+            if inner < open.count, open[inner].kind == kind { return CompactPlace(depth: inner, number: open[inner].number) }
+        }
+        refuse("a value has a container of another kind, or was closed")
+        return CompactPlace(depth: open.count, number: 0)  // is never open
     }
 
-    var depth: Int { open.count }
+    /// Gets ready for the only scalar or value at the place of a value.
+    func use(_ value: CompactPlace) throws {
+        if let error { throw error }
+        guard isOpen(value), open[value.depth].isUnused else {
+            throw refuse("two values at the place of one, or one after its place was closed")
+        }
+        open[value.depth].isUnused = false
+    }
 
-    func close(to depth: Int) {
+    /// Gets ready for a further value of a container: closes what was opened inside of it.
+    func goOn(_ container: CompactPlace) throws {
+        if let error { throw error }
+        guard isOpen(container) else { throw refuse("a container is used again after one around it was") }
+        close(to: container.depth + 1)
+    }
+
+    private func isOpen(_ place: CompactPlace) -> Bool { place.depth < open.count && open[place.depth].number == place.number }
+
+    private func close(to depth: Int) {
         while open.count > depth {
-            bytes.append(CompactTag.end)
-            open.removeLast()
+            let last = open.removeLast()
+            if last.kind != .value {
+                levels -= 1
+                bytes.append(CompactTag.end)
+            } else if last.isUnused {
+                bytes.append(contentsOf: [CompactTag.map, CompactTag.end])  // a type without properties encodes nothing
+            }
         }
     }
 
-    /// Closes what was opened inside of a container.
-    func goOn(_ number: Int, at depth: Int) throws {
-        guard depth < open.count, open[depth].number == number else {
-            throw EncodingError.invalidValue(
-                self, .init(codingPath: [], debugDescription: "a container is used again after one around it was"))
-        }
-        close(to: depth + 1)
+    @discardableResult
+    func refuse(_ text: String) -> any Error {
+        fail(EncodingError.invalidValue(text, .init(codingPath: [], debugDescription: text)))
+    }
+
+    /// Notes what the whole value ends with. Returns the first error.
+    @discardableResult
+    private func fail(_ error: any Error) -> any Error {
+        if let first = self.error { return first }
+        self.error = error
+        return error
     }
 }
 
 /// What a value is asked to encode itself to. Also what a base class gets, as a value of its own.
 struct CompactEncoder: Encoder {
     private let output: CompactOutput
-    private let depth: Int
+    private let place: CompactPlace
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { output.userInfo }
 
-    init(_ output: CompactOutput) {
+    init(_ output: CompactOutput, _ place: CompactPlace) {
         self.output = output
-        depth = output.depth
+        self.place = place
     }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-        KeyedEncodingContainer(CompactKeyedEncoder(output, depth, output.container(CompactTag.map, at: depth)))
+        KeyedEncodingContainer(CompactKeyedEncoder(output, output.container(.map, of: place)))
     }
-    func unkeyedContainer() -> any UnkeyedEncodingContainer {
-        CompactListEncoder(output, depth, output.container(CompactTag.list, at: depth))
-    }
-    func singleValueContainer() -> any SingleValueEncodingContainer { CompactValueEncoder(output: output) }
+    func unkeyedContainer() -> any UnkeyedEncodingContainer { CompactListEncoder(output, output.container(.list, of: place)) }
+    func singleValueContainer() -> any SingleValueEncodingContainer { CompactValueEncoder(output: output, place: place) }
 }
 
-/// Writes scalars, which are the same everywhere.
-protocol CompactScalars {
+extension CompactOutput {
+    func put(_ value: Bool) { bytes.append(value ? CompactTag.yes : CompactTag.no) }
+    func put(_ value: String) { bytes.append(compact: value) }
+    func putNil() { bytes.append(CompactTag.none) }
+    func put(_ value: Float) {
+        bytes.append(CompactTag.float)
+        bytes.append(value.bitPattern)
+    }
+    func put(_ value: Double) {
+        bytes.append(CompactTag.double)
+        bytes.append(value.bitPattern)
+    }
+    func put<Value: FixedWidthInteger>(_ value: Value) throws {
+        if Value.bitWidth > 64, Int64(exactly: value) == nil, UInt64(exactly: value) == nil {
+            throw refuse("\(value) has more than 64 bits")
+        }
+        bytes.append(compact: value)
+    }
+}
+
+/// Containers without keys: each function encodes the next value.
+private protocol CompactSequenceEncoder {
     /// Gets ready for one more value.
     mutating func next() throws -> CompactOutput
 }
 
-extension CompactScalars {
-    mutating func put(_ value: Bool) throws { try next().bytes.append(value ? CompactTag.yes : CompactTag.no) }
-    mutating func put(_ value: String) throws { try next().bytes.append(compact: value) }
-    mutating func put(_ value: some FixedWidthInteger) throws { try next().bytes.append(compact: value) }
-    mutating func putNil() throws { try next().bytes.append(CompactTag.none) }
-    mutating func put(_ value: Float) throws {
-        let output = try next()
-        output.bytes.append(CompactTag.float)
-        output.bytes.append(value.bitPattern)
-    }
-    mutating func put(_ value: Double) throws {
-        let output = try next()
-        output.bytes.append(CompactTag.double)
-        output.bytes.append(value.bitPattern)
-    }
+extension CompactSequenceEncoder {
+    mutating func encodeNil() throws { try next().putNil() }
+    mutating func encode(_ value: Bool) throws { try next().put(value) }
+    mutating func encode(_ value: String) throws { try next().put(value) }
+    mutating func encode(_ value: Double) throws { try next().put(value) }
+    mutating func encode(_ value: Float) throws { try next().put(value) }
+    mutating func encode<Value: FixedWidthInteger & Encodable>(_ value: Value) throws { try next().put(value) }
+    mutating func encode<Value: Encodable>(_ value: Value) throws { try next().encode(value) }
 }
 
-private struct CompactValueEncoder: SingleValueEncodingContainer, CompactScalars {
+private struct CompactValueEncoder: SingleValueEncodingContainer, CompactSequenceEncoder {
     let output: CompactOutput
+    let place: CompactPlace
     var codingPath: [any CodingKey] { [] }
-    func next() -> CompactOutput { output }
 
-    mutating func encodeNil() throws { try putNil() }
-    mutating func encode(_ value: Bool) throws { try put(value) }
-    mutating func encode(_ value: String) throws { try put(value) }
-    mutating func encode(_ value: Double) throws { try put(value) }
-    mutating func encode(_ value: Float) throws { try put(value) }
-    mutating func encode(_ value: Int) throws { try put(value) }
-    mutating func encode(_ value: Int8) throws { try put(value) }
-    mutating func encode(_ value: Int16) throws { try put(value) }
-    mutating func encode(_ value: Int32) throws { try put(value) }
-    mutating func encode(_ value: Int64) throws { try put(value) }
-    mutating func encode(_ value: UInt) throws { try put(value) }
-    mutating func encode(_ value: UInt8) throws { try put(value) }
-    mutating func encode(_ value: UInt16) throws { try put(value) }
-    mutating func encode(_ value: UInt32) throws { try put(value) }
-    mutating func encode(_ value: UInt64) throws { try put(value) }
-    mutating func encode<Value: Encodable>(_ value: Value) throws { try output.encode(value) }
+    func next() throws -> CompactOutput {
+        try output.use(place)
+        return output
+    }
 }
 
-private struct CompactListEncoder: UnkeyedEncodingContainer, CompactScalars {
-    let output: CompactOutput
-    private let depth: Int
-    private let number: Int
+private struct CompactListEncoder: UnkeyedEncodingContainer, CompactSequenceEncoder {
+    private let output: CompactOutput
+    private let place: CompactPlace
     private(set) var count = 0
     var codingPath: [any CodingKey] { [] }
 
-    init(_ output: CompactOutput, _ depth: Int, _ number: Int) {
+    init(_ output: CompactOutput, _ place: CompactPlace) {
         self.output = output
-        self.depth = depth
-        self.number = number
+        self.place = place
     }
 
     mutating func next() throws -> CompactOutput {
-        try output.goOn(number, at: depth)
+        try output.goOn(place)
         count += 1
         return output
     }
 
-    mutating func encodeNil() throws { try putNil() }
-    mutating func encode(_ value: Bool) throws { try put(value) }
-    mutating func encode(_ value: String) throws { try put(value) }
-    mutating func encode(_ value: Double) throws { try put(value) }
-    mutating func encode(_ value: Float) throws { try put(value) }
-    mutating func encode(_ value: Int) throws { try put(value) }
-    mutating func encode(_ value: Int8) throws { try put(value) }
-    mutating func encode(_ value: Int16) throws { try put(value) }
-    mutating func encode(_ value: Int32) throws { try put(value) }
-    mutating func encode(_ value: Int64) throws { try put(value) }
-    mutating func encode(_ value: UInt) throws { try put(value) }
-    mutating func encode(_ value: UInt8) throws { try put(value) }
-    mutating func encode(_ value: UInt16) throws { try put(value) }
-    mutating func encode(_ value: UInt32) throws { try put(value) }
-    mutating func encode(_ value: UInt64) throws { try put(value) }
-    mutating func encode<Value: Encodable>(_ value: Value) throws { try next().encode(value) }
-
-    // These cannot throw. If the container was closed, its inner one was never opened, and says so when it is filled.
+    // These cannot throw. The output remembers the error.
     mutating func nestedContainer<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
         _ = try? next()
-        return KeyedEncodingContainer(CompactKeyedEncoder(output, depth + 1, output.begin(CompactTag.map, at: depth + 1)))
+        return KeyedEncodingContainer(CompactKeyedEncoder(output, output.begin(.map)))
     }
     mutating func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer {
         _ = try? next()
-        return CompactListEncoder(output, depth + 1, output.begin(CompactTag.list, at: depth + 1))
+        return CompactListEncoder(output, output.begin(.list))
     }
     mutating func superEncoder() -> any Encoder {
         _ = try? next()
-        return CompactEncoder(output)
+        return CompactEncoder(output, output.begin(.value))
     }
 }
 
 private struct CompactKeyedEncoder<Key: CodingKey>: KeyedEncodingContainerProtocol {
     private let output: CompactOutput
-    private let depth: Int
-    private let number: Int
+    private let place: CompactPlace
     var codingPath: [any CodingKey] { [] }
 
-    init(_ output: CompactOutput, _ depth: Int, _ number: Int) {
+    init(_ output: CompactOutput, _ place: CompactPlace) {
         self.output = output
-        self.depth = depth
-        self.number = number
+        self.place = place
     }
 
     /// Writes a key, after which one value has to come.
-    private func value(of key: some CodingKey) throws -> CompactValueEncoder {
-        try output.goOn(number, at: depth)
+    private func next(_ key: some CodingKey) throws -> CompactOutput {
+        try output.goOn(place)
         output.bytes.append(compact: key.stringValue)
-        return CompactValueEncoder(output: output)
+        return output
     }
 
-    mutating func encodeNil(forKey key: Key) throws { var at = try value(of: key); try at.putNil() }
-    mutating func encode(_ value: Bool, forKey key: Key) throws { var at = try self.value(of: key); try at.put(value) }
-    mutating func encode(_ value: String, forKey key: Key) throws { var at = try self.value(of: key); try at.put(value) }
-    mutating func encode(_ value: Double, forKey key: Key) throws { var at = try self.value(of: key); try at.put(value) }
-    mutating func encode(_ value: Float, forKey key: Key) throws { var at = try self.value(of: key); try at.put(value) }
-    mutating func encode(_ value: Int, forKey key: Key) throws { var at = try self.value(of: key); try at.put(value) }
-    mutating func encode(_ value: Int8, forKey key: Key) throws { var at = try self.value(of: key); try at.put(value) }
-    mutating func encode(_ value: Int16, forKey key: Key) throws { var at = try self.value(of: key); try at.put(value) }
-    mutating func encode(_ value: Int32, forKey key: Key) throws { var at = try self.value(of: key); try at.put(value) }
-    mutating func encode(_ value: Int64, forKey key: Key) throws { var at = try self.value(of: key); try at.put(value) }
-    mutating func encode(_ value: UInt, forKey key: Key) throws { var at = try self.value(of: key); try at.put(value) }
-    mutating func encode(_ value: UInt8, forKey key: Key) throws { var at = try self.value(of: key); try at.put(value) }
-    mutating func encode(_ value: UInt16, forKey key: Key) throws { var at = try self.value(of: key); try at.put(value) }
-    mutating func encode(_ value: UInt32, forKey key: Key) throws { var at = try self.value(of: key); try at.put(value) }
-    mutating func encode(_ value: UInt64, forKey key: Key) throws { var at = try self.value(of: key); try at.put(value) }
-    mutating func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try self.value(of: key).output.encode(value) }
+    mutating func encodeNil(forKey key: Key) throws { try next(key).putNil() }
+    mutating func encode(_ value: Bool, forKey key: Key) throws { try next(key).put(value) }
+    mutating func encode(_ value: String, forKey key: Key) throws { try next(key).put(value) }
+    mutating func encode(_ value: Double, forKey key: Key) throws { try next(key).put(value) }
+    mutating func encode(_ value: Float, forKey key: Key) throws { try next(key).put(value) }
+    mutating func encode<Value: FixedWidthInteger & Encodable>(_ value: Value, forKey key: Key) throws { try next(key).put(value) }
+    mutating func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws { try next(key).encode(value) }
 
     // As for lists: these cannot throw.
     mutating func nestedContainer<Inner: CodingKey>(keyedBy type: Inner.Type, forKey key: Key) -> KeyedEncodingContainer<Inner> {
-        _ = try? value(of: key)
-        return KeyedEncodingContainer(CompactKeyedEncoder<Inner>(output, depth + 1, output.begin(CompactTag.map, at: depth + 1)))
+        _ = try? next(key)
+        return KeyedEncodingContainer(CompactKeyedEncoder<Inner>(output, output.begin(.map)))
     }
     mutating func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
-        _ = try? value(of: key)
-        return CompactListEncoder(output, depth + 1, output.begin(CompactTag.list, at: depth + 1))
+        _ = try? next(key)
+        return CompactListEncoder(output, output.begin(.list))
     }
     mutating func superEncoder() -> any Encoder { superEncoder(of: SuperKey.base) }
     mutating func superEncoder(forKey key: Key) -> any Encoder { superEncoder(of: key) }
     private func superEncoder(of key: some CodingKey) -> any Encoder {
-        _ = try? value(of: key)
-        return CompactEncoder(output)
+        _ = try? next(key)
+        return CompactEncoder(output, output.begin(.value))
     }
 }
 

@@ -94,6 +94,14 @@ private struct Confused: Encodable {
     }
 }
 
+/// Encodes itself as a closure says.
+private struct Odd: Encodable {
+    enum Key: CodingKey { case a, b }
+    let body: (any Encoder) throws -> Void
+    init(_ body: @escaping (any Encoder) throws -> Void) { self.body = body }
+    func encode(to encoder: any Encoder) throws { try body(encoder) }
+}
+
 private func bytes(_ value: some Encodable) throws -> [UInt8] {
     var bytes: [UInt8] = []
     try CompactCoding().encode(value, into: &bytes)
@@ -163,6 +171,74 @@ private func value<Value: Decodable>(_ type: Value.Type = Value.self, of bytes: 
         #expect(throws: DecodingError.self) { try value([UInt8].self, of: [0x88, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]) }
         #expect(throws: DecodingError.self) { try value(UInt64.self, of: [0x83] + [UInt8](repeating: 0xFF, count: 10)) }
         #expect(throws: EncodingError.self) { try bytes(Confused()) }
+    }
+
+    @Test func `refuses what a type encodes at a place that is taken`() throws {
+        let twice = Odd { encoder in
+            var value = encoder.singleValueContainer()
+            try value.encode(1)
+            try value.encode(2)
+        }
+        let scalarThenMap = Odd { encoder in
+            try 1.encode(to: encoder)
+            _ = encoder.container(keyedBy: Odd.Key.self)
+        }
+        let mapThenList = Odd { encoder in
+            _ = encoder.container(keyedBy: Odd.Key.self)
+            _ = encoder.unkeyedContainer()
+        }
+        let lateValueOfBase = Odd { encoder in
+            var map = encoder.container(keyedBy: Odd.Key.self)
+            let base = map.superEncoder()
+            try map.encode(1, forKey: .a)
+            try 2.encode(to: base)
+        }
+        let deepLateValueOfBase = Odd { encoder in
+            var map = encoder.container(keyedBy: Odd.Key.self)
+            var inner = map.nestedContainer(keyedBy: Odd.Key.self, forKey: .a)
+            let base = inner.superEncoder()
+            try map.encode(1, forKey: .b)
+            var late = base.container(keyedBy: Odd.Key.self)
+            try? late.encode(1, forKey: .a)
+        }
+        let lateContainer = Odd { encoder in
+            var list = encoder.unkeyedContainer()
+            var inner = list.nestedUnkeyedContainer()
+            try list.encode(1)
+            _ = inner.nestedContainer(keyedBy: Odd.Key.self)
+        }
+        for odd in [twice, scalarThenMap, mapThenList, lateValueOfBase, deepLateValueOfBase, lateContainer] {
+            #expect(throws: EncodingError.self) { try bytes(odd) }
+            #expect(throws: EncodingError.self) { try bytes([odd]) }
+        }
+    }
+
+    @Test func `has a value without properties for a base class that encodes nothing`() throws {
+        let unused = Odd { encoder in
+            var map = encoder.container(keyedBy: Odd.Key.self)
+            _ = map.superEncoder()
+            try map.encode(1, forKey: .a)
+            _ = map.superEncoder(forKey: .b)
+        }
+        #expect(try bytes(unused) == [0x8A, 0xA5] + Array("super".utf8) + [0x8A, 0x8B, 0xA1, 0x61, 1, 0xA1, 0x62, 0x8A, 0x8B, 0x8B])
+        let list = Odd { encoder in
+            var list = encoder.unkeyedContainer()
+            _ = list.superEncoder()
+            try list.encode(1)
+        }
+        #expect(try bytes(list) == [0x89, 0x8A, 0x8B, 1, 0x8B])
+    }
+
+    @Test func `has one value of a key that is there twice`() throws {
+        struct Pair: Decodable, Equatable { let x: Int?, y: Int }
+        let pair = { (key: UInt8, value: UInt8) in [0xA1, key, value] as [UInt8] }
+        let bytes = [0x8A] + pair(0x78, 0x80) + pair(0x78, 5) + pair(0x79, 1) + [0x8B]
+        #expect(try value(Pair.self, of: bytes) == Pair(x: nil, y: 1))
+    }
+
+    @Test func `takes integers of no more than 64 bits`() throws {
+        #expect(throws: EncodingError.self) { try bytes(["a": UInt128(UInt64.max) + 1]) }
+        #expect(throws: EncodingError.self) { try bytes([Int128(Int64.min) - 1]) }
     }
 
     @Test func `takes no more than 64 levels`() throws {
