@@ -75,7 +75,7 @@ let package = Package(
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),
         .executableTarget(name: "swift-chat", dependencies: ["CoreRunLoop"], path: "Examples/swift-chat"),
         .executableTarget(name: "swift-fetch", dependencies: ["CoreRunLoop"], path: "Examples/swift-fetch"),
-        .executableTarget(name: "swift-jobs", dependencies: ["CoreRunLoopDistributed"], path: "Examples/swift-jobs"),
+        .executableTarget(name: "swift-jobs", dependencies: ["CoreRunLoopDistributed"], path: "Examples/swift-jobs", exclude: ["machines"]),
         // Benchmarks of the overlay, and a count of what it allocates.
         .target(
             name: "Allocations", dependencies: ["CCoreRunLoop"], path: "Benchmarks/Allocations", publicHeadersPath: "include",
@@ -98,7 +98,10 @@ let package = Package(
         .executableTarget(name: "network", dependencies: ["CoreRunLoop", "CCoreRunLoopNet"], path: "Tests/Network"),
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
         .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
-        .testTarget(name: "CoreRunLoopDistributedTests", dependencies: ["CoreRunLoopDistributed", "CoreRunLoopDistributedJSON"]),
+        // A protocol of distributed actors that is in another module than the actors.
+        .target(name: "ActorProtocols", dependencies: ["CoreRunLoopDistributed"], path: "Tests/ActorProtocols", swiftSettings: strict),
+        .testTarget(
+            name: "CoreRunLoopDistributedTests", dependencies: ["ActorProtocols", "CoreRunLoopDistributed", "CoreRunLoopDistributedJSON"]),
         .testTarget(name: "CoreRunLoopFoundationTests", dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"]),
         .testTarget(name: "CoreRunLoopXCTestTests", dependencies: ["CoreRunLoopXCTest"]),
         // The articles' Swift, in the language mode that is nearest to theirs.

@@ -2,6 +2,7 @@
 //
 // Names of functions in calls: those that Swift abbreviates, and those that should not even be read.
 
+import ActorProtocols
 import CoreRunLoop
 import CoreRunLoopDistributed
 import Distributed
@@ -26,6 +27,19 @@ distributed actor WindowKeeper: DoorKeeper {
     distributed func openDoor() -> Int { 1 }
     distributed func openWindow() -> Int { 2 }
     distributed func shut() -> Int { 3 }
+}
+
+/// Whose protocol is in another module.
+distributed actor WindowActor: DoorProtocol {
+    typealias ActorSystem = MessagePortActorSystem
+    private var open: [Door] = []
+    distributed func openDoor(_ door: Door) -> Door {
+        open.append(door)
+        return door
+    }
+    distributed func openWindow(_ door: Door) -> Int { -door.number }
+    distributed func close() { open = [] }
+    distributed func openDoors() -> [Door] { open }
 }
 
 struct Job: Codable, Sendable { var number: Int }
@@ -67,6 +81,26 @@ distributed actor LocalQueue: JobQueue {
             try await there.host(name, as: $JobQueue.self) { LocalQueue(actorSystem: there) }
             let queue = try here.actor(name, as: $JobQueue.self)
             try await expectRefusal { try await queue.run(Job(number: 5)) }
+        }
+    }
+
+    @Test func `of a protocol in another module means the actor's own, whatever words they share`() async throws {
+        try await withTwo { here, there, name in
+            try await there.host(name, as: $DoorProtocol.self) { WindowActor(actorSystem: there) }
+            let actor = try here.actor(name, as: $DoorProtocol.self)
+            let asked = Mutex<[String]>([])
+            there.admission = { call in
+                asked.withLock { $0.append(call.function) }
+                return true
+            }
+            let doors = [Door(number: 1), Door(number: 2)]
+            for door in doors { #expect(try await actor.openDoor(door) == door) }
+            #expect(try await actor.openDoors() == doors)
+            #expect(try await actor.openWindow(doors[1]) == -2)
+            try await actor.close()
+            #expect(try await WindowActor.resolve(id: actor.id, using: here).openDoors() == [])
+            #expect(asked.withLock { $0 }.prefix(2) == ["openDoor", "openDoor"])
+            #expect(asked.withLock { $0 }.dropFirst(3).prefix(2) == ["openWindow", "close"])
         }
     }
 
