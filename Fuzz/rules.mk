@@ -3,8 +3,9 @@
 # Fuzz targets for clang's libFuzzer, with AddressSanitizer and UndefinedBehaviorSanitizer.
 
 ### fuzz             runs each target of Fuzz for FUZZ_SECONDS=60 from SEED=1; FUZZ_TARGETS="program wire" picks some
+### fuzz-calls       the same for what decodes calls of distributed actors, in Swift
 
-.PHONY: fuzz
+.PHONY: fuzz fuzz-calls
 FUZZ_SECONDS ?= 60
 FUZZ_NET_TARGETS := names tls
 FUZZ_NATS_TARGETS := bridge
@@ -26,5 +27,14 @@ FUZZ_NATS_OBJECTS := $(addprefix build/fuzz/Sources/CCoreRunLoopNats/,bridge_fra
 $(FUZZ_NATS_TARGETS:%=build/fuzz/fuzz_%): $(FUZZ_NATS_OBJECTS)
 .SECONDARY: $(FUZZ_TARGETS:%=build/fuzz/Fuzz/fuzz_%.o) $(FUZZ_OBJECTS) $(FUZZ_NET_OBJECTS) $(FUZZ_NATS_OBJECTS)
 fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%)
+	$(Q)scripts/fuzz '$(FUZZ_SECONDS)' '$(SEED)' $^
+
+# The files that read the bytes of calls need nothing of the rest.
+FUZZ_CALLS := Fuzz/fuzz_calls.swift $(addprefix Sources/CoreRunLoopDistributed/,ActorCoding.swift CallFrame.swift CompactDecoder.swift CompactEncoder.swift \
+	CompactFormat.swift MessagePortActorError.swift MessagePortActorID.swift)
+build/fuzz/fuzz_calls: $(FUZZ_CALLS)
+	@mkdir -p $(@D)
+	$(Q)$(WITHOUT_CC) swiftc -swift-version 6 -parse-as-library -O -g -use-ld=lld -sanitize=fuzzer,address -module-name FuzzCalls -o $@ $^
+fuzz-calls: build/fuzz/fuzz_calls
 	$(Q)scripts/fuzz '$(FUZZ_SECONDS)' '$(SEED)' $^
 -include $(FUZZ_OBJECTS:.o=.d) $(FUZZ_NET_OBJECTS:.o=.d) $(FUZZ_NATS_OBJECTS:.o=.d) $(FUZZ_TARGETS:%=build/fuzz/Fuzz/fuzz_%.d)
