@@ -43,11 +43,14 @@ actors-soak:
 	else echo "actors-soak: skipped, there is no swift here"; fi
 
 # The examples end by themselves, and their exit status says whether all went well. The programs main-thread* test a process's first thread.
+# The queue goes over machines as well, where nats-server and the bridge are.
 SWIFT_PROGRAMS := swift-service swift-sources swift-chat swift-fetch swift-jobs main-thread main-thread-foundation requests actors network
-swift-programs:
+swift-programs: $(if $(HAS_NATS),$(BRIDGE))
 	$(Q)if command -v swift > /dev/null; then \
 	    for program in $(SWIFT_PROGRAMS); do $(WITHOUT_CC) swift build -q --product $$program || exit 1; done; \
-	    binaries=$$(swift build --show-bin-path) && scripts/run-programs "programs in Swift" 300 $(SWIFT_PROGRAMS:%=$$binaries/%); \
+	    binaries=$$(swift build --show-bin-path) && \
+	    SWIFT_JOBS=$$binaries/swift-jobs MESSAGEPORT_BRIDGE=$(BRIDGE) \
+	    scripts/run-programs "programs in Swift" 300 $(SWIFT_PROGRAMS:%=$$binaries/%) Examples/swift-jobs/machines; \
 	else echo "swift-programs: skipped, there is no swift here"; fi
 
 # Each of these runs has a build folder of its own.

@@ -8,13 +8,13 @@ import Distributed
 
 struct Job: Codable, Sendable {
     let number: Int
-    let from: Int
-    let to: Int
+    var range: Range<Int> { number * Self.size..<(number + 1) * Self.size }
+    static let size = 2000
 }
 
 @Resolvable
 protocol Worker: DistributedActor where ActorSystem == MessagePortActorSystem {
-    /// Counts the prime numbers of a range.
+    /// Counts the prime numbers of the job's range.
     distributed func run(_ job: Job) async throws -> Int
 }
 
@@ -22,7 +22,7 @@ distributed actor PrimeWorker: Worker {
     typealias ActorSystem = MessagePortActorSystem
 
     distributed func run(_ job: Job) throws -> Int {
-        try (job.from..<job.to).count { number in
+        try job.range.count { number in
             try Task.checkCancellation()  // when the queue does not wait any more
             return number > 1 && !(2..<number).prefix { $0 * $0 <= number }.contains { number % $0 == 0 }
         }
@@ -34,11 +34,23 @@ actor JobQueue {
     private var waiting: [Job] = []
     private var results: [Int: CheckedContinuation<Int, Never>] = [:]
     private var idle: [CheckedContinuation<Job, any Error>] = []
+    private var come: Set<String> = []
+    private var awaited: (count: Int, continuation: CheckedContinuation<Void, Never>)?
     private(set) var doneBy: [String: Int] = [:]
     private(set) var givenBack = 0
 
+    /// Returns how many prime numbers there are in the ranges of all these jobs.
+    func primes(of numbers: Range<Int>) async -> Int {
+        await withTaskGroup(of: Int.self) { group in
+            for number in numbers { group.addTask { await self.add(Job(number: number)) } }
+            var primes = 0
+            for await result in group { primes += result }
+            return primes
+        }
+    }
+
     /// Waits until a worker has done the job.
-    func add(_ job: Job) async -> Int {
+    private func add(_ job: Job) async -> Int {
         await withCheckedContinuation { continuation in
             results[job.number] = continuation
             give(job)
@@ -54,8 +66,18 @@ actor JobQueue {
         return try await withCheckedThrowingContinuation { idle.append($0) }
     }
 
+    /// Waits until so many workers have come, those among them that have gone. One task waits at a time.
+    func waitForWorkers(_ count: Int) async {
+        if come.count < count { await withCheckedContinuation { awaited = (count, $0) } }
+    }
+
     /// Gives jobs to a worker, until it has gone.
     func serve(_ worker: $Worker, _ name: String) async throws {
+        come.insert(name)
+        if let awaited, come.count >= awaited.count {
+            self.awaited = nil
+            awaited.continuation.resume()
+        }
         while true {
             let job = try await next()
             do {

@@ -2,7 +2,8 @@
 //
 // A job queue whose workers are processes that come and go.
 //
-//   swift-jobs [JOBS]      the queue: starts three workers, ends one of them by force, and starts another
+//   swift-jobs             the queue: starts three workers, ends one of them by force when 20 of 60 jobs are done, and starts another
+//   swift-jobs queue       the queue alone: somebody else starts four workers, such as the script `machines` on three machines
 //   swift-jobs work NAME   one more worker, for as long as the process that has started it
 //
 // While the queue runs, `messageport list` shows the workers, and further ones may be started by hand.
@@ -30,7 +31,8 @@ func work(_ name: String) async throws {
     while getppid() == parent { try await Task.sleep(for: .milliseconds(50)) }
 }
 
-func run(_ count: Int) async throws {
+/// Hands out the jobs. Calls `partIsDone` in between, and then waits for a fourth worker.
+func run(partIsDone: () -> Void) async throws {
     let system = try MessagePortActorSystem()
     let queue = JobQueue()
     let changes = try system.changes(of: $Worker.self)
@@ -38,42 +40,51 @@ func run(_ count: Int) async throws {
         for await change in changes {
             switch change {
             case .appeared(let name, let worker):
-                print("\(name) has come")
+                tell("\(name) has come")
                 Task { try await queue.serve(worker, name) }
-            case .gone(let name): print("\(name) has gone")
+            case .gone(let name): tell("\(name) has gone")
             }
         }
     }
-    var workers = (1...3).map { start("worker \($0)") }
-    let size = 2000
-    let primes = await withTaskGroup(of: Int.self) { group in
-        for number in 0..<count { group.addTask { await queue.add(Job(number: number, from: number * size, to: (number + 1) * size)) } }
-        var primes = 0
-        var done = 0
-        for await result in group {
-            primes += result
-            done += 1
-            if done == count / 3 {
-                kill(workers[0], SIGKILL)
-                workers.append(start("worker 4"))
-            }
-        }
-        return primes
-    }
+    await queue.waitForWorkers(3)
+    var primes = await queue.primes(of: 0..<20)
+    tell("20 jobs are done")
+    partIsDone()
+    await queue.waitForWorkers(4)
+    primes += await queue.primes(of: 20..<60)
     watch.cancel()
     await queue.close()
-    for worker in workers {
-        kill(worker, SIGKILL)
-        waitpid(worker, nil, 0)
-    }
     let shares = await queue.doneBy.sorted { $0.key < $1.key }.map { "\($0.value) by \($0.key)" }
-    print("\(count) jobs are done: \(shares.joined(separator: ", ")); \(await queue.givenBack) were given to another worker")
-    print("there are \(primes) prime numbers below \(count * size)")
-    if count == 60 && primes != 11_301 { exit(1) }
+    tell("60 jobs are done: \(shares.joined(separator: ", ")); \(await queue.givenBack) were given to another worker")
+    tell("there are \(primes) prime numbers below \(60 * Job.size)")
+    if primes != 11_301 || shares.count != 4 { exit(1) }
 }
 
-if CommandLine.arguments.count == 3, CommandLine.arguments[1] == "work" {
-    try await work(CommandLine.arguments[2])
-} else {
-    try await run(CommandLine.arguments.dropFirst().first.flatMap { Int($0) } ?? 60)
+func runWithWorkers() async throws {
+    var workers = (1...3).map { start("worker \($0)") }
+    defer {
+        for worker in workers {
+            kill(worker, SIGKILL)
+            waitpid(worker, nil, 0)
+        }
+    }
+    try await run {
+        kill(workers[0], SIGKILL)
+        workers.append(start("worker 4"))
+    }
+}
+
+/// Prints a line at once, also if a program reads it.
+func tell(_ line: String) {
+    print(line)
+    fflush(nil)
+}
+
+switch CommandLine.arguments.dropFirst() {
+case []: try await runWithWorkers()
+case ["queue"]: try await run {}
+case let words where words.count == 2 && words.first == "work": try await work(words.last!)
+default:
+    print("usage: swift-jobs [queue | work NAME]")
+    exit(2)
 }
