@@ -9,9 +9,13 @@ public protocol ActorCoding: Sendable {
     var name: String { get }
 
     /// Appends a value's bytes. `userInfo` goes to the encoder, for actors and streams among the values.
+    ///
+    /// - Throws: Any error, with which the call ends. What was appended by then is dropped.
     func encode<Value: Encodable>(_ value: Value, into bytes: inout [UInt8], userInfo: [CodingUserInfoKey: any Sendable]) throws
 
     /// Returns the value of all these bytes. `userInfo` goes to the decoder.
+    ///
+    /// - Throws: Any error, for bytes that are no such value. Its text goes to the caller.
     func decode<Value: Decodable>(
         _ type: Value.Type, from bytes: ArraySlice<UInt8>, userInfo: [CodingUserInfoKey: any Sendable]
     ) throws -> Value
@@ -28,6 +32,9 @@ public struct CompactCoding: ActorCoding {
     public var name: String { "compact" }
 
     /// Appends a value's bytes.
+    ///
+    /// - Throws: What the value's own code throws; `EncodingError` for a value that has more than 64 levels, or encodes two things at the
+    ///   place of one, also where that code ignores the error. The bytes are of no use then.
     public func encode<Value: Encodable>(
         _ value: Value, into bytes: inout [UInt8], userInfo: [CodingUserInfoKey: any Sendable] = [:]
     ) throws {
@@ -38,6 +45,8 @@ public struct CompactCoding: ActorCoding {
     }
 
     /// Returns the value of all these bytes.
+    ///
+    /// - Throws: `DecodingError`, which says where the bytes are wrong, and what the value's own code throws.
     public func decode<Value: Decodable>(
         _ type: Value.Type, from bytes: ArraySlice<UInt8>, userInfo: [CodingUserInfoKey: any Sendable] = [:]
     ) throws -> Value {

@@ -50,8 +50,11 @@ public struct ActorStream<Element: Codable & Sendable>: AsyncSequence, Sendable 
         fileprivate let nextElement: () async throws -> Element?
 
         /// Returns the next element, or `nil` at the end.
+        ///
+        /// - Throws: The sequence's error, as that of a call; that of an element that does not decode;
+        ///   ``MessagePortActorError/gone(_:)``; `CancellationError`. The stream has ended then.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Element? { try await nextElement() }
-        /// Returns the next element, or `nil` at the end.
+        /// Returns the next element, or `nil` at the end. Throws as ``next(isolation:)``.
         public mutating func next() async throws -> Element? { try await nextElement() }
     }
 
@@ -66,6 +69,8 @@ public struct ActorStream<Element: Codable & Sendable>: AsyncSequence, Sendable 
 
 extension ActorStream: Codable {
     /// Takes a stream that another process offers.
+    ///
+    /// - Throws: `DecodingError` outside of a call, and what a wrong ID throws.
     public init(from decoder: any Decoder) throws {
         guard let system = decoder.userInfo[.actorSystemKey] as? MessagePortActorSystem else {
             throw DecodingError.dataCorrupted(
@@ -75,6 +80,8 @@ extension ActorStream: Codable {
     }
 
     /// Offers the stream to whoever decodes this.
+    ///
+    /// - Throws: `EncodingError` outside of a call; ``MessagePortActorError/transport(_:)`` when 16,384 streams are open.
     public func encode(to encoder: any Encoder) throws {
         guard let system = encoder.userInfo[.actorSystemKey] as? MessagePortActorSystem else {
             throw EncodingError.invalidValue(

@@ -18,6 +18,8 @@ public struct MessagePortInvocationEncoder: DistributedTargetInvocationEncoder {
     init(_ system: MessagePortActorSystem) { self.system = system }
 
     /// Takes a type that stands for a generic parameter.
+    ///
+    /// - Throws: ``MessagePortActorError/unnamedType(_:)``.
     public mutating func recordGenericSubstitution<T>(_ type: T.Type) throws {
         // Of a protocol's function this is the type that the compiler has made for the protocol. The actor's own takes its place there.
         if substitutions.isEmpty, !stub, type is any _DistributedActorStub.Type {
@@ -31,6 +33,8 @@ public struct MessagePortInvocationEncoder: DistributedTargetInvocationEncoder {
     }
 
     /// Encodes an argument.
+    ///
+    /// - Throws: What the coding throws; ``MessagePortActorError/transport(_:)`` for an argument of 4 GiB.
     public mutating func recordArgument<Value: Codable>(_ argument: RemoteCallArgument<Value>) throws {
         let start = arguments.count
         arguments.append(UInt32(0))
@@ -83,6 +87,8 @@ public struct MessagePortInvocationDecoder: DistributedTargetInvocationDecoder {
     public mutating func decodeGenericSubstitutions() throws -> [any Any.Type] { substitutions }
 
     /// Decodes an argument.
+    ///
+    /// - Throws: ``MessagePortActorError/malformedArgument(_:_:_:)``.
     public mutating func decodeNextArgument<Argument: Codable>() throws -> Argument {
         defer { index += 1 }
         if index >= call.argumentCount { throw MessagePortActorError.malformedArgument(call.target, index, "it is not there") }
@@ -117,6 +123,8 @@ public struct MessagePortResultHandler: DistributedTargetInvocationResultHandler
     }
 
     /// Encodes a result.
+    ///
+    /// - Throws: ``MessagePortActorError/malformedResult(_:_:)``.
     public func onReturn<Success: Codable>(value: Success) async throws {
         var bytes = [CallFrame.Reply.value]
         do {

@@ -40,9 +40,13 @@ public struct MessagePortActorID: Hashable, Sendable, CustomStringConvertible {
 
 extension MessagePortActorID: Codable {
     /// Decodes the text.
+    ///
+    /// - Throws: As ``init(_:)``, and what the decoder throws.
     public init(from decoder: any Decoder) throws { try self.init(String(from: decoder)) }
 
     /// Encodes the text.
+    ///
+    /// - Throws: What the encoder throws.
     public func encode(to encoder: any Encoder) throws { try description.encode(to: encoder) }
 }
 

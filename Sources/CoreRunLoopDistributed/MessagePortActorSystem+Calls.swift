@@ -39,6 +39,8 @@ extension MessagePortActorSystem {
     }
 
     /// Calls a function that has a result. Called by Swift.
+    ///
+    /// - Throws: What the function has thrown, or ``MessagePortActorError``; `CancellationError` when the task is cancelled.
     public func remoteCall<Act: DistributedActor, Err: Error, Res: Codable>(
         on actor: Act, target: RemoteCallTarget, invocation: inout InvocationEncoder, throwing: Err.Type, returning: Res.Type
     ) async throws -> Res where Act.ID == ActorID {
@@ -50,6 +52,8 @@ extension MessagePortActorSystem {
     }
 
     /// Calls a function that has no result. Called by Swift.
+    ///
+    /// - Throws: What the function has thrown, or ``MessagePortActorError``; `CancellationError` when the task is cancelled.
     public func remoteCallVoid<Act: DistributedActor, Err: Error>(
         on actor: Act, target: RemoteCallTarget, invocation: inout InvocationEncoder, throwing: Err.Type
     ) async throws where Act.ID == ActorID {

@@ -46,6 +46,7 @@ extension MessagePortActorSystem {
     /// The actors that are hosted under a type now, in the order of their names.
     ///
     /// - Parameter type: Their own type, or `$P.self` for a protocol `P`.
+    /// - Throws: ``MessagePortActorError/unnamedType(_:)``.
     public func actors<Act: DistributedActor>(as type: Act.Type) throws -> [Act]
     where Act.ID == ActorID, Act.ActorSystem == MessagePortActorSystem {
         let kind = try PortName.kind(of: type)
@@ -58,6 +59,7 @@ extension MessagePortActorSystem {
     /// Changes wait for the reader without bound. An actor that comes and goes between two looks may be left out.
     ///
     /// - Parameter type: Their own type, or `$P.self` for a protocol `P`.
+    /// - Throws: ``MessagePortActorError/unnamedType(_:)``.
     public func changes<Act: DistributedActor>(of type: Act.Type) throws -> AsyncStream<Change<Act>>
     where Act.ID == ActorID, Act.ActorSystem == MessagePortActorSystem {
         let kind = try PortName.kind(of: type)

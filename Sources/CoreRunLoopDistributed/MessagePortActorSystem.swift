@@ -147,7 +147,7 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
     }
     @TaskLocal private static var name: Name?
 
-    /// Makes an actor and hosts it under a name, by its own type. As ``host(_:as:callsAtOnce:_:)``.
+    /// Makes an actor and hosts it under a name, by its own type. As ``host(_:as:callsAtOnce:_:)``, also in what it throws.
     @discardableResult
     public func host<Act: DistributedActor>(
         _ name: String, callsAtOnce: Int = 256, _ make: () async throws -> Act
@@ -254,7 +254,7 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
 
     // MARK: Actors of any process
 
-    /// Returns the actor of this process that has the ID, or `nil` for one elsewhere. Called by Swift.
+    /// Returns the actor of this process that has the ID, or `nil` for one elsewhere. Called by Swift. Throws nothing.
     public func resolve<Act: DistributedActor>(id: ActorID, as type: Act.Type) throws -> Act? where Act.ID == ActorID {
         local(id) as? Act
     }

@@ -11,14 +11,14 @@ public struct JSONCoding: ActorCoding {
     /// The coding's name.
     public var name: String { "json" }
 
-    /// Appends a value's bytes.
+    /// Appends a value's bytes. Throws what `JSONEncoder` throws.
     public func encode<Value: Encodable>(_ value: Value, into bytes: inout [UInt8], userInfo: [CodingUserInfoKey: any Sendable]) throws {
         let encoder = JSONEncoder()
         encoder.userInfo = userInfo
         bytes.append(contentsOf: try encoder.encode(value))
     }
 
-    /// Returns the value of all these bytes.
+    /// Returns the value of all these bytes. Throws what `JSONDecoder` throws.
     public func decode<Value: Decodable>(
         _ type: Value.Type, from bytes: ArraySlice<UInt8>, userInfo: [CodingUserInfoKey: any Sendable]
     ) throws -> Value {
