@@ -143,7 +143,7 @@ CF_EXPORT void CFRunLoopAddCommonMode(CFRunLoopRef rl, CFRunLoopMode mode) CRL_L
 /**
  * Returns the earliest next fire date of the timers in `mode` of `rl`, in seconds since 2001.
  *
- * The result is 0 when the mode is unknown, is NULL or has no timers.
+ * The result is 0 when the mode is unknown, is NULL or has no timers. It is past only if a timer is due.
  * Threads: any.
  */
 CF_EXPORT CFAbsoluteTime CFRunLoopGetNextTimerFireDate(CFRunLoopRef rl, CFRunLoopMode mode) CRL_LINK(CFRunLoopGetNextTimerFireDate);
@@ -534,15 +534,18 @@ CF_EXPORT CFTypeID CFRunLoopTimerGetTypeID(void) CRL_LINK(CFRunLoopTimerGetTypeI
 /**
  * Creates a timer that is in no loop yet.
  *
- * `fireDate` is in seconds since 2001. It is converted at once to an instant of the monotonic clock, so later changes of the wall clock do
- * not move it. A date in the past is due as soon as a loop watches the timer. `interval` is in seconds; 0 or less makes a timer that fires
- * once and becomes invalid after its callback. A repeating timer fires at whole intervals after its first date, or after its creation if
- * that date was past. Missed periods count as one firing. `flags` and `order` have no effect. `context` may be NULL and is copied.
+ * `fireDate` is in seconds since 2001. It is converted at once to an instant of a clock that nobody can set, so later changes of the wall
+ * clock do not move it. That clock goes on while the system is suspended: a timer whose date has passed meanwhile is due at once, and a
+ * loop that sleeps for more than five seconds notices that the system resumes. A date in the past is due as soon as a loop watches the
+ * timer. `interval` is in seconds; 0 or less makes a timer that fires once and becomes invalid after its callback. A repeating timer fires
+ * at whole intervals after its first date, or after its creation if that date was past. Missed periods count as one firing. `flags` and
+ * `order` have no effect. `context` may be NULL and is copied.
  * Ownership: the caller releases the timer; `info` is retained as the context says.
  * Threads: any.
  * Errors: NULL when there is no memory. A not-a-number `interval` makes a timer that fires once, and a positive `interval` below a
  * nanosecond counts as a nanosecond; each is logged once. A not-a-number `fireDate` never comes.
- * Differs from Apple: there not-a-number and tiny intervals stop the process. Here equal dates fire in the order of adding.
+ * Differs from Apple: there not-a-number and tiny intervals stop the process, and the time of a suspension does not count. Here equal dates
+ * fire in the order of adding.
  */
 CF_EXPORT CFRunLoopTimerRef CFRunLoopTimerCreate(CFAllocatorRef allocator, CFAbsoluteTime fireDate, CFTimeInterval interval,
                                                  CFOptionFlags flags, CFIndex order, CFRunLoopTimerCallBack callout,
@@ -567,7 +570,8 @@ CF_EXPORT CFRunLoopTimerRef CFRunLoopTimerCreateWithHandler(CFAllocatorRef alloc
 /**
  * Returns the next fire date of `timer`, in seconds since 2001.
  *
- * During the timer's callback it is the date that has just fired. It is 0 when the timer is invalid.
+ * During the timer's callback it is the date that has just fired. It is 0 when the timer is invalid, and past only if the timer is due:
+ * once the wall clock has been set forward past the date, it is the one that the wall clock will show when the timer fires.
  * Threads: any.
  */
 CF_EXPORT CFAbsoluteTime CFRunLoopTimerGetNextFireDate(CFRunLoopTimerRef timer) CRL_LINK(CFRunLoopTimerGetNextFireDate);

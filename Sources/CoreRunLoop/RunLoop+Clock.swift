@@ -14,7 +14,7 @@ extension RunLoop {
     /// try await Task.sleep(for: .seconds(1), clock: loop.clock)
     /// ```
     ///
-    /// Like `CLOCK_MONOTONIC`, the clock stands still while the system sleeps. A test can move it by hand. A sleep ends while the loop runs
+    /// The clock goes on while the system is suspended, and nobody can set it. A test can move it by hand. A sleep ends while the loop runs
     /// in a common mode.
     public struct Clock: _Concurrency.Clock, Sendable {
         /// An instant of the clock, in nanoseconds from an origin that means nothing.
@@ -22,7 +22,7 @@ extension RunLoop {
             /// Nanoseconds.
             public var nanoseconds: Int64
             /// The current instant, which is the same for the clocks of all loops.
-            static var now: Instant { Instant(nanoseconds: shim_monotonic_ns()) }
+            static var now: Instant { Instant(nanoseconds: shim_elapsed_ns()) }
             /// The instant `duration` later.
             public func advanced(by duration: Duration) -> Instant { advanced(byNanoseconds: duration.inNanoseconds) }
             /// The instant `distance` nanoseconds later, clamped to the first and the last instant.

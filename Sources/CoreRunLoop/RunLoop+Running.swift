@@ -70,13 +70,14 @@ extension RunLoop {
 
     /// When a run ends at the latest.
     private struct Deadline {
-        static let never = Deadline(instant: Clock.Instant(nanoseconds: .max))
+        static let never = Deadline(nanoseconds: .max)
         private static let longest = 504_911_232.0  // seconds
-        private static let past = Deadline(instant: Clock.Instant(nanoseconds: 0))
+        private static let past = Deadline(nanoseconds: 0)
 
-        let instant: Clock.Instant
+        /// By the clock that stands still while the system is suspended.
+        let nanoseconds: Int64
 
-        private init(instant: Clock.Instant) { self.instant = instant }
+        private init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
         init(at limit: WallTime) {
             let seconds = limit.timeIntervalSinceNow
@@ -85,18 +86,21 @@ extension RunLoop {
             } else if seconds > Self.longest {
                 self = .never
             } else {
-                instant = .now.advanced(byNanoseconds: Int64((seconds * 1e9).rounded()))
+                nanoseconds = shim_monotonic_ns() + Int64((seconds * 1e9).rounded())
             }
         }
 
-        init(after duration: Duration) { self = duration > .zero ? Deadline(instant: .now.advanced(by: duration)) : .past }
+        init(after duration: Duration) {
+            let (sum, overflow) = shim_monotonic_ns().addingReportingOverflow(duration.inNanoseconds)
+            self = duration > .zero ? overflow ? .never : Deadline(nanoseconds: sum) : .past
+        }
 
-        var hasPassed: Bool { instant <= .now }
+        var hasPassed: Bool { nanoseconds <= shim_monotonic_ns() }
     }
 
     /// Nothing here holds the loop: an exit out of a callback would leave it.
     private func run(in mode: Mode, until deadline: Deadline, returnAfterSourceHandled: Bool) -> RunResult {
-        shim_run_current_until(mode.name, deadline.instant.nanoseconds, returnAfterSourceHandled)
+        shim_run_current_until(mode.name, deadline.nanoseconds, returnAfterSourceHandled)
     }
 
     /// Runs in `mode` as ``run(in:for:returnAfterSourceHandled:)`` does, but throws for arguments that can only be mistakes.

@@ -15,7 +15,8 @@
 
 /* Lives as long as the process: threads of an ended test may still look at it. */
 struct shim_clock {
-    _Atomic int64_t ahead_ns; /* how far both clocks were moved */
+    _Atomic int64_t ahead_ns; /* how far the clocks were moved */
+    _Atomic int64_t suspended_ns; /* how far all but the monotonic clock were moved */
     _Atomic int64_t wall_step_ns; /* how far the wall clock was moved by itself */
     int64_t start_monotonic_ns;
     int64_t start_wall_ns;
@@ -31,9 +32,14 @@ static int64_t hand_monotonic_ns(void)
     return thread_clock ? thread_clock->start_monotonic_ns + atomic_load(&thread_clock->ahead_ns) : kernel_clock.monotonic_ns();
 }
 
+static int64_t hand_elapsed_ns(void)
+{
+    return thread_clock ? hand_monotonic_ns() + atomic_load(&thread_clock->suspended_ns) : kernel_clock.elapsed_ns();
+}
+
 static int64_t wall_at(int64_t ahead_ns)
 {
-    return thread_clock->start_wall_ns + ahead_ns + atomic_load(&thread_clock->wall_step_ns);
+    return thread_clock->start_wall_ns + ahead_ns + atomic_load(&thread_clock->suspended_ns) + atomic_load(&thread_clock->wall_step_ns);
 }
 
 static int64_t hand_wall_ns(void)
@@ -60,7 +66,7 @@ static bool is_by_hand(void)
 
 static void install(void)
 {
-    static const struct overlay_clock hand_clock = {hand_monotonic_ns, hand_wall_ns, hand_tick_ns, is_by_hand};
+    static const struct overlay_clock hand_clock = {hand_monotonic_ns, hand_elapsed_ns, hand_wall_ns, hand_tick_ns, is_by_hand};
 
     overlay_replace_clock(&hand_clock, &kernel_clock);
 }
@@ -83,16 +89,19 @@ void shim_clock_begin(void)
     thread_clock = clock;
 }
 
-/* Adds to a clock's displacement, but clamps it: a start and two displacements must still fit into 64 bits. */
-static void move(_Atomic int64_t *way_ns, int64_t ns)
+/* How far clocks go: a start and all three displacements must fit into 64 bits. */
+static const int64_t farthest_ns = INT64_MAX / 3;
+static const int64_t farthest_suspended_ns = INT64_MAX / 8;
+
+/* Adds to a clock's displacement, but clamps it. */
+static void move(_Atomic int64_t *way_ns, int64_t ns, int64_t most_ns)
 {
-    const int64_t farthest_ns = INT64_MAX / 3;
     int64_t old_ns = atomic_load(way_ns);
     int64_t new_ns;
 
     do {
-        if (__builtin_add_overflow(old_ns, ns, &new_ns) || new_ns > farthest_ns || new_ns < -farthest_ns) {
-            new_ns = ns < 0 ? -farthest_ns : farthest_ns;
+        if (__builtin_add_overflow(old_ns, ns, &new_ns) || new_ns > most_ns || new_ns < -most_ns) {
+            new_ns = ns < 0 ? -most_ns : most_ns;
         }
     } while (!atomic_compare_exchange_weak(way_ns, &old_ns, new_ns));
 }
@@ -100,7 +109,15 @@ static void move(_Atomic int64_t *way_ns, int64_t ns)
 bool shim_clock_advance(int64_t ns)
 {
     if (thread_clock) {
-        move(&thread_clock->ahead_ns, ns);
+        move(&thread_clock->ahead_ns, ns, farthest_ns);
+    }
+    return thread_clock != NULL;
+}
+
+bool shim_clock_suspend(int64_t ns)
+{
+    if (thread_clock) {
+        move(&thread_clock->suspended_ns, ns, farthest_suspended_ns);
     }
     return thread_clock != NULL;
 }
@@ -108,7 +125,7 @@ bool shim_clock_advance(int64_t ns)
 bool shim_clock_step_wall(int64_t ns)
 {
     if (thread_clock) {
-        move(&thread_clock->wall_step_ns, ns);
+        move(&thread_clock->wall_step_ns, ns, farthest_ns);
     }
     return thread_clock != NULL;
 }

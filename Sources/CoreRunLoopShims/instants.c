@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times as loops have them: nanoseconds of their monotonic clock. The C interface has only dates of 64 bits. These can be 60 ns away from
- * the intended instants, and move with the wall clock.
+ * Times as loops have them: nanoseconds of the clocks that their timers and the limits of their runs go by. The C interface has only dates
+ * of 64 bits. These can be 60 ns away from the intended instants, and move with the wall clock.
  */
 #include "CoreRunLoopShims.h"
 
@@ -15,6 +15,11 @@ static const int64_t from_1970_to_2001_ns = INT64_C(978307200) * 1000000000;
 int64_t shim_monotonic_ns(void)
 {
     return overlay_monotonic_ns();
+}
+
+int64_t shim_elapsed_ns(void)
+{
+    return overlay_elapsed_ns();
 }
 
 bool shim_clock_is_by_hand(void)

@@ -106,18 +106,18 @@ def name_of(function):
     return f"{address:#x}" if said.startswith("No symbol") else said.split(" in section")[0].strip()
 
 
-def now():
-    """The instant on the clock of the loops, or None for a core file, whose clock has stopped."""
+def now(clock):
+    """The time on a clock, or None for a core file, whose clocks have stopped."""
     inferior = gdb.selected_inferior()
     connection = getattr(inferior, "connection", None)
     is_live = connection is not None and connection.type == "native"
-    return time.monotonic_ns() if is_live else None
+    return time.clock_gettime_ns(clock) if is_live else None
 
 
-def instant(ns):
+def instant(ns, clock):
     if ns == NEVER:
         return "never"
-    current = now()
+    current = now(clock)
     if current is None:
         return f"at {ns / 1e9:.6f} s"
     return f"in {(ns - current) / 1e9:.6f} s" if ns >= current else f"{(current - ns) / 1e9:.6f} s ago"
@@ -148,7 +148,7 @@ def describe_timer(timer):
     flags, info = bits("timer_flag"), int(timer["object"]["info"])
     extra = timer["own"]["extra"].dereference() if info & flags["timer_has_extra"] else None
     words = [f"valid = {yes(info & flags['timer_is_valid'])}", f"firing = {yes(info & flags['timer_is_firing'])}",
-             f"next fire date = {instant(int(timer['fire_ns']))}", f"interval = {float(timer['interval']):g}",
+             f"next fire date = {instant(int(timer['fire_ns']), time.CLOCK_BOOTTIME)}", f"interval = {float(timer['interval']):g}",
              f"tolerance = {float(extra['tolerance']) if extra else 0:g}", f"order = {int(extra['order']) if extra else 0}",
              f"callout = {name_of(timer['callout'])}"]
     return f"<CFRunLoopTimer {int(timer.address):#x}>{{{', '.join(words)}}}"
@@ -231,7 +231,8 @@ def state_of(loop):
     words = "runs mode " + " inside ".join(runs) if runs else "does not run"
     if int(loop["waiting"]):
         limit = int(loop["sleep_limit_ns"])
-        words = f"waits in mode {text_of(loop['waiting']['name'])}" + (f", wakes {instant(limit)}" if limit != NEVER else "")
+        words = f"waits in mode {text_of(loop['waiting']['name'])}"
+        words += f", wakes {instant(limit, time.CLOCK_MONOTONIC)}" if limit != NEVER else ""
         words += "" if len(runs) < 2 else ", inside " + " inside ".join(runs[1:])
     return words
 

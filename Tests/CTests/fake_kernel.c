@@ -18,6 +18,7 @@ static const int64_t longest_stretch_ns = 100000000;
 
 static _Atomic int64_t monotonic_now_ns;
 static _Atomic int64_t wall_now_ns;
+static _Atomic int64_t suspended_ns;
 static _Atomic uint64_t sleeps;
 static _Atomic uint64_t calls;
 static int early_count;
@@ -37,6 +38,11 @@ static int alarm_count;
 static int64_t fake_monotonic_ns(void)
 {
     return monotonic_now_ns;
+}
+
+static int64_t fake_elapsed_ns(void)
+{
+    return kernel.monotonic_ns() + suspended_ns;
 }
 
 static int64_t fake_wall_ns(void)
@@ -117,6 +123,51 @@ static int fake_alarm_set(int alarm, int64_t deadline_ns)
     return result;
 }
 
+/* ---- suspensions ---- */
+
+enum { resumes_max = 16 };
+static int resumes[resumes_max]; /* descriptors that tell of a resumption */
+static int resume_count;
+static void (*parts_clocks)(int64_t ns); /* what is to happen at `parts_at_ns`, and by how much */
+static int64_t parts_by_ns;
+static int64_t parts_at_ns = kernel_never;
+
+static int fake_resume_open(void)
+{
+    int resume = kernel_linux.resume_open();
+
+    if (resume >= 0) {
+        resumes[resume_count++ % resumes_max] = resume;
+    }
+    return resume;
+}
+
+/* A timerfd that is set to the past becomes readable at once, as one does that is cancelled. */
+static void ring_resumes(void)
+{
+    for (int i = 0; i < resume_count && i < resumes_max; i++) {
+        struct pollfd rung = {.fd = resumes[i], .events = POLLIN};
+
+        if (kernel_linux.alarm_is_own(resumes[i]) && kernel_linux.alarm_set(resumes[i], 1) == 0) {
+            (void)poll(&rung, 1, -1);
+        }
+    }
+}
+
+void fake_kernel_suspend(int64_t ns)
+{
+    suspended_ns += ns;
+    wall_now_ns += ns;
+    ring_resumes();
+}
+
+void fake_kernel_in(int64_t from_now_ns, void (*parts)(int64_t ns), int64_t ns)
+{
+    parts_at_ns = monotonic_now_ns + from_now_ns;
+    parts_clocks = parts;
+    parts_by_ns = ns;
+}
+
 /* ---- waits ---- */
 
 /* When a wait for `deadline_ns` ends: short of it or past it, if the test asked for that. */
@@ -132,8 +183,25 @@ static int64_t end_of_wait(int64_t deadline_ns)
     return deadline_ns > monotonic_now_ns ? deadline_ns + late_ns : monotonic_now_ns;
 }
 
-static void sleep_until(int64_t end_ns)
+/* If the clocks are to part before a sleep ends, moves on to that. */
+static void part_before(int64_t end_ns)
 {
+    if (end_ns > parts_at_ns) {
+        fake_kernel_advance(parts_at_ns - monotonic_now_ns);
+        parts_at_ns = kernel_never;
+        parts_clocks(parts_by_ns);
+    }
+}
+
+/* Sleeps. The clock that waits go by stands still in a suspension; a report that it is over ends a wait in the set that has it. */
+static void sleep_until(int64_t end_ns, int set)
+{
+    struct pollfd in_set = {.fd = set, .events = POLLIN};
+
+    part_before(end_ns);
+    if (set >= 0 && poll(&in_set, 1, 0) > 0) {
+        return;
+    }
     if (end_ns == kernel_never) {
         (void)fprintf(stderr, "fake kernel: the loop would sleep for ever\n");
         abort();
@@ -148,7 +216,7 @@ static int fake_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t de
         return -EAGAIN;
     }
     sleeps++;
-    sleep_until(end_of_wait(deadline_ns));
+    sleep_until(end_of_wait(deadline_ns), -1);
     return -ETIMEDOUT;
 }
 
@@ -166,13 +234,13 @@ void fake_kernel_be_nice(void)
  * Linux lets long waits in a wait set end later by a thousandth of their length, for a niced thread by a two hundredth, at most 100 ms.
  * Alarms are not late.
  */
-static void sleep_in_set_until(int64_t deadline_ns)
+static void sleep_in_set_until(int set, int64_t deadline_ns)
 {
     int64_t stretch_ns = deadline_ns == kernel_never ? 0 : (deadline_ns - monotonic_now_ns) / (is_niced ? 200 : 1000);
     int64_t end_ns = end_of_wait(deadline_ns + (stretch_ns < longest_stretch_ns ? stretch_ns : longest_stretch_ns));
     int64_t alarm_ns = next_alarm_ns();
 
-    sleep_until(alarm_ns < end_ns ? alarm_ns : end_ns);
+    sleep_until(alarm_ns < end_ns ? alarm_ns : end_ns, set);
 }
 
 static int fake_set_wait(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
@@ -183,7 +251,7 @@ static int fake_set_wait(int set, struct kernel_event *events, int capacity, int
     count = kernel_linux.set_wait(set, events, capacity, 0);
     if (count == 0 && deadline_ns > monotonic_now_ns) {
         sleeps++;
-        sleep_in_set_until(deadline_ns);
+        sleep_in_set_until(set, deadline_ns);
         count = kernel_linux.set_wait(set, events, capacity, 0);
     }
     return count;
@@ -224,6 +292,7 @@ void fake_kernel_install(void)
     monotonic_now_ns = start_ns;
     wall_now_ns = wall_start_ns;
     kernel.monotonic_ns = fake_monotonic_ns;
+    kernel.elapsed_ns = fake_elapsed_ns;
     kernel.wall_ns = fake_wall_ns;
     kernel.tick_ns = fake_tick_ns;
     runtime_wall_clock = fake_wall_ns;
@@ -234,6 +303,7 @@ void fake_kernel_install(void)
     kernel.set_wait = fake_set_wait;
     kernel.event_post = counted_event_post;
     kernel.alarm_set = fake_alarm_set;
+    kernel.resume_open = fake_resume_open;
     kernel.set_add = counted_set_add;
     kernel.set_change = counted_set_change;
     kernel.set_remove = counted_set_remove;
@@ -249,6 +319,7 @@ void fake_kernel_advance(int64_t ns)
 void fake_kernel_step_wall(int64_t ns)
 {
     wall_now_ns += ns;
+    ring_resumes();
 }
 
 int64_t fake_kernel_elapsed_ns(void)

@@ -20,6 +20,12 @@ void fake_kernel_advance(int64_t ns);
 /* Shifts the wall clock alone. */
 void fake_kernel_step_wall(int64_t ns);
 
+/* The system is suspended for so long: the monotonic clock stands still, the others do not. */
+void fake_kernel_suspend(int64_t ns);
+
+/* Does one of these two, not now but in the first sleep that lasts till then. */
+void fake_kernel_in(int64_t from_now_ns, void (*parts)(int64_t ns), int64_t ns);
+
 /* Monotonic time since installation. */
 int64_t fake_kernel_elapsed_ns(void);
 

@@ -322,6 +322,32 @@ int alarm_make(void)
     return file_install(file_create(file_alarm));
 }
 
+int resume_make(void)
+{
+    int descriptor = alarm_make();
+    struct file *file = descriptor < 0 ? NULL : file_of(descriptor);
+
+    if (file) {
+        file->deadline_ns = kernel_never;
+        file->is_resume = true;
+    }
+    return descriptor;
+}
+
+void files_resume(void)
+{
+    for (int i = 0; i < processes_max; i++) {
+        for (int k = 0; k < descriptors_max; k++) {
+            struct file *file = tables[i][k];
+
+            if (file && file->is_resume) {
+                file->deadline_ns = scheduler_now_ns();
+                file_stir(file);
+            }
+        }
+    }
+}
+
 int alarm_arm(int descriptor, int64_t deadline_ns)
 {
     struct file *file = file_of_kind(descriptor, file_alarm);

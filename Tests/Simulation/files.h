@@ -69,6 +69,7 @@ struct file {
     uint32_t edges; /* how often something has happened */
     uint64_t count; /* counter */
     int64_t deadline_ns; /* alarm */
+    bool is_resume; /* alarm: it goes off when the clocks part */
     struct watch_item *items; /* set */
     struct file *next_set;
     struct file *peer; /* line: the other end; no reference */
@@ -129,6 +130,9 @@ int counter_add(int descriptor);
 int counter_renew(int descriptor);
 int counter_take(int descriptor);
 int alarm_make(void);
+int resume_make(void);
+/* The clocks have parted: every process hears of it that wants to. */
+void files_resume(void);
 int alarm_arm(int descriptor, int64_t deadline_ns);
 
 uint32_t file_ready(const struct file *file, uint32_t interest); /* of enum kernel_readiness */

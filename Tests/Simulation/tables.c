@@ -27,6 +27,7 @@ static const int64_t wall_distance_ns = INT64_C(1767225600) * 1000000000;
 
 static struct fault_plan fault_plan;
 static int64_t wall_step_ns;
+static int64_t suspended_ns;
 static uint64_t resource_faults;
 static __thread int spared;
 static __thread bool closes_slowly; /* a thread that the library started */
@@ -67,6 +68,22 @@ static void maybe_die(void)
     }
 }
 
+/* The wall clock is set, or the system is suspended: the monotonic clock, on which everything here waits, knows nothing of either. */
+static void part_clocks(void)
+{
+    int64_t ns = (int64_t)scheduler_random(random_faults, wall_steps_s * (uint64_t)simulated_second_ns);
+
+    if (scheduler_chance(random_faults, 2)) {
+        suspended_ns += ns;
+        wall_step_ns += ns;
+        scheduler_trace("the system is suspended");
+    } else {
+        wall_step_ns += ns - wall_steps_s / 2 * simulated_second_ns;
+        scheduler_trace("the wall clock is stepped");
+    }
+    files_resume();
+}
+
 static void pass_time(void)
 {
     scheduler_advance(call_cost_ns + (int64_t)scheduler_random(random_faults, call_cost_ns));
@@ -81,9 +98,7 @@ static void pass_time(void)
         }
     }
     if (strikes(fault_plan.clock_one_in)) {
-        wall_step_ns +=
-            (int64_t)scheduler_random(random_faults, wall_steps_s * (uint64_t)simulated_second_ns) - wall_steps_s / 2 * simulated_second_ns;
-        scheduler_trace("the wall clock is stepped");
+        part_clocks();
     }
 }
 
@@ -135,6 +150,11 @@ static int64_t monotonic_ns(void)
 {
     scheduler_advance((int64_t)scheduler_random(random_faults, 100));
     return scheduler_now_ns();
+}
+
+static int64_t elapsed_ns(void)
+{
+    return monotonic_ns() + suspended_ns;
 }
 
 static int64_t wall_ns(void)
@@ -270,6 +290,13 @@ static int alarm_set(int alarm, int64_t deadline_ns)
     int error = begin(fault_none, 0, 0);
 
     return (int)END(alarm_arm(alarm, deadline_ns), "alarm_set(%d)", alarm);
+}
+
+static int resume_open(void)
+{
+    int error = begin(fault_resource, EMFILE, EINVAL);
+
+    return (int)END(resume_make(), "resume_open");
 }
 
 static bool alarm_is_own(int alarm)
@@ -1068,6 +1095,7 @@ static void memory_unmap(void *address, uint64_t size)
 
 const struct kernel simulated_kernel = {
     .monotonic_ns = monotonic_ns,
+    .elapsed_ns = elapsed_ns,
     .wall_ns = wall_ns,
     .tick_ns = tick_ns,
     .timer_slack_ns = timer_slack_ns,
@@ -1081,6 +1109,7 @@ const struct kernel simulated_kernel = {
     .alarm_create = alarm_create,
     .alarm_set = alarm_set,
     .alarm_is_own = alarm_is_own,
+    .resume_open = resume_open,
     .set_create = set_create,
     .set_add = set_add,
     .set_add_edge = set_add_edge,

@@ -52,6 +52,11 @@ static int64_t monotonic_ns(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
+static int64_t elapsed_ns(void)
+{
+    return read_clock(CLOCK_BOOTTIME);
+}
+
 static int64_t wall_ns(void)
 {
     return read_clock(CLOCK_REALTIME);
@@ -197,8 +202,8 @@ static int counter_drain(int descriptor)
 }
 
 /*
- * Marks the alarms that were made here, for alarm_is_own. It has no other effect: a timerfd goes on to its next interval only when it is
- * read, and alarms are never read.
+ * Marks the timerfds that were made here, for alarm_is_own. It has no other effect: a timerfd goes on to its next interval only when it is
+ * read, and these are never read.
  */
 static const struct timespec alarm_interval = {2000000000, 271828183};
 
@@ -226,6 +231,20 @@ static int alarm_create(void)
         (void)alarm_set(alarm, kernel_never);
     }
     return alarm;
+}
+
+static int resume_open(void)
+{
+    const struct itimerspec when = {alarm_interval, {INT32_MAX, 0}}; /* in the year 2038 it becomes readable by itself, once */
+    int saved = errno;
+    int resume = kernel_above_streams(result_of(timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK), saved));
+    int result = resume < 0 ? resume : result_of(timerfd_settime(resume, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &when, NULL), saved);
+
+    if (resume >= 0 && result < 0) {
+        (void)uncancelled(close(resume));
+        errno = saved;
+    }
+    return result < 0 ? result : resume;
 }
 
 static bool alarm_is_own(int alarm)
@@ -530,6 +549,7 @@ static void yield_thread(void)
 #define KERNEL_LINUX                                     \
     {                                                    \
         .monotonic_ns = monotonic_ns,                    \
+        .elapsed_ns = elapsed_ns,                        \
         .wall_ns = wall_ns,                              \
         .tick_ns = tick_ns,                              \
         .timer_slack_ns = timer_slack_ns,                \
@@ -543,6 +563,7 @@ static void yield_thread(void)
         .alarm_create = alarm_create,                    \
         .alarm_set = alarm_set,                          \
         .alarm_is_own = alarm_is_own,                    \
+        .resume_open = resume_open,                      \
         .set_create = set_create,                        \
         .set_add = set_add,                              \
         .set_add_edge = set_add_edge,                    \

@@ -4,7 +4,8 @@
  *
  * The layers above call `kernel.name(...)`; tests replace entries, or all of them, to inject failures and to advance the clock by hand.
  * The table is written before threads start and only read afterwards. Functions return 0 or a value, or a negative errno; none of them
- * changes `errno` for the caller. Instants are nanoseconds of CLOCK_MONOTONIC; `kernel_never` means without limit.
+ * changes `errno` for the caller. Instants are nanoseconds of CLOCK_MONOTONIC; `kernel_never` means without limit. Only `elapsed_ns` counts
+ * on CLOCK_BOOTTIME, on which timers go: it goes on while the system is suspended, and CLOCK_MONOTONIC stands still.
  */
 #ifndef CRL_KERNEL_KERNEL_H
 #define CRL_KERNEL_KERNEL_H
@@ -47,6 +48,7 @@ enum kernel_descriptor_kind { kernel_descriptor_other, kernel_descriptor_counter
 
 struct kernel {
     int64_t (*monotonic_ns)(void);
+    int64_t (*elapsed_ns)(void); /* never goes back; the distance from the monotonic clock grows with each suspension, and means nothing */
     int64_t (*wall_ns)(void); /* since 1970 */
     /*
      * The monotonic clock, and in `ret_wall_ns` the wall clock, as of the kernel's last tick: a fifth of the price of now, and exactly as
@@ -68,11 +70,16 @@ struct kernel {
 
     int (*alarm_create)(void); /* a timerfd on CLOCK_MONOTONIC */
     int (*alarm_set)(int alarm, int64_t deadline_ns); /* kernel_never disarms; an instant in the past is due at once */
-    bool (*alarm_is_own)(int alarm); /* true if alarm_create made it: the number is not another file's now, nor the program's timerfd */
+    bool (*alarm_is_own)(int alarm); /* true if it was made here: the number is not another file's now, nor the program's timerfd */
+    /*
+     * A timerfd on CLOCK_REALTIME that becomes readable, again each time, when the system resumes or somebody sets the wall clock. Nobody
+     * reads it. -EINVAL where the kernel has none.
+     */
+    int (*resume_open)(void);
 
     int (*set_create)(void); /* a wait set: epoll */
     int (*set_add)(int set, int descriptor, uint32_t interest, uint64_t token);
-    int (*set_add_edge)(int set, int descriptor, uint64_t token); /* edge-triggered: eventfds that nobody reads, alarms, nested sets */
+    int (*set_add_edge)(int set, int descriptor, uint64_t token); /* edge-triggered: what nobody reads, and nested sets */
     int (*set_change)(int set, int descriptor, uint32_t interest, uint64_t token);
     int (*set_remove)(int set, int descriptor);
     /* `set` is a wait set with the file of that number in it: neither number has become another file's. Asking changes nothing. */

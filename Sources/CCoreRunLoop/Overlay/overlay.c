@@ -134,6 +134,11 @@ int64_t overlay_monotonic_ns(void)
     return kernel.monotonic_ns();
 }
 
+int64_t overlay_elapsed_ns(void)
+{
+    return kernel.elapsed_ns();
+}
+
 int64_t overlay_wall_ns(void)
 {
     return runtime_wall_clock();
@@ -167,7 +172,7 @@ static struct overlay_timer_date date_of(const struct __CFRunLoopTimer *timer)
     if (!timer || !timer_has(timer, timer_is_valid)) {
         return (struct overlay_timer_date){.exists = false};
     }
-    return (struct overlay_timer_date){.exists = true, .date = timer->date, .instant_ns = timer->fire_ns};
+    return (struct overlay_timer_date){.exists = true, .date = timer_shown_date(timer), .instant_ns = timer->fire_ns};
 }
 
 struct overlay_timer_date overlay_timer_date(CFRunLoopTimerRef timer)

@@ -4,7 +4,8 @@
  *
  * Loops, modes, timers and ports are opaque here: the layouts behind these functions may change without a change outside this folder.
  * Everything may be called on any thread, unless its comment says otherwise, and takes the locks that it needs itself. Instants are
- * nanoseconds of CLOCK_MONOTONIC; INT64_MAX is an instant that never comes. Wall times are nanoseconds since 1970.
+ * nanoseconds of CLOCK_BOOTTIME, which goes on while the system is suspended; deadlines are nanoseconds of CLOCK_MONOTONIC. INT64_MAX never
+ * comes. Wall times are nanoseconds since 1970.
  */
 #ifndef CRL_OVERLAY_OVERLAY_H
 #define CRL_OVERLAY_OVERLAY_H
@@ -42,7 +43,7 @@ bool overlay_mode_is_common(CFRunLoopRef loop, CFStringRef mode);
 CFStringRef overlay_copy_common_mode(CFRunLoopRef loop, CFIndex index);
 
 /*
- * Runs the calling thread's loop like CFRunLoopRunInMode, but until an instant. 0 makes one pass that does not sleep; INT64_MAX sets no
+ * Runs the calling thread's loop like CFRunLoopRunInMode, but until a deadline. 0 makes one pass that does not sleep; INT64_MAX sets no
  * limit.
  */
 CFRunLoopRunResult overlay_run_current_until(CFStringRef mode, int64_t deadline_ns, bool returns_after_source);
@@ -75,6 +76,7 @@ void overlay_take_from_owner(void *object);
 /* ---- instants and wall times ---- */
 
 int64_t overlay_monotonic_ns(void);
+int64_t overlay_elapsed_ns(void);
 int64_t overlay_wall_ns(void);
 
 /* Returns the instant of a date; never earlier than now. Not-a-number never comes. */
@@ -131,7 +133,7 @@ bool overlay_port_set_receiver(CFMessagePortRef port, void *receiver);
 enum overlay_status { overlay_answered = 0, overlay_unhandled = 1, overlay_malformed = 2, overlay_failed = 3 };
 
 /*
- * CFMessagePortSendRequest with one deadline, an instant, for the whole call; one that has passed makes one try. Without a `ret_status` no
+ * CFMessagePortSendRequest with one deadline for the whole call; one that has passed makes one try. Without a `ret_status` no
  * reply is wanted. With a status, of enum overlay_status, `ret_reply` gets a text that says why there is no answer. A receiver with an
  * older library answers an unhandled message with an empty reply.
  */
@@ -165,7 +167,7 @@ pid_t overlay_message_process(const struct received_message *message);
 struct deferred_reply;
 struct deferred_reply *overlay_message_defer(struct received_message *message);
 void overlay_deferred_watch(struct deferred_reply *deferred, void (*asker_left)(void *info), void *info, void (*release)(void *info));
-/* The instant after which the asker waits no more; 0 if it is not known. */
+/* When the asker waits no more; 0 if that is not known. */
 int64_t overlay_deferred_deadline(const struct deferred_reply *deferred);
 void overlay_deferred_answer(struct deferred_reply *deferred, uint32_t status, CFDataRef data);
 /* Askers in other processes, and asynchronous ones, are noticed by this loop when they leave. False without memory or descriptors. */
@@ -196,8 +198,9 @@ void overlay_request_release(struct async_request *request);
 /* Clocks in the place of the kernel's. The functions are called on any thread, and in signal handlers. */
 struct overlay_clock {
     int64_t (*monotonic_ns)(void);
+    int64_t (*elapsed_ns)(void);
     int64_t (*wall_ns)(void);
-    /* Both clocks as of the kernel's last tick: the monotonic one is returned. */
+    /* The monotonic and the wall clock as of the kernel's last tick: the monotonic one is returned. */
     int64_t (*tick_ns)(int64_t *ret_wall_ns);
     /* Returns whether the calling thread's clocks are moved by hand. Its waits with a deadline then look again every millisecond. */
     bool (*is_by_hand)(void);

@@ -72,8 +72,14 @@ void overlay_replace_clock(const struct overlay_clock *clock, struct overlay_clo
     replaced = kernel;
     clock_by_hand = *clock;
     *ret_kernel = (struct overlay_clock){
-        .monotonic_ns = replaced.monotonic_ns, .wall_ns = replaced.wall_ns, .tick_ns = replaced.tick_ns, .is_by_hand = NULL};
+        .monotonic_ns = replaced.monotonic_ns,
+        .elapsed_ns = replaced.elapsed_ns,
+        .wall_ns = replaced.wall_ns,
+        .tick_ns = replaced.tick_ns,
+        .is_by_hand = NULL,
+    };
     kernel.monotonic_ns = clock->monotonic_ns;
+    kernel.elapsed_ns = clock->elapsed_ns;
     kernel.wall_ns = clock->wall_ns;
     kernel.tick_ns = clock->tick_ns;
     runtime_wall_clock = clock->wall_ns;

@@ -34,8 +34,10 @@ bool shim_mode_is_common(CFRunLoopRef loop, CFRunLoopMode mode);
 void shim_join(void *c_object, void *swift_object);
 void shim_part(void *c_object);
 
-/* Returns the current instant. An instant is nanoseconds of the clock of the loop's timers; INT64_MAX never comes. */
+/* Returns the time of the clock that stands still while the system is suspended, in nanoseconds. The limits of runs go by it. */
 int64_t shim_monotonic_ns(void);
+/* Returns the current instant. An instant is nanoseconds of the clock of the loop's timers, which goes on then; INT64_MAX never comes. */
+int64_t shim_elapsed_ns(void);
 /* Returns true if the calling thread's clocks are moved by hand, by a test. */
 bool shim_clock_is_by_hand(void);
 /* Returns the wall clock's time in nanoseconds since 2001. */
@@ -61,7 +63,7 @@ int64_t shim_timer_instant(CFRunLoopTimerRef timer);
 void shim_timer_set_instant(CFRunLoopTimerRef timer, int64_t instant_ns);
 /* Moves a timer to a date, whose instant is `instant_ns`. */
 void shim_timer_set_date(CFRunLoopTimerRef timer, double seconds, int64_t instant_ns);
-/* Runs the calling thread's loop like CFRunLoopRunInMode, but until an instant. 0 makes one pass that does not sleep. */
+/* Runs the calling thread's loop like CFRunLoopRunInMode, but until a time of shim_monotonic_ns. 0 makes one pass that does not sleep. */
 CFRunLoopRunResult shim_run_current_until(CFRunLoopMode mode, int64_t deadline_ns, bool returns_after_source);
 
 /* Returns whether the calling thread is the first of the process. */
@@ -299,6 +301,8 @@ void shim_line_destroy(struct shim_line *line);
 void shim_clock_begin(void);
 /* Advances the calling thread's clocks, as far as 64 bits allow. False if they are the kernel's. */
 bool shim_clock_advance(int64_t ns);
+/* Moves the calling thread's clocks on, but for the monotonic one, as a suspension of the system does. */
+bool shim_clock_suspend(int64_t ns);
 /* Moves the calling thread's wall clock alone, forwards or backwards. */
 bool shim_clock_step_wall(int64_t ns);
 /* Returns the calling thread's clock, for a thread that it starts. */

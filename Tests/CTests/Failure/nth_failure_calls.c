@@ -26,6 +26,7 @@ INT_CALL(event_create, EMFILE, ENOMEM, (void), ())
 INT_CALL(event_renew, EMFILE, 0, (int event), (event))
 INT_CALL(counter_drain, EAGAIN, 0, (int descriptor), (descriptor))
 INT_CALL(alarm_create, EMFILE, 0, (void), ())
+INT_CALL(resume_open, EMFILE, EINVAL, (void), ())
 INT_CALL(set_create, EMFILE, ENOMEM, (void), ())
 INT_CALL(set_add, ENOSPC, ENOMEM, (int set, int descriptor, uint32_t interest, uint64_t token), (set, descriptor, interest, token))
 INT_CALL(set_add_edge, ENOSPC, ENOMEM, (int set, int descriptor, uint64_t token), (set, descriptor, token))
@@ -120,7 +121,8 @@ PORTS_CALL(int, memory_map, ENOMEM, 0, (int descriptor, uint64_t size, bool touc
 
 void failing_calls_install(void)
 {
-    USE(futex_wait), USE(event_create), USE(event_renew), USE(counter_drain), USE(alarm_create), USE(set_create), USE(set_add);
+    USE(futex_wait), USE(event_create), USE(event_renew), USE(counter_drain), USE(alarm_create), USE(resume_open), USE(set_create);
+    USE(set_add);
     USE(set_add_edge), USE(set_change), USE(set_remove), USE(set_wait), USE(descriptor_ready), USE(timer_slack_ns), USE(close);
     USE(socket_create), USE(socket_bind), USE(socket_listen), USE(socket_connect), USE(socket_accept), USE(socket_receive);
     USE(socket_peek), USE(socket_send), USE(socket_address), USE(make_non_blocking), USE(signal_open);

@@ -220,6 +220,35 @@ NTH_FAILURE(timers_that_are_all_due, "")
     return true;
 }
 
+static void stop(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
+{
+    (void)observer;
+    (void)activity;
+    (void)info;
+    CFRunLoopStop(CFRunLoopGetCurrent());
+}
+
+/* A loop that is about to sleep for an hour. Without a descriptor it would not notice that the system resumes; all else is as ever. */
+NTH_FAILURE(sleeps_that_notice_a_resumption, "1152")
+{
+    CFRunLoopTimerRef timer;
+    CFRunLoopObserverRef observer;
+
+    begin();
+    NEED(timer = make_firing_timer(3600, 0));
+    NEED(add_timer(timer, MODE));
+    NEED(observer = bag_keep(CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeWaiting, true, 0, stop, NULL)));
+    CFRunLoopAddObserver(CFRunLoopGetCurrent(), observer, MODE);
+    NEED(CFRunLoopContainsObserver(CFRunLoopGetCurrent(), observer, MODE));
+    for (int i = 0; i < 2; i++) {
+        MUST(CFRunLoopRunInMode(MODE, 1800, false) == kCFRunLoopRunStopped);
+    }
+    CFRunLoopTimerSetNextFireDate(timer, CFAbsoluteTimeGetCurrent());
+    (void)CFRunLoopRunInMode(MODE, 0, false);
+    MUST(performed == 1);
+    return true;
+}
+
 /* Without memory for the list of those that are to be moved, some are at once. */
 NTH_FAILURE(timers_that_are_given_earlier_dates, "")
 {

@@ -105,7 +105,7 @@ CFAbsoluteTime CFRunLoopGetNextTimerFireDate(CFRunLoopRef loop, CFRunLoopMode na
     loop_lock(loop);
     mode = mode_find(loop, name);
     next = mode ? timers_next(loop, mode) : NULL;
-    date = next ? next->date : 0.0;
+    date = next ? timer_shown_date(next) : 0.0;
     loop_unlock(loop);
     return date;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Converts between the two clocks by the distance between them. Only a step of the wall clock changes that distance, for both clocks are
- * slewed alike. The two readings of the last tick give it exactly. The time of now is read only for dates that may be past, or too far
- * away.
+ * Converts between the wall clock and the clock of instants by the distance between them. Only a step of the wall clock changes that
+ * distance, for both are slewed alike, and both go on while the system is suspended. The clock of instants has no reading of the last tick,
+ * which is quick and exact; the monotonic clock has. Its distance from the wall clock changes with a step and with a suspension: as long as
+ * it is the same, so is the distance of the instants. The time of now is read only for dates that may be past, or too far away.
  *
  * Some kernels have no clocks of ticks, and answer with those of now; gVisor is one. Two readings are never of one instant there, so the
  * distance is estimated. An estimate is kept as long as later ones are near it, so that equal dates become equal instants. An estimate is
@@ -21,8 +22,13 @@ static const int64_t jitter_ns = 100000; /* reading two clocks may take so long 
 static const int64_t oldest_tick_ns = 1000000000; /* a hundred times the longest tick there is, for processors that were held up */
 static const int64_t seconds_1970_to_2001 = 978307200;
 
-/* Wall minus monotonic. Any thread may replace it by a better value, and no other memory depends on it: so relaxed. */
-static _Atomic int64_t kept_distance_ns = INT64_MIN;
+/*
+ * What is known of the clocks. Any thread may replace it by a better value, and no other memory depends on it: so relaxed. `kept_mark` is
+ * the exclusive-or of the distance and of the wall clock's distance from the monotonic clock, with which it was found. So a distance and a
+ * mark that two threads have written are known not to belong together.
+ */
+static _Atomic int64_t kept_distance_ns; /* wall minus instants */
+static _Atomic int64_t kept_mark = INT64_MIN;
 
 static int64_t estimated_distance_ns(void)
 {
@@ -59,28 +65,69 @@ static bool read_exact_distance(int64_t *ret_distance_ns)
     return false;
 }
 
-/* Finds the distance anew: the first time, after a step of the wall clock, or when a tick came between two readings. */
-static int64_t new_distance_ns(int64_t kept)
+static bool is_near(int64_t one_ns, int64_t other_ns)
 {
+    int64_t difference_ns;
+
+    return !__builtin_sub_overflow(one_ns, other_ns, &difference_ns) && difference_ns <= jitter_ns && difference_ns >= -jitter_ns;
+}
+
+/* How far instants are ahead of the monotonic clock. Too large by what passes between two readings, which makes timers late, not early. */
+static int64_t estimated_lead_ns(void)
+{
+    enum { readings = 5 };
+    int64_t best = INT64_MAX;
+
+    for (int i = 0; i < readings; i++) {
+        int64_t monotonic_ns = kernel.monotonic_ns();
+        int64_t lead_ns = kernel.elapsed_ns() - monotonic_ns;
+
+        best = lead_ns < best ? lead_ns : best;
+    }
+    return best;
+}
+
+/*
+ * Finds the distance anew: the first time, after a step of the wall clock, after a suspension, or when a tick came between two readings.
+ * `kept_lead_ns` is how far instants were ahead of the monotonic clock, and stays if the system has not been suspended since.
+ */
+static int64_t new_distance_ns(int64_t kept, int64_t kept_lead_ns)
+{
+    int64_t lead_ns = estimated_lead_ns();
+    int64_t wall_from_monotonic_ns;
     int64_t distance_ns;
 
-    if (!read_exact_distance(&distance_ns)) {
-        distance_ns = estimated_distance_ns();
-        if (kept != INT64_MIN && distance_ns - kept <= jitter_ns && kept - distance_ns <= jitter_ns) {
+    if (is_near(lead_ns, kept_lead_ns)) {
+        lead_ns = kept_lead_ns;
+    }
+    if (!read_exact_distance(&wall_from_monotonic_ns)) {
+        wall_from_monotonic_ns = estimated_distance_ns();
+        if (is_near(wall_from_monotonic_ns - lead_ns, kept)) {
             return kept;
         }
     }
+    distance_ns = wall_from_monotonic_ns - lead_ns;
     atomic_store_explicit(&kept_distance_ns, distance_ns, memory_order_relaxed);
+    atomic_store_explicit(&kept_mark, distance_ns ^ wall_from_monotonic_ns, memory_order_relaxed);
     return distance_ns;
 }
 
+/* Returns the wall clock's distance from the instants, and the instant of the last tick. */
 static int64_t clock_distance_ns(int64_t *ret_tick_ns)
 {
     int64_t kept = atomic_load_explicit(&kept_distance_ns, memory_order_relaxed);
+    int64_t kept_from_monotonic_ns = kept ^ atomic_load_explicit(&kept_mark, memory_order_relaxed);
     int64_t wall_ns;
+    int64_t tick_ns = kernel.tick_ns(&wall_ns);
+    int64_t distance_ns = kept;
 
-    *ret_tick_ns = kernel.tick_ns(&wall_ns);
-    return wall_ns - *ret_tick_ns == kept ? kept : new_distance_ns(kept);
+    if (wall_ns - tick_ns != kept_from_monotonic_ns) {
+        int64_t kept_lead_ns = (int64_t)((uint64_t)kept_from_monotonic_ns - (uint64_t)kept); /* of two threads' values it may wrap */
+
+        distance_ns = new_distance_ns(kept, kept_lead_ns);
+    }
+    *ret_tick_ns = wall_ns - distance_ns;
+    return distance_ns;
 }
 
 int64_t instant_of_wall(int64_t since_1970_ns)
@@ -92,7 +139,7 @@ int64_t instant_of_wall(int64_t since_1970_ns)
     if (instant_ns - now_ns > oldest_tick_ns && instant_ns - now_ns <= longest_ns) {
         return instant_ns; /* still to come, however much time has passed since that tick */
     }
-    now_ns = kernel.monotonic_ns();
+    now_ns = kernel.elapsed_ns();
     if (instant_ns < now_ns) {
         return now_ns; /* a series that begins in the past counts from now (rule 112) */
     }
@@ -110,7 +157,7 @@ int64_t instant_of_date(CFAbsoluteTime date)
         return kernel_never;
     }
     if (date <= -(double)seconds_1970_to_2001) {
-        return kernel.monotonic_ns(); /* before 1970: long past */
+        return kernel.elapsed_ns(); /* before 1970: long past */
     }
     return instant_of_wall(since_1970_ns(date > INSTANT_LATEST_DATE ? INSTANT_LATEST_DATE : date));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Wall dates and monotonic instants. A date is seconds since 2001 on the wall clock. An instant is nanoseconds of CLOCK_MONOTONIC. Timers
- * fire by instants, which are fixed when the date is given: a later step of the wall clock does not move them (rule 110).
+ * Wall dates and the instants of timers. A date is seconds since 2001 on the wall clock. An instant is nanoseconds of CLOCK_BOOTTIME, which
+ * goes on while the system is suspended. Timers fire by instants, which are fixed when the date is given: a later step of the wall clock
+ * does not move them (rule 110). Deadlines of waits are on CLOCK_MONOTONIC, and no instants in this sense.
  *
  * Any thread may call these functions. They take no lock.
  */
@@ -39,7 +40,7 @@ bool wall_of_instant(int64_t instant_ns, int64_t *ret_since_1970_ns);
 /* Returns a positive interval in nanoseconds, at least 1 and at most the longest distance. */
 int64_t instant_interval_ns(CFTimeInterval seconds);
 
-/* Returns now + seconds, rounded up so that no limit ends early. Beyond the longest distance: kernel_never. */
+/* Returns now + seconds, on any clock, rounded up so that no limit ends early. Beyond the longest distance: kernel_never. */
 int64_t instant_after(int64_t now_ns, CFTimeInterval seconds);
 
 /* Returns the sum, or the largest instant if it would overflow. The distance is not negative. */

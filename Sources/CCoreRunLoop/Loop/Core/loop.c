@@ -67,6 +67,7 @@ NOT_CHECKED CFRunLoopRef loop_create(bool is_main)
     loop->modes_end = &loop->modes;
     loop->common_modes_end = &loop->common_modes;
     loop->is_main = is_main;
+    loop->resume = -1;
     loop_note_slack(loop);
     loop->waker = waker_create();
     if (loop->waker) {

@@ -17,7 +17,7 @@
  *   (I3) A binding that leads to a loop holds one reference on its source and one on the loop. A timer or observer in a loop is referenced
  *        once by the loop, and holds no reference on it.
  *   (I4) The work of a pass is proportional to what is signalled, due or ready in its mode.
- *   (I5) While the loop sleeps, `sleep_limit_ns` is no later than the limit of any timer of the mode `waiting`, or RETIME is set.
+ *   (I5) While the loop sleeps, `sleep_timers_ns` is no later than the limit of any timer of the mode `waiting`, or RETIME is set.
  */
 #ifndef CRL_LOOP_CORE_LOOP_H
 #define CRL_LOOP_CORE_LOOP_H
@@ -122,6 +122,8 @@ struct __CFRunLoop {
     struct cleanup_stack cleanups; /* loop's thread */
     struct mode *waiting GUARDED_BY(the_loop_lock); /* the mode in which the loop sleeps, or NULL */
     int64_t sleep_limit_ns GUARDED_BY(the_loop_lock); /* when the sleep must end at the latest; the kernel may be asked to end it earlier */
+    int64_t sleep_timers_ns GUARDED_BY(the_loop_lock); /* the instant of timers (Core/instant.h) that the limit was made with */
+    int resume GUARDED_BY(the_loop_lock); /* of kernel.resume_open; -1 until a sleep is long enough to need it (wait_limit_is_far) */
     int64_t slack_ns GUARDED_BY(the_loop_lock); /* how late the kernel may end a wait by itself; see loop_note_slack */
     int64_t asked_ns GUARDED_BY(the_loop_lock); /* when the last wait began; a clock that still says so stands still */
     _Atomic(CFTimeInterval) busy_wait_s; /* relaxed; how long a wait stays awake before it sleeps; 0: not at all */

@@ -80,9 +80,8 @@ const char *shown_descriptor(struct shown *shown, int descriptor)
     return make_plain(shown);
 }
 
-const char *shown_instant(struct shown *shown, int64_t instant_ns)
+const char *shown_instant(struct shown *shown, int64_t instant_ns, int64_t now_ns)
 {
-    int64_t now_ns = kernel.monotonic_ns();
     bool is_past = instant_ns < now_ns;
     int64_t us = (is_past ? now_ns - instant_ns : instant_ns - now_ns) / 1000;
 

@@ -39,8 +39,8 @@ const char *shown_text(struct shown *shown, const char *text);
 /* The number, and what /proc says of it: "4 (pipe:[8123])". Says so if it is not open, or negative. */
 const char *shown_descriptor(struct shown *shown, int descriptor);
 
-/* How far an instant is from now: "in 1.500000 s", "0.000200 s ago", or "never". */
-const char *shown_instant(struct shown *shown, int64_t instant_ns);
+/* How far an instant is from `now_ns` of the same clock: "in 1.500000 s", "0.000200 s ago", or "never". */
+const char *shown_instant(struct shown *shown, int64_t instant_ns, int64_t now_ns);
 
 /* The names of the bits that are set, "read|write"; bits without a name as one number; "none". */
 const char *shown_bits(struct shown *shown, const struct shown_bit *names, uint32_t bits);

@@ -192,6 +192,7 @@ void host_wait_begin(CFRunLoopRef loop, struct host_wait *wait)
 {
     struct run *run = wait->run;
     struct mode *mode = run->mode;
+    struct moment now = moment_now();
     uint32_t word;
     bool is_asleep;
 
@@ -206,16 +207,16 @@ void host_wait_begin(CFRunLoopRef loop, struct host_wait *wait)
         watch_silence_alarm(mode->watches);
     }
     (void)loop_event(loop); /* wake-ups are written to it while the word says EPOLL */
-    wait->limit_ns = timers_limit(mode);
-    if (run->deadline_ns < wait->limit_ns) {
-        wait->limit_ns = run->deadline_ns;
+    wait->limit_ns = wait_limit(loop, mode, &now, run->deadline_ns);
+    if (wait_limit_is_far(loop, &now, wait->limit_ns)) {
+        (void)watch_for_resume(loop, mode);
     }
     if (watch_must_retry(mode)) {
         limit_to_retry(wait);
     }
     loop->waiting = mode;
     loop->sleep_limit_ns = wait->limit_ns;
-    invariant(loop->sleep_limit_ns <= timers_limit(mode)); /* (I5) */
+    invariant(loop->sleep_timers_ns <= timers_limit(mode)); /* (I5) */
     trace_event(trace_sleep_begins, 0, run, (uint64_t)wait->limit_ns);
     /* A wake-up that came before refuses the sleep. The host has the wait even so: it may run the loop before it goes on. */
     is_asleep = waker_sleep(loop->waker, wake_epoll, &word);
@@ -236,10 +237,10 @@ enum wake_cause host_wait_end(CFRunLoopRef loop, struct host_wait *wait, bool *r
     run->is_hosted_asleep = false;
     waker_rearm(loop->waker);
     host_wait_drain(loop, wait);
-    if (watch_is_needed(mode) && watch_prepare(loop, mode) == 0 && !watch_has_batch(mode)) {
+    if ((watch_is_needed(mode) || watch_has_resume(mode)) && watch_prepare(loop, mode) == 0 && !watch_has_batch(mode)) {
         wait_poll(loop, mode);
     }
-    cause = wait_ready_cause(loop, run, mode->timers.count > 0 ? kernel.monotonic_ns() : 0);
+    cause = wait_ready_cause(loop, run, mode->timers.count > 0 ? kernel.elapsed_ns() : 0);
     word |= waker_word(loop->waker); /* a wake-up may have come while the kernel was asked */
     *ret_is_retimed = cause == cause_none && (word & wake_retime) && !(word & (wake_token | wake_stop));
     return cause == cause_none && (word & (wake_token | wake_stop)) ? cause_wake_up : cause;

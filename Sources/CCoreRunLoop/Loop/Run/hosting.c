@@ -201,8 +201,8 @@ Boolean CRLRunLoopPrepare(CFRunLoopRef loop, CFRunLoopMode mode)
 int64_t CRLRunLoopGetTimeout(CFRunLoopRef loop)
 {
     const struct hosting *hosting = hosting_if_running(loop, (uintptr_t)__builtin_frame_address(0), "CRLRunLoopGetTimeout");
+    struct moment now;
     int64_t limit_ns;
-    int64_t left_ns;
 
     if (!hosting || !hosting->wait.is_due) {
         return -1;
@@ -210,17 +210,15 @@ int64_t CRLRunLoopGetTimeout(CFRunLoopRef loop)
     if (hosting->wait.is_ready || !hosting->wait.sleeps) {
         return 0;
     }
+    now = moment_now();
     loop_lock(loop);
-    limit_ns = timers_limit(hosting->run.mode);
-    if ((hosting->wait.lacks_nested || watch_must_retry(hosting->run.mode)) && hosting->wait.limit_ns < limit_ns) {
-        limit_ns = hosting->wait.limit_ns;
-    }
+    limit_ns = hosting->wait.lacks_nested || watch_must_retry(hosting->run.mode) ? hosting->wait.limit_ns : kernel_never;
+    limit_ns = wait_limit(loop, hosting->run.mode, &now, limit_ns);
     loop_unlock(loop);
     if (limit_ns == kernel_never) {
         return -1;
     }
-    left_ns = limit_ns - kernel.monotonic_ns();
-    return left_ns > 0 ? left_ns : 0;
+    return limit_ns > now.monotonic_ns ? limit_ns - now.monotonic_ns : 0;
 }
 
 /* Does steps 8 and 9. Returns false if only a deadline has changed: the host goes on waiting. */

@@ -261,7 +261,7 @@ static void append_state(CFMutableStringRef text, CFRunLoopRef loop, const struc
     append_names(text, look, note_run, CFSTR(" inside "));
     CFStringAppendFormat(text, NULL, CFSTR(", waiting = %s"), shown_bool(look->is_waiting));
     if (look->sleep_limit_ns != kernel_never) {
-        CFStringAppendFormat(text, NULL, CFSTR(" (wakes %s)"), shown_instant(&shown, look->sleep_limit_ns));
+        CFStringAppendFormat(text, NULL, CFSTR(" (wakes %s)"), shown_instant(&shown, look->sleep_limit_ns, kernel.monotonic_ns()));
     }
     if (look->thread_name[0] != '\0') {
         CFStringAppendFormat(text, NULL, CFSTR(", thread name = %s"), shown_text(&shown, look->thread_name));

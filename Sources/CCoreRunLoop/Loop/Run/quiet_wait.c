@@ -66,19 +66,20 @@ REQUIRES(the_loop_lock) static bool sleep_until(CFRunLoopRef loop, struct mode *
 /* Sleeps once, until the limit or a timer. Returns false if it did not sleep, because a whole run is needed or a wake-up is there. */
 REQUIRES(the_loop_lock) static bool sleep_once(CFRunLoopRef loop, struct mode *mode, const struct quiet_wait *request)
 {
-    int64_t now_ns = request->now_ns;
-    int64_t limit_ns = request->deadline_ns;
+    struct moment now = {.monotonic_ns = request->now_ns};
+    int64_t limit_ns;
 
     if (mode->timers.count > 0) {
-        int64_t timers_ns = timers_limit(mode);
-
-        now_ns = kernel.monotonic_ns();
-        if (timers_are_due(mode, now_ns)) {
+        now = moment_now();
+        if (timers_are_due(mode, now.elapsed_ns)) {
             return false;
         }
-        limit_ns = timers_ns < limit_ns ? timers_ns : limit_ns;
     }
-    return sleep_until(loop, mode, now_ns, limit_ns);
+    limit_ns = wait_limit(loop, mode, &now, request->deadline_ns);
+    if (wait_limit_is_far(loop, &now, limit_ns)) {
+        return false; /* a whole run notices that the system resumes */
+    }
+    return sleep_until(loop, mode, now.monotonic_ns, limit_ns);
 }
 
 /* Waits for the source's descriptor. Returns true if that alone ended the wait. */
@@ -98,7 +99,7 @@ REQUIRES(the_loop_lock) static bool sleep_for_source(CFRunLoopRef loop, struct m
 /* Returns true if something else may want its turn: a due timer, or a descriptor that only the kernel knows to be ready. */
 REQUIRES(the_loop_lock) static bool may_have_others(struct mode *mode)
 {
-    return watch_is_needed(mode) || (mode->timers.count > 0 && timers_are_due(mode, kernel.monotonic_ns()));
+    return watch_is_needed(mode) || (mode->timers.count > 0 && timers_are_due(mode, kernel.elapsed_ns()));
 }
 
 /* Does the part between the beginning of the run and its end. Returns true if the event has happened and no whole run is needed. */

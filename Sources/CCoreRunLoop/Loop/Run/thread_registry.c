@@ -132,6 +132,15 @@ static void loop_retire(CFRunLoopRef loop, bool releases)
     end_callouts(loop, releases);
 }
 
+/* The program may have closed the number, and another file may have it now. */
+REQUIRES(the_loop_lock) static void close_resume(CFRunLoopRef loop)
+{
+    if (loop->resume >= 0 && kernel.alarm_is_own(loop->resume)) {
+        (void)kernel.close(loop->resume);
+    }
+    loop->resume = -1;
+}
+
 static void close_descriptors(CFRunLoopRef loop)
 {
     struct binding_release_list reap = {NULL};
@@ -142,6 +151,7 @@ static void close_descriptors(CFRunLoopRef loop)
         watch_set_free(mode);
     }
     waker_close_event(loop->waker);
+    close_resume(loop);
     loop_unlock(loop);
     bindings_release(&reap);
 }
@@ -229,6 +239,7 @@ REQUIRES(the_loop_lock) static void close_parents_descriptors(CFRunLoopRef loop)
     for (struct mode *mode = loop->modes; mode; mode = mode->next) {
         watch_rebuild(loop, mode, true);
     }
+    close_resume(loop);
     if (event >= 0) {
         (void)kernel.close(event);
         atomic_store_explicit(&loop->waker->event, -1, memory_order_relaxed);

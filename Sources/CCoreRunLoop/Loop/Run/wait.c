@@ -33,9 +33,9 @@ REQUIRES(the_loop_lock) static enum wake_cause take_report(CFRunLoopRef loop, st
 
 /* Does the work of wait_ready_cause, inline where most waits begin and end. */
 REQUIRES(the_loop_lock)
-static inline __attribute__((always_inline)) enum wake_cause ready_cause(CFRunLoopRef loop, struct run *run, int64_t now_ns)
+static inline __attribute__((always_inline)) enum wake_cause ready_cause(CFRunLoopRef loop, struct run *run, int64_t elapsed_ns)
 {
-    bool due = timers_are_due(run->mode, now_ns);
+    bool due = timers_are_due(run->mode, elapsed_ns);
     enum wake_cause cause = cause_none;
 
     if (!due || run->mode->prefers_sources || watch_begins_with_socket(run->mode)) {
@@ -50,9 +50,9 @@ static inline __attribute__((always_inline)) enum wake_cause ready_cause(CFRunLo
     return cause;
 }
 
-enum wake_cause wait_ready_cause(CFRunLoopRef loop, struct run *run, int64_t now_ns)
+enum wake_cause wait_ready_cause(CFRunLoopRef loop, struct run *run, int64_t elapsed_ns)
 {
-    return ready_cause(loop, run, now_ns);
+    return ready_cause(loop, run, elapsed_ns);
 }
 
 enum wake_cause wait_cause_beside_sockets(CFRunLoopRef loop, struct run *run)
@@ -63,9 +63,9 @@ enum wake_cause wait_cause_beside_sockets(CFRunLoopRef loop, struct run *run)
     if (!watch_begins_with_socket(mode)) {
         bool is_something = is_timed || watch_has_kept(mode) || watch_must_retry(mode);
 
-        return is_something ? wait_ready_cause(loop, run, is_timed ? kernel.monotonic_ns() : 0) : cause_none;
+        return is_something ? wait_ready_cause(loop, run, is_timed ? kernel.elapsed_ns() : 0) : cause_none;
     }
-    return is_timed && timers_are_due(mode, kernel.monotonic_ns()) ? cause_timers : cause_none;
+    return is_timed && timers_are_due(mode, kernel.elapsed_ns()) ? cause_timers : cause_none;
 }
 
 void wait_poll(CFRunLoopRef loop, const struct mode *mode)
@@ -80,10 +80,16 @@ void wait_poll(CFRunLoopRef loop, const struct mode *mode)
     watch_note_wait(watches);
 }
 
-/* Returns the time, or 0 if nothing depends on it, which saves reading the clock. */
-REQUIRES(the_loop_lock) static int64_t now_if_timed(const struct run *run)
+/* Returns the time for timers, or 0 if there are none, which saves reading the clock. */
+REQUIRES(the_loop_lock) static int64_t elapsed_if_timed(const struct mode *mode)
 {
-    return run->mode->timers.count > 0 || run->deadline_ns != kernel_never ? kernel.monotonic_ns() : 0;
+    return mode->timers.count > 0 ? kernel.elapsed_ns() : 0;
+}
+
+/* Returns the time for the run's limit, or 0 if it has none. */
+REQUIRES(the_loop_lock) static int64_t monotonic_if_limited(const struct run *run)
+{
+    return run->deadline_ns != kernel_never ? kernel.monotonic_ns() : 0;
 }
 
 enum wake_cause wait_look(CFRunLoopRef loop, struct run *run)
@@ -98,7 +104,7 @@ enum wake_cause wait_look(CFRunLoopRef loop, struct run *run)
     if (has_polled) { /* otherwise reports of an earlier wait are left, and served first */
         wait_poll(loop, mode);
     }
-    cause = wait_ready_cause(loop, run, mode->timers.count > 0 ? kernel.monotonic_ns() : 0);
+    cause = wait_ready_cause(loop, run, elapsed_if_timed(mode));
     if (cause == cause_none && has_set && !has_polled) {
         /* The reports of an earlier wait were out of date. Only the kernel can say whether nothing else is ready. */
         wait_poll(loop, mode);
@@ -160,7 +166,7 @@ bool wait_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase,
         loop->waiting = NULL;
         return false;
     }
-    invariant(loop->sleep_limit_ns <= timers_limit(mode)); /* (I5) */
+    invariant(loop->sleep_timers_ns <= timers_limit(mode)); /* (I5) */
     trace_event(trace_sleep_begins, 0, loop->innermost_run, (uint64_t)limit_ns);
     loop_unlock(loop);
     if (phase == wake_futex) {
@@ -242,16 +248,16 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run)
     for (;;) {
         bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
         bool stays_awake = busy_wait_goes_on(awake_until_ns);
-        int64_t now_ns;
+        int64_t elapsed_ns = elapsed_if_timed(mode);
+        struct moment now = {.monotonic_ns = monotonic_if_limited(run)};
         int64_t limit_ns;
 
-        now_ns = now_if_timed(run);
         if (has_set && !watch_has_batch(mode) &&
-            (ends_at_once || stays_awake || (timers_are_due(mode, now_ns) && !has_asked) || watch_must_poll(mode))) {
+            (ends_at_once || stays_awake || (timers_are_due(mode, elapsed_ns) && !has_asked) || watch_must_poll(mode))) {
             look_before_sleep(loop, mode); /* a timer that is always due, or a source that is always ready, must not starve the others */
         }
-        cause = ready_cause(loop, run, now_ns);
-        if (cause != cause_none || now_ns >= run->deadline_ns || run_awaited_has_come(run)) {
+        cause = ready_cause(loop, run, elapsed_ns);
+        if (cause != cause_none || now.monotonic_ns >= run->deadline_ns || run_awaited_has_come(run)) {
             break;
         }
         if (stays_awake && !waker_ends_wait(loop->waker)) {
@@ -262,12 +268,16 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run)
             leave_coalescing(loop);
             continue;
         }
-        limit_ns = earlier(timers_limit(mode), run->deadline_ns);
-        if (watch_must_retry(mode)) {
-            now_ns = kernel.monotonic_ns();
-            limit_ns = earlier(limit_ns, now_ns + watch_next_retry_ns(mode));
+        if (mode->timers.count > 0) {
+            now = moment_now(); /* once more: the look may have taken the report that the system has resumed */
         }
-        if (!wait_sleep_once(loop, mode, has_set ? wake_epoll : wake_futex, now_ns, limit_ns)) {
+        limit_ns = wait_limit(loop, mode, &now, run->deadline_ns);
+        has_set |= wait_limit_is_far(loop, &now, limit_ns) && watch_for_resume(loop, mode);
+        if (watch_must_retry(mode)) {
+            now.monotonic_ns = kernel.monotonic_ns();
+            limit_ns = earlier(limit_ns, now.monotonic_ns + watch_next_retry_ns(mode));
+        }
+        if (!wait_sleep_once(loop, mode, has_set ? wake_epoll : wake_futex, now.monotonic_ns, limit_ns)) {
             /* A wake-up or stop that ended the last sleep, or came since, is noted in the word, so this sleep is refused: the wait ends. */
             cause = cause_wake_up;
             break;

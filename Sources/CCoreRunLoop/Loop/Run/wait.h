@@ -8,8 +8,11 @@
 
 #include "Support/link_names.h"
 
+#include "Kernel/kernel.h"
+#include "Loop/Core/instant.h"
 #include "Loop/Core/run.h"
 #include "Loop/Core/loop.h"
+#include "Loop/Timer/timer_heap.h"
 
 /* Sleeps until a cause is there, the run's limit has come, or somebody wakes the loop. */
 REQUIRES(the_loop_lock) enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run);
@@ -23,19 +26,69 @@ REQUIRES(the_loop_lock) __attribute__((cold)) void wait_trace_end(CFRunLoopRef l
 /* Asks the kernel for reports without waiting. */
 REQUIRES(the_loop_lock) void wait_poll(CFRunLoopRef loop, const struct mode *mode);
 
+/* One moment on both clocks of a loop: timers go by `elapsed_ns` (Core/instant.h), everything else by `monotonic_ns`. */
+struct moment {
+    int64_t monotonic_ns;
+    int64_t elapsed_ns;
+};
+
+/*
+ * Returns what time it is. In this order, so that a thread that is held up between the two readings makes limits of timers too early, not
+ * too late.
+ */
+static inline struct moment moment_now(void)
+{
+    struct moment now;
+
+    now.monotonic_ns = kernel.monotonic_ns();
+    now.elapsed_ns = kernel.elapsed_ns();
+    return now;
+}
+
+/*
+ * Returns when a sleep that begins at `now` has to end: at the deadline, or for the mode's timers. Notes the latter for
+ * timers_notice_earlier.
+ */
+REQUIRES(the_loop_lock)
+static inline int64_t wait_limit(CFRunLoopRef loop, struct mode *mode, const struct moment *now, int64_t deadline_ns)
+{
+    int64_t limit_ns;
+
+    loop->sleep_timers_ns = mode->timers.count > 0 ? timers_limit(mode) : kernel_never;
+    if (loop->sleep_timers_ns == kernel_never) {
+        return deadline_ns;
+    }
+    limit_ns = instant_add(now->monotonic_ns, loop->sleep_timers_ns > now->elapsed_ns ? loop->sleep_timers_ns - now->elapsed_ns : 0);
+    return limit_ns < deadline_ns ? limit_ns : deadline_ns;
+}
+
+/*
+ * Returns true if a sleep from `now` to `limit_ns`, which wait_limit has returned, has to notice that the system resumes from a suspension:
+ * the sleep is long, and a timer may be due by then, which the monotonic clock knows nothing of. Most sleeps are shorter, and need no
+ * descriptor for it.
+ */
+REQUIRES(the_loop_lock) static inline bool wait_limit_is_far(CFRunLoopRef loop, const struct moment *now, int64_t limit_ns)
+{
+    const int64_t far_ns = INT64_C(5000000000);
+    const int64_t farthest_ns = INT64_C(366) * 86400 * 1000000000; /* a timer of next year keeps a loop from finishing, and no more */
+
+    return loop->sleep_timers_ns != kernel_never && limit_ns - now->monotonic_ns > far_ns &&
+           loop->sleep_timers_ns - now->elapsed_ns < farthest_ns;
+}
+
 /*
  * Returns the cause that goes first now: a socket, or else a kept report or due timers, which take turns. Returns cause_none if there is
- * none. With 0 for `now_ns` no timer counts as due.
+ * none. `elapsed_ns` is the time for timers; with 0 none counts as due.
  */
-REQUIRES(the_loop_lock) enum wake_cause wait_ready_cause(CFRunLoopRef loop, struct run *run, int64_t now_ns);
+REQUIRES(the_loop_lock) enum wake_cause wait_ready_cause(CFRunLoopRef loop, struct run *run, int64_t elapsed_ns);
 
 /* Does as wait_ready_cause, for a pass that has performed sockets already: it leaves further sockets for the next pass. */
 REQUIRES(the_loop_lock) enum wake_cause wait_cause_beside_sockets(CFRunLoopRef loop, struct run *run);
 
 /*
- * Sleeps once, until something happens or until about `limit_ns`: in the mode's wait set, or, with wake_futex, on the wake word. `now_ns`
- * only says how far off the limit is. Returns false, without sleeping, if a wake-up or a stop is there already. Otherwise the wake word
- * keeps the phase of the sleep, until waker_rearm or waker_disarm.
+ * Sleeps once, until something happens or until about `limit_ns`: in the mode's wait set, or, with wake_futex, on the wake word. The limit
+ * comes from wait_limit; `now_ns` only says how far off it is. Returns false, without sleeping, if a wake-up or a stop is there already.
+ * Otherwise the wake word keeps the phase of the sleep, until waker_rearm or waker_disarm.
  */
 REQUIRES(the_loop_lock) bool wait_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase, int64_t now_ns, int64_t limit_ns);
 

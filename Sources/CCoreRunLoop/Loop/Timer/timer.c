@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "Kernel/kernel.h"
 #include "Loop/Core/instant.h"
 #include "Loop/Core/shown.h"
 #include "Loop/Timer/timer_heap.h"
@@ -66,8 +67,9 @@ static CFStringRef describe(CFTypeRef object)
     const bool is_valid = timer_has(timer, timer_is_valid);
     const bool is_firing = timer_has(timer, timer_is_firing);
     const double tolerance = extra->tolerance;
-    const double date = is_valid ? timer->date : 0.0;
+    const double date = is_valid ? timer_shown_date(timer) : 0.0;
     const int64_t fire_ns = timer->fire_ns;
+    const int64_t now_ns = kernel.elapsed_ns();
     struct shown callout;
     struct shown instant;
     CFStringRef context;
@@ -80,7 +82,7 @@ static CFStringRef describe(CFTypeRef object)
         CFSTR("<CFRunLoopTimer %p>{valid = %s%s, next fire date = %f%s%s%s, interval = %g, tolerance = %g, order = %ld, callout = %s, "
               "context = %@}"),
         object, shown_bool(is_valid), is_firing ? ", firing = Yes" : "", date, is_valid ? " (" : "",
-        is_valid ? shown_instant(&instant, fire_ns) : "", is_valid ? ")" : "", timer->interval, tolerance, (long)extra->order,
+        is_valid ? shown_instant(&instant, fire_ns, now_ns) : "", is_valid ? ")" : "", timer->interval, tolerance, (long)extra->order,
         shown_callout(&callout, (void (*)(void))timer->callout), context);
 
     if (context) {
@@ -225,10 +227,18 @@ NOT_CHECKED void timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date, in
     timer_unlock_home(timer, loop);
 }
 
+CFAbsoluteTime timer_shown_date(const struct __CFRunLoopTimer *timer)
+{
+    const double step_s = 0.001; /* more than conversions lose, and less than anybody sets a clock by */
+    CFAbsoluteTime date = date_of_instant(timer->fire_ns);
+
+    return date - timer->date > step_s && timer->fire_ns > kernel.elapsed_ns() ? date : timer->date;
+}
+
 CFAbsoluteTime timer_date(CFRunLoopTimerRef timer)
 {
     CFRunLoopRef loop = timer_lock_home(timer);
-    CFAbsoluteTime date = timer_has(timer, timer_is_valid) ? timer->date : 0.0;
+    CFAbsoluteTime date = timer_has(timer, timer_is_valid) ? timer_shown_date(timer) : 0.0;
 
     timer_unlock_home(timer, loop);
     return date;

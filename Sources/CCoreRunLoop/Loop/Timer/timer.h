@@ -153,7 +153,12 @@ CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime
 void timer_keep_info(CFRunLoopTimerRef timer);
 /* Sets the next date. `fire_ns` must be the instant of `date`. */
 void timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date, int64_t fire_ns);
-/* Returns the next date, or 0 for an invalid timer. */
+/*
+ * Returns the date as it was given, or, if the wall clock has been set forward past it, the one that it shows at the timer's instant: a
+ * date is never past while the timer is not due. The home lock is held.
+ */
+CFAbsoluteTime timer_shown_date(const struct __CFRunLoopTimer *timer);
+/* Returns the next date as timer_shown_date does, or 0 for an invalid timer. */
 CFAbsoluteTime timer_date(CFRunLoopTimerRef timer);
 void timer_set_tolerance(CFRunLoopTimerRef timer, CFTimeInterval tolerance);
 

@@ -149,7 +149,7 @@ static bool may_fire(CFRunLoopRef loop, const struct mode *mode, const struct ti
         invariant(!timer_has(timer, timer_is_firing)); /* its callout would be around this pass, which would not have collected it */
         member = timer_member_in(timer, mode);
     }
-    return member && (member->node.sequence == entry->sequence || timer->fire_ns <= kernel.monotonic_ns());
+    return member && (member->node.sequence == entry->sequence || timer->fire_ns <= kernel.elapsed_ns());
 }
 
 /* The fields that a callout reads, copied under the lock. */
@@ -158,6 +158,14 @@ struct timer_call {
     const struct context *context; /* NULL: no functions */
     void *info;
 };
+
+/* Traces count on the monotonic clock: writes when it showed, or would have shown, the timer's instant. */
+REQUIRES(the_loop_lock) static __attribute__((cold)) void trace_due(CFRunLoopTimerRef timer)
+{
+    int64_t late_ns = kernel.elapsed_ns() - timer->fire_ns;
+
+    trace_write(trace_timer_is_due, 0, (uintptr_t)timer, (uint64_t)(kernel.monotonic_ns() - late_ns));
+}
 
 /* Takes a timer out of its heaps and makes it FIRING. Returns false if it must not fire. */
 REQUIRES(the_loop_lock)
@@ -179,7 +187,9 @@ static bool begin_firing(CFRunLoopRef loop, const struct mode *mode, const struc
     timer_set(timer, timer_is_redated, false);
     timer_set_outer(timer, loop->firing);
     loop->firing = timer;
-    trace_event(trace_timer_is_due, 0, timer, (uint64_t)timer->fire_ns);
+    if (trace_is_on()) {
+        trace_due(timer);
+    }
     *ret_call = (struct timer_call){timer, timer_extra(timer)->context, *timer_info(timer)};
     return true;
 }
@@ -188,7 +198,7 @@ static bool begin_firing(CFRunLoopRef loop, const struct mode *mode, const struc
 static void advance_date(CFRunLoopTimerRef timer)
 {
     int64_t interval_ns = instant_interval_ns(timer->interval);
-    int64_t now_ns = kernel.monotonic_ns();
+    int64_t now_ns = kernel.elapsed_ns();
     int64_t periods = now_ns > timer->fire_ns ? (now_ns - timer->fire_ns) / interval_ns + 1 : 1;
 
     invariant(timer->interval > 0);

@@ -69,7 +69,7 @@ REQUIRES(the_loop_lock) int64_t timers_limit(struct mode *mode);
 REQUIRES(the_loop_lock) static inline void timers_notice_earlier(CFRunLoopRef loop, struct mode *mode)
 {
     invariant_held(&loop->lock);
-    if (mode_is_waited_on(loop, mode) && timers_limit(mode) < loop->sleep_limit_ns) {
+    if (mode_is_waited_on(loop, mode) && timers_limit(mode) < loop->sleep_timers_ns) {
         waker_retime(loop->waker);
     }
 }

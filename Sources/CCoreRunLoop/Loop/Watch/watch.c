@@ -377,13 +377,32 @@ bool watch_stop_waking(struct mode *mode, struct watch *watch, bool may_take)
     return is_taken;
 }
 
-REQUIRES(the_loop_lock) static bool add_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor)
+REQUIRES(the_loop_lock) static bool has_prepared_set(CFRunLoopRef loop, struct mode *mode)
 {
     if (!mode->watches) {
         mode->watches = set_create();
         mode->free_watches = watch_set_free;
     }
-    return mode->watches && watch_prepare(loop, mode) == 0 && watch_put_main_queue(mode->watches, descriptor);
+    return mode->watches && watch_prepare(loop, mode) == 0;
+}
+
+bool watch_for_resume(CFRunLoopRef loop, struct mode *mode)
+{
+    if (loop->resume < 0) {
+        loop->resume = kernel.resume_open();
+    }
+    if (loop->resume < 0 || !has_prepared_set(loop, mode)) {
+        return false;
+    }
+    if (!mode->watches->has_resume) {
+        mode->watches->has_resume = kernel.set_add_edge(mode->watches->set, loop->resume, watch_token_resume) == 0;
+    }
+    return mode->watches->has_resume;
+}
+
+REQUIRES(the_loop_lock) static bool add_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor)
+{
+    return has_prepared_set(loop, mode) && watch_put_main_queue(mode->watches, descriptor);
 }
 
 void watch_main_queue(CFRunLoopRef loop, struct mode *mode, int descriptor, bool wanted)
@@ -426,7 +445,7 @@ void watch_rebuild(CFRunLoopRef loop, struct mode *mode, bool close_old)
         (void)kernel.close(watches->set);
     }
     watches->set = -1;
-    watches->has_event = false;
+    watches->has_event = watches->has_resume = false;
     watches->has_main_queue = watches->lost_main_queue = watches->has_main_queue && main_queue_is_available();
     watches->stale_token = watches->last_stale_token = watch_no_token;
     watches->batch_begin = watches->batch_end = 0;

@@ -39,7 +39,7 @@ enum watch_report_bits {
 enum { watch_posted_in_row = 4 };
 
 /* Tokens of reports that are for no watch. */
-enum watch_token { watch_token_event = 0, watch_token_main_queue = 1, watch_token_alarm = 2 };
+enum watch_token { watch_token_event = 0, watch_token_main_queue = 1, watch_token_alarm = 2, watch_token_resume = 3 };
 
 enum watch_standing {
     watch_absent, /* not in the kernel's set */
@@ -73,6 +73,7 @@ struct watch_set {
     int set; /* epoll; -1 while it could not be made */
     uint32_t set_serial; /* counts the sets made, because the number of a closed one is used again */
     bool has_event; /* the loop's eventfd is in the set */
+    bool has_resume; /* the loop's descriptor `resume` is in the set */
     bool is_lost GUARDED_BY(the_loop_lock); /* the program has closed the set, or its number stands for another file */
     bool wait_failed; /* loop's thread: the last wait found no set */
     bool has_main_queue; /* written with the lock: the main dispatch queue's descriptor is in the set */
@@ -155,6 +156,18 @@ REQUIRES(the_loop_lock) static inline int watch_prepare(CFRunLoopRef loop, struc
         return 0;
     }
     return watch_prepare_anew(loop, mode);
+}
+
+/*
+ * Has the mode's set report, for a sleep, that the system resumes or the wall clock is set. Returns false if there is no descriptor for it:
+ * the sleep then goes on as if neither had happened.
+ */
+REQUIRES(the_loop_lock) bool watch_for_resume(CFRunLoopRef loop, struct mode *mode);
+
+/* Returns true if the mode's set reports that, even if nothing else is in it. */
+static inline bool watch_has_resume(const struct mode *mode)
+{
+    return mode->watches && mode->watches->has_resume;
 }
 
 /* Adds or removes the main dispatch queue's descriptor. */

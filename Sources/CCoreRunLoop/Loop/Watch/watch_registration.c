@@ -246,6 +246,20 @@ REQUIRES(the_loop_lock) static void forget_lost_event(CFRunLoopRef loop)
     }
 }
 
+/* Forgets the descriptor by which the loop notices that the system resumes, if the program has closed that one, too. */
+REQUIRES(the_loop_lock) static void forget_lost_resume(CFRunLoopRef loop)
+{
+    if (loop->resume < 0 || kernel.alarm_is_own(loop->resume)) {
+        return;
+    }
+    loop->resume = -1;
+    for (struct mode *mode = loop->modes; mode; mode = mode->next) {
+        if (mode->watches) {
+            mode->watches->has_resume = false;
+        }
+    }
+}
+
 REQUIRES(the_loop_lock) static bool set_is_lost(CFRunLoopRef loop, const struct watch_set *watches)
 {
     int event = atomic_load_explicit(&loop->waker->event, memory_order_relaxed);
@@ -268,6 +282,7 @@ void watch_forget_lost(CFRunLoopRef loop)
         loop->host_wait_hooks->descriptors_lost(loop);
     }
     forget_lost_event(loop);
+    forget_lost_resume(loop);
 }
 
 /* Makes the set if there is none, and adds the loop's eventfd. Returns a negative errno if either fails. */
@@ -281,7 +296,7 @@ REQUIRES(the_loop_lock) static int open_set(CFRunLoopRef loop, struct watch_set 
     }
     if (watches->set < 0) {
         watches->set = kernel.set_create();
-        watches->has_event = false;
+        watches->has_event = watches->has_resume = false;
         watches->set_serial++;
         if (watches->set < 0) {
             return watches->set;

@@ -100,7 +100,7 @@ static struct watch *watch_of_token(const struct watch_set *watches, uint64_t to
 /* Returns the source whose turn it may be, or NULL if the report is for no source. */
 static CFRunLoopSourceRef source_of_report(const struct watch_set *watches, const struct kernel_event *event)
 {
-    const struct watch *watch = event->token > watch_token_alarm ? watch_of_token(watches, event->token) : NULL;
+    const struct watch *watch = event->token > watch_token_resume ? watch_of_token(watches, event->token) : NULL;
 
     return watch && !list_is_empty(&watch->members) ? watch_source_of(watch->members.next) : NULL;
 }
@@ -254,7 +254,7 @@ static inline __attribute__((always_inline)) enum wake_cause next_of_batch(CFRun
             }
         } else if (event.token == watch_token_main_queue) {
             cause = cause_main_queue;
-        } else if (event.token != watch_token_event && event.token < watches->stale_token) {
+        } else if (event.token > watch_token_resume && event.token < watches->stale_token) {
             watches->stale_token = event.token;
         }
     }

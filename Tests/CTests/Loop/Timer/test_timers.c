@@ -60,14 +60,14 @@ TEST(an_interval_that_is_no_number_is_one_shot, "109 T1")
     EXPECT_LOG("T T T F");
 }
 
-TEST(the_firing_instant_is_monotonic, "110 145 T11")
+TEST(the_firing_instant_is_fixed, "110 145 T11")
 {
     clock_start();
     static struct probe timer = TIMED("T");
     CFRunLoopTimerRef t = add_timer(&timer, 1000, 1000);
-    CFAbsoluteTime date = CFRunLoopTimerGetNextFireDate(t);
+    expect_date(CFRunLoopTimerGetNextFireDate(t), CFAbsoluteTimeGetCurrent() + 1);
     fake_kernel_step_wall(3600LL * 1000000000);
-    expect_date(CFRunLoopTimerGetNextFireDate(t), date);
+    expect_date(CFRunLoopTimerGetNextFireDate(t), CFAbsoluteTimeGetCurrent() + 1);
     probe_run(MODE, 1.5, false);
     fake_kernel_step_wall(-7200LL * 1000000000);
     probe_run(MODE, 1, false);

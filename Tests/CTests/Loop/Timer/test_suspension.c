@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clocks that part: the system is suspended, or somebody sets the wall clock (rules 1150 to 1158). On the virtual clocks, which a suspension
+ * of hours costs nothing; and what the real kernel promises, as far as a process may ask for it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "Kernel/kernel.h"
+#include "Loop/Core/loop.h"
+#include "Loop/Run/quiet_wait.h"
+#include "Loop/Watch/watch.h"
+#include "Loop/fake_companion.h"
+#include "Loop/loop_trace.h"
+#include "fake_kernel.h"
+
+static const int64_t second_ns = 1000000000;
+static const int64_t hour_ns = INT64_C(3600) * 1000000000;
+
+#define TIMED(name_) {.name = (name_), .action = probe_notes_ms, .logging = probe_is_silent}
+
+static struct probe timer = TIMED("T");
+static struct probe other = TIMED("U");
+
+static void add_at(struct probe *probe, CFAbsoluteTime date)
+{
+    CFRunLoopTimerRef added = probe_timer_at(probe, date, 0);
+
+    CFRunLoopAddTimer(LOOP, added, MODE);
+    CFRelease(added);
+}
+
+/* ---- what is due after a suspension ---- */
+
+TEST(a_timer_whose_date_has_passed_in_a_suspension_is_due_at_the_next_look, "1150 112")
+{
+    CFAbsoluteTime date;
+
+    clock_start();
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    fake_kernel_suspend(hour_ns);
+    date = CFRunLoopGetNextTimerFireDate(LOOP, MODE);
+    EXPECT_NEAR(date, CFAbsoluteTimeGetCurrent() - 3000, 1e-3); /* past, but it is due */
+    probe_run(MODE, 0, false);
+    EXPECT_LOG("T@0 TO");
+    probe_run(MODE, 3600, false);
+    EXPECT_LOG("F");
+}
+
+TEST(a_series_fires_once_for_a_suspension_and_keeps_its_phase, "1150 118")
+{
+    CFRunLoopTimerRef repeating;
+    CFAbsoluteTime first;
+
+    clock_start();
+    repeating = probe_timer_add(&timer, 10, 60, LOOP, MODE);
+    first = CFRunLoopTimerGetNextFireDate(repeating);
+    fake_kernel_suspend(hour_ns + 25 * second_ns); /* 10 s, and each whole minute after that, have passed; the next is at 3,610 s + 60 */
+    probe_run(MODE, 50, false);
+    EXPECT_LOG("T@0 T@45000 TO");
+    EXPECT_NEAR(CFRunLoopTimerGetNextFireDate(repeating), first + 3720, 1e-3);
+}
+
+TEST(a_timer_that_is_still_to_come_after_a_suspension_comes_at_its_date, "1150")
+{
+    CFAbsoluteTime date;
+
+    clock_start();
+    probe_timer_add(&timer, 7200, 0, LOOP, MODE);
+    date = CFRunLoopGetNextTimerFireDate(LOOP, MODE);
+    fake_kernel_suspend(hour_ns);
+    EXPECT(CFRunLoopGetNextTimerFireDate(LOOP, MODE) == date);
+    probe_run(MODE, 7200, false);
+    EXPECT_LOG("T@3600000 F");
+    EXPECT_NEAR(CFAbsoluteTimeGetCurrent(), date, 1e-3);
+}
+
+TEST(a_date_given_after_a_suspension_counts_from_then, "1155 134")
+{
+    CFAbsoluteTime date;
+
+    clock_start();
+    probe_timer_add(&timer, 100, 0, LOOP, MODE);
+    fake_kernel_suspend(50 * second_ns);
+    date = CFAbsoluteTimeGetCurrent() + 50;
+    add_at(&other, date); /* the same instant as the other's, but for what a date rounds */
+    probe_run(MODE, 60, false);
+    EXPECT_LOG("T@50000 U@50000 F");
+}
+
+/* ---- a loop that sleeps meanwhile ---- */
+
+TEST(a_sleeping_loop_notices_that_the_system_resumes, "1151")
+{
+    clock_start();
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    fake_kernel_in(20 * second_ns, fake_kernel_suspend, hour_ns);
+    probe_run(MODE, 1000, false);
+    EXPECT_LOG("T@20000 F");
+}
+
+TEST(a_loop_beside_a_descriptor_notices_it_too, "1151")
+{
+    int event = probe_event();
+
+    clock_start();
+    probe_port_source_add(&other, 0, event, LOOP, MODE);
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    fake_kernel_in(20 * second_ns, fake_kernel_suspend, hour_ns);
+    probe_run(MODE, 1000, false);
+    EXPECT_LOG("T@20000 TO");
+    EXPECT_EQ(clock_ms(), 1000000); /* the limit of the run counts the time awake (rule 1156) */
+    (void)close(event);
+}
+
+TEST(a_second_suspension_is_noticed_as_the_first_was, "1151")
+{
+    clock_start();
+    probe_timer_add(&timer, 600, 600, LOOP, MODE);
+    fake_kernel_in(20 * second_ns, fake_kernel_suspend, 590 * second_ns);
+    probe_run(MODE, 30, false);
+    fake_kernel_in(10 * second_ns, fake_kernel_suspend, 600 * second_ns);
+    probe_run(MODE, 30, false);
+    EXPECT_LOG("T@20000 TO T@40000 TO");
+}
+
+TEST(a_resumption_that_makes_nothing_due_is_no_pass, "1152 44")
+{
+    clock_start();
+    probe_activities_add(LOOP, MODE);
+    probe_timer_add(&timer, 7200, 0, LOOP, MODE);
+    fake_kernel_in(20 * second_ns, fake_kernel_suspend, hour_ns);
+    probe_run(MODE, 60, false);
+    EXPECT_LOG("E BT BS BW AW X TO");
+    EXPECT_EQ(clock_ms(), 60000);
+    EXPECT(fake_kernel_sleeps() <= 4);
+}
+
+TEST(a_sleep_of_seconds_needs_no_descriptor_for_it, "1151 14")
+{
+    clock_start();
+    probe_timer_add(&timer, 4, 0, LOOP, MODE);
+    fake_kernel_in(second_ns, fake_kernel_suspend, hour_ns);
+    probe_run(MODE, 60, false);
+    EXPECT_LOG("T@4000 F"); /* as late as the sleep had left, and no later */
+    EXPECT_EQ(LOOP->resume, -1);
+}
+
+TEST(a_timer_of_next_year_needs_no_descriptor_either, "1151 14")
+{
+    clock_start();
+    probe_timer_add(&timer, 400.0 * 86400, 0, LOOP, MODE);
+    probe_timer_add(&other, 1e10, 0, LOOP, MODE);
+    probe_run(MODE, 1e6, false);
+    EXPECT_LOG("TO");
+    EXPECT_EQ(LOOP->resume, -1);
+    fake_kernel_suspend(400 * 24 * hour_ns); /* the next look knows all the same */
+    probe_run(MODE, 0, false);
+    EXPECT_LOG("T@1000000000 TO");
+}
+
+TEST(a_limit_of_seconds_needs_none, "1151 14")
+{
+    clock_start();
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    for (int i = 0; i < 3; i++) {
+        probe_run(MODE, 4, false);
+    }
+    EXPECT_LOG("TO TO TO");
+    EXPECT_EQ(LOOP->resume, -1);
+}
+
+TEST(the_modes_of_a_loop_share_one_descriptor, "1152")
+{
+    int resume;
+
+    clock_start();
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    probe_timer_add(&other, 600, 0, LOOP, CFSTR("another"));
+    probe_run(MODE, 10, false);
+    resume = LOOP->resume;
+    EXPECT(resume >= 0);
+    probe_run(CFSTR("another"), 10, false);
+    EXPECT_EQ(LOOP->resume, resume);
+    fake_kernel_in(second_ns, fake_kernel_suspend, hour_ns);
+    probe_run(CFSTR("another"), 60, false);
+    probe_run(MODE, 60, false);
+    EXPECT_LOG("TO TO U@21000 F T@21000 F");
+}
+
+static int refuses_resume(void)
+{
+    return -EINVAL;
+}
+
+TEST(without_the_descriptor_a_loop_goes_on_as_before, "1152")
+{
+    clock_start();
+    kernel.resume_open = refuses_resume;
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    fake_kernel_in(20 * second_ns, fake_kernel_suspend, hour_ns);
+    probe_run(MODE, 1000, false);
+    EXPECT_LOG("T@600000 F");
+    probe_timer_add(&other, 600, 0, LOOP, MODE);
+    fake_kernel_suspend(hour_ns);
+    probe_run(MODE, 0, false); /* a look needs none */
+    EXPECT_LOG("U@600000 TO");
+}
+
+TEST(a_descriptor_that_the_program_has_closed_is_made_anew, "1152 F16")
+{
+    int event = probe_event();
+    int resume;
+
+    clock_start();
+    probe_port_source_add(&other, 0, event, LOOP, MODE);
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    probe_run(MODE, 10, false);
+    REQUIRE(LOOP->resume >= 0);
+    REQUIRE(close(LOOP->resume) == 0 && close(mode_find(LOOP, MODE)->watches->set) == 0);
+    REQUIRE(dup2(event, LOOP->resume) >= 0); /* another file gets the number, and must stay open */
+    resume = LOOP->resume;
+    fake_kernel_in(20 * second_ns, fake_kernel_suspend, hour_ns);
+    probe_run(MODE, 0, false);
+    probe_run(MODE, 100, false);
+    EXPECT_LOG("TO TO T@30000 TO");
+    EXPECT(LOOP->resume >= 0 && LOOP->resume != resume);
+    EXPECT_EQ(close(resume), 0);
+    (void)close(event);
+}
+
+/* A quiet wait cannot notice it: where one would have to, the caller begins a run. */
+TEST(a_long_quiet_wait_beside_a_timer_gives_way_to_a_run, "1151 214")
+{
+    static _Atomic uint32_t awaited;
+    struct quiet_wait request = {.awaited = &awaited};
+    uint64_t sleeps;
+
+    clock_start();
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    request.deadline_ns = kernel.monotonic_ns() + 100 * second_ns;
+    sleeps = fake_kernel_sleeps();
+    EXPECT(!quiet_wait_run(LOOP, MODE, &request));
+    EXPECT_EQ(fake_kernel_sleeps(), sleeps);
+    request.deadline_ns = kernel.monotonic_ns() + 2 * second_ns;
+    EXPECT(!quiet_wait_run(LOOP, MODE, &request));
+    EXPECT(fake_kernel_sleeps() > sleeps);
+}
+
+/* ---- hosts ---- */
+
+TEST(a_host_is_told_that_the_system_resumes, "1158")
+{
+    struct pollfd host = {.events = POLLIN};
+
+    clock_start();
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    host.fd = CRLRunLoopGetDescriptor(LOOP);
+    REQUIRE(host.fd >= 0 && CRLRunLoopPrepare(LOOP, MODE));
+    EXPECT_EQ(poll(&host, 1, 0), 0);
+    EXPECT_EQ(CRLRunLoopGetTimeout(LOOP), 600 * second_ns);
+    fake_kernel_suspend(500 * second_ns);
+    EXPECT_EQ(poll(&host, 1, 0), 1);
+    EXPECT_EQ(CRLRunLoopGetTimeout(LOOP), 100 * second_ns);
+    EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0); /* nothing is due yet */
+    EXPECT_LOG("");
+    REQUIRE(CRLRunLoopPrepare(LOOP, MODE));
+    EXPECT_EQ(poll(&host, 1, 0), 0); /* it need not look again and again */
+    fake_kernel_suspend(hour_ns);
+    EXPECT_EQ(poll(&host, 1, 0), 1);
+    EXPECT_EQ(CRLRunLoopGetTimeout(LOOP), 0);
+    EXPECT_EQ(CRLRunLoopDispatch(LOOP), kCFRunLoopRunFinished);
+    EXPECT_LOG("T@0");
+    CRLRunLoopLeave(LOOP);
+}
+
+/* ---- the wall clock alone ---- */
+
+static void step_under_a_timer(int64_t ns)
+{
+    clock_start();
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    fake_kernel_in(20 * second_ns, fake_kernel_step_wall, ns); /* it wakes the loop, which sleeps on */
+    probe_run(MODE, 1000, false);
+    EXPECT_LOG("T@600000 F");
+}
+
+TEST(a_step_forward_makes_nothing_due, "1153 110 T11")
+{
+    step_under_a_timer(hour_ns);
+}
+
+TEST(a_step_back_puts_nothing_off, "1153 110 T11")
+{
+    step_under_a_timer(-hour_ns);
+}
+
+TEST(a_date_is_not_past_while_the_timer_is_not_due, "1154 145")
+{
+    CFRunLoopTimerRef once;
+
+    clock_start();
+    once = probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    fake_kernel_step_wall(hour_ns);
+    EXPECT_NEAR(CFRunLoopGetNextTimerFireDate(LOOP, MODE), CFAbsoluteTimeGetCurrent() + 600, 1e-3);
+    EXPECT_NEAR(CFRunLoopTimerGetNextFireDate(once), CFAbsoluteTimeGetCurrent() + 600, 1e-3);
+    fake_kernel_advance(600 * second_ns);
+    EXPECT_NEAR(CFRunLoopTimerGetNextFireDate(once), CFAbsoluteTimeGetCurrent() - 3600, 1e-3); /* as it was given: now it is due */
+}
+
+TEST(a_suspension_and_a_step_at_once_are_told_apart, "1150 1153 1155")
+{
+    CFAbsoluteTime date;
+
+    clock_start();
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    fake_kernel_step_wall(-hour_ns); /* as a clock that stood still, too, and is set right later */
+    fake_kernel_suspend(hour_ns);
+    probe_run(MODE, 0, false);
+    EXPECT_LOG("T@0 TO");
+    fake_kernel_step_wall(hour_ns);
+    date = CFAbsoluteTimeGetCurrent() + 1;
+    add_at(&other, date);
+    probe_run(MODE, 10, false);
+    EXPECT_LOG("U@1000 F");
+}
+
+/* ---- other users of time ---- */
+
+TEST(a_suspension_uses_up_no_limit_of_a_run, "1156 41")
+{
+    clock_start();
+    probe_source_add(&other, 0, LOOP, MODE);
+    fake_kernel_in(second_ns, fake_kernel_suspend, hour_ns);
+    probe_run(MODE, 10, false);
+    EXPECT_LOG("TO");
+    EXPECT_EQ(clock_ms(), 10000);
+}
+
+/* A limit that ends after the timer does, but before it by the clock of timers. */
+TEST(a_timer_that_comes_during_a_limited_sleep_is_not_missed_after_a_suspension, "1150 71")
+{
+    clock_start();
+    probe_source_add(&other, 0, LOOP, MODE);
+    fake_kernel_suspend(hour_ns); /* the two clocks are apart from now on */
+    probe_timer_add(&timer, 2, 0, LOOP, MODE);
+    probe_run(MODE, 10, false);
+    EXPECT_LOG("T@2000 TO");
+}
+
+/* ---- the real kernel ---- */
+
+TEST(the_kernel_tells_when_it_resumes, "1151")
+{
+    int resume = kernel.resume_open();
+
+    if (resume == -EINVAL) {
+        SKIP("this kernel cannot tell");
+    }
+    REQUIRE(resume >= 0);
+    EXPECT(fcntl(resume, F_GETFD) & FD_CLOEXEC);
+    EXPECT(kernel.alarm_is_own(resume));
+    EXPECT_EQ(kernel.descriptor_ready(resume, kernel_readable), 0);
+    EXPECT_EQ(kernel.close(resume), 0);
+}
+
+TEST(the_clock_of_timers_goes_as_the_kernels_does, "1150")
+{
+    struct timespec before;
+    struct timespec after;
+    int64_t elapsed_ns;
+
+    REQUIRE(clock_gettime(CLOCK_BOOTTIME, &before) == 0);
+    elapsed_ns = kernel.elapsed_ns();
+    REQUIRE(clock_gettime(CLOCK_BOOTTIME, &after) == 0);
+    EXPECT(elapsed_ns >= (int64_t)before.tv_sec * second_ns + before.tv_nsec);
+    EXPECT(elapsed_ns <= (int64_t)after.tv_sec * second_ns + after.tv_nsec);
+}
+
+static bool write_offsets(const char *text)
+{
+    int file = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+    bool is_written = file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text);
+
+    if (file >= 0) {
+        (void)close(file);
+    }
+    return is_written;
+}
+
+/* Returns 0 if a timer fires at its date: not before, and before a limit that is long after. */
+static int status_in_namespace(void)
+{
+    static struct probe quick = {.name = "Q", .action = probe_stops_loop, .logging = probe_is_silent};
+    const CFAbsoluteTime date = CFAbsoluteTimeGetCurrent() + 0.05;
+
+    if (kernel.elapsed_ns() - kernel.monotonic_ns() < 900 * second_ns) {
+        return 2; /* the offsets are not there */
+    }
+    add_at(&quick, date);
+    probe_timer_add(&other, 900, 0, LOOP, MODE);
+    if (CFRunLoopRunInMode(MODE, test_patience_s(), false) != kCFRunLoopRunStopped) {
+        return 3;
+    }
+    return CFAbsoluteTimeGetCurrent() < date ? 4 : other.calls > 0 ? 5 : 0;
+}
+
+TEST(the_offsets_of_a_time_namespace_change_nothing, "1157")
+{
+    int status;
+    pid_t child;
+
+    if (unshare(CLONE_NEWTIME) < 0 || !write_offsets("monotonic 500 0\nboottime 1500 0\n")) {
+        SKIP("no time namespace can be made here");
+    }
+    child = fork(); /* the namespace is its children's */
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        _exit(status_in_namespace());
+    }
+    REQUIRE(waitpid(child, &status, 0) == child);
+    EXPECT(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+}
