@@ -14,15 +14,39 @@ extension RunLoop {
     /// try await Task.sleep(for: .seconds(1), clock: loop.clock)
     /// ```
     ///
-    /// The clock goes on while the system is suspended, and nobody can set it. A test can move it by hand. A sleep ends while the loop runs
-    /// in a common mode.
+    /// What it counts is its ``kind``; ``RunLoop/clock`` is continuous. A test can move it by hand. A sleep ends while the loop runs in a
+    /// common mode.
     public struct Clock: _Concurrency.Clock, Sendable {
-        /// An instant of the clock, in nanoseconds from an origin that means nothing.
+        /// What a clock counts, by the names of the standard library's clocks. They differ when the system is suspended, or when somebody
+        /// sets the wall clock. A loop notices either in a sleep of more than five seconds; a shorter one may end as late as it would have.
+        public enum Kind: Sendable, Hashable {
+            /// The time that passes, as `ContinuousClock` does: it goes on while the system is suspended, and nobody can set it. Timers go
+            /// by it.
+            case continuous
+            /// The time that the system is awake, as `SuspendingClock` does: it stands still while the system is suspended. The limits of
+            /// runs go by it.
+            case suspending
+            /// The wall clock: a sleep ends when it shows the date, also if somebody sets it meanwhile.
+            case wall
+
+            fileprivate var now: Instant {
+                switch self {
+                case .continuous: Instant.now
+                case .suspending: Instant(nanoseconds: shim_monotonic_ns())
+                case .wall: Instant(nanoseconds: shim_wall_ns())
+                }
+            }
+        }
+
+        /// An instant of a clock, in nanoseconds. Instants of clocks of different kinds have nothing to do with each other.
         public struct Instant: InstantProtocol, Sendable {
-            /// Nanoseconds.
+            /// Nanoseconds: for a clock of ``Kind/wall`` since 2001, for others from an origin that means nothing.
             public var nanoseconds: Int64
-            /// The current instant, which is the same for the clocks of all loops.
+            /// The current instant of continuous clocks, by which timers go.
             static var now: Instant { Instant(nanoseconds: shim_elapsed_ns()) }
+            init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+            /// The instant at which a clock of ``Kind/wall`` shows `date`.
+            public init(_ date: WallTime) { nanoseconds = date.nanoseconds }
             /// The instant `duration` later.
             public func advanced(by duration: Duration) -> Instant { advanced(byNanoseconds: duration.inNanoseconds) }
             /// The instant `distance` nanoseconds later, clamped to the first and the last instant.
@@ -44,8 +68,11 @@ extension RunLoop {
         /// The loop whose timers are used.
         public let loop: RunLoop
 
+        /// What the clock counts.
+        public let kind: Kind
+
         /// The current instant.
-        public var now: Instant { .now }
+        public var now: Instant { kind.now }
 
         /// One nanosecond.
         public var minimumResolution: Duration { .nanoseconds(1) }
@@ -56,7 +83,7 @@ extension RunLoop {
         public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
             try Task.checkCancellation()
             let waiter = Waiter()
-            let timer = Timer(due: max(deadline, now)) { [waiter] _ in waiter.resume(with: .success(())) }
+            let timer = makeTimer(until: deadline, waking: waiter)
             if let tolerance { timer.tolerance = tolerance }
             let number = loop.end.add(on: loop.loop) { waiter.resume(with: .failure(RunLoopError.loopEnded)) }
             defer { loop.end.remove(number) }
@@ -70,10 +97,41 @@ extension RunLoop {
                 waiter.resume(with: .failure(CancellationError()))
             }
         }
+
+        /// Makes a timer that is due at `deadline`, as far as that can be foreseen by the clock of timers. It goes on as long as this
+        /// clock is not there yet: the system was suspended, or the wall clock has been set back.
+        private func makeTimer(until deadline: Instant, waking waiter: Waiter) -> Timer {
+            let timer = Timer(due: .now, interval: .seconds(86_400), repeats: true) { [self] timer in
+                if now < deadline { return set(timer, to: deadline) }
+                timer.invalidate()
+                waiter.resume(with: .success(()))
+            }
+            if kind == .wall { shim_timer_follow_wall(timer.cfRunLoopTimer) }
+            set(timer, to: deadline)
+            return timer
+        }
+
+        private func set(_ timer: Timer, to deadline: Instant) {
+            switch kind {
+            case .continuous: timer.instant = max(deadline, .now)
+            case .suspending:
+                let now = now
+                timer.instant = Instant.now.advanced(byNanoseconds: deadline > now ? deadline.nanoseconds - now.nanoseconds : 0)
+            case .wall: timer.CoreRunLoop::fireDate = WallTime(nanoseconds: deadline.nanoseconds)
+            }
+        }
     }
 
-    /// The clock that sleeps with this loop's timers. Any thread.
-    public var clock: Clock { Clock(loop: self) }
+    /// The clock that sleeps with this loop's timers, and counts the time that passes. Any thread.
+    public var clock: Clock { clock(.continuous) }
+
+    /// The clock that sleeps with this loop's timers, and counts what `kind` says. Any thread.
+    ///
+    /// ```swift
+    /// try await Task.sleep(for: .seconds(60), clock: loop.clock(.suspending))
+    /// try await loop.clock(.wall).sleep(until: .init(nineOClock))
+    /// ```
+    public func clock(_ kind: Clock.Kind) -> Clock { Clock(loop: self, kind: kind) }
 }
 
 /// Someone who waits for one event, which may come before the waiting begins.

@@ -298,7 +298,10 @@ public final class Timer: Sendable {
     }
 
     /// The instant of the next firing; in the timer's closure the instant that has just come. Any thread.
-    var instant: RunLoop.Clock.Instant { RunLoop.Clock.Instant(nanoseconds: shim_timer_instant(cfRunLoopTimer)) }
+    var instant: RunLoop.Clock.Instant {
+        get { RunLoop.Clock.Instant(nanoseconds: shim_timer_instant(cfRunLoopTimer)) }
+        set { shim_timer_set_instant(cfRunLoopTimer, newValue.nanoseconds) }
+    }
 
     /// The interval of a repeating timer, to the nanosecond and 200 years at most; zero when it fires once. Any thread.
     @_disfavoredOverload

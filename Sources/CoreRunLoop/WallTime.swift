@@ -37,6 +37,13 @@ public struct WallTime: Hashable, Comparable, Sendable, CustomStringConvertible 
         self = WallTime(Double(whole), rest: 0).moved(by: Double(part) * 1e-9)
     }
 
+    /// Nanoseconds since 2001, clamped to what 64 bits hold.
+    var nanoseconds: Int64 {
+        let whole = seconds.rounded(.down)
+        if whole.magnitude >= 9e9 { return seconds < 0 ? .min : .max }
+        return Int64(whole) * 1_000_000_000 + Int64(((seconds - whole + rest) * 1e9).rounded())
+    }
+
     /// Takes a timer's date: its number, and the nanoseconds where they are those of its instant. They are not if the date was past when it
     /// was given, or the wall clock has been set since.
     init?(_ date: shim_timer_date) {

@@ -90,6 +90,11 @@ void shim_timer_set_date(CFRunLoopTimerRef timer, double seconds, int64_t instan
     overlay_timer_set_date(timer, seconds, instant_ns);
 }
 
+void shim_timer_follow_wall(CFRunLoopTimerRef timer)
+{
+    overlay_timer_follow_wall(timer);
+}
+
 CFRunLoopRunResult shim_run_current_until(CFRunLoopMode mode, int64_t deadline_ns, bool returns_after_source)
 {
     return overlay_run_current_until(mode, deadline_ns, returns_after_source);

@@ -32,6 +32,16 @@ public enum ManualTime {
         }
     }
 
+    /// Moves the clocks on as a suspension of the system does: dates and continuous clocks go on, and the time that the system is awake
+    /// does not. A negative duration is ignored. They go no farther than 36 years in all.
+    ///
+    /// On a thread that has no such clocks, the call stops the process with a message.
+    public static func suspend(for duration: Duration) {
+        if !shim_clock_suspend(max(0, duration.inNanoseconds)) {
+            fatalError("CoreRunLoopTesting: ManualTime.suspend: this thread's clocks are not moved by hand")
+        }
+    }
+
     /// Moves the wall clock alone, on or back, as setting the system's time does: dates change, and no time passes.
     ///
     /// The wall clock goes no farther than 97 years in all. On a thread that has no such clocks, the call stops the process with a message.

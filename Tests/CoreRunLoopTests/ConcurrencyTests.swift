@@ -231,6 +231,71 @@ private final class WeakWorker: @unchecked Sendable {
         #expect(hasWoken.value == 1)
     }
 
+    @Test(.manualTime) func `goes on in a suspension, stands still in it, or follows the wall clock`() {
+        let loop = RunLoop.current
+        func passed(_ kind: RunLoop.Clock.Kind, _ body: () -> Void) -> Duration {
+            let start = loop.clock(kind).now
+            body()
+            return start.duration(to: loop.clock(kind).now)
+        }
+        for (kind, suspension, step) in [(.continuous, 3600, 0), (.suspending, 0, 0), (.wall, 3600, 60)] as [(RunLoop.Clock.Kind, Int, Int)]
+        {
+            #expect(passed(kind) { ManualTime.suspend(for: .seconds(3600)) } == .seconds(suspension))
+            #expect(passed(kind) { ManualTime.stepWallClock(by: .seconds(60)) } == .seconds(step))
+            #expect(passed(kind) { ManualTime.advance(by: .seconds(5)) } == .seconds(5))
+            #expect(passed(kind) { ManualTime.suspend(for: .seconds(-5)) } == .zero)
+        }
+        #expect(loop.clock.kind == .continuous)
+        #expect(RunLoop.Clock.Instant(.now) == loop.clock(.wall).now)
+    }
+
+    /// A sleep of 600 s, during which the clocks are moved; which moves have ended it.
+    private func sleep(_ kind: RunLoop.Clock.Kind, _ moves: [() -> Void]) async throws -> Int {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        defer { stop.requestStop() }
+        let hasWoken = Count()
+        let sleeper = Task(executorPreference: loop) {
+            try await loop.clock(kind).sleep(until: loop.clock(kind).now.advanced(by: .seconds(600)))
+            hasWoken.next()
+        }
+        while loop.nextTimerFireDate(in: .default) == nil { await Task.yield() }
+        for (number, move) in moves.enumerated() {
+            move()
+            if number == moves.count - 1 { break }
+            for _ in 0..<10 { try await loop.run {} }
+            if hasWoken.value > 0 { return number + 1 }
+        }
+        try await sleeper.value
+        return moves.count
+    }
+
+    @Test(.manualTime) func `ends a sleep by what it counts`() async throws {
+        let suspend = { ManualTime.suspend(for: .seconds(3600)) }
+        let (forward, back) = ({ ManualTime.stepWallClock(by: .seconds(3600)) }, { ManualTime.stepWallClock(by: .seconds(-100)) })
+        let advance = { ManualTime.advance(by: .seconds(600)) }
+        #expect(try await sleep(.continuous, [back, suspend]) == 2)
+        #expect(try await sleep(.continuous, [forward, advance]) == 2)
+        #expect(try await sleep(.suspending, [suspend, forward, advance]) == 3)
+        #expect(try await sleep(.wall, [suspend]) == 1)
+        #expect(try await sleep(.wall, [forward]) == 1)
+        #expect(try await sleep(.wall, [back, advance, { ManualTime.advance(by: .seconds(100)) }]) == 3)
+    }
+
+    @Test func `of each kind sleeps as long as it should, and not at all for what has passed`() async throws {
+        try await withLoop { loop in
+            for kind in [RunLoop.Clock.Kind.continuous, .suspending, .wall] {
+                let clock = loop.clock(kind)
+                let deadline = clock.now.advanced(by: .milliseconds(5))
+                try await clock.sleep(until: deadline)
+                #expect(clock.now >= deadline)
+                try await clock.sleep(until: deadline)
+                try await clock.sleep(until: clock.now.advanced(by: .seconds(Int64.min)), tolerance: .seconds(1))
+            }
+            try await loop.clock(.wall).sleep(until: .init(.distantPast))
+        }
+    }
+
     @Test func `is cancelled at once`() async throws {
         try await withLoop { loop in
             let task = Task { try await Task.sleep(for: .seconds(1000), clock: loop.clock) }

@@ -210,6 +210,11 @@ void overlay_timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date, int64_
     timer_set_date(timer, date, instant_ns);
 }
 
+void overlay_timer_follow_wall(CFRunLoopTimerRef timer)
+{
+    timer_follow_wall(timer);
+}
+
 /* ---- message ports ---- */
 
 CFDataRef overlay_data_to_give(const void *bytes, uint64_t length)

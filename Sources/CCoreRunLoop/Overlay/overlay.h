@@ -111,6 +111,9 @@ struct overlay_timer_date overlay_next_timer_date(CFRunLoopRef loop, CFStringRef
 /* Returns the instant at which a timer fires next; during its callback, the instant that has just come. */
 int64_t overlay_timer_instant(CFRunLoopTimerRef timer);
 
+/* The timer fires when the wall clock shows its date, also if somebody sets the clock. Called before it is in a loop. */
+void overlay_timer_follow_wall(CFRunLoopTimerRef timer);
+
 /* Moves a timer to a date, whose instant is `instant_ns`. */
 void overlay_timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date, int64_t instant_ns);
 

@@ -21,29 +21,39 @@ static int64_t look_again(int64_t deadline_ns)
     return deadline_ns <= clock_by_hand.monotonic_ns() ? 0 : replaced.monotonic_ns() + 1000000;
 }
 
+/* How far the hand-moved clocks are apart: a wait during which they part ends, as one does that the kernel tells of it. */
+static int64_t clocks_apart_ns(void)
+{
+    return clock_by_hand.wall_ns() - clock_by_hand.monotonic_ns();
+}
+
 static int futex_wait_by_hand(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
 {
+    int64_t apart_ns;
     int error;
 
     if (!clock_by_hand.is_by_hand() || deadline_ns == kernel_never) {
         return replaced.futex_wait(word, expected, deadline_ns);
     }
+    apart_ns = clocks_apart_ns();
     do {
         error = replaced.futex_wait(word, expected, look_again(deadline_ns));
-    } while (error == -ETIMEDOUT && deadline_ns > clock_by_hand.monotonic_ns());
+    } while (error == -ETIMEDOUT && deadline_ns > clock_by_hand.monotonic_ns() && clocks_apart_ns() == apart_ns);
     return error;
 }
 
 static int set_wait_by_hand(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
 {
+    int64_t apart_ns;
     int count;
 
     if (!clock_by_hand.is_by_hand() || deadline_ns == kernel_never || deadline_ns <= 0) {
         return replaced.set_wait(set, events, capacity, deadline_ns);
     }
+    apart_ns = clocks_apart_ns();
     do {
         count = replaced.set_wait(set, events, capacity, look_again(deadline_ns));
-    } while (count == 0 && deadline_ns > clock_by_hand.monotonic_ns());
+    } while (count == 0 && deadline_ns > clock_by_hand.monotonic_ns() && clocks_apart_ns() == apart_ns);
     return count;
 }
 

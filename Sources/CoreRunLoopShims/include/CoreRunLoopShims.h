@@ -63,6 +63,8 @@ int64_t shim_timer_instant(CFRunLoopTimerRef timer);
 void shim_timer_set_instant(CFRunLoopTimerRef timer, int64_t instant_ns);
 /* Moves a timer to a date, whose instant is `instant_ns`. */
 void shim_timer_set_date(CFRunLoopTimerRef timer, double seconds, int64_t instant_ns);
+/* The timer fires when the wall clock shows its date, also if somebody sets the clock. Called before it is in a loop. */
+void shim_timer_follow_wall(CFRunLoopTimerRef timer);
 /* Runs the calling thread's loop like CFRunLoopRunInMode, but until a time of shim_monotonic_ns. 0 makes one pass that does not sleep. */
 CFRunLoopRunResult shim_run_current_until(CFRunLoopMode mode, int64_t deadline_ns, bool returns_after_source);
 

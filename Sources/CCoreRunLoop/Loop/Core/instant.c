@@ -84,12 +84,13 @@ static int64_t estimated_lead_ns(void)
 
         best = lead_ns < best ? lead_ns : best;
     }
-    return best;
+    return is_near(best, 0) ? 0 : best; /* before the first suspension there is none, and no suspension is that short */
 }
 
 /*
  * Finds the distance anew: the first time, after a step of the wall clock, after a suspension, or when a tick came between two readings.
- * `kept_lead_ns` is how far instants were ahead of the monotonic clock, and stays if the system has not been suspended since.
+ * `kept_lead_ns` is how far instants were ahead of the monotonic clock. It stays if the system has not been suspended since, unless it is
+ * known better now.
  */
 static int64_t new_distance_ns(int64_t kept, int64_t kept_lead_ns)
 {
@@ -97,7 +98,7 @@ static int64_t new_distance_ns(int64_t kept, int64_t kept_lead_ns)
     int64_t wall_from_monotonic_ns;
     int64_t distance_ns;
 
-    if (is_near(lead_ns, kept_lead_ns)) {
+    if (is_near(lead_ns, kept_lead_ns) && kept_lead_ns < lead_ns) {
         lead_ns = kept_lead_ns;
     }
     if (!read_exact_distance(&wall_from_monotonic_ns)) {
@@ -160,6 +161,13 @@ int64_t instant_of_date(CFAbsoluteTime date)
         return kernel.elapsed_ns(); /* before 1970: long past */
     }
     return instant_of_wall(since_1970_ns(date > INSTANT_LATEST_DATE ? INSTANT_LATEST_DATE : date));
+}
+
+int64_t instant_distance_ns(void)
+{
+    int64_t tick_ns;
+
+    return clock_distance_ns(&tick_ns);
 }
 
 bool wall_of_instant(int64_t instant_ns, int64_t *ret_since_1970_ns)

@@ -37,6 +37,9 @@ int64_t instant_of_wall(int64_t since_1970_ns);
 /* Returns false for an instant that never comes. */
 bool wall_of_instant(int64_t instant_ns, int64_t *ret_since_1970_ns);
 
+/* Returns how far the wall clock is ahead of instants: the same value as long as nobody sets it. */
+int64_t instant_distance_ns(void);
+
 /* Returns a positive interval in nanoseconds, at least 1 and at most the longest distance. */
 int64_t instant_interval_ns(CFTimeInterval seconds);
 

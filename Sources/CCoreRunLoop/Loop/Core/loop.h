@@ -124,6 +124,8 @@ struct __CFRunLoop {
     int64_t sleep_limit_ns GUARDED_BY(the_loop_lock); /* when the sleep must end at the latest; the kernel may be asked to end it earlier */
     int64_t sleep_timers_ns GUARDED_BY(the_loop_lock); /* the instant of timers (Core/instant.h) that the limit was made with */
     int resume GUARDED_BY(the_loop_lock); /* of kernel.resume_open; -1 until a sleep is long enough to need it (wait_limit_is_far) */
+    int64_t wall_distance_ns GUARDED_BY(the_loop_lock); /* instant_distance_ns as of the last timers_follow_wall */
+    bool has_wall_timers GUARDED_BY(the_loop_lock); /* the loop has, or has had, timers that follow the wall clock */
     int64_t slack_ns GUARDED_BY(the_loop_lock); /* how late the kernel may end a wait by itself; see loop_note_slack */
     int64_t asked_ns GUARDED_BY(the_loop_lock); /* when the last wait began; a clock that still says so stands still */
     _Atomic(CFTimeInterval) busy_wait_s; /* relaxed; how long a wait stays awake before it sleeps; 0: not at all */

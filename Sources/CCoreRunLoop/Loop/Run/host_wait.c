@@ -192,7 +192,7 @@ void host_wait_begin(CFRunLoopRef loop, struct host_wait *wait)
 {
     struct run *run = wait->run;
     struct mode *mode = run->mode;
-    struct moment now = moment_now();
+    struct moment now = moment_now(loop);
     uint32_t word;
     bool is_asleep;
 
@@ -240,7 +240,7 @@ enum wake_cause host_wait_end(CFRunLoopRef loop, struct host_wait *wait, bool *r
     if ((watch_is_needed(mode) || watch_has_resume(mode)) && watch_prepare(loop, mode) == 0 && !watch_has_batch(mode)) {
         wait_poll(loop, mode);
     }
-    cause = wait_ready_cause(loop, run, mode->timers.count > 0 ? kernel.elapsed_ns() : 0);
+    cause = wait_ready_cause(loop, run, mode->timers.count > 0 ? timers_now(loop) : 0);
     word |= waker_word(loop->waker); /* a wake-up may have come while the kernel was asked */
     *ret_is_retimed = cause == cause_none && (word & wake_retime) && !(word & (wake_token | wake_stop));
     return cause == cause_none && (word & (wake_token | wake_stop)) ? cause_wake_up : cause;

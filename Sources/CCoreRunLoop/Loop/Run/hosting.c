@@ -210,8 +210,8 @@ int64_t CRLRunLoopGetTimeout(CFRunLoopRef loop)
     if (hosting->wait.is_ready || !hosting->wait.sleeps) {
         return 0;
     }
-    now = moment_now();
     loop_lock(loop);
+    now = moment_now(loop);
     limit_ns = hosting->wait.lacks_nested || watch_must_retry(hosting->run.mode) ? hosting->wait.limit_ns : kernel_never;
     limit_ns = wait_limit(loop, hosting->run.mode, &now, limit_ns);
     loop_unlock(loop);

@@ -136,7 +136,7 @@ REQUIRES(the_loop_lock) static bool handle_cause(CFRunLoopRef loop, struct run *
 {
     switch (cause) {
     case cause_timers:
-        timers_fire(loop, run, kernel.elapsed_ns());
+        timers_fire(loop, run, timers_now(loop));
         return false;
     case cause_source:
         return perform_reported(loop, run);

@@ -70,7 +70,7 @@ REQUIRES(the_loop_lock) static bool sleep_once(CFRunLoopRef loop, struct mode *m
     int64_t limit_ns;
 
     if (mode->timers.count > 0) {
-        now = moment_now();
+        now = moment_now(loop);
         if (timers_are_due(mode, now.elapsed_ns)) {
             return false;
         }
@@ -97,9 +97,9 @@ REQUIRES(the_loop_lock) static bool sleep_for_source(CFRunLoopRef loop, struct m
 }
 
 /* Returns true if something else may want its turn: a due timer, or a descriptor that only the kernel knows to be ready. */
-REQUIRES(the_loop_lock) static bool may_have_others(struct mode *mode)
+REQUIRES(the_loop_lock) static bool may_have_others(CFRunLoopRef loop, struct mode *mode)
 {
-    return watch_is_needed(mode) || (mode->timers.count > 0 && timers_are_due(mode, kernel.elapsed_ns()));
+    return watch_is_needed(mode) || (mode->timers.count > 0 && timers_are_due(mode, timers_now(loop)));
 }
 
 /* Does the part between the beginning of the run and its end. Returns true if the event has happened and no whole run is needed. */
@@ -113,7 +113,7 @@ REQUIRES(the_loop_lock) static bool wait_in(CFRunLoopRef loop, struct run *run, 
         return false;
     }
     if (has_happened(request)) {
-        has_happened_now = !may_have_others(mode); /* a caller that asks again and again must not starve them: a pass looks at all */
+        has_happened_now = !may_have_others(loop, mode); /* a caller that asks again and again must not starve them: a pass looks at all */
     } else if (request->source) {
         has_happened_now = sleep_for_source(loop, mode, request);
     } else {

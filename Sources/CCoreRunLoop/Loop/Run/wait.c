@@ -63,9 +63,9 @@ enum wake_cause wait_cause_beside_sockets(CFRunLoopRef loop, struct run *run)
     if (!watch_begins_with_socket(mode)) {
         bool is_something = is_timed || watch_has_kept(mode) || watch_must_retry(mode);
 
-        return is_something ? wait_ready_cause(loop, run, is_timed ? kernel.elapsed_ns() : 0) : cause_none;
+        return is_something ? wait_ready_cause(loop, run, is_timed ? timers_now(loop) : 0) : cause_none;
     }
-    return is_timed && timers_are_due(mode, kernel.elapsed_ns()) ? cause_timers : cause_none;
+    return is_timed && timers_are_due(mode, timers_now(loop)) ? cause_timers : cause_none;
 }
 
 void wait_poll(CFRunLoopRef loop, const struct mode *mode)
@@ -81,9 +81,9 @@ void wait_poll(CFRunLoopRef loop, const struct mode *mode)
 }
 
 /* Returns the time for timers, or 0 if there are none, which saves reading the clock. */
-REQUIRES(the_loop_lock) static int64_t elapsed_if_timed(const struct mode *mode)
+REQUIRES(the_loop_lock) static int64_t elapsed_if_timed(CFRunLoopRef loop, const struct mode *mode)
 {
-    return mode->timers.count > 0 ? kernel.elapsed_ns() : 0;
+    return mode->timers.count > 0 ? timers_now(loop) : 0;
 }
 
 /* Returns the time for the run's limit, or 0 if it has none. */
@@ -104,7 +104,7 @@ enum wake_cause wait_look(CFRunLoopRef loop, struct run *run)
     if (has_polled) { /* otherwise reports of an earlier wait are left, and served first */
         wait_poll(loop, mode);
     }
-    cause = wait_ready_cause(loop, run, elapsed_if_timed(mode));
+    cause = wait_ready_cause(loop, run, elapsed_if_timed(loop, mode));
     if (cause == cause_none && has_set && !has_polled) {
         /* The reports of an earlier wait were out of date. Only the kernel can say whether nothing else is ready. */
         wait_poll(loop, mode);
@@ -248,7 +248,7 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run)
     for (;;) {
         bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
         bool stays_awake = busy_wait_goes_on(awake_until_ns);
-        int64_t elapsed_ns = elapsed_if_timed(mode);
+        int64_t elapsed_ns = elapsed_if_timed(loop, mode);
         struct moment now = {.monotonic_ns = monotonic_if_limited(run)};
         int64_t limit_ns;
 
@@ -269,7 +269,7 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run)
             continue;
         }
         if (mode->timers.count > 0) {
-            now = moment_now(); /* once more: the look may have taken the report that the system has resumed */
+            now = moment_now(loop); /* once more: the look may have taken the report that the system has resumed */
         }
         limit_ns = wait_limit(loop, mode, &now, run->deadline_ns);
         has_set |= wait_limit_is_far(loop, &now, limit_ns) && watch_for_resume(loop, mode);

@@ -36,12 +36,12 @@ struct moment {
  * Returns what time it is. In this order, so that a thread that is held up between the two readings makes limits of timers too early, not
  * too late.
  */
-static inline struct moment moment_now(void)
+REQUIRES(the_loop_lock) static inline struct moment moment_now(CFRunLoopRef loop)
 {
     struct moment now;
 
     now.monotonic_ns = kernel.monotonic_ns();
-    now.elapsed_ns = kernel.elapsed_ns();
+    now.elapsed_ns = timers_now(loop);
     return now;
 }
 

@@ -227,6 +227,44 @@ NOT_CHECKED void timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date, in
     timer_unlock_home(timer, loop);
 }
 
+void timer_follow_wall(CFRunLoopTimerRef timer)
+{
+    timer_set(timer, timer_follows_wall, true);
+}
+
+/* Gives one timer of the mode that follows the wall clock the instant of its date. Returns false if they all have it. */
+REQUIRES(the_loop_lock) static bool move_wall_timer(CFRunLoopRef loop, const struct mode *mode)
+{
+    for (uint64_t i = 0; i < mode->timers.count; i++) {
+        CFRunLoopTimerRef timer = timer_of_node(mode->timers.entries[i].node);
+        bool follows = timer_has(timer, timer_follows_wall) && !timer_has(timer, timer_is_firing);
+        int64_t old_ns = timer->fire_ns;
+        int64_t fire_ns = follows ? instant_of_date(timer->date) : old_ns;
+        int64_t now_ns = fire_ns != old_ns ? kernel.elapsed_ns() : kernel_never;
+
+        if (old_ns > now_ns || fire_ns > now_ns) { /* otherwise it is due, and stays so */
+            timer->fire_ns = fire_ns;
+            timer_move_in_heaps(loop, timer, old_ns);
+            return true;
+        }
+    }
+    return false;
+}
+
+void timers_follow_wall(CFRunLoopRef loop)
+{
+    int64_t distance_ns = instant_distance_ns();
+
+    if (distance_ns == loop->wall_distance_ns) {
+        return;
+    }
+    loop->wall_distance_ns = distance_ns;
+    for (const struct mode *mode = loop->modes; mode; mode = mode->next) {
+        while (move_wall_timer(loop, mode)) { /* it has changed the heap: the search begins again */
+        }
+    }
+}
+
 CFAbsoluteTime timer_shown_date(const struct __CFRunLoopTimer *timer)
 {
     const double step_s = 0.001; /* more than conversions lose, and less than anybody sets a clock by */

@@ -27,9 +27,11 @@
 
 #include "Support/link_names.h"
 
+#include "Kernel/kernel.h"
 #include "Loop/Core/common_items.h"
 #include "Loop/Core/context.h"
 #include "Loop/Core/home_lock.h"
+#include "Loop/Core/loop.h"
 #include "Support/invariant.h"
 
 struct timer_member {
@@ -68,6 +70,7 @@ enum timer_flag {
     timer_keeps_info = 8, /* constant: the info lives until the callout has returned, even if the callout invalidates the timer */
     timer_is_firing = 16, /* in callout */
     timer_has_extra = 32,
+    timer_follows_wall = 64, /* constant once in a loop: its date counts, whoever sets the wall clock; see timers_follow_wall */
 };
 
 /*
@@ -151,6 +154,8 @@ CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime
  * Called by the creator of a timer whose context cannot retain its info. The context is then released after the callout, never during it.
  */
 void timer_keep_info(CFRunLoopTimerRef timer);
+/* The timer fires when the wall clock shows its date, also if somebody sets the clock. Called before it is in a loop. */
+void timer_follow_wall(CFRunLoopTimerRef timer);
 /* Sets the next date. `fire_ns` must be the instant of `date`. */
 void timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date, int64_t fire_ns);
 /*
@@ -219,6 +224,18 @@ static inline void timer_unlock_home(CFRunLoopTimerRef timer, CFRunLoopRef home)
         timer_disclaim(timer);
     }
     home_lock_drop(timer, home);
+}
+
+/* Takes over that the wall clock was set, if it was: gives the loop's timers that follow it the instants that their dates have now. */
+REQUIRES(the_loop_lock) void timers_follow_wall(CFRunLoopRef loop);
+
+/* Returns the time that the loop's timers go by, and gives those that follow the wall clock their instants. */
+REQUIRES(the_loop_lock) static inline int64_t timers_now(CFRunLoopRef loop)
+{
+    if (__builtin_expect(loop->has_wall_timers, 0)) {
+        timers_follow_wall(loop);
+    }
+    return kernel.elapsed_ns();
 }
 
 /* Puts a timer whose callout has ended into the heaps of all its modes. */

@@ -78,6 +78,7 @@ static void member_attach(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mod
     member->mode = mode;
     mode->timer_count++;
     mode->tolerant_count += timer_extra(timer)->tolerance > 0;
+    loop->has_wall_timers |= timer_has(timer, timer_follows_wall);
     if (timer_has(timer, timer_is_firing)) {
         heap_push(&mode->timers, &member->node,
                   kernel_never); /* so that timers_remove_all finds the timer if this loop ends before the callout on another loop */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clocks that part: the system is suspended, or somebody sets the wall clock (rules 1150 to 1158). On the virtual clocks, which a suspension
- * of hours costs nothing; and what the real kernel promises, as far as a process may ask for it.
+ * Clocks that part: the system is suspended, or somebody sets the wall clock (rules 1150 to 1159). On the virtual clocks, where a
+ * suspension of hours takes no time; and what the real kernel promises, as far as a process may ask for it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,6 +14,7 @@
 #include "Kernel/kernel.h"
 #include "Loop/Core/loop.h"
 #include "Loop/Run/quiet_wait.h"
+#include "Loop/Timer/timer.h"
 #include "Loop/Watch/watch.h"
 #include "Loop/fake_companion.h"
 #include "Loop/loop_trace.h"
@@ -328,6 +329,51 @@ TEST(a_suspension_and_a_step_at_once_are_told_apart, "1150 1153 1155")
     add_at(&other, date);
     probe_run(MODE, 10, false);
     EXPECT_LOG("U@1000 F");
+}
+
+/* ---- timers that follow the wall clock ---- */
+
+static CFRunLoopTimerRef add_wall_timer(struct probe *probe, double from_now, double interval)
+{
+    CFRunLoopTimerRef added = probe_timer_at(probe, CFAbsoluteTimeGetCurrent() + from_now, interval);
+
+    timer_follow_wall(added);
+    CFRunLoopAddTimer(LOOP, added, MODE);
+    CFRelease(added);
+    return added;
+}
+
+TEST(a_timer_that_follows_the_wall_clock_fires_when_it_shows_the_date, "1159")
+{
+    clock_start();
+    add_wall_timer(&timer, 600, 0);
+    probe_timer_add(&other, 700, 0, LOOP, MODE);
+    fake_kernel_in(20 * second_ns, fake_kernel_step_wall, hour_ns);
+    probe_run(MODE, 1000, false);
+    EXPECT_LOG("T@20000 U@700000 F");
+}
+
+TEST(a_timer_that_follows_the_wall_clock_waits_when_it_is_set_back, "1159")
+{
+    clock_start();
+    add_wall_timer(&timer, 600, 0);
+    add_wall_timer(&other, 500, 1000);
+    fake_kernel_in(20 * second_ns, fake_kernel_step_wall, -100 * second_ns);
+    probe_run(MODE, 1000, false);
+    EXPECT_LOG("U@600000 T@700000 TO");
+    fake_kernel_in(20 * second_ns, fake_kernel_step_wall, -second_ns); /* its series follows, too */
+    probe_run(MODE, 1000, false);
+    EXPECT_LOG("U@1601000 TO");
+}
+
+TEST(a_due_timer_that_follows_the_wall_clock_stays_due, "1159")
+{
+    clock_start();
+    add_wall_timer(&timer, -1, 0);
+    add_wall_timer(&other, 1, 0);
+    fake_kernel_step_wall(hour_ns);
+    probe_run(MODE, 0, false);
+    EXPECT_LOG("T@0 U@0 TO");
 }
 
 /* ---- other users of time ---- */
