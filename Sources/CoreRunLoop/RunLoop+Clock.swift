@@ -115,8 +115,9 @@ extension RunLoop {
             switch kind {
             case .continuous: timer.instant = max(deadline, .now)
             case .suspending:
-                let now = now
-                timer.instant = Instant.now.advanced(byNanoseconds: deadline > now ? deadline.nanoseconds - now.nanoseconds : 0)
+                // In this order: if time passes in between, the timer comes too early, and is set again.
+                let (foreseen, now) = (Instant.now, now)
+                timer.instant = foreseen.advanced(byNanoseconds: deadline > now ? deadline.nanoseconds - now.nanoseconds : 0)
             case .wall: timer.CoreRunLoop::fireDate = WallTime(nanoseconds: deadline.nanoseconds)
             }
         }
