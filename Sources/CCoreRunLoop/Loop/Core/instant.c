@@ -94,18 +94,23 @@ static int64_t estimated_lead_ns(void)
  */
 static int64_t new_distance_ns(int64_t kept, int64_t kept_lead_ns)
 {
-    int64_t lead_ns = estimated_lead_ns();
+    int64_t lead_ns;
     int64_t wall_from_monotonic_ns;
     int64_t distance_ns;
+    bool is_exact;
 
+    do { /* again, if the system was suspended between the readings: they must belong together */
+        lead_ns = estimated_lead_ns();
+        is_exact = read_exact_distance(&wall_from_monotonic_ns);
+        if (!is_exact) {
+            wall_from_monotonic_ns = estimated_distance_ns();
+        }
+    } while (!is_near(estimated_lead_ns(), lead_ns));
     if (is_near(lead_ns, kept_lead_ns) && kept_lead_ns < lead_ns) {
         lead_ns = kept_lead_ns;
     }
-    if (!read_exact_distance(&wall_from_monotonic_ns)) {
-        wall_from_monotonic_ns = estimated_distance_ns();
-        if (is_near(wall_from_monotonic_ns - lead_ns, kept)) {
-            return kept;
-        }
+    if (!is_exact && is_near(wall_from_monotonic_ns - lead_ns, kept)) {
+        return kept;
     }
     distance_ns = wall_from_monotonic_ns - lead_ns;
     atomic_store_explicit(&kept_distance_ns, distance_ns, memory_order_relaxed);
