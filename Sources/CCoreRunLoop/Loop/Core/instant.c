@@ -92,7 +92,7 @@ static int64_t estimated_lead_ns(void)
  * `kept_lead_ns` is how far instants were ahead of the monotonic clock. It stays if the system has not been suspended since, unless it is
  * known better now.
  */
-static int64_t new_distance_ns(int64_t kept, int64_t kept_lead_ns)
+static __attribute__((noinline, cold)) int64_t new_distance_ns(int64_t kept, int64_t kept_lead_ns)
 {
     int64_t lead_ns;
     int64_t wall_from_monotonic_ns;
@@ -119,7 +119,7 @@ static int64_t new_distance_ns(int64_t kept, int64_t kept_lead_ns)
 }
 
 /* Returns the wall clock's distance from the instants, and the instant of the last tick. */
-static int64_t clock_distance_ns(int64_t *ret_tick_ns)
+static inline __attribute__((always_inline)) int64_t clock_distance_ns(int64_t *ret_tick_ns)
 {
     int64_t kept = atomic_load_explicit(&kept_distance_ns, memory_order_relaxed);
     int64_t kept_from_monotonic_ns = kept ^ atomic_load_explicit(&kept_mark, memory_order_relaxed);
