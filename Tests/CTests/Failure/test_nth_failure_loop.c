@@ -229,7 +229,7 @@ static void stop(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void
 }
 
 /* A loop that is about to sleep for an hour. Without a descriptor it would not notice that the system resumes; all else is as ever. */
-NTH_FAILURE(sleeps_that_notice_a_resumption, "1152")
+NTH_FAILURE(sleeps_that_notice_a_resumption, "1202")
 {
     CFRunLoopTimerRef timer;
     CFRunLoopObserverRef observer;

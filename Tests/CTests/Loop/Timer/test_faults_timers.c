@@ -245,7 +245,7 @@ TEST(wall_clock_jumps_move_no_timer, "110 T11")
     }
 }
 
-TEST(a_jump_of_the_wall_clock_does_not_make_the_loop_spin, "110 1154 T12")
+TEST(a_jump_of_the_wall_clock_does_not_make_the_loop_spin, "110 1204 T12")
 {
     clock_start();
     static struct probe timer = {.name = "T", .logging = probe_is_silent};

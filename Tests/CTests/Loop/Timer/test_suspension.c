@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clocks that part: the system is suspended, or somebody sets the wall clock (rules 1150 to 1159). On the virtual clocks, where a
+ * Clocks that part: the system is suspended, or somebody sets the wall clock (rules 1200 to 1209). On the virtual clocks, where a
  * suspension of hours takes no time; and what the real kernel promises, as far as a process may ask for it.
  */
 #define _GNU_SOURCE
@@ -38,7 +38,7 @@ static void add_at(struct probe *probe, CFAbsoluteTime date)
 
 /* ---- what is due after a suspension ---- */
 
-TEST(a_timer_whose_date_has_passed_in_a_suspension_is_due_at_the_next_look, "1150 112")
+TEST(a_timer_whose_date_has_passed_in_a_suspension_is_due_at_the_next_look, "1200 112")
 {
     CFAbsoluteTime date;
 
@@ -53,7 +53,7 @@ TEST(a_timer_whose_date_has_passed_in_a_suspension_is_due_at_the_next_look, "115
     EXPECT_LOG("F");
 }
 
-TEST(a_series_fires_once_for_a_suspension_and_keeps_its_phase, "1150 118")
+TEST(a_series_fires_once_for_a_suspension_and_keeps_its_phase, "1200 118")
 {
     CFRunLoopTimerRef repeating;
     CFAbsoluteTime first;
@@ -67,7 +67,7 @@ TEST(a_series_fires_once_for_a_suspension_and_keeps_its_phase, "1150 118")
     EXPECT_NEAR(CFRunLoopTimerGetNextFireDate(repeating), first + 3720, 1e-3);
 }
 
-TEST(a_timer_that_is_still_to_come_after_a_suspension_comes_at_its_date, "1150")
+TEST(a_timer_that_is_still_to_come_after_a_suspension_comes_at_its_date, "1200")
 {
     CFAbsoluteTime date;
 
@@ -81,7 +81,7 @@ TEST(a_timer_that_is_still_to_come_after_a_suspension_comes_at_its_date, "1150")
     EXPECT_NEAR(CFAbsoluteTimeGetCurrent(), date, 1e-3);
 }
 
-TEST(a_date_given_after_a_suspension_counts_from_then, "1155 134")
+TEST(a_date_given_after_a_suspension_counts_from_then, "1205 134")
 {
     CFAbsoluteTime date;
 
@@ -96,7 +96,7 @@ TEST(a_date_given_after_a_suspension_counts_from_then, "1155 134")
 
 /* ---- a loop that sleeps meanwhile ---- */
 
-TEST(a_sleeping_loop_notices_that_the_system_resumes, "1151")
+TEST(a_sleeping_loop_notices_that_the_system_resumes, "1201 T12")
 {
     clock_start();
     probe_timer_add(&timer, 600, 0, LOOP, MODE);
@@ -105,7 +105,7 @@ TEST(a_sleeping_loop_notices_that_the_system_resumes, "1151")
     EXPECT_LOG("T@20000 F");
 }
 
-TEST(a_loop_beside_a_descriptor_notices_it_too, "1151")
+TEST(a_loop_beside_a_descriptor_notices_it_too, "1201")
 {
     int event = probe_event();
 
@@ -115,11 +115,11 @@ TEST(a_loop_beside_a_descriptor_notices_it_too, "1151")
     fake_kernel_in(20 * second_ns, fake_kernel_suspend, hour_ns);
     probe_run(MODE, 1000, false);
     EXPECT_LOG("T@20000 TO");
-    EXPECT_EQ(clock_ms(), 1000000); /* the limit of the run counts the time awake (rule 1156) */
+    EXPECT_EQ(clock_ms(), 1000000); /* the limit of the run counts the time awake (rule 1206) */
     (void)close(event);
 }
 
-TEST(a_second_suspension_is_noticed_as_the_first_was, "1151")
+TEST(a_second_suspension_is_noticed_as_the_first_was, "1201")
 {
     clock_start();
     probe_timer_add(&timer, 600, 600, LOOP, MODE);
@@ -130,7 +130,7 @@ TEST(a_second_suspension_is_noticed_as_the_first_was, "1151")
     EXPECT_LOG("T@20000 TO T@40000 TO");
 }
 
-TEST(a_resumption_that_makes_nothing_due_is_no_pass, "1152 44")
+TEST(a_resumption_that_makes_nothing_due_is_no_pass, "1202 44")
 {
     clock_start();
     probe_activities_add(LOOP, MODE);
@@ -142,7 +142,7 @@ TEST(a_resumption_that_makes_nothing_due_is_no_pass, "1152 44")
     EXPECT(fake_kernel_sleeps() <= 4);
 }
 
-TEST(a_sleep_of_seconds_needs_no_descriptor_for_it, "1151 14")
+TEST(a_sleep_of_seconds_needs_no_descriptor_for_it, "1201 14")
 {
     clock_start();
     probe_timer_add(&timer, 4, 0, LOOP, MODE);
@@ -152,7 +152,7 @@ TEST(a_sleep_of_seconds_needs_no_descriptor_for_it, "1151 14")
     EXPECT_EQ(LOOP->resume, -1);
 }
 
-TEST(a_timer_of_next_year_needs_no_descriptor_either, "1151 14")
+TEST(a_timer_of_next_year_needs_no_descriptor_either, "1201 14")
 {
     clock_start();
     probe_timer_add(&timer, 400.0 * 86400, 0, LOOP, MODE);
@@ -165,7 +165,7 @@ TEST(a_timer_of_next_year_needs_no_descriptor_either, "1151 14")
     EXPECT_LOG("T@1000000000 TO");
 }
 
-TEST(a_limit_of_seconds_needs_none, "1151 14")
+TEST(a_limit_of_seconds_needs_none, "1201 14")
 {
     clock_start();
     probe_timer_add(&timer, 600, 0, LOOP, MODE);
@@ -176,7 +176,7 @@ TEST(a_limit_of_seconds_needs_none, "1151 14")
     EXPECT_EQ(LOOP->resume, -1);
 }
 
-TEST(the_modes_of_a_loop_share_one_descriptor, "1152")
+TEST(the_modes_of_a_loop_share_one_descriptor, "1202")
 {
     int resume;
 
@@ -199,7 +199,7 @@ static int refuses_resume(void)
     return -EINVAL;
 }
 
-TEST(without_the_descriptor_a_loop_goes_on_as_before, "1152")
+TEST(without_the_descriptor_a_loop_goes_on_as_before, "1202")
 {
     clock_start();
     kernel.resume_open = refuses_resume;
@@ -213,7 +213,7 @@ TEST(without_the_descriptor_a_loop_goes_on_as_before, "1152")
     EXPECT_LOG("U@600000 TO");
 }
 
-TEST(a_descriptor_that_the_program_has_closed_is_made_anew, "1152 F16")
+TEST(a_descriptor_that_the_program_has_closed_is_made_anew, "1202 F16")
 {
     int event = probe_event();
     int resume;
@@ -236,7 +236,7 @@ TEST(a_descriptor_that_the_program_has_closed_is_made_anew, "1152 F16")
 }
 
 /* A quiet wait cannot notice it: where one would have to, the caller begins a run. */
-TEST(a_long_quiet_wait_beside_a_timer_gives_way_to_a_run, "1151 214")
+TEST(a_long_quiet_wait_beside_a_timer_gives_way_to_a_run, "1201 214")
 {
     static _Atomic uint32_t awaited;
     struct quiet_wait request = {.awaited = &awaited};
@@ -255,7 +255,7 @@ TEST(a_long_quiet_wait_beside_a_timer_gives_way_to_a_run, "1151 214")
 
 /* ---- hosts ---- */
 
-TEST(a_host_is_told_that_the_system_resumes, "1158")
+TEST(a_host_is_told_that_the_system_resumes, "1208")
 {
     struct pollfd host = {.events = POLLIN};
 
@@ -291,17 +291,17 @@ static void step_under_a_timer(int64_t ns)
     EXPECT_LOG("T@600000 F");
 }
 
-TEST(a_step_forward_makes_nothing_due, "1153 110 T11")
+TEST(a_step_forward_makes_nothing_due, "1203 110 T11")
 {
     step_under_a_timer(hour_ns);
 }
 
-TEST(a_step_back_puts_nothing_off, "1153 110 T11")
+TEST(a_step_back_puts_nothing_off, "1203 110 T11")
 {
     step_under_a_timer(-hour_ns);
 }
 
-TEST(a_date_is_not_past_while_the_timer_is_not_due, "1154 145")
+TEST(a_date_is_not_past_while_the_timer_is_not_due, "1204 145 T12")
 {
     CFRunLoopTimerRef once;
 
@@ -314,7 +314,7 @@ TEST(a_date_is_not_past_while_the_timer_is_not_due, "1154 145")
     EXPECT_NEAR(CFRunLoopTimerGetNextFireDate(once), CFAbsoluteTimeGetCurrent() - 3600, 1e-3); /* as it was given: now it is due */
 }
 
-TEST(a_suspension_and_a_step_at_once_are_told_apart, "1150 1153 1155")
+TEST(a_suspension_and_a_step_at_once_are_told_apart, "1200 1203 1205")
 {
     CFAbsoluteTime date;
 
@@ -343,7 +343,7 @@ static CFRunLoopTimerRef add_wall_timer(struct probe *probe, double from_now, do
     return added;
 }
 
-TEST(a_timer_that_follows_the_wall_clock_fires_when_it_shows_the_date, "1159")
+TEST(a_timer_that_follows_the_wall_clock_fires_when_it_shows_the_date, "1209")
 {
     clock_start();
     add_wall_timer(&timer, 600, 0);
@@ -353,7 +353,7 @@ TEST(a_timer_that_follows_the_wall_clock_fires_when_it_shows_the_date, "1159")
     EXPECT_LOG("T@20000 U@700000 F");
 }
 
-TEST(a_timer_that_follows_the_wall_clock_waits_when_it_is_set_back, "1159")
+TEST(a_timer_that_follows_the_wall_clock_waits_when_it_is_set_back, "1209")
 {
     clock_start();
     add_wall_timer(&timer, 600, 0);
@@ -366,7 +366,7 @@ TEST(a_timer_that_follows_the_wall_clock_waits_when_it_is_set_back, "1159")
     EXPECT_LOG("U@1601000 TO");
 }
 
-TEST(a_due_timer_that_follows_the_wall_clock_stays_due, "1159")
+TEST(a_due_timer_that_follows_the_wall_clock_stays_due, "1209")
 {
     clock_start();
     add_wall_timer(&timer, -1, 0);
@@ -378,7 +378,7 @@ TEST(a_due_timer_that_follows_the_wall_clock_stays_due, "1159")
 
 /* ---- other users of time ---- */
 
-TEST(a_suspension_uses_up_no_limit_of_a_run, "1156 41")
+TEST(a_suspension_uses_up_no_limit_of_a_run, "1206 41")
 {
     clock_start();
     probe_source_add(&other, 0, LOOP, MODE);
@@ -389,7 +389,7 @@ TEST(a_suspension_uses_up_no_limit_of_a_run, "1156 41")
 }
 
 /* A limit that ends after the timer does, but before it by the clock of timers. */
-TEST(a_timer_that_comes_during_a_limited_sleep_is_not_missed_after_a_suspension, "1150 71")
+TEST(a_timer_that_comes_during_a_limited_sleep_is_not_missed_after_a_suspension, "1200 71")
 {
     clock_start();
     probe_source_add(&other, 0, LOOP, MODE);
@@ -401,7 +401,7 @@ TEST(a_timer_that_comes_during_a_limited_sleep_is_not_missed_after_a_suspension,
 
 /* ---- the real kernel ---- */
 
-TEST(the_kernel_tells_when_it_resumes, "1151")
+TEST(the_kernel_tells_when_it_resumes, "1201")
 {
     int resume = kernel.resume_open();
 
@@ -415,7 +415,7 @@ TEST(the_kernel_tells_when_it_resumes, "1151")
     EXPECT_EQ(kernel.close(resume), 0);
 }
 
-TEST(the_clock_of_timers_goes_as_the_kernels_does, "1150")
+TEST(the_clock_of_timers_goes_as_the_kernels_does, "1200")
 {
     struct timespec before;
     struct timespec after;
@@ -456,7 +456,7 @@ static int status_in_namespace(void)
     return CFAbsoluteTimeGetCurrent() < date ? 4 : other.calls > 0 ? 5 : 0;
 }
 
-TEST(the_offsets_of_a_time_namespace_change_nothing, "1157")
+TEST(the_offsets_of_a_time_namespace_change_nothing, "1207")
 {
     int status;
     pid_t child;
