@@ -21,39 +21,54 @@ static int64_t look_again(int64_t deadline_ns)
     return deadline_ns <= clock_by_hand.monotonic_ns() ? 0 : replaced.monotonic_ns() + 1000000;
 }
 
-/* How far the hand-moved clocks are apart: a wait during which they part ends, as one does that the kernel tells of it. */
-static int64_t clocks_apart_ns(void)
+/*
+ * How far the hand-moved clocks were apart when the thread last looked at the time of its timers, or waited. If they have parted since, its
+ * next wait ends at once, and one during which they part ends then: the kernel would tell of it likewise.
+ */
+static __thread int64_t seen_apart_ns = INT64_MIN; /* it has not looked */
+
+static bool have_parted(void)
 {
-    return clock_by_hand.wall_ns() - clock_by_hand.monotonic_ns();
+    int64_t before_ns = seen_apart_ns;
+
+    seen_apart_ns = clock_by_hand.wall_ns() - clock_by_hand.monotonic_ns();
+    return seen_apart_ns != before_ns && before_ns != INT64_MIN;
+}
+
+static int64_t elapsed_by_hand(void)
+{
+    if (clock_by_hand.is_by_hand()) {
+        (void)have_parted(); /* before the reading: if they part between the two, a wait ends for nothing */
+    }
+    return clock_by_hand.elapsed_ns();
 }
 
 static int futex_wait_by_hand(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
 {
-    int64_t apart_ns;
     int error;
 
     if (!clock_by_hand.is_by_hand() || deadline_ns == kernel_never) {
         return replaced.futex_wait(word, expected, deadline_ns);
     }
-    apart_ns = clocks_apart_ns();
     do {
         error = replaced.futex_wait(word, expected, look_again(deadline_ns));
-    } while (error == -ETIMEDOUT && deadline_ns > clock_by_hand.monotonic_ns() && clocks_apart_ns() == apart_ns);
+        if (error == -ETIMEDOUT && have_parted()) {
+            error = 0; /* woken, not out of time */
+        }
+    } while (error == -ETIMEDOUT && deadline_ns > clock_by_hand.monotonic_ns());
     return error;
 }
 
 static int set_wait_by_hand(int set, struct kernel_event *events, int capacity, int64_t deadline_ns)
 {
-    int64_t apart_ns;
     int count;
 
     if (!clock_by_hand.is_by_hand() || deadline_ns == kernel_never || deadline_ns <= 0) {
         return replaced.set_wait(set, events, capacity, deadline_ns);
     }
-    apart_ns = clocks_apart_ns();
     do {
         count = replaced.set_wait(set, events, capacity, look_again(deadline_ns));
-    } while (count == 0 && deadline_ns > clock_by_hand.monotonic_ns() && clocks_apart_ns() == apart_ns);
+    } while (count == 0 && deadline_ns > clock_by_hand.monotonic_ns() && !have_parted());
     return count;
 }
 
@@ -89,7 +104,7 @@ void overlay_replace_clock(const struct overlay_clock *clock, struct overlay_clo
         .is_by_hand = NULL,
     };
     kernel.monotonic_ns = clock->monotonic_ns;
-    kernel.elapsed_ns = clock->elapsed_ns;
+    kernel.elapsed_ns = elapsed_by_hand;
     kernel.wall_ns = clock->wall_ns;
     kernel.tick_ns = clock->tick_ns;
     runtime_wall_clock = clock->wall_ns;

@@ -232,10 +232,12 @@ REQUIRES(the_loop_lock) void timers_follow_wall(CFRunLoopRef loop);
 /* Returns the time that the loop's timers go by, and gives those that follow the wall clock their instants. */
 REQUIRES(the_loop_lock) static inline int64_t timers_now(CFRunLoopRef loop)
 {
+    int64_t now_ns = kernel.elapsed_ns(); /* first: a step that comes between the two is told by the clock, or taken over here */
+
     if (__builtin_expect(loop->has_wall_timers, 0)) {
         timers_follow_wall(loop);
     }
-    return kernel.elapsed_ns();
+    return now_ns;
 }
 
 /* Puts a timer whose callout has ended into the heaps of all its modes. */
