@@ -130,7 +130,7 @@ extension RunLoop {
     ///
     /// ```swift
     /// try await Task.sleep(for: .seconds(60), clock: loop.clock(.suspending))
-    /// try await loop.clock(.wall).sleep(until: .init(nineOClock))
+    /// try await loop.clock(.wall).sleep(until: .init(.now + .seconds(3600)))
     /// ```
     public func clock(_ kind: Clock.Kind) -> Clock { Clock(loop: self, kind: kind) }
 }
