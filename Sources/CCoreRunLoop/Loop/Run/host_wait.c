@@ -208,8 +208,9 @@ void host_wait_begin(CFRunLoopRef loop, struct host_wait *wait)
     }
     (void)loop_event(loop); /* wake-ups are written to it while the word says EPOLL */
     wait->limit_ns = wait_limit(loop, mode, &now, run->deadline_ns);
-    if (wait_limit_is_far(loop, &now, wait->limit_ns)) {
-        (void)watch_for_resume(loop, mode);
+    if (wait_limit_is_far(loop, mode, &now, wait->limit_ns) && watch_for_resume(loop, mode)) {
+        now = moment_now(loop); /* once more: the system may have been suspended before the set could tell */
+        wait->limit_ns = wait_limit(loop, mode, &now, run->deadline_ns);
     }
     if (watch_must_retry(mode)) {
         limit_to_retry(wait);

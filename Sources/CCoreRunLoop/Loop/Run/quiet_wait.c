@@ -76,7 +76,7 @@ REQUIRES(the_loop_lock) static bool sleep_once(CFRunLoopRef loop, struct mode *m
         }
     }
     limit_ns = wait_limit(loop, mode, &now, request->deadline_ns);
-    if (wait_limit_is_far(loop, &now, limit_ns)) {
+    if (wait_limit_is_far(loop, mode, &now, limit_ns)) {
         return false; /* a whole run notices that the system resumes */
     }
     return sleep_until(loop, mode, now.monotonic_ns, limit_ns);

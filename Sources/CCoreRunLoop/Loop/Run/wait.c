@@ -272,7 +272,12 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run)
             now = moment_now(loop); /* once more: the look may have taken the report that the system has resumed */
         }
         limit_ns = wait_limit(loop, mode, &now, run->deadline_ns);
-        has_set |= wait_limit_is_far(loop, &now, limit_ns) && watch_for_resume(loop, mode);
+        if (wait_limit_is_far(loop, mode, &now, limit_ns)) {
+            if (watch_for_resume(loop, mode)) {
+                continue; /* the system may have been suspended before the set could tell */
+            }
+            has_set |= watch_has_resume(mode);
+        }
         if (watch_must_retry(mode)) {
             now.monotonic_ns = kernel.monotonic_ns();
             limit_ns = earlier(limit_ns, now.monotonic_ns + watch_next_retry_ns(mode));

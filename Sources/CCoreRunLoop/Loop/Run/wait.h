@@ -13,6 +13,7 @@
 #include "Loop/Core/run.h"
 #include "Loop/Core/loop.h"
 #include "Loop/Timer/timer_heap.h"
+#include "Loop/Watch/watch.h"
 
 /* Sleeps until a cause is there, the run's limit has come, or somebody wakes the loop. */
 REQUIRES(the_loop_lock) enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run);
@@ -65,15 +66,16 @@ static inline int64_t wait_limit(CFRunLoopRef loop, struct mode *mode, const str
 /*
  * Returns true if a sleep from `now` to `limit_ns`, which wait_limit has returned, has to notice that the system resumes from a suspension:
  * the sleep is long, and a timer may be due by then, which the monotonic clock knows nothing of. Most sleeps are shorter, and need no
- * descriptor for it.
+ * descriptor for it. So are those of a loop that polls what the kernel has refused.
  */
-REQUIRES(the_loop_lock) static inline bool wait_limit_is_far(CFRunLoopRef loop, const struct moment *now, int64_t limit_ns)
+REQUIRES(the_loop_lock)
+static inline bool wait_limit_is_far(CFRunLoopRef loop, const struct mode *mode, const struct moment *now, int64_t limit_ns)
 {
     const int64_t far_ns = INT64_C(5000000000);
     const int64_t farthest_ns = INT64_C(366) * 86400 * 1000000000; /* a timer of next year keeps a loop from finishing, and no more */
 
     return loop->sleep_timers_ns != kernel_never && limit_ns - now->monotonic_ns > far_ns &&
-           loop->sleep_timers_ns - now->elapsed_ns < farthest_ns;
+           loop->sleep_timers_ns - now->elapsed_ns < farthest_ns && !watch_must_retry(mode);
 }
 
 /*

@@ -388,15 +388,16 @@ REQUIRES(the_loop_lock) static bool has_prepared_set(CFRunLoopRef loop, struct m
 
 bool watch_for_resume(CFRunLoopRef loop, struct mode *mode)
 {
+    if (watch_has_resume(mode)) {
+        return false;
+    }
     if (loop->resume < 0) {
         loop->resume = kernel.resume_open();
     }
     if (loop->resume < 0 || !has_prepared_set(loop, mode)) {
         return false;
     }
-    if (!mode->watches->has_resume) {
-        mode->watches->has_resume = kernel.set_add_edge(mode->watches->set, loop->resume, watch_token_resume) == 0;
-    }
+    mode->watches->has_resume = kernel.set_add_edge(mode->watches->set, loop->resume, watch_token_resume) == 0;
     return mode->watches->has_resume;
 }
 

@@ -159,8 +159,8 @@ REQUIRES(the_loop_lock) static inline int watch_prepare(CFRunLoopRef loop, struc
 }
 
 /*
- * Has the mode's set report, for a sleep, that the system resumes or the wall clock is set. Returns false if there is no descriptor for it:
- * the sleep then goes on as if neither had happened.
+ * Has the mode's set report, for a sleep, that the system resumes or the wall clock is set. Returns true if it reports that from now on,
+ * and false if it did already (watch_has_resume) or cannot, for want of a descriptor: the sleep then goes on as if neither had happened.
  */
 REQUIRES(the_loop_lock) bool watch_for_resume(CFRunLoopRef loop, struct mode *mode);
 

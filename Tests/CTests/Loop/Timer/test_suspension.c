@@ -235,6 +235,53 @@ TEST(a_descriptor_that_the_program_has_closed_is_made_anew, "1202 F16")
     (void)close(event);
 }
 
+static int (*opens_resume)(void);
+
+static int opens_resume_after_a_suspension(void)
+{
+    fake_kernel_suspend(hour_ns);
+    return opens_resume();
+}
+
+TEST(a_suspension_just_before_the_descriptor_is_there_is_noticed, "1201")
+{
+    clock_start();
+    opens_resume = kernel.resume_open;
+    kernel.resume_open = opens_resume_after_a_suspension;
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    probe_run(MODE, 1000, false);
+    EXPECT_LOG("T@0 F");
+}
+
+static int refusals;
+
+/* Refuses the eventfd once, and the descriptor for resumptions always. */
+static int refuses_edges(int set, int descriptor, uint64_t token)
+{
+    return refusals++ == 0 || token == watch_token_resume ? -ENOSPC : kernel_linux.set_add_edge(set, descriptor, token);
+}
+
+static int posted;
+
+static void post(int64_t unused)
+{
+    (void)unused;
+    probe_event_post(posted);
+}
+
+TEST(a_set_that_cannot_tell_of_resumptions_tells_of_descriptors, "1202")
+{
+    posted = probe_event();
+    clock_start();
+    kernel.set_add_edge = refuses_edges;
+    probe_port_source_add(&other, 0, posted, LOOP, MODE);
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    fake_kernel_in(20 * second_ns, post, 0);
+    probe_run(MODE, 1000, true);
+    EXPECT_LOG("U@20000 HS");
+    (void)close(posted);
+}
+
 /* A quiet wait cannot notice it: where one would have to, the caller begins a run. */
 TEST(a_long_quiet_wait_beside_a_timer_gives_way_to_a_run, "1201 214")
 {
