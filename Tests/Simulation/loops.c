@@ -17,6 +17,7 @@
 #include "Kernel/kernel_ports.h"
 #include "Port/Wire/packet.h"
 #include "Loop/Source/source.h"
+#include "Loop/Timer/timer.h"
 #include "image.h"
 #include "plan.h"
 #include "scheduler.h"
@@ -28,6 +29,7 @@ enum { actors_max = 4, waiting_max = 8, wild_max = 4, kept_max = 512, nesting_ma
 
 static const CFTimeInterval for_ever = 1e10;
 static const int64_t patience_ns = INT64_C(100) * 1000000000;
+static const int64_t latest_ns = INT64_C(6) * 1000000000;
 
 enum asking {
     ask_by_signal,
@@ -36,20 +38,21 @@ enum asking {
     ask_by_functions,
     ask_by_moved_timer,
     ask_by_new_timer,
+    ask_by_far_timer,
     ask_by_descriptor,
     ask_by_counter,
     askings
 };
 static const char *const asking_names[] = {
     "a signal",     "a new source", "a source that was signalled before it was added", "functions", "a timer that was moved", "a new timer",
-    "a descriptor", "a counter"};
+    "a timer that is far away", "a descriptor", "a counter"};
 
 struct question {
     enum asking asking;
     int asker;
     bool is_answered;
     int functions_called;
-    double due;
+    int64_t due_ns; /* of a new timer, on the clock that goes on while the system is suspended */
     CFRunLoopSourceRef source; /* made for it, invalid once it is answered */
 };
 
@@ -130,6 +133,11 @@ static void answer_all(struct actor *actor, enum asking asking)
     }
 }
 
+static bool is_answered(void *info)
+{
+    return ((const struct question *)info)->is_answered;
+}
+
 static void publish(struct actor *actor, struct question *question)
 {
     for (int i = 0; i < waiting_max; i++) {
@@ -207,13 +215,19 @@ static void perform_one(void *info)
     answer(info);
 }
 
+/* No timer is early. A far one may be late by the rest of a sleep that was too short to notice a suspension, unless something failed. */
 static void fire_one(CFRunLoopTimerRef timer, void *info)
 {
     struct question *question = info;
+    int64_t now_ns = kernel.elapsed_ns();
+    int64_t possible_ns = question->due_ns > tables_resumed_ns() ? question->due_ns : tables_resumed_ns();
 
     (void)timer;
-    if (plan.faults.clock_one_in == 0 && CFAbsoluteTimeGetCurrent() < question->due - 1e-6) {
-        scheduler_fail("a timer fired %g s early", question->due - CFAbsoluteTimeGetCurrent());
+    if (now_ns < question->due_ns) {
+        scheduler_fail("a timer fired %lld ns early", (long long)(question->due_ns - now_ns));
+    }
+    if (question->asking == ask_by_far_timer && now_ns - possible_ns > latest_ns && tables_resource_faults() == 0) {
+        scheduler_fail("a timer fired %lld ms late", (long long)(now_ns - possible_ns) / 1000000);
     }
     answer(question);
 }
@@ -266,15 +280,26 @@ static void ask_with_functions(struct actor *asked, struct question *question, s
     CFRunLoopWakeUp(asked->loop);
 }
 
-static void ask_with_timer(struct actor *asked, struct question *question)
+static void ask_with_timer(struct actor *asked, struct question *question, double seconds)
 {
     CFRunLoopTimerContext context = {.info = question};
-    CFRunLoopTimerRef timer;
+    CFRunLoopTimerRef timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + seconds, 0, 0, 0, fire_one, &context);
 
-    question->due = CFAbsoluteTimeGetCurrent() + (double)any(20000) / 1e6;
-    timer = CFRunLoopTimerCreate(NULL, question->due, 0, 0, 0, fire_one, &context);
+    question->due_ns = timer->fire_ns; /* the clocks may have parted since the time was asked for */
     CFRunLoopAddTimer(asked->loop, timer, kCFRunLoopDefaultMode);
     keep(timer);
+}
+
+/* The system is suspended till just before the timer's date, or past it. The loop sleeps already, or is about to, or has not begun to. */
+static void ask_with_far_timer(struct actor *asked, struct question *question)
+{
+    uint64_t seconds = 2 + any(30);
+
+    ask_with_timer(asked, question, (double)seconds);
+    if (by_chance(2)) {
+        (void)scheduler_wait(is_answered, question, scheduler_now_ns() + (int64_t)any(20000000));
+    }
+    tables_suspend((int64_t)(seconds - 1 + any(60)) * 1000000000);
 }
 
 static void ask_with_descriptor(struct actor *asked)
@@ -310,7 +335,10 @@ static void put(struct actor *asked, struct question *question, struct function_
         CFRunLoopTimerSetNextFireDate(asked->alarm, CFAbsoluteTimeGetCurrent() + (double)any(20000) / 1e6);
         break;
     case ask_by_new_timer:
-        ask_with_timer(asked, question);
+        ask_with_timer(asked, question, (double)any(20000) / 1e6);
+        break;
+    case ask_by_far_timer:
+        ask_with_far_timer(asked, question);
         break;
     case ask_by_descriptor:
         publish(asked, question);

@@ -17,7 +17,7 @@
 
 enum fault_kind { fault_none, fault_transient, fault_resource };
 
-enum { process_id_base = 100, call_text_size = 160, wall_steps_s = 4, tick_length_ns = 4000000 };
+enum { process_id_base = 100, call_text_size = 160, parting_s = 20, tick_length_ns = 4000000 };
 
 static const int64_t call_cost_ns = 1000;
 static const int64_t longest_delay_ns = 5000000;
@@ -28,6 +28,7 @@ static const int64_t wall_distance_ns = INT64_C(1767225600) * 1000000000;
 static struct fault_plan fault_plan;
 static int64_t wall_step_ns;
 static int64_t suspended_ns;
+static int64_t resumed_ns; /* on the clock that goes on in a suspension */
 static uint64_t resource_faults;
 static __thread int spared;
 static __thread bool closes_slowly; /* a thread that the library started */
@@ -68,20 +69,37 @@ static void maybe_die(void)
     }
 }
 
+void tables_suspend(int64_t ns)
+{
+    suspended_ns += ns;
+    wall_step_ns += ns;
+    resumed_ns = scheduler_now_ns() + suspended_ns;
+    scheduler_trace("the system is suspended for %lld ms", (long long)(ns / 1000000));
+    files_resume();
+}
+
+int64_t tables_resumed_ns(void)
+{
+    return resumed_ns;
+}
+
+static void step_wall(int64_t ns)
+{
+    wall_step_ns += ns;
+    scheduler_trace("the wall clock is stepped by %lld ms", (long long)(ns / 1000000));
+    files_resume();
+}
+
 /* The wall clock is set, or the system is suspended: the monotonic clock, on which everything here waits, knows nothing of either. */
 static void part_clocks(void)
 {
-    int64_t ns = (int64_t)scheduler_random(random_faults, wall_steps_s * (uint64_t)simulated_second_ns);
+    int64_t ns = (int64_t)scheduler_random(random_faults, parting_s * (uint64_t)simulated_second_ns);
 
     if (scheduler_chance(random_faults, 2)) {
-        suspended_ns += ns;
-        wall_step_ns += ns;
-        scheduler_trace("the system is suspended");
+        tables_suspend(ns);
     } else {
-        wall_step_ns += ns - wall_steps_s / 2 * simulated_second_ns;
-        scheduler_trace("the wall clock is stepped");
+        step_wall(ns - parting_s / 2 * simulated_second_ns);
     }
-    files_resume();
 }
 
 static void pass_time(void)

@@ -23,9 +23,14 @@ struct fault_plan {
     uint64_t transient_one_in; /* EINTR, EAGAIN, early ends of waits */
     uint64_t resource_one_in; /* EMFILE, ENOMEM, ENOSPC, ENOBUFS */
     uint64_t delay_one_in; /* held up, late ends of waits, a process stopped for a while */
-    uint64_t clock_one_in; /* steps of the wall clock */
+    uint64_t clock_one_in; /* steps of the wall clock, and suspensions of the system */
 };
 void tables_begin(const struct fault_plan *plan);
+
+/* The system is suspended for so long: the monotonic clock stands still, the others go on. */
+void tables_suspend(int64_t ns);
+/* When the last suspension ended, on the clock that goes on in it. */
+int64_t tables_resumed_ns(void);
 
 /* What the calling thread does itself, rather than the library for it, meets no faults. Counts. */
 void tables_spare(bool is_spared);
