@@ -228,13 +228,11 @@ static void stop(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void
     CFRunLoopStop(CFRunLoopGetCurrent());
 }
 
-/* A loop that is about to sleep for an hour. Without a descriptor it would not notice that the system resumes; all else is as ever. */
-NTH_FAILURE(sleeps_that_notice_a_resumption, "1202")
+static bool sleep_for_an_hour(void)
 {
     CFRunLoopTimerRef timer;
     CFRunLoopObserverRef observer;
 
-    begin();
     NEED(timer = make_firing_timer(3600, 0));
     NEED(add_timer(timer, MODE));
     NEED(observer = bag_keep(CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeWaiting, true, 0, stop, NULL)));
@@ -247,6 +245,27 @@ NTH_FAILURE(sleeps_that_notice_a_resumption, "1202")
     (void)CFRunLoopRunInMode(MODE, 0, false);
     MUST(performed == 1);
     return true;
+}
+
+static void *sleep_and_end(void *ret_is_complete)
+{
+    *(bool *)ret_is_complete = sleep_for_an_hour();
+    return NULL;
+}
+
+/*
+ * A loop that is about to sleep for an hour, and ends with its thread. Without a descriptor it would not notice that the system resumes;
+ * all else is as ever.
+ */
+NTH_FAILURE(sleeps_that_notice_a_resumption, "1202")
+{
+    bool is_complete = false;
+    pthread_t thread;
+
+    begin();
+    MUST(pthread_create(&thread, NULL, sleep_and_end, &is_complete) == 0);
+    (void)pthread_join(thread, NULL);
+    return is_complete;
 }
 
 /* Without memory for the list of those that are to be moved, some are at once. */
