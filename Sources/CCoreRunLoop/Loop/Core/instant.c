@@ -89,11 +89,12 @@ static int64_t estimated_lead_ns(void)
 
 /*
  * Finds the distance anew: the first time, after a step of the wall clock, after a suspension, or when a tick came between two readings.
- * `kept_lead_ns` is how far instants were ahead of the monotonic clock. It stays if the system has not been suspended since, unless it is
- * known better now.
+ * What was kept says how far instants were ahead of the monotonic clock. That stays if the system has not been suspended since, unless it
+ * is known better now.
  */
-static __attribute__((noinline, cold)) int64_t new_distance_ns(int64_t kept, int64_t kept_lead_ns)
+static __attribute__((noinline, cold)) int64_t new_distance_ns(int64_t kept, int64_t kept_from_monotonic_ns)
 {
+    int64_t kept_lead_ns = (int64_t)((uint64_t)kept_from_monotonic_ns - (uint64_t)kept); /* of two threads' values it may wrap */
     int64_t lead_ns;
     int64_t wall_from_monotonic_ns;
     int64_t distance_ns;
@@ -118,31 +119,24 @@ static __attribute__((noinline, cold)) int64_t new_distance_ns(int64_t kept, int
     return distance_ns;
 }
 
-/* Returns the wall clock's distance from the instants, and the instant of the last tick. */
-static inline __attribute__((always_inline)) int64_t clock_distance_ns(int64_t *ret_tick_ns)
+/* Returns the wall clock's distance from the instants, and what it showed at the last tick. */
+static inline __attribute__((always_inline)) int64_t clock_distance_ns(int64_t *ret_wall_ns)
 {
+    int64_t tick_ns = kernel.tick_ns(ret_wall_ns);
     int64_t kept = atomic_load_explicit(&kept_distance_ns, memory_order_relaxed);
     int64_t kept_from_monotonic_ns = kept ^ atomic_load_explicit(&kept_mark, memory_order_relaxed);
-    int64_t wall_ns;
-    int64_t tick_ns = kernel.tick_ns(&wall_ns);
-    int64_t distance_ns = kept;
 
-    if (wall_ns - tick_ns != kept_from_monotonic_ns) {
-        int64_t kept_lead_ns = (int64_t)((uint64_t)kept_from_monotonic_ns - (uint64_t)kept); /* of two threads' values it may wrap */
-
-        distance_ns = new_distance_ns(kept, kept_lead_ns);
-    }
-    *ret_tick_ns = wall_ns - distance_ns;
-    return distance_ns;
+    return *ret_wall_ns - tick_ns == kept_from_monotonic_ns ? kept : new_distance_ns(kept, kept_from_monotonic_ns);
 }
 
 int64_t instant_of_wall(int64_t since_1970_ns)
 {
     const int64_t longest_ns = (int64_t)INSTANT_LONGEST_SECONDS * 1000000000;
+    int64_t tick_ns;
+    int64_t instant_ns = since_1970_ns - clock_distance_ns(&tick_ns);
     int64_t now_ns;
-    int64_t instant_ns = since_1970_ns - clock_distance_ns(&now_ns);
 
-    if (instant_ns - now_ns > oldest_tick_ns && instant_ns - now_ns <= longest_ns) {
+    if (since_1970_ns - tick_ns > oldest_tick_ns && since_1970_ns - tick_ns <= longest_ns) {
         return instant_ns; /* still to come, however much time has passed since that tick */
     }
     now_ns = kernel.elapsed_ns();

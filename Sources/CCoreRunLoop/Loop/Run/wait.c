@@ -249,7 +249,7 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run)
         bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
         bool stays_awake = busy_wait_goes_on(awake_until_ns);
         int64_t elapsed_ns = elapsed_if_timed(loop, mode);
-        struct moment now = {.monotonic_ns = monotonic_if_limited(run)};
+        struct moment now;
         int64_t limit_ns;
 
         if (has_set && !watch_has_batch(mode) &&
@@ -257,7 +257,11 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run)
             look_before_sleep(loop, mode); /* a timer that is always due, or a source that is always ready, must not starve the others */
         }
         cause = ready_cause(loop, run, elapsed_ns);
-        if (cause != cause_none || now.monotonic_ns >= run->deadline_ns || run_awaited_has_come(run)) {
+        if (cause != cause_none) {
+            break;
+        }
+        now.monotonic_ns = monotonic_if_limited(run);
+        if (now.monotonic_ns >= run->deadline_ns || run_awaited_has_come(run)) {
             break;
         }
         if (stays_awake && !waker_ends_wait(loop->waker)) {
