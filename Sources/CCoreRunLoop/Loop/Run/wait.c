@@ -234,6 +234,24 @@ REQUIRES(the_loop_lock) static __attribute__((noinline)) void leave_coalescing(C
  * Sleeps until a cause is there, after a busy wait if that is wanted. If the kernel's wait ends early or for nothing, or a deadline has
  * changed, the `for` below goes round again: AfterWaiting is not sent for that (rules 44 and 68).
  */
+/* Returns when the next sleep has to end: at the run's limit, for timers, or to poll what the kernel has refused. Updates `*now`. */
+REQUIRES(the_loop_lock)
+static inline __attribute__((always_inline)) int64_t limit_of_sleep(CFRunLoopRef loop, struct run *run, struct moment *now)
+{
+    struct mode *mode = run->mode;
+    int64_t limit_ns;
+
+    if (mode->timers.count > 0) {
+        *now = moment_now(loop); /* once more: the look may have taken the report that the system has resumed */
+    }
+    limit_ns = wait_limit(loop, mode, now, run->deadline_ns);
+    if (watch_must_retry(mode)) {
+        now->monotonic_ns = kernel.monotonic_ns();
+        limit_ns = earlier(limit_ns, now->monotonic_ns + watch_next_retry_ns(mode));
+    }
+    return limit_ns;
+}
+
 enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run)
 {
     struct mode *mode = run->mode;
@@ -272,19 +290,12 @@ enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run)
             leave_coalescing(loop);
             continue;
         }
-        if (mode->timers.count > 0) {
-            now = moment_now(loop); /* once more: the look may have taken the report that the system has resumed */
-        }
-        limit_ns = wait_limit(loop, mode, &now, run->deadline_ns);
+        limit_ns = limit_of_sleep(loop, run, &now);
         if (wait_limit_is_far(loop, mode, &now, limit_ns)) {
             if (watch_for_resume(loop, mode)) {
                 continue; /* the system may have been suspended before the set could tell */
             }
             has_set |= watch_has_resume(mode);
-        }
-        if (watch_must_retry(mode)) {
-            now.monotonic_ns = kernel.monotonic_ns();
-            limit_ns = earlier(limit_ns, now.monotonic_ns + watch_next_retry_ns(mode));
         }
         if (!wait_sleep_once(loop, mode, has_set ? wake_epoll : wake_futex, now.monotonic_ns, limit_ns)) {
             /* A wake-up or stop that ended the last sleep, or came since, is noted in the word, so this sleep is refused: the wait ends. */
