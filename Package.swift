@@ -31,6 +31,8 @@ let package = Package(
         .library(name: "CoreRunLoopDistributedJSON", targets: ["CoreRunLoopDistributedJSON"]),
         // Ports of other machines by a NATS server: CRLNats.h. It needs cnats.
         .library(name: "CCoreRunLoopNats", targets: ["CCoreRunLoopNats"]),
+        // The same in Swift. It needs cnats.
+        .library(name: "CoreRunLoopNats", targets: ["CoreRunLoopNats"]),
         // For test suites: a clock moved by hand, and a trait that runs a test on a loop.
         .library(name: "CoreRunLoopTesting", targets: ["CoreRunLoopTesting"]),
     ],
@@ -70,6 +72,8 @@ let package = Package(
         .target(name: "CoreRunLoopXCTest", dependencies: ["CoreRunLoopFoundation"], swiftSettings: strict),
         .target(name: "CoreRunLoopDistributed", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .target(name: "CoreRunLoopDistributedJSON", dependencies: ["CoreRunLoopDistributed"], swiftSettings: strict),
+        .target(
+            name: "CoreRunLoopNats", dependencies: ["CoreRunLoop", "CoreRunLoopShims", "CCoreRunLoopNats"], swiftSettings: strict),
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),
@@ -96,6 +100,8 @@ let package = Package(
         .executableTarget(name: "main-thread-foundation", dependencies: ["CoreRunLoopFoundation"], path: "Tests/MainThreadFoundation"),
         // Linked with the add-on library, which the tests of the overlay are to do without.
         .executableTarget(name: "network", dependencies: ["CoreRunLoop", "CCoreRunLoopNet"], path: "Tests/Network"),
+        // Linked with the add-on library, and in several processes.
+        .executableTarget(name: "bridges", dependencies: ["CoreRunLoopNats", "CoreRunLoopDistributed"], path: "Tests/Bridges"),
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
         .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
         // A protocol of distributed actors that is in another module than the actors.

@@ -44,7 +44,7 @@ actors-soak:
 
 # The examples end by themselves, and their exit status says whether all went well. The programs main-thread* test a process's first thread.
 # The queue goes over machines as well, where nats-server and the bridge are.
-SWIFT_PROGRAMS := swift-service swift-sources swift-chat swift-fetch swift-jobs main-thread main-thread-foundation requests actors network
+SWIFT_PROGRAMS := swift-service swift-sources swift-chat swift-fetch swift-jobs main-thread main-thread-foundation requests actors network bridges
 swift-programs: $(if $(HAS_NATS),$(BRIDGE))
 	$(Q)if command -v swift > /dev/null; then \
 	    for program in $(SWIFT_PROGRAMS); do $(WITHOUT_CC) swift build -q --product $$program || exit 1; done; \

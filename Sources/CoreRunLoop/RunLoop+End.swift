@@ -59,7 +59,7 @@ package final class EndHandlers: Sendable {
 
 extension RunLoop {
     /// Ends `continuation`'s stream with the loop's thread. Calls `cleanUp` when the stream has ended, for whatever reason.
-    func feed<Element>(_ continuation: AsyncStream<Element>.Continuation, cleanUp: @escaping @Sendable () -> Void) {
+    package func feed<Element>(_ continuation: AsyncStream<Element>.Continuation, cleanUp: @escaping @Sendable () -> Void) {
         let number = end.add(on: loop) { continuation.finish() }
         continuation.onTermination = { [end] _ in
             end.remove(number)
