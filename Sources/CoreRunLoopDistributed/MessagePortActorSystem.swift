@@ -129,7 +129,7 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
     private final class Name: Sendable {
         private let id: ActorID
         private let type: ObjectIdentifier
-        private let system: MessagePortActorSystem
+        private weak let system: MessagePortActorSystem?  // tasks that began meanwhile keep this name
         private let isTaken = Mutex(false)
         init(_ id: ActorID, _ type: Any.Type, _ system: MessagePortActorSystem) {
             self.id = id

@@ -80,6 +80,22 @@ protocol Opener: DistributedActor where ActorSystem: DistributedActorSystem<any 
         }
     }
 
+    @Test func `does not keep its system by tasks that began while it was made`() async throws {
+        let task = Mutex<Task<Void, any Error>?>(nil)
+        func host() async throws -> MessagePortActorSystem {
+            let system = try MessagePortActorSystem()
+            try await system.host("test.\(UInt64.random(in: 0 ... .max))") {
+                task.withLock { $0 = Task { try await Task.sleep(for: .seconds(100_000)) } }
+                return Host(actorSystem: system)
+            }
+            system.close()
+            return system
+        }
+        weak let system = try await host()
+        try await eventually { system == nil }
+        task.withLock { $0 }?.cancel()
+    }
+
     @Test func `is of no generic type`() async throws {
         try await withTwo { here, _, name in
             await #expect(throws: MessagePortActorError.unnamedType("CoreRunLoopDistributedTests.Box<Swift.Int>")) {
