@@ -58,7 +58,7 @@ COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 # gdb loads what lies here without being asked to trust it, for libraries in /usr. Elsewhere it looks beside the library.
 GDBDIR ?= $(if $(filter /usr/lib%,$(LIBDIR)),/usr/share/gdb/auto-load)$(LIBDIR)
 VERSION := $(shell sed -n 's/^\#define CRL_VERSION_STRING "\(.*\)"/\1/p' Headers/CRLRunLoop.h 2>/dev/null)
-VERSION := $(or $(VERSION),0.1.0)
+VERSION := $(or $(VERSION),0.2.0)
 SOVERSION := 0
 
 # LAYERS limits the sources and the tests to some layers. It helps while another layer does not compile: make check-c LAYERS="Support Runtime".
