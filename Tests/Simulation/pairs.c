@@ -65,6 +65,7 @@ struct side {
     struct tap reader, writer;
     uint32_t begun, sent; /* by its writer; `begun` is more than `sent` during a call */
     uint32_t received; /* by its reader */
+    uint32_t asked; /* the size of a read that is under way */
 };
 
 static struct actor actors[actors_max];
@@ -241,6 +242,7 @@ static void check_failure(struct tap *tap)
     }
 }
 
+/* A read that is under way on another thread may have taken the last bytes: the end is told before that thread has them. */
 static void check_end(struct tap *tap)
 {
     struct side *side = tap->side;
@@ -250,7 +252,7 @@ static void check_end(struct tap *tap)
     if (!tap->is_reader || !other) {
         return; /* who has not been told its number yet, has gone without a byte */
     }
-    if (!ends_writing(other) || side->received < other->sent || side->received > other->begun) {
+    if (!ends_writing(other) || side->received + side->asked < other->sent || side->received > other->begun) {
         scheduler_fail("connection %d ends with %u of %u bytes", side->connection, side->received, other->sent);
     }
     native = side->is_bound ? -1 : native_of(tap);
@@ -320,10 +322,13 @@ static bool was_refused(struct tap *tap, CFIndex count)
 static void read_once(struct tap *tap)
 {
     UInt8 bytes[chunk_max];
+    CFIndex size = 1 + (CFIndex)any(chunk_max);
     CFIndex count;
 
     tap->is_due = false;
-    count = CFReadStreamRead(reader_of(tap), bytes, 1 + (CFIndex)any(chunk_max));
+    tap->side->asked = (uint32_t)size;
+    count = CFReadStreamRead(reader_of(tap), bytes, size);
+    tap->side->asked = 0;
     check_bytes(tap->side, bytes, count);
     if (!was_refused(tap, count)) {
         tap->lasting = 0;
