@@ -90,15 +90,21 @@ static int finish_open(struct stream *s, bool waits)
 /* ---- how a connection ends ---- */
 
 /*
- * The kernel tells the error of a connection once, to whoever asks first. It is kept for the other stream, which would take a connection
- * that was torn off for one that has ended.
+ * The kernel tells the error of a connection once, to whoever asks first. It is kept for the reader, which would take a connection that was
+ * torn off for one that has ended. A writer keeps the lock over a call that may take the error, so that a reader that finds an end looks
+ * for the error behind that call. These calls do not wait.
  */
+REQUIRES(the_item_lock) static void note_error(struct connection *c, CFIndex result)
+{
+    if (c->broken == 0) {
+        c->broken = (int)-result;
+    }
+}
+
 static int keep_error(struct connection *c, int result)
 {
     connection_lock(c);
-    if (c->broken == 0) {
-        c->broken = -result;
-    }
+    note_error(c, result);
     connection_unlock(c);
     return result;
 }
@@ -142,17 +148,30 @@ static CFIndex receive_once(struct stream *s, int descriptor, void *session, UIn
     return result;
 }
 
+/* Whether a call that sends has taken the error of the connection. After EPIPE, what the peer has sent can still be read. */
+static bool is_error_of_connection(CFIndex result)
+{
+    return result < 0 && result != -EAGAIN && result != -EINTR && result != -EPIPE;
+}
+
 static CFIndex send_once(struct stream *s, int descriptor, void *session, const UInt8 *bytes, CFIndex size, uint32_t *ret_waits)
 {
+    struct connection *c = connection_of(s);
     UInt32 waits = kCRLStreamWaitsToWrite;
     CFIndex result;
 
-    *ret_waits = kernel_writable;
-    if (!session) {
-        return kernel.socket_send(descriptor, bytes, (size_t)size, NULL, 0, 0);
+    if (session) {
+        result = connection_network()->send(session, bytes, size, &waits, &s->refusal);
+        *ret_waits = readiness_of_waits(waits);
+        return is_error_of_connection(result) ? keep_error(c, (int)result) : result;
     }
-    result = connection_network()->send(session, bytes, size, &waits, &s->refusal);
-    *ret_waits = readiness_of_waits(waits);
+    *ret_waits = kernel_writable;
+    connection_lock(c);
+    result = kernel.socket_send(descriptor, bytes, (size_t)size, NULL, 0, 0);
+    if (is_error_of_connection(result)) {
+        note_error(c, result);
+    }
+    connection_unlock(c);
     return result;
 }
 
@@ -203,23 +222,19 @@ static CFIndex read_socket(struct stream *s, UInt8 *bytes, CFIndex size, bool *r
 
 static CFIndex write_socket(struct stream *s, const UInt8 *bytes, CFIndex size)
 {
-    struct connection *c = connection_of(s);
     uint32_t waits;
     void *session;
-    int descriptor = socket_of(c, &session);
+    int descriptor = socket_of(connection_of(s), &session);
     CFIndex most = size < most_at_once ? size : most_at_once;
     CFIndex result = send_once(s, descriptor, session, bytes, most, &waits);
 
     while (result == -EAGAIN || result == -EINTR) {
-        int waited = wait_for(descriptor, waits);
+        int waited = result == -EINTR ? 0 : wait_for(descriptor, waits); /* there may be too little room for the kernel to report it */
 
         if (waited < 0) {
             return waited;
         }
         result = send_once(s, descriptor, session, bytes, most, &waits);
-    }
-    if (result < 0 && result != -EPIPE) { /* EPIPE: what the peer has sent can still be read */
-        (void)keep_error(c, (int)result);
     }
     return result;
 }
@@ -263,10 +278,16 @@ static int look_at_reader(struct connection *c, int descriptor, uint32_t ready)
 static int look_at_writer(struct connection *c, int descriptor, uint32_t ready)
 {
     if (ready & kernel_error) {
-        int error = kernel.socket_take_error(descriptor);
+        int error;
 
+        connection_lock(c);
+        error = kernel.socket_take_error(descriptor);
         if (error > 0) {
-            return keep_error(c, -error);
+            note_error(c, -error);
+        }
+        connection_unlock(c);
+        if (error > 0) {
+            return -error;
         }
     }
     return ready & (kernel_writable | kernel_failed) ? kCFStreamEventCanAcceptBytes : 0;

@@ -77,7 +77,8 @@ struct stream {
     bool opens_at_end; /* set by the kind's `open`: there is nothing to read */
     uint8_t owed GUARDED_BY(the_item_lock); /* events that come once and have not been told yet */
     uint8_t told GUARDED_BY(the_item_lock); /* lasting events that were told, with no read or write since */
-    uint8_t moves GUARDED_BY(the_item_lock); /* calls that read or wrote since a lasting event was told; 2: two or more; 1 at first */
+    /* Calls that read or wrote since a report of a lasting event was told; 2: two or more. 1 at first, and when no report was told. */
+    uint8_t moves GUARDED_BY(the_item_lock);
     /* Reading, or writing, may not wait, and no report of a descriptor tells that: a kind without one, or bytes that TLS holds back. */
     atomic_bool is_ready;
     int descriptor GUARDED_BY(the_item_lock); /* what the loops wait for; -1: none, or none yet */

@@ -311,14 +311,19 @@ static void call(struct stream *s, const struct stream_client *client, CFStreamE
     }
 }
 
-/* Takes an event to tell, with the client that wants it. NULL: it is not due any more, or nobody wants it. */
-REQUIRES(the_item_lock) static struct stream_client *take_event(struct stream *s, uint8_t event, uint8_t lasting)
+/*
+ * Takes an event to tell, with the client that wants it. NULL: it is not due any more, or nobody wants it. `is_reported`: the latest
+ * report that the loop has fetched for the stream has led to this event. If not, one may be left, which is out of date as soon as the
+ * callback has read or written.
+ */
+REQUIRES(the_item_lock)
+static struct stream_client *take_event(struct stream *s, uint8_t event, uint8_t lasting, bool is_reported)
 {
     if (event & stream_events_lasting) {
         if (!(lasting & event) || !awaits_lasting_event(s)) {
             return NULL;
         }
-        s->moves = 0;
+        s->moves = is_reported ? 0 : 1;
         s->told |= event; /* also if nobody wants it, so that the loop does not report it again and again */
     } else {
         if (!(s->owed & event)) {
@@ -333,14 +338,14 @@ REQUIRES(the_item_lock) static struct stream_client *take_event(struct stream *s
  * Tells one event. Returns true if the client was called. The interest changes before the callout, which may run the loop: that inner run
  * must not report the same event.
  */
-EXCLUDES(the_item_lock) static bool tell(struct stream *s, CFRunLoopRef loop, uint8_t event, uint8_t lasting)
+EXCLUDES(the_item_lock) static bool tell(struct stream *s, CFRunLoopRef loop, uint8_t event, uint8_t lasting, bool is_reported)
 {
     struct stream_client *client;
     bool publishes;
     uint32_t mark;
 
     stream_lock(s);
-    client = take_event(s, event, lasting);
+    client = take_event(s, event, lasting, is_reported);
     publishes = (event & lasting) && stream_events_rest(s);
     stream_unlock(s);
     if (publishes) {
@@ -387,7 +392,8 @@ EXCLUDES(the_item_lock) static bool has_to_stop(struct stream *s, uint32_t depar
 
 /*
  * Looks for bytes or room. A loop fetches many reports at once: a callout may have read or written since then, so that the report is out of
- * date and reading would wait. It can be believed if the program has moved bytes only once since it was last told, in its callback.
+ * date and reading would wait. It can be believed if the program has moved bytes only once since a report was last told, in its callback,
+ * and if no other mode has a report of its own.
  */
 EXCLUDES(the_item_lock) static uint8_t look(struct stream *s, uint32_t ready, bool was_called)
 {
@@ -396,7 +402,7 @@ EXCLUDES(the_item_lock) static uint8_t look(struct stream *s, uint32_t ready, bo
 
     stream_lock(s);
     looks = awaits_lasting_event(s) && (ready || s->source_descriptor < 0 || atomic_load_explicit(&s->is_ready, memory_order_acquire));
-    is_doubtful = was_called || s->moves > 1 || s->place_count > 1;
+    is_doubtful = was_called || s->moves > 1 || stream_schedule_has_modes(s);
     stream_unlock(s);
     return looks ? stream_look(s, is_doubtful ? 0 : ready) : 0;
 }
@@ -404,7 +410,7 @@ EXCLUDES(the_item_lock) static uint8_t look(struct stream *s, uint32_t ready, bo
 /* Any callout may close the stream, after which nothing is due (rule 315). */
 EXCLUDES(the_item_lock) static void tell_all(struct stream *s, CFRunLoopRef loop, uint32_t ready, uint32_t departures)
 {
-    bool was_called = tell(s, loop, kCFStreamEventOpenCompleted, 0);
+    bool was_called = tell(s, loop, kCFStreamEventOpenCompleted, 0, false);
     uint8_t lasting;
 
     if (was_called && has_to_stop(s, departures)) {
@@ -412,7 +418,7 @@ EXCLUDES(the_item_lock) static void tell_all(struct stream *s, CFRunLoopRef loop
     }
     lasting = look(s, ready, was_called);
     for (uint8_t event = kCFStreamEventHasBytesAvailable; event <= kCFStreamEventEndEncountered; event = (uint8_t)(event << 1)) {
-        if (tell(s, loop, event, lasting) && has_to_stop(s, departures)) {
+        if (tell(s, loop, event, lasting, ready && !was_called) && has_to_stop(s, departures)) {
             return;
         }
     }

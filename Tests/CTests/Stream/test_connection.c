@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "Kernel/kernel.h"
 #include "Loop/loop_probe.h"
 #include "Stream/stream_recorder.h"
 #include "fake_kernel.h"
@@ -416,4 +418,157 @@ TEST(ten_thousand_pairs_of_streams_leave_nothing, "324 319")
         free_pair(pair);
         REQUIRE(recorder.releases == 1);
     }
+}
+
+/* Fills the socket by one write. */
+static void fill_by_one_write(CFWriteStreamRef writer)
+{
+    enum { more_than_fits = 8000000 };
+    UInt8 *bytes = calloc(1, more_than_fits);
+    CFIndex taken = CFWriteStreamWrite(writer, bytes, more_than_fits);
+
+    EXPECT(taken > 0 && taken < more_than_fits);
+    free(bytes);
+}
+
+/* When the stream is open, runs the loop once: that fetches a report of the room. When there is room, leaves none. */
+static void fetch_report_and_fill(struct stream_recorder *recorder, CFTypeRef stream, CFStreamEventType type)
+{
+    if (type == kCFStreamEventOpenCompleted) {
+        (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true);
+    } else if (type == kCFStreamEventCanAcceptBytes && !recorder->context) {
+        recorder->context = recorder;
+        fill_by_one_write((CFWriteStreamRef)(uintptr_t)stream);
+    }
+}
+
+TEST(room_that_was_reported_before_a_write_is_not_told_after_it, "312 323")
+{
+    struct stream_recorder recorder = {.action = fetch_report_and_fill};
+    struct pair pair = open_pair();
+
+    recorder_add_writer(&recorder, pair.writer);
+    EXPECT(CFWriteStreamOpen(pair.writer));
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "open room");
+    EXPECT(!CFWriteStreamCanAcceptBytes(pair.writer));
+    free_pair(pair);
+}
+
+/* A source that is served first, in a loop that has fetched the report of the room with it, runs the loop in another mode. */
+static void run_other_mode(CFSocketRef socket, CFSocketCallBackType type, CFDataRef address, const void *data, void *info)
+{
+    char byte;
+
+    (void)type, (void)address, (void)data, (void)info;
+    EXPECT_EQ(read(CFSocketGetNative(socket), &byte, 1), 1);
+    (void)CFRunLoopRunInMode(CFSTR("other"), 0, true);
+}
+
+static void fill_at_first(struct stream_recorder *recorder, CFTypeRef stream, CFStreamEventType type)
+{
+    if (type == kCFStreamEventCanAcceptBytes && !recorder->context) {
+        recorder->context = recorder;
+        fill_by_one_write((CFWriteStreamRef)(uintptr_t)stream);
+    }
+}
+
+TEST(room_that_another_common_mode_reported_before_a_write_is_not_told_after_it, "312 318 323")
+{
+    struct stream_recorder recorder = {.action = fill_at_first};
+    struct pair pair = open_pair();
+    CFSocketRef first;
+    CFRunLoopSourceRef source;
+    int ends[2];
+
+    socket_pair_open(ends);
+    first = CFSocketCreateWithNative(NULL, ends[0], kCFSocketReadCallBack, run_other_mode, NULL);
+    source = CFSocketCreateRunLoopSource(NULL, first, -1);
+    CFRunLoopAddSource(CFRunLoopGetCurrent(), source, kCFRunLoopDefaultMode);
+    CFRunLoopAddCommonMode(CFRunLoopGetCurrent(), CFSTR("other"));
+    EXPECT(CFWriteStreamOpen(pair.writer));
+    recorder_watch_writer(&recorder, pair.writer, events_all);
+    CFWriteStreamScheduleWithRunLoop(pair.writer, CFRunLoopGetCurrent(), kCFRunLoopCommonModes);
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "room");
+    CFRunLoopSourceInvalidate(source);
+    CFRelease(source);
+    CFSocketInvalidate(first);
+    CFRelease(first);
+    close(ends[1]);
+    free_pair(pair);
+}
+
+/* ---- an error that one thread takes while another one reads ---- */
+
+struct torn_reading {
+    struct probe_thread thread;
+    CFReadStreamRef reader;
+    CFIndex result;
+    _Atomic bool is_done;
+};
+
+static struct torn_reading torn_reading;
+
+static void read_torn(void *context)
+{
+    struct torn_reading *reading = context;
+    UInt8 byte;
+
+    reading->result = CFReadStreamRead(reading->reader, &byte, 1);
+    reading->is_done = true;
+}
+
+/* Takes the error, and returns after the other thread has read, unless that waits for this one. */
+static int take_error_slowly(int socket)
+{
+    enum { most_turns = 10000 };
+    int error = kernel_linux.socket_take_error(socket);
+
+    EXPECT_EQ(error, ECONNRESET);
+    probe_thread_start(&torn_reading.thread, read_torn, &torn_reading);
+    for (int i = 0; i < most_turns && !torn_reading.is_done; i++) {
+        sched_yield();
+    }
+    return error;
+}
+
+TEST(a_torn_connection_is_no_end_for_a_reader_while_the_writer_takes_the_error, "326")
+{
+    struct pair pair = open_torn_pair("");
+
+    torn_reading.reader = pair.reader;
+    kernel.socket_take_error = take_error_slowly;
+    EXPECT(!CFWriteStreamCanAcceptBytes(pair.writer));
+    kernel.socket_take_error = kernel_linux.socket_take_error;
+    probe_thread_join(&torn_reading.thread);
+    EXPECT_EQ(torn_reading.result, -1);
+    EXPECT_ERRNO(CFReadStreamGetError(pair.reader), ECONNRESET);
+    free_pair(pair);
+}
+
+/* ---- a send that a signal interrupts ---- */
+
+static int interrupted_send(int socket, const void *bytes, size_t size, const void *address, size_t length, int64_t deadline_ns)
+{
+    (void)socket, (void)bytes, (void)size, (void)address, (void)length, (void)deadline_ns;
+    kernel.socket_send = kernel_linux.socket_send;
+    return -EINTR;
+}
+
+/* A little room, which the kernel does not report: waiting for it would not end. */
+TEST(a_write_that_a_signal_interrupts_takes_the_room_that_there_is, "323")
+{
+    struct pair pair = open_pair();
+    char bytes[4096];
+
+    EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+    while (CFWriteStreamCanAcceptBytes(pair.writer)) {
+        EXPECT_EQ(write_text(pair.writer, "x"), 1);
+    }
+    kernel.socket_send = interrupted_send;
+    EXPECT_EQ(write_text(pair.writer, "x"), 1);
+    EXPECT(read(pair.peer, bytes, sizeof bytes) > 0);
+    free_pair(pair);
 }
