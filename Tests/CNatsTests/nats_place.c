@@ -443,14 +443,15 @@ CFDataRef place_note(CFMessagePortRef local, SInt32 message_id, CFDataRef data, 
     return NULL;
 }
 
+/* Of a line that is just being written the file may have a part. */
 bool place_lacks_notes(void *info)
 {
     FILE *file = fopen(place_path("noted"), "r");
+    char line[16];
     int count = 0;
-    int number;
 
-    while (file && fscanf(file, "%d", &number) == 1) {
-        REQUIRE(number == count);
+    while (file && fgets(line, sizeof line, file) && strchr(line, '\n')) {
+        EXPECT_EQ(strtol(line, NULL, 10), count);
         count++;
     }
     if (file) {
