@@ -141,6 +141,11 @@ void server_start(const char *options)
 {
     port_number = free_port();
     (void)snprintf(url, sizeof url, "nats://127.0.0.1:%d", port_number);
+    server_restart_with(options);
+}
+
+void server_restart_with(const char *options)
+{
     (void)snprintf(server_options, sizeof server_options, "%s", options);
     server_restart();
 }

@@ -37,6 +37,7 @@ const char *place_path(const char *name);
 void server_start(const char *options);
 /* On the same port as before. */
 void server_restart(void);
+void server_restart_with(const char *options);
 /* Ends it by a signal. */
 void server_stop(int signal);
 /* Returns when the server has stopped, and does nothing more until server_resume. */

@@ -323,6 +323,42 @@ PLACE_TEST(a_server_that_is_not_there_or_wants_other_credentials_is_an_error, "1
     place_end_bridge(bridge);
 }
 
+PLACE_TEST(a_bridge_whose_credentials_are_refused_later_tries_again_until_they_are_taken, "1117")
+{
+    struct told told = {{0}, {{0}}};
+    CRLNatsBridgeRef bridge;
+
+    server_start("");
+    machine_become("here");
+    bridge = place_bridge_with((CRLNatsConfiguration){.servers = server_url(), .machine = "here", .user = "u", .password = "p"}, &told);
+    place_await(&told, kCRLNatsConnected, 1);
+    server_stop(SIGKILL);
+    server_restart_with("--user another --pass p");
+    place_await(&told, kCRLNatsRefused, 1);
+    server_stop(SIGKILL);
+    server_restart_with("");
+    place_await(&told, kCRLNatsConnected, 2);
+    place_end_bridge(bridge);
+}
+
+PLACE_TEST(a_subject_that_the_server_does_not_allow_is_told, "1117")
+{
+    struct told told = {{0}, {{0}}};
+    CRLNatsBridgeRef bridge;
+    char options[300];
+    FILE *file = fopen(place_path("permissions"), "w");
+
+    REQUIRE(file);
+    (void)fputs("authorization { users = [{user: u, password: p, permissions: {subscribe: {deny: \">\"}}}] }\n", file);
+    (void)fclose(file);
+    (void)snprintf(options, sizeof options, "-c %s", place_path("permissions"));
+    server_start(options);
+    machine_become("here");
+    bridge = place_bridge_with((CRLNatsConfiguration){.servers = server_url(), .machine = "here", .user = "u", .password = "p"}, &told);
+    place_await(&told, kCRLNatsServerComplains, 1);
+    place_end_bridge(bridge);
+}
+
 PLACE_TEST(a_bridge_that_is_not_connected_ends_at_once, "1117")
 {
     CRLNatsBridgeRef bridge;

@@ -8,12 +8,6 @@ import CoreRunLoopDistributed
 import Distributed
 import Testing
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
-
 @Resolvable
 protocol DoorKeeper: DistributedActor where ActorSystem == MessagePortActorSystem {
     distributed func openDoor() async throws -> Int
@@ -111,19 +105,14 @@ distributed actor LocalQueue: JobQueue {
             let levels = 24
             let pairs = (0..<levels).map { "A\(Character(UnicodeScalar(UInt8(0x41 + $0))))G" }.joined()
             let bomb = "$s" + String(repeating: "SDy", count: levels + 1) + "SiSiG" + pairs
-            let before = try peakKilobytes()
-            #expect(try await refusal(of: forgedCall(bomb), by: id) == .unknownTarget(bomb))
-            #expect(try peakKilobytes() - before < 200_000)
+            var shortest = Duration.seconds(60)  // of three, as other tests use the processors
+            for _ in 0..<3 {
+                let began = ContinuousClock.now
+                #expect(try await refusal(of: forgedCall(bomb), by: id) == .unknownTarget(bomb))
+                shortest = min(shortest, began.duration(to: .now))
+            }
+            #expect(shortest < .seconds(8))  // to take it apart takes 10 s on an idle machine, and gigabytes
             #expect(try await here.actor(name, as: Host.self).greet("you") == "hello, you")
         }
-    }
-
-    /// The most memory that the process has had.
-    private func peakKilobytes() throws -> Int {
-        var usage = rusage()
-        let itself: Int32 = 0  // RUSAGE_SELF, whose type differs between C libraries
-        let status = unsafe getrusage(itself, &usage)
-        try #require(status == 0)
-        return usage.ru_maxrss
     }
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "Kernel/kernel.h"
+#include "Loop/Core/instant.h"
 #include "Loop/Core/loop.h"
 #include "Loop/Run/quiet_wait.h"
 #include "Loop/Timer/timer.h"
@@ -376,6 +377,27 @@ TEST(a_suspension_and_a_step_at_once_are_told_apart, "1200 1203 1205")
     add_at(&other, date);
     probe_run(MODE, 10, false);
     EXPECT_LOG("U@1000 F");
+}
+
+static int64_t (*read_at_once)(void);
+
+static int64_t read_late(void)
+{
+    return read_at_once() + 50;
+}
+
+TEST(a_distance_between_the_clocks_that_is_read_late_moves_no_instant, "1200 1203")
+{
+    const int64_t wall_ns = INT64_C(2000000000) * second_ns;
+    int64_t before;
+
+    clock_start();
+    fake_kernel_suspend(hour_ns);
+    before = instant_of_wall(wall_ns);
+    read_at_once = kernel.elapsed_ns;
+    kernel.elapsed_ns = read_late;
+    fake_kernel_step_wall(second_ns); /* has the distance found anew */
+    EXPECT_EQ(instant_of_wall(wall_ns + second_ns), before);
 }
 
 /* ---- timers that follow the wall clock ---- */
