@@ -7,6 +7,7 @@
 ### bench-crowd      thousands of processes that send to one message port at once, beside blocking senders of datagrams
 ### bench-streams    streams on sockets beside CFSocket, libuv, Asio, GIO and bare calls; BENCH_ARGUMENTS=ROUNDS
 ### bench-net        streams with TLS beside `openssl s_client`; BENCH_ARGUMENTS="ROUNDS MEBIBYTES"
+### bench-processors signals, posts, timers and messages of many threads: measured on two processors, simulated on up to 128
 ### bench-trace      what a trace costs: a callout without one, an event with one
 ### bench-swift      the overlay beside the C calls that it makes, hops between executors, and allocations
 ### bench-distributed a distributed call between processes beside the request under it, and gRPC where libgrpc++-dev is; BENCH_ARGUMENTS=CALLS
@@ -16,7 +17,8 @@
 ### pictures         draws the pictures of docs/performance from the figures there; needs matplotlib
 ### check-pictures   draws them twice elsewhere, and checks labels, colours and that both are the same
 
-.PHONY: bench bench-loop bench-messages bench-crowd bench-streams bench-net bench-trace bench-swift bench-distributed bench-foundation bench-check bench-baseline
+.PHONY: bench bench-loop bench-messages bench-crowd bench-streams bench-net bench-processors bench-trace bench-swift bench-distributed \
+	bench-foundation bench-check bench-baseline
 # The benchmarks run one after the other, each alone on the machine.
 bench:
 	$(Q)$(MAKE) --no-print-directory bench-loop
@@ -33,6 +35,11 @@ bench-messages: $(STATIC)
 bench-crowd: $(STATIC)
 	$(Q)mkdir -p $(B)/bench && $(COMPILE_PROGRAM) -o $(B)/bench/crowd Benchmarks/crowd/main.c $(PROGRAM_LIBS)
 	$(Q)Benchmarks/crowd/run $(B)/bench/crowd $(BENCH_ARGUMENTS)
+
+bench-processors: $(STATIC)
+	$(Q)mkdir -p $(B)/bench && $(COMPILE_PROGRAM) -o $(B)/bench/processors Benchmarks/processors/main.c $(PROGRAM_LIBS)
+	$(Q)Benchmarks/processors/simulate --check $(B)/bench/processors
+	$(Q)Benchmarks/processors/simulate $(BENCH_ARGUMENTS)
 
 # The peers of streams that are here.
 PACKAGE_libuv := libuv
