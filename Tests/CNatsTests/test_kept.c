@@ -24,6 +24,15 @@ static CRLNatsBridgeRef import_kept(const char *name, struct told *told)
     return bridge;
 }
 
+/* The other machine's port "notes", on a server that keeps messages. */
+static CRLNatsBridgeRef import_notes(CFMessagePortCallBack callback, struct told *told, pid_t *ret_there)
+{
+    place_set_durable();
+    server_start("-js");
+    *ret_there = machine_start("there", "notes", callback, true);
+    return import_kept("notes", told);
+}
+
 PLACE_TEST(kept_messages_wait_for_a_receiver_and_arrive_in_order, "1118")
 {
     struct told told = {{0}, {{0}}};
@@ -155,10 +164,7 @@ PLACE_TEST(a_kept_message_just_under_the_servers_limit_crosses_and_more_is_refus
     CRLNatsBridgeRef bridge;
     pid_t there;
 
-    place_set_durable();
-    server_start("-js");
-    there = machine_start("there", "notes", note_length, true);
-    bridge = import_kept("notes", &told);
+    bridge = import_notes(note_length, &told, &there);
     EXPECT_EQ(place_tell("notes", 7, 1, too_long), kCFMessagePortSuccess);
     EXPECT_EQ(place_tell("notes", 0, 1, longest), kCFMessagePortSuccess);
     EXPECT(place_run_while(place_lacks_notes, &(int){1}));
@@ -215,10 +221,7 @@ PLACE_TEST(a_server_that_comes_back_with_an_empty_store_keeps_messages_again, "1
     int count = 100;
     pid_t there;
 
-    place_set_durable();
-    server_start("-js");
-    there = machine_start("there", "notes", place_note, true);
-    bridge = import_kept("notes", &told);
+    bridge = import_notes(place_note, &told, &there);
     EXPECT_EQ(place_tell("notes", 0, 1, NULL), kCFMessagePortSuccess);
     EXPECT(place_run_while(place_lacks_notes, &(int){1}));
     server_stop(SIGKILL);
@@ -251,10 +254,7 @@ PLACE_TEST(deliveries_that_are_forged_are_dropped, "1121 1119")
     CRLNatsBridgeRef bridge;
     pid_t there;
 
-    place_set_durable();
-    server_start("-js");
-    there = machine_start("there", "notes", place_note, true);
-    bridge = import_kept("notes", &told);
+    bridge = import_notes(place_note, &told, &there);
     EXPECT_EQ(place_tell("notes", 0, 1, NULL), kCFMessagePortSuccess);
     EXPECT(place_run_while(place_lacks_notes, &(int){1})); /* the consumer is there */
     api_consumer_name("crl.1.kept.notes", name);

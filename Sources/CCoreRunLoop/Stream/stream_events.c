@@ -402,7 +402,7 @@ EXCLUDES(the_item_lock) static uint8_t look(struct stream *s, uint32_t ready, bo
 
     stream_lock(s);
     looks = awaits_lasting_event(s) && (ready || s->source_descriptor < 0 || atomic_load_explicit(&s->is_ready, memory_order_acquire));
-    is_doubtful = was_called || s->moves > 1 || stream_schedule_has_modes(s);
+    is_doubtful = was_called || s->moves > 1 || stream_schedule_has_several_modes(s);
     stream_unlock(s);
     return looks ? stream_look(s, is_doubtful ? 0 : ready) : 0;
 }

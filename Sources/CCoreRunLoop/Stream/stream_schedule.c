@@ -154,7 +154,7 @@ REQUIRES(the_item_lock) static uint32_t find_place(const struct stream *s, CFRun
     return i;
 }
 
-bool stream_schedule_has_modes(const struct stream *s)
+bool stream_schedule_has_several_modes(const struct stream *s)
 {
     return s->place_count > 1 || (s->place_count == 1 && CFEqual(s->places[0].mode, kCFRunLoopCommonModes));
 }

@@ -23,7 +23,7 @@ EXCLUDES(the_item_lock) void stream_schedule_descriptor_changed(struct stream *s
 EXCLUDES(the_item_lock)
 void stream_schedule_each(struct stream *s, void (*function)(void *info, CFRunLoopRef loop, CFStringRef mode), void *info);
 /* Whether the stream is in more modes than one, each of which has reports of its own. */
-REQUIRES(the_item_lock) bool stream_schedule_has_modes(const struct stream *s);
+REQUIRES(the_item_lock) bool stream_schedule_has_several_modes(const struct stream *s);
 /* Wakes the loops that the stream is scheduled in. */
 EXCLUDES(the_item_lock) void stream_schedule_wake(struct stream *s);
 /* Takes a stream out of all loops, and off its queue. Drops the lock, because the loops are woken. */

@@ -585,7 +585,7 @@ static void end_all(struct async_requests *requests)
     }
     while (requests->deadlines.count > 0) {
         request = container_of(requests->deadlines.entries[0].node, struct async_request, deadline);
-        request->ends_port = false; /* not the port's owner has gone */
+        request->ends_port = false; /* the sender goes; the port's owner may live, and the program may use the port */
         end_request(request, kCFMessagePortBecameInvalidError);
     }
     list_for_each_removable(link, &requests->outlets) {
