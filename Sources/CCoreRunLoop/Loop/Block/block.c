@@ -194,7 +194,10 @@ static bool enqueue_request(CFRunLoopRef loop, CFTypeRef mode_name, CFArrayRef n
     }
     if (block) {
         invariant((queue == &loop->listed_blocks) == (names != NULL));
-        *block = *request;
+        /* One by one: a copy of the whole would read pairs of fields that were just written singly, for which the processor waits. */
+        block->function = request->function;
+        block->release = request->release;
+        block->info = request->info;
         block->modes = names;
         block->sequence = loop->next_sequence++;
         trace_event(trace_post, 0, loop, block->sequence);

@@ -230,10 +230,6 @@ REQUIRES(the_loop_lock) static __attribute__((noinline)) void leave_coalescing(C
     loop_lock(loop);
 }
 
-/*
- * Sleeps until a cause is there, after a busy wait if that is wanted. If the kernel's wait ends early or for nothing, or a deadline has
- * changed, the `for` below goes round again: AfterWaiting is not sent for that (rules 44 and 68).
- */
 /* Returns when the next sleep has to end: at the run's limit, for timers, or to poll what the kernel has refused. Updates `*now`. */
 REQUIRES(the_loop_lock)
 static inline __attribute__((always_inline)) int64_t limit_of_sleep(CFRunLoopRef loop, struct run *run, struct moment *now)
@@ -252,6 +248,10 @@ static inline __attribute__((always_inline)) int64_t limit_of_sleep(CFRunLoopRef
     return limit_ns;
 }
 
+/*
+ * Sleeps until a cause is there, after a busy wait if that is wanted. If the kernel's wait ends early or for nothing, or a deadline has
+ * changed, the `for` below goes round again: AfterWaiting is not sent for that (rules 44 and 68).
+ */
 enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run)
 {
     struct mode *mode = run->mode;
