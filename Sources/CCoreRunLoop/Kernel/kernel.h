@@ -148,12 +148,6 @@ struct kernel {
 
 extern struct kernel kernel;
 
-/*
- * For what the library opens for itself and keeps: the same, or another number for it where that is one of the standard streams'. A program
- * that has closed those still prints and reads by their numbers. Negative errnos pass.
- */
-int kernel_above_streams(int descriptor);
-
 /* The table as it is for production, for tests, which copy it back; only where they are built. */
 extern const struct kernel kernel_linux;
 

@@ -8,17 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "Kernel/kernel_descriptors.h"
+#include "Kernel/kernel_result.h"
 #include "Support/uncancelled.h"
-
-/* What a call returned, or its negative errno, with errno as it was before the call. */
-static int64_t result_of(int64_t result, int saved_errno)
-{
-    if (result < 0) {
-        result = -errno;
-    }
-    errno = saved_errno;
-    return result;
-}
 
 int kernel_path_open(const char *path, int flags)
 {
@@ -27,7 +19,7 @@ int kernel_path_open(const char *path, int flags)
     int result;
 
     do {
-        result = (int)result_of(uncancelled(open(path, flags | O_CLOEXEC, everybody)), saved);
+        result = result_of(uncancelled(open(path, flags | O_CLOEXEC, everybody)), saved);
     } while (result == -EINTR);
     return result >= 0 ? kernel_above_streams(result) : result;
 }
@@ -44,7 +36,7 @@ int64_t kernel_file_seek(int file, int64_t offset, int whence)
 {
     int saved = errno;
 
-    return result_of(lseek(file, offset, whence), saved);
+    return long_result_of(lseek(file, offset, whence), saved);
 }
 
 ssize_t kernel_file_read(int file, void *bytes, size_t size)
@@ -53,7 +45,7 @@ ssize_t kernel_file_read(int file, void *bytes, size_t size)
     ssize_t result;
 
     do {
-        result = (ssize_t)result_of(uncancelled(read(file, bytes, size)), saved);
+        result = (ssize_t)long_result_of(uncancelled(read(file, bytes, size)), saved);
     } while (result == -EINTR);
     return result;
 }
@@ -64,7 +56,7 @@ ssize_t kernel_file_write(int file, const void *bytes, size_t size)
     ssize_t result;
 
     do {
-        result = (ssize_t)result_of(uncancelled(write(file, bytes, size)), saved);
+        result = (ssize_t)long_result_of(uncancelled(write(file, bytes, size)), saved);
     } while (result == -EINTR);
     return result;
 }

@@ -10,20 +10,11 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "Kernel/kernel_result.h"
 #include "Support/uncancelled.h"
 
 static const int64_t socket_second_ns = 1000000000;
 static const int64_t pause_longest_ns = 1000000;
-
-/* A system call's result: the value, or the negative error. errno stays the caller's. */
-static int result_of(long result, int saved_errno)
-{
-    if (result < 0) {
-        result = -errno;
-    }
-    errno = saved_errno;
-    return (int)result;
-}
 
 /* The kernel says how long an address is, not how much of it fitted. */
 static void set_length(struct kernel_address *address, socklen_t length)

@@ -18,6 +18,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "Kernel/kernel_result.h"
+
 #if defined(__GLIBC__)
 #include <execinfo.h>
 #else
@@ -40,15 +42,6 @@ enum {
 #if !defined(sigev_notify_thread_id)
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
-
-static int result_of(long result, int saved_errno)
-{
-    if (result < 0) {
-        result = -errno;
-    }
-    errno = saved_errno;
-    return (int)result;
-}
 
 static int signal_claim(kernel_signal_handler *handler)
 {

@@ -14,16 +14,9 @@
 #include <unistd.h>
 
 #include "Kernel/kernel.h"
+#include "Kernel/kernel_descriptors.h"
+#include "Kernel/kernel_result.h"
 #include "Support/uncancelled.h"
-
-static int result_of(long result, int saved_errno)
-{
-    if (result < 0) {
-        result = -errno;
-    }
-    errno = saved_errno;
-    return (int)result;
-}
 
 static int file_create(const char *path, struct kernel_file_identity *ret_identity)
 {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
+#include "Kernel/kernel_descriptors.h"
 #include "Kernel/kernel_ports.h"
 #include "Loop/Input/descriptor_source.h"
 #include "Loop/Run/thread_registry.h"

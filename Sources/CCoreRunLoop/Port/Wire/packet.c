@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "Kernel/kernel.h"
+#include "Kernel/kernel_descriptors.h"
 #include "Kernel/kernel_ports.h"
 #include "Port/Wire/peer_descriptor.h"
 #include "Support/invariant.h"
