@@ -4,7 +4,7 @@
 
 #include "CRLRunLoop.h"
 #include "Loop/Block/block.h"
-#include "Loop/Observer/observer.h"
+#include "Loop/Observer/observer_membership.h"
 #include "Loop/Run/pass.h"
 #include "Loop/Input/source_membership.h"
 #include "Loop/Run/thread_registry.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Observers: their membership in modes, their callouts, and their end. The arrays through which a mode finds them are in observer_list.h.
+ * Observers: what they are, their making and their end. observer_membership.h puts them into modes, which find them through the arrays of
+ * observer_list.h; observer_callout.h calls them.
  *
  * A field that two locks guard (loop, members, common) is written with both held: the loop's lock and then the item's. One of the two is
  * enough to read it. The attributes name the item's lock, which every writer has. The state word and the info are atomic: a callout takes
@@ -58,6 +59,16 @@ struct __CFRunLoopObserver {
 
 extern const struct object_class observer_class;
 
+static inline bool observer_is_valid(const struct __CFRunLoopObserver *observer)
+{
+    return (atomic_load_explicit(&observer->state, memory_order_relaxed) & observer_valid) != 0;
+}
+
+static inline CFRunLoopRef observer_loop(const struct __CFRunLoopObserver *observer)
+{
+    return atomic_load_explicit(&observer->loop, memory_order_relaxed);
+}
+
 static inline void *observer_info(CFRunLoopObserverRef observer)
 {
     return atomic_load_explicit(&observer->context_info, memory_order_relaxed);
@@ -70,29 +81,9 @@ CFRunLoopObserverRef observer_create(CFAllocatorRef allocator, CFOptionFlags act
  * callout invalidates the observer. For all others the info is released at once then (rule 153).
  */
 void observer_keep_info(CFRunLoopObserverRef observer);
-EXCLUDES(the_loop_lock, the_item_lock) void observer_add(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef mode_name);
-EXCLUDES(the_loop_lock, the_item_lock) void observer_remove(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef mode_name);
-EXCLUDES(the_loop_lock, the_item_lock) bool observer_is_in(CFRunLoopRef loop, CFRunLoopObserverRef observer, CFStringRef mode_name);
 EXCLUDES(the_loop_lock, the_item_lock) void observer_invalidate(CFRunLoopObserverRef observer);
-EXCLUDES(the_loop_lock, the_item_lock) void observers_join_common_mode(CFRunLoopRef loop, struct mode *mode);
-EXCLUDES(the_loop_lock, the_item_lock) void observers_remove_all(CFRunLoopRef loop);
-/*
- * In the child of a fork, for the loop of a thread that does not exist there: its observers are in no callout any more. Releases no info,
- * because no function of the program may be called.
- */
-void observers_forget_callouts(CFRunLoopRef loop);
-/* The clean-up of a callout that did not return: ends it as if it had. On the loop's thread, without locks. */
-void observer_end_left_callout(const void *observer);
 
-/* Calls the observers of the mode's array for `activity`, which exists. Drops the lock during the callouts. */
-REQUIRES(the_loop_lock) void observers_call(CFRunLoopRef loop, struct run *run, CFRunLoopActivity activity);
-
-/* Calls all observers that watch `activity` in the run's mode. Costs one load if there is none. Drops the lock during the callouts. */
-REQUIRES(the_loop_lock) static inline void observers_notify(CFRunLoopRef loop, struct run *run, CFRunLoopActivity activity)
-{
-    if (atomic_load_explicit(&run->mode->observed, memory_order_relaxed) & activity) {
-        observers_call(loop, run, activity);
-    }
-}
+/* Releases the info, for good. The state says who has to. No lock is held. */
+EXCLUDES(the_loop_lock, the_item_lock) void observer_release_info(CFRunLoopObserverRef observer);
 
 #endif

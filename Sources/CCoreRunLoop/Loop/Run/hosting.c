@@ -10,7 +10,7 @@
 #include "Loop/Core/run.h"
 #include "Loop/Core/main_queue.h"
 #include "Loop/Core/thread_loop.h"
-#include "Loop/Observer/observer.h"
+#include "Loop/Observer/observer_callout.h"
 #include "Loop/Run/pass.h"
 #include "Loop/Timer/timer_firing.h"
 #include "Loop/Trace/trace.h"

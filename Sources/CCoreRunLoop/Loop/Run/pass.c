@@ -18,7 +18,7 @@
 #include "Loop/Block/block.h"
 #include "Loop/Core/instant.h"
 #include "Loop/Core/main_queue.h"
-#include "Loop/Observer/observer.h"
+#include "Loop/Observer/observer_callout.h"
 #include "Loop/Run/companion.h"
 #include "Loop/Input/source_perform.h"
 #include "Loop/Timer/timer_firing.h"
