@@ -125,7 +125,7 @@ PORT_TEST(a_golden_request_of_this_version_runs, "241")
 {
     CFStringRef port_name = copy_golden_name();
     uint8_t bytes[wire_frame_max];
-    size_t size = read_golden("request_new_line", bytes);
+    size_t size = read_golden("request_new_channel", bytes);
     struct trace seen = {0};
     CFMessagePortRef port = port_open(port_name, port_note, &seen, MODE);
     CFMessagePortRef remote = port_connect(port_name);

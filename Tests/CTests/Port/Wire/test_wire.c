@@ -49,16 +49,17 @@ static void check(const char *name)
     static uint8_t bytes[2 * wire_frame_max];
     size_t size = read_file(name, ".bin", bytes, sizeof bytes);
     char text[512] = "";
-    char channel[16] = "";
+    char route[16] = "";
     char verdict[16] = "";
     struct wire_frame frame;
     enum wire_error error;
     uint8_t *exact = malloc(size ? size : 1); /* so that a byte read beyond the end is noticed */
 
     (void)read_file(name, ".txt", text, sizeof text - 1);
-    REQUIRE(sscanf(text, "channel: %15s\nverdict: %15s\n", channel, verdict) == 2);
+    REQUIRE(sscanf(text, "to: %15s\nverdict: %15s\n", route, verdict) == 2);
+    REQUIRE(strcmp(route, "port") == 0 || strcmp(route, "client") == 0);
     memcpy(exact, bytes, size);
-    error = wire_decode(strcmp(channel, "port") == 0 ? wire_to_port : wire_to_client, exact, size, &frame);
+    error = wire_decode(strcmp(route, "port") == 0 ? wire_to_port : wire_to_client, exact, size, &frame);
     if (strcmp(verdicts[error], verdict) != 0) {
         printf("%s: %s, not %s\n", name, verdicts[error], verdict);
         test_failed(__FILE__, __LINE__, "%s", "the verdict is the golden one");
