@@ -180,10 +180,29 @@ def timer_of_node(node):
     return container(member.address, "struct __CFRunLoopTimer", "first_member")
 
 
-def timers_of(mode):
+def modes_of(timer):
+    """The addresses of the modes that a timer is in."""
+    members = [timer["first_member"]]
+    if int(timer["object"]["info"]) & bits("timer_flag")["timer_has_extra"]:
+        members += [further["member"] for further in chain(timer["own"]["extra"]["further"])]
+    return [int(member["mode"]) for member in members]
+
+
+def firing_in(loop):
+    """The loop's timers in callout, innermost first: they stand in no heap, and one that hangs is looked for most of all."""
+    at, count = int(loop["firing"]), 0
+    while at != 0 and count < MOST:
+        timer = gdb.Value(at).cast(type_of("struct __CFRunLoopTimer").pointer()).dereference()
+        yield timer
+        at, count = int(timer["first_member"]["node"]["sequence"]), count + 1
+
+
+def timers_of(loop, mode):
     heap = mode["timers"]
-    found = [timer_of_node(heap["entries"][i]["node"]) for i in range(min(int(heap["count"]), MOST))]
-    return sorted(found, key=lambda timer: int(timer["fire_ns"]))
+    timers = [timer_of_node(heap["entries"][i]["node"]) for i in range(min(int(heap["count"]), MOST))]
+    timers += [timer for timer in firing_in(loop) if int(mode.address) in modes_of(timer)]
+    found = {int(timer.address): timer for timer in timers}  # one that joins a mode in its callout is in both
+    return sorted(found.values(), key=lambda timer: int(timer["fire_ns"]))
 
 
 def observers_of(mode):
@@ -258,7 +277,7 @@ def lines_of(loop):
         yield f"    blocks for several modes = {shared}"
     for mode in chain(loop["modes"]):
         if bool(mode["is_declared"]):
-            items = [describe_source(one) for one in sources_of(mode)] + [describe_timer(one) for one in timers_of(mode)]
+            items = [describe_source(one) for one in sources_of(mode)] + [describe_timer(one) for one in timers_of(loop, mode)]
             items += [describe_observer(one) for one in observers_of(mode)]
             yield f"    {describe_mode(mode)}{':' if items else ': no items'}"
             yield from ("        " + item for item in items)

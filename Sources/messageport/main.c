@@ -154,14 +154,29 @@ static int run(int count, char **words)
     return options.command ? serve_port(&options) : misuse("serve needs --exec%s", "");
 }
 
-int main(int count, char **words)
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static bool is_command(const char *word)
 {
     static const char *const commands[] = {"list", "send", "serve", "watch"};
 
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (strcmp(word, commands[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int main(int count, char **words)
+{
     if (count < 2) {
         return misuse("what is to be done%s?", "");
     }
-    if (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0) {
+    if (is_help(words[1]) || (is_command(words[1]) && count > 2 && is_help(words[2]))) {
         (void)fputs(usage, stdout);
         (void)fputs(help, stdout);
         return exit_success;
@@ -173,10 +188,5 @@ int main(int count, char **words)
     if (strcmp(words[1], "bridge") == 0) {
         return run_bridge(words + 1);
     }
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        if (strcmp(words[1], commands[i]) == 0) {
-            return run(count - 1, words + 1);
-        }
-    }
-    return misuse("there is no command %s", words[1]);
+    return is_command(words[1]) ? run(count - 1, words + 1) : misuse("there is no command %s", words[1]);
 }

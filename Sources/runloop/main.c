@@ -192,12 +192,22 @@ static int run(int count, char **words)
     return optind < count ? export(&options, count - optind, words + optind) : misuse("export needs a trace%s", "");
 }
 
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static bool is_command(const char *word)
+{
+    return strcmp(word, "trace") == 0 || strcmp(word, "export") == 0 || strcmp(word, "top") == 0;
+}
+
 int main(int count, char **words)
 {
     if (count < 2) {
         return misuse("what is to be done%s?", "");
     }
-    if (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0) {
+    if (is_help(words[1]) || (is_command(words[1]) && count > 2 && is_help(words[2]))) {
         (void)fputs(usage, stdout);
         (void)fputs(help, stdout);
         return exit_success;
@@ -206,8 +216,5 @@ int main(int count, char **words)
         (void)puts("runloop " CRL_VERSION_STRING);
         return exit_success;
     }
-    if (strcmp(words[1], "trace") == 0 || strcmp(words[1], "export") == 0 || strcmp(words[1], "top") == 0) {
-        return run(count - 1, words + 1);
-    }
-    return misuse("there is no command %s", words[1]);
+    return is_command(words[1]) ? run(count - 1, words + 1) : misuse("there is no command %s", words[1]);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A process whose loops are known, for gdb: the main loop is in the callout `perform` of a source, and a thread named "worker" sleeps in
- * its loop. Then the function `stop_here` is called. With an argument, a timer calls `tick` every 5 ms instead, until standard input ends.
+ * its loop. Then the function `stop_here` is called, and once more by the timer `hang` in the mode "firing". With an argument, a timer
+ * calls `tick` every 5 ms instead, until standard input ends.
  * Rules: 520 521 522 523 525 526 607 608
  */
 #define _GNU_SOURCE
@@ -25,6 +26,13 @@ void tick(CFRunLoopTimerRef fired, void *info)
 {
     (void)fired;
     (void)info;
+}
+
+void hang(CFRunLoopTimerRef fired, void *info)
+{
+    (void)fired;
+    (void)info;
+    stop_here();
 }
 
 void watch(CFRunLoopObserverRef called, CFRunLoopActivity activity, void *info)
@@ -77,6 +85,7 @@ static int tick_until_end(void)
 int main(int count, char **words)
 {
     CFRunLoopSourceContext context = {.perform = perform};
+    CFRunLoopTimerRef hanging;
     pthread_t thread;
 
     (void)words;
@@ -99,5 +108,9 @@ int main(int count, char **words)
     }
     CFRunLoopSourceSignal(source);
     CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true);
+    hanging = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent(), 0, 0, 7, hang, NULL);
+    CFRunLoopAddTimer(CFRunLoopGetCurrent(), hanging, CFSTR("other"));
+    CFRunLoopAddTimer(CFRunLoopGetCurrent(), hanging, CFSTR("firing"));
+    CFRunLoopRunInMode(CFSTR("firing"), 0, true);
     return 0;
 }

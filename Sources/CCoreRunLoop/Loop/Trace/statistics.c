@@ -45,7 +45,8 @@ static void log_refusal(const char *path, int error)
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     char line[512];
 
-    (void)snprintf(line, sizeof line, "statistics: %.300s: %.100s; nothing is counted", path, strerror(-error));
+    (void)snprintf(line, sizeof line, "statistics: %.300s: %.100s; nothing is counted (XDG_RUNTIME_DIR names the folder)", path,
+                   strerror(-error));
     fault_log_once(&logged, line);
 }
 
