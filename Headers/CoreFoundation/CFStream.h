@@ -244,7 +244,8 @@ CF_EXPORT const CFStreamPropertyKey kCFStreamPropertySocketRemotePortNumber CRL_
  * The security of a socket stream: one of the constants below. Can be set until the first stream of the pair is opened.
  *
  * Levels other than None need the add-on library (CRLNetwork.h) in the process. Without it, setting one returns false, and the streams
- * then refuse to open (EOPNOTSUPP), so that nothing goes out in the clear that was to be protected.
+ * then refuse to open (EOPNOTSUPP), so that nothing goes out in the clear that was to be protected. A line on standard error says what to
+ * link.
  */
 CF_EXPORT const CFStringRef kCFStreamPropertySocketSecurityLevel CRL_LINK(kCFStreamPropertySocketSecurityLevel);
 /** No security. */

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 #include "Kernel/kernel_ports.h"
 #include "Stream/connection_attempt.h"
 #include "Stream/stream_schedule.h"
+#include "Support/fault.h"
 #include "Support/locked_read.h"
 
 struct socket_stream {
@@ -486,6 +488,7 @@ static bool set_closes(struct connection *c, CFTypeRef value)
 /* Keeps what TLS needs to know, or, without TLS, has the connection refuse to open. False also if it has begun. NULL: in the clear. */
 static bool set_security(struct connection *c, CFDictionaryRef security)
 {
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
     const CRLStreamNetwork *network = connection_network();
     bool can_be_had = !security || (network && network->createSession);
     CFDictionaryRef old;
@@ -504,6 +507,9 @@ static bool set_security(struct connection *c, CFDictionaryRef security)
     }
     if (!is_idle || !can_be_had) {
         release_if_any(security);
+    }
+    if (!can_be_had) {
+        fault_log_once(&logged, "a stream is to have TLS: link libcorerunloop-net (pkg-config corerunloop-net)");
     }
     return is_idle && can_be_had;
 }
