@@ -397,9 +397,9 @@ static int make_descriptors(struct input *input, const struct wire_frame *frame,
     int count = changes & 128 ? changes >> 5 & 3 : belonging < most_descriptors ? belonging : most_descriptors;
 
     for (int i = 0; i < count; i++) {
-        bool is_line = i == 0 && frame->flags & wire_new_channel;
+        bool is_channel = i == 0 && frame->flags & wire_new_channel;
         bool is_page = frame->type == wire_page ? i == 0 : frame->type == wire_control;
-        uint8_t belongs = is_line ? 0 : is_page ? 11 : frame->type == wire_page ? 9 : frame->flags & wire_new_arena ? 3 : 4;
+        uint8_t belongs = is_channel ? 0 : is_page ? 11 : frame->type == wire_page ? 9 : frame->flags & wire_new_arena ? 3 : 4;
 
         descriptors[i] = make_descriptor(changes & 64 ? next(input) : belongs, next(input), frame->length);
     }
@@ -443,7 +443,7 @@ static void send_bytes(struct input *input)
 }
 
 /* What a port says on a channel is right, whatever it was asked. */
-static void read_line(int end)
+static void read_channel(int end)
 {
     static uint8_t bytes[wire_frame_max + 1];
     union {
@@ -474,7 +474,7 @@ static void read_line(int end)
     CHECK(brought == wire_descriptor_count(&frame));
 }
 
-static void use_line(struct input *input)
+static void use_channel(struct input *input)
 {
     uint8_t what = next(input);
     int *end = &attacker.ends[what % ends_max];
@@ -493,7 +493,7 @@ static void use_line(struct input *input)
         (void)send(*end, input->bytes, input->left < 100 ? input->left : 100, MSG_NOSIGNAL | MSG_DONTWAIT);
         break;
     default:
-        read_line(*end);
+        read_channel(*end);
     }
 }
 
@@ -516,7 +516,7 @@ static void operate(struct input *input)
         send_bytes(input);
         break;
     case 1:
-        use_line(input);
+        use_channel(input);
         break;
     case 2:
         use_arena(input);
@@ -559,7 +559,7 @@ static void attack(struct input *input)
     CHECK(calls <= attacker.right);
     for (int i = 0; i < ends_max; i++) {
         if (attacker.ends[i] >= 0) {
-            read_line(attacker.ends[i]);
+            read_channel(attacker.ends[i]);
         }
     }
     expect_answer_for_others();

@@ -442,11 +442,11 @@ static CFMessagePortRef connect_for_the_end(CFMessagePortInvalidationCallBack ca
     CFMessagePortRef remote = port_connect(NAME);
 
     CFMessagePortSetInvalidationCallBack(remote, callout);
-    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess); /* it has a line now */
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess); /* it has a channel now */
     return remote;
 }
 
-PORT_TEST_BOTH_WAYS(a_line_is_closed_though_the_invalidation_callback_ends_the_thread, "170 205 P11")
+PORT_TEST_BOTH_WAYS(a_channel_is_closed_though_the_invalidation_callback_ends_the_thread, "170 205 P11")
 {
     struct port_thread server;
     CFMessagePortRef remote;

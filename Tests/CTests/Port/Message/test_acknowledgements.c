@@ -70,7 +70,7 @@ static int fill(void)
 }
 
 /* The server's end of the only control channel; NULL: there is none. */
-static struct server_channel *control_line(void)
+static struct server_channel *control_channel(void)
 {
     struct server_channel *channel;
 
@@ -87,7 +87,7 @@ static void open_with_page(void)
     remote = port_connect(NAME);
     EXPECT_EQ(fill(), limit);
     take_all();
-    REQUIRE(remote->side.remote.acks && control_line());
+    REQUIRE(remote->side.remote.acks && control_channel());
 }
 
 static void close_both(void)
@@ -107,7 +107,7 @@ static ssize_t send_and_count(int socket, const void *bytes, size_t size)
     return kernel_ports_linux.send(socket, bytes, size);
 }
 
-PORT_TEST(either_side_gives_its_page_back_with_its_port_or_its_line, "H9 H12")
+PORT_TEST(either_side_gives_its_page_back_with_its_port_or_its_channel, "H9 H12")
 {
     page_probe_count();
     open_with_page();
@@ -176,7 +176,7 @@ PORT_TEST(every_message_is_noted_once_there_is_a_page, "226")
     }
     for (int i = 0; i < 20; i++) { /* one request at a time, whose replies would do */
         EXPECT_EQ(port_ask(remote, i, NULL, NULL), kCFMessagePortSuccess);
-        channel = control_line();
+        channel = control_channel();
         REQUIRE(channel != NULL);
         port_lock(local);
         EXPECT_EQ(channel->last_acknowledged, remote->side.remote.sequence);
@@ -562,7 +562,7 @@ static int no_memory(uint64_t size, bool reserve)
     return -ENOSPC;
 }
 
-static int no_line(int ret_ends[2])
+static int no_channel(int ret_ends[2])
 {
     (void)ret_ends;
     return -EMFILE;
@@ -612,7 +612,7 @@ PORT_TEST(a_client_that_cannot_make_an_acknowledgement_page_relies_on_the_kernel
     expect_client_to_do_without();
     kernel_ports.memory_map = no_mapping;
     expect_client_to_do_without();
-    kernel_ports.channel_create = no_line;
+    kernel_ports.channel_create = no_channel;
     expect_client_to_do_without();
 }
 
@@ -636,7 +636,7 @@ PORT_TEST(a_server_that_cannot_map_an_acknowledgement_page_leaves_it_to_the_kern
         descriptors = port_probe_count_descriptors();
         EXPECT_EQ(fill(), limit); /* the client does not know yet */
         take_all();
-        EXPECT(control_line() == NULL);
+        EXPECT(control_channel() == NULL);
         EXPECT_EQ(local->side.local.offenders[0].count, 0);
         EXPECT_EQ(send_within(waits ? test_patience_s() : 0), kCFMessagePortSuccess);
         EXPECT_EQ(sleeps, waits); /* it finds the channel hung up, and only who waits is woken by that */
@@ -647,7 +647,7 @@ PORT_TEST(a_server_that_cannot_map_an_acknowledgement_page_leaves_it_to_the_kern
     }
 }
 
-PORT_TEST(a_control_line_that_the_server_gives_up_is_done_without, "H12 225")
+PORT_TEST(a_control_channel_that_the_server_gives_up_is_done_without, "H12 225")
 {
     open_with_page();
     port_lock(local);
@@ -665,7 +665,7 @@ PORT_TEST(a_control_line_that_the_server_gives_up_is_done_without, "H12 225")
 
 static void lie(uint32_t taken, uint32_t queue_limit)
 {
-    struct ack_page *page = control_line()->acks;
+    struct ack_page *page = control_channel()->acks;
 
     atomic_store(&page->taken, taken);
     atomic_store(&page->queue_limit, queue_limit);
@@ -724,7 +724,7 @@ static int wake_in_vain(int socket, uint32_t interest, int64_t deadline_ns)
 {
     static const uint8_t garbage[3 * wire_header_size] = {0x5A};
 
-    (void)kernel_ports_linux.send(control_line()->descriptor, garbage, 1 + (size_t)(sleeps * 37) % sizeof garbage);
+    (void)kernel_ports_linux.send(control_channel()->descriptor, garbage, 1 + (size_t)(sleeps * 37) % sizeof garbage);
     sleeps++;
     return kernel_ports_linux.wait(socket, interest, deadline_ns);
 }
@@ -782,7 +782,7 @@ PORT_TEST(acknowledgement_pages_are_the_parents_after_a_fork, "176 P1 P2")
     open_with_page();
     EXPECT_EQ(fill(), limit);
     forked_pages[0] = remote->side.remote.acks;
-    forked_pages[1] = control_line()->acks;
+    forked_pages[1] = control_channel()->acks;
     forked_control = remote->side.remote.control;
     EXPECT(is_mapped(forked_pages[0]) && is_mapped(forked_pages[1]));
     EXPECT_EQ(port_probe_in_child(look_for_what_is_the_parents), 0);

@@ -223,7 +223,7 @@ PORT_TEST(names_that_are_not_the_ports_are_refused, "241 H5")
 
 /* ---- H6: ends of channels that are none ---- */
 
-static void send_false_lines(int to)
+static void send_false_channels(int to)
 {
     struct wire_frame frame = request(wire_no_data);
     int pair[2], shut[2], pipes[2], full[2], stream[2];
@@ -273,13 +273,13 @@ static void send_false_lines(int to)
     }
 }
 
-PORT_TEST(what_is_no_line_is_refused, "241 H6 H11")
+PORT_TEST(what_is_no_channel_is_refused, "241 H6 H11")
 {
     struct port_thread server;
     int accepted;
 
     victim_start(&server);
-    accepted = withstand(send_false_lines);
+    accepted = withstand(send_false_channels);
     EXPECT(accepted >= 4 && accepted <= 4 + 20); /* the true channels, dead and full ones among them, and what names one while it lives */
     port_thread_stop(&server);
 }
@@ -653,7 +653,7 @@ static int descriptors_after(void (*attack)(int socket), int count, int most)
     return after - before;
 }
 
-PORT_TEST(control_lines_are_bounded, "H12")
+PORT_TEST(control_channels_are_bounded, "H12")
 {
     struct port_thread server;
     int more;
@@ -665,7 +665,7 @@ PORT_TEST(control_lines_are_bounded, "H12")
     port_thread_stop(&server);
 }
 
-static void offer_many_lines(int to)
+static void offer_many_channels(int to)
 {
     for (int i = 0; i < 400; i++) {
         struct wire_frame frame = request(wire_new_channel | wire_no_data);
@@ -678,18 +678,18 @@ static void offer_many_lines(int to)
     }
 }
 
-PORT_TEST(reply_lines_are_bounded, "H12 H11")
+PORT_TEST(reply_channels_are_bounded, "H12 H11")
 {
     struct port_thread server;
     int more;
 
     test_need_descriptors(4 * channel_reply_max);
     victim_start(&server);
-    more = descriptors_after(offer_many_lines, 1, channel_reply_max_of_peer);
+    more = descriptors_after(offer_many_channels, 1, channel_reply_max_of_peer);
     EXPECT(more > 0 && more <= channel_reply_max_of_peer);
-    more = descriptors_after(offer_many_lines, attackers_max, channel_reply_max);
+    more = descriptors_after(offer_many_channels, attackers_max, channel_reply_max);
     EXPECT(more > channel_reply_max_of_peer && more <= channel_reply_max);
-    EXPECT_EQ(withstand(offer_many_lines), 400);
+    EXPECT_EQ(withstand(offer_many_channels), 400);
     port_thread_stop(&server);
 }
 
@@ -709,7 +709,7 @@ static void never_read(int to)
     }
 }
 
-PORT_TEST(a_reader_that_never_reads_loses_its_line, "H11")
+PORT_TEST(a_reader_that_never_reads_loses_its_channel, "H11")
 {
     struct port_thread server;
     int answered;
@@ -765,7 +765,7 @@ static void attacker_send_page(int to, uint32_t channel, uint64_t token, int mem
 static uint32_t stolen_number;
 static uint64_t stolen_token;
 
-static void send_pages_for_no_line_of_ones_own(int to)
+static void send_pages_for_no_channel_of_ones_own(int to)
 {
     struct attackers_channel channel = attacker_make_channel(to);
     int set = epoll_create1(EPOLL_CLOEXEC);
@@ -792,7 +792,7 @@ static CFDataRef count_pages_and_echo(CFMessagePortRef local, SInt32 message_id,
     return count_and_echo(local, message_id, data, info);
 }
 
-PORT_TEST(a_page_is_taken_only_for_a_line_of_its_senders, "241 H6")
+PORT_TEST(a_page_is_taken_only_for_a_channel_of_its_senders, "241 H6")
 {
     struct port_thread server;
     CFMessagePortRef remote;
@@ -804,7 +804,7 @@ PORT_TEST(a_page_is_taken_only_for_a_line_of_its_senders, "241 H6")
     channel = container_of(remote->side.remote.free_channels.next, const struct client_channel, link);
     stolen_number = channel->number;
     stolen_token = channel->token;
-    EXPECT_EQ(withstand(send_pages_for_no_line_of_ones_own), 2);
+    EXPECT_EQ(withstand(send_pages_for_no_channel_of_ones_own), 2);
     EXPECT_EQ(atomic_load(&pages), 0);
     CFRelease(remote);
     port_thread_stop(&server);
@@ -867,7 +867,7 @@ static void send_false_pages_again_and_again(int to)
     }
 }
 
-PORT_TEST(who_goes_on_sending_false_pages_loses_his_lines, "241")
+PORT_TEST(who_goes_on_sending_false_pages_loses_his_channels, "241")
 {
     struct port_thread server;
 
@@ -962,7 +962,7 @@ static CFDataRef count_controls_and_echo(CFMessagePortRef local, SInt32 message_
     return count_and_echo(local, message_id, data, info);
 }
 
-static int end_of_line(void)
+static int end_of_channel(void)
 {
     int ends[2];
 
@@ -973,18 +973,18 @@ static int end_of_line(void)
 static void send_false_controls(int to)
 {
     struct wire_frame bare = control_frame;
-    int descriptors[3] = {end_of_line(), page_memory(), page_memory()};
+    int descriptors[3] = {end_of_channel(), page_memory(), page_memory()};
     int pipes[2];
 
     (void)!pipe(pipes);
-    attacker_send_control(to, 1, end_of_line(), memory_of(shared_page_size, 0, true));
-    attacker_send_control(to, 2, end_of_line(), memory_of(shared_page_size, F_SEAL_GROW, true));
-    attacker_send_control(to, 3, end_of_line(), memory_of(shared_page_size, arena_seals, false));
-    attacker_send_control(to, 4, end_of_line(), memory_of(2 * shared_page_size, arena_seals, true));
-    attacker_send_control(to, 5, end_of_line(), memory_of(shared_page_size, all_seals, true));
-    attacker_send_control(to, 6, end_of_line(), open("/dev/zero", O_RDWR));
-    attacker_send_control(to, 7, end_of_line(), end_of_line());
-    attacker_send_control(to, 8, page_memory(), end_of_line()); /* the wrong way about */
+    attacker_send_control(to, 1, end_of_channel(), memory_of(shared_page_size, 0, true));
+    attacker_send_control(to, 2, end_of_channel(), memory_of(shared_page_size, F_SEAL_GROW, true));
+    attacker_send_control(to, 3, end_of_channel(), memory_of(shared_page_size, arena_seals, false));
+    attacker_send_control(to, 4, end_of_channel(), memory_of(2 * shared_page_size, arena_seals, true));
+    attacker_send_control(to, 5, end_of_channel(), memory_of(shared_page_size, all_seals, true));
+    attacker_send_control(to, 6, end_of_channel(), open("/dev/zero", O_RDWR));
+    attacker_send_control(to, 7, end_of_channel(), end_of_channel());
+    attacker_send_control(to, 8, page_memory(), end_of_channel()); /* the wrong way about */
     attacker_send_control(to, 9, page_memory(), page_memory());
     attacker_send_control(to, 10, pipes[0], page_memory());
     attacker_send_control(to, 11, socket(AF_UNIX, SOCK_STREAM, 0), page_memory());
@@ -996,7 +996,7 @@ static void send_false_controls(int to)
     (void)attacker_make_channel(to); /* all of it has been looked at */
 }
 
-PORT_TEST(what_is_no_control_line_with_a_page_is_refused, "241 H6 H8")
+PORT_TEST(what_is_no_control_channel_with_a_page_is_refused, "241 H6 H8")
 {
     struct port_thread server;
     int before;
@@ -1017,14 +1017,14 @@ static void send_false_controls_again_and_again(int to)
     uint8_t bytes[wire_frame_max];
 
     for (int i = 0; i < 16; i++) {
-        attacker_send_control(to, 1, end_of_line(), memory_of(shared_page_size, 0, true));
+        attacker_send_control(to, 1, end_of_channel(), memory_of(shared_page_size, 0, true));
     }
     if (recv(channel.end, bytes, sizeof bytes, 0) != 0) {
         _exit(6); /* it was to be hung up */
     }
 }
 
-PORT_TEST(who_goes_on_sending_false_control_lines_loses_his_lines, "241 H6")
+PORT_TEST(who_goes_on_sending_false_control_channels_loses_his_channels, "241 H6")
 {
     struct port_thread server;
 
@@ -1138,7 +1138,7 @@ static void ask_for_packets_and_read_none(int to)
     }
 }
 
-PORT_TEST(a_sender_that_never_reads_what_wakes_it_fills_its_line_and_keeps_it, "241 H11")
+PORT_TEST(a_sender_that_never_reads_what_wakes_it_fills_its_channel_and_keeps_it, "241 H11")
 {
     struct port_thread server;
 
@@ -1182,7 +1182,7 @@ PORT_TEST(numbers_that_come_late_do_not_turn_a_page_back, "209 226")
     port_thread_stop(&server);
 }
 
-PORT_TEST(a_ports_own_socket_is_no_line, "241 H6")
+PORT_TEST(a_ports_own_socket_is_no_channel, "241 H6")
 {
     struct port_thread server;
     int before;

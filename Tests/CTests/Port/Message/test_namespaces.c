@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peers whose processes the receiver cannot see, because they are in another PID namespace: all have the process id 0 there. And lines that
- * a living receiver closes.
+ * Peers whose processes the receiver cannot see, because they are in another PID namespace: all have the process id 0 there. And channels
+ * that a living receiver closes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -63,7 +63,7 @@ static void send_malformed(void)
     (void)close(to);
 }
 
-/* A process of its own, which is about to attack. It first asks the port, so that it has a line; afterwards once more. */
+/* A process of its own, which is about to attack. It first asks the port, so that it has a channel; afterwards once more. */
 struct attacker {
     pid_t pid;
     int go;
@@ -110,8 +110,8 @@ static void attacker_let_go(struct attacker *attacker)
     EXPECT_EQ(status, 0);
 }
 
-/* The number of the remote port's free line, which is the last one used. */
-static uint32_t line_of(CFMessagePortRef remote)
+/* The number of the remote port's free channel, which is the last one used. */
+static uint32_t channel_of(CFMessagePortRef remote)
 {
     uint32_t number = 0;
 
@@ -123,20 +123,20 @@ static uint32_t line_of(CFMessagePortRef remote)
     return number;
 }
 
-/* Requests before and after an attack use one line, which the receiver keeps. */
-static void expect_to_keep_the_line(struct attacker *attacker)
+/* Requests before and after an attack use one channel, which the receiver keeps. */
+static void expect_to_keep_the_channel(struct attacker *attacker)
 {
     CFMessagePortRef remote = port_connect(CFSTR("victim"));
-    uint32_t line;
+    uint32_t channel;
 
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
-    line = line_of(remote);
-    EXPECT(line != 0);
+    channel = channel_of(remote);
+    EXPECT(channel != 0);
     attacker_let_go(attacker);
     for (int i = 0; i < 3; i++) {
         EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
     }
-    EXPECT_EQ(line_of(remote), line);
+    EXPECT_EQ(channel_of(remote), channel);
     CFRelease(remote);
 }
 
@@ -164,7 +164,7 @@ static int cannot_identify(int socket)
     return -ENOPROTOOPT;
 }
 
-PORT_TEST(one_peer_without_a_process_id_does_not_cost_others_their_lines, "241 910 H29")
+PORT_TEST(one_peer_without_a_process_id_does_not_cost_others_their_channels, "241 910 H29")
 {
     struct port_thread server;
     struct attacker attacker;
@@ -173,7 +173,7 @@ PORT_TEST(one_peer_without_a_process_id_does_not_cost_others_their_lines, "241 9
     kernel_ports.receive_message = receive_from_nobody;
     kernel_ports.identify_senders = cannot_identify;
     port_thread_start(&server, CFSTR("victim"), port_echo, NULL);
-    expect_to_keep_the_line(&attacker);
+    expect_to_keep_the_channel(&attacker);
     EXPECT_EQ(times_asked, 1);
     port_thread_stop(&server);
 }
@@ -219,7 +219,7 @@ PORT_TEST(a_server_in_a_pid_namespace_tells_its_peers_apart, "241 910 H29")
 
     attacker_start(&attacker);
     server = start_in_namespace();
-    expect_to_keep_the_line(&attacker);
+    expect_to_keep_the_channel(&attacker);
     port_process_kill(server);
 }
 
@@ -232,8 +232,8 @@ static bool senders_are_numbered(void)
     return number != 0;
 }
 
-/* Sends malformed packets through the same process that has the line. */
-PORT_TEST(who_misbehaves_from_outside_a_pid_namespace_loses_his_own_line, "241 910 H29")
+/* Sends malformed packets through the same process that has the channel. */
+PORT_TEST(who_misbehaves_from_outside_a_pid_namespace_loses_his_own_channel, "241 910 H29")
 {
     CFMessagePortRef remote;
     pid_t server;
@@ -250,16 +250,16 @@ PORT_TEST(who_misbehaves_from_outside_a_pid_namespace_loses_his_own_line, "241 9
     remote = port_connect(CFSTR("victim"));
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
     send_malformed();
-    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortTransportError); /* the line was closed */
+    EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortTransportError); /* the channel was closed */
     EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);
     EXPECT(CFMessagePortIsValid(remote));
     CFRelease(remote);
     port_process_kill(server);
 }
 
-/* ---- lines that a living receiver closes ---- */
+/* ---- channels that a living receiver closes ---- */
 
-static CFDataRef close_lines_if_two(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+static CFDataRef close_channels_if_two(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
 {
     (void)info;
     if (message_id == 2) {
@@ -270,12 +270,12 @@ static CFDataRef close_lines_if_two(CFMessagePortRef local, SInt32 message_id, C
     return CFRetain(data);
 }
 
-PORT_TEST(a_line_that_a_living_receiver_closes_costs_one_request_and_not_the_port, "232 909 M27")
+PORT_TEST(a_channel_that_a_living_receiver_closes_costs_one_request_and_not_the_port, "232 909 M27")
 {
     struct port_thread server;
     CFMessagePortRef remote;
 
-    port_thread_start(&server, NAME, close_lines_if_two, NULL);
+    port_thread_start(&server, NAME, close_channels_if_two, NULL);
     remote = port_connect(NAME);
     for (int round = 0; round < 3; round++) {
         EXPECT_EQ(port_ask(remote, 1, NULL, NULL), kCFMessagePortSuccess);

@@ -126,7 +126,7 @@ PORT_TEST(a_receiver_that_dies_in_the_middle_of_a_reply_ends_the_wait, "232 M1")
     CFDataRef reply = NULL;
     double begun = port_probe_now();
 
-    EXPECT_EQ(port_ask(remote, 100, NULL, NULL), kCFMessagePortSuccess); /* the line is kept from here on */
+    EXPECT_EQ(port_ask(remote, 100, NULL, NULL), kCFMessagePortSuccess); /* the channel is kept from here on */
     EXPECT_EQ(port_ask(remote, 100000, NULL, &reply), kCFMessagePortBecameInvalidError);
     EXPECT_EQ(reply, NULL);
     EXPECT(port_probe_now() - begun < 0.5 * test_patience_s());

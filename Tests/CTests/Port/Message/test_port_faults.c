@@ -280,7 +280,7 @@ static int ask_anew(void)
     return 0;
 }
 
-PORT_TEST(a_receiver_without_descriptors_serves_the_lines_it_has, "M23 H7")
+PORT_TEST(a_receiver_without_descriptors_serves_the_channels_it_has, "M23 H7")
 {
     pid_t owner = port_process_start(NAME, lower_limit_or_echo, NULL, NULL);
     CFMessagePortRef remote = port_connect(NAME);
@@ -458,7 +458,7 @@ static int ask_and_leave(void)
  * The receiver notices that a channel has gone when it takes a new one: here that of a request which stands before the one whose sender has
  * given up.
  */
-static void give_up_behind_a_new_line(CFMessagePortRef remote, CFDataRef data)
+static void give_up_behind_a_new_channel(CFMessagePortRef remote, CFDataRef data)
 {
     EXPECT_EQ(port_probe_in_child(ask_and_leave), 0);
     EXPECT_EQ(CFMessagePortSendRequest(remote, 1, data, test_patience_s(), 0, MODE, NULL), kCFMessagePortReceiveTimeout);
@@ -476,13 +476,13 @@ PORT_TEST(requests_that_are_given_up_are_no_offences, "230 H11")
     /* In an arena that has gone with its channel. */
     EXPECT_EQ(CFMessagePortSendRequest(remote, 2, large, test_patience_s(), test_patience_s(), CFSTR("served"), NULL),
               kCFMessagePortSuccess);
-    give_up_behind_a_new_line(remote, large);
+    give_up_behind_a_new_channel(remote, large);
     trace_clear(&trace);
     /* In an arena that comes with it, and can still be read. */
     EXPECT_EQ(CFMessagePortSendRequest(remote, 3, NULL, test_patience_s(), test_patience_s(), CFSTR("served"), NULL),
               kCFMessagePortSuccess);
     trace_clear(&trace);
-    give_up_behind_a_new_line(remote, large);
+    give_up_behind_a_new_channel(remote, large);
     EXPECT(strncmp(trace.text, "7: 1:", 5) == 0);
     for (int i = 0; i < offenders_max; i++) {
         EXPECT_EQ(local->side.local.offenders[i].count, 0);
@@ -615,7 +615,7 @@ PORT_TEST(messages_are_quick_without_eventfd_and_epoll, "M28")
 }
 
 /* As where the host's limits leave a channel less than a packet may have. */
-static int create_narrow_line(int ret_ends[2])
+static int create_narrow_channel(int ret_ends[2])
 {
     int result = kernel_ports_linux.channel_create(ret_ends);
     int room = 4096;
@@ -624,13 +624,13 @@ static int create_narrow_line(int ret_ends[2])
     return result;
 }
 
-PORT_TEST(a_reply_that_does_not_fit_into_a_packet_of_the_line_arrives, "239")
+PORT_TEST(a_reply_that_does_not_fit_into_a_packet_of_the_channel_arrives, "239")
 {
     static const SInt32 lengths[] = {1, 5000, 60000, 65536, 70000};
     CFMessagePortRef port = port_open(NAME, reply_of_that_length, NULL, MODE);
     CFMessagePortRef remote;
 
-    kernel_ports.channel_create = create_narrow_line;
+    kernel_ports.channel_create = create_narrow_channel;
     remote = port_connect(NAME);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         CFDataRef reply = NULL;

@@ -10,7 +10,7 @@
 #include "Port/port_probe.h"
 #include "Port/Wire/reply_page.h"
 
-/* The wait is for a packet; or for a line's page, or for a packet on a line with a page that is too small for it. It may be awake. */
+/* The wait is for a packet; or for a channel's page, or for a packet on a channel with a page that is too small for it. It may be awake. */
 struct way {
     int requests_before;
     CFIndex length; /* of the reply */
@@ -105,7 +105,7 @@ static void count_sleeps(void)
     kernel.futex_wait = counted_futex_wait;
 }
 
-/* Requests that make the line, and one that is meddled with. */
+/* Requests that make the channel, and one that is meddled with. */
 static SInt32 wait_meddled_with(void (*function)(struct meddling *meddling))
 {
     struct port_thread server;
@@ -137,7 +137,7 @@ static SInt32 wait_meddled_with(void (*function)(struct meddling *meddling))
         EXPECT(port_is_pattern(reply, way.length, 1));
         CFRelease(reply);
         reply = NULL;
-        /* And the line is as good as before. */
+        /* And the channel is as good as before. */
         EXPECT_EQ(port_ask(meddling.remote, 3, NULL, &reply), kCFMessagePortSuccess);
         CFRelease(reply);
     }
@@ -204,7 +204,7 @@ static void readable(CFFileDescriptorRef descriptor, CFOptionFlags kinds, void *
     say_seen(info);
 }
 
-/* It is told to the kernel during the wait, and the reply's line must not be lost by that. */
+/* It is told to the kernel during the wait, and the reply's channel must not be lost by that. */
 static void add_descriptor(struct meddling *with)
 {
     CFFileDescriptorRef descriptor = CFFileDescriptorCreate(NULL, with->ends[0], false, readable, NULL);

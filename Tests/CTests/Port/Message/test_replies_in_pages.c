@@ -140,7 +140,7 @@ PORT_TEST(replies_that_fit_a_page_come_in_it_and_others_as_ever, "220 239 240")
     port_process_kill(owner);
 }
 
-PORT_TEST(a_line_gets_its_page_with_the_eighth_reply, "213")
+PORT_TEST(a_channel_gets_its_page_with_the_eighth_reply, "213")
 {
     struct port_thread server;
     CFMessagePortRef remote;
@@ -354,7 +354,7 @@ static int no_alarm(void)
     return -EMFILE;
 }
 
-PORT_TEST(a_timeout_closes_the_line_with_its_page, "228 230 M10")
+PORT_TEST(a_timeout_closes_the_channel_with_its_page, "228 230 M10")
 {
     struct port_thread server;
     CFDataRef late = port_data("late");
@@ -564,7 +564,7 @@ PORT_TEST(a_port_with_pages_may_end_in_its_callback, "203 232 H26")
     }
 }
 
-PORT_TEST(a_port_whose_lines_have_pages_ends_and_nothing_stays, "203")
+PORT_TEST(a_port_whose_channels_have_pages_ends_and_nothing_stays, "203")
 {
     struct port_thread server;
     CFMessagePortRef remote;
@@ -934,7 +934,7 @@ static void *ask_in_turns(void *info)
 }
 
 /* With its page a channel goes to whichever thread asks next: two at once, and one whose predecessor's loop has ended. */
-PORT_TEST(lines_with_pages_go_from_thread_to_thread_and_from_mode_to_mode, "209 213 235")
+PORT_TEST(channels_with_pages_go_from_thread_to_thread_and_from_mode_to_mode, "209 213 235")
 {
     pid_t owner = port_process_start(NAME, port_echo, NULL, NULL);
     struct passing passings[2];

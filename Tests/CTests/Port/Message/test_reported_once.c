@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A line with a page stands on a wait set, whose reports come once: what must not be lost with one of them. */
+/* A channel with a page stands on a wait set, whose reports come once: what must not be lost with one of them. */
 #include <errno.h>
 #include <semaphore.h>
 
@@ -21,7 +21,7 @@ static SInt32 ask(CFMessagePortRef remote, SInt32 message_id, CFDataRef data)
     return result;
 }
 
-/* A remote port whose line has a page. */
+/* A remote port whose channel has a page. */
 static CFMessagePortRef connect_with_page(void)
 {
     CFMessagePortRef remote = port_connect(NAME);
@@ -107,7 +107,7 @@ static void *hang_up_after_reply(void *info)
     return NULL;
 }
 
-PORT_TEST(the_end_of_a_line_that_was_reported_with_a_reply_is_found_by_the_next_request, "231 909 M27")
+PORT_TEST(the_end_of_a_channel_that_was_reported_with_a_reply_is_found_by_the_next_request, "231 909 M27")
 {
     struct port_thread server;
     CFMessagePortRef remote;

@@ -207,7 +207,7 @@ static void *ask_in_two_modes(void *remote)
 }
 
 /* A free channel is taken up by whichever thread asks next: by two at once, and by one whose predecessor's loop has ended. */
-PORT_TEST_BOTH_WAYS(lines_go_from_thread_to_thread_and_from_mode_to_mode, "209 213")
+PORT_TEST_BOTH_WAYS(channels_go_from_thread_to_thread_and_from_mode_to_mode, "209 213")
 {
     struct port_thread server;
     CFMessagePortRef remote;

@@ -565,7 +565,7 @@ static uint32_t count_watches(CFMessagePortRef port)
 }
 
 /* First the owner is probed, because an offer is not due for a second. Then it is offered another channel at once. */
-PORT_TEST(a_line_that_a_living_owner_closes_is_not_its_end, "908 M26")
+PORT_TEST(a_channel_that_a_living_owner_closes_is_not_its_end, "908 M26")
 {
     const int64_t offer_every_ns[] = {1000000000, 0};
 

@@ -156,7 +156,7 @@ TEST(only_who_awaits_is_rung, "213")
     unshare_page(&shared);
 }
 
-TEST(a_pages_wait_set_has_the_line_in_it_too, "213 232")
+TEST(a_pages_wait_set_has_the_channel_in_it_too, "213 232")
 {
     struct shared_page shared;
 
@@ -337,7 +337,7 @@ static int no_room(int set, int descriptor, uint64_t token)
     return -ENOSPC;
 }
 
-static int no_room_for_line(int set, int descriptor, uint32_t interest, uint64_t token)
+static int no_room_for_channel(int set, int descriptor, uint32_t interest, uint64_t token)
 {
     (void)interest;
     return no_room(set, descriptor, token);
@@ -396,7 +396,7 @@ TEST(a_client_that_cannot_make_a_page_keeps_nothing_of_it, "M23 M24")
     expect_not_created(-ENOMEM);
     kernel.set_create = no_descriptor;
     expect_not_created(-EMFILE);
-    kernel.set_add = no_room_for_line;
+    kernel.set_add = no_room_for_channel;
     expect_not_created(-ENOSPC);
     reply_page_release(NULL);
     EXPECT_EQ(page_probe_mapped, 0);
@@ -412,7 +412,7 @@ static size_t that_limit(void)
 }
 
 /* A channel of the table's, whose other end is in `ret_end`. */
-static struct server_channel *keep_line(struct channel_table *table, uint32_t number, pid_t pid, int *ret_end)
+static struct server_channel *keep_channel(struct channel_table *table, uint32_t number, pid_t pid, int *ret_end)
 {
     struct server_channel *channel;
     int ends[2];
@@ -433,7 +433,7 @@ static int count_of_pages(int channels)
 
     channel_table_init(&table);
     for (int i = 0; i < channels; i++) {
-        struct server_channel *channel = keep_line(&table, (uint32_t)i + 1, 1 + i / channel_reply_max_of_peer, &ends[i]);
+        struct server_channel *channel = keep_channel(&table, (uint32_t)i + 1, 1 + i / channel_reply_max_of_peer, &ends[i]);
 
         if (channel_table_has_room_for_page(&table, channel)) {
             struct reply_page *page;
@@ -473,7 +473,7 @@ TEST(a_port_has_64_pages_at_most_and_bells_for_a_sixteenth_of_the_descriptors, "
     EXPECT_EQ(count_of_pages(3), 0);
 }
 
-TEST(a_line_whose_client_has_gone_gives_its_page_back, "H9")
+TEST(a_channel_whose_client_has_gone_gives_its_page_back, "H9")
 {
     struct channel_table table = {.is_closed = false};
     struct shared_page shared;
@@ -484,7 +484,7 @@ TEST(a_line_whose_client_has_gone_gives_its_page_back, "H9")
     page_probe_count();
     share(&shared);
     channel_table_init(&table);
-    channel = keep_line(&table, 1, 1, &end);
+    channel = keep_channel(&table, 1, 1, &end);
     channel->arena.address = &table; /* a request may still be in it: the channel stays, as one that has ended */
     channel_table_give_page(&table, channel, shared.of_server, shared.bell);
     descriptors = port_probe_count_descriptors();
@@ -502,7 +502,7 @@ TEST(a_line_whose_client_has_gone_gives_its_page_back, "H9")
     unshare_page(&shared);
 }
 
-TEST(a_line_that_a_request_holds_keeps_its_page_until_that_has_ended, "H11")
+TEST(a_channel_that_a_request_holds_keeps_its_page_until_that_has_ended, "H11")
 {
     struct channel_table table = {.is_closed = false};
     struct shared_page shared;
@@ -512,7 +512,7 @@ TEST(a_line_that_a_request_holds_keeps_its_page_until_that_has_ended, "H11")
     page_probe_count();
     share(&shared);
     channel_table_init(&table);
-    channel = keep_line(&table, 1, 1, &end);
+    channel = keep_channel(&table, 1, 1, &end);
     channel_table_give_page(&table, channel, shared.of_server, shared.bell);
     server_channel_begin(channel);
     channel_table_drop(&table, channel);
