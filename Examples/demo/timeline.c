@@ -241,6 +241,7 @@ static void heading(const char *input, const char *ending)
     explain(event_timer, "two timers");
     explain(event_input, "input is ready");
     explain(event_command, "a command from a second thread");
+    explain(event_note, "anything else");
     (void)printf("\n\n");
     put(dim, "       time  pass\n");
     column = 0;
