@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The socket that a read and a write stream share, from its making to its end, and the streams on it.
+ * The socket that a read and a write stream share, from its making to its end, and the streams on it. connection_attempt.h opens it,
+ * connection_transfer.h moves bytes, connection_properties.h tells about it.
  *
  * A socket is the program's, or the library's own, made when the first stream is opened. An own socket tries the addresses of its peer one
  * after the other under one number, which loops watch. Addresses are given, or come from the add-on library for a name.
@@ -49,6 +50,18 @@ struct connection {
     bool is_own; /* the library makes the socket */
 };
 
+/* A stream of a socket. */
+struct socket_stream {
+    struct stream stream;
+    struct connection *connection; /* constant; NULL while it is made */
+    bool has_left; /* the stream is closed or freed; belongs to the thread that has claimed it */
+};
+
+static inline struct connection *connection_of(const struct stream *s)
+{
+    return ((const struct socket_stream *)s)->connection;
+}
+
 ACQUIRES(the_item_lock) static inline void connection_lock(struct connection *c)
 {
     lock_take(item_lock(c));
@@ -57,6 +70,18 @@ ACQUIRES(the_item_lock) static inline void connection_lock(struct connection *c)
 RELEASES(the_item_lock) static inline void connection_unlock(struct connection *c)
 {
     lock_drop(item_lock(c));
+}
+
+/* Returns the socket, or -1, and in `ret_session` the session, or NULL. Both are constant while the connection is open. */
+EXCLUDES(the_item_lock) static inline int connection_socket(struct connection *c, void **ret_session)
+{
+    int descriptor;
+
+    connection_lock(c);
+    descriptor = c->descriptor;
+    *ret_session = c->session;
+    connection_unlock(c);
+    return descriptor;
 }
 
 /* The table that the add-on library has installed, or NULL. */
