@@ -11,7 +11,7 @@
 #include "Loop/Timer/timer.h"
 #include "Loop/Timer/timer_firing.h"
 #include "Port/Core/local_info.h"
-#include "Port/Async/async_request.h"
+#include "Port/Async/async_dispatch.h"
 #include "Port/Async/deferred_reply.h"
 #include "Port/Message/request.h"
 #include "Port/Wire/payload.h"

@@ -22,6 +22,7 @@
 #pragma redefine_extname arena_create crl_arena_create
 #pragma redefine_extname arena_peek crl_arena_peek
 #pragma redefine_extname arena_release crl_arena_release
+#pragma redefine_extname async_inbox_take crl_async_inbox_take
 #pragma redefine_extname async_request_cancel crl_async_request_cancel
 #pragma redefine_extname async_request_create crl_async_request_create
 #pragma redefine_extname async_request_release crl_async_request_release

@@ -37,11 +37,6 @@ enum { async_request_cancelled = 1 };
  */
 typedef void (*async_request_ended)(void *info, SInt32 result, uint32_t status, CFDataRef reply);
 
-/* Makes the calling thread's loop serve requests in its default mode. Returns NULL if there is no memory. */
-struct async_requests *async_requests_create(void);
-/* Ends it on its thread: requests that are not over end as if their port had ended. Other threads may use it no more. */
-void async_requests_destroy(struct async_requests *requests);
-
 /*
  * Makes a request to a remote port, with one reference for the caller. `data` is not copied: nobody may change it. The deadline is an
  * instant; a request whose deadline has passed is tried once. Returns NULL if there is no memory.

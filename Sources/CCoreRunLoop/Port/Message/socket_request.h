@@ -18,7 +18,7 @@ SInt32 socket_request_send(CFMessagePortRef port, const struct request *request,
 /* As socket_one_way_send, by the clock and not by the request's time limits. */
 SInt32 socket_one_way_put(CFMessagePortRef port, const struct request *request, struct send_clock *clock);
 
-/* ---- parts of a request, for those that are not waited for (async_request.c) ---- */
+/* ---- parts of a request, for those that are not waited for (async_dispatch.c) ---- */
 
 /*
  * A dying receiver's descriptors close one after another, so a channel may hang up while the receiver's socket still looks alive. For the

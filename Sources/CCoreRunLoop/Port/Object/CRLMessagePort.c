@@ -5,7 +5,7 @@
 #include "Kernel/kernel.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Run/thread_registry.h"
-#include "Port/Async/async_request.h"
+#include "Port/Async/async_dispatch.h"
 #include "Port/Async/deferred_reply.h"
 #include "Support/fault.h"
 

@@ -14,7 +14,7 @@
 #include "Failure/nth_failure.h"
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
-#include "Port/Async/async_request.h"
+#include "Port/Async/async_dispatch.h"
 #include "Port/Async/deferred_reply.h"
 #include "Port/port_probe.h"
 

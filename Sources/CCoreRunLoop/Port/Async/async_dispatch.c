@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The part of the loop's thread: sends the requests to each port when it has room, and ends them. See async_request.h. */
+#include "Port/Async/async_dispatch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "Kernel/kernel.h"
+#include "Kernel/kernel_ports.h"
+#include "Loop/Core/instant.h"
+#include "Loop/Run/thread_registry.h"
+#include "Loop/Timer/timer.h"
+#include "Port/Async/async_request_parts.h"
+#include "Port/Core/message_trace.h"
+#include "Port/Message/remote_send.h"
+#include "Port/Wire/port_log.h"
+
+enum { in_flight_max = 256, descriptor_share = 8 }; /* requests in flight to one port */
+
+/*
+ * The waits between two looks at a port that has no room. The first is about the time in which a receiver takes a few messages; each look
+ * in vain doubles it. A reply of the port is a look, too.
+ */
+static const int64_t look_first_ns = 100000;
+static const int64_t look_last_ns = 10000000;
+
+/* How long a receiver may take to die, see socket_request_dying_ns. It may be longer here: nobody is blocked meanwhile. */
+static const int64_t dying_ns = 500000000;
+
+static const CFTimeInterval timer_interval_s = 1e9; /* the timer is set anew each time */
+
+/* ---- outlets ---- */
+
+static struct outlet *outlet_for(struct async_requests *requests, CFMessagePortRef port)
+{
+    struct outlet *outlet;
+
+    list_for_each(link, &requests->outlets) {
+        outlet = container_of(link, struct outlet, link);
+        if (outlet->port == port) {
+            return outlet;
+        }
+    }
+    outlet = calloc(1, sizeof *outlet);
+    if (outlet) {
+        object_retain(port);
+        outlet->port = port;
+        link_init(&outlet->waiting);
+        list_append(&requests->outlets, &outlet->link);
+    }
+    return outlet;
+}
+
+static void free_if_unused(struct outlet *outlet)
+{
+    if (outlet->in_flight == 0 && outlet->users == 0 && list_is_empty(&outlet->waiting)) {
+        list_remove(&outlet->link);
+        object_release(outlet->port);
+        free(outlet);
+    }
+}
+
+/* ---- the end of a request ---- */
+
+/* Gives the channel back. Returns the reply that it has brought, with a reference, or NULL. */
+static CFDataRef give_channel(struct async_request *request)
+{
+    struct client_channel *channel = request->channel;
+    CFDataRef reply = channel->awaited->reply;
+
+    request->channel = NULL;
+    request->status = channel->awaited->status;
+    channel->ended = NULL;
+    client_channel_rest(channel, request->requests->loop, kCFRunLoopDefaultMode);
+    socket_request_end_channel(request->port, channel);
+    return reply;
+}
+
+static void end_request(struct async_request *request, SInt32 result)
+{
+    CFDataRef reply = NULL;
+
+    invariant(request->state != state_over);
+    if (request->channel) {
+        request->outlet->in_flight--;
+        reply = give_channel(request);
+    }
+    list_remove(&request->link);
+    if (heap_contains(&request->deadline)) {
+        heap_remove(&request->requests->deadlines, &request->deadline);
+    }
+    request->state = state_over;
+    if (result == kCFMessagePortSuccess && trace_is_on()) {
+        trace_write(trace_reply_comes, trace_by_socket,
+                    message_trace_id(&request->port->name, kernel_ports.process_id(), request->sequence), (uintptr_t)request->port);
+    }
+    if (request->ends_port && (result == kCFMessagePortIsInvalid || result == kCFMessagePortBecameInvalidError)) {
+        object_retain(request->port);
+        message_port_end_gone(request->port);
+    }
+    request->ended(request->info, result, request->status, result == kCFMessagePortSuccess ? reply : NULL);
+    if (reply) {
+        CFRelease(reply);
+    }
+    async_request_release(request);
+}
+
+/*
+ * Ends a request whose channel has brought its last packet, or was hung up. The latter may have to be looked at again, unless the request's
+ * time is over: a receiver that lives gives such a request up by itself, and hangs up.
+ */
+static void conclude(struct async_request *request, bool has_expired)
+{
+    SInt32 result = kCFMessagePortTransportError;
+    int64_t now_ns;
+
+    if (request->channel->awaited->state == awaited_replied) {
+        result = kCFMessagePortSuccess;
+    } else if (request->channel->awaited->state == awaited_hung_up) {
+        now_ns = kernel.monotonic_ns();
+        if (request->state == state_sent) {
+            request->state = state_judged;
+            request->judged_until_ns = now_ns + dying_ns;
+            request->channel->ended = NULL;
+            client_channel_rest(request->channel, request->requests->loop, kCFRunLoopDefaultMode); /* it would stay ready */
+            list_append(&request->requests->judged, &request->link);
+        }
+        result = socket_request_judge_hang_up(request->port, request->channel, now_ns >= request->judged_until_ns);
+        if (result == kCFMessagePortSuccess) {
+            if (!has_expired) {
+                return;
+            }
+            result = kCFMessagePortReceiveTimeout;
+        }
+    }
+    end_request(request, result);
+}
+
+/* Ends a request whose deadline has come. A reply that was there before counts. */
+static void expire(struct async_request *request)
+{
+    SInt32 result = kCFMessagePortSendTimeout;
+
+    if (request->state == state_sent) {
+        client_channel_read(request->channel);
+    }
+    if (request->channel && !awaited_is_open(request->channel->awaited)) {
+        conclude(request, true);
+        return;
+    }
+    if (request->channel) {
+        result = port_is_valid(request->port) ? kCFMessagePortReceiveTimeout : kCFMessagePortBecameInvalidError;
+    }
+    end_request(request, result);
+}
+
+/* ---- sending ---- */
+
+static void channel_ended(void *info);
+
+/* The request is under way: its channel's source waits for the reply, which may be there already. */
+static void begin_wait(struct async_request *request)
+{
+    struct client_channel *channel = request->channel;
+
+    list_remove(&request->link);
+    request->state = state_sent;
+    request->outlet->in_flight++;
+    channel->ended = channel_ended;
+    channel->ended_info = request;
+    if (channel->page) {
+        reply_page_await(channel->page);
+    }
+    if (!client_channel_enter(channel, request->requests->loop, kCFRunLoopDefaultMode)) {
+        end_request(request, kCFMessagePortTransportError); /* no memory */
+        return;
+    }
+    client_channel_read(channel);
+    if (!awaited_is_open(channel->awaited)) {
+        conclude(request, false);
+    }
+}
+
+static bool is_too_long(const struct async_request *request)
+{
+    uint64_t length = request_length(&request->request);
+    bool result = length > wire_payload_max || length > request->port->side.remote.budget;
+
+    if (result) {
+        port_log("a request", "a message of %llu bytes is more than the receiver takes", (unsigned long long)length);
+    }
+    return result;
+}
+
+/* Sends the message, which nobody answers, or ends it. Returns false if it has to wait for room. */
+static bool start_one_way(struct async_request *request)
+{
+    struct send_clock once = {.deadline_ns = 0};
+    SInt32 result = socket_one_way_put(request->port, &request->request, &once);
+
+    if (result == kCFMessagePortSendTimeout) {
+        return false;
+    }
+    end_request(request, result);
+    return true;
+}
+
+/* Sends the request, or ends it. Returns false if it has to wait for room or for a descriptor. */
+static bool start(struct async_request *request)
+{
+    struct awaited_reply awaited = awaited_reply_to(request->port, &request->request);
+    struct send_clock once = {.deadline_ns = 0};
+    struct client_channel *channel;
+    struct wire_frame frame;
+    SInt32 result;
+    int error = 0;
+    int end;
+
+    if (is_too_long(request)) {
+        end_request(request, port_is_valid(request->port) ? kCFMessagePortTransportError : kCFMessagePortIsInvalid);
+        return true;
+    }
+    if (!remote_port_has_room(request->port)) {
+        return false;
+    }
+    if (request->is_one_way) {
+        return start_one_way(request);
+    }
+    channel = client_channel_take(request->port, &awaited, &end, &error);
+    if (!channel && error != -ENOTCONN && request->outlet->in_flight > 0) {
+        return false; /* a request that ends gives its descriptor back */
+    }
+    if (!channel) {
+        if (error != -ENOTCONN) {
+            port_log("a request", "there is no means to take a reply: %s", port_error_text(error));
+        }
+        end_request(request, error == -ENOTCONN ? kCFMessagePortIsInvalid : kCFMessagePortTransportError);
+        return true;
+    }
+    result = socket_request_put(request->port, channel, end, &request->request, &frame, &once);
+    if (result == kCFMessagePortSendTimeout) {
+        return false;
+    }
+    if (result != kCFMessagePortSuccess) {
+        end_request(request, result);
+        return true;
+    }
+    request->channel = channel;
+    request->sequence = frame.sequence;
+    begin_wait(request);
+    return true;
+}
+
+static bool may_start(const struct outlet *outlet)
+{
+    uint64_t share = kernel_ports.descriptor_limit() / descriptor_share;
+
+    return outlet->in_flight < in_flight_max && (outlet->in_flight < share || outlet->in_flight == 0);
+}
+
+/* Sends what waits, as far as there is room. The caller uses the outlet. */
+static void pump(struct async_requests *requests, struct outlet *outlet)
+{
+    while (!list_is_empty(&outlet->waiting) && may_start(outlet)) {
+        if (start(container_of(outlet->waiting.next, struct async_request, link))) {
+            requests->look_wait_ns = look_first_ns;
+        } else {
+            if (requests->look_ns == 0) {
+                requests->look_ns = kernel.monotonic_ns() + requests->look_wait_ns;
+                requests->look_wait_ns = requests->look_wait_ns < look_last_ns / 2 ? 2 * requests->look_wait_ns : look_last_ns;
+            }
+            break;
+        }
+    }
+}
+
+static void begin_use(struct outlet *outlet)
+{
+    outlet->users++;
+}
+
+static void end_use(struct outlet *outlet)
+{
+    outlet->users--;
+    free_if_unused(outlet);
+}
+
+static void pump_all(struct async_requests *requests)
+{
+    struct link *link = requests->outlets.next;
+
+    while (link != &requests->outlets) {
+        struct outlet *outlet = container_of(link, struct outlet, link);
+
+        begin_use(outlet);
+        pump(requests, outlet);
+        link = link->next; /* the outlet is still in the list */
+        end_use(outlet);
+    }
+}
+
+/* ---- the loop's callouts ---- */
+
+static void set_timer(struct async_requests *requests)
+{
+    int64_t due_ns = requests->deadlines.count > 0 ? requests->deadlines.entries[0].key : kernel_never;
+
+    if (list_is_empty(&requests->judged)) {
+        requests->judge_ns = 0;
+    } else if (requests->judge_ns == 0) {
+        requests->judge_ns = kernel.monotonic_ns() + socket_request_asking_ns;
+    }
+    due_ns = requests->judge_ns != 0 && requests->judge_ns < due_ns ? requests->judge_ns : due_ns;
+    due_ns = requests->look_ns != 0 && requests->look_ns < due_ns ? requests->look_ns : due_ns;
+    timer_set_date(requests->timer, date_of_instant(due_ns), due_ns);
+}
+
+static void channel_ended(void *info)
+{
+    struct async_request *request = info;
+    struct async_requests *requests = request->requests;
+    struct outlet *outlet = request->outlet;
+
+    begin_use(outlet);
+    conclude(request, false);
+    pump(requests, outlet);
+    end_use(outlet);
+    set_timer(requests);
+}
+
+/* Takes a request that was handed over. */
+static void accept_request(struct async_requests *requests, struct async_request *request)
+{
+    (void)atomic_fetch_add_explicit(&request->references, 1, memory_order_relaxed); /* until it is over */
+    request->outlet = outlet_for(requests, request->port);
+    if (!request->outlet || !heap_reserve(&requests->deadlines, requests->deadlines.count + 1)) {
+        end_request(request, kCFMessagePortTransportError);
+        return;
+    }
+    request->deadline.sequence = ++requests->deadlines_set;
+    heap_push(&requests->deadlines, &request->deadline, request->request.deadline_ns);
+    request->state = state_waiting;
+    list_append(&request->outlet->waiting, &request->link);
+}
+
+static void empty_inbox(void *info)
+{
+    struct async_requests *requests = info;
+    struct async_request *request;
+    bool is_cancelled;
+
+    while ((request = async_inbox_take(requests, &is_cancelled)) != NULL) {
+        if (request->state == state_new) {
+            accept_request(requests, request);
+        }
+        if (is_cancelled && request->state != state_over) {
+            end_request(request, async_request_cancelled);
+        }
+        async_request_release(request); /* the inbox's reference */
+    }
+    pump_all(requests);
+    set_timer(requests);
+}
+
+/* Looks at each receiver that may be dying. A callback may run the loop, which then looks, too. */
+static void judge_all(struct async_requests *requests)
+{
+    size_t count = 0;
+
+    list_for_each(link, &requests->judged) {
+        count++;
+    }
+    for (; count > 0 && !list_is_empty(&requests->judged); count--) {
+        struct link *link = requests->judged.next;
+
+        list_remove(link);
+        list_append(&requests->judged, link);
+        conclude(container_of(link, struct async_request, link), false);
+    }
+}
+
+static void timer_fires(CFRunLoopTimerRef timer, void *info)
+{
+    struct async_requests *requests = info;
+    int64_t now_ns = kernel.monotonic_ns();
+
+    (void)timer;
+    if (requests->judge_ns <= now_ns) {
+        requests->judge_ns = 0;
+        judge_all(requests);
+    }
+    while (requests->deadlines.count > 0 && requests->deadlines.entries[0].key <= now_ns) {
+        expire(container_of(requests->deadlines.entries[0].node, struct async_request, deadline));
+    }
+    if (requests->look_ns <= now_ns) {
+        requests->look_ns = 0;
+    }
+    pump_all(requests);
+    set_timer(requests);
+}
+
+/* ---- beginning and end ---- */
+
+struct async_requests *async_requests_create(void)
+{
+    struct async_requests *requests = calloc(1, sizeof *requests);
+    CFRunLoopSourceContext source_context = {.info = requests, .perform = empty_inbox};
+    CFRunLoopTimerContext timer_context = {.info = requests};
+
+    if (!requests) {
+        return NULL;
+    }
+    requests->loop = thread_registry_current();
+    object_retain(requests->loop);
+    link_init(&requests->inbox);
+    link_init(&requests->outlets);
+    link_init(&requests->judged);
+    requests->look_wait_ns = look_first_ns;
+    requests->source = CFRunLoopSourceCreate(NULL, 0, &source_context);
+    requests->timer = CFRunLoopTimerCreate(NULL, date_of_instant(kernel_never), timer_interval_s, 0, 0, timer_fires, &timer_context);
+    if (!requests->source || !requests->timer) {
+        async_requests_destroy(requests);
+        return NULL;
+    }
+    CFRunLoopAddSource(requests->loop, requests->source, kCFRunLoopDefaultMode);
+    CFRunLoopAddTimer(requests->loop, requests->timer, kCFRunLoopDefaultMode);
+    return requests;
+}
+
+/* Ends all requests: those in the heap are all that are not over, once the inbox is empty. */
+static void end_all(struct async_requests *requests)
+{
+    struct async_request *request;
+    bool is_cancelled;
+
+    while ((request = async_inbox_take(requests, &is_cancelled)) != NULL) {
+        if (request->state == state_new) {
+            accept_request(requests, request);
+        }
+        async_request_release(request);
+    }
+    while (requests->deadlines.count > 0) {
+        request = container_of(requests->deadlines.entries[0].node, struct async_request, deadline);
+        request->ends_port = false; /* the sender goes; the port's owner may live, and the program may use the port */
+        end_request(request, kCFMessagePortBecameInvalidError);
+    }
+    list_for_each_removable(link, &requests->outlets) {
+        free_if_unused(container_of(link, struct outlet, link));
+    }
+}
+
+void async_requests_destroy(struct async_requests *requests)
+{
+    end_all(requests);
+    if (requests->timer) {
+        CFRunLoopTimerInvalidate(requests->timer);
+        CFRelease(requests->timer);
+    }
+    if (requests->source) {
+        CFRunLoopSourceInvalidate(requests->source);
+        CFRelease(requests->source);
+    }
+    object_release(requests->loop);
+    heap_free(&requests->deadlines);
+    free(requests);
+}
