@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mark and the bindings of Loop/Source/source.c and Loop/Input/source_membership.c: one source in LOOPS loops; signallers, one of which
- * may wake nobody; and threads that take the source out of loop 0, add it again, or invalidate it. Names are those of the code. A wake-up is
- * a token (waker.pml has the wake word). Sequentially consistent.
+ * The mark and the bindings of Loop/Source/source.c and Loop/Input (source_member.c, source_membership.c): one source in LOOPS loops;
+ * signallers, one of which may wake nobody; and threads that take the source out of loop 0, add it again, or invalidate it. Names are
+ * those of the code. A wake-up is a token (waker.pml has the wake word). Sequentially consistent.
  *
  * Claims. At rest, if the source is valid and in the loop that was woken, all that a waking signaller wrote before its signal is performed
  * (65, 78). Every perform had a mark of its own (86). A binding is never pushed while it is in the queue. Once the source is invalid, only
@@ -262,7 +262,7 @@ proctype remover()
         :: else
         fi
     };
-    /* notice_mark */
+    /* source_member_notice_mark */
     if
     :: mark_state(mark) != mark_clear && mark_state(mark) != mark_invalid -> pending[0] = true
     :: else

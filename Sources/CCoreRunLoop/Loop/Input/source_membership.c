@@ -1,183 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adds sources to modes and removes them, with the calls of schedule and cancel, and invalidates sources. Any thread may call these. The
- * loop's lock guards memberships; the item lock of the source guards which bindings and members are free. A source that is bound to a loop
- * holds one reference on it and is held once by it, however many modes it is in.
+ * Adds sources to modes and removes them, with the calls of schedule and cancel, and invalidates sources. Any thread may call these.
+ * source_member.h does it under the loop's lock.
  */
 #include "Loop/Input/source_membership.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "Kernel/kernel.h"
-#include "Loop/Source/source_queue.h"
-#include "Loop/Source/source_set.h"
+#include "Loop/Input/source_member.h"
 #include "Loop/Watch/watch.h"
-#include "Support/barrier.h"
 #include "Support/fault.h"
-
-/* ---- membership ---- */
-
-/* Returns the binding of the source to the loop, or else a free one; NULL if there is no memory. The item lock is held, too. */
-REQUIRES(the_loop_lock) static struct binding *binding_for(CFRunLoopRef loop, CFRunLoopSourceRef source)
-{
-    struct binding *unused = NULL;
-    struct binding *last = NULL;
-
-    for (struct binding *binding = &source->first_binding; binding; binding = binding_next(binding)) {
-        if (binding_is_to(binding, loop)) {
-            return binding;
-        }
-        if (!atomic_load_explicit(&binding->loop, memory_order_relaxed)) {
-            unused = binding;
-        }
-        last = binding;
-    }
-    if (!unused) {
-        unused = calloc(1, sizeof *unused);
-        if (!unused) {
-            return NULL;
-        }
-        unused->source = source;
-        atomic_store_explicit(&last->next, unused, memory_order_release);
-    }
-    return unused;
-}
-
-REQUIRES(the_loop_lock) static void binding_bind(CFRunLoopRef loop, struct binding *binding)
-{
-    invariant_held(&loop->lock);
-    invariant(binding_is_to(binding, loop) || !atomic_load_explicit(&binding->loop, memory_order_relaxed));
-    if (atomic_load_explicit(&binding->loop, memory_order_relaxed)) {
-        return;
-    }
-    invariant(!atomic_load_explicit(&binding->word, memory_order_relaxed) && !binding->members);
-    object_retain(binding->source);
-    object_retain(loop);
-    loop->bound_count++;
-    atomic_store_explicit(&binding->loop, loop, memory_order_relaxed);
-    atomic_store_explicit(&binding->word, (uintptr_t)loop->waker, memory_order_seq_cst);
-}
-
-static struct source_member *member_create(CFRunLoopSourceRef source)
-{
-    /* The first member is inside the source. The item lock guards who claims it. */
-    struct source_member *member = source->first_member.binding ? calloc(1, sizeof *member) : &source->first_member;
-
-    if (member) {
-        link_init(&member->link);
-    }
-    return member;
-}
-
-static void member_destroy(CFRunLoopSourceRef source, struct source_member *member)
-{
-    if (member == &source->first_member) {
-        struct lock *lock = item_lock(source);
-
-        lock_take(lock);
-        memset(member, 0, sizeof *member);
-        lock_drop(lock);
-    } else {
-        free(member);
-    }
-}
-
-/* Refused: the source is no longer valid. */
-enum attach_result { attached, attach_refused, attach_no_memory };
-
-/* Makes the source a member of `mode`; a NULL mode stands for the common items. Binds the source to the loop if it is not bound yet. */
-
-REQUIRES(the_loop_lock)
-static enum attach_result member_attach(CFRunLoopRef loop, struct source_set *set, struct mode *mode, CFRunLoopSourceRef source,
-                                        CFHashCode hash)
-{
-    struct lock *lock = item_lock(source);
-    struct binding *binding;
-    struct source_member *member = NULL;
-    enum attach_result result = attach_no_memory;
-
-    lock_take(lock);
-    binding = binding_for(loop, source);
-    if (!source_is_valid(source)) {
-        result = attach_refused;
-    } else if (binding && (member = member_create(source)) != NULL) {
-        invariant(!member->binding && !member->next);
-        member->binding = binding;
-        member->mode = mode;
-        member->hash = hash;
-        binding_bind(loop, binding);
-        member->next = binding->members;
-        binding->members = member;
-        result = attached;
-    }
-    lock_drop(lock);
-    if (result == attached) {
-        source_set_insert(set, member);
-        if (!mode) {
-            list_append(&loop->common_sources_in_order, &member->link);
-        }
-    }
-    return result;
-}
-
-/* Undoes member_attach. The binding goes to `released` if this was its last member. */
-REQUIRES(the_loop_lock)
-static void member_detach(CFRunLoopRef loop, struct source_set *set, struct source_member *member, struct binding_release_list *released)
-{
-    struct binding *binding = member->binding;
-    struct source_member **place = &binding->members;
-
-    invariant_held(&loop->lock);
-    invariant(binding_is_to(binding, loop));
-    invariant(atomic_load_explicit(&binding->loop, memory_order_relaxed) == loop); /* I3: bound, so the reference is held */
-    while (*place != member) {
-        invariant(*place != NULL);
-        place = &(*place)->next;
-    }
-    *place = member->next;
-    if (member->mode && source_kind(binding->source) != source_manual) {
-        watch_remove_member(loop, member);
-    }
-    list_remove(&member->link);
-    source_set_remove(set, member);
-    member_destroy(binding->source, member);
-    if (!binding->members && !binding_unbind(loop, binding, released)) {
-        source_queue_drain(loop, released); /* unbinds it, or leaves it a zombie for a later drain */
-    }
-}
-
-/* Returns the set that a membership of `mode` is in; a NULL mode stands for the common items. */
-REQUIRES(the_loop_lock) static struct source_set *set_of(CFRunLoopRef loop, struct mode *mode)
-{
-    return mode ? &mode->sources : &loop->common_sources;
-}
-
-/* Makes a source pending that was signalled before it joined: a source keeps its mark while it is in no loop (rules 79 and 80). */
-REQUIRES(the_loop_lock) static void notice_mark(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode)
-{
-    struct source_member *member;
-
-    barrier_full(); /* after the store of the binding's word: the signaller sees the binding, or this thread sees the mark */
-    if (!source_may_be_marked(source)) {
-        return;
-    }
-    member = source_member_in(loop, source, mode);
-    if (member) {
-        (void)binding_link_members(member->binding);
-    }
-}
-
-/* Returns true if some loop holds the source. The item lock is held. */
-static bool is_bound(CFRunLoopSourceRef source)
-{
-    for (struct binding *binding = &source->first_binding; binding; binding = binding_next(binding)) {
-        if (atomic_load_explicit(&binding->loop, memory_order_relaxed)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* Asks a version-1 source for its descriptor, which getPort returns at each add (rule 98). No lock is held during getPort. */
 static void ask_port(CFRunLoopSourceRef source)
@@ -201,7 +34,7 @@ static void ask_port(CFRunLoopSourceRef source)
     }
     is_counter = descriptor >= 0 && kernel.descriptor_kind(descriptor) == kernel_descriptor_counter;
     lock_take(lock);
-    if (!is_bound(source)) {
+    if (!source_is_bound(source)) {
         /* While the source is in a mode, its watch is found by the number that it had when it joined. So a new answer is ignored. */
         descriptor_part->descriptor = descriptor;
         descriptor_part->is_counter = is_counter;
@@ -237,18 +70,18 @@ static void log_no_memory(void)
 /* Returns true if this call made the source a member of `mode`. A NULL mode stands for the common items. May drop the lock meanwhile. */
 REQUIRES(the_loop_lock) static bool source_join(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode, CFHashCode hash)
 {
-    struct source_set *set = set_of(loop, mode);
-    enum attach_result result;
+    struct source_set *set = source_set_of_mode(loop, mode);
+    enum source_attach_result result;
 
     /* `equal` runs without the lock, so the loop may end meanwhile: is_dead is read again. */
     if (!loop_is_open(loop) || source_set_find(loop, set, mode, source, hash) || loop->is_dead) {
         return false;
     }
-    result = member_attach(loop, set, mode, source, hash);
-    if (result == attach_no_memory) {
+    result = source_member_attach(loop, set, mode, source, hash);
+    if (result == source_attach_no_memory) {
         log_no_memory();
     }
-    return result == attached;
+    return result == source_attached;
 }
 
 /* Watches the descriptor of a source that has joined. Without memory for that the source leaves again: it would never be performed. */
@@ -261,7 +94,7 @@ static bool watch_joined(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mo
     if (watch_add_member(loop, mode, member)) {
         return true;
     }
-    member_detach(loop, &mode->sources, member, released);
+    source_member_detach(loop, &mode->sources, member, released);
     log_no_memory();
     return false;
 }
@@ -279,7 +112,7 @@ void source_add_to_mode(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mod
     if (joined && source_kind(source) != source_manual) {
         joined = watch_joined(loop, source, mode, &released);
     } else if (joined) {
-        notice_mark(loop, source, mode);
+        source_member_notice_mark(loop, source, mode);
     }
     mode->is_declared |= joined;
     loop_unlock(loop);
@@ -329,7 +162,7 @@ REQUIRES(the_loop_lock)
 static CFRunLoopSourceRef source_leave(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode *mode, CFHashCode hash,
                                        struct binding_release_list *released)
 {
-    struct source_set *set = set_of(loop, mode);
+    struct source_set *set = source_set_of_mode(loop, mode);
     struct source_member *member = source_set_find(loop, set, mode, source, hash);
     CFRunLoopSourceRef left;
 
@@ -338,7 +171,7 @@ static CFRunLoopSourceRef source_leave(CFRunLoopRef loop, CFRunLoopSourceRef sou
     }
     left = member->binding->source;
     object_retain(left);
-    member_detach(loop, set, member, released);
+    source_member_detach(loop, set, member, released);
     return left;
 }
 
@@ -406,7 +239,7 @@ bool source_is_in(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode
     loop_lock(loop);
     is_common = mode_name_means_common(loop, mode_name);
     mode = is_common ? NULL : mode_find(loop, mode_name);
-    is_member = (mode || is_common) && source_set_find(loop, set_of(loop, mode), mode, source, hash);
+    is_member = (mode || is_common) && source_set_find(loop, source_set_of_mode(loop, mode), mode, source, hash);
     loop_unlock(loop);
     return is_member;
 }
@@ -462,7 +295,7 @@ static bool leave_one(CFRunLoopRef loop, CFRunLoopSourceRef source, struct mode 
     }
     if (member) {
         *ret_mode = member->mode;
-        member_detach(loop, set_of(loop, member->mode), member, &released);
+        source_member_detach(loop, source_set_of_mode(loop, member->mode), member, &released);
     }
     loop_unlock(loop);
     bindings_release(&released);
@@ -493,8 +326,8 @@ void source_invalidate(CFRunLoopSourceRef source)
                                                     memory_order_seq_cst, memory_order_relaxed));
     object_retain(source);
     /*
-     * No binding can be bound from here on, because member_attach refuses an invalid source. So one walk over the bindings finds every
-     * loop. A zombie has no members and is left to its loop's next drain.
+     * No binding can be bound from here on, because source_member_attach refuses an invalid source. So one walk over the bindings finds
+     * every loop. A zombie has no members and is left to its loop's next drain.
      */
     for (struct binding *binding = &source->first_binding; binding; binding = binding_next(binding)) {
         CFRunLoopRef loop;
