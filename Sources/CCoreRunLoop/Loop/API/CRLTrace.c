@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "Loop/Run/thread_registry.h"
-#include "Loop/Trace/trace.h"
+#include "Loop/Trace/trace_session.h"
 
 int CRLTraceStart(const char *path, size_t bufferSize)
 {

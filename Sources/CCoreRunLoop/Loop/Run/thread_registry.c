@@ -28,6 +28,7 @@
 #include "Loop/Timer/timer_membership.h"
 #include "Loop/Trace/statistics.h"
 #include "Loop/Trace/trace.h"
+#include "Loop/Trace/trace_session.h"
 #include "Loop/Watch/watch.h"
 #include "Support/fault.h"
 #include "Support/invariant.h"

@@ -82,16 +82,6 @@ void trace_note_loop(const void *loop, const void *waker);
 /* Writes the name of `object`, unless it was the last one that this thread wrote. At most trace_name_most bytes of it. */
 void trace_write_name(const void *object, const char *name);
 
-/*
- * Begins a trace. `size` is for each thread's events, in bytes; 0 for the default. Returns 0 or an errno: EEXIST if the file exists, EBUSY
- * if a trace is on already.
- */
-int trace_start(const char *path, size_t size);
-void trace_stop(void);
-
-/* Begins the trace that the environment asks for, if it does. A file that cannot be made is one line on standard error. */
-void trace_start_from_environment(void);
-
 /* The calling thread's loop has ended. Its events from now on are counted as lost, and its ring is unmapped. */
 void trace_thread_ends(void);
 

@@ -18,6 +18,7 @@
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_trace.h"
 #include "Loop/Trace/trace.h"
+#include "Loop/Trace/trace_session.h"
 #include "Loop/Trace/trace_reader.h"
 #include "Loop/loop_trace.h"
 #include "fake_kernel.h"
