@@ -44,7 +44,7 @@ bench-processors: $(STATIC)
 # The peers of streams that are here.
 PACKAGE_libuv := libuv
 PACKAGE_gio := gio-2.0
-STREAM_PEERS_C = $(foreach peer,libuv gio,$(if $(shell pkg-config --exists $(PACKAGE_$(peer)) && echo yes),$(peer)))
+STREAM_PEERS_C = $(foreach peer,libuv gio,$(if $(shell pkg-config --exists $(PACKAGE_$(peer)) 2> /dev/null && echo yes),$(peer)))
 STREAM_PEERS = $(STREAM_PEERS_C) $(if $(and $(wildcard /usr/include/asio.hpp),$(shell command -v g++)),asio)
 STREAM_PEER_LIBS = $(if $(STREAM_PEERS_C),$(shell pkg-config --libs $(foreach peer,$(STREAM_PEERS_C),$(PACKAGE_$(peer))))) \
 	$(if $(filter asio,$(STREAM_PEERS)),-lstdc++)

@@ -30,7 +30,7 @@ $(NATS_EXAMPLES:%=$(B)/examples/%): $(NATS_STATIC)
 # The file Examples/NAME/packages names the packages of pkg-config that the example needs. Where one is missing, the example is passed over.
 packages_of = $(shell cat Examples/$(1)/packages 2> /dev/null)
 flags_of = $(if $(call packages_of,$(1)),$(shell pkg-config $(2) $(call packages_of,$(1))))
-is_missing = $(if $(call packages_of,$(1)),$(if $(shell pkg-config --exists $(call packages_of,$(1)) && echo yes),,yes))
+is_missing = $(if $(call packages_of,$(1)),$(if $(shell pkg-config --exists $(call packages_of,$(1)) 2> /dev/null && echo yes),,yes))
 EXAMPLE_NAMES := $(patsubst Examples/%/,%,$(sort $(dir $(wildcard Examples/*/*.c))))
 EXAMPLES_LEFT_OUT := $(foreach name,$(EXAMPLE_NAMES),$(if $(call is_missing,$(name)),$(name)))
 EXAMPLES := $(patsubst %,$(B)/examples/%,$(filter-out $(EXAMPLES_LEFT_OUT),$(EXAMPLE_NAMES)))
