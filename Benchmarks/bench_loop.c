@@ -159,6 +159,18 @@ static void take_message(void *info)
     count_one(NULL);
 }
 
+/* A library may learn something about a descriptor at its first report. The cases ask what the later ones cost. */
+static void have_each_reported(void)
+{
+    static const uint64_t one = 1;
+
+    target = performed + end_count;
+    for (long i = 0; i < end_count; i++) {
+        (void)!write(ends[i].write_to, &one, sizeof one);
+    }
+    await_target();
+}
+
 static void watch_events(long number)
 {
     peer_loop_begin(&loop);
@@ -170,6 +182,7 @@ static void watch_events(long number)
         require(ends[i].read_from >= 0, "eventfd");
         peer_event_add(&loop, &ends[i].watch, ends[i].read_from, take_count, &ends[i]);
     }
+    have_each_reported();
 }
 
 static void watch_events_100(long number)
@@ -201,6 +214,35 @@ static void watch_sockets_100(long number)
     active_count = 100;
     runs = true;
 }
+
+#if PEER_LOOKS
+
+enum { more_events = 1000 };
+static int *further_events;
+
+static void prepare_further_events(long number)
+{
+    watch_events(number);
+    further_events = zeroed(more_events, sizeof *further_events);
+    for (long i = 0; i < more_events; i++) {
+        further_events[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        require(further_events[i] >= 0, "eventfd");
+    }
+}
+
+/* A poll ends it, because some libraries tell the kernel only then. */
+static long watch_further_events(long count)
+{
+    struct peer_watch *watches = zeroed(count, sizeof *watches);
+
+    for (long i = 0; i < count; i++) {
+        peer_event_add(&loop, &watches[i], further_events[i], count_one, NULL);
+    }
+    peer_look(&loop);
+    return count;
+}
+
+#endif
 
 /* Each round makes `active_count` of them ready, spread over all, and runs the loop until they are served. */
 static long ready_and_served(long count, unsigned long size)
@@ -398,6 +440,10 @@ const struct bench loop_benches[] = {
      .clock = PEER_LOOKS ? clock_of_thread : clock_of_process},
     {"post-chain", "a posted function that posts the next", "ns", {1}, prepare_loop, post_chain,
      .clock = PEER_LOOKS ? clock_of_thread : clock_of_process},
+#endif
+#if PEER_LOOKS
+    {"event-add", "watch an eventfd beside N others, 1000 before a poll, and that poll", "ns", {1, 1000}, prepare_further_events,
+     watch_further_events, .once = more_events, .most = PEER_EVENTS_MOST},
 #endif
     {"event-1", "write an eventfd, one of N watched, and the poll that serves it", "ns", {1, 100, 1000, 10000}, watch_events, events_served,
      .clock = PEER_LOOKS ? clock_of_thread : clock_of_process, .most = PEER_EVENTS_MOST},

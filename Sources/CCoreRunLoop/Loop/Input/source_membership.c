@@ -20,7 +20,6 @@ static void ask_port(CFRunLoopSourceRef source)
     struct source_descriptor_part *descriptor_part;
     struct lock *lock = item_lock(source);
     int descriptor;
-    bool is_counter;
 
     if (source_kind(source) != source_with_port) {
         return;
@@ -32,12 +31,11 @@ static void ask_port(CFRunLoopSourceRef source)
                        "CFRunLoopAddSource: getPort returned a number that is no descriptor; the source will never fire by itself");
         descriptor = -1;
     }
-    is_counter = descriptor >= 0 && kernel.descriptor_kind(descriptor) == kernel_descriptor_counter;
     lock_take(lock);
     if (!source_is_bound(source)) {
         /* While the source is in a mode, its watch is found by the number that it had when it joined. So a new answer is ignored. */
         descriptor_part->descriptor = descriptor;
-        descriptor_part->is_counter = is_counter;
+        atomic_store_explicit(&descriptor_part->port_kind, port_kind_unknown, memory_order_relaxed);
     }
     lock_drop(lock);
 }

@@ -242,13 +242,43 @@ static bool call_descriptor(struct run *run)
     return report->ready != 0;
 }
 
-/* Calls a version-1 source, after reading its counter if it has one (rule 99). Returns false if the counter was 0: a stale report. */
+static enum port_kind port_kind_of(const struct source_descriptor_part *descriptor_part)
+{
+    return (enum port_kind)atomic_load_explicit(&descriptor_part->port_kind, memory_order_relaxed);
+}
+
+/*
+ * Asks the kernel what the descriptor of a version-1 source is. The source is in a mode of the loop, so its descriptor stays the same
+ * meanwhile. Loops on several threads that ask at once get the same answer. What was closed too early stays unknown (rule 106).
+ */
+REQUIRES(the_loop_lock) static __attribute__((noinline)) void learn_port_kind(CFRunLoopSourceRef source)
+{
+    struct source_descriptor_part *descriptor_part = source_descriptor_part(source);
+    enum port_kind kind = port_kind_other;
+
+    if (!kernel.descriptor_is_open(descriptor_part->descriptor)) {
+        return;
+    }
+    if (kernel.descriptor_kind(descriptor_part->descriptor) == kernel_descriptor_counter) {
+        kind = port_kind_counter;
+    }
+    atomic_store_explicit(&descriptor_part->port_kind, kind, memory_order_relaxed);
+}
+
+/*
+ * Calls a version-1 source, after reading its counter if it has one (rule 99). Returns false if the report is stale: the counter was 0, or
+ * the descriptor has been closed.
+ */
 static bool call_port(CFRunLoopSourceRef source)
 {
     const struct source_descriptor_part *descriptor_part = source_descriptor_part(source);
     source_function perform = source_callback(source, source_callback_perform);
+    enum port_kind kind = port_kind_of(descriptor_part);
 
-    if (descriptor_part->is_counter) {
+    if (kind == port_kind_unknown) {
+        return false;
+    }
+    if (kind == port_kind_counter) {
         int result = kernel.counter_drain(descriptor_part->descriptor);
 
         /* A timerfd of the wall clock returns ECANCELED once after that clock was set. That is an event of its own. */
@@ -273,6 +303,9 @@ bool ready_source_perform(CFRunLoopRef loop, struct run *run)
     if (performed) {
         bool is_descriptor = source_kind(source) == source_with_descriptor;
 
+        if (!is_descriptor && port_kind_of(source_descriptor_part(source)) == port_kind_unknown) {
+            learn_port_kind(source);
+        }
         loop_unlock(loop);
         performed = is_descriptor ? call_descriptor(run) : call_port(source);
         loop_lock(loop);

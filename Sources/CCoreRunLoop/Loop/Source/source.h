@@ -100,10 +100,14 @@ struct __CFRunLoopSource {
     source_function callbacks[]; /* constant */
 };
 
+/* What the descriptor of a version-1 source is. The loop reads the count of an eventfd or timerfd before perform (rule 99). */
+enum port_kind { port_kind_unknown, port_kind_counter, port_kind_other };
+
 /* Stored behind the callbacks of sources of version 1 and of sources with a descriptor. */
 struct source_descriptor_part {
     int descriptor; /* -1: none. Written with the item lock at each add of a version-1 source that is in no mode yet */
-    bool is_counter; /* an eventfd or timerfd: the loop reads its count before perform (rule 99) */
+    _Atomic uint8_t port_kind; /* unknown until the first report: the kernel is asked then, and not at each add. Written by a loop that the
+                                * source is in, with that loop's lock; or with the item lock, while no loop has the source */
     bool is_set; /* the descriptor is a wait set: it is watched for new readiness, edge-triggered. Written while in no mode */
     int ending; /* with is_set: the descriptor before it, whose hang-up is watched for, too. Written while in no mode */
     bool is_suspended; /* the lock of the one loop that it is in; only with a kept_id */

@@ -88,6 +88,48 @@ TEST(eventfds_and_timerfds_are_read_by_the_loop, "99")
     close(alarm);
 }
 
+static int asked_kind_count;
+
+static enum kernel_descriptor_kind counts_asking_for_kind(int descriptor)
+{
+    asked_kind_count++;
+    return kernel_linux.descriptor_kind(descriptor);
+}
+
+TEST(the_kind_of_a_descriptor_is_asked_once_when_it_is_first_ready, "98 99")
+{
+    CFRunLoopSourceContext1 context = {.version = 1, .getPort = counts_asking};
+    char bytes[16];
+    int ends[2];
+    int event = probe_event();
+
+    kernel.descriptor_kind = counts_asking_for_kind;
+    asked_descriptor = event;
+    CFRunLoopSourceRef p = CFRunLoopSourceCreate(NULL, 0, (CFRunLoopSourceContext *)(void *)&context);
+    CFRunLoopAddSource(LOOP, p, MODE);
+    EXPECT_EQ(asked_kind_count, 0); /* most of the time of an add would be this question */
+    for (int i = 0; i < 3; i++) {
+        probe_event_post(event);
+        EXPECT_EQ(probe_run(MODE, 0, true), kCFRunLoopRunHandledSource);
+        EXPECT_EQ(asked_kind_count, 1);
+    }
+    CFRunLoopRemoveSource(LOOP, p, MODE);
+
+    /* A pipe takes the eventfd's number. Its bytes are not the loop's to read, though those of the eventfd were. */
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    EXPECT_EQ(dup3(ends[0], event, O_CLOEXEC), event);
+    EXPECT_EQ(write(ends[1], "ten bytes.", 10), 10);
+    CFRunLoopAddSource(LOOP, p, MODE);
+    EXPECT_EQ(probe_run(MODE, 0, true), kCFRunLoopRunHandledSource);
+    EXPECT_EQ(asked_kind_count, 2);
+    EXPECT_EQ(read(event, bytes, sizeof bytes), 10);
+    CFRunLoopSourceInvalidate(p);
+    CFRelease(p);
+    close(ends[0]);
+    close(ends[1]);
+    close(event);
+}
+
 static void reads_four(struct probe *probe)
 {
     char bytes[4];
