@@ -188,11 +188,27 @@ void host_wait_show(CFRunLoopRef loop, struct host_wait *wait)
 
 /* ---- the sleep ---- */
 
+/* Finds the limit of the sleep. If that is far off, has the mode's set report that the system resumes. */
+REQUIRES(the_loop_lock) static void set_limit(CFRunLoopRef loop, struct host_wait *wait)
+{
+    struct mode *mode = wait->run->mode;
+    struct moment now = moment_now(loop);
+
+    wait->limit_ns = wait_limit(loop, mode, &now, wait->run->deadline_ns);
+    if (wait_limit_is_far(loop, mode, &now, wait->limit_ns) && watch_for_resume(loop, mode)) {
+        now = moment_now(loop); /* once more: the system may have been suspended before the set could tell */
+        wait->limit_ns = wait_limit(loop, mode, &now, wait->run->deadline_ns);
+    }
+    if (watch_must_retry(mode)) {
+        limit_to_retry(wait);
+    }
+    loop->sleep_limit_ns = wait->limit_ns;
+}
+
 void host_wait_begin(CFRunLoopRef loop, struct host_wait *wait)
 {
     struct run *run = wait->run;
     struct mode *mode = run->mode;
-    struct moment now = moment_now(loop);
     uint32_t word;
     bool is_asleep;
 
@@ -207,16 +223,8 @@ void host_wait_begin(CFRunLoopRef loop, struct host_wait *wait)
         watch_silence_alarm(mode->watches);
     }
     (void)loop_event(loop); /* wake-ups are written to it while the word says EPOLL */
-    wait->limit_ns = wait_limit(loop, mode, &now, run->deadline_ns);
-    if (wait_limit_is_far(loop, mode, &now, wait->limit_ns) && watch_for_resume(loop, mode)) {
-        now = moment_now(loop); /* once more: the system may have been suspended before the set could tell */
-        wait->limit_ns = wait_limit(loop, mode, &now, run->deadline_ns);
-    }
-    if (watch_must_retry(mode)) {
-        limit_to_retry(wait);
-    }
+    set_limit(loop, wait);
     loop->waiting = mode;
-    loop->sleep_limit_ns = wait->limit_ns;
     invariant(loop->sleep_timers_ns <= timers_limit(mode)); /* (I5) */
     trace_event(trace_sleep_begins, 0, run, (uint64_t)wait->limit_ns);
     /* A wake-up that came before refuses the sleep. The host has the wait even so: it may run the loop before it goes on. */
@@ -226,12 +234,27 @@ void host_wait_begin(CFRunLoopRef loop, struct host_wait *wait)
     host_wait_show(loop, wait);
 }
 
+void host_wait_renew(CFRunLoopRef loop, struct host_wait *wait)
+{
+    struct mode *mode = wait->run->mode;
+
+    if (wait->sleeps) {
+        if (watch_is_needed(mode)) {
+            (void)watch_prepare(loop, mode);
+        }
+        set_limit(loop, wait);
+        wait->is_ready |= watch_has_kept(mode) || (waker_word(loop->waker) & (wake_token | wake_stop | wake_retime)) != 0;
+    }
+    host_wait_show(loop, wait);
+}
+
 enum wake_cause host_wait_end(CFRunLoopRef loop, struct host_wait *wait, bool *ret_is_retimed)
 {
     struct run *run = wait->run;
     struct mode *mode = run->mode;
     uint32_t word = waker_word(loop->waker);
     enum wake_cause cause;
+    bool has_resumed;
 
     invariant(wait->sleeps);
     loop->waiting = NULL;
@@ -241,8 +264,9 @@ enum wake_cause host_wait_end(CFRunLoopRef loop, struct host_wait *wait, bool *r
     if ((watch_is_needed(mode) || watch_has_resume(mode)) && watch_prepare(loop, mode) == 0 && !watch_has_batch(mode)) {
         wait_poll(loop, mode);
     }
+    has_resumed = watch_has_resume(mode) && watch_take_resume(mode->watches);
     cause = wait_ready_cause(loop, run, mode->timers.count > 0 ? timers_now(loop) : 0);
     word |= waker_word(loop->waker); /* a wake-up may have come while the kernel was asked */
-    *ret_is_retimed = cause == cause_none && (word & wake_retime) && !(word & (wake_token | wake_stop));
+    *ret_is_retimed = cause == cause_none && (has_resumed || (word & wake_retime)) && !(word & (wake_token | wake_stop));
     return cause == cause_none && (word & (wake_token | wake_stop)) ? cause_wake_up : cause;
 }

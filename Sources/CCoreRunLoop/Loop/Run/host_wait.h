@@ -37,7 +37,16 @@ REQUIRES(the_loop_lock) int host_wait_descriptor(CFRunLoopRef loop, struct host_
 /* Goes to sleep in the place of a wait, as far as other threads can see: from here on, wake-ups are written to the eventfd. */
 REQUIRES(the_loop_lock) void host_wait_begin(CFRunLoopRef loop, struct host_wait *wait);
 
-/* Ends that sleep. Returns the cause, and in `ret_is_retimed` whether only a deadline has changed. */
+/*
+ * The descriptors were made while the host waits, for instance in the child of a fork. Events from before are not in them: this looks for
+ * those events, and makes the new descriptor readable if there are any.
+ */
+REQUIRES(the_loop_lock) void host_wait_renew(CFRunLoopRef loop, struct host_wait *wait);
+
+/*
+ * Ends that sleep. Returns the cause, and in `ret_is_retimed` whether only a deadline may have changed: somebody has set one, or the system
+ * has resumed.
+ */
 REQUIRES(the_loop_lock) enum wake_cause host_wait_end(CFRunLoopRef loop, struct host_wait *wait, bool *ret_is_retimed);
 
 /* Sets up the alarm, the mode's wait set and the eventfd, which make the descriptor readable when the host has to go on. */

@@ -81,23 +81,6 @@ static struct hosting *hosting_if_running(CFRunLoopRef loop, uintptr_t frame, co
 
 /* ---- what the host polls ---- */
 
-/*
- * The descriptors were made while the host waits, for instance in the child of a fork. Events from before are not in them: this looks for
- * those events, and makes the new descriptor readable if there are any.
- */
-REQUIRES(the_loop_lock) static void show_earlier_events(CFRunLoopRef loop, struct hosting *hosting)
-{
-    const struct mode *mode = hosting->run.mode;
-
-    if (hosting->wait.sleeps) {
-        if (watch_is_needed(mode)) {
-            (void)watch_prepare(loop, hosting->run.mode);
-        }
-        hosting->wait.is_ready |= watch_has_kept(mode) || (waker_word(loop->waker) & (wake_token | wake_stop | wake_retime)) != 0;
-    }
-    host_wait_show(loop, &hosting->wait);
-}
-
 int CRLRunLoopGetDescriptor(CFRunLoopRef loop)
 {
     struct hosting *hosting;
@@ -115,7 +98,7 @@ int CRLRunLoopGetDescriptor(CFRunLoopRef loop)
     }
     descriptor = host_wait_descriptor(loop, &hosting->wait);
     if (descriptor >= 0 && hosting->wait.is_due) {
-        show_earlier_events(loop, hosting);
+        host_wait_renew(loop, &hosting->wait);
     }
     loop_unlock(loop);
     return descriptor;

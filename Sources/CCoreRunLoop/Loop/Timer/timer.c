@@ -222,6 +222,7 @@ NOT_CHECKED void timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date, in
             timer_set(timer, timer_is_redated, true); /* takes effect when the callout has returned (rule 126) */
         } else if (loop) {
             timer_move_in_heaps(loop, timer, old_ns);
+            timer_keep_to_wall(loop, timer);
         }
     }
     timer_unlock_home(timer, loop);
@@ -232,23 +233,42 @@ void timer_follow_wall(CFRunLoopTimerRef timer)
     timer_set(timer, timer_follows_wall, true);
 }
 
-/* Gives one timer of the mode that follows the wall clock the instant of its date. Returns false if they all have it. */
-REQUIRES(the_loop_lock) static bool move_wall_timer(CFRunLoopRef loop, const struct mode *mode)
+/* Returns the instant of the date as the wall clock is set now. What is due stays so, and rounding moves nothing. */
+static int64_t instant_on_wall(const struct __CFRunLoopTimer *timer)
 {
-    for (uint64_t i = 0; i < mode->timers.count; i++) {
-        CFRunLoopTimerRef timer = timer_of_node(mode->timers.entries[i].node);
-        bool follows = timer_has(timer, timer_follows_wall) && !timer_has(timer, timer_is_firing);
-        int64_t old_ns = timer->fire_ns;
-        int64_t fire_ns = follows ? instant_of_date(timer->date) : old_ns;
-        int64_t now_ns = fire_ns != old_ns ? kernel.elapsed_ns() : kernel_never;
+    const int64_t rounding_ns = 1000; /* more than a date loses as a double, and less than anybody sets a clock by */
+    int64_t fire_ns = instant_of_date(timer->date);
+    int64_t moved_ns = fire_ns - timer->fire_ns;
+    int64_t now_ns = kernel.elapsed_ns();
+    bool stays = (moved_ns <= rounding_ns && moved_ns >= -rounding_ns) || (timer->fire_ns <= now_ns && fire_ns <= now_ns);
 
-        if (old_ns > now_ns || fire_ns > now_ns) { /* otherwise it is due, and stays so */
-            timer->fire_ns = fire_ns;
-            timer_move_in_heaps(loop, timer, old_ns);
-            return true;
-        }
+    return stays ? timer->fire_ns : fire_ns;
+}
+
+bool timer_take_wall_instant(CFRunLoopRef loop, CFRunLoopTimerRef timer)
+{
+    int64_t old_ns = timer->fire_ns;
+    bool follows = timer_has(timer, timer_follows_wall) && !timer_has(timer, timer_is_firing);
+
+    timer->fire_ns = follows ? instant_on_wall(timer) : old_ns;
+    if (timer->fire_ns != old_ns) {
+        timer_move_in_heaps(loop, timer, old_ns);
     }
-    return false;
+    return timer->fire_ns != old_ns;
+}
+
+/*
+ * Goes once through the mode's timers that follow the wall clock. Returns false if none had to be moved. A timer only moves up in the heap,
+ * past those that were looked at before; but what its mode's sleeper is told may move others, so that one is missed.
+ */
+REQUIRES(the_loop_lock) static bool move_wall_timers(CFRunLoopRef loop, const struct mode *mode)
+{
+    bool has_moved = false;
+
+    for (uint64_t i = 0; i < mode->timers.count; i++) {
+        has_moved |= timer_take_wall_instant(loop, timer_of_node(mode->timers.entries[i].node));
+    }
+    return has_moved;
 }
 
 void timers_follow_wall(CFRunLoopRef loop)
@@ -260,7 +280,7 @@ void timers_follow_wall(CFRunLoopRef loop)
     }
     loop->wall_distance_ns = distance_ns;
     for (const struct mode *mode = loop->modes; mode; mode = mode->next) {
-        while (move_wall_timer(loop, mode)) { /* it has changed the heap: the search begins again */
+        while (move_wall_timers(loop, mode) && instant_distance_ns() == distance_ns) { /* otherwise the next look does all of it again */
         }
     }
 }

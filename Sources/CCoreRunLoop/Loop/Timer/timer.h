@@ -154,7 +154,10 @@ CFRunLoopTimerRef run_loop_timer_create(CFAllocatorRef allocator, CFAbsoluteTime
  * Called by the creator of a timer whose context cannot retain its info. The context is then released after the callout, never during it.
  */
 void timer_keep_info(CFRunLoopTimerRef timer);
-/* The timer fires when the wall clock shows its date, also if somebody sets the clock. Called before it is in a loop. */
+/*
+ * The timer fires when the wall clock shows its date, also if somebody sets the clock. Called before it is in a loop. The next date of a
+ * series is a period of time after the last one.
+ */
 void timer_follow_wall(CFRunLoopTimerRef timer);
 /* Sets the next date. `fire_ns` must be the instant of `date`. */
 void timer_set_date(CFRunLoopTimerRef timer, CFAbsoluteTime date, int64_t fire_ns);
@@ -224,6 +227,23 @@ static inline void timer_unlock_home(CFRunLoopTimerRef timer, CFRunLoopRef home)
         timer_disclaim(timer);
     }
     home_lock_drop(timer, home);
+}
+
+/*
+ * Gives a scheduled timer of the loop that follows the wall clock the instant that its date has now. Returns false if it has that, or
+ * follows no wall clock.
+ */
+REQUIRES(the_loop_lock) bool timer_take_wall_instant(CFRunLoopRef loop, CFRunLoopTimerRef timer);
+
+/*
+ * Called when a timer is scheduled by an instant that was found before, or without the lock. Somebody may have set the clock since, and the
+ * loop may have taken note of that already.
+ */
+REQUIRES(the_loop_lock) static inline void timer_keep_to_wall(CFRunLoopRef loop, CFRunLoopTimerRef timer)
+{
+    if (__builtin_expect(timer_has(timer, timer_follows_wall), 0)) {
+        (void)timer_take_wall_instant(loop, timer);
+    }
 }
 
 /* Takes over that the wall clock was set, if it was: gives the loop's timers that follow it the instants that their dates have now. */

@@ -256,6 +256,7 @@ NOT_CHECKED static struct timer_teardown settle_after_firing(CFRunLoopRef loop, 
     }
     if (loop) {
         timer_reschedule(loop, timer);
+        timer_keep_to_wall(loop, timer);
     }
     return teardown;
 }

@@ -86,6 +86,7 @@ static void member_attach(CFRunLoopRef loop, CFRunLoopTimerRef timer, struct mod
     }
     member->node.sequence = loop->next_sequence++; /* timers of equal dates fire in the order in which they joined the mode (rule 134) */
     heap_push(&mode->timers, &member->node, timer->fire_ns);
+    timer_keep_to_wall(loop, timer);
     timers_notice_earlier(loop, mode);
 }
 

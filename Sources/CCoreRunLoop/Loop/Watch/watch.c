@@ -391,13 +391,16 @@ bool watch_for_resume(CFRunLoopRef loop, struct mode *mode)
     if (watch_has_resume(mode)) {
         return false;
     }
+    if (loop->resume >= 0 && !kernel.alarm_is_own(loop->resume)) {
+        watch_forget_lost(loop); /* the number may be another file's now, which must not get into the set */
+    }
+    if (!has_prepared_set(loop, mode)) {
+        return false;
+    }
     if (loop->resume < 0) {
         loop->resume = kernel.resume_open();
     }
-    if (loop->resume < 0 || !has_prepared_set(loop, mode)) {
-        return false;
-    }
-    mode->watches->has_resume = kernel.set_add_edge(mode->watches->set, loop->resume, watch_token_resume) == 0;
+    mode->watches->has_resume = loop->resume >= 0 && kernel.set_add_edge(mode->watches->set, loop->resume, watch_token_resume) == 0;
     return mode->watches->has_resume;
 }
 

@@ -140,7 +140,7 @@ REQUIRES(the_loop_lock) static inline void watch_note_wait(struct watch_set *wat
     if (__builtin_expect(watches->wait_failed, 0)) {
         watches->wait_failed = false;
         watches->is_lost = true;
-        watches->has_event = false;
+        watches->has_event = watches->has_resume = false;
     }
 }
 
@@ -163,6 +163,9 @@ REQUIRES(the_loop_lock) static inline int watch_prepare(CFRunLoopRef loop, struc
  * and false if it did already (watch_has_resume) or cannot, for want of a descriptor: the sleep then goes on as if neither had happened.
  */
 REQUIRES(the_loop_lock) bool watch_for_resume(CFRunLoopRef loop, struct mode *mode);
+
+/* Takes that report out of those that are left. Returns false if it is not among them. */
+bool watch_take_resume(struct watch_set *watches);
 
 /* Returns true if the mode's set reports that, even if nothing else is in it. */
 static inline bool watch_has_resume(const struct mode *mode)

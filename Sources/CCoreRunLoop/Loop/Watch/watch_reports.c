@@ -79,6 +79,20 @@ void watch_wait(struct watch_set *watches, int64_t deadline_ns)
     watches->posted_in_row = 0;
 }
 
+bool watch_take_resume(struct watch_set *watches)
+{
+    uint32_t left = watches->batch_begin;
+    uint32_t end = watches->batch_end;
+
+    for (uint32_t i = left; i < end; i++) {
+        if (watches->batch[i].token != watch_token_resume) {
+            watches->batch[left++] = watches->batch[i];
+        }
+    }
+    watches->batch_end = left;
+    return left < end;
+}
+
 void watch_wait_out(struct watch_set *watches, int64_t limit_ns)
 {
     if (watches->alarm_ns == 0 || watches->alarm_ns > limit_ns) {

@@ -236,6 +236,39 @@ TEST(a_descriptor_that_the_program_has_closed_is_made_anew, "1202 F16")
     (void)close(event);
 }
 
+static void close_numbers_of_loop(void)
+{
+    REQUIRE(LOOP->resume >= 0);
+    REQUIRE(close(LOOP->resume) == 0 && close(mode_find(LOOP, MODE)->watches->set) == 0 && close(loop_event(LOOP)) == 0);
+}
+
+/* A mode without descriptors has nothing else that would look whether its set is still there. */
+TEST(a_closed_set_that_has_nothing_else_in_it_is_made_anew, "1202 F16")
+{
+    clock_start();
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    probe_run(MODE, 10, false);
+    close_numbers_of_loop();
+    fake_kernel_in(20 * second_ns, fake_kernel_suspend, hour_ns);
+    probe_run(MODE, 100, false);
+    EXPECT_LOG("TO T@30000 F");
+    EXPECT(fake_kernel_sleeps() < 10); /* it did not go round and round meanwhile */
+}
+
+TEST(a_descriptor_that_the_program_has_closed_tells_no_other_mode, "1202 F16")
+{
+    clock_start();
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    probe_timer_add(&other, 600, 0, LOOP, CFSTR("another"));
+    probe_run(MODE, 10, false);
+    close_numbers_of_loop();
+    probe_run(CFSTR("another"), 10, false);
+    fake_kernel_in(20 * second_ns, fake_kernel_suspend, hour_ns);
+    probe_run(MODE, 100, false);
+    probe_run(CFSTR("another"), 0, false);
+    EXPECT_LOG("TO TO T@40000 F U@40000 TO");
+}
+
 static int (*opens_resume)(void);
 
 static int opens_resume_after_a_suspension(void)
@@ -325,6 +358,96 @@ TEST(a_host_is_told_that_the_system_resumes, "1208")
     EXPECT_EQ(CRLRunLoopGetTimeout(LOOP), 0);
     EXPECT_EQ(CRLRunLoopDispatch(LOOP), kCFRunLoopRunFinished);
     EXPECT_LOG("T@0");
+    CRLRunLoopLeave(LOOP);
+}
+
+/* Forks a child that ends with 0 if all is right there. */
+static void expect_in_child(int (*status)(void))
+{
+    int result;
+    pid_t child = fork();
+
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        _exit(status());
+    }
+    REQUIRE(waitpid(child, &result, 0) == child);
+    EXPECT(WIFEXITED(result));
+    EXPECT_EQ(WEXITSTATUS(result), 0);
+}
+
+static int status_of_sleeping_child(void)
+{
+    fake_kernel_in(20 * second_ns, fake_kernel_suspend, hour_ns);
+    return CFRunLoopRunInMode(MODE, 100, false) == kCFRunLoopRunFinished && timer.calls == 1 && clock_ms() == 30000 ? 0 : 2;
+}
+
+TEST(the_child_of_a_fork_notices_it_by_a_descriptor_of_its_own, "1202")
+{
+    clock_start();
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    probe_run(MODE, 10, false);
+    REQUIRE(LOOP->resume >= 0);
+    expect_in_child(status_of_sleeping_child);
+    fake_kernel_in(second_ns, fake_kernel_suspend, hour_ns);
+    probe_run(MODE, 100, false);
+    EXPECT_LOG("TO T@11000 F"); /* the parent's tells as before */
+}
+
+static bool is_suspended_in_sleep(CFRunLoopMode mode, bool sleeps)
+{
+    (void)mode;
+    if (sleeps) {
+        fake_kernel_suspend(hour_ns); /* the companion expects its descriptor to become readable */
+    }
+    return false;
+}
+
+TEST(a_companion_that_sleeps_for_the_loop_is_told_that_the_system_resumes, "1208")
+{
+    clock_start();
+    fake_companion_begin(true);
+    fake_companion.action = is_suspended_in_sleep;
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    probe_run(MODE, 1000, false);
+    EXPECT_LOG("T@0 F");
+    EXPECT_EQ(fake_companion.sleeps, 1);
+    fake_companion_end();
+}
+
+TEST(a_host_is_told_of_a_resumption_that_makes_nothing_due_and_no_observer_is, "1202 1208")
+{
+    clock_start();
+    probe_activities_add(LOOP, MODE);
+    probe_timer_add(&timer, 7200, 0, LOOP, MODE);
+    REQUIRE(CRLRunLoopGetDescriptor(LOOP) >= 0 && CRLRunLoopPrepare(LOOP, MODE));
+    EXPECT_LOG("E BT BS BW");
+    fake_kernel_suspend(hour_ns);
+    EXPECT_EQ(CRLRunLoopDispatch(LOOP), 0);
+    EXPECT_LOG("");
+    fake_kernel_suspend(hour_ns);
+    EXPECT_EQ(CRLRunLoopDispatch(LOOP), kCFRunLoopRunFinished);
+    EXPECT_LOG("AW T@0");
+    CRLRunLoopLeave(LOOP);
+}
+
+static int status_of_hosted_child(void)
+{
+    struct pollfd host = {.fd = CRLRunLoopGetDescriptor(LOOP), .events = POLLIN};
+
+    if (host.fd < 0 || poll(&host, 1, 0) != 0) {
+        return 2;
+    }
+    fake_kernel_suspend(hour_ns);
+    return poll(&host, 1, 0) == 1 && CRLRunLoopDispatch(LOOP) == kCFRunLoopRunFinished && timer.calls == 1 ? 0 : 3;
+}
+
+TEST(the_child_of_a_fork_tells_its_host_that_the_system_resumes, "1208")
+{
+    clock_start();
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    REQUIRE(CRLRunLoopGetDescriptor(LOOP) >= 0 && CRLRunLoopPrepare(LOOP, MODE));
+    expect_in_child(status_of_hosted_child);
     CRLRunLoopLeave(LOOP);
 }
 
@@ -435,6 +558,108 @@ TEST(a_timer_that_follows_the_wall_clock_waits_when_it_is_set_back, "1209")
     EXPECT_LOG("U@1601000 TO");
 }
 
+TEST(a_timer_that_follows_the_wall_clock_is_told_of_a_step_before_it_was_added, "1209")
+{
+    CFRunLoopTimerRef late;
+
+    clock_start();
+    add_wall_timer(&other, 500, 0);
+    probe_run(MODE, 0, false);
+    late = probe_timer_at(&timer, CFAbsoluteTimeGetCurrent() + 600, 0);
+    timer_follow_wall(late);
+    fake_kernel_step_wall(100 * second_ns);
+    probe_run(MODE, 0, false); /* the loop takes note of the step */
+    CFRunLoopAddTimer(LOOP, late, MODE);
+    CFRelease(late);
+    probe_run(MODE, 1000, false);
+    EXPECT_LOG("TO TO U@400000 T@500000 F");
+}
+
+static void steps_in_callout(struct probe *probe)
+{
+    probe_notes_ms(probe);
+    CFRunLoopTimerSetNextFireDate((CFRunLoopTimerRef)(uintptr_t)probe->item, CFAbsoluteTimeGetCurrent() + 5);
+    fake_kernel_step_wall(2 * second_ns);
+    probe_run(MODE, 0, false); /* the loop takes note of the step, while the timer is in its callout */
+    probe->action = probe_notes_ms;
+}
+
+TEST(a_timer_that_follows_the_wall_clock_is_told_of_a_step_in_its_callout, "1209")
+{
+    clock_start();
+    timer.action = steps_in_callout;
+    add_wall_timer(&timer, 10, 5000);
+    add_wall_timer(&other, 10000, 0);
+    probe_run(MODE, 100, false);
+    EXPECT_LOG("T@10000 TO T@13000 TO");
+}
+
+static int64_t (*reads_ticks)(int64_t *ret_wall_ns);
+static long tick_readings;
+
+static int64_t counts_tick_readings(int64_t *ret_wall_ns)
+{
+    tick_readings++;
+    return reads_ticks(ret_wall_ns);
+}
+
+static long readings_for_a_step(int64_t ns)
+{
+    tick_readings = 0;
+    fake_kernel_step_wall(ns);
+    probe_run(MODE, 0, false);
+    return tick_readings;
+}
+
+TEST(a_step_looks_at_each_timer_that_follows_the_wall_clock_a_few_times, "1209")
+{
+    enum { many = 500, few = 4 };
+
+    clock_start();
+    for (int i = 0; i < many; i++) {
+        add_wall_timer(&timer, 1000 + (i * 7) % many, 0);
+    }
+    probe_run(MODE, 0, false);
+    reads_ticks = kernel.tick_ns;
+    kernel.tick_ns = counts_tick_readings;
+    EXPECT(readings_for_a_step(100 * second_ns) < few * many);
+    EXPECT(readings_for_a_step(-200 * second_ns) < few * many);
+    kernel.tick_ns = reads_ticks;
+    trace_clear(&probe_trace);
+    timer.action = NULL;
+    probe_run(MODE, 1099.5, false); /* the first is due after 1,100 s now */
+    EXPECT_LOG("TO");
+    probe_run(MODE, many + 1, false);
+    EXPECT_LOG("F");
+    EXPECT_EQ(timer.calls, many);
+}
+
+/* One thousand steps in a second, there and back. */
+static void steps_again(int64_t ns)
+{
+    fake_kernel_step_wall(ns);
+    fake_kernel_in(second_ns / 1000, steps_again, -ns);
+}
+
+TEST(a_storm_of_steps_makes_no_timer_late, "1203 1209 T11")
+{
+    static struct probe short_one = {.name = "S", .logging = probe_is_silent};
+    int event = probe_event();
+
+    clock_start();
+    probe_port_source_add(&other, 0, event, LOOP, MODE);
+    probe_timer_add(&timer, 600, 0, LOOP, MODE); /* the set tells of each step */
+    probe_run(MODE, 10, false);
+    REQUIRE(LOOP->resume >= 0);
+    probe_timer_add(&short_one, 0.0105, 0.01, LOOP, MODE);
+    add_wall_timer(&other, 0.5, 0);
+    fake_kernel_in(second_ns / 1000, steps_again, hour_ns);
+    probe_run(MODE, 1, false);
+    EXPECT_EQ(short_one.calls, 99);
+    EXPECT_LOG("TO U@10001 TO"); /* at the first step, which was past its date */
+    (void)close(event);
+}
+
 TEST(a_due_timer_that_follows_the_wall_clock_stays_due, "1209")
 {
     clock_start();
@@ -527,18 +752,8 @@ static int status_in_namespace(void)
 
 TEST(the_offsets_of_a_time_namespace_change_nothing, "1207")
 {
-    int status;
-    pid_t child;
-
     if (unshare(CLONE_NEWTIME) < 0 || !write_offsets("monotonic 500 0\nboottime 1500 0\n")) {
         SKIP("no time namespace can be made here");
     }
-    child = fork(); /* the namespace is its children's */
-    REQUIRE(child >= 0);
-    if (child == 0) {
-        _exit(status_in_namespace());
-    }
-    REQUIRE(waitpid(child, &status, 0) == child);
-    EXPECT(WIFEXITED(status));
-    EXPECT_EQ(WEXITSTATUS(status), 0);
+    expect_in_child(status_in_namespace); /* the namespace is its children's */
 }
