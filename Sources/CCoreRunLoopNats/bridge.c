@@ -240,11 +240,11 @@ static void connection_tells(void *info, enum connection_event event, const char
 
     switch (event) {
     case connection_is_up:
-        bridge_tell(bridge, kCRLNatsConnected, NULL, "the server is connected");
+        bridge_tell(bridge, kCRLNatsConnected, NULL, "connected to the server");
         begin_service(bridge);
         break;
     case connection_is_lost:
-        bridge_tell(bridge, kCRLNatsDisconnected, NULL, "the server's connection is lost, and made again");
+        bridge_tell(bridge, kCRLNatsDisconnected, NULL, "the connection to the server is lost, and is made again");
         bridge->is_holding_back = true;
         let_in_again(bridge); /* none takes messages now */
         break;
