@@ -13,7 +13,8 @@ build/man/made: $(HEADERS) scripts/make-man scripts/declarations.py
 	$(Q)if command -v groff > /dev/null; then scripts/check-man build/man; else echo "man: groff is not installed, pages not checked"; fi
 	@touch $@
 
-### check-documents  runs the programs of docs/tutorial.md and docs/cookbook.md and compares what they print; swift-documents those in Swift
+### check-documents  runs the programs of docs/tutorial.md and docs/cookbook.md and compares what they print, and compiles the C of the other
+###                  pages; swift-documents runs those in Swift
 
 # A callback in these programs has parameters that it does not use.
 .PHONY: check-documents swift-documents
