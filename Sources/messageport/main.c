@@ -23,7 +23,7 @@ static const char usage[] =
 
 static const char help[] =
     "\n"
-    "list   the ports of this user: name, process, program, state, age in seconds, messages waiting (- where it cannot be told)\n"
+    "list   the ports of this user: name, process, program, state, age in seconds; the last column is reserved, and always -\n"
     "send   sends one message and writes the reply to standard output\n"
     "  --id N             the message's number, -2147483648 to 2147483647 (0)\n"
     "  --data TEXT        the message is TEXT\n"
