@@ -31,8 +31,13 @@ static struct {
 static RunLoopContext *initWithSource(RunLoopSource *src, CFRunLoopRef loop) {
     RunLoopContext *context = malloc(sizeof *context);
     if (context == NULL) abort();
-    *context = (RunLoopContext){loop, src};
+    *context = (RunLoopContext){(CFRunLoopRef)CFRetain(loop), src}; /* the worker may end before its loop has been woken */
     return context;
+}
+
+static void freeContext(RunLoopContext *context) {
+    CFRelease(context->runLoop);
+    free(context);
 }
 
 static void addCommad(RunLoopSource *self) {
@@ -54,12 +59,12 @@ static void registerSource(void *sourceInfo) {
     /* The worker does not wait for us to hear of its end: it ends while we do nothing but wait for it. */
     pthread_join(adg.worker, NULL);
     CHECK(adg.removed == 0);
-    free(context);
+    freeContext(context);
 }
 
 static void removeSource(void *sourceInfo) {
     adg.removed++;
-    free(sourceInfo);
+    freeContext(sourceInfo);
 }
 
 static void RunLoopSourceScheduleRoutine(void *info, CFRunLoopRef rl, CFStringRef mode) {
