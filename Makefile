@@ -213,7 +213,7 @@ uninstall: man uninstall-net uninstall-nats
 
 # A new test is added here and nowhere else. SwiftPM comes last and alone: it plans its build again when a file under the root comes or goes.
 CHECK_PARTS := check-c check-net check-nats check-symbols listings check-documents check-examples conformance check-plain check-headers check-install check-tool check-trace check-top check-gdb check-probes model-check \
-	check-chaos check-sim check-faults check-pictures
+	check-chaos check-chaos-judge check-sim check-faults check-pictures
 CHECK_LAST := check-swift check-rules
 .PHONY: check
 check: $(CHECK_PARTS)
@@ -238,6 +238,6 @@ help-all: help
 	@awk '/^### / { if (FILENAME != last) print "\n" FILENAME ":"; last = FILENAME; print substr($$0, 5) }' $(RULES)
 
 RULES := $(addsuffix /rules.mk,Sources/CCoreRunLoopNet Sources/CCoreRunLoopNats Tests/CTests Tests/Listings Tests/Conformance Tests/Model Tests/Models Tests/Schedule Tests/Simulation \
-	Tests/Chaos Tests/ChaosNetwork Tests/Integration Fuzz Examples Sources Sources/messageport Sources/runloop Sources/gdb Sources/bpftrace Benchmarks docs scripts)
+	Tests/Chaos Tests/ChaosJudge Tests/ChaosNetwork Tests/Integration Fuzz Examples Sources Sources/messageport Sources/runloop Sources/gdb Sources/bpftrace Benchmarks docs scripts)
 RULES += debian/rules.mk Tests/Embed/rules.mk
 include $(RULES)
