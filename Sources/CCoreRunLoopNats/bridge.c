@@ -329,7 +329,7 @@ static bool begin_parts(struct CRLNatsBridge *bridge)
         return false;
     }
     CFRunLoopAddTimer(CFRunLoopGetCurrent(), bridge->timer, kCFRunLoopDefaultMode);
-    return true;
+    return CFRunLoopContainsTimer(CFRunLoopGetCurrent(), bridge->timer, kCFRunLoopDefaultMode);
 }
 
 CRLNatsBridgeRef CRLNatsBridgeCreate(const CRLNatsConfiguration *configuration)

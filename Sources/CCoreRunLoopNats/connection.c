@@ -88,8 +88,10 @@ static void tell_loop(struct connection *connection)
     CFRunLoopWakeUp(connection->loop);
 }
 
+/* cnats has no error to tell of a connection that begin_with gave up. */
 static void note_end(struct news *news, natsStatus status, const char *text)
 {
+    text = status == NATS_OK ? "there is no memory for the connection" : text;
     news->is_refusal = status == NATS_CONNECTION_AUTH_FAILED || status == NATS_NOT_PERMITTED;
     (void)snprintf(news->end, sizeof news->end, "%s", text && *text ? text : natsStatus_GetText(status));
 }
@@ -253,8 +255,11 @@ static void begin_with(struct connection *connection, natsConnection *nats)
         give_up(nats);
         return;
     }
+    if (!loop_adapter_enter(connection->adapter, nats)) {
+        give_up(nats); /* the event that it is closed makes another one */
+        return;
+    }
     connection->nats = nats;
-    loop_adapter_enter(connection->adapter, nats);
     subscriptions_begin(connection);
     set_up(connection, true);
 }
@@ -380,7 +385,8 @@ static bool make_parts(struct connection *connection)
     }
     CFRunLoopAddTimer(connection->loop, connection->retry, kCFRunLoopDefaultMode);
     CFRunLoopAddSource(connection->loop, connection->source, kCFRunLoopDefaultMode);
-    return true;
+    return CFRunLoopContainsTimer(connection->loop, connection->retry, kCFRunLoopDefaultMode) &&
+           CFRunLoopContainsSource(connection->loop, connection->source, kCFRunLoopDefaultMode);
 }
 
 static void end_parts(struct connection *connection)

@@ -329,13 +329,27 @@ static CFMessagePortRef find_port(const char *name)
     return port;
 }
 
+/* Begins those subscriptions that are not there yet: also those for which there was no memory earlier. */
+static void subscribe(struct exported_name *exported)
+{
+    struct connection *connection = exported->bridge->connection;
+
+    if (!exported->control) {
+        exported->control = connection_subscribe(connection, exported->control_subject, NULL, control_came, exported);
+    }
+    if (!exported->at_machine) {
+        exported->at_machine = connection_subscribe(connection, exported->machine_subject, QUEUE_GROUP, message_came, exported);
+    }
+    if (exported->rival_heard_ns == 0) {
+        subscribe_any(exported);
+    }
+}
+
 static void appear(struct exported_name *exported)
 {
     struct CRLNatsBridge *bridge = exported->bridge;
 
-    exported->control = connection_subscribe(bridge->connection, exported->control_subject, NULL, control_came, exported);
-    exported->at_machine = connection_subscribe(bridge->connection, exported->machine_subject, QUEUE_GROUP, message_came, exported);
-    subscribe_any(exported);
+    subscribe(exported);
     set_kept_port(exported, exported->port, true);
     say(exported, bridge_here);
     bridge_tell(bridge, kCRLNatsNameAppeared, exported->name, "%s: is exported", exported->name);
@@ -388,6 +402,7 @@ void exporting_tick(struct exported_name *exported, int64_t now_ns, bool says_he
     if (exported->rival_heard_ns != 0 && now_ns - exported->rival_heard_ns > silence_max_ns) {
         take_over(exported);
     }
+    subscribe(exported);
     if (says_here) {
         say(exported, bridge_here);
     }

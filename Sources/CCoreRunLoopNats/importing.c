@@ -70,6 +70,7 @@ void importing_let_in(struct imported_name *imported)
     if (imported->port && lets_in != imported->is_let_in) {
         if (lets_in) {
             CFRunLoopAddSource(CFRunLoopGetCurrent(), imported->source, kCFRunLoopDefaultMode);
+            lets_in = CFRunLoopContainsSource(CFRunLoopGetCurrent(), imported->source, kCFRunLoopDefaultMode); /* if there is memory */
         } else {
             CFRunLoopRemoveSource(CFRunLoopGetCurrent(), imported->source, kCFRunLoopDefaultMode);
         }
@@ -142,6 +143,24 @@ static void take_left(struct CRLNatsBridge *bridge, struct awaited *awaited)
 
 /* ---- messages of this machine's programs ---- */
 
+static void close_port(struct imported_name *imported);
+
+/*
+ * Defers the reply. Without memory it cannot be deferred, and the asker would get an empty reply, which nobody has given. So the port ends,
+ * with which the request fails; it is made again when an exporter is heard. Returns NULL then.
+ */
+static CRLDeferredReplyRef defer_reply(struct imported_name *imported, CRLReceivedMessageRef message)
+{
+    CRLDeferredReplyRef reply = CRLReceivedMessageDeferReply(message);
+
+    if (!reply) {
+        close_port(imported);
+        bridge_tell(imported->bridge, kCRLNatsNameVanished, imported->local_name, "%s: there is no memory for a request",
+                    imported->local_name);
+    }
+    return reply;
+}
+
 static void send_request(struct imported_name *imported, SInt32 message_id, CFDataRef data, CRLReceivedMessageRef message)
 {
     struct CRLNatsBridge *bridge = imported->bridge;
@@ -151,7 +170,7 @@ static void send_request(struct imported_name *imported, SInt32 message_id, CFDa
                                  .detail = limit_s <= 0 ? 0 : limit_s > 4e6 ? UINT32_MAX : (uint32_t)(limit_s * 1000) + 1,
                                  .data = CFDataGetBytePtr(data),
                                  .length = (size_t)CFDataGetLength(data)};
-    CRLDeferredReplyRef reply = CRLReceivedMessageDeferReply(message);
+    CRLDeferredReplyRef reply = defer_reply(imported, message);
     struct awaited *awaited = reply ? awaited_add(&bridge->awaited) : NULL;
     char inbox[subject_max];
 
@@ -235,7 +254,7 @@ static bool refuses_length(struct imported_name *imported, CFIndex length, CRLRe
     }
     bridge_tell(imported->bridge, kCRLNatsMessageDropped, imported->name, "%s: a message of %ld bytes is more than the server takes, %zu",
                 imported->name, (long)length, most);
-    reply = CRLReceivedMessageWantsReply(message) ? CRLReceivedMessageDeferReply(message) : NULL;
+    reply = CRLReceivedMessageWantsReply(message) ? defer_reply(imported, message) : NULL;
     if (reply) {
         CRLDeferredReplySend(reply, kCRLReplyFailed, NULL);
     }

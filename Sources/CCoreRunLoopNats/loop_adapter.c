@@ -24,15 +24,19 @@ static void ready(CFFileDescriptorRef descriptor, CFOptionFlags kinds, void *inf
 
 /* ---- the socket; the lock is held ---- */
 
-static void add_to_loop(struct loop_adapter *adapter)
+/* Returns false if there is no memory: nothing would be read then. */
+static bool add_to_loop(struct loop_adapter *adapter)
 {
     CFRunLoopSourceRef source = CFFileDescriptorCreateRunLoopSource(NULL, adapter->descriptor, 0);
+    bool is_added = false;
 
     if (source) {
         CFRunLoopAddSource(adapter->loop, source, kCFRunLoopDefaultMode);
+        is_added = CFRunLoopContainsSource(adapter->loop, source, kCFRunLoopDefaultMode);
         CFRelease(source);
         CFFileDescriptorEnableCallBacks(adapter->descriptor, kCFFileDescriptorReadCallBack);
     }
+    return is_added;
 }
 
 static void drop_socket(struct loop_adapter *adapter)
@@ -65,10 +69,9 @@ static natsStatus attach(void **ret_data, void *info, natsConnection *nats, nats
     (void)pthread_mutex_lock(&adapter->lock);
     drop_socket(adapter);
     adapter->descriptor = CFFileDescriptorCreate(NULL, socket, false, ready, &context);
-    if (!adapter->descriptor) {
-        status = NATS_NO_MEMORY;
-    } else if (adapter->is_entered) {
-        add_to_loop(adapter);
+    if (!adapter->descriptor || (adapter->is_entered && !add_to_loop(adapter))) {
+        drop_socket(adapter);
+        status = NATS_NO_MEMORY; /* cnats tries again */
     }
     (void)pthread_mutex_unlock(&adapter->lock);
     if (status == NATS_OK && !*ret_data) {
@@ -158,6 +161,21 @@ static void before_sleep(CFRunLoopObserverRef observer, CFRunLoopActivity activi
 
 /* ---- life ---- */
 
+/* Returns NULL if the loop has no memory for it: without it nothing would be written. */
+static CFRunLoopObserverRef create_observer(CFRunLoopRef loop, CFRunLoopObserverContext *context)
+{
+    CFRunLoopObserverRef observer = CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeWaiting, true, 0, before_sleep, context);
+
+    if (observer) {
+        CFRunLoopAddObserver(loop, observer, kCFRunLoopDefaultMode);
+        if (CFRunLoopContainsObserver(loop, observer, kCFRunLoopDefaultMode)) {
+            return observer;
+        }
+        CFRelease(observer);
+    }
+    return NULL;
+}
+
 struct loop_adapter *loop_adapter_create(CFRunLoopRef loop, void (*has_moved)(void *info), void *info)
 {
     struct loop_adapter *adapter = calloc(1, sizeof *adapter);
@@ -166,7 +184,7 @@ struct loop_adapter *loop_adapter_create(CFRunLoopRef loop, void (*has_moved)(vo
     if (!adapter) {
         return NULL;
     }
-    adapter->observer = CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeWaiting, true, 0, before_sleep, &context);
+    adapter->observer = create_observer(loop, &context);
     if (!adapter->observer) {
         free(adapter);
         return NULL;
@@ -177,7 +195,6 @@ struct loop_adapter *loop_adapter_create(CFRunLoopRef loop, void (*has_moved)(vo
     adapter->has_moved = has_moved;
     adapter->info = info;
     (void)pthread_mutex_init(&adapter->lock, NULL);
-    CFRunLoopAddObserver(loop, adapter->observer, kCFRunLoopDefaultMode);
     return adapter;
 }
 
@@ -193,15 +210,16 @@ natsStatus loop_adapter_set(struct loop_adapter *adapter, natsOptions *options)
     return natsOptions_SetEventLoop(options, adapter, attach, want_read, want_write, detach);
 }
 
-void loop_adapter_enter(struct loop_adapter *adapter, natsConnection *nats)
+bool loop_adapter_enter(struct loop_adapter *adapter, natsConnection *nats)
 {
-    adapter->nats = nats;
+    bool result;
+
     (void)pthread_mutex_lock(&adapter->lock);
-    adapter->is_entered = true;
-    if (adapter->descriptor) {
-        add_to_loop(adapter);
-    }
+    result = !adapter->descriptor || add_to_loop(adapter);
+    adapter->is_entered = result;
     (void)pthread_mutex_unlock(&adapter->lock);
+    adapter->nats = result ? nats : NULL;
+    return result;
 }
 
 void loop_adapter_leave(struct loop_adapter *adapter)

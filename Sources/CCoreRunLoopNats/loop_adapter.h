@@ -26,8 +26,11 @@ void loop_adapter_release(struct loop_adapter *adapter);
 
 natsStatus loop_adapter_set(struct loop_adapter *adapter, natsOptions *options);
 
-/* The loop begins to serve a connection, which lives until loop_adapter_leave. Both on the loop's thread. */
-void loop_adapter_enter(struct loop_adapter *adapter, natsConnection *nats);
+/*
+ * The loop begins to serve a connection, which lives until loop_adapter_leave. Both on the loop's thread. Returns false if there is no
+ * memory, and serves none then.
+ */
+bool loop_adapter_enter(struct loop_adapter *adapter, natsConnection *nats);
 void loop_adapter_leave(struct loop_adapter *adapter);
 /* Writes what there is to write. On the loop's thread. */
 void loop_adapter_flush(struct loop_adapter *adapter);

@@ -365,14 +365,23 @@ static void note(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, 
     }
 }
 
-CRLNatsBridgeRef place_bridge_with(CRLNatsConfiguration configuration, struct told *told)
+static CRLNatsBridgeRef create_bridge(CRLNatsConfiguration configuration, struct told *told)
 {
-    CRLNatsBridgeRef bridge;
-
     configuration.durable = is_durable;
     configuration.callback = note;
     configuration.info = told;
-    bridge = CRLNatsBridgeCreate(&configuration);
+    return CRLNatsBridgeCreate(&configuration);
+}
+
+CRLNatsBridgeRef place_try_bridge(const char *servers, const char *machine, struct told *told)
+{
+    return create_bridge((CRLNatsConfiguration){.servers = servers, .machine = machine}, told);
+}
+
+CRLNatsBridgeRef place_bridge_with(CRLNatsConfiguration configuration, struct told *told)
+{
+    CRLNatsBridgeRef bridge = create_bridge(configuration, told);
+
     REQUIRE(bridge);
     return bridge;
 }

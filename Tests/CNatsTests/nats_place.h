@@ -97,6 +97,8 @@ struct told {
 };
 CRLNatsBridgeRef place_bridge(const char *machine, struct told *told);
 CRLNatsBridgeRef place_bridge_with(CRLNatsConfiguration configuration, struct told *told);
+/* As place_bridge, and NULL if there is none. */
+CRLNatsBridgeRef place_try_bridge(const char *servers, const char *machine, struct told *told);
 /* Ends it, and returns when cnats has closed its connection. */
 void place_end_bridge(CRLNatsBridgeRef bridge);
 #define TOLD(_told, _event) ((_told).counts[(_event) + 16])

@@ -105,7 +105,8 @@ soak:
 	echo "soak: $$part: passed in $$(($$(date +%s) - start)) s"; done
 soak-stress: $(RUNNER)
 	$(Q)$(RUNNER) --soak --filter stress_ --jobs 1
-soak-failures: $(RUNNER)
+soak-failures: $(RUNNER) $(if $(HAS_NATS),$(NATS_RUNNER))
 	$(Q)$(RUNNER) --soak --filter nth_failure_ --jobs $(TEST_JOBS)
+	$(Q)$(if $(HAS_NATS),$(NATS_RUNNER) --soak --filter nth_failure_ --jobs $(TEST_JOBS))
 
 -include $(TEST_OBJECTS:.o=.d)

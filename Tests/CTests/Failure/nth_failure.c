@@ -33,7 +33,9 @@ enum { calls_max = 16384, sites_max = 4096, bag_max = 256, stack_repeats = 2, ha
 enum { status_bad = 3, status_slow = 4 };
 enum { failures_max = 2, consequences_max = 16 };
 
-static const double slow_s = 0.9;
+static double slow_s = 0.9;
+static unsigned call_step = 1;
+static unsigned call_first = 1;
 
 /* A call that was made to fail. */
 struct injected {
@@ -545,7 +547,7 @@ static bool fail_call(const char *name, bool (*scenario)(void), const struct tar
     memcpy(consequences, shared->consequences, sizeof consequences);
     note_sites();
     tally->runs++;
-    for (unsigned i = 0; i < count && i < consequences_max && tally->bad < bad_max; i++) {
+    for (unsigned i = 0; call_step == 1 && i < count && i < consequences_max && tally->bad < bad_max; i++) {
         const struct targets both = {wanted->first, consequences[i], wanted->variant};
 
         if (has_site(consequences[i])) {
@@ -561,7 +563,7 @@ static bool fail_call(const char *name, bool (*scenario)(void), const struct tar
 
 static void fail_all(const char *name, bool (*scenario)(void), unsigned calls, struct tally *tally)
 {
-    for (unsigned n = 1; tally->bad < bad_max && n <= calls && n < calls_max; n++) {
+    for (unsigned n = call_first; tally->bad < bad_max && n <= calls && n < calls_max; n += call_step) {
         struct targets wanted = {.first = n};
 
         if (!is_repeated(n) && fail_call(name, scenario, &wanted, tally) && shared->has_second_error) {
@@ -569,6 +571,13 @@ static void fail_all(const char *name, bool (*scenario)(void), unsigned calls, s
             (void)fail_call(name, scenario, &wanted, tally);
         }
     }
+}
+
+void nth_failure_be_patient(double seconds, unsigned step, unsigned first)
+{
+    slow_s = seconds;
+    call_step = test_is_soak() ? 1 : step;
+    call_first = test_is_soak() ? 1 : first;
 }
 
 void nth_failure_run(const char *name, bool (*scenario)(void))

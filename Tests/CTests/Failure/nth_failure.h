@@ -43,6 +43,11 @@ void nth_failure_run(const char *name, bool (*scenario)(void));
 /* In each run another scenario comes first, before anything is counted or fails: what libraries of others make once and keep. It must not
  * make the main loop. */
 void nth_failure_run_primed(const char *name, bool (*scenario)(void), bool (*first_scenario)(void));
+/*
+ * Before, for a scenario whose runs wait: a run may take so long, 0.9 s by default. Outside the soak only one call of `step` fails, from
+ * the call `first` on, and none after another.
+ */
+void nth_failure_be_patient(double seconds, unsigned step, unsigned first);
 void run_failed(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Gives the object back after the scenario, last kept first; returns it. NULL is passed through. */
