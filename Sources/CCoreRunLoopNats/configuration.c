@@ -27,6 +27,9 @@ static const char *settings_fault(const CRLNatsConfiguration *configuration)
     if (!configuration->certificate != !configuration->key) {
         return "a certificate needs its key, and a key its certificate";
     }
+    if (configuration->credentials && access(configuration->credentials, R_OK) != 0) {
+        return "the file of credentials cannot be read"; /* cnats would say so at each try only */
+    }
     return configuration->password && !configuration->user ? "a password needs its user" : NULL;
 }
 
