@@ -537,6 +537,59 @@ PORT_TEST(a_dead_receivers_request_ends_while_others_are_busy, "")
     CFRelease(dead);
 }
 
+enum { judged_count = 5 };
+
+/* Requests to a receiver that has died, which nobody can find out but by time. */
+struct judged {
+    struct async_request *sent[judged_count];
+    int failed;
+    int cancelled;
+};
+
+/* The first one cancels the others, and runs the loop until they have ended. */
+static void note_judged(void *info, SInt32 result, uint32_t status, CFDataRef reply)
+{
+    struct judged *judged = info;
+
+    (void)status;
+    (void)reply;
+    judged->failed += result == kCFMessagePortTransportError;
+    judged->cancelled += result == async_request_cancelled;
+    if (judged->failed == 1 && judged->cancelled == 0) {
+        for (int i = 0; i < judged_count; i++) {
+            async_request_cancel(judged->sent[i]);
+        }
+        run_until_count(&judged->cancelled, judged_count - 1);
+    }
+}
+
+PORT_TEST(the_requests_of_a_dead_receiver_end_once_although_the_first_cancels_the_others, "1103")
+{
+    pid_t pid = port_process_start_idle(NAME);
+    CFMessagePortRef remote = port_connect(NAME);
+    struct async_requests *requests = async_requests_create();
+    int64_t deadline_ns = kernel.monotonic_ns() + patience_ns;
+    struct judged judged = {.failed = 0};
+
+    for (int i = 0; i < judged_count; i++) {
+        judged.sent[i] = async_request_create(remote, 7, NULL, deadline_ns, note_judged, &judged);
+        async_request_send(requests, judged.sent[i]);
+    }
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, false); /* they are in the receiver's queue */
+    kernel_ports.datagram_create = no_datagram;
+    port_process_kill(pid);
+    run_until_count(&judged.failed, 1);
+    (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, false);
+    kernel_ports.datagram_create = kernel_ports_linux.datagram_create;
+    EXPECT_EQ(judged.failed, 1);
+    EXPECT_EQ(judged.cancelled, judged_count - 1);
+    for (int i = 0; i < judged_count; i++) {
+        async_request_release(judged.sent[i]);
+    }
+    async_requests_destroy(requests);
+    CFRelease(remote);
+}
+
 PORT_TEST(both_ends_hear_of_the_ports_end, "")
 {
     CFMessagePortRef port = open_holding();
