@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server on loopback and machines that use it, for the tests of the bridge. A machine is a process with a directory of names of its own.
+ * A folder and a server on loopback for a test of the bridge, and bridges on the test's own loop. nats_machine.h has other machines.
  *
  * Tests that need a server are skipped where there is none.
  */
@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "CRLMessagePort.h"
 #include "CRLNats.h"
 #include "CoreFoundation/CoreFoundation.h"
 #include "harness.h"
@@ -49,47 +48,17 @@ void place_publish(const char *subject, const char *reply, const void *payload, 
 const char *server_url(void);
 int server_port(void);
 
-/* The calling process becomes a machine: its ports are found by its own programs only. */
-void machine_become(const char *machine);
-
-/*
- * Starts a machine in a process of its own: it has a local port for each of the names, separated by spaces, with this callback, and a
- * bridge that exports them. With `shares` others may have them, too. Returns when the ports are there. It ends with the test at the
- * latest. What its bridge tells stands in the file "events".
- */
-pid_t machine_start(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares);
-/*
- * The same in two steps: a process that has a bridge has cnats's threads, and should not fork. So the machine sleeps, and its server must
- * have been started.
- */
-struct sleeping_machine {
-    pid_t pid;
-    int ready;
-    int wake;
-};
-struct sleeping_machine machine_start_later(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares);
-pid_t machine_wake(struct sleeping_machine machine);
-void machine_end(pid_t pid, int signal);
 /*
  * Stops a child, and returns when it has stopped. The signal alone takes effect only when one thread of the process gets a processor, and
  * the others go on until then.
  */
 void process_pause(pid_t pid);
 void process_resume(pid_t pid);
-/*
- * A program of a machine that has a port, in a process of its own; the machine is then started without a callback. It sleeps until it is
- * woken, as a machine does.
- */
-struct sleeping_machine program_start_later(const char *machine, const char *name, CRLMessagePortCallBack callback);
+
+/* ---- bridges ---- */
+
 /* The bridges of machines that are started, and place_bridge's, are durable from now on. */
 void place_set_durable(void);
-/* A callback for machines: adds each message's number to the file "noted". */
-CFDataRef place_note(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info);
-/* Whether the file "noted" has fewer lines than the number at `info`. Those that are there must be 0, 1, 2 and so on. */
-bool place_lacks_notes(void *info);
-/* Whether a file of the place contains a text. */
-bool place_file_has(const char *name, const char *text);
-
 /* A bridge on the calling thread's loop, with this machine's name, whose events are counted here. */
 struct told {
     int counts[32]; /* of the event, plus 16 */
@@ -107,10 +76,5 @@ void place_await(const struct told *told, CRLNatsEvent event, int count);
 
 /* Runs the loop while it is true, patiently. */
 bool place_run_while(bool (*condition)(void *info), void *info);
-
-/* A request on a thread of its own, while the calling thread runs its loop, which has the bridge. */
-SInt32 place_ask(const char *name, SInt32 message_id, CFDataRef data, CFTimeInterval limit_s, CFDataRef *ret_reply);
-/* One-way messages with the numbers from `first` on; the result of the last. */
-SInt32 place_tell(const char *name, SInt32 first, int count, CFDataRef data);
 
 #endif

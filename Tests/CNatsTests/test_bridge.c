@@ -8,7 +8,7 @@
 
 #include "CRLRunLoop.h"
 #include "Port/port_probe.h"
-#include "nats_place.h"
+#include "nats_machine.h"
 
 /* ---- callbacks of the machines ---- */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nats_place.h"
+#include "nats_machine.h"
 
 static void start_server_with_accounts(void)
 {

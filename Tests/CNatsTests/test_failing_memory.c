@@ -7,7 +7,7 @@
 
 #include "CRLMessagePort.h"
 #include "Failure/nth_failure.h"
-#include "nats_place.h"
+#include "nats_machine.h"
 
 /* Both bridges of a run, on one loop: what one exports, the other imports. */
 struct two_bridges {

@@ -13,7 +13,7 @@
 
 #include "Port/port_probe.h"
 #include "bridge_frame.h"
-#include "nats_place.h"
+#include "nats_machine.h"
 #include "raw_peer.h"
 
 enum { many_senders = 1000000, buffer_size = 1 << 16 };

@@ -9,7 +9,7 @@
 
 #include "Port/port_probe.h"
 #include "bridge_frame.h"
-#include "nats_place.h"
+#include "nats_machine.h"
 #include "stream_api.h"
 
 /* The bridge of this machine, whose port is there although nobody exports the name. */

@@ -8,7 +8,7 @@
 
 #include "Port/port_probe.h"
 #include "bridge_frame.h"
-#include "nats_place.h"
+#include "nats_machine.h"
 
 /* ---- a port that dies between the claim and its answer ---- */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "nats_place.h"
+#include "nats_machine.h"
 
 static void start_protected_server(void)
 {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "Port/port_probe.h"
-#include "nats_place.h"
+#include "nats_machine.h"
 
 /* What the message's number asks for. */
 enum { answer_at_once, answer_after_silence, answer_too_much, answer_unhandled, die_unanswered, note_after_a_second };
