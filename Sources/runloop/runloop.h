@@ -193,6 +193,8 @@ struct story {
 };
 
 void story_tell(struct story *story, struct traces *traces, int64_t stall_ns);
+/* A part of it, in lateness.c: how late the timers were. */
+void story_tell_lateness(struct story *story);
 
 const char *span_kind_name(int kind);
 const char *flow_kind_name(int kind);

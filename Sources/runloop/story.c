@@ -9,100 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pair_table.h"
 #include "runloop.h"
-
-/* ---- words ---- */
-
-const char *span_kind_name(int kind)
-{
-    static const char *const names[span_kind_count] = {"run",   "pass",       "sleep",  "source",     "port",   "timer",         "observer",
-                                                       "block", "main queue", "socket", "descriptor", "signal", "child process", "message",
-                                                       "mach message"};
-
-    return names[kind];
-}
-
-const char *flow_kind_name(int kind)
-{
-    static const char *const names[flow_kind_count] = {"signal", "wake-up", "post", "message", "reply"};
-
-    return names[kind];
-}
-
-const char *cause_name(int cause)
-{
-    static const char *const names[trace_cause_count] = {"limit", "wake-up", "timer", "source", "main queue", "stop", "reply"};
-
-    return cause < trace_cause_count ? names[cause] : "unknown";
-}
-
-const char *activity_name(int bit)
-{
-    static const char *const names[activity_bits] = {"Entry",         "BeforeTimers", "BeforeSources", "", "",
-                                                     "BeforeWaiting", "AfterWaiting", "Exit"};
-
-    return bit < activity_bits ? names[bit] : "";
-}
-
-const char *span_state(const struct span *span)
-{
-    if (span->flags & span_is_left) {
-        return "did not return";
-    }
-    if (span->flags & span_is_unfinished) {
-        return "unfinished";
-    }
-    return span->flags & span_began_before ? "began before" : "";
-}
-
-/* ---- a table from two numbers to one ---- */
-
-struct entry {
-    uint64_t one, other;
-    uint64_t value; /* 0: free */
-};
-
-struct table {
-    struct entry *entries;
-    size_t count, capacity; /* a power of two */
-};
-
-static struct entry *table_place(const struct table *table, uint64_t one, uint64_t other)
-{
-    uint64_t hash = (one * UINT64_C(0x9E3779B97F4A7C15)) ^ (other * UINT64_C(0xC2B2AE3D27D4EB4F));
-    size_t at = (size_t)(hash ^ hash >> 32) & (table->capacity - 1);
-
-    while (table->entries[at].value != 0 && (table->entries[at].one != one || table->entries[at].other != other)) {
-        at = (at + 1) & (table->capacity - 1);
-    }
-    return &table->entries[at];
-}
-
-/* The place of the value, which is 0 if it is new. */
-static uint64_t *table_value(struct table *table, uint64_t one, uint64_t other)
-{
-    struct entry *place;
-
-    if (table->count * 2 >= table->capacity) {
-        struct table larger = {.count = table->count, .capacity = table->capacity > 0 ? table->capacity * 2 : 1024};
-
-        larger.entries = make_room(larger.capacity, sizeof *larger.entries);
-        for (size_t i = 0; i < table->capacity; i++) {
-            if (table->entries[i].value != 0) {
-                *table_place(&larger, table->entries[i].one, table->entries[i].other) = table->entries[i];
-            }
-        }
-        free(table->entries);
-        *table = larger;
-    }
-    place = table_place(table, one, other);
-    if (place->value == 0) {
-        place->one = one;
-        place->other = other;
-        table->count++;
-    }
-    return &place->value;
-}
 
 /* ---- the teller ---- */
 
@@ -120,11 +28,11 @@ struct stack {
 struct teller {
     struct story *story;
     struct stack *stacks; /* of the threads */
-    struct table origins; /* (what, whose) -> the event that an arrow may begin at */
-    struct table addresses; /* (process, address) -> name + 1 */
-    struct table modes; /* (process, mode) -> name + 1 */
-    struct table texts; /* (hash, length) -> name + 1 */
-    struct table functions; /* (kind, name) -> figures + 1 */
+    struct pair_table origins; /* (what, whose) -> the event that an arrow may begin at */
+    struct pair_table addresses; /* (process, address) -> name + 1 */
+    struct pair_table modes; /* (process, mode) -> name + 1 */
+    struct pair_table texts; /* (hash, length) -> name + 1 */
+    struct pair_table functions; /* (kind, name) -> figures + 1 */
     char (*pieces)[trace_name_most + 1]; /* the names that threads are writing */
     uint64_t *named; /* what they are of */
 };
@@ -138,7 +46,7 @@ static uint32_t name_of_text(struct teller *teller, const char *text)
     for (const char *at = text; *at; at++) {
         hash = (hash ^ (unsigned char)*at) * 1099511628211u;
     }
-    value = table_value(&teller->texts, hash, strlen(text));
+    value = pair_table_value(&teller->texts, hash, strlen(text));
     if (*value == 0) {
         story->names = grow(story->names, story->name_count, &story->name_capacity, sizeof *story->names);
         story->names[story->name_count++] = text;
@@ -149,7 +57,7 @@ static uint32_t name_of_text(struct teller *teller, const char *text)
 
 static uint32_t name_of_function(struct teller *teller, uint32_t process, uint64_t address)
 {
-    uint64_t *value = table_value(&teller->addresses, process, address);
+    uint64_t *value = pair_table_value(&teller->addresses, process, address);
 
     if (*value == 0) {
         const char *text = address == 0 ? "" : symbol_name(&teller->story->traces->processes[process], address);
@@ -161,7 +69,7 @@ static uint32_t name_of_function(struct teller *teller, uint32_t process, uint64
 
 static uint32_t name_of_mode(struct teller *teller, uint32_t process, uint64_t mode)
 {
-    uint64_t *value = table_value(&teller->modes, process, mode);
+    uint64_t *value = pair_table_value(&teller->modes, process, mode);
     char text[32];
 
     if (*value == 0) {
@@ -185,7 +93,7 @@ static void take_name(struct teller *teller, const struct event *event, uint32_t
         teller->named[event->thread] = event->object;
     }
     memcpy(text + event->detail, &event->value, sizeof event->value);
-    value = table_value(&teller->modes, process, event->object);
+    value = pair_table_value(&teller->modes, process, event->object);
     *value = name_of_text(teller, strdup(text)) + 1u;
 }
 
@@ -226,7 +134,7 @@ static uint32_t span_open(struct teller *teller, uint32_t thread, int kind, int6
 static void note_function(struct teller *teller, const struct span *span)
 {
     struct story *story = teller->story;
-    uint64_t *value = table_value(&teller->functions, span->kind, span->name);
+    uint64_t *value = pair_table_value(&teller->functions, span->kind, span->name);
     struct function_figures *figures;
 
     if (*value == 0) {
@@ -345,7 +253,7 @@ enum origin { origin_signal = 1, origin_wake, origin_post, origin_message, origi
 /* A number for what an arrow joins, and for whose it is: all but messages between processes belong to one process. */
 static uint64_t *origin_of(struct teller *teller, enum origin origin, uint64_t object, uint64_t whose)
 {
-    return table_value(&teller->origins, object ^ (uint64_t)origin << 60, whose);
+    return pair_table_value(&teller->origins, object ^ (uint64_t)origin << 60, whose);
 }
 
 /* The table holds the event's number and 2: 0 is a free place, and 1 one whose arrow is drawn. */
@@ -536,7 +444,7 @@ static void close_all(struct teller *teller)
     }
 }
 
-/* ---- figures ---- */
+/* ---- the story ---- */
 
 static int by_longest(const void *one, const void *other)
 {
@@ -544,48 +452,6 @@ static int by_longest(const void *one, const void *other)
     const struct function_figures *b = other;
 
     return a->longest_ns != b->longest_ns ? (a->longest_ns > b->longest_ns ? -1 : 1) : a->name < b->name ? -1 : 1;
-}
-
-static int by_number(const void *one, const void *other)
-{
-    int64_t a = *(const int64_t *)one;
-    int64_t b = *(const int64_t *)other;
-
-    return a < b ? -1 : a > b;
-}
-
-/* The smallest of the sorted numbers that at least `percent` of them do not exceed. */
-static int64_t percentile(const int64_t *sorted, size_t count, unsigned percent)
-{
-    size_t rank = (count * percent + 99) / 100;
-
-    return sorted[rank > 0 ? rank - 1 : 0];
-}
-
-static void tell_lateness(struct story *story)
-{
-    int64_t *all = make_room(story->span_count, sizeof *all);
-    size_t count = 0;
-
-    for (size_t i = 0; i < story->span_count; i++) {
-        const struct span *span = &story->spans[i];
-
-        if (span->due_ns != INT64_MIN) {
-            int64_t late_ns = span->begin_ns > span->due_ns ? span->begin_ns - span->due_ns : 0;
-            int bucket = late_ns > 0 ? 64 - __builtin_clzll((unsigned long long)late_ns) : 0;
-
-            all[count++] = late_ns;
-            story->lateness.buckets[bucket < lateness_buckets ? bucket : lateness_buckets - 1]++;
-        }
-    }
-    story->lateness.count = count;
-    if (count > 0) {
-        qsort(all, count, sizeof *all, by_number);
-        story->lateness.p50_ns = percentile(all, count, 50);
-        story->lateness.p99_ns = percentile(all, count, 99);
-        story->lateness.most_ns = all[count - 1];
-    }
-    free(all);
 }
 
 void story_tell(struct story *story, struct traces *traces, int64_t stall_ns)
@@ -608,5 +474,5 @@ void story_tell(struct story *story, struct traces *traces, int64_t stall_ns)
     if (story->function_count > 0) {
         qsort(story->functions, story->function_count, sizeof *story->functions, by_longest);
     }
-    tell_lateness(story);
+    story_tell_lateness(story);
 }
