@@ -17,12 +17,10 @@
 enum {
     leaf_size = port_leaf_size + sizeof ".lock",
     path_size = PATH_MAX + leaf_size,
-    card_size = 64 + wire_name_max,
     removed_at_once = 256, /* names of the dead that one sweep removes: 100,000 of them would hold up a registration for seconds */
     swept_for_each = 8, /* names that a registration checks on average; with fewer names every registration sweeps */
     respite_max = 4096,
     respite_size = 16,
-    queue_limit_default = 5,
 };
 
 /* A process that starts, ends or cleans up holds a name's lock for a moment only. A lock held for longer means that the name is taken. */
@@ -35,63 +33,6 @@ static void file_leaf(const struct port_name *name, const char *suffix, char ret
 {
     port_name_leaf(name, ret_leaf);
     (void)snprintf(ret_leaf + strlen(ret_leaf), leaf_size - strlen(ret_leaf), "%s", suffix);
-}
-
-/* ---- the card ---- */
-
-/* "pid limit budget length features\nname\n" */
-static int write_card(int lock, const struct port_card *card)
-{
-    char text[card_size];
-    int length = snprintf(text, sizeof text, "%d %u %llu %u %u\n%s\n", (int)kernel_ports.process_id(), (unsigned)card->queue_limit,
-                          (unsigned long long)card->budget, (unsigned)card->name.length, (unsigned)card->features, card->name.bytes);
-
-    return kernel_ports.file_replace(lock, text, (size_t)length);
-}
-
-static bool parse_card(char *text, size_t size, struct port_card *ret_card)
-{
-    int pid = 0;
-    unsigned limit = 0;
-    unsigned long long budget = 0;
-    unsigned length = 0;
-    unsigned features = 0;
-    char *name = memchr(text, '\n', size);
-    int numbers = 0;
-
-    if (name) {
-        *name = '\0'; /* or the name's first digits could be taken for the last number */
-        numbers = sscanf(text, "%9d %9u %19llu %9u %9u", &pid, &limit, &budget, &length, &features);
-    }
-    if (numbers < 4 || length > size - (size_t)(name + 1 - text)) {
-        return false;
-    }
-    ret_card->pid = pid;
-    ret_card->queue_limit = limit > 0 && limit <= UINT16_MAX ? limit : queue_limit_default;
-    ret_card->budget = budget;
-    ret_card->features = features;
-    return port_name_of_bytes(name + 1, length, &ret_card->name);
-}
-
-static bool read_card(const struct port_directory *directory, const char *leaf, struct port_card *ret_card)
-{
-    char text[card_size + 1];
-    struct stat status;
-    ssize_t size = -1;
-    int descriptor = kernel_ports.file_open(directory->descriptor, leaf, O_RDONLY | O_NONBLOCK);
-
-    if (descriptor < 0) {
-        return false;
-    }
-    if (kernel_ports.file_status(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
-        size = kernel_ports.file_read(descriptor, text, card_size, 0);
-    }
-    (void)kernel.close(descriptor);
-    if (size <= 0) {
-        return false;
-    }
-    text[size] = '\0';
-    return parse_card(text, (size_t)size, ret_card);
 }
 
 /* ---- sockets by path ---- */
@@ -331,7 +272,7 @@ static int publish_locked(const char *function, const struct port_card *card, in
     result = take_lock(ret_publication->directory, name);
     if (result >= 0) {
         ret_publication->lock = result;
-        result = write_card(ret_publication->lock, card);
+        result = port_card_write(ret_publication->lock, card);
     }
     if (result >= 0) {
         result = place_socket(ret_publication, socket);
@@ -364,7 +305,7 @@ int name_registry_publish(const char *function, const struct port_card *card, in
 
 void name_registry_update(const struct publication *publication, const struct port_card *card)
 {
-    (void)write_card(publication->lock, card);
+    (void)port_card_write(publication->lock, card);
 }
 
 /* Returns false only if the file is known to be gone or replaced. A process that lost the right to look cannot know, and gets true. */
@@ -446,7 +387,7 @@ static int connect_locked(const struct port_directory *directory, const struct p
     int result;
 
     file_leaf(name, ".lock", leaf);
-    if (!read_card(directory, leaf, ret_card) || !port_name_equal(&ret_card->name, name)) {
+    if (!port_card_read(directory->descriptor, leaf, ret_card) || !port_name_equal(&ret_card->name, name)) {
         return -ENOENT;
     }
     file_leaf(name, ".sock", leaf);
@@ -503,7 +444,7 @@ static bool list_one(void *info, const char *leaf)
     size_t length = strlen(leaf);
 
     if (length < 6 || length >= sizeof other || strcmp(leaf + length - 5, ".lock") != 0 ||
-        !read_card(listing->directory, leaf, &entry.card)) {
+        !port_card_read(listing->directory->descriptor, leaf, &entry.card)) {
         return true;
     }
     (void)snprintf(other, sizeof other, "%.*s.sock", (int)(length - 5), leaf);

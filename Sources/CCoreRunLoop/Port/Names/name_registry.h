@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "Port/Names/port_card.h"
 #include "Port/Names/port_name.h"
 
 struct port_directory;
@@ -27,15 +28,6 @@ struct publication {
     int lock;
     dev_t device; /* of the socket's file */
     ino_t inode;
-    struct port_name name;
-};
-
-/* The text that the owner writes into the lock file, for processes that look the name up. */
-struct port_card {
-    pid_t pid;
-    uint32_t queue_limit;
-    uint64_t budget;
-    uint32_t features; /* of enum wire_feature; a card of a library that knows none has no such number */
     struct port_name name;
 };
 

@@ -687,7 +687,7 @@ PORT_TEST(the_list_of_names_leaves_out_what_is_no_card, "195 H17")
     other = local(CFSTR("other")); /* sweeps, and leaves those alone */
     EXPECT(other != NULL);
     port_drop(other);
-    plant_text("x.lock", "1 70000 100 1\nx\n");
+    plant_text("x.lock", "1 0 100 1\nx\n"); /* nor is a limit of none one */
     plant_text("x.sock", "");
     trace_clear(&trace);
     EXPECT_EQ(name_registry_list(note_entry, &trace), 0);
