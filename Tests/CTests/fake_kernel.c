@@ -291,6 +291,7 @@ void fake_kernel_install(void)
 {
     monotonic_now_ns = start_ns;
     wall_now_ns = wall_start_ns;
+    suspended_ns = 0;
     kernel.monotonic_ns = fake_monotonic_ns;
     kernel.elapsed_ns = fake_elapsed_ns;
     kernel.wall_ns = fake_wall_ns;

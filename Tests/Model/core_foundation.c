@@ -179,9 +179,11 @@ static int64_t ticks_of(CFAbsoluteTime date)
     return 0;
 }
 #else
+static int64_t begun_ns; /* when the program began, on the clock of timers */
+
 static int64_t ticks_now(void)
 {
-    return fake_kernel_elapsed_ns() / tick_ns;
+    return (kernel.elapsed_ns() - begun_ns) / tick_ns;
 }
 
 /* The wall clock starts near the reference date, where doubles are exact, but not at it: 0.0 stands for no date. */
@@ -189,7 +191,7 @@ enum { start_s = 1000 };
 
 static int64_t wall_near_reference(void)
 {
-    return (INT64_C(978307200) + start_s) * 1000000000 + fake_kernel_elapsed_ns();
+    return (INT64_C(978307200) + start_s) * 1000000000 + kernel.elapsed_ns() - begun_ns;
 }
 
 static CFAbsoluteTime date_in(int32_t ticks)
@@ -619,6 +621,11 @@ static int64_t apply_in_mode(const struct op *op, CFStringRef mode)
         fake_kernel_advance((int64_t)op->value * tick_ns);
 #endif
         break;
+    case op_suspend:
+#ifndef MODEL_TOOLCHAIN
+        fake_kernel_suspend((int64_t)op->value * tick_ns);
+#endif
+        break;
     case op_current_mode:
         return current_mode();
     case op_all_modes:
@@ -678,6 +685,7 @@ static void execute(const struct program *executed, void (*body)(void))
     program_body = body;
 #ifndef MODEL_TOOLCHAIN
     fake_kernel_install();
+    begun_ns = kernel.elapsed_ns();
     kernel.wall_ns = wall_near_reference;
     runtime_wall_clock = wall_near_reference;
     kernel.futex_wait = futex_wait;

@@ -32,7 +32,7 @@ struct timer {
     bool valid;
     bool firing;
     bool dated; /* SetNextFireDate came in the callback */
-    int64_t fires_at; /* on the monotonic clock (110) */
+    int64_t fires_at; /* on the clock that goes on while the system is suspended (110, 1200) */
     int64_t date; /* as reported (111) */
     uint64_t joined[mode_count + 1];
     uint64_t placed[mode_count]; /* among equal dates (134) */
@@ -864,6 +864,15 @@ static int run_in_mode(int mode, int32_t ticks, bool returns_after_source, bool 
     return result;
 }
 
+/* Timers count the time of a suspension (1200), limits of runs do not (1206). */
+static void suspend(int64_t ticks)
+{
+    now += ticks;
+    for (int i = 0; i < run_count; i++) {
+        runs[i].deadline += runs[i].deadline == INT64_MAX ? 0 : ticks;
+    }
+}
+
 /* ---- operations ---- */
 
 /* When an item of this class became a common item; 0 if it is none. */
@@ -1062,6 +1071,9 @@ static int64_t apply(const struct op *op)
         return run_in_mode(op->mode, op->value, op->flag, program->is_hosted && op->place == place_main);
     case op_busy:
         now += op->value;
+        break;
+    case op_suspend:
+        suspend(op->value);
         break;
     case op_current_mode:
         return innermost() ? innermost()->mode : -1; /* 8 */

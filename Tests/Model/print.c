@@ -125,6 +125,9 @@ static void print_op(FILE *file, const struct program *program, const struct op 
     case op_busy:
         fprintf(file, "spend_ticks(%d);\n", (int)op->value);
         break;
+    case op_suspend:
+        fprintf(file, "fake_kernel_suspend(%d * INT64_C(%d));\n", (int)op->value, tick_ns);
+        break;
     case op_current_mode:
         fprintf(file, "probe_note_current_mode(\"mode\", LOOP);\n");
         break;

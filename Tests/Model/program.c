@@ -87,13 +87,14 @@ static const uint8_t frequent_ops[] = {
     op_signal,       op_signal, op_signal, op_set_date,     op_set_date,  op_contains,   op_is_valid,   op_get_date,   op_next_date,
     op_wake,         op_wake,   op_stop,   op_stop,         op_perform,   op_perform,    op_perform,    op_run,        op_run,
     op_run,          op_busy,   op_busy,   op_current_mode, op_all_modes, op_is_waiting, op_asleep,     op_release,    op_add_common_mode,
-    op_is_signalled,
+    op_is_signalled, op_suspend,
 };
 
 static bool is_possible(enum op_kind kind, struct program_style style)
 {
     return !style.real_clock ||
-           (kind != op_is_signalled && kind != op_get_date && kind != op_next_date && kind != op_busy && kind != op_asleep);
+           (kind != op_is_signalled && kind != op_get_date && kind != op_next_date && kind != op_busy && kind != op_suspend &&
+            kind != op_asleep);
 }
 
 static void choose_op(struct chooser *chooser, struct op *op, struct program_style style)
@@ -103,6 +104,9 @@ static void choose_op(struct chooser *chooser, struct op *op, struct program_sty
     op->kind = frequent_ops[choose(chooser, sizeof frequent_ops)];
     if (!is_possible((enum op_kind)op->kind, style)) {
         op->kind = op_signal;
+    }
+    if (op->kind == op_suspend && op->place == place_asleep) {
+        op->kind = op_busy;
     }
     op->item = (uint8_t)choose(chooser, item_count);
     op->class = class_source;
@@ -138,6 +142,7 @@ static void choose_op(struct chooser *chooser, struct op *op, struct program_sty
         op->flag = is_likely(chooser, 35);
         break;
     case op_busy:
+    case op_suspend:
         op->value = 1 + choose(chooser, 5);
         break;
     default:

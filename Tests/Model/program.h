@@ -58,6 +58,7 @@ enum op_kind {
     op_perform, /* block `item` in `mode` */
     op_run, /* for `value` ticks, less than 0: no limit; `flag`: returns after a source */
     op_busy, /* `value` ticks pass */
+    op_suspend, /* the system is suspended for `value` ticks; never while the loop is asleep, which may notice it late (1201) */
     op_current_mode,
     op_all_modes,
     op_is_waiting,
