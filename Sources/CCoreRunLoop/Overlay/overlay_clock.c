@@ -25,14 +25,21 @@ static int64_t look_again(int64_t deadline_ns)
  * How far the hand-moved clocks were apart when the thread last looked at the time of its timers, or waited. If they have parted since, its
  * next wait ends at once, and one during which they part ends then: the kernel would tell of it likewise.
  */
-static __thread int64_t seen_apart_ns = INT64_MIN; /* it has not looked */
+struct apart {
+    int64_t elapsed_ns; /* ahead of the monotonic clock; INT64_MIN: the thread has not looked */
+    int64_t wall_ns;
+};
+static __thread struct apart seen_apart = {.elapsed_ns = INT64_MIN};
 
+/* A suspension and a step of the wall clock may cancel each other out for one of the clocks, but not for both. */
 static bool have_parted(void)
 {
-    int64_t before_ns = seen_apart_ns;
+    struct apart before = seen_apart;
+    int64_t monotonic_ns = clock_by_hand.monotonic_ns();
 
-    seen_apart_ns = clock_by_hand.wall_ns() - clock_by_hand.monotonic_ns();
-    return seen_apart_ns != before_ns && before_ns != INT64_MIN;
+    seen_apart.elapsed_ns = clock_by_hand.elapsed_ns() - monotonic_ns;
+    seen_apart.wall_ns = clock_by_hand.wall_ns() - monotonic_ns;
+    return before.elapsed_ns != INT64_MIN && (seen_apart.elapsed_ns != before.elapsed_ns || seen_apart.wall_ns != before.wall_ns);
 }
 
 static int64_t elapsed_by_hand(void)

@@ -17,6 +17,7 @@
 #include "Loop/Run/quiet_wait.h"
 #include "Loop/Timer/timer.h"
 #include "Loop/Watch/watch.h"
+#include "Runtime/Value/wall_clock.h"
 #include "Loop/fake_companion.h"
 #include "Loop/loop_trace.h"
 #include "fake_kernel.h"
@@ -722,6 +723,64 @@ TEST(the_clock_of_timers_goes_as_the_kernels_does, "1200")
     EXPECT(elapsed_ns <= (int64_t)after.tv_sec * second_ns + after.tv_nsec);
 }
 
+/* What a suspension has added to the real clocks that go on in it. */
+static _Atomic int64_t added_ns;
+
+static int64_t elapsed_with_added(void)
+{
+    return kernel_linux.elapsed_ns() + added_ns;
+}
+
+static int64_t wall_with_added(void)
+{
+    return kernel_linux.wall_ns() + added_ns;
+}
+
+static int64_t tick_with_added(int64_t *ret_wall_ns)
+{
+    int64_t tick_ns = kernel_linux.tick_ns(ret_wall_ns);
+
+    *ret_wall_ns += added_ns;
+    return tick_ns;
+}
+
+static void use_added_clocks(void)
+{
+    kernel.elapsed_ns = elapsed_with_added;
+    kernel.wall_ns = wall_with_added;
+    kernel.tick_ns = tick_with_added;
+    runtime_wall_clock = wall_with_added;
+}
+
+static void resume_after_an_hour(void *loop)
+{
+    int resume;
+
+    loop_lock(loop);
+    resume = ((CFRunLoopRef)loop)->resume;
+    loop_unlock(loop);
+    added_ns = hour_ns;
+    EXPECT_EQ(kernel_linux.alarm_set(resume, 1), 0); /* becomes readable, as the kernel would make it */
+}
+
+TEST(a_loop_that_sleeps_in_the_kernel_is_woken_by_the_descriptor, "1201")
+{
+    const double long_enough = 2 * test_patience_s(); /* a sleep of five seconds would need no descriptor */
+    struct probe_thread helper;
+    int resume = kernel.resume_open();
+
+    if (resume == -EINVAL) {
+        SKIP("this kernel cannot tell");
+    }
+    (void)kernel.close(resume);
+    use_added_clocks();
+    probe_timer_add(&timer, 3000, 0, LOOP, MODE);
+    probe_thread_when_waiting(&helper, LOOP, resume_after_an_hour, LOOP);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, long_enough, false), kCFRunLoopRunFinished);
+    probe_thread_join(&helper);
+    EXPECT_EQ(timer.calls, 1);
+}
+
 static bool write_offsets(const char *text)
 {
     int file = open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
@@ -750,10 +809,37 @@ static int status_in_namespace(void)
     return CFAbsoluteTimeGetCurrent() < date ? 4 : other.calls > 0 ? 5 : 0;
 }
 
-TEST(the_offsets_of_a_time_namespace_change_nothing, "1207")
+/* The system is suspended for an hour: one of two timers is due at the next look, and the other is told to be to come. */
+static int status_after_suspension(void)
+{
+    CFAbsoluteTime next;
+
+    use_added_clocks();
+    probe_timer_add(&timer, 600, 0, LOOP, MODE);
+    probe_timer_add(&other, 7200, 0, LOOP, MODE);
+    added_ns = hour_ns;
+    if (CFRunLoopRunInMode(MODE, 0, false) != kCFRunLoopRunTimedOut || timer.calls != 1 || other.calls != 0) {
+        return 6;
+    }
+    next = CFRunLoopGetNextTimerFireDate(LOOP, MODE) - CFAbsoluteTimeGetCurrent();
+    return next > 3600 - test_patience_s() && next <= 3600.001 ? 0 : 7;
+}
+
+static int status_of_offsets(void)
+{
+    int status = status_in_namespace();
+
+    if (status == 0) {
+        CFRunLoopTimerInvalidate((CFRunLoopTimerRef)(uintptr_t)other.item);
+        status = status_after_suspension();
+    }
+    return status;
+}
+
+TEST(the_offsets_of_a_time_namespace_change_nothing, "1207 1200 1204")
 {
     if (unshare(CLONE_NEWTIME) < 0 || !write_offsets("monotonic 500 0\nboottime 1500 0\n")) {
         SKIP("no time namespace can be made here");
     }
-    expect_in_child(status_in_namespace); /* the namespace is its children's */
+    expect_in_child(status_of_offsets); /* the namespace is its children's */
 }
