@@ -452,6 +452,27 @@ TEST(the_child_of_a_fork_tells_its_host_that_the_system_resumes, "1208")
     CRLRunLoopLeave(LOOP);
 }
 
+/* Another loop may watch the descriptor, and that of a host may be in a set again. */
+TEST(a_set_with_the_descriptor_of_a_hosted_loop_reports_each_resumption_once, "1208")
+{
+    int outer = kernel_linux.set_create();
+    struct kernel_event report;
+
+    clock_start();
+    probe_timer_add(&timer, 7200, 0, LOOP, MODE);
+    REQUIRE(kernel_linux.set_add_edge(outer, CRLRunLoopGetDescriptor(LOOP), 7) == 0 && CRLRunLoopPrepare(LOOP, MODE));
+    EXPECT_EQ(kernel_linux.set_wait(outer, &report, 1, 0), 0);
+    for (int i = 0; i < 2; i++) {
+        fake_kernel_suspend(hour_ns);
+        EXPECT_EQ(kernel_linux.set_wait(outer, &report, 1, 0), 1);
+        EXPECT_EQ(CRLRunLoopDispatch(LOOP), i == 0 ? 0 : kCFRunLoopRunFinished);
+        EXPECT_EQ(kernel_linux.set_wait(outer, &report, 1, 0), 0);
+    }
+    EXPECT_LOG("T@0");
+    CRLRunLoopLeave(LOOP);
+    (void)kernel_linux.close(outer);
+}
+
 /* ---- the wall clock alone ---- */
 
 static void step_under_a_timer(int64_t ns)
