@@ -32,7 +32,10 @@ int run_bridge(char **words)
     char folder[PATH_MAX];
     char path[PATH_MAX + 64];
 
-    for (size_t i = 0; find_folder(folder) && i < sizeof places / sizeof places[0]; i++) {
+    if (!find_folder(folder)) {
+        return fail(exit_error, "bridge: where this command is cannot be read from /proc/self/exe: %s", strerror(errno));
+    }
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         (void)snprintf(path, sizeof path, "%s%s", folder, places[i]);
         (void)execv(path, words);
         if (errno != ENOENT && errno != ENOTDIR) {
