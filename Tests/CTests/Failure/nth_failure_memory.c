@@ -172,9 +172,15 @@ void failing_memory_end(void)
     atomic_store(&is_watching, false);
 }
 
+/* Threads of the scenario's libraries may still free something. */
 size_t failing_memory_count(void)
 {
-    return block_count;
+    size_t count;
+
+    table_take();
+    count = block_count;
+    table_drop();
+    return count;
 }
 
 static struct memory_origin *origin_of(struct memory_origins *origins, uint64_t stack)
@@ -194,6 +200,7 @@ static struct memory_origin *origin_of(struct memory_origins *origins, uint64_t 
 void failing_memory_origins(struct memory_origins *ret_origins)
 {
     ret_origins->count = 0;
+    table_take();
     for (int i = 0; i < blocks_end; i++) {
         struct memory_origin *origin = blocks[i].address ? origin_of(ret_origins, blocks[i].stack) : NULL;
 
@@ -201,6 +208,7 @@ void failing_memory_origins(struct memory_origins *ret_origins)
             origin->blocks++;
         }
     }
+    table_drop();
 }
 
 void failing_memory_print_beyond(const struct memory_origins *origins)
