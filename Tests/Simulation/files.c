@@ -125,7 +125,7 @@ static void destroy(struct file *file)
         }
         *place = file->next_set;
     }
-    if (file->kind == file_datagram || file->kind == file_line) {
+    if (file->kind == file_datagram || file->kind == file_channel) {
         socket_closed(file);
     }
     if (file->kind == file_stream) {
@@ -225,7 +225,7 @@ bool files_drain_dead(void)
 int files_open(int process, const char **ret_first)
 {
     static const char *const kinds[] = {"a counter", "an alarm", "a wait set", "a datagram socket",
-                                        "a line",    "memory",   "a file",     "a stream", "a file that closes slowly"};
+                                        "a channel",    "memory",   "a file",     "a stream", "a file that closes slowly"};
     int count = 0;
 
     for (int i = 0; i < descriptors_max; i++) {
@@ -372,7 +372,7 @@ static int status_of(const struct file *file)
     case file_set:
         return set_has_ready(file) ? status_in : 0;
     case file_datagram:
-    case file_line:
+    case file_channel:
         return socket_status(file);
     case file_stream:
         return stream_status(file);

@@ -18,7 +18,7 @@
 
 enum { descriptors_max = 256, first_descriptor = 3, name_max = 128, contents_max = 512, passed_max = 2, user_id = 1000 };
 
-enum file_kind { file_counter, file_alarm, file_set, file_datagram, file_line, file_memory, file_node, file_stream, file_slow };
+enum file_kind { file_counter, file_alarm, file_set, file_datagram, file_channel, file_memory, file_node, file_stream, file_slow };
 
 /* What poll would say. */
 enum file_status { status_in = 1, status_out = 2, status_hang_up = 4, status_error = 8, status_half_closed = 16 };
@@ -72,7 +72,7 @@ struct file {
     bool is_resume; /* alarm: it goes off when the clocks part */
     struct watch_item *items; /* set */
     struct file *next_set;
-    struct file *peer; /* line: the other end; no reference */
+    struct file *peer; /* channel: the other end; no reference */
     struct message *queue; /* sockets */
     struct message **tail;
     size_t queued;
@@ -83,7 +83,7 @@ struct file {
     bool takes_no_packets; /* its owner reads no more */
     bool refuses_descriptors;
     bool peer_has_gone; /* a datagram socket finds out when it sends */
-    bool was_reset; /* line: the other end was closed with packets unread */
+    bool was_reset; /* channel: the other end was closed with packets unread */
     bool takes_credentials;
     int owner; /* the process that made it */
     struct node *node; /* a reference; of a datagram socket: where it is bound, or what it is connected to */
@@ -149,8 +149,8 @@ int set_collect(struct file *set, struct kernel_event *events, int capacity);
 int datagram_make(bool takes_credentials);
 int datagram_name(int descriptor, const char *path);
 int datagram_join(int descriptor, const char *path);
-int line_make(int ret_ends[2]);
-bool line_is(int descriptor);
+int channel_make(int ret_ends[2]);
+bool channel_is(int descriptor);
 /* Who would receive from it, if it is a datagram socket without room for more; else NULL. */
 struct file *datagram_full(int descriptor);
 ssize_t socket_put(int descriptor, const struct msghdr *message);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hostile peer of the simulated ports. It passes files whose close waits, with frames that bring none, in the places of others, and in
- * the queue of a line that it hands over; the simulation fails where a thread of a program closes one.
+ * the queue of a channel that it hands over; the simulation fails where a thread of a program closes one.
  */
 #include "hostile.h"
 
@@ -17,7 +17,7 @@
 #include "scheduler.h"
 #include "tables.h"
 
-enum attack { attack_not_due, attack_no_line, attack_hidden, attacks };
+enum attack { attack_not_due, attack_no_channel, attack_hidden, attacks };
 
 static void pass(int to, const void *bytes, size_t size, const int descriptors[passed_max])
 {
@@ -47,20 +47,20 @@ static void pass_with_frame(int to, struct wire_frame *frame, const struct port_
     pass(to, bytes, size, descriptors);
 }
 
-/* With a frame that brings none, as both descriptors of a control frame, or behind a true line and in its queue. */
-static void attack_with(int to, const struct port_name *name, const int slow[passed_max], const int line[2])
+/* With a frame that brings none, as both descriptors of a control frame, or behind a true channel and in its queue. */
+static void attack_with(int to, const struct port_name *name, const int slow[passed_max], const int channel[2])
 {
     enum attack kind = (enum attack)scheduler_random(random_work, attacks);
     struct wire_frame one_way = {.type = wire_one_way, .flags = wire_no_data};
     struct wire_frame control = {.type = wire_control, .flags = wire_new_channel, .channel = wire_control_watches};
-    const int handed_over[passed_max] = {line[1], slow[1]};
+    const int handed_over[passed_max] = {channel[1], slow[1]};
 
     scheduler_trace("attack %d", (int)kind);
     if (kind == attack_hidden) {
-        pass(line[0], "x", 1, slow);
+        pass(channel[0], "x", 1, slow);
         pass_with_frame(to, &control, name, handed_over);
     } else {
-        pass_with_frame(to, kind == attack_no_line ? &control : &one_way, name, slow);
+        pass_with_frame(to, kind == attack_no_channel ? &control : &one_way, name, slow);
     }
 }
 
@@ -74,15 +74,15 @@ static void close_if_open(int descriptor)
 static void attack(int to, const struct port_name *name)
 {
     const int slow[passed_max] = {slow_make(), slow_make()};
-    int line[2] = {-1, -1};
+    int channel[2] = {-1, -1};
 
-    if (slow[0] >= 0 && slow[1] >= 0 && kernel_ports.channel_create(line) == 0) {
-        attack_with(to, name, slow, line);
+    if (slow[0] >= 0 && slow[1] >= 0 && kernel_ports.channel_create(channel) == 0) {
+        attack_with(to, name, slow, channel);
     }
     close_if_open(slow[0]);
     close_if_open(slow[1]);
-    close_if_open(line[0]);
-    close_if_open(line[1]);
+    close_if_open(channel[0]);
+    close_if_open(channel[1]);
 }
 
 void hostile_attack(CFStringRef port)

@@ -25,7 +25,7 @@ struct plan {
     bool hides_processes; /* each process is in a PID namespace of its own: all others have the process id 0 there */
     bool is_crowd; /* all processes send one-way messages to one server, whose queue is short */
     bool has_hostile; /* a thread passes files whose close waits */
-    bool is_busy; /* many messages in a row to one server, so that lines get pages for their replies */
+    bool is_busy; /* many messages in a row to one server, so that channels get pages for their replies */
     int awake_us; /* how long every other loop waits awake before it sleeps; 0: none does */
     uint64_t datagrams_max;
     int descriptor_limit;

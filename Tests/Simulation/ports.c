@@ -281,7 +281,7 @@ static void be_client(void *info)
     scheduler_note("has sent all");
 }
 
-/* Fewer times than what would cost the process its lines. */
+/* Fewer times than what would cost the process its channels. */
 static void be_hostile(void *info)
 {
     (void)info;

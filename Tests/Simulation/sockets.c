@@ -10,7 +10,7 @@
 #include "plan.h"
 #include "scheduler.h"
 
-enum { line_packets_max = 200, line_bytes_max = 400000, packet_max = 212960, process_id_base = 100 };
+enum { channel_packets_max = 200, channel_bytes_max = 400000, packet_max = 212960, process_id_base = 100 };
 
 size_t datagrams_max = 11;
 
@@ -39,7 +39,7 @@ static void queue_clear(struct file *file)
 static bool has_room(const struct file *receiver)
 {
     return receiver->kind == file_datagram ? receiver->queued < datagrams_max
-                                           : receiver->queued < line_packets_max && receiver->queued_bytes < line_bytes_max;
+                                           : receiver->queued < channel_packets_max && receiver->queued_bytes < channel_bytes_max;
 }
 
 int socket_status(const struct file *file)
@@ -53,7 +53,7 @@ int socket_status(const struct file *file)
     if (file->is_shut || file->peer_has_gone) {
         status |= status_in | status_hang_up | status_half_closed;
     }
-    receiver = file->kind == file_line ? file->peer : file->node ? file->node->socket : NULL;
+    receiver = file->kind == file_channel ? file->peer : file->node ? file->node->socket : NULL;
     if (!receiver || has_room(receiver)) {
         status |= status_out;
     }
@@ -93,7 +93,7 @@ int socket_shut(int descriptor)
 {
     struct file *file = file_of(descriptor);
 
-    if (!file || (file->kind != file_line && file->kind != file_datagram)) {
+    if (!file || (file->kind != file_channel && file->kind != file_datagram)) {
         return -ENOTSOCK;
     }
     if (!file->peer && !file->peer_has_gone && !file->node) {
@@ -101,7 +101,7 @@ int socket_shut(int descriptor)
     }
     file->is_shut = true;
     file_stir(file);
-    if (file->kind == file_line && file->peer) {
+    if (file->kind == file_channel && file->peer) {
         file->peer->is_shut = true;
         file_stir(file->peer);
     }
@@ -112,7 +112,7 @@ bool socket_stop_receiving(int descriptor)
 {
     struct file *file = file_of(descriptor);
 
-    if (!file || (file->kind != file_line && file->kind != file_datagram)) {
+    if (!file || (file->kind != file_channel && file->kind != file_datagram)) {
         return true;
     }
     file->takes_no_packets = true;
@@ -123,7 +123,7 @@ int socket_refuse_descriptors(int descriptor)
 {
     struct file *file = file_of(descriptor);
 
-    if (!file || (file->kind != file_line && file->kind != file_datagram)) {
+    if (!file || (file->kind != file_channel && file->kind != file_datagram)) {
         return -ENOTSOCK;
     }
     file->refuses_descriptors = true;
@@ -180,10 +180,10 @@ int datagram_join(int descriptor, const char *path)
     return 0;
 }
 
-int line_make(int ret_ends[2])
+int channel_make(int ret_ends[2])
 {
-    struct file *one = file_create(file_line);
-    struct file *other = file_create(file_line);
+    struct file *one = file_create(file_channel);
+    struct file *other = file_create(file_channel);
 
     one->peer = other;
     other->peer = one;
@@ -200,11 +200,11 @@ int line_make(int ret_ends[2])
     return 0;
 }
 
-bool line_is(int descriptor)
+bool channel_is(int descriptor)
 {
     const struct file *file = file_of(descriptor);
 
-    return file && file->kind == file_line;
+    return file && file->kind == file_channel;
 }
 
 struct file *datagram_full(int descriptor)
@@ -273,7 +273,7 @@ static int receiver_of(struct file *file, struct file **ret_receiver)
     if (file->is_shut) {
         return -EPIPE;
     }
-    if (file->kind == file_line) {
+    if (file->kind == file_channel) {
         *ret_receiver = file->peer;
         return file->peer ? 0 : -EPIPE;
     }
@@ -296,7 +296,7 @@ ssize_t socket_put(int descriptor, const struct msghdr *header)
     size_t size = size_of(header);
     int error;
 
-    if (!file || (file->kind != file_datagram && file->kind != file_line)) {
+    if (!file || (file->kind != file_datagram && file->kind != file_channel)) {
         return -ENOTSOCK;
     }
     error = receiver_of(file, &receiver);
@@ -409,7 +409,7 @@ ssize_t socket_take(int descriptor, struct msghdr *header)
     struct message *message;
     size_t size;
 
-    if (!file || (file->kind != file_datagram && file->kind != file_line)) {
+    if (!file || (file->kind != file_datagram && file->kind != file_channel)) {
         return -ENOTSOCK;
     }
     header->msg_flags = 0;
@@ -419,7 +419,7 @@ ssize_t socket_take(int descriptor, struct msghdr *header)
     }
     if (!file->queue) {
         header->msg_controllen = 0;
-        return file->is_shut || (file->kind == file_line && file->peer_has_gone) ? 0 : -EAGAIN;
+        return file->is_shut || (file->kind == file_channel && file->peer_has_gone) ? 0 : -EAGAIN;
     }
     message = unqueue(file);
     size = message->size;

@@ -836,16 +836,16 @@ static int datagram_connect(int socket, const char *path)
 static int channel_create(int ret_ends[2])
 {
     int error = begin(fault_resource, EMFILE, ENOMEM);
-    long result = END(line_make(ret_ends), "channel_create");
+    long result = END(channel_make(ret_ends), "channel_create");
 
     return (int)result;
 }
 
-/* A datagram may meet a queue that others have filled; a line is its two ends' own. */
+/* A datagram may meet a queue that others have filled; a channel is its two ends' own. */
 static enum fault_kind kind_of_send(int socket, int *ret_error)
 {
-    *ret_error = line_is(socket) || scheduler_chance(random_faults, 2) ? EINTR : EAGAIN;
-    return line_is(socket) ? fault_none : fault_transient;
+    *ret_error = channel_is(socket) || scheduler_chance(random_faults, 2) ? EINTR : EAGAIN;
+    return channel_is(socket) ? fault_none : fault_transient;
 }
 
 static ssize_t send_bytes(int socket, const void *bytes, size_t size)
@@ -890,14 +890,14 @@ static ssize_t receive_message(int socket, struct msghdr *message)
 
 static bool is_channel(int descriptor)
 {
-    return line_is(descriptor);
+    return channel_is(descriptor);
 }
 
 /* As a kernel before Linux 6.5. */
 static int identify_senders(int socket)
 {
     scheduler_advance(call_cost_ns);
-    return line_is(socket) ? -EINVAL : -ENOPROTOOPT;
+    return channel_is(socket) ? -EINVAL : -ENOPROTOOPT;
 }
 
 static uint64_t process_number(int pidfd)

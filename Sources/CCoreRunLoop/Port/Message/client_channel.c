@@ -60,7 +60,7 @@ static void log_dropped(uint64_t reason)
     static const char *const texts[] = {
         [wire_drop_malformed] = "its data is not in memory that the receiver trusts",
         [wire_drop_budget] = "its data is beyond the receiver's budget of memory",
-        [wire_drop_memory] = "it lacks memory or a descriptor, or its callback did not return, or has failed",
+        [wire_drop_memory] = "it lacks memory or a descriptor, its callback failed or did not return, or a bridge reached nobody",
     };
     const char *text = reason < sizeof texts / sizeof texts[0] ? texts[reason] : NULL;
 
