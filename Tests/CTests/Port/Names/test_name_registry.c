@@ -642,6 +642,11 @@ static void note_entry(void *info, const struct name_registry_entry *entry)
     trace_addf(info, "%s:%s%s", entry->card.name.bytes, entry->is_alive ? "alive" : "dead", entry->age_s > 100 ? ":old" : "");
 }
 
+static void note_limit(void *info, const struct name_registry_entry *entry)
+{
+    trace_addf(info, "%s:%u", entry->card.name.bytes, (unsigned)entry->card.queue_limit);
+}
+
 static void plant_text(const char *leaf, const char *text)
 {
     char path[512];
@@ -679,7 +684,6 @@ PORT_TEST(the_list_of_names_leaves_out_what_is_no_card, "195 H17")
         EXPECT_EQ(name_registry_list(note_entry, &trace), 0);
         EXPECT_TRACE(&trace, "a port:alive");
     }
-    plant_text("x.lock", "1 70000 100 1\nx\n"); /* a limit that none may have is passed over */
     memset(long_leaf, 'l', sizeof long_leaf - 1);
     long_leaf[sizeof long_leaf - 1] = '\0';
     plant_text(long_leaf, "");
@@ -707,6 +711,23 @@ PORT_TEST(the_list_of_names_leaves_out_what_is_no_card, "195 H17")
 static int64_t wall_of_tomorrow(void)
 {
     return kernel_linux.wall_ns() + INT64_C(86400) * 1000000000;
+}
+
+PORT_TEST(a_card_with_a_limit_that_no_queue_may_have_counts_as_one_with_the_default, "195 H17")
+{
+    static const char *const cards[] = {"1 70000 100 1\nx\n", "1 0 100 1\nx\n"};
+    CFMessagePortRef port = local(NAME); /* makes the directory */
+
+    for (size_t i = 0; i < sizeof cards / sizeof cards[0]; i++) {
+        struct trace trace = {0};
+
+        plant_text("x.lock", cards[i]);
+        plant_text("x.sock", "");
+        EXPECT_EQ(name_registry_list(note_limit, &trace), 0);
+        EXPECT(strstr(trace.text, "x:5") != NULL);
+    }
+    port_drop(port);
+    remove_names();
 }
 
 PORT_TEST(the_list_of_names_knows_their_age, "195")
