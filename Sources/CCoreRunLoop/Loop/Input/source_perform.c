@@ -229,6 +229,8 @@ bool sources_perform_some(CFRunLoopRef loop, struct run *run)
 
 /* ---- sources that a wait has reported ---- */
 
+enum { no_counter = -1 };
+
 /* Calls the source of a higher layer. Returns false if the source has declined the report (descriptor_source_decline). */
 static bool call_descriptor(struct run *run)
 {
@@ -242,18 +244,12 @@ static bool call_descriptor(struct run *run)
     return report->ready != 0;
 }
 
-static enum port_kind port_kind_of(const struct source_descriptor_part *descriptor_part)
-{
-    return (enum port_kind)atomic_load_explicit(&descriptor_part->port_kind, memory_order_relaxed);
-}
-
 /*
  * Asks the kernel what the descriptor of a version-1 source is. The source is in a mode of the loop, so its descriptor stays the same
- * meanwhile. Loops on several threads that ask at once get the same answer. What was closed too early stays unknown (rule 106).
+ * meanwhile. Loops on several threads that ask at once get the same answer. The kind of a closed descriptor stays unknown.
  */
-REQUIRES(the_loop_lock) static __attribute__((noinline)) void learn_port_kind(CFRunLoopSourceRef source)
+REQUIRES(the_loop_lock) static __attribute__((noinline)) void learn_port_kind(struct source_descriptor_part *descriptor_part)
 {
-    struct source_descriptor_part *descriptor_part = source_descriptor_part(source);
     enum port_kind kind = port_kind_other;
 
     if (!kernel.descriptor_is_open(descriptor_part->descriptor)) {
@@ -265,21 +261,33 @@ REQUIRES(the_loop_lock) static __attribute__((noinline)) void learn_port_kind(CF
     atomic_store_explicit(&descriptor_part->port_kind, kind, memory_order_relaxed);
 }
 
-/*
- * Calls a version-1 source, after reading its counter if it has one (rule 99). Returns false if the report is stale: the counter was 0, or
- * the descriptor has been closed.
- */
-static bool call_port(CFRunLoopSourceRef source)
+static enum port_kind port_kind_of(const struct source_descriptor_part *descriptor_part)
 {
-    const struct source_descriptor_part *descriptor_part = source_descriptor_part(source);
-    source_function perform = source_callback(source, source_callback_perform);
-    enum port_kind kind = port_kind_of(descriptor_part);
+    return (enum port_kind)atomic_load_explicit(&descriptor_part->port_kind, memory_order_relaxed);
+}
 
-    if (kind == port_kind_unknown) {
-        return false;
+/*
+ * Returns false if the program had closed the source's descriptor by its first report. `*ret_counter` is the descriptor if the loop reads it
+ * itself, otherwise no_counter. Both are found under the lock: once it is dropped, another thread may give the source another descriptor.
+ */
+REQUIRES(the_loop_lock) static bool port_is_open(CFRunLoopSourceRef source, int *ret_counter)
+{
+    struct source_descriptor_part *descriptor_part = source_descriptor_part(source);
+
+    if (port_kind_of(descriptor_part) == port_kind_unknown) {
+        learn_port_kind(descriptor_part);
     }
-    if (kind == port_kind_counter) {
-        int result = kernel.counter_drain(descriptor_part->descriptor);
+    *ret_counter = port_kind_of(descriptor_part) == port_kind_counter ? descriptor_part->descriptor : no_counter;
+    return port_kind_of(descriptor_part) != port_kind_unknown;
+}
+
+/* Calls a version-1 source, after reading its counter if it has one (rule 99). Returns false if the counter was 0: a stale report. */
+static bool call_port(CFRunLoopSourceRef source, int counter)
+{
+    source_function perform = source_callback(source, source_callback_perform);
+
+    if (counter != no_counter) {
+        int result = kernel.counter_drain(counter);
 
         /* A timerfd of the wall clock returns ECANCELED once after that clock was set. That is an event of its own. */
         if (result < 0 && result != -ECANCELED) {
@@ -302,12 +310,11 @@ bool ready_source_perform(CFRunLoopRef loop, struct run *run)
 
     if (performed) {
         bool is_descriptor = source_kind(source) == source_with_descriptor;
+        int counter = no_counter;
+        bool is_open = is_descriptor || port_is_open(source, &counter);
 
-        if (!is_descriptor && port_kind_of(source_descriptor_part(source)) == port_kind_unknown) {
-            learn_port_kind(source);
-        }
         loop_unlock(loop);
-        performed = is_descriptor ? call_descriptor(run) : call_port(source);
+        performed = is_descriptor ? call_descriptor(run) : is_open && call_port(source, counter);
         loop_lock(loop);
         run_resume(loop, run);
         if (!performed && !is_descriptor) {

@@ -258,8 +258,8 @@ bool timer_take_wall_instant(CFRunLoopRef loop, CFRunLoopTimerRef timer)
 }
 
 /*
- * Goes once through the mode's timers that follow the wall clock. Returns false if none had to be moved. A timer only moves up in the heap,
- * past those that were looked at before; but what its mode's sleeper is told may move others, so that one is missed.
+ * Gives each timer of the mode that follows the wall clock its instant, and returns true if some instant has changed. The caller goes round
+ * until none has: a changed instant may lead to a look at the top of the heap, which moves other timers, and this walk may miss one then.
  */
 REQUIRES(the_loop_lock) static bool move_wall_timers(CFRunLoopRef loop, const struct mode *mode)
 {

@@ -5,6 +5,8 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -128,6 +130,56 @@ TEST(the_kind_of_a_descriptor_is_asked_once_when_it_is_first_ready, "98 99")
     close(ends[0]);
     close(ends[1]);
     close(event);
+}
+
+struct mover {
+    CFRunLoopRef loop;
+    CFRunLoopSourceRef source;
+    int descriptors[2];
+    atomic_bool is_done;
+};
+
+static void *moves_between_descriptors(void *info)
+{
+    struct mover *mover = info;
+
+    for (int i = 0; i < 2000; i++) {
+        asked_descriptor = mover->descriptors[i % 2];
+        CFRunLoopAddSource(mover->loop, mover->source, MODE);
+        CFRunLoopRemoveSource(mover->loop, mover->source, MODE);
+    }
+    atomic_store(&mover->is_done, true);
+    return NULL;
+}
+
+TEST(a_source_that_gets_another_descriptor_while_it_is_performed_reads_no_byte_of_it, "98 99")
+{
+    CFRunLoopSourceContext1 context = {.version = 1, .getPort = counts_asking};
+    static struct probe idle = PROBE("idle", NULL);
+    struct mover mover = {.loop = LOOP};
+    char bytes[16];
+    pthread_t thread;
+    int ends[2];
+
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    EXPECT_EQ(write(ends[1], "ten bytes.", 10), 10);
+    mover.descriptors[0] = probe_event();
+    mover.descriptors[1] = ends[0];
+    mover.source = CFRunLoopSourceCreate(NULL, 0, (CFRunLoopSourceContext *)(void *)&context);
+    probe_source_add(&idle, 0, LOOP, MODE); /* the mode is never empty */
+    EXPECT_EQ(pthread_create(&thread, NULL, moves_between_descriptors, &mover), 0);
+    while (!atomic_load(&mover.is_done)) {
+        probe_event_post(mover.descriptors[0]);
+        CFRunLoopRunInMode(MODE, 0, false);
+    }
+    pthread_join(thread, NULL);
+    EXPECT_EQ(read(ends[0], bytes, sizeof bytes), 10);
+    CFRunLoopSourceInvalidate(mover.source);
+    CFRelease(mover.source);
+    CFRunLoopSourceInvalidate(probe_source_of(&idle));
+    close(mover.descriptors[0]);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 static void reads_four(struct probe *probe)
