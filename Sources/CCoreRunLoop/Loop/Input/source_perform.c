@@ -267,8 +267,9 @@ static enum port_kind port_kind_of(const struct source_descriptor_part *descript
 }
 
 /*
- * Returns false if the program had closed the source's descriptor by its first report. `*ret_counter` is the descriptor if the loop reads it
- * itself, otherwise no_counter. Both are found under the lock: once it is dropped, another thread may give the source another descriptor.
+ * Returns false if the program had closed the source's descriptor by its first report. `*ret_counter` is the descriptor if the loop reads
+ * it itself, otherwise no_counter. Both are found under the lock. Once that is dropped, another thread may give the source another
+ * descriptor.
  */
 REQUIRES(the_loop_lock) static bool port_is_open(CFRunLoopSourceRef source, int *ret_counter)
 {
