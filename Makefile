@@ -188,11 +188,11 @@ install: all man install-net install-nats
 	$(Q)ln -sf libcorerunloop.so.$(SOVERSION) $(D_LIB)/libcorerunloop.so
 	$(Q)$(INSTALL) -m 644 $(STATIC) $(D_LIB)/
 	$(Q)$(INSTALL) -m 755 $(TOOL) $(RUNLOOP) $(D_BIN)/
-	$(Q)$(INSTALL) -m 644 Sources/messageport/messageport.1 Sources/runloop/runloop.1 $(D_MAN)/man1/
-	$(Q)$(INSTALL) -m 644 Sources/messageport/completion.bash $(D_COMPLETION)/messageport
-	$(Q)$(INSTALL) -m 644 Sources/runloop/completion.bash $(D_COMPLETION)/runloop
-	$(Q)$(INSTALL) -m 755 Sources/bpftrace/*.bt $(D_SCRIPTS)/
-	$(Q)$(INSTALL) -m 644 Sources/gdb/corerunloop-gdb.py $(D_GDB)/$(notdir $(SHARED))-gdb.py
+	$(Q)$(INSTALL) -m 644 Tools/messageport/Sources/messageport.1 Tools/runloop/Sources/runloop.1 $(D_MAN)/man1/
+	$(Q)$(INSTALL) -m 644 Tools/messageport/Sources/completion.bash $(D_COMPLETION)/messageport
+	$(Q)$(INSTALL) -m 644 Tools/runloop/Sources/completion.bash $(D_COMPLETION)/runloop
+	$(Q)$(INSTALL) -m 755 Tools/bpftrace/Sources/*.bt $(D_SCRIPTS)/
+	$(Q)$(INSTALL) -m 644 Tools/gdb/Sources/corerunloop-gdb.py $(D_GDB)/$(notdir $(SHARED))-gdb.py
 	$(Q)$(INSTALL) -m 755 $(PLAIN) $(D_LIB)/corerunloop/
 	$(Q)for file in $(HEADERS:Headers/%=%) Swift/module.modulemap Swift/CCoreRunLoop.apinotes; do \
 	$(INSTALL) -m 644 Headers/$$file $(D_INCLUDE)/$$file || exit 1; done
@@ -237,7 +237,7 @@ help-all: help
 	@printf '\ncheck runs %s\n' "$(CHECK_PARTS) $(CHECK_LAST)" | fold -s -w 120
 	@awk '/^### / { if (FILENAME != last) print "\n" FILENAME ":"; last = FILENAME; print substr($$0, 5) }' $(RULES)
 
-RULES := $(addsuffix /rules.mk,Sources/CCoreRunLoopNet Sources/CCoreRunLoopNats Tests/CTests Tests/Listings Tests/Conformance Tests/Model Tests/Models Tests/Schedule Tests/Simulation \
-	Tests/Chaos Tests/ChaosJudge Tests/ChaosNetwork Tests/Integration Fuzz Examples Sources Sources/messageport Sources/runloop Sources/gdb Sources/bpftrace Benchmarks docs scripts)
-RULES += debian/rules.mk Tests/Embed/rules.mk
+RULES := AddOns/Net/rules.mk AddOns/Nats/rules.mk $(addsuffix /rules.mk,Tests/CTests Tests/Listings Tests/Conformance Tests/Model Tests/Models Tests/Schedule Tests/Simulation \
+	Tests/Chaos Tests/ChaosJudge Tests/Integration Fuzz Examples Sources Benchmarks docs scripts)
+RULES += debian/rules.mk Tests/Embed/rules.mk AddOns/Nats/Tests/Chaos/rules.mk $(wildcard Tools/*/rules.mk)
 include $(RULES)

@@ -47,15 +47,16 @@ let package = Package(
             cSettings: [.headerSearchPath("Headers"), .headerSearchPath("Sources/CCoreRunLoop")],
             linkerSettings: [.linkedLibrary("BlocksRuntime")]
         ),
-        .systemLibrary(name: "CLibCAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
-        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(
+            name: "CLibCAres", path: "AddOns/Net/Sources/CLibCAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
+        .systemLibrary(name: "COpenSSL", path: "AddOns/Net/Sources/COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .target(
-            name: "CCoreRunLoopNet", dependencies: ["CCoreRunLoop", "CLibCAres", "COpenSSL"], exclude: ["rules.mk"],
-            cSettings: [.headerSearchPath("../../Headers"), .headerSearchPath("../CCoreRunLoop")]),
-        .systemLibrary(name: "CLibNats", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
+            name: "CCoreRunLoopNet", dependencies: ["CCoreRunLoop", "CLibCAres", "COpenSSL"], path: "AddOns/Net/Sources/CCoreRunLoopNet",
+            cSettings: [.headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop")]),
+        .systemLibrary(name: "CLibNats", path: "AddOns/Nats/Sources/CLibNats", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
         .target(
-            name: "CCoreRunLoopNats", dependencies: ["CCoreRunLoop", "CLibBSD", "CLibNats"], exclude: ["rules.mk"],
-            cSettings: [.headerSearchPath("../../Headers")]),
+            name: "CCoreRunLoopNats", dependencies: ["CCoreRunLoop", "CLibBSD", "CLibNats"], path: "AddOns/Nats/Sources/CCoreRunLoopNats",
+            cSettings: [.headerSearchPath("../../../../Headers")]),
         // No sources: the folder of the headers, for C targets.
         .target(name: "CoreFoundationHeaders", dependencies: ["CCoreRunLoop"], path: "Headers", publicHeadersPath: "."),
         // System calls and thread-local words that Swift cannot spell, and the few private functions of the C library that the overlay
@@ -67,13 +68,23 @@ let package = Package(
         // The few functions of the toolchain's Core Foundation by which the two loops of a thread wait as one.
         .target(
             name: "CoreRunLoopFoundationShims", dependencies: ["CCoreRunLoop"],
-            cSettings: [.headerSearchPath("../../Headers"), .headerSearchPath("../CCoreRunLoop")]),
-        .target(name: "CoreRunLoopFoundation", dependencies: ["CoreRunLoop", "CoreRunLoopFoundationShims"], swiftSettings: strict),
-        .target(name: "CoreRunLoopXCTest", dependencies: ["CoreRunLoopFoundation"], swiftSettings: strict),
-        .target(name: "CoreRunLoopDistributed", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
-        .target(name: "CoreRunLoopDistributedJSON", dependencies: ["CoreRunLoopDistributed"], swiftSettings: strict),
+            path: "AddOns/Foundation/Sources/CoreRunLoopFoundationShims",
+            cSettings: [.headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop")]),
         .target(
-            name: "CoreRunLoopNats", dependencies: ["CoreRunLoop", "CoreRunLoopShims", "CCoreRunLoopNats"], swiftSettings: strict),
+            name: "CoreRunLoopFoundation", dependencies: ["CoreRunLoop", "CoreRunLoopFoundationShims"],
+            path: "AddOns/Foundation/Sources/CoreRunLoopFoundation", swiftSettings: strict),
+        .target(
+            name: "CoreRunLoopXCTest", dependencies: ["CoreRunLoopFoundation"], path: "AddOns/Foundation/Sources/CoreRunLoopXCTest",
+            swiftSettings: strict),
+        .target(
+            name: "CoreRunLoopDistributed", dependencies: ["CoreRunLoop", "CoreRunLoopShims"],
+            path: "AddOns/Distributed/Sources/CoreRunLoopDistributed", swiftSettings: strict),
+        .target(
+            name: "CoreRunLoopDistributedJSON", dependencies: ["CoreRunLoopDistributed"],
+            path: "AddOns/Distributed/Sources/CoreRunLoopDistributedJSON", swiftSettings: strict),
+        .target(
+            name: "CoreRunLoopNats", dependencies: ["CoreRunLoop", "CoreRunLoopShims", "CCoreRunLoopNats"],
+            path: "AddOns/Nats/Sources/CoreRunLoopNats", swiftSettings: strict),
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),
@@ -88,28 +99,35 @@ let package = Package(
             name: "bench-swift", dependencies: ["CoreRunLoop", "Allocations"], path: "Benchmarks/Swift",
             swiftSettings: [.swiftLanguageMode(.v5)]),
         .executableTarget(
-            name: "bench-foundation", dependencies: ["CoreRunLoopFoundation", "Allocations"], path: "Benchmarks/Foundation",
+            name: "bench-foundation", dependencies: ["CoreRunLoopFoundation", "Allocations"], path: "AddOns/Foundation/Benchmarks",
             swiftSettings: [.swiftLanguageMode(.v5)]),
         .executableTarget(
-            name: "bench-distributed", dependencies: ["CoreRunLoopDistributed", "Allocations"], path: "Benchmarks/Distributed",
+            name: "bench-distributed", dependencies: ["CoreRunLoopDistributed", "Allocations"], path: "AddOns/Distributed/Benchmarks",
             exclude: ["grpc.cpp", "echo.proto"], swiftSettings: [.swiftLanguageMode(.v5)]),
         // What needs a process's first thread: a program that is a test.
         .executableTarget(name: "requests", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], path: "Tests/Requests"),
-        .executableTarget(name: "actors", dependencies: ["CoreRunLoopDistributed"], path: "Tests/Actors"),
+        .executableTarget(name: "actors", dependencies: ["CoreRunLoopDistributed"], path: "AddOns/Distributed/Tests/Actors"),
         .executableTarget(name: "main-thread", dependencies: ["CoreRunLoop"], path: "Tests/MainThread"),
-        .executableTarget(name: "main-thread-foundation", dependencies: ["CoreRunLoopFoundation"], path: "Tests/MainThreadFoundation"),
+        .executableTarget(
+            name: "main-thread-foundation", dependencies: ["CoreRunLoopFoundation"], path: "AddOns/Foundation/Tests/MainThreadFoundation"),
         // Linked with the add-on library, which the tests of the overlay are to do without.
-        .executableTarget(name: "network", dependencies: ["CoreRunLoop", "CCoreRunLoopNet"], path: "Tests/Network"),
+        .executableTarget(name: "network", dependencies: ["CoreRunLoop", "CCoreRunLoopNet"], path: "AddOns/Net/Tests/Network"),
         // Linked with the add-on library, and in several processes.
-        .executableTarget(name: "bridges", dependencies: ["CoreRunLoopNats", "CoreRunLoopDistributed"], path: "Tests/Bridges"),
+        .executableTarget(name: "bridges", dependencies: ["CoreRunLoopNats", "CoreRunLoopDistributed"], path: "AddOns/Nats/Tests/Bridges"),
         .testTarget(name: "CCoreRunLoopTests", dependencies: ["CCoreRunLoop"]),
         .testTarget(name: "CoreRunLoopTests", dependencies: ["CoreRunLoop", "CoreRunLoopTesting"]),
         // A protocol of distributed actors that is in another module than the actors.
-        .target(name: "ActorProtocols", dependencies: ["CoreRunLoopDistributed"], path: "Tests/ActorProtocols", swiftSettings: strict),
+        .target(
+            name: "ActorProtocols", dependencies: ["CoreRunLoopDistributed"], path: "AddOns/Distributed/Tests/ActorProtocols",
+            swiftSettings: strict),
         .testTarget(
-            name: "CoreRunLoopDistributedTests", dependencies: ["ActorProtocols", "CoreRunLoopDistributed", "CoreRunLoopDistributedJSON"]),
-        .testTarget(name: "CoreRunLoopFoundationTests", dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"]),
-        .testTarget(name: "CoreRunLoopXCTestTests", dependencies: ["CoreRunLoopXCTest"]),
+            name: "CoreRunLoopDistributedTests", dependencies: ["ActorProtocols", "CoreRunLoopDistributed", "CoreRunLoopDistributedJSON"],
+            path: "AddOns/Distributed/Tests/CoreRunLoopDistributedTests"),
+        .testTarget(
+            name: "CoreRunLoopFoundationTests", dependencies: ["CoreRunLoop", "CoreRunLoopFoundation"],
+            path: "AddOns/Foundation/Tests/CoreRunLoopFoundationTests"),
+        .testTarget(
+            name: "CoreRunLoopXCTestTests", dependencies: ["CoreRunLoopXCTest"], path: "AddOns/Foundation/Tests/CoreRunLoopXCTestTests"),
         // The articles' Swift, in the language mode that is nearest to theirs.
         .testTarget(
             name: "ListingTests",

@@ -60,7 +60,7 @@ bench-streams: $(STATIC)
 	$(Q)$(B)/bench/streams $(BENCH_ARGUMENTS)
 
 bench-net: $(STATIC) $(if $(HAS_NET),$(NET_STATIC))
-	$(Q)$(if $(HAS_NET),mkdir -p $(B)/bench && $(COMPILE_PROGRAM) -o $(B)/bench/net Benchmarks/net/main.c $(NET_PROGRAM_LIBS) $(PROGRAM_LIBS) $(NET_LIBS) && \
+	$(Q)$(if $(HAS_NET),mkdir -p $(B)/bench && $(COMPILE_PROGRAM) -o $(B)/bench/net AddOns/Net/Benchmarks/main.c $(NET_PROGRAM_LIBS) $(PROGRAM_LIBS) $(NET_LIBS) && \
 	$(B)/bench/net $(BENCH_ARGUMENTS),echo "bench-net: skipped, there is no $(NET_PACKAGES) here (make deps)")
 
 bench-trace: $(STATIC)
@@ -80,8 +80,8 @@ bench-distributed:
 	$(Q)env -u CC -u CFLAGS -u LDFLAGS swift build -c release -j $(TEST_JOBS) --scratch-path .build/release-bench --product bench-distributed
 	$(Q)$$(swift build -c release --scratch-path .build/release-bench --show-bin-path)/bench-distributed $(BENCH_ARGUMENTS)
 	$(Q)if pkg-config --exists grpc++ protobuf && command -v protoc grpc_cpp_plugin > /dev/null; then mkdir -p $(GRPC) && \
-	protoc --proto_path=Benchmarks/Distributed --cpp_out=$(GRPC) --grpc_out=$(GRPC) --plugin=protoc-gen-grpc=$$(command -v grpc_cpp_plugin) echo.proto && \
-	$(CXX) -O2 -I$(GRPC) -o $(GRPC)/bench Benchmarks/Distributed/grpc.cpp $(GRPC)/*.cc $$(pkg-config --cflags --libs grpc++ protobuf) && \
+	protoc --proto_path=AddOns/Distributed/Benchmarks --cpp_out=$(GRPC) --grpc_out=$(GRPC) --plugin=protoc-gen-grpc=$$(command -v grpc_cpp_plugin) echo.proto && \
+	$(CXX) -O2 -I$(GRPC) -o $(GRPC)/bench AddOns/Distributed/Benchmarks/grpc.cpp $(GRPC)/*.cc $$(pkg-config --cflags --libs grpc++ protobuf) && \
 	$(GRPC)/bench $(BENCH_ARGUMENTS); else echo "bench-distributed: gRPC is passed over (libgrpc++-dev, protobuf-compiler-grpc)"; fi
 
 # Counts do not depend on the clock, so they can be compared with a committed baseline.
@@ -102,7 +102,7 @@ check-pictures:
 MESSAGES ?= 10000000
 .PHONY: bench-nats bench-nats-memory
 ifneq ($(HAS_NATS),)
-$(B)/bench/bridge: Benchmarks/bridge/main.c $(STATIC)
+$(B)/bench/bridge: AddOns/Nats/Benchmarks/main.c $(STATIC)
 	$(Q)mkdir -p $(@D) && $(COMPILE_PROGRAM) -D_GNU_SOURCE -o $@ $< $(PROGRAM_LIBS) $(NATS_LIBS)
 bench-nats: $(B)/bench/bridge $(BRIDGE)
 	$(Q)$(B)/bench/bridge $(BRIDGE)

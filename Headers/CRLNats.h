@@ -4,8 +4,8 @@
  * The add-on library libcorerunloop-nats: a bridge, by which programs use message ports of other machines through a NATS server.
  *
  * On the machine that has a port, a bridge exports its name. On the others a bridge imports it: there it owns a local port of that name,
- * as long as somebody exports it, and programs that know nothing of the network send to that one. docs/bridge.md says what a name across
- * machines promises, and what it does not.
+ * as long as somebody exports it, and programs that know nothing of the network send to that one. AddOns/Nats/bridge.md says what a name
+ * across machines promises, and what it does not.
  *
  * `CoreFoundation.h` does not include this header. Texts are UTF-8 that ends with a zero; the library copies what it keeps. The command
  * `messageport bridge` is made of these calls.

@@ -6,7 +6,7 @@
  *
  * A program need not call anything: with `CORERUNLOOP_TRACE=FILE` in its environment it is traced from its first loop on, and
  * `runloop trace` sets that. Each thread writes into a ring of its own, which holds its latest events. The file can be read even after the
- * process was killed. docs/trace.md says how to read a trace, and docs/trace-format.md what its bytes mean.
+ * process was killed. Tools/runloop/trace.md says how to read a trace, and docs/trace-format.md what its bytes mean.
  *
  * `CoreFoundation.h` does not include this header.
  */

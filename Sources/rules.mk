@@ -4,7 +4,7 @@
 
 ### swift-programs   builds and runs the programs in Swift: examples, services and their clients, the main thread, distributed actors
 ### swift-snippets   checks that the documentation's pieces of Swift compile, that misuse does not, and that programs written from it run
-### foundation-names compares the declarations of the toolchain's Foundation with this package's and with docs/foundation-names.md
+### foundation-names compares the declarations of the toolchain's Foundation with this package's and with AddOns/Foundation/foundation-names.md
 ### requests-soak    10,000 requests with deadlines, cancellations and deaths of either side, a part of soak; REQUESTS=10000
 ### actors-soak      distributed actors of 100 processes, a part of soak; ACTORS_PROCESSES=100
 ### both-loops-soak  runs random programs with both loops beside a model, a part of soak; BOTH_LOOPS_PROGRAMS=1-100000

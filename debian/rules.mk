@@ -13,6 +13,6 @@ deb:
 check-deb: deb
 	$(Q)scripts/check-deb $(CURDIR)/build/deb
 check-release:
-	$(Q)Tests/Tool/test_release
+	$(Q)debian/test_release
 release: check-release
 	$(Q)scripts/release "$(if $(filter command%,$(origin VERSION)),$(VERSION))"

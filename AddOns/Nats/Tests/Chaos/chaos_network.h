@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of chaos-network share: main.c breaks, roles.c is broken. */
+#ifndef CRL_TESTS_CHAOS_NETWORK_H
+#define CRL_TESTS_CHAOS_NETWORK_H
+
+#include "chaos.h"
+
+enum { machines = 3, clients_of_machine = 2 };
+
+enum role {
+    role_nats,
+    role_bridge,
+    role_owner,
+    role_client,
+    role_durable_nats,
+    role_sending_bridge,
+    role_receiving_bridge,
+    role_receiver,
+    role_sender
+};
+
+/* How long a process is stopped at most, and how late a call may be. */
+static const double longest_stop_s = 1.0;
+static const double margin_s = 0.5;
+
+struct worker {
+    enum role role;
+    int machine;
+    pid_t pid;
+    uint32_t life;
+    double stopped_until; /* 0: it runs */
+};
+
+/* What the durable part shares beside the history. */
+struct durable {
+    _Atomic uint32_t taken; /* messages that the port took; their numbers are 1 to this */
+    _Atomic bool ends;
+};
+extern struct durable *durable;
+
+extern const char *program; /* messageport-bridge */
+extern char base[]; /* the folder of all files */
+extern int ports[2 * machines + 1]; /* of clients, of routes, and the durable server's */
+extern char all_servers[512];
+
+unsigned random_below(unsigned limit);
+void random_begin(unsigned seed);
+/* A path in the folder. */
+const char *path_of(const char *format, int number);
+/* ---- in networks.c ---- */
+
+/* Returns false if there is no right or no means: then all machines are on loopback. */
+bool networks_make(void);
+/* Where a machine's server listens. */
+const char *address_of(int machine);
+/* The process belongs to the machine's network from now on. */
+void network_enter(int machine);
+/* Cuts or mends the machine's link to the others. */
+void network_set_link(int machine, bool is_up);
+
+/* ---- in roles.c ---- */
+
+/* The process becomes what the worker is. */
+void live(struct worker *worker) __attribute__((noreturn));
+
+#endif
