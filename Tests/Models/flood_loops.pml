@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A burst of signals to a source in two loops (Loop/Wake/coalesce.h, Source/source.c, source_queue.c): the mark with all its states, the
+ * A burst of signals to a source in two loops (Loop/Wake/coalesce.h, Signal/source.c, source_queue.c): the mark with all its states, the
  * bindings, the announcement, and the end of the burst by whichever loop finds no announcement. It begins in a burst without an
  * announcement, with the source in the pending lists of its loops. An announcement may stay in its signaller's store buffer; all else that a
  * signaller writes is seen at once (flood.pml is about that). A binding is in the queue as soon as its bit is set (source.pml has what is

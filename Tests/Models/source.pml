@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mark and the bindings of Loop/Source/source.c and Loop/Input (source_member.c, source_membership.c): one source in LOOPS loops;
+ * The mark and the bindings of Loop/Signal/source.c and Loop/Source (source_member.c, source_membership.c): one source in LOOPS loops;
  * signallers, one of which may wake nobody; and threads that take the source out of loop 0, add it again, or invalidate it. Names are
  * those of the code. A wake-up is a token (waker.pml has the wake word). Sequentially consistent.
  *

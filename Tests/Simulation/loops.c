@@ -16,7 +16,7 @@
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 #include "Port/Wire/packet.h"
-#include "Loop/Source/source.h"
+#include "Loop/Signal/source.h"
 #include "Loop/Timer/timer.h"
 #include "image.h"
 #include "plan.h"

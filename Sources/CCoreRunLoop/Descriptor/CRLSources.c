@@ -15,7 +15,7 @@
 #include "Loop/Core/callout_cleanup.h"
 #include "Loop/Core/shown.h"
 #include "Loop/Core/thread_loop.h"
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Loop/Trace/trace.h"
 #include "Runtime/Object/object.h"
 #include "Support/invariant.h"

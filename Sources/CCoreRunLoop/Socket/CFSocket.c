@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 
 #include "Loop/Core/shown.h"
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Socket/socket.h"
 #include "Socket/socket_events.h"
 #include "Socket/socket_registry.h"

@@ -4,7 +4,7 @@
  */
 #include "Socket/socket.h"
 
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Socket/socket_registry.h"
 #include "Support/locked_read.h"
 

@@ -22,7 +22,7 @@
 #include "CoreFoundation/CFSocket.h"
 #include "Kernel/kernel.h"
 #include "Loop/Core/context_info.h"
-#include "Loop/Input/weak_source.h"
+#include "Loop/Source/weak_source.h"
 #include "Runtime/Object/object.h"
 #include "Support/lock.h"
 

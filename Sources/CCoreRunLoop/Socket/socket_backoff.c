@@ -7,7 +7,7 @@
  */
 #include "Socket/socket_backoff.h"
 
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Support/fault.h"
 
 static const CFTimeInterval back_off_s = 0.125;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "Loop/Core/loop.h"
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Loop/Trace/trace.h"
 
 /* ---- claiming ---- */

@@ -7,7 +7,7 @@
 #include "Loop/Core/callout_cleanup.h"
 #include "Loop/Core/shown.h"
 #include "Loop/Core/thread_loop.h"
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Stream/stream_queue.h"
 #include "Stream/stream_schedule.h"
 

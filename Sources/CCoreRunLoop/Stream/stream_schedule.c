@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Loop/Watch/watch.h"
 #include "Stream/stream_events.h"
 #include "Stream/stream_queue.h"

@@ -23,7 +23,7 @@
 #include "Loop/Trace/statistics_file.h"
 #include "Loop/fake_companion.h"
 #include "Loop/Run/quiet_wait.h"
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Loop/Wake/coalesce.h"
 #include "Loop/Run/hosting.h"
 #include "Loop/Core/main_queue.h"

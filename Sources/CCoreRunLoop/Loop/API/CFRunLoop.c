@@ -6,7 +6,7 @@
 #include "Loop/Block/block.h"
 #include "Loop/Observer/observer_membership.h"
 #include "Loop/Run/pass.h"
-#include "Loop/Input/source_membership.h"
+#include "Loop/Source/source_membership.h"
 #include "Loop/Run/thread_registry.h"
 #include "Loop/Timer/timer_firing.h"
 #include "Loop/Timer/timer_membership.h"

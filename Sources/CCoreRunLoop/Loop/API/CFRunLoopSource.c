@@ -2,7 +2,7 @@
 /* The public calls on input sources: checks, and one call inward. */
 
 #include "CoreFoundation/CFRunLoop.h"
-#include "Loop/Input/source_membership.h"
+#include "Loop/Source/source_membership.h"
 #include "Support/fault.h"
 
 static void require_source(CFRunLoopSourceRef source, const char *function)

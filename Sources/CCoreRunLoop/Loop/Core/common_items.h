@@ -3,7 +3,7 @@
  * Common items: the timers and observers that were added to kCFRunLoopCommonModes. A loop has one list for each kind. Every mode that is
  * declared common later gets all items of the lists (rule 19), so an item stays in its list even if it has left a single common mode.
  *
- * The loop's lock guards the lists. Sources have a set of their own, see Loop/Source/source_set.h.
+ * The loop's lock guards the lists. Sources have a set of their own, see Loop/Signal/source_set.h.
  */
 #ifndef CRL_LOOP_CORE_COMMON_ITEMS_H
 #define CRL_LOOP_CORE_COMMON_ITEMS_H

@@ -30,7 +30,7 @@ enum loop_limits {
     activity_count = 6, /* Entry, BeforeTimers, BeforeSources, BeforeWaiting, AfterWaiting, Exit */
 };
 
-/* Sources by equality (rule 94); see Source/source_set.h. The loop's lock guards a set. */
+/* Sources by equality (rule 94); see Signal/source_set.h. The loop's lock guards a set. */
 struct source_set {
     struct source_member **buckets; /* NULL: the set has the single bucket `first` */
     struct source_member *first;

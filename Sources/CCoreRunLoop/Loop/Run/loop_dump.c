@@ -16,7 +16,7 @@
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Observer/observer.h"
 #include "Loop/Observer/observer_list.h"
-#include "Loop/Source/source.h"
+#include "Loop/Signal/source.h"
 #include "Loop/Timer/timer_heap.h"
 
 /* In the order of the text. */

@@ -20,7 +20,7 @@
 #include "Loop/Core/main_queue.h"
 #include "Loop/Observer/observer_callout.h"
 #include "Loop/Run/companion.h"
-#include "Loop/Input/source_perform.h"
+#include "Loop/Source/source_perform.h"
 #include "Loop/Timer/timer_firing.h"
 #include "Loop/Trace/trace.h"
 #include "Loop/Run/wait.h"

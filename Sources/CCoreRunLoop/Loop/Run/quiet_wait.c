@@ -7,7 +7,7 @@
 #include "Loop/Run/busy_wait.h"
 #include "Loop/Run/companion.h"
 #include "Loop/Core/main_queue.h"
-#include "Loop/Source/source_queue.h"
+#include "Loop/Signal/source_queue.h"
 #include "Loop/Timer/timer_firing.h"
 #include "Loop/Trace/trace.h"
 #include "Loop/Run/wait.h"

@@ -4,7 +4,7 @@
 
 #include "Kernel/kernel.h"
 #include "Loop/Run/busy_wait.h"
-#include "Loop/Input/source_perform.h"
+#include "Loop/Source/source_perform.h"
 #include "Loop/Timer/timer_firing.h"
 #include "Loop/Trace/trace.h"
 #include "Loop/Watch/watch.h"

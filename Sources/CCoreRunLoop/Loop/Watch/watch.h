@@ -19,8 +19,8 @@
 #include "Support/link_names.h"
 
 #include "Kernel/kernel.h"
-#include "Loop/Source/descriptor_interest.h"
-#include "Loop/Source/source.h"
+#include "Loop/Signal/descriptor_interest.h"
+#include "Loop/Signal/source.h"
 #include "Support/invariant.h"
 
 enum {

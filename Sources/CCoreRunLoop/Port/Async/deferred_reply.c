@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Loop/Trace/trace.h"
 
 struct deferred_reply {

@@ -6,7 +6,7 @@
 
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Port/Wire/payload.h"
 #include "Runtime/Value/data.h"
 #include "Runtime/Object/object.h"

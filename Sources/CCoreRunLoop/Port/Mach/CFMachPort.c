@@ -8,7 +8,7 @@
 
 #include "Kernel/kernel.h"
 #include "Loop/Run/thread_registry.h"
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Loop/Core/callout_cleanup.h"
 #include "Loop/Core/shown.h"
 #include "Loop/Trace/trace.h"

@@ -12,7 +12,7 @@
 
 #include "CRLMachPort.h"
 #include "Loop/Core/context_info.h"
-#include "Loop/Input/weak_source.h"
+#include "Loop/Source/weak_source.h"
 #include "Runtime/Object/object.h"
 #include "Support/list.h"
 #include "Support/lock.h"

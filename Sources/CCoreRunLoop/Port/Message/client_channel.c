@@ -8,7 +8,7 @@
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
 #include "Loop/Core/thread_loop.h"
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Port/Wire/packet.h"
 #include "Port/Wire/port_log.h"
 #include "Port/Message/remote_send.h"

@@ -6,7 +6,7 @@
 #include "Port/Message/local_receive.h"
 
 #include "Kernel/kernel_ports.h"
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Port/Message/received_message.h"
 
 /* Takes a local message, if there is one, and begins its call. Returns false if the message exceeds the budget. */

@@ -9,7 +9,7 @@
 
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_ports.h"
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Port/Core/port_table.h"
 #include "Port/Async/deferred_reply.h"
 #include "Port/Object/dispatch_queue.h"

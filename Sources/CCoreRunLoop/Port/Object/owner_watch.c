@@ -10,7 +10,7 @@
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_descriptors.h"
 #include "Kernel/kernel_ports.h"
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Loop/Run/thread_registry.h"
 #include "Loop/Watch/watch.h"
 #include "Port/Core/callback_cleanup.h"

@@ -6,7 +6,7 @@
 #include "CRLRunLoop.h"
 #include "Kernel/kernel.h"
 #include "Loop/Run/quiet_wait.h"
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Loop/loop_trace.h"
 #include "Loop/Core/main_queue.h"
 #include "Loop/Run/pass.h"

@@ -13,7 +13,7 @@
 
 #include "Kernel/kernel.h"
 #include "Loop/loop_trace.h"
-#include "Loop/Source/source.h"
+#include "Loop/Signal/source.h"
 
 static _Atomic int fences;
 

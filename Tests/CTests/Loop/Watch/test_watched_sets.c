@@ -14,7 +14,7 @@
 
 #include "Kernel/kernel.h"
 #include "Loop/Run/quiet_wait.h"
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 #include "Loop/loop_trace.h"
 #include "fake_kernel.h"
 #include "harness.h"

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "CoreFoundation/CFRunLoop.h"
-#include "Loop/Source/descriptor_interest.h"
+#include "Loop/Signal/descriptor_interest.h"
 
 struct run;
 

@@ -3,12 +3,12 @@
  * Adds sources to modes and removes them, with the calls of schedule and cancel, and invalidates sources. Any thread may call these.
  * source_member.h does it under the loop's lock.
  */
-#include "Loop/Input/source_membership.h"
+#include "Loop/Source/source_membership.h"
 
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
-#include "Loop/Input/source_member.h"
+#include "Loop/Source/source_member.h"
 #include "Loop/Watch/watch.h"
 #include "Support/fault.h"
 

@@ -3,7 +3,7 @@
  * A hash table of members, with chains. The loop's lock guards it. A search drops that lock to call the program's `equal`, and begins again
  * if the set has changed meanwhile.
  */
-#include "Loop/Source/source_set.h"
+#include "Loop/Signal/source_set.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weak references to sources; see weak_source.h. Any thread may call these. */
-#include "Loop/Input/weak_source.h"
+#include "Loop/Source/weak_source.h"
 
 #include "Runtime/Object/object.h"
 #include "Support/lock.h"

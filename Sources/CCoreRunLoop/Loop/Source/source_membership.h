@@ -5,7 +5,7 @@
 
 #include "Support/link_names.h"
 
-#include "Loop/Source/source.h"
+#include "Loop/Signal/source.h"
 
 /* These functions take the loop's lock. They call schedule and cancel with no lock held. */
 void source_add(CFRunLoopRef loop, CFRunLoopSourceRef source, CFStringRef mode_name);

@@ -3,7 +3,7 @@
  * Creates sources and signals them. Any thread and any signal handler may signal: the mark and the bindings are changed without a lock. The
  * states of the mark are in source.h. docs/threads.md says why each memory order suffices.
  */
-#include "Loop/Source/source.h"
+#include "Loop/Signal/source.h"
 
 #include <stdlib.h>
 #include <string.h>

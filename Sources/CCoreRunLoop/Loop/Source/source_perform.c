@@ -3,7 +3,7 @@
  * The callouts of sources; see source_perform.h. A reference keeps each source alive during its callout, and a clean-up drops that
  * reference if the callout does not return (a long jump, or the end of the thread).
  */
-#include "Loop/Input/source_perform.h"
+#include "Loop/Source/source_perform.h"
 
 #include <errno.h>
 
@@ -11,8 +11,8 @@
 #include "Loop/Core/run.h"
 #include "Loop/Wake/coalesce.h"
 #include "Loop/Core/thread_loop.h"
-#include "Loop/Input/source_membership.h"
-#include "Loop/Source/source_queue.h"
+#include "Loop/Source/source_membership.h"
+#include "Loop/Signal/source_queue.h"
 #include "Loop/Trace/trace.h"
 #include "Loop/Watch/watch.h"
 

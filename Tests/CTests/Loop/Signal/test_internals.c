@@ -13,7 +13,7 @@
 #include "Kernel/kernel.h"
 #include "Loop/Core/loop.h"
 #include "Loop/loop_trace.h"
-#include "Loop/Source/source.h"
+#include "Loop/Signal/source.h"
 #include "Loop/Timer/timer_firing.h"
 #include "Loop/Timer/timer_membership.h"
 #include "fake_kernel.h"

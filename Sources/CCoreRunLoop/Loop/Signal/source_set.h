@@ -7,7 +7,7 @@
 
 #include "Support/link_names.h"
 
-#include "Loop/Source/source.h"
+#include "Loop/Signal/source.h"
 
 REQUIRES(the_loop_lock) void source_set_insert(struct source_set *set, struct source_member *member);
 REQUIRES(the_loop_lock) void source_set_remove(struct source_set *set, struct source_member *member);

@@ -4,7 +4,7 @@
  * are hints: only the mark says whether a source is signalled. The loop's lock is held, except in bindings_release. Signallers push in
  * source.c, without a lock.
  */
-#include "Loop/Source/source_queue.h"
+#include "Loop/Signal/source_queue.h"
 
 #include <stdlib.h>
 

@@ -3,9 +3,9 @@
  * Sources with descriptors, for the higher layers; see descriptor_source.h. The owner's updates of the interest take no lock. To tell loops
  * of an update, each loop is found by its binding and its lock is taken, one at a time.
  */
-#include "Loop/Input/descriptor_source.h"
+#include "Loop/Source/descriptor_source.h"
 
-#include "Loop/Input/source_membership.h"
+#include "Loop/Source/source_membership.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Timer/timer_membership.h"
 #include "Loop/Watch/watch.h"

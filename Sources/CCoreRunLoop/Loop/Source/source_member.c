@@ -4,7 +4,7 @@
  * which bindings and members are free. A source that is bound to a loop holds one reference on it and is held once by it, however many
  * modes it is in.
  */
-#include "Loop/Input/source_member.h"
+#include "Loop/Source/source_member.h"
 
 #include <stdlib.h>
 #include <string.h>

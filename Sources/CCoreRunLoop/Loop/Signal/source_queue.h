@@ -5,7 +5,7 @@
 
 #include "Support/link_names.h"
 
-#include "Loop/Source/source.h"
+#include "Loop/Signal/source.h"
 
 /* Unbound bindings, chained by queue_next. bindings_release drops their references once no lock is held. */
 struct binding_release_list {

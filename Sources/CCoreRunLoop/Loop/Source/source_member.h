@@ -8,9 +8,9 @@
 
 #include "Support/link_names.h"
 
-#include "Loop/Source/source.h"
-#include "Loop/Source/source_queue.h"
-#include "Loop/Source/source_set.h"
+#include "Loop/Signal/source.h"
+#include "Loop/Signal/source_queue.h"
+#include "Loop/Signal/source_set.h"
 
 /* Refused: the source is no longer valid. */
 enum source_attach_result { source_attached, source_attach_refused, source_attach_no_memory };
