@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the public headers: every declaration at file level with the comment directly above it. For the checks and for make-man."""
+import glob
 import os
 import re
 
@@ -7,6 +8,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEADERS = os.path.join(ROOT, "Headers")
 ROOTS = ("Sources", "AddOns", "Tools")  # of what is built: the library, its add-ons, its tools
 ADD_ON_HEADERS = {"CRLNetwork.h": "net", "CRLNats.h": "nats"}  # the library libcorerunloop-X that has it
+
+
+def c_libraries():
+    """The libraries in C: the folder of each one's sources, and that of its objects in a build: the library, then the add-ons by name."""
+    yield "Sources/CCoreRunLoop", "library"
+    for path in sorted(glob.glob("AddOns/*/Sources/CCoreRunLoop*", root_dir=ROOT)):
+        yield path, path.split("/")[1].lower()
 
 
 class Declaration:

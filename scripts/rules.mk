@@ -5,7 +5,7 @@
 ### check-symbols    compares what the library exports with the headers and corerunloop.symbols
 ### check-headers    compiles each public header alone, C89 to C23 and C++
 ### format           formats the C sources by clang-format and the Swift sources by swift-format
-### symbols          writes corerunloop.symbols, Support/link_names.h and the names for Swift's importer
+### symbols          writes corerunloop.symbols, the files of link names and the names for Swift's importer
 ### deps-integration deps-bench deps-deb deps-musl deps-architecture   installs what integration, bench, deb, check-musl and check-architecture need
 
 .PHONY: lint format symbols check-symbols check-headers
@@ -14,9 +14,9 @@ lint: $(SHARED) $(PLAIN) $(B)/whole.o $(if $(HAS_NET),$(B)/net-whole.o) $(if $(H
 
 check-symbols: $(SHARED) $(B)/whole.o $(if $(HAS_NET),$(NET_SHARED) $(B)/net-whole.o) $(if $(HAS_NATS),$(NATS_SHARED) $(B)/nats-whole.o)
 	$(Q)scripts/check-symbols $(SHARED)
-	$(Q)scripts/check-link-names $(B)/whole.o
-	$(Q)$(if $(HAS_NET),scripts/check-symbols --net $(NET_SHARED) && scripts/check-link-names --net $(B)/net-whole.o)
-	$(Q)$(if $(HAS_NATS),scripts/check-symbols --nats $(NATS_SHARED) && scripts/check-link-names --nats $(B)/nats-whole.o)
+	$(Q)scripts/check-link-names $(B)
+	$(Q)$(if $(HAS_NET),scripts/check-symbols --net $(NET_SHARED))
+	$(Q)$(if $(HAS_NATS),scripts/check-symbols --nats $(NATS_SHARED))
 check-headers:
 	$(Q)scripts/check-headers
 
@@ -29,6 +29,4 @@ format:
 symbols: $(B)/whole.o $(if $(HAS_NET),$(B)/net-whole.o) $(if $(HAS_NATS),$(B)/nats-whole.o)
 	$(Q)scripts/check-symbols --update
 	$(Q)scripts/check-swift-names --update
-	$(Q)scripts/check-link-names --update $(B)/whole.o
-	$(Q)$(if $(HAS_NET),scripts/check-link-names --net --update $(B)/net-whole.o)
-	$(Q)$(if $(HAS_NATS),scripts/check-link-names --nats --update $(B)/nats-whole.o)
+	$(Q)scripts/check-link-names --update $(B)

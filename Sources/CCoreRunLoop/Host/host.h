@@ -15,7 +15,7 @@
 #ifndef CRL_HOST_HOST_H
 #define CRL_HOST_HOST_H
 
-#include "Support/link_names.h"
+#include "Host/link_names.h"
 
 #include "CFNetwork/CFHost.h"
 #include "Host/host_link.h"

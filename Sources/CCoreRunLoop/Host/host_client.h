@@ -3,7 +3,7 @@
 #ifndef CRL_HOST_HOST_CLIENT_H
 #define CRL_HOST_HOST_CLIENT_H
 
-#include "Support/link_names.h"
+#include "Host/link_names.h"
 
 #include "Host/host.h"
 

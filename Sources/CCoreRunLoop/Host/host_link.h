@@ -3,7 +3,7 @@
 #ifndef CRL_HOST_HOST_LINK_H
 #define CRL_HOST_HOST_LINK_H
 
-#include "Support/link_names.h"
+#include "Host/link_names.h"
 
 #include "CFNetwork/CFHost.h"
 #include "Support/lock.h"

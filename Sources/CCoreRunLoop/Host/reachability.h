@@ -3,7 +3,7 @@
 #ifndef CRL_HOST_REACHABILITY_H
 #define CRL_HOST_REACHABILITY_H
 
-#include "Support/link_names.h"
+#include "Host/link_names.h"
 
 #include "CoreFoundation/CFArray.h"
 #include "CoreFoundation/CFData.h"

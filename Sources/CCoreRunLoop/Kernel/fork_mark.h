@@ -6,7 +6,7 @@
 #ifndef CRL_KERNEL_FORK_MARK_H
 #define CRL_KERNEL_FORK_MARK_H
 
-#include "Support/link_names.h"
+#include "Kernel/link_names.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -10,7 +10,7 @@
 #ifndef CRL_KERNEL_KERNEL_H
 #define CRL_KERNEL_KERNEL_H
 
-#include "Support/link_names.h"
+#include "Kernel/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 #ifndef CRL_KERNEL_KERNEL_PORTS_H
 #define CRL_KERNEL_KERNEL_PORTS_H
 
-#include "Support/link_names.h"
+#include "Kernel/link_names.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,7 +12,7 @@
 #ifndef CRL_KERNEL_KERNEL_SIGNALS_H
 #define CRL_KERNEL_KERNEL_SIGNALS_H
 
-#include "Support/link_names.h"
+#include "Kernel/link_names.h"
 
 /*
  * A source waits for the signal from now on. Signals that say what the thread itself has done wrong are left alone (SIGSEGV and its like,

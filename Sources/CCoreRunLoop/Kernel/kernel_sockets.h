@@ -3,7 +3,7 @@
 #ifndef CRL_KERNEL_KERNEL_SOCKETS_H
 #define CRL_KERNEL_KERNEL_SOCKETS_H
 
-#include "Support/link_names.h"
+#include "Kernel/link_names.h"
 
 #include "Kernel/kernel.h"
 

@@ -7,7 +7,7 @@
 #ifndef CRL_KERNEL_KERNEL_STALL_H
 #define CRL_KERNEL_KERNEL_STALL_H
 
-#include "Support/link_names.h"
+#include "Kernel/link_names.h"
 
 #include <signal.h>
 #include <stdint.h>

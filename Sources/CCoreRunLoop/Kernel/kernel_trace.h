@@ -7,7 +7,7 @@
 #ifndef CRL_KERNEL_KERNEL_TRACE_H
 #define CRL_KERNEL_KERNEL_TRACE_H
 
-#include "Support/link_names.h"
+#include "Kernel/link_names.h"
 
 #include <pthread.h>
 #include <stdbool.h>

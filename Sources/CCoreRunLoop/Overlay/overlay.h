@@ -10,7 +10,7 @@
 #ifndef CRL_OVERLAY_OVERLAY_H
 #define CRL_OVERLAY_OVERLAY_H
 
-#include "Support/link_names.h"
+#include "Overlay/link_names.h"
 
 #include <stdbool.h>
 #include <stdint.h>

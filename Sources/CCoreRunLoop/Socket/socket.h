@@ -15,7 +15,7 @@
 #ifndef CRL_SOCKET_SOCKET_H
 #define CRL_SOCKET_SOCKET_H
 
-#include "Support/link_names.h"
+#include "Socket/link_names.h"
 
 #include <sys/socket.h>
 

@@ -3,7 +3,7 @@
 #ifndef CRL_SOCKET_SOCKET_ACCEPT_H
 #define CRL_SOCKET_SOCKET_ACCEPT_H
 
-#include "Support/link_names.h"
+#include "Socket/link_names.h"
 
 #include "Socket/socket_delivery.h"
 

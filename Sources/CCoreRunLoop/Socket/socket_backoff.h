@@ -6,7 +6,7 @@
 #ifndef CRL_SOCKET_SOCKET_BACKOFF_H
 #define CRL_SOCKET_SOCKET_BACKOFF_H
 
-#include "Support/link_names.h"
+#include "Socket/link_names.h"
 
 #include "Socket/socket_delivery.h"
 

@@ -10,7 +10,7 @@
 #ifndef CRL_SOCKET_SOCKET_DELIVERY_H
 #define CRL_SOCKET_SOCKET_DELIVERY_H
 
-#include "Support/link_names.h"
+#include "Socket/link_names.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #ifndef CRL_SOCKET_SOCKET_EVENTS_H
 #define CRL_SOCKET_SOCKET_EVENTS_H
 
-#include "Support/link_names.h"
+#include "Socket/link_names.h"
 
 #include <stdint.h>
 

@@ -8,7 +8,7 @@
 #ifndef CRL_SOCKET_SOCKET_IDLE_H
 #define CRL_SOCKET_SOCKET_IDLE_H
 
-#include "Support/link_names.h"
+#include "Socket/link_names.h"
 
 #include <stdbool.h>
 #include <stdint.h>

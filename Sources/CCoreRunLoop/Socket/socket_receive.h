@@ -3,7 +3,7 @@
 #ifndef CRL_SOCKET_SOCKET_RECEIVE_H
 #define CRL_SOCKET_SOCKET_RECEIVE_H
 
-#include "Support/link_names.h"
+#include "Socket/link_names.h"
 
 #include "Socket/socket_delivery.h"
 

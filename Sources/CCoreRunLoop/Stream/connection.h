@@ -9,7 +9,7 @@
 #ifndef CRL_STREAM_CONNECTION_H
 #define CRL_STREAM_CONNECTION_H
 
-#include "Support/link_names.h"
+#include "Stream/link_names.h"
 
 #include "CRLStreamNetwork.h"
 #include "Kernel/kernel.h"

@@ -3,7 +3,7 @@
 #ifndef CRL_STREAM_CONNECTION_ATTEMPT_H
 #define CRL_STREAM_CONNECTION_ATTEMPT_H
 
-#include "Support/link_names.h"
+#include "Stream/link_names.h"
 
 #include "Stream/connection.h"
 

@@ -6,7 +6,7 @@
 #ifndef CRL_STREAM_CONNECTION_TRANSFER_H
 #define CRL_STREAM_CONNECTION_TRANSFER_H
 
-#include "Support/link_names.h"
+#include "Stream/link_names.h"
 
 #include "Stream/connection.h"
 

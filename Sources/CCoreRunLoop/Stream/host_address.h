@@ -3,7 +3,7 @@
 #ifndef CRL_STREAM_HOST_ADDRESS_H
 #define CRL_STREAM_HOST_ADDRESS_H
 
-#include "Support/link_names.h"
+#include "Stream/link_names.h"
 
 #include <stdbool.h>
 

@@ -14,7 +14,7 @@
 #ifndef CRL_STREAM_STREAM_H
 #define CRL_STREAM_STREAM_H
 
-#include "Support/link_names.h"
+#include "Stream/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

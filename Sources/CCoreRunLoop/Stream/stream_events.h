@@ -9,7 +9,7 @@
 #ifndef CRL_STREAM_STREAM_EVENTS_H
 #define CRL_STREAM_STREAM_EVENTS_H
 
-#include "Support/link_names.h"
+#include "Stream/link_names.h"
 
 #include "Stream/stream.h"
 

@@ -3,7 +3,7 @@
 #ifndef CRL_STREAM_STREAM_MEMORY_H
 #define CRL_STREAM_STREAM_MEMORY_H
 
-#include "Support/link_names.h"
+#include "Stream/link_names.h"
 
 #include "Stream/stream.h"
 

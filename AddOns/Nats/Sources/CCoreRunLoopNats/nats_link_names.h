@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The link names of what the library's own files share. Written by `make symbols`.
+ * The link names of what the add-on library's own files shares. Written by `make symbols`.
  *
  * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
  */

@@ -12,7 +12,7 @@
 #ifndef CRL_LOOP_CORE_CALLOUT_CLEANUP_H
 #define CRL_LOOP_CORE_CALLOUT_CLEANUP_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stdbool.h>
 #include <stdint.h>

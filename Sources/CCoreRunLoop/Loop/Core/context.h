@@ -8,7 +8,7 @@
 #ifndef CRL_LOOP_CORE_CONTEXT_H
 #define CRL_LOOP_CORE_CONTEXT_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Core/context_info.h"
 

@@ -11,7 +11,7 @@
 #ifndef CRL_LOOP_CORE_CONTEXT_INFO_H
 #define CRL_LOOP_CORE_CONTEXT_INFO_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stdbool.h>
 #include <stdint.h>

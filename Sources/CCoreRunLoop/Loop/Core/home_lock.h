@@ -8,7 +8,7 @@
 #ifndef CRL_LOOP_CORE_HOME_LOCK_H
 #define CRL_LOOP_CORE_HOME_LOCK_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Core/loop.h"
 

@@ -9,7 +9,7 @@
 #ifndef CRL_LOOP_CORE_INSTANT_H
 #define CRL_LOOP_CORE_INSTANT_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stdbool.h>
 #include <stdint.h>

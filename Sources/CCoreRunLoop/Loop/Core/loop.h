@@ -22,7 +22,7 @@
 #ifndef CRL_LOOP_CORE_LOOP_H
 #define CRL_LOOP_CORE_LOOP_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -7,7 +7,7 @@
 #ifndef CRL_LOOP_CORE_MAIN_QUEUE_H
 #define CRL_LOOP_CORE_MAIN_QUEUE_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Core/loop.h"
 

@@ -5,7 +5,7 @@
 #ifndef CRL_LOOP_CORE_MODE_H
 #define CRL_LOOP_CORE_MODE_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -11,7 +11,7 @@
 #ifndef CRL_LOOP_CORE_RUN_H
 #define CRL_LOOP_CORE_RUN_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -8,7 +8,7 @@
 #ifndef CRL_LOOP_CORE_SHOWN_H
 #define CRL_LOOP_CORE_SHOWN_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #ifndef CRL_LOOP_CORE_THREAD_LOOP_H
 #define CRL_LOOP_CORE_THREAD_LOOP_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <limits.h>
 #include <pthread.h>

@@ -13,7 +13,7 @@
 #ifndef CRL_LOOP_OBSERVER_OBSERVER_H
 #define CRL_LOOP_OBSERVER_OBSERVER_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Core/common_items.h"
 #include "Loop/Core/context.h"

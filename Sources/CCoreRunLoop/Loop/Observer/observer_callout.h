@@ -3,7 +3,7 @@
 #ifndef CRL_LOOP_OBSERVER_CALLOUT_H
 #define CRL_LOOP_OBSERVER_CALLOUT_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Core/loop.h"
 #include "Loop/Core/run.h"

@@ -10,7 +10,7 @@
 #ifndef CRL_LOOP_OBSERVER_OBSERVER_LIST_H
 #define CRL_LOOP_OBSERVER_OBSERVER_LIST_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Core/loop.h"
 

@@ -3,7 +3,7 @@
 #ifndef CRL_LOOP_OBSERVER_MEMBERSHIP_H
 #define CRL_LOOP_OBSERVER_MEMBERSHIP_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Observer/observer.h"
 #include "Loop/Observer/observer_list.h"

@@ -8,7 +8,7 @@
 #ifndef CRL_LOOP_RUN_BUSY_WAIT_H
 #define CRL_LOOP_RUN_BUSY_WAIT_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Core/loop.h"
 

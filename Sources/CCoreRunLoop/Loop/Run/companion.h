@@ -10,7 +10,7 @@
 #ifndef CRL_LOOP_RUN_COMPANION_H
 #define CRL_LOOP_RUN_COMPANION_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Core/loop.h"
 #include "Loop/Run/companion_calls.h"

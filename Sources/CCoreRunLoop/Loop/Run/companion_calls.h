@@ -3,7 +3,7 @@
 #ifndef CRL_LOOP_RUN_COMPANION_CALLS_H
 #define CRL_LOOP_RUN_COMPANION_CALLS_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stdbool.h>
 

@@ -8,7 +8,7 @@
 #ifndef CRL_LOOP_RUN_HOSTING_H
 #define CRL_LOOP_RUN_HOSTING_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Core/loop.h"
 #include "Loop/Run/host_wait.h"

@@ -3,7 +3,7 @@
 #ifndef CRL_LOOP_RUN_LOOP_DUMP_H
 #define CRL_LOOP_RUN_LOOP_DUMP_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Core/loop.h"
 

@@ -6,7 +6,7 @@
 #ifndef CRL_LOOP_RUN_PASS_H
 #define CRL_LOOP_RUN_PASS_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Core/loop.h"
 

@@ -9,7 +9,7 @@
 #ifndef CRL_LOOP_RUN_QUIET_WAIT_H
 #define CRL_LOOP_RUN_QUIET_WAIT_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Core/loop.h"
 

@@ -16,7 +16,7 @@
 #ifndef CRL_LOOP_RUN_STALL_H
 #define CRL_LOOP_RUN_STALL_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -9,7 +9,7 @@
 #ifndef CRL_LOOP_RUN_STALL_REPORT_H
 #define CRL_LOOP_RUN_STALL_REPORT_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Run/stall.h"
 

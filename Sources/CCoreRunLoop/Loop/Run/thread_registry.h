@@ -6,7 +6,7 @@
 #ifndef CRL_LOOP_RUN_THREAD_REGISTRY_H
 #define CRL_LOOP_RUN_THREAD_REGISTRY_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Kernel/fork_mark.h"
 #include "Loop/Core/thread_loop.h"

@@ -6,7 +6,7 @@
 #ifndef CRL_LOOP_RUN_WAIT_H
 #define CRL_LOOP_RUN_WAIT_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Kernel/kernel.h"
 #include "Loop/Core/instant.h"

@@ -3,7 +3,7 @@
 #ifndef CRL_LOOP_SOURCE_DESCRIPTOR_INTEREST_H
 #define CRL_LOOP_SOURCE_DESCRIPTOR_INTEREST_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Kernel/kernel.h"
 

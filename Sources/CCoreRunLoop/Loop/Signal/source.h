@@ -24,7 +24,7 @@
 #ifndef CRL_LOOP_SOURCE_H
 #define CRL_LOOP_SOURCE_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Wake/coalesce.h"
 #include "Loop/Core/loop.h"

@@ -3,7 +3,7 @@
 #ifndef CRL_LOOP_SOURCE_QUEUE_H
 #define CRL_LOOP_SOURCE_QUEUE_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Signal/source.h"
 

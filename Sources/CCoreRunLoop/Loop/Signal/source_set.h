@@ -5,7 +5,7 @@
 #ifndef CRL_LOOP_SOURCE_SET_H
 #define CRL_LOOP_SOURCE_SET_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Signal/source.h"
 

@@ -9,7 +9,7 @@
 #ifndef CRL_LOOP_DESCRIPTOR_SOURCE_H
 #define CRL_LOOP_DESCRIPTOR_SOURCE_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

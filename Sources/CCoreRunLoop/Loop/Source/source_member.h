@@ -6,7 +6,7 @@
 #ifndef CRL_LOOP_SOURCE_MEMBER_H
 #define CRL_LOOP_SOURCE_MEMBER_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Signal/source.h"
 #include "Loop/Signal/source_queue.h"

@@ -6,7 +6,7 @@
 #ifndef CRL_LOOP_SOURCE_PERFORM_H
 #define CRL_LOOP_SOURCE_PERFORM_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Core/callout_cleanup.h"
 #include "Loop/Core/loop.h"

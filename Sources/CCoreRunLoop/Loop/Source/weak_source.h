@@ -8,7 +8,7 @@
 #ifndef CRL_LOOP_WEAK_SOURCE_H
 #define CRL_LOOP_WEAK_SOURCE_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stdbool.h>
 

@@ -25,7 +25,7 @@
 #ifndef CRL_LOOP_TIMER_H
 #define CRL_LOOP_TIMER_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Kernel/kernel.h"
 #include "Loop/Core/common_items.h"

@@ -3,7 +3,7 @@
 #ifndef CRL_LOOP_TIMER_FIRING_H
 #define CRL_LOOP_TIMER_FIRING_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Timer/timer_heap.h"
 

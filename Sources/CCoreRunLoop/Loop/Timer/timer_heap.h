@@ -5,7 +5,7 @@
 #ifndef CRL_LOOP_TIMER_TIMER_HEAP_H
 #define CRL_LOOP_TIMER_TIMER_HEAP_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Timer/timer.h"
 

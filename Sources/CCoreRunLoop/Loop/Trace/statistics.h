@@ -6,7 +6,7 @@
 #ifndef CRL_LOOP_TRACE_STATISTICS_H
 #define CRL_LOOP_TRACE_STATISTICS_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 /* Begins to count if the environment says CORERUNLOOP_STATISTICS=1. If that cannot be done it is one line on standard error. */
 void statistics_start_from_environment(void);

@@ -9,7 +9,7 @@
 #ifndef CRL_LOOP_TRACE_STATISTICS_FILE_H
 #define CRL_LOOP_TRACE_STATISTICS_FILE_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

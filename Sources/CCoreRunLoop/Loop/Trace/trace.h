@@ -12,7 +12,7 @@
 #ifndef CRL_LOOP_TRACE_TRACE_H
 #define CRL_LOOP_TRACE_TRACE_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

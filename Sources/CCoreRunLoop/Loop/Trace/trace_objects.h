@@ -3,7 +3,7 @@
 #ifndef CRL_LOOP_TRACE_TRACE_OBJECTS_H
 #define CRL_LOOP_TRACE_TRACE_OBJECTS_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Trace/trace_file.h"
 

@@ -8,7 +8,7 @@
 #ifndef CRL_LOOP_TRACE_SESSION_H
 #define CRL_LOOP_TRACE_SESSION_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

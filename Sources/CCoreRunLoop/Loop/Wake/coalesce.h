@@ -23,7 +23,7 @@
 #ifndef CRL_LOOP_WAKE_COALESCE_H
 #define CRL_LOOP_WAKE_COALESCE_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

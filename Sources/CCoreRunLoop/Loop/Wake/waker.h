@@ -35,7 +35,7 @@
 #ifndef CRL_LOOP_WAKE_WAKER_H
 #define CRL_LOOP_WAKE_WAKER_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -16,7 +16,7 @@
 #ifndef CRL_LOOP_WATCH_H
 #define CRL_LOOP_WATCH_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Kernel/kernel.h"
 #include "Loop/Signal/descriptor_interest.h"

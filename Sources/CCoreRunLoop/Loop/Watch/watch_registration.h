@@ -3,7 +3,7 @@
 #ifndef CRL_LOOP_WATCH_REGISTRATION_H
 #define CRL_LOOP_WATCH_REGISTRATION_H
 
-#include "Support/link_names.h"
+#include "Loop/link_names.h"
 
 #include "Loop/Watch/watch.h"
 

@@ -3,7 +3,7 @@
 #ifndef CRL_PORT_ASYNC_ASYNC_DISPATCH_H
 #define CRL_PORT_ASYNC_ASYNC_DISPATCH_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Async/async_request.h"
 

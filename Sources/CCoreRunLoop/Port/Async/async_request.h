@@ -20,7 +20,7 @@
 #ifndef CRL_PORT_ASYNC_ASYNC_REQUEST_H
 #define CRL_PORT_ASYNC_ASYNC_REQUEST_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Message/socket_request.h"
 

@@ -3,7 +3,7 @@
 #ifndef CRL_PORT_ASYNC_ASYNC_REQUEST_PARTS_H
 #define CRL_PORT_ASYNC_ASYNC_REQUEST_PARTS_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Async/async_request.h"
 #include "Support/heap.h"

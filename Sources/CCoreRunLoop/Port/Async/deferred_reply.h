@@ -11,7 +11,7 @@
 #ifndef CRL_PORT_ASYNC_DEFERRED_REPLY_H
 #define CRL_PORT_ASYNC_DEFERRED_REPLY_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Message/received_message.h"
 

@@ -10,7 +10,7 @@
 #ifndef CRL_PORT_CHANNEL_CHANNEL_TABLE_H
 #define CRL_PORT_CHANNEL_CHANNEL_TABLE_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,7 +11,7 @@
 #ifndef CRL_PORT_CHANNEL_LOCAL_QUEUE_H
 #define CRL_PORT_CHANNEL_LOCAL_QUEUE_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -7,7 +7,7 @@
 #ifndef CRL_PORT_CORE_CALLBACK_CLEANUP_H
 #define CRL_PORT_CORE_CALLBACK_CLEANUP_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Loop/Core/callout_cleanup.h"
 #include "Loop/Core/thread_loop.h"

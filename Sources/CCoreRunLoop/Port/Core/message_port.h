@@ -24,7 +24,7 @@
 #ifndef CRL_PORT_CORE_MESSAGE_PORT_H
 #define CRL_PORT_CORE_MESSAGE_PORT_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

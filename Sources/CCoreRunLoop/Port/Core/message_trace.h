@@ -8,7 +8,7 @@
 #ifndef CRL_PORT_CORE_MESSAGE_TRACE_H
 #define CRL_PORT_CORE_MESSAGE_TRACE_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdint.h>
 #include <sys/types.h>

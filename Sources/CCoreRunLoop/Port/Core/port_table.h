@@ -3,7 +3,7 @@
 #ifndef CRL_PORT_CORE_PORT_TABLE_H
 #define CRL_PORT_CORE_PORT_TABLE_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Core/message_port.h"
 

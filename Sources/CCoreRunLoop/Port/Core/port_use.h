@@ -6,7 +6,7 @@
 #ifndef CRL_PORT_CORE_PORT_USE_H
 #define CRL_PORT_CORE_PORT_USE_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Core/message_port.h"
 

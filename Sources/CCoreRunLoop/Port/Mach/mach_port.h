@@ -8,7 +8,7 @@
 #ifndef CRL_PORT_MACH_MACH_PORT_H
 #define CRL_PORT_MACH_MACH_PORT_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "CRLMachPort.h"
 #include "Loop/Core/context_info.h"

@@ -3,7 +3,7 @@
 #ifndef CRL_PORT_MACH_MACH_PORT_TABLE_H
 #define CRL_PORT_MACH_MACH_PORT_TABLE_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Mach/mach_port.h"
 

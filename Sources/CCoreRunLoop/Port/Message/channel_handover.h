@@ -7,7 +7,7 @@
 #ifndef CRL_PORT_MESSAGE_CHANNEL_HANDOVER_H
 #define CRL_PORT_MESSAGE_CHANNEL_HANDOVER_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdbool.h>
 

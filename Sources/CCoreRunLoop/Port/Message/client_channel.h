@@ -7,7 +7,7 @@
 #ifndef CRL_PORT_MESSAGE_CLIENT_CHANNEL_H
 #define CRL_PORT_MESSAGE_CLIENT_CHANNEL_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Core/message_port.h"
 #include "Port/Wire/payload.h"

@@ -3,7 +3,7 @@
 #ifndef CRL_PORT_MESSAGE_LOCAL_RECEIVE_H
 #define CRL_PORT_MESSAGE_LOCAL_RECEIVE_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "CoreFoundation/CFMessagePort.h"
 #include "CoreFoundation/CFRunLoop.h"

@@ -6,7 +6,7 @@
 #ifndef CRL_PORT_MESSAGE_RECEIVED_MESSAGE_H
 #define CRL_PORT_MESSAGE_RECEIVED_MESSAGE_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Core/message_port.h"
 #include "Port/Message/reply.h"

@@ -6,7 +6,7 @@
 #ifndef CRL_PORT_MESSAGE_REMOTE_SEND_H
 #define CRL_PORT_MESSAGE_REMOTE_SEND_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Core/message_port.h"
 #include "Port/Message/request_terms.h"

@@ -6,7 +6,7 @@
 #ifndef CRL_PORT_MESSAGE_REPLY_H
 #define CRL_PORT_MESSAGE_REPLY_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdbool.h>
 

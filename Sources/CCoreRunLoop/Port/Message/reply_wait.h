@@ -6,7 +6,7 @@
 #ifndef CRL_PORT_MESSAGE_REPLY_WAIT_H
 #define CRL_PORT_MESSAGE_REPLY_WAIT_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Message/client_channel.h"
 

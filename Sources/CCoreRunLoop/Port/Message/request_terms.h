@@ -3,7 +3,7 @@
 #ifndef CRL_PORT_MESSAGE_REQUEST_TERMS_H
 #define CRL_PORT_MESSAGE_REQUEST_TERMS_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdint.h>
 

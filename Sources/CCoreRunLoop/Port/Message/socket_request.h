@@ -7,7 +7,7 @@
 #ifndef CRL_PORT_MESSAGE_SOCKET_REQUEST_H
 #define CRL_PORT_MESSAGE_SOCKET_REQUEST_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Message/client_channel.h"
 #include "Port/Message/request_terms.h"

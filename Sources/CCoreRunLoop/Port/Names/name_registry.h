@@ -11,7 +11,7 @@
 #ifndef CRL_PORT_NAMES_NAME_REGISTRY_H
 #define CRL_PORT_NAMES_NAME_REGISTRY_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
 #ifndef CRL_PORT_NAMES_PORT_CARD_H
 #define CRL_PORT_NAMES_PORT_CARD_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #ifndef CRL_PORT_NAMES_PORT_DIRECTORY_H
 #define CRL_PORT_NAMES_PORT_DIRECTORY_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <limits.h>
 #include <stddef.h>

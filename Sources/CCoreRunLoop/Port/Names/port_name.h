@@ -3,7 +3,7 @@
 #ifndef CRL_PORT_NAMES_PORT_NAME_H
 #define CRL_PORT_NAMES_PORT_NAME_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdbool.h>
 #include <stddef.h>

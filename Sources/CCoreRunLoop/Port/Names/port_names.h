@@ -7,7 +7,7 @@
 #ifndef CRL_PORT_PORT_NAMES_H
 #define CRL_PORT_PORT_NAMES_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdbool.h>
 #include <stddef.h>

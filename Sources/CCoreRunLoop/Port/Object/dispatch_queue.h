@@ -3,7 +3,7 @@
 #ifndef CRL_PORT_OBJECT_DISPATCH_QUEUE_H
 #define CRL_PORT_OBJECT_DISPATCH_QUEUE_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "CoreFoundation/CFMessagePort.h"
 

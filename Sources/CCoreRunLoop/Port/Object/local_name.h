@@ -5,7 +5,7 @@
 #ifndef CRL_PORT_OBJECT_LOCAL_NAME_H
 #define CRL_PORT_OBJECT_LOCAL_NAME_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Core/message_port.h"
 

@@ -11,7 +11,7 @@
 #ifndef CRL_PORT_OBJECT_OWNER_WATCH_H
 #define CRL_PORT_OBJECT_OWNER_WATCH_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Core/message_port.h"
 

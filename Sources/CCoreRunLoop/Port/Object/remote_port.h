@@ -3,7 +3,7 @@
 #ifndef CRL_PORT_OBJECT_REMOTE_PORT_H
 #define CRL_PORT_OBJECT_REMOTE_PORT_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include "Port/Core/message_port.h"
 

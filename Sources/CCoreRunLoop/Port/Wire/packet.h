@@ -6,7 +6,7 @@
 #ifndef CRL_PORT_WIRE_PACKET_H
 #define CRL_PORT_WIRE_PACKET_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -9,7 +9,7 @@
 #ifndef CRL_PORT_WIRE_PAYLOAD_H
 #define CRL_PORT_WIRE_PAYLOAD_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdint.h>
 

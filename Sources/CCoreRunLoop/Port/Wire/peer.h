@@ -6,7 +6,7 @@
 #ifndef CRL_PORT_WIRE_PEER_H
 #define CRL_PORT_WIRE_PEER_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdbool.h>
 #include <stdint.h>

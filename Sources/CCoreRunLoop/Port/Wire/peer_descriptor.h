@@ -13,7 +13,7 @@
 #ifndef CRL_PORT_WIRE_PEER_DESCRIPTOR_H
 #define CRL_PORT_WIRE_PEER_DESCRIPTOR_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdbool.h>
 

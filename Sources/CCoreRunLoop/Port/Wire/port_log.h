@@ -3,7 +3,7 @@
 #ifndef CRL_PORT_WIRE_PORT_LOG_H
 #define CRL_PORT_WIRE_PORT_LOG_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 /* The `function` of log lines about a local port that belong to no call. */
 static const char port_log_receiver[] = "CFMessagePort";

@@ -16,7 +16,7 @@
 #ifndef CRL_PORT_WIRE_REPLY_PAGE_H
 #define CRL_PORT_WIRE_REPLY_PAGE_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

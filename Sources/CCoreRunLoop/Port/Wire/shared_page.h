@@ -18,7 +18,7 @@
 #ifndef CRL_PORT_WIRE_SHARED_PAGE_H
 #define CRL_PORT_WIRE_SHARED_PAGE_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdatomic.h>
 #include <stdint.h>

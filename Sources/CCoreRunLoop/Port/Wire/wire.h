@@ -8,7 +8,7 @@
 #ifndef CRL_PORT_WIRE_WIRE_H
 #define CRL_PORT_WIRE_WIRE_H
 
-#include "Support/link_names.h"
+#include "Port/link_names.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
 #ifndef CRL_RUNTIME_PAIRS_H
 #define CRL_RUNTIME_PAIRS_H
 
-#include "Support/link_names.h"
+#include "Runtime/link_names.h"
 
 #include "CoreFoundation/CFDictionary.h"
 #include "Runtime/Object/object.h"

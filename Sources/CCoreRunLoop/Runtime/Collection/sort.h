@@ -2,7 +2,7 @@
 #ifndef CRL_RUNTIME_SORT_H
 #define CRL_RUNTIME_SORT_H
 
-#include "Support/link_names.h"
+#include "Runtime/link_names.h"
 
 #include "CoreFoundation/CFBase.h"
 

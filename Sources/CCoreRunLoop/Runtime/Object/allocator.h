@@ -7,7 +7,7 @@
 #ifndef CRL_RUNTIME_ALLOCATOR_H
 #define CRL_RUNTIME_ALLOCATOR_H
 
-#include "Support/link_names.h"
+#include "Runtime/link_names.h"
 
 #include <stddef.h>
 

@@ -18,7 +18,7 @@
 #ifndef CRL_RUNTIME_OBJECT_H
 #define CRL_RUNTIME_OBJECT_H
 
-#include "Support/link_names.h"
+#include "Runtime/link_names.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>

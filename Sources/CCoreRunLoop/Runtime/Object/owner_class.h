@@ -5,7 +5,7 @@
 #ifndef CRL_RUNTIME_OWNER_CLASS_H
 #define CRL_RUNTIME_OWNER_CLASS_H
 
-#include "Support/link_names.h"
+#include "Runtime/link_names.h"
 
 /* The functions are the same for all owners of a process, and may be called on any thread. */
 struct object_owner_class {

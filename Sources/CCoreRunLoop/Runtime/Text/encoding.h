@@ -8,7 +8,7 @@
 #ifndef CRL_RUNTIME_ENCODING_H
 #define CRL_RUNTIME_ENCODING_H
 
-#include "Support/link_names.h"
+#include "Runtime/link_names.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
 #ifndef CRL_RUNTIME_FORMAT_H
 #define CRL_RUNTIME_FORMAT_H
 
-#include "Support/link_names.h"
+#include "Runtime/link_names.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

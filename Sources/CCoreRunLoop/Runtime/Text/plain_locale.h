@@ -5,7 +5,7 @@
 #ifndef CRL_RUNTIME_PLAIN_LOCALE_H
 #define CRL_RUNTIME_PLAIN_LOCALE_H
 
-#include "Support/link_names.h"
+#include "Runtime/link_names.h"
 
 #include <locale.h>
 

@@ -7,7 +7,7 @@
 #ifndef CRL_RUNTIME_STRING_STORAGE_H
 #define CRL_RUNTIME_STRING_STORAGE_H
 
-#include "Support/link_names.h"
+#include "Runtime/link_names.h"
 
 #include "CoreFoundation/CFString.h"
 #include "Runtime/Object/object.h"

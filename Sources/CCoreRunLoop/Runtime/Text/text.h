@@ -7,7 +7,7 @@
 #ifndef CRL_RUNTIME_TEXT_H
 #define CRL_RUNTIME_TEXT_H
 
-#include "Support/link_names.h"
+#include "Runtime/link_names.h"
 
 #include <stdbool.h>
 #include <stddef.h>

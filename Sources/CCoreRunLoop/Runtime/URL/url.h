@@ -3,7 +3,7 @@
 #ifndef CRL_RUNTIME_URL_H
 #define CRL_RUNTIME_URL_H
 
-#include "Support/link_names.h"
+#include "Runtime/link_names.h"
 
 #include "CoreFoundation/CFURL.h"
 #include "Runtime/Object/object.h"

@@ -3,7 +3,7 @@
 #ifndef CRL_RUNTIME_URL_RESOLVE_H
 #define CRL_RUNTIME_URL_RESOLVE_H
 
-#include "Support/link_names.h"
+#include "Runtime/link_names.h"
 
 #include "Runtime/URL/url_parts.h"
 

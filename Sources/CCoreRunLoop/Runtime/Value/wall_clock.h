@@ -3,7 +3,7 @@
 #ifndef CRL_RUNTIME_WALL_CLOCK_H
 #define CRL_RUNTIME_WALL_CLOCK_H
 
-#include "Support/link_names.h"
+#include "Runtime/link_names.h"
 
 #include <stdint.h>
 

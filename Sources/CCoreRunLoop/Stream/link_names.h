@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The link names of what the files of Stream shares. Written by `make symbols`.
+ *
+ * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
+ */
+#ifndef CRL_STREAM_LINK_NAMES_H
+#define CRL_STREAM_LINK_NAMES_H
+
+#pragma redefine_extname bound_pair_create crl_bound_pair_create
+#pragma redefine_extname connection_advance crl_connection_advance
+#pragma redefine_extname connection_copy_property crl_connection_copy_property
+#pragma redefine_extname connection_create_streams crl_connection_create_streams
+#pragma redefine_extname connection_look crl_connection_look
+#pragma redefine_extname connection_network crl_connection_network
+#pragma redefine_extname connection_read crl_connection_read
+#pragma redefine_extname connection_set_property crl_connection_set_property
+#pragma redefine_extname connection_tell crl_connection_tell
+#pragma redefine_extname connection_wait crl_connection_wait
+#pragma redefine_extname connection_write crl_connection_write
+#pragma redefine_extname host_address_create crl_host_address_create
+#pragma redefine_extname stream_claim crl_stream_claim
+#pragma redefine_extname stream_client_describe crl_stream_client_describe
+#pragma redefine_extname stream_client_remove crl_stream_client_remove
+#pragma redefine_extname stream_client_set crl_stream_client_set
+#pragma redefine_extname stream_close crl_stream_close
+#pragma redefine_extname stream_copy_property crl_stream_copy_property
+#pragma redefine_extname stream_create crl_stream_create
+#pragma redefine_extname stream_error crl_stream_error
+#pragma redefine_extname stream_events_changed crl_stream_events_changed
+#pragma redefine_extname stream_events_deliver crl_stream_events_deliver
+#pragma redefine_extname stream_events_nudge crl_stream_events_nudge
+#pragma redefine_extname stream_events_publish crl_stream_events_publish
+#pragma redefine_extname stream_events_rest crl_stream_events_rest
+#pragma redefine_extname stream_file_create crl_stream_file_create
+#pragma redefine_extname stream_go_on_opening crl_stream_go_on_opening
+#pragma redefine_extname stream_has_begun crl_stream_has_begun
+#pragma redefine_extname stream_is_available crl_stream_is_available
+#pragma redefine_extname stream_lend crl_stream_lend
+#pragma redefine_extname stream_look crl_stream_look
+#pragma redefine_extname stream_memory_create_buffer_writer crl_stream_memory_create_buffer_writer
+#pragma redefine_extname stream_memory_create_growing_writer crl_stream_memory_create_growing_writer
+#pragma redefine_extname stream_memory_create_reader crl_stream_memory_create_reader
+#pragma redefine_extname stream_open crl_stream_open
+#pragma redefine_extname stream_owe crl_stream_owe
+#pragma redefine_extname stream_queue_adopt crl_stream_queue_adopt
+#pragma redefine_extname stream_queue_attach crl_stream_queue_attach
+#pragma redefine_extname stream_queue_copy crl_stream_queue_copy
+#pragma redefine_extname stream_queue_detach crl_stream_queue_detach
+#pragma redefine_extname stream_queue_forget crl_stream_queue_forget
+#pragma redefine_extname stream_queue_leave crl_stream_queue_leave
+#pragma redefine_extname stream_queue_post crl_stream_queue_post
+#pragma redefine_extname stream_queue_release crl_stream_queue_release
+#pragma redefine_extname stream_queue_renew crl_stream_queue_renew
+#pragma redefine_extname stream_queue_retain crl_stream_queue_retain
+#pragma redefine_extname stream_queue_take crl_stream_queue_take
+#pragma redefine_extname stream_queue_watch crl_stream_queue_watch
+#pragma redefine_extname stream_read crl_stream_read
+#pragma redefine_extname stream_read_class crl_stream_read_class
+#pragma redefine_extname stream_schedule_add crl_stream_schedule_add
+#pragma redefine_extname stream_schedule_descriptor_changed crl_stream_schedule_descriptor_changed
+#pragma redefine_extname stream_schedule_each crl_stream_schedule_each
+#pragma redefine_extname stream_schedule_end crl_stream_schedule_end
+#pragma redefine_extname stream_schedule_has_several_modes crl_stream_schedule_has_several_modes
+#pragma redefine_extname stream_schedule_remove crl_stream_schedule_remove
+#pragma redefine_extname stream_schedule_renew crl_stream_schedule_renew
+#pragma redefine_extname stream_schedule_take_and_unlock crl_stream_schedule_take_and_unlock
+#pragma redefine_extname stream_schedule_wake crl_stream_schedule_wake
+#pragma redefine_extname stream_set_property crl_stream_set_property
+#pragma redefine_extname stream_status crl_stream_status
+#pragma redefine_extname stream_unclaim crl_stream_unclaim
+#pragma redefine_extname stream_write crl_stream_write
+#pragma redefine_extname stream_write_class crl_stream_write_class
+
+#endif
