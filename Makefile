@@ -7,12 +7,10 @@
 # You may set CC, CPPFLAGS, CFLAGS, LDFLAGS, PREFIX, DESTDIR, LIBDIR, INCLUDEDIR, BINDIR, MANDIR and GDBDIR. The library's own flags are added to yours.
 
 ## all              builds the libraries and the commands (the default)
-## deps             installs missing packages, by apt
 ## demo             builds and runs the demonstration
-## check            runs every test
+## check            runs every test, each part of it can be named alone: check-library without the wings, check-c, check-net and so on
 ## check-c          runs the tests of the C library; TEST_FLAGS="--filter NAME" picks some, TEST_FLAGS=--help lists the options
-## check-swift      runs the tests of the Swift overlay
-## examples         builds each folder of Examples
+## deps deps-all    installs by apt what the library and its tests need, or the wings and tools as well; deps-NAME what one of them needs
 ## lint             checks layers, comments, symbols, headers, style and sizes; scripts/lint NAME runs one check
 ## asan tsan ubsan valgrind   runs the C tests under a tool
 ## bench            runs all benchmarks, beside the other libraries that are here (deps-bench installs them)
@@ -54,9 +52,6 @@ LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
 BINDIR ?= $(PREFIX)/bin
-COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
-# gdb loads what lies here without being asked to trust it, for libraries in /usr. Elsewhere it looks beside the library.
-GDBDIR ?= $(if $(filter /usr/lib%,$(LIBDIR)),/usr/share/gdb/auto-load)$(LIBDIR)
 VERSION := $(shell sed -n 's/^\#define CRL_VERSION_STRING "\(.*\)"/\1/p' Headers/CRLRunLoop.h 2>/dev/null)
 VERSION := $(or $(VERSION),0.2.0)
 SOVERSION := 0
@@ -104,6 +99,15 @@ $(B)/$(1)/%.o: $(2)/%.c $(B)/flags
 endef
 objects = $(eval $(call objects_rule,$(1),$(2),$(3)))
 
+# $(call archive,NAME) is the recipe of a static library of one object, in which the private names that files share are local. A program may so
+# have a function named `kernel` of its own.
+define archive
+$(SAY) AR $@
+$(Q)$(OBJCOPY) --localize-hidden $< $(@D)/$(1).o
+$(Q)rm -f $@
+$(Q)$(AR) rcs $@ $(@D)/$(1).o
+endef
+
 # --- The library ---
 
 LIBRARY_OBJECTS := $(SOURCES:Sources/CCoreRunLoop/%.c=$(B)/library/%.o)
@@ -111,11 +115,9 @@ TESTING_OBJECTS := $(SOURCES:Sources/CCoreRunLoop/%.c=$(B)/testing/%.o)
 SHARED := $(B)/libcorerunloop.so.$(SOVERSION)
 STATIC := $(B)/libcorerunloop.a
 PLAIN := $(B)/plain/libCoreFoundation.so
-TOOL := $(B)/messageport
-RUNLOOP := $(B)/runloop
 RUNNER := $(B)/run-tests
 
-all: $(SHARED) $(B)/libcorerunloop.so $(STATIC) $(PLAIN) $(TOOL) $(RUNLOOP)
+all: $(SHARED) $(B)/libcorerunloop.so $(STATIC) $(PLAIN)
 
 # These two files change only when their text does. Objects depend on flags, so new flags compile again. Links depend on sources, so a source
 # that went away links again.
@@ -139,22 +141,15 @@ $(SHARED): $(LIBRARY_OBJECTS) $(B)/sources
 $(B)/libcorerunloop.so: $(SHARED)
 	$(Q)ln -sf $(<F) $@
 
-# The static library holds one object, in which the private names shared between the library's files are local. A program may so have a
-# function named `kernel` of its own.
 $(B)/whole.o: $(LIBRARY_OBJECTS) $(B)/sources
 	$(SAY) LD $@
 	$(Q)$(CC) $(CFLAGS) -r -nostdlib -o $@ $(LIBRARY_OBJECTS)
 
 $(STATIC): $(B)/whole.o
-	$(SAY) AR $@
-	$(Q)$(OBJCOPY) --localize-hidden $< $(B)/corerunloop.o
-	$(Q)rm -f $@
-	$(Q)$(AR) rcs $@ $(B)/corerunloop.o
+	$(call archive,corerunloop)
 
 # libCoreFoundation.so exports Apple's names without the prefix crl_, for dlopen and foreign function interfaces. A process that has Foundation
 # must not load it (docs/symbols.md).
-.PHONY: plain
-plain: $(PLAIN)
 $(B)/plain/names: corerunloop.symbols
 	@mkdir -p $(@D)
 	$(Q)sed -n 's/^crl_\(.*\)/& \1/p' $< > $@
@@ -170,63 +165,67 @@ $(PLAIN): $(B)/plain/whole.o
 
 # --- Installation ---
 
+# Each wing has more of these rules in its rules.mk. The man pages of all headers are of the library.
 .PHONY: install uninstall
 INSTALL ?= install
 D_LIB = $(DESTDIR)$(LIBDIR)
 D_INCLUDE = $(DESTDIR)$(INCLUDEDIR)/corerunloop
 D_MAN = $(DESTDIR)$(MANDIR)
 D_BIN = $(DESTDIR)$(BINDIR)
-D_COMPLETION = $(DESTDIR)$(COMPLETIONDIR)
-D_GDB = $(DESTDIR)$(GDBDIR)
-D_SCRIPTS = $(DESTDIR)$(PREFIX)/share/corerunloop/bpftrace
 FILL_IN = sed $(foreach name,PREFIX LIBDIR LIBEXECDIR BINDIR INCLUDEDIR VERSION SOVERSION,-e 's|@$(name)@|$($(name))|g')
 
-install: all man install-net install-nats
-	$(Q)$(INSTALL) -d $(D_LIB)/pkgconfig $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_BIN) $(D_COMPLETION) $(D_GDB) $(D_SCRIPTS) \
+install:: all man
+	$(Q)$(INSTALL) -d $(D_LIB)/pkgconfig $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_BIN) \
 	$(addprefix $(D_INCLUDE)/,CFNetwork CoreFoundation CoreServices Swift) $(addprefix $(D_MAN)/,man1 man3 man7)
 	$(Q)$(INSTALL) -m 755 $(SHARED) $(D_LIB)/
 	$(Q)ln -sf libcorerunloop.so.$(SOVERSION) $(D_LIB)/libcorerunloop.so
 	$(Q)$(INSTALL) -m 644 $(STATIC) $(D_LIB)/
-	$(Q)$(INSTALL) -m 755 $(TOOL) $(RUNLOOP) $(D_BIN)/
-	$(Q)$(INSTALL) -m 644 Tools/messageport/Sources/messageport.1 Tools/runloop/Sources/runloop.1 $(D_MAN)/man1/
-	$(Q)$(INSTALL) -m 644 Tools/messageport/Sources/completion.bash $(D_COMPLETION)/messageport
-	$(Q)$(INSTALL) -m 644 Tools/runloop/Sources/completion.bash $(D_COMPLETION)/runloop
-	$(Q)$(INSTALL) -m 755 Tools/bpftrace/Sources/*.bt $(D_SCRIPTS)/
-	$(Q)$(INSTALL) -m 644 Tools/gdb/Sources/corerunloop-gdb.py $(D_GDB)/$(notdir $(SHARED))-gdb.py
 	$(Q)$(INSTALL) -m 755 $(PLAIN) $(D_LIB)/corerunloop/
 	$(Q)for file in $(HEADERS:Headers/%=%) Swift/module.modulemap Swift/CCoreRunLoop.apinotes; do \
 	$(INSTALL) -m 644 Headers/$$file $(D_INCLUDE)/$$file || exit 1; done
 	$(Q)$(FILL_IN) corerunloop.pc.in > $(D_LIB)/pkgconfig/corerunloop.pc
 	$(Q)for file in cmake/*.in; do $(FILL_IN) $$file > $(D_LIB)/cmake/CoreRunLoop/$$(basename $$file .in) || exit 1; done
 	$(Q)for page in $$(cd build/man && find man3 man7 -type f); do $(INSTALL) -m 644 build/man/$$page $(D_MAN)/$$page || exit 1; done
-	@echo "installed in $(DESTDIR)$(PREFIX)"
 
-uninstall: man uninstall-net uninstall-nats
+uninstall:: man
 	$(Q)rm -f $(D_LIB)/libcorerunloop.so $(SHARED:$(B)/%=$(D_LIB)/%) $(D_LIB)/libcorerunloop.a $(D_LIB)/pkgconfig/corerunloop.pc
-	$(Q)rm -f $(addprefix $(D_BIN)/,messageport runloop) $(addprefix $(D_MAN)/man1/,messageport.1 runloop.1) \
-	$(addprefix $(D_COMPLETION)/,messageport runloop) $(D_GDB)/$(notdir $(SHARED))-gdb.py
-	$(Q)rm -rf $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_INCLUDE) $(D_SCRIPTS)
+	$(Q)rm -rf $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_INCLUDE)
 	$(Q)for page in $$(cd build/man && find man3 man7 -type f); do rm -f $(D_MAN)/$$page; done
-	@echo "removed from $(DESTDIR)$(PREFIX)"
+
+# --- Parts that say of themselves what they are: each rules.mk of the library, of the wings and of the tools ---
+
+# What `make check` runs of the library and of its wings, what has to be built for that, and what runs last. A rules.mk adds to these lists.
+LIBRARY_CHECKS :=
+LIBRARY_CHECK_NEEDS :=
+WING_CHECKS :=
+WING_CHECK_NEEDS :=
+# What bench-NAME and soak-NAME may name. A variable of that name is the recipe, and with _NEEDS behind it what has to be built before.
+BENCHMARKS :=
+SOAK :=
+
+RULES := AddOns/library.mk $(wildcard AddOns/*/rules.mk Tools/*/rules.mk) $(addsuffix /rules.mk,Tests/CTests Tests/Listings Tests/Conformance Tests/Model Tests/Models Tests/Schedule \
+	Tests/Simulation Tests/Chaos Tests/Integration Tests/Embed Fuzz Examples Sources Benchmarks docs scripts debian)
+include $(RULES)
 
 # --- Check, help, clean ---
 
-# A new test is added here and nowhere else. SwiftPM comes last and alone: it plans its build again when a file under the root comes or goes.
-CHECK_PARTS := check-c check-net check-nats check-symbols listings check-documents check-examples conformance check-plain check-headers check-install check-tool check-trace check-top check-gdb check-probes model-check \
-	check-chaos check-chaos-judge check-sim check-faults check-pictures
-CHECK_LAST := check-swift check-rules
-.PHONY: check
-check: $(CHECK_PARTS)
-	@for part in $(CHECK_LAST); do $(MAKE) --no-print-directory $$part || exit 1; done
+# All is compiled first. Then two parts run at once, as most of them wait more than they compute; SwiftPM takes longest and begins. What a part
+# prints comes when it ends.
+.PHONY: check check-library
+AT_ONCE = $(MAKE) --no-print-directory -j$(TEST_JOBS) --output-sync=recurse
+check:
+	$(Q)$(AT_ONCE) all $(LIBRARY_CHECK_NEEDS) $(WING_CHECK_NEEDS)
+	$(Q)$(AT_ONCE) check-swift $(LIBRARY_CHECKS) $(WING_CHECKS) $(LAST_CHECKS)
 	@echo "make check: passed with $(CC)"
+check-library:
+	$(Q)$(AT_ONCE) $(SHARED) $(LIBRARY_CHECK_NEEDS)
+	$(Q)$(AT_ONCE) $(LIBRARY_CHECKS)
 
-.PHONY: deps deps-integration deps-bench deps-deb deps-musl deps-architecture clean help help-all
+.PHONY: deps clean help help-all
 deps:
 	@scripts/deps
-deps-integration deps-bench deps-deb deps-musl:
-	@scripts/deps $(@:deps-%=%)
-deps-architecture:
-	@scripts/deps "$(ARCHITECTURE)"
+deps-%:
+	@scripts/deps $*
 clean:
 	rm -rf build .build
 
@@ -234,10 +233,5 @@ clean:
 help:
 	@sed -n 's/^## //p' Makefile
 help-all: help
-	@printf '\ncheck runs %s\n' "$(CHECK_PARTS) $(CHECK_LAST)" | fold -s -w 120
+	@printf '\ncheck runs %s\n' "$(LIBRARY_CHECKS) $(WING_CHECKS) check-swift $(LAST_CHECKS)" | fold -s -w 120
 	@awk '/^### / { if (FILENAME != last) print "\n" FILENAME ":"; last = FILENAME; print substr($$0, 5) }' $(RULES)
-
-RULES := AddOns/Net/rules.mk AddOns/Nats/rules.mk $(addsuffix /rules.mk,Tests/CTests Tests/Listings Tests/Conformance Tests/Model Tests/Models Tests/Schedule Tests/Simulation \
-	Tests/Chaos Tests/ChaosJudge Tests/Integration Fuzz Examples Sources Benchmarks docs scripts)
-RULES += debian/rules.mk Tests/Embed/rules.mk AddOns/Nats/Tests/Chaos/rules.mk $(wildcard Tools/*/rules.mk)
-include $(RULES)

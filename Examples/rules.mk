@@ -2,30 +2,28 @@
 #
 # The examples in C. Each folder is one program. Sources builds the examples in Swift.
 
-### check-examples   runs a loop hosted by epoll, a loop hosted by GLib, a chat server, an HTTP client, a job queue over three machines and the demonstration
-### run-demo         builds and runs the demonstration, without a look for missing packages
+### check-examples   builds the examples, and runs a loop hosted by epoll, a loop hosted by GLib, a chat server, an HTTP client, a job queue over three machines and the demonstration
 
-.PHONY: demo run-demo examples check-examples
+.PHONY: demo examples check-examples
+LIBRARY_CHECKS += check-examples
 DEMO_SOURCES := $(wildcard Examples/demo.c Examples/demo/*.c)
 $(B)/demo: $(DEMO_SOURCES) $(wildcard Examples/demo/*.h) $(STATIC)
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE_PROGRAM) -o $@ $(DEMO_SOURCES) $(PROGRAM_LIBS)
 
 # A second make runs the program, since scripts/deps may have installed the compiler that CC then names.
+ifndef DEPS_ARE_THERE
 demo:
 	@scripts/deps build
-	@$(MAKE) --no-print-directory run-demo
-run-demo: $(B)/demo
+	@$(MAKE) --no-print-directory demo DEPS_ARE_THERE=yes
+else
+demo: $(B)/demo
 	@$(B)/demo $(DEMO_ARGUMENTS)
+endif
 
-# These are linked with the add-on library, whose packages are theirs. The program names nothing of it, hence -u.
-NET_EXAMPLES := http-client
-NET_PROGRAM_LIBS := -Wl,-u,crl_CRLNetworkInstall $(NET_STATIC)
-$(NET_EXAMPLES:%=$(B)/examples/%): $(NET_STATIC)
-
-# These are linked with the bridge.
-NATS_EXAMPLES := job-queue
-$(NATS_EXAMPLES:%=$(B)/examples/%): $(NATS_STATIC)
+# These are linked with an add-on library, whose packages are theirs.
+$(B)/examples/http-client: $(net_STATIC)
+$(B)/examples/job-queue: $(nats_STATIC)
 
 # The file Examples/NAME/packages names the packages of pkg-config that the example needs. Where one is missing, the example is passed over.
 packages_of = $(shell cat Examples/$(1)/packages 2> /dev/null)

@@ -1,44 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fuzz targets for clang's libFuzzer, with AddressSanitizer and UndefinedBehaviorSanitizer.
+# Fuzz targets for libFuzzer, with AddressSanitizer and UndefinedBehaviorSanitizer: of the library in this folder, of an add-on in its wing.
 
-### fuzz             runs each target of Fuzz for FUZZ_SECONDS=60 from SEED=1; FUZZ_TARGETS="program wire" picks some
-### fuzz-calls       the same for what decodes calls of distributed actors, in Swift
+### fuzz             runs each fuzz target for FUZZ_SECONDS=60 from SEED=1; FUZZ_TARGETS="program wire" picks some
 
-.PHONY: fuzz fuzz-calls
+.PHONY: fuzz
 FUZZ_SECONDS ?= 60
-FUZZ_NET_TARGETS := names tls
-FUZZ_NATS_TARGETS := bridge
-FUZZ_SOURCES := $(wildcard Fuzz/fuzz_*.c AddOns/*/Fuzz/fuzz_*.c)
-FUZZ_TARGETS ?= $(filter-out $(if $(HAS_NET),,$(FUZZ_NET_TARGETS)) $(if $(HAS_NATS),,$(FUZZ_NATS_TARGETS)),$(patsubst fuzz_%.c,%,$(sort $(notdir $(FUZZ_SOURCES)))))
+# A target of an add-on needs the objects of that add-on, and its libraries.
+FUZZ_SOURCES := $(wildcard Fuzz/fuzz_*.c $(foreach name,$(ADD_ONS),$($(name)_WING)/Fuzz/fuzz_*.c))
+FUZZ_TARGETS ?= $(patsubst fuzz_%.c,%,$(notdir $(FUZZ_SOURCES))) $(FUZZ_TARGETS_OF_ADD_ONS)
 FUZZ_CC ?= clang
 FUZZ_FLAGS := -fuse-ld=lld -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FUZZ_PARTS := $(SOURCES) $(filter-out Tests/Model/main.c Tests/Model/shrink.c,$(MODEL_SOURCES)) Tests/CTests/fake_kernel.c
-FUZZ_OBJECTS := $(FUZZ_PARTS:%.c=build/fuzz/%.o)
-FUZZ_NET_OBJECTS := $(NET_SOURCES:%.c=build/fuzz/%.o)
+fuzz_objects = $(1:%.c=build/fuzz/%.o)
 build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
-	$(Q)$(FUZZ_CC) -std=gnu11 -pthread -w $(INCLUDES) -DCRL_TESTING -ITests/CTests -ITests/Model -IFuzz -IAddOns/Net/Sources/CCoreRunLoopNet $(NET_CFLAGS) -IAddOns/Nats/Sources/CCoreRunLoopNats $(NATS_CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link \
-	-MMD -MP -c -o $@ $<
+	$(Q)$(FUZZ_CC) -std=gnu11 -pthread -w $(INCLUDES) -DCRL_TESTING -ITests/CTests -ITests/Model -IFuzz $(foreach name,$(ADD_ONS),$($(name)_CFLAGS)) \
+	$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 define fuzz_rule
-build/fuzz/$(notdir $(1:.c=)): $(1:%.c=build/fuzz/%.o) $(FUZZ_OBJECTS)
-	$$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -pthread -o $$@ $$^ $(LIBS) $$(if $$(filter $(FUZZ_NET_OBJECTS),$$^),$(NET_LIBS))
+build/fuzz/$(notdir $(1:.c=)): $(call fuzz_objects,$(1) $(FUZZ_PARTS) $(2))
+	$$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -pthread -o $$@ $$^ $(LIBS) $(3)
 endef
-$(foreach source,$(FUZZ_SOURCES),$(eval $(call fuzz_rule,$(source))))
-$(FUZZ_NET_TARGETS:%=build/fuzz/fuzz_%): $(FUZZ_NET_OBJECTS)
-# What decodes bytes needs nothing of cnats.
-FUZZ_NATS_OBJECTS := $(addprefix build/fuzz/AddOns/Nats/Sources/CCoreRunLoopNats/,bridge_frame.o stream_api.o subject.o)
-$(FUZZ_NATS_TARGETS:%=build/fuzz/fuzz_%): $(FUZZ_NATS_OBJECTS)
-.SECONDARY: $(FUZZ_SOURCES:%.c=build/fuzz/%.o) $(FUZZ_OBJECTS) $(FUZZ_NET_OBJECTS) $(FUZZ_NATS_OBJECTS)
+$(foreach source,$(wildcard Fuzz/fuzz_*.c),$(eval $(call fuzz_rule,$(source))))
+$(foreach name,$(ADD_ONS),$(foreach source,$(wildcard $($(name)_WING)/Fuzz/fuzz_*.c),$(eval $(call fuzz_rule,$(source),$($(name)_SOURCES),$($(name)_LIBS)))))
 fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%)
-	$(Q)scripts/fuzz '$(FUZZ_SECONDS)' '$(SEED)' $^
-
-# The files that read the bytes of calls need nothing of the rest.
-FUZZ_CALLS := AddOns/Distributed/Fuzz/fuzz_calls.swift $(addprefix AddOns/Distributed/Sources/CoreRunLoopDistributed/,ActorCoding.swift CallFrame.swift CompactDecoder.swift CompactEncoder.swift \
-	CompactFormat.swift MessagePortActorError.swift MessagePortActorID.swift)
-build/fuzz/fuzz_calls: $(FUZZ_CALLS)
-	@mkdir -p $(@D)
-	$(Q)$(WITHOUT_CC) swiftc -swift-version 6 -parse-as-library -O -g -use-ld=lld -sanitize=fuzzer,address -module-name FuzzCalls -o $@ $^
-fuzz-calls: build/fuzz/fuzz_calls
-	$(Q)scripts/fuzz '$(FUZZ_SECONDS)' '$(SEED)' $^
--include $(FUZZ_OBJECTS:.o=.d) $(FUZZ_NET_OBJECTS:.o=.d) $(FUZZ_NATS_OBJECTS:.o=.d) $(FUZZ_SOURCES:%.c=build/fuzz/%.d)
+	$(Q)Fuzz/run '$(FUZZ_SECONDS)' '$(SEED)' $^
+-include $(patsubst %.c,build/fuzz/%.d,$(FUZZ_SOURCES) $(FUZZ_PARTS) $(foreach name,$(ADD_ONS),$($(name)_SOURCES)))

@@ -4,15 +4,13 @@
 
 ### deb              builds the Debian packages, source and binary, into build/deb
 ### check-deb        builds them again and compares, runs lintian, and installs, tests and removes them in a new Debian system (as root)
-### check-release    tests what stops a release
 ### release          VERSION=x.y.z: checks the tree, builds a tarball and packages, and compares the interface with the last release
 
-.PHONY: deb check-deb release check-release
+.PHONY: deb check-deb release
 deb:
-	$(Q)scripts/make-deb $(CURDIR)/build/deb
+	$(Q)debian/make-deb $(CURDIR)/build/deb
 check-deb: deb
-	$(Q)scripts/check-deb $(CURDIR)/build/deb
-check-release:
+	$(Q)debian/check-deb $(CURDIR)/build/deb
+release:
 	$(Q)debian/test_release
-release: check-release
-	$(Q)scripts/release "$(if $(filter command%,$(origin VERSION)),$(VERSION))"
+	$(Q)debian/release "$(if $(filter command%,$(origin VERSION)),$(VERSION))"

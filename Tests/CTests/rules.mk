@@ -3,16 +3,18 @@
 # The runner of the C tests, and its runs: plain, under sanitizers and valgrind, with coverage, on other architectures, for hours.
 
 ### check-c          the C tests; LAYERS="Support Runtime" builds only some layers
-### check-rules      checks which rules the tests cover
-### check-faults     checks docs/faults.md against the tests
+### check-rules      checks docs/rules.md against the tests
 ### coverage         what the C tests run of each file of Sources/CCoreRunLoop: with clang lines, branches and conditions, with gcc lines;
 ###                  COVERAGE_MIN=90
 ### failure-sites    checks that each call of the kernel or the allocator that may fail has failed once; needs clang and addr2line
 ### check-architecture   ARCHITECTURE=arm64 the C tests on another architecture, emulated; also armhf, i386, s390x; after deps-architecture
 ### check-musl       the C tests with musl instead of glibc; after deps-musl
-### soak             runs for hours, and prints each part's time: ubsan soak-stress soak-failures model-soak sim-soak requests-soak actors-soak both-loops-soak schedule-soak; SOAK_PARTS picks some
+### soak             runs for hours, and prints each part's time; SOAK="model sim" picks some, and `make soak-model` runs one alone. The parts:
+### soak-stress soak-failures   the tests of stress, and of the n-th failure of each call, at full length
 
-.PHONY: runner check-c check-rules check-faults check-architecture check-musl
+.PHONY: runner check-c check-rules check-architecture check-musl
+LIBRARY_CHECKS += check-c
+LIBRARY_CHECK_NEEDS += $(RUNNER)
 TESTS := $(sort $(wildcard Tests/CTests/*.c) $(call in_layers,Tests/CTests))
 # The tests of the n-th failure need all layers. They wrap the C library's allocator for the whole runner.
 ifneq ($(filter Port,$(LAYERS)),)
@@ -31,27 +33,25 @@ check-c: $(RUNNER)
 	$(Q)$(RUNNER) --jobs $(TEST_JOBS) $(TEST_FLAGS)
 check-rules: $(RUNNER)
 	$(Q)scripts/check-rules $(RUNNER)
-check-faults: $(RUNNER)
-	$(Q)scripts/check-faults $(RUNNER)
+	$(Q)[ ! -e scripts/check-faults ] || scripts/check-faults $(RUNNER)
 check-architecture:
 	$(Q)MAKE="$(MAKE)" TEST_JOBS=$(TEST_JOBS) TEST_FLAGS="$(TEST_FLAGS)" scripts/check-architecture "$(ARCHITECTURE)"
 check-musl:
-	$(Q)MAKE="$(MAKE)" TEST_JOBS=$(TEST_JOBS) TEST_FLAGS="$(TEST_FLAGS)" scripts/check-musl
+	$(Q)MAKE="$(MAKE)" TEST_JOBS=$(TEST_JOBS) TEST_FLAGS="$(TEST_FLAGS)" Tests/Musl/check-musl
 
 # --- The same tests under tools ---
 
 .PHONY: asan tsan ubsan valgrind coverage failure-sites
-# The tests of the add-on library belong to each run that is not limited to some tests.
-WITH_NET := $(if $(TEST_FLAGS),,check-net)
-# They wait for servers, so they are not in every run: asan has the checks of ubsan.
-WITH_NATS := $(if $(TEST_FLAGS),,check-nats)
+# The tests of the add-on libraries belong to each run that is not limited to some tests.
+TESTED_ADD_ONS := $(if $(TEST_FLAGS),,$(ADD_ONS))
+ADD_ON_CHECKS := $(TESTED_ADD_ONS:%=check-%)
 asan:
 	$(Q)ASAN_OPTIONS=detect_stack_use_after_return=1:$$ASAN_OPTIONS UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS \
-	$(MAKE) --no-print-directory check-c $(WITH_NET) $(WITH_NATS) FLAVOUR=asan
+	$(MAKE) --no-print-directory check-c $(ADD_ON_CHECKS) FLAVOUR=asan
 ubsan:
-	$(Q)UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS $(MAKE) --no-print-directory check-c $(WITH_NET) FLAVOUR=ubsan
+	$(Q)UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS $(MAKE) --no-print-directory check-c $(ADD_ON_CHECKS) FLAVOUR=ubsan
 tsan:
-	$(Q)TSAN_OPTIONS=second_deadlock_stack=1:$$TSAN_OPTIONS $(MAKE) --no-print-directory check-c $(WITH_NET) $(WITH_NATS) FLAVOUR=tsan
+	$(Q)TSAN_OPTIONS=second_deadlock_stack=1:$$TSAN_OPTIONS $(MAKE) --no-print-directory check-c $(ADD_ON_CHECKS) FLAVOUR=tsan
 
 VALGRIND ?= valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect
 # The excluded tests cannot pass under valgrind:
@@ -67,11 +67,12 @@ VALGRIND_EXCEPT := test_harness nth_failure descriptors_that_really_run_out a_re
 	a_signal_is_claimed test_stall a_signal_that_threads_leave_unblocked
 # Some versions report system calls that they do not know, such as 441, epoll_pwait2. The library then uses epoll_wait; the report is not shown.
 VALGRIND_NOISE := ^--[0-9]+-- (WARNING: unhandled|You may|Read the|Nevertheless|it at http)
-VALGRIND_NET := $(if $(and $(WITH_NET),$(HAS_NET)),$(NET_RUNNER))
-valgrind: $(RUNNER) $(VALGRIND_NET)
+# The tests of the bridge start servers and wait for them, with limits that valgrind does not keep.
+VALGRIND_RUNNERS := $(patsubst %,$(B)/run-tests-%,$(filter-out nats,$(TESTED_ADD_ONS)))
+valgrind: $(RUNNER) $(VALGRIND_RUNNERS)
 	$(Q)rm -rf $(B)/valgrind && mkdir -p $(B)/valgrind
 	$(Q)$(VALGRIND) --log-file=$(B)/valgrind/%p $(RUNNER) --time-factor 30 --jobs $(TEST_JOBS) $(VALGRIND_EXCEPT:%=--exclude %) $(TEST_FLAGS) && \
-	$(if $(VALGRIND_NET),$(VALGRIND) --log-file=$(B)/valgrind/%p $(VALGRIND_NET) --time-factor 30 --jobs $(TEST_JOBS),true) || \
+	for runner in $(VALGRIND_RUNNERS); do $(VALGRIND) --log-file=$(B)/valgrind/%p $$runner --time-factor 30 --jobs $(TEST_JOBS) || exit 1; done || \
 	{ cat $(B)/valgrind/* | grep -vE '$(VALGRIND_NOISE)'; exit 1; }
 
 # The excluded tests limit the size of files or memory, which would also stop the forked children from writing their counters. With gcc the tests
@@ -82,7 +83,7 @@ coverage:
 	$(Q)rm -rf build/$(COMPILER)-coverage/profiles && find build/$(COMPILER)-coverage -name '*.gcda' -delete 2> /dev/null || true
 	$(Q)export LLVM_PROFILE_FILE=build/$(COMPILER)-coverage/profiles/%4m.profraw; $(MAKE) --no-print-directory check-c FLAVOUR=coverage \
 	TEST_FLAGS='$(TEST_FLAGS) $(COVERAGE_EXCEPT:%=--exclude %)' && \
-	{ [ -z "$(WITH_NET)" ] || $(MAKE) --no-print-directory check-net check-nats FLAVOUR=coverage; } && \
+	{ [ -z "$(ADD_ON_CHECKS)" ] || $(MAKE) --no-print-directory $(ADD_ON_CHECKS) FLAVOUR=coverage; } && \
 	{ [ -z "$(IS_CLANG)" ] || build/$(COMPILER)-coverage/run-tests --jobs $(TEST_JOBS) --filter nth_failure --time-factor 4; }; \
 	passed=$$?; scripts/coverage build/$(COMPILER)-coverage '$(COVERAGE_MIN)' && exit $$passed
 
@@ -93,20 +94,23 @@ failure-sites:
 	$(Q)LLVM_PROFILE_FILE=/dev/null NTH_FAILURE_SITES=build/clang-coverage/failed_calls \
 	build/clang-coverage/run-tests --jobs $(TEST_JOBS) --filter nth_failure > build/clang-coverage/nth_failure.log || \
 	{ grep -A 8 '^not ok' build/clang-coverage/nth_failure.log; exit 1; }
-	$(Q)scripts/failure-sites build/clang-coverage build/clang-coverage/failed_calls
+	$(Q)Tests/CTests/Failure/failure-sites build/clang-coverage build/clang-coverage/failed_calls
 
 # --- Soak ---
 
-# The parts run one after the other. schedule-soak, with its 100 schedules, takes longest.
-SOAK_PARTS ?= ubsan soak-stress soak-failures model-soak sim-soak requests-soak actors-soak both-loops-soak schedule-soak
-.PHONY: soak soak-stress soak-failures
+.PHONY: soak
 soak:
-	$(Q)for part in $(SOAK_PARTS); do start=$$(date +%s); $(MAKE) --no-print-directory $$part || { echo "soak: $$part failed"; exit 1; }; \
+	$(Q)for part in $(SOAK); do start=$$(date +%s); $(MAKE) --no-print-directory soak-$$part || { echo "soak: $$part failed"; exit 1; }; \
 	echo "soak: $$part: passed in $$(($$(date +%s) - start)) s"; done
-soak-stress: $(RUNNER)
-	$(Q)$(RUNNER) --soak --filter stress_ --jobs 1
-soak-failures: $(RUNNER) $(if $(HAS_NATS),$(NATS_RUNNER))
-	$(Q)$(RUNNER) --soak --filter nth_failure_ --jobs $(TEST_JOBS)
-	$(Q)$(if $(HAS_NATS),$(NATS_RUNNER) --soak --filter nth_failure_ --jobs $(TEST_JOBS))
+.SECONDEXPANSION:
+soak-%: $$(soak-$$*_NEEDS)
+	$(if $(filter $*,$(SOAK)),,$(error there is no soak-$*; soak has the parts $(SOAK)))
+	$(soak-$*)
+
+SOAK += stress failures
+soak-stress_NEEDS = $(RUNNER)
+soak-stress = $(Q)$(RUNNER) --soak --filter stress_ --jobs 1
+soak-failures_NEEDS = $(RUNNER) $(ADD_ONS:%=$(B)/run-tests-%)
+soak-failures = $(Q)for runner in $(soak-failures_NEEDS); do $$runner --soak --filter nth_failure_ --jobs $(TEST_JOBS) || exit 1; done
 
 -include $(TEST_OBJECTS:.o=.d)

@@ -6,5 +6,7 @@
 
 # The script builds two programs: one with the toolchain's Core Foundation, and one with this library.
 .PHONY: conformance
+LIBRARY_CHECKS += conformance
+LIBRARY_CHECK_NEEDS += $(STATIC)
 conformance: $(STATIC)
 	$(Q)CC="$(CC)" Tests/Conformance/run --library $(STATIC) --build $(B)/conformance --jobs $(TEST_JOBS)

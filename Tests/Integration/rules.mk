@@ -8,6 +8,9 @@
 ### check-swift-package   a package that depends on this one: linked dynamically, with a static Swift library, and all static
 
 .PHONY: integration check-plain check-install check-swift-package
+LIBRARY_CHECKS += check-plain
+LIBRARY_CHECK_NEEDS += $(PLAIN)
+WING_CHECKS += check-install
 # Each test starts a server of its own on loopback or a Unix socket.
 integration: examples
 	$(Q)INTEGRATION_PROGRAMS=$(B)/examples PYTHONDONTWRITEBYTECODE=1 scripts/run-programs "integration ($(COMPILER))" 180 \
@@ -18,8 +21,8 @@ check-plain: $(PLAIN)
 	$(Q)$(PYTHON) Tests/PlainNames/test_plain_names.py $(PLAIN)
 
 check-install: all
-	$(Q)MAKE="$(MAKE)" CC="$(CC)" FLAVOUR="$(FLAVOUR)" scripts/check-install
+	$(Q)MAKE="$(MAKE)" CC="$(CC)" FLAVOUR="$(FLAVOUR)" Tests/Install/check-install
 
 # The script also prints how large the programs are and which libraries they still load.
 check-swift-package:
-	$(Q)JOBS=$(TEST_JOBS) scripts/check-swift-package
+	$(Q)JOBS=$(TEST_JOBS) Tests/SwiftPackage/check-swift-package

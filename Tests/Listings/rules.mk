@@ -11,6 +11,8 @@ $(B)/listings/%: Tests/Listings/%.c $(STATIC)
 	$(SAY) CC $<
 	$(Q)$(COMPILE_PROGRAM) -MMD -MP -o $@ $< $(PROGRAM_LIBS)
 
+LIBRARY_CHECKS += listings
+LIBRARY_CHECK_NEEDS += $(LISTINGS)
 listings: $(LISTINGS)
 	$(Q)scripts/run-programs "listings ($(COMPILER))" 300 $(LISTINGS)
 

@@ -2,12 +2,13 @@
 #
 # The executable specification: random programs run in a model and in the library, and must give the same traces.
 
-### model-check      SEQUENCES=100000 SEED=1 runs random programs in the model and in the library
+### model-check      SEQUENCES=100000 SEED=1 runs random programs in the model and in the library; soak-model runs 10,000,000
 ### model-toolchain  runs the same programs, without a clock, in the model and in the Swift toolchain's Core Foundation
 
-.PHONY: model-check model-toolchain model-soak
+.PHONY: model-check model-toolchain
+LIBRARY_CHECKS += model-check
+LIBRARY_CHECK_NEEDS += $(B)/model-check
 SEQUENCES ?= 100000
-SOAK_SEQUENCES ?= 10000000
 MODEL_SOURCES := $(sort $(wildcard Tests/Model/*.c))
 MODEL_OBJECTS := $(MODEL_SOURCES:Tests/Model/%.c=$(B)/model/%.o) $(B)/tests/fake_kernel.o
 MODEL_LIBRARY := $(filter $(foreach layer,Support Runtime Kernel Loop,$(B)/testing/$(layer)/%),$(TESTING_OBJECTS))
@@ -21,8 +22,9 @@ $(B)/model-check: $(MODEL_OBJECTS) $(MODEL_LIBRARY)
 run_model = $(1) '$(SEED)' '$(2)' 2> $(1).log || { status=$$?; cat $(1).log >&2; exit $$status; }
 model-check: $(B)/model-check
 	$(Q)$(call run_model,$(B)/model-check,$(SEQUENCES))
-model-soak: $(B)/model-check
-	$(Q)$(call run_model,$(B)/model-check,$(SOAK_SEQUENCES))
+SOAK += model
+soak-model_NEEDS = $(B)/model-check
+soak-model = $(Q)$(call run_model,$(B)/model-check,10000000)
 
 SWIFT_USR := $(wildcard $(dir $(realpath $(shell command -v swift)))..)
 build/model-toolchain: $(MODEL_SOURCES) $(wildcard Tests/Model/*.h)

@@ -2,9 +2,8 @@
 #
 # Models in Promela of the library's protocols between threads, which SPIN checks exhaustively.
 
-### model            checks the SPIN models of the wake word, sources, timers, locks, file descriptors and ports' pages, and that their broken
+### soak-protocols   checks the SPIN models of the wake word, sources, timers, locks, file descriptors and ports' pages, and that their broken
 ###                  variants fail
 
-.PHONY: model
-model:
-	$(Q)scripts/check-models $(MODEL_FLAGS)
+SOAK += protocols
+soak-protocols = $(Q)Tests/Models/check-models $(MODEL_FLAGS)

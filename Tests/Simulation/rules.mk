@@ -4,11 +4,11 @@
 # simulation, one program, loads four images and plays kernel and scheduler for them.
 
 ### sim              SEEDS=2000 runs random programs of threads and processes on a simulated kernel; SEED=n replays one, with its trace
-### check-sim        runs SEEDS=2000 of them, and tests that a replay is exact
+### check-sim        runs SEEDS=2000 of them, and tests that a replay is exact; soak-sim runs 100,000
 
-.PHONY: sim check-sim sim-soak
+.PHONY: sim check-sim
+LIBRARY_CHECKS += check-sim
 SEEDS ?= 2000
-SOAK_SEEDS ?= 100000
 SIM := $(B)/simulation
 SIM_SOURCES := $(addprefix Tests/Simulation/,files.c history.c main.c nodes.c plan.c scheduler.c sockets.c streams.c tables.c turns.c)
 IMAGE_SOURCES := $(addprefix Tests/Simulation/,connections.c hostile.c image.c loops.c pairs.c ports.c)
@@ -17,6 +17,7 @@ SIM_OBJECTS := $(SIM_SOURCES:Tests/Simulation/%.c=$(SIM)/%.o)
 IMAGE_OBJECTS := $(IMAGE_SOURCES:Tests/Simulation/%.c=$(SIM)/%.o) \
 	$(patsubst Sources/CCoreRunLoop/%.c,$(SIM)/library/%.o,$(filter-out %/Support/futex.c,$(SOURCES)))
 IMAGES := $(foreach number,0 1 2 3,$(SIM)/process-$(number).so)
+LIBRARY_CHECK_NEEDS += $(SIM)/simulate $(IMAGES)
 $(call objects,simulation/library,Sources/CCoreRunLoop,-DCRL_TESTING -include Tests/Schedule/schedule_points.h)
 $(call objects,simulation,Tests/Simulation,-DCRL_TESTING -ITests/Simulation -ITests/Schedule $$(SIM_VISIBILITY))
 # The images call functions of the program, so the program exports them.
@@ -41,7 +42,8 @@ endif
 check-sim: $(SIM)/simulate $(IMAGES)
 	$(Q)$(SIMULATE) --seeds '$(SEEDS)' $(IMAGES)
 	$(Q)Tests/Simulation/test_replay $(SIM)/simulate $(IMAGES)
-sim-soak: $(SIM)/simulate $(IMAGES)
-	$(Q)$(SIMULATE) --seeds '$(SOAK_SEEDS)' $(IMAGES)
+SOAK += sim
+soak-sim_NEEDS = $(SIM)/simulate $(IMAGES)
+soak-sim = $(Q)$(SIMULATE) --seeds 100000 $(IMAGES)
 
 -include $(SIM_OBJECTS:.o=.d) $(IMAGE_OBJECTS:.o=.d)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Misuse that the compiler refuses; scripts/check-swift-snippets compares its messages with those that are expected here.
+// Misuse that the compiler refuses; check-snippets compares its messages with those that are expected here.
 
 import CoreRunLoop
 

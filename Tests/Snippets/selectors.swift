@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a class written for Darwin is told about its selectors; scripts/check-swift-snippets compares the messages with those expected here.
+// What a class written for Darwin is told about its selectors; check-snippets compares the messages with those expected here.
 
 import CoreRunLoopFoundation
 

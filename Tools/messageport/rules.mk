@@ -2,12 +2,26 @@
 #
 # The command messageport. It links the library's objects themselves, because it reads the directory of port names, which is not public.
 
-### check-tool       tests the command messageport
+### check-messageport   tests the command messageport
 
-.PHONY: check-tool
+TOOL := $(B)/messageport
+COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
+D_COMPLETION = $(DESTDIR)$(COMPLETIONDIR)
+WING_CHECKS += check-messageport
+
+all: $(TOOL)
 $(TOOL): $(wildcard Tools/messageport/Sources/*.[ch]) $(B)/whole.o
 	$(SAY) CC $@
 	$(Q)$(CC) $(CPPFLAGS) $(OWN_CFLAGS) $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(B)/whole.o $(OWN_LDFLAGS) $(LIBS) $(TEST_LIBS)
 
-check-tool: $(TOOL)
+.PHONY: check-messageport
+check-messageport: $(TOOL)
 	$(Q)Tools/messageport/Tests/test_messageport $(TOOL)
+
+install:: all
+	$(Q)$(INSTALL) -d $(D_COMPLETION)
+	$(Q)$(INSTALL) -m 755 $(TOOL) $(D_BIN)/
+	$(Q)$(INSTALL) -m 644 Tools/messageport/Sources/messageport.1 $(D_MAN)/man1/
+	$(Q)$(INSTALL) -m 644 Tools/messageport/Sources/completion.bash $(D_COMPLETION)/messageport
+uninstall::
+	$(Q)rm -f $(D_BIN)/messageport $(D_MAN)/man1/messageport.1 $(D_COMPLETION)/messageport

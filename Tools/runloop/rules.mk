@@ -2,11 +2,12 @@
 #
 # The command runloop. It reads files and needs nothing of the library. The page of its traces is a file of its own, which the command carries.
 
-### check-trace      tests the command runloop, and the page in a browser if chromium is here
+### check-runloop    tests the command runloop, its page in a browser if chromium is here, and runloop top
 
-### check-top        tests runloop top, with a program whose loop is known and with files that nobody should believe
+RUNLOOP := $(B)/runloop
+WING_CHECKS += check-runloop
 
-.PHONY: check-trace check-top
+all: $(RUNLOOP)
 $(RUNLOOP): $(wildcard Tools/runloop/Sources/*.[ch]) Tools/runloop/Sources/viewer.html Sources/CCoreRunLoop/Loop/Trace/trace_file.h \
 	Sources/CCoreRunLoop/Loop/Trace/statistics_file.h $(B)/flags
 	$(SAY) CC $@
@@ -19,15 +20,16 @@ $(TRACED): Tools/runloop/Tests/traced.c $(STATIC)
 	$(SAY) CC $@
 	$(Q)$(COMPILE_PROGRAM) -o $@ $< $(PROGRAM_LIBS)
 
-# A process whose loops are known, also for Tools/gdb/Sources and Tools/bpftrace/Sources.
-DEBUGGED := $(B)/debugged
-$(DEBUGGED): Tools/gdb/Tests/debugged.c $(SHARED) $(B)/libcorerunloop.so
-	$(SAY) CC $@
-	$(Q)$(COMPILE_PROGRAM) -g -rdynamic -o $@ $< -L$(B) -lcorerunloop
-
-check-trace: $(RUNLOOP) $(TRACED)
+.PHONY: check-runloop
+check-runloop: $(RUNLOOP) $(TRACED) $(DEBUGGED)
 	$(Q)Tools/runloop/Tests/test_runloop $(RUNLOOP) $(TRACED)
 	$(Q)Tools/runloop/Tests/test_page $(RUNLOOP) $(TRACED)
-
-check-top: $(RUNLOOP) $(DEBUGGED)
 	$(Q)Tools/runloop/Tests/test_top $(RUNLOOP) $(SHARED) $(DEBUGGED)
+
+install:: all
+	$(Q)$(INSTALL) -d $(D_COMPLETION)
+	$(Q)$(INSTALL) -m 755 $(RUNLOOP) $(D_BIN)/
+	$(Q)$(INSTALL) -m 644 Tools/runloop/Sources/runloop.1 $(D_MAN)/man1/
+	$(Q)$(INSTALL) -m 644 Tools/runloop/Sources/completion.bash $(D_COMPLETION)/runloop
+uninstall::
+	$(Q)rm -f $(D_BIN)/runloop $(D_MAN)/man1/runloop.1 $(D_COMPLETION)/runloop

@@ -474,7 +474,7 @@ static bool run_once(const char *name, bool (*scenario)(void), const struct targ
     return try_run(name, scenario, wanted, 3);
 }
 
-/* For scripts/failure-sites: which call failed, and where the two innermost frames are. */
+/* For failure-sites in this folder: which call failed, and where the two innermost frames are. */
 static void write_site(const struct injected *injected)
 {
     const char *path = getenv("NTH_FAILURE_SITES");

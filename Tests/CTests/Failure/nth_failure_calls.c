@@ -2,7 +2,7 @@
 /*
  * The kernel's tables with calls that fail in their turn, each with errors that Linux may give for it.
  *
- * Left as they are are those that do not fail for arguments that are right; scripts/failure-sites has the list, with the reasons.
+ * Left as they are are those that do not fail for arguments that are right; failure-sites in this folder has the list, with the reasons.
  */
 #include <errno.h>
 

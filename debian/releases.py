@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The versions that were released, and the one that the headers name. releases/VERSION has what a release promised: see scripts/release."""
+"""The versions that were released, and the one that the headers name. releases/VERSION has what a release promised: see debian/release."""
 import os
 import re
 
