@@ -212,13 +212,17 @@ include $(RULES)
 # All is compiled first. Then two parts run at once, as most of them wait more than they compute; SwiftPM takes longest and begins. What a part
 # prints comes when it ends.
 .PHONY: check check-library
+$(B)/for-check: all $(LIBRARY_CHECK_NEEDS) $(WING_CHECK_NEEDS)
+$(B)/for-check-library: $(SHARED) $(LIBRARY_CHECK_NEEDS)
+$(B)/for-check $(B)/for-check-library:
+	@touch $@
 AT_ONCE = $(MAKE) --no-print-directory -j$(TEST_JOBS) --output-sync=recurse
 check:
-	$(Q)$(AT_ONCE) all $(LIBRARY_CHECK_NEEDS) $(WING_CHECK_NEEDS)
+	$(Q)$(AT_ONCE) $(B)/for-check
 	$(Q)$(AT_ONCE) check-swift $(LIBRARY_CHECKS) $(WING_CHECKS) $(LAST_CHECKS)
 	@echo "make check: passed with $(CC)"
 check-library:
-	$(Q)$(AT_ONCE) $(SHARED) $(LIBRARY_CHECK_NEEDS)
+	$(Q)$(AT_ONCE) $(B)/for-check-library
 	$(Q)$(AT_ONCE) $(LIBRARY_CHECKS)
 
 .PHONY: deps clean help help-all

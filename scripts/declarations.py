@@ -17,6 +17,16 @@ def c_libraries():
         yield path, path.split("/")[1].lower()
 
 
+def c_folders():
+    """Each folder of a program or a library in C, with the folder of its objects in a build, or None where SwiftPM alone compiles it."""
+    yield from c_libraries()
+    for path in sorted(glob.glob("Tools/*/Sources", root_dir=ROOT)):
+        yield path, "tools/" + path.split("/")[1]
+    for path in sorted(glob.glob("*/**/*Shims", root_dir=ROOT, recursive=True)):
+        if path.startswith(ROOTS):
+            yield path, None
+
+
 class Declaration:
     """A declaration: its text on one line, its name and kind, the comment above it or None, and its name in CRL_LINK or None."""
 
