@@ -33,7 +33,6 @@ check-c: $(RUNNER)
 	$(Q)$(RUNNER) --jobs $(TEST_JOBS) $(TEST_FLAGS)
 check-rules: $(RUNNER)
 	$(Q)scripts/check-rules $(RUNNER)
-	$(Q)[ ! -e scripts/check-faults ] || scripts/check-faults $(RUNNER)
 check-architecture:
 	$(Q)MAKE="$(MAKE)" TEST_JOBS=$(TEST_JOBS) TEST_FLAGS="$(TEST_FLAGS)" scripts/check-architecture "$(ARCHITECTURE)"
 check-musl:
