@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "CoreFoundation/CoreFoundation.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Port/Core/message_port.h"
 #include "Port/Names/port_directory.h"
 #include "chaos.h"

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Port/Names/port_name.h"
 #include "Port/Wire/wire.h"
 #include "files.h"

@@ -5,8 +5,8 @@
 #include <pthread.h>
 
 #include "CRLRunLoop.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Runtime/Object/object.h"
 #include "Runtime/Value/wall_clock.h"
 #include "Support/futex.h"

@@ -14,7 +14,7 @@
 #include "CRLRunLoop.h"
 #include "CoreFoundation/CoreFoundation.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Port/Wire/packet.h"
 #include "Loop/Signal/source.h"
 #include "Loop/Timer/timer.h"

@@ -7,8 +7,8 @@
 #include <errno.h>
 
 #include "Failure/nth_failure.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 
 /* `failure` is what the call gives back then, in terms of `error`. */
 #define CALL(_table, _type, _name, _first, _second, _failure, _parameters, _arguments)          \

@@ -18,7 +18,7 @@
 #include "CoreServices/CoreServices.h"
 #include "Failure/nth_failure.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_trace.h"
+#include "Kernel/Trace/kernel_trace.h"
 #include "Loop/Trace/statistics.h"
 #include "Loop/Trace/statistics_file.h"
 #include "Loop/fake_companion.h"

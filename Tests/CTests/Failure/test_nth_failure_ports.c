@@ -18,7 +18,7 @@
 #include "CRLRunLoop.h"
 #include "Failure/nth_failure.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Loop/Core/main_queue.h"
 #include "Port/Core/local_info.h"
 #include "Port/Message/client_channel.h"

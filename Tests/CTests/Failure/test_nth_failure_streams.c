@@ -17,7 +17,7 @@
 #include "CRLStreamNetwork.h"
 #include "Failure/nth_failure.h"
 #include "Loop/Core/main_queue.h"
-#include "Stream/stream_file.h"
+#include "Stream/Kind/stream_file.h"
 
 #define MODE CFSTR("a mode")
 

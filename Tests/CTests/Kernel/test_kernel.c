@@ -27,8 +27,8 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Support/barrier.h"
 #include "Support/lock.h"
 #include "harness.h"

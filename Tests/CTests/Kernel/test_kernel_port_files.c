@@ -6,8 +6,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "harness.h"
 
 enum { untouched = 12345, size = 4096 };

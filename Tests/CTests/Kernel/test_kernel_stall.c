@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "Kernel/kernel_stall.h"
+#include "Kernel/Trace/kernel_stall.h"
 #include "harness.h"
 
 static _Atomic(void *) received;

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "Kernel/kernel_trace.h"
+#include "Kernel/Trace/kernel_trace.h"
 #include "harness.h"
 
 /* A file of the kernel's own, which cannot reserve room, so that zeros would be written in its place. */

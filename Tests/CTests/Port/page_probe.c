@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "harness.h"
 
 _Atomic int page_probe_mapped;

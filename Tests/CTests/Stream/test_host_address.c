@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "CoreFoundation/CFData.h"
-#include "Stream/host_address.h"
+#include "Stream/Connection/host_address.h"
 #include "harness.h"
 
 /* The number of addresses of a host, and the text of the last one. */

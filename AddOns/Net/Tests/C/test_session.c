@@ -13,8 +13,8 @@
 #include <CFNetwork/CFNetwork.h>
 
 #include "CRLNetwork.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Stream/stream_recorder.h"
 #include "tls_peer.h"
 

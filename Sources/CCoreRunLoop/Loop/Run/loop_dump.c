@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
+#include "Kernel/Trace/kernel_trace.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_trace.h"
 #include "Loop/Block/block.h"
 #include "Loop/Core/common_items.h"
 #include "Loop/Core/shown.h"

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "Kernel/Ports/kernel_ports.h"
+#include "Kernel/Trace/kernel_stall.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
-#include "Kernel/kernel_stall.h"
 #include "Loop/Core/instant.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Run/stall_report.h"

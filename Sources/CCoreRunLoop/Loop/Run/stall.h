@@ -24,7 +24,7 @@
 #include <time.h>
 
 #include "CRLRunLoop.h"
-#include "Kernel/kernel_trace.h"
+#include "Kernel/Trace/kernel_trace.h"
 #include "Loop/Core/loop.h"
 #include "Loop/Trace/trace.h"
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "Kernel/Trace/kernel_stall.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_stall.h"
 #include "Loop/Core/shown.h"
 #include "Support/fault.h"
 #include "Support/futex.h"

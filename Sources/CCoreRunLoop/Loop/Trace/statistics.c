@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "Kernel/Ports/kernel_ports.h"
+#include "Kernel/Trace/kernel_trace.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
-#include "Kernel/kernel_trace.h"
 #include "Loop/Trace/statistics_file.h"
 #include "Loop/Trace/trace.h"
 #include "Support/fault.h"

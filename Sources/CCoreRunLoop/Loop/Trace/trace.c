@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "Kernel/Trace/kernel_trace.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_trace.h"
 #include "Loop/Trace/trace_session.h"
 #include "Support/fault.h"
 

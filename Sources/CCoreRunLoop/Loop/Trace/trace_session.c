@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Loop/Trace/trace.h"
 #include "Loop/Trace/trace_objects.h"
 #include "Support/fault.h"

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "Kernel/kernel_trace.h"
+#include "Kernel/Trace/kernel_trace.h"
 #include "Loop/Trace/trace_file.h"
 
 struct trace_session {

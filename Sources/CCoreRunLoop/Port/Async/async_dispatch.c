@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Loop/Core/instant.h"
 #include "Loop/Run/thread_registry.h"
 #include "Loop/Timer/timer.h"

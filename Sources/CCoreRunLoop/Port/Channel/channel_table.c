@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Port/Wire/packet.h"
 #include "Support/invariant.h"
 

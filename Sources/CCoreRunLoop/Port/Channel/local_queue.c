@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Loop/Source/descriptor_source.h"
 #include "Port/Wire/payload.h"
 #include "Runtime/Value/data.h"

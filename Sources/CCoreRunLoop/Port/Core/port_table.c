@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Port/Wire/peer_descriptor.h"
 #include "Loop/Run/thread_registry.h"
 

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Port/Core/message_port.h"
 
 /*

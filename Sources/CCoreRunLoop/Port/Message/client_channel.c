@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Source/descriptor_source.h"
 #include "Port/Wire/packet.h"

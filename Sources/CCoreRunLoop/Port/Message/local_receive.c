@@ -5,7 +5,7 @@
  */
 #include "Port/Message/local_receive.h"
 
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Loop/Source/descriptor_source.h"
 #include "Port/Message/received_message.h"
 

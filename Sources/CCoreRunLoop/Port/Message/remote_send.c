@@ -12,7 +12,7 @@
 #include <errno.h>
 
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Port/Core/port_use.h"
 #include "Port/Core/message_trace.h"
 #include "Port/Wire/port_log.h"

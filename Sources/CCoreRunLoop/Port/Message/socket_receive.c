@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Port/Message/received_message.h"
 #include "Port/Message/channel_handover.h"
 #include "Port/Core/message_trace.h"

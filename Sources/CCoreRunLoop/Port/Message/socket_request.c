@@ -8,8 +8,8 @@
 
 #include <errno.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Loop/Run/thread_registry.h"
 #include "Port/Core/callback_cleanup.h"
 #include "Port/Core/message_trace.h"

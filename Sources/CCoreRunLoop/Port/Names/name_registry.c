@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Port/Names/port_directory.h"
 #include "Port/Wire/port_log.h"
 #include "Support/lock.h"

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 
 enum { card_size = 64 + wire_name_max, queue_limit_default = 5 };
 

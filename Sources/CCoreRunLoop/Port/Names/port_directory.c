@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Port/Wire/port_log.h"
 
 static const char own_leaf[] = "corerunloop.v1";

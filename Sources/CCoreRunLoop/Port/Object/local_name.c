@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Loop/Source/descriptor_source.h"
 #include "Port/Core/port_table.h"
 #include "Port/Async/deferred_reply.h"

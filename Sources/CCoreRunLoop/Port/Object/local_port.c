@@ -7,7 +7,7 @@
 
 #include "CRLRunLoop.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Loop/Source/descriptor_source.h"
 #include "Loop/Watch/watch.h"
 #include "Port/Core/local_info.h"

@@ -9,7 +9,7 @@
 
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_descriptors.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Loop/Source/descriptor_source.h"
 #include "Loop/Run/thread_registry.h"
 #include "Loop/Watch/watch.h"

@@ -7,8 +7,8 @@
 
 #include <errno.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Port/Core/port_table.h"
 #include "Port/Core/port_use.h"
 #include "Port/Message/client_channel.h"

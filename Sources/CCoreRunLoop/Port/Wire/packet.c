@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
 #include "Kernel/kernel_descriptors.h"
-#include "Kernel/kernel_ports.h"
 #include "Port/Wire/peer_descriptor.h"
 #include "Support/invariant.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "CoreFoundation/CFData.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Port/Wire/port_log.h"
 #include "Runtime/Object/allocator.h"
 #include "Runtime/Value/data.h"

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Support/lock.h"
 
 enum { room_at_first = 16 };

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 
 int shared_page_create(void **ret_page, int *ret_memory)
 {

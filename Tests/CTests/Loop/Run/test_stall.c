@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Kernel/Trace/kernel_stall.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_stall.h"
 #include "Loop/Core/loop.h"
 #include "Loop/Run/stall.h"
 #include "Loop/Trace/trace.h"

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Kernel/Trace/kernel_trace.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_trace.h"
 #include "Loop/Trace/statistics.h"
 #include "Loop/Trace/statistics_file.h"
 #include "Loop/Trace/trace.h"

@@ -16,7 +16,7 @@
 
 #include "CRLTrace.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_trace.h"
+#include "Kernel/Trace/kernel_trace.h"
 #include "Loop/Trace/trace.h"
 #include "Loop/Trace/trace_session.h"
 #include "Loop/Trace/trace_reader.h"

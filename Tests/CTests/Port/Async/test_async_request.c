@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "Failure/nth_failure.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Port/Async/async_dispatch.h"
 #include "Port/Async/deferred_reply.h"
 #include "Port/port_probe.h"

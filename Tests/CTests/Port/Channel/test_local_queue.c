@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
 #include "Loop/Core/loop.h"
 #include "Port/Core/port_use.h"

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Port/Message/remote_send.h"
 #include "Port/Core/message_port.h"
 #include "Port/page_probe.h"

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "Failure/nth_failure.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Port/port_probe.h"
 
 static const double most_stuck_s = 0.05;

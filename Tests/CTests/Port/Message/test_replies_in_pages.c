@@ -19,7 +19,7 @@
 
 #include "CRLRunLoop.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Port/Message/client_channel.h"
 #include "Port/Core/message_port.h"
 #include "Port/port_probe.h"

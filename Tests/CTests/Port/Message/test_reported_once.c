@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <semaphore.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Port/Core/message_port.h"
 #include "Port/port_probe.h"
 

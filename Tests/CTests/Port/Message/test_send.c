@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Port/Core/local_info.h"
 #include "Port/Message/remote_send.h"
 #include "Port/Core/message_port.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Port/Names/port_directory.h"
 #include "Port/port_probe.h"
 #include "Port/Names/name_registry.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Port/Message/socket_receive.h"
 #include "Port/Core/message_port.h"
 #include "Port/port_probe.h"

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/loop_probe.h"
 #include "Port/Core/message_port.h"

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
 #include "Port/Core/message_port.h"
 #include "Port/Wire/packet.h"
 #include "Port/Wire/peer_descriptor.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Port/page_probe.h"
 #include "Port/port_probe.h"
 #include "Port/Wire/shared_page.h"

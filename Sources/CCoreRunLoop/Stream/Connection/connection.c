@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The streams of a socket, from their making to their end. See connection.h. connection_attempt.c opens the connection,
+ * connection_transfer.c moves its bytes.
+ */
+#include "Stream/Connection/connection.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "Kernel/Ports/kernel_ports.h"
+#include "Stream/Connection/connection_attempt.h"
+#include "Stream/Connection/connection_properties.h"
+#include "Stream/Connection/connection_transfer.h"
+#include "Stream/Core/stream_schedule.h"
+#include "Support/locked_read.h"
+
+/* ---- opening ---- */
+
+/* The error of a failed connection becomes the stream's. */
+static void take_error(struct stream *s, struct connection *c)
+{
+    connection_lock(c);
+    s->refusal = c->error;
+    connection_unlock(c);
+}
+
+static bool connection_is_secured(struct connection *c)
+{
+    bool is_secured;
+
+    connection_lock(c);
+    is_secured = c->session;
+    connection_unlock(c);
+    return is_secured;
+}
+
+/* Goes on with the connection. `begins`: for the first time for this stream, which does not know the descriptor yet. */
+static int advance(struct stream *s, bool begins, uint32_t *ret_waits)
+{
+    struct connection *c = connection_of(s);
+    bool has_changed;
+    int result = connection_advance(c, ret_waits, &has_changed);
+
+    atomic_store_explicit(&s->opening_interest, *ret_waits, memory_order_relaxed);
+    if ((begins && (result == 0 || result == -EINPROGRESS)) || has_changed) {
+        stream_schedule_descriptor_changed(s, locked_read_int(item_lock(c), &c->descriptor));
+    }
+    if (has_changed) {
+        connection_tell(c, s);
+    }
+    if (result < 0 && result != -EINPROGRESS) {
+        take_error(s, c);
+    } else if (result == 0 && stream_is_reader(s) && connection_is_secured(c)) {
+        atomic_store_explicit(&s->is_ready, true, memory_order_release); /* the handshake may have taken bytes behind it */
+    }
+    return result;
+}
+
+static int open_socket(struct stream *s)
+{
+    uint32_t waits;
+
+    return advance(s, true, &waits);
+}
+
+static int finish_open(struct stream *s, bool waits)
+{
+    uint32_t awaited;
+    int result = advance(s, false, &awaited);
+
+    while (waits && result == -EINPROGRESS) {
+        connection_wait(connection_of(s), awaited);
+        result = advance(s, false, &awaited);
+    }
+    return result;
+}
+
+/* ---- the end ---- */
+
+/* What the last stream of a connection gives back, without the lock. */
+struct leftovers {
+    void *session;
+    int descriptor; /* to be closed; -1: none */
+};
+
+REQUIRES(the_item_lock) static void take_leftovers(struct connection *c, struct leftovers *ret_leftovers)
+{
+    ret_leftovers->session = c->session;
+    ret_leftovers->descriptor = c->closes ? c->descriptor : -1;
+    c->session = NULL;
+    c->descriptor = -1;
+    c->state = connection_failed; /* a query that is under way makes no socket any more */
+}
+
+/* The stream is closed, or freed without having been closed. The last one of the connection closes the socket. */
+static void leave(struct stream *s)
+{
+    struct socket_stream *socket_stream = (struct socket_stream *)s;
+    struct connection *c = socket_stream->connection;
+    struct leftovers leftovers = {NULL, -1};
+
+    if (socket_stream->has_left) {
+        return;
+    }
+    socket_stream->has_left = true;
+    connection_lock(c);
+    invariant(c->unclosed > 0);
+    if (--c->unclosed == 0) {
+        take_leftovers(c, &leftovers);
+    }
+    connection_unlock(c);
+    if (leftovers.session) {
+        connection_network()->freeSession(leftovers.session);
+    }
+    if (leftovers.descriptor >= 0) {
+        (void)kernel.close(leftovers.descriptor);
+    }
+}
+
+static void release_if_any(CFTypeRef object)
+{
+    if (object) {
+        CFRelease(object);
+    }
+}
+
+/* No stream refers to the connection (NOT_CHECKED). Freeing the query waits for its completion, which may be using the connection. */
+NOT_CHECKED static void free_connection(struct connection *c)
+{
+    if (c->query) {
+        connection_network()->freeQuery(c->query);
+    }
+    release_if_any(c->addresses);
+    release_if_any(c->security);
+    release_if_any(c->host);
+    free(c);
+}
+
+static void finalize(struct stream *s)
+{
+    struct connection *c = connection_of(s);
+    bool is_last;
+
+    if (!c) {
+        return;
+    }
+    leave(s);
+    connection_lock(c);
+    c->ends[stream_is_reader(s) ? connection_reader : connection_writer] = NULL;
+    is_last = --c->references == 0;
+    connection_unlock(c);
+    if (is_last) {
+        free_connection(c);
+    }
+}
+
+/* ---- loops of a query ---- */
+
+static void scheduled(struct stream *s, CFRunLoopRef loop, CFStringRef mode)
+{
+    struct connection *c = connection_of(s);
+    void *query;
+
+    connection_lock(c);
+    query = c->state == connection_resolving ? c->query : NULL;
+    connection_unlock(c);
+    if (query) {
+        connection_network()->scheduleQuery(query, loop, mode); /* the stream keeps the connection, and that the query */
+    }
+}
+
+static void unscheduled(struct stream *s, CFRunLoopRef loop, CFStringRef mode)
+{
+    struct connection *c = connection_of(s);
+    void *query;
+
+    connection_lock(c);
+    query = c->state == connection_resolving ? c->query : NULL;
+    connection_unlock(c);
+    if (query) {
+        connection_network()->unscheduleQuery(query, loop, mode);
+    }
+}
+
+static const struct stream_kind socket_kind = {
+    .size = sizeof(struct socket_stream),
+    .open = open_socket,
+    .finish_open = finish_open,
+    .read = connection_read,
+    .write = connection_write,
+    .look = connection_look,
+    .close = leave,
+    .finalize = finalize,
+    .scheduled = scheduled,
+    .unscheduled = unscheduled,
+    .copy_property = connection_copy_property,
+    .set_property = connection_set_property,
+};
+
+/* ---- making ---- */
+
+/* Nobody else knows the connection yet (NOT_CHECKED), here and below. */
+NOT_CHECKED static struct connection *create_connection(const struct connection_terms *terms)
+{
+    struct connection *c = calloc(1, sizeof *c);
+
+    if (!c) {
+        return NULL;
+    }
+    c->descriptor = terms->descriptor;
+    c->is_own = terms->descriptor < 0;
+    c->closes = c->is_own;
+    c->type = terms->type;
+    c->protocol = terms->protocol;
+    c->addresses = terms->addresses ? CFRetain(terms->addresses) : NULL;
+    c->host = terms->host ? CFRetain(terms->host) : NULL;
+    c->port = terms->port;
+    return c;
+}
+
+NOT_CHECKED static bool add_stream(CFAllocatorRef allocator, struct connection *c, bool is_reader, struct stream **ret_stream)
+{
+    struct socket_stream *made;
+
+    if (!ret_stream) {
+        return true;
+    }
+    made = (struct socket_stream *)stream_create(allocator, &socket_kind, is_reader);
+    *ret_stream = made ? &made->stream : NULL;
+    if (!made) {
+        return false;
+    }
+    made->connection = c;
+    c->ends[is_reader ? connection_reader : connection_writer] = &made->stream;
+    c->references++;
+    c->unclosed++;
+    return true;
+}
+
+NOT_CHECKED bool connection_create_streams(CFAllocatorRef allocator, const struct connection_terms *terms, struct stream **ret_reader,
+                                           struct stream **ret_writer)
+{
+    struct connection *c = create_connection(terms);
+    bool closes;
+    bool is_made;
+
+    if (!c) {
+        return false;
+    }
+    closes = c->closes;
+    c->closes = false; /* until both are made: a failure leaves the socket alone */
+    is_made = add_stream(allocator, c, true, ret_reader) && add_stream(allocator, c, false, ret_writer);
+    c->closes = closes;
+    if (is_made && c->references > 0) {
+        return true;
+    }
+    if (c->references == 0) {
+        free_connection(c);
+    } else {
+        object_release(*ret_reader); /* frees the connection */
+        *ret_reader = NULL;
+    }
+    return is_made;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The socket that a read and a write stream share, from its making to its end, and the streams on it. connection_attempt.h opens it,
+ * connection_transfer.h moves bytes, connection_properties.h tells about it.
+ *
+ * A socket is the program's, or the library's own, made when the first stream is opened. An own socket tries the addresses of its peer one
+ * after the other under one number, which loops watch. Addresses are given, or come from the add-on library for a name.
+ */
+#ifndef CRL_STREAM_CONNECTION_H
+#define CRL_STREAM_CONNECTION_H
+
+#include "Stream/link_names.h"
+
+#include "CRLStreamNetwork.h"
+#include "Kernel/kernel.h"
+#include "Stream/Core/stream.h"
+
+enum connection_state {
+    connection_idle,
+    connection_resolving, /* a name */
+    connection_connecting,
+    connection_shaking_hands, /* TLS */
+    connection_open,
+    connection_failed,
+};
+
+enum connection_end { connection_reader, connection_writer, connection_end_count };
+
+/* The item lock of the connection guards the fields that change; the others are constant once a stream is known to others. */
+struct connection {
+    struct stream *ends[connection_end_count] GUARDED_BY(the_item_lock); /* weak; NULL: freed, or never made */
+    uint32_t references GUARDED_BY(the_item_lock); /* streams */
+    uint32_t unclosed GUARDED_BY(the_item_lock); /* streams that are neither closed nor freed; the last one closes the socket */
+    enum connection_state state GUARDED_BY(the_item_lock);
+    CFStreamError error GUARDED_BY(the_item_lock); /* of a failed connection, or of the last address that was tried */
+    int broken GUARDED_BY(the_item_lock); /* the errno by which an open connection ended, as the kernel tells it once; 0: none */
+    int descriptor GUARDED_BY(the_item_lock); /* -1: none yet, or closed */
+    bool closes GUARDED_BY(the_item_lock);
+    bool is_refused GUARDED_BY(the_item_lock); /* a proxy or security was asked for that cannot be had */
+    CFArrayRef addresses GUARDED_BY(the_item_lock); /* a reference, or NULL: not known yet */
+    CFIndex next_address GUARDED_BY(the_item_lock); /* to be tried */
+    void *query GUARDED_BY(the_item_lock); /* of the add-on library; NULL: none */
+    CFDictionaryRef security GUARDED_BY(the_item_lock); /* a reference, or NULL: in the clear */
+    void *session GUARDED_BY(the_item_lock); /* of the add-on library, once the socket is connected; constant then */
+    bool is_shaking GUARDED_BY(the_item_lock); /* a thread goes on with the handshake */
+    CFStringRef host; /* a reference, or NULL */
+    UInt32 port;
+    SInt32 type; /* of an own socket */
+    SInt32 protocol;
+    bool is_own; /* the library makes the socket */
+};
+
+/* A stream of a socket. */
+struct socket_stream {
+    struct stream stream;
+    struct connection *connection; /* constant; NULL while it is made */
+    bool has_left; /* the stream is closed or freed; belongs to the thread that has claimed it */
+};
+
+static inline struct connection *connection_of(const struct stream *s)
+{
+    return ((const struct socket_stream *)s)->connection;
+}
+
+ACQUIRES(the_item_lock) static inline void connection_lock(struct connection *c)
+{
+    lock_take(item_lock(c));
+}
+
+RELEASES(the_item_lock) static inline void connection_unlock(struct connection *c)
+{
+    lock_drop(item_lock(c));
+}
+
+/* Returns the socket, or -1, and in `ret_session` the session, or NULL. Both are constant while the connection is open. */
+EXCLUDES(the_item_lock) static inline int connection_socket(struct connection *c, void **ret_session)
+{
+    int descriptor;
+
+    connection_lock(c);
+    descriptor = c->descriptor;
+    *ret_session = c->session;
+    connection_unlock(c);
+    return descriptor;
+}
+
+/* The table that the add-on library has installed, or NULL. */
+const CRLStreamNetwork *connection_network(void);
+
+/* What a connection is made with. */
+struct connection_terms {
+    int descriptor; /* of the program; -1: the library makes the socket */
+    SInt32 type; /* of a socket that it makes, as the protocol */
+    SInt32 protocol;
+    CFArrayRef addresses; /* NULL: none are known yet */
+    CFStringRef host; /* NULL: none */
+    UInt32 port;
+};
+
+/* Makes the streams of a new connection. A NULL pointer makes none. Returns false, and NULL for both, if there is no memory. */
+bool connection_create_streams(CFAllocatorRef allocator, const struct connection_terms *terms, struct stream **ret_reader,
+                               struct stream **ret_writer);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See connection_attempt.h. The calls of the kernel under the lock are those that do not wait. No call of the add-on library is. */
+#include "Stream/Connection/connection_attempt.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "Kernel/Ports/kernel_ports.h"
+#include "Kernel/kernel.h"
+#include "Stream/Core/stream_events.h"
+#include "Stream/Core/stream_schedule.h"
+#include "Support/fault.h"
+
+/* ---- the add-on library ---- */
+
+static _Atomic(const CRLStreamNetwork *) network;
+
+const CRLStreamNetwork *connection_network(void)
+{
+    return atomic_load_explicit(&network, memory_order_acquire);
+}
+
+void CRLStreamSetNetwork(const CRLStreamNetwork *installed)
+{
+    const CRLStreamNetwork *none = NULL;
+
+    (void)atomic_compare_exchange_strong_explicit(&network, &none, installed, memory_order_acq_rel, memory_order_relaxed);
+}
+
+/* ---- telling the streams ---- */
+
+/* Returns a stream of the connection with a reference, or NULL; and the descriptor. */
+EXCLUDES(the_item_lock) static struct stream *retain_end(struct connection *c, enum connection_end end, int *ret_descriptor)
+{
+    struct stream *s;
+
+    connection_lock(c);
+    s = c->ends[end] && object_try_retain(c->ends[end]) ? c->ends[end] : NULL;
+    *ret_descriptor = c->descriptor;
+    connection_unlock(c);
+    return s;
+}
+
+void connection_tell(struct connection *c, const struct stream *except)
+{
+    struct stream *ends[connection_end_count];
+    int descriptor;
+
+    for (enum connection_end end = connection_reader; end < connection_end_count; end++) {
+        ends[end] = retain_end(c, end, &descriptor);
+    }
+    for (enum connection_end end = connection_reader; end < connection_end_count; end++) {
+        if (ends[end] && ends[end] != except) {
+            atomic_store_explicit(&ends[end]->opening_interest, kernel_writable, memory_order_relaxed); /* until it has looked itself */
+            stream_schedule_descriptor_changed(ends[end], descriptor);
+            stream_events_nudge(ends[end]);
+        }
+    }
+    for (enum connection_end end = connection_reader; end < connection_end_count; end++) {
+        if (ends[end]) {
+            object_release(ends[end]); /* the last one frees the connection */
+        }
+    }
+}
+
+/* ---- addresses ---- */
+
+REQUIRES(the_item_lock) static void fail(struct connection *c, CFIndex domain, int error)
+{
+    c->state = connection_failed;
+    c->error = (CFStreamError){domain, error};
+}
+
+/* Puts a new socket in the place of the one before, under its number. Returns 0 or a negative errno. */
+REQUIRES(the_item_lock) static int take_socket(struct connection *c, int made)
+{
+    int result;
+
+    if (c->descriptor < 0) {
+        c->descriptor = made;
+        return 0;
+    }
+    result = kernel_ports.replace(made, c->descriptor);
+    (void)kernel.close(made);
+    return result < 0 ? result : 0;
+}
+
+/* Makes a socket for the address and begins to connect it. Returns 0, -EINPROGRESS, or why it cannot be. */
+REQUIRES(the_item_lock) static int try_address(struct connection *c, CFDataRef address)
+{
+    const struct sockaddr *bytes = (const struct sockaddr *)(const void *)CFDataGetBytePtr(address);
+    int made;
+    int result;
+
+    if (CFDataGetLength(address) < (CFIndex)sizeof bytes->sa_family) {
+        return -EINVAL;
+    }
+    made = kernel.socket_create(bytes->sa_family, c->type, c->protocol);
+    result = made < 0 ? made : take_socket(c, made);
+    return result < 0 ? result : kernel.socket_connect(c->descriptor, bytes, (size_t)CFDataGetLength(address), 0);
+}
+
+/* Tries one address after the other, until one of them may succeed. The last error is the connection's. */
+REQUIRES(the_item_lock) static void try_next_address(struct connection *c)
+{
+    int result = -EADDRNOTAVAIL;
+
+    while (c->next_address < CFArrayGetCount(c->addresses)) {
+        result = try_address(c, CFArrayGetValueAtIndex(c->addresses, c->next_address++));
+        if (result == 0 || result == -EINPROGRESS) {
+            c->state = connection_connecting; /* a look at the socket tells the outcome, in this case too */
+            return;
+        }
+        c->error = (CFStreamError){kCFStreamErrorDomainPOSIX, -result};
+    }
+    c->state = connection_failed;
+    if (c->error.domain == 0) {
+        fail(c, kCFStreamErrorDomainPOSIX, -result);
+    }
+}
+
+/* Asks the socket whether it is connected by now. If the attempt has failed, the next address is tried. */
+REQUIRES(the_item_lock) static void look_at_attempt(struct connection *c)
+{
+    int error;
+
+    if (!(kernel.descriptor_ready(c->descriptor, kernel_writable) & (kernel_writable | kernel_failed))) {
+        return;
+    }
+    error = kernel.socket_take_error(c->descriptor);
+    if (error == 0) {
+        c->state = c->security ? connection_shaking_hands : connection_open;
+        return;
+    }
+    c->error = (CFStreamError){kCFStreamErrorDomainPOSIX, error < 0 ? -error : error};
+    try_next_address(c);
+}
+
+/* A socket of the program's is connected, as far as it goes. */
+REQUIRES(the_item_lock) static void look_at_given_socket(struct connection *c)
+{
+    int type = kernel.socket_type(c->descriptor);
+
+    if (type < 0) {
+        fail(c, kCFStreamErrorDomainPOSIX, -type);
+    } else {
+        c->state = c->security ? connection_shaking_hands : connection_open;
+    }
+}
+
+/* ---- names ---- */
+
+static void resolved(void *context, CFArrayRef addresses, CFStreamError error)
+{
+    struct connection *c = context;
+
+    connection_lock(c);
+    if (c->state == connection_resolving) {
+        if (addresses && CFArrayGetCount(addresses) > 0) {
+            c->addresses = CFRetain(addresses);
+            try_next_address(c);
+        } else {
+            fail(c, error.domain ? error.domain : kCFStreamErrorDomainPOSIX, error.domain ? error.error : EADDRNOTAVAIL);
+        }
+    }
+    connection_unlock(c);
+    connection_tell(c, NULL);
+}
+
+/* Asks the add-on library for the addresses. The state was set to resolving by this thread. */
+EXCLUDES(the_item_lock) static void begin_query(struct connection *c)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    const CRLStreamNetwork *installed = connection_network();
+    bool can_resolve = installed && installed->resolve;
+    void *query = can_resolve ? installed->resolve(c->host, c->port, resolved, c) : NULL;
+
+    connection_lock(c);
+    if (query) {
+        c->query = query;
+    } else {
+        fail(c, kCFStreamErrorDomainPOSIX, can_resolve ? ENOMEM : ENOSYS);
+    }
+    connection_unlock(c);
+    if (!can_resolve) {
+        fault_log_once(&logged, "a stream connects to a host by name: link libcorerunloop-net (pkg-config corerunloop-net)");
+    }
+    if (query) {
+        for (enum connection_end end = connection_reader; end < connection_end_count; end++) {
+            int descriptor;
+            struct stream *s = retain_end(c, end, &descriptor);
+
+            if (s) {
+                stream_schedule_each(s, installed->scheduleQuery, query);
+                object_release(s);
+            }
+        }
+    }
+}
+
+/* ---- TLS ---- */
+
+/* Makes the session. Returns it, or NULL: the connection has failed then. */
+EXCLUDES(the_item_lock) static void *session_of(struct connection *c)
+{
+    const CRLStreamNetwork *installed = connection_network();
+    CFStreamError error = {0, 0};
+    CFDictionaryRef security;
+    int descriptor;
+    void *session;
+
+    connection_lock(c);
+    session = c->session;
+    descriptor = c->descriptor;
+    security = c->security;
+    connection_unlock(c);
+    if (session) {
+        return session;
+    }
+    session = installed->createSession(descriptor, c->host, security, &error);
+    connection_lock(c);
+    c->session = session;
+    if (!session) {
+        fail(c, error.domain ? error.domain : kCFStreamErrorDomainPOSIX, error.domain ? error.error : ENOMEM);
+    }
+    connection_unlock(c);
+    return session;
+}
+
+/* Goes on with the handshake. Only one stream at a time does: the other one finds it under way, and is told. */
+EXCLUDES(the_item_lock) static void shake_hands(struct connection *c, uint32_t *ret_waits)
+{
+    CFStreamError error = {0, 0};
+    UInt32 waits = kCRLStreamWaitsToRead;
+    void *session = session_of(c);
+    int result = session ? connection_network()->handshake(session, &waits, &error) : -EPROTO;
+
+    *ret_waits = (waits & kCRLStreamWaitsToRead ? kernel_readable : 0u) | (waits & kCRLStreamWaitsToWrite ? kernel_writable : 0u);
+    if (session && result != -EAGAIN) {
+        connection_lock(c);
+        if (result == 0) {
+            c->state = connection_open;
+        } else {
+            fail(c, error.domain ? error.domain : kCFStreamErrorDomainPOSIX, error.domain ? error.error : -result);
+        }
+        connection_unlock(c);
+    }
+}
+
+/* ---- all of it ---- */
+
+/* Begins the way to an open connection. Returns true if the name has to be asked for, by this thread. */
+REQUIRES(the_item_lock) static bool begin(struct connection *c)
+{
+    if (c->is_refused) {
+        fail(c, kCFStreamErrorDomainPOSIX, EOPNOTSUPP);
+    } else if (!c->is_own) {
+        look_at_given_socket(c);
+    } else if (c->addresses) {
+        try_next_address(c);
+    } else {
+        c->state = connection_resolving;
+        return true;
+    }
+    return false;
+}
+
+/* Takes the turn at the handshake. Returns false if the other stream has it. */
+REQUIRES(the_item_lock) static bool take_turn(struct connection *c)
+{
+    bool is_free = c->state == connection_shaking_hands && !c->is_shaking;
+
+    c->is_shaking |= is_free;
+    return is_free;
+}
+
+int connection_advance(struct connection *c, uint32_t *ret_waits, bool *ret_has_changed)
+{
+    enum connection_state before;
+    CFIndex tried;
+    bool asks = false;
+    bool shakes;
+    int result;
+
+    *ret_waits = kernel_writable;
+    connection_lock(c);
+    before = c->state;
+    tried = c->next_address;
+    if (c->state == connection_idle) {
+        asks = begin(c);
+    }
+    if (c->state == connection_connecting) {
+        look_at_attempt(c);
+    }
+    shakes = take_turn(c);
+    connection_unlock(c);
+    if (asks) {
+        begin_query(c);
+    }
+    if (shakes) {
+        shake_hands(c, ret_waits);
+    }
+    connection_lock(c);
+    c->is_shaking &= !shakes;
+    *ret_has_changed = (before != c->state || tried != c->next_address) && before != connection_idle;
+    result = c->state == connection_open ? 0 : c->state == connection_failed ? -EPROTO : -EINPROGRESS;
+    if (c->state == connection_resolving) {
+        *ret_waits = 0;
+    }
+    connection_unlock(c);
+    return result;
+}
+
+/*
+ * How long a thread waits for the peer's part of a handshake before it looks again. A thread that waits with the other stream may have
+ * taken what came and ended the handshake, and then nothing more may come.
+ */
+static const int64_t handshake_slice_ns = 10000000;
+
+void connection_wait(struct connection *c, uint32_t waits)
+{
+    void *query;
+    int descriptor;
+    bool is_shared;
+
+    connection_lock(c);
+    query = c->query;
+    descriptor = c->descriptor;
+    is_shared = c->session && c->references > 1;
+    connection_unlock(c);
+    if (waits) {
+        (void)kernel_ports.wait(descriptor, waits, is_shared ? kernel.monotonic_ns() + handshake_slice_ns : kernel_never);
+    } else if (query) {
+        connection_network()->waitForQuery(query);
+    }
+}

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams below their public calls: the claim, opening, closing, and moving bytes. See stream.h. */
+#include "Stream/Core/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "Loop/Core/shown.h"
+#include "Loop/Run/thread_registry.h"
+#include "Stream/Core/stream_events.h"
+#include "Stream/Core/stream_schedule.h"
+
+/* ---- the object ---- */
+
+#if defined(CRL_TESTING)
+void stream_check_invariants(const struct stream *s)
+{
+    invariant_held(item_lock(s));
+    invariant(s->status != kCFStreamStatusReading && s->status != kCFStreamStatusWriting);
+    invariant(s->status != kCFStreamStatusClosed || (!s->source && !s->queue && s->owed == 0 && s->place_count == 0));
+    invariant(!s->queue || (!s->source && s->place_count == 0));
+    invariant((s->status == kCFStreamStatusError) <= (s->error.domain != 0));
+    invariant((s->owed & stream_events_lasting) == 0 && (s->told & ~(uint32_t)stream_events_lasting) == 0);
+    invariant(!s->is_transferring || s->is_claimed);
+    invariant(!s->source == !s->link);
+}
+#endif
+
+static bool has_begun_and_not_ended(CFStreamStatus status)
+{
+    return status == kCFStreamStatusOpening || status == kCFStreamStatusOpen || status == kCFStreamStatusAtEnd;
+}
+
+/* Nothing else refers to the stream, so its fields are read without the lock (NOT_CHECKED). A claim needs a reference. */
+NOT_CHECKED static void finalize(CFTypeRef object)
+{
+    struct stream *s = (struct stream *)(uintptr_t)object;
+
+    invariant(!s->is_claimed);
+    stream_schedule_end(s);
+    if (s->is_opened && s->kind->close) {
+        s->kind->close(s);
+    }
+    stream_client_remove(s);
+    if (s->kind->finalize) {
+        s->kind->finalize(s);
+    }
+}
+
+static const char *name_of_status(CFStreamStatus status)
+{
+    static const char *const names[] = {"not open", "opening", "open", "reading", "writing", "at end", "closed", "error"};
+
+    return names[status];
+}
+
+static CFStringRef copy_description(CFTypeRef object)
+{
+    struct stream *s = (struct stream *)(uintptr_t)object;
+    CFStringRef client = stream_client_describe(s);
+    CFStreamStatus status = stream_status(s);
+    CFStreamError error = stream_error(s);
+    struct shown shown;
+    uint32_t modes;
+    int descriptor;
+    CFStringRef text;
+
+    stream_lock(s);
+    descriptor = s->descriptor;
+    modes = s->place_count;
+    stream_unlock(s);
+    text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<%s %p>{status = %s, error = %d in domain %ld%@, scheduled in modes = %u%s%s}"),
+                                    s->object.isa->name, object, name_of_status(status), (int)error.error, (long)error.domain,
+                                    client ? client : CFSTR(""), (unsigned)modes, descriptor >= 0 ? ", descriptor = " : "",
+                                    descriptor >= 0 ? shown_descriptor(&shown, descriptor) : "");
+    if (client) {
+        CFRelease(client);
+    }
+    return text;
+}
+
+const struct object_class stream_read_class = {
+    .type_id = object_type_read_stream,
+    .name = "CFReadStream",
+    .finalize = finalize,
+    .copy_description = copy_description,
+};
+
+const struct object_class stream_write_class = {
+    .type_id = object_type_write_stream,
+    .name = "CFWriteStream",
+    .finalize = finalize,
+    .copy_description = copy_description,
+};
+
+/* No other thread knows the stream yet (NOT_CHECKED). */
+NOT_CHECKED struct stream *stream_create(CFAllocatorRef allocator, const struct stream_kind *kind, bool is_reader)
+{
+    struct stream *s;
+
+    thread_registry_prepare(); /* its handlers of fork free the locks of items in the child, also where the process has no loop */
+    s = object_create(allocator, is_reader ? &stream_read_class : &stream_write_class, kind->size);
+    if (s) {
+        s->kind = kind;
+        s->descriptor = -1;
+        s->source_descriptor = -1;
+        s->moves = 1;
+    }
+    return s;
+}
+
+/* ---- the claim ---- */
+
+bool stream_claim(struct stream *s)
+{
+    bool was_claimed;
+
+    stream_lock(s);
+    stream_check_invariants(s);
+    was_claimed = s->is_claimed;
+    s->is_claimed = true;
+    stream_unlock(s);
+    return !was_claimed;
+}
+
+/* Drops the claim. Returns true if the kind has to close, which the caller does: the claim goes on until then. */
+REQUIRES(the_item_lock) static bool drop_claim(struct stream *s)
+{
+    bool closes = s->is_opened && s->status == kCFStreamStatusClosed;
+
+    invariant(s->is_claimed);
+    s->is_transferring = false;
+    s->is_claimed = closes;
+    return closes;
+}
+
+/* Calls the kind to close. The caller has claimed the stream, whose status is Closed, and keeps the claim for good. */
+EXCLUDES(the_item_lock) static void close_kind(struct stream *s)
+{
+    if (s->kind->close) {
+        s->kind->close(s);
+    }
+    stream_lock(s);
+    invariant(s->is_claimed && s->is_opened);
+    s->is_opened = false;
+    s->is_claimed = false;
+    s->descriptor = -1;
+    stream_unlock(s);
+}
+
+void stream_unclaim(struct stream *s)
+{
+    bool closes;
+
+    stream_lock(s);
+    closes = drop_claim(s);
+    stream_unlock(s);
+    if (closes) {
+        close_kind(s);
+    }
+}
+
+/* ---- status ---- */
+
+/* The stream has failed for good; `result` is a negative errno. The stream is claimed. */
+REQUIRES(the_item_lock) static void fail(struct stream *s, CFIndex result)
+{
+    invariant(result < 0 && s->is_claimed);
+    s->status = kCFStreamStatusError;
+    s->error = s->refusal.domain ? s->refusal : (CFStreamError){kCFStreamErrorDomainPOSIX, (SInt32)-result};
+    s->told = 0;
+    stream_owe(s, kCFStreamEventErrorOccurred);
+}
+
+REQUIRES(the_item_lock) static void reach_end(struct stream *s)
+{
+    s->status = kCFStreamStatusAtEnd;
+    stream_owe(s, kCFStreamEventEndEncountered);
+}
+
+/* Takes the outcome of opening, unless the stream was closed meanwhile. */
+REQUIRES(the_item_lock) static void take_outcome_of_opening(struct stream *s, int result)
+{
+    if (s->status != kCFStreamStatusOpening || result == -EINPROGRESS) {
+        return;
+    }
+    if (result < 0) {
+        fail(s, result);
+        return;
+    }
+    s->status = kCFStreamStatusOpen;
+    stream_owe(s, kCFStreamEventOpenCompleted);
+    if (s->opens_at_end) {
+        reach_end(s);
+    }
+}
+
+/* Ends a claim for opening: takes the outcome, and tells the loops. */
+EXCLUDES(the_item_lock) static void end_opening(struct stream *s, int result)
+{
+    bool closes;
+
+    stream_lock(s);
+    take_outcome_of_opening(s, result);
+    closes = drop_claim(s);
+    stream_unlock(s);
+    if (closes) {
+        close_kind(s);
+        return;
+    }
+    stream_schedule_renew(s); /* the stream may have a descriptor now */
+    stream_events_changed(s);
+}
+
+static bool has_status(struct stream *s, CFStreamStatus status)
+{
+    bool answer;
+
+    stream_lock(s);
+    answer = s->status == status;
+    stream_unlock(s);
+    return answer;
+}
+
+void stream_go_on_opening(struct stream *s)
+{
+    if (has_status(s, kCFStreamStatusOpening) && s->kind->finish_open && stream_claim(s)) {
+        end_opening(s, s->kind->finish_open(s, false));
+    }
+}
+
+CFStreamStatus stream_status(struct stream *s)
+{
+    CFStreamStatus status;
+
+    stream_go_on_opening(s);
+    stream_lock(s);
+    status = s->status;
+    if (status == kCFStreamStatusOpen && s->is_transferring) {
+        status = stream_is_reader(s) ? kCFStreamStatusReading : kCFStreamStatusWriting;
+    }
+    stream_unlock(s);
+    return status;
+}
+
+bool stream_has_begun(struct stream *s)
+{
+    return !has_status(s, kCFStreamStatusNotOpen);
+}
+
+CFStreamError stream_error(struct stream *s)
+{
+    CFStreamError error;
+
+    stream_lock(s);
+    error = s->error;
+    stream_unlock(s);
+    return error;
+}
+
+/* ---- opening and closing ---- */
+
+bool stream_open(struct stream *s)
+{
+    bool begins;
+    int result;
+
+    stream_lock(s);
+    stream_check_invariants(s);
+    begins = s->status == kCFStreamStatusNotOpen && !s->is_claimed;
+    if (begins) {
+        s->status = kCFStreamStatusOpening;
+        s->is_claimed = true;
+        s->is_opened = true;
+    }
+    stream_unlock(s);
+    if (!begins) {
+        return false;
+    }
+    result = s->kind->open ? s->kind->open(s) : 0;
+    end_opening(s, result);
+    return result == 0 || result == -EINPROGRESS;
+}
+
+void stream_close(struct stream *s)
+{
+    bool closes = false;
+
+    object_retain(s); /* the release of the client's info may be the last of the stream */
+    stream_lock(s);
+    stream_check_invariants(s);
+    if (has_begun_and_not_ended(s->status) || s->status == kCFStreamStatusError) {
+        s->status = kCFStreamStatusClosed;
+        s->owed = 0;
+        closes = !s->is_claimed; /* else whoever has claimed it closes the kind */
+        s->is_claimed = true;
+        stream_schedule_take_and_unlock(s); /* first: no loop may wait for the descriptor when it is closed */
+        if (closes) {
+            close_kind(s);
+        }
+    } else {
+        stream_unlock(s);
+    }
+    object_release(s);
+}
+
+/* ---- moving bytes ---- */
+
+/*
+ * Claims the stream for a call that reads or writes, and waits until it is open. Returns the status then: Open, with the claim; any other,
+ * without.
+ */
+EXCLUDES(the_item_lock) static CFStreamStatus begin_transfer(struct stream *s)
+{
+    CFStreamStatus status;
+
+    for (;;) {
+        bool tells = false;
+
+        stream_lock(s);
+        stream_check_invariants(s);
+        status = s->status;
+        if (s->is_claimed && (status == kCFStreamStatusOpen || status == kCFStreamStatusOpening)) {
+            status = kCFStreamStatusError; /* another thread is using it */
+        } else if (status == kCFStreamStatusOpen || status == kCFStreamStatusOpening) {
+            s->is_claimed = true;
+            s->is_transferring = true;
+            tells = status == kCFStreamStatusOpen && stream_events_rest(s);
+        }
+        stream_unlock(s);
+        if (tells) {
+            stream_events_publish(s);
+        }
+        if (status != kCFStreamStatusOpening) {
+            return status;
+        }
+        end_opening(s, s->kind->finish_open(s, true));
+    }
+}
+
+/* Ends what begin_transfer began. `result` is below 0 if the stream has failed. */
+EXCLUDES(the_item_lock) static void end_transfer(struct stream *s, CFIndex result, bool at_end)
+{
+    bool closes;
+    bool is_heard;
+
+    stream_lock(s);
+    if (s->moves < 2) {
+        s->moves++;
+    }
+    if (s->status == kCFStreamStatusOpen) {
+        s->told = 0;
+        if (result < 0) {
+            fail(s, result);
+        } else if (at_end) {
+            reach_end(s);
+        }
+    }
+    closes = drop_claim(s);
+    is_heard = s->source || s->queue; /* scheduling a stream has the loop look */
+    stream_unlock(s);
+    if (closes) {
+        close_kind(s);
+    } else if (is_heard) {
+        stream_events_changed(s);
+    }
+}
+
+CFIndex stream_read(struct stream *s, UInt8 *bytes, CFIndex size)
+{
+    CFStreamStatus status;
+    CFIndex result = 0;
+    bool at_end = false;
+
+    if (size < 0 || (!bytes && size > 0)) {
+        return -1;
+    }
+    status = begin_transfer(s);
+    if (status != kCFStreamStatusOpen) {
+        return status == kCFStreamStatusAtEnd ? 0 : -1;
+    }
+    if (size > 0) {
+        result = s->kind->read(s, bytes, size, &at_end);
+    }
+    end_transfer(s, result, at_end);
+    return result < 0 ? -1 : result;
+}
+
+const UInt8 *stream_lend(struct stream *s, CFIndex most, CFIndex *ret_count)
+{
+    CFStreamStatus status;
+    const UInt8 *bytes;
+    bool at_end = false;
+
+    *ret_count = 0;
+    if (!s->kind->lend) {
+        status = stream_status(s);
+        *ret_count = has_begun_and_not_ended(status) || status == kCFStreamStatusReading ? 0 : -1;
+        return NULL;
+    }
+    status = begin_transfer(s);
+    if (status != kCFStreamStatusOpen) {
+        *ret_count = status == kCFStreamStatusAtEnd ? 0 : -1;
+        return NULL;
+    }
+    bytes = s->kind->lend(s, most, ret_count, &at_end);
+    end_transfer(s, 0, at_end);
+    return bytes;
+}
+
+CFIndex stream_write(struct stream *s, const UInt8 *bytes, CFIndex size)
+{
+    CFIndex result = 0;
+
+    if (size < 0 || (!bytes && size > 0) || begin_transfer(s) != kCFStreamStatusOpen) {
+        return -1;
+    }
+    if (size > 0) {
+        result = s->kind->write(s, bytes, size);
+    }
+    end_transfer(s, result, false);
+    return result < 0 ? -1 : result;
+}
+
+/* ---- looking ---- */
+
+/* The events that hold, of a claimed stream; below 0: it has failed. */
+static int events_now(struct stream *s, uint32_t ready)
+{
+    if (s->kind->look) {
+        return s->kind->look(s, ready);
+    }
+    return atomic_load_explicit(&s->is_ready, memory_order_acquire) ? stream_lasting_event(s) : 0;
+}
+
+uint8_t stream_look(struct stream *s, uint32_t ready)
+{
+    int events = 0;
+    bool is_open;
+    bool closes;
+
+    if (!stream_claim(s)) {
+        return 0; /* whoever has claimed it has the loops look again */
+    }
+    stream_lock(s);
+    is_open = s->status == kCFStreamStatusOpen;
+    stream_unlock(s);
+    if (is_open) {
+        events = events_now(s, ready);
+    }
+    stream_lock(s);
+    if (s->status != kCFStreamStatusOpen) {
+        events = 0;
+    } else if (events < 0) {
+        fail(s, events);
+        events = 0;
+    } else if (events & kCFStreamEventEndEncountered) {
+        reach_end(s);
+    }
+    closes = drop_claim(s);
+    stream_unlock(s);
+    if (closes) {
+        close_kind(s);
+    }
+    return (uint8_t)(events & stream_lasting_event(s));
+}
+
+bool stream_is_available(struct stream *s)
+{
+    bool holds;
+
+    stream_go_on_opening(s);
+    holds = stream_look(s, 0) != 0;
+    stream_events_changed(s); /* the look may have found the end */
+    return holds;
+}
+
+/* ---- properties ---- */
+
+CFTypeRef stream_copy_property(struct stream *s, CFStringRef name)
+{
+    CFTypeRef value = NULL;
+
+    if (name && s->kind->copy_property && stream_claim(s)) {
+        value = s->kind->copy_property(s, name);
+        stream_unclaim(s);
+        stream_events_changed(s); /* a loop may have looked in vain */
+    }
+    return value;
+}
+
+bool stream_set_property(struct stream *s, CFStringRef name, CFTypeRef value)
+{
+    bool is_set = false;
+
+    if (name && s->kind->set_property && stream_claim(s)) {
+        is_set = s->kind->set_property(s, name, value);
+        stream_unclaim(s);
+        stream_events_changed(s);
+    }
+    return is_set;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a stream is scheduled, and the source that stands for it there.
+ *
+ * The source does not keep the stream alive: it owns a link, which knows the stream until that is freed or closed. A stream gets its
+ * descriptor only when it is opened, or when a name has been resolved. Its source is then replaced in all modes by one that watches the
+ * descriptor.
+ */
+#ifndef CRL_STREAM_STREAM_SCHEDULE_H
+#define CRL_STREAM_STREAM_SCHEDULE_H
+
+#include "Stream/link_names.h"
+
+#include "Stream/Core/stream.h"
+
+EXCLUDES(the_item_lock) void stream_schedule_add(struct stream *s, CFRunLoopRef loop, CFStringRef mode);
+EXCLUDES(the_item_lock) void stream_schedule_remove(struct stream *s, CFRunLoopRef loop, CFStringRef mode);
+/* Makes the source of a scheduled stream watch the stream's descriptor. To be called after the descriptor has changed. */
+EXCLUDES(the_item_lock) void stream_schedule_renew(struct stream *s);
+/* The stream has a descriptor now, or its number stands for another file than before. */
+EXCLUDES(the_item_lock) void stream_schedule_descriptor_changed(struct stream *s, int descriptor);
+/* Calls `function` for each mode that the stream is scheduled in. */
+EXCLUDES(the_item_lock)
+void stream_schedule_each(struct stream *s, void (*function)(void *info, CFRunLoopRef loop, CFStringRef mode), void *info);
+/* Whether the stream is in more modes than one, each of which has reports of its own. */
+REQUIRES(the_item_lock) bool stream_schedule_has_several_modes(const struct stream *s);
+/* Wakes the loops that the stream is scheduled in. */
+EXCLUDES(the_item_lock) void stream_schedule_wake(struct stream *s);
+/* Takes a stream out of all loops, and off its queue. Drops the lock, because the loops are woken. */
+RELEASES(the_item_lock) void stream_schedule_take_and_unlock(struct stream *s);
+/* The same for a stream that is being freed. Nobody else refers to it, so there is no lock. */
+void stream_schedule_end(struct stream *s);
+
+#endif

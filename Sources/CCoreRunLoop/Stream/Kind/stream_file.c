@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams of files; see stream_file.h. The fields belong to the thread that has claimed the stream. */
+#include "Stream/Kind/stream_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct file_stream {
+    struct stream stream;
+    char *path; /* constant */
+    int file; /* -1: not open */
+    bool is_regular;
+    bool appends;
+    int64_t offset; /* to begin at; below 0: none was set */
+};
+
+/* ---- opening ---- */
+
+static int open_path(const struct file_stream *file)
+{
+    if (stream_is_reader(&file->stream)) {
+        return kernel.path_open(file->path, O_RDONLY);
+    }
+    return kernel.path_open(file->path, O_WRONLY | O_CREAT | (file->appends ? O_APPEND : O_TRUNC));
+}
+
+static int open_file(struct stream *s)
+{
+    struct file_stream *file = (struct file_stream *)s;
+    int opened = open_path(file);
+
+    if (opened < 0) {
+        return opened;
+    }
+    if (file->offset >= 0) {
+        int64_t offset = kernel.file_seek(opened, file->offset, SEEK_SET);
+
+        if (offset < 0) {
+            (void)kernel.close(opened);
+            return (int)offset;
+        }
+    }
+    file->file = opened;
+    file->is_regular = kernel.file_is_regular(opened);
+    atomic_store_explicit(&s->is_ready, file->is_regular, memory_order_release);
+    if (!file->is_regular) {
+        stream_lock(s);
+        s->descriptor = opened;
+        stream_unlock(s);
+    }
+    return 0;
+}
+
+static void close_file(struct stream *s)
+{
+    struct file_stream *file = (struct file_stream *)s;
+
+    if (file->file >= 0) {
+        (void)kernel.close(file->file);
+        file->file = -1;
+    }
+}
+
+/* ---- moving bytes ---- */
+
+static CFIndex read_file(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end)
+{
+    const struct file_stream *file = (struct file_stream *)s;
+    CFIndex result = kernel.file_read(file->file, bytes, (size_t)size);
+
+    *ret_at_end = result == 0;
+    return result;
+}
+
+static CFIndex write_file(struct stream *s, const UInt8 *bytes, CFIndex size)
+{
+    return kernel.file_write(((struct file_stream *)s)->file, bytes, (size_t)size);
+}
+
+/* A pipe whose other end is closed reports that alone once it is empty. Writing to it tells the error. */
+static int look_at_file(struct stream *s, uint32_t ready)
+{
+    const struct file_stream *file = (struct file_stream *)s;
+    uint32_t wanted = stream_is_reader(s) ? kernel_readable : kernel_writable;
+
+    if (file->is_regular) {
+        return stream_lasting_event(s);
+    }
+    if (!ready) {
+        ready = kernel.descriptor_ready(file->file, wanted);
+    }
+    if (ready & wanted) {
+        return stream_lasting_event(s);
+    }
+    if (!(ready & kernel_failed)) {
+        return 0;
+    }
+    return stream_is_reader(s) ? kCFStreamEventEndEncountered : kCFStreamEventCanAcceptBytes;
+}
+
+/* ---- properties ---- */
+
+static CFTypeRef copy_property(struct stream *s, CFStringRef name)
+{
+    const struct file_stream *file = (struct file_stream *)s;
+    int64_t offset = file->offset;
+
+    if (CFEqual(name, kCFStreamPropertyAppendToFile) && !stream_is_reader(s)) {
+        return CFRetain(file->appends ? kCFBooleanTrue : kCFBooleanFalse);
+    }
+    if (!CFEqual(name, kCFStreamPropertyFileCurrentOffset) || file->appends) {
+        return NULL;
+    }
+    if (file->file >= 0) {
+        offset = kernel.file_seek(file->file, 0, SEEK_CUR);
+    }
+    return offset >= 0 ? CFNumberCreate(object_allocator(s), kCFNumberSInt64Type, &offset) : NULL;
+}
+
+static bool set_offset(struct file_stream *file, CFTypeRef value)
+{
+    int64_t offset;
+
+    if (!value || CFGetTypeID(value) != CFNumberGetTypeID() || !CFNumberGetValue(value, kCFNumberSInt64Type, &offset) || offset < 0 ||
+        file->appends) {
+        return false;
+    }
+    if (file->file >= 0 && kernel.file_seek(file->file, offset, SEEK_SET) < 0) {
+        return false;
+    }
+    file->offset = offset;
+    return true;
+}
+
+static bool set_property(struct stream *s, CFStringRef name, CFTypeRef value)
+{
+    struct file_stream *file = (struct file_stream *)s;
+
+    if (CFEqual(name, kCFStreamPropertyFileCurrentOffset)) {
+        return set_offset(file, value);
+    }
+    if (!CFEqual(name, kCFStreamPropertyAppendToFile) || stream_is_reader(s) || stream_has_begun(s) || !value ||
+        CFGetTypeID(value) != CFBooleanGetTypeID()) {
+        return false;
+    }
+    file->appends = CFBooleanGetValue(value);
+    if (file->appends) {
+        file->offset = -1; /* a file that is appended to is written at its end, wherever that is */
+    }
+    return true;
+}
+
+/* ---- the end ---- */
+
+static void finalize(struct stream *s)
+{
+    free(((struct file_stream *)s)->path);
+}
+
+static const struct stream_kind file_kind = {
+    .size = sizeof(struct file_stream),
+    .open = open_file,
+    .read = read_file,
+    .write = write_file,
+    .look = look_at_file,
+    .close = close_file,
+    .copy_property = copy_property,
+    .set_property = set_property,
+    .finalize = finalize,
+};
+
+struct stream *stream_file_create(CFAllocatorRef allocator, const char *path, bool is_reader)
+{
+    size_t size = strlen(path) + 1;
+    char *copy = malloc(size);
+    struct file_stream *file = copy ? (struct file_stream *)stream_create(allocator, &file_kind, is_reader) : NULL;
+
+    if (!file) {
+        free(copy);
+        return NULL;
+    }
+    memcpy(copy, path, size);
+    file->path = copy;
+    file->file = -1;
+    file->offset = -1;
+    return &file->stream;
+}
