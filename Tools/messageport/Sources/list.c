@@ -79,16 +79,14 @@ static void print_entry(const struct port_names_entry *entry, bool as_json, int 
 
     if (!as_json) {
         (void)strvis(visible, entry->name, VIS_CSTYLE | VIS_NL | VIS_TAB);
-        (void)printf("%-*s %8d  %-16s %-8s %8lld %6s\n", width, visible, (int)entry->pid, program, state, (long long)entry->age_s,
-                     "-");
+        (void)printf("%-*s %8d  %-16s %-8s %8lld %6s\n", width, visible, (int)entry->pid, program, state, (long long)entry->age_s, "-");
         return;
     }
     (void)fputs("{\"name\":", stdout);
     print_json_string(entry->name, entry->length);
     (void)printf(",\"pid\":%d,\"program\":", (int)entry->pid);
     print_json_string(program, strlen(program));
-    (void)printf(",\"state\":\"%s\",\"age\":%lld,\"queue\":null,\"queue_limit\":%u}\n", state, (long long)entry->age_s,
-                 entry->queue_limit);
+    (void)printf(",\"state\":\"%s\",\"age\":%lld,\"queue\":null,\"queue_limit\":%u}\n", state, (long long)entry->age_s, entry->queue_limit);
 }
 
 int list_ports(const struct options *options)

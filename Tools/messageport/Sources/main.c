@@ -109,10 +109,10 @@ static int take_options(int count, char **words, struct options *options)
 
     opterr = 0;
     while ((option = getopt_long(count, words, ":", known, NULL)) != -1) {
-        int status = option == '?'                    ? misuse("there is no option %s", words[optind - 1])
-                     : option == ':'                  ? misuse("%s needs a value", words[optind - 1])
-                     : !is_known(command, option)     ? misuse("%s does not belong to this command", words[optind - 1])
-                                                      : take_option(option, options);
+        int status = option == '?'                ? misuse("there is no option %s", words[optind - 1])
+                     : option == ':'              ? misuse("%s needs a value", words[optind - 1])
+                     : !is_known(command, option) ? misuse("%s does not belong to this command", words[optind - 1])
+                                                  : take_option(option, options);
 
         if (status != exit_success) {
             return status;

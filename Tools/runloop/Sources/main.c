@@ -14,11 +14,10 @@
 #include "CRLRunLoop.h"
 #include "runloop.h"
 
-static const char usage[] =
-    "usage: runloop trace [-o FILE] [--buffer BYTES] -- PROGRAM [ARGUMENT...]\n"
-    "       runloop export --format html|perfetto|csv [-o FILE] [--stall SECONDS] TRACE...\n"
-    "       runloop top [--interval SECONDS] [--count NUMBER] [--json]\n"
-    "       runloop --help | --version\n";
+static const char usage[] = "usage: runloop trace [-o FILE] [--buffer BYTES] -- PROGRAM [ARGUMENT...]\n"
+                            "       runloop export --format html|perfetto|csv [-o FILE] [--stall SECONDS] TRACE...\n"
+                            "       runloop top [--interval SECONDS] [--count NUMBER] [--json]\n"
+                            "       runloop --help | --version\n";
 
 static const char help[] =
     "\n"
@@ -84,7 +83,7 @@ static int take_option(int option, const char *command, struct options *options)
     case 'b':
         options->buffer = optarg;
         return *optarg == '\0' || optarg[strspn(optarg, "0123456789")] != '\0' ? misuse("--buffer %s is no number of bytes", optarg)
-                                                                                : exit_success;
+                                                                               : exit_success;
     case 'f':
         options->format = optarg;
         return exit_success;
@@ -111,14 +110,10 @@ static int take_option(int option, const char *command, struct options *options)
 
 static int take_options(int count, char **words, struct options *options)
 {
-    static const struct option known[] = {{"output", required_argument, NULL, 'o'},
-                                          {"buffer", required_argument, NULL, 'b'},
-                                          {"format", required_argument, NULL, 'f'},
-                                          {"stall", required_argument, NULL, 's'},
-                                          {"interval", required_argument, NULL, 'i'},
-                                          {"count", required_argument, NULL, 'n'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"output", required_argument, NULL, 'o'},   {"buffer", required_argument, NULL, 'b'},
+                                          {"format", required_argument, NULL, 'f'},   {"stall", required_argument, NULL, 's'},
+                                          {"interval", required_argument, NULL, 'i'}, {"count", required_argument, NULL, 'n'},
+                                          {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0}};
     const char *ends_at_program = strcmp(words[0], "trace") == 0 ? "+:o:" : ":o:";
     int status = exit_success;
     int option;

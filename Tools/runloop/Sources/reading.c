@@ -71,9 +71,8 @@ static void read_objects(struct process *process, const struct image *image)
             break;
         }
         process->objects = grow(process->objects, process->object_count, &capacity, sizeof *process->objects);
-        process->objects[process->object_count++] =
-            (struct object_map){record.bias, record.begin, record.end,
-                                copy_text((const char *)table->records + at + sizeof record, record.length), NULL};
+        process->objects[process->object_count++] = (struct object_map){
+            record.bias, record.begin, record.end, copy_text((const char *)table->records + at + sizeof record, record.length), NULL};
         at += (record.size + 7) & ~7u;
         if (at > size) {
             break;

@@ -26,6 +26,10 @@ struct symbol_table {
     size_t count, capacity;
 };
 
+typedef ElfW(Ehdr) elf_header;
+typedef ElfW(Shdr) elf_section;
+typedef ElfW(Sym) elf_symbol;
+
 struct elf {
     const unsigned char *bytes;
     uint64_t size;
@@ -44,10 +48,10 @@ static int by_address(const void *one, const void *other)
     return a->address != b->address ? (a->address < b->address ? -1 : 1) : 0;
 }
 
-static void read_section(struct symbol_table *table, const struct elf *elf, const ElfW(Shdr) *section, const ElfW(Shdr) *strings)
+static void read_section(struct symbol_table *table, const struct elf *elf, const elf_section *section, const elf_section *strings)
 {
     const char *names = part(elf, strings->sh_offset, strings->sh_size);
-    const ElfW(Sym) *symbols = part(elf, section->sh_offset, section->sh_size);
+    const elf_symbol *symbols = part(elf, section->sh_offset, section->sh_size);
 
     if (!names || !symbols || strings->sh_size == 0 || names[strings->sh_size - 1] != '\0') {
         return;
@@ -57,16 +61,15 @@ static void read_section(struct symbol_table *table, const struct elf *elf, cons
 
         if (is_function && symbols[i].st_name < strings->sh_size) {
             table->symbols = grow(table->symbols, table->count, &table->capacity, sizeof *table->symbols);
-            table->symbols[table->count++] =
-                (struct symbol){symbols[i].st_value, symbols[i].st_size, strdup(names + symbols[i].st_name)};
+            table->symbols[table->count++] = (struct symbol){symbols[i].st_value, symbols[i].st_size, strdup(names + symbols[i].st_name)};
         }
     }
 }
 
 static void read_kind(struct symbol_table *table, const struct elf *elf, uint32_t kind)
 {
-    const ElfW(Ehdr) *header = part(elf, 0, sizeof *header);
-    const ElfW(Shdr) *sections;
+    const elf_header *header = part(elf, 0, sizeof *header);
+    const elf_section *sections;
 
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
         header->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || header->e_shentsize != sizeof *sections) {
@@ -130,7 +133,7 @@ static const struct symbol *find(const struct symbol_table *table, uint64_t addr
     }
     low--;
     return address - table->symbols[low].address < (table->symbols[low].size > 0 ? table->symbols[low].size : 1) ? &table->symbols[low]
-                                                                                                              : NULL;
+                                                                                                                 : NULL;
 }
 
 const char *symbol_name(struct process *process, uint64_t address)
