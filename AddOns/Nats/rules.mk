@@ -16,7 +16,7 @@ NATS_CFLAGS := $(if $(HAS_NATS),$(shell pkg-config --cflags libnats))
 NATS_LIBS := $(if $(HAS_NATS),$(shell pkg-config --libs libnats))
 NATS_RUNNER := $(B)/run-tests-nats
 BRIDGE := $(B)/messageport-bridge
-BRIDGE_OBJECTS := $(B)/messageport-bridge.d/main.o $(B)/messageport-bridge-common.d/command.o
+BRIDGE_OBJECTS := $(B)/messageport-bridge.d/main.o $(addprefix $(B)/messageport-bridge-common.d/,command_line.o json_string.o stop_signal.o)
 LIBEXECDIR ?= $(PREFIX)/libexec
 UNITDIR ?= $(PREFIX)/lib/systemd/user
 D_BRIDGE = $(DESTDIR)$(LIBEXECDIR)/corerunloop
@@ -28,8 +28,8 @@ all: $(NATS_SHARED) $(B)/libcorerunloop-nats.so $(NATS_STATIC) $(BRIDGE)
 
 $(call objects,nats,AddOns/Nats/Sources/CCoreRunLoopNats,$(NATS_CFLAGS) -IAddOns/Nats/Sources/CCoreRunLoopNats)
 $(call objects,nats-testing,AddOns/Nats/Sources/CCoreRunLoopNats,-DCRL_TESTING $(NATS_CFLAGS) -IAddOns/Nats/Sources/CCoreRunLoopNats)
-$(call objects,messageport-bridge.d,AddOns/Nats/Sources/messageport-bridge,-ITools/messageport/Sources)
-$(call objects,messageport-bridge-common.d,Tools/messageport/Sources,)
+$(call objects,messageport-bridge.d,AddOns/Nats/Sources/messageport-bridge,-ITools/command/Sources)
+$(call objects,messageport-bridge-common.d,Tools/command/Sources,)
 
 $(NATS_SHARED): $(NATS_OBJECTS) $(SHARED)
 	$(SAY) LINK $@

@@ -5,9 +5,9 @@
 ### check-tool       tests the command messageport
 
 .PHONY: check-tool
-$(TOOL): $(wildcard Tools/messageport/Sources/*.[ch]) $(B)/whole.o
+$(TOOL): $(wildcard Tools/messageport/Sources/*.[ch] Tools/command/Sources/*.[ch]) $(B)/whole.o
 	$(SAY) CC $@
-	$(Q)$(CC) $(CPPFLAGS) $(OWN_CFLAGS) $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(B)/whole.o $(OWN_LDFLAGS) $(LIBS) $(TEST_LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(OWN_CFLAGS) $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -ITools/command/Sources -o $@ $(filter %.c,$^) $(B)/whole.o $(OWN_LDFLAGS) $(LIBS) $(TEST_LIBS)
 
 check-tool: $(TOOL)
 	$(Q)Tools/messageport/Tests/test_messageport $(TOOL)

@@ -7,11 +7,19 @@
 ### check-top        tests runloop top, with a program whose loop is known and with files that nobody should believe
 
 .PHONY: check-trace check-top
-$(RUNLOOP): $(wildcard Tools/runloop/Sources/*.[ch]) Tools/runloop/Sources/viewer.html Sources/CCoreRunLoop/Loop/Trace/trace_file.h \
-	Sources/CCoreRunLoop/Loop/Trace/statistics_file.h $(B)/flags
+RUNLOOP_SOURCES := $(wildcard Tools/runloop/Sources/*.c) $(addprefix Tools/command/Sources/,command_line.c json_string.c)
+RUNLOOP_NEEDS := $(RUNLOOP_SOURCES) $(wildcard Tools/runloop/Sources/*.h Tools/command/Sources/*.h) Tools/runloop/Sources/viewer.html \
+	Sources/CCoreRunLoop/Loop/Trace/trace_file.h Sources/CCoreRunLoop/Loop/Trace/statistics_file.h $(B)/flags
+RUNLOOP_CFLAGS := -ITools/command/Sources -DVIEWER='"Tools/runloop/Sources/viewer.html"'
+$(RUNLOOP): $(RUNLOOP_NEEDS)
 	$(SAY) CC $@
-	$(Q)$(CC) $(CPPFLAGS) $(OWN_CFLAGS) $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -DVIEWER='"Tools/runloop/Sources/viewer.html"' -o $@ $(filter %.c,$^) \
-	$(OWN_LDFLAGS) -lm $(TEST_LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(OWN_CFLAGS) $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) $(RUNLOOP_CFLAGS) -o $@ $(filter %.c,$^) $(OWN_LDFLAGS) -lm $(TEST_LIBS)
+
+# The tests run the command with its invariants checked.
+RUNLOOP_TESTING := $(B)/runloop-testing
+$(RUNLOOP_TESTING): Tools/runloop/Tests/broken_invariant.c $(RUNLOOP_NEEDS)
+	$(SAY) CC $@
+	$(Q)$(CC) $(CPPFLAGS) $(OWN_CFLAGS) $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -DCRL_TESTING $(RUNLOOP_CFLAGS) -o $@ $(filter %.c,$^) $(OWN_LDFLAGS) -lm $(TEST_LIBS)
 
 # As a user would build it.
 TRACED := $(B)/traced
@@ -25,9 +33,9 @@ $(DEBUGGED): Tools/gdb/Tests/debugged.c $(SHARED) $(B)/libcorerunloop.so
 	$(SAY) CC $@
 	$(Q)$(COMPILE_PROGRAM) -g -rdynamic -o $@ $< -L$(B) -lcorerunloop
 
-check-trace: $(RUNLOOP) $(TRACED)
-	$(Q)Tools/runloop/Tests/test_runloop $(RUNLOOP) $(TRACED)
-	$(Q)Tools/runloop/Tests/test_page $(RUNLOOP) $(TRACED)
+check-trace: $(RUNLOOP_TESTING) $(TRACED)
+	$(Q)Tools/runloop/Tests/test_runloop $(RUNLOOP_TESTING) $(TRACED)
+	$(Q)Tools/runloop/Tests/test_page $(RUNLOOP_TESTING) $(TRACED)
 
-check-top: $(RUNLOOP) $(DEBUGGED)
-	$(Q)Tools/runloop/Tests/test_top $(RUNLOOP) $(SHARED) $(DEBUGGED)
+check-top: $(RUNLOOP_TESTING) $(DEBUGGED)
+	$(Q)Tools/runloop/Tests/test_top $(RUNLOOP_TESTING) $(SHARED) $(DEBUGGED)

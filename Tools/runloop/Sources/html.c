@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_string.h"
 #include "runloop.h"
 
 /* The file as it is, between two symbols. */
@@ -79,20 +80,10 @@ static void column_end(struct coder *coder)
 
 /* ---- JSON ---- */
 
-/* A string that may stand in a script: no end of a tag can be in it. Bytes that are no UTF-8 are the reader's to show. */
+/* A string that may stand in a script: the end of a tag cannot be in it. */
 static void put_string(FILE *file, const char *text)
 {
-    (void)fputc('"', file);
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-
-        if (byte < 0x20 || byte == '"' || byte == '\\' || byte == '<' || byte == 0x7f) {
-            (void)fprintf(file, "\\u%04x", byte);
-        } else {
-            (void)fputc(byte, file);
-        }
-    }
-    (void)fputc('"', file);
+    write_json_string(file, text, strlen(text), "<");
 }
 
 /* ---- the story ---- */

@@ -50,7 +50,7 @@ struct message {
 
 static void put_byte(struct message *message, unsigned char byte)
 {
-    message->bytes = grow(message->bytes, message->size, &message->capacity, 1);
+    message->bytes = grow_array(message->bytes, message->size, &message->capacity, 1);
     message->bytes[message->size++] = byte;
 }
 

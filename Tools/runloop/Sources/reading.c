@@ -13,29 +13,6 @@
 
 #include "runloop.h"
 
-void *make_room(size_t count, size_t size)
-{
-    void *room = calloc(count > 0 ? count : 1, size);
-
-    if (!room) {
-        exit(fail(exit_error, "there is no memory"));
-    }
-    return room;
-}
-
-void *grow(void *elements, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity) {
-        return elements;
-    }
-    *capacity = *capacity > 0 ? *capacity * 2 : 64;
-    elements = reallocarray(elements, *capacity, size);
-    if (!elements) {
-        exit(fail(exit_error, "there is no memory"));
-    }
-    return elements;
-}
-
 /* A file in memory. */
 struct image {
     const char *path;
@@ -70,7 +47,7 @@ static void read_objects(struct process *process, const struct image *image)
         if (record.size < sizeof record || record.size > size - at || record.length > record.size - sizeof record) {
             break;
         }
-        process->objects = grow(process->objects, process->object_count, &capacity, sizeof *process->objects);
+        process->objects = grow_array(process->objects, process->object_count, &capacity, sizeof *process->objects);
         process->objects[process->object_count++] = (struct object_map){
             record.bias, record.begin, record.end, copy_text((const char *)table->records + at + sizeof record, record.length), NULL};
         at += (record.size + 7) & ~7u;
@@ -92,7 +69,7 @@ static uint32_t find_thread(struct traces *traces, uint32_t process, const struc
             return (uint32_t)i;
         }
     }
-    traces->threads = grow(traces->threads, traces->thread_count, &traces->thread_capacity, sizeof *traces->threads);
+    traces->threads = grow_array(traces->threads, traces->thread_count, &traces->thread_capacity, sizeof *traces->threads);
     thread = &traces->threads[traces->thread_count];
     *thread = (struct thread){.process = process, .number = ring->thread, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
     memcpy(thread->name, ring->name, sizeof ring->name);
@@ -103,7 +80,7 @@ static void add_event(struct traces *traces, uint32_t thread, const struct trace
 {
     struct thread *owner = &traces->threads[thread];
 
-    traces->events = grow(traces->events, traces->event_count, &traces->event_capacity, sizeof *traces->events);
+    traces->events = grow_array(traces->events, traces->event_count, &traces->event_capacity, sizeof *traces->events);
     traces->events[traces->event_count++] =
         (struct event){written->time_ns, written->object, written->value, thread, written->kind, written->detail};
     owner->first_ns = written->time_ns < owner->first_ns ? written->time_ns : owner->first_ns;
@@ -178,7 +155,7 @@ static void read_image(struct traces *traces, const struct image *image)
     uint32_t rings = atomic_load_explicit(&header->rings, memory_order_relaxed);
     struct process *process;
 
-    traces->processes = grow(traces->processes, traces->process_count, &traces->process_capacity, sizeof *traces->processes);
+    traces->processes = grow_array(traces->processes, traces->process_count, &traces->process_capacity, sizeof *traces->processes);
     process = &traces->processes[traces->process_count];
     *process = (struct process){.number = header->process,
                                 .parent = header->parent,

@@ -48,7 +48,7 @@ static uint32_t name_of_text(struct teller *teller, const char *text)
     }
     value = pair_table_value(&teller->texts, hash, strlen(text));
     if (*value == 0) {
-        story->names = grow(story->names, story->name_count, &story->name_capacity, sizeof *story->names);
+        story->names = grow_array(story->names, story->name_count, &story->name_capacity, sizeof *story->names);
         story->names[story->name_count++] = text;
         *value = story->name_count;
     }
@@ -115,7 +115,7 @@ static uint32_t span_open(struct teller *teller, uint32_t thread, int kind, int6
     struct stack *stack = &teller->stacks[thread];
     uint32_t place = (uint32_t)story->span_count;
 
-    story->spans = grow(story->spans, story->span_count, &story->span_capacity, sizeof *story->spans);
+    story->spans = grow_array(story->spans, story->span_count, &story->span_capacity, sizeof *story->spans);
     story->spans[story->span_count++] = (struct span){.begin_ns = begin_ns,
                                                       .end_ns = begin_ns,
                                                       .due_ns = INT64_MIN,
@@ -138,7 +138,7 @@ static void note_function(struct teller *teller, const struct span *span)
     struct function_figures *figures;
 
     if (*value == 0) {
-        story->functions = grow(story->functions, story->function_count, &story->function_capacity, sizeof *story->functions);
+        story->functions = grow_array(story->functions, story->function_count, &story->function_capacity, sizeof *story->functions);
         story->functions[story->function_count++] = (struct function_figures){.name = span->name, .kind = span->kind};
         *value = story->function_count;
     }
@@ -162,7 +162,7 @@ static void awake_ends(struct teller *teller, uint32_t thread, int64_t now_ns)
         story->loops[thread].longest_awake_ns = length_ns;
     }
     if (length_ns >= story->stall_ns) {
-        story->stalls = grow(story->stalls, story->stall_count, &story->stall_capacity, sizeof *story->stalls);
+        story->stalls = grow_array(story->stalls, story->stall_count, &story->stall_capacity, sizeof *story->stalls);
         story->stalls[story->stall_count++] = (struct stall){stack->awake_since_ns, now_ns, thread, stack->worst};
     }
     stack->awake_since_ns = INT64_MIN;
@@ -271,7 +271,7 @@ static void arrow(struct teller *teller, enum origin origin, uint64_t object, ui
     const struct event *from = *value > 1 ? &story->traces->events[*value - 2] : NULL;
 
     if (from && from->time_ns >= since_ns) {
-        story->flows = grow(story->flows, story->flow_count, &story->flow_capacity, sizeof *story->flows);
+        story->flows = grow_array(story->flows, story->flow_count, &story->flow_capacity, sizeof *story->flows);
         story->flows[story->flow_count++] =
             (struct flow){from->time_ns, to->time_ns, from->thread, to->thread, span, (uint8_t)(origin - origin_signal)};
     }

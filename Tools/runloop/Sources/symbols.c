@@ -60,7 +60,7 @@ static void read_section(struct symbol_table *table, const struct elf *elf, cons
         bool is_function = (symbols[i].st_info & 0xf) == STT_FUNC && symbols[i].st_shndx != SHN_UNDEF;
 
         if (is_function && symbols[i].st_name < strings->sh_size) {
-            table->symbols = grow(table->symbols, table->count, &table->capacity, sizeof *table->symbols);
+            table->symbols = grow_array(table->symbols, table->count, &table->capacity, sizeof *table->symbols);
             table->symbols[table->count++] = (struct symbol){symbols[i].st_value, symbols[i].st_size, strdup(names + symbols[i].st_name)};
         }
     }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "Loop/Trace/statistics_file.h"
+#include "json_string.h"
 #include "runloop.h"
 
 enum { path_most = 4096 };
@@ -73,7 +74,7 @@ static void add_loop(struct sample *sample, const struct statistics_page *page, 
     int64_t awake_since_ns = place->awake_since_ns;
 
     memcpy(name, place->name, sizeof place->name);
-    sample->loops = grow(sample->loops, sample->count, &sample->capacity, sizeof *sample->loops);
+    sample->loops = grow_array(sample->loops, sample->count, &sample->capacity, sizeof *sample->loops);
     seen = &sample->loops[sample->count++];
     *seen = (struct seen){
         .process = page->process,
@@ -300,11 +301,14 @@ static void write_table(const struct sample *before, const struct sample *after,
 
 static void write_text(const char *name, const char *text)
 {
-    (void)printf("\"%s\": \"", name);
-    for (; *text; text++) {
-        (void)printf(*text == '"' || *text == '\\' ? "\\%c" : "%c", *text < ' ' || *text > '~' ? '?' : *text);
-    }
-    (void)fputs("\", ", stdout);
+    size_t size = strlen(text) + 1;
+    char *plain = make_room(size, 1);
+
+    copy_plain(plain, size, text);
+    (void)printf("\"%s\": ", name);
+    write_json_string(stdout, plain, strlen(plain), "");
+    (void)fputs(", ", stdout);
+    free(plain);
 }
 
 static void write_json(const struct sample *before, const struct sample *after, double seconds)
