@@ -38,6 +38,7 @@ static void put_digits(struct coder *coder, int count)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+    invariant(count > 0 && count <= 3 && coder->bits >> 24 == 0);
     for (int i = 0; i < 4; i++) {
         (void)putc_unlocked(i <= count ? digits[coder->bits >> (18 - 6 * i) & 63] : '=', coder->file);
     }
@@ -48,6 +49,7 @@ static void put_digits(struct coder *coder, int count)
 /* The bytes of a number, least first, as browsers have them on every machine that this command runs on or not. */
 static void put_number(struct coder *coder, uint64_t number, int size)
 {
+    invariant(size > 0 && size <= 8 && coder->bytes >= 0 && coder->bytes < 3);
     for (int i = 0; i < size; i++) {
         coder->bits |= (uint32_t)(number >> 8 * i & 0xff) << (16 - 8 * coder->bytes);
         if (++coder->bytes == 3) {
@@ -171,6 +173,7 @@ static void put_rows(const struct story *story, const uint32_t *order, FILE *fil
         while (to < story->span_count && story->spans[order[to]].thread == first->thread && story->spans[order[to]].depth == first->depth) {
             to++;
         }
+        invariant(from < to);
         (void)fprintf(file, "[%u,%d,%zu,%zu],", first->thread, first->depth, from, to);
     }
     (void)fputs("],\n", file);
@@ -187,6 +190,7 @@ static void put_flows(const struct story *story, const uint32_t *order, FILE *fi
     for (size_t i = 0; i < story->flow_count; i++) {
         const struct flow *flow = &story->flows[i];
 
+        invariant(flow->to_span == no_span || flow->to_span < story->span_count);
         put_double(&coder, (double)(flow->from_ns - story->traces->origin_ns));
         put_double(&coder, (double)(flow->to_ns - story->traces->origin_ns));
         put_double(&coder, flow->from_thread);
@@ -293,6 +297,7 @@ int write_html(const struct story *story, FILE *file)
     const char *split = strstr(runloop_viewer, place);
     uint32_t *order = order_of(story);
 
+    invariant(split); /* the viewer is a part of this command */
     (void)fwrite(runloop_viewer, 1, (size_t)(split - runloop_viewer), file);
     (void)fputs("{\n", file);
     put_spans(story, order, file);

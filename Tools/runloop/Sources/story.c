@@ -52,6 +52,7 @@ static uint32_t name_of_text(struct teller *teller, const char *text)
         story->names[story->name_count++] = text;
         *value = story->name_count;
     }
+    invariant(*value <= story->name_count);
     return (uint32_t)(*value - 1);
 }
 
@@ -101,6 +102,7 @@ static void take_name(struct teller *teller, const struct event *event, uint32_t
 
 static struct span *span_at(struct teller *teller, uint32_t place)
 {
+    invariant(place < teller->story->span_count);
     return &teller->story->spans[place];
 }
 
@@ -115,6 +117,8 @@ static uint32_t span_open(struct teller *teller, uint32_t thread, int kind, int6
     struct stack *stack = &teller->stacks[thread];
     uint32_t place = (uint32_t)story->span_count;
 
+    invariant(kind >= 0 && kind < span_kind_count && name < story->name_count);
+    invariant(stack->count >= 0 && stack->count <= deepest);
     story->spans = grow_array(story->spans, story->span_count, &story->span_capacity, sizeof *story->spans);
     story->spans[story->span_count++] = (struct span){.begin_ns = begin_ns,
                                                       .end_ns = begin_ns,
@@ -142,6 +146,7 @@ static void note_function(struct teller *teller, const struct span *span)
         story->functions[story->function_count++] = (struct function_figures){.name = span->name, .kind = span->kind};
         *value = story->function_count;
     }
+    invariant(*value <= story->function_count && span->kind >= span_callout);
     figures = &story->functions[*value - 1];
     figures->count++;
     figures->total_ns += span->end_ns - span->begin_ns;
@@ -158,6 +163,7 @@ static void awake_ends(struct teller *teller, uint32_t thread, int64_t now_ns)
     if (stack->awake_since_ns == INT64_MIN) {
         return;
     }
+    invariant(stack->awake_since_ns <= now_ns);
     if (length_ns > story->loops[thread].longest_awake_ns) {
         story->loops[thread].longest_awake_ns = length_ns;
     }
@@ -181,6 +187,7 @@ static void span_close(struct teller *teller, uint32_t thread, int64_t now_ns, u
     uint32_t place = stack->spans[--stack->count];
     struct span *span = span_at(teller, place);
 
+    invariant(stack->count >= 0 && span->thread == thread && span->begin_ns <= now_ns);
     span->end_ns = now_ns;
     span->flags |= (uint8_t)flags;
     if (span->kind >= span_callout) {
@@ -270,6 +277,7 @@ static void draw_arrow(struct teller *teller, enum origin origin, uint64_t objec
     uint64_t *value = origin_of(teller, origin, object, whose);
     const struct event *from = *value > 1 ? &story->traces->events[*value - 2] : NULL;
 
+    invariant(!from || (from < to && from->time_ns <= to->time_ns));
     if (from && from->time_ns >= since_ns) {
         story->flows = grow_array(story->flows, story->flow_count, &story->flow_capacity, sizeof *story->flows);
         story->flows[story->flow_count++] =

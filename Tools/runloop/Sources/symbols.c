@@ -35,7 +35,8 @@ struct elf {
     uint64_t size;
 };
 
-static const void *part(const struct elf *elf, uint64_t at, uint64_t size)
+/* The bytes at a place of the file; NULL if the file does not have all of them. */
+static const void *find_part(const struct elf *elf, uint64_t at, uint64_t size)
 {
     return at <= elf->size && size <= elf->size - at ? elf->bytes + at : NULL;
 }
@@ -50,8 +51,8 @@ static int by_address(const void *one, const void *other)
 
 static void read_section(struct symbol_table *table, const struct elf *elf, const elf_section *section, const elf_section *strings)
 {
-    const char *names = part(elf, strings->sh_offset, strings->sh_size);
-    const elf_symbol *symbols = part(elf, section->sh_offset, section->sh_size);
+    const char *names = find_part(elf, strings->sh_offset, strings->sh_size);
+    const elf_symbol *symbols = find_part(elf, section->sh_offset, section->sh_size);
 
     if (!names || !symbols || strings->sh_size == 0 || names[strings->sh_size - 1] != '\0') {
         return;
@@ -68,14 +69,14 @@ static void read_section(struct symbol_table *table, const struct elf *elf, cons
 
 static void read_kind(struct symbol_table *table, const struct elf *elf, uint32_t kind)
 {
-    const elf_header *header = part(elf, 0, sizeof *header);
+    const elf_header *header = find_part(elf, 0, sizeof *header);
     const elf_section *sections;
 
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
         header->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || header->e_shentsize != sizeof *sections) {
         return;
     }
-    sections = part(elf, header->e_shoff, (uint64_t)header->e_shnum * sizeof *sections);
+    sections = find_part(elf, header->e_shoff, (uint64_t)header->e_shnum * sizeof *sections);
     for (unsigned i = 0; sections && i < header->e_shnum; i++) {
         if (sections[i].sh_type == kind && sections[i].sh_link < header->e_shnum) {
             read_section(table, elf, &sections[i], &sections[sections[i].sh_link]);
@@ -114,7 +115,7 @@ static struct symbol_table *read_file(const char *path)
 }
 
 /* The symbol that has the address, or NULL. */
-static const struct symbol *find(const struct symbol_table *table, uint64_t address)
+static const struct symbol *find_symbol(const struct symbol_table *table, uint64_t address)
 {
     size_t low = 0;
     size_t high = table->count;
@@ -132,6 +133,7 @@ static const struct symbol *find(const struct symbol_table *table, uint64_t addr
         return NULL;
     }
     low--;
+    invariant(low < table->count && table->symbols[low].address <= address);
     return address - table->symbols[low].address < (table->symbols[low].size > 0 ? table->symbols[low].size : 1) ? &table->symbols[low]
                                                                                                                  : NULL;
 }
@@ -150,7 +152,7 @@ const char *symbol_name(struct process *process, uint64_t address)
         if (!object->symbols) {
             object->symbols = read_file(object->path);
         }
-        symbol = find(object->symbols, address - object->bias);
+        symbol = find_symbol(object->symbols, address - object->bias);
         if (symbol) {
             return symbol->name;
         }

@@ -8,6 +8,7 @@ const char *span_kind_name(int kind)
                                                        "timer",      "observer", "block",         "main queue", "socket",
                                                        "descriptor", "signal",   "child process", "message",    "mach message"};
 
+    invariant(kind >= 0 && kind < span_kind_count);
     return names[kind];
 }
 
@@ -15,6 +16,7 @@ const char *flow_kind_name(int kind)
 {
     static const char *const names[flow_kind_count] = {"signal", "wake-up", "post", "message", "reply"};
 
+    invariant(kind >= 0 && kind < flow_kind_count);
     return names[kind];
 }
 
