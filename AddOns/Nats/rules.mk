@@ -13,7 +13,7 @@ nats_JOBS := 10
 $(eval $(call add_on_library,nats,Nats))
 
 BRIDGE := $(B)/messageport-bridge
-BRIDGE_OBJECTS := $(B)/messageport-bridge.d/main.o $(B)/messageport-bridge-common.d/command.o
+BRIDGE_OBJECTS := $(B)/tools/messageport-bridge/main.o $(patsubst %,$(B)/tools/command/%.o,command_line json_string stop_signal)
 LIBEXECDIR ?= $(PREFIX)/libexec
 UNITDIR ?= $(PREFIX)/lib/systemd/user
 D_BRIDGE = $(DESTDIR)$(LIBEXECDIR)/corerunloop
@@ -21,8 +21,7 @@ D_UNIT = $(DESTDIR)$(UNITDIR)
 
 ifneq ($(HAS_nats),)
 all: $(BRIDGE)
-$(call objects,messageport-bridge.d,AddOns/Nats/Sources/messageport-bridge,-ITools/messageport/Sources)
-$(call objects,messageport-bridge-common.d,Tools/messageport/Sources,)
+$(call objects,tools/messageport-bridge,AddOns/Nats/Sources/messageport-bridge,-ITools/command/Sources)
 $(BRIDGE): $(BRIDGE_OBJECTS) $(nats_STATIC) $(STATIC)
 	$(SAY) LINK $@
 	$(Q)$(LINK) -o $@ $^ $(nats_LIBS) $(LIBS)

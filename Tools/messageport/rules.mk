@@ -10,9 +10,11 @@ D_COMPLETION = $(DESTDIR)$(COMPLETIONDIR)
 WING_CHECKS += check-messageport
 
 all: $(TOOL)
-$(TOOL): $(wildcard Tools/messageport/Sources/*.[ch]) $(B)/whole.o
-	$(SAY) CC $@
-	$(Q)$(CC) $(CPPFLAGS) $(OWN_CFLAGS) $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) $(B)/whole.o $(OWN_LDFLAGS) $(LIBS) $(TEST_LIBS)
+$(call objects,tools/messageport,Tools/messageport/Sources,-ITools/command/Sources)
+TOOL_OBJECTS := $(patsubst Tools/messageport/Sources/%.c,$(B)/tools/messageport/%.o,$(wildcard Tools/messageport/Sources/*.c))
+$(TOOL): $(TOOL_OBJECTS) $(COMMAND_OBJECTS) $(B)/whole.o
+	$(SAY) LINK $@
+	$(Q)$(LINK) -o $@ $^ $(LIBS) $(TEST_LIBS)
 
 .PHONY: check-messageport
 check-messageport: $(TOOL)
@@ -25,3 +27,5 @@ install:: all
 	$(Q)$(INSTALL) -m 644 Tools/messageport/Sources/completion.bash $(D_COMPLETION)/messageport
 uninstall::
 	$(Q)rm -f $(D_BIN)/messageport $(D_MAN)/man1/messageport.1 $(D_COMPLETION)/messageport
+
+-include $(TOOL_OBJECTS:.o=.d)

@@ -6,13 +6,27 @@
 
 RUNLOOP := $(B)/runloop
 WING_CHECKS += check-runloop
+WING_CHECK_NEEDS += $(B)/runloop-testing $(B)/traced
 
 all: $(RUNLOOP)
-$(RUNLOOP): $(wildcard Tools/runloop/Sources/*.[ch]) Tools/runloop/Sources/viewer.html Sources/CCoreRunLoop/Loop/Trace/trace_file.h \
-	Sources/CCoreRunLoop/Loop/Trace/statistics_file.h $(B)/flags
-	$(SAY) CC $@
-	$(Q)$(CC) $(CPPFLAGS) $(OWN_CFLAGS) $(CFLAGS) $(FLAVOUR_FLAGS) $(LDFLAGS) -DVIEWER='"Tools/runloop/Sources/viewer.html"' -o $@ $(filter %.c,$^) \
-	$(OWN_LDFLAGS) -lm $(TEST_LIBS)
+# The page is no source, and the objects that carry it depend on it.
+RUNLOOP_FLAGS := -ITools/command/Sources -DVIEWER='"Tools/runloop/Sources/viewer.html"'
+$(call objects,tools/runloop,Tools/runloop/Sources,$(RUNLOOP_FLAGS))
+$(call objects,tools/runloop-testing,Tools/runloop/Sources,-DCRL_TESTING $(RUNLOOP_FLAGS))
+$(call objects,tools/runloop-tests,Tools/runloop/Tests,-DCRL_TESTING)
+RUNLOOP_SOURCES := $(wildcard Tools/runloop/Sources/*.c)
+RUNLOOP_OBJECTS := $(RUNLOOP_SOURCES:Tools/runloop/Sources/%.c=$(B)/tools/runloop/%.o)
+RUNLOOP_TESTING_OBJECTS := $(RUNLOOP_SOURCES:Tools/runloop/Sources/%.c=$(B)/tools/runloop-testing/%.o) $(B)/tools/runloop-tests/broken_invariant.o
+$(B)/tools/runloop/html.o $(B)/tools/runloop-testing/html.o: Tools/runloop/Sources/viewer.html
+RUNLOOP_COMMON := $(B)/tools/command/command_line.o $(B)/tools/command/json_string.o
+
+# The tests run the command with its invariants checked.
+RUNLOOP_TESTING := $(B)/runloop-testing
+$(RUNLOOP): $(RUNLOOP_OBJECTS) $(RUNLOOP_COMMON)
+$(RUNLOOP_TESTING): $(RUNLOOP_TESTING_OBJECTS) $(RUNLOOP_COMMON)
+$(RUNLOOP) $(RUNLOOP_TESTING):
+	$(SAY) LINK $@
+	$(Q)$(LINK) -o $@ $^ -lm $(TEST_LIBS)
 
 # As a user would build it.
 TRACED := $(B)/traced
@@ -21,10 +35,10 @@ $(TRACED): Tools/runloop/Tests/traced.c $(STATIC)
 	$(Q)$(COMPILE_PROGRAM) -o $@ $< $(PROGRAM_LIBS)
 
 .PHONY: check-runloop
-check-runloop: $(RUNLOOP) $(TRACED) $(DEBUGGED)
-	$(Q)Tools/runloop/Tests/test_runloop $(RUNLOOP) $(TRACED)
-	$(Q)Tools/runloop/Tests/test_page $(RUNLOOP) $(TRACED)
-	$(Q)Tools/runloop/Tests/test_top $(RUNLOOP) $(SHARED) $(DEBUGGED)
+check-runloop: $(RUNLOOP_TESTING) $(TRACED) $(DEBUGGED)
+	$(Q)Tools/runloop/Tests/test_runloop $(RUNLOOP_TESTING) $(TRACED)
+	$(Q)Tools/runloop/Tests/test_page $(RUNLOOP_TESTING) $(TRACED)
+	$(Q)Tools/runloop/Tests/test_top $(RUNLOOP_TESTING) $(SHARED) $(DEBUGGED)
 
 install:: all
 	$(Q)$(INSTALL) -d $(D_COMPLETION)
@@ -33,3 +47,5 @@ install:: all
 	$(Q)$(INSTALL) -m 644 Tools/runloop/Sources/completion.bash $(D_COMPLETION)/runloop
 uninstall::
 	$(Q)rm -f $(D_BIN)/runloop $(D_MAN)/man1/runloop.1 $(D_COMPLETION)/runloop
+
+-include $(RUNLOOP_OBJECTS:.o=.d) $(RUNLOOP_TESTING_OBJECTS:.o=.d)

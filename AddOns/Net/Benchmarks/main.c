@@ -138,8 +138,7 @@ static double time_stream(UInt32 port)
 {
     const void *key = kCFStreamSSLValidatesCertificateChain;
     const void *value = kCFBooleanFalse;
-    CFDictionaryRef settings =
-        CFDictionaryCreate(NULL, &key, &value, 1, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
+    CFDictionaryRef settings = CFDictionaryCreate(NULL, &key, &value, 1, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
     CFStreamClientContext context = {0, NULL, NULL, NULL, NULL};
     double start = now_s();
     CFReadStreamRef reader;

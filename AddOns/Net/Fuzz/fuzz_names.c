@@ -26,8 +26,8 @@ static void told(void *context, CFArrayRef found, CFStreamError error)
         CFDataRef data = CFArrayGetValueAtIndex(found, i);
         const struct sockaddr *address = (const void *)CFDataGetBytePtr(data);
 
-        CHECK(CFDataGetLength(data) == (address->sa_family == AF_INET ? (CFIndex)sizeof(struct sockaddr_in)
-                                                                      : (CFIndex)sizeof(struct sockaddr_in6)));
+        CHECK(CFDataGetLength(data) ==
+              (address->sa_family == AF_INET ? (CFIndex)sizeof(struct sockaddr_in) : (CFIndex)sizeof(struct sockaddr_in6)));
     }
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "Port/Names/port_names.h"
+#include "json_string.h"
 #include "messageport.h"
 
 /* ---- processes ---- */
@@ -79,16 +80,14 @@ static void print_entry(const struct port_names_entry *entry, bool as_json, int 
 
     if (!as_json) {
         (void)strvis(visible, entry->name, VIS_CSTYLE | VIS_NL | VIS_TAB);
-        (void)printf("%-*s %8d  %-16s %-8s %8lld %6s\n", width, visible, (int)entry->pid, program, state, (long long)entry->age_s,
-                     "-");
+        (void)printf("%-*s %8d  %-16s %-8s %8lld %6s\n", width, visible, (int)entry->pid, program, state, (long long)entry->age_s, "-");
         return;
     }
     (void)fputs("{\"name\":", stdout);
-    print_json_string(entry->name, entry->length);
+    write_json_string(stdout, entry->name, entry->length, "");
     (void)printf(",\"pid\":%d,\"program\":", (int)entry->pid);
-    print_json_string(program, strlen(program));
-    (void)printf(",\"state\":\"%s\",\"age\":%lld,\"queue\":null,\"queue_limit\":%u}\n", state, (long long)entry->age_s,
-                 entry->queue_limit);
+    write_json_string(stdout, program, strlen(program), "");
+    (void)printf(",\"state\":\"%s\",\"age\":%lld,\"queue\":null,\"queue_limit\":%u}\n", state, (long long)entry->age_s, entry->queue_limit);
 }
 
 int list_ports(const struct options *options)
@@ -139,7 +138,7 @@ static void print_change(const struct search *search, pid_t pid)
 
     if (search->options->is_json) {
         (void)fputs("{\"name\":", stdout);
-        print_json_string(name, strlen(name));
+        write_json_string(stdout, name, strlen(name), "");
         (void)printf(",\"event\":\"%s\",\"pid\":%d}\n", search->found ? "appeared" : "gone", (int)pid);
     } else {
         (void)printf("%s %s (process %d)\n", name, search->found ? "appeared" : "gone", (int)pid);

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * messageport: lists message ports, sends to them, serves one by a command, and watches names come and go. docs: messageport(1).
- *
- * Standard output has only what was asked for; every error is one line on standard error, and the exit status says which kind it was.
  */
 #include <bsd/stdlib.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "CRLRunLoop.h"
 #include "messageport.h"
 
 static const char usage[] =
@@ -39,15 +35,6 @@ static const char help[] =
     "\n"
     "Exit status: 0 success; 1 another error; 2 wrong usage; 3 no such port, or the name is taken; 4 timed out; 5 the port died.\n";
 
-const char command_name[] = "messageport";
-
-static int misuse(const char *format, const char *what)
-{
-    (void)fail(exit_usage, format, what);
-    (void)fputs(usage, stderr);
-    return exit_usage;
-}
-
 /* The options that a command knows; those of others are wrong usage. */
 static bool is_known(const char *command, int option)
 {
@@ -66,26 +53,36 @@ static int take_number(const char *text, struct options *options)
 
 static int take_seconds(const char *text, struct options *options)
 {
-    char *end;
+    bool is_taken = seconds_read(text, &options->timeout) && options->timeout >= 0;
 
-    options->timeout = strtod(text, &end);
-    return *text == '\0' || *end != '\0' || !(options->timeout >= 0) ? misuse("--timeout %s is no number of seconds", text) : exit_success;
+    return is_taken ? exit_success : misuse("--timeout %s is no number of seconds", text);
 }
 
-static int take_option(int option, struct options *options)
+static int take_message(const char **place, const char *value, const struct options *options)
 {
+    if (options->data || options->file) {
+        return misuse("more than one message is given");
+    }
+    *place = value;
+    return exit_success;
+}
+
+static int take_option(int option, char **words, void *taken)
+{
+    struct options *options = taken;
+
+    if (!is_known(words[0], option)) {
+        return misuse("%s does not belong to this command", words[optind - 1]);
+    }
     switch (option) {
     case 'i':
         return take_number(optarg, options);
     case 't':
         return take_seconds(optarg, options);
     case 'd':
+        return take_message(&options->data, optarg, options);
     case 'f':
-        if (options->data || options->file) {
-            return misuse("more than one message is given%s", "");
-        }
-        *(option == 'd' ? &options->data : &options->file) = optarg;
-        return exit_success;
+        return take_message(&options->file, optarg, options);
     case 'o':
         options->is_one_way = true;
         return exit_success;
@@ -98,26 +95,11 @@ static int take_option(int option, struct options *options)
     }
 }
 
-static int take_options(int count, char **words, struct options *options)
+/* The words that are no options: the name, and - for standard input. */
+static int take_words(int count, char **words, struct options *options)
 {
-    static const struct option known[] = {{"id", required_argument, NULL, 'i'},      {"data", required_argument, NULL, 'd'},
-                                          {"file", required_argument, NULL, 'f'},    {"one-way", no_argument, NULL, 'o'},
-                                          {"timeout", required_argument, NULL, 't'}, {"exec", required_argument, NULL, 'x'},
-                                          {"json", no_argument, NULL, 'j'},          {NULL, 0, NULL, 0}};
     const char *command = words[0];
-    int option;
 
-    opterr = 0;
-    while ((option = getopt_long(count, words, ":", known, NULL)) != -1) {
-        int status = option == '?'                    ? misuse("there is no option %s", words[optind - 1])
-                     : option == ':'                  ? misuse("%s needs a value", words[optind - 1])
-                     : !is_known(command, option)     ? misuse("%s does not belong to this command", words[optind - 1])
-                                                      : take_option(option, options);
-
-        if (status != exit_success) {
-            return status;
-        }
-    }
     for (; optind < count; optind++) {
         if (strcmp(words[optind], "-") == 0 && strcmp(command, "send") == 0 && !options->data && !options->file) {
             options->file = words[optind];
@@ -130,12 +112,19 @@ static int take_options(int count, char **words, struct options *options)
     return exit_success;
 }
 
-static int run(int count, char **words)
+static int run_command(int count, char **words)
 {
+    static const struct option known[] = {{"id", required_argument, NULL, 'i'},      {"data", required_argument, NULL, 'd'},
+                                          {"file", required_argument, NULL, 'f'},    {"one-way", no_argument, NULL, 'o'},
+                                          {"timeout", required_argument, NULL, 't'}, {"exec", required_argument, NULL, 'x'},
+                                          {"json", no_argument, NULL, 'j'},          {NULL, 0, NULL, 0}};
     struct options options = {.timeout = 10};
     const char *command = words[0];
-    int status = take_options(count, words, &options);
+    int status = options_take(count, words, ":", known, take_option, &options);
 
+    if (status == exit_success) {
+        status = take_words(count, words, &options);
+    }
     if (status != exit_success) {
         return status;
     }
@@ -151,42 +140,17 @@ static int run(int count, char **words)
     if (strcmp(command, "watch") == 0) {
         return watch_name(&options);
     }
-    return options.command ? serve_port(&options) : misuse("serve needs --exec%s", "");
+    return options.command ? serve_port(&options) : misuse("serve needs --exec");
 }
 
-static bool is_help(const char *word)
-{
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
-}
+static const struct command commands[] = {
+    {"list", run_command, false},  {"send", run_command, false}, {"serve", run_command, false},
+    {"watch", run_command, false}, {"bridge", run_bridge, true}, {NULL, NULL, false},
+};
 
-static bool is_command(const char *word)
-{
-    static const char *const commands[] = {"list", "send", "serve", "watch"};
-
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        if (strcmp(word, commands[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
+const struct command_line command_line = {"messageport", usage, help, commands};
 
 int main(int count, char **words)
 {
-    if (count < 2) {
-        return misuse("what is to be done%s?", "");
-    }
-    if (is_help(words[1]) || (is_command(words[1]) && count > 2 && is_help(words[2]))) {
-        (void)fputs(usage, stdout);
-        (void)fputs(help, stdout);
-        return exit_success;
-    }
-    if (strcmp(words[1], "--version") == 0) {
-        (void)puts("messageport " CRL_VERSION_STRING);
-        return exit_success;
-    }
-    if (strcmp(words[1], "bridge") == 0) {
-        return run_bridge(words + 1);
-    }
-    return is_command(words[1]) ? run(count - 1, words + 1) : misuse("there is no command %s", words[1]);
+    return run_command_line(count, words);
 }

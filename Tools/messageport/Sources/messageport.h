@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "CoreFoundation/CoreFoundation.h"
-#include "command.h"
+#include "command_line.h"
 
 enum { exit_no_port = exit_usage + 1, exit_timeout, exit_died };
 
@@ -22,7 +22,7 @@ struct options {
 };
 
 /* Becomes the program of the bridge with these words; returns only after an error, which is printed. */
-int run_bridge(char **words);
+int run_bridge(int count, char **words);
 int list_ports(const struct options *options);
 int send_message(const struct options *options);
 int serve_port(const struct options *options);

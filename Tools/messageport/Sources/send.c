@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "CRLRunLoop.h"
+#include "json_string.h"
 #include "messageport.h"
+#include "stop_signal.h"
 
 static CFStringRef name_of(const struct options *options)
 {
@@ -67,7 +69,7 @@ static int print_reply(CFDataRef reply, const struct options *options)
         return write_all(STDOUT_FILENO, reply) ? exit_success : fail(exit_error, "the reply cannot be written: %s", strerror(errno));
     }
     (void)printf("{\"status\":0,\"length\":%ld,\"reply\":", CFDataGetLength(reply));
-    print_json_string((const char *)CFDataGetBytePtr(reply), (size_t)CFDataGetLength(reply));
+    write_json_string(stdout, (const char *)CFDataGetBytePtr(reply), (size_t)CFDataGetLength(reply), "");
     (void)puts("}");
     return exit_success;
 }

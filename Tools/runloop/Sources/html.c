@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_string.h"
 #include "runloop.h"
 
 /* The file as it is, between two symbols. */
@@ -37,6 +38,7 @@ static void put_digits(struct coder *coder, int count)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+    invariant(count > 0 && count <= 3 && coder->bits >> 24 == 0);
     for (int i = 0; i < 4; i++) {
         (void)putc_unlocked(i <= count ? digits[coder->bits >> (18 - 6 * i) & 63] : '=', coder->file);
     }
@@ -47,6 +49,7 @@ static void put_digits(struct coder *coder, int count)
 /* The bytes of a number, least first, as browsers have them on every machine that this command runs on or not. */
 static void put_number(struct coder *coder, uint64_t number, int size)
 {
+    invariant(size > 0 && size <= 8 && coder->bytes >= 0 && coder->bytes < 3);
     for (int i = 0; i < size; i++) {
         coder->bits |= (uint32_t)(number >> 8 * i & 0xff) << (16 - 8 * coder->bytes);
         if (++coder->bytes == 3) {
@@ -79,20 +82,10 @@ static void column_end(struct coder *coder)
 
 /* ---- JSON ---- */
 
-/* A string that may stand in a script: no end of a tag can be in it. Bytes that are no UTF-8 are the reader's to show. */
+/* A string that may stand in a script: the end of a tag cannot be in it. */
 static void put_string(FILE *file, const char *text)
 {
-    (void)fputc('"', file);
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-
-        if (byte < 0x20 || byte == '"' || byte == '\\' || byte == '<' || byte == 0x7f) {
-            (void)fprintf(file, "\\u%04x", byte);
-        } else {
-            (void)fputc(byte, file);
-        }
-    }
-    (void)fputc('"', file);
+    write_json_string(file, text, strlen(text), "<");
 }
 
 /* ---- the story ---- */
@@ -180,6 +173,7 @@ static void put_rows(const struct story *story, const uint32_t *order, FILE *fil
         while (to < story->span_count && story->spans[order[to]].thread == first->thread && story->spans[order[to]].depth == first->depth) {
             to++;
         }
+        invariant(from < to);
         (void)fprintf(file, "[%u,%d,%zu,%zu],", first->thread, first->depth, from, to);
     }
     (void)fputs("],\n", file);
@@ -196,6 +190,7 @@ static void put_flows(const struct story *story, const uint32_t *order, FILE *fi
     for (size_t i = 0; i < story->flow_count; i++) {
         const struct flow *flow = &story->flows[i];
 
+        invariant(flow->to_span == no_span || flow->to_span < story->span_count);
         put_double(&coder, (double)(flow->from_ns - story->traces->origin_ns));
         put_double(&coder, (double)(flow->to_ns - story->traces->origin_ns));
         put_double(&coder, flow->from_thread);
@@ -302,6 +297,7 @@ int write_html(const struct story *story, FILE *file)
     const char *split = strstr(runloop_viewer, place);
     uint32_t *order = order_of(story);
 
+    invariant(split); /* the viewer is a part of this command */
     (void)fwrite(runloop_viewer, 1, (size_t)(split - runloop_viewer), file);
     (void)fputs("{\n", file);
     put_spans(story, order, file);

@@ -17,6 +17,7 @@ static int64_t percentile(const int64_t *sorted, size_t count, unsigned percent)
 {
     size_t rank = (count * percent + 99) / 100;
 
+    invariant(rank <= count && sorted[0] <= sorted[count - 1]);
     return sorted[rank > 0 ? rank - 1 : 0];
 }
 
@@ -32,6 +33,7 @@ void story_tell_lateness(struct story *story)
             int64_t late_ns = span->begin_ns > span->due_ns ? span->begin_ns - span->due_ns : 0;
             int bucket = late_ns > 0 ? 64 - __builtin_clzll((unsigned long long)late_ns) : 0;
 
+            invariant(late_ns >= 0 && count < story->span_count);
             all[count++] = late_ns;
             story->lateness.buckets[bucket < lateness_buckets ? bucket : lateness_buckets - 1]++;
         }

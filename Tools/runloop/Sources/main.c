@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runloop: traces programs that use run loops, and makes pictures and tables of their traces. docs: runloop(1), Tools/runloop/trace.md.
- *
- * Standard output has only what was asked for; every error is one line on standard error, and the exit status says which kind it was.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "CRLRunLoop.h"
 #include "runloop.h"
 
-static const char usage[] =
-    "usage: runloop trace [-o FILE] [--buffer BYTES] -- PROGRAM [ARGUMENT...]\n"
-    "       runloop export --format html|perfetto|csv [-o FILE] [--stall SECONDS] TRACE...\n"
-    "       runloop top [--interval SECONDS] [--count NUMBER] [--json]\n"
-    "       runloop --help | --version\n";
+static const char usage[] = "usage: runloop trace [-o FILE] [--buffer BYTES] -- PROGRAM [ARGUMENT...]\n"
+                            "       runloop export --format html|perfetto|csv [-o FILE] [--stall SECONDS] TRACE...\n"
+                            "       runloop top [--interval SECONDS] [--count NUMBER] [--json]\n"
+                            "       runloop --help | --version\n";
 
 static const char help[] =
     "\n"
@@ -39,25 +33,6 @@ static const char help[] =
     "Exit status: 0 success; 1 an error; 2 wrong usage. trace: that of PROGRAM, 126 if it cannot be run, 127 if it is not there,\n"
     "and 128 and the signal's number if a signal ended it.\n";
 
-int fail(int status, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)fputs("runloop: ", stderr);
-    (void)vfprintf(stderr, format, arguments);
-    (void)fputc('\n', stderr);
-    va_end(arguments);
-    return status;
-}
-
-static int misuse(const char *format, const char *what)
-{
-    (void)fail(exit_usage, format, what);
-    (void)fputs(usage, stderr);
-    return exit_usage;
-}
-
 struct options {
     const char *output;
     const char *buffer;
@@ -68,80 +43,103 @@ struct options {
     bool is_json;
 };
 
-static int take_option(int option, const char *command, struct options *options)
+static const struct options default_options = {.stall_s = 0.25, .interval_s = 1, .tables = -1};
+
+static int take_buffer(struct options *options)
+{
+    options->buffer = optarg;
+    return *optarg != '\0' && optarg[strspn(optarg, "0123456789")] == '\0' ? exit_success
+                                                                           : misuse("--buffer %s is no number of bytes", optarg);
+}
+
+static int take_count(struct options *options)
 {
     char *end;
 
-    const char *own = strcmp(command, "trace") == 0 ? "ob" : strcmp(command, "export") == 0 ? "ofs" : "inj";
+    options->tables = strtol(optarg, &end, 10);
+    return *optarg >= '1' && *optarg <= '9' && *end == '\0' ? exit_success : misuse("--count %s is no number above 0", optarg);
+}
 
-    if (strchr(own, option) == NULL) {
-        return misuse("an option does not belong to %s", command);
+static int take_interval(struct options *options)
+{
+    bool is_taken = seconds_read(optarg, &options->interval_s) && options->interval_s >= 0.01 && options->interval_s <= 86400;
+
+    return is_taken ? exit_success : misuse("--interval %s is no number of seconds from 0.01 to a day", optarg);
+}
+
+static int take_stall(struct options *options)
+{
+    bool is_taken = seconds_read(optarg, &options->stall_s) && options->stall_s > 0 && options->stall_s < 1e9;
+
+    return is_taken ? exit_success : misuse("--stall %s is no number of seconds", optarg);
+}
+
+/* The options that a command knows; those of others are wrong usage. */
+static bool is_known(const char *command, int option)
+{
+    const char *known = strcmp(command, "trace") == 0 ? "ob" : strcmp(command, "export") == 0 ? "ofs" : "inj";
+
+    return strchr(known, option) != NULL;
+}
+
+static int take_option(int option, char **words, void *taken)
+{
+    struct options *options = taken;
+
+    if (!is_known(words[0], option)) {
+        return misuse("an option does not belong to %s", words[0]);
     }
     switch (option) {
+    case 'b':
+        return take_buffer(options);
+    case 'n':
+        return take_count(options);
+    case 'i':
+        return take_interval(options);
+    case 's':
+        return take_stall(options);
     case 'o':
         options->output = optarg;
         return exit_success;
-    case 'b':
-        options->buffer = optarg;
-        return *optarg == '\0' || optarg[strspn(optarg, "0123456789")] != '\0' ? misuse("--buffer %s is no number of bytes", optarg)
-                                                                                : exit_success;
     case 'f':
         options->format = optarg;
         return exit_success;
-    case 'j':
-        options->is_json = true;
-        return exit_success;
-    case 'n':
-        options->tables = strtol(optarg, &end, 10);
-        return *optarg < '1' || *optarg > '9' || *end != '\0' ? misuse("--count %s is no number above 0", optarg) : exit_success;
-    case 'i':
-        options->interval_s = strtod(optarg, &end);
-        if (*optarg == '\0' || *end != '\0' || !(options->interval_s >= 0.01 && options->interval_s <= 86400)) {
-            return misuse("--interval %s is no number of seconds from 0.01 to a day", optarg);
-        }
-        return exit_success;
     default:
-        options->stall_s = strtod(optarg, &end);
-        if (*optarg == '\0' || *end != '\0' || !(options->stall_s > 0 && options->stall_s < 1e9)) {
-            return misuse("--stall %s is no number of seconds", optarg);
-        }
+        options->is_json = true;
         return exit_success;
     }
 }
 
 static int take_options(int count, char **words, struct options *options)
 {
-    static const struct option known[] = {{"output", required_argument, NULL, 'o'},
-                                          {"buffer", required_argument, NULL, 'b'},
-                                          {"format", required_argument, NULL, 'f'},
-                                          {"stall", required_argument, NULL, 's'},
-                                          {"interval", required_argument, NULL, 'i'},
-                                          {"count", required_argument, NULL, 'n'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {NULL, 0, NULL, 0}};
-    const char *ends_at_program = strcmp(words[0], "trace") == 0 ? "+:o:" : ":o:";
-    int status = exit_success;
-    int option;
+    static const struct option known[] = {{"output", required_argument, NULL, 'o'},   {"buffer", required_argument, NULL, 'b'},
+                                          {"format", required_argument, NULL, 'f'},   {"stall", required_argument, NULL, 's'},
+                                          {"interval", required_argument, NULL, 'i'}, {"count", required_argument, NULL, 'n'},
+                                          {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0}};
+    const char *letters = strcmp(words[0], "trace") == 0 ? "+:o:" : ":o:"; /* those of trace end at its program */
 
-    opterr = 0;
-    while (status == exit_success && (option = getopt_long(count, words, ends_at_program, known, NULL)) != -1) {
-        status = option == '?'   ? misuse("there is no option %s", words[optind - 1])
-                 : option == ':' ? misuse("%s needs a value", words[optind - 1])
-                                 : take_option(option, words[0], options);
-    }
-    return status;
+    return options_take(count, words, letters, known, take_option, options);
 }
 
-static int write_out(const struct story *story, const char *format, FILE *file)
+typedef int format_writer(const struct story *story, FILE *file);
+
+/* Returns NULL if there is no format of that name. */
+static format_writer *find_format(const char *name)
 {
-    int status = strcmp(format, "csv") == 0        ? write_csv(story, file)
-                 : strcmp(format, "perfetto") == 0 ? write_perfetto(story, file)
-                                                   : write_html(story, file);
+    static const struct {
+        const char *name;
+        format_writer *write;
+    } formats[] = {{"html", write_html}, {"perfetto", write_perfetto}, {"csv", write_csv}};
 
-    return fflush(file) != 0 || ferror(file) ? exit_error : status;
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        if (strcmp(formats[i].name, name) == 0) {
+            return formats[i].write;
+        }
+    }
+    return NULL;
 }
 
-static int export(const struct options *options, int count, char **files)
+static int export_traces(const struct options *options, int count, char **files)
 {
     FILE *file = stdout;
     struct traces traces = {0};
@@ -159,7 +157,10 @@ static int export(const struct options *options, int count, char **files)
     if (options->output && !(file = fopen(options->output, "wbe"))) {
         return fail(exit_error, "%s: %s", options->output, strerror(errno));
     }
-    status = write_out(&story, options->format, file);
+    status = find_format(options->format)(&story, file);
+    if (fflush(file) != 0 || ferror(file)) {
+        status = exit_error;
+    }
     if (options->output && fclose(file) != 0) {
         status = exit_error;
     }
@@ -168,53 +169,54 @@ static int export(const struct options *options, int count, char **files)
                : fail(status, "%s cannot be written: %s", options->output ? options->output : "standard output", strerror(errno));
 }
 
-static int run(int count, char **words)
+static int run_trace(int count, char **words)
 {
-    struct options options = {.stall_s = 0.25, .interval_s = 1, .tables = -1};
+    struct options options = default_options;
     int status = take_options(count, words, &options);
 
     if (status != exit_success) {
         return status;
     }
-    if (strcmp(words[0], "trace") == 0) {
-        return optind < count ? record(options.output, options.buffer, words + optind) : misuse("trace needs a program%s", "");
-    }
-    if (strcmp(words[0], "top") == 0) {
-        return optind < count ? misuse("top takes no %s", words[optind])
-                              : show_top(options.interval_s, options.tables >= 0 ? options.tables : options.is_json, options.is_json);
+    return optind < count ? record(options.output, options.buffer, words + optind) : misuse("trace needs a program");
+}
+
+static int run_export(int count, char **words)
+{
+    struct options options = default_options;
+    int status = take_options(count, words, &options);
+
+    if (status != exit_success) {
+        return status;
     }
     if (!options.format) {
-        return misuse("export needs --format%s", "");
+        return misuse("export needs --format");
     }
-    if (strcmp(options.format, "csv") != 0 && strcmp(options.format, "perfetto") != 0 && strcmp(options.format, "html") != 0) {
+    if (!find_format(options.format)) {
         return misuse("there is no format %s", options.format);
     }
-    return optind < count ? export(&options, count - optind, words + optind) : misuse("export needs a trace%s", "");
+    return optind < count ? export_traces(&options, count - optind, words + optind) : misuse("export needs a trace");
 }
 
-static bool is_help(const char *word)
+static int run_top(int count, char **words)
 {
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+    struct options options = default_options;
+    int status = take_options(count, words, &options);
+
+    if (status != exit_success) {
+        return status;
+    }
+    if (optind < count) {
+        return misuse("top takes no %s", words[optind]);
+    }
+    return show_top(options.interval_s, options.tables >= 0 ? options.tables : options.is_json, options.is_json);
 }
 
-static bool is_command(const char *word)
-{
-    return strcmp(word, "trace") == 0 || strcmp(word, "export") == 0 || strcmp(word, "top") == 0;
-}
+static const struct command commands[] = {
+    {"trace", run_trace, false}, {"export", run_export, false}, {"top", run_top, false}, {NULL, NULL, false}};
+
+const struct command_line command_line = {"runloop", usage, help, commands};
 
 int main(int count, char **words)
 {
-    if (count < 2) {
-        return misuse("what is to be done%s?", "");
-    }
-    if (is_help(words[1]) || (is_command(words[1]) && count > 2 && is_help(words[2]))) {
-        (void)fputs(usage, stdout);
-        (void)fputs(help, stdout);
-        return exit_success;
-    }
-    if (strcmp(words[1], "--version") == 0) {
-        (void)puts("runloop " CRL_VERSION_STRING);
-        return exit_success;
-    }
-    return is_command(words[1]) ? run(count - 1, words + 1) : misuse("there is no command %s", words[1]);
+    return run_command_line(count, words);
 }

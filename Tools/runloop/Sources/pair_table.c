@@ -11,6 +11,7 @@ static struct pair_entry *place_of(const struct pair_table *table, uint64_t one,
     uint64_t hash = (one * UINT64_C(0x9E3779B97F4A7C15)) ^ (other * UINT64_C(0xC2B2AE3D27D4EB4F));
     size_t at = (size_t)(hash ^ hash >> 32) & (table->capacity - 1);
 
+    invariant(table->count < table->capacity && (table->capacity & (table->capacity - 1)) == 0);
     while (table->entries[at].value != 0 && (table->entries[at].one != one || table->entries[at].other != other)) {
         at = (at + 1) & (table->capacity - 1);
     }

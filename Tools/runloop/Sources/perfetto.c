@@ -50,7 +50,7 @@ struct message {
 
 static void put_byte(struct message *message, unsigned char byte)
 {
-    message->bytes = grow(message->bytes, message->size, &message->capacity, 1);
+    message->bytes = grow_array(message->bytes, message->size, &message->capacity, 1);
     message->bytes[message->size++] = byte;
 }
 
@@ -109,6 +109,7 @@ static void send_packet(struct writer *writer)
 {
     struct message head = {NULL, 0, 0};
 
+    invariant(writer->part.size == 0 && writer->inner.size == 0);
     put_number(&writer->packet, packet_sequence, 1);
     put_varint(&head, trace_packet << 3 | 2);
     put_varint(&head, writer->packet.size);
@@ -220,6 +221,7 @@ static void put_slices(struct writer *writer)
         struct open *own = &open[story->spans[i].thread];
 
         end_slices(writer, own, story->spans[i].depth);
+        invariant(own->count == story->spans[i].depth && own->count < sizeof own->spans / sizeof own->spans[0]);
         begin_slice(writer, i);
         own->spans[own->count++] = i;
     }

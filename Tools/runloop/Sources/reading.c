@@ -13,35 +13,14 @@
 
 #include "runloop.h"
 
-void *make_room(size_t count, size_t size)
-{
-    void *room = calloc(count > 0 ? count : 1, size);
-
-    if (!room) {
-        exit(fail(exit_error, "there is no memory"));
-    }
-    return room;
-}
-
-void *grow(void *elements, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity) {
-        return elements;
-    }
-    *capacity = *capacity > 0 ? *capacity * 2 : 64;
-    elements = reallocarray(elements, *capacity, size);
-    if (!elements) {
-        exit(fail(exit_error, "there is no memory"));
-    }
-    return elements;
-}
-
-/* A file in memory. */
+/* A file in memory. Its bytes may change at any time, because its process may go on: what is checked is read once. */
 struct image {
     const char *path;
     const unsigned char *bytes;
     uint64_t size;
     const struct trace_file_header *header;
+    uint64_t ring_capacity;
+    uint64_t ring_size;
 };
 
 static char *copy_text(const char *text, size_t length)
@@ -67,13 +46,13 @@ static void read_objects(struct process *process, const struct image *image)
         struct trace_object record;
 
         memcpy(&record, table->records + at, sizeof record);
+        invariant(at + sizeof record <= size && size <= sizeof table->records);
         if (record.size < sizeof record || record.size > size - at || record.length > record.size - sizeof record) {
             break;
         }
-        process->objects = grow(process->objects, process->object_count, &capacity, sizeof *process->objects);
-        process->objects[process->object_count++] =
-            (struct object_map){record.bias, record.begin, record.end,
-                                copy_text((const char *)table->records + at + sizeof record, record.length), NULL};
+        process->objects = grow_array(process->objects, process->object_count, &capacity, sizeof *process->objects);
+        process->objects[process->object_count++] = (struct object_map){
+            record.bias, record.begin, record.end, copy_text((const char *)table->records + at + sizeof record, record.length), NULL};
         at += (record.size + 7) & ~7u;
         if (at > size) {
             break;
@@ -93,51 +72,55 @@ static uint32_t find_thread(struct traces *traces, uint32_t process, const struc
             return (uint32_t)i;
         }
     }
-    traces->threads = grow(traces->threads, traces->thread_count, &traces->thread_capacity, sizeof *traces->threads);
+    traces->threads = grow_array(traces->threads, traces->thread_count, &traces->thread_capacity, sizeof *traces->threads);
     thread = &traces->threads[traces->thread_count];
     *thread = (struct thread){.process = process, .number = ring->thread, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
     memcpy(thread->name, ring->name, sizeof ring->name);
     return (uint32_t)traces->thread_count++;
 }
 
-static void add_event(struct traces *traces, uint32_t thread, const struct trace_event *written)
+static void add_event(struct traces *traces, const struct event *event)
 {
-    struct thread *owner = &traces->threads[thread];
+    struct thread *owner = &traces->threads[event->thread];
 
-    traces->events = grow(traces->events, traces->event_count, &traces->event_capacity, sizeof *traces->events);
-    traces->events[traces->event_count++] =
-        (struct event){written->time_ns, written->object, written->value, thread, written->kind, written->detail};
-    owner->first_ns = written->time_ns < owner->first_ns ? written->time_ns : owner->first_ns;
-    owner->last_ns = written->time_ns > owner->last_ns ? written->time_ns : owner->last_ns;
+    invariant(event->thread < traces->thread_count && owner->process <= traces->process_count);
+    traces->events = grow_array(traces->events, traces->event_count, &traces->event_capacity, sizeof *traces->events);
+    traces->events[traces->event_count++] = *event;
+    owner->first_ns = event->time_ns < owner->first_ns ? event->time_ns : owner->first_ns;
+    owner->last_ns = event->time_ns > owner->last_ns ? event->time_ns : owner->last_ns;
 }
 
 static void read_ring(struct traces *traces, uint32_t process, const struct image *image, const struct trace_ring *ring)
 {
     const struct trace_event *events = (const struct trace_event *)(const void *)((const char *)ring + trace_ring_events_at);
-    uint64_t capacity = image->header->ring_capacity;
+    uint64_t capacity = image->ring_capacity;
     uint64_t next = atomic_load_explicit(&ring->next, memory_order_acquire);
     uint32_t thread = find_thread(traces, process, ring);
     uint64_t loop = atomic_load_explicit(&ring->loop, memory_order_relaxed);
 
+    invariant(capacity > 0 && (capacity & (capacity - 1)) == 0); /* check_image has looked at it */
     if (loop != 0) {
         traces->threads[thread].loop = loop;
         traces->threads[thread].waker = atomic_load_explicit(&ring->waker, memory_order_relaxed);
     }
     traces->threads[thread].lost += next > capacity ? next - capacity : 0;
     for (uint64_t number = next > capacity ? next - capacity : 0; number < next; number++) {
-        const struct trace_event *event = &events[number & (capacity - 1)];
+        const struct trace_event *written = &events[number & (capacity - 1)];
+        bool is_whole = atomic_load_explicit(&written->stamp, memory_order_acquire) == (uint32_t)(number + 1);
+        struct event event = {written->time_ns, written->object, written->value, thread, written->kind, written->detail};
 
-        if (atomic_load_explicit(&event->stamp, memory_order_acquire) != (uint32_t)(number + 1)) {
+        if (!is_whole) {
             traces->threads[thread].lost++; /* the process was killed while it wrote, or goes on */
-        } else if (event->kind > 0 && event->kind < trace_kind_count) {
-            add_event(traces, thread, event);
+        } else if (event.kind > 0 && event.kind < trace_kind_count) {
+            add_event(traces, &event);
         }
     }
 }
 
 /* ---- files ---- */
 
-static int check(const struct image *image)
+/* Reads what the file says of its sizes. Returns an exit status after a line on standard error. */
+static int check_image(struct image *image)
 {
     const struct trace_file_header *header = image->header;
 
@@ -154,9 +137,10 @@ static int check(const struct image *image)
         return fail(exit_error, "%s: the trace is of version %u, and this command reads version %d", image->path, header->version,
                     trace_file_version);
     }
-    if (header->ring_capacity == 0 || (header->ring_capacity & (header->ring_capacity - 1)) != 0 ||
-        header->ring_size % trace_file_step != 0 ||
-        header->ring_size < trace_ring_events_at + (uint64_t)header->ring_capacity * sizeof(struct trace_event)) {
+    image->ring_capacity = header->ring_capacity;
+    image->ring_size = header->ring_size;
+    if (image->ring_capacity == 0 || (image->ring_capacity & (image->ring_capacity - 1)) != 0 || image->ring_size % trace_file_step != 0 ||
+        image->ring_size < trace_ring_events_at + image->ring_capacity * sizeof(struct trace_event)) {
         return fail(exit_error, "%s: the sizes in the trace do not agree", image->path);
     }
     return exit_success;
@@ -179,7 +163,7 @@ static void read_image(struct traces *traces, const struct image *image)
     uint32_t rings = atomic_load_explicit(&header->rings, memory_order_relaxed);
     struct process *process;
 
-    traces->processes = grow(traces->processes, traces->process_count, &traces->process_capacity, sizeof *traces->processes);
+    traces->processes = grow_array(traces->processes, traces->process_count, &traces->process_capacity, sizeof *traces->processes);
     process = &traces->processes[traces->process_count];
     *process = (struct process){.number = header->process,
                                 .parent = header->parent,
@@ -190,10 +174,10 @@ static void read_image(struct traces *traces, const struct image *image)
                                 .lost = atomic_load_explicit(&header->lost, memory_order_relaxed)};
     read_objects(process, image);
     for (uint32_t i = 0; i < rings && i < trace_ring_most; i++) {
-        uint64_t at = trace_file_rings_at + i * header->ring_size;
+        uint64_t at = trace_file_rings_at + i * image->ring_size;
         const struct trace_ring *ring = (const struct trace_ring *)(const void *)(image->bytes + at);
 
-        if (at + header->ring_size > image->size || at + header->ring_size < at) {
+        if (at + image->ring_size > image->size || at + image->ring_size < at) {
             break;
         }
         if (atomic_load_explicit(&ring->is_made, memory_order_acquire) == 1) {
@@ -226,7 +210,7 @@ int traces_add(struct traces *traces, const char *path)
     }
     image.bytes = memory;
     image.header = memory;
-    result = check(&image);
+    result = check_image(&image);
     if (result == exit_success) {
         read_image(traces, &image);
     }
@@ -235,7 +219,7 @@ int traces_add(struct traces *traces, const char *path)
 }
 
 /* By time; what one thread wrote at one time stays in its order, because the elements come in that order from the reading. */
-static int compare(const void *one, const void *other)
+static int compare_times(const void *one, const void *other)
 {
     const struct event *a = one;
     const struct event *b = other;
@@ -259,12 +243,13 @@ static void sort_events(struct event *events, size_t count)
             size_t a = low;
             size_t b = middle;
 
-            if (middle == high || compare(&from[middle - 1], &from[middle]) <= 0) {
+            if (middle == high || compare_times(&from[middle - 1], &from[middle]) <= 0) {
                 memcpy(to + low, from + low, (high - low) * sizeof *to);
                 continue;
             }
             for (size_t i = low; i < high; i++) {
-                to[i] = a < middle && (b == high || compare(&from[a], &from[b]) <= 0) ? from[a++] : from[b++];
+                invariant(a <= middle && b <= high);
+                to[i] = a < middle && (b == high || compare_times(&from[a], &from[b]) <= 0) ? from[a++] : from[b++];
             }
         }
         from = to;
@@ -291,4 +276,5 @@ void traces_finish(struct traces *traces)
     if (traces->event_count > 0 && traces->events[traces->event_count - 1].time_ns > traces->end_ns) {
         traces->end_ns = traces->events[traces->event_count - 1].time_ns;
     }
+    invariant(traces->process_count == 0 || traces->origin_ns <= traces->end_ns);
 }

@@ -64,10 +64,11 @@ static void run_program(char **program)
 }
 
 /* Waits for the program. Returns its exit status, as a shell tells it. */
-static int await(void)
+static int wait_for_child(void)
 {
     int status = 0;
 
+    invariant(child > 0);
     while (waitpid((pid_t)child, &status, 0) < 0 && errno == EINTR) {
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -97,7 +98,7 @@ int record(const char *file, const char *buffer, char **program)
         run_program(program);
     }
     child = (sig_atomic_t)started;
-    status = await();
+    status = wait_for_child();
     if (access(path, R_OK) != 0 && status != exit_not_found && status != exit_not_run) {
         (void)fail(status, "%s has written no trace: it has run no loop of this library", program[0]);
     }

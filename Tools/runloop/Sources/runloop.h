@@ -21,16 +21,11 @@
 #include <stdio.h>
 
 #include "Loop/Trace/trace_file.h"
+#include "Support/invariant.h"
+#include "allocation.h"
+#include "command_line.h"
 
-enum exit_status { exit_success, exit_error, exit_usage, exit_not_run = 126, exit_not_found };
-
-/* Prints one line on standard error; returns the status. */
-int fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Memory, or the end of the process with a line. A size of 0 gives a place as well. */
-void *make_room(size_t count, size_t size);
-/* Makes room for one more element, and returns the place of the elements, which may have moved. */
-void *grow(void *elements, size_t count, size_t *capacity, size_t size);
+enum { exit_not_run = 126, exit_not_found = 127 }; /* of `runloop trace`, as a shell has them */
 
 /* ---- reading ---- */
 

@@ -48,10 +48,11 @@ static uint32_t name_of_text(struct teller *teller, const char *text)
     }
     value = pair_table_value(&teller->texts, hash, strlen(text));
     if (*value == 0) {
-        story->names = grow(story->names, story->name_count, &story->name_capacity, sizeof *story->names);
+        story->names = grow_array(story->names, story->name_count, &story->name_capacity, sizeof *story->names);
         story->names[story->name_count++] = text;
         *value = story->name_count;
     }
+    invariant(*value <= story->name_count);
     return (uint32_t)(*value - 1);
 }
 
@@ -101,6 +102,7 @@ static void take_name(struct teller *teller, const struct event *event, uint32_t
 
 static struct span *span_at(struct teller *teller, uint32_t place)
 {
+    invariant(place < teller->story->span_count);
     return &teller->story->spans[place];
 }
 
@@ -115,7 +117,9 @@ static uint32_t span_open(struct teller *teller, uint32_t thread, int kind, int6
     struct stack *stack = &teller->stacks[thread];
     uint32_t place = (uint32_t)story->span_count;
 
-    story->spans = grow(story->spans, story->span_count, &story->span_capacity, sizeof *story->spans);
+    invariant(kind >= 0 && kind < span_kind_count && name < story->name_count);
+    invariant(stack->count >= 0 && stack->count <= deepest);
+    story->spans = grow_array(story->spans, story->span_count, &story->span_capacity, sizeof *story->spans);
     story->spans[story->span_count++] = (struct span){.begin_ns = begin_ns,
                                                       .end_ns = begin_ns,
                                                       .due_ns = INT64_MIN,
@@ -138,10 +142,11 @@ static void note_function(struct teller *teller, const struct span *span)
     struct function_figures *figures;
 
     if (*value == 0) {
-        story->functions = grow(story->functions, story->function_count, &story->function_capacity, sizeof *story->functions);
+        story->functions = grow_array(story->functions, story->function_count, &story->function_capacity, sizeof *story->functions);
         story->functions[story->function_count++] = (struct function_figures){.name = span->name, .kind = span->kind};
         *value = story->function_count;
     }
+    invariant(*value <= story->function_count && span->kind >= span_callout);
     figures = &story->functions[*value - 1];
     figures->count++;
     figures->total_ns += span->end_ns - span->begin_ns;
@@ -158,11 +163,12 @@ static void awake_ends(struct teller *teller, uint32_t thread, int64_t now_ns)
     if (stack->awake_since_ns == INT64_MIN) {
         return;
     }
+    invariant(stack->awake_since_ns <= now_ns);
     if (length_ns > story->loops[thread].longest_awake_ns) {
         story->loops[thread].longest_awake_ns = length_ns;
     }
     if (length_ns >= story->stall_ns) {
-        story->stalls = grow(story->stalls, story->stall_count, &story->stall_capacity, sizeof *story->stalls);
+        story->stalls = grow_array(story->stalls, story->stall_count, &story->stall_capacity, sizeof *story->stalls);
         story->stalls[story->stall_count++] = (struct stall){stack->awake_since_ns, now_ns, thread, stack->worst};
     }
     stack->awake_since_ns = INT64_MIN;
@@ -181,6 +187,7 @@ static void span_close(struct teller *teller, uint32_t thread, int64_t now_ns, u
     uint32_t place = stack->spans[--stack->count];
     struct span *span = span_at(teller, place);
 
+    invariant(stack->count >= 0 && span->thread == thread && span->begin_ns <= now_ns);
     span->end_ns = now_ns;
     span->flags |= (uint8_t)flags;
     if (span->kind >= span_callout) {
@@ -257,21 +264,22 @@ static uint64_t *origin_of(struct teller *teller, enum origin origin, uint64_t o
 }
 
 /* The table holds the event's number and 2: 0 is a free place, and 1 one whose arrow is drawn. */
-static void note_origin(struct teller *teller, enum origin origin, uint64_t object, uint64_t whose, size_t number)
+static void note_origin(struct teller *teller, enum origin origin, uint64_t object, uint64_t whose, const struct event *event)
 {
-    *origin_of(teller, origin, object, whose) = number + 2;
+    *origin_of(teller, origin, object, whose) = (uint64_t)(event - teller->story->traces->events) + 2;
 }
 
 /* Draws an arrow from the event that was noted, if there is one since `since_ns`, and forgets it. */
-static void arrow(struct teller *teller, enum origin origin, uint64_t object, uint64_t whose, const struct event *to, uint32_t span,
-                  int64_t since_ns)
+static void draw_arrow(struct teller *teller, enum origin origin, uint64_t object, uint64_t whose, const struct event *to, uint32_t span,
+                       int64_t since_ns)
 {
     struct story *story = teller->story;
     uint64_t *value = origin_of(teller, origin, object, whose);
     const struct event *from = *value > 1 ? &story->traces->events[*value - 2] : NULL;
 
+    invariant(!from || (from < to && from->time_ns <= to->time_ns));
     if (from && from->time_ns >= since_ns) {
-        story->flows = grow(story->flows, story->flow_count, &story->flow_capacity, sizeof *story->flows);
+        story->flows = grow_array(story->flows, story->flow_count, &story->flow_capacity, sizeof *story->flows);
         story->flows[story->flow_count++] =
             (struct flow){from->time_ns, to->time_ns, from->thread, to->thread, span, (uint8_t)(origin - origin_signal)};
     }
@@ -296,6 +304,79 @@ static uint32_t message_span(struct teller *teller, const struct stack *stack)
 
 /* ---- events ---- */
 
+/* Closes the innermost open span of that kind that has the event's object, if there is one, and all in it. */
+static void close_object(struct teller *teller, const struct event *event, int kind, unsigned flags)
+{
+    int height = height_of(teller, &teller->stacks[event->thread], kind, event->object);
+
+    if (height >= 0) {
+        close_above(teller, event->thread, height + 1, event->time_ns);
+        span_close(teller, event->thread, event->time_ns, flags);
+    }
+}
+
+static void begin_run(struct teller *teller, const struct event *event, uint32_t process)
+{
+    teller->story->loops[event->thread].runs++;
+    (void)span_open(teller, event->thread, span_run, event->time_ns, event->object, name_of_mode(teller, process, event->value));
+    if (teller->stacks[event->thread].count == 1) {
+        awake_begins(teller, event->thread, event->time_ns);
+    }
+}
+
+static void end_run(struct teller *teller, const struct event *event, uint32_t process)
+{
+    (void)process;
+    close_object(teller, event, span_run, event->detail ? span_is_left : 0u);
+}
+
+static void begin_pass(struct teller *teller, const struct event *event, uint32_t process)
+{
+    (void)process;
+    teller->story->loops[event->thread].passes++;
+    close_above(teller, event->thread, run_height(teller, event) + 1, event->time_ns);
+    (void)span_open(teller, event->thread, span_pass, event->time_ns, event->object, name_of_text(teller, ""));
+}
+
+static void begin_sleep(struct teller *teller, const struct event *event, uint32_t process)
+{
+    const struct span *top = top_of(teller, &teller->stacks[event->thread]);
+
+    (void)process;
+    if (!top || top->kind != span_sleep) { /* else the kernel's wait is only begun again */
+        awake_ends(teller, event->thread, event->time_ns);
+        (void)span_open(teller, event->thread, span_sleep, event->time_ns, event->object, name_of_text(teller, ""));
+    }
+}
+
+static void end_sleep(struct teller *teller, const struct event *event, uint32_t process)
+{
+    struct stack *stack = &teller->stacks[event->thread];
+    struct span *sleep = top_of(teller, stack);
+    uint32_t place;
+
+    if (!sleep || sleep->kind != span_sleep) {
+        return; /* the wait was over before it slept */
+    }
+    place = stack->spans[stack->count - 1];
+    sleep->cause = (uint8_t)(event->detail < trace_cause_count ? event->detail : trace_cause_count);
+    teller->story->loops[event->thread].sleeps++;
+    if (event->detail < trace_cause_count) {
+        teller->story->loops[event->thread].causes[event->detail]++;
+    }
+    if (event->detail == trace_cause_wake_up || event->detail == trace_cause_reply) {
+        draw_arrow(teller, origin_wake, teller->story->traces->threads[event->thread].waker, process + 1u, event, place, sleep->begin_ns);
+    }
+    span_close(teller, event->thread, event->time_ns, 0);
+}
+
+static void note_due_timer(struct teller *teller, const struct event *event, uint32_t process)
+{
+    (void)process;
+    teller->stacks[event->thread].due_timer = event->object;
+    teller->stacks[event->thread].due_ns = (int64_t)event->value;
+}
+
 static void begin_callout(struct teller *teller, const struct event *event, uint32_t process)
 {
     struct stack *stack = &teller->stacks[event->thread];
@@ -317,116 +398,85 @@ static void begin_callout(struct teller *teller, const struct event *event, uint
     } else if (callout == trace_observer) {
         span->cause = (uint8_t)__builtin_ctz((event->detail >> 8) | 0x100u); /* 8 of a mask without a bit */
     } else if (callout == trace_source) {
-        arrow(teller, origin_signal, event->object, process + 1u, event, place, INT64_MIN);
+        draw_arrow(teller, origin_signal, event->object, process + 1u, event, place, INT64_MIN);
     } else if (callout == trace_block) {
-        arrow(teller, origin_post, thread->loop + event->object, process + 1u, event, place, INT64_MIN);
+        draw_arrow(teller, origin_post, thread->loop + event->object, process + 1u, event, place, INT64_MIN);
     }
 }
 
-static void end_sleep(struct teller *teller, const struct event *event, uint32_t process)
+static void end_callout(struct teller *teller, const struct event *event, uint32_t process)
 {
-    struct stack *stack = &teller->stacks[event->thread];
-    struct span *sleep = top_of(teller, stack);
-    uint32_t place;
-
-    if (!sleep || sleep->kind != span_sleep) {
-        return; /* the wait was over before it slept */
-    }
-    place = stack->spans[stack->count - 1];
-    sleep->cause = (uint8_t)(event->detail < trace_cause_count ? event->detail : trace_cause_count);
-    teller->story->loops[event->thread].sleeps++;
-    if (event->detail < trace_cause_count) {
-        teller->story->loops[event->thread].causes[event->detail]++;
-    }
-    if (event->detail == trace_cause_wake_up || event->detail == trace_cause_reply) {
-        arrow(teller, origin_wake, teller->story->traces->threads[event->thread].waker, process + 1u, event, place, sleep->begin_ns);
-    }
-    span_close(teller, event->thread, event->time_ns, 0);
+    (void)process;
+    close_object(teller, event, (int)span_of_callout((enum trace_callout)(event->detail & 0xff)), 0);
 }
 
-static void tell_event(struct teller *teller, size_t number)
+static void note_signal(struct teller *teller, const struct event *event, uint32_t process)
 {
-    const struct event *event = &teller->story->traces->events[number];
-    struct stack *stack = &teller->stacks[event->thread];
-    struct loop_figures *loop = &teller->story->loops[event->thread];
-    uint32_t process = teller->story->traces->threads[event->thread].process;
-    const struct span *top = top_of(teller, stack);
-    int height;
+    note_origin(teller, origin_signal, event->object, process + 1u, event);
+}
 
-    if (top && top->kind == span_sleep &&
-        (event->kind == trace_pass_begins || event->kind == trace_callout_begins || event->kind == trace_run_begins)) {
-        span_close(teller, event->thread, event->time_ns, 0); /* its end is lost */
+static void note_wake(struct teller *teller, const struct event *event, uint32_t process)
+{
+    note_origin(teller, origin_wake, event->object, process + 1u, event);
+}
+
+static void note_post(struct teller *teller, const struct event *event, uint32_t process)
+{
+    note_origin(teller, origin_post, event->object + event->value, process + 1u, event);
+}
+
+static void note_message(struct teller *teller, const struct event *event, uint32_t process)
+{
+    note_origin(teller, origin_message, event->object, whose_message(event, process), event);
+}
+
+static void draw_message(struct teller *teller, const struct event *event, uint32_t process)
+{
+    uint32_t span = message_span(teller, &teller->stacks[event->thread]);
+
+    draw_arrow(teller, origin_message, event->object, whose_message(event, process), event, span, INT64_MIN);
+}
+
+static void note_reply(struct teller *teller, const struct event *event, uint32_t process)
+{
+    note_origin(teller, origin_reply, event->object, whose_message(event, process), event);
+}
+
+static void draw_reply(struct teller *teller, const struct event *event, uint32_t process)
+{
+    draw_arrow(teller, origin_reply, event->object, whose_message(event, process), event, no_span, INT64_MIN);
+}
+
+static void tell_event(struct teller *teller, const struct event *event)
+{
+    static void (*const by_kind[trace_kind_count])(struct teller *teller, const struct event *event, uint32_t process) = {
+        [trace_run_begins] = begin_run,
+        [trace_run_ends] = end_run,
+        [trace_pass_begins] = begin_pass,
+        [trace_sleep_begins] = begin_sleep,
+        [trace_sleep_ends] = end_sleep,
+        [trace_callout_begins] = begin_callout,
+        [trace_callout_ends] = end_callout,
+        [trace_signal] = note_signal,
+        [trace_wake] = note_wake,
+        [trace_timer_is_due] = note_due_timer,
+        [trace_post] = note_post,
+        [trace_message_is_sent] = note_message,
+        [trace_message_comes] = draw_message,
+        [trace_reply_is_sent] = note_reply,
+        [trace_reply_comes] = draw_reply,
+        [trace_name] = take_name,
+    };
+    const struct traces *traces = teller->story->traces;
+    const struct span *top = top_of(teller, &teller->stacks[event->thread]);
+    bool ends_sleep = event->kind == trace_run_begins || event->kind == trace_pass_begins || event->kind == trace_callout_begins;
+
+    invariant(event->kind < trace_kind_count && by_kind[event->kind]);
+    invariant(event->thread < traces->thread_count);
+    if (ends_sleep && top && top->kind == span_sleep) {
+        span_close(teller, event->thread, event->time_ns, 0); /* the event that ended the sleep is lost */
     }
-    switch (event->kind) {
-    case trace_run_begins:
-        loop->runs++;
-        (void)span_open(teller, event->thread, span_run, event->time_ns, event->object, name_of_mode(teller, process, event->value));
-        if (stack->count == 1) {
-            awake_begins(teller, event->thread, event->time_ns);
-        }
-        break;
-    case trace_run_ends:
-        height = height_of(teller, stack, span_run, event->object);
-        if (height >= 0) {
-            close_above(teller, event->thread, height + 1, event->time_ns);
-            span_close(teller, event->thread, event->time_ns, event->detail ? span_is_left : 0u);
-        }
-        break;
-    case trace_pass_begins:
-        loop->passes++;
-        close_above(teller, event->thread, run_height(teller, event) + 1, event->time_ns);
-        (void)span_open(teller, event->thread, span_pass, event->time_ns, event->object, name_of_text(teller, ""));
-        break;
-    case trace_sleep_begins:
-        if (!top || top->kind != span_sleep) { /* else the kernel's wait is only begun again */
-            awake_ends(teller, event->thread, event->time_ns);
-            (void)span_open(teller, event->thread, span_sleep, event->time_ns, event->object, name_of_text(teller, ""));
-        }
-        break;
-    case trace_sleep_ends:
-        end_sleep(teller, event, process);
-        break;
-    case trace_timer_is_due:
-        stack->due_timer = event->object;
-        stack->due_ns = (int64_t)event->value;
-        break;
-    case trace_callout_begins:
-        begin_callout(teller, event, process);
-        break;
-    case trace_callout_ends:
-        height = height_of(teller, stack, (int)span_of_callout((enum trace_callout)(event->detail & 0xff)), event->object);
-        if (height >= 0) {
-            close_above(teller, event->thread, height + 1, event->time_ns);
-            span_close(teller, event->thread, event->time_ns, 0);
-        }
-        break;
-    case trace_signal:
-        note_origin(teller, origin_signal, event->object, process + 1u, number);
-        break;
-    case trace_wake:
-        note_origin(teller, origin_wake, event->object, process + 1u, number);
-        break;
-    case trace_post:
-        note_origin(teller, origin_post, event->object + event->value, process + 1u, number);
-        break;
-    case trace_message_is_sent:
-        note_origin(teller, origin_message, event->object, whose_message(event, process), number);
-        break;
-    case trace_message_comes:
-        arrow(teller, origin_message, event->object, whose_message(event, process), event, message_span(teller, stack), INT64_MIN);
-        break;
-    case trace_reply_is_sent:
-        note_origin(teller, origin_reply, event->object, whose_message(event, process), number);
-        break;
-    case trace_reply_comes:
-        arrow(teller, origin_reply, event->object, whose_message(event, process), event, no_span, INT64_MIN);
-        break;
-    case trace_name:
-        take_name(teller, event, process);
-        break;
-    default:
-        break;
-    }
+    by_kind[event->kind](teller, event, traces->threads[event->thread].process);
 }
 
 /* What is still open when the trace ends. The thread may have been in it for long, so it lasts until the end of the process's trace. */
@@ -468,7 +518,7 @@ void story_tell(struct story *story, struct traces *traces, int64_t stall_ns)
         teller.stacks[i].worst = no_span;
     }
     for (size_t i = 0; i < traces->event_count; i++) {
-        tell_event(&teller, i);
+        tell_event(&teller, &traces->events[i]);
     }
     close_all(&teller);
     if (story->function_count > 0) {

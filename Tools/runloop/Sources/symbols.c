@@ -26,12 +26,17 @@ struct symbol_table {
     size_t count, capacity;
 };
 
+typedef ElfW(Ehdr) elf_header;
+typedef ElfW(Shdr) elf_section;
+typedef ElfW(Sym) elf_symbol;
+
 struct elf {
     const unsigned char *bytes;
     uint64_t size;
 };
 
-static const void *part(const struct elf *elf, uint64_t at, uint64_t size)
+/* The bytes at a place of the file; NULL if the file does not have all of them. */
+static const void *find_part(const struct elf *elf, uint64_t at, uint64_t size)
 {
     return at <= elf->size && size <= elf->size - at ? elf->bytes + at : NULL;
 }
@@ -44,10 +49,10 @@ static int by_address(const void *one, const void *other)
     return a->address != b->address ? (a->address < b->address ? -1 : 1) : 0;
 }
 
-static void read_section(struct symbol_table *table, const struct elf *elf, const ElfW(Shdr) *section, const ElfW(Shdr) *strings)
+static void read_section(struct symbol_table *table, const struct elf *elf, const elf_section *section, const elf_section *strings)
 {
-    const char *names = part(elf, strings->sh_offset, strings->sh_size);
-    const ElfW(Sym) *symbols = part(elf, section->sh_offset, section->sh_size);
+    const char *names = find_part(elf, strings->sh_offset, strings->sh_size);
+    const elf_symbol *symbols = find_part(elf, section->sh_offset, section->sh_size);
 
     if (!names || !symbols || strings->sh_size == 0 || names[strings->sh_size - 1] != '\0') {
         return;
@@ -56,23 +61,22 @@ static void read_section(struct symbol_table *table, const struct elf *elf, cons
         bool is_function = (symbols[i].st_info & 0xf) == STT_FUNC && symbols[i].st_shndx != SHN_UNDEF;
 
         if (is_function && symbols[i].st_name < strings->sh_size) {
-            table->symbols = grow(table->symbols, table->count, &table->capacity, sizeof *table->symbols);
-            table->symbols[table->count++] =
-                (struct symbol){symbols[i].st_value, symbols[i].st_size, strdup(names + symbols[i].st_name)};
+            table->symbols = grow_array(table->symbols, table->count, &table->capacity, sizeof *table->symbols);
+            table->symbols[table->count++] = (struct symbol){symbols[i].st_value, symbols[i].st_size, strdup(names + symbols[i].st_name)};
         }
     }
 }
 
 static void read_kind(struct symbol_table *table, const struct elf *elf, uint32_t kind)
 {
-    const ElfW(Ehdr) *header = part(elf, 0, sizeof *header);
-    const ElfW(Shdr) *sections;
+    const elf_header *header = find_part(elf, 0, sizeof *header);
+    const elf_section *sections;
 
     if (!header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
         header->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || header->e_shentsize != sizeof *sections) {
         return;
     }
-    sections = part(elf, header->e_shoff, (uint64_t)header->e_shnum * sizeof *sections);
+    sections = find_part(elf, header->e_shoff, (uint64_t)header->e_shnum * sizeof *sections);
     for (unsigned i = 0; sections && i < header->e_shnum; i++) {
         if (sections[i].sh_type == kind && sections[i].sh_link < header->e_shnum) {
             read_section(table, elf, &sections[i], &sections[sections[i].sh_link]);
@@ -111,7 +115,7 @@ static struct symbol_table *read_file(const char *path)
 }
 
 /* The symbol that has the address, or NULL. */
-static const struct symbol *find(const struct symbol_table *table, uint64_t address)
+static const struct symbol *find_symbol(const struct symbol_table *table, uint64_t address)
 {
     size_t low = 0;
     size_t high = table->count;
@@ -129,8 +133,9 @@ static const struct symbol *find(const struct symbol_table *table, uint64_t addr
         return NULL;
     }
     low--;
+    invariant(low < table->count && table->symbols[low].address <= address);
     return address - table->symbols[low].address < (table->symbols[low].size > 0 ? table->symbols[low].size : 1) ? &table->symbols[low]
-                                                                                                              : NULL;
+                                                                                                                 : NULL;
 }
 
 const char *symbol_name(struct process *process, uint64_t address)
@@ -147,7 +152,7 @@ const char *symbol_name(struct process *process, uint64_t address)
         if (!object->symbols) {
             object->symbols = read_file(object->path);
         }
-        symbol = find(object->symbols, address - object->bias);
+        symbol = find_symbol(object->symbols, address - object->bias);
         if (symbol) {
             return symbol->name;
         }

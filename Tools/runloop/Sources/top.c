@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "Loop/Trace/statistics_file.h"
+#include "json_string.h"
 #include "runloop.h"
 
 enum { path_most = 4096 };
@@ -58,6 +59,7 @@ static void copy_plain(char *ret_text, size_t size, const char *text)
 {
     size_t length = strnlen(text, size - 1);
 
+    invariant(size > 0);
     for (size_t i = 0; i < length; i++) {
         ret_text[i] = (char)(text[i] < ' ' || text[i] > '~' ? '?' : text[i]);
     }
@@ -72,8 +74,9 @@ static void add_loop(struct sample *sample, const struct statistics_page *page, 
     char name[sizeof place->name + 1] = {0};
     int64_t awake_since_ns = place->awake_since_ns;
 
+    invariant(number < page->loops && page->loops <= statistics_loops_most); /* is_sound has looked at it */
     memcpy(name, place->name, sizeof place->name);
-    sample->loops = grow(sample->loops, sample->count, &sample->capacity, sizeof *sample->loops);
+    sample->loops = grow_array(sample->loops, sample->count, &sample->capacity, sizeof *sample->loops);
     seen = &sample->loops[sample->count++];
     *seen = (struct seen){
         .process = page->process,
@@ -243,7 +246,7 @@ static const struct seen *find_before(const struct sample *before, const struct 
     return NULL;
 }
 
-static double rate(uint64_t before, uint64_t after, double seconds)
+static double rate_of(uint64_t before, uint64_t after, double seconds)
 {
     return after > before ? (double)(after - before) / seconds : 0;
 }
@@ -261,10 +264,10 @@ static struct figures figures_of(const struct seen *before, const struct seen *a
     double busy = after->busy_ns > before->busy_ns ? (double)(after->busy_ns - before->busy_ns) / 1e9 / seconds : 0;
 
     return (struct figures){
-        .passes = rate(before->passes, after->passes, seconds),
-        .sleeps = rate(before->sleeps, after->sleeps, seconds),
-        .callouts = rate(before->callouts, after->callouts, seconds),
-        .timers = rate(before->timers, after->timers, seconds),
+        .passes = rate_of(before->passes, after->passes, seconds),
+        .sleeps = rate_of(before->sleeps, after->sleeps, seconds),
+        .callouts = rate_of(before->callouts, after->callouts, seconds),
+        .timers = rate_of(before->timers, after->timers, seconds),
         .busy = busy > 1 ? 1 : busy,
         .late_us = timers > 0 && after->late_ns > before->late_ns ? (double)(after->late_ns - before->late_ns) / 1e3 / (double)timers : 0,
     };
@@ -300,11 +303,14 @@ static void write_table(const struct sample *before, const struct sample *after,
 
 static void write_text(const char *name, const char *text)
 {
-    (void)printf("\"%s\": \"", name);
-    for (; *text; text++) {
-        (void)printf(*text == '"' || *text == '\\' ? "\\%c" : "%c", *text < ' ' || *text > '~' ? '?' : *text);
-    }
-    (void)fputs("\", ", stdout);
+    size_t size = strlen(text) + 1;
+    char *plain = make_room(size, 1);
+
+    copy_plain(plain, size, text);
+    (void)printf("\"%s\": ", name);
+    write_json_string(stdout, plain, strlen(plain), "");
+    (void)fputs(", ", stdout);
+    free(plain);
 }
 
 static void write_json(const struct sample *before, const struct sample *after, double seconds)

@@ -4,10 +4,11 @@
 
 const char *span_kind_name(int kind)
 {
-    static const char *const names[span_kind_count] = {"run",   "pass",       "sleep",  "source",     "port",   "timer",         "observer",
-                                                       "block", "main queue", "socket", "descriptor", "signal", "child process", "message",
-                                                       "mach message"};
+    static const char *const names[span_kind_count] = {"run",        "pass",     "sleep",         "source",     "port",
+                                                       "timer",      "observer", "block",         "main queue", "socket",
+                                                       "descriptor", "signal",   "child process", "message",    "mach message"};
 
+    invariant(kind >= 0 && kind < span_kind_count);
     return names[kind];
 }
 
@@ -15,6 +16,7 @@ const char *flow_kind_name(int kind)
 {
     static const char *const names[flow_kind_count] = {"signal", "wake-up", "post", "message", "reply"};
 
+    invariant(kind >= 0 && kind < flow_kind_count);
     return names[kind];
 }
 
@@ -27,8 +29,8 @@ const char *cause_name(int cause)
 
 const char *activity_name(int bit)
 {
-    static const char *const names[activity_bits] = {"Entry",         "BeforeTimers", "BeforeSources", "", "",
-                                                     "BeforeWaiting", "AfterWaiting", "Exit"};
+    static const char *const names[activity_bits] = {"Entry", "BeforeTimers",  "BeforeSources", "",
+                                                     "",      "BeforeWaiting", "AfterWaiting",  "Exit"};
 
     return bit < activity_bits ? names[bit] : "";
 }

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-//
-// This library's side of the two loops of a thread: Foundation's loop is the companion of its loops.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* This library's side of the two loops of a thread: Foundation's loop is the companion of its loops. */
 
 #include "foundation_loop.h"
 
@@ -13,8 +12,9 @@
 
 enum { short_size = 128 };
 
-// Returns the text of a mode, in `short_text` if it fits there; otherwise the caller frees it. NULL without memory.
-static char *mode_text(CFStringRef mode, char *short_text) {
+/* Returns the text of a mode, in `short_text` if it fits there; otherwise the caller frees it. NULL without memory. */
+static char *mode_text(CFStringRef mode, char *short_text)
+{
     CFIndex size = CFStringGetMaximumSizeForEncoding(CFStringGetLength(mode), kCFStringEncodingUTF8) + 1;
     char *text;
 
@@ -29,9 +29,10 @@ static char *mode_text(CFStringRef mode, char *short_text) {
     return text;
 }
 
-// Calls `use` with the text of a mode. Without memory it does nothing and returns false.
+/* Calls `use` with the text of a mode. Without memory it does nothing and returns false. */
 static bool with_text(CFRunLoopMode mode, bool (*use)(const char *text, int descriptor, bool ends_after_source, bool ends_when_empty),
-                      int descriptor, bool ends_after_source, bool ends_when_empty) {
+                      int descriptor, bool ends_after_source, bool ends_when_empty)
+{
     char short_text[short_size];
     char *text;
     bool result = false;
@@ -49,49 +50,58 @@ static bool with_text(CFRunLoopMode mode, bool (*use)(const char *text, int desc
     return result;
 }
 
-static bool serve(CFRunLoopMode mode, int descriptor, bool ends_after_source, bool ends_when_empty) {
+static bool serve(CFRunLoopMode mode, int descriptor, bool ends_after_source, bool ends_when_empty)
+{
     return with_text(mode, foundation_loop_serve, descriptor, ends_after_source, ends_when_empty);
 }
 
-static bool has_items(const char *text, int descriptor, bool ends_after_source, bool ends_when_empty) {
+static bool has_items(const char *text, int descriptor, bool ends_after_source, bool ends_when_empty)
+{
     (void)descriptor;
     (void)ends_after_source;
     (void)ends_when_empty;
     return !foundation_loop_is_empty(text);
 }
 
-static bool is_empty(CFRunLoopMode mode) {
+static bool is_empty(CFRunLoopMode mode)
+{
     return !with_text(mode, has_items, -1, false, false);
 }
 
 static const struct companion foundation = {
     .exists = foundation_loop_exists, .join = foundation_loop_join, .serve = serve, .is_empty = is_empty};
 
-void companion_is_foundation(bool is_joined) {
+void companion_is_foundation(bool is_joined)
+{
     overlay_set_companion(is_joined ? &foundation : NULL);
 }
 
-void companion_appears(bool is_main) {
+void companion_appears(bool is_main)
+{
     overlay_companion_appears(is_main);
 }
 
-bool companion_has_loop(void) {
+bool companion_has_loop(void)
+{
     return overlay_loop_if_any() != NULL;
 }
 
-void *companion_copy_loop(void) {
+void *companion_copy_loop(void)
+{
     CFRunLoopRef loop = overlay_loop_if_any();
 
     return loop ? (void *)CFRetain(loop) : NULL;
 }
 
-void companion_release_loop(void *loop) {
+void companion_release_loop(void *loop)
+{
     if (loop) {
         CFRelease(loop);
     }
 }
 
-void companion_each_common_mode(bool is_main, void (*use)(const char *text, void *info), void *info) {
+void companion_each_common_mode(bool is_main, void (*use)(const char *text, void *info), void *info)
+{
     CFRunLoopRef loop = is_main ? CFRunLoopGetMain() : overlay_loop_if_any();
     CFStringRef mode;
 
@@ -113,16 +123,19 @@ void companion_each_common_mode(bool is_main, void (*use)(const char *text, void
     }
 }
 
-bool companion_stop(void *loop) {
+bool companion_stop(void *loop)
+{
     return overlay_stop_run(loop);
 }
 
-static CFStringRef create_name(const char *text) {
+static CFStringRef create_name(const char *text)
+{
     return strcmp(text, foundation_default_mode) == 0 ? CFRetain(kCFRunLoopDefaultMode)
                                                       : CFStringCreateWithCString(NULL, text, kCFStringEncodingUTF8);
 }
 
-bool both_are_empty(const char *mode) {
+bool both_are_empty(const char *mode)
+{
     CFStringRef name = create_name(mode);
     bool is_empty = !name || overlay_mode_is_empty(overlay_loop_if_any(), name);
 
@@ -132,7 +145,8 @@ bool both_are_empty(const char *mode) {
     return is_empty;
 }
 
-int32_t companion_run(const char *mode, double seconds, bool returns_after_source) {
+int32_t companion_run(const char *mode, double seconds, bool returns_after_source)
+{
     CFStringRef name = create_name(mode);
     int32_t result = kCFRunLoopRunFinished;
 

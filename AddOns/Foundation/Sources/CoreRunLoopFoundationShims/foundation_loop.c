@@ -1,17 +1,18 @@
-// SPDX-License-Identifier: Apache-2.0
-//
-// Foundation's side of the two loops of a thread.
-//
-// A run of Foundation's loop becomes a run of this library's loop, once the thread has one. That run lets Foundation's loop do each of its
-// sleeps. For this, some functions of the toolchain's Core Foundation are defined here a second time. Foundation calls them through
-// the dynamic linker, which finds the program's own first; each of them ends in the toolchain's.
-//
-//   CFRunLoopGetCurrent, CFRunLoopGetMain   a thread asks for its loop: only from then on does its other loop have a companion
-//   CFRunLoopRunInMode, CFRunLoopRun        run both loops
-//   CFRunLoopStop                           stops the run of both
-//   _CFRunLoopFinished                      says whether a run would end at once; private, and looked up once
-//
-// Where they are not found first, as in a program that is linked with Foundation statically, each loop serves its own items only.
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Foundation's side of the two loops of a thread.
+ *
+ * A run of Foundation's loop becomes a run of this library's loop, once the thread has one. That run lets Foundation's loop do each of its
+ * sleeps. For this, some functions of the toolchain's Core Foundation are defined here a second time. Foundation calls them through
+ * the dynamic linker, which finds the program's own first; each of them ends in the toolchain's.
+ *
+ *   CFRunLoopGetCurrent, CFRunLoopGetMain   a thread asks for its loop: only from then on does its other loop have a companion
+ *   CFRunLoopRunInMode, CFRunLoopRun        run both loops
+ *   CFRunLoopStop                           stops the run of both
+ *   _CFRunLoopFinished                      says whether a run would end at once; private, and looked up once
+ *
+ * Where they are not found first, as in a program that is linked with Foundation statically, each loop serves its own items only.
+ */
 
 #define _GNU_SOURCE
 #include "foundation_loop.h"
@@ -32,24 +33,27 @@
 struct toolchain_loop toolchain_loop;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static atomic_bool is_joined; // runs of either loop serve both
-static atomic_bool main_has_loop; // somebody has asked for the main thread's loop of Foundation
-static __thread bool has_loop; // the thread has asked for its loop of Foundation
+static atomic_bool is_joined; /* runs of either loop serve both */
+static atomic_bool main_has_loop; /* somebody has asked for the main thread's loop of Foundation */
+static __thread bool has_loop; /* the thread has asked for its loop of Foundation */
 
-bool foundation_loop_exists(bool is_main) {
+bool foundation_loop_exists(bool is_main)
+{
     return is_main ? atomic_load(&main_has_loop) : has_loop;
 }
 
-// ---- the functions that Foundation finds first ----
+/* ---- the functions that Foundation finds first ---- */
 
 static void load_toolchain(void);
 
-static bool joined(void) {
+static bool joined(void)
+{
     pthread_once(&once, load_toolchain);
     return atomic_load_explicit(&is_joined, memory_order_acquire);
 }
 
-static void *get_current(void) {
+static void *get_current(void)
+{
     bool is_known = has_loop;
     bool is_on = joined();
     void *loop = toolchain_loop.get_current();
@@ -69,7 +73,8 @@ static void *get_current(void) {
     return loop;
 }
 
-static void *get_main(void) {
+static void *get_main(void)
+{
     bool is_on = joined();
     void *loop = toolchain_loop.get_main();
 
@@ -79,7 +84,8 @@ static void *get_main(void) {
     return loop;
 }
 
-static int32_t run_in_mode(const void *mode, double seconds, unsigned char returns_after_source) {
+static int32_t run_in_mode(const void *mode, double seconds, unsigned char returns_after_source)
+{
     if (!joined()) {
         return toolchain_loop.run_in_mode(mode, seconds, returns_after_source);
     }
@@ -91,7 +97,8 @@ static int32_t run_in_mode(const void *mode, double seconds, unsigned char retur
     return foundation_run_both(mode, seconds, returns_after_source);
 }
 
-static void run(void) {
+static void run(void)
+{
     int32_t result;
 
     do {
@@ -99,8 +106,9 @@ static void run(void) {
     } while (result != run_stopped && result != run_finished);
 }
 
-// Foundation asks this before a run, and does not begin one that would end at once.
-static unsigned char is_finished(void *loop, const void *mode) {
+/* Foundation asks this before a run, and does not begin one that would end at once. */
+static unsigned char is_finished(void *loop, const void *mode)
+{
     char short_text[128];
     char *text = NULL;
     bool is_empty;
@@ -118,13 +126,14 @@ static unsigned char is_finished(void *loop, const void *mode) {
     return is_empty;
 }
 
-static void stop(void *loop) {
+static void stop(void *loop)
+{
     if (!joined() || !foundation_turns_stop(loop)) {
         toolchain_loop.stop(loop);
     }
 }
 
-// Weak, so that a program that is linked with Foundation statically has one definition of each.
+/* Weak, so that a program that is linked with Foundation statically has one definition of each. */
 #define FOUND_FIRST(_function) __attribute__((weak, visibility("default"), alias(#_function)))
 FOUND_FIRST(get_current) void *CFRunLoopGetCurrent(void);
 FOUND_FIRST(get_main) void *CFRunLoopGetMain(void);
@@ -133,28 +142,31 @@ FOUND_FIRST(run) void CFRunLoopRun(void);
 FOUND_FIRST(stop) void CFRunLoopStop(void *loop);
 FOUND_FIRST(is_finished) unsigned char _CFRunLoopFinished(void *loop, const void *mode);
 
-// ---- setting up ----
+/* ---- setting up ---- */
 
-// In the child of a fork Foundation's loop waits for what is its parent's.
-static void part_in_child(void) {
+/* In the child of a fork Foundation's loop waits for what is its parent's. */
+static void part_in_child(void)
+{
     atomic_store(&is_joined, false);
     foundation_turns_part_in_child();
 }
 
-static bool find_toolchain(void) {
-    bool is_first = CFRunLoopGetCurrent == get_current && CFRunLoopGetMain == get_main && CFRunLoopRunInMode == run_in_mode &&
-                    CFRunLoopStop == stop;
+static bool find_toolchain(void)
+{
+    bool is_first =
+        CFRunLoopGetCurrent == get_current && CFRunLoopGetMain == get_main && CFRunLoopRunInMode == run_in_mode && CFRunLoopStop == stop;
 
     toolchain_loop.get_current = (void *(*)(void))dlsym(RTLD_NEXT, "CFRunLoopGetCurrent");
     toolchain_loop.get_main = (void *(*)(void))dlsym(RTLD_NEXT, "CFRunLoopGetMain");
-    toolchain_loop.run_in_mode = (int32_t(*)(const void *, double, unsigned char))dlsym(RTLD_NEXT, "CFRunLoopRunInMode");
+    toolchain_loop.run_in_mode = (int32_t (*)(const void *, double, unsigned char))dlsym(RTLD_NEXT, "CFRunLoopRunInMode");
     toolchain_loop.stop = (void (*)(void *))dlsym(RTLD_NEXT, "CFRunLoopStop");
     toolchain_loop.is_finished = (unsigned char (*)(void *, const void *))dlsym(RTLD_NEXT, "_CFRunLoopFinished");
     return is_first && toolchain_loop.get_current && toolchain_loop.get_main && toolchain_loop.run_in_mode && toolchain_loop.stop &&
            toolchain_loop.is_finished;
 }
 
-static void load_toolchain(void) {
+static void load_toolchain(void)
+{
     if (!find_toolchain()) {
         fprintf(stderr, "CoreRunLoopFoundation: this program is linked so that Foundation's run loop cannot be joined with CoreRunLoop's; "
                         "a run of either loop serves its own items only\n");
@@ -166,15 +178,18 @@ static void load_toolchain(void) {
     }
 }
 
-__attribute__((constructor)) static void begin(void) {
+__attribute__((constructor)) static void begin(void)
+{
     pthread_once(&once, load_toolchain);
 }
 
-bool foundation_loops_are_joined(void) {
+bool foundation_loops_are_joined(void)
+{
     return joined();
 }
 
-void foundation_loops_part(void) {
+void foundation_loops_part(void)
+{
     pthread_once(&once, load_toolchain);
     atomic_store(&is_joined, false);
     companion_is_foundation(false);

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-//
-// Runs that begin with Foundation's loop: of both loops, or of Foundation's alone until the thread has another.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs that begin with Foundation's loop: of both loops, or of Foundation's alone until the thread has another. */
 
 #define _GNU_SOURCE
 #include "foundation_run.h"
@@ -13,23 +12,25 @@
 #include "foundation_loop.h"
 #include "toolchain_loop.h"
 
-// A run of Foundation's loop on a thread that has no other loop yet. On the stack.
+/* A run of Foundation's loop on a thread that has no other loop yet. On the stack. */
 struct plain_run {
     struct plain_run *outer;
     const void *mode;
-    void *joiner; // a signalled source that ends the run, once the thread has another loop
+    void *joiner; /* a signalled source that ends the run, once the thread has another loop */
 };
 
 static __thread struct plain_run *innermost_plain_run;
 
-static int64_t now_ns(void) {
+static int64_t now_ns(void)
+{
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-char *foundation_run_text(const void *mode, char *short_text, long size) {
+char *foundation_run_text(const void *mode, char *short_text, long size)
+{
     char *text;
 
     if (CFStringGetCString(mode, short_text, size, utf8)) {
@@ -44,7 +45,8 @@ char *foundation_run_text(const void *mode, char *short_text, long size) {
     return text;
 }
 
-int32_t foundation_run_both(const void *mode, double seconds, bool returns_after_source) {
+int32_t foundation_run_both(const void *mode, double seconds, bool returns_after_source)
+{
     char short_text[128];
     char *text;
     int32_t result;
@@ -63,8 +65,9 @@ int32_t foundation_run_both(const void *mode, double seconds, bool returns_after
     return result;
 }
 
-// A signalled source ends a run that returns after a source.
-static void *add_joiner(void *loop, const void *mode, void (*perform)(void *info)) {
+/* A signalled source ends a run that returns after a source. */
+static void *add_joiner(void *loop, const void *mode, void (*perform)(void *info))
+{
     struct source_context context = {.perform = perform};
     void *joiner = CFRunLoopSourceCreate(NULL, 0, &context);
 
@@ -76,18 +79,20 @@ static void *add_joiner(void *loop, const void *mode, void (*perform)(void *info
     return joiner;
 }
 
-static void do_nothing(void *info) {
+static void do_nothing(void *info)
+{
     (void)info;
 }
 
-void foundation_loop_join(bool is_main) {
+void foundation_loop_join(bool is_main)
+{
     void *loop;
 
     if (is_main && getpid() != gettid()) {
         void *joiner = add_joiner(toolchain_loop.get_main(), kCFRunLoopCommonModes, do_nothing);
 
         if (joiner) {
-            CFRelease(joiner); // stays in the loop, and is never signalled again
+            CFRelease(joiner); /* stays in the loop, and is never signalled again */
         }
         return;
     }
@@ -97,13 +102,14 @@ void foundation_loop_join(bool is_main) {
     }
 }
 
-int32_t foundation_run_plain(const void *mode, double seconds, bool returns_after_source) {
+int32_t foundation_run_plain(const void *mode, double seconds, bool returns_after_source)
+{
     struct plain_run run = {.outer = innermost_plain_run, .mode = mode};
     int64_t begin_ns = seconds > 0 && seconds < for_ever ? now_ns() : 0;
     double left = seconds;
     int32_t result;
 
-    while (run.outer && (uintptr_t)run.outer < (uintptr_t)&run) { // a callback has jumped out of it
+    while (run.outer && (uintptr_t)run.outer < (uintptr_t)&run) { /* a callback has jumped out of it */
         run.outer = run.outer->outer;
     }
     innermost_plain_run = &run;

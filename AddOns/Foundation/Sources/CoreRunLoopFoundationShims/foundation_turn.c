@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-//
-// A thread's two loops, and the turns that Foundation's loop takes in runs of this library's.
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread's two loops, and the turns that Foundation's loop takes in runs of this library's. */
 
 #define _GNU_SOURCE
 #include "foundation_turn.h"
@@ -16,53 +15,55 @@
 
 const char foundation_default_mode[] = "kCFRunLoopDefaultMode";
 
-// ---- what a thread has ----
+/* ---- what a thread has ---- */
 
-// A mode in which this library's loop has been served.
+/* A mode in which this library's loop has been served. */
 struct joined_mode {
     struct joined_mode *next;
     const void *name;
-    bool is_watched; // the thread's watch is in it
+    bool is_watched; /* the thread's watch is in it */
     char text[];
 };
 
-// A sleep of this library's loop that Foundation's loop does. On the stack.
+/* A sleep of this library's loop that Foundation's loop does. On the stack. */
 struct turn {
     struct turn *outer;
     struct joined_mode *mode;
-    int descriptor; // readable when this library's loop has something to do; -1: nobody sleeps
+    int descriptor; /* readable when this library's loop has something to do; -1: nobody sleeps */
     bool ends_after_source;
     bool ends_when_empty;
-    int passes; // that Foundation's loop has begun in it
-    bool has_slept; // since Foundation's loop has last looked at its sources of version 0
-    bool was_woken; // by the descriptor
+    int passes; /* that Foundation's loop has begun in it */
+    bool has_slept; /* since Foundation's loop has last looked at its sources of version 0 */
+    bool was_woken; /* by the descriptor */
 };
 
-// One thread's two loops. The thread's own; `next`, `loop` and `companion` are also read with `sides_lock`.
+/* One thread's two loops. The thread's own; `next`, `loop` and `companion` are also read with `sides_lock`. */
 struct side {
     struct side *next;
-    void *loop; // Foundation's
-    void *companion; // this library's
+    void *loop; /* Foundation's */
+    void *companion; /* this library's */
     struct joined_mode *modes;
-    struct turn *turn; // the innermost
-    int descriptor; // of `watch`
-    void *watch; // a source that ends a run when the descriptor becomes readable
-    void *observer; // of the run's steps
+    struct turn *turn; /* the innermost */
+    int descriptor; /* of `watch` */
+    void *watch; /* a source that ends a run when the descriptor becomes readable */
+    void *observer; /* of the run's steps */
 };
 
 static pthread_mutex_t sides_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct side *sides;
-static pthread_key_t key; // its destructor frees a thread's side
+static pthread_key_t key; /* its destructor frees a thread's side */
 static __thread struct side *thread_side;
 
-// ---- the watch of this library's loop ----
+/* ---- the watch of this library's loop ---- */
 
-static void *port_of(void *info) {
+static void *port_of(void *info)
+{
     return (void *)(intptr_t)((struct side *)info)->descriptor;
 }
 
-// The turn ends.
-static void note_wake(void *info) {
+/* The turn ends. */
+static void note_wake(void *info)
+{
     struct side *side = info;
 
     if (side->turn) {
@@ -73,25 +74,29 @@ static void note_wake(void *info) {
     }
 }
 
-static bool is_readable(int descriptor) {
+static bool is_readable(int descriptor)
+{
     struct pollfd wanted = {.fd = descriptor, .events = POLLIN};
 
     return poll(&wanted, 1, 0) > 0;
 }
 
-static void unwatch(struct side *side, struct joined_mode *mode) {
+static void unwatch(struct side *side, struct joined_mode *mode)
+{
     if (mode->is_watched) {
         CFRunLoopRemoveSource(side->loop, side->watch, mode->name);
         mode->is_watched = false;
     }
 }
 
-static bool is_empty_without_watch(struct side *side, struct joined_mode *mode) {
+static bool is_empty_without_watch(struct side *side, struct joined_mode *mode)
+{
     unwatch(side, mode);
     return toolchain_loop.is_finished(side->loop, mode->name);
 }
 
-static void watch_in(struct side *side, struct joined_mode *mode) {
+static void watch_in(struct side *side, struct joined_mode *mode)
+{
     if (!mode->is_watched) {
         CFRunLoopAddSource(side->loop, side->watch, mode->name);
         CFRunLoopAddObserver(side->loop, side->observer, mode->name);
@@ -101,7 +106,8 @@ static void watch_in(struct side *side, struct joined_mode *mode) {
 
 static void note_step(void *observer, unsigned long activity, void *info);
 
-static void drop_watch(struct side *side) {
+static void drop_watch(struct side *side)
+{
     for (struct joined_mode *mode = side->modes; mode; mode = mode->next) {
         mode->is_watched = false;
     }
@@ -112,8 +118,9 @@ static void drop_watch(struct side *side) {
     }
 }
 
-// Makes the watch for the descriptor. Returns false without memory.
-static bool make_watch(struct side *side, int descriptor) {
+/* Makes the watch for the descriptor. Returns false without memory. */
+static bool make_watch(struct side *side, int descriptor)
+{
     struct source_context context = {.version = 1, .info = side, .schedule_or_port = port_of, .cancel_or_perform = (void *)note_wake};
     struct observer_context observed = {.info = side};
 
@@ -130,9 +137,12 @@ static bool make_watch(struct side *side, int descriptor) {
     return side->observer && side->watch;
 }
 
-// Foundation's wait set reports a descriptor only when it becomes readable. So each sleep looks first whether it is. It also watches anew:
-// a callback may have run this library's loop in the same mode, or asked whether that is empty, which takes the watch away.
-static void note_step(void *observer, unsigned long activity, void *info) {
+/*
+ * Foundation's wait set reports a descriptor only when it becomes readable. So each sleep looks first whether it is. It also watches anew:
+ * a callback may have run this library's loop in the same mode, or asked whether that is empty, which takes the watch away.
+ */
+static void note_step(void *observer, unsigned long activity, void *info)
+{
     struct side *side = info;
     struct turn *turn = side->turn;
     bool ends;
@@ -147,7 +157,7 @@ static void note_step(void *observer, unsigned long activity, void *info) {
         return;
     }
     ends = is_readable(turn->descriptor);
-    if (!ends && turn->ends_when_empty && turn->passes > 1) { // a run looks at that after each pass, so not in the first
+    if (!ends && turn->ends_when_empty && turn->passes > 1) { /* a run looks at that after each pass, so not in the first */
         ends = is_empty_without_watch(side, turn->mode);
     }
     if (ends || !make_watch(side, turn->descriptor)) {
@@ -157,9 +167,10 @@ static void note_step(void *observer, unsigned long activity, void *info) {
     }
 }
 
-// ---- the sides of the threads ----
+/* ---- the sides of the threads ---- */
 
-static void free_side(void *value) {
+static void free_side(void *value)
+{
     struct side *side = value;
     struct side **place = &sides;
 
@@ -186,8 +197,9 @@ static void free_side(void *value) {
     thread_side = NULL;
 }
 
-// Returns the calling thread's side, made at the first call, or NULL without memory.
-static struct side *side_of_thread(void) {
+/* Returns the calling thread's side, made at the first call, or NULL without memory. */
+static struct side *side_of_thread(void)
+{
     struct side *side = thread_side;
 
     if (side) {
@@ -209,7 +221,8 @@ static struct side *side_of_thread(void) {
     return side;
 }
 
-static struct joined_mode *mode_of(struct side *side, const char *text) {
+static struct joined_mode *mode_of(struct side *side, const char *text)
+{
     size_t size = strlen(text) + 1;
     struct joined_mode *mode;
 
@@ -234,17 +247,19 @@ static struct joined_mode *mode_of(struct side *side, const char *text) {
     return mode;
 }
 
-// ---- turns of Foundation's loop ----
+/* ---- turns of Foundation's loop ---- */
 
-bool foundation_loop_is_empty(const char *text) {
+bool foundation_loop_is_empty(const char *text)
+{
     struct side *side = side_of_thread();
     struct joined_mode *mode = side ? mode_of(side, text) : NULL;
 
     return !mode || is_empty_without_watch(side, mode);
 }
 
-// Serves what is ready, or sleeps until there is something to do. Returns what CFRunLoopRunInMode does.
-static int32_t run_turn(struct side *side, struct turn *turn) {
+/* Serves what is ready, or sleeps until there is something to do. Returns what CFRunLoopRunInMode does. */
+static int32_t run_turn(struct side *side, struct turn *turn)
+{
     bool sleeps = turn->descriptor >= 0;
     int32_t result;
 
@@ -252,7 +267,7 @@ static int32_t run_turn(struct side *side, struct turn *turn) {
         watch_in(side, turn->mode);
     }
     turn->outer = side->turn;
-    while (turn->outer && (uintptr_t)turn->outer < (uintptr_t)turn) { // a callback has jumped out of it: stacks grow downwards
+    while (turn->outer && (uintptr_t)turn->outer < (uintptr_t)turn) { /* a callback has jumped out of it: stacks grow downwards */
         turn->outer = turn->outer->outer;
     }
     side->turn = turn;
@@ -261,7 +276,8 @@ static int32_t run_turn(struct side *side, struct turn *turn) {
     return result;
 }
 
-bool foundation_loop_serve(const char *text, int descriptor, bool ends_after_source, bool ends_when_empty) {
+bool foundation_loop_serve(const char *text, int descriptor, bool ends_after_source, bool ends_when_empty)
+{
     struct side *side = side_of_thread();
     struct turn turn = {.mode = side ? mode_of(side, text) : NULL,
                         .descriptor = descriptor,
@@ -271,23 +287,26 @@ bool foundation_loop_serve(const char *text, int descriptor, bool ends_after_sou
     if (!turn.mode || (descriptor >= 0 && !make_watch(side, descriptor))) {
         struct pollfd wanted = {.fd = descriptor, .events = POLLIN};
 
-        (void)poll(&wanted, 1, 10); // there is no memory: this library's loop alone is served meanwhile
+        (void)poll(&wanted, 1, 10); /* there is no memory: this library's loop alone is served meanwhile */
         return false;
     }
     return run_turn(side, &turn) == run_handled_source && !(turn.was_woken && (turn.has_slept || descriptor < 0));
 }
 
-// ---- all threads ----
+/* ---- all threads ---- */
 
-bool foundation_turns_begin(void) {
+bool foundation_turns_begin(void)
+{
     return pthread_key_create(&key, free_side) == 0;
 }
 
-void foundation_turns_note_thread(void) {
+void foundation_turns_note_thread(void)
+{
     (void)side_of_thread();
 }
 
-bool foundation_turns_stop(void *loop) {
+bool foundation_turns_stop(void *loop)
+{
     bool is_stopped = false;
 
     pthread_mutex_lock(&sides_lock);
@@ -298,6 +317,7 @@ bool foundation_turns_stop(void *loop) {
     return is_stopped;
 }
 
-void foundation_turns_part_in_child(void) {
+void foundation_turns_part_in_child(void)
+{
     pthread_mutex_init(&sides_lock, NULL);
 }

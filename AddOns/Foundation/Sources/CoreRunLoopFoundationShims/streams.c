@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0
-//
-// What the toolchain's streams lack: clients, which its Foundation never sets, and the common modes, in which its streams tell nothing and
-// keep the loop busy.
-//
-// The functions that schedule streams are defined here a second time, as foundation_loop.c does it with those of the loop. They put a
-// stream into each mode that is common at that moment. Any thread.
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the toolchain's streams lack: clients, which its Foundation never sets, and the common modes, in which its streams tell nothing and
+ * keep the loop busy.
+ *
+ * The functions that schedule streams are defined here a second time, as foundation_loop.c does it with those of the loop. They put a
+ * stream into each mode that is common at that moment. Any thread.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -22,13 +23,14 @@ struct client_context {
     const void *(*copy_description)(void *info);
 };
 
-// Of the toolchain's Core Foundation, whose headers cannot be used beside ours.
+/* Of the toolchain's Core Foundation, whose headers cannot be used beside ours. */
 extern unsigned char CFReadStreamSetClient(void *stream, unsigned long events, foundation_stream_told *told,
                                            struct client_context *context);
 extern unsigned char CFWriteStreamSetClient(void *stream, unsigned long events, foundation_stream_told *told,
                                             struct client_context *context);
 
-bool foundation_stream_set_client(void *stream, bool reads, foundation_stream_told *told, void *info, void (*release)(void *info)) {
+bool foundation_stream_set_client(void *stream, bool reads, foundation_stream_told *told, void *info, void (*release)(void *info))
+{
     enum { all_events = 31 };
     struct client_context context = {.info = info, .release = release};
 
@@ -38,11 +40,11 @@ bool foundation_stream_set_client(void *stream, bool reads, foundation_stream_to
     return CFWriteStreamSetClient(stream, info ? all_events : 0, info ? told : NULL, info ? &context : NULL);
 }
 
-// ---- scheduling ----
+/* ---- scheduling ---- */
 
 typedef void schedule_call(void *stream, void *loop, const void *mode);
 
-// The toolchain's own functions, found once.
+/* The toolchain's own functions, found once. */
 static struct {
     schedule_call *schedule_reader;
     schedule_call *unschedule_reader;
@@ -51,7 +53,8 @@ static struct {
 } toolchain;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void find_toolchain(void) {
+static void find_toolchain(void)
+{
     toolchain.schedule_reader = (schedule_call *)dlsym(RTLD_NEXT, "CFReadStreamScheduleWithRunLoop");
     toolchain.unschedule_reader = (schedule_call *)dlsym(RTLD_NEXT, "CFReadStreamUnscheduleFromRunLoop");
     toolchain.schedule_writer = (schedule_call *)dlsym(RTLD_NEXT, "CFWriteStreamScheduleWithRunLoop");
@@ -64,7 +67,8 @@ struct move {
     void *loop;
 };
 
-static void move_in_mode(const char *text, void *info) {
+static void move_in_mode(const char *text, void *info)
+{
     const struct move *move = info;
     const void *mode = CFStringCreateWithCString(NULL, text, utf8);
 
@@ -74,8 +78,9 @@ static void move_in_mode(const char *text, void *info) {
     }
 }
 
-// Calls the toolchain for the mode, or for each of the common modes.
-static void move_stream(schedule_call *call, void *stream, void *loop, const void *mode) {
+/* Calls the toolchain for the mode, or for each of the common modes. */
+static void move_stream(schedule_call *call, void *stream, void *loop, const void *mode)
+{
     struct move move = {call, stream, loop};
 
     if (CFEqual(mode, kCFRunLoopCommonModes)) {
@@ -85,27 +90,31 @@ static void move_stream(schedule_call *call, void *stream, void *loop, const voi
     }
 }
 
-static void schedule_reader(void *stream, void *loop, const void *mode) {
+static void schedule_reader(void *stream, void *loop, const void *mode)
+{
     (void)pthread_once(&once, find_toolchain);
     move_stream(toolchain.schedule_reader, stream, loop, mode);
 }
 
-static void unschedule_reader(void *stream, void *loop, const void *mode) {
+static void unschedule_reader(void *stream, void *loop, const void *mode)
+{
     (void)pthread_once(&once, find_toolchain);
     move_stream(toolchain.unschedule_reader, stream, loop, mode);
 }
 
-static void schedule_writer(void *stream, void *loop, const void *mode) {
+static void schedule_writer(void *stream, void *loop, const void *mode)
+{
     (void)pthread_once(&once, find_toolchain);
     move_stream(toolchain.schedule_writer, stream, loop, mode);
 }
 
-static void unschedule_writer(void *stream, void *loop, const void *mode) {
+static void unschedule_writer(void *stream, void *loop, const void *mode)
+{
     (void)pthread_once(&once, find_toolchain);
     move_stream(toolchain.unschedule_writer, stream, loop, mode);
 }
 
-// Weak, so that a program that is linked with Foundation statically has one definition of each.
+/* Weak, so that a program that is linked with Foundation statically has one definition of each. */
 #define FOUND_FIRST(_function) __attribute__((weak, visibility("default"), alias(#_function)))
 FOUND_FIRST(schedule_reader) void CFReadStreamScheduleWithRunLoop(void *stream, void *loop, const void *mode);
 FOUND_FIRST(unschedule_reader) void CFReadStreamUnscheduleFromRunLoop(void *stream, void *loop, const void *mode);

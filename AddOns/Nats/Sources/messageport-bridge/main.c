@@ -14,11 +14,11 @@
 #include "CRLNats.h"
 #include "CRLRunLoop.h"
 #include "CoreFoundation/CoreFoundation.h"
-#include "command.h"
+#include "command_line.h"
+#include "json_string.h"
+#include "stop_signal.h"
 
 enum { exit_name = exit_usage + 1 };
-
-const char command_name[] = "messageport bridge";
 
 static const char usage[] =
     "usage: messageport bridge --server URL[,URL]... [--export NAME... [--share]] [--import NAME[@MACHINE]... [--as LOCAL]] [options]\n"
@@ -42,6 +42,8 @@ static const char help[] =
     "\n"
     "Exit status: 0 ended by a signal; 1 another error, or the server wants other credentials; 2 wrong usage; 3 a name cannot be used.\n";
 
+const struct command_line command_line = {"messageport bridge", usage, help, NULL};
+
 enum { names_max = 1024 };
 
 struct name {
@@ -61,16 +63,6 @@ struct options {
 };
 
 static int status_at_end = exit_success;
-
-static int misuse(const char *format, const char *what)
-{
-    char text[512];
-
-    (void)snprintf(text, sizeof text, format, what);
-    (void)fail(exit_usage, "%s", text);
-    (void)fputs(usage, stderr);
-    return exit_usage;
-}
 
 /* ---- options ---- */
 
@@ -253,9 +245,9 @@ static void told(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, 
     (void)bridge;
     if (options->is_json) {
         (void)printf("{\"event\":\"%s\",\"name\":", word_of(event));
-        print_json_string(name ? name : "", name ? strlen(name) : 0);
+        write_json_string(stdout, name ? name : "", name ? strlen(name) : 0, "");
         (void)fputs(",\"text\":", stdout);
-        print_json_string(text, strlen(text));
+        write_json_string(stdout, text, strlen(text), "");
         (void)puts("}");
     } else if (event >= 0) {
         (void)puts(text);

@@ -91,6 +91,7 @@ NOT_CHECKED static void destroy(struct query *q)
 {
     if (q->channel) {
         int cancel_state = plain_lock_take(&q->lock); /* c-ares makes system calls */
+
         ares_destroy(q->channel);
         plain_lock_drop(&q->lock, cancel_state);
     }

@@ -173,7 +173,7 @@ CFStreamError resolver_error(int status)
         int status;
         int error;
     } errors[] = {
-        {ARES_ENOTFOUND, EAI_NONAME}, {ARES_EBADNAME, EAI_NONAME},     {ARES_ENODATA, EAI_NODATA},      {ARES_ETIMEOUT, EAI_AGAIN},
+        {ARES_ENOTFOUND, EAI_NONAME}, {ARES_EBADNAME, EAI_NONAME},    {ARES_ENODATA, EAI_NODATA}, {ARES_ETIMEOUT, EAI_AGAIN},
         {ARES_ESERVFAIL, EAI_AGAIN},  {ARES_ECONNREFUSED, EAI_AGAIN}, {ARES_ENOMEM, EAI_MEMORY},
     };
 

@@ -209,9 +209,8 @@ static bool set_verification(const struct making *m, bool *ret_verifies)
     bool any_root = false;
     bool verifies = !m->is_server;
 
-    if (!get_flag(m, kCFStreamSSLAllowsExpiredCertificates, &expired) ||
-        !get_flag(m, kCFStreamSSLAllowsExpiredRoots, &expired_roots) || !get_flag(m, kCFStreamSSLAllowsAnyRoot, &any_root) ||
-        !get_flag(m, kCFStreamSSLValidatesCertificateChain, &verifies)) {
+    if (!get_flag(m, kCFStreamSSLAllowsExpiredCertificates, &expired) || !get_flag(m, kCFStreamSSLAllowsExpiredRoots, &expired_roots) ||
+        !get_flag(m, kCFStreamSSLAllowsAnyRoot, &any_root) || !get_flag(m, kCFStreamSSLValidatesCertificateChain, &verifies)) {
         return false;
     }
     verifies = verifies && !m->is_server;
@@ -223,6 +222,9 @@ static bool set_verification(const struct making *m, bool *ret_verifies)
 }
 
 /* ---- certificates ---- */
+
+/* What a PEM text holds: certificates and keys, in its order. */
+typedef STACK_OF(X509_INFO) pem_parts;
 
 /* Puts the data of an array one behind the other. NULL: refused, or no memory. */
 static BIO *text_of(const struct making *m, CFArrayRef array)
@@ -256,7 +258,7 @@ static int no_password(char *buffer, int size, int is_for_writing, void *info)
 }
 
 /* The certificate and the key are used; the other certificates are sent with it. */
-static bool use_identity(const struct making *m, const STACK_OF(X509_INFO) *parts)
+static bool use_identity(const struct making *m, const pem_parts *parts)
 {
     const X509_INFO *key = NULL;
     bool has_own = false;
@@ -277,7 +279,7 @@ static bool use_identity(const struct making *m, const STACK_OF(X509_INFO) *part
     return SSL_use_PrivateKey(m->ssl, key->x_pkey->dec_pkey) && SSL_check_private_key(m->ssl) ? true : refuse_by_queue(m);
 }
 
-static bool trust(const struct making *m, const STACK_OF(X509_INFO) *parts)
+static bool trust(const struct making *m, const pem_parts *parts)
 {
     X509_STORE *store = X509_STORE_new();
     bool is_whole = store;
@@ -297,11 +299,11 @@ static bool trust(const struct making *m, const STACK_OF(X509_INFO) *parts)
 }
 
 /* Reads the PEM of a setting, and has it used. */
-static bool read_parts(const struct making *m, CFStringRef key, bool (*use)(const struct making *m, const STACK_OF(X509_INFO) *parts),
+static bool read_parts(const struct making *m, CFStringRef key, bool (*use)(const struct making *m, const pem_parts *parts),
                        bool *ret_is_there)
 {
     CFTypeRef array;
-    STACK_OF(X509_INFO) *parts = NULL;
+    pem_parts *parts = NULL;
     BIO *text;
     bool is_used = false;
 

@@ -35,8 +35,8 @@ static void note_answer(void *context, CFArrayRef addresses, CFStreamError error
         char host[64];
         char port[16];
 
-        REQUIRE(getnameinfo(address, (socklen_t)CFDataGetLength(CFArrayGetValueAtIndex(addresses, i)), host, sizeof host, port,
-                            sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0);
+        REQUIRE(getnameinfo(address, (socklen_t)CFDataGetLength(CFArrayGetValueAtIndex(addresses, i)), host, sizeof host, port, sizeof port,
+                            NI_NUMERICHOST | NI_NUMERICSERV) == 0);
         trace_addf(&answer->trace, "%s:%s", host, port);
     }
     if (!addresses) {

@@ -837,8 +837,10 @@ TEST(a_level_of_security_is_kept, "1013")
         SInt32 expected; /* 0: it opens */
         const CFStringRef *level;
     } cases[] = {
-        {TLS1_2_VERSION, 0, &kCFStreamSocketSecurityLevelNegotiatedSSL}, {TLS1_2_VERSION, 0, &kCFStreamSocketSecurityLevelTLSv1},
-        {TLS1_2_VERSION, 0, &kCRLStreamSocketSecurityLevelTLSv1_2},      {TLS1_3_VERSION, 0, &kCRLStreamSocketSecurityLevelTLSv1_3},
+        {TLS1_2_VERSION, 0, &kCFStreamSocketSecurityLevelNegotiatedSSL},
+        {TLS1_2_VERSION, 0, &kCFStreamSocketSecurityLevelTLSv1},
+        {TLS1_2_VERSION, 0, &kCRLStreamSocketSecurityLevelTLSv1_2},
+        {TLS1_3_VERSION, 0, &kCRLStreamSocketSecurityLevelTLSv1_3},
         {TLS1_2_VERSION, errSSLPeerProtocolVersion, &kCRLStreamSocketSecurityLevelTLSv1_3},
         {TLS1_3_VERSION, errSSLPeerProtocolVersion, &kCRLStreamSocketSecurityLevelTLSv1_2},
     };

@@ -59,6 +59,7 @@ static void *memory_of(const struct array *array)
 static void finalize(CFTypeRef object)
 {
     const struct array *array = object;
+
     for (CFIndex i = 0; i < array->count; i++) {
         release_value(array, array->values[i]);
     }
@@ -71,6 +72,7 @@ static Boolean equal(CFTypeRef object1, CFTypeRef object2)
 {
     const struct array *one = object1;
     const struct array *other = object2;
+
     if (one->count != other->count || one->callbacks.equal != other->callbacks.equal) {
         return false;
     }
@@ -91,6 +93,7 @@ static void append_value_description(CFMutableStringRef words, const struct arra
 {
     const void *value = array->values[index];
     CFStringRef description = array->callbacks.copyDescription != NULL ? array->callbacks.copyDescription(value) : NULL;
+
     if (description != NULL) {
         CFStringAppendFormat(words, NULL, CFSTR("\t%ld : %@\n"), index, description);
         CFRelease(description);
@@ -103,6 +106,7 @@ static CFStringRef copy_description(CFTypeRef object)
 {
     const struct array *array = object;
     CFMutableStringRef words = CFStringCreateMutable(NULL, 0);
+
     if (words == NULL) {
         return NULL;
     }
@@ -179,6 +183,7 @@ static bool set_capacity(struct array *array, CFIndex capacity)
 {
     CFIndex places;
     size_t size;
+
     if (__builtin_add_overflow(array->front, capacity, &places) ||
         __builtin_mul_overflow((size_t)places, sizeof *array->values, &size)) {
         return false;
@@ -197,6 +202,7 @@ static bool set_capacity(struct array *array, CFIndex capacity)
 static void set_front(struct array *array, CFIndex front)
 {
     const void **values = array->values - array->front + front;
+
     memmove(values, array->values, (size_t)array->count * sizeof *values);
     array->values = values;
     array->capacity += array->front - front;
@@ -220,6 +226,7 @@ static bool reserve(struct array *array, CFIndex count)
 static void reserve_front(struct array *array)
 {
     CFIndex capacity;
+
     if (array->front == 0 && !__builtin_add_overflow(array->capacity, array->count, &capacity) && set_capacity(array, capacity)) {
         set_front(array, array->count);
     }
@@ -228,12 +235,14 @@ static void reserve_front(struct array *array)
 static void log_no_memory(void)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
+
     fault_log_once(&logged, "CFArray: no memory; the array stays as it was");
 }
 
 static struct array *create_mutable(CFAllocatorRef allocator, CFIndex capacity, const CFArrayCallBacks *callbacks)
 {
     struct array *array = object_create(allocator, &array_class, sizeof *array);
+
     if (array == NULL) {
         return NULL;
     }
@@ -254,6 +263,7 @@ CFTypeID CFArrayGetTypeID(void)
 CFArrayRef CFArrayCreate(CFAllocatorRef allocator, const void **values, CFIndex count, const CFArrayCallBacks *callBacks)
 {
     size_t size;
+
     if (count < 0 || (values == NULL && count > 0) || __builtin_mul_overflow((size_t)count, sizeof *values, &size) ||
         __builtin_add_overflow(size, sizeof(struct array), &size)) {
         return NULL;
@@ -274,6 +284,7 @@ CFArrayRef CFArrayCreate(CFAllocatorRef allocator, const void **values, CFIndex 
 CFArrayRef CFArrayCreateCopy(CFAllocatorRef allocator, CFArrayRef array)
 {
     const struct array *original = array_of(array, "CFArrayCreateCopy");
+
     if ((original->object.info & array_is_mutable) == 0 && object_allocator(original) == allocator_resolve(allocator)) {
         return CFRetain(array);
     }
@@ -289,6 +300,7 @@ CFMutableArrayRef CFArrayCreateMutableCopy(CFAllocatorRef allocator, CFIndex cap
 {
     const struct array *original = array_of(array, "CFArrayCreateMutableCopy");
     struct array *copy = create_mutable(allocator, capacity, &original->callbacks);
+
     if (copy == NULL || !reserve(copy, original->count)) {
         if (copy != NULL) {
             object_release(copy);
@@ -310,6 +322,7 @@ CFIndex CFArrayGetCount(CFArrayRef array)
 const void *CFArrayGetValueAtIndex(CFArrayRef array, CFIndex index)
 {
     const struct array *read = array_of(array, "CFArrayGetValueAtIndex");
+
     require_index(index, read->count, read->count, "CFArrayGetValueAtIndex");
     return read->values[index];
 }
@@ -317,6 +330,7 @@ const void *CFArrayGetValueAtIndex(CFArrayRef array, CFIndex index)
 void CFArrayGetValues(CFArrayRef array, CFRange range, const void **values)
 {
     const struct array *read = array_of(array, "CFArrayGetValues");
+
     require_range(range, read->count, "CFArrayGetValues");
     if (range.length > 0) {
         memcpy(values, read->values + range.location, (size_t)range.length * sizeof *values);
@@ -336,6 +350,7 @@ static CFIndex first_index(const struct array *array, CFRange range, const void 
 Boolean CFArrayContainsValue(CFArrayRef array, CFRange range, const void *value)
 {
     const struct array *read = array_of(array, "CFArrayContainsValue");
+
     require_range(range, read->count, "CFArrayContainsValue");
     return first_index(read, range, value) != kCFNotFound;
 }
@@ -343,6 +358,7 @@ Boolean CFArrayContainsValue(CFArrayRef array, CFRange range, const void *value)
 CFIndex CFArrayGetFirstIndexOfValue(CFArrayRef array, CFRange range, const void *value)
 {
     const struct array *read = array_of(array, "CFArrayGetFirstIndexOfValue");
+
     require_range(range, read->count, "CFArrayGetFirstIndexOfValue");
     return first_index(read, range, value);
 }
@@ -350,6 +366,7 @@ CFIndex CFArrayGetFirstIndexOfValue(CFArrayRef array, CFRange range, const void 
 CFIndex CFArrayGetLastIndexOfValue(CFArrayRef array, CFRange range, const void *value)
 {
     const struct array *read = array_of(array, "CFArrayGetLastIndexOfValue");
+
     require_range(range, read->count, "CFArrayGetLastIndexOfValue");
     CFIndex index = range.location + range.length - 1;
     while (index >= range.location && !values_equal(read, value, read->values[index])) {
@@ -361,6 +378,7 @@ CFIndex CFArrayGetLastIndexOfValue(CFArrayRef array, CFRange range, const void *
 CFIndex CFArrayGetCountOfValue(CFArrayRef array, CFRange range, const void *value)
 {
     const struct array *read = array_of(array, "CFArrayGetCountOfValue");
+
     require_range(range, read->count, "CFArrayGetCountOfValue");
     CFIndex count = 0;
     for (CFIndex i = 0; i < range.length; i++) {
@@ -372,6 +390,7 @@ CFIndex CFArrayGetCountOfValue(CFArrayRef array, CFRange range, const void *valu
 CFIndex CFArrayBSearchValues(CFArrayRef array, CFRange range, const void *value, CFComparatorFunction comparator, void *context)
 {
     const struct array *read = array_of(array, "CFArrayBSearchValues");
+
     require_range(range, read->count, "CFArrayBSearchValues");
     if (comparator == NULL) {
         fault_stop("CFArrayBSearchValues", "the comparator is NULL");
@@ -380,6 +399,7 @@ CFIndex CFArrayBSearchValues(CFArrayRef array, CFRange range, const void *value,
     CFIndex end = range.location + range.length;
     while (start < end) {
         CFIndex middle = start + (end - start) / 2;
+
         if (comparator(read->values[middle], value, context) == kCFCompareLessThan) {
             start = middle + 1;
         } else {
@@ -392,6 +412,7 @@ CFIndex CFArrayBSearchValues(CFArrayRef array, CFRange range, const void *value,
 void CFArrayApplyFunction(CFArrayRef array, CFRange range, CFArrayApplierFunction applier, void *context)
 {
     const struct array *read = array_of(array, "CFArrayApplyFunction");
+
     require_range(range, read->count, "CFArrayApplyFunction");
     if (applier == NULL) {
         fault_stop("CFArrayApplyFunction", "the function is NULL");
@@ -452,12 +473,14 @@ static void insert(struct array *array, CFIndex index, const void *value)
 void CFArrayAppendValue(CFMutableArrayRef array, const void *value)
 {
     struct array *changed = mutable_of(array, "CFArrayAppendValue");
+
     insert(changed, changed->count, value);
 }
 
 void CFArrayInsertValueAtIndex(CFMutableArrayRef array, CFIndex index, const void *value)
 {
     struct array *changed = mutable_of(array, "CFArrayInsertValueAtIndex");
+
     require_index(index, changed->count + 1, changed->count, "CFArrayInsertValueAtIndex");
     insert(changed, index, value);
 }
@@ -465,6 +488,7 @@ void CFArrayInsertValueAtIndex(CFMutableArrayRef array, CFIndex index, const voi
 void CFArraySetValueAtIndex(CFMutableArrayRef array, CFIndex index, const void *value)
 {
     struct array *changed = mutable_of(array, "CFArraySetValueAtIndex");
+
     require_index(index, changed->count + 1, changed->count, "CFArraySetValueAtIndex");
     if (index == changed->count) {
         insert(changed, index, value);
@@ -479,6 +503,7 @@ void CFArraySetValueAtIndex(CFMutableArrayRef array, CFIndex index, const void *
 void CFArrayExchangeValuesAtIndices(CFMutableArrayRef array, CFIndex index1, CFIndex index2)
 {
     struct array *changed = mutable_of(array, "CFArrayExchangeValuesAtIndices");
+
     require_index(index1, changed->count, changed->count, "CFArrayExchangeValuesAtIndices");
     require_index(index2, changed->count, changed->count, "CFArrayExchangeValuesAtIndices");
     const void *value = changed->values[index1];
@@ -491,6 +516,7 @@ static void replace_by(struct array *array, CFRange range, const void *const *va
 {
     const void **added = spare;
     const void **removed = spare + count;
+
     for (CFIndex i = 0; i < count; i++) {
         added[i] = retain_value(array, values[i]);
     }
@@ -510,6 +536,7 @@ static void replace(struct array *array, CFRange range, const void *const *value
     CFIndex spare_count;
     size_t size;
     const void **spare = NULL;
+
     if (count == 0 && range.length == 0) {
         return;
     }
@@ -532,6 +559,7 @@ static void replace(struct array *array, CFRange range, const void *const *value
 void CFArrayReplaceValues(CFMutableArrayRef array, CFRange range, const void **newValues, CFIndex newCount)
 {
     struct array *changed = mutable_of(array, "CFArrayReplaceValues");
+
     require_range(range, changed->count, "CFArrayReplaceValues");
     if (newCount < 0 || (newValues == NULL && newCount > 0)) {
         fault_stop("CFArrayReplaceValues", "the new values are NULL, or their count is negative");
@@ -543,6 +571,7 @@ void CFArrayAppendArray(CFMutableArrayRef array, CFArrayRef otherArray, CFRange 
 {
     struct array *changed = mutable_of(array, "CFArrayAppendArray");
     const struct array *other = array_of(otherArray, "CFArrayAppendArray");
+
     require_range(otherRange, other->count, "CFArrayAppendArray");
     if (otherRange.length > 0) {
         replace(changed, CFRangeMake(changed->count, 0), other->values + otherRange.location, otherRange.length);
@@ -552,6 +581,7 @@ void CFArrayAppendArray(CFMutableArrayRef array, CFArrayRef otherArray, CFRange 
 void CFArrayRemoveValueAtIndex(CFMutableArrayRef array, CFIndex index)
 {
     struct array *changed = mutable_of(array, "CFArrayRemoveValueAtIndex");
+
     require_index(index, changed->count, changed->count, "CFArrayRemoveValueAtIndex");
     const void *old = changed->values[index];
     close_place(changed, index);
@@ -564,6 +594,7 @@ void CFArrayRemoveAllValues(CFMutableArrayRef array)
     const void **values = changed->values;
     void *memory = memory_of(changed);
     CFIndex count = changed->count;
+
     changed->values = NULL;
     changed->count = 0;
     changed->capacity = 0;
@@ -577,6 +608,7 @@ void CFArrayRemoveAllValues(CFMutableArrayRef array)
 void CFArraySortValues(CFMutableArrayRef array, CFRange range, CFComparatorFunction comparator, void *context)
 {
     struct array *changed = mutable_of(array, "CFArraySortValues");
+
     require_range(range, changed->count, "CFArraySortValues");
     if (comparator == NULL) {
         fault_stop("CFArraySortValues", "the comparator is NULL");

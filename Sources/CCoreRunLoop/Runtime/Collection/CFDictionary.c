@@ -70,6 +70,7 @@ CFDictionaryRef CFDictionaryCreate(CFAllocatorRef allocator, const void **keys, 
 {
     bool is_valid = count >= 0 && (count == 0 || (keys != NULL && values != NULL));
     struct pairs *pairs = is_valid ? pairs_create(allocator, &dictionary_class, 0, count, keyCallBacks, valueCallBacks) : NULL;
+
     for (CFIndex i = 0; pairs != NULL && i < count; i++) {
         if (!pairs_add(pairs, keys[i], values[i])) {
             object_release(pairs);
@@ -82,6 +83,7 @@ CFDictionaryRef CFDictionaryCreate(CFAllocatorRef allocator, const void **keys, 
 CFDictionaryRef CFDictionaryCreateCopy(CFAllocatorRef allocator, CFDictionaryRef dictionary)
 {
     const struct pairs *original = pairs_of(dictionary, "CFDictionaryCreateCopy");
+
     if ((original->object.info & pairs_are_mutable) == 0 && object_allocator(original) == allocator_resolve(allocator)) {
         return CFRetain(dictionary);
     }
@@ -117,6 +119,7 @@ static CFIndex count_of_value(const struct pairs *pairs, const void *value)
     CFIndex count = 0;
     size_t index = 0;
     const struct hash_slot *slot;
+
     while ((slot = hash_table_next(&pairs->table, &index)) != NULL) {
         if (pairs_values_equal(pairs, value, slot->value)) {
             count++;
@@ -143,12 +146,14 @@ Boolean CFDictionaryContainsValue(CFDictionaryRef dictionary, const void *value)
 const void *CFDictionaryGetValue(CFDictionaryRef dictionary, const void *key)
 {
     const struct hash_slot *slot = pairs_find(pairs_of(dictionary, "CFDictionaryGetValue"), key);
+
     return slot != NULL ? slot->value : NULL;
 }
 
 Boolean CFDictionaryGetValueIfPresent(CFDictionaryRef dictionary, const void *key, const void **value)
 {
     const struct hash_slot *slot = pairs_find(pairs_of(dictionary, "CFDictionaryGetValueIfPresent"), key);
+
     if (slot != NULL && value != NULL) {
         *value = slot->value;
     }
@@ -160,6 +165,7 @@ void CFDictionaryGetKeysAndValues(CFDictionaryRef dictionary, const void **keys,
     const struct pairs *pairs = pairs_of(dictionary, "CFDictionaryGetKeysAndValues");
     size_t index = 0;
     const struct hash_slot *slot;
+
     for (size_t i = 0; (slot = hash_table_next(&pairs->table, &index)) != NULL; i++) {
         if (keys != NULL) {
             keys[i] = slot->key;
@@ -173,6 +179,7 @@ void CFDictionaryGetKeysAndValues(CFDictionaryRef dictionary, const void **keys,
 void CFDictionaryApplyFunction(CFDictionaryRef dictionary, CFDictionaryApplierFunction applier, void *context)
 {
     const struct pairs *pairs = pairs_of(dictionary, "CFDictionaryApplyFunction");
+
     if (applier == NULL) {
         fault_stop("CFDictionaryApplyFunction", "the function is NULL");
     }
@@ -193,6 +200,7 @@ void CFDictionarySetValue(CFMutableDictionaryRef dictionary, const void *key, co
 {
     struct pairs *pairs = mutable_of(dictionary, "CFDictionarySetValue");
     struct hash_slot *slot = pairs_find(pairs, key);
+
     if (slot != NULL) {
         pairs_replace_value(pairs, slot, key, value);
     } else {
@@ -204,6 +212,7 @@ void CFDictionaryReplaceValue(CFMutableDictionaryRef dictionary, const void *key
 {
     struct pairs *pairs = mutable_of(dictionary, "CFDictionaryReplaceValue");
     struct hash_slot *slot = pairs_find(pairs, key);
+
     if (slot != NULL) {
         pairs_replace_value(pairs, slot, key, value);
     }
@@ -213,6 +222,7 @@ void CFDictionaryRemoveValue(CFMutableDictionaryRef dictionary, const void *key)
 {
     struct pairs *pairs = mutable_of(dictionary, "CFDictionaryRemoveValue");
     struct hash_slot *slot = pairs_find(pairs, key);
+
     if (slot != NULL) {
         pairs_remove(pairs, slot);
     }

@@ -56,6 +56,7 @@ static struct pairs *mutable_of(CFMutableSetRef set, const char *function)
 static struct pairs *create(CFAllocatorRef allocator, uint32_t flags, CFIndex capacity, const CFSetCallBacks *callbacks)
 {
     CFDictionaryKeyCallBacks key = {.version = 0};
+
     if (callbacks != NULL) {
         key = (CFDictionaryKeyCallBacks){
             .retain = callbacks->retain,
@@ -77,6 +78,7 @@ CFSetRef CFSetCreate(CFAllocatorRef allocator, const void **values, CFIndex coun
 {
     bool is_valid = count >= 0 && (count == 0 || values != NULL);
     struct pairs *pairs = is_valid ? create(allocator, 0, count, callBacks) : NULL;
+
     for (CFIndex i = 0; pairs != NULL && i < count; i++) {
         if (!pairs_add(pairs, values[i], NULL)) {
             object_release(pairs);
@@ -89,6 +91,7 @@ CFSetRef CFSetCreate(CFAllocatorRef allocator, const void **values, CFIndex coun
 CFSetRef CFSetCreateCopy(CFAllocatorRef allocator, CFSetRef set)
 {
     const struct pairs *original = pairs_of(set, "CFSetCreateCopy");
+
     if ((original->object.info & pairs_are_mutable) == 0 && object_allocator(original) == allocator_resolve(allocator)) {
         return CFRetain(set);
     }
@@ -124,12 +127,14 @@ Boolean CFSetContainsValue(CFSetRef set, const void *value)
 const void *CFSetGetValue(CFSetRef set, const void *value)
 {
     const struct hash_slot *slot = pairs_find(pairs_of(set, "CFSetGetValue"), value);
+
     return slot != NULL ? slot->key : NULL;
 }
 
 Boolean CFSetGetValueIfPresent(CFSetRef set, const void *candidate, const void **value)
 {
     const struct hash_slot *slot = pairs_find(pairs_of(set, "CFSetGetValueIfPresent"), candidate);
+
     if (slot != NULL && value != NULL) {
         *value = slot->key;
     }
@@ -141,6 +146,7 @@ void CFSetGetValues(CFSetRef set, const void **values)
     const struct pairs *pairs = pairs_of(set, "CFSetGetValues");
     size_t index = 0;
     const struct hash_slot *slot;
+
     while ((slot = hash_table_next(&pairs->table, &index)) != NULL) {
         *values++ = slot->key;
     }
@@ -149,6 +155,7 @@ void CFSetGetValues(CFSetRef set, const void **values)
 void CFSetApplyFunction(CFSetRef set, CFSetApplierFunction applier, void *context)
 {
     const struct pairs *pairs = pairs_of(set, "CFSetApplyFunction");
+
     if (applier == NULL) {
         fault_stop("CFSetApplyFunction", "the function is NULL");
     }
@@ -169,6 +176,7 @@ void CFSetSetValue(CFMutableSetRef set, const void *value)
 {
     struct pairs *pairs = mutable_of(set, "CFSetSetValue");
     struct hash_slot *slot = pairs_find(pairs, value);
+
     if (slot != NULL) {
         pairs_replace_key(pairs, slot, value);
     } else {
@@ -180,6 +188,7 @@ void CFSetReplaceValue(CFMutableSetRef set, const void *value)
 {
     struct pairs *pairs = mutable_of(set, "CFSetReplaceValue");
     struct hash_slot *slot = pairs_find(pairs, value);
+
     if (slot != NULL) {
         pairs_replace_key(pairs, slot, value);
     }
@@ -189,6 +198,7 @@ void CFSetRemoveValue(CFMutableSetRef set, const void *value)
 {
     struct pairs *pairs = mutable_of(set, "CFSetRemoveValue");
     struct hash_slot *slot = pairs_find(pairs, value);
+
     if (slot != NULL) {
         pairs_remove(pairs, slot);
     }

@@ -10,12 +10,14 @@
 static bool append_string(CFMutableStringRef built, CFStringRef string, const char *function)
 {
     struct text text = text_of(string, function);
+
     return string_append(built, &text);
 }
 
 CFStringRef CFStringCreateByCombiningStrings(CFAllocatorRef allocator, CFArrayRef array, CFStringRef separator)
 {
     static const char function[] = "CFStringCreateByCombiningStrings";
+
     object_require(array, object_type_array, function, "array");
     object_require(separator, object_type_string, function, "separator");
     CFMutableStringRef built = string_create_mutable(kCFAllocatorSystemDefault, 0);
@@ -34,6 +36,7 @@ CFStringRef CFStringCreateByCombiningStrings(CFAllocatorRef allocator, CFArrayRe
 static bool append_part(CFMutableArrayRef parts, CFAllocatorRef allocator, const struct text *text, CFIndex start, CFIndex end)
 {
     CFStringRef part = string_create(allocator, text, CFRangeMake(start, end - start));
+
     if (part == NULL) {
         return false;
     }
@@ -51,6 +54,7 @@ CFArrayRef CFStringCreateArrayBySeparatingStrings(CFAllocatorRef allocator, CFSt
     bool is_done = parts != NULL;
     CFIndex start = 0;
     CFIndex found;
+
     while (is_done && (found = text_find(&view, CFRangeMake(start, view.length - start), &wanted, 0)) != kCFNotFound) {
         is_done = append_part(parts, allocator, &view, start, found);
         start = found + wanted.length;

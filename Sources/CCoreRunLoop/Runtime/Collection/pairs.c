@@ -25,6 +25,7 @@ static void release(const struct pairs *pairs, CFDictionaryReleaseCallBack callb
 static bool keys_equal(const void *one, const void *other, const void *context)
 {
     const struct pairs *pairs = context;
+
     return pairs->key.equal != NULL && pairs->key.equal(one, other);
 }
 
@@ -41,6 +42,7 @@ static uint64_t hash_of_key(const struct pairs *pairs, const void *key)
 static bool reserve(struct pairs *pairs, size_t count)
 {
     size_t capacity = hash_table_capacity_for(count);
+
     if (capacity != 0 && capacity <= pairs->table.capacity) {
         return true;
     }
@@ -57,6 +59,7 @@ struct pairs *pairs_create(CFAllocatorRef allocator, const struct object_class *
                            const CFDictionaryKeyCallBacks *key, const CFDictionaryValueCallBacks *value)
 {
     struct pairs *pairs = object_create(allocator, isa, sizeof *pairs);
+
     if (pairs == NULL) {
         return NULL;
     }
@@ -80,6 +83,7 @@ struct pairs *pairs_create_copy(CFAllocatorRef allocator, const struct pairs *or
     bool is_done = copy != NULL && reserve(copy, original->table.count);
     size_t index = 0;
     const struct hash_slot *slot;
+
     while (is_done && (slot = hash_table_next(&original->table, &index)) != NULL) {
         is_done = pairs_add(copy, slot->key, slot->value);
     }
@@ -116,6 +120,7 @@ bool pairs_add(struct pairs *pairs, const void *key, const void *value)
 void pairs_replace_key(struct pairs *pairs, struct hash_slot *slot, const void *key)
 {
     const void *old = slot->key;
+
     if (old != key) {
         slot->key = retain(pairs, pairs->key.retain, key);
         release(pairs, pairs->key.release, old);
@@ -125,6 +130,7 @@ void pairs_replace_key(struct pairs *pairs, struct hash_slot *slot, const void *
 void pairs_replace_value(struct pairs *pairs, struct hash_slot *slot, const void *key, const void *value)
 {
     const void *old = slot->value;
+
     slot->value = retain(pairs, pairs->value.retain, value);
     pairs_replace_key(pairs, slot, key);
     release(pairs, pairs->value.release, old); /* the old key may have been a part of it */
@@ -133,6 +139,7 @@ void pairs_replace_value(struct pairs *pairs, struct hash_slot *slot, const void
 void pairs_remove(struct pairs *pairs, struct hash_slot *slot)
 {
     struct hash_slot removed = *slot;
+
     hash_table_remove(&pairs->table, slot);
     release(pairs, pairs->key.release, removed.key);
     release(pairs, pairs->value.release, removed.value);
@@ -141,6 +148,7 @@ void pairs_remove(struct pairs *pairs, struct hash_slot *slot)
 void pairs_remove_all(struct pairs *pairs)
 {
     struct hash_table removed = pairs->table;
+
     pairs->table = (struct hash_table){.slots = NULL};
     size_t index = 0;
     const struct hash_slot *slot;
@@ -160,6 +168,7 @@ Boolean pairs_equal(CFTypeRef object1, CFTypeRef object2)
 {
     const struct pairs *one = object1;
     const struct pairs *other = object2;
+
     if (one->table.count != other->table.count || one->key.equal != other->key.equal || one->value.equal != other->value.equal) {
         return false;
     }
@@ -167,6 +176,7 @@ Boolean pairs_equal(CFTypeRef object1, CFTypeRef object2)
     const struct hash_slot *slot;
     while ((slot = hash_table_next(&one->table, &index)) != NULL) {
         const struct hash_slot *found = pairs_find(other, slot->key);
+
         if (found == NULL || !pairs_values_equal(one, slot->value, found->value)) {
             return false;
         }
@@ -182,6 +192,7 @@ CFHashCode pairs_hash(CFTypeRef object)
 static void append_description(CFMutableStringRef words, CFDictionaryCopyDescriptionCallBack callback, const void *value)
 {
     CFStringRef description = callback != NULL ? callback(value) : NULL;
+
     if (description != NULL) {
         CFStringAppend(words, description);
         CFRelease(description);
@@ -194,6 +205,7 @@ CFStringRef pairs_copy_description(CFTypeRef object)
 {
     const struct pairs *pairs = object;
     CFMutableStringRef words = CFStringCreateMutable(NULL, 0);
+
     if (words == NULL) {
         return NULL;
     }
@@ -219,6 +231,7 @@ CFStringRef pairs_copy_description(CFTypeRef object)
 void pairs_log_no_memory(bool is_done)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
+
     if (!is_done) {
         fault_log_once(&logged, "CFDictionary, CFSet: no memory; the collection stays as it was");
     }

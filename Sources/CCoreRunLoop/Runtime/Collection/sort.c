@@ -12,6 +12,7 @@ static void merge(const void **values, CFIndex middle, CFIndex count, const void
     CFIndex right = middle;
     for (CFIndex i = 0; left < middle; i++) {
         bool takes_right = right < count && comparator(values[right], spare[left], context) == kCFCompareLessThan;
+
         values[i] = takes_right ? values[right++] : spare[left++];
     }
 }
@@ -21,6 +22,7 @@ void sort_stably(const void **values, CFIndex count, const void **spare, CFCompa
     for (CFIndex width = 1; width < count; width *= 2) {
         for (CFIndex start = 0; start + width < count; start += 2 * width) {
             CFIndex end = start + 2 * width < count ? start + 2 * width : count;
+
             merge(values + start, width, end - start, spare, comparator, context);
         }
     }

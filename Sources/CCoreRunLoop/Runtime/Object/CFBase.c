@@ -71,6 +71,7 @@ Boolean CFEqual(CFTypeRef object1, CFTypeRef object2)
 {
     const struct object_class *class1 = object_class_of(object1, "CFEqual");
     const struct object_class *class2 = object_class_of(object2, "CFEqual");
+
     if (object1 == object2) {
         return true;
     }
@@ -80,6 +81,7 @@ Boolean CFEqual(CFTypeRef object1, CFTypeRef object2)
 CFHashCode CFHash(CFTypeRef object)
 {
     const struct object_class *isa = object_class_of(object, "CFHash");
+
     return isa->hash != NULL ? isa->hash(object) : (CFHashCode)(uintptr_t)object;
 }
 

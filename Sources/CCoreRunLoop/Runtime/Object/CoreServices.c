@@ -40,10 +40,13 @@ static size_t stack_size(size_t wanted)
 #else
     long system_least = PTHREAD_STACK_MIN;
 #endif
-    if (system_least > 0 && (size_t)system_least > least)
+
+    if (system_least > 0 && (size_t)system_least > least) {
         least = (size_t)system_least;
-    if (wanted < least)
+    }
+    if (wanted < least) {
         wanted = least;
+    }
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     return wanted > SIZE_MAX - page ? 0 : (wanted + page - 1) / page * page;
 }
@@ -51,6 +54,7 @@ static size_t stack_size(size_t wanted)
 static void *run_task(void *argument)
 {
     struct task_start start = *(struct task_start *)argument;
+
     free(argument);
     own_number = start.number;
     (void)start.entry_point(start.parameter);
@@ -61,14 +65,18 @@ static int start_thread(struct task_start *start, size_t wanted_stack)
 {
     pthread_attr_t attributes;
     int error = pthread_attr_init(&attributes);
-    if (error != 0)
+
+    if (error != 0) {
         return error;
+    }
     error = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    if (error == 0 && wanted_stack != 0)
+    if (error == 0 && wanted_stack != 0) {
         error = pthread_attr_setstacksize(&attributes, stack_size(wanted_stack));
+    }
     pthread_t thread;
-    if (error == 0)
+    if (error == 0) {
         error = pthread_create(&thread, &attributes, run_task, start);
+    }
     pthread_attr_destroy(&attributes);
     return error;
 }
@@ -79,11 +87,13 @@ OSStatus MPCreateTask(TaskProc entryPoint, void *parameter, ByteCount stackSize,
     (void)terminationParameter1;
     (void)terminationParameter2;
     (void)options;
-    if (entryPoint == NULL || notifyQueue != NULL)
+    if (entryPoint == NULL || notifyQueue != NULL) {
         return paramErr;
+    }
     struct task_start *start = malloc(sizeof *start);
-    if (start == NULL)
+    if (start == NULL) {
         return kMPInsufficientResourcesErr;
+    }
     uintptr_t number = take_number();
     *start = (struct task_start){.entry_point = entryPoint, .parameter = parameter, .number = number};
     /* the task may read the variable as soon as it runs */
@@ -92,10 +102,12 @@ OSStatus MPCreateTask(TaskProc entryPoint, void *parameter, ByteCount stackSize,
         before = *task;
         *task = (MPTaskID)number;
     }
-    if (start_thread(start, stackSize) == 0)
+    if (start_thread(start, stackSize) == 0) {
         return noErr;
-    if (task != NULL)
+    }
+    if (task != NULL) {
         *task = before;
+    }
     free(start);
     return kMPInsufficientResourcesErr;
 }
@@ -108,7 +120,8 @@ void MPExit(OSStatus status)
 
 MPTaskID MPCurrentTaskID(void)
 {
-    if (own_number == 0)
+    if (own_number == 0) {
         own_number = take_number();
+    }
     return (MPTaskID)own_number;
 }

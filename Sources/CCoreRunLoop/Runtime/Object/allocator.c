@@ -197,6 +197,7 @@ static void large_deallocate(void *block, void *info)
 static void finalize(CFTypeRef object)
 {
     const struct allocator *allocator = object;
+
     if (!allocator->lives_in_itself && allocator->context.release != NULL) {
         allocator->context.release(allocator->context.info);
     }
@@ -258,6 +259,7 @@ CFAllocatorRef allocator_resolve(CFAllocatorRef allocator)
 void *allocator_allocate(CFAllocatorRef allocator, size_t size)
 {
     const CFAllocatorContext *context = &allocator_of(allocator)->context;
+
     if (size == 0 || size > (size_t)PTRDIFF_MAX || context->allocate == NULL) {
         return NULL;
     }
@@ -279,6 +281,7 @@ void *allocator_allocate_zeroed(CFAllocatorRef allocator, size_t size)
 void *allocator_resize(CFAllocatorRef allocator, void *block, size_t old_size, size_t new_size)
 {
     const CFAllocatorContext *context = &allocator_of(allocator)->context;
+
     if (block != NULL && context->reallocate != NULL && new_size <= (size_t)PTRDIFF_MAX) {
         return context->reallocate(block, (CFIndex)new_size, 0, context->info);
     }
@@ -293,6 +296,7 @@ void *allocator_resize(CFAllocatorRef allocator, void *block, size_t old_size, s
 void allocator_deallocate(CFAllocatorRef allocator, void *block)
 {
     const CFAllocatorContext *context = &allocator_of(allocator)->context;
+
     if (block != NULL && context->deallocate != NULL) {
         context->deallocate(block, context->info);
     }
@@ -301,6 +305,7 @@ void allocator_deallocate(CFAllocatorRef allocator, void *block)
 void allocator_free_itself(CFAllocatorRef allocator, void *block)
 {
     CFAllocatorContext context = allocator_of(allocator)->context;
+
     if (context.deallocate != NULL) {
         context.deallocate(block, context.info);
     }
@@ -313,6 +318,7 @@ static struct allocator *create_in_itself(const CFAllocatorContext *context, voi
 {
     size_t size = object_block_size(sizeof(struct allocator));
     void *block = context->allocate != NULL ? context->allocate((CFIndex)size, 0, info) : NULL;
+
     if (block == NULL) {
         return NULL;
     }
@@ -366,6 +372,7 @@ void CFAllocatorSetDefault(CFAllocatorRef allocator)
 static CFAllocatorRef resolve_checked(CFAllocatorRef allocator, const char *function)
 {
     CFAllocatorRef resolved = allocator_resolve(allocator);
+
     object_require(resolved, object_type_allocator, function, "allocator");
     return resolved;
 }
@@ -373,6 +380,7 @@ static CFAllocatorRef resolve_checked(CFAllocatorRef allocator, const char *func
 void *CFAllocatorAllocate(CFAllocatorRef allocator, CFIndex size, CFOptionFlags hint)
 {
     const CFAllocatorContext *context = &allocator_of(resolve_checked(allocator, "CFAllocatorAllocate"))->context;
+
     if (size <= 0 || context->allocate == NULL) {
         return NULL;
     }
@@ -383,6 +391,7 @@ void *CFAllocatorReallocate(CFAllocatorRef allocator, void *block, CFIndex newSi
 {
     CFAllocatorRef resolved = resolve_checked(allocator, "CFAllocatorReallocate");
     const CFAllocatorContext *context = &allocator_of(resolved)->context;
+
     if (block == NULL) {
         return CFAllocatorAllocate(resolved, newSize, hint);
     }
@@ -405,12 +414,14 @@ CFIndex CFAllocatorGetPreferredSizeForSize(CFAllocatorRef allocator, CFIndex siz
 {
     const CFAllocatorContext *context = &allocator_of(resolve_checked(allocator, "CFAllocatorGetPreferredSizeForSize"))->context;
     CFIndex preferred = size > 0 && context->preferredSize != NULL ? context->preferredSize(size, hint, context->info) : size;
+
     return preferred > size ? preferred : size;
 }
 
 void CFAllocatorGetContext(CFAllocatorRef allocator, CFAllocatorContext *context)
 {
     CFAllocatorRef resolved = resolve_checked(allocator, "CFAllocatorGetContext");
+
     if (context == NULL) {
         fault_stop("CFAllocatorGetContext", "the context is NULL");
     }

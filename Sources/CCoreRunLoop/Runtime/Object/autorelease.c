@@ -31,6 +31,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 void autorelease_drain(void)
 {
     struct pool *pool = thread_pool;
+
     while (pool != NULL && pool->count > 0) {
         pool->count--;
         CFRelease(pool->objects[pool->count]);
@@ -75,6 +76,7 @@ static bool pool_add(struct pool *pool, CFTypeRef object)
     if (pool->count == pool->capacity) {
         size_t capacity = pool->capacity == 0 ? capacity_first : pool->capacity * 2;
         CFTypeRef *objects = realloc(pool->objects, capacity * sizeof *objects);
+
         if (objects == NULL) {
             return false;
         }
@@ -88,6 +90,7 @@ static bool pool_add(struct pool *pool, CFTypeRef object)
 CFTypeRef CFAutorelease(CFTypeRef object)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
+
     object_class_of(object, "CFAutorelease");
     struct pool *pool = pool_of_thread();
     if (pool == NULL || !pool_add(pool, object)) {

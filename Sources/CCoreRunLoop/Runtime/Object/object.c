@@ -83,6 +83,7 @@ void *object_create_in_block(void *block, const struct object_class *isa)
 {
     struct prefix *prefix = block;
     struct object *object = (struct object *)(void *)(prefix + 1);
+
     prefix->allocator = (CFAllocatorRef)(const void *)object;
     object->isa = isa;
     atomic_init(&object->count, 1);
@@ -158,6 +159,7 @@ static __attribute__((noinline)) void retain_specially(struct object *object, ui
         atomic_load_explicit(&owner_class, memory_order_relaxed)->retain(prefix_of(object)->owner);
     } else if (count != 0) {
         uint32_t before = atomic_fetch_add_explicit(&object->count, 1, memory_order_relaxed);
+
         if (!is_near(before, count_finalizing)) {
             stop_on_count(object, before, "CFRetain");
         }
@@ -185,6 +187,7 @@ void object_retain(const void *reference)
 static void destroy(struct object *object)
 {
     const struct object_class *isa = object->isa;
+
     atomic_store_explicit(&object->count, count_finalizing, memory_order_relaxed);
     if (isa->finalize != NULL) {
         isa->finalize(object);
@@ -208,6 +211,7 @@ bool object_try_retain(const void *reference)
 {
     struct object *object = (struct object *)(uintptr_t)reference;
     uint32_t count = atomic_load_explicit(&object->count, memory_order_relaxed);
+
     do {
         if (count == 0 || count >= count_limit) {
             return false;
@@ -223,6 +227,7 @@ static __attribute__((noinline)) void release_specially(struct object *object, u
         atomic_load_explicit(&owner_class, memory_order_relaxed)->release(prefix_of(object)->owner);
     } else if (count != 0) {
         uint32_t before = atomic_fetch_sub_explicit(&object->count, 1, memory_order_acq_rel);
+
         if (!is_near(before, count_finalizing) || before <= count_finalizing) {
             stop_on_count(object, before, "CFRelease");
         }

@@ -95,6 +95,7 @@ const struct object_class *object_class_of(CFTypeRef object, const char *functio
 static inline bool object_is_wide_literal(CFTypeRef object)
 {
     uint32_t first_word;
+
     memcpy(&first_word, object, sizeof first_word);
     return (first_word & 1) != 0;
 }

@@ -105,6 +105,7 @@ CFStringRef CFStringCreateWithCharactersNoCopy(CFAllocatorRef allocator, const U
 CFStringRef CFStringCreateWithSubstring(CFAllocatorRef allocator, CFStringRef text, CFRange range)
 {
     struct text view = text_of(text, "CFStringCreateWithSubstring");
+
     string_require_range(range, view.length, "CFStringCreateWithSubstring");
     return string_create(allocator, &view, range);
 }
@@ -120,6 +121,7 @@ CFStringRef CFStringCreateWithFormatAndArguments(CFAllocatorRef allocator, CFDic
     CFStringRef created = NULL;
     if (format_append(built, &view, arguments)) {
         struct text text = text_of(built, "CFStringCreateWithFormat");
+
         created = string_create(allocator, &text, CFRangeMake(0, text.length));
     }
     CFRelease(built);
@@ -129,6 +131,7 @@ CFStringRef CFStringCreateWithFormatAndArguments(CFAllocatorRef allocator, CFDic
 CFStringRef CFStringCreateWithFormat(CFAllocatorRef allocator, CFDictionaryRef options, CFStringRef format, ...)
 {
     va_list arguments;
+
     va_start(arguments, format);
     CFStringRef created = CFStringCreateWithFormatAndArguments(allocator, options, format, arguments);
     va_end(arguments);
@@ -149,6 +152,7 @@ CFMutableStringRef CFStringCreateMutableCopy(CFAllocatorRef allocator, CFIndex m
 {
     struct text view = text_of(text, "CFStringCreateMutableCopy");
     CFMutableStringRef copy = string_create_mutable(allocator, maxLength);
+
     if (copy != NULL && !string_append(copy, &view)) {
         CFRelease(copy);
         return NULL;
@@ -164,6 +168,7 @@ CFIndex CFStringGetLength(CFStringRef text)
 UniChar CFStringGetCharacterAtIndex(CFStringRef text, CFIndex index)
 {
     struct text view = text_of(text, "CFStringGetCharacterAtIndex");
+
     if (index < 0 || index >= view.length) {
         fault_stop_format("CFStringGetCharacterAtIndex", "the index %ld is outside the string, whose length is %ld", index, view.length);
     }
@@ -173,6 +178,7 @@ UniChar CFStringGetCharacterAtIndex(CFStringRef text, CFIndex index)
 void CFStringGetCharacters(CFStringRef text, CFRange range, UniChar *buffer)
 {
     struct text view = text_of(text, "CFStringGetCharacters");
+
     string_require_range(range, view.length, "CFStringGetCharacters");
     text_copy_units(&view, range, buffer);
 }
@@ -200,6 +206,7 @@ static bool sink_put(struct sink *sink, const uint8_t *bytes, size_t count)
 static uint32_t character_at(const struct text *text, CFIndex index, CFIndex end, CFStringEncoding encoding, CFIndex *ret_units)
 {
     uint32_t unit = text_unit(text, index);
+
     *ret_units = 1;
     if (!encoding_joins_pairs(encoding) || !unit_is_high_surrogate(unit) || index + 1 >= end) {
         return unit;
@@ -225,10 +232,12 @@ static CFIndex write_range(const struct text *text, CFRange range, CFStringEncod
 {
     CFIndex end = range.location + range.length;
     CFIndex index = range.location;
+
     while (index < end) {
         uint8_t bytes[encoding_bytes_max];
         CFIndex units;
         size_t count = encoding_write(encoding, character_at(text, index, end, encoding, &units), bytes);
+
         if (count == 0 && loss_byte != 0) {
             count = write_loss_byte(encoding, loss_byte, bytes);
         }
@@ -263,6 +272,7 @@ CFIndex CFStringGetBytes(CFStringRef text, CFRange range, CFStringEncoding encod
                          UInt8 *buffer, CFIndex maxLength, CFIndex *usedLength)
 {
     struct text view = text_of(text, "CFStringGetBytes");
+
     string_require_range(range, view.length, "CFStringGetBytes");
     struct sink sink = {.buffer = buffer, .size = maxLength > 0 ? maxLength : 0};
     CFIndex count = write_text(&view, range, encoding, lossByte, isExternalRepresentation, &sink);
@@ -275,6 +285,7 @@ CFIndex CFStringGetBytes(CFStringRef text, CFRange range, CFStringEncoding encod
 Boolean CFStringGetCString(CFStringRef text, char *buffer, CFIndex size, CFStringEncoding encoding)
 {
     struct text view = text_of(text, "CFStringGetCString");
+
     if (buffer == NULL || size < 1) {
         return false;
     }
@@ -292,11 +303,13 @@ Boolean CFStringGetCString(CFStringRef text, char *buffer, CFIndex size, CFStrin
 const char *CFStringGetCStringPtr(CFStringRef text, CFStringEncoding encoding)
 {
     struct text view = text_of(text, "CFStringGetCStringPtr");
+
     if (!encoding_extends_ascii(encoding)) {
         return NULL;
     }
     if (object_is_wide_literal(text) && text_is_ascii(&view)) {
         CFStringRef constant = string_intern(&view);
+
         return constant != NULL ? text_of(constant, "CFStringGetCStringPtr").units : NULL;
     }
     return view.form == text_ascii ? view.units : NULL;
@@ -306,6 +319,7 @@ CFIndex CFStringGetMaximumSizeForEncoding(CFIndex length, CFStringEncoding encod
 {
     CFIndex size;
     CFIndex bytes_per_unit = encoding_bytes_per_unit(encoding);
+
     if (length < 0 || bytes_per_unit == 0 || __builtin_mul_overflow(length, bytes_per_unit, &size)) {
         return kCFNotFound;
     }
@@ -316,6 +330,7 @@ CFComparisonResult CFStringCompareWithOptions(CFStringRef text1, CFStringRef tex
 {
     struct text view1 = text_of(text1, "CFStringCompareWithOptions");
     struct text view2 = text_of(text2, "CFStringCompareWithOptions");
+
     string_require_range(range, view1.length, "CFStringCompareWithOptions");
     return text_compare(&view1, range, &view2, options);
 }
@@ -324,6 +339,7 @@ CFComparisonResult CFStringCompare(CFStringRef text1, CFStringRef text2, CFStrin
 {
     struct text view1 = text_of(text1, "CFStringCompare");
     struct text view2 = text_of(text2, "CFStringCompare");
+
     return text_compare(&view1, CFRangeMake(0, view1.length), &view2, options);
 }
 
@@ -331,6 +347,7 @@ Boolean CFStringFindWithOptions(CFStringRef text, CFStringRef wanted, CFRange ra
 {
     struct text view = text_of(text, "CFStringFindWithOptions");
     struct text wanted_view = text_of(wanted, "CFStringFindWithOptions");
+
     string_require_range(range, view.length, "CFStringFindWithOptions");
     CFIndex location = text_find(&view, range, &wanted_view, options);
     if (location != kCFNotFound && result != NULL) {
@@ -344,6 +361,7 @@ static CFRange find(CFStringRef text, CFStringRef wanted, CFStringCompareFlags o
     struct text view = text_of(text, function);
     struct text wanted_view = text_of(wanted, function);
     CFIndex location = text_find(&view, CFRangeMake(0, view.length), &wanted_view, options);
+
     return CFRangeMake(location, location != kCFNotFound ? wanted_view.length : 0);
 }
 
@@ -374,6 +392,7 @@ void CFStringAppendCharacters(CFMutableStringRef text, const UniChar *characters
     string_require_mutable(text, "CFStringAppendCharacters");
     if (characters != NULL && count > 0) {
         struct text view = text_of_units(characters, count);
+
         string_log_no_memory(string_append(text, &view));
     }
 }
@@ -387,6 +406,7 @@ void CFStringAppendCString(CFMutableStringRef text, const char *appended, CFStri
     CFStringRef decoded = CFStringCreateWithCString(kCFAllocatorSystemDefault, appended, encoding);
     if (decoded != NULL) {
         struct text view = text_of(decoded, "CFStringAppendCString");
+
         string_log_no_memory(string_append(text, &view));
         CFRelease(decoded);
     }
@@ -407,6 +427,7 @@ void CFStringAppendFormatAndArguments(CFMutableStringRef text, CFDictionaryRef o
 void CFStringAppendFormat(CFMutableStringRef text, CFDictionaryRef options, CFStringRef format, ...)
 {
     va_list arguments;
+
     va_start(arguments, format);
     CFStringAppendFormatAndArguments(text, options, format, arguments);
     va_end(arguments);
@@ -416,9 +437,11 @@ static void print(CFStringRef string)
 {
     struct text text = text_of(string, "CFShow");
     CFIndex index = 0;
+
     while (index < text.length) {
         UInt8 buffer[512];
         struct sink sink = {.buffer = buffer, .size = sizeof buffer};
+
         index += write_text(&text, CFRangeMake(index, text.length - index), kCFStringEncodingUTF8, '?', false, &sink);
         (void)uncancelled(fwrite(buffer, 1, (size_t)sink.used, stderr));
     }
@@ -427,6 +450,7 @@ static void print(CFStringRef string)
 void CFShow(CFTypeRef object)
 {
     CFStringRef words = NULL;
+
     if (object == NULL) {
         words = CFSTR("(null)");
     } else if (object_is_string(object)) {

@@ -59,6 +59,7 @@ static CFIndex find_and_replace(CFMutableStringRef text, CFStringRef wanted, CFS
     struct text view = text_of(replacement, "CFStringFindAndReplace");
     CFIndex count = 0;
     CFRange found;
+
     while (CFStringFindWithOptions(text, wanted, range, options, &found)) {
         if (!string_replace(text, found, &view)) {
             string_log_no_memory(false);
@@ -100,9 +101,11 @@ static bool pad(CFMutableStringRef text, CFStringRef padding, CFIndex length, CF
     CFIndex missing;
     bool is_done = true;
     CFIndex padding_length = CFStringGetLength(padding);
+
     while (is_done && (missing = length - CFStringGetLength(text)) > 0) {
         CFIndex count = padding_length - index < missing ? padding_length - index : missing;
         CFStringRef part = CFStringCreateWithSubstring(NULL, padding, CFRangeMake(index, count));
+
         if (part == NULL) {
             return false;
         }
@@ -192,6 +195,7 @@ static void change_case(CFMutableStringRef text, bool is_capital, const char *fu
         UniChar unit = text_unit(&view, i);
         UniChar changed = unit_in_case(unit, is_capital);
         struct text one = text_of_units(&changed, 1);
+
         if (changed != unit && !string_replace(text, CFRangeMake(i, 1), &one)) {
             string_log_no_memory(false);
             return;
@@ -214,6 +218,7 @@ void CFStringUppercase(CFMutableStringRef text, CFLocaleRef locale)
 const UniChar *CFStringGetCharactersPtr(CFStringRef text)
 {
     struct text view = text_of(text, "CFStringGetCharactersPtr");
+
     return view.form == text_utf16 ? view.units : NULL;
 }
 
@@ -231,6 +236,7 @@ Boolean CFStringGetFileSystemRepresentation(CFStringRef text, char *buffer, CFIn
 CFIndex CFStringGetMaximumSizeOfFileSystemRepresentation(CFStringRef text)
 {
     struct text view = text_of(text, "CFStringGetMaximumSizeOfFileSystemRepresentation");
+
     return CFStringGetMaximumSizeForEncoding(view.length, kCFStringEncodingUTF8) + 1;
 }
 
@@ -243,6 +249,7 @@ CFStringEncoding CFStringGetFastestEncoding(CFStringRef text)
 {
     struct text view = text_of(text, "CFStringGetFastestEncoding");
     bool is_ascii = view.form == text_ascii || (object_is_wide_literal(text) && text_is_ascii(&view)); /* as CFStringGetCStringPtr */
+
     return is_ascii ? kCFStringEncodingASCII : kCFStringEncodingUTF16;
 }
 
@@ -250,17 +257,20 @@ static CFIndex size_in(CFStringRef text, CFStringEncoding encoding)
 {
     CFIndex size = 0;
     CFIndex length = CFStringGetLength(text);
+
     return CFStringGetBytes(text, CFRangeMake(0, length), encoding, 0, false, NULL, 0, &size) == length ? size : INTPTR_MAX;
 }
 
 CFStringEncoding CFStringGetSmallestEncoding(CFStringRef text)
 {
     static const CFStringEncoding encodings[] = {kCFStringEncodingASCII, kCFStringEncodingISOLatin1, kCFStringEncodingUTF8};
+
     object_require(text, object_type_string, "CFStringGetSmallestEncoding", "string");
     CFStringEncoding smallest = kCFStringEncodingUTF16;
     CFIndex least = 2 * CFStringGetLength(text);
     for (size_t i = sizeof encodings / sizeof *encodings; i-- > 0;) {
         CFIndex size = size_in(text, encodings[i]);
+
         if (size <= least) {
             smallest = encodings[i];
             least = size;

@@ -16,6 +16,7 @@ static bool is_space(UniChar unit)
 static CFIndex skip_spaces(const struct text *text)
 {
     CFIndex index = 0;
+
     while (index < text->length && is_space(text_unit(text, index))) {
         index++;
     }
@@ -43,6 +44,7 @@ SInt32 CFStringGetIntValue(CFStringRef text)
     bool is_negative = index > start && text_unit(&view, start) == '-';
     CFIndex end = skip_digits(&view, index);
     int64_t value = 0;
+
     for (; index < end && value <= INT32_MAX; index++) {
         value = value * 10 + (text_unit(&view, index) - '0');
     }
@@ -56,14 +58,17 @@ static CFIndex end_of_decimal(const struct text *text, CFIndex start)
     CFIndex integer = skip_sign(text, start);
     CFIndex end = skip_digits(text, integer);
     CFIndex digits = end - integer;
+
     if (end < text->length && text_unit(text, end) == '.') {
         CFIndex fraction = end + 1;
+
         end = skip_digits(text, fraction);
         digits += end - fraction;
     }
     if (digits > 0 && end < text->length && (text_unit(text, end) | 0x20) == 'e') {
         CFIndex exponent = skip_sign(text, end + 1);
         CFIndex behind = skip_digits(text, exponent);
+
         end = behind > exponent ? behind : end;
     }
     return digits > 0 ? end : start;
@@ -75,6 +80,7 @@ double CFStringGetDoubleValue(CFStringRef text)
     CFIndex start = skip_spaces(&view);
     CFIndex end = end_of_decimal(&view, start);
     CFStringRef number = end > start ? string_create(kCFAllocatorSystemDefault, &view, CFRangeMake(start, end - start)) : NULL;
+
     if (number == NULL) {
         return 0;
     }

@@ -13,8 +13,10 @@ static UniChar peek(const struct format_reader *reader)
 static int read_number(struct format_reader *reader)
 {
     int number = none;
+
     for (UniChar unit = peek(reader); unit >= '0' && unit <= '9'; unit = peek(reader)) {
         int digit = unit - '0';
+
         number = number == none ? 0 : number;
         number = number > (INT_MAX - digit) / 10 ? INT_MAX : number * 10 + digit;
         reader->position++;
@@ -27,6 +29,7 @@ static int read_position(struct format_reader *reader)
 {
     CFIndex start = reader->position;
     int number = read_number(reader);
+
     if (number > 0 && peek(reader) == '$') {
         reader->position++;
         return number - 1;
@@ -40,6 +43,7 @@ static void read_flags(struct format_reader *reader, struct conversion *conversi
     for (;; reader->position++) {
         UniChar unit = peek(reader);
         const char *flag = unit != 0 && unit < 0x80 ? strchr(flag_units, unit) : NULL;
+
         if (flag != NULL) {
             conversion->has_flag[flag - flag_units] = true;
         } else if (unit != '\'') { /* grouping: the plain locale has none */
@@ -67,6 +71,7 @@ static enum argument_length read_length(struct format_reader *reader)
     static const enum argument_length lengths[] = {length_short, length_long,    length_long_long,  length_intmax,
                                                    length_size,  length_ptrdiff, length_long_double};
     const char *letter = unit != 0 && unit < 0x80 ? strchr(letters, unit) : NULL;
+
     if (letter == NULL) {
         return length_none;
     }

@@ -43,6 +43,7 @@ static const char *const type_names[object_type_count] = {
 static CFStringRef copy_allocator_description(CFTypeRef object)
 {
     CFAllocatorContext context = {.version = 0};
+
     CFAllocatorGetContext((CFAllocatorRef)object, &context);
     CFStringRef info = context.copyDescription != NULL ? context.copyDescription(context.info) : NULL;
     CFStringRef words = info != NULL ? CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFAllocator %p>{info = %@}"), object, info)
@@ -60,6 +61,7 @@ static CFStringRef copy_data_description(CFTypeRef object)
     CFIndex length = CFDataGetLength(object);
     CFIndex shown = length < data_shown_max ? length : data_shown_max;
     char hexadecimal[2 * data_shown_max + 1];
+
     for (CFIndex i = 0; i < shown; i++) {
         hexadecimal[2 * i] = digits[bytes[i] >> 4];
         hexadecimal[2 * i + 1] = digits[bytes[i] & 15];
@@ -133,6 +135,7 @@ CFStringRef CFCopyDescription(CFTypeRef object)
 CFStringRef description_copy_text(CFTypeRef object)
 {
     const struct object_class *isa = object_class_of(object, "CFStringCreateWithFormat");
+
     if (isa->type_id == object_type_string) {
         return CFStringCreateCopy(NULL, object);
     }

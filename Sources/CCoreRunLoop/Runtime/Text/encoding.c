@@ -140,6 +140,7 @@ static size_t bytes_left(const struct decoder *decoder)
 static int32_t next_utf8(struct decoder *decoder)
 {
     uint8_t first = *decoder->next++;
+
     if (first < 0x80) {
         return first;
     }
@@ -153,6 +154,7 @@ static int32_t next_utf8(struct decoder *decoder)
     int32_t character = first & (0x3F >> more);
     for (size_t i = 0; i < more; i++) {
         uint8_t byte = *decoder->next++;
+
         if (byte < lowest || byte > highest) {
             return decoder_invalid;
         }
@@ -193,17 +195,20 @@ static int digit_value(uint8_t byte, int base)
                 : byte >= 'a' && byte <= 'f' ? byte - 'a' + 10
                 : byte >= 'A' && byte <= 'F' ? byte - 'A' + 10
                                              : base;
+
     return value < base ? value : -1;
 }
 
 static int32_t next_digits(struct decoder *decoder, size_t count, int base)
 {
     int32_t character = 0;
+
     if (bytes_left(decoder) < count) {
         return decoder_invalid;
     }
     for (size_t i = 0; i < count; i++) {
         int value = digit_value(*decoder->next++, base);
+
         if (value < 0) {
             return decoder_invalid;
         }
@@ -215,6 +220,7 @@ static int32_t next_digits(struct decoder *decoder, size_t count, int base)
 static int32_t next_escaped(struct decoder *decoder)
 {
     uint8_t first = *decoder->next++;
+
     if (first >= 0x80) {
         return decoder_invalid;
     }
@@ -239,6 +245,7 @@ static int32_t byte_in_windows_latin1(uint8_t byte)
 {
     bool is_in_table = byte >= 0x80 && byte < 0xA0;
     int32_t character = is_in_table ? windows_latin1[byte - 0x80] : byte;
+
     return is_in_table && character == 0 ? decoder_invalid : character;
 }
 
@@ -311,6 +318,7 @@ static size_t write_escaped(uint32_t unit, uint8_t *bytes)
 {
     static const char digits[] = "0123456789abcdef";
     bool is_plain = (unit >= ' ' && unit < 0x7F && unit != '\\') || unit == '\t' || unit == '\n' || unit == '\r';
+
     if (is_plain) {
         return write_one(bytes, unit);
     }
@@ -365,5 +373,6 @@ size_t encoding_write(CFStringEncoding encoding, uint32_t character, uint8_t ret
 size_t encoding_write_mark(CFStringEncoding encoding, uint8_t ret_bytes[encoding_bytes_max])
 {
     bool has_mark = encoding == kCFStringEncodingUTF16 || encoding == kCFStringEncodingUTF32;
+
     return has_mark ? encoding_write(encoding, 0xFEFF, ret_bytes) : 0;
 }

@@ -45,6 +45,7 @@ static int learn_arguments(const struct text *format, struct argument *arguments
 {
     struct format_reader reader = {.format = format};
     struct conversion conversion;
+
     while (conversion_next(&reader, &conversion)) {
         note_kind(arguments, conversion.width_argument, kind_int);
         note_kind(arguments, conversion.precision_argument, kind_int);
@@ -104,6 +105,7 @@ static bool append_padded(CFMutableStringRef string, const struct conversion *co
 {
     CFIndex padding = conversion->width > text->length ? conversion->width - text->length : 0;
     bool is_left = conversion->has_flag[flag_left];
+
     return (is_left || string_append_repeated(string, ' ', padding)) && string_append(string, text) &&
            (!is_left || string_append_repeated(string, ' ', padding));
 }
@@ -112,6 +114,7 @@ static bool append_padded(CFMutableStringRef string, const struct conversion *co
 static void write_specification(char *ret_specification, const struct conversion *conversion, const char *modifier)
 {
     char *end = ret_specification;
+
     *end++ = '%';
     for (int i = 0; i < flags_max; i++) {
         if (conversion->has_flag[i]) {
@@ -165,6 +168,7 @@ static int print_number(char *buffer, size_t size, const struct conversion *conv
     bool has_precision = conversion->precision != none;
     int width = conversion->width;
     int precision = conversion->precision;
+
     if (is_floating(argument->kind)) {
         long double value = argument->value.floating;
         write_specification(specification, conversion, argument->kind == kind_long_double ? "L" : "");
@@ -188,6 +192,7 @@ static bool append_no_number(CFMutableStringRef string, const struct conversion 
 {
     bool is_small = conversion->letter >= 'a';
     struct text text = text_of_ascii(is_small ? "nan" : "NAN", 3);
+
     return append_padded(string, conversion, &text);
 }
 
@@ -215,6 +220,7 @@ static bool append_number(CFMutableStringRef string, const struct conversion *co
     bool is_done = false;
     if (length >= 0 && buffer != NULL) {
         struct text text = text_of_ascii(buffer, length);
+
         is_done = string_append(string, &text);
     }
     if (buffer != short_buffer) {
@@ -227,6 +233,7 @@ static bool append_pointer(CFMutableStringRef string, const struct conversion *c
 {
     char buffer[number_buffer_size];
     struct text text = text_of_ascii(buffer, snprintf(buffer, sizeof buffer, "0x%jx", (uintmax_t)(uintptr_t)pointer));
+
     return append_padded(string, conversion, &text);
 }
 
@@ -234,6 +241,7 @@ static bool append_characters(CFMutableStringRef string, const struct conversion
 {
     UniChar units[2];
     CFIndex count = 1;
+
     if (conversion->letter == 'C') {
         units[0] = (UniChar)value;
     } else if (conversion->length == length_long && value >= 0 && value <= 0x10FFFF) {
@@ -260,6 +268,7 @@ static struct text cut(struct text text, const struct conversion *conversion)
 static bool append_string(CFMutableStringRef string, const struct conversion *conversion, CFStringRef appended)
 {
     struct text text = cut(text_of(appended, "CFStringCreateWithFormat"), conversion);
+
     return append_padded(string, conversion, &text);
 }
 
@@ -267,6 +276,7 @@ static bool append_string(CFMutableStringRef string, const struct conversion *co
 static bool append_null(CFMutableStringRef string)
 {
     struct text text = text_of_ascii("(null)", 6);
+
     return string_append(string, &text);
 }
 
@@ -306,6 +316,7 @@ static bool append_bytes(CFMutableStringRef string, const struct conversion *con
 {
     size_t count = bytes_within(bytes, conversion->precision);
     CFStringRef decoded = string_create_decoded(NULL, (const uint8_t *)bytes, count, kCFStringEncodingUTF8, false);
+
     if (decoded == NULL) {
         decoded = string_create_decoded(NULL, (const uint8_t *)bytes, count, kCFStringEncodingISOLatin1, false);
     }
@@ -323,6 +334,7 @@ static bool append_wide(CFMutableStringRef string, const struct conversion *conv
     size_t count = conversion->precision != none ? wcsnlen(characters, (size_t)conversion->precision) : wcslen(characters);
     CFStringEncoding encoding = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? kCFStringEncodingUTF32BE : kCFStringEncodingUTF32LE;
     CFStringRef decoded = string_create_decoded(NULL, (const uint8_t *)characters, count * sizeof(wchar_t), encoding, false);
+
     if (decoded == NULL) {
         return append_string(string, conversion, CFSTR("(invalid)"));
     }
@@ -335,6 +347,7 @@ static bool append_wide(CFMutableStringRef string, const struct conversion *conv
 static bool append_units(CFMutableStringRef string, const struct conversion *conversion, const UniChar *units)
 {
     CFIndex length = 0;
+
     while ((conversion->precision == none || length < conversion->precision) && units[length] != 0) {
         length++;
     }
@@ -360,6 +373,7 @@ static bool append_text(CFMutableStringRef string, const struct conversion *conv
 static bool append_argument(CFMutableStringRef string, const struct conversion *conversion, const struct argument *argument)
 {
     const void *pointer = argument->value.pointer;
+
     switch (conversion->letter) {
     case '@':
         return append_object(string, conversion, pointer);
@@ -384,6 +398,7 @@ static bool append_literal(CFMutableStringRef string, const struct text *format,
     while (start < end) {
         UniChar units[64];
         CFIndex count = end - start < 64 ? end - start : 64;
+
         text_copy_units(format, CFRangeMake(start, count), units);
         struct text text = text_of_units(units, count);
         if (!string_append(string, &text)) {
@@ -413,6 +428,7 @@ static bool append_all(CFMutableStringRef string, const struct text *format, con
     struct format_reader reader = {.format = format};
     struct conversion conversion;
     CFIndex copied = 0;
+
     while (conversion_next(&reader, &conversion)) {
         if (!append_literal(string, format, copied, conversion.start) || !append_conversion(string, format, &conversion, arguments)) {
             return false;
@@ -426,6 +442,7 @@ bool format_append(CFMutableStringRef string, const struct text *format, va_list
 {
     struct argument arguments[arguments_max] = {{.kind = kind_unused}};
     int count = learn_arguments(format, arguments);
+
     for (int i = 0; i < count; i++) {
         switch (arguments[i].kind) {
         case kind_int:

@@ -10,6 +10,7 @@ locale_t plain_locale(void)
 {
     static _Atomic(locale_t) shared;
     locale_t locale = atomic_load_explicit(&shared, memory_order_acquire);
+
     if (locale != (locale_t)0) {
         return locale;
     }

@@ -37,10 +37,12 @@ static _Atomic(struct interned *) interned[intern_buckets];
 static void finalize(CFTypeRef object)
 {
     const struct string *string = object;
+
     if ((string->object.info & string_is_mutable) != 0) {
         allocator_deallocate(object_allocator(object), (void *)(uintptr_t)string->units);
     } else if ((string->object.info & string_is_external) != 0) {
         CFAllocatorRef deallocator = ((const struct external_string *)object)->deallocator;
+
         allocator_deallocate(deallocator, (void *)(uintptr_t)string->units);
         object_release(deallocator);
     }
@@ -50,12 +52,14 @@ static Boolean equal(CFTypeRef one, CFTypeRef other)
 {
     struct text text1 = text_of(one, "CFEqual");
     struct text text2 = text_of(other, "CFEqual");
+
     return text_equal(&text1, &text2);
 }
 
 static CFHashCode hash(CFTypeRef object)
 {
     struct text text = text_of(object, "CFHash");
+
     return text_hash(&text);
 }
 
@@ -71,6 +75,7 @@ const struct object_class string_class = {
 static size_t size_for(CFIndex length, bool is_ascii)
 {
     size_t size;
+
     if (__builtin_mul_overflow((size_t)length, is_ascii ? 1 : sizeof(UniChar), &size) || size > (size_t)PTRDIFF_MAX / 2) {
         return 0;
     }
@@ -81,6 +86,7 @@ struct string *string_create_unfilled(CFAllocatorRef allocator, CFIndex length, 
 {
     size_t size = size_for(length, is_ascii);
     struct string *string = size != 0 ? object_create(allocator, &string_class, sizeof *string + size) : NULL;
+
     if (string == NULL) {
         return NULL;
     }
@@ -124,6 +130,7 @@ CFStringRef string_create(CFAllocatorRef allocator, const struct text *text, CFR
     void *units;
     bool is_ascii = range_is_ascii(text, range);
     struct string *string = string_create_unfilled(allocator, range.length, is_ascii, &units);
+
     if (string == NULL) {
         return NULL;
     }
@@ -138,6 +145,7 @@ CFStringRef string_create(CFAllocatorRef allocator, const struct text *text, CFR
 CFStringRef string_create_external(CFAllocatorRef allocator, const char *bytes, CFIndex length, CFAllocatorRef deallocator)
 {
     struct external_string *string = object_create(allocator, &string_class, sizeof *string);
+
     if (string == NULL) {
         return NULL;
     }
@@ -163,6 +171,7 @@ static bool are_ascii(const uint8_t *bytes, size_t count)
 static CFIndex measure(struct decoder decoder, bool *ret_is_ascii)
 {
     CFIndex length = 0;
+
     *ret_is_ascii = true;
     int32_t character;
     while ((character = decoder_next(&decoder)) >= 0) {
@@ -179,6 +188,7 @@ static void fill(struct decoder decoder, bool is_ascii, void *units)
     uint8_t *byte = units;
     UniChar *unit = units;
     int32_t character;
+
     while ((character = decoder_next(&decoder)) >= 0) {
         if (is_ascii) {
             *byte++ = (uint8_t)character;
@@ -192,6 +202,7 @@ CFStringRef string_create_decoded(CFAllocatorRef allocator, const uint8_t *bytes
 {
     if (encoding_extends_ascii(encoding) && are_ascii(bytes, count)) {
         struct text text = text_of_ascii((const char *)bytes, (CFIndex)count);
+
         return string_create(allocator, &text, CFRangeMake(0, (CFIndex)count));
     }
     struct decoder decoder;
@@ -213,6 +224,7 @@ static CFStringRef find_interned(const struct interned *from, const struct inter
 {
     for (const struct interned *entry = from; entry != to; entry = entry->next) {
         struct text candidate = text_of(entry->string, "CFSTR");
+
         if (text_equal(&candidate, text)) {
             return entry->string;
         }
@@ -223,6 +235,7 @@ static CFStringRef find_interned(const struct interned *from, const struct inter
 static struct interned *create_interned(const struct text *text)
 {
     struct interned *entry = malloc(sizeof *entry);
+
     if (entry == NULL) {
         return NULL;
     }
@@ -240,6 +253,7 @@ CFStringRef string_intern(const struct text *text)
     /* Acquire, paired with the release below: a thread that sees an entry sees its string. */
     struct interned *first = atomic_load_explicit(bucket, memory_order_acquire);
     CFStringRef found = find_interned(first, NULL, text);
+
     if (found != NULL) {
         return found;
     }
@@ -277,6 +291,7 @@ static bool is_utf16(const struct mutable_string *string)
 static bool reserve(struct mutable_string *string, CFIndex length)
 {
     size_t needed = size_for(length, !is_utf16(string));
+
     if (needed == 0 || needed <= string->size) {
         return needed != 0;
     }
@@ -298,6 +313,7 @@ static bool widen(struct mutable_string *string, CFIndex length)
     size_t size = size_for(length, false);
     CFAllocatorRef allocator = object_allocator(string);
     UniChar *units = size != 0 ? allocator_allocate(allocator, size) : NULL;
+
     if (units == NULL) {
         return false;
     }
@@ -315,6 +331,7 @@ static bool widen(struct mutable_string *string, CFIndex length)
 CFMutableStringRef string_create_mutable(CFAllocatorRef allocator, CFIndex capacity)
 {
     struct mutable_string *string = object_create(allocator, &string_class, sizeof *string);
+
     if (string == NULL) {
         return NULL;
     }
@@ -342,6 +359,7 @@ static void put(struct mutable_string *string, CFRange range, const struct text 
     size_t unit_size = is_utf16(string) ? sizeof(UniChar) : 1;
     uint8_t *units = (uint8_t *)(uintptr_t)string->string.units;
     uint8_t *place = units + (size_t)range.location * unit_size;
+
     memmove(place + (size_t)text->length * unit_size, units + (size_t)behind * unit_size,
             (size_t)(string->string.length - behind) * unit_size);
     if (is_utf16(string)) {
@@ -358,6 +376,7 @@ bool string_replace(CFMutableStringRef reference, CFRange range, const struct te
     struct mutable_string *string = mutable_of(reference);
     CFIndex old_length = string->string.length;
     CFIndex length;
+
     if (__builtin_add_overflow(old_length - range.length, replacement->length, &length)) {
         return false;
     }
@@ -391,6 +410,7 @@ bool string_append(CFMutableStringRef reference, const struct text *appended)
 bool string_append_repeated(CFMutableStringRef reference, char byte, CFIndex count)
 {
     char bytes[64];
+
     memset(bytes, byte, sizeof bytes);
     struct mutable_string *string = mutable_of(reference);
     CFIndex length;
@@ -400,6 +420,7 @@ bool string_append_repeated(CFMutableStringRef reference, char byte, CFIndex cou
     while (count > 0) {
         CFIndex step = count < (CFIndex)sizeof bytes ? count : (CFIndex)sizeof bytes;
         struct text text = text_of_ascii(bytes, step);
+
         if (!string_append(reference, &text)) {
             return false;
         }
@@ -432,6 +453,7 @@ void string_require_range(CFRange range, CFIndex length, const char *function)
 void string_log_no_memory(bool is_done)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
+
     if (!is_done) {
         fault_log_once(&logged, "CFString: no memory; the string stays as it was");
     }

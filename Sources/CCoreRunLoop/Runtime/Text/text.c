@@ -19,6 +19,7 @@ static struct text text_of_literal(CFTypeRef literal)
 {
     const uint32_t *characters = (const uint32_t *)literal + 1;
     struct text text = {.units = characters, .form = text_utf32};
+
     for (; *characters != 0; characters++) {
         text.length++;
         if (*characters >= 0x10000) {
@@ -58,9 +59,11 @@ static void copy_with_pairs(const struct text *text, CFRange range, UniChar *ret
 {
     const uint32_t *characters = text->units;
     CFIndex end = range.location + range.length;
+
     for (CFIndex index = 0; index < end; characters++) {
         UniChar units[2];
         CFIndex count = units_of_character(*characters, units);
+
         for (CFIndex i = 0; i < count; i++, index++) {
             if (index >= range.location && index < end) {
                 *ret_units++ = units[i];
@@ -125,6 +128,7 @@ bool text_equal(const struct text *one, const struct text *other)
     }
     if (one->form == other->form && one->form <= text_utf16) {
         size_t unit_size = one->form == text_ascii ? 1 : sizeof(UniChar);
+
         return one->length == 0 || memcmp(one->units, other->units, (size_t)one->length * unit_size) == 0;
     }
     for (CFIndex i = 0; i < one->length; i++) {
@@ -139,6 +143,7 @@ CFHashCode text_hash(const struct text *text)
 {
     /* FNV-1a over units, so that every form of the same text has the same value. */
     uint64_t hash = 0xCBF29CE484222325;
+
     for (CFIndex i = 0; i < text->length; i++) {
         hash = (hash ^ text_unit(text, i)) * 0x100000001B3;
     }
@@ -162,8 +167,10 @@ static UniChar fold(UniChar unit)
 UniChar unit_in_case(UniChar unit, bool is_capital)
 {
     locale_t locale = plain_locale();
+
     if (unit < 0x80 || locale == (locale_t)0) {
         UniChar first = is_capital ? 'a' : 'A';
+
         return unit >= first && unit <= first + ('z' - 'a') ? (UniChar)(unit ^ 0x20) : unit;
     }
     wint_t changed = is_capital ? towupper_l(unit, locale) : towlower_l(unit, locale);
@@ -183,6 +190,7 @@ struct digits {
 static struct digits digits_at(const struct text *text, CFIndex index, CFIndex end)
 {
     struct digits digits = {.start = index};
+
     while (digits.start < end && text_unit(text, digits.start) == '0') {
         digits.start++;
     }
@@ -201,6 +209,7 @@ static CFComparisonResult order_of(CFIndex one, CFIndex other)
 static CFComparisonResult compare_digits(const struct text *one, struct digits a, const struct text *other, struct digits b)
 {
     CFComparisonResult result = order_of(a.end - a.start, b.end - b.start);
+
     for (CFIndex i = 0; result == kCFCompareEqualTo && a.start + i < a.end; i++) {
         result = order_of(text_unit(one, a.start + i), text_unit(other, b.start + i));
     }
@@ -212,13 +221,16 @@ CFComparisonResult text_compare(const struct text *one, CFRange range, const str
     CFIndex i = range.location;
     CFIndex j = 0;
     CFIndex end = range.location + range.length;
+
     while (i < end && j < other->length) {
         UniChar a = text_unit(one, i);
         UniChar b = text_unit(other, j);
+
         if ((options & kCFCompareNumerically) != 0 && is_digit(a) && is_digit(b)) {
             struct digits digits1 = digits_at(one, i, end);
             struct digits digits2 = digits_at(other, j, other->length);
             CFComparisonResult result = compare_digits(one, digits1, other, digits2);
+
             if (result != kCFCompareEqualTo) {
                 return result;
             }
@@ -244,6 +256,7 @@ static bool stands_at(const struct text *text, CFIndex index, const struct text 
     for (CFIndex i = 0; i < wanted->length; i++) {
         UniChar a = text_unit(text, index + i);
         UniChar b = text_unit(wanted, i);
+
         if (a != b && !(folds && fold(a) == fold(b))) {
             return false;
         }
@@ -262,6 +275,7 @@ CFIndex text_find(const struct text *text, CFRange range, const struct text *wan
     CFIndex last = range.location + range.length - wanted->length;
     for (CFIndex i = 0; i < places; i++) {
         CFIndex index = backwards ? last - i : range.location + i;
+
         if (stands_at(text, index, wanted, folds)) {
             return index;
         }

@@ -20,6 +20,7 @@ static CFURLRef create(CFAllocatorRef allocator, const uint8_t *bytes, CFIndex c
                        const struct url *base)
 {
     char *canonical = allocator_allocate(kCFAllocatorSystemDefault, (size_t)count * url_escape_length + 1);
+
     if (canonical == NULL) {
         return NULL;
     }
@@ -34,6 +35,7 @@ static CFURLRef create_with_text(CFAllocatorRef allocator, CFStringRef string, b
                                  const struct url *base, const char *function)
 {
     struct text text = text_of(string, function);
+
     if (!text_is_ascii(&text)) {
         return NULL;
     }
@@ -57,6 +59,7 @@ static const struct url *base_of(CFURLRef base, const char *function)
 CFURLRef CFURLCreateWithString(CFAllocatorRef allocator, CFStringRef text, CFURLRef baseURL)
 {
     const char *function = "CFURLCreateWithString";
+
     return create_with_text(allocator, text, true, kCFStringEncodingUTF8, base_of(baseURL, function), function);
 }
 
@@ -64,6 +67,7 @@ static CFURLRef create_with_bytes(CFAllocatorRef allocator, const UInt8 *bytes, 
                                   const char *function)
 {
     CFStringRef text = CFStringCreateWithBytes(NULL, bytes, length, encoding, false);
+
     if (text == NULL) {
         return NULL;
     }
@@ -98,6 +102,7 @@ CFURLRef CFURLCreateAbsoluteURLWithBytes(CFAllocatorRef allocator, const UInt8 *
 CFURLRef CFURLCopyAbsoluteURL(CFURLRef reference)
 {
     const struct url *url = url_of(reference, "CFURLCopyAbsoluteURL");
+
     return url_reference(url_copy_absolute(object_allocator(url), url));
 }
 
@@ -125,6 +130,7 @@ CFDataRef CFURLCreateData(CFAllocatorRef allocator, CFURLRef reference, CFString
 CFIndex CFURLGetBytes(CFURLRef reference, UInt8 *buffer, CFIndex bufferLength)
 {
     const struct url *url = url_of(reference, "CFURLGetBytes");
+
     if (buffer == NULL) {
         return url->count;
     }

@@ -22,6 +22,7 @@ static const struct url *authority_owner(const struct url *url)
 static const struct url *query_owner(const struct url *url)
 {
     bool has_own = url->parts.path.length > 0 || !url_part_is_missing(url->parts.authority) || !url_part_is_missing(url->parts.query);
+
     return has_own ? url : scheme_owner(url);
 }
 
@@ -34,12 +35,14 @@ static CFRange unless_empty(CFRange part)
 CFStringRef CFURLCopyScheme(CFURLRef url)
 {
     const struct url *owner = scheme_owner(url_of(url, "CFURLCopyScheme"));
+
     return url_copy_part(owner, owner->parts.scheme);
 }
 
 CFStringRef CFURLCopyNetLocation(CFURLRef url)
 {
     const struct url *owner = authority_owner(url_of(url, "CFURLCopyNetLocation"));
+
     return url_copy_part(owner, unless_empty(owner->parts.authority));
 }
 
@@ -47,6 +50,7 @@ CFStringRef CFURLCopyHostName(CFURLRef url)
 {
     const struct url *owner = authority_owner(url_of(url, "CFURLCopyHostName"));
     CFRange host = unless_empty(owner->parts.host);
+
     if (host.length > 2 && owner->bytes[host.location] == '[') {
         host = CFRangeMake(host.location + 1, host.length - 2);
     }
@@ -58,8 +62,10 @@ SInt32 CFURLGetPortNumber(CFURLRef url)
     const struct url *owner = authority_owner(url_of(url, "CFURLGetPortNumber"));
     CFRange port = unless_empty(owner->parts.port);
     int64_t number = url_part_is_missing(port) ? -1 : 0;
+
     for (CFIndex i = 0; i < port.length; i++) {
         char digit = owner->bytes[port.location + i];
+
         if (digit < '0' || digit > '9') {
             return -1;
         }
@@ -72,24 +78,28 @@ SInt32 CFURLGetPortNumber(CFURLRef url)
 CFStringRef CFURLCopyUserName(CFURLRef url)
 {
     const struct url *owner = authority_owner(url_of(url, "CFURLCopyUserName"));
+
     return url_copy_text(owner, owner->parts.user);
 }
 
 CFStringRef CFURLCopyPassword(CFURLRef url)
 {
     const struct url *owner = authority_owner(url_of(url, "CFURLCopyPassword"));
+
     return url_copy_text(owner, owner->parts.password);
 }
 
 static bool has_path(const struct url *url)
 {
     const struct url_parts *parts = &url->parts;
+
     return !parts->is_opaque && (parts->path.length > 0 || unless_empty(parts->authority).length > 0);
 }
 
 CFStringRef CFURLCopyPath(CFURLRef reference)
 {
     const struct url *url = url_of(reference, "CFURLCopyPath");
+
     return url_copy_part(url, has_path(url) ? url->parts.path : missing);
 }
 
@@ -98,6 +108,7 @@ CFStringRef CFURLCopyStrictPath(CFURLRef reference, Boolean *isAbsolute)
     const struct url *url = url_of(reference, "CFURLCopyStrictPath");
     CFRange path = url->parts.is_opaque ? missing : unless_empty(url->parts.path);
     bool has_slash = path.length > 0 && url->bytes[path.location] == '/';
+
     if (isAbsolute != NULL) {
         *isAbsolute = has_slash;
     }
@@ -108,6 +119,7 @@ Boolean CFURLHasDirectoryPath(CFURLRef reference)
 {
     const struct url *url = url_of(reference, "CFURLHasDirectoryPath");
     CFRange path = url->parts.path;
+
     if (url->parts.is_opaque || path.length == 0) {
         return false;
     }
@@ -118,6 +130,7 @@ CFStringRef CFURLCopyFileSystemPath(CFURLRef reference, CFURLPathStyle pathStyle
 {
     const struct url *url = url_of(reference, "CFURLCopyFileSystemPath");
     CFRange path = has_path(url) && pathStyle == kCFURLPOSIXPathStyle ? url->parts.path : missing;
+
     if (path.length > 1 && url->bytes[path.location + path.length - 1] == '/') {
         path.length--;
     }
@@ -129,12 +142,14 @@ static CFRange resource_specifier(const struct url *url)
 {
     CFRange path = url->parts.path;
     CFIndex start = url->parts.is_opaque ? path.location : path.location + path.length;
+
     return start < url->count ? CFRangeMake(start, url->count - start) : missing;
 }
 
 CFStringRef CFURLCopyResourceSpecifier(CFURLRef reference)
 {
     const struct url *url = url_of(reference, "CFURLCopyResourceSpecifier");
+
     return url_copy_part(url, resource_specifier(url));
 }
 
@@ -148,6 +163,7 @@ CFStringRef CFURLCopyParameterString(CFURLRef url, CFStringRef charactersToLeave
 static CFStringRef copy_with_escapes(const struct url *url, CFRange part, CFStringRef left)
 {
     CFStringRef text = url->parts.is_opaque ? NULL : url_copy_part(url, part);
+
     if (text == NULL || left == NULL) {
         return text;
     }
@@ -159,12 +175,14 @@ static CFStringRef copy_with_escapes(const struct url *url, CFRange part, CFStri
 CFStringRef CFURLCopyQueryString(CFURLRef url, CFStringRef charactersToLeaveEscaped)
 {
     const struct url *owner = query_owner(url_of(url, "CFURLCopyQueryString"));
+
     return copy_with_escapes(owner, owner->parts.query, charactersToLeaveEscaped);
 }
 
 CFStringRef CFURLCopyFragment(CFURLRef reference, CFStringRef charactersToLeaveEscaped)
 {
     const struct url *url = url_of(reference, "CFURLCopyFragment");
+
     return copy_with_escapes(url, url->parts.fragment, charactersToLeaveEscaped);
 }
 
@@ -172,6 +190,7 @@ CFStringRef CFURLCopyLastPathComponent(CFURLRef reference)
 {
     const struct url *url = url_of(reference, "CFURLCopyLastPathComponent");
     CFRange path = url->parts.path;
+
     if (url->parts.is_opaque) {
         return CFStringCreateCopy(NULL, CFSTR(""));
     }
@@ -184,6 +203,7 @@ CFStringRef CFURLCopyPathExtension(CFURLRef reference)
     const struct url *url = url_of(reference, "CFURLCopyPathExtension");
     CFRange extension = url->parts.is_opaque ? missing : url_extension(url->bytes, url_last_component(url->bytes, url->parts.path));
     CFStringRef text = url_copy_text(url, extension);
+
     if (text != NULL && CFStringFind(text, CFSTR(" "), 0).location != kCFNotFound) {
         CFRelease(text);
         return NULL;
@@ -197,6 +217,7 @@ static CFIndex place_of_missing(const struct url *url, CFURLComponentType compon
     const struct url_parts *parts = &url->parts;
     CFIndex after_path = parts->is_opaque ? url->count : parts->path.location + parts->path.length;
     CFIndex in_authority = url_part_is_missing(parts->authority) ? parts->path.location : parts->authority.location;
+
     switch (component) {
     case kCFURLComponentScheme:
         return 0;
@@ -222,6 +243,7 @@ static CFIndex place_of_missing(const struct url *url, CFURLComponentType compon
 static CFRange range_of_component(const struct url *url, CFURLComponentType component)
 {
     const struct url_parts *parts = &url->parts;
+
     if (parts->is_opaque && component != kCFURLComponentScheme && component != kCFURLComponentResourceSpecifier) {
         return missing;
     }
@@ -266,6 +288,7 @@ static CFRange with_separators(const struct url *url, CFURLComponentType compone
     CFIndex start = part.location;
     CFIndex end = part.location + part.length;
     bool is_path = component == kCFURLComponentPath;
+
     while (!is_path && start > 0 && is_separator(url->bytes[start - 1])) {
         start--;
     }
@@ -281,6 +304,7 @@ CFRange CFURLGetByteRangeForComponent(CFURLRef reference, CFURLComponentType com
 {
     const struct url *url = url_of(reference, "CFURLGetByteRangeForComponent");
     CFRange part = range_of_component(url, component);
+
     if (rangeIncludingSeparators != NULL) {
         *rangeIncludingSeparators = url_part_is_missing(part) ? CFRangeMake(place_of_missing(url, component), 0)
                                                               : with_separators(url, component, part);

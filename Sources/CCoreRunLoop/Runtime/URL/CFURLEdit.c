@@ -13,6 +13,7 @@ static CFURLRef create_edited(CFAllocatorRef allocator, const struct url *url, C
 {
     size_t added_length = strlen(added);
     char *bytes = allocator_allocate(kCFAllocatorSystemDefault, (size_t)url->count + added_length + 1);
+
     if (bytes == NULL) {
         return NULL;
     }
@@ -35,6 +36,7 @@ static CFURLRef create_edited(CFAllocatorRef allocator, const struct url *url, C
 static bool has_path(const struct url *url)
 {
     const struct url_parts *parts = &url->parts;
+
     return !parts->is_opaque && (parts->path.length > 0 || (!url_part_is_missing(parts->authority) && parts->authority.length > 0));
 }
 
@@ -52,6 +54,7 @@ static bool ends_with_slash(const struct url *url)
 static char *copy_escaped(const struct url *url, CFStringRef text, const char *first)
 {
     CFStringRef escaped = CFURLCreateStringByAddingPercentEscapes(NULL, text, NULL, CFSTR("?;"), url->encoding);
+
     if (escaped == NULL) {
         return NULL;
     }
@@ -69,6 +72,7 @@ static char *copy_escaped(const struct url *url, CFStringRef text, const char *f
 CFURLRef CFURLCreateCopyAppendingPathComponent(CFAllocatorRef allocator, CFURLRef reference, CFStringRef pathComponent, Boolean isDirectory)
 {
     const struct url *url = url_of(reference, "CFURLCreateCopyAppendingPathComponent");
+
     object_require(pathComponent, object_type_string, "CFURLCreateCopyAppendingPathComponent", "path component");
     char *added = has_path(url) ? copy_escaped(url, pathComponent, "/") : NULL;
     if (added == NULL) {
@@ -85,6 +89,7 @@ CFURLRef CFURLCreateCopyDeletingLastPathComponent(CFAllocatorRef allocator, CFUR
 {
     const struct url *url = url_of(reference, "CFURLCreateCopyDeletingLastPathComponent");
     CFRange path = url->parts.path;
+
     if (!has_path(url)) {
         return NULL;
     }
@@ -102,6 +107,7 @@ CFURLRef CFURLCreateCopyDeletingLastPathComponent(CFAllocatorRef allocator, CFUR
 CFURLRef CFURLCreateCopyAppendingPathExtension(CFAllocatorRef allocator, CFURLRef reference, CFStringRef extension)
 {
     const struct url *url = url_of(reference, "CFURLCreateCopyAppendingPathExtension");
+
     object_require(extension, object_type_string, "CFURLCreateCopyAppendingPathExtension", "extension");
     CFRange last = url_last_component(url->bytes, url->parts.path);
     bool is_valid = CFStringGetLength(extension) > 0 && CFStringFind(extension, CFSTR("/"), 0).location == kCFNotFound &&
@@ -118,6 +124,7 @@ CFURLRef CFURLCreateCopyAppendingPathExtension(CFAllocatorRef allocator, CFURLRe
 CFURLRef CFURLCreateCopyDeletingPathExtension(CFAllocatorRef allocator, CFURLRef reference)
 {
     const struct url *url = url_of(reference, "CFURLCreateCopyDeletingPathExtension");
+
     if (!has_path(url)) {
         return NULL;
     }

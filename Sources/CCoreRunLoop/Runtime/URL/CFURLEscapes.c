@@ -28,6 +28,7 @@ static struct text set_of(CFStringRef characters, const char *function)
 static uint32_t character_at(const struct text *text, CFIndex index, CFIndex *ret_units)
 {
     uint32_t unit = text_unit(text, index);
+
     *ret_units = 1;
     if (unit_is_high_surrogate(unit) && index + 1 < text->length && unit_is_low_surrogate(text_unit(text, index + 1))) {
         *ret_units = 2;
@@ -47,10 +48,12 @@ static CFIndex write_escaped(const struct text *text, const struct escapes_to_ad
 {
     UniChar *next = ret_units;
     CFIndex taken;
+
     for (CFIndex i = 0; i < text->length; i += taken) {
         UniChar unit = text_unit(text, i);
         uint32_t character = character_at(text, i, &taken);
         bool is_legal = url_set_has(url_set_any, unit) && !has_unit(&escapes->added, unit);
+
         if (taken == 1 && (is_legal || has_unit(&escapes->left, unit))) {
             *next++ = unit;
             continue;
@@ -62,6 +65,7 @@ static CFIndex write_escaped(const struct text *text, const struct escapes_to_ad
         }
         for (size_t k = 0; k < count; k++) {
             char escape[url_escape_length];
+
             url_write_escape(bytes[k], escape);
             for (size_t digit = 0; digit < url_escape_length; digit++) {
                 *next++ = (UniChar)escape[digit];
@@ -75,6 +79,7 @@ static CFStringRef create_and_free(CFAllocatorRef allocator, UniChar *units, CFI
 {
     struct text text = text_of_units(units, length);
     CFStringRef string = length != kCFNotFound ? string_create(allocator, &text, CFRangeMake(0, length)) : NULL;
+
     allocator_deallocate(kCFAllocatorSystemDefault, units);
     return string;
 }
@@ -89,6 +94,7 @@ CFStringRef CFURLCreateStringByAddingPercentEscapes(CFAllocatorRef allocator, CF
         .added = set_of(legalURLCharactersToBeEscaped, function),
         .encoding = encoding,
     };
+
     if (!encoding_is_known(encoding)) {
         return NULL;
     }
@@ -113,6 +119,7 @@ static CFIndex read_escapes(const struct text *text, CFIndex index, uint8_t *ret
 {
     CFIndex count = 0;
     int byte;
+
     while ((byte = escaped_byte(text, index + count * url_escape_length)) >= 0) {
         ret_bytes[count++] = (uint8_t)byte;
     }
@@ -130,6 +137,7 @@ static UniChar *write_run(const struct text *text, CFIndex index, CFIndex count,
 {
     struct decoder decoder;
     int32_t character;
+
     if (!decoder_start(&decoder, escapes->bytes, (size_t)count, escapes->encoding, false)) {
         return NULL;
     }
@@ -137,6 +145,7 @@ static UniChar *write_run(const struct text *text, CFIndex index, CFIndex count,
     for (; (character = decoder_next(&decoder)) >= 0; from = decoder.next) {
         if (character < 0x10000 && has_unit(&escapes->left, (UniChar)character)) {
             CFRange range = CFRangeMake(index + (from - escapes->bytes) * url_escape_length, (decoder.next - from) * url_escape_length);
+
             text_copy_units(text, range, next);
             next += range.length;
         } else {
@@ -149,6 +158,7 @@ static UniChar *write_run(const struct text *text, CFIndex index, CFIndex count,
 static CFIndex write_replaced(const struct text *text, const struct escapes_to_replace *escapes, UniChar *ret_units)
 {
     UniChar *next = ret_units;
+
     for (CFIndex i = 0; i < text->length;) {
         if (text_unit(text, i) != '%') {
             *next++ = text_unit(text, i++);
@@ -168,6 +178,7 @@ static CFStringRef create_replaced(CFAllocatorRef allocator, CFStringRef string,
                                    const char *function)
 {
     struct text text = text_of(string, function);
+
     if (left == NULL) {
         return CFStringCreateCopy(allocator, string);
     }

@@ -16,6 +16,7 @@ static const struct url *create_with_path(CFAllocatorRef allocator, const UInt8 
                                           const struct url *base)
 {
     static const char scheme[] = "file://";
+
     while (length > 1 && path[length - 1] == '/') {
         length--;
     }
@@ -50,6 +51,7 @@ static const struct url *create_with_path(CFAllocatorRef allocator, const UInt8 
 static const struct url *create_current_directory(CFAllocatorRef allocator)
 {
     char path[PATH_MAX];
+
     return getcwd(path, sizeof path) != NULL ? create_with_path(allocator, (const UInt8 *)path, strlen(path), true, NULL) : NULL;
 }
 
@@ -103,6 +105,7 @@ CFURLRef CFURLCreateFromFileSystemRepresentationRelativeToBase(CFAllocatorRef al
                                                                Boolean isDirectory, CFURLRef baseURL)
 {
     const struct url *base = baseURL != NULL ? url_of(baseURL, "CFURLCreateFromFileSystemRepresentationRelativeToBase") : NULL;
+
     return create(allocator, buffer, bufferLength, isDirectory, base);
 }
 
@@ -110,6 +113,7 @@ static bool write_path(const struct url *url, UInt8 *buffer, CFIndex size)
 {
     CFRange path = url->parts.path;
     bool has_path = !url->parts.is_opaque && (path.length > 0 || (!url_part_is_missing(url->parts.host) && url->parts.host.length > 0));
+
     if (!has_path) {
         return false;
     }
@@ -131,6 +135,7 @@ static bool write_path(const struct url *url, UInt8 *buffer, CFIndex size)
 Boolean CFURLGetFileSystemRepresentation(CFURLRef reference, Boolean resolveAgainstBase, UInt8 *buffer, CFIndex maxBufferLength)
 {
     const struct url *url = url_of(reference, "CFURLGetFileSystemRepresentation");
+
     if (!resolveAgainstBase) {
         return write_path(url, buffer, maxBufferLength);
     }

@@ -10,6 +10,7 @@
 static void finalize(CFTypeRef object)
 {
     const struct url *url = object;
+
     if (url->string != NULL) {
         CFRelease(url->string);
     }
@@ -22,6 +23,7 @@ static Boolean equal(CFTypeRef one, CFTypeRef other)
 {
     const struct url *url1 = one;
     const struct url *url2 = other;
+
     if (!CFEqual(url1->string, url2->string) || (url1->base == NULL) != (url2->base == NULL)) {
         return false;
     }
@@ -37,6 +39,7 @@ static CFHashCode hash(CFTypeRef object)
 static CFStringRef copy_text(CFTypeRef object)
 {
     const struct url *url = object;
+
     return url->base == NULL ? CFStringCreateCopy(NULL, url->string)
                              : CFStringCreateWithFormat(NULL, NULL, CFSTR("%@ -- %@"), url->string, url->base->string);
 }
@@ -44,6 +47,7 @@ static CFStringRef copy_text(CFTypeRef object)
 static CFStringRef copy_description(CFTypeRef object)
 {
     const struct url *url = object;
+
     if (url->base == NULL) {
         return CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFURL %p>{string = %@, encoding = %u, base = (null)}"), object, url->string,
                                         (unsigned)url->encoding);
@@ -76,6 +80,7 @@ CFURLRef url_reference(const struct url *url)
 const struct url *url_create(CFAllocatorRef allocator, const char *bytes, CFIndex count, CFStringEncoding encoding, const struct url *base)
 {
     struct url *url = object_create(allocator, &url_class, sizeof *url);
+
     if (url == NULL) {
         return NULL;
     }

@@ -9,6 +9,7 @@
 static bool is_letter_or_digit(UniChar unit)
 {
     UniChar small = unit | 0x20;
+
     return (small >= 'a' && small <= 'z' && unit < 0x80) || (unit >= '0' && unit <= '9');
 }
 
@@ -21,18 +22,21 @@ bool url_set_has(enum url_set set, UniChar unit)
         [url_set_file] = "-._~!$&'()*+,=:@/",
         [url_set_any] = "-._~!$&'()*+,;=:@/?",
     };
+
     return is_letter_or_digit(unit) || (unit > 0 && unit < 0x80 && strchr(marks[set], unit) != NULL);
 }
 
 int url_digit(UniChar unit)
 {
     UniChar small = unit | 0x20;
+
     return unit >= '0' && unit <= '9' ? unit - '0' : small >= 'a' && small <= 'f' && unit < 0x80 ? small - 'a' + 10 : -1;
 }
 
 size_t url_write_escape(uint8_t byte, char *ret_bytes)
 {
     static const char digits[] = "0123456789ABCDEF";
+
     ret_bytes[0] = '%';
     ret_bytes[1] = digits[byte >> 4];
     ret_bytes[2] = digits[byte & 15];
@@ -60,8 +64,10 @@ static bool is_tolerated(uint8_t byte)
 static void write_part(struct canonical *canonical, CFRange part, enum url_set set)
 {
     CFIndex end = part.location + part.length;
+
     for (CFIndex i = part.location; i < end; i++) {
         uint8_t byte = canonical->bytes[i];
+
         if (url_set_has(set, byte) || is_escape(canonical->bytes + i, end - i)) {
             *canonical->next++ = (char)byte;
         } else {
@@ -81,6 +87,7 @@ static void write_host(struct canonical *canonical, CFRange host)
 {
     const uint8_t *bytes = canonical->bytes + host.location;
     bool is_literal = host.length >= 2 && bytes[0] == '[' && bytes[host.length - 1] == ']';
+
     if (is_literal) {
         write_byte(canonical, '[');
         write_part(canonical, CFRangeMake(host.location + 1, host.length - 2), url_set_host);
@@ -109,6 +116,7 @@ CFIndex url_write_canonical(const uint8_t *bytes, CFIndex count, bool is_strict,
 {
     struct canonical canonical = {.bytes = bytes, .next = ret_bytes, .is_strict = is_strict};
     struct url_parts parts;
+
     url_parts_find((const char *)bytes, count, &parts);
     if (!url_part_is_missing(parts.scheme)) {
         write_part(&canonical, parts.scheme, url_set_host);
@@ -132,6 +140,7 @@ CFIndex url_write_canonical(const uint8_t *bytes, CFIndex count, bool is_strict,
 CFIndex url_write_unescaped(const char *bytes, CFIndex count, uint8_t *ret_bytes)
 {
     CFIndex written = 0;
+
     for (CFIndex i = 0; i < count; i++) {
         if (is_escape((const uint8_t *)bytes + i, count - i)) {
             ret_bytes[written++] = (uint8_t)(url_digit((UniChar)bytes[i + 1]) << 4 | url_digit((UniChar)bytes[i + 2]));

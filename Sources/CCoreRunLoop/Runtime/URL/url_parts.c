@@ -16,6 +16,7 @@ static CFIndex find_any(const char *bytes, CFRange range, const char *wanted)
 {
     CFIndex index = range.location;
     CFIndex end = range.location + range.length;
+
     while (index < end && (bytes[index] == '\0' || strchr(wanted, bytes[index]) == NULL)) {
         index++;
     }
@@ -35,6 +36,7 @@ static bool is_in_scheme(char byte)
 static CFRange find_scheme(const char *bytes, CFIndex count)
 {
     CFIndex index = 0;
+
     while (index < count && is_in_scheme(bytes[index])) {
         index++;
     }
@@ -55,8 +57,10 @@ static CFIndex find_user_info_end(const char *bytes, CFRange authority)
 static CFIndex find_host_end(const char *bytes, CFRange range)
 {
     CFIndex end = range.location + range.length;
+
     if (range.length > 0 && bytes[range.location] == '[') {
         CFIndex bracket = find_any(bytes, range, "]");
+
         if (bracket < end) {
             return find_any(bytes, range_between(bracket, end), ":");
         }
@@ -69,6 +73,7 @@ static void find_in_authority(const char *bytes, struct url_parts *parts)
     CFIndex start = parts->authority.location;
     CFIndex end = start + parts->authority.length;
     CFIndex at = find_user_info_end(bytes, parts->authority);
+
     if (at != kCFNotFound) {
         parts->user_info = range_between(start, at);
         CFIndex colon = find_any(bytes, parts->user_info, ":");
@@ -93,6 +98,7 @@ void url_parts_find(const char *bytes, CFIndex count, struct url_parts *ret_part
     ret_parts->is_opaque = start > 0 && (start == count || bytes[start] != '/');
     if (count - start >= 2 && bytes[start] == '/' && bytes[start + 1] == '/') {
         CFIndex end = find_any(bytes, range_between(start + 2, count), "/?#");
+
         ret_parts->authority = range_between(start + 2, end);
         find_in_authority(bytes, ret_parts);
         start = end;
@@ -112,6 +118,7 @@ void url_parts_find(const char *bytes, CFIndex count, struct url_parts *ret_part
 CFRange url_last_component(const char *bytes, CFRange path)
 {
     CFIndex end = path.location + path.length;
+
     end -= path.length > 0 && bytes[end - 1] == '/';
     CFIndex start = end;
     while (start > path.location && bytes[start - 1] != '/') {
@@ -123,6 +130,7 @@ CFRange url_last_component(const char *bytes, CFRange path)
 CFRange url_extension(const char *bytes, CFRange component)
 {
     CFIndex end = component.location + component.length;
+
     for (CFIndex dot = end - 1; dot > component.location; dot--) {
         if (bytes[dot] == '.') {
             return dot + 1 < end ? range_between(dot + 1, end) : missing;

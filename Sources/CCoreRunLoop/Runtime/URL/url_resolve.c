@@ -32,12 +32,14 @@ static char *write_separated(char *next, const char *before, const struct url_vi
 static char *write_merged(char *next, const struct url_view *base, const struct url_view *reference)
 {
     CFRange path = base->parts->path;
+
     if (path.length == 0) {
         if (!url_part_is_missing(base->parts->authority)) {
             *next++ = '/';
         }
     } else {
         CFIndex end = path.location + path.length;
+
         while (end > path.location && base->bytes[end - 1] != '/') {
             end--;
         }
@@ -63,10 +65,12 @@ static char *remove_dot_segments(char *start, char *end)
     bool is_relative = start < end && *start != '/';
     char *next = start;
     char *from = start;
+
     while (from < end) {
         bool has_slash = *from == '/';
         char *name = from + has_slash;
         char *name_end = memchr(name, '/', (size_t)(end - name));
+
         name_end = name_end != NULL ? name_end : end;
         if (!url_is_dot_segment(name, CFRangeMake(0, name_end - name))) {
             memmove(next, from, (size_t)(name_end - from));
@@ -92,6 +96,7 @@ static char *remove_dot_segments(char *start, char *end)
 static const char *guard_of(const char *path, const char *end, const struct url_parts *base)
 {
     const char *slash = memchr(path, '/', (size_t)(end - path));
+
     if (end - path >= 2 && path[0] == '/' && path[1] == '/') {
         return "/.";
     }
@@ -104,6 +109,7 @@ static char *write_guarded_path(char *next, const struct url_view *base, const s
     CFRange path = reference->parts->path;
     bool has_authority = !url_part_is_missing(reference->parts->authority);
     char *start = next;
+
     if (has_authority || (path.length > 0 && reference->bytes[path.location] == '/')) {
         next = remove_dot_segments(start, write_part(next, reference, path));
     } else if (path.length > 0) {
@@ -124,6 +130,7 @@ CFIndex url_resolve(const struct url_view *base, const struct url_view *referenc
     bool has_authority = !url_part_is_missing(parts->authority);
     bool has_own_query = has_authority || parts->path.length > 0 || !url_part_is_missing(parts->query);
     char *next = write_separated(ret_bytes, "", base, base->parts->scheme, ":");
+
     next = has_authority ? write_separated(next, "//", reference, parts->authority, "")
                          : write_separated(next, "//", base, base->parts->authority, "");
     next = write_guarded_path(next, base, reference);

@@ -76,6 +76,7 @@ CFDataRef CFDataCreate(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex len
 CFDataRef CFDataCreateWithBytesNoCopy(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex length, CFAllocatorRef deallocator)
 {
     struct data *data = length >= 0 && (bytes != NULL || length == 0) ? object_create(allocator, &data_class, sizeof *data) : NULL;
+
     if (data == NULL) {
         return NULL;
     }
@@ -96,6 +97,7 @@ CFDataRef CFDataCreateCopy(CFAllocatorRef allocator, CFDataRef data)
 {
     const struct data *original = data_of(data, "CFDataCreateCopy");
     bool is_constant = (original->object.info & data_is_mutable) == 0 && !is_lent(original);
+
     if (is_constant && object_allocator(original) == allocator_resolve(allocator)) {
         return CFRetain(data);
     }
@@ -105,6 +107,7 @@ CFDataRef CFDataCreateCopy(CFAllocatorRef allocator, CFDataRef data)
 CFMutableDataRef CFDataCreateMutable(CFAllocatorRef allocator, CFIndex capacity)
 {
     struct data *data = object_create(allocator, &data_class, sizeof *data);
+
     if (data == NULL) {
         return NULL;
     }
@@ -120,6 +123,7 @@ CFMutableDataRef CFDataCreateMutableCopy(CFAllocatorRef allocator, CFIndex capac
 {
     const struct data *original = data_of(data, "CFDataCreateMutableCopy");
     CFMutableDataRef copy = CFDataCreateMutable(allocator, capacity);
+
     if (copy == NULL) {
         return NULL;
     }
@@ -144,6 +148,7 @@ const UInt8 *CFDataGetBytePtr(CFDataRef data)
 {
     static const UInt8 nothing[1];
     const struct data *read = data_of(data, "CFDataGetBytePtr");
+
     return read->bytes != NULL ? read->bytes : nothing;
 }
 
@@ -156,6 +161,7 @@ CFRange CFDataFind(CFDataRef data, CFDataRef dataToFind, CFRange searchRange, CF
 {
     const struct data *searched = data_of(data, "CFDataFind");
     const struct data *wanted = data_of(dataToFind, "CFDataFind");
+
     require_range(searchRange, searched->length, "CFDataFind");
     CFIndex last = searchRange.length - wanted->length;
     if (wanted->length == 0 || last < 0) {
@@ -165,6 +171,7 @@ CFRange CFDataFind(CFDataRef data, CFDataRef dataToFind, CFRange searchRange, CF
     CFIndex places = (compareOptions & kCFDataSearchAnchored) != 0 ? 1 : last + 1;
     for (CFIndex i = 0; i < places; i++) {
         CFIndex location = searchRange.location + (backwards ? last - i : i);
+
         if (memcmp(searched->bytes + location, wanted->bytes, (size_t)wanted->length) == 0) {
             return CFRangeMake(location, wanted->length);
         }
@@ -175,6 +182,7 @@ CFRange CFDataFind(CFDataRef data, CFDataRef dataToFind, CFRange searchRange, CF
 void CFDataGetBytes(CFDataRef data, CFRange range, UInt8 *buffer)
 {
     const struct data *read = data_of(data, "CFDataGetBytes");
+
     require_range(range, read->length, "CFDataGetBytes");
     if (range.length > 0) {
         memcpy(buffer, read->bytes + range.location, (size_t)range.length);
@@ -185,6 +193,7 @@ void CFDataGetBytes(CFDataRef data, CFRange range, UInt8 *buffer)
 static void replace(struct data *data, CFRange range, const UInt8 *bytes, CFIndex length, const char *function)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
+
     if (length < 0) {
         fault_stop_format(function, "the length %ld is negative", length);
     }
@@ -205,6 +214,7 @@ static void replace(struct data *data, CFRange range, const UInt8 *bytes, CFInde
         fault_log_once(&logged, "CFData: no memory; the data stays as it was");
     } else if (data->bytes != NULL) {
         UInt8 *place = data->bytes + range.location;
+
         memmove(place + length, place + range.length, (size_t)(data->length - range.location - range.length));
         if (bytes != NULL) {
             memcpy(place, bytes, (size_t)length);
@@ -237,6 +247,7 @@ void CFDataIncreaseLength(CFMutableDataRef data, CFIndex extraLength)
 {
     struct data *changed = mutable_of(data, "CFDataIncreaseLength");
     CFIndex length;
+
     if (__builtin_add_overflow(changed->length, extraLength, &length)) {
         length = PTRDIFF_MAX;
     }
@@ -253,6 +264,7 @@ static void require_bytes(const UInt8 *bytes, CFIndex length, const char *functi
 void CFDataAppendBytes(CFMutableDataRef data, const UInt8 *bytes, CFIndex length)
 {
     struct data *changed = mutable_of(data, "CFDataAppendBytes");
+
     require_bytes(bytes, length, "CFDataAppendBytes");
     replace(changed, CFRangeMake(changed->length, 0), bytes, length, "CFDataAppendBytes");
 }
@@ -260,6 +272,7 @@ void CFDataAppendBytes(CFMutableDataRef data, const UInt8 *bytes, CFIndex length
 void CFDataReplaceBytes(CFMutableDataRef data, CFRange range, const UInt8 *bytes, CFIndex length)
 {
     struct data *changed = mutable_of(data, "CFDataReplaceBytes");
+
     require_range(range, changed->length, "CFDataReplaceBytes");
     require_bytes(bytes, length, "CFDataReplaceBytes");
     replace(changed, range, bytes, length, "CFDataReplaceBytes");
@@ -268,6 +281,7 @@ void CFDataReplaceBytes(CFMutableDataRef data, CFRange range, const UInt8 *bytes
 void CFDataDeleteBytes(CFMutableDataRef data, CFRange range)
 {
     struct data *changed = mutable_of(data, "CFDataDeleteBytes");
+
     require_range(range, changed->length, "CFDataDeleteBytes");
     replace(changed, range, NULL, 0, "CFDataDeleteBytes");
 }

@@ -23,6 +23,7 @@ const CFTimeInterval kCFAbsoluteTimeIntervalSince1904 = 3061152000;
 CFAbsoluteTime CFAbsoluteTimeGetCurrent(void)
 {
     int64_t since_2001_ns = runtime_wall_clock() - seconds_1970_to_2001 * INT64_C(1000000000);
+
     /* Seconds and nanoseconds are converted apart, because a double does not hold so many nanoseconds exactly. */
     return (double)(since_2001_ns / 1000000000) + (double)(since_2001_ns % 1000000000) * 1e-9;
 }
@@ -41,6 +42,7 @@ static CFHashCode hash(CFTypeRef object)
 {
     CFAbsoluteTime time = ((const struct date *)object)->time;
     bool fits = time > -9e18 && time < 9e18;
+
     return fits ? (CFHashCode)(int64_t)time : 0;
 }
 
@@ -52,6 +54,7 @@ static CFStringRef copy_description(CFTypeRef object)
     time_t seconds = has_year ? whole - (time < (double)whole) + seconds_1970_to_2001 : 0;
     struct tm parts;
     char words[64];
+
     if (seconds == 0 || gmtime_r(&seconds, &parts) == NULL || strftime(words, sizeof words, "%Y-%m-%d %H:%M:%S +0000", &parts) == 0) {
         return CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFDate %p>{time = %.9g}"), object, time);
     }
@@ -80,6 +83,7 @@ CFTypeID CFDateGetTypeID(void)
 CFDateRef CFDateCreate(CFAllocatorRef allocator, CFAbsoluteTime time)
 {
     struct date *date = object_create(allocator, &date_class, sizeof *date);
+
     if (date != NULL) {
         date->time = time;
     }

@@ -34,6 +34,7 @@ const CFStringRef kCFErrorFilePathKey = CFSTR("NSFilePath");
 static void finalize(CFTypeRef object)
 {
     const struct error *error = object;
+
     if (error->domain != NULL) {
         CFRelease(error->domain);
     }
@@ -46,12 +47,14 @@ static Boolean equal(CFTypeRef one, CFTypeRef other)
 {
     const struct error *error1 = one;
     const struct error *error2 = other;
+
     return error1->code == error2->code && CFEqual(error1->domain, error2->domain) && CFEqual(error1->user_info, error2->user_info);
 }
 
 static CFHashCode hash(CFTypeRef object)
 {
     const struct error *error = object;
+
     return CFHash(error->domain) + (CFHashCode)error->code;
 }
 
@@ -59,6 +62,7 @@ static CFHashCode hash(CFTypeRef object)
 static CFStringRef create_posix_text(const struct error *error)
 {
     locale_t locale = plain_locale();
+
     if (error->code <= 0 || error->code > INT_MAX || !CFEqual(error->domain, kCFErrorDomainPOSIX) || locale == (locale_t)0) {
         return NULL;
     }
@@ -69,12 +73,14 @@ static CFStringRef create_posix_text(const struct error *error)
 static CFStringRef copy_text(const struct error *error, CFStringRef key)
 {
     CFTypeRef value = CFDictionaryGetValue(error->user_info, key);
+
     return value != NULL && object_is_string(value) ? CFRetain(value) : NULL;
 }
 
 static CFStringRef copy_reason(const struct error *error)
 {
     CFStringRef reason = copy_text(error, kCFErrorLocalizedFailureReasonKey);
+
     return reason != NULL ? reason : create_posix_text(error);
 }
 
@@ -89,6 +95,7 @@ static void release_text(CFStringRef text)
 static CFStringRef join(CFStringRef format, CFStringRef text, CFStringRef other)
 {
     CFStringRef joined = CFStringCreateWithFormat(NULL, NULL, format, text, other);
+
     release_text(text);
     release_text(other);
     return joined;
@@ -102,6 +109,7 @@ static CFStringRef create_code_description(const struct error *error)
                                                    error->domain, (long)error->code, meaning)
                         : CFStringCreateWithFormat(NULL, NULL, CFSTR("The operation couldn\u2019t be completed. (%@ error %ld.)"),
                                                    error->domain, (long)error->code);
+
     release_text(meaning);
     return words;
 }
@@ -109,6 +117,7 @@ static CFStringRef create_code_description(const struct error *error)
 static CFStringRef copy_user_description(const struct error *error)
 {
     CFStringRef description = copy_text(error, kCFErrorLocalizedDescriptionKey);
+
     if (description != NULL) {
         return description;
     }
@@ -124,6 +133,7 @@ static CFStringRef copy_user_description(const struct error *error)
 static void append_entry(const void *key, const void *value, void *context)
 {
     CFMutableStringRef words = context;
+
     CFStringAppend(words, CFStringHasSuffix(words, CFSTR("{")) ? CFSTR("") : CFSTR(", "));
     if (CFGetTypeID(value) == object_type_error) {
         CFStringAppendFormat(words, NULL, CFSTR("%@=%p {%@}"), key, value, value);
@@ -136,6 +146,7 @@ static void append_entry(const void *key, const void *value, void *context)
 static CFStringRef copy_quoted_text(const struct error *error)
 {
     CFStringRef text = copy_text(error, kCFErrorLocalizedDescriptionKey);
+
     if (text == NULL) {
         text = copy_reason(error);
     }
@@ -146,6 +157,7 @@ static CFStringRef copy_description(CFTypeRef object)
 {
     const struct error *error = object;
     CFMutableStringRef words = CFStringCreateMutable(NULL, 0);
+
     if (words == NULL) {
         return NULL;
     }
@@ -180,6 +192,7 @@ static const struct error *error_of(CFErrorRef error, const char *function)
 static CFErrorRef create(CFAllocatorRef allocator, CFErrorDomain domain, CFIndex code, CFDictionaryRef user_info)
 {
     struct error *error = user_info != NULL ? object_create(allocator, &error_class, sizeof *error) : NULL;
+
     if (error == NULL) {
         if (user_info != NULL) {
             CFRelease(user_info);

@@ -48,6 +48,7 @@ static CFNumberType canonical_type(CFNumberType type)
         [kCFNumberNSIntegerType] = sizeof(long) == 8 ? kCFNumberSInt64Type : kCFNumberSInt32Type,
         [kCFNumberCGFloatType] = sizeof(void *) == 8 ? kCFNumberFloat64Type : kCFNumberFloat32Type,
     };
+
     return type > 0 && type <= kCFNumberMaxType ? types[type] : 0;
 }
 
@@ -137,6 +138,7 @@ static Boolean equal(CFTypeRef one, CFTypeRef other)
 static CFHashCode hash(CFTypeRef object)
 {
     const struct number *number = object;
+
     if (!is_floating(number->type)) {
         return (CFHashCode)number->value.integer;
     }
@@ -155,6 +157,7 @@ static CFHashCode hash(CFTypeRef object)
 static CFStringRef copy_text(CFTypeRef object)
 {
     const struct number *number = object;
+
     if (!is_floating(number->type)) {
         return CFStringCreateWithFormat(NULL, NULL, CFSTR("%lld"), (long long)number->value.integer);
     }
@@ -183,6 +186,7 @@ static CFStringRef copy_description(CFTypeRef object)
     CFStringRef words = text != NULL ? CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFNumber %p>{value = %@, type = %ld}"), object, text,
                                                                 (long)((const struct number *)object)->type)
                                      : NULL;
+
     if (text != NULL) {
         CFRelease(text);
     }
@@ -222,6 +226,7 @@ CFNumberRef CFNumberCreate(CFAllocatorRef allocator, CFNumberType type, const vo
 {
     CFNumberType canonical = canonical_type(type);
     struct number *number = canonical != 0 && value != NULL ? object_create(allocator, &number_class, sizeof *number) : NULL;
+
     if (number == NULL) {
         return NULL;
     }
@@ -304,6 +309,7 @@ static bool store_truncated(double value, CFIndex size, void *ret_value)
     double limit = 2.0 * (double)((uint64_t)1 << (size * 8 - 2));
     int64_t highest = size == 8 ? INT64_MAX : ((int64_t)1 << (size * 8 - 1)) - 1;
     int64_t truncated = isnan(value) ? 0 : value >= limit ? highest : value <= -limit ? -highest - 1 : (int64_t)value;
+
     store_integer(truncated, size, ret_value);
     return is_integral(value) && (int64_t)value == truncated;
 }
@@ -322,12 +328,14 @@ static bool store_floating(double value, CFIndex size, void *ret_value)
 static bool store_integer_as_floating(int64_t value, CFIndex size, void *ret_value)
 {
     double nearest = (double)value;
+
     return store_floating(nearest, size, ret_value) && is_integral(nearest) && (int64_t)nearest == value;
 }
 
 Boolean CFNumberGetValue(CFNumberRef number, CFNumberType type, void *value)
 {
     const struct number *read = number_of(number, "CFNumberGetValue");
+
     if (value == NULL) {
         fault_stop("CFNumberGetValue", "the value is NULL");
     }
@@ -338,6 +346,7 @@ Boolean CFNumberGetValue(CFNumberRef number, CFNumberType type, void *value)
     CFIndex size = size_of(canonical);
     if (is_floating(read->type)) {
         double floating = read->value.floating;
+
         return is_floating(canonical) ? store_floating(floating, size, value) : store_truncated(floating, size, value);
     }
     int64_t integer = read->value.integer;

@@ -28,6 +28,7 @@ static Boolean equal(CFTypeRef one, CFTypeRef other)
 static CFHashCode hash(CFTypeRef object)
 {
     CFHashCode hash;
+
     memcpy(&hash, &((const struct uuid *)object)->bytes, sizeof hash);
     return hash;
 }
@@ -35,6 +36,7 @@ static CFHashCode hash(CFTypeRef object)
 static CFStringRef create_text(CFAllocatorRef allocator, const struct uuid *uuid)
 {
     const UInt8 *b = (const UInt8 *)&uuid->bytes;
+
     return CFStringCreateWithFormat(allocator, NULL, CFSTR("%02X%02X%02X%02X-%02X%02X-%02X%02X-%02X%02X-%02X%02X%02X%02X%02X%02X"), b[0],
                                     b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
@@ -43,6 +45,7 @@ static CFStringRef copy_description(CFTypeRef object)
 {
     CFStringRef text = create_text(NULL, object);
     CFStringRef words = text != NULL ? CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFUUID %p> %@"), object, text) : NULL;
+
     if (text != NULL) {
         CFRelease(text);
     }
@@ -66,6 +69,7 @@ static const struct uuid *uuid_of(CFUUIDRef uuid, const char *function)
 static struct uuid *create(CFAllocatorRef allocator, CFUUIDBytes bytes)
 {
     struct uuid *uuid = object_create(allocator, &uuid_class, sizeof *uuid);
+
     if (uuid != NULL) {
         uuid->bytes = bytes;
     }
@@ -80,6 +84,7 @@ CFTypeID CFUUIDGetTypeID(void)
 CFUUIDRef CFUUIDCreate(CFAllocatorRef allocator)
 {
     CFUUIDBytes bytes;
+
     arc4random_buf(&bytes, sizeof bytes);
     bytes.byte6 = (UInt8)((bytes.byte6 & 0x0F) | 0x40);
     bytes.byte8 = (UInt8)((bytes.byte8 & 0x3F) | 0x80);
@@ -97,12 +102,14 @@ CFUUIDRef CFUUIDCreateWithBytes(CFAllocatorRef allocator, UInt8 byte0, UInt8 byt
 {
     CFUUIDBytes bytes = {byte0, byte1, byte2,  byte3,  byte4,  byte5,  byte6,  byte7,
                          byte8, byte9, byte10, byte11, byte12, byte13, byte14, byte15};
+
     return CFUUIDCreateFromUUIDBytes(allocator, bytes);
 }
 
 static int digit_of(UniChar unit)
 {
     UniChar small = unit | 0x20;
+
     return unit >= '0' && unit <= '9' ? unit - '0' : small >= 'a' && small <= 'f' && unit < 0x80 ? small - 'a' + 10 : -1;
 }
 
@@ -110,11 +117,13 @@ static bool read_text(CFStringRef text, UInt8 ret_bytes[16])
 {
     enum { text_length = 36 };
     CFIndex index = 0;
+
     if (CFStringGetLength(text) != text_length) {
         return false;
     }
     for (int i = 0; i < 16; i++) {
         bool follows_hyphen = i == 4 || i == 6 || i == 8 || i == 10;
+
         if (follows_hyphen && CFStringGetCharacterAtIndex(text, index++) != '-') {
             return false;
         }
@@ -131,6 +140,7 @@ static bool read_text(CFStringRef text, UInt8 ret_bytes[16])
 CFUUIDRef CFUUIDCreateFromString(CFAllocatorRef allocator, CFStringRef text)
 {
     CFUUIDBytes bytes;
+
     object_require(text, object_type_string, "CFUUIDCreateFromString", "text");
     return read_text(text, (UInt8 *)&bytes) ? CFUUIDCreateFromUUIDBytes(allocator, bytes) : NULL;
 }
@@ -157,11 +167,13 @@ static struct uuid *find_constant(struct uuid *from, const struct uuid *to, cons
 static struct uuid *add_constant(struct uuid *added, struct uuid *searched)
 {
     struct uuid *first = searched;
+
     added->next = first;
     object_make_immortal(added);
     /* Release, paired with the acquire of the list's readers: a thread that sees a constant sees its bytes. */
     while (!atomic_compare_exchange_weak_explicit(&constants, &first, added, memory_order_release, memory_order_acquire)) {
         struct uuid *found = find_constant(first, searched, &added->bytes);
+
         if (found != NULL) {
             object_discard_immortal(added);
             return found;
@@ -183,6 +195,7 @@ CFUUIDRef CFUUIDGetConstantUUIDWithBytes(CFAllocatorRef allocator, UInt8 byte0, 
     struct uuid *uuid = find_constant(first, NULL, &bytes);
     if (uuid == NULL) {
         struct uuid *created = create(kCFAllocatorSystemDefault, bytes);
+
         uuid = created != NULL ? add_constant(created, first) : NULL;
     }
     return (CFUUIDRef)(const void *)uuid;

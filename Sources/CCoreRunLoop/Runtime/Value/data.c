@@ -11,6 +11,7 @@ enum { hashed_max = 128 }; /* bytes */
 static void finalize(CFTypeRef object)
 {
     const struct data *data = object;
+
     if ((data->object.info & data_is_mutable) != 0) {
         allocator_deallocate(object_allocator(data), data->bytes);
     } else if ((data->object.info & data_is_external) != 0) {
@@ -25,6 +26,7 @@ static Boolean equal(CFTypeRef object1, CFTypeRef object2)
 {
     const struct data *one = object1;
     const struct data *other = object2;
+
     return one->length == other->length && (one->length == 0 || memcmp(one->bytes, other->bytes, (size_t)one->length) == 0);
 }
 
@@ -32,6 +34,7 @@ static CFHashCode hash(CFTypeRef object)
 {
     const struct data *data = object;
     uint64_t value = 0xCBF29CE484222325 ^ (uint64_t)data->length;
+
     for (CFIndex i = 0; i < data->length && i < hashed_max; i++) {
         value = (value ^ data->bytes[i]) * 0x100000001B3;
     }
@@ -50,6 +53,7 @@ void data_shorten(CFDataRef data, CFIndex length)
 {
     struct data *shortened = (struct data *)(uintptr_t)data;
     UInt8 *fitting = NULL;
+
     if (length > 0) {
         fitting = allocator_resize((CFAllocatorRef)shortened->owner, shortened->bytes, (size_t)shortened->length, (size_t)length);
     }
@@ -70,6 +74,7 @@ bool data_is_shareable(CFDataRef reference)
 {
     const struct data *data = (const struct data *)(const void *)reference;
     bool is_external = (data->object.info & data_is_external) != 0;
+
     return (data->object.info & data_is_mutable) == 0 && object_allocator(data) == kCFAllocatorSystemDefault &&
            (!is_external || is_plain(data->owner));
 }
@@ -83,6 +88,7 @@ bool data_take_given(CFDataRef reference)
 {
     struct data *data = (struct data *)(uintptr_t)reference;
     bool is_given = (data->object.info & data_is_given) != 0;
+
     if (is_given) {
         data->object.info &= ~(uint32_t)data_is_given;
     }
@@ -92,6 +98,7 @@ bool data_take_given(CFDataRef reference)
 CFDataRef data_empty(void)
 {
     static const struct data empty = {.object = {.isa = &data_class}, .bytes = (UInt8 *)(uintptr_t)""};
+
     return (CFDataRef)(const void *)&empty;
 }
 
@@ -99,6 +106,7 @@ CFDataRef data_create_sharing(CFDataRef reference)
 {
     const struct data *original = (const struct data *)(const void *)reference;
     struct data *data = object_create(kCFAllocatorSystemDefault, &data_class, sizeof *data);
+
     if (data == NULL) {
         return NULL;
     }

@@ -26,12 +26,13 @@ static bool find_folder(char ret_folder[PATH_MAX])
     return slash != NULL;
 }
 
-int run_bridge(char **words)
+int run_bridge(int count, char **words)
 {
     static const char *const places[] = {"messageport-bridge", "../libexec/corerunloop/messageport-bridge"};
     char folder[PATH_MAX];
     char path[PATH_MAX + 64];
 
+    (void)count;
     if (!find_folder(folder)) {
         return fail(exit_error, "bridge: where this command is cannot be read from /proc/self/exe: %s", strerror(errno));
     }

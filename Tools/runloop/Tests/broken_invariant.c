@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ends the command in the build for its tests where an invariant does not hold. The library's own function would bring the library along. */
+#include "Support/invariant.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void invariant_check(bool holds, const char *condition, const char *file, int line)
+{
+    if (!holds) {
+        (void)fprintf(stderr, "invariant: %s:%d: %s\n", file, line, condition);
+        abort();
+    }
+}
