@@ -8,7 +8,7 @@
 
 #include "Kernel/kernel.h"
 #include "Port/Core/message_port.h"
-#include "Port/Message/socket_receive.h"
+#include "Port/Message/port_receive.h"
 
 extern const char _dispatch_source_type_read[] __attribute__((weak));
 extern void *dispatch_source_create(const void *type, uintptr_t handle, uintptr_t mask, void *queue) __attribute__((weak));
