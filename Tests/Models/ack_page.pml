@@ -120,7 +120,7 @@ end:
 
 #define is_full (has_control && distance(confirmed, sequence) >= LIMIT)
 
-inline remote_port_confirm(number)
+inline pacing_confirm(number)
 {
     if
     :: is_after(number, confirmed) && !is_after(number, sequence) -> confirmed = number
@@ -139,7 +139,7 @@ inline look_into_page()
 #endif
     atomic {
         if
-        :: is_there -> remote_port_confirm(seen)
+        :: is_there -> pacing_confirm(seen)
         :: else
         fi;
         seen = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends the command in the build for its tests where an invariant does not hold. The library's own function would bring the library along. */
+/* Ends the command in the build for its tests where an invariant does not hold. The library has such a function, too. */
 #include "Support/invariant.h"
 
 #include <stdio.h>

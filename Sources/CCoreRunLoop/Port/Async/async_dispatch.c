@@ -27,6 +27,8 @@ static const int64_t look_last_ns = 10000000;
 /* How long a receiver may take to die, see socket_request_dying_ns. It may be longer here: nobody is blocked meanwhile. */
 static const int64_t dying_ns = 500000000;
 
+static const int64_t once_ns = 0; /* the deadline of a send that does not wait: the loop waits for room */
+
 static const CFTimeInterval timer_interval_s = 1e9; /* the timer is set anew each time */
 
 /* ---- outlets ---- */
@@ -195,8 +197,7 @@ static bool is_too_long(const struct async_request *request)
 /* Sends the message, which nobody answers, or ends it. Returns false if it has to wait for room. */
 static bool start_one_way(struct async_request *request)
 {
-    struct send_clock once = {.deadline_ns = 0};
-    SInt32 result = socket_one_way_put(request->port, &request->request, &once);
+    SInt32 result = socket_one_way_put(request->port, &request->request, once_ns);
 
     if (result == kCFMessagePortSendTimeout) {
         return false;
@@ -209,7 +210,6 @@ static bool start_one_way(struct async_request *request)
 static bool start(struct async_request *request)
 {
     struct awaited_reply awaited = awaited_reply_to(request->port, &request->request);
-    struct send_clock once = {.deadline_ns = 0};
     struct client_channel *channel;
     struct wire_frame frame;
     SInt32 result;
@@ -237,7 +237,7 @@ static bool start(struct async_request *request)
         end_request(request, error == -ENOTCONN ? kCFMessagePortIsInvalid : kCFMessagePortTransportError);
         return true;
     }
-    result = socket_request_put(request->port, channel, end, &request->request, &frame, &once);
+    result = socket_request_put(request->port, channel, end, &request->request, &frame, once_ns);
     if (result == kCFMessagePortSendTimeout) {
         return false;
     }

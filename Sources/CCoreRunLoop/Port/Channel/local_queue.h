@@ -39,7 +39,6 @@ struct local_message {
     struct link link; /* in the queue's `waiting` or `in_callout`; guarded by the queue's lock */
     struct link sender_link; /* in the remote port's `local_messages`; guarded by that port's lock */
     CFMessagePortRef remote; /* constant: the sender's remote port; the sender has a reference while it waits */
-    bool is_noted; /* used by the sender only: the message is in `local_messages` */
     SInt32 message_id; /* constant */
     CFDataRef data; /* constant: the data that the callout gets */
     CFDataRef reply; /* belongs to the receiver until the state is local_message_replied, then to the sender */
@@ -61,8 +60,7 @@ struct local_queue {
     struct link in_callout GUARDED_BY(&lock);
     uint32_t count GUARDED_BY(&lock); /* messages in `waiting` */
     uint32_t limit GUARDED_BY(&lock);
-    uint32_t
-        firsts GUARDED_BY(&lock); /* counts local messages that found none waiting; the sender of each posts the source */
+    uint32_t firsts GUARDED_BY(&lock); /* counts messages that found none waiting; the sender of each posts the source */
     _Atomic uint32_t posted; /* the latest value of `firsts` for which the source was posted */
     uint32_t senders GUARDED_BY(&lock); /* threads that wait for room */
     _Atomic uint32_t room_changes; /* counts changes of the room: messages taken, a new limit; senders that wait for room sleep on it */

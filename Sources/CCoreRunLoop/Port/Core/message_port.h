@@ -15,8 +15,8 @@
  *   Object   making and ending each side, and the public functions
  *   Mach     CFMachPort, whose messages stay in the process
  *
- * the_port_lock stands for the lock of any port. No thread holds two of them, except at a fork, which takes all. A field marked "constant"
- * does not change after creation.
+ * the_port_lock (send_pacing.h) stands for the lock of any port. No thread holds two of them, except at a fork, which takes all. A field
+ * marked "constant" does not change after creation.
  *
  * Lock order: creation -> table -> port -> local queue or name registry. None of them is held together with a lock of a run loop, or while
  * user code is called. A port's lock may be held over system calls that do not wait.
@@ -35,6 +35,7 @@
 #include "Loop/Core/context_info.h"
 #include "Port/Channel/local_queue.h"
 #include "Port/Channel/channel_table.h"
+#include "Port/Channel/send_pacing.h"
 #include "Port/Wire/packet.h"
 #include "Port/Names/port_name.h"
 #include "Port/Names/name_registry.h"
@@ -50,8 +51,6 @@ enum message_port_defaults {
 };
 
 static const uint64_t budget_default = UINT64_C(256) << 20;
-
-extern struct lock_role the_port_lock;
 
 struct dispatch_attachment;
 struct owner_watch;
@@ -104,31 +103,16 @@ struct remote_port {
     int owner_fd GUARDED_BY(the_port_lock); /* O_PATH descriptor of the owner's socket file */
     uint32_t users GUARDED_BY(the_port_lock); /* threads that use a descriptor: it is closed only when there is none */
     uint64_t send_room; /* constant: the socket's room for packets that are under way */
-    uint32_t sequence GUARDED_BY(the_port_lock); /* of the last request or one-way message sent */
-    uint32_t confirmed GUARDED_BY(the_port_lock); /* the sequence of the last message that the owner is known to have taken */
-    uint32_t queue_limit GUARDED_BY(the_port_lock);
+    struct send_pacing pacing; /* send_pacing.h says which lock guards what */
     uint64_t budget; /* constant: the owner's budget at connection; larger data is not sent */
     uint32_t features; /* constant: what the owner understands, of enum wire_feature */
-    int control GUARDED_BY(the_port_lock); /* our end of the control channel, -1 if there is none */
-    uint64_t control_token GUARDED_BY(the_port_lock);
-    struct ack_page *acks GUARDED_BY(the_port_lock); /* NULL if there is no control channel */
-    uint8_t skips_left GUARDED_BY(the_port_lock); /* looks at a full queue that are still left out, because the last was in vain */
-    uint8_t skip_size GUARDED_BY(the_port_lock); /* how many looks are left out after the last one in vain; 0: it found room */
-    bool is_in_line GUARDED_BY(the_port_lock); /* a thread waits in the kernel's line of senders, and its frame is the next */
-    bool was_in_line GUARDED_BY(the_port_lock); /* the last message had to wait there, or went there at once */
-    uint8_t straight_left GUARDED_BY(the_port_lock); /* messages that go there at once, because an attempt without a wait was in vain */
-    int64_t line_limit_ns; /* only the thread in line uses it: the limit that the socket has for a stay there; 0: none yet */
-    uint32_t behind_count GUARDED_BY(the_port_lock); /* threads that wait until that thread has left the line */
-    _Atomic uint32_t turns; /* written under the port lock: how often one of them was let try; they sleep on it */
-    bool has_no_control GUARDED_BY(the_port_lock); /* the owner did not take it: the kernel's queue alone limits us */
     uint32_t last_channel GUARDED_BY(the_port_lock); /* the number of the latest channel */
     uint64_t last_conversation GUARDED_BY(the_port_lock);
     struct link free_channels GUARDED_BY(the_port_lock); /* latest first */
     struct link busy_channels GUARDED_BY(the_port_lock);
     uint32_t free_count GUARDED_BY(the_port_lock);
     struct local_queue *local_queue; /* constant: with a reference. NULL: the owner is in another process */
-    uint32_t sends_by_socket
-        GUARDED_BY(the_port_lock); /* sends that chose the socket and have not ended: none may be overtaken by the local queue */
+    uint32_t sends_by_socket GUARDED_BY(the_port_lock); /* sends by the socket under way: the local queue may overtake none */
     /* Atomic; set under the port lock once the local queue is open and nothing is under way to the socket. All later messages use it. */
     atomic_bool uses_local_queue;
     struct link local_messages GUARDED_BY(the_port_lock); /* requests in the local queue that wait for a reply */

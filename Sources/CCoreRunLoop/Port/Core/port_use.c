@@ -13,7 +13,9 @@ bool local_port_begin_read(CFMessagePortRef port)
 
     port_lock(port);
     can = port_is_valid(port) && port->side.local.socket >= 0;
-    port->side.local.readers += can ? 1 : 0;
+    if (can) {
+        port->side.local.readers++;
+    }
     port_unlock(port);
     return can;
 }
@@ -42,21 +44,11 @@ static void close_one(int *descriptor)
     }
 }
 
-void remote_port_close_control(struct remote_port *remote)
-{
-    if (remote->control >= 0) {
-        packet_socket_close(remote->control);
-        remote->control = -1;
-    }
-    shared_page_release(remote->acks);
-    remote->acks = NULL;
-}
-
 void remote_port_close_descriptors(struct remote_port *remote)
 {
     close_one(&remote->socket);
     close_one(&remote->owner_fd);
-    remote_port_close_control(remote);
+    pacing_close_control(&remote->pacing);
 }
 
 bool remote_port_use(CFMessagePortRef port)
@@ -65,7 +57,9 @@ bool remote_port_use(CFMessagePortRef port)
     invariant(port->is_remote);
     bool can = port_is_valid(port);
 
-    port->side.remote.users += can ? 1 : 0;
+    if (can) {
+        port->side.remote.users++;
+    }
     return can;
 }
 
@@ -77,4 +71,23 @@ void remote_port_unuse(CFMessagePortRef port)
     if (remote->users > 0 && --remote->users == 0 && !port_is_valid(port)) {
         remote_port_close_descriptors(remote);
     }
+}
+
+/* Not checked: the caller uses the port, so the descriptor stays open and the same. */
+NOT_CHECKED bool remote_port_is_alive(CFMessagePortRef port)
+{
+    bool is_alive;
+    bool can;
+
+    port_lock(port);
+    can = remote_port_use(port);
+    port_unlock(port);
+    if (!can) {
+        return false;
+    }
+    is_alive = name_registry_probe(port->side.remote.owner_fd);
+    port_lock(port);
+    remote_port_unuse(port);
+    port_unlock(port);
+    return is_alive;
 }

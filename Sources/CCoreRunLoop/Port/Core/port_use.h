@@ -21,9 +21,9 @@ REQUIRES(the_port_lock) void local_port_end_read(CFMessagePortRef port);
 /* Keeps the descriptors open until the use ends. Returns false if they are closed already. */
 REQUIRES(the_port_lock) bool remote_port_use(CFMessagePortRef port);
 REQUIRES(the_port_lock) void remote_port_unuse(CFMessagePortRef port);
+/* Asks the kernel whether the owner is still there, without a lock held. If not, the caller has to invalidate the port. */
+bool remote_port_is_alive(CFMessagePortRef port);
 /* Closes the descriptors of an invalid port that nobody uses. */
 REQUIRES(the_port_lock) void remote_port_close_descriptors(struct remote_port *remote);
-/* Closes the control channel and its page. */
-REQUIRES(the_port_lock) void remote_port_close_control(struct remote_port *remote);
 
 #endif

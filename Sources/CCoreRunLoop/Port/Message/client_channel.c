@@ -437,7 +437,7 @@ void client_channel_give(CFMessagePortRef port, struct client_channel *channel, 
     channel->awaited = NULL;
     port_lock(port);
     if (awaited->has_sequence) {
-        remote_port_confirm(&port->side.remote, awaited->sequence);
+        pacing_confirm(&port->side.remote.pacing, awaited->sequence);
     }
     list_remove(&channel->link);
     closing = is_reusable ? put_free(port, channel) : channel;

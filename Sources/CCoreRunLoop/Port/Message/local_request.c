@@ -15,27 +15,32 @@
 #include "Port/Wire/port_log.h"
 
 /* Puts a local message into the queue, and waits for room if it is full. Returns the same codes as remote_port_send. */
-static SInt32 put_local_message(CFMessagePortRef port, struct local_message *local_message, struct send_clock *clock)
+static SInt32 put_local_message(CFMessagePortRef port, struct local_message *local_message, int64_t deadline_ns)
 {
     struct local_queue *local_queue = port->side.remote.local_queue;
-    enum local_queue_put outcome = local_queue_gone;
     SInt32 gone = kCFMessagePortIsInvalid;
-    int64_t looked_ns;
-    uint32_t taken;
 
     trace_event(trace_message_is_sent, trace_within_process, local_message, (uintptr_t)port);
-    while (port_is_valid(port) && (outcome = local_queue_put(local_queue, local_message, &taken)) == local_queue_full) {
-        clock->now_ns = 0;
-        looked_ns = kernel.monotonic_ns();
-        if (looked_ns >= clock->deadline_ns) {
+    while (port_is_valid(port)) {
+        uint32_t room_changes;
+        enum local_queue_put outcome = local_queue_put(local_queue, local_message, &room_changes);
+        int64_t now_ns;
+
+        if (outcome == local_queue_took) {
+            return kCFMessagePortSuccess;
+        }
+        if (outcome == local_queue_gone) {
+            break;
+        }
+        now_ns = kernel.monotonic_ns();
+        if (now_ns >= deadline_ns) {
             return kCFMessagePortSendTimeout;
         }
         gone = kCFMessagePortBecameInvalidError;
-        local_queue_wait_for_room(local_queue, taken,
-                                  clock->deadline_ns - looked_ns > request_slice_ns ? looked_ns + request_slice_ns : clock->deadline_ns);
-        outcome = local_queue_gone;
+        local_queue_wait_for_room(local_queue, room_changes,
+                                  deadline_ns - now_ns > request_slice_ns ? now_ns + request_slice_ns : deadline_ns);
     }
-    return outcome == local_queue_took ? kCFMessagePortSuccess : gone;
+    return gone;
 }
 
 static SInt32 log_no_memory(void)
@@ -47,13 +52,12 @@ static SInt32 log_no_memory(void)
 SInt32 local_one_way_send(CFMessagePortRef port, const struct request *request)
 {
     struct local_message *local_message = local_message_create(request->message_id, request->data, NULL);
-    struct send_clock clock = send_clock_start(request);
     SInt32 result;
 
     if (!local_message) {
         return log_no_memory();
     }
-    result = put_local_message(port, local_message, &clock);
+    result = put_local_message(port, local_message, request_send_deadline(request));
     if (result != kCFMessagePortSuccess) {
         local_message_release(local_message);
     }
@@ -94,9 +98,7 @@ static void end_left_local_request(const void *waiting)
     struct local_message *local_message = (struct local_message *)(uintptr_t)waiting;
     CFMessagePortRef port = local_message->remote;
 
-    if (local_message->is_noted) {
-        note_local_message(port, local_message, false);
-    }
+    note_local_message(port, local_message, false);
     if (local_message_give_up(local_message) == local_message_given_up) {
         local_queue_tell_given_up(port->side.remote.local_queue, local_message);
     }
@@ -105,16 +107,48 @@ static void end_left_local_request(const void *waiting)
     object_release(port);
 }
 
+/* Waits for the reply to a message that was put in. The wait makes one run even if the reply is there already. */
+static SInt32 await_local_reply(CFMessagePortRef port, struct local_message *local_message, const struct request *request)
+{
+    struct reply_wait wait = {.port = port,
+                              .loop = local_message->loop,
+                              .mode = request->reply_mode,
+                              .now_ns = kernel.monotonic_ns(),
+                              .is_over = &local_message->state};
+    enum local_message_state state;
+    uint32_t begun;
+
+    wait.deadline_ns = request_reply_deadline(request, wait.now_ns);
+    note_local_message(port, local_message, true); /* before reading the port's validity: after finding it valid, the end wakes us */
+    begun = callback_cleanup_begin(wait.loop, end_left_local_request, local_message);
+    reply_wait_run(&wait);
+    callback_cleanup_end(wait.loop, begun);
+    state = local_message_give_up(local_message);
+    if (state == local_message_given_up) {
+        local_queue_tell_given_up(port->side.remote.local_queue, local_message);
+    }
+    note_local_message(port, local_message, false);
+    return result_of_local_message(port, state);
+}
+
+/* Passes on what the receiver has answered. */
+static void take_local_reply(CFMessagePortRef port, struct local_message *local_message, const struct request *request,
+                             CFDataRef *ret_reply)
+{
+    trace_event(trace_reply_comes, trace_within_process, local_message, (uintptr_t)port);
+    if (request->ret_status) {
+        *request->ret_status = local_message->status;
+    }
+    if (ret_reply) {
+        *ret_reply = local_message->reply;
+        local_message->reply = NULL;
+    }
+}
+
 SInt32 local_request_send(CFMessagePortRef port, const struct request *request, CFDataRef *ret_reply)
 {
-    CFRunLoopRef loop = thread_registry_current();
-    struct local_message *local_message = local_message_create(request->message_id, request->data, loop);
-    struct send_clock clock = send_clock_start(request);
-    struct reply_wait wait = {.port = port, .loop = loop, .mode = request->reply_mode};
-    enum local_message_state state;
+    struct local_message *local_message = local_message_create(request->message_id, request->data, thread_registry_current());
     SInt32 result;
-    uint32_t begun;
-    bool waits;
 
     if (!local_message) {
         return log_no_memory();
@@ -122,39 +156,14 @@ SInt32 local_request_send(CFMessagePortRef port, const struct request *request, 
     local_message->remote = port;
     local_message->wants_status = request->ret_status != NULL;
     local_message->deadline_ns = request->deadline_ns == kernel_never ? 0 : request->deadline_ns;
-    result = put_local_message(port, local_message, &clock);
-    waits = result == kCFMessagePortSuccess; /* even if the reply is there: the wait makes one run */
-    local_message->is_noted = waits;
-    if (waits) {
-        note_local_message(port, local_message, true); /* before reading the port's validity: after finding it valid, the end wakes us */
-    }
+    result = put_local_message(port, local_message, request_send_deadline(request));
     if (result == kCFMessagePortSuccess) {
-        wait.deadline_ns = request_reply_deadline(request, &clock.now_ns);
-        wait.now_ns = clock.now_ns;
-        wait.is_over = &local_message->state;
-        begun = callback_cleanup_begin(loop, end_left_local_request, local_message);
-        reply_wait_run(&wait);
-        callback_cleanup_end(loop, begun);
-        state = local_message_give_up(local_message);
-        if (state == local_message_given_up) {
-            local_queue_tell_given_up(port->side.remote.local_queue, local_message);
-        }
-        result = result_of_local_message(port, state);
-        if (result == kCFMessagePortSuccess && request->ret_status) {
-            *request->ret_status = local_message->status;
-        }
+        result = await_local_reply(port, local_message, request);
         if (result == kCFMessagePortSuccess) {
-            trace_event(trace_reply_comes, trace_within_process, local_message, (uintptr_t)port);
+            take_local_reply(port, local_message, request, ret_reply);
         }
     } else {
         local_message_release(local_message); /* the receiver's reference: the receiver never got the message */
-    }
-    if (waits) {
-        note_local_message(port, local_message, false);
-    }
-    if (result == kCFMessagePortSuccess && ret_reply) {
-        *ret_reply = local_message->reply;
-        local_message->reply = NULL;
     }
     local_message_release(local_message);
     return result;

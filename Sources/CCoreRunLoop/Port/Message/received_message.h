@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message that a local port has received, as a packet (socket_receive.c) or as a local message (local_receive.c): its share of the port's
+ * A message that a local port has received, as a packet (port_receive.c) or as a local message (local_receive.c): its share of the port's
  * budget, its callout, its reply. All of it happens on the receiving thread. No lock is held while the callout runs.
  */
 #ifndef CRL_PORT_MESSAGE_RECEIVED_MESSAGE_H

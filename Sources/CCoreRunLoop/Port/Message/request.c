@@ -16,7 +16,7 @@ SInt32 request_send(CFMessagePortRef port, const struct request *request, CFData
         port_log("CFMessagePortSendRequest", "a message of %llu bytes is more than the receiver takes", (unsigned long long)length);
         return port_is_valid(port) ? kCFMessagePortTransportError : kCFMessagePortIsInvalid;
     }
-    if (remote_port_begin_send(port)) {
+    if (remote_port_begin_send(port) == send_by_local_queue) {
         return request->reply_mode ? local_request_send(port, request, ret_reply) : local_one_way_send(port, request);
     }
     result = request->reply_mode ? socket_request_send(port, request, ret_reply) : socket_one_way_send(port, request);

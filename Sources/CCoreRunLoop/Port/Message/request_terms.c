@@ -16,33 +16,26 @@ static bool is_for_ever(CFTimeInterval seconds)
     return isnan(seconds) || seconds >= for_ever_from_s;
 }
 
-static int64_t deadline_after(CFTimeInterval seconds, CFTimeInterval once_below, int64_t *now_ns)
+int64_t request_deadline_after(CFTimeInterval seconds)
 {
     if (is_for_ever(seconds)) {
         return kernel_never;
     }
-    if (seconds <= 0 || seconds < once_below) {
-        return 0;
+    return seconds < once_below_s ? 0 : instant_after(kernel.monotonic_ns(), seconds);
+}
+
+int64_t request_send_deadline(const struct request *request)
+{
+    return request->deadline_ns != 0 ? request->deadline_ns : request_deadline_after(request->send_timeout);
+}
+
+int64_t request_reply_deadline(const struct request *request, int64_t now_ns)
+{
+    if (request->deadline_ns != 0) {
+        return request->deadline_ns;
     }
-    if (*now_ns == 0) {
-        *now_ns = kernel.monotonic_ns();
+    if (is_for_ever(request->receive_timeout)) {
+        return kernel_never;
     }
-    return instant_after(*now_ns, seconds);
-}
-
-int64_t request_send_deadline(const struct request *request, int64_t *now_ns)
-{
-    return request->deadline_ns != 0 ? request->deadline_ns : deadline_after(request->send_timeout, once_below_s, now_ns);
-}
-
-int64_t request_reply_deadline(const struct request *request, int64_t *now_ns)
-{
-    return request->deadline_ns != 0 ? request->deadline_ns : deadline_after(request->receive_timeout, 0, now_ns);
-}
-
-int64_t request_deadline_after(CFTimeInterval seconds)
-{
-    int64_t now_ns = 0;
-
-    return deadline_after(seconds, once_below_s, &now_ns);
+    return request->receive_timeout <= 0 ? 0 : instant_after(now_ns, request->receive_timeout);
 }

@@ -30,25 +30,12 @@ static inline uint64_t request_length(const struct request *request)
 /* The longest wait between two looks where nothing wakes the waiting thread. */
 static const int64_t request_slice_ns = 10000000;
 
-/* How long to try to send. */
-struct send_clock {
-    int64_t deadline_ns;
-    int64_t now_ns; /* a recent reading of the clock; 0: none */
-};
-
-/* Return the deadline for sending, or for the reply. `now_ns` is the time; if it is 0 and needed, the clock is read into it. */
-int64_t request_send_deadline(const struct request *request, int64_t *now_ns);
-int64_t request_reply_deadline(const struct request *request, int64_t *now_ns);
+/* Returns the deadline for sending, of a send that begins now. */
+int64_t request_send_deadline(const struct request *request);
+/* Returns the deadline for the reply to a message that was sent at `now_ns`. */
+int64_t request_reply_deadline(const struct request *request, int64_t now_ns);
 
 /* Returns the deadline of a time limit for a whole request that begins now: below 1 ms it tries once, and kernel_never means no limit. */
 int64_t request_deadline_after(CFTimeInterval seconds);
-
-static inline struct send_clock send_clock_start(const struct request *request)
-{
-    struct send_clock clock = {.now_ns = 0};
-
-    clock.deadline_ns = request_send_deadline(request, &clock.now_ns);
-    return clock;
-}
 
 #endif

@@ -100,7 +100,7 @@ static int load_data(CFMessagePortRef port, struct client_channel *channel, stru
 
 /* ---- one way ---- */
 
-SInt32 socket_one_way_put(CFMessagePortRef port, const struct request *request, struct send_clock *clock)
+SInt32 socket_one_way_put(CFMessagePortRef port, const struct request *request, int64_t deadline_ns)
 {
     struct wire_frame frame = {.type = wire_one_way, .message_id = request->message_id};
     struct load load = {.bytes = NULL};
@@ -114,7 +114,7 @@ SInt32 socket_one_way_put(CFMessagePortRef port, const struct request *request, 
         return kCFMessagePortIsInvalid;
     }
     if (load_data(port, NULL, &frame, &load, request->data) == 0) {
-        result = remote_port_send(port, &frame, &load, clock);
+        result = remote_port_send(port, &frame, &load, deadline_ns);
     }
     close_load(&load);
     port_lock(port);
@@ -125,9 +125,7 @@ SInt32 socket_one_way_put(CFMessagePortRef port, const struct request *request, 
 
 SInt32 socket_one_way_send(CFMessagePortRef port, const struct request *request)
 {
-    struct send_clock clock = send_clock_start(request);
-
-    return socket_one_way_put(port, request, &clock);
+    return socket_one_way_put(port, request, request_send_deadline(request));
 }
 
 /* ---- results ---- */
@@ -211,7 +209,7 @@ static void take_back(CFMessagePortRef port, struct client_channel *channel, con
 }
 
 SInt32 socket_request_put(CFMessagePortRef port, struct client_channel *channel, int end, const struct request *request,
-                          struct wire_frame *frame, struct send_clock *clock)
+                          struct wire_frame *frame, int64_t deadline_ns)
 {
     struct load load = {.bytes = NULL};
     SInt32 result = kCFMessagePortTransportError;
@@ -232,7 +230,7 @@ SInt32 socket_request_put(CFMessagePortRef port, struct client_channel *channel,
         load.descriptors[load.count++] = end;
     }
     if (load_data(port, channel, frame, &load, request->data) == 0) {
-        result = remote_port_send(port, frame, &load, clock);
+        result = remote_port_send(port, frame, &load, deadline_ns);
     }
     close_load(&load);
     if (result != kCFMessagePortSuccess) {
@@ -262,7 +260,6 @@ SInt32 socket_request_send(CFMessagePortRef port, const struct request *request,
     struct awaited_reply awaited = awaited_reply_to(port, request);
     CFRunLoopRef loop = thread_registry_current();
     struct wire_frame frame;
-    struct send_clock clock = {.now_ns = 0};
     struct reply_wait wait = {.port = port, .loop = loop, .mode = request->reply_mode};
     struct client_channel *channel;
     CFDataRef reply;
@@ -279,13 +276,12 @@ SInt32 socket_request_send(CFMessagePortRef port, const struct request *request,
         port_log("CFMessagePortSendRequest", "there is no means to take a reply: %s", port_error_text(error));
         return kCFMessagePortTransportError;
     }
-    clock = send_clock_start(request);
-    result = socket_request_put(port, channel, end, request, &frame, &clock);
+    result = socket_request_put(port, channel, end, request, &frame, request_send_deadline(request));
     if (result != kCFMessagePortSuccess) {
         return result;
     }
-    wait.deadline_ns = request_reply_deadline(request, &clock.now_ns);
-    wait.now_ns = clock.now_ns;
+    wait.now_ns = kernel.monotonic_ns();
+    wait.deadline_ns = request_reply_deadline(request, wait.now_ns);
     wait.is_over = &channel->awaited->is_over;
     wait.channel = channel;
     begun = callback_cleanup_begin(loop, end_left_request, channel);

@@ -15,8 +15,8 @@
 SInt32 socket_one_way_send(CFMessagePortRef port, const struct request *request);
 SInt32 socket_request_send(CFMessagePortRef port, const struct request *request, CFDataRef *ret_reply);
 
-/* As socket_one_way_send, by the clock and not by the request's time limits. */
-SInt32 socket_one_way_put(CFMessagePortRef port, const struct request *request, struct send_clock *clock);
+/* As socket_one_way_send, until the deadline and not for the request's time limit. */
+SInt32 socket_one_way_put(CFMessagePortRef port, const struct request *request, int64_t deadline_ns);
 
 /* ---- parts of a request, for those that are not waited for (async_dispatch.c) ---- */
 
@@ -40,7 +40,7 @@ static inline struct awaited_reply awaited_reply_to(CFMessagePortRef port, const
  * `frame` gets what was sent.
  */
 SInt32 socket_request_put(CFMessagePortRef port, struct client_channel *channel, int end, const struct request *request,
-                          struct wire_frame *frame, struct send_clock *clock);
+                          struct wire_frame *frame, int64_t deadline_ns);
 /* Gives the channel of a request that was sent back, or closes it if it cannot be used again. */
 void socket_request_end_channel(CFMessagePortRef port, struct client_channel *channel);
 /*

@@ -3,6 +3,7 @@
 #include "CoreFoundation/CFMessagePort.h"
 
 #include "Port/Core/message_port.h"
+#include "Port/Core/port_use.h"
 #include "Port/Message/request.h"
 #include "Port/Object/local_name.h"
 #include "Port/Object/local_port.h"

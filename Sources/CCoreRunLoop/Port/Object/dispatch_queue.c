@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dispatch sources for ports. libdispatch's functions are weak: absent, they are NULL. */
+/* Dispatch sources for ports. libdispatch calls on a thread of the queue; the other functions run on any thread. */
 #include "Port/Object/dispatch_queue.h"
 
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "Kernel/kernel.h"
 #include "Port/Core/message_port.h"
-#include "Port/Message/socket_receive.h"
-
-extern const char _dispatch_source_type_read[] __attribute__((weak));
-extern void *dispatch_source_create(const void *type, uintptr_t handle, uintptr_t mask, void *queue) __attribute__((weak));
-extern void dispatch_set_context(void *object, void *context) __attribute__((weak));
-extern void dispatch_source_set_event_handler_f(void *source, void (*handler)(void *context)) __attribute__((weak));
-extern void dispatch_source_set_cancel_handler_f(void *source, void (*handler)(void *context)) __attribute__((weak));
-extern void dispatch_resume(void *object) __attribute__((weak));
-extern void dispatch_source_cancel(void *source) __attribute__((weak));
-extern void dispatch_release(void *object) __attribute__((weak));
+#include "Port/Message/port_receive.h"
+#include "Support/libdispatch.h"
 
 /*
  * libdispatch does not watch the port's socket itself, but a wait set with the socket in it. libdispatch closes its descriptor only some
@@ -27,7 +18,7 @@ extern void dispatch_release(void *object) __attribute__((weak));
 struct dispatch_attachment {
     CFMessagePortRef port; /* constant: a reference */
     int set; /* constant */
-    void *source; /* C once it is with the port */
+    void *source; /* constant once the port has the attachment */
 };
 
 static void receive_on_queue(void *context)
@@ -63,11 +54,7 @@ struct dispatch_attachment *dispatch_queue_attach(CFMessagePortRef port, void *q
     struct dispatch_attachment *attachment;
     void *source;
 
-    if (!dispatch_source_create || !dispatch_set_context || !dispatch_source_set_event_handler_f || !dispatch_source_set_cancel_handler_f ||
-        !dispatch_resume || !dispatch_source_cancel || !dispatch_release) {
-        return NULL;
-    }
-    attachment = make_attachment(port);
+    attachment = libdispatch_is_there() ? make_attachment(port) : NULL;
     if (!attachment) {
         return NULL;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The receiving side of message ports: makes it, drives it by a source or a dispatch queue, and ends it; see local_port.h. socket_receive.c
+ * The receiving side of message ports: makes it, drives it by a source or a dispatch queue, and ends it; see local_port.h. port_receive.c
  * and local_receive.c receive its messages.
  */
 #include "Port/Object/local_port.h"
@@ -14,7 +14,7 @@
 #include "Port/Core/port_table.h"
 #include "Port/Async/deferred_reply.h"
 #include "Port/Message/local_receive.h"
-#include "Port/Message/socket_receive.h"
+#include "Port/Message/port_receive.h"
 #include "Port/Object/dispatch_queue.h"
 #include "Port/Object/local_name.h"
 #include "Port/Wire/packet.h"

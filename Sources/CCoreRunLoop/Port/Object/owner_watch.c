@@ -14,9 +14,9 @@
 #include "Loop/Run/thread_registry.h"
 #include "Loop/Watch/watch.h"
 #include "Port/Core/callback_cleanup.h"
+#include "Port/Core/port_use.h"
 #include "Port/Message/client_channel.h"
 #include "Port/Message/remote_send.h"
-#include "Port/Object/remote_port.h"
 #include "Port/Wire/packet.h"
 
 /* Between two probes of an owner that keeps no watch channel. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sending side of message ports: makes it, ends it, and asks whether its owner lives. Message/remote_send.c sends. Any thread may call;
- * the port's lock guards the fields.
+ * The sending side of message ports: makes it and ends it. Message/remote_send.c sends. Any thread may call; the port's lock guards the
+ * fields.
  */
 #include "Port/Object/remote_port.h"
 
@@ -38,9 +38,7 @@ static void close_port(CFMessagePortRef port)
         remote_port_close_descriptors(remote);
     } else {
         (void)kernel_ports.hang_up(remote->socket);
-        if (remote->control >= 0) {
-            (void)kernel_ports.hang_up(remote->control);
-        }
+        pacing_hang_up_control(&remote->pacing);
     }
     port_unlock(port);
     while (!list_is_empty(&closing)) {
@@ -74,12 +72,8 @@ NOT_CHECKED static void abandon_port(CFMessagePortRef port)
 
     abandon_channels(&remote->free_channels);
     abandon_channels(&remote->busy_channels);
-    remote->acks = NULL; /* not mapped in a child */
+    pacing_abandon_control(&remote->pacing);
     remote->users = 0;
-    if (remote->control >= 0) {
-        (void)kernel.close(remote->control); /* and nothing else: the parent goes on with the channel */
-        remote->control = -1;
-    }
     remote_port_close_descriptors(remote);
     owner_watch_abandon(remote);
 }
@@ -91,27 +85,6 @@ static const struct port_side remote_side = {
     .remind = owner_watch_remind,
     .abandon = abandon_port,
 };
-
-/* ---- whether its owner lives ---- */
-
-/* Not checked: the caller uses the port, so the descriptor stays open and the same. */
-NOT_CHECKED bool remote_port_is_alive(CFMessagePortRef port)
-{
-    bool is_alive;
-    bool can;
-
-    port_lock(port);
-    can = remote_port_use(port);
-    port_unlock(port);
-    if (!can) {
-        return false;
-    }
-    is_alive = name_registry_probe(port->side.remote.owner_fd);
-    port_lock(port);
-    remote_port_unuse(port);
-    port_unlock(port);
-    return is_alive;
-}
 
 /* ---- making one ---- */
 
@@ -182,7 +155,7 @@ NOT_CHECKED CFMessagePortRef remote_port_create(CFAllocatorRef allocator, const 
         link_init(&remote->free_channels);
         link_init(&remote->busy_channels);
         link_init(&remote->local_messages);
-        remote->control = remote->socket = remote->owner_fd = -1;
+        remote->pacing.control = remote->socket = remote->owner_fd = -1;
         result = name_registry_connect("CFMessagePortCreateRemote", name, &remote->socket, &remote->owner_fd, &card);
     }
     if (port && result < 0) {
@@ -191,7 +164,7 @@ NOT_CHECKED CFMessagePortRef remote_port_create(CFAllocatorRef allocator, const 
         port = NULL;
     }
     if (port) {
-        port->side.remote.queue_limit = card.queue_limit;
+        port->side.remote.pacing.queue_limit = card.queue_limit;
         port->side.remote.budget = card.budget;
         port->side.remote.features = card.features;
         port->side.remote.send_room = room_of(port->side.remote.socket);

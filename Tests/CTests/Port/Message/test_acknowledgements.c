@@ -87,7 +87,7 @@ static void open_with_page(void)
     remote = port_connect(NAME);
     EXPECT_EQ(fill(), limit);
     take_all();
-    REQUIRE(remote->side.remote.acks && control_channel());
+    REQUIRE(remote->side.remote.pacing.acks && control_channel());
 }
 
 static void close_both(void)
@@ -179,7 +179,7 @@ PORT_TEST(every_message_is_noted_once_there_is_a_page, "226")
         channel = control_channel();
         REQUIRE(channel != NULL);
         port_lock(local);
-        EXPECT_EQ(channel->last_acknowledged, remote->side.remote.sequence);
+        EXPECT_EQ(channel->last_acknowledged, remote->side.remote.pacing.sequence);
         port_unlock(local);
     }
     CFRelease(remote);
@@ -194,11 +194,11 @@ static int sleeps;
 static int take_until_woken(int socket, uint32_t interest, int64_t deadline_ns)
 {
     int before = packets;
-    int expected = limit - limit / 4 - (remote->side.remote.sequence == limit / 4 ? 1 : 0);
+    int expected = limit - limit / 4 - (remote->side.remote.pacing.sequence == limit / 4 ? 1 : 0);
     int count;
 
     (void)deadline_ns;
-    EXPECT(socket == remote->side.remote.control && interest == kernel_readable);
+    EXPECT(socket == remote->side.remote.pacing.control && interest == kernel_readable);
     sleeps++;
     for (count = 0; packets == before && count < limit; count++) {
         EXPECT(take_one());
@@ -235,7 +235,7 @@ static void begin_before_the_end_of_numbers(uint32_t before)
     sent = handled = 0;
     local = port_open(NAME, count_in_order, NULL, MODE);
     remote = port_connect(NAME);
-    remote->side.remote.sequence = remote->side.remote.confirmed = UINT32_MAX - before;
+    remote->side.remote.pacing.sequence = remote->side.remote.pacing.confirmed = UINT32_MAX - before;
 }
 
 PORT_TEST(a_stream_goes_on_through_the_end_of_the_numbers, "225 226")
@@ -372,7 +372,7 @@ PORT_TEST(a_moments_look_ends_with_the_moment_and_with_the_senders_time, "213 22
     kernel.monotonic_ns = clock_that_passes;
     EXPECT(readings_of_a_send() < 40); /* of 20 looks */
     EXPECT_EQ(sleeps, 1);
-    remote->side.remote.skips_left = 0;
+    remote->side.remote.pacing.skips_left = 0;
     readings = 0;
     acting_reading = 2; /* the first says when the time is over */
     act = lose_most_of_a_millisecond;
@@ -491,7 +491,7 @@ PORT_TEST(what_is_taken_before_a_sender_says_that_it_sleeps_is_seen, "225")
     kernel.monotonic_ns = take_all_and_say_time;
     kernel_ports.wait = count_sleep;
     is_to_take_all = true;
-    remote->side.remote.skips_left = 1; /* so that nothing sees it before */
+    remote->side.remote.pacing.skips_left = 1; /* so that nothing sees it before */
     EXPECT_EQ(send_within(test_patience_s()), kCFMessagePortSuccess);
     EXPECT(!is_to_take_all);
     EXPECT_EQ(sleeps, 0);
@@ -583,7 +583,7 @@ static int no_mapping_of_others(int descriptor, uint64_t size, bool touch, void 
 /* By the kernel's queue, which holds at least what a host's limit lets it, and nothing is lost. */
 static void expect_all_by_the_kernels_queue(void)
 {
-    EXPECT(remote->side.remote.control < 0 && remote->side.remote.acks == NULL && remote->side.remote.has_no_control);
+    EXPECT(remote->side.remote.pacing.control < 0 && remote->side.remote.pacing.acks == NULL && remote->side.remote.pacing.has_no_control);
     for (int i = 0; i < 20; i++) {
         EXPECT(fill() > 0);
         take_all();
@@ -677,18 +677,18 @@ PORT_TEST(numbers_that_were_not_sent_and_old_ones_confirm_nothing, "241 H23")
 
     open_with_page();
     EXPECT_EQ(fill(), limit);
-    sequence = remote->side.remote.sequence;
+    sequence = remote->side.remote.pacing.sequence;
     for (uint32_t shift = 0; shift < 32; shift++) {
         lie(sequence + (UINT32_C(1) << shift), limit);
         EXPECT_EQ(fill(), 0);
-        EXPECT_EQ(remote->side.remote.confirmed, sequence - limit);
+        EXPECT_EQ(remote->side.remote.pacing.confirmed, sequence - limit);
         lie(sequence - limit - (UINT32_C(1) << shift), limit);
         EXPECT_EQ(fill(), 0);
-        EXPECT_EQ(remote->side.remote.confirmed, sequence - limit);
+        EXPECT_EQ(remote->side.remote.pacing.confirmed, sequence - limit);
     }
     lie(sequence, 0); /* nothing has been taken yet, it says */
     EXPECT_EQ(fill(), 0);
-    EXPECT_EQ(remote->side.remote.queue_limit, limit);
+    EXPECT_EQ(remote->side.remote.pacing.queue_limit, limit);
     lie(sequence - limit, 1);
     EXPECT_EQ(fill(), 0);
     lie(sequence - limit, limit);
@@ -703,7 +703,7 @@ PORT_TEST(a_queue_that_is_said_to_be_endless_is_the_kernels, "241 H23")
 
     local = port_open(NAME, count_in_order, NULL, MODE);
     remote = port_connect(NAME);
-    remote->side.remote.has_no_control = true;
+    remote->side.remote.pacing.has_no_control = true;
     most = fill(); /* as the kernel has it */
     take_all();
     CFRelease(remote);
@@ -711,11 +711,11 @@ PORT_TEST(a_queue_that_is_said_to_be_endless_is_the_kernels, "241 H23")
     sent = handled = 0;
     open_with_page();
     EXPECT_EQ(fill(), limit);
-    lie(remote->side.remote.confirmed, UINT32_MAX);
+    lie(remote->side.remote.pacing.confirmed, UINT32_MAX);
     EXPECT_EQ(fill(), most - limit);
-    EXPECT_EQ(remote->side.remote.queue_limit, UINT32_MAX);
+    EXPECT_EQ(remote->side.remote.pacing.queue_limit, UINT32_MAX);
     EXPECT(remote_port_packet_data_max(remote, wire_inline_max) > 0);
-    lie(remote->side.remote.confirmed, UINT32_MAX);
+    lie(remote->side.remote.pacing.confirmed, UINT32_MAX);
     close_both();
 }
 
@@ -781,9 +781,9 @@ PORT_TEST(acknowledgement_pages_are_the_parents_after_a_fork, "176 P1 P2")
     page_probe_count();
     open_with_page();
     EXPECT_EQ(fill(), limit);
-    forked_pages[0] = remote->side.remote.acks;
+    forked_pages[0] = remote->side.remote.pacing.acks;
     forked_pages[1] = control_channel()->acks;
-    forked_control = remote->side.remote.control;
+    forked_control = remote->side.remote.pacing.control;
     EXPECT(is_mapped(forked_pages[0]) && is_mapped(forked_pages[1]));
     EXPECT_EQ(port_probe_in_child(look_for_what_is_the_parents), 0);
     EXPECT_EQ(fill(), 0);

@@ -112,7 +112,7 @@ static uint32_t count_behind(CFMessagePortRef remote)
     uint32_t result;
 
     port_lock(remote);
-    result = remote->side.remote.behind_count;
+    result = remote->side.remote.pacing.behind_count;
     port_unlock(remote);
     return result;
 }
@@ -341,7 +341,7 @@ PORT_TEST(who_stood_in_line_and_then_makes_a_channel_goes_on, "226 M29")
     take_messages(filling);
     REQUIRE(pthread_join(sender.thread, NULL) == 0);
     EXPECT_EQ(sender.result, kCFMessagePortSuccess);
-    EXPECT(remote->side.remote.control >= 0);
+    EXPECT(remote->side.remote.pacing.control >= 0);
     CFRelease(remote);
     port_drop(local);
 }

@@ -15,7 +15,7 @@
 
 #include "Kernel/kernel.h"
 #include "Kernel/Ports/kernel_ports.h"
-#include "Port/Message/socket_receive.h"
+#include "Port/Message/port_receive.h"
 #include "Port/Core/message_port.h"
 #include "Port/port_probe.h"
 

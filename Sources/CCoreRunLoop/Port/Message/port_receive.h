@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Receives messages from a local port's socket. */
-#ifndef CRL_PORT_MESSAGE_SOCKET_RECEIVE_H
-#define CRL_PORT_MESSAGE_SOCKET_RECEIVE_H
+#ifndef CRL_PORT_MESSAGE_PORT_RECEIVE_H
+#define CRL_PORT_MESSAGE_PORT_RECEIVE_H
 
 #include "Port/link_names.h"
 

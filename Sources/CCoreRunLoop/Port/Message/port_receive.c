@@ -6,7 +6,7 @@
  * descriptors are closed, which the sender notices. Any thread that has a reference to the port may receive. Each function names the locks
  * that it needs.
  */
-#include "Port/Message/socket_receive.h"
+#include "Port/Message/port_receive.h"
 
 #include <errno.h>
 
