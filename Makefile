@@ -213,7 +213,7 @@ uninstall: man uninstall-net uninstall-nats
 
 # A new test is added here and nowhere else. SwiftPM comes last and alone: it plans its build again when a file under the root comes or goes.
 CHECK_PARTS := check-c check-net check-nats check-symbols listings check-documents check-examples conformance check-plain check-headers check-install check-tool check-trace check-top check-gdb check-probes model-check \
-	check-chaos check-chaos-judge check-sim check-faults check-pictures
+	check-chaos check-chaos-judge check-sim check-pictures
 CHECK_LAST := check-swift check-rules
 .PHONY: check
 check: $(CHECK_PARTS)

@@ -3,8 +3,7 @@
 # The runner of the C tests, and its runs: plain, under sanitizers and valgrind, with coverage, on other architectures, for hours.
 
 ### check-c          the C tests; LAYERS="Support Runtime" builds only some layers
-### check-rules      checks which rules the tests cover
-### check-faults     checks docs/faults.md against the tests
+### check-rules      checks docs/rules.md, its rules and fault cases, against the tests
 ### coverage         what the C tests run of each file of Sources/CCoreRunLoop: with clang lines, branches and conditions, with gcc lines;
 ###                  COVERAGE_MIN=90
 ### failure-sites    checks that each call of the kernel or the allocator that may fail has failed once; needs clang and addr2line
@@ -12,7 +11,7 @@
 ### check-musl       the C tests with musl instead of glibc; after deps-musl
 ### soak             runs for hours, and prints each part's time: ubsan soak-stress soak-failures model-soak sim-soak requests-soak actors-soak both-loops-soak schedule-soak; SOAK_PARTS picks some
 
-.PHONY: runner check-c check-rules check-faults check-architecture check-musl
+.PHONY: runner check-c check-rules check-architecture check-musl
 TESTS := $(sort $(wildcard Tests/CTests/*.c) $(call in_layers,Tests/CTests))
 # The tests of the n-th failure need all layers. They wrap the C library's allocator for the whole runner.
 ifneq ($(filter Port,$(LAYERS)),)
@@ -31,8 +30,6 @@ check-c: $(RUNNER)
 	$(Q)$(RUNNER) --jobs $(TEST_JOBS) $(TEST_FLAGS)
 check-rules: $(RUNNER)
 	$(Q)scripts/check-rules $(RUNNER)
-check-faults: $(RUNNER)
-	$(Q)scripts/check-faults $(RUNNER)
 check-architecture:
 	$(Q)MAKE="$(MAKE)" TEST_JOBS=$(TEST_JOBS) TEST_FLAGS="$(TEST_FLAGS)" scripts/check-architecture "$(ARCHITECTURE)"
 check-musl:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The listeners of docs/overlay-rules.md.
+// The listeners: rules 1814 and 1815 of docs/rules.md.
 
 import CoreRunLoop
 import Testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The byte streams of docs/overlay-rules.md: reading, writing, ends, limits and cancellations.
+// The byte streams, rules 1800 to 1813 of docs/rules.md: reading, writing, ends, limits and cancellations.
 
 import CoreRunLoop
 import Testing

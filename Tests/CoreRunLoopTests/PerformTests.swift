@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The perform family: docs/overlay-rules.md, "Performing", and requests in order in "Loops".
+// The perform family: rules 2100 to 2109 of docs/rules.md, and requests in order, rules 1409 to 1411.
 
 import CoreRunLoop
 import CoreRunLoopTesting

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ports of docs/overlay-rules.md.
+// The ports: rules 1600 to 1612 of docs/rules.md.
 
 import CoreRunLoop
 import Testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The requests of docs/overlay-rules.md: handlers in tasks, errors, deadlines, cancellations.
+// The requests, rules 1613 to 1620 of docs/rules.md: handlers in tasks, errors, deadlines, cancellations.
 
 import CoreRunLoop
 import Testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loop itself, its runs, and the table of what ends, wakes and keeps alive a run: docs/overlay-rules.md, "Modes" and "Loops".
+// The loop itself, its runs, and the table of what ends, wakes and keeps alive a run: rules 1400 to 1412 of docs/rules.md.
 
 import CoreRunLoop
 import CoreRunLoopTesting

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The socket ports of docs/overlay-rules.md; what all ports have in common is in PortTests.
+// The socket ports, rule 1611 of docs/rules.md; what all ports have in common is in PortTests.
 
 import CoreRunLoop
 import Testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The threads of docs/overlay-rules.md.
+// The threads: rules 2000 to 2015 of docs/rules.md.
 
 import CoreRunLoop
 import Testing

@@ -199,7 +199,7 @@ TEST(socket_defaults_are_those_of_internet_streams, "271")
     EXPECT(CFSocketCreate(NULL, 12345, SOCK_STREAM, 0, 0, NULL, NULL) == NULL);
 }
 
-TEST(a_closed_descriptor_gives_no_socket, "251")
+TEST(a_closed_descriptor_gives_no_socket, "251 251a")
 {
     struct recorder recorder = RECORDER();
     CFSocketContext context = recorder_context(&recorder);

@@ -5,7 +5,7 @@
 #include "CoreFoundation/CoreFoundation.h"
 #include "harness.h"
 
-TEST(the_registry_of_socket_names_is_gone, "270")
+TEST(the_registry_of_socket_names_is_gone, "270 273a")
 {
     CFPropertyListRef value = CFSTR("untouched");
     CFSocketSignature signature = {PF_INET, SOCK_STREAM, 0, NULL};

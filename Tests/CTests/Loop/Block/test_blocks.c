@@ -258,7 +258,7 @@ static void runs_another_mode(void *info)
     probe_log("}");
 }
 
-/* With Apple's code the blocks of all modes are away while one runs: the nested run would finish at once (differences.md). */
+/* With Apple's code the blocks of all modes are away while one runs: the nested run would finish at once (rule 163). */
 TEST(a_run_nested_in_a_block_runs_the_blocks_of_its_own_mode, "45 163")
 {
     clock_start();

@@ -49,7 +49,7 @@ TEST(got_loops_are_borrowed, "2 187")
     EXPECT(CFRunLoopGetCurrent() == loop);
 }
 
-TEST(null_loop_stops_with_a_sentence, "2")
+TEST(null_loop_stops_with_a_sentence, "2 187b")
 {
     static struct probe source = PROBE("A", NULL);
     CFRunLoopSourceRef a = probe_source(&source, 0);

@@ -216,7 +216,7 @@ PORT_TEST(a_client_of_the_previous_version_is_told_that_it_is_refused, "241 H2")
     expect_refusal_by_receiver();
 }
 
-PORT_TEST(a_client_of_the_next_version_is_told_that_it_is_refused, "241 H2")
+PORT_TEST(a_client_of_the_next_version_is_told_that_it_is_refused, "241 H2 243a")
 {
     other_version = wire_version + 1;
     expect_refusal_by_receiver();

@@ -59,7 +59,7 @@ TEST(a_task_gets_its_parameter_on_a_detached_thread, "")
     EXPECT(task != NULL);
 }
 
-TEST(a_small_stack_is_raised_to_64_KiB, "")
+TEST(a_small_stack_is_raised_to_64_KiB, "439")
 {
     struct meeting meeting;
     meeting_open(&meeting);
@@ -94,7 +94,7 @@ static bool contains(const MPTaskID *numbers, MPTaskID number)
     return false;
 }
 
-TEST(task_numbers_are_small_and_unique_and_known_to_both_sides, "")
+TEST(task_numbers_are_small_and_unique_and_known_to_both_sides, "439")
 {
     struct meeting meeting;
     meeting_open(&meeting);
@@ -149,7 +149,7 @@ TEST(the_number_is_stored_before_the_task_starts, "")
     }
 }
 
-TEST(refusals_leave_the_task_variable_alone, "")
+TEST(refusals_leave_the_task_variable_alone, "439")
 {
     MPTaskID task = (MPTaskID)(uintptr_t)7;
     EXPECT_EQ(MPCreateTask(NULL, NULL, 0, NULL, NULL, NULL, 0, &task), paramErr);

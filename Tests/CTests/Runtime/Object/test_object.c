@@ -334,7 +334,7 @@ TEST(deep_nesting_is_described_to_a_limit, "")
     CFRelease(innermost);
 }
 
-TEST(lent_objects_live_until_the_pool_is_drained, "")
+TEST(lent_objects_live_until_the_pool_is_drained, "187c")
 {
     int finalized = 0;
     for (int i = 0; i < 100; i++) {
@@ -374,7 +374,7 @@ static void *lend_and_end(void *finalized)
     return NULL;
 }
 
-TEST(a_threads_end_drains_its_pool, "")
+TEST(a_threads_end_drains_its_pool, "187c")
 {
     int finalized = 0;
     pthread_t thread;

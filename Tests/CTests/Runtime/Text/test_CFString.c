@@ -67,7 +67,7 @@ TEST(texts_of_ascii_characters_have_a_c_string, "")
     CFRelease(changed);
 }
 
-TEST(a_c_string_must_fit_with_its_nul, "")
+TEST(a_c_string_must_fit_with_its_nul, "438")
 {
     char buffer[20];
     CFStringRef text = text_of("aé");
@@ -130,7 +130,7 @@ TEST(bytes_that_are_not_copied_are_freed_when_they_are_not_needed, "")
     CFRelease(deallocator);
 }
 
-TEST(a_copy_of_a_text_outlives_bytes_that_were_lent, "")
+TEST(a_copy_of_a_text_outlives_bytes_that_were_lent, "436")
 {
     char bytes[] = "abc";
     CFStringRef lent = CFStringCreateWithCStringNoCopy(NULL, bytes, kCFStringEncodingASCII, kCFAllocatorNull);

@@ -47,7 +47,7 @@ static void expect_decoded(const struct bytes_and_units *expected)
     CFRelease(text);
 }
 
-TEST(bytes_become_the_units_that_their_encoding_says, "")
+TEST(bytes_become_the_units_that_their_encoding_says, "435")
 {
     static const struct bytes_and_units table[] = {
         {"UTF-8, one to four bytes",
@@ -146,7 +146,7 @@ TEST(what_cannot_be_printed_is_an_escape_but_for_white_space, "")
     }
 }
 
-TEST(what_an_encoding_writes_it_reads_again, "")
+TEST(what_an_encoding_writes_it_reads_again, "435")
 {
     for (int i = 0; i < encoding_count; i++) {
         for (uint32_t character = 0; character < 0x11000; character += character < 0x3000 ? 1 : 7) {

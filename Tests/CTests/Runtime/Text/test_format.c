@@ -125,7 +125,7 @@ TEST(invalid_wide_characters_are_named, "")
     EXPECT_STR(formatted("%ls", invalid), "(invalid)");
 }
 
-TEST(objects_are_written_as_what_they_say, "")
+TEST(objects_are_written_as_what_they_say, "434")
 {
     int number = -7;
     double floating = 0.1;
@@ -163,7 +163,7 @@ TEST(an_argument_named_twice_with_types_that_do_not_agree_is_not_touched, "")
     EXPECT(strstr(formatted("%1$p %1$@", text), " an object") != NULL);
 }
 
-TEST(what_is_not_a_conversion_is_copied, "")
+TEST(what_is_not_a_conversion_is_copied, "433")
 {
     EXPECT_STR(formatted("100%"), "100%");
     EXPECT_STR(formatted("%"), "%");

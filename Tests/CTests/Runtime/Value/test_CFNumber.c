@@ -97,7 +97,7 @@ TEST(an_integer_that_does_not_fit_gives_its_lower_bits_and_false, "")
     CFRelease(number);
 }
 
-TEST(one_and_two_bytes_take_unsigned_integers, "")
+TEST(one_and_two_bytes_take_unsigned_integers, "431")
 {
     static const struct {
         SInt64 value;

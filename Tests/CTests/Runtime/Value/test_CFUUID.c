@@ -40,7 +40,7 @@ TEST(a_uuid_and_its_text_are_the_same, "")
     CFRelease(same);
 }
 
-TEST(other_texts_are_no_uuids, "")
+TEST(other_texts_are_no_uuids, "437")
 {
     EXPECT(CFUUIDCreateFromString(NULL, CFSTR("")) == NULL);
     EXPECT(CFUUIDCreateFromString(NULL, CFSTR("68753A44-4D6F-1226-9C60-0050E4C0006")) == NULL);
