@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes of a trace file, which docs/trace-format.md describes one by one. The library writes them, and the command runloop reads them.
+ * The bytes of a trace file; docs/trace-format.md says what holds beyond the fields. The library writes them, and the command runloop reads
+ * them.
  *
  * The file is mapped into the memory of the process that it tells of, so a process that is killed leaves it readable. Numbers are in the
  * byte order of the machine. Only the thread of a ring writes its events; atomic fields are the ones that several threads write, or whose

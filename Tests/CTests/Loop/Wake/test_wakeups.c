@@ -311,7 +311,7 @@ TEST_LIMIT(stress_a_source_in_two_loops_loses_no_mark, "65 86 L20", 300)
     CFRelease(shared.source);
 }
 
-/* Signal safety: design.md section 4, stronger than rule 66. A timer signal calls all four functions over whatever the thread is doing. */
+/* Signal safety: docs/threads.md, stronger than rule 66. A timer signal calls all four functions over whatever the thread is doing. */
 static CFRunLoopRef handled_loop;
 static CFRunLoopSourceRef handled_source;
 static _Atomic int handler_calls;
