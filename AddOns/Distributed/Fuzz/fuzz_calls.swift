@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decodes any bytes as a call, and as values of the compact coding. What is taken is encoded again, and gives back what was taken. Built
-// from those files of CoreRunLoopDistributed that read bytes: `make fuzz-calls`.
+// from those files of CoreRunLoopDistributed that read bytes: `make fuzz FUZZ_TARGETS=calls`.
 
 /// A type with all that may be in a call: scalars, texts, bytes, lists, maps, and what may be missing.
 private indirect enum Tree: Codable, Equatable {

@@ -11,7 +11,7 @@
 #include <errno.h>
 
 #include "Kernel/kernel.h"
-#include "Kernel/kernel_ports.h"
+#include "Kernel/Ports/kernel_ports.h"
 #include "Port/Wire/packet.h"
 #include "Port/Wire/shared_page.h"
 #include "Support/barrier.h"
