@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subscriptions of a connection; see connection.h. */
-#include "connection_parts.h"
+/*
+ * The subscriptions of a connection; see nats_connection.h. Used by the loop's thread.
+ *
+ * A callback may run the loop, and so begin and end subscriptions while the list is being visited. A new one goes to the front; one that
+ * ends stays in the list, without a subscription of cnats, until the outermost visit is over.
+ */
+#include "nats_connection_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "Support/invariant.h"
+
 /* Subscribes at the server, if there is a connection. */
-static void begin_subscription(struct connection *connection, struct subscription *subscription)
+static void begin_subscription(struct nats_connection *connection, struct subscription *subscription)
 {
     natsStatus status;
 
-    if (!connection->nats || subscription->nats || subscription->is_over) {
+    if (!connection->nats || subscription->nats || subscription->has_ended) {
         return;
     }
-    status = subscription->queue ? natsConnection_QueueSubscribeSync(&subscription->nats, connection->nats, subscription->subject,
-                                                                     subscription->queue)
-                                 : natsConnection_SubscribeSync(&subscription->nats, connection->nats, subscription->subject);
+    status = subscription->queue
+                 ? natsConnection_QueueSubscribeSync(&subscription->nats, connection->nats, subscription->subject, subscription->queue)
+                 : natsConnection_SubscribeSync(&subscription->nats, connection->nats, subscription->subject);
     if (status == NATS_OK) {
-        (void)natsSubscription_SetPendingLimits(subscription->nats, -1, -1); /* they are taken after each read of 32 KiB */
+        (void)natsSubscription_SetPendingLimits(subscription->nats, -1, -1); /* messages are taken after each read of 32 KiB */
     } else {
-        connection->told(connection->info, connection_complains, natsStatus_GetText(status));
+        connection->callback(connection->info, nats_connection_complains, natsStatus_GetText(status));
     }
 }
 
@@ -40,8 +47,8 @@ static void free_subscription(struct subscription *subscription)
     free(subscription);
 }
 
-struct subscription *connection_subscribe(struct connection *connection, const char *subject, const char *queue, message_arrived arrived,
-                                          void *info)
+struct subscription *nats_connection_subscribe(struct nats_connection *connection, const char *subject, const char *queue,
+                                               nats_message_callback arrived, void *info)
 {
     struct subscription *subscription = calloc(1, sizeof *subscription);
 
@@ -62,14 +69,16 @@ struct subscription *connection_subscribe(struct connection *connection, const c
     return subscription;
 }
 
-static void free_those_over(struct connection *connection)
+static void free_ended_subscriptions(struct nats_connection *connection)
 {
     struct subscription **place = &connection->subscriptions;
 
+    invariant(connection->visits == 0);
     while (*place) {
         struct subscription *subscription = *place;
 
-        if (subscription->is_over) {
+        if (subscription->has_ended) {
+            invariant(!subscription->nats);
             *place = subscription->next;
             free_subscription(subscription);
         } else {
@@ -78,41 +87,43 @@ static void free_those_over(struct connection *connection)
     }
 }
 
-void connection_unsubscribe(struct connection *connection, struct subscription *subscription)
+void nats_connection_unsubscribe(struct nats_connection *connection, struct subscription *subscription)
 {
+    invariant(!subscription->has_ended);
     end_subscription(subscription);
-    subscription->is_over = true;
-    if (connection->walks == 0) {
-        free_those_over(connection);
+    subscription->has_ended = true;
+    if (connection->visits == 0) {
+        free_ended_subscriptions(connection);
     }
 }
 
-/* What a walk calls may run the loop, and so begin others and end subscriptions. None is freed before the outermost walk is over. */
-static void walk(struct connection *connection, void (*visit)(struct connection *connection, struct subscription *subscription))
+static void visit_subscriptions(struct nats_connection *connection,
+                                void (*visit)(struct nats_connection *connection, struct subscription *subscription))
 {
-    connection->walks++;
+    connection->visits++;
     for (struct subscription *subscription = connection->subscriptions; subscription; subscription = subscription->next) {
         visit(connection, subscription);
     }
-    connection->walks--;
-    if (connection->walks == 0) {
-        free_those_over(connection);
+    invariant(connection->visits > 0);
+    connection->visits--;
+    if (connection->visits == 0) {
+        free_ended_subscriptions(connection);
     }
 }
 
-void subscriptions_begin(struct connection *connection)
+void subscriptions_begin(struct nats_connection *connection)
 {
-    walk(connection, begin_subscription);
+    visit_subscriptions(connection, begin_subscription);
 }
 
-void subscriptions_end(struct connection *connection)
+void subscriptions_end(struct nats_connection *connection)
 {
     for (struct subscription *subscription = connection->subscriptions; subscription; subscription = subscription->next) {
         end_subscription(subscription);
     }
 }
 
-static void take_messages_of(struct connection *connection, struct subscription *subscription)
+static void take_messages(struct nats_connection *connection, struct subscription *subscription)
 {
     uint64_t count = 0;
     natsMsg *message;
@@ -128,16 +139,19 @@ static void take_messages_of(struct connection *connection, struct subscription 
 
 void subscriptions_take_messages(void *info)
 {
-    struct connection *connection = info;
+    struct nats_connection *connection = info;
 
-    walk(connection, take_messages_of);
-    connection->told(connection->info, connection_has_moved, "");
+    visit_subscriptions(connection, take_messages);
+    connection->callback(connection->info, nats_connection_has_progressed, "");
 }
 
-void subscriptions_free(struct connection *connection)
+void subscriptions_free(struct nats_connection *connection)
 {
+    invariant(connection->visits == 0);
     while (connection->subscriptions) {
-        connection->subscriptions->is_over = true;
-        free_those_over(connection);
+        struct subscription *first = connection->subscriptions;
+
+        connection->subscriptions = first->next;
+        free_subscription(first);
     }
 }
