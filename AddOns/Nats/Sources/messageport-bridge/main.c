@@ -62,7 +62,7 @@ struct options {
 
 static int status_at_end = exit_success;
 
-static int misuse(const char *format, const char *what)
+static int report_misuse(const char *format, const char *what)
 {
     char text[512];
 
@@ -77,7 +77,7 @@ static int misuse(const char *format, const char *what)
 static int add_name(struct options *options, const char *name, bool is_import)
 {
     if (options->count == names_max) {
-        return misuse("%s is one name too many", name);
+        return report_misuse("%s is one name too many", name);
     }
     options->names[options->count++] = (struct name){.name = name, .is_import = is_import};
     return exit_success;
@@ -88,7 +88,7 @@ static int add_server(struct options *options, const char *server)
     size_t length = strlen(options->servers);
 
     if (length + strlen(server) + 2 > sizeof options->servers) {
-        return misuse("%s is one server too many", server);
+        return report_misuse("%s is one server too many", server);
     }
     (void)snprintf(options->servers + length, sizeof options->servers - length, "%s%s", length > 0 ? "," : "", server);
     return exit_success;
@@ -120,19 +120,19 @@ static int share_names(struct options *options)
             count++;
         }
     }
-    return count > 0 ? exit_success : misuse("%s stands before any --export", "--share");
+    return count > 0 ? exit_success : report_misuse("%s stands before any --export", "--share");
 }
 
 static int name_import(struct options *options, const char *local_name)
 {
     if (options->count == 0 || !options->names[options->count - 1].is_import) {
-        return misuse("--as %s does not follow an import", local_name);
+        return report_misuse("--as %s does not follow an import", local_name);
     }
     options->names[options->count - 1].local_name = local_name;
     return exit_success;
 }
 
-static int take_option(int option, struct options *options)
+static int apply_option(int option, struct options *options)
 {
     switch (option) {
     case 's':
@@ -177,45 +177,53 @@ static int take_option(int option, struct options *options)
     }
 }
 
-static const struct option known[] = {{"server", required_argument, NULL, 's'},      {"export", required_argument, NULL, 'e'},
-                                      {"import", required_argument, NULL, 'i'},      {"as", required_argument, NULL, 'a'},
-                                      {"share", no_argument, NULL, 'S'},             {"machine", required_argument, NULL, 'm'},
-                                      {"durable", no_argument, NULL, 'd'},           {"user", required_argument, NULL, 'u'},
-                                      {"password-file", required_argument, NULL, 'p'}, {"credentials", required_argument, NULL, 'c'},
-                                      {"authorities", required_argument, NULL, 'A'}, {"certificate", required_argument, NULL, 'C'},
-                                      {"key", required_argument, NULL, 'k'},         {"json", no_argument, NULL, 'j'},
-                                      {"help", no_argument, NULL, 'h'},              {NULL, 0, NULL, 0}};
+static const struct option known_options[] = {{"server", required_argument, NULL, 's'},
+                                              {"export", required_argument, NULL, 'e'},
+                                              {"import", required_argument, NULL, 'i'},
+                                              {"as", required_argument, NULL, 'a'},
+                                              {"share", no_argument, NULL, 'S'},
+                                              {"machine", required_argument, NULL, 'm'},
+                                              {"durable", no_argument, NULL, 'd'},
+                                              {"user", required_argument, NULL, 'u'},
+                                              {"password-file", required_argument, NULL, 'p'},
+                                              {"credentials", required_argument, NULL, 'c'},
+                                              {"authorities", required_argument, NULL, 'A'},
+                                              {"certificate", required_argument, NULL, 'C'},
+                                              {"key", required_argument, NULL, 'k'},
+                                              {"json", no_argument, NULL, 'j'},
+                                              {"help", no_argument, NULL, 'h'},
+                                              {NULL, 0, NULL, 0}};
 
 /* A word that is no option belongs to the --export or --import before it. */
-static int take_options(int count, char **words, struct options *options)
+static int parse_options(int count, char **words, struct options *options)
 {
     int status = exit_success;
     int before = 0;
     int option;
 
     opterr = 0;
-    while (status == exit_success && (option = getopt_long(count, words, "-:", known, NULL)) != -1) {
+    while (status == exit_success && (option = getopt_long(count, words, "-:", known_options, NULL)) != -1) {
         if (option == '?' || option == ':') {
-            return misuse(option == '?' ? "there is no option %s" : "%s needs a value", words[optind - 1]);
+            return report_misuse(option == '?' ? "there is no option %s" : "%s needs a value", words[optind - 1]);
         }
         if (option == 1 && before != 'e' && before != 'i') {
-            return misuse("%s is one word too many", optarg);
+            return report_misuse("%s is one word too many", optarg);
         }
-        status = option == 1 ? add_name(options, optarg, before == 'i') : take_option(option, options);
+        status = option == 1 ? add_name(options, optarg, before == 'i') : apply_option(option, options);
         before = option == 1 || option == 'a' ? before : option;
     }
     if (status == exit_success && options->servers[0] == '\0') {
-        return misuse("%s is missing", "--server");
+        return report_misuse("%s is missing", "--server");
     }
     if (status == exit_success && options->count == 0) {
-        return misuse("%s is to be exported or imported", "nothing");
+        return report_misuse("%s is to be exported or imported", "nothing");
     }
     return status;
 }
 
 /* ---- the bridge ---- */
 
-static const char *word_of(CRLNatsEvent event)
+static const char *event_word(CRLNatsEvent event)
 {
     switch (event) {
     case kCRLNatsConnected:
@@ -246,13 +254,13 @@ static const char *word_of(CRLNatsEvent event)
     return "unknown";
 }
 
-static void told(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, const char *text, void *info)
+static void on_bridge_event(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, const char *text, void *info)
 {
     const struct options *options = info;
 
     (void)bridge;
     if (options->is_json) {
-        (void)printf("{\"event\":\"%s\",\"name\":", word_of(event));
+        (void)printf("{\"event\":\"%s\",\"name\":", event_word(event));
         print_json_string(name ? name : "", name ? strlen(name) : 0);
         (void)fputs(",\"text\":", stdout);
         print_json_string(text, strlen(text));
@@ -307,12 +315,12 @@ int main(int count, char **words)
         (void)puts("messageport bridge " CRL_VERSION_STRING);
         return exit_success;
     }
-    status = take_options(count, words, &options);
+    status = parse_options(count, words, &options);
     if (status != exit_success) {
         return status;
     }
     options.configuration.servers = options.servers;
-    options.configuration.callback = told;
+    options.configuration.callback = on_bridge_event;
     options.configuration.info = &options;
     stop_on(SIGINT);
     stop_on(SIGTERM);

@@ -38,9 +38,9 @@ struct durable {
 };
 extern struct durable *durable;
 
-extern const char *program; /* messageport-bridge */
-extern char base[]; /* the folder of all files */
-extern int ports[2 * machines + 1]; /* of clients, of routes, and the durable server's */
+extern const char *bridge_program; /* messageport-bridge */
+extern char base_folder[]; /* the folder of all files */
+extern int server_ports[2 * machines + 1]; /* of clients, of routes, and the durable server's */
 extern char all_servers[512];
 
 unsigned random_below(unsigned limit);
@@ -61,6 +61,6 @@ void network_set_link(int machine, bool is_up);
 /* ---- in roles.c ---- */
 
 /* The process becomes what the worker is. */
-void live(struct worker *worker) __attribute__((noreturn));
+void worker_run(struct worker *worker) __attribute__((noreturn));
 
 #endif
