@@ -117,7 +117,7 @@ static long resident_kb(pid_t pid)
 
 /* ---- the receivers ---- */
 
-static CFDataRef echo(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+static CFDataRef echo_data(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
 {
     (void)port;
     (void)message_id;
@@ -127,7 +127,7 @@ static CFDataRef echo(CFMessagePortRef port, SInt32 message_id, CFDataRef data, 
 
 static void serve_echo(void)
 {
-    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, CFSTR("echo"), echo, NULL, NULL);
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, CFSTR("echo"), echo_data, NULL, NULL);
 
     CFRunLoopAddSource(CFRunLoopGetCurrent(), CFMessagePortCreateRunLoopSource(NULL, port, 0), kCFRunLoopDefaultMode);
     CFRunLoopRun();
@@ -317,7 +317,7 @@ int main(int word_count, char **words)
         for (int i = 0; i < 3; i++) {
             double bare_us;
             double port_us;
-            /* by turns: the machine is not the same at all times */
+            /* in turn, because the machine's speed changes */
             bare_us = measure_requests(ask_bare, bare);
             port_us = measure_requests(ask_port, echo_port);
             (void)printf("request: bare cnats %.1f us, through two bridges %.1f us, %.2fx\n", bare_us, port_us, port_us / bare_us);

@@ -248,7 +248,7 @@ static void report_working(struct exported_name *exported, int64_t now_ns)
 
 /* ---- who has the name ---- */
 
-static void announce(struct exported_name *exported, enum bridge_frame_type type)
+static void announce_name(struct exported_name *exported, enum bridge_frame_type type)
 {
     const char *machine = exported->bridge->machine;
     struct bridge_frame frame = {
@@ -300,7 +300,7 @@ static void note_rival(struct exported_name *exported, const struct bridge_frame
         set_kept_port(exported, exported->port, false);
         bridge_tell(exported->bridge, kCRLNatsNameTaken, exported->name, "%s: the machine %.*s exports it already, and does not share it",
                     exported->name, (int)frame->length, (const char *)frame->data);
-        announce(exported, bridge_here);
+        announce_name(exported, bridge_here);
     }
 }
 
@@ -311,7 +311,7 @@ static void reclaim_name(struct exported_name *exported)
     exported->rival_heard_ns = 0;
     subscribe_any(exported);
     set_kept_port(exported, exported->port, true);
-    announce(exported, bridge_here);
+    announce_name(exported, bridge_here);
 }
 
 static void on_control_message(void *info, natsMsg *message)
@@ -323,7 +323,7 @@ static void on_control_message(void *info, natsMsg *message)
         return;
     }
     if (frame.type == bridge_who) {
-        announce(exported, bridge_here);
+        announce_name(exported, bridge_here);
     } else if (frame.type == bridge_here) {
         note_rival(exported, &frame);
     } else if (frame.type == bridge_cancel) {
@@ -372,14 +372,14 @@ static void start_export(struct exported_name *exported)
 
     subscribe_missing(exported);
     set_kept_port(exported, exported->port, true);
-    announce(exported, bridge_here);
+    announce_name(exported, bridge_here);
     bridge_tell(bridge, kCRLNatsNameAppeared, exported->name, "%s: is exported", exported->name);
 }
 
 static void stop_export(struct exported_name *exported)
 {
     invariant(exported->port);
-    announce(exported, bridge_bye);
+    announce_name(exported, bridge_bye);
     drop_subscription(exported, &exported->any_subscription);
     drop_subscription(exported, &exported->machine_subscription);
     drop_subscription(exported, &exported->control_subscription);
@@ -427,7 +427,7 @@ void exporting_tick(struct exported_name *exported, int64_t now_ns, bool announc
     }
     subscribe_missing(exported);
     if (announces) {
-        announce(exported, bridge_here);
+        announce_name(exported, bridge_here);
     }
     report_working(exported, now_ns);
     invariant(is_consistent(exported));

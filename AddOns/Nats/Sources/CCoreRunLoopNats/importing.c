@@ -263,10 +263,10 @@ static void keep_one_way(struct imported_name *imported, SInt32 message_id, CFDa
 static bool refuses_length(struct imported_name *imported, CFIndex length, CRLReceivedMessageRef message)
 {
     size_t most = nats_connection_message_max(imported->bridge->connection);
-    bool is_kept_by_server = imported->kept && !CRLReceivedMessageWantsReply(message);
+    bool is_to_be_kept = imported->kept && !CRLReceivedMessageWantsReply(message);
     CRLDeferredReplyRef reply;
 
-    if ((size_t)length + (is_kept_by_server ? (size_t)kept_head_max : (size_t)bridge_frame_size) <= most) {
+    if ((size_t)length + (is_to_be_kept ? (size_t)kept_head_max : (size_t)bridge_frame_size) <= most) {
         return false;
     }
     bridge_tell(imported->bridge, kCRLNatsMessageDropped, imported->name, "%s: a message of %ld bytes is more than the server takes, %zu",

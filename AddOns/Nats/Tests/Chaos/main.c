@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * chaos-network PROGRAM SECONDS SEED: three machines with bridges and a cluster of three servers, of which any process is killed or stopped
- * at any moment, and any machine's link is cut; and then a durable name, whose receiving side and whose server are. PROGRAM is
- * messageport-bridge.
+ * chaos-network PROGRAM SECONDS SEED: PROGRAM is messageport-bridge. In the first part there are three machines with bridges and a cluster
+ * of three servers; any process is killed or stopped at any moment, and any machine's link is cut. In the second part there is a durable
+ * name; its server and the processes of its receiving side are killed or stopped.
  *
- * Machine m owns name m; its clients ask the other two. A machine is a directory of names. Every request must end within its time limit and
- * a margin, be handled at most once, and get its own reply. What was taken for the durable name must have been handled once or be told as
- * in doubt. Order is promised as long as connections live, so messages that came out of order are counted only.
+ * A machine is a directory of port names. Machine m owns name m, and its clients send requests to the other two. Every request must end
+ * within its time limit and a margin, be handled at most once, and get its own reply. Every message that was taken for the durable name
+ * must be handled once or be told as in doubt. Messages out of order are only counted: a new connection may bring them.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -40,7 +40,7 @@ static int worker_count;
 static uint64_t killed;
 static uint64_t stopped;
 static uint64_t cut;
-static bool has_links; /* that can be cut */
+static bool has_links; /* the machines have links that can be cut */
 static double cut_until[machines]; /* 0: the machine's link is whole */
 const char *bridge_program;
 char base_folder[] = "/tmp/corerunloop-chaos-network-XXXXXX";
@@ -93,7 +93,7 @@ unsigned random_below(unsigned limit)
 static void start_worker(struct worker *worker)
 {
     worker->stopped_until = 0;
-    /* A client's life says which of its machine's it is, so that it is known who makes progress. */
+    /* The number of a client's life also says which of its machine's clients it is, by which its progress is counted. */
     do {
         worker->life = atomic_fetch_add(&chaos->lives, 1) + 1;
     } while (worker->role == role_client && (int)(worker->life % clients_of_machine) != (int)(worker - workers) % clients_of_machine);
@@ -136,7 +136,7 @@ static void undo_faults(double now)
     }
 }
 
-/* Long enough for the others to take the machine for dead, or not. */
+/* For a random time, after which the others may or may not have taken the machine for dead. */
 static void cut_link(int machine)
 {
     if (cut_until[machine] == 0) {
@@ -243,7 +243,7 @@ static void run_cluster(double seconds)
     end_all();
 }
 
-/* Whether a message was handled, or is told as in doubt, in the logs of the bridges. */
+/* By message: it was handled, or the bridges' log tells that it is in doubt. */
 static bool *accounted;
 
 static void account_messages(void)

@@ -13,7 +13,7 @@
 
 #include "chaos_network.h"
 
-enum { subnet = 213 }; /* 10.213.0.0/16, with the process in the third byte: in the namespaces only */
+enum { subnet = 213 }; /* addresses are in 10.213.0.0/16, in the namespaces only; the third byte is the process's */
 
 static bool has_networks;
 static pid_t maker;
@@ -49,7 +49,7 @@ static void end_networks(void)
         return;
     }
     for (int i = 0; i < machines; i++) {
-        (void)run_command("ip netns del crl%d-%d", (int)maker, i); /* its end of the pair goes with it, and so the other */
+        (void)run_command("ip netns del crl%d-%d", (int)maker, i); /* the pair of interfaces goes with it */
     }
     (void)run_command("ip link del crlb%d", (int)maker % 100000);
 }
