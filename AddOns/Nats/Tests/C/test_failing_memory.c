@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What two bridges do when they have no memory, or the kernel refuses something: once, at each place in turn (the n-th failure). A bridge
- * is made or refused; and whatever fails later, a name appears and a request is outcome or fails, because the next tick tries again.
+ * is made or refused; and whatever fails later, a name appears and a request is answered or fails, because the next tick tries again.
  */
 #include <nats/nats.h>
 
@@ -99,7 +99,7 @@ static void on_answer(void *info, SInt32 result, CRLReplyStatus status, CFDataRe
     outcome->is_over = true;
 }
 
-struct question {
+struct port_request {
     CRLMessageSenderRef sender;
     SInt32 message_id;
     bool wants_reply;
@@ -111,15 +111,15 @@ static bool is_unanswered(void *info)
 }
 
 /* Returns false if there is no memory, or no answer. */
-static bool try_to_ask(const struct question *question)
+static bool try_to_ask(const struct port_request *request)
 {
-    struct outcome outcome = {question->wants_reply, false, 0};
+    struct outcome outcome = {request->wants_reply, false, 0};
     CFDataRef data = CFDataCreate(NULL, (const UInt8 *)"abc", 3);
     CFMessagePortRef far = CFMessagePortCreateRemote(NULL, CFSTR("far"));
     CRLSentMessageRef sent = NULL;
 
     if (data && far) {
-        sent = CRLMessageSenderSend(question->sender, far, question->message_id, data, 0.5, question->wants_reply, on_answer, &outcome);
+        sent = CRLMessageSenderSend(request->sender, far, request->message_id, data, 0.5, request->wants_reply, on_answer, &outcome);
     }
     if (sent) {
         MUST(place_run_while(is_unanswered, &outcome));
@@ -142,9 +142,9 @@ static bool cannot_ask(void *info)
 /* Whatever has failed once, later messages come through. */
 static void ask_until_answered(CRLMessageSenderRef sender, SInt32 message_id, bool wants_reply)
 {
-    struct question question = {sender, message_id, wants_reply};
+    struct port_request request = {sender, message_id, wants_reply};
 
-    MUST(place_run_while(cannot_ask, &question));
+    MUST(place_run_while(cannot_ask, &request));
 }
 
 static bool has_no_far_name(void *info)
