@@ -56,7 +56,9 @@ let package = Package(
         .systemLibrary(name: "CLibNats", path: "AddOns/Nats/Sources/CLibNats", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
         .target(
             name: "CCoreRunLoopNats", dependencies: ["CCoreRunLoop", "CLibBSD", "CLibNats"], path: "AddOns/Nats/Sources/CCoreRunLoopNats",
-            cSettings: [.headerSearchPath("../../../../Headers")]),
+            cSettings: [
+                .headerSearchPath("."), .headerSearchPath("../../../../Headers"), .headerSearchPath("../../../../Sources/CCoreRunLoop"),
+            ]),
         // No sources: the folder of the headers, for C targets.
         .target(name: "CoreFoundationHeaders", dependencies: ["CCoreRunLoop"], path: "Headers", publicHeadersPath: "."),
         // System calls and thread-local words that Swift cannot spell, and the few private functions of the C library that the overlay

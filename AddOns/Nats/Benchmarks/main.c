@@ -35,7 +35,7 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static _Noreturn void stop(const char *why)
+static _Noreturn void fail_with(const char *why)
 {
     (void)fprintf(stderr, "bridge: %s\n", why);
     exit(1);
@@ -53,7 +53,7 @@ static const char *path_of(const char *name)
     return path;
 }
 
-static pid_t start(const char *machine, char *const words[])
+static pid_t start_program(const char *machine, char *const words[])
 {
     pid_t pid = fork();
 
@@ -70,7 +70,7 @@ static pid_t start(const char *machine, char *const words[])
     return pid;
 }
 
-static pid_t start_child(const char *machine, void (*body)(void))
+static pid_t start_server(const char *machine, void (*body)(void))
 {
     pid_t pid = fork();
 
@@ -117,7 +117,7 @@ static long resident_kb(pid_t pid)
 
 /* ---- the receivers ---- */
 
-static CFDataRef echo(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+static CFDataRef echo_data(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
 {
     (void)port;
     (void)message_id;
@@ -127,27 +127,27 @@ static CFDataRef echo(CFMessagePortRef port, SInt32 message_id, CFDataRef data, 
 
 static void serve_echo(void)
 {
-    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, CFSTR("echo"), echo, NULL, NULL);
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, CFSTR("echo"), echo_data, NULL, NULL);
 
     CFRunLoopAddSource(CFRunLoopGetCurrent(), CFMessagePortCreateRunLoopSource(NULL, port, 0), kCFRunLoopDefaultMode);
     CFRunLoopRun();
 }
 
 /* Replies to number 1 with how many messages of number 0 have come. */
-static CFDataRef count(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+static CFDataRef count_or_reply(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
 {
-    static long counted;
+    static long taken;
 
     (void)port;
     (void)data;
     (void)info;
-    counted += message_id == 0;
-    return message_id == 0 ? NULL : CFDataCreate(NULL, (const UInt8 *)&counted, sizeof counted);
+    taken += message_id == 0;
+    return message_id == 0 ? NULL : CFDataCreate(NULL, (const UInt8 *)&taken, sizeof taken);
 }
 
 static void serve_count(void)
 {
-    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, CFSTR("count"), count, NULL, NULL);
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, CFSTR("count"), count_or_reply, NULL, NULL);
 
     CRLMessagePortSetQueueLimit(port, 256);
     CFRunLoopAddSource(CFRunLoopGetCurrent(), CFMessagePortCreateRunLoopSource(NULL, port, 0), kCFRunLoopDefaultMode);
@@ -169,7 +169,7 @@ static natsConnection *connect_bare(void)
 
     if (natsOptions_Create(&options) != NATS_OK || natsOptions_SetURL(options, url) != NATS_OK ||
         natsOptions_SetSendAsap(options, true) != NATS_OK || natsConnection_Connect(&nats, options) != NATS_OK) {
-        stop("there is no server");
+        fail_with("there is no server");
     }
     natsOptions_Destroy(options);
     return nats;
@@ -187,7 +187,7 @@ static void serve_bare(void)
 
 /* ---- measuring ---- */
 
-static int compare(const void *a, const void *b)
+static int compare_times(const void *a, const void *b)
 {
     double difference = *(const double *)a - *(const double *)b;
 
@@ -207,10 +207,10 @@ static double measure_requests(void (*ask)(void *info), void *info)
             ask(info);
             times[i] = now_s() - begin;
         }
-        qsort(times, requests, sizeof times[0], compare);
+        qsort(times, requests, sizeof times[0], compare_times);
         medians[round] = times[requests / 2];
     }
-    qsort(medians, rounds, sizeof medians[0], compare);
+    qsort(medians, rounds, sizeof medians[0], compare_times);
     return medians[rounds / 2] * 1e6;
 }
 
@@ -219,7 +219,7 @@ static void ask_bare(void *info)
     natsMsg *reply = NULL;
 
     if (natsConnection_Request(&reply, info, "bare", "0123456789abcdef0123456789abcdef", 32, 5000) != NATS_OK) {
-        stop("a bare request has failed");
+        fail_with("a bare request has failed");
     }
     natsMsg_Destroy(reply);
 }
@@ -231,22 +231,22 @@ static void ask_port(void *info)
 
     data = data ? data : CFDataCreate(NULL, (const UInt8 *)"0123456789abcdef0123456789abcdef", 32);
     if (CFMessagePortSendRequest(info, 0, data, 5, 5, kCFRunLoopDefaultMode, &reply) != kCFMessagePortSuccess) {
-        stop("a request has failed");
+        fail_with("a request has failed");
     }
     CFRelease(reply);
 }
 
-static CFMessagePortRef find(CFStringRef name)
+static CFMessagePortRef await_port(CFStringRef name)
 {
     CFMessagePortRef port = NULL;
 
     for (int i = 0; i < 1000 && !(port = CFMessagePortCreateRemote(NULL, name)); i++) {
         (void)usleep(10000);
     }
-    return port ? port : (stop("a name has not appeared"), NULL);
+    return port ? port : (fail_with("a name has not appeared"), NULL);
 }
 
-static long counted(CFMessagePortRef port)
+static long request_count(CFMessagePortRef port)
 {
     CFDataRef reply = NULL;
     long result = -1;
@@ -261,21 +261,21 @@ static long counted(CFMessagePortRef port)
 static void measure_one_way(CFMessagePortRef port, long messages, const pid_t bridges[2])
 {
     CFDataRef data = CFDataCreate(NULL, (const UInt8 *)"0123456789abcdef0123456789abcdef", 32);
-    long before = counted(port);
+    long before = request_count(port);
     double processor[2] = {processor_s(bridges[0]), processor_s(bridges[1])};
     double begin = now_s();
     double seconds;
 
     for (long i = 0; i < messages; i++) {
         if (CFMessagePortSendRequest(port, 0, data, 60, 0, NULL, NULL) != kCFMessagePortSuccess) {
-            stop("a message was not taken");
+            fail_with("a message was not taken");
         }
         if (messages >= 100000 && i % (messages / 10) == 0) {
             (void)printf("memory after %9ld: exporting %ld kB, importing %ld kB\n", i, resident_kb(bridges[0]), resident_kb(bridges[1]));
         }
     }
-    if (counted(port) != before + messages) { /* the request comes after all of them */
-        stop("messages were lost");
+    if (request_count(port) != before + messages) { /* the request comes after all of them */
+        fail_with("messages were lost");
     }
     seconds = now_s() - begin;
     (void)printf("one way: %ld messages in %.2f s, %.0f a second; processor time of a message: exporting %.2f us, importing %.2f us\n",
@@ -300,29 +300,29 @@ int main(int word_count, char **words)
     (void)snprintf(url, sizeof url, "nats://127.0.0.1:%s", number);
     (void)mkdir(path_of("here"), 0700);
     (void)mkdir(path_of("there"), 0700);
-    (void)start("here", server);
+    (void)start_program("here", server);
     (void)usleep(500000);
-    (void)start_child("there", serve_echo);
-    (void)start_child("there", serve_count);
-    (void)start_child("there", serve_bare);
-    bridges[0] = start("there", (char *[]){words[1], "--server", url, "--machine", "there", "--export", "echo", "count", NULL});
-    bridges[1] = start("here", (char *[]){words[1], "--server", url, "--machine", "here", "--import", "echo", "count", NULL});
+    (void)start_server("there", serve_echo);
+    (void)start_server("there", serve_count);
+    (void)start_server("there", serve_bare);
+    bridges[0] = start_program("there", (char *[]){words[1], "--server", url, "--machine", "there", "--export", "echo", "count", NULL});
+    bridges[1] = start_program("here", (char *[]){words[1], "--server", url, "--machine", "here", "--import", "echo", "count", NULL});
     (void)setenv("CORERUNLOOP_PORTS", path_of("here"), 1);
     if (word_count > 2) {
-        measure_one_way(find(CFSTR("count")), atol(words[2]), bridges);
+        measure_one_way(await_port(CFSTR("count")), atol(words[2]), bridges);
     } else {
-        CFMessagePortRef echo_port = find(CFSTR("echo")); /* by now all are there */
+        CFMessagePortRef echo_port = await_port(CFSTR("echo")); /* by now all are there */
 
         bare = connect_bare();
         for (int i = 0; i < 3; i++) {
             double bare_us;
             double port_us;
- /* by turns: the machine is not the same at all times */
+            /* in turn, because the machine's speed changes */
             bare_us = measure_requests(ask_bare, bare);
             port_us = measure_requests(ask_port, echo_port);
             (void)printf("request: bare cnats %.1f us, through two bridges %.1f us, %.2fx\n", bare_us, port_us, port_us / bare_us);
         }
-        measure_one_way(find(CFSTR("count")), 300000, bridges);
+        measure_one_way(await_port(CFSTR("count")), 300000, bridges);
     }
     (void)execlp("rm", "rm", "-rf", folder, (char *)NULL);
     return 0;

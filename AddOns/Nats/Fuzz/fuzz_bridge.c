@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decodes any bytes as the head of a bridge's message, as an escaped name and as an answer of JetStream. What is taken is encoded again to
- * the same bytes, and no decoder looks beyond the end.
+ * Decodes any bytes as the head of a bridge's message and as an answer of JetStream, and escapes them as a name. A head that is taken is
+ * encoded to the same bytes again, an escaped name has the characters of one token and is read back, and no decoder looks beyond the end.
  */
 #include <stdbool.h>
 #include <string.h>
 
-#include "bridge_frame.h"
+#include "../Tests/C/unescape.h"
+#include "Wire/bridge_frame.h"
 #include "check.h"
-#include "stream_api.h"
-#include "subject.h"
+#include "Wire/stream_api.h"
+#include "Wire/subject.h"
 
 static void check_frame(const uint8_t *bytes, size_t size)
 {
@@ -26,18 +27,20 @@ static void check_frame(const uint8_t *bytes, size_t size)
     }
 }
 
-static void check_token(const uint8_t *bytes, size_t size)
+static void check_name(const uint8_t *bytes, size_t size)
 {
-    char token[3 * port_name_max + 2] = "";
-    char again[3 * port_name_max + 2];
-    char text[port_name_max + 1];
+    char token[3 * port_name_max + 1];
+    char again[3 * port_name_max + 1];
+    char text[port_name_max + 2] = "";
 
-    memcpy(token, bytes, size < sizeof token ? size : sizeof token - 1);
-    if (subject_unescape(token, text, sizeof text)) {
-        subject_escape(text, again, sizeof again);
-        CHECK(strcmp(again, token) == 0);
-    }
-    (void)name_fault(token, port_name_max);
+    memcpy(text, bytes, size < sizeof text ? size : sizeof text - 1);
+    CHECK(strlen(text) <= port_name_max || name_fault(text, port_name_max));
+    text[port_name_max] = '\0';
+    (void)name_fault(text, port_name_max);
+    subject_escape(text, token, sizeof token);
+    CHECK(strspn(token, "-_%0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == strlen(token));
+    unescape(token, again);
+    CHECK(strcmp(again, text) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -50,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         memcpy(exact, bytes, size);
     }
     check_frame(exact, size);
-    check_token(exact, size);
+    check_name(exact, size);
     answer = api_read_answer((const char *)exact, size);
     CHECK(strlen(answer.description) < sizeof answer.description && (answer.is_answer || answer.error == 0));
     free(exact);

@@ -1,64 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Askers that leave; see asker.h. */
+/* Requests whose sender stops waiting; see asker.h. */
 #include "asker.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "CRLRunLoop.h"
+#include "Support/invariant.h"
 
-/* An asker has left. The info names it by its number, as it may have got its reply meanwhile. */
-struct left_asker {
-    void (*left)(struct CRLNatsBridge *bridge, struct awaited *awaited);
-    struct bridge_life *life; /* a reference */
-    CFRunLoopRef loop; /* a reference */
-    uint64_t number;
-    _Atomic int references; /* the reply's, and one while the loop is to be told */
+/* Names the request by its number, because it may have been answered by the time its sender is seen to have left. */
+struct asker {
+    void (*left)(struct CRLNatsBridge *bridge, struct pending_answer *pending); /* constant */
+    struct bridge_life *life; /* constant; a reference */
+    CFRunLoopRef loop; /* constant; a reference: the bridge's */
+    uint64_t number; /* constant; the request's */
+    _Atomic int references; /* any thread; the deferred reply has one, and the loop while it has a function to call */
 };
 
-static void release_left(void *info)
+static void release_asker(void *info)
 {
-    struct left_asker *asker = info;
+    struct asker *asker = info;
+    int before = atomic_fetch_sub(&asker->references, 1);
 
-    if (atomic_fetch_sub(&asker->references, 1) == 1) {
+    invariant(before > 0);
+    if (before == 1) {
         bridge_life_release(asker->life);
         CFRelease(asker->loop);
         free(asker);
     }
 }
 
-static void tell_left(void *info)
+static void end_request_on_loop(void *info)
 {
-    struct left_asker *asker = info;
+    struct asker *asker = info;
     struct CRLNatsBridge *bridge = asker->life->bridge;
-    struct awaited *awaited = bridge ? awaited_find(&bridge->awaited, asker->number) : NULL;
+    struct pending_answer *pending = bridge ? pending_answers_find(&bridge->pending, asker->number) : NULL;
 
-    if (awaited && awaited->reply) {
-        asker->left(bridge, awaited);
+    if (pending && pending->reply) {
+        asker->left(bridge, pending);
     }
 }
 
-/* Any thread. The bridge's thread looks whether the bridge is still there. */
-static void asker_left(void *info)
+/* Any thread. Only the bridge's thread may look whether the bridge still lives. */
+static void on_asker_left(void *info)
 {
-    struct left_asker *asker = info;
+    struct asker *asker = info;
+    int before = atomic_fetch_add(&asker->references, 1);
 
-    (void)atomic_fetch_add(&asker->references, 1);
-    CRLRunLoopPerformFunction(asker->loop, kCFRunLoopDefaultMode, tell_left, asker, release_left);
+    invariant(before > 0); /* the reply's */
+    CRLRunLoopPerformFunction(asker->loop, kCFRunLoopDefaultMode, end_request_on_loop, asker, release_asker);
     CFRunLoopWakeUp(asker->loop);
 }
 
-void asker_watch(struct CRLNatsBridge *bridge, const struct awaited *awaited,
-                 void (*left)(struct CRLNatsBridge *bridge, struct awaited *awaited))
+void asker_watch(struct CRLNatsBridge *bridge, const struct pending_answer *pending,
+                 void (*left)(struct CRLNatsBridge *bridge, struct pending_answer *pending))
 {
-    struct left_asker *asker = malloc(sizeof *asker);
+    struct asker *asker = malloc(sizeof *asker);
 
-    if (asker) { /* without it the request goes on until it is answered */
+    invariant(pending->reply); /* only a request has a sender that waits */
+    if (asker) { /* without memory for it, the request goes on until it is answered */
         asker->left = left;
         asker->life = bridge_life_retain(bridge->life);
         asker->loop = (CFRunLoopRef)(uintptr_t)CFRetain(CFRunLoopGetCurrent());
-        asker->number = awaited->number;
+        asker->number = pending->number;
         atomic_init(&asker->references, 1);
-        (void)CRLDeferredReplySetLeftCallBack(awaited->reply, asker_left, asker, release_left);
+        (void)CRLDeferredReplySetLeftCallBack(pending->reply, on_asker_left, asker, release_asker);
     }
 }

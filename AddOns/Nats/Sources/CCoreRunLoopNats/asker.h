@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whoever asks an imported name may give up, or die, before there is an answer. */
+/* Programs that send a request to an imported name may stop waiting, or die, before there is a reply. */
 #ifndef CRL_NATS_ASKER_H
 #define CRL_NATS_ASKER_H
 
 #include "nats_link_names.h"
 
-#include "bridge.h"
+#include "bridge_link.h"
 
 /*
- * Makes `left` be called on the bridge's thread if nobody waits any more for the reply that is awaited. It is not called once that has
- * ended, or the bridge has.
+ * Calls `left` on the bridge's thread if the request's sender stops waiting for the reply. It is not called once the entry was removed, or
+ * the bridge has ended.
  */
-void asker_watch(struct CRLNatsBridge *bridge, const struct awaited *awaited,
-                 void (*left)(struct CRLNatsBridge *bridge, struct awaited *awaited));
+void asker_watch(struct CRLNatsBridge *bridge, const struct pending_answer *pending,
+                 void (*left)(struct CRLNatsBridge *bridge, struct pending_answer *pending));
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program wants of its bridge; see configuration.h. */
+/* The settings of a bridge; see configuration.h. */
 #include "configuration.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "Support/invariant.h"
 
 enum { servers_max = 16 };
 
@@ -21,31 +23,31 @@ static int split_servers(char *text, const char *ret_servers[servers_max])
     return count;
 }
 
-/* Returns why the settings do not agree, or NULL. */
+/* Returns why the settings cannot be followed, or NULL. */
 static const char *settings_fault(const CRLNatsConfiguration *configuration)
 {
     if (!configuration->certificate != !configuration->key) {
         return "a certificate needs its key, and a key its certificate";
     }
     if (configuration->credentials && access(configuration->credentials, R_OK) != 0) {
-        return "the file of credentials cannot be read"; /* cnats would say so at each try only */
+        return "the file of credentials cannot be read"; /* cnats would report it only at each attempt to connect */
     }
     return configuration->password && !configuration->user ? "a password needs its user" : NULL;
 }
 
-static bool connect_bridge(struct CRLNatsBridge *bridge, const CRLNatsConfiguration *configuration, connection_told told)
+static bool connect_bridge(struct CRLNatsBridge *bridge, const CRLNatsConfiguration *configuration, nats_connection_callback callback)
 {
     const char *fault = settings_fault(configuration);
     const char *servers[servers_max];
     char *copy = strdup(configuration->servers ? configuration->servers : "");
-    struct connection_settings settings = {.servers = servers,
-                                           .user = configuration->user,
-                                           .password = configuration->password,
-                                           .credentials = configuration->credentials,
-                                           .authorities = configuration->authorities,
-                                           .certificate = configuration->certificate,
-                                           .key = configuration->key,
-                                           .name = bridge->machine};
+    struct nats_connection_settings settings = {.servers = servers,
+                                                .user = configuration->user,
+                                                .password = configuration->password,
+                                                .credentials = configuration->credentials,
+                                                .authorities = configuration->authorities,
+                                                .certificate = configuration->certificate,
+                                                .key = configuration->key,
+                                                .name = bridge->machine};
     char text[128] = "there is no memory";
 
     if (copy) {
@@ -55,9 +57,10 @@ static bool connect_bridge(struct CRLNatsBridge *bridge, const CRLNatsConfigurat
     if (copy && settings.server_count == 0) {
         fault = "no server is named";
     } else if (copy && !fault) {
-        bridge->connection = connection_create(&settings, told, bridge, text, sizeof text);
+        bridge->connection = nats_connection_create(&settings, callback, bridge, text, sizeof text);
     }
     free(copy);
+    invariant(!bridge->connection || !fault);
     if (!bridge->connection) {
         (void)fprintf(stderr, "CoreRunLoop: bridge: the servers '%s' cannot be used: %s\n",
                       configuration->servers ? configuration->servers : "", fault ? fault : text);
@@ -83,7 +86,7 @@ static bool choose_machine(struct CRLNatsBridge *bridge, const char *machine)
     return true;
 }
 
-bool configuration_follow(struct CRLNatsBridge *bridge, const CRLNatsConfiguration *configuration, connection_told told)
+bool configuration_apply(struct CRLNatsBridge *bridge, const CRLNatsConfiguration *configuration, nats_connection_callback callback)
 {
-    return choose_machine(bridge, configuration->machine) && connect_bridge(bridge, configuration, told);
+    return choose_machine(bridge, configuration->machine) && connect_bridge(bridge, configuration, callback);
 }

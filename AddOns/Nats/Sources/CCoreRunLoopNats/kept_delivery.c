@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages that the server keeps, at their receiver; see kept_delivery.h. */
+/* Messages that the server keeps, at their receiver; see kept_delivery.h. Used by the bridge's thread. */
 #include "kept_delivery.h"
 
 #include <math.h>
@@ -7,58 +7,83 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stream_api.h"
+#include "Support/invariant.h"
+#include "Wire/stream_api.h"
 
 enum {
-    begun_max = 8, /* messages that are claimed at once, and so may be in doubt after a crash */
-    held_max = 128, /* messages in all: the server has at most 64 of a consumer under way */
-    handled_max = 1024, /* ids of messages that were handled or given up: a server that was killed may have lost what it had confirmed */
+    begun_max = 8, /* messages that are claimed at a time, and so may be in doubt after a crash */
+    held_max = 128, /* messages in all; the server delivers at most 64 that are not acknowledged */
+    handled_max = 1024, /* ids of messages that are done: a server that was killed may have lost an acknowledgement, and deliver again */
 };
 
-static const int64_t working_ns = 1000000000; /* between two signs that a message is under way */
-static const int64_t again_ns = 3500000000; /* after which the server is asked again for what it has not answered */
+static const int64_t claim_again_ns = 3500000000; /* after which the server is asked again for a claim */
 
 enum delivery_state { delivery_waiting, delivery_claiming, delivery_claimed, delivery_handed_over, delivery_done };
 
 struct delivered_message {
     struct delivered_message *next;
     struct delivered_message *earlier;
-    struct kept_delivery *delivery;
-    enum delivery_state state;
-    uint64_t sender;
+    enum delivery_state state; /* set by set_state */
+    struct kept_delivery *delivery; /* constant, as all down to the data */
+    uint64_t sender; /* with the number, the message's id */
     uint64_t number;
-    uint64_t awaited; /* the number of the question for the claim; 0: none */
-    int64_t said_ns; /* when the server last heard of it */
-    const char *last_word; /* of one that is done: it waits for a connection to be said */
-    int64_t asked_ns;
     SInt32 message_id;
     CFDataRef data; /* a reference */
-    char acknowledgement[]; /* the subject for it */
+    uint64_t claim_question; /* the number of the question for the claim; 0: none is open */
+    int64_t claim_asked_ns; /* when the server was asked for the claim last */
+    int64_t reported_ns; /* when it came, or was last reported to the server as under way */
+    const char *last_word; /* of a message that is done: the acknowledgement that the server has not got yet */
+    char acknowledgement[]; /* constant: the subject for acknowledgements */
 };
 
 struct kept_delivery {
-    struct CRLNatsBridge *bridge;
-    char name[port_name_max + 1];
-    char subject[subject_max]; /* of the messages */
-    char delivery[subject_max]; /* at which the server delivers them */
+    struct CRLNatsBridge *bridge; /* constant */
+    char name[port_name_max + 1]; /* constant */
+    char subject[subject_max]; /* constant; at which the messages are sent */
+    char delivery_subject[subject_max]; /* at which the server delivers them; set with the question for the consumer */
     struct subscription *subscription; /* NULL without a port */
     CFMessagePortRef port; /* NULL: there is none; the exported name has the reference */
-    bool has_consumer;
-    uint64_t consumer_asked; /* the number of the question; 0: none */
+    bool has_consumer; /* the connection's server has it */
+    uint64_t consumer_question; /* the number of the question for it; 0: none is open */
     struct delivered_message *first; /* in their order */
     struct delivered_message *last;
-    int begun; /* of these, those that do not wait any more */
+    int begun; /* how many of them are not waiting any more */
     int count;
-    struct message_id {
+    struct handled_id {
         uint64_t sender;
         uint64_t number;
-    } handled[handled_max]; /* the latest, in a ring */
-    size_t handled_count; /* in all */
+    } handled[handled_max]; /* the latest messages that are done, in a ring */
+    size_t handled_count; /* since the beginning */
 };
+
+/* ---- states ---- */
+
+static bool may_follow(enum delivery_state state, enum delivery_state next)
+{
+    static const unsigned followers[] = {
+        [delivery_waiting] = 1U << delivery_claiming,
+        [delivery_claiming] = 1U << delivery_claiming | 1U << delivery_claimed | 1U << delivery_done,
+        [delivery_claimed] = 1U << delivery_handed_over,
+        [delivery_handed_over] = 1U << delivery_claimed | 1U << delivery_done,
+        [delivery_done] = 0,
+    };
+
+    return followers[state] >> next & 1;
+}
+
+static void set_state(struct delivered_message *message, enum delivery_state state)
+{
+    struct kept_delivery *delivery = message->delivery;
+
+    invariant(may_follow(message->state, state));
+    delivery->begun += message->state == delivery_waiting;
+    message->state = state;
+    invariant(delivery->begun > 0 && delivery->begun <= begun_max && delivery->begun <= delivery->count);
+}
 
 /* ---- the list ---- */
 
-static void append(struct kept_delivery *delivery, struct delivered_message *message)
+static void append_message(struct kept_delivery *delivery, struct delivered_message *message)
 {
     message->earlier = delivery->last;
     *(delivery->last ? &delivery->last->next : &delivery->first) = message;
@@ -72,11 +97,12 @@ static void free_message(struct delivered_message *message)
 
     *(message->earlier ? &message->earlier->next : &delivery->first) = message->next;
     *(message->next ? &message->next->earlier : &delivery->last) = message->earlier;
-    if (message->awaited != 0) {
-        bridge_forget(delivery->bridge, message->awaited);
+    if (message->claim_question != 0) {
+        bridge_forget(delivery->bridge, message->claim_question);
     }
     delivery->begun -= message->state != delivery_waiting;
     delivery->count--;
+    invariant(delivery->begun >= 0 && delivery->begun <= delivery->count && !delivery->first == (delivery->count == 0));
     CFRelease(message->data);
     free(message);
 }
@@ -91,11 +117,11 @@ static struct delivered_message *find_message(struct kept_delivery *delivery, co
     return NULL;
 }
 
-static void note_handled(const struct delivered_message *message)
+static void remember_handled(const struct delivered_message *message)
 {
     struct kept_delivery *delivery = message->delivery;
 
-    delivery->handled[delivery->handled_count++ % handled_max] = (struct message_id){message->sender, message->number};
+    delivery->handled[delivery->handled_count++ % handled_max] = (struct handled_id){message->sender, message->number};
 }
 
 static bool was_handled(const struct kept_delivery *delivery, const struct bridge_frame *frame)
@@ -108,28 +134,30 @@ static bool was_handled(const struct kept_delivery *delivery, const struct bridg
     return false;
 }
 
-/* ---- words to the server ---- */
+/* ---- acknowledgements ---- */
 
-/* Returns false if there is no connection. */
-static bool say(const struct delivered_message *message, const char *word)
+/* Sends one of JetStream's acknowledgements: +ACK, -NAK, +WPI, +TERM. Returns false if there is no connection. */
+static bool acknowledge_with(const struct delivered_message *message, const char *word)
 {
-    return connection_publish(message->delivery->bridge->connection, message->acknowledgement, NULL, word, strlen(word), NULL, 0);
+    return nats_connection_publish(message->delivery->bridge->connection, message->acknowledgement, NULL, word, strlen(word), NULL, 0);
 }
 
-static void say_last_word(struct delivered_message *message)
+/* Frees the message, unless there is no connection: then a tick tries again. */
+static void send_last_word(struct delivered_message *message)
 {
-    if (say(message, message->last_word)) {
+    invariant(message->state == delivery_done && message->last_word);
+    if (acknowledge_with(message, message->last_word)) {
         free_message(message);
     }
 }
 
-/* Nothing more is done with the message. Should the server deliver it again, it is not handed over. */
-static void finish(struct delivered_message *message, const char *last_word)
+/* The message is done. If the server delivers it again, it is acknowledged and not handed over. */
+static void finish_message(struct delivered_message *message, const char *last_word)
 {
-    note_handled(message);
-    message->state = delivery_done;
+    remember_handled(message);
+    set_state(message, delivery_done);
     message->last_word = last_word;
-    say_last_word(message);
+    send_last_word(message);
 }
 
 static void claim_subject(const struct delivered_message *message, char ret_subject[subject_max])
@@ -145,67 +173,69 @@ static void give_up_in_doubt(struct delivered_message *message, const char *why)
     unsigned long long number = message->number;
     int message_id = (int)message->message_id;
 
-    finish(message, "+TERM"); /* before the program is told, which may run the loop */
-    delivery->bridge->told_ns[-kCRLNatsMessageInDoubt] = 0; /* each of them is told */
-    bridge_tell(delivery->bridge, kCRLNatsMessageInDoubt, delivery->name, "%s: the message %d of bridge %llx, number %llu, is in doubt: %s",
-                delivery->name, message_id, sender, number, why);
+    finish_message(message, "+TERM"); /* before the program is told, which may run the loop */
+    bridge_tell_always(delivery->bridge, kCRLNatsMessageInDoubt, delivery->name,
+                       "%s: the message %d of bridge %llx, number %llu, is in doubt: %s", delivery->name, message_id, sender, number, why);
 }
 
 static void claim_next(struct kept_delivery *delivery);
 
 /* ---- handing over ---- */
 
-static void handed_over(void *info, SInt32 result, CRLReplyStatus status, CFDataRef reply)
+static void on_handed_over(void *info, SInt32 result, CRLReplyStatus status, CFDataRef reply)
 {
     struct delivered_message *message = info;
     struct kept_delivery *delivery = message->delivery;
 
     (void)status;
     (void)reply;
+    invariant(message->state == delivery_handed_over);
     if (result == kCFMessagePortSuccess) {
-        finish(message, "+ACK");
+        finish_message(message, "+ACK");
         claim_next(delivery);
     } else if (result == kCFMessagePortIsInvalid) {
-        message->state = delivery_claimed; /* nothing was sent: it waits for the next port */
+        set_state(message, delivery_claimed); /* nothing was sent: it waits for the next port */
     } else {
         give_up_in_doubt(message, "its receiver died, or failed");
     }
 }
 
-static void hand_over(struct delivered_message *message)
+static void hand_over_message(struct delivered_message *message)
 {
     struct kept_delivery *delivery = message->delivery;
     CRLSentMessageRef sent;
 
+    invariant(message->state == delivery_claimed);
     if (!delivery->port) {
         return;
     }
-    sent = CRLMessageSenderSend(delivery->bridge->messages, delivery->port, message->message_id, message->data, INFINITY, true, handed_over,
-                                message);
-    if (sent) { /* otherwise the next tick tries again */
-        message->state = delivery_handed_over;
+    sent = CRLMessageSenderSend(delivery->bridge->messages, delivery->port, message->message_id, message->data, INFINITY, true,
+                                on_handed_over, message);
+    if (sent) { /* otherwise there is no memory, and the next tick tries again */
+        set_state(message, delivery_handed_over);
         CRLSentMessageRelease(sent);
     }
 }
 
 /* ---- claims ---- */
 
-static void claimed(void *info, const char *text, size_t length)
+static void on_claim_answered(void *info, const char *text, size_t length)
 {
     struct delivered_message *message = info;
     struct api_answer answer = api_read_answer(text ? text : "", length);
 
-    message->awaited = 0;
+    invariant(message->state == delivery_claiming && message->claim_question != 0);
+    message->claim_question = 0;
     if (answer.is_stored) {
-        message->state = delivery_claimed;
-        hand_over(message);
+        set_state(message, delivery_claimed);
+        hand_over_message(message);
     } else if (answer.error == api_wrong_last_sequence) {
         give_up_in_doubt(message, "another bridge had begun to hand it over");
     }
 }
 
-/* Asks for the claim, or asks again: the id makes the server give the same answer to the same bridge. */
-static void claim(struct delivered_message *message)
+/* Asks for the claim. May ask again: the id makes the server give the same answer to the same bridge. */
+static void claim_message(struct delivered_message *message)
 {
     struct bridge_frame frame = {.type = bridge_taken, .number = message->number};
     struct CRLNatsBridge *bridge = message->delivery->bridge;
@@ -215,27 +245,26 @@ static void claim(struct delivered_message *message)
     claim_subject(message, subject);
     (void)snprintf(id, sizeof id, "%llx-%llx-%llx", (unsigned long long)message->sender, (unsigned long long)message->number,
                    (unsigned long long)bridge->sender);
-    message->asked_ns = bridge_now_ns();
-    message->delivery->begun += message->state == delivery_waiting;
-    message->state = delivery_claiming;
-    message->awaited =
-        bridge_ask(bridge, &(struct question){.subject = subject, .id = id, .is_first = true, .frame = &frame}, claimed, message);
+    message->claim_asked_ns = bridge_now_ns();
+    set_state(message, delivery_claiming);
+    message->claim_question = bridge_ask(bridge, &(struct server_question){.subject = subject, .id = id, .is_first = true, .frame = &frame},
+                                         on_claim_answered, message);
 }
 
-/* Begins with those whose turn it is, if they can be handed over. */
+/* Claims the messages whose turn it is, if there is a port for them. */
 static void claim_next(struct kept_delivery *delivery)
 {
     for (struct delivered_message *message = delivery->first; message && delivery->port && delivery->begun < begun_max;
          message = message->next) {
         if (message->state == delivery_waiting) {
-            claim(message);
+            claim_message(message);
         }
     }
 }
 
 /* ---- messages ---- */
 
-static void message_came(void *info, natsMsg *came)
+static void on_message(void *info, natsMsg *came)
 {
     struct kept_delivery *delivery = info;
     const char *acknowledgement = natsMsg_GetReply(came) ? natsMsg_GetReply(came) : "";
@@ -250,16 +279,16 @@ static void message_came(void *info, natsMsg *came)
         return;
     }
     if (find_message(delivery, &frame)) {
-        return; /* the server has lost patience, and this bridge is at it */
+        return; /* a redelivery of a message that is still being handled */
     }
     if (was_handled(delivery, &frame)) {
-        (void)connection_publish(delivery->bridge->connection, acknowledgement, NULL, "+ACK", 4, NULL, 0);
+        (void)nats_connection_publish(delivery->bridge->connection, acknowledgement, NULL, "+ACK", 4, NULL, 0);
         return;
     }
     if (delivery->count == held_max) {
         bridge_tell(delivery->bridge, kCRLNatsPeerMisbehaves, delivery->name,
                     "%s: a kept message was dropped: the server has not delivered so many", delivery->name);
-        return; /* if the server has, it does so again */
+        return; /* if it is the server's after all, it is delivered again */
     }
     message = calloc(1, sizeof *message + strlen(acknowledgement) + 1);
     if (message) {
@@ -273,72 +302,73 @@ static void message_came(void *info, natsMsg *came)
         message->sender = frame.sender;
         message->number = frame.number;
         message->message_id = frame.message_id;
-        message->said_ns = bridge_now_ns();
-        append(delivery, message);
+        message->reported_ns = bridge_now_ns();
+        append_message(delivery, message);
         claim_next(delivery);
     }
 }
 
-static void look_after(struct delivered_message *message, int64_t now_ns)
+static void message_tick(struct delivered_message *message, int64_t now_ns)
 {
     if (message->state == delivery_done) {
-        say_last_word(message);
+        send_last_word(message);
         return;
     }
-    if (now_ns - message->said_ns >= working_ns && say(message, "+WPI")) {
-        message->said_ns = now_ns;
+    if (now_ns - message->reported_ns >= working_interval_ns && acknowledge_with(message, "+WPI")) {
+        message->reported_ns = now_ns;
     }
-    if (message->state == delivery_claiming && now_ns - message->asked_ns >= again_ns) {
-        if (message->awaited != 0) {
-            bridge_forget(message->delivery->bridge, message->awaited);
+    if (message->state == delivery_claiming && now_ns - message->claim_asked_ns >= claim_again_ns) {
+        if (message->claim_question != 0) {
+            bridge_forget(message->delivery->bridge, message->claim_question);
         }
-        claim(message);
+        claim_message(message);
     } else if (message->state == delivery_claimed) {
-        hand_over(message);
+        hand_over_message(message);
     }
 }
 
-/* ---- giving back ---- */
+/* ---- giving messages back ---- */
 
-/* Takes the claim back, so that another bridge can have it. Returns false if there is no connection. */
-static bool unclaim(const struct delivered_message *message)
+/* Deletes the claim, so that another bridge can have it. Returns false if there is no connection. */
+static bool withdraw_claim(const struct delivered_message *message)
 {
     char subject[subject_max];
     char text[subject_max + 32];
 
     claim_subject(message, subject);
     (void)snprintf(text, sizeof text, "{\"filter\":\"%s\"}", subject);
-    return connection_publish(message->delivery->bridge->connection, api_purge_claims_subject, NULL, text, strlen(text), NULL, 0);
+    return nats_connection_publish(message->delivery->bridge->connection, api_purge_claims_subject, NULL, text, strlen(text), NULL, 0);
 }
 
-/* The server gives the message to another bridge. A claim that cannot be taken back yet is kept, with the message. */
-static void give_back(struct delivered_message *message)
+/* The server delivers the message to another bridge. If there is no connection by which to withdraw a claim, the message is held. */
+static void give_back_message(struct delivered_message *message)
 {
-    if (message->state == delivery_waiting || (message->state == delivery_claimed && unclaim(message))) {
-        (void)say(message, "-NAK"); /* without a connection the server sees that nobody is at it */
+    if (message->state == delivery_waiting || (message->state == delivery_claimed && withdraw_claim(message))) {
+        (void)acknowledge_with(message, "-NAK"); /* without a connection, the server delivers it again after 5 s */
         free_message(message);
     }
 }
 
-/* Those that the port has not got, which another bridge may have a port for. */
-static void give_back_all(struct kept_delivery *delivery)
+/* Gives back all messages that the port has not got: another bridge may have a port for them. */
+static void give_back_messages(struct kept_delivery *delivery)
 {
     struct delivered_message *next;
 
     for (struct delivered_message *message = delivery->first; message; message = next) {
         next = message->next;
-        give_back(message);
+        give_back_message(message);
     }
 }
 
 /* ---- the consumer ---- */
 
-static void consumer_answered(void *info, const char *text, size_t length)
+static void on_consumer_answered(void *info, const char *text, size_t length)
 {
     struct kept_delivery *delivery = info;
     struct api_answer answer = api_read_answer(text ? text : "", length);
 
-    delivery->consumer_asked = 0;
+    invariant(delivery->consumer_question != 0 && !delivery->has_consumer);
+    delivery->consumer_question = 0;
     delivery->has_consumer = answer.is_answer && answer.error == 0;
     if (answer.error != 0) {
         bridge_tell(delivery->bridge, kCRLNatsServerComplains, delivery->name, "%s: the server does not deliver what it keeps: %s",
@@ -346,30 +376,30 @@ static void consumer_answered(void *info, const char *text, size_t length)
     }
 }
 
-static void make_consumer(struct kept_delivery *delivery)
+static void request_consumer(struct kept_delivery *delivery)
 {
     char subject[subject_max];
     char text[api_text_max];
 
-    if (!delivery->has_consumer && delivery->consumer_asked == 0 && delivery->bridge->streams_made == kept_streams) {
-        api_create_consumer(delivery->subject, subject, text, delivery->delivery);
-        delivery->consumer_asked =
-            bridge_ask(delivery->bridge, &(struct question){.subject = subject, .text = text}, consumer_answered, delivery);
+    if (!delivery->has_consumer && delivery->consumer_question == 0 && delivery->bridge->streams_made == kept_streams) {
+        api_create_consumer(delivery->subject, subject, text, delivery->delivery_subject);
+        delivery->consumer_question =
+            bridge_ask(delivery->bridge, &(struct server_question){.subject = subject, .text = text}, on_consumer_answered, delivery);
     }
 }
 
-static void subscribe(struct kept_delivery *delivery)
+static void subscribe_delivery(struct kept_delivery *delivery)
 {
     if (delivery->port && delivery->has_consumer && !delivery->subscription) {
         delivery->subscription =
-            connection_subscribe(delivery->bridge->connection, delivery->delivery, QUEUE_GROUP, message_came, delivery);
+            nats_connection_subscribe(delivery->bridge->connection, delivery->delivery_subject, QUEUE_GROUP, on_message, delivery);
     }
 }
 
-static void unsubscribe(struct kept_delivery *delivery)
+static void unsubscribe_delivery(struct kept_delivery *delivery)
 {
     if (delivery->subscription) {
-        connection_unsubscribe(delivery->bridge->connection, delivery->subscription);
+        nats_connection_unsubscribe(delivery->bridge->connection, delivery->subscription);
         delivery->subscription = NULL;
     }
 }
@@ -378,18 +408,18 @@ void kept_delivery_set_port(struct kept_delivery *delivery, CFMessagePortRef por
 {
     delivery->port = port;
     if (port) {
-        subscribe(delivery);
+        subscribe_delivery(delivery);
     } else {
-        unsubscribe(delivery);
-        give_back_all(delivery);
+        unsubscribe_delivery(delivery);
+        give_back_messages(delivery);
     }
 }
 
-void kept_delivery_begin_anew(struct kept_delivery *delivery)
+void kept_delivery_handle_connected(struct kept_delivery *delivery)
 {
-    if (delivery->consumer_asked != 0) {
-        bridge_forget(delivery->bridge, delivery->consumer_asked);
-        delivery->consumer_asked = 0;
+    if (delivery->consumer_question != 0) {
+        bridge_forget(delivery->bridge, delivery->consumer_question);
+        delivery->consumer_question = 0;
     }
     delivery->has_consumer = false;
 }
@@ -398,16 +428,16 @@ void kept_delivery_tick(struct kept_delivery *delivery, int64_t now_ns)
 {
     struct delivered_message *next;
 
-    make_consumer(delivery);
-    subscribe(delivery);
+    request_consumer(delivery);
+    subscribe_delivery(delivery);
     for (struct delivered_message *message = delivery->first; message; message = next) {
         next = message->next;
-        look_after(message, now_ns);
+        message_tick(message, now_ns);
     }
     if (delivery->port) {
         claim_next(delivery);
     } else {
-        give_back_all(delivery);
+        give_back_messages(delivery);
     }
 }
 
@@ -427,9 +457,9 @@ struct kept_delivery *kept_delivery_create(struct CRLNatsBridge *bridge, const c
 
 void kept_delivery_destroy(struct kept_delivery *delivery)
 {
-    unsubscribe(delivery);
-    kept_delivery_begin_anew(delivery);
-    give_back_all(delivery);
+    unsubscribe_delivery(delivery);
+    kept_delivery_handle_connected(delivery);
+    give_back_messages(delivery);
     while (delivery->first) {
         free_message(delivery->first);
     }

@@ -4,19 +4,19 @@ import CCoreRunLoop
 import CoreRunLoop
 import CoreRunLoopShims
 
-/// The C bridge and those who hear of it. The C callback has a reference to it as long as the C bridge lives.
+/// The C bridge, its handler and its streams of events. The C callback has a reference to it as long as the C bridge lives.
 ///
-/// All is used by the bridge's thread, except that a stream may end on any.
+/// The bridge's thread uses all of it, except that a stream may end on any thread.
 @safe final class BridgeLink: @unchecked Sendable {
     typealias Event = NatsBridge.Event
 
     private let runLoop: RunLoop
     private var bridge: OpaquePointer?
     private var handler: ((Event) -> Void)?
-    /// Calls of the handler that are under way, one inside the other. The C bridge must not end in one.
+    /// How many calls of the handler are under way, one inside another. The C bridge must not end in one.
     private var handlers = 0
     private var isOver = false
-    /// Why the call that is under way was refused.
+    /// Why the C call that is under way was refused.
     private var refusal: String?
     private var isCalling = false
     private let streams = Mutex(Streams())
@@ -76,7 +76,7 @@ import CoreRunLoopShims
     ) throws(NatsBridgeError) {
         for case let name? in names where name.utf8.contains(0) { throw .invalidName("the name '\(name)' has a zero byte in it") }
         guard let bridge = unsafe bridge, !isOver else { throw .invalidated }
-        let outer = (isCalling, refusal)  // a call whose handler makes this one
+        let outer = (isCalling, refusal)  // of a call in whose handler this one is made
         (isCalling, refusal) = (true, nil)
         let isDone = unsafe withCStrings(names[...]) { names in unsafe body(bridge, names) }
         let reason = refusal
@@ -125,7 +125,7 @@ import CoreRunLoopShims
 
     // MARK: The end
 
-    /// Ends the bridge, or in a handler once that has returned.
+    /// Ends the bridge; in a handler, once the handler has returned.
     func end() {
         isOver = true
         close()
@@ -134,7 +134,7 @@ import CoreRunLoopShims
     private func close() {
         guard handlers == 0, let ended = unsafe bridge else { return }
         unsafe bridge = nil
-        unsafe CRLNatsBridgeInvalidate(ended)  // which may tell what was not sent
+        unsafe CRLNatsBridgeInvalidate(ended)  // its callback may tell of messages that were not sent
         handler = nil
         let continuations = streams.withLock { Array($0.continuations.values) }
         for continuation in continuations { continuation.finish() }

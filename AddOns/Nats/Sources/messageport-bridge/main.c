@@ -124,7 +124,7 @@ static int name_import(struct options *options, const char *local_name)
     return exit_success;
 }
 
-static int take_option(int option, struct options *options)
+static int apply_option(int option, struct options *options)
 {
     switch (option) {
     case 's':
@@ -169,31 +169,39 @@ static int take_option(int option, struct options *options)
     }
 }
 
-static const struct option known[] = {{"server", required_argument, NULL, 's'},      {"export", required_argument, NULL, 'e'},
-                                      {"import", required_argument, NULL, 'i'},      {"as", required_argument, NULL, 'a'},
-                                      {"share", no_argument, NULL, 'S'},             {"machine", required_argument, NULL, 'm'},
-                                      {"durable", no_argument, NULL, 'd'},           {"user", required_argument, NULL, 'u'},
-                                      {"password-file", required_argument, NULL, 'p'}, {"credentials", required_argument, NULL, 'c'},
-                                      {"authorities", required_argument, NULL, 'A'}, {"certificate", required_argument, NULL, 'C'},
-                                      {"key", required_argument, NULL, 'k'},         {"json", no_argument, NULL, 'j'},
-                                      {"help", no_argument, NULL, 'h'},              {NULL, 0, NULL, 0}};
+static const struct option known_options[] = {{"server", required_argument, NULL, 's'},
+                                              {"export", required_argument, NULL, 'e'},
+                                              {"import", required_argument, NULL, 'i'},
+                                              {"as", required_argument, NULL, 'a'},
+                                              {"share", no_argument, NULL, 'S'},
+                                              {"machine", required_argument, NULL, 'm'},
+                                              {"durable", no_argument, NULL, 'd'},
+                                              {"user", required_argument, NULL, 'u'},
+                                              {"password-file", required_argument, NULL, 'p'},
+                                              {"credentials", required_argument, NULL, 'c'},
+                                              {"authorities", required_argument, NULL, 'A'},
+                                              {"certificate", required_argument, NULL, 'C'},
+                                              {"key", required_argument, NULL, 'k'},
+                                              {"json", no_argument, NULL, 'j'},
+                                              {"help", no_argument, NULL, 'h'},
+                                              {NULL, 0, NULL, 0}};
 
 /* A word that is no option belongs to the --export or --import before it. */
-static int take_options(int count, char **words, struct options *options)
+static int parse_options(int count, char **words, struct options *options)
 {
     int status = exit_success;
     int before = 0;
     int option;
 
     opterr = 0;
-    while (status == exit_success && (option = getopt_long(count, words, "-:", known, NULL)) != -1) {
+    while (status == exit_success && (option = getopt_long(count, words, "-:", known_options, NULL)) != -1) {
         if (option == '?' || option == ':') {
             return misuse(option == '?' ? "there is no option %s" : "%s needs a value", words[optind - 1]);
         }
         if (option == 1 && before != 'e' && before != 'i') {
             return misuse("%s is one word too many", optarg);
         }
-        status = option == 1 ? add_name(options, optarg, before == 'i') : take_option(option, options);
+        status = option == 1 ? add_name(options, optarg, before == 'i') : apply_option(option, options);
         before = option == 1 || option == 'a' ? before : option;
     }
     if (status == exit_success && options->servers[0] == '\0') {
@@ -207,7 +215,7 @@ static int take_options(int count, char **words, struct options *options)
 
 /* ---- the bridge ---- */
 
-static const char *word_of(CRLNatsEvent event)
+static const char *event_word(CRLNatsEvent event)
 {
     switch (event) {
     case kCRLNatsConnected:
@@ -238,13 +246,13 @@ static const char *word_of(CRLNatsEvent event)
     return "unknown";
 }
 
-static void told(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, const char *text, void *info)
+static void on_bridge_event(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, const char *text, void *info)
 {
     const struct options *options = info;
 
     (void)bridge;
     if (options->is_json) {
-        (void)printf("{\"event\":\"%s\",\"name\":", word_of(event));
+        (void)printf("{\"event\":\"%s\",\"name\":", event_word(event));
         write_json_string(stdout, name ? name : "", name ? strlen(name) : 0, "");
         (void)fputs(",\"text\":", stdout);
         write_json_string(stdout, text, strlen(text), "");
@@ -299,12 +307,12 @@ int main(int count, char **words)
         (void)puts("messageport bridge " CRL_VERSION_STRING);
         return exit_success;
     }
-    status = take_options(count, words, &options);
+    status = parse_options(count, words, &options);
     if (status != exit_success) {
         return status;
     }
     options.configuration.servers = options.servers;
-    options.configuration.callback = told;
+    options.configuration.callback = on_bridge_event;
     options.configuration.info = &options;
     stop_on(SIGINT);
     stop_on(SIGTERM);

@@ -57,8 +57,8 @@ static void end_process(CFRunLoopSourceRef source, const struct signalfd_siginfo
     CFRunLoopStop(info);
 }
 
-/* The program of a machine's process. */
-static void be_machine(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares, int ready)
+/* A machine's process. */
+static void run_machine(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares, int ready)
 {
     CRLSourceContext context = {0, CFRunLoopGetCurrent(), NULL, NULL, NULL};
     CRLNatsBridgeRef bridge;
@@ -106,7 +106,7 @@ struct sleeping_machine machine_start_later(const char *machine, const char *nam
     struct sleeping_machine result = fork_asleep();
 
     if (result.pid == 0) {
-        be_machine(machine, names, callback, shares, result.ready);
+        run_machine(machine, names, callback, shares, result.ready);
     }
     return result;
 }
@@ -166,7 +166,14 @@ CFDataRef place_note(CFMessagePortRef local, SInt32 message_id, CFDataRef data, 
     return NULL;
 }
 
-/* Of a line that is just being written the file may have a part. */
+CFDataRef place_note_slowly(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info, CRLReceivedMessageRef message)
+{
+    (void)message;
+    (void)usleep(30000);
+    return place_note(local, message_id, data, info);
+}
+
+/* The file may end with part of a line that is just being written. */
 bool place_lacks_notes(void *info)
 {
     FILE *file = fopen(place_path("noted"), "r");
@@ -211,7 +218,7 @@ struct call {
     _Atomic bool is_over;
 };
 
-static void *make_call(void *info)
+static void *run_call(void *info)
 {
     struct call *call = info;
     CFStringRef name = CFStringCreateWithCString(NULL, call->name, kCFStringEncodingUTF8);
@@ -238,11 +245,11 @@ static bool is_under_way(void *info)
     return !((struct call *)info)->is_over;
 }
 
-static SInt32 call_here(struct call *call)
+static SInt32 run_call_here(struct call *call)
 {
     pthread_t thread;
 
-    REQUIRE(pthread_create(&thread, NULL, make_call, call) == 0);
+    REQUIRE(pthread_create(&thread, NULL, run_call, call) == 0);
     EXPECT(place_run_while(is_under_way, call));
     (void)pthread_join(thread, NULL);
     return call->result;
@@ -251,7 +258,7 @@ static SInt32 call_here(struct call *call)
 SInt32 place_ask(const char *name, SInt32 message_id, CFDataRef data, CFTimeInterval limit_s, CFDataRef *ret_reply)
 {
     struct call call = {.name = name, .message_id = message_id, .data = data, .limit_s = limit_s};
-    SInt32 result = call_here(&call);
+    SInt32 result = run_call_here(&call);
 
     *ret_reply = call.reply;
     return result;
@@ -261,5 +268,5 @@ SInt32 place_tell(const char *name, SInt32 first, int count, CFDataRef data)
 {
     struct call call = {.name = name, .message_id = first, .count = count, .data = data, .limit_s = 20};
 
-    return call_here(&call);
+    return run_call_here(&call);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Machines: processes with a directory of names of their own. What their ports note, and calls of this machine's programs. */
+/* Machines: processes with a directory of port names of their own. What their ports note, and calls of this machine's programs. */
 #ifndef CRL_TESTS_NATS_MACHINE_H
 #define CRL_TESTS_NATS_MACHINE_H
 
@@ -15,7 +15,7 @@ void machine_become(const char *machine);
 /*
  * Starts a machine in a process of its own: it has a local port for each of the names, separated by spaces, with this callback, and a
  * bridge that exports them. With `shares` others may have them, too. Returns when the ports are there. It ends with the test at the
- * latest. What its bridge tells stands in the file "events".
+ * latest. Its bridge's events are lines of the file "events".
  */
 pid_t machine_start(const char *machine, const char *names, CFMessagePortCallBack callback, bool shares);
 /*
@@ -40,6 +40,8 @@ struct sleeping_machine program_start_later(const char *machine, const char *nam
 
 /* A callback for machines: adds each message's number to the file "noted". */
 CFDataRef place_note(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info);
+/* The same, 30 ms later, for programs. */
+CFDataRef place_note_slowly(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info, CRLReceivedMessageRef message);
 /* Whether the file "noted" has fewer lines than the number at `info`. Those that are there must be 0, 1, 2 and so on. */
 bool place_lacks_notes(void *info);
 /* Whether a file of the place contains a text. */

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "Port/port_probe.h"
-#include "connection.h"
+#include "Connection/nats_connection.h"
 
 enum { words_max = 32 };
 
@@ -71,28 +71,38 @@ const char *place_path(const char *name)
 
 /* ---- the server ---- */
 
-static int free_port(void)
+int loopback_listen(int *ret_port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
-    int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    REQUIRE(descriptor >= 0 && bind(descriptor, (struct sockaddr *)&address, sizeof address) == 0);
-    REQUIRE(getsockname(descriptor, (struct sockaddr *)&address, &length) == 0);
-    (void)close(descriptor);
-    return ntohs(address.sin_port);
+    REQUIRE(listener >= 0 && bind(listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(listener, 16) == 0);
+    REQUIRE(getsockname(listener, (struct sockaddr *)&address, &length) == 0);
+    *ret_port = ntohs(address.sin_port);
+    return listener;
 }
 
-static bool answers(void)
+int loopback_connect(int port)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)port_number),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool result = connect(descriptor, (struct sockaddr *)&address, sizeof address) == 0;
 
-    (void)close(descriptor);
-    return result;
+    if (descriptor >= 0 && connect(descriptor, (struct sockaddr *)&address, sizeof address) != 0) {
+        (void)close(descriptor);
+        return -1;
+    }
+    return descriptor;
+}
+
+static bool takes_connections(void)
+{
+    int descriptor = loopback_connect(port_number);
+
+    if (descriptor >= 0) {
+        (void)close(descriptor);
+    }
+    return descriptor >= 0;
 }
 
 static void become_server(void)
@@ -123,7 +133,7 @@ void server_restart(void)
     if (server_pid == 0) {
         become_server();
     }
-    while (!answers()) {
+    while (!takes_connections()) {
         if (waitpid(server_pid, &status, WNOHANG) == server_pid) {
             server_pid = 0;
             if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
@@ -137,9 +147,15 @@ void server_restart(void)
 
 void server_start(const char *options)
 {
-    port_number = free_port();
+    (void)close(loopback_listen(&port_number)); /* a port that was free just now */
     (void)snprintf(url, sizeof url, "nats://127.0.0.1:%d", port_number);
     server_restart_with(options);
+}
+
+void server_start_keeping(void)
+{
+    place_set_durable();
+    server_start("-js");
 }
 
 void server_restart_with(const char *options)
@@ -189,32 +205,27 @@ int server_port(void)
     return port_number;
 }
 
-void place_publish(const char *subject, const char *reply, const void *payload, size_t length)
+bool server_answers(const char *subject, const void *bytes, int size, const char *wanted, char ret_answer[server_answer_max])
 {
-    static int peer = -1;
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)port_number),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    char text[512] = "CONNECT {\"verbose\":false,\"pedantic\":false}\r\n";
-    int size;
+    natsConnection *nats = NULL;
+    natsMsg *answer = NULL;
 
-    if (peer < 0) {
-        peer = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        REQUIRE(connect(peer, (struct sockaddr *)&address, sizeof address) == 0);
-        REQUIRE(send(peer, text, strlen(text), MSG_NOSIGNAL) > 0);
+    ret_answer[0] = '\0';
+    REQUIRE(natsConnection_ConnectTo(&nats, url) == NATS_OK);
+    if (natsConnection_Request(&answer, nats, subject, bytes, size, 1000) == NATS_OK) {
+        (void)snprintf(ret_answer, server_answer_max, "%.*s", natsMsg_GetDataLength(answer), natsMsg_GetData(answer));
+        natsMsg_Destroy(answer);
     }
-    size = snprintf(text, sizeof text, "PUB %s %s %zu\r\n", subject, reply, length);
-    memcpy(text + size, payload, length);
-    memcpy(text + (size_t)size + length, "\r\n", 2);
-    REQUIRE(send(peer, text, (size_t)size + length + 2, MSG_NOSIGNAL) > 0);
+    natsConnection_Destroy(nats);
+    return strstr(ret_answer, wanted) != NULL;
 }
 
-/* ---- a bridge of the test's own ---- */
+/* ---- bridges ---- */
 
-static void note(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, const char *text, void *info)
+static void on_bridge_event(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, const char *text, void *info)
 {
-    struct told *told = info;
-    FILE *file = told ? NULL : fopen(place_path("events"), "a");
+    struct bridge_events *log = info;
+    FILE *file = log ? NULL : fopen(place_path("events"), "a");
 
     (void)bridge;
     (void)name;
@@ -222,48 +233,48 @@ static void note(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, 
         (void)fprintf(file, "%d %s\n", (int)event, text);
         (void)fclose(file);
     }
-    if (told) {
-        (void)snprintf(told->texts[event + 16], sizeof told->texts[0], "%s", text);
-        told->counts[event + 16]++;
+    if (log) {
+        (void)snprintf(log->texts[event + 16], sizeof log->texts[0], "%s", text);
+        log->counts[event + 16]++;
     }
 }
 
-static CRLNatsBridgeRef create_bridge(CRLNatsConfiguration configuration, struct told *told)
+static CRLNatsBridgeRef create_bridge(CRLNatsConfiguration configuration, struct bridge_events *log)
 {
     configuration.durable = is_durable;
-    configuration.callback = note;
-    configuration.info = told;
+    configuration.callback = on_bridge_event;
+    configuration.info = log;
     return CRLNatsBridgeCreate(&configuration);
 }
 
-CRLNatsBridgeRef place_try_bridge(const char *servers, const char *machine, struct told *told)
+CRLNatsBridgeRef place_try_bridge(const char *servers, const char *machine, struct bridge_events *log)
 {
-    return create_bridge((CRLNatsConfiguration){.servers = servers, .machine = machine}, told);
+    return create_bridge((CRLNatsConfiguration){.servers = servers, .machine = machine}, log);
 }
 
-CRLNatsBridgeRef place_bridge_with(CRLNatsConfiguration configuration, struct told *told)
+CRLNatsBridgeRef place_bridge_with(CRLNatsConfiguration configuration, struct bridge_events *log)
 {
-    CRLNatsBridgeRef bridge = create_bridge(configuration, told);
+    CRLNatsBridgeRef bridge = create_bridge(configuration, log);
 
     REQUIRE(bridge);
     return bridge;
 }
 
-static bool is_left(void *info)
+static bool has_connections(void *info)
 {
     (void)info;
-    return connections_left() > 0;
+    return nats_connections_left() > 0;
 }
 
 void place_end_bridge(CRLNatsBridgeRef bridge)
 {
     CRLNatsBridgeInvalidate(bridge);
-    EXPECT(place_run_while(is_left, NULL));
+    EXPECT(place_run_while(has_connections, NULL));
 }
 
-CRLNatsBridgeRef place_bridge(const char *machine, struct told *told)
+CRLNatsBridgeRef place_bridge(const char *machine, struct bridge_events *log)
 {
-    return place_bridge_with((CRLNatsConfiguration){.servers = url, .machine = machine}, told);
+    return place_bridge_with((CRLNatsConfiguration){.servers = url, .machine = machine}, log);
 }
 
 bool place_run_while(bool (*condition)(void *info), void *info)
@@ -280,7 +291,7 @@ bool place_run_while(bool (*condition)(void *info), void *info)
 }
 
 struct awaited_event {
-    const struct told *told;
+    const struct bridge_events *log;
     CRLNatsEvent event;
     int count;
 };
@@ -289,12 +300,12 @@ static bool has_not_come(void *info)
 {
     const struct awaited_event *awaited = info;
 
-    return TOLD(*awaited->told, awaited->event) < awaited->count;
+    return EVENT_COUNT(*awaited->log, awaited->event) < awaited->count;
 }
 
-void place_await(const struct told *told, CRLNatsEvent event, int count)
+void place_await(const struct bridge_events *log, CRLNatsEvent event, int count)
 {
-    struct awaited_event awaited = {told, event, count};
+    struct awaited_event awaited = {log, event, count};
 
     REQUIRE(place_run_while(has_not_come, &awaited));
 }

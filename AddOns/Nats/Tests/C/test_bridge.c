@@ -13,7 +13,7 @@
 /* ---- callbacks of the machines ---- */
 
 /* Replies with the machine's name, the number and the data. */
-static CFDataRef say_where(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+static CFDataRef reply_with_place(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
 {
     char text[256];
 
@@ -23,12 +23,12 @@ static CFDataRef say_where(CFMessagePortRef local, SInt32 message_id, CFDataRef 
     return port_data(text);
 }
 
-static CFDataRef echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+static CFDataRef echo_data(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
 {
     return port_echo(local, message_id, data, info);
 }
 
-static CFDataRef die(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+static CFDataRef end_machine(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
 {
     (void)local;
     (void)message_id;
@@ -42,7 +42,7 @@ static bool data_is(CFDataRef data, const char *text)
     return data && port_data_is(data, text);
 }
 
-static CFDataRef ask_for(const char *name, SInt32 message_id, const char *text)
+static CFDataRef request_reply(const char *name, SInt32 message_id, const char *text)
 {
     CFDataRef data = port_data(text);
     CFDataRef reply = NULL;
@@ -53,14 +53,14 @@ static CFDataRef ask_for(const char *name, SInt32 message_id, const char *text)
 }
 
 /* The test's process becomes the machine "here", with a bridge that imports a name, which has appeared. */
-static CRLNatsBridgeRef import_here(const char *name, const char *machine, struct told *told)
+static CRLNatsBridgeRef import_here(const char *name, const char *machine, struct bridge_events *log)
 {
     CRLNatsBridgeRef bridge;
 
     machine_become("here");
-    bridge = place_bridge("here", told);
+    bridge = place_bridge("here", log);
     REQUIRE(CRLNatsBridgeImport(bridge, name, machine, NULL));
-    place_await(told, kCRLNatsNameAppeared, 1);
+    place_await(log, kCRLNatsNameAppeared, 1);
     return bridge;
 }
 
@@ -68,23 +68,23 @@ static CRLNatsBridgeRef import_here(const char *name, const char *machine, struc
 
 PLACE_TEST(a_request_is_answered_by_another_machine, "1107 1108")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     CFDataRef reply;
     pid_t there;
 
     server_start("");
-    there = machine_start("there", "a.port", say_where, false);
-    bridge = import_here("a.port", NULL, &told);
+    there = machine_start("there", "a.port", reply_with_place, false);
+    bridge = import_here("a.port", NULL, &log);
     for (int i = -2; i < 3; i++) {
         char expected[64];
 
         (void)snprintf(expected, sizeof expected, "there %d hello", i);
-        reply = ask_for("a.port", i, "hello");
+        reply = request_reply("a.port", i, "hello");
         EXPECT(data_is(reply, expected));
         CFRelease(reply);
     }
-    EXPECT_EQ(TOLD(told, kCRLNatsConnected), 1);
+    EXPECT_EQ(EVENT_COUNT(log, kCRLNatsConnected), 1);
     place_end_bridge(bridge);
     machine_end(there, SIGTERM);
 }
@@ -92,15 +92,15 @@ PLACE_TEST(a_request_is_answered_by_another_machine, "1107 1108")
 PLACE_TEST(data_of_each_size_crosses_and_too_much_is_refused, "1109")
 {
     static const CFIndex sizes[] = {0, 1, 100, 4096, 70000, 500000, (1 << 20) - 32};
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     CFDataRef reply = NULL;
     CFDataRef data;
     pid_t there;
 
     server_start("");
-    there = machine_start("there", "echo", echo, false);
-    bridge = import_here("echo", NULL, &told);
+    there = machine_start("there", "echo", echo_data, false);
+    bridge = import_here("echo", NULL, &log);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         CFIndex size = sizes[i];
 
@@ -110,11 +110,11 @@ PLACE_TEST(data_of_each_size_crosses_and_too_much_is_refused, "1109")
         CFRelease(reply);
         CFRelease(data);
     }
-    EXPECT_EQ(TOLD(told, kCRLNatsMessageDropped), 0);
+    EXPECT_EQ(EVENT_COUNT(log, kCRLNatsMessageDropped), 0);
     data = port_pattern((1 << 20) - 31, 1);
     EXPECT_EQ(place_ask("echo", 1, data, 30, &reply), kCFMessagePortTransportError);
-    EXPECT_EQ(TOLD(told, kCRLNatsMessageDropped), 1);
-    EXPECT(strstr(told.texts[16 + kCRLNatsMessageDropped], "echo") != NULL);
+    EXPECT_EQ(EVENT_COUNT(log, kCRLNatsMessageDropped), 1);
+    EXPECT(strstr(EVENT_TEXT(log, kCRLNatsMessageDropped), "echo") != NULL);
     CFRelease(data);
     place_end_bridge(bridge);
     machine_end(there, SIGTERM);
@@ -122,14 +122,14 @@ PLACE_TEST(data_of_each_size_crosses_and_too_much_is_refused, "1109")
 
 PLACE_TEST(one_way_messages_arrive_once_and_in_order, "1110")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     int count = 2000;
     pid_t there;
 
     server_start("");
     there = machine_start("there", "notes", place_note, false);
-    bridge = import_here("notes", NULL, &told);
+    bridge = import_here("notes", NULL, &log);
     EXPECT_EQ(place_tell("notes", 0, count, NULL), kCFMessagePortSuccess);
     EXPECT(place_run_while(place_lacks_notes, &count));
     place_end_bridge(bridge);
@@ -138,7 +138,7 @@ PLACE_TEST(one_way_messages_arrive_once_and_in_order, "1110")
 
 PLACE_TEST(machines_share_a_name_or_are_told_apart, "1111")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     int firsts = 0;
     int seconds = 0;
@@ -146,14 +146,14 @@ PLACE_TEST(machines_share_a_name_or_are_told_apart, "1111")
     pid_t second;
 
     server_start("");
-    first = machine_start("first", "jobs", say_where, true);
-    second = machine_start("second", "jobs", say_where, true);
-    bridge = import_here("jobs", NULL, &told);
+    first = machine_start("first", "jobs", reply_with_place, true);
+    second = machine_start("second", "jobs", reply_with_place, true);
+    bridge = import_here("jobs", NULL, &log);
     REQUIRE(CRLNatsBridgeImport(bridge, "jobs", "second", NULL));
     REQUIRE(CRLNatsBridgeImport(bridge, "jobs", "first", "the first's"));
-    place_await(&told, kCRLNatsNameAppeared, 3);
+    place_await(&log, kCRLNatsNameAppeared, 3);
     for (int i = 0; i < 200 && (firsts == 0 || seconds == 0); i++) {
-        CFDataRef reply = ask_for("jobs", 1, "");
+        CFDataRef reply = request_reply("jobs", 1, "");
 
         firsts += data_is(reply, "first 1 ");
         seconds += data_is(reply, "second 1 ");
@@ -161,8 +161,8 @@ PLACE_TEST(machines_share_a_name_or_are_told_apart, "1111")
     }
     EXPECT(firsts > 0 && seconds > 0);
     for (int i = 0; i < 10; i++) {
-        CFDataRef reply = ask_for("jobs@second", 1, "");
-        CFDataRef other = ask_for("the first's", 1, "");
+        CFDataRef reply = request_reply("jobs@second", 1, "");
+        CFDataRef other = request_reply("the first's", 1, "");
 
         EXPECT(data_is(reply, "second 1 "));
         EXPECT(data_is(other, "first 1 "));
@@ -170,9 +170,9 @@ PLACE_TEST(machines_share_a_name_or_are_told_apart, "1111")
         CFRelease(other);
     }
     machine_end(second, SIGTERM); /* it says goodbye */
-    place_await(&told, kCRLNatsNameVanished, 1);
+    place_await(&log, kCRLNatsNameVanished, 1);
     for (int i = 0; i < 10; i++) {
-        CFDataRef reply = ask_for("jobs", 1, "");
+        CFDataRef reply = request_reply("jobs", 1, "");
 
         EXPECT(data_is(reply, "first 1 "));
         CFRelease(reply);
@@ -185,38 +185,38 @@ PLACE_TEST(machines_share_a_name_or_are_told_apart, "1111")
 
 PLACE_TEST(a_receiver_that_dies_ends_the_request_and_the_name, "1112")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     CFDataRef reply = NULL;
     SInt32 result;
 
     server_start("");
-    (void)machine_start("there", "mortal", die, false);
-    bridge = import_here("mortal", NULL, &told);
+    (void)machine_start("there", "mortal", end_machine, false);
+    bridge = import_here("mortal", NULL, &log);
     result = place_ask("mortal", 1, NULL, 30, &reply); /* the whole machine goes, bridge and all */
     EXPECT(result == kCFMessagePortBecameInvalidError || result == kCFMessagePortTransportError);
-    place_await(&told, kCRLNatsNameVanished, 1);
+    place_await(&log, kCRLNatsNameVanished, 1);
     EXPECT_EQ(place_ask("mortal", 1, NULL, 30, &reply), kCFMessagePortIsInvalid);
     place_end_bridge(bridge);
 }
 
 PLACE_TEST(a_caller_that_gives_up_waits_no_longer_than_its_limit, "1113")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     CFDataRef reply = NULL;
     double begin;
     pid_t there;
 
     server_start("");
-    there = machine_start("there", "slow", echo, false);
-    bridge = import_here("slow", NULL, &told);
+    there = machine_start("there", "slow", echo_data, false);
+    bridge = import_here("slow", NULL, &log);
     process_pause(there);
     begin = port_probe_now();
     EXPECT_EQ(place_ask("slow", 1, NULL, 0.2, &reply), kCFMessagePortReceiveTimeout);
     EXPECT(port_probe_now() - begin < test_patience_s());
     process_resume(there);
-    reply = ask_for("slow", 2, "x"); /* the answer to the first goes nowhere */
+    reply = request_reply("slow", 2, "x"); /* the answer to the first goes nowhere */
     EXPECT(data_is(reply, "2:x") || data_is(reply, "x"));
     CFRelease(reply);
     place_end_bridge(bridge);
@@ -225,18 +225,18 @@ PLACE_TEST(a_caller_that_gives_up_waits_no_longer_than_its_limit, "1113")
 
 PLACE_TEST(a_server_that_comes_back_is_found_again, "1114")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     CFDataRef reply;
     pid_t there;
 
     server_start("");
-    there = machine_start("there", "a.port", say_where, false);
-    bridge = import_here("a.port", NULL, &told);
+    there = machine_start("there", "a.port", reply_with_place, false);
+    bridge = import_here("a.port", NULL, &log);
     server_stop(SIGKILL);
-    place_await(&told, kCRLNatsDisconnected, 1);
+    place_await(&log, kCRLNatsDisconnected, 1);
     server_restart();
-    place_await(&told, kCRLNatsConnected, 2);
+    place_await(&log, kCRLNatsConnected, 2);
     while (place_tell("a.port", 1, 1, NULL) != kCFMessagePortSuccess) { /* it may have gone meanwhile, and comes back */
         (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.02, false);
     }
@@ -258,13 +258,13 @@ PLACE_TEST(a_server_that_comes_back_is_found_again, "1114")
 PLACE_TEST(a_name_that_cannot_be_one_is_an_error_with_the_name, "1105 1115")
 {
     static const char *const names[] = {"", "not UTF-8 \xFF"};
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     char longest[200];
 
     server_start("");
     machine_become("here");
-    bridge = place_bridge("here", &told);
+    bridge = place_bridge("here", &log);
     memset(longest, 'n', sizeof longest);
     longest[129] = '\0';
     for (int i = 0; i < 3; i++) {
@@ -273,30 +273,30 @@ PLACE_TEST(a_name_that_cannot_be_one_is_an_error_with_the_name, "1105 1115")
         EXPECT(!CRLNatsBridgeExport(bridge, name, false));
         EXPECT(!CRLNatsBridgeImport(bridge, name, NULL, NULL));
         EXPECT(!CRLNatsBridgeImport(bridge, "right", name, NULL));
-        EXPECT_EQ(TOLD(told, kCRLNatsNameUnusable), 3 * i + 3);
-        EXPECT(strstr(told.texts[16 + kCRLNatsNameUnusable], name) != NULL);
+        EXPECT_EQ(EVENT_COUNT(log, kCRLNatsNameUnusable), 3 * i + 3);
+        EXPECT(strstr(EVENT_TEXT(log, kCRLNatsNameUnusable), name) != NULL);
     }
     EXPECT(CRLNatsBridgeExport(bridge, "right", false));
     EXPECT(!CRLNatsBridgeImport(bridge, "right", NULL, NULL)); /* it would talk to itself */
-    EXPECT(strstr(told.texts[16 + kCRLNatsNameUnusable], "right") != NULL);
+    EXPECT(strstr(EVENT_TEXT(log, kCRLNatsNameUnusable), "right") != NULL);
     place_end_bridge(bridge);
 }
 
 PLACE_TEST(two_exporters_of_a_name_without_sharing_are_an_error, "1116")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     CFMessagePortRef port;
     pid_t first;
 
     server_start("");
-    first = machine_start("first", "single", say_where, false);
+    first = machine_start("first", "single", reply_with_place, false);
     machine_become("second");
-    port = port_open(CFSTR("single"), say_where, "second", kCFRunLoopDefaultMode);
-    bridge = place_bridge("second", &told);
+    port = port_open(CFSTR("single"), reply_with_place, "second", kCFRunLoopDefaultMode);
+    bridge = place_bridge("second", &log);
     EXPECT(CRLNatsBridgeExport(bridge, "single", false));
-    place_await(&told, kCRLNatsNameTaken, 1);
-    EXPECT(strstr(told.texts[16 + kCRLNatsNameTaken], "single") && strstr(told.texts[16 + kCRLNatsNameTaken], "first"));
+    place_await(&log, kCRLNatsNameTaken, 1);
+    EXPECT(strstr(EVENT_TEXT(log, kCRLNatsNameTaken), "single") && strstr(EVENT_TEXT(log, kCRLNatsNameTaken), "first"));
     place_end_bridge(bridge);
     port_drop(port);
     machine_end(first, SIGTERM);
@@ -304,9 +304,9 @@ PLACE_TEST(two_exporters_of_a_name_without_sharing_are_an_error, "1116")
 
 PLACE_TEST(a_server_that_is_not_there_or_wants_other_credentials_is_an_error, "1117")
 {
-    struct told told = {{0}, {{0}}};
-    struct told refused = {{0}, {{0}}};
-    struct told taken = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
+    struct bridge_events refused = {{0}, {{0}}};
+    struct bridge_events taken = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
 
     server_start("--user u --pass p");
@@ -318,32 +318,32 @@ PLACE_TEST(a_server_that_is_not_there_or_wants_other_credentials_is_an_error, "1
     place_await(&taken, kCRLNatsConnected, 1);
     place_end_bridge(bridge);
     server_stop(SIGKILL);
-    bridge = place_bridge("here", &told);
-    place_await(&told, kCRLNatsCannotConnect, 1);
+    bridge = place_bridge("here", &log);
+    place_await(&log, kCRLNatsCannotConnect, 1);
     place_end_bridge(bridge);
 }
 
 PLACE_TEST(a_bridge_whose_credentials_are_refused_later_tries_again_until_they_are_taken, "1117")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
 
     server_start("");
     machine_become("here");
-    bridge = place_bridge_with((CRLNatsConfiguration){.servers = server_url(), .machine = "here", .user = "u", .password = "p"}, &told);
-    place_await(&told, kCRLNatsConnected, 1);
+    bridge = place_bridge_with((CRLNatsConfiguration){.servers = server_url(), .machine = "here", .user = "u", .password = "p"}, &log);
+    place_await(&log, kCRLNatsConnected, 1);
     server_stop(SIGKILL);
     server_restart_with("--user another --pass p");
-    place_await(&told, kCRLNatsRefused, 1);
+    place_await(&log, kCRLNatsRefused, 1);
     server_stop(SIGKILL);
     server_restart_with("");
-    place_await(&told, kCRLNatsConnected, 2);
+    place_await(&log, kCRLNatsConnected, 2);
     place_end_bridge(bridge);
 }
 
 PLACE_TEST(a_subject_that_the_server_does_not_allow_is_told, "1117")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     char options[300];
     FILE *file = fopen(place_path("permissions"), "w");
@@ -354,8 +354,8 @@ PLACE_TEST(a_subject_that_the_server_does_not_allow_is_told, "1117")
     (void)snprintf(options, sizeof options, "-c %s", place_path("permissions"));
     server_start(options);
     machine_become("here");
-    bridge = place_bridge_with((CRLNatsConfiguration){.servers = server_url(), .machine = "here", .user = "u", .password = "p"}, &told);
-    place_await(&told, kCRLNatsServerComplains, 1);
+    bridge = place_bridge_with((CRLNatsConfiguration){.servers = server_url(), .machine = "here", .user = "u", .password = "p"}, &log);
+    place_await(&log, kCRLNatsServerComplains, 1);
     place_end_bridge(bridge);
 }
 

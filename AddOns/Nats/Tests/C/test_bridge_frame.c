@@ -2,11 +2,11 @@
 /* The heads of the bridges' messages, byte by byte. */
 #include <string.h>
 
-#include "bridge_frame.h"
+#include "Wire/bridge_frame.h"
 #include "harness.h"
 
-static const uint8_t request[] = {0x43, 0x4C, 0x52, 0x62, 1, 1, 0, 0, 0xFE, 0xFF, 0xFF, 0xFF, 0x10, 0x27, 0, 0,
-                                  1,    2,    3,    4,    5, 6, 7, 8, 9,    0,    0,    0,    0,    0,    0, 0, 'd'};
+static const uint8_t request[] = {0x43, 0x4C, 0x52, 0x62, 1, 1, 0, 0, 0xFE, 0xFF, 0xFF, 0xFF, 0x10, 0x27, 0, 0,  1,
+                                  2,    3,    4,    5,    6, 7, 8, 9, 0,    0,    0,    0,    0,    0,    0, 'd'};
 
 TEST(a_request_is_these_bytes, "1106")
 {
@@ -24,7 +24,7 @@ TEST(a_request_is_these_bytes, "1106")
     EXPECT(memcmp(head, request, sizeof head) == 0);
 }
 
-static enum bridge_frame_error with(size_t at, uint8_t byte)
+static enum bridge_frame_error decode_with_byte(size_t at, uint8_t byte)
 {
     struct bridge_frame frame = {.number = 77};
     uint8_t bytes[sizeof request];
@@ -45,14 +45,14 @@ TEST(a_frame_that_is_wrong_anywhere_is_refused, "1106")
         EXPECT_EQ(bridge_frame_decode(request, size, &frame), bridge_frame_short);
     }
     EXPECT_EQ(bridge_frame_decode(request, bridge_frame_size, &frame), bridge_frame_ok);
-    EXPECT_EQ(with(0, 0), bridge_frame_bad_magic);
-    EXPECT_EQ(with(4, 2), bridge_frame_bad_version);
-    EXPECT_EQ(with(5, 0), bridge_frame_bad_type);
-    EXPECT_EQ(with(5, 99), bridge_frame_bad_type);
-    EXPECT_EQ(with(6, 1), bridge_frame_bad_flags);
-    EXPECT_EQ(with(5, bridge_reply), bridge_frame_bad_fields); /* it has no message id */
-    EXPECT_EQ(with(24, 0), bridge_frame_bad_fields);
-    EXPECT_EQ(with(5, bridge_one_way), bridge_frame_bad_fields); /* it has no time limit */
+    EXPECT_EQ(decode_with_byte(0, 0), bridge_frame_bad_magic);
+    EXPECT_EQ(decode_with_byte(4, 2), bridge_frame_bad_version);
+    EXPECT_EQ(decode_with_byte(5, 0), bridge_frame_bad_type);
+    EXPECT_EQ(decode_with_byte(5, 99), bridge_frame_bad_type);
+    EXPECT_EQ(decode_with_byte(6, 1), bridge_frame_bad_flags);
+    EXPECT_EQ(decode_with_byte(5, bridge_reply), bridge_frame_bad_fields); /* it has no message id */
+    EXPECT_EQ(decode_with_byte(24, 0), bridge_frame_bad_fields);
+    EXPECT_EQ(decode_with_byte(5, bridge_one_way), bridge_frame_bad_fields); /* it has no time limit */
     for (int error = bridge_frame_ok; error <= bridge_frame_bad_data; error++) {
         EXPECT(bridge_frame_error_text((enum bridge_frame_error)error)[0] != '\0');
     }

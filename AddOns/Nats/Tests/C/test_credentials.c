@@ -26,15 +26,15 @@ static void start_server_with_accounts(void)
     machine_become("here");
 }
 
-static CRLNatsBridgeRef bridge_with_credentials(const char *file, struct told *told)
+static CRLNatsBridgeRef bridge_with_credentials(const char *file, struct bridge_events *log)
 {
-    return place_bridge_with((CRLNatsConfiguration){.servers = server_url(), .machine = "here", .credentials = place_path(file)}, told);
+    return place_bridge_with((CRLNatsConfiguration){.servers = server_url(), .machine = "here", .credentials = place_path(file)}, log);
 }
 
 PLACE_TEST(a_server_with_accounts_takes_a_bridge_with_credentials, "1117 1127")
 {
-    struct told there = {{0}, {{0}}};
-    struct told told = {{0}, {{0}}};
+    struct bridge_events there = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef exporter;
     CRLNatsBridgeRef bridge;
     CFMessagePortRef port;
@@ -42,12 +42,12 @@ PLACE_TEST(a_server_with_accounts_takes_a_bridge_with_credentials, "1117 1127")
     start_server_with_accounts();
     port = CFMessagePortCreateLocal(NULL, CFSTR("near"), place_note, NULL, NULL);
     exporter = bridge_with_credentials("right.creds", &there);
-    bridge = bridge_with_credentials("right.creds", &told);
+    bridge = bridge_with_credentials("right.creds", &log);
     EXPECT(CRLNatsBridgeExport(exporter, "near", false));
     EXPECT(CRLNatsBridgeImport(bridge, "near", NULL, "far"));
-    place_await(&told, kCRLNatsNameAppeared, 1); /* they hear each other */
-    EXPECT_EQ(TOLD(told, kCRLNatsRefused), 0);
-    EXPECT_EQ(TOLD(told, kCRLNatsServerComplains), 0);
+    place_await(&log, kCRLNatsNameAppeared, 1); /* they hear each other */
+    EXPECT_EQ(EVENT_COUNT(log, kCRLNatsRefused), 0);
+    EXPECT_EQ(EVENT_COUNT(log, kCRLNatsServerComplains), 0);
     CRLNatsBridgeInvalidate(exporter);
     place_end_bridge(bridge);
     CFMessagePortInvalidate(port);
@@ -73,19 +73,19 @@ static int count_refusals(void)
 static void expect_refusal(const char *file)
 {
     enum { tries_most = 24 }; /* in 2 s: cnats tries twice, and the waits grow from 50 ms */
-    struct told told = {{0}, {{0}}};
-    const char *text = told.texts[16 + kCRLNatsRefused];
+    struct bridge_events log = {{0}, {{0}}};
+    const char *text = EVENT_TEXT(log, kCRLNatsRefused);
     int refused_before = count_refusals();
-    CRLNatsBridgeRef bridge = bridge_with_credentials(file, &told);
+    CRLNatsBridgeRef bridge = bridge_with_credentials(file, &log);
     int refused;
 
-    place_await(&told, kCRLNatsRefused, 1);
+    place_await(&log, kCRLNatsRefused, 1);
     (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 2, false);
     refused = count_refusals() - refused_before;
     EXPECT(strstr(text, "the server wants other credentials: ") == text && strlen(text) > strlen("the server wants other credentials: "));
     EXPECT(refused >= 2 && refused <= tries_most);
-    EXPECT(TOLD(told, kCRLNatsRefused) <= 4); /* once a second */
-    EXPECT_EQ(TOLD(told, kCRLNatsConnected), 0);
+    EXPECT(EVENT_COUNT(log, kCRLNatsRefused) <= 4); /* once a second */
+    EXPECT_EQ(EVENT_COUNT(log, kCRLNatsConnected), 0);
     place_end_bridge(bridge);
 }
 
@@ -117,21 +117,21 @@ static void copy_file(const char *from, const char *to)
 
 PLACE_TEST(credentials_that_are_mended_are_taken_at_the_next_try, "1117 1127")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
 
     start_server_with_accounts();
     copy_file("forged.creds", "mine.creds");
-    bridge = bridge_with_credentials("mine.creds", &told);
-    place_await(&told, kCRLNatsRefused, 1);
+    bridge = bridge_with_credentials("mine.creds", &log);
+    place_await(&log, kCRLNatsRefused, 1);
     copy_file("right.creds", "mine.creds");
-    place_await(&told, kCRLNatsConnected, 1);
+    place_await(&log, kCRLNatsConnected, 1);
     place_end_bridge(bridge);
 }
 
 PLACE_TEST(a_file_without_credentials_is_told_with_its_reason, "1124 1127")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     FILE *file;
 
@@ -140,9 +140,9 @@ PLACE_TEST(a_file_without_credentials_is_told_with_its_reason, "1124 1127")
     REQUIRE(file);
     (void)fputs("-----BEGIN NATS USER JWT-----\nno such thing\n", file);
     (void)fclose(file);
-    bridge = bridge_with_credentials("garbage.creds", &told);
-    place_await(&told, kCRLNatsCannotConnect, 1);
-    EXPECT(strstr(told.texts[16 + kCRLNatsCannotConnect], "garbage.creds") != NULL);
+    bridge = bridge_with_credentials("garbage.creds", &log);
+    place_await(&log, kCRLNatsCannotConnect, 1);
+    EXPECT(strstr(EVENT_TEXT(log, kCRLNatsCannotConnect), "garbage.creds") != NULL);
     place_end_bridge(bridge);
     EXPECT(!CRLNatsBridgeCreate(&(CRLNatsConfiguration){.servers = server_url(), .machine = "here", .credentials = "/nowhere"}));
 }

@@ -13,8 +13,8 @@
 struct two_bridges {
     CRLNatsBridgeRef there;
     CRLNatsBridgeRef here;
-    struct told told_there;
-    struct told told_here;
+    struct bridge_events there_log;
+    struct bridge_events here_log;
 };
 
 /* cnats takes half a second to close the connections. Whoever counts what is left waits for that. */
@@ -32,14 +32,14 @@ static void end_bridges(struct two_bridges *two)
 
 static bool make_bridge_and_names(struct two_bridges *two)
 {
-    two->here = place_try_bridge("nats://127.0.0.1:1", "here", &two->told_here);
+    two->here = place_try_bridge("nats://127.0.0.1:1", "here", &two->here_log);
     NEED(two->here);
     NEED(CRLNatsBridgeExport(two->here, "a", false));
     NEED(CRLNatsBridgeImport(two->here, "b", NULL, NULL));
     return CRLNatsBridgeImport(two->here, "b", "there", NULL);
 }
 
-static bool be_made_and_ended(void)
+static bool make_and_end_bridge(void)
 {
     struct two_bridges two = {NULL, NULL, {{0}, {{0}}}, {{0}, {{0}}}};
     bool result = make_bridge_and_names(&two);
@@ -61,19 +61,19 @@ static bool connect_once_in_vain(void)
 PLACE_TEST(nth_failure_a_bridge_and_its_names, "1117 1126")
 {
     machine_become("here");
-    nth_failure_run_primed("a_bridge_and_its_names", be_made_and_ended, connect_once_in_vain);
+    nth_failure_run_primed("a_bridge_and_its_names", make_and_end_bridge, connect_once_in_vain);
 }
 
 PLACE_TEST(nth_failure_a_durable_bridge_and_its_names, "1117 1126")
 {
     machine_become("here");
     place_set_durable();
-    nth_failure_run_primed("a_durable_bridge_and_its_names", be_made_and_ended, connect_once_in_vain);
+    nth_failure_run_primed("a_durable_bridge_and_its_names", make_and_end_bridge, connect_once_in_vain);
 }
 
 /* ---- with a server ---- */
 
-static CFDataRef answer_itself(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+static CFDataRef echo_and_count(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
 {
     int *notes = info;
 
@@ -82,24 +82,24 @@ static CFDataRef answer_itself(CFMessagePortRef local, SInt32 message_id, CFData
     return CFRetain(data);
 }
 
-struct answered {
+struct outcome {
     bool wants_reply;
     bool is_over;
     SInt32 result;
 };
 
-static void note_answer(void *info, SInt32 result, CRLReplyStatus status, CFDataRef reply)
+static void on_answer(void *info, SInt32 result, CRLReplyStatus status, CFDataRef reply)
 {
-    struct answered *answered = info;
+    struct outcome *outcome = info;
 
-    answered->result = status == kCRLReplyAnswered ? result : kCFMessagePortTransportError;
-    if (answered->wants_reply && answered->result == kCFMessagePortSuccess) {
+    outcome->result = status == kCRLReplyAnswered ? result : kCFMessagePortTransportError;
+    if (outcome->wants_reply && outcome->result == kCFMessagePortSuccess) {
         MUST(reply && CFDataGetLength(reply) == 3); /* not one that nobody has given */
     }
-    answered->is_over = true;
+    outcome->is_over = true;
 }
 
-struct asking {
+struct port_request {
     CRLMessageSenderRef sender;
     SInt32 message_id;
     bool wants_reply;
@@ -107,22 +107,22 @@ struct asking {
 
 static bool is_unanswered(void *info)
 {
-    return !((struct answered *)info)->is_over;
+    return !((struct outcome *)info)->is_over;
 }
 
 /* Returns false if there is no memory, or no answer. */
-static bool try_to_ask(const struct asking *asking)
+static bool try_to_ask(const struct port_request *request)
 {
-    struct answered answered = {asking->wants_reply, false, 0};
+    struct outcome outcome = {request->wants_reply, false, 0};
     CFDataRef data = CFDataCreate(NULL, (const UInt8 *)"abc", 3);
     CFMessagePortRef far = CFMessagePortCreateRemote(NULL, CFSTR("far"));
     CRLSentMessageRef sent = NULL;
 
     if (data && far) {
-        sent = CRLMessageSenderSend(asking->sender, far, asking->message_id, data, 0.5, asking->wants_reply, note_answer, &answered);
+        sent = CRLMessageSenderSend(request->sender, far, request->message_id, data, 0.5, request->wants_reply, on_answer, &outcome);
     }
     if (sent) {
-        MUST(place_run_while(is_unanswered, &answered));
+        MUST(place_run_while(is_unanswered, &outcome));
         CRLSentMessageRelease(sent);
     }
     if (far) {
@@ -131,7 +131,7 @@ static bool try_to_ask(const struct asking *asking)
     if (data) {
         CFRelease(data);
     }
-    return sent && answered.result == kCFMessagePortSuccess;
+    return sent && outcome.result == kCFMessagePortSuccess;
 }
 
 static bool cannot_ask(void *info)
@@ -140,16 +140,16 @@ static bool cannot_ask(void *info)
 }
 
 /* Whatever has failed once, later messages come through. */
-static void ask(CRLMessageSenderRef sender, SInt32 message_id, bool wants_reply)
+static void ask_until_answered(CRLMessageSenderRef sender, SInt32 message_id, bool wants_reply)
 {
-    struct asking asking = {sender, message_id, wants_reply};
+    struct port_request request = {sender, message_id, wants_reply};
 
-    MUST(place_run_while(cannot_ask, &asking));
+    MUST(place_run_while(cannot_ask, &request));
 }
 
 static bool has_no_far_name(void *info)
 {
-    return TOLD(((struct two_bridges *)info)->told_here, kCRLNatsNameAppeared) == 0;
+    return EVENT_COUNT(((struct two_bridges *)info)->here_log, kCRLNatsNameAppeared) == 0;
 }
 
 static bool use_bridges(struct two_bridges *two, int *notes)
@@ -159,10 +159,10 @@ static bool use_bridges(struct two_bridges *two, int *notes)
     CFRunLoopSourceRef source;
     CFMessagePortRef port;
 
-    two->there = place_try_bridge(server_url(), "there", &two->told_there);
-    two->here = place_try_bridge(server_url(), "here", &two->told_here);
+    two->there = place_try_bridge(server_url(), "there", &two->there_log);
+    two->here = place_try_bridge(server_url(), "here", &two->here_log);
     NEED(two->there && two->here);
-    port = bag_keep(CFMessagePortCreateLocal(NULL, CFSTR("near"), answer_itself, &context, NULL));
+    port = bag_keep(CFMessagePortCreateLocal(NULL, CFSTR("near"), echo_and_count, &context, NULL));
     NEED(port);
     source = bag_keep(CFMessagePortCreateRunLoopSource(NULL, port, 0));
     NEED(source);
@@ -173,9 +173,9 @@ static bool use_bridges(struct two_bridges *two, int *notes)
     MUST(place_run_while(has_no_far_name, two));
     sender = CRLMessageSenderCreate();
     NEED(sender);
-    ask(sender, 1, true);
-    ask(sender, 2, false);
-    ask(sender, 4, true);
+    ask_until_answered(sender, 1, true);
+    ask_until_answered(sender, 2, false);
+    ask_until_answered(sender, 4, true);
     CRLMessageSenderDestroy(sender);
     return *notes >= 5; /* a one-way message that there is no memory for is told as dropped */
 }
@@ -190,7 +190,7 @@ static bool carry_messages(void)
     return result;
 }
 
-static void fail_from(unsigned first)
+static void run_failures_from(unsigned first)
 {
     server_start("");
     machine_become("here");
@@ -201,10 +201,10 @@ static void fail_from(unsigned first)
 /* In two halves, which take turns with the processors: cnats's connections take half a second to close. */
 PLACE_TEST(nth_failure_messages_over_bridges, "1107 1108 1126")
 {
-    fail_from(11);
+    run_failures_from(11);
 }
 
 PLACE_TEST(nth_failure_more_messages_over_bridges, "1107 1108 1126")
 {
-    fail_from(12);
+    run_failures_from(12);
 }

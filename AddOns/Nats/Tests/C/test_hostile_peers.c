@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Peers that say what no bridge says, and a server that is none. They speak the server's protocol by themselves, over a plain socket. */
-#include <arpa/inet.h>
-#include <errno.h>
+/* Peers that send what no bridge sends, and a program that is no server: all on plain sockets. */
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,7 +10,7 @@
 #include <unistd.h>
 
 #include "Port/port_probe.h"
-#include "bridge_frame.h"
+#include "Wire/bridge_frame.h"
 #include "nats_machine.h"
 #include "raw_peer.h"
 
@@ -20,7 +18,7 @@ enum { many_senders = 1000000, buffer_size = 1 << 16 };
 
 /* ---- a bridge among hostile peers ---- */
 
-static CFDataRef echo(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
+static CFDataRef echo_data(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info)
 {
     (void)local;
     (void)message_id;
@@ -42,19 +40,19 @@ static bool is_not_served(void *info)
     return !is_served;
 }
 
-/* What the four subjects of a name get. */
-static void pester(int peer, const void *bytes, size_t length)
+/* Publishes to each of the four subjects that concern the name. */
+static void publish_to_victim(int peer, const void *bytes, size_t length)
 {
     static const char *const subjects[] = {"crl.1.any.victim", "crl.1.at.there.victim", "crl.1.ctl.victim", "_INBOX.crl0123.1"};
 
     for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++) {
-        publish(peer, subjects[i], bytes, length);
+        peer_publish(peer, subjects[i], "", bytes, length);
     }
 }
 
 PLACE_TEST(frames_that_no_bridge_sends_are_dropped, "1121")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     uint8_t bytes[80] = {0};
     double begin;
@@ -62,13 +60,13 @@ PLACE_TEST(frames_that_no_bridge_sends_are_dropped, "1121")
     int peer;
 
     server_start("");
-    there = machine_start("there", "victim", echo, false);
+    there = machine_start("there", "victim", echo_data, false);
     machine_become("here");
-    bridge = place_bridge("here", &told);
+    bridge = place_bridge("here", &log);
     REQUIRE(CRLNatsBridgeImport(bridge, "victim", NULL, NULL));
-    place_await(&told, kCRLNatsNameAppeared, 1);
+    place_await(&log, kCRLNatsNameAppeared, 1);
     begin = port_probe_now();
-    peer = connect_peer();
+    peer = peer_connect();
     srand(1);
     for (int round = 0; round < 2000; round++) {
         struct bridge_frame frame = {.type = (enum bridge_frame_type)(rand() % 36), .sender = 1, .number = (uint64_t)rand()};
@@ -81,15 +79,16 @@ PLACE_TEST(frames_that_no_bridge_sends_are_dropped, "1121")
                 bytes[i] = (uint8_t)rand();
             }
         }
-        pester(peer, bytes, (size_t)rand() % sizeof bytes); /* often cut short */
+        publish_to_victim(peer, bytes, (size_t)rand() % sizeof bytes); /* often cut short */
     }
-    flush_peer(peer);
-    publish_frame(peer, "crl.1.ctl.victim", (struct bridge_frame){.type = bridge_cancel, .sender = 7, .number = 9}, "");
-    publish_frame(peer, "crl.1.any.victim", (struct bridge_frame){.type = bridge_one_way, .sender = 7, .number = 9, .message_id = 3}, "x");
-    flush_peer(peer);
+    peer_flush(peer);
+    peer_publish_frame(peer, "crl.1.ctl.victim", (struct bridge_frame){.type = bridge_cancel, .sender = 7, .number = 9}, "");
+    peer_publish_frame(peer, "crl.1.any.victim", (struct bridge_frame){.type = bridge_one_way, .sender = 7, .number = 9, .message_id = 3},
+                       "x");
+    peer_flush(peer);
     EXPECT(place_run_while(is_not_served, "victim"));
-    EXPECT(TOLD(told, kCRLNatsPeerMisbehaves) > 0);
-    EXPECT(TOLD(told, kCRLNatsPeerMisbehaves) <= 2 + (int)(port_probe_now() - begin)); /* one line a second */
+    EXPECT(EVENT_COUNT(log, kCRLNatsPeerMisbehaves) > 0);
+    EXPECT(EVENT_COUNT(log, kCRLNatsPeerMisbehaves) <= 2 + (int)(port_probe_now() - begin)); /* one line a second */
     (void)close(peer);
     place_end_bridge(bridge);
     machine_end(there, SIGTERM);
@@ -97,7 +96,7 @@ PLACE_TEST(frames_that_no_bridge_sends_are_dropped, "1121")
 
 PLACE_TEST(a_million_exporters_of_a_name_take_no_memory, "1122")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     struct bridge_frame frame = {.type = bridge_here, .flags = bridge_shares, .number = 1};
     int senders = test_is_instrumented() ? many_senders / 100 : many_senders;
     static char text[buffer_size];
@@ -108,14 +107,14 @@ PLACE_TEST(a_million_exporters_of_a_name_take_no_memory, "1122")
     int peer;
 
     server_start("");
-    there = machine_start("there", "victim", echo, true);
+    there = machine_start("there", "victim", echo_data, true);
     machine_become("here");
-    bridge = place_bridge("here", &told);
+    bridge = place_bridge("here", &log);
     REQUIRE(CRLNatsBridgeImport(bridge, "victim", NULL, NULL));
-    place_await(&told, kCRLNatsNameAppeared, 1);
+    place_await(&log, kCRLNatsNameAppeared, 1);
     EXPECT(place_run_while(is_not_served, "victim"));
     before = port_probe_resident_bytes();
-    peer = connect_peer();
+    peer = peer_connect();
     for (int i = 1; i <= senders; i++) {
         uint8_t bytes[bridge_frame_size + 1] = {[bridge_frame_size] = 'm'};
         char subject[64];
@@ -123,14 +122,14 @@ PLACE_TEST(a_million_exporters_of_a_name_take_no_memory, "1122")
         frame.sender = (uint64_t)i;
         bridge_frame_encode(&frame, bytes);
         (void)snprintf(subject, sizeof subject, i % 10 == 0 ? "crl.1.ctl.victim" : "crl.1.ctl.name%d", i);
-        length += put_message(text + length, subject, bytes, sizeof bytes);
+        length += peer_format_message(text + length, subject, "", bytes, sizeof bytes);
         if (length > sizeof text - 1024 || i == senders) {
-            send_all(peer, text, length);
+            peer_send(peer, text, length);
             length = 0;
             (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, false);
         }
     }
-    flush_peer(peer);
+    peer_flush(peer);
     EXPECT(place_run_while(is_not_served, "victim"));
     EXPECT(port_probe_resident_bytes() < before + (test_is_instrumented() ? 256u << 20 : 16u << 20));
     (void)close(peer);
@@ -147,50 +146,50 @@ static bool is_not_heard(void *info)
     return strstr(text, "MSG crl.1.ctl.victim") == NULL;
 }
 
-/* Waits until the server has all subscriptions of the bridge that exports the victim: each second it says after them that it is here. */
-static void await_victim(const struct told *told)
+/* Waits until the server has all subscriptions of the bridge that exports the name: an announcement comes after them. */
+static void await_victim(const struct bridge_events *log)
 {
     int peer;
 
-    place_await(told, kCRLNatsNameAppeared, 1);
-    place_await(told, kCRLNatsConnected, 1);
-    peer = connect_peer();
-    send_all(peer, "SUB crl.1.ctl.victim 1\r\n", 24);
+    place_await(log, kCRLNatsNameAppeared, 1);
+    place_await(log, kCRLNatsConnected, 1);
+    peer = peer_connect();
+    peer_send(peer, "SUB crl.1.ctl.victim 1\r\n", 24);
     REQUIRE(place_run_while(is_not_heard, &peer));
     (void)close(peer);
 }
 
 /* The bridge of this process exports a name of its own. */
-static CRLNatsBridgeRef export_victim(struct told *told, CFMessagePortRef *ret_port)
+static CRLNatsBridgeRef export_victim(struct bridge_events *log, CFMessagePortRef *ret_port)
 {
     CRLNatsBridgeRef bridge;
 
     machine_become("here");
-    *ret_port = port_open(CFSTR("victim"), echo, NULL, kCFRunLoopDefaultMode);
-    bridge = place_bridge("here", told);
+    *ret_port = port_open(CFSTR("victim"), echo_data, NULL, kCFRunLoopDefaultMode);
+    bridge = place_bridge("here", log);
     REQUIRE(CRLNatsBridgeExport(bridge, "victim", false));
-    await_victim(told);
+    await_victim(log);
     return bridge;
 }
 
 PLACE_TEST(a_machines_name_that_cannot_be_one_is_dropped_and_texts_are_lines, "1121")
 {
     static const struct bridge_frame rival = {.type = bridge_here, .sender = 7, .number = 1}; /* it was there before */
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CFMessagePortRef port;
     CRLNatsBridgeRef bridge;
     int peer;
 
     server_start("");
-    bridge = export_victim(&told, &port);
-    peer = connect_peer();
-    publish_frame(peer, "crl.1.ctl.victim", rival, "not UTF-8 \xFF");
-    publish_frame(peer, "crl.1.ctl.victim", rival, "");
-    place_await(&told, kCRLNatsPeerMisbehaves, 1);
-    EXPECT_EQ(TOLD(told, kCRLNatsNameTaken), 0);
-    publish_frame(peer, "crl.1.ctl.victim", rival, "evil\nline\x1B[31m\x7F");
-    place_await(&told, kCRLNatsNameTaken, 1);
-    EXPECT(strstr(told.texts[16 + kCRLNatsNameTaken], "evil?line?[31m?") != NULL);
+    bridge = export_victim(&log, &port);
+    peer = peer_connect();
+    peer_publish_frame(peer, "crl.1.ctl.victim", rival, "not UTF-8 \xFF");
+    peer_publish_frame(peer, "crl.1.ctl.victim", rival, "");
+    place_await(&log, kCRLNatsPeerMisbehaves, 1);
+    EXPECT_EQ(EVENT_COUNT(log, kCRLNatsNameTaken), 0);
+    peer_publish_frame(peer, "crl.1.ctl.victim", rival, "evil\nline\x1B[31m\x7F");
+    place_await(&log, kCRLNatsNameTaken, 1);
+    EXPECT(strstr(EVENT_TEXT(log, kCRLNatsNameTaken), "evil?line?[31m?") != NULL);
     (void)close(peer);
     place_end_bridge(bridge);
     port_drop(port);
@@ -198,31 +197,31 @@ PLACE_TEST(a_machines_name_that_cannot_be_one_is_dropped_and_texts_are_lines, "1
 
 struct other_machine {
     int peer;
-    struct told *told;
+    struct bridge_events *log;
 };
 
-/* Says goodbye and comes back, until the bridge has lost its name a second time. An error of a kind is told once a second. */
+/* Ends its export and announces it again, until the bridge has lost its name a second time. Such an error is told once a second. */
 static bool is_lost_once(void *info)
 {
     static const struct bridge_frame here = {.type = bridge_here, .sender = 7, .number = 1};
     static const struct bridge_frame bye = {.type = bridge_bye, .sender = 7, .number = 1};
     struct other_machine *rivalry = info;
 
-    publish_frame(rivalry->peer, "crl.1.ctl.victim", bye, "other");
-    publish_frame(rivalry->peer, "crl.1.ctl.victim", here, "other"); /* it is never silent for long enough */
-    return TOLD(*rivalry->told, kCRLNatsNameTaken) < 2;
+    peer_publish_frame(rivalry->peer, "crl.1.ctl.victim", bye, "other");
+    peer_publish_frame(rivalry->peer, "crl.1.ctl.victim", here, "other"); /* the bridge never takes the name because of silence */
+    return EVENT_COUNT(*rivalry->log, kCRLNatsNameTaken) < 2;
 }
 
 PLACE_TEST(a_name_is_taken_over_as_soon_as_the_other_machine_says_goodbye, "1116")
 {
-    struct told told = {{0}, {{0}}};
-    struct other_machine rivalry = {-1, &told};
+    struct bridge_events log = {{0}, {{0}}};
+    struct other_machine rivalry = {-1, &log};
     CFMessagePortRef port;
     CRLNatsBridgeRef bridge;
 
     server_start("");
-    bridge = export_victim(&told, &port);
-    rivalry.peer = connect_peer();
+    bridge = export_victim(&log, &port);
+    rivalry.peer = peer_connect();
     EXPECT(place_run_while(is_lost_once, &rivalry));
     (void)close(rivalry.peer);
     place_end_bridge(bridge);
@@ -232,29 +231,29 @@ PLACE_TEST(a_name_is_taken_over_as_soon_as_the_other_machine_says_goodbye, "1116
 PLACE_TEST(one_way_messages_whose_receiver_goes_before_it_has_them_are_told, "1122")
 {
     static const struct bridge_frame message = {.type = bridge_one_way, .sender = 7, .number = 9};
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CFMessagePortRef port;
     CRLNatsBridgeRef bridge;
     int peer;
 
     server_start("");
     machine_become("here");
-    port = CFMessagePortCreateLocal(NULL, CFSTR("victim"), echo, NULL, NULL); /* without a source: it takes nothing */
+    port = CFMessagePortCreateLocal(NULL, CFSTR("victim"), echo_data, NULL, NULL); /* without a source: it takes nothing */
     REQUIRE(port);
     CRLMessagePortSetQueueLimit(port, 1);
-    bridge = place_bridge("here", &told);
+    bridge = place_bridge("here", &log);
     REQUIRE(CRLNatsBridgeExport(bridge, "victim", false));
-    await_victim(&told);
-    peer = connect_peer();
+    await_victim(&log);
+    peer = peer_connect();
     for (int i = 0; i < 500; i++) {
-        publish_frame(peer, "crl.1.any.victim", message, "text");
+        peer_publish_frame(peer, "crl.1.any.victim", message, "text");
     }
-    publish(peer, "crl.1.any.victim", "the last", 8);
-    place_await(&told, kCRLNatsPeerMisbehaves, 1); /* the bridge has them all */
-    EXPECT_EQ(TOLD(told, kCRLNatsMessageDropped), 0);
+    peer_publish(peer, "crl.1.any.victim", "", "the last", 8);
+    place_await(&log, kCRLNatsPeerMisbehaves, 1); /* the bridge has them all */
+    EXPECT_EQ(EVENT_COUNT(log, kCRLNatsMessageDropped), 0);
     CFMessagePortInvalidate(port);
     CFRelease(port);
-    place_await(&told, kCRLNatsMessageDropped, 1);
+    place_await(&log, kCRLNatsMessageDropped, 1);
     (void)close(peer);
     place_end_bridge(bridge);
 }
@@ -264,18 +263,18 @@ PLACE_TEST(one_way_messages_whose_receiver_goes_before_it_has_them_are_told, "11
 static int nested_peer;
 static int nested_taken;
 
-static void run_the_loop(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, const char *text, void *info)
+static void run_loop_in_callback(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char *name, const char *text, void *info)
 {
-    struct told *told = info;
+    struct bridge_events *log = info;
 
     (void)bridge;
     (void)name;
     (void)text;
-    TOLD(*told, event)++;
+    EVENT_COUNT(*log, event)++;
     if (event == kCRLNatsNameTaken) {
         nested_taken++;
     } else if (event == kCRLNatsPeerMisbehaves) {
-        publish_frame(nested_peer, "crl.1.ctl.victim", (struct bridge_frame){.type = bridge_here, .sender = 7, .number = 1}, "rival");
+        peer_publish_frame(nested_peer, "crl.1.ctl.victim", (struct bridge_frame){.type = bridge_here, .sender = 7, .number = 1}, "rival");
         while (nested_taken == 0) {
             (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.01, true);
         }
@@ -284,30 +283,30 @@ static void run_the_loop(CRLNatsBridgeRef bridge, CRLNatsEvent event, const char
 
 PLACE_TEST(a_callback_that_runs_the_loop_takes_nothing_from_the_pass_around_it, "1121")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     CFMessagePortRef port;
 
     server_start("");
     machine_become("here");
-    port = port_open(CFSTR("victim"), echo, NULL, kCFRunLoopDefaultMode);
+    port = port_open(CFSTR("victim"), echo_data, NULL, kCFRunLoopDefaultMode);
     bridge = CRLNatsBridgeCreate(
-        &(CRLNatsConfiguration){.servers = server_url(), .machine = "here", .callback = run_the_loop, .info = &told});
+        &(CRLNatsConfiguration){.servers = server_url(), .machine = "here", .callback = run_loop_in_callback, .info = &log});
     REQUIRE(bridge && CRLNatsBridgeExport(bridge, "victim", false));
-    await_victim(&told);
-    nested_peer = connect_peer();
-    /* In the callback that this brings, the subscription that has brought it ends. */
-    publish_frame(nested_peer, "crl.1.any.victim", (struct bridge_frame){.type = bridge_who, .sender = 7, .number = 1}, "");
-    place_await(&told, kCRLNatsPeerMisbehaves, 1);
+    await_victim(&log);
+    nested_peer = peer_connect();
+    /* The bridge's callback runs the loop until the subscription by which this came has ended. */
+    peer_publish_frame(nested_peer, "crl.1.any.victim", (struct bridge_frame){.type = bridge_who, .sender = 7, .number = 1}, "");
+    place_await(&log, kCRLNatsPeerMisbehaves, 1);
     EXPECT_EQ(nested_taken, 1);
     (void)close(nested_peer);
     place_end_bridge(bridge);
     port_drop(port);
 }
 
-/* ---- an exporter that lies ---- */
+/* ---- an exporter that answers wrongly ---- */
 
-/* Takes a request by hand: waits for "MSG SUBJECT ID REPLY LENGTH", and returns its reply subject and number. */
+/* Receives a request from the server: waits for "MSG SUBJECT ID REPLY LENGTH", and returns its reply subject and number. */
 static uint64_t take_request(int peer, char ret_reply[128])
 {
     static char text[buffer_size];
@@ -329,20 +328,20 @@ static uint64_t take_request(int peer, char ret_reply[128])
     return frame.number;
 }
 
-static void *lie(void *info)
+static void *run_lying_exporter(void *info)
 {
     int peer = *(int *)info;
     char reply[128];
     uint64_t number = take_request(peer, reply);
 
-    publish(peer, reply, "short", 5);
-    publish_frame(peer, reply, (struct bridge_frame){.type = bridge_reply, .sender = 5, .number = number + 4096}, "another's");
-    publish_frame(peer, reply, (struct bridge_frame){.type = bridge_here, .sender = 5, .number = number}, "m");
-    publish_frame(peer, reply, (struct bridge_frame){.type = bridge_taken, .sender = 5, .number = number}, "");
-    publish_frame(peer, reply, (struct bridge_frame){.type = bridge_reply, .sender = 5, .number = number}, "the reply");
-    publish_frame(peer, reply, (struct bridge_frame){.type = bridge_reply, .sender = 5, .number = number}, "a second one");
-    publish_frame(peer, reply, (struct bridge_frame){.type = bridge_failed, .sender = 5, .number = number, .detail = 77}, "a third");
-    flush_peer(peer);
+    peer_publish(peer, reply, "", "short", 5);
+    peer_publish_frame(peer, reply, (struct bridge_frame){.type = bridge_reply, .sender = 5, .number = number + 4096}, "another's");
+    peer_publish_frame(peer, reply, (struct bridge_frame){.type = bridge_here, .sender = 5, .number = number}, "m");
+    peer_publish_frame(peer, reply, (struct bridge_frame){.type = bridge_taken, .sender = 5, .number = number}, "");
+    peer_publish_frame(peer, reply, (struct bridge_frame){.type = bridge_reply, .sender = 5, .number = number}, "the reply");
+    peer_publish_frame(peer, reply, (struct bridge_frame){.type = bridge_reply, .sender = 5, .number = number}, "a second one");
+    peer_publish_frame(peer, reply, (struct bridge_frame){.type = bridge_failed, .sender = 5, .number = number, .detail = 77}, "a third");
+    peer_flush(peer);
     return NULL;
 }
 
@@ -351,63 +350,59 @@ static bool has_not_appeared(void *info)
 {
     struct other_machine *liar = info;
 
-    publish_frame(liar->peer, "crl.1.ctl.liar", (struct bridge_frame){.type = bridge_here, .sender = 5, .number = 1}, "m");
-    return TOLD(*liar->told, kCRLNatsNameAppeared) == 0;
+    peer_publish_frame(liar->peer, "crl.1.ctl.liar", (struct bridge_frame){.type = bridge_here, .sender = 5, .number = 1}, "m");
+    return EVENT_COUNT(*liar->log, kCRLNatsNameAppeared) == 0;
 }
 
 PLACE_TEST(an_exporter_that_lies_gives_one_reply_at_most, "1121 1108")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     CFDataRef reply = NULL;
     pthread_t liar;
     int peer;
 
     server_start("");
-    peer = connect_peer();
-    send_all(peer, "SUB crl.1.any.liar 1\r\n", 22);
-    flush_peer(peer);
+    peer = peer_connect();
+    peer_send(peer, "SUB crl.1.any.liar 1\r\n", 22);
+    peer_flush(peer);
     machine_become("here");
-    bridge = place_bridge("here", &told);
+    bridge = place_bridge("here", &log);
     REQUIRE(CRLNatsBridgeImport(bridge, "liar", NULL, NULL));
-    place_await(&told, kCRLNatsConnected, 1);
-    EXPECT(place_run_while(has_not_appeared, &(struct other_machine){peer, &told}));
-    REQUIRE(pthread_create(&liar, NULL, lie, &peer) == 0);
+    place_await(&log, kCRLNatsConnected, 1);
+    EXPECT(place_run_while(has_not_appeared, &(struct other_machine){peer, &log}));
+    REQUIRE(pthread_create(&liar, NULL, run_lying_exporter, &peer) == 0);
     EXPECT_EQ(place_ask("liar", 1, NULL, 20, &reply), kCFMessagePortSuccess);
     EXPECT(reply && port_data_is(reply, "the reply"));
     CFRelease(reply);
     (void)pthread_join(liar, NULL);
-    EXPECT(TOLD(told, kCRLNatsPeerMisbehaves) > 0);
-    place_await(&told, kCRLNatsNameVanished, 1); /* it says no more that it is here */
+    EXPECT(EVENT_COUNT(log, kCRLNatsPeerMisbehaves) > 0);
+    place_await(&log, kCRLNatsNameVanished, 1); /* nothing announces the name any more */
     (void)close(peer);
     place_end_bridge(bridge);
 }
 
-/* ---- a server that is none ---- */
-
-static int listen_anywhere(int *ret_port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof address;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    REQUIRE(listener >= 0 && bind(listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(listener, 16) == 0);
-    REQUIRE(getsockname(listener, (struct sockaddr *)&address, &length) == 0);
-    *ret_port = ntohs(address.sin_port);
-    return listener;
-}
+/* ---- a program that is no server ---- */
 
 static _Atomic bool is_over;
 static _Atomic int served;
 
 static const char *const last_words[] = {
-    "MSG _INBOX.crl.1 1 999999999999\r\nx", "MSG\r\n", "MSG a 1 -5\r\n\r\n", "HMSG a 1 90 3\r\nxxx\r\n", "INFO {\r\n", "\r\n\r\n\r\n",
-    "-ERR 'something'\r\n", "MSG crl.1.ctl.a 2 40\r\nCLRb", "PING\r\nPING\r\nPING\r\n", "\x01\x02\xFF\xFE",
+    "MSG _INBOX.crl.1 1 999999999999\r\nx",
+    "MSG\r\n",
+    "MSG a 1 -5\r\n\r\n",
+    "HMSG a 1 90 3\r\nxxx\r\n",
+    "INFO {\r\n",
+    "\r\n\r\n\r\n",
+    "-ERR 'something'\r\n",
+    "MSG crl.1.ctl.a 2 40\r\nCLRb",
+    "PING\r\nPING\r\nPING\r\n",
+    "\x01\x02\xFF\xFE",
     "MSG a 18446744073709551616 1\r\nx\r\n",
 };
 
-/* Greets as a server does, and then says something else, or nothing, and hangs up. */
-static void *be_no_server(void *info)
+/* Begins as a server does, then sends something else, or nothing, and closes the connection. */
+static void *run_false_server(void *info)
 {
     static const char info_line[] =
         "INFO {\"server_id\":\"x\",\"version\":\"2.9.10\",\"proto\":1,\"headers\":true,\"max_payload\":1048576}\r\n";
@@ -441,7 +436,7 @@ static bool is_served_less(void *info)
 
 PLACE_TEST(a_server_that_is_none_crashes_nobody, "1123")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     int rounds = 24;
     CRLNatsBridgeRef bridge;
     pthread_t server;
@@ -449,14 +444,14 @@ PLACE_TEST(a_server_that_is_none_crashes_nobody, "1123")
     int listener;
     int port;
 
-    listener = listen_anywhere(&port);
+    listener = loopback_listen(&port);
     (void)snprintf(url, sizeof url, "nats://127.0.0.1:%d", port);
-    REQUIRE(pthread_create(&server, NULL, be_no_server, &listener) == 0);
+    REQUIRE(pthread_create(&server, NULL, run_false_server, &listener) == 0);
     machine_become("here");
-    bridge = place_bridge_with((CRLNatsConfiguration){.servers = url, .machine = "here"}, &told);
+    bridge = place_bridge_with((CRLNatsConfiguration){.servers = url, .machine = "here"}, &log);
     REQUIRE(CRLNatsBridgeImport(bridge, "a", NULL, NULL));
     EXPECT(place_run_while(is_served_less, &rounds));
-    EXPECT_EQ(TOLD(told, kCRLNatsNameAppeared), 0);
+    EXPECT_EQ(EVENT_COUNT(log, kCRLNatsNameAppeared), 0);
     place_end_bridge(bridge);
     is_over = true;
     (void)pthread_join(server, NULL);

@@ -1,52 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kept messages whose port or whose bridge goes between the claim and the acknowledgement. */
-#include <nats/nats.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "Port/port_probe.h"
-#include "bridge_frame.h"
+#include "Wire/bridge_frame.h"
 #include "nats_machine.h"
 
 /* ---- a port that dies between the claim and its answer ---- */
 
-/* Asks the server over a connection of its own. Returns whether the answer has the text. */
-static bool server_says(const char *subject, const void *bytes, int size, const char *wanted)
-{
-    natsConnection *nats = NULL;
-    natsMsg *answer = NULL;
-    char text[2048] = "";
-
-    REQUIRE(natsConnection_ConnectTo(&nats, server_url()) == NATS_OK);
-    if (natsConnection_Request(&answer, nats, subject, bytes, size, 1000) == NATS_OK) {
-        (void)snprintf(text, sizeof text, "%.*s", natsMsg_GetDataLength(answer), natsMsg_GetData(answer));
-        natsMsg_Destroy(answer);
-    }
-    natsConnection_Destroy(nats);
-    return strstr(text, wanted) != NULL;
-}
-
 static bool has_claims(int count)
 {
+    char answer[server_answer_max];
     char wanted[32];
 
     (void)snprintf(wanted, sizeof wanted, "\"messages\":%d,", count);
-    return server_says("$JS.API.STREAM.INFO.CRLCLAIMS", "", 0, wanted);
+    return server_answers("$JS.API.STREAM.INFO.CRLCLAIMS", "", 0, wanted, answer);
 }
 
 static bool is_not_kept(void *info)
 {
     struct bridge_frame message = {.type = bridge_one_way, .sender = 7, .number = 2};
     uint8_t head[bridge_frame_size];
+    char answer[server_answer_max];
 
     (void)info;
     bridge_frame_encode(&message, head);
-    return !server_says("crl.1.kept.notes", head, sizeof head, "\"seq\":1");
+    return !server_answers("crl.1.kept.notes", head, sizeof head, "\"seq\":1", answer);
 }
 
-/* Each pass handles one thing at most, so that the answer to the claim is handled in a later one. */
+/* Each pass handles one event at most, so that the answer to the claim is handled in a later pass. */
 static bool run_until_claimed(void)
 {
     double limit = port_probe_now() + test_patience_s();
@@ -68,18 +53,17 @@ static bool has_claim_still(void *info)
 
 PLACE_TEST(a_claim_is_given_back_when_its_port_dies_before_it_has_the_message, "1118 1119")
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     struct sleeping_machine later;
     CRLNatsBridgeRef bridge;
     CFMessagePortRef port;
     pid_t there;
 
-    place_set_durable();
-    server_start("-js");
+    server_start_keeping();
     later = machine_start_later("there", "notes", place_note, true);
     machine_become("here");
     port = port_open(CFSTR("notes"), place_note, NULL, kCFRunLoopDefaultMode);
-    bridge = place_bridge("here", &told);
+    bridge = place_bridge("here", &log);
     REQUIRE(CRLNatsBridgeExport(bridge, "notes", true));
     REQUIRE(place_run_while(is_not_kept, NULL));
     REQUIRE(run_until_claimed());
@@ -88,7 +72,7 @@ PLACE_TEST(a_claim_is_given_back_when_its_port_dies_before_it_has_the_message, "
     EXPECT(!place_file_has("noted", ""));
     there = machine_wake(later);
     EXPECT(place_run_while(place_lacks_notes, &(int){1})); /* the other machine has claimed it, and handles it */
-    EXPECT_EQ(TOLD(told, kCRLNatsMessageInDoubt), 0);
+    EXPECT_EQ(EVENT_COUNT(log, kCRLNatsMessageInDoubt), 0);
     EXPECT(!place_file_has("events", "in doubt"));
     place_end_bridge(bridge);
     machine_end(there, SIGTERM);
@@ -98,14 +82,7 @@ PLACE_TEST(a_claim_is_given_back_when_its_port_dies_before_it_has_the_message, "
 
 enum { crash_count = 30 };
 
-static CFDataRef note_slowly(CFMessagePortRef local, SInt32 message_id, CFDataRef data, void *info, CRLReceivedMessageRef message)
-{
-    (void)message;
-    (void)usleep(30000);
-    return place_note(local, message_id, data, info);
-}
-
-/* How often each message is in a file: as its lines, or in the line that tells that it is in doubt. */
+/* Counts the lines of a file that name each message after the prefix. */
 static void count_messages(const char *file_name, const char *prefix, int ret_counts[crash_count])
 {
     FILE *file = fopen(place_path(file_name), "r");
@@ -154,13 +131,13 @@ static bool fewer_are_noted(void *info)
 }
 
 /*
- * The server gives what the dead bridge has not acknowledged to the next one, after 5 s. Those that were claimed are in doubt, and are told
- * once each; of these the program has handled some. Those that were not are handled.
+ * After 5 s the server delivers what the dead bridge has not acknowledged to the next one. Claimed messages are in doubt, and each is told
+ * once; the program has handled some of them. The others are handled.
  */
 PLACE_TEST(what_a_crashed_bridge_had_in_hand_is_in_doubt_and_the_rest_is_handled, "1118 1119")
 {
     enum { claimed_most = 8 };
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     struct sleeping_machine program;
     struct sleeping_machine next;
     int noted[crash_count];
@@ -170,15 +147,14 @@ PLACE_TEST(what_a_crashed_bridge_had_in_hand_is_in_doubt_and_the_rest_is_handled
     pid_t there;
     pid_t pid;
 
-    place_set_durable();
-    server_start("-js");
-    program = program_start_later("there", "notes", note_slowly);
+    server_start_keeping();
+    program = program_start_later("there", "notes", place_note_slowly);
     next = machine_start_later("there", "notes", NULL, true);
     there = machine_start("there", "notes", NULL, true);
     machine_become("here");
-    bridge = place_bridge("here", &told);
+    bridge = place_bridge("here", &log);
     REQUIRE(CRLNatsBridgeImport(bridge, "notes", NULL, NULL));
-    place_await(&told, kCRLNatsNameAppeared, 1);
+    place_await(&log, kCRLNatsNameAppeared, 1);
     pid = machine_wake(program);
     EXPECT_EQ(place_tell("notes", 0, crash_count, NULL), kCFMessagePortSuccess);
     EXPECT(place_run_while(fewer_are_noted, &(int){4}));

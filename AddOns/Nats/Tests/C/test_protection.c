@@ -27,14 +27,14 @@ static void start_protected_server(void)
 /* Expects that a connection to a host with these authorities is made, or not, as soon as one of the tries says so. */
 static void expect_of_host(const char *host, const char *authorities, CRLNatsEvent expected)
 {
-    struct told told = {{0}, {{0}}};
+    struct bridge_events log = {{0}, {{0}}};
     CRLNatsBridgeRef bridge;
     char url[64];
 
     (void)snprintf(url, sizeof url, "tls://%s:%d", host, server_port());
-    bridge = place_bridge_with((CRLNatsConfiguration){.servers = url, .machine = "here", .authorities = authorities}, &told);
-    place_await(&told, expected, 1);
-    EXPECT(expected == kCRLNatsConnected || TOLD(told, kCRLNatsConnected) == 0);
+    bridge = place_bridge_with((CRLNatsConfiguration){.servers = url, .machine = "here", .authorities = authorities}, &log);
+    place_await(&log, expected, 1);
+    EXPECT(expected == kCRLNatsConnected || EVENT_COUNT(log, kCRLNatsConnected) == 0);
     place_end_bridge(bridge);
 }
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "harness.h"
-#include "stream_api.h"
+#include "Wire/stream_api.h"
 
 static struct api_answer read_text(const char *text)
 {

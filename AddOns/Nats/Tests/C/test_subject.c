@@ -1,26 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names as subjects. */
-#include <stdio.h>
 #include <string.h>
 
 #include "harness.h"
-#include "subject.h"
-
-/* Reads an escaped text back. */
-static void unescape(const char *token, char *ret_text)
-{
-    unsigned byte;
-
-    for (; *token != '\0'; token++) {
-        if (*token == '%' && sscanf(token + 1, "%2X", &byte) == 1) {
-            *ret_text++ = (char)byte;
-            token += 2;
-        } else {
-            *ret_text++ = *token;
-        }
-    }
-    *ret_text = '\0';
-}
+#include "Wire/subject.h"
+#include "unescape.h"
 
 TEST(each_name_has_one_subject_and_comes_back_from_it, "1105")
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of chaos-network share: main.c breaks, roles.c is broken. */
+/* What the files of chaos-network share: main.c runs and breaks the processes, roles.c is what they do, networks.c are their links. */
 #ifndef CRL_TESTS_CHAOS_NETWORK_H
 #define CRL_TESTS_CHAOS_NETWORK_H
 
@@ -19,7 +19,7 @@ enum role {
     role_sender
 };
 
-/* How long a process is stopped at most, and how late a call may be. */
+/* How long a process is stopped at most, and how far beyond its limit a call may end. */
 static const double longest_stop_s = 1.0;
 static const double margin_s = 0.5;
 
@@ -31,16 +31,16 @@ struct worker {
     double stopped_until; /* 0: it runs */
 };
 
-/* What the durable part shares beside the history. */
+/* What the processes of the durable part share besides the history. */
 struct durable {
     _Atomic uint32_t taken; /* messages that the port took; their numbers are 1 to this */
     _Atomic bool ends;
 };
 extern struct durable *durable;
 
-extern const char *program; /* messageport-bridge */
-extern char base[]; /* the folder of all files */
-extern int ports[2 * machines + 1]; /* of clients, of routes, and the durable server's */
+extern const char *bridge_program; /* messageport-bridge */
+extern char base_folder[]; /* the folder of all files */
+extern int server_ports[2 * machines + 1]; /* of clients, of routes, and the durable server's */
 extern char all_servers[512];
 
 unsigned random_below(unsigned limit);
@@ -49,7 +49,7 @@ void random_begin(unsigned seed);
 const char *path_of(const char *format, int number);
 /* ---- in networks.c ---- */
 
-/* Returns false if there is no right or no means: then all machines are on loopback. */
+/* Returns false if there are no networks, as networks.c says: then all machines are on loopback. */
 bool networks_make(void);
 /* Where a machine's server listens. */
 const char *address_of(int machine);
@@ -61,6 +61,6 @@ void network_set_link(int machine, bool is_up);
 /* ---- in roles.c ---- */
 
 /* The process becomes what the worker is. */
-void live(struct worker *worker) __attribute__((noreturn));
+void worker_run(struct worker *worker) __attribute__((noreturn));
 
 #endif

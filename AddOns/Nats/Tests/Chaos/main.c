@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * chaos-network PROGRAM SECONDS SEED: three machines with bridges and a cluster of three servers, of which any process is killed or stopped
- * at any moment, and any machine's link is cut; and then a durable name, whose receiving side and whose server are. PROGRAM is
- * messageport-bridge.
+ * chaos-network PROGRAM SECONDS SEED: PROGRAM is messageport-bridge. In the first part there are three machines with bridges and a cluster
+ * of three servers; any process is killed or stopped at any moment, and any machine's link is cut. In the second part there is a durable
+ * name; its server and the processes of its receiving side are killed or stopped.
  *
- * Machine m owns name m; its clients ask the other two. A machine is a directory of names. Every request must end within its time limit and
- * a margin, be handled at most once, and get its own reply. What was taken for the durable name must have been handled once or be told as
- * in doubt. Order is promised as long as connections live, so messages that came out of order are counted only.
+ * A machine is a directory of port names. Machine m owns name m, and its clients send requests to the other two. Every request must end
+ * within its time limit and a margin, be handled at most once, and get its own reply. Every message that was taken for the durable name
+ * must be handled once or be told as in doubt. Messages out of order are only counted: a new connection may bring them.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -40,12 +40,12 @@ static int worker_count;
 static uint64_t killed;
 static uint64_t stopped;
 static uint64_t cut;
-static bool has_links; /* that can be cut */
+static bool has_links; /* the machines have links that can be cut */
 static double cut_until[machines]; /* 0: the machine's link is whole */
-const char *program;
-char base[] = "/tmp/corerunloop-chaos-network-XXXXXX";
+const char *bridge_program;
+char base_folder[] = "/tmp/corerunloop-chaos-network-XXXXXX";
 static unsigned random_state;
-int ports[2 * machines + 1];
+int server_ports[2 * machines + 1];
 char all_servers[text_max];
 
 struct durable *durable;
@@ -90,16 +90,16 @@ unsigned random_below(unsigned limit)
     return (unsigned)rand_r(&random_state) % limit;
 }
 
-static void start(struct worker *worker)
+static void start_worker(struct worker *worker)
 {
     worker->stopped_until = 0;
-    /* A client's life says which of its machine's it is, so that it is known who makes progress. */
+    /* The number of a client's life also says which of its machine's clients it is, by which its progress is counted. */
     do {
         worker->life = atomic_fetch_add(&chaos->lives, 1) + 1;
     } while (worker->role == role_client && (int)(worker->life % clients_of_machine) != (int)(worker - workers) % clients_of_machine);
     worker->pid = fork();
     if (worker->pid == 0) {
-        live(worker);
+        worker_run(worker);
     }
 }
 
@@ -109,7 +109,7 @@ static void add_worker(enum role role, int machine)
 
     worker->role = role;
     worker->machine = machine;
-    start(worker);
+    start_worker(worker);
 }
 
 static void end_worker(struct worker *worker)
@@ -120,7 +120,7 @@ static void end_worker(struct worker *worker)
 
 /* ---- faults ---- */
 
-static void relent(double now)
+static void undo_faults(double now)
 {
     for (int i = 0; i < worker_count; i++) {
         if (workers[i].stopped_until > 0 && workers[i].stopped_until <= now) {
@@ -136,7 +136,7 @@ static void relent(double now)
     }
 }
 
-/* Long enough for the others to take the machine for dead, or not. */
+/* For a random time, after which the others may or may not have taken the machine for dead. */
 static void cut_link(int machine)
 {
     if (cut_until[machine] == 0) {
@@ -164,7 +164,7 @@ static void break_something(void)
     }
     if (random_below(2) == 0) {
         end_worker(worker);
-        start(worker);
+        start_worker(worker);
         killed++;
     } else if (worker->stopped_until == 0) {
         (void)kill(worker->pid, SIGSTOP);
@@ -173,16 +173,16 @@ static void break_something(void)
     }
 }
 
-static void rage(double seconds)
+static void break_for(double seconds)
 {
     double until = chaos_now() + seconds;
 
     while (chaos_now() < until) {
         (void)usleep(50000 + random_below(200000));
-        relent(chaos_now());
+        undo_faults(chaos_now());
         break_something();
     }
-    relent(1e18);
+    undo_faults(1e18);
 }
 
 /* ---- the two parts ---- */
@@ -209,7 +209,7 @@ static void end_all(void)
     worker_count = 0;
 }
 
-static void await(bool (*condition)(void), const char *what)
+static void await_condition(bool (*condition)(void), const char *what)
 {
     double until = chaos_now() + recovery_s;
 
@@ -234,19 +234,19 @@ static void run_cluster(double seconds)
         add_worker(role_client, i / clients_of_machine);
     }
     atomic_store(&chaos->is_calm, true);
-    await(all_are_served, "of the beginning some client has no answer at some name");
+    await_condition(all_are_served, "of the beginning some client has no answer at some name");
     memset((void *)(uintptr_t)chaos->progress, 0, sizeof chaos->progress);
     atomic_store(&chaos->is_calm, false);
-    rage(seconds);
+    break_for(seconds);
     atomic_store(&chaos->is_calm, true);
-    await(all_are_served, "some client has no answer at some name");
+    await_condition(all_are_served, "some client has no answer at some name");
     end_all();
 }
 
-/* Whether a message was handled, or is told as in doubt, in the logs of the bridges. */
+/* By message: it was handled, or the bridges' log tells that it is in doubt. */
 static bool *accounted;
 
-static void account(void)
+static void account_messages(void)
 {
     uint32_t taken = atomic_load(&durable->taken);
     uint32_t count = atomic_load(&chaos->event_count);
@@ -276,7 +276,7 @@ static uint32_t first_missing(void)
 {
     uint32_t number = 1;
 
-    account();
+    account_messages();
     while (number <= atomic_load(&durable->taken) && accounted[number]) {
         number++;
     }
@@ -302,10 +302,10 @@ static void run_durable(double seconds)
     add_worker(role_sender, 0);
     add_worker(role_receiver, 1);
     add_worker(role_receiving_bridge, 1);
-    await(some_were_taken, "of the beginning no durable message was taken");
-    rage(seconds);
+    await_condition(some_were_taken, "of the beginning no durable message was taken");
+    break_for(seconds);
     atomic_store(&durable->ends, true);
-    await(nothing_is_missing, "a durable message was neither handled nor told as in doubt");
+    await_condition(nothing_is_missing, "a durable message was neither handled nor told as in doubt");
     if (!nothing_is_missing()) {
         chaos_violation("durable message %u of %u is missing", first_missing(), atomic_load(&durable->taken));
     }
@@ -325,18 +325,18 @@ static void choose_ports(void)
         descriptors[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         (void)bind(descriptors[i], (struct sockaddr *)&address, sizeof address);
         (void)getsockname(descriptors[i], (struct sockaddr *)&address, &length);
-        ports[i] = ntohs(address.sin_port);
+        server_ports[i] = ntohs(address.sin_port);
     }
     for (int i = 0; i <= 2 * machines; i++) {
         (void)close(descriptors[i]);
     }
     for (int i = 0; i < machines; i++) {
-        (void)snprintf(all_servers + strlen(all_servers), sizeof all_servers - strlen(all_servers), "%snats://%s:%d",
-                       i > 0 ? "," : "", address_of(i), ports[i]);
+        (void)snprintf(all_servers + strlen(all_servers), sizeof all_servers - strlen(all_servers), "%snats://%s:%d", i > 0 ? "," : "",
+                       address_of(i), server_ports[i]);
     }
 }
 
-static void report(const char *what, struct verdict verdict)
+static void print_verdict(const char *what, struct verdict verdict)
 {
     (void)printf("chaos-network: %s: %" PRIu64 " handled, %" PRIu64 " answered, %" PRIu64 " out of order over a new connection\n", what,
                  verdict.handled, verdict.answered, verdict.reordered);
@@ -355,10 +355,10 @@ int main(int count, char **words)
         (void)puts("chaos-network: skipped, there is no nats-server here (make deps)");
         return 0;
     }
-    program = words[1];
+    bridge_program = words[1];
     chaos = mmap(NULL, sizeof *chaos, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     durable = mmap(NULL, sizeof *durable, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (chaos == MAP_FAILED || durable == MAP_FAILED || !mkdtemp(base)) {
+    if (chaos == MAP_FAILED || durable == MAP_FAILED || !mkdtemp(base_folder)) {
         perror("chaos-network");
         return 2;
     }
@@ -372,20 +372,20 @@ int main(int count, char **words)
     }
     run_cluster(seconds * 2 / 3);
     verdict = judge_history();
-    report("requests and one-way messages", verdict);
+    print_verdict("requests and one-way messages", verdict);
     (void)printf("chaos-network: results: %" PRIu64 " good, %" PRIu64 " no room, %" PRIu64 " no reply in time, %" PRIu64 " gone, %" PRIu64
                  " failed, %" PRIu64 " gone meanwhile; longest wait beyond its limit %.3f s\n",
                  chaos->results[0], chaos->results[1], chaos->results[2], chaos->results[3], chaos->results[4], chaos->results[5],
                  atomic_load(&chaos->longest_s));
     run_durable(seconds / 3);
-    report("durable messages", judge_history());
+    print_verdict("durable messages", judge_history());
     (void)printf("chaos-network: %u durable messages taken; %" PRIu64 " processes killed, %" PRIu64 " stopped, %" PRIu64
                  " links cut; %u violations\n",
                  atomic_load(&durable->taken), killed, stopped, cut, atomic_load(&chaos->violations));
     if (atomic_load(&chaos->violations) == 0) {
         char command[128];
 
-        (void)snprintf(command, sizeof command, "rm -rf %s", base);
+        (void)snprintf(command, sizeof command, "rm -rf %s", base_folder);
         (void)!system(command);
     }
     return atomic_load(&chaos->violations) > 0;

@@ -13,13 +13,13 @@
 
 #include "chaos_network.h"
 
-enum { subnet = 213 }; /* 10.213.0.0/16, with the process in the third byte: in the namespaces only */
+enum { subnet = 213 }; /* addresses are in 10.213.0.0/16, in the namespaces only; the third byte is the process's */
 
 static bool has_networks;
 static pid_t maker;
 
-static bool run(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static bool run(const char *format, ...)
+static bool run_command(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static bool run_command(const char *format, ...)
 {
     char command[512];
     char whole[600];
@@ -36,11 +36,11 @@ static bool make_network(int machine)
 {
     int id = (int)maker;
 
-    return run("ip netns add crl%d-%d && ip link add crlv%d-%d type veth peer name eth0 netns crl%d-%d", id, machine, id % 100000, machine,
-               id, machine) &&
-           run("ip link set crlv%d-%d master crlb%d up && ip -n crl%d-%d addr add %s/24 dev eth0", id % 100000, machine, id % 100000, id,
-               machine, address_of(machine)) &&
-           run("ip -n crl%d-%d link set eth0 up && ip -n crl%d-%d link set lo up", id, machine, id, machine);
+    return run_command("ip netns add crl%d-%d && ip link add crlv%d-%d type veth peer name eth0 netns crl%d-%d", id, machine, id % 100000,
+                       machine, id, machine) &&
+           run_command("ip link set crlv%d-%d master crlb%d up && ip -n crl%d-%d addr add %s/24 dev eth0", id % 100000, machine,
+                       id % 100000, id, machine, address_of(machine)) &&
+           run_command("ip -n crl%d-%d link set eth0 up && ip -n crl%d-%d link set lo up", id, machine, id, machine);
 }
 
 static void end_networks(void)
@@ -49,16 +49,16 @@ static void end_networks(void)
         return;
     }
     for (int i = 0; i < machines; i++) {
-        (void)run("ip netns del crl%d-%d", (int)maker, i); /* its end of the pair goes with it, and so the other */
+        (void)run_command("ip netns del crl%d-%d", (int)maker, i); /* the pair of interfaces goes with it */
     }
-    (void)run("ip link del crlb%d", (int)maker % 100000);
+    (void)run_command("ip link del crlb%d", (int)maker % 100000);
 }
 
 bool networks_make(void)
 {
     maker = getpid();
     has_networks =
-        geteuid() == 0 && run("ip link add crlb%d type bridge && ip link set crlb%d up", (int)maker % 100000, (int)maker % 100000);
+        geteuid() == 0 && run_command("ip link add crlb%d type bridge && ip link set crlb%d up", (int)maker % 100000, (int)maker % 100000);
     if (!has_networks) {
         return false;
     }
@@ -100,6 +100,6 @@ void network_enter(int machine)
 void network_set_link(int machine, bool is_up)
 {
     if (has_networks) {
-        (void)run("ip -n crl%d-%d link set eth0 %s", (int)maker, machine, is_up ? "up" : "down");
+        (void)run_command("ip -n crl%d-%d link set eth0 %s", (int)maker, machine, is_up ? "up" : "down");
     }
 }

@@ -24,7 +24,7 @@ static CFStringRef name_of(int machine)
     return CFStringCreateWithFormat(NULL, NULL, CFSTR("chaos %d"), machine);
 }
 
-static CFDataRef handle(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
+static CFDataRef on_message(CFMessagePortRef port, SInt32 message_id, CFDataRef data, void *info)
 {
     const struct worker *worker = info;
     struct message message;
@@ -42,14 +42,14 @@ static CFDataRef handle(CFMessagePortRef port, SInt32 message_id, CFDataRef data
     return CFRetain(data);
 }
 
-static void own(struct worker *worker)
+static void serve_name(struct worker *worker)
 {
     CFMessagePortContext context = {.info = worker};
-    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, name_of(worker->machine), handle, &context, NULL);
+    CFMessagePortRef port = CFMessagePortCreateLocal(NULL, name_of(worker->machine), on_message, &context, NULL);
 
     while (!port) { /* the dead owner's lock may last for a moment */
         (void)usleep(1000);
-        port = CFMessagePortCreateLocal(NULL, name_of(worker->machine), handle, &context, NULL);
+        port = CFMessagePortCreateLocal(NULL, name_of(worker->machine), on_message, &context, NULL);
     }
     CFRunLoopAddSource(CFRunLoopGetCurrent(), CFMessagePortCreateRunLoopSource(NULL, port, 0), kCFRunLoopDefaultMode);
     CFRunLoopRun();
@@ -103,7 +103,7 @@ static void send_one(const struct worker *worker, CFMessagePortRef remote, int n
     CFRelease(data);
 }
 
-static void ask_all(struct worker *worker)
+static void send_requests(struct worker *worker)
 {
     CFMessagePortRef remotes[machines] = {NULL};
 
@@ -151,11 +151,11 @@ const char *path_of(const char *format, int number)
     char name[64];
 
     (void)snprintf(name, sizeof name, format, number);
-    (void)snprintf(path, sizeof paths[0], "%s/%s", base, name);
+    (void)snprintf(path, sizeof paths[0], "%s/%s", base_folder, name);
     return path;
 }
 
-static void log_to(const char *name)
+static void redirect_output(const char *name)
 {
     int log = open(path_of(name, 0), O_WRONLY | O_CREAT | O_APPEND, 0600);
 
@@ -169,18 +169,18 @@ static void become_nats(const struct worker *worker)
     char cluster[64];
     char routes[256] = "";
 
-    log_to("nats.log");
+    redirect_output("nats.log");
     if (worker->role == role_durable_nats) {
-        (void)snprintf(port, sizeof port, "%d", ports[2 * machines]);
+        (void)snprintf(port, sizeof port, "%d", server_ports[2 * machines]);
         (void)execlp("nats-server", "nats-server", "-a", address_of(worker->machine), "-p", port, "-js", "-sd", path_of("jetstream", 0),
                      (char *)NULL);
         _exit(127);
     }
-    (void)snprintf(port, sizeof port, "%d", ports[worker->machine]);
-    (void)snprintf(cluster, sizeof cluster, "nats://%s:%d", address_of(worker->machine), ports[machines + worker->machine]);
+    (void)snprintf(port, sizeof port, "%d", server_ports[worker->machine]);
+    (void)snprintf(cluster, sizeof cluster, "nats://%s:%d", address_of(worker->machine), server_ports[machines + worker->machine]);
     for (int i = 0; i < machines; i++) {
         (void)snprintf(routes + strlen(routes), sizeof routes - strlen(routes), "%snats://%s:%d", i > 0 ? "," : "", address_of(i),
-                       ports[machines + i]);
+                       server_ports[machines + i]);
     }
     (void)execlp("nats-server", "nats-server", "-a", address_of(worker->machine), "-p", port, "--cluster_name", "chaos", "--cluster",
                  cluster, "--routes", routes, (char *)NULL);
@@ -193,23 +193,23 @@ static void become_bridge(const struct worker *worker)
     char names[machines][32];
     char server[64];
 
-    log_to("bridge.log");
+    redirect_output("bridge.log");
     (void)snprintf(machine, sizeof machine, "m%d", worker->machine);
-    (void)snprintf(server, sizeof server, "nats://%s:%d", address_of(0), ports[2 * machines]);
+    (void)snprintf(server, sizeof server, "nats://%s:%d", address_of(0), server_ports[2 * machines]);
     for (int i = 0; i < machines; i++) {
         (void)snprintf(names[i], sizeof names[i], "chaos %d", i);
     }
     if (worker->role == role_bridge) {
-        (void)execl(program, program, "--server", all_servers, "--machine", machine, "--export", names[worker->machine], "--import",
-                    names[(worker->machine + 1) % machines], names[(worker->machine + 2) % machines], (char *)NULL);
+        (void)execl(bridge_program, bridge_program, "--server", all_servers, "--machine", machine, "--export", names[worker->machine],
+                    "--import", names[(worker->machine + 1) % machines], names[(worker->machine + 2) % machines], (char *)NULL);
     } else {
-        (void)execl(program, program, "--server", server, "--machine", machine, "--durable",
+        (void)execl(bridge_program, bridge_program, "--server", server, "--machine", machine, "--durable",
                     worker->role == role_sending_bridge ? "--import" : "--export", names[0], (char *)NULL);
     }
     _exit(127);
 }
 
-void live(struct worker *worker)
+void worker_run(struct worker *worker)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)setenv("CORERUNLOOP_PORTS", path_of("machine%d", worker->machine), 1);
@@ -228,10 +228,10 @@ void live(struct worker *worker)
     case role_owner:
     case role_receiver:
         worker->machine = worker->role == role_receiver ? 0 : worker->machine; /* the name's number */
-        own(worker);
+        serve_name(worker);
         break;
     case role_client:
-        ask_all(worker);
+        send_requests(worker);
         break;
     case role_sender:
         send_durable(worker);

@@ -2,8 +2,8 @@
 /*
  * Names as subjects of the server: a reversible escape. AddOns/Nats/bridge.md lists the subjects. Pure functions.
  *
- * Letters, digits, `-` and `_` stand for themselves, every other byte is %XX with capital digits. So no name contains a dot, a space or a
- * wildcard, and two names never meet.
+ * Letters, digits, `-` and `_` stand for themselves; every other byte is %XX with capital digits. So no escaped name contains a dot, a
+ * space or a wildcard, and two names never have the same subject.
  */
 #ifndef CRL_NATS_SUBJECT_H
 #define CRL_NATS_SUBJECT_H
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The queue group of all that export a name: each message goes to one of them. */
+/* The queue group of all bridges that export a name: each message goes to one of them. */
 #define QUEUE_GROUP "crl"
 
 enum {

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JetStream's requests and answers; see stream_api.h. */
 #define _GNU_SOURCE
-#include "stream_api.h"
+#include "Wire/stream_api.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "Support/invariant.h"
+
 const char *const api_create_messages_subject = "$JS.API.STREAM.CREATE.CRL";
 const char *const api_create_claims_subject = "$JS.API.STREAM.CREATE.CRLCLAIMS";
 const char *const api_purge_claims_subject = "$JS.API.STREAM.PURGE.CRLCLAIMS";
 
-/* The window for duplicates is that in which a bridge sends a message again that the server has not confirmed. */
+/* Within the window for duplicates, a message that a bridge sends again, because it was not confirmed, is stored once. */
 const char *const api_create_messages =
     "{\"name\":\"CRL\",\"subjects\":[\"crl.1.kept.>\",\"crl.1.keptat.>\"],\"retention\":\"workqueue\",\"storage\":\"file\","
     "\"max_consumers\":-1,\"max_msgs\":-1,\"max_bytes\":-1,\"max_age\":0,\"max_msg_size\":-1,\"discard\":\"new\",\"num_replicas\":1,"
@@ -21,7 +23,7 @@ const char *const api_create_claims =
     "\"max_msgs\":-1,\"max_bytes\":-1,\"max_age\":86400000000000,\"max_msg_size\":-1,\"max_msgs_per_subject\":1,\"discard\":\"old\","
     "\"num_replicas\":1,\"duplicate_window\":600000000000}";
 
-static uint64_t hash_of(const char *text)
+static uint64_t hash_text(const char *text)
 {
     uint64_t hash = 0xCBF29CE484222325;
 
@@ -32,10 +34,10 @@ static uint64_t hash_of(const char *text)
     return hash ^ hash >> 33;
 }
 
-/* nats-server 2.9 takes the name of a consumer for a format of its language: a % in it would be filled in, and break the connection. */
+/* nats-server 2.9 uses the name of a consumer as a format string: a % in it would break the connection. */
 void api_consumer_name(const char *subject, char ret_name[consumer_name_max])
 {
-    int length = snprintf(ret_name, consumer_name_max, "%.47s~%016llx", subject, (unsigned long long)hash_of(subject));
+    int length = snprintf(ret_name, consumer_name_max, "%.47s~%016llx", subject, (unsigned long long)hash_text(subject));
 
     for (int i = 0; i < length; i++) {
         if (ret_name[i] == '.' || ret_name[i] == '%') {
@@ -60,7 +62,7 @@ void api_create_consumer(const char *subject, char ret_api_subject[subject_max],
                    name, ret_delivery, subject);
 }
 
-/* Returns what follows a key, as "key": in the text; NULL if it is not there. */
+/* Returns what follows "key": in the text; NULL if it is not there. */
 static const char *find_key(const char *text, size_t length, const char *key)
 {
     char quoted[32];
@@ -85,7 +87,7 @@ struct api_answer api_read_answer(const char *text, size_t length)
     }
     left = (size_t)(text + length - error);
     number = find_key(error, left, "err_code");
-    answer.error = 1; /* one that has no number */
+    answer.error = 1; /* for an error without a number */
     if (number) {
         for (answer.error = 0; *number >= '0' && *number <= '9' && answer.error < 100000; number++) { /* the text ends with a brace */
             answer.error = 10 * answer.error + (*number - '0');

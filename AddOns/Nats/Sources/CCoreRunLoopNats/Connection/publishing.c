@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of a connection, and what it publishes; see connection.h. */
-#include "connection_parts.h"
+/* The state of a connection, and publishing over it; see nats_connection.h. Used by the loop's thread. */
+#include "Connection/nats_connection_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-bool connection_is_ready(const struct connection *connection)
+#include "Support/invariant.h"
+
+bool nats_connection_is_ready(const struct nats_connection *connection)
 {
+    invariant(!connection->is_up || connection->nats);
     return connection->is_up;
 }
 
-size_t connection_message_max(const struct connection *connection)
+size_t nats_connection_message_max(const struct nats_connection *connection)
 {
     int64_t most = connection->nats ? natsConnection_GetMaxPayload(connection->nats) : 0;
 
     return most > 0 ? (size_t)most : 0;
 }
 
-size_t connection_backlog(const struct connection *connection)
+size_t nats_connection_backlog(const struct nats_connection *connection)
 {
     int bytes = connection->nats ? natsConnection_Buffered(connection->nats) : 0;
 
@@ -26,9 +29,11 @@ size_t connection_backlog(const struct connection *connection)
 
 /* ---- publishing ---- */
 
-/* The head and the data in one piece. */
-static uint8_t *join(struct connection *connection, const void *head, size_t head_size, const void *data, size_t length)
+/* Returns the head and the data in one piece, valid until the next call; NULL without memory. */
+static uint8_t *join_head_and_data(struct nats_connection *connection, const void *head, size_t head_size, const void *data, size_t length)
 {
+    invariant(connection->is_up && connection->nats);
+    invariant(length == 0 || data);
     if (head_size + length > connection->scratch_size) {
         uint8_t *larger = realloc(connection->scratch, 2 * (head_size + length));
 
@@ -45,10 +50,10 @@ static uint8_t *join(struct connection *connection, const void *head, size_t hea
     return connection->scratch;
 }
 
-bool connection_publish(struct connection *connection, const char *subject, const char *reply, const void *head, size_t head_size,
-                        const void *data, size_t length)
+bool nats_connection_publish(struct nats_connection *connection, const char *subject, const char *reply, const void *head, size_t head_size,
+                             const void *data, size_t length)
 {
-    const uint8_t *bytes = connection->is_up ? join(connection, head, head_size, data, length) : NULL;
+    const uint8_t *bytes = connection->is_up ? join_head_and_data(connection, head, head_size, data, length) : NULL;
     int size = (int)(head_size + length);
     natsStatus status = NATS_CONNECTION_DISCONNECTED;
 
@@ -59,7 +64,7 @@ bool connection_publish(struct connection *connection, const char *subject, cons
     return status == NATS_OK;
 }
 
-static natsStatus set_fields(natsMsg *message, const struct message_fields *fields)
+static natsStatus set_header_fields(natsMsg *message, const struct message_fields *fields)
 {
     natsStatus status = NATS_OK;
 
@@ -72,11 +77,11 @@ static natsStatus set_fields(natsMsg *message, const struct message_fields *fiel
     return status;
 }
 
-bool connection_publish_with_fields(struct connection *connection, const char *subject, const char *reply,
-                                    const struct message_fields *fields, const void *head, size_t head_size, const void *data,
-                                    size_t length)
+bool nats_connection_publish_with_fields(struct nats_connection *connection, const char *subject, const char *reply,
+                                         const struct message_fields *fields, const void *head, size_t head_size, const void *data,
+                                         size_t length)
 {
-    const uint8_t *bytes = connection->is_up ? join(connection, head, head_size, data, length) : NULL;
+    const uint8_t *bytes = connection->is_up ? join_head_and_data(connection, head, head_size, data, length) : NULL;
     natsMsg *message = NULL;
     natsStatus status = NATS_CONNECTION_DISCONNECTED;
 
@@ -84,7 +89,7 @@ bool connection_publish_with_fields(struct connection *connection, const char *s
         status = natsMsg_Create(&message, subject, reply, (const char *)bytes, (int)(head_size + length));
     }
     if (status == NATS_OK) {
-        status = set_fields(message, fields);
+        status = set_header_fields(message, fields);
     }
     if (status == NATS_OK) {
         status = natsConnection_PublishMsg(connection->nats, message);
