@@ -14,7 +14,7 @@ struct options {
     const char *name;
     const char *data; /* the message's bytes */
     const char *file; /* the file with the message; "-" is standard input */
-    const char *command; /* of serve */
+    const char *command; /* what serve runs for each message */
     SInt32 id;
     double timeout; /* seconds */
     bool is_one_way;

@@ -24,7 +24,7 @@ static void pass_on(int signal)
     }
 }
 
-/* Removes an earlier trace of that name. Anything else of that name is an error. */
+/* Removes an earlier trace of that name. A file of that name that is no trace is an error. */
 static int make_way(const char *path)
 {
     char magic[sizeof trace_file_magic];
