@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The declarations that the files of messageport share. */
+/* The declarations that the files of messageport share. The main thread only. */
 #ifndef MESSAGEPORT_H
 #define MESSAGEPORT_H
 

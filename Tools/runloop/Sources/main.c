@@ -177,7 +177,7 @@ static int run_trace(int count, char **words)
     if (status != exit_success) {
         return status;
     }
-    return optind < count ? record(options.output, options.buffer, words + optind) : misuse("trace needs a program");
+    return optind < count ? record_program(options.output, options.buffer, words + optind) : misuse("trace needs a program");
 }
 
 static int run_export(int count, char **words)

@@ -74,7 +74,7 @@ static int wait_for_child(void)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-int record(const char *file, const char *buffer, char **program)
+int record_program(const char *file, const char *buffer, char **program)
 {
     const char *path = file ? file : path_for(program[0]);
     int status = make_way(path);

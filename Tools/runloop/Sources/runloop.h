@@ -210,7 +210,7 @@ int write_html(const struct story *story, FILE *file);
 /* ---- runloop trace ---- */
 
 /* Runs the program with its trace in `file`; NULL: a name made of the program's. Returns the program's exit status. */
-int record(const char *file, const char *buffer, char **program);
+int record_program(const char *file, const char *buffer, char **program);
 
 /* ---- statistics ---- */
 
