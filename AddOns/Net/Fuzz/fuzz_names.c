@@ -49,7 +49,7 @@ static int server_socket(void)
     return server;
 }
 
-/* Answers each question that is there. The first bytes replace the rest of the header, the others follow the question. */
+/* Answers each question that has come. The first bytes replace the header after its number, the others follow the question. */
 static void answer(int server, const uint8_t *bytes, size_t size)
 {
     uint8_t message[most_bytes];
@@ -79,6 +79,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     query_wait(query);
     CHECK(answers == 1);
     query_free(query);
-    answer(server, bytes, 0); /* what was asked meanwhile is dropped with its socket */
+    answer(server, bytes, 0); /* a question that was asked meanwhile ends with its socket */
     return 0;
 }

@@ -9,11 +9,18 @@
 
 #include "CRLRunLoop.h"
 
+static const struct command_line *program; /* constant once the program has begun */
+
+void command_line_begin(const struct command_line *line)
+{
+    program = line;
+}
+
 /* ---- errors ---- */
 
 static __attribute__((format(printf, 1, 0))) void print_error(const char *format, va_list arguments)
 {
-    (void)fprintf(stderr, "%s: ", command_line.name);
+    (void)fprintf(stderr, "%s: ", program->name);
     (void)vfprintf(stderr, format, arguments);
     (void)fputc('\n', stderr);
 }
@@ -35,7 +42,7 @@ int misuse(const char *format, ...)
     va_start(arguments, format);
     print_error(format, arguments);
     va_end(arguments);
-    (void)fputs(command_line.usage, stderr);
+    (void)fputs(program->usage, stderr);
     return exit_usage;
 }
 
@@ -73,7 +80,7 @@ static bool asks_for_help(const char *word)
 
 static const struct command *find_command(const char *name)
 {
-    const struct command *command = command_line.commands;
+    const struct command *command = program->commands;
 
     while (command->name && strcmp(command->name, name) != 0) {
         command++;
@@ -81,20 +88,22 @@ static const struct command *find_command(const char *name)
     return command->name ? command : NULL;
 }
 
-int run_command_line(int count, char **words)
+int run_command_line(const struct command_line *line, int count, char **words)
 {
-    const struct command *command = count > 1 ? find_command(words[1]) : NULL;
+    const struct command *command;
 
+    command_line_begin(line);
     if (count < 2) {
         return misuse("what is to be done?");
     }
+    command = find_command(words[1]);
     if (asks_for_help(words[1]) || (command && !command->has_own_help && count > 2 && asks_for_help(words[2]))) {
-        (void)fputs(command_line.usage, stdout);
-        (void)fputs(command_line.help, stdout);
+        (void)fputs(program->usage, stdout);
+        (void)fputs(program->help, stdout);
         return exit_success;
     }
     if (strcmp(words[1], "--version") == 0) {
-        (void)printf("%s %s\n", command_line.name, CRL_VERSION_STRING);
+        (void)printf("%s %s\n", program->name, CRL_VERSION_STRING);
         return exit_success;
     }
     return command ? command->run(count - 1, words + 1) : misuse("there is no command %s", words[1]);

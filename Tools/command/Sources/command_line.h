@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the command lines of this project's programs have in common: the words of errors, the exit statuses, and how the first word picks a
- * command. A program defines `command_line`. The main thread only.
+ * command. The main thread only.
  *
  * Standard output has only what was asked for. Every error is one line on standard error, and the exit status says which kind it was.
  */
@@ -17,10 +17,10 @@ enum exit_status { exit_success, exit_error, exit_usage };
 struct command {
     const char *name;
     int (*run)(int count, char **words); /* the words begin with the command's name; returns the exit status */
-    bool has_own_help; /* --help after its name is its own word */
+    bool has_own_help; /* answers --help after its name by itself */
 };
 
-/* All of it is constant. */
+/* What a program says of itself. All of it is constant. */
 struct command_line {
     const char *name; /* what a line of errors begins with */
     const char *usage; /* the lines that follow an error in the words of the command line */
@@ -28,7 +28,8 @@ struct command_line {
     const struct command *commands; /* the last one has no name */
 };
 
-extern const struct command_line command_line;
+/* The lines of errors are this program's from now on. The program's first call, unless that is run_command_line. */
+void command_line_begin(const struct command_line *line);
 
 /* Prints one line on standard error; returns the status. */
 int fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -47,6 +48,6 @@ int options_take(int count, char **words, const char *letters, const struct opti
                  int (*take)(int option, char **words, void *options), void *options);
 
 /* The program's main function: answers --help and --version, and runs the command that the first word names. */
-int run_command_line(int count, char **words);
+int run_command_line(const struct command_line *line, int count, char **words);
 
 #endif

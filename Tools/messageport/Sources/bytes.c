@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes in and out. */
+/* Reads and writes whole descriptors. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

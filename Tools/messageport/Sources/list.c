@@ -17,7 +17,7 @@
 
 /* ---- processes ---- */
 
-/* Stores a process's program and returns whether it is stopped; "-" and "alive" where /proc does not say. */
+/* Stores the name of a process's program and returns its state: "stopped" or "alive". Without /proc they are "-" and "alive". */
 static const char *state_of(pid_t pid, char program[32])
 {
     char path[64];
@@ -52,13 +52,13 @@ struct listing {
     size_t count;
 };
 
-static void collect(void *info, const struct port_names_entry *entry)
+static void add_entry(void *info, const struct port_names_entry *entry)
 {
     struct listing *listing = info;
     struct port_names_entry *entries;
 
     if (!entry->is_alive) {
-        return; /* its process has died, and the next one to register a name cleans up */
+        return; /* its process has died; the next process that registers a name removes the entry */
     }
     entries = realloc(listing->entries, (listing->count + 1) * sizeof *entries);
     if (entries) {
@@ -95,7 +95,7 @@ int list_ports(const struct options *options)
     struct listing listing = {NULL, 0};
     int width = 4;
 
-    if (port_names_list(collect, &listing) < 0) {
+    if (port_names_list(add_entry, &listing) < 0) {
         return exit_error; /* the library has said why */
     }
     if (listing.count > 0) {
@@ -122,7 +122,7 @@ struct search {
     pid_t pid;
 };
 
-static void look(void *info, const struct port_names_entry *entry)
+static void match_entry(void *info, const struct port_names_entry *entry)
 {
     struct search *search = info;
 
@@ -148,7 +148,7 @@ static void print_change(const struct search *search, pid_t pid)
 
 int watch_name(const struct options *options)
 {
-    enum { look_again_ms = 500 }; /* a process that is killed changes no file */
+    enum { look_again_ms = 500 }; /* inotify tells nothing when a process is killed */
     char path[PATH_MAX];
     pid_t seen = 0;
     int changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -164,7 +164,7 @@ int watch_name(const struct options *options)
         struct pollfd one = {.fd = changes, .events = POLLIN};
         char events[4096];
 
-        (void)port_names_list(look, &search);
+        (void)port_names_list(match_entry, &search);
         if (seen != 0 && (!search.found || search.pid != seen)) {
             struct search gone = {options, false, 0};
 

@@ -148,9 +148,9 @@ static const struct command commands[] = {
     {"watch", run_command, false}, {"bridge", run_bridge, true}, {NULL, NULL, false},
 };
 
-const struct command_line command_line = {"messageport", usage, help, commands};
+static const struct command_line line = {"messageport", usage, help, commands};
 
 int main(int count, char **words)
 {
-    return run_command_line(count, words);
+    return run_command_line(&line, count, words);
 }

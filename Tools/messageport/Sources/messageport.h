@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The declarations that the files of messageport share. */
+/* The declarations that the files of messageport share. The main thread only. */
 #ifndef MESSAGEPORT_H
 #define MESSAGEPORT_H
 
@@ -14,7 +14,7 @@ struct options {
     const char *name;
     const char *data; /* the message's bytes */
     const char *file; /* the file with the message; "-" is standard input */
-    const char *command; /* of serve */
+    const char *command; /* what serve runs for each message */
     SInt32 id;
     double timeout; /* seconds */
     bool is_one_way;

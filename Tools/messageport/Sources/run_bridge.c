@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messageport bridge: another program, which is installed with the add-on library. This command links the core library alone. */
+/* messageport bridge: runs another program, which is installed with the NATS add-on. This command is linked with the core library only. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>

@@ -22,7 +22,7 @@ static CFStringRef name_of(const struct options *options)
 
 /* ---- send ---- */
 
-/* The message, or NULL after an error; without one given, empty data. */
+/* Returns the message, empty if none is given; NULL after an error. */
 static CFDataRef message_of(const struct options *options)
 {
     CFDataRef data;
@@ -122,7 +122,7 @@ static void run_command(const struct options *options, SInt32 id, int input, int
     _exit(127);
 }
 
-/* The message in a file, so that a command which does not read it cannot stop us. */
+/* Returns a file with the message: a command that does not read a pipe would block this process. -1 after an error. */
 static int put_aside(CFDataRef data)
 {
     char path[] = "/tmp/messageport-XXXXXX";
@@ -138,7 +138,7 @@ static int put_aside(CFDataRef data)
     return file;
 }
 
-static CFDataRef answer(CFMessagePortRef port, SInt32 id, CFDataRef data, void *info)
+static CFDataRef answer_message(CFMessagePortRef port, SInt32 id, CFDataRef data, void *info)
 {
     const struct options *options = info;
     int input = put_aside(data);
@@ -180,7 +180,7 @@ int serve_port(const struct options *options)
 {
     CFMessagePortContext context = {0, (void *)(uintptr_t)options, NULL, NULL, NULL};
     CFStringRef name = name_of(options);
-    CFMessagePortRef port = name ? CFMessagePortCreateLocal(NULL, name, answer, &context, NULL) : NULL;
+    CFMessagePortRef port = name ? CFMessagePortCreateLocal(NULL, name, answer_message, &context, NULL) : NULL;
     CFRunLoopSourceRef source;
 
     if (!port) {

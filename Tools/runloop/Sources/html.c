@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the page: the viewer's text (viewer.html), which is part of this command, and in the place of one line of it the story. Columns of
- * spans and arrows go as the bytes of typed arrays in base 64, because a browser reads them ten times as fast as text; figures and names go
- * as JSON. The page computes no figure.
+ * Writes the page: the viewer's text (viewer.html), which is part of this command, with the story in the place of one mark in it.
+ *
+ * Columns of spans and arrows are the bytes of typed arrays in base 64, because a browser reads them ten times as fast as text. Figures and
+ * names are JSON. The page computes no figure.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -46,7 +47,7 @@ static void put_digits(struct coder *coder, int count)
     coder->bytes = 0;
 }
 
-/* The bytes of a number, least first, as browsers have them on every machine that this command runs on or not. */
+/* The bytes of a number, the lowest first, because browsers keep typed arrays in this order. */
 static void put_number(struct coder *coder, uint64_t number, int size)
 {
     invariant(size > 0 && size <= 8 && coder->bytes >= 0 && coder->bytes < 3);

@@ -177,7 +177,7 @@ static int run_trace(int count, char **words)
     if (status != exit_success) {
         return status;
     }
-    return optind < count ? record(options.output, options.buffer, words + optind) : misuse("trace needs a program");
+    return optind < count ? record_program(options.output, options.buffer, words + optind) : misuse("trace needs a program");
 }
 
 static int run_export(int count, char **words)
@@ -214,9 +214,9 @@ static int run_top(int count, char **words)
 static const struct command commands[] = {
     {"trace", run_trace, false}, {"export", run_export, false}, {"top", run_top, false}, {NULL, NULL, false}};
 
-const struct command_line command_line = {"runloop", usage, help, commands};
+static const struct command_line line = {"runloop", usage, help, commands};
 
 int main(int count, char **words)
 {
-    return run_command_line(count, words);
+    return run_command_line(&line, count, words);
 }

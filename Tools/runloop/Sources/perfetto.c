@@ -4,7 +4,7 @@
  * trace_packet.proto, track_event.proto and track_descriptor.proto.
  *
  * Each thread is a track. A span is a slice: a packet where it begins and one where it ends. An arrow is an instant on the track that it
- * comes from, and a number that this and the slice it leads to have in common.
+ * comes from; this instant and the slice at its end have the same flow number.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -101,7 +101,7 @@ struct writer {
     const struct story *story;
     FILE *file;
     struct message packet, part, inner;
-    uint32_t *flows_from; /* the arrows that lead to a span: the first of each, plus 1 */
+    uint32_t *flows_from; /* for each span the first arrow that leads to it, and for each arrow the next one; plus 1, 0: none */
     uint32_t *flows_next;
 };
 
@@ -129,7 +129,7 @@ static void describe_tracks(struct writer *writer)
 {
     const struct traces *traces = writer->story->traces;
 
-    put_number(&writer->packet, packet_flags, 1); /* what this sequence has said before is forgotten */
+    put_number(&writer->packet, packet_flags, 1); /* the reader forgets what packets of this sequence have said before */
     for (size_t i = 0; i < traces->process_count; i++) {
         put_number(&writer->inner, process_pid, (uint64_t)(int64_t)traces->processes[i].number);
         put_text(&writer->inner, process_name, traces->processes[i].program);

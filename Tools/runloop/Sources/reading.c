@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads trace files. A file may be cut off anywhere, or be made by somebody hostile: every number is checked against the file's size before
- * it leads anywhere.
+ * it is used as a place or a size.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ static void read_objects(struct process *process, const struct image *image)
 
 /* ---- rings ---- */
 
-/* The thread's place: two rings of one thread (trace.c says when) are one thread. */
+/* The thread's place among the threads. A thread may have several rings (trace.c says when). */
 static uint32_t find_thread(struct traces *traces, uint32_t process, const struct trace_ring *ring)
 {
     struct thread *thread;
@@ -98,7 +98,7 @@ static void read_ring(struct traces *traces, uint32_t process, const struct imag
     uint32_t thread = find_thread(traces, process, ring);
     uint64_t loop = atomic_load_explicit(&ring->loop, memory_order_relaxed);
 
-    invariant(capacity > 0 && (capacity & (capacity - 1)) == 0); /* check_image has looked at it */
+    invariant(capacity > 0 && (capacity & (capacity - 1)) == 0); /* check_image refuses others */
     if (loop != 0) {
         traces->threads[thread].loop = loop;
         traces->threads[thread].waker = atomic_load_explicit(&ring->waker, memory_order_relaxed);
@@ -110,7 +110,7 @@ static void read_ring(struct traces *traces, uint32_t process, const struct imag
         struct event event = {written->time_ns, written->object, written->value, thread, written->kind, written->detail};
 
         if (!is_whole) {
-            traces->threads[thread].lost++; /* the process was killed while it wrote, or goes on */
+            traces->threads[thread].lost++; /* the process was killed while it wrote the event, or is writing it now */
         } else if (event.kind > 0 && event.kind < trace_kind_count) {
             add_event(traces, &event);
         }
@@ -218,7 +218,7 @@ int traces_add(struct traces *traces, const char *path)
     return result;
 }
 
-/* By time; what one thread wrote at one time stays in its order, because the elements come in that order from the reading. */
+/* Compares times only. The sort is stable, so the events of one thread at one time stay in the order in which it wrote them. */
 static int compare_times(const void *one, const void *other)
 {
     const struct event *a = one;
@@ -227,7 +227,7 @@ static int compare_times(const void *one, const void *other)
     return a->time_ns != b->time_ns ? (a->time_ns < b->time_ns ? -1 : 1) : 0;
 }
 
-/* A stable sort: merges runs that are in order already, of which each ring is about one. */
+/* A stable merge sort. The events of a ring are nearly in order, and two parts in order are only copied. */
 static void sort_events(struct event *events, size_t count)
 {
     struct event *from = events;

@@ -24,7 +24,7 @@ static void pass_on(int signal)
     }
 }
 
-/* Removes an earlier trace of that name. Anything else of that name is an error. */
+/* Removes an earlier trace of that name. A file of that name that is no trace is an error. */
 static int make_way(const char *path)
 {
     char magic[sizeof trace_file_magic];
@@ -74,7 +74,7 @@ static int wait_for_child(void)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-int record(const char *file, const char *buffer, char **program)
+int record_program(const char *file, const char *buffer, char **program)
 {
     const char *path = file ? file : path_for(program[0]);
     int status = make_way(path);

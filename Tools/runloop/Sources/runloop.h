@@ -6,9 +6,10 @@
  *   record.c    runloop trace: runs a program that is traced
  *   reading.c   trace files -> events of threads, in order of time; whatever the bytes are
  *   symbols.c   addresses -> names of functions, from the symbol tables of the program's files
- *   story.c     events -> spans (runs, passes, sleeps, callouts), arrows between them, and figures
- *   csv.c, perfetto.c, html.c   write the story down
+ *   story.c     events -> spans (runs, passes, sleeps, callouts), arrows between them, and figures; lateness.c makes those of timers
+ *   csv.c, perfetto.c, html.c   write the story down; words.c has the names that they give to what is in it
  *   top.c       runloop top: reads the statistics of running processes
+ *   allocation.c, pair_table.c   memory, and a hash table
  *
  * One thread, and memory that the process's end gives back.
  */
@@ -41,7 +42,7 @@ struct process {
     const char *program; /* the last part of its path */
     const char *file;
     int64_t began_ns;
-    int64_t ended_ns; /* 0: it was killed, or goes on */
+    int64_t ended_ns; /* 0: the process was killed, or still runs */
     uint64_t lost; /* events of threads without a ring */
     bool has_cut_objects;
     struct object_map *objects;
@@ -52,10 +53,10 @@ struct thread {
     uint32_t process; /* its place among the processes */
     int32_t number;
     char name[17];
-    uint64_t loop; /* 0: it has run none */
+    uint64_t loop; /* 0: the thread has run no loop */
     uint64_t waker;
     uint64_t lost;
-    int64_t first_ns; /* of its events */
+    int64_t first_ns; /* when its first event was, and its last */
     int64_t last_ns;
 };
 
@@ -75,8 +76,8 @@ struct traces {
     size_t thread_count, thread_capacity;
     struct event *events; /* by time; those of one thread as it wrote them */
     size_t event_count, event_capacity;
-    int64_t origin_ns; /* the beginning of the earliest trace: times are told from there */
-    int64_t end_ns; /* the latest instant of any */
+    int64_t origin_ns; /* the beginning of the earliest trace; times are written as distances from it */
+    int64_t end_ns; /* the latest instant in any trace */
 };
 
 /* Adds a file's events. Returns an exit status after a line on standard error. */
@@ -86,7 +87,7 @@ void traces_finish(struct traces *traces);
 
 /* ---- symbols ---- */
 
-/* The name of the function at an address, or the address in hexadecimal. The text is the caller's for good. */
+/* The name of the function at an address, or the address in hexadecimal. The text is never freed. */
 const char *symbol_name(struct process *process, uint64_t address);
 
 /* ---- the story ---- */
@@ -108,7 +109,7 @@ static inline enum span_kind span_of_callout(enum trace_callout callout)
 enum span_flag {
     span_is_unfinished = 1, /* still under way when the trace ended */
     span_is_left = 2, /* a callout that did not return, or the pass and the run around it */
-    span_began_before = 4, /* its beginning is lost */
+    span_began_before = 4, /* the event of its beginning is lost */
 };
 
 struct span {
@@ -154,7 +155,7 @@ struct loop_figures {
     uint64_t causes[trace_cause_count]; /* what ended its sleeps */
 };
 
-/* A loop was awake for so long between two sleeps, or since its run began. */
+/* A time between two sleeps, or since a run began, in which a loop was awake for at least `stall_ns`. */
 struct stall {
     int64_t begin_ns;
     int64_t end_ns;
@@ -188,7 +189,7 @@ struct story {
 };
 
 void story_tell(struct story *story, struct traces *traces, int64_t stall_ns);
-/* A part of it, in lateness.c: how late the timers were. */
+/* Fills in how late the timers were. story_tell calls it. */
 void story_tell_lateness(struct story *story);
 
 const char *span_kind_name(int kind);
@@ -197,7 +198,7 @@ const char *cause_name(int cause);
 /* "" for a bit without an activity. */
 const char *activity_name(int bit);
 enum { activity_bits = 8 };
-/* What is to be said of a span that is not whole, or "". */
+/* What is written beside a span whose beginning or end is not known; "" for other spans. */
 const char *span_state(const struct span *span);
 
 /* ---- the formats: each returns an exit status ---- */
@@ -209,7 +210,7 @@ int write_html(const struct story *story, FILE *file);
 /* ---- runloop trace ---- */
 
 /* Runs the program with its trace in `file`; NULL: a name made of the program's. Returns the program's exit status. */
-int record(const char *file, const char *buffer, char **program);
+int record_program(const char *file, const char *buffer, char **program);
 
 /* ---- statistics ---- */
 

@@ -80,7 +80,10 @@ static uint32_t name_of_mode(struct teller *teller, uint32_t process, uint64_t m
     return (uint32_t)(*value - 1);
 }
 
-/* A piece of a name: names come in order, and the last piece is the one with a zero or at the most. Each piece renames, which is cheap. */
+/*
+ * Takes 8 bytes of a name. The pieces of a name come in order. The mode is named again with each piece, because no piece says that it is
+ * the last.
+ */
 static void take_name(struct teller *teller, const struct event *event, uint32_t process)
 {
     char *text = teller->pieces[event->thread];
@@ -153,7 +156,7 @@ static void note_function(struct teller *teller, const struct span *span)
     figures->longest_ns = span->end_ns - span->begin_ns > figures->longest_ns ? span->end_ns - span->begin_ns : figures->longest_ns;
 }
 
-/* The loop begins to sleep, or its run ends: it was awake until then. */
+/* The loop begins to sleep, or its outermost run ends. Adds a stall if it was awake for too long until then. */
 static void awake_ends(struct teller *teller, uint32_t thread, int64_t now_ns)
 {
     struct story *story = teller->story;
@@ -194,7 +197,7 @@ static void span_close(struct teller *teller, uint32_t thread, int64_t now_ns, u
         const struct span *worst = stack->worst == no_span ? NULL : span_at(teller, stack->worst);
 
         note_function(teller, span);
-        /* A callout that slept itself is no cause of the time awake: what it called after that is. */
+        /* A callout that ran the loop, which slept, is longer than the time awake. The callouts since that sleep are its cause. */
         if (span->begin_ns >= stack->awake_since_ns && (!worst || now_ns - span->begin_ns > worst->end_ns - worst->begin_ns)) {
             stack->worst = place;
         }
@@ -207,7 +210,7 @@ static void span_close(struct teller *teller, uint32_t thread, int64_t now_ns, u
     }
 }
 
-/* Closes all above `height`. Callouts there have not returned. */
+/* Closes the open spans above `height`. Callouts and runs among them were left by a jump. */
 static void close_above(struct teller *teller, uint32_t thread, int height, int64_t now_ns)
 {
     struct stack *stack = &teller->stacks[thread];
@@ -234,7 +237,7 @@ static int height_of(struct teller *teller, const struct stack *stack, int kind,
     return height;
 }
 
-/* The height of the run; if its beginning is lost, it becomes one that began with the thread's first event. */
+/* The height of the event's run. If the event of its beginning is lost, the run counts as begun at the thread's first event. */
 static int run_height(struct teller *teller, const struct event *event)
 {
     struct stack *stack = &teller->stacks[event->thread];
@@ -257,13 +260,13 @@ static int run_height(struct teller *teller, const struct event *event)
 
 enum origin { origin_signal = 1, origin_wake, origin_post, origin_message, origin_reply };
 
-/* A number for what an arrow joins, and for whose it is: all but messages between processes belong to one process. */
+/* The table's place for what an arrow joins. `whose` is the process plus 1; 0 for a message between processes. */
 static uint64_t *origin_of(struct teller *teller, enum origin origin, uint64_t object, uint64_t whose)
 {
     return pair_table_value(&teller->origins, object ^ (uint64_t)origin << 60, whose);
 }
 
-/* The table holds the event's number and 2: 0 is a free place, and 1 one whose arrow is drawn. */
+/* The table holds the event's number plus 2: 0 marks a free place, and 1 one whose arrow is drawn. */
 static void note_origin(struct teller *teller, enum origin origin, uint64_t object, uint64_t whose, const struct event *event)
 {
     *origin_of(teller, origin, object, whose) = (uint64_t)(event - teller->story->traces->events) + 2;
@@ -343,7 +346,7 @@ static void begin_sleep(struct teller *teller, const struct event *event, uint32
     const struct span *top = top_of(teller, &teller->stacks[event->thread]);
 
     (void)process;
-    if (!top || top->kind != span_sleep) { /* else the kernel's wait is only begun again */
+    if (!top || top->kind != span_sleep) { /* otherwise the same sleep goes on with another wait in the kernel */
         awake_ends(teller, event->thread, event->time_ns);
         (void)span_open(teller, event->thread, span_sleep, event->time_ns, event->object, name_of_text(teller, ""));
     }
@@ -396,7 +399,7 @@ static void begin_callout(struct teller *teller, const struct event *event, uint
         span->due_ns = stack->due_ns;
         stack->due_timer = 0;
     } else if (callout == trace_observer) {
-        span->cause = (uint8_t)__builtin_ctz((event->detail >> 8) | 0x100u); /* 8 of a mask without a bit */
+        span->cause = (uint8_t)__builtin_ctz((event->detail >> 8) | 0x100u); /* 8 for a mask without a bit */
     } else if (callout == trace_source) {
         draw_arrow(teller, origin_signal, event->object, process + 1u, event, place, INT64_MIN);
     } else if (callout == trace_block) {
@@ -479,7 +482,7 @@ static void tell_event(struct teller *teller, const struct event *event)
     by_kind[event->kind](teller, event, traces->threads[event->thread].process);
 }
 
-/* What is still open when the trace ends. The thread may have been in it for long, so it lasts until the end of the process's trace. */
+/* Closes the spans that are open when the trace ends. They end with the process's trace, because the thread may still have been in them. */
 static void close_all(struct teller *teller)
 {
     const struct traces *traces = teller->story->traces;

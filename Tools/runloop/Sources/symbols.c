@@ -114,7 +114,7 @@ static struct symbol_table *read_file(const char *path)
     return table;
 }
 
-/* The symbol that has the address, or NULL. */
+/* The symbol whose function contains the address, or NULL. */
 static const struct symbol *find_symbol(const struct symbol_table *table, uint64_t address)
 {
     size_t low = 0;

@@ -3,7 +3,8 @@
  * runloop top: reads the statistics of the user's processes again and again, and shows what their loops did in between.
  *
  * Whatever is in the directory may have been written by anybody who runs as this user, so nothing of it is believed: files are copied, not
- * mapped, sizes are checked, text is made plain, and numbers that go backwards count as nothing. A file whose process has gone is removed.
+ * mapped, sizes are checked, text is made plain, and a number that has become smaller counts as unchanged. A file whose process has ended
+ * is removed.
  */
 #include <dirent.h>
 #include <elf.h>
@@ -28,13 +29,13 @@ struct seen {
     int32_t process;
     uint32_t place;
     int32_t thread;
-    int64_t began_ns; /* of the process's statistics: another process with the number has another */
+    int64_t began_ns; /* when the statistics began: it tells the process from a later one of the same number */
     char program[statistics_program_size];
     char name[17];
-    bool is_here; /* the process is one of this one's view of process numbers */
+    bool is_here; /* the process has this number here, too, and not only in a container of its own */
     uint32_t queued;
     uint64_t passes, sleeps, callouts, timers;
-    int64_t busy_ns; /* with the time since it woke */
+    int64_t busy_ns; /* includes the time since the loop last woke */
     int64_t longest_ns, late_ns, latest_ns;
     uint64_t longest_function;
 };
@@ -74,7 +75,7 @@ static void add_loop(struct sample *sample, const struct statistics_page *page, 
     char name[sizeof place->name + 1] = {0};
     int64_t awake_since_ns = place->awake_since_ns;
 
-    invariant(number < page->loops && page->loops <= statistics_loops_most); /* is_sound has looked at it */
+    invariant(number < page->loops && page->loops <= statistics_loops_most); /* is_sound refuses others */
     memcpy(name, place->name, sizeof place->name);
     sample->loops = grow_array(sample->loops, sample->count, &sample->capacity, sizeof *sample->loops);
     seen = &sample->loops[sample->count++];
@@ -154,7 +155,7 @@ static int by_process(const void *one, const void *other)
     return a->process != b->process ? (a->process > b->process) - (a->process < b->process) : (a->place > b->place) - (a->place < b->place);
 }
 
-/* A directory that is not there has no processes. Any other that is not the user's alone is an error. */
+/* A directory that does not exist has no processes. One that others can use is an error. */
 static int take_sample(struct sample *sample, const char *path)
 {
     int directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -186,7 +187,7 @@ static int take_sample(struct sample *sample, const char *path)
 
 /* ---- the names of functions ---- */
 
-/* A file that is linked for one address has no bias. */
+/* An executable that is linked for fixed addresses is loaded without a bias. */
 static bool is_fixed(const char *path)
 {
     ElfW(Ehdr) header;
@@ -199,7 +200,7 @@ static bool is_fixed(const char *path)
     return is_read && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type == ET_EXEC;
 }
 
-/* Returns the name of a function of a running process, or NULL. Reads where its files lie in memory only once it is needed. */
+/* Returns the name of the longest callout's function, or NULL. Reads the process's map of memory for it. */
 static const char *function_name(const struct seen *seen)
 {
     char path[64];
@@ -253,8 +254,8 @@ static double rate_of(uint64_t before, uint64_t after, double seconds)
 
 /* What a loop did between two samples. */
 struct figures {
-    double passes, sleeps, callouts, timers; /* a second */
-    double busy; /* share */
+    double passes, sleeps, callouts, timers; /* per second */
+    double busy; /* share of the time, 0 to 1 */
     double late_us; /* mean of the timers that fired */
 };
 
@@ -288,7 +289,7 @@ static void write_table(const struct sample *before, const struct sample *after,
         char plain[128];
 
         if (!earlier) {
-            continue; /* it is new: its rates come with the next sample */
+            continue; /* the loop is new: its rates come with the next sample */
         }
         figures = figures_of(earlier, seen, seconds);
         copy_plain(plain, sizeof plain, name ? name : "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends the command in the build for its tests where an invariant does not hold. The library has such a function, too. */
+/* Ends the command in the build for its tests if an invariant does not hold. The library's function would need the whole library. */
 #include "Support/invariant.h"
 
 #include <stdio.h>

@@ -42,7 +42,7 @@ static const char help[] =
     "\n"
     "Exit status: 0 ended by a signal; 1 another error, or the server wants other credentials; 2 wrong usage; 3 a name cannot be used.\n";
 
-const struct command_line command_line = {"messageport bridge", usage, help, NULL};
+static const struct command_line line = {"messageport bridge", usage, help, NULL};
 
 enum { names_max = 1024 };
 
@@ -303,6 +303,7 @@ int main(int count, char **words)
     CRLNatsBridgeRef bridge;
     int status;
 
+    command_line_begin(&line);
     if (count == 2 && strcmp(words[1], "--version") == 0) {
         (void)puts("messageport bridge " CRL_VERSION_STRING);
         return exit_success;

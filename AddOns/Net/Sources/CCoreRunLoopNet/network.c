@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this library gives to the core: names by c-ares, TLS by OpenSSL. It is installed when the library is loaded. */
+/* Gives the core its functions for names (c-ares) and TLS (OpenSSL) when the library is loaded. */
 #include "CRLNetwork.h"
 
 #include <ares.h>
@@ -26,9 +26,9 @@ static const CRLStreamNetwork network = {
     .freeSession = session_free,
 };
 
-static void install(void)
+static void install_network(void)
 {
-    (void)ares_library_init(ARES_LIB_INIT_ALL); /* counts its calls: a program may use c-ares, too */
+    (void)ares_library_init(ARES_LIB_INIT_ALL); /* a program may call it as well: c-ares counts the calls */
     CRLStreamSetNetwork(&network);
 }
 
@@ -36,5 +36,5 @@ __attribute__((constructor)) void CRLNetworkInstall(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    (void)pthread_once(&once, install);
+    (void)pthread_once(&once, install_network);
 }

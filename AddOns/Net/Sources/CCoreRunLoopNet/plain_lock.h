@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mutex under which a thread is not cancelled: the calls of other libraries that it is held over contain cancellation points, and a
- * thread that ended there would leave it locked. Never held over the program's code.
+ * A mutex whose holder cannot be cancelled. It is held over calls of other libraries, which contain cancellation points, and a thread that
+ * ended there would leave it locked. Never held over the program's code.
  */
 #ifndef CRL_NET_PLAIN_LOCK_H
 #define CRL_NET_PLAIN_LOCK_H
@@ -14,7 +14,7 @@
 #include "Support/guard.h"
 #include "Support/uncancelled.h"
 
-extern struct lock_role the_plain_lock;
+extern struct lock_role the_plain_lock; /* of a session or a query: no thread holds two */
 
 struct plain_lock {
     pthread_mutex_t mutex;
@@ -30,7 +30,7 @@ static inline void plain_lock_destroy(struct plain_lock *lock)
     (void)pthread_mutex_destroy(&lock->mutex);
 }
 
-/* Returns whether the thread could be cancelled before, for the drop. clang does not know a pthread mutex (NOT_CHECKED). */
+/* Returns the thread's cancel state from before, which the drop sets again. clang does not know a pthread mutex (NOT_CHECKED). */
 ACQUIRES(the_plain_lock) NOT_CHECKED static inline int plain_lock_take(struct plain_lock *lock)
 {
     int cancel_state;

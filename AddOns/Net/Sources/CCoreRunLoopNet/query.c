@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See query.h. The query's lock guards its channel, which c-ares does not. It is held over calls of c-ares and of the loops, none of which
- * runs code of the program; c-ares's own callbacks note what has happened and no more. Threads: any.
+ * See query.h. Threads: any.
+ *
+ * The query's lock guards its channel, because c-ares does not lock. It is held over calls of c-ares and of the loops, which run no code of
+ * the program: the functions that c-ares calls only store the answer.
  */
 #define _GNU_SOURCE /* EAI_NODATA */
 #include "query.h"
@@ -19,6 +21,7 @@
 
 #include "CoreFoundation/CFData.h"
 #include "CoreFoundation/CFFileDescriptor.h"
+#include "Support/invariant.h"
 #include "plain_lock.h"
 #include "resolver.h"
 
@@ -26,35 +29,36 @@ enum { most_events = 8, longest_name = 256 };
 
 enum query_state { query_asking, query_answered, query_telling, query_told };
 
-/* A mode that the query goes on in. */
+/* A mode of a loop in which the query makes progress. Guarded by the query's lock. */
 struct query_place {
-    CFRunLoopRef loop; /* a reference, as the mode */
-    CFStringRef mode;
-    uint32_t joins; /* the two streams of a pair may both be there */
+    CFRunLoopRef loop; /* a reference */
+    CFStringRef mode; /* a reference */
+    uint32_t joins; /* how often it was scheduled here: the two streams of a pair may both have done so */
 };
 
 struct query {
     struct plain_lock lock;
-    pthread_cond_t told_or_freed; /* of the lock */
+    pthread_cond_t told_or_freed; /* waited for with the lock */
     _Atomic uint32_t references; /* of the owner, of the descriptor, and of each call under way */
+    int wait_set; /* constant; -1: not made */
+    int timer; /* constant; -1: not made */
+    CFFileDescriptorRef descriptor; /* constant: of the wait set, for the loops; NULL: not made */
+    CFRunLoopSourceRef source; /* constant: of the descriptor; NULL: not made */
+    UInt32 port; /* constant */
+    CRLStreamResolved completion; /* constant */
+    void *context; /* constant: the completion's */
     ares_channel channel GUARDED_BY(the_plain_lock); /* NULL: it could not be made */
-    int wait_set; /* constant, as the timer and the descriptor; -1: not made */
-    int timer;
-    CFFileDescriptorRef descriptor; /* of the wait set, in the loops; NULL: not made */
-    CFRunLoopSourceRef source;
     struct query_place *places GUARDED_BY(the_plain_lock);
     uint32_t place_count GUARDED_BY(the_plain_lock);
     enum query_state state GUARDED_BY(the_plain_lock);
-    pthread_t teller GUARDED_BY(the_plain_lock); /* while telling */
-    bool is_freed GUARDED_BY(the_plain_lock); /* by its owner: nobody is told any more */
-    int status GUARDED_BY(the_plain_lock); /* of c-ares; ARES_SUCCESS with the addresses */
-    struct ares_addrinfo *found GUARDED_BY(the_plain_lock); /* addresses; NULL: none were asked for, or found */
-    CFArrayRef names GUARDED_BY(the_plain_lock); /* a reference, or NULL */
-    UInt32 port; /* constant, as the completion and its context */
-    CRLStreamResolved completion;
-    void *context;
+    pthread_t teller GUARDED_BY(the_plain_lock); /* the thread that calls the completion, while the state is query_telling */
+    bool is_freed GUARDED_BY(the_plain_lock); /* by its owner: the completion is not called any more */
+    int status GUARDED_BY(the_plain_lock); /* of c-ares, once the query is answered */
+    struct ares_addrinfo *found GUARDED_BY(the_plain_lock); /* the addresses; NULL: none were asked for, or found */
+    CFArrayRef names GUARDED_BY(the_plain_lock); /* the names, a reference; NULL: none were asked for, or found */
 };
 
+/* What query_set_servers has set. A query reads them once, when it is made. */
 static _Atomic(const char *) servers_for_tests;
 static _Atomic int patience_for_tests;
 static _Atomic int tries_for_tests;
@@ -66,7 +70,7 @@ void query_set_servers(const char *servers, int patience_ms, int tries)
     servers_for_tests = servers;
 }
 
-/* ---- its life ---- */
+/* ---- references ---- */
 
 static void release_place(struct query_place place)
 {
@@ -81,16 +85,19 @@ static void close_if_open(int descriptor)
     }
 }
 
-static void retain(struct query *q)
+static void query_retain(struct query *q)
 {
-    atomic_fetch_add_explicit(&q->references, 1, memory_order_relaxed);
+    uint32_t before = atomic_fetch_add_explicit(&q->references, 1, memory_order_relaxed);
+
+    invariant(before > 0);
 }
 
-/* Nobody else refers to the query (NOT_CHECKED). Ending the channel closes its sockets. */
-NOT_CHECKED static void destroy(struct query *q)
+/* Nobody else refers to the query, so that most of it needs no lock (NOT_CHECKED). Ending the channel closes its sockets. */
+NOT_CHECKED static void query_destroy(struct query *q)
 {
+    invariant(atomic_load_explicit(&q->references, memory_order_relaxed) == 0 && q->state != query_telling);
     if (q->channel) {
-        int cancel_state = plain_lock_take(&q->lock); /* c-ares makes system calls */
+        int cancel_state = plain_lock_take(&q->lock); /* so that the thread is not cancelled in c-ares */
 
         ares_destroy(q->channel);
         plain_lock_drop(&q->lock, cancel_state);
@@ -112,16 +119,19 @@ NOT_CHECKED static void destroy(struct query *q)
     free(q);
 }
 
-static void release(struct query *q)
+static void query_release(struct query *q)
 {
-    if (atomic_fetch_sub_explicit(&q->references, 1, memory_order_acq_rel) == 1) {
-        destroy(q);
+    uint32_t before = atomic_fetch_sub_explicit(&q->references, 1, memory_order_acq_rel);
+
+    invariant(before > 0);
+    if (before == 1) {
+        query_destroy(q);
     }
 }
 
-/* ---- what c-ares tells; the lock is held, which clang cannot see (NOT_CHECKED) ---- */
+/* ---- functions that c-ares calls, with the lock held, which clang cannot see (NOT_CHECKED) ---- */
 
-/* Puts a socket of the channel into the wait set, or takes it out. A failure shows as a deadline that passes. */
+/* Puts a socket of the channel into the wait set, or takes it out. After a failure the answer is missed until its deadline. */
 NOT_CHECKED static void watch_socket(void *info, ares_socket_t socket, int reads, int writes)
 {
     struct query *q = info;
@@ -142,6 +152,7 @@ NOT_CHECKED static void note_names(void *info, int status, int timeouts, struct 
     if (status == ARES_EDESTRUCTION || q->state != query_asking) {
         return;
     }
+    invariant(!q->names && !q->found);
     q->state = query_answered;
     q->names = status == ARES_SUCCESS ? resolver_create_names(host) : NULL;
     q->status = status == ARES_SUCCESS && !q->names ? ARES_ENOMEM : status;
@@ -156,19 +167,21 @@ NOT_CHECKED static void note_answer(void *info, int status, int timeouts, struct
         ares_freeaddrinfo(found);
         return;
     }
+    invariant(!q->names && !q->found);
     q->state = query_answered;
     q->status = status;
     q->found = found;
 }
 
-/* ---- going on ---- */
+/* ---- progress ---- */
 
-/* Sets the kernel's timer to the channel's next deadline; to at once when there is an answer to be told. */
+/* Sets the timer to the channel's next deadline, or lets it fire at once if the completion has to be called. */
 REQUIRES(the_plain_lock) static void set_timer(struct query *q)
 {
     struct itimerspec next = {.it_value = {.tv_nsec = 1}};
     struct timeval left;
 
+    invariant(q->timer >= 0);
     if (q->state == query_asking) {
         if (!q->channel || !ares_timeout(q->channel, NULL, &left)) {
             return;
@@ -178,13 +191,14 @@ REQUIRES(the_plain_lock) static void set_timer(struct query *q)
     (void)timerfd_settime(q->timer, 0, &next, NULL);
 }
 
-/* Hands the channel what its sockets have, and lets deadlines pass. Never waits. */
-REQUIRES(the_plain_lock) static void go_on(struct query *q)
+/* Lets the channel read and write its sockets where that does not wait, and give up on servers whose deadlines have passed. */
+REQUIRES(the_plain_lock) static void process_sockets(struct query *q)
 {
     struct epoll_event events[most_events];
     int count = epoll_wait(q->wait_set, events, most_events, 0);
     uint64_t ticks;
 
+    invariant(q->state == query_asking);
     for (int i = 0; i < count && q->channel; i++) {
         int socket = events[i].data.fd;
 
@@ -201,7 +215,7 @@ REQUIRES(the_plain_lock) static void go_on(struct query *q)
     set_timer(q);
 }
 
-/* Takes the turn at telling the answer. Returns false if there is none, or another thread tells it, or nobody wants it. */
+/* Makes the calling thread the teller. Returns false if there is no answer yet, another thread has it, or the query is freed. */
 REQUIRES(the_plain_lock) static bool take_turn(struct query *q)
 {
     if (q->state != query_answered || q->is_freed) {
@@ -212,13 +226,14 @@ REQUIRES(the_plain_lock) static bool take_turn(struct query *q)
     return true;
 }
 
-/* Calls the completion. The caller has the turn, so that what it reads does not change (NOT_CHECKED). */
-NOT_CHECKED static void tell(struct query *q)
+/* Calls the completion. What it reads changes no more while the calling thread is the teller (NOT_CHECKED). */
+NOT_CHECKED static void tell_answer(struct query *q)
 {
     CFStreamError error = resolver_error(q->status);
     CFArrayRef answer = q->names ? CFRetain(q->names) : q->found ? resolver_create_addresses(q->found, q->port) : NULL;
     int cancel_state;
 
+    invariant(q->state == query_telling && pthread_equal(q->teller, pthread_self()));
     if (!answer && error.domain == 0) {
         error = resolver_error(ARES_ENOMEM);
     }
@@ -232,45 +247,45 @@ NOT_CHECKED static void tell(struct query *q)
     plain_lock_drop(&q->lock, cancel_state);
 }
 
-static void advance(struct query *q)
+static void query_advance(struct query *q)
 {
     int cancel_state = plain_lock_take(&q->lock);
     bool tells;
 
     if (q->state == query_asking) {
-        go_on(q);
+        process_sockets(q);
     }
     tells = take_turn(q);
     plain_lock_drop(&q->lock, cancel_state);
     if (tells) {
-        CFFileDescriptorInvalidate(q->descriptor); /* nothing more is to be heard; the caller has a reference */
-        tell(q);
+        CFFileDescriptorInvalidate(q->descriptor); /* loops need not serve the query any more; the caller has a reference */
+        tell_answer(q);
     }
 }
 
-/* A loop has found the wait set ready. The descriptor keeps its reference until this returns. */
-static void is_ready(CFFileDescriptorRef descriptor, CFOptionFlags types, void *info)
+/* A loop has found the wait set ready. The descriptor keeps its reference to the query until this returns. */
+static void serve_ready(CFFileDescriptorRef descriptor, CFOptionFlags types, void *info)
 {
     struct query *q = info;
 
     (void)types;
-    retain(q); /* the completion may free the query */
-    advance(q);
+    query_retain(q); /* the completion may free the query */
+    query_advance(q);
     CFFileDescriptorEnableCallBacks(descriptor, kCFFileDescriptorReadCallBack);
-    release(q);
+    query_release(q);
 }
 
 /* ---- making ---- */
 
 static void *retain_info(void *info)
 {
-    retain(info);
+    query_retain(info);
     return info;
 }
 
 static void release_info(void *info)
 {
-    release(info);
+    query_release(info);
 }
 
 static bool make_descriptor(struct query *q)
@@ -284,7 +299,7 @@ static bool make_descriptor(struct query *q)
     if (q->wait_set < 0 || q->timer < 0 || epoll_ctl(q->wait_set, EPOLL_CTL_ADD, q->timer, &event) < 0) {
         return false;
     }
-    q->descriptor = CFFileDescriptorCreate(kCFAllocatorSystemDefault, q->wait_set, false, is_ready, &context);
+    q->descriptor = CFFileDescriptorCreate(kCFAllocatorSystemDefault, q->wait_set, false, serve_ready, &context);
     q->source = q->descriptor ? CFFileDescriptorCreateRunLoopSource(kCFAllocatorSystemDefault, q->descriptor, 0) : NULL;
     if (q->source) {
         CFFileDescriptorEnableCallBacks(q->descriptor, kCFFileDescriptorReadCallBack);
@@ -292,7 +307,7 @@ static bool make_descriptor(struct query *q)
     return q->source;
 }
 
-static struct query *create(UInt32 port, CRLStreamResolved completion, void *context)
+static struct query *query_create(UInt32 port, CRLStreamResolved completion, void *context)
 {
     struct query *q = calloc(1, sizeof *q);
 
@@ -313,7 +328,7 @@ static struct query *create(UInt32 port, CRLStreamResolved completion, void *con
     return q;
 }
 
-/* Makes the channel. Returns false if it could not, which is then the answer. */
+/* Makes the channel. Returns false if that fails; the failure is then the answer. */
 REQUIRES(the_plain_lock) static bool open_channel(struct query *q)
 {
     const char *servers = servers_for_tests;
@@ -328,7 +343,7 @@ REQUIRES(the_plain_lock) static bool open_channel(struct query *q)
 
 void *query_resolve(CFStringRef host, UInt32 port, CRLStreamResolved completion, void *context)
 {
-    struct query *q = create(port, completion, context);
+    struct query *q = query_create(port, completion, context);
     char name[longest_name];
     int cancel_state;
 
@@ -337,7 +352,7 @@ void *query_resolve(CFStringRef host, UInt32 port, CRLStreamResolved completion,
     }
     cancel_state = plain_lock_take(&q->lock);
     if (!CFStringGetCString(host, name, sizeof name, kCFStringEncodingASCII) || name[0] == '\0') {
-        note_answer(q, ARES_EBADNAME, 0, NULL); /* too long, or not in the letters of the domain name system */
+        note_answer(q, ARES_EBADNAME, 0, NULL); /* too long, or not ASCII */
     } else if (open_channel(q)) {
         resolver_ask_addresses(q->channel, name, note_answer, q);
     }
@@ -348,7 +363,7 @@ void *query_resolve(CFStringRef host, UInt32 port, CRLStreamResolved completion,
 
 void *query_resolve_address(CFDataRef address, CRLStreamResolved completion, void *context)
 {
-    struct query *q = create(0, completion, context);
+    struct query *q = query_create(0, completion, context);
     int cancel_state;
 
     if (!q) {
@@ -365,7 +380,7 @@ void *query_resolve_address(CFDataRef address, CRLStreamResolved completion, voi
 
 /* ---- modes ---- */
 
-/* Returns the index of the place, or the count of places. */
+/* Returns the index of the place, or the count of places if it is not there. */
 REQUIRES(the_plain_lock) static uint32_t find_place(const struct query *q, CFRunLoopRef loop, CFStringRef mode)
 {
     uint32_t i = 0;
@@ -376,12 +391,13 @@ REQUIRES(the_plain_lock) static uint32_t find_place(const struct query *q, CFRun
     return i;
 }
 
-/* Without memory the query is in no more modes than before; one that a stream waits in goes on by its other modes, or by waiting. */
+/* Without memory the mode is not added. The query makes progress in its other modes, or when somebody waits for it. */
 REQUIRES(the_plain_lock) static void add_place(struct query *q, CFRunLoopRef loop, CFStringRef mode)
 {
     struct query_place *grown = realloc(q->places, (q->place_count + 1) * sizeof *grown);
     CFStringRef copy = CFStringCreateCopy(kCFAllocatorSystemDefault, mode);
 
+    invariant(q->source);
     if (grown) {
         q->places = grown;
     }
@@ -413,6 +429,7 @@ void query_unschedule(void *query, CFRunLoopRef loop, CFStringRef mode)
     int cancel_state = plain_lock_take(&q->lock);
     uint32_t index = find_place(q, loop, mode);
 
+    invariant(index == q->place_count || q->places[index].joins > 0);
     if (index < q->place_count && --q->places[index].joins == 0) {
         CFRunLoopRemoveSource(loop, q->source, mode);
         release_place(q->places[index]);
@@ -421,9 +438,9 @@ void query_unschedule(void *query, CFRunLoopRef loop, CFStringRef mode)
     plain_lock_drop(&q->lock, cancel_state);
 }
 
-/* ---- waiting and the end ---- */
+/* ---- waiting, freeing ---- */
 
-/* Waits until another thread has told the answer, or it is there to be told. */
+/* Waits while another thread calls the completion. */
 REQUIRES(the_plain_lock) static void wait_for_teller(struct query *q)
 {
     while (q->state == query_telling && !pthread_equal(q->teller, pthread_self())) {
@@ -436,12 +453,12 @@ void query_wait(void *query)
     struct query *q = query;
     bool is_over = false;
 
-    retain(q);
+    query_retain(q);
     while (!is_over) {
         struct pollfd wait_set = {.fd = q->wait_set, .events = POLLIN};
         int could_cancel;
 
-        advance(q);
+        query_advance(q);
         could_cancel = plain_lock_take(&q->lock);
         wait_for_teller(q);
         is_over = q->state != query_asking;
@@ -450,7 +467,7 @@ void query_wait(void *query)
             (void)uncancelled(poll(&wait_set, 1, -1));
         }
     }
-    release(q);
+    query_release(q);
 }
 
 void query_free(void *query)
@@ -458,6 +475,7 @@ void query_free(void *query)
     struct query *q = query;
     int cancel_state = plain_lock_take(&q->lock);
 
+    invariant(!q->is_freed);
     q->is_freed = true;
     wait_for_teller(q);
     plain_lock_drop(&q->lock, cancel_state);
@@ -469,5 +487,5 @@ void query_free(void *query)
         CFFileDescriptorInvalidate(q->descriptor);
         CFRelease(q->descriptor);
     }
-    release(q);
+    query_release(q);
 }

@@ -6,8 +6,9 @@
  * kernel's for its deadlines, are in a wait set (epoll), which is one descriptor for the loops. So a query can be in several loops, and
  * needs no thread.
  *
- *   asking -> answered   c-ares has called back [note_answer]
- *   answered -> told     one thread takes the answer and calls the completion, without the lock [tell]
+ *   asking -> answered    c-ares has stored the answer [note_answer, note_names]
+ *   answered -> telling   a thread becomes the teller [take_turn] and calls the completion, without the lock
+ *   telling -> told       the completion has returned [tell_answer]
  */
 #ifndef CRL_NET_QUERY_H
 #define CRL_NET_QUERY_H
@@ -24,7 +25,7 @@ void query_unschedule(void *query, CFRunLoopRef loop, CFStringRef mode);
 void query_wait(void *query);
 void query_free(void *query);
 
-/* For tests: the servers to ask in place of the system's, "127.0.0.1:5353", the patience with each in milliseconds, and how often. */
+/* For tests: the servers to ask instead of the system's, as "127.0.0.1:5353", how long to wait for each, and how often to ask it. */
 void query_set_servers(const char *servers, int patience_ms, int tries);
 
 #endif

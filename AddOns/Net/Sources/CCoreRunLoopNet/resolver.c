@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "CoreFoundation/CFData.h"
+#include "Support/invariant.h"
 
 /* ---- sockets ---- */
 
@@ -31,8 +32,8 @@ static int connect_socket(ares_socket_t socket, const struct sockaddr *address, 
     return connect(socket, address, length);
 }
 
-static ares_ssize_t receive(ares_socket_t socket, void *bytes, size_t size, int flags, struct sockaddr *peer, ares_socklen_t *peer_length,
-                            void *info)
+static ares_ssize_t receive_bytes(ares_socket_t socket, void *bytes, size_t size, int flags, struct sockaddr *peer,
+                                  ares_socklen_t *peer_length, void *info)
 {
     (void)info;
     return recvfrom(socket, bytes, size, flags, peer, peer_length);
@@ -50,7 +51,7 @@ static ares_ssize_t send_parts(ares_socket_t socket, const struct iovec *parts, 
 
 int resolver_create(const struct resolver_terms *terms, ares_channel *ret_channel)
 {
-    static const struct ares_socket_functions functions = {open_socket, close_socket, connect_socket, receive, send_parts};
+    static const struct ares_socket_functions functions = {open_socket, close_socket, connect_socket, receive_bytes, send_parts};
     struct ares_options options = {.sock_state_cb = terms->watch_socket, .sock_state_cb_data = terms->info};
     int mask = ARES_OPT_SOCK_STATE_CB;
     int status;
@@ -66,6 +67,7 @@ int resolver_create(const struct resolver_terms *terms, ares_channel *ret_channe
         *ret_channel = NULL;
         return status;
     }
+    invariant(*ret_channel);
     ares_set_socket_functions(*ret_channel, &functions, NULL);
     return terms->servers ? ares_set_servers_ports_csv(*ret_channel, terms->servers) : ARES_SUCCESS;
 }
@@ -96,7 +98,7 @@ void resolver_ask_names(ares_channel channel, CFDataRef address, ares_host_callb
 
 /* ---- answers ---- */
 
-/* Names that are there already, or no text, are passed over. Returns false without memory. */
+/* Passes over a name that is in the array already or is not ASCII. Returns false without memory. */
 static bool append_name(CFMutableArrayRef names, const char *name)
 {
     CFIndex count = CFArrayGetCount(names);
@@ -141,6 +143,7 @@ static bool append_address(CFMutableArrayRef addresses, const struct ares_addrin
         return true; /* of a family that was not asked for */
     }
     memcpy(&address, node->ai_addr, node->ai_addrlen);
+    invariant(address.any.sa_family == AF_INET || address.any.sa_family == AF_INET6);
     if (address.any.sa_family == AF_INET) {
         address.ipv4.sin_port = htons((uint16_t)port);
     } else {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * c-ares as this library uses it: how a channel is made, what is asked, what its answers and errors mean. No state, no locks.
+ * c-ares as this library uses it: makes channels, asks, and translates answers and errors. No state of its own, no locks: the caller guards
+ * the channel.
  *
  * The sockets of a channel are not inherited, never wait, and raise no SIGPIPE.
  */
@@ -19,7 +20,7 @@
 struct resolver_terms {
     ares_sock_state_cb watch_socket;
     void *info;
-    const char *servers; /* NULL: those of the system; the two below count only with them */
+    const char *servers; /* NULL: those of the system, and the two fields below do not count */
     int patience_ms;
     int tries;
 };
@@ -32,9 +33,9 @@ void resolver_ask_addresses(ares_channel channel, const char *name, ares_addrinf
 void resolver_ask_names(ares_channel channel, CFDataRef address, ares_host_callback callback, void *info);
 /* An array of CFData with addresses that have the port; NULL without memory. */
 CFArrayRef resolver_create_addresses(const struct ares_addrinfo *found, UInt32 port);
-/* An array of CFString with the name and its aliases; NULL without memory. The default allocator is not used, since a lock may be held. */
+/* An array of CFString with the name and its aliases; NULL without memory. Runs no code of a program's allocator: a lock may be held. */
 CFArrayRef resolver_create_names(const struct hostent *host);
-/* The error of a status: of getaddrinfo, in kCFStreamErrorDomainNetDB. 0 in the domain 0 for success. */
+/* The error of getaddrinfo for a status, in kCFStreamErrorDomainNetDB; for success 0 in the domain 0. */
 CFStreamError resolver_error(int status);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See security_settings.h. All sessions share one context of OpenSSL's, which is made at the first one and stays. What differs is set on
- * the session's own object. Nothing is accepted that was not asked for: a setting that cannot be followed refuses the session.
+ * See security_settings.h. All sessions share one context of OpenSSL, which is made for the first one and never freed. What differs is set
+ * on the session's own object. A setting that cannot be applied refuses the session, so that nothing is less safe than the program asked.
  */
 #include "security_settings.h"
 
@@ -18,6 +18,7 @@
 #include "CoreFoundation/CFArray.h"
 #include "CoreFoundation/CFData.h"
 #include "CoreFoundation/CFNumber.h"
+#include "Support/invariant.h"
 #include "tls_error.h"
 
 enum { longest_name = 256, most_protocol_bytes = 1024 };
@@ -27,10 +28,9 @@ enum { longest_name = 256, most_protocol_bytes = 1024 };
 static SSL_CTX *shared_context; /* constant once made; NULL: no memory */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* What a verification may pass over; a bit set in the session's object. */
+/* Bits: the errors that a verification passes over. They are in the application's data of the session's object. */
 enum forgiven { forgiven_expired = 1, forgiven_expired_roots = 2, forgiven_any_root = 4 };
 
-/* OpenSSL's data of the application holds the bits of enum forgiven. */
 static bool is_forgiven(uintptr_t forgiven, int error, int depth)
 {
     switch (error) {
@@ -47,7 +47,7 @@ static bool is_forgiven(uintptr_t forgiven, int error, int depth)
     }
 }
 
-static int judge(int is_good, X509_STORE_CTX *verification)
+static int judge_certificate(int is_good, X509_STORE_CTX *verification)
 {
     const SSL *ssl = X509_STORE_CTX_get_ex_data(verification, SSL_get_ex_data_X509_STORE_CTX_idx());
 
@@ -70,7 +70,7 @@ static void make_context(void)
         SSL_CTX_free(context);
         return;
     }
-    (void)SSL_CTX_set_default_verify_paths(context); /* without any, no authority is known */
+    (void)SSL_CTX_set_default_verify_paths(context); /* after a failure no authority is trusted */
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
@@ -78,9 +78,9 @@ static void make_context(void)
     shared_context = context;
 }
 
-/* ---- one setting after the other ---- */
+/* ---- settings ---- */
 
-/* What is being made. */
+/* What a session's object is made of. On the stack of security_settings_create. */
 struct making {
     SSL *ssl;
     CFDictionaryRef settings;
@@ -89,32 +89,32 @@ struct making {
     bool is_server;
 };
 
-static bool refuse(const struct making *m, int error)
+static bool refuse_setting(const struct making *m, int error)
 {
     *m->error = tls_error(error);
     return false;
 }
 
-/* Refuses a setting that OpenSSL cannot follow; ENOMEM where it had no memory. */
-static bool refuse_by_queue(const struct making *m)
+/* Refuses a setting that OpenSSL has rejected. Without memory the error stays ENOMEM. */
+static bool refuse_after_error(const struct making *m)
 {
     bool is_memory = ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE;
 
-    return is_memory ? false : refuse(m, errSSLBadConfiguration);
+    return is_memory ? false : refuse_setting(m, errSSLBadConfiguration);
 }
 
-/* The value of a key, or NULL. Returns false for one of another type. */
-static bool get(const struct making *m, CFStringRef key, CFTypeID type, CFTypeRef *ret_value)
+/* Stores the value of a key, or NULL. Refuses a value of another type. */
+static bool get_setting(const struct making *m, CFStringRef key, CFTypeID type, CFTypeRef *ret_value)
 {
     *ret_value = CFDictionaryGetValue(m->settings, key);
-    return !*ret_value || CFGetTypeID(*ret_value) == type || refuse(m, errSSLBadConfiguration);
+    return !*ret_value || CFGetTypeID(*ret_value) == type || refuse_setting(m, errSSLBadConfiguration);
 }
 
 static bool get_flag(const struct making *m, CFStringRef key, bool *ret_flag)
 {
     CFTypeRef value;
 
-    if (!get(m, key, CFBooleanGetTypeID(), &value)) {
+    if (!get_setting(m, key, CFBooleanGetTypeID(), &value)) {
         return false;
     }
     *ret_flag = value ? CFBooleanGetValue(value) : *ret_flag;
@@ -126,10 +126,10 @@ static bool set_level(const struct making *m)
     CFTypeRef level;
     int version;
 
-    if (!get(m, kCFStreamSSLLevel, CFStringGetTypeID(), &level)) {
+    if (!get_setting(m, kCFStreamSSLLevel, CFStringGetTypeID(), &level)) {
         return false;
     }
-    if (!level && !get(m, kCFStreamPropertySocketSecurityLevel, CFStringGetTypeID(), &level)) {
+    if (!level && !get_setting(m, kCFStreamPropertySocketSecurityLevel, CFStringGetTypeID(), &level)) {
         return false;
     }
     if (!level || CFEqual(level, kCFStreamSocketSecurityLevelNegotiatedSSL) || CFEqual(level, kCFStreamSocketSecurityLevelTLSv1)) {
@@ -140,12 +140,12 @@ static bool set_level(const struct making *m)
     } else if (CFEqual(level, kCRLStreamSocketSecurityLevelTLSv1_3)) {
         version = TLS1_3_VERSION;
     } else {
-        return refuse(m, errSSLBadConfiguration);
+        return refuse_setting(m, errSSLBadConfiguration);
     }
     return SSL_set_min_proto_version(m->ssl, version) && SSL_set_max_proto_version(m->ssl, version);
 }
 
-/* The name to compare: the setting's, or the host's. `*ret_is_any`: none is compared. Returns false without one. */
+/* Stores the name that the certificate must have: the setting's, or the host's. `*ret_is_any`: any name will do. Refuses no name. */
 static bool get_peer_name(const struct making *m, char name[longest_name], bool *ret_is_any)
 {
     CFTypeRef value = CFDictionaryGetValue(m->settings, kCFStreamSSLPeerName);
@@ -157,24 +157,25 @@ static bool get_peer_name(const struct making *m, char name[longest_name], bool 
         return true;
     }
     if (!text) {
-        return refuse(m, errSSLHostNameMismatch);
+        return refuse_setting(m, errSSLHostNameMismatch);
     }
     if (CFGetTypeID(text) != CFStringGetTypeID() || !CFStringGetCString(text, name, longest_name, kCFStringEncodingASCII)) {
-        return refuse(m, errSSLBadConfiguration);
+        return refuse_setting(m, errSSLBadConfiguration);
     }
     length = strlen(name);
+    invariant(length < longest_name);
     if (length > 2 && name[0] == '[' && name[length - 1] == ']') { /* an IPv6 address, as hosts are written in URLs */
         memmove(name, name + 1, length - 2);
         length -= 2;
         name[length] = '\0';
     }
-    while (length > 1 && name[length - 1] == '.') { /* the root of the domain name system, which no certificate names */
+    while (length > 1 && name[length - 1] == '.') { /* the dot of the root domain, which certificates leave out */
         name[--length] = '\0';
     }
-    return length > 0 || refuse(m, errSSLBadConfiguration);
+    return length > 0 || refuse_setting(m, errSSLBadConfiguration);
 }
 
-/* A numeric address is compared with the addresses in the certificate, and never sent as a name. */
+/* A numeric address is compared with the certificate's addresses, and not sent to the server as its name (SNI). */
 static bool set_peer_name(const struct making *m, bool verifies)
 {
     char name[longest_name] = "";
@@ -186,11 +187,11 @@ static bool set_peer_name(const struct making *m, bool verifies)
         return !verifies && !CFDictionaryGetValue(m->settings, kCFStreamSSLPeerName);
     }
     if (is_any && m->host) {
-        (void)CFStringGetCString(m->host, name, sizeof name, kCFStringEncodingASCII); /* the server still wants to know it */
+        (void)CFStringGetCString(m->host, name, sizeof name, kCFStringEncodingASCII); /* is sent to the server all the same */
     }
     is_address = inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
     if (name[0] != '\0' && !is_address && !SSL_set_tlsext_host_name(m->ssl, name)) {
-        return refuse_by_queue(m);
+        return refuse_after_error(m);
     }
     if (is_any || !verifies) {
         return true;
@@ -199,7 +200,7 @@ static bool set_peer_name(const struct making *m, bool verifies)
     if (is_address ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(m->ssl), name) : SSL_set1_host(m->ssl, name)) {
         return true;
     }
-    return refuse_by_queue(m);
+    return refuse_after_error(m);
 }
 
 static bool set_verification(const struct making *m, bool *ret_verifies)
@@ -216,7 +217,7 @@ static bool set_verification(const struct making *m, bool *ret_verifies)
     verifies = verifies && !m->is_server;
     SSL_set_app_data(m->ssl, (void *)(uintptr_t)((expired ? forgiven_expired : 0) | (expired_roots ? forgiven_expired_roots : 0) |
                                                  (any_root ? forgiven_any_root : 0)));
-    SSL_set_verify(m->ssl, verifies ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, judge);
+    SSL_set_verify(m->ssl, verifies ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, judge_certificate);
     *ret_verifies = verifies;
     return true;
 }
@@ -226,7 +227,7 @@ static bool set_verification(const struct making *m, bool *ret_verifies)
 /* What a PEM text holds: certificates and keys, in its order. */
 typedef STACK_OF(X509_INFO) pem_parts;
 
-/* Puts the data of an array one behind the other. NULL: refused, or no memory. */
+/* Joins the data of an array. Returns NULL if a value is no data, which is refused, or without memory. */
 static BIO *text_of(const struct making *m, CFArrayRef array)
 {
     BIO *text = BIO_new(BIO_s_mem());
@@ -235,7 +236,7 @@ static BIO *text_of(const struct making *m, CFArrayRef array)
         CFDataRef data = CFArrayGetValueAtIndex(array, i);
 
         if (!data || CFGetTypeID(data) != CFDataGetTypeID() || CFDataGetLength(data) > INT_MAX / 2) {
-            (void)refuse(m, errSSLBadConfiguration);
+            (void)refuse_setting(m, errSSLBadConfiguration);
             BIO_free(text);
             return NULL;
         }
@@ -254,10 +255,10 @@ static int no_password(char *buffer, int size, int is_for_writing, void *info)
     (void)size;
     (void)is_for_writing;
     (void)info;
-    return -1; /* nobody is asked at the terminal */
+    return -1; /* OpenSSL would ask at the terminal */
 }
 
-/* The certificate and the key are used; the other certificates are sent with it. */
+/* Uses the key and the first certificate. The other certificates are sent with it. */
 static bool use_identity(const struct making *m, const pem_parts *parts)
 {
     const X509_INFO *key = NULL;
@@ -270,16 +271,16 @@ static bool use_identity(const struct making *m, const pem_parts *parts)
         if (part->x509 && !has_own) {
             has_own = SSL_use_certificate(m->ssl, part->x509);
         } else if (part->x509 && !SSL_add1_chain_cert(m->ssl, part->x509)) {
-            return refuse_by_queue(m);
+            return refuse_after_error(m);
         }
     }
     if (!key || !has_own) {
-        return refuse(m, errSSLBadConfiguration);
+        return refuse_setting(m, errSSLBadConfiguration);
     }
-    return SSL_use_PrivateKey(m->ssl, key->x_pkey->dec_pkey) && SSL_check_private_key(m->ssl) ? true : refuse_by_queue(m);
+    return SSL_use_PrivateKey(m->ssl, key->x_pkey->dec_pkey) && SSL_check_private_key(m->ssl) ? true : refuse_after_error(m);
 }
 
-static bool trust(const struct making *m, const pem_parts *parts)
+static bool use_anchors(const struct making *m, const pem_parts *parts)
 {
     X509_STORE *store = X509_STORE_new();
     bool is_whole = store;
@@ -293,12 +294,12 @@ static bool trust(const struct making *m, const pem_parts *parts)
     }
     if (!is_whole || !has_any) {
         X509_STORE_free(store);
-        return store && !has_any ? refuse(m, errSSLBadConfiguration) : false;
+        return store && !has_any ? refuse_setting(m, errSSLBadConfiguration) : false;
     }
     return SSL_set0_verify_cert_store(m->ssl, store); /* takes the store */
 }
 
-/* Reads the PEM of a setting, and has it used. */
+/* Calls `use` with the PEM text of a setting. `*ret_is_there`: the settings have it. */
 static bool read_parts(const struct making *m, CFStringRef key, bool (*use)(const struct making *m, const pem_parts *parts),
                        bool *ret_is_there)
 {
@@ -307,7 +308,7 @@ static bool read_parts(const struct making *m, CFStringRef key, bool (*use)(cons
     BIO *text;
     bool is_used = false;
 
-    if (!get(m, key, CFArrayGetTypeID(), &array)) {
+    if (!get_setting(m, key, CFArrayGetTypeID(), &array)) {
         return false;
     }
     *ret_is_there = array;
@@ -317,7 +318,7 @@ static bool read_parts(const struct making *m, CFStringRef key, bool (*use)(cons
     text = text_of(m, array);
     if (text) {
         parts = PEM_X509_INFO_read_bio(text, NULL, no_password, NULL);
-        is_used = parts ? use(m, parts) : refuse_by_queue(m);
+        is_used = parts ? use(m, parts) : refuse_after_error(m);
     }
     sk_X509_INFO_pop_free(parts, X509_INFO_free);
     BIO_free(text);
@@ -330,15 +331,15 @@ static bool set_certificates(const struct making *m)
     bool has_anchors;
 
     if (!read_parts(m, kCFStreamSSLCertificates, use_identity, &has_identity) ||
-        !read_parts(m, kCRLStreamSSLAnchorCertificates, trust, &has_anchors)) {
+        !read_parts(m, kCRLStreamSSLAnchorCertificates, use_anchors, &has_anchors)) {
         return false;
     }
-    return has_identity || !m->is_server || refuse(m, errSSLBadConfiguration);
+    return has_identity || !m->is_server || refuse_setting(m, errSSLBadConfiguration);
 }
 
 /* ---- ALPN ---- */
 
-/* Adds a protocol as TLS writes it: its length in a byte, then its name. Returns the new length, or 0: refused. */
+/* Adds a protocol as TLS writes it: its length in a byte, then its name. Returns the list's new length; 0 if it is no valid protocol. */
 static size_t add_protocol(unsigned char list[most_protocol_bytes], size_t length, CFStringRef protocol)
 {
     char name[longest_name];
@@ -349,6 +350,7 @@ static size_t add_protocol(unsigned char list[most_protocol_bytes], size_t lengt
         return 0;
     }
     count = strlen(name);
+    invariant(count < longest_name && length <= most_protocol_bytes);
     if (count == 0 || length + 1 + count > most_protocol_bytes) {
         return 0;
     }
@@ -363,21 +365,21 @@ static bool set_protocols(const struct making *m)
     size_t length = 0;
     CFTypeRef array;
 
-    if (!get(m, kCRLStreamSSLProtocols, CFArrayGetTypeID(), &array)) {
+    if (!get_setting(m, kCRLStreamSSLProtocols, CFArrayGetTypeID(), &array)) {
         return false;
     }
     for (CFIndex i = 0; array && i < CFArrayGetCount(array); i++) {
         length = add_protocol(list, length, CFArrayGetValueAtIndex(array, i));
         if (length == 0) {
-            return refuse(m, errSSLBadConfiguration);
+            return refuse_setting(m, errSSLBadConfiguration);
         }
     }
     return length == 0 || SSL_set_alpn_protos(m->ssl, list, (unsigned int)length) == 0;
 }
 
-/* ---- all of them ---- */
+/* ---- the session's object ---- */
 
-static bool follow(struct making *m)
+static bool apply_settings(struct making *m)
 {
     bool verifies;
 
@@ -400,7 +402,8 @@ SSL *security_settings_create(CFStringRef host, CFDictionaryRef settings, CFStre
     *error = (CFStreamError){kCFStreamErrorDomainPOSIX, ENOMEM};
     (void)pthread_once(&once, make_context);
     m.ssl = shared_context ? SSL_new(shared_context) : NULL;
-    if (m.ssl && !follow(&m)) {
+    if (m.ssl && !apply_settings(&m)) {
+        invariant(error->error != 0);
         SSL_free(m.ssl);
         return NULL;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes OpenSSL's object of kCFStreamPropertySSLSettings, or of a security level. Any thread, no locks. */
+/* Makes the object of OpenSSL for a session from kCFStreamPropertySSLSettings. Any thread, no locks. */
 #ifndef CRL_NET_SECURITY_SETTINGS_H
 #define CRL_NET_SECURITY_SETTINGS_H
 
@@ -10,7 +10,7 @@
 #include "CoreFoundation/CFDictionary.h"
 #include "CoreFoundation/CFStream.h"
 
-/* `host` may be NULL. Returns NULL for settings that it refuses, with the error, or without memory, with ENOMEM. */
+/* `host` may be NULL. Returns NULL and an error for settings that it refuses; the error without memory is ENOMEM. */
 SSL *security_settings_create(CFStringRef host, CFDictionaryRef settings, CFStreamError *error);
 
 #endif

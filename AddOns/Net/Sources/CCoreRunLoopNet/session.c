@@ -10,6 +10,7 @@
 
 #include "CFNetwork/CFSocketStream.h"
 #include "CoreFoundation/CFData.h"
+#include "Support/invariant.h"
 #include "plain_lock.h"
 #include "security_settings.h"
 #include "socket_bio.h"
@@ -18,7 +19,7 @@
 struct session {
     struct plain_lock lock;
     SSL *ssl GUARDED_BY(the_plain_lock);
-    struct socket_bio_state bio GUARDED_BY(the_plain_lock);
+    struct socket_bio_state bio GUARDED_BY(the_plain_lock); /* its socket is constant */
     CFIndex failure GUARDED_BY(the_plain_lock); /* what every call returns from now on; 0: none yet */
     CFStreamError error GUARDED_BY(the_plain_lock); /* with the failure -EPROTO */
     bool is_open GUARDED_BY(the_plain_lock); /* the handshake is done */
@@ -26,9 +27,10 @@ struct session {
 
 /* ---- what OpenSSL answers ---- */
 
-/* The socket's error is told as it is. TLS gives up without one where the peer has gone away. */
-REQUIRES(the_plain_lock) static CFIndex fail(struct session *session, int ssl_error)
+/* Keeps the failure. An error of the socket comes before one of TLS; without any of them the peer has closed the connection too early. */
+REQUIRES(the_plain_lock) static CFIndex record_failure(struct session *session, int ssl_error)
 {
+    invariant(session->failure == 0);
     session->failure = -EPROTO;
     if (session->bio.error) {
         session->failure = -session->bio.error;
@@ -39,14 +41,16 @@ REQUIRES(the_plain_lock) static CFIndex fail(struct session *session, int ssl_er
         session->error = tls_error(session->is_open ? errSSLClosedNoNotify : errSSLClosedAbort);
         ERR_clear_error();
     }
+    invariant(session->failure < 0);
     return session->failure;
 }
 
-/* The outcome of a call of OpenSSL's that has returned `result`, which is not a success: 0 at the end, or below 0. */
+/* What a call of OpenSSL means that was no success and returned `result`: 0 at the end of the peer's bytes, or an error below 0. */
 REQUIRES(the_plain_lock) static CFIndex take_outcome(struct session *session, int result, UInt32 *waits)
 {
     int ssl_error = SSL_get_error(session->ssl, result);
 
+    invariant(session->failure == 0 && result <= 0);
     switch (ssl_error) {
     case SSL_ERROR_WANT_READ:
         *waits = kCRLStreamWaitsToRead;
@@ -57,21 +61,22 @@ REQUIRES(the_plain_lock) static CFIndex take_outcome(struct session *session, in
     case SSL_ERROR_ZERO_RETURN:
         return 0;
     default:
-        return fail(session, ssl_error);
+        return record_failure(session, ssl_error);
     }
 }
 
 /* Takes the lock for a call of OpenSSL, unless the session has failed: then `*ret_failure` is not 0. */
-ACQUIRES(the_plain_lock) static int begin(struct session *session, CFIndex *ret_failure)
+ACQUIRES(the_plain_lock) static int begin_call(struct session *session, CFIndex *ret_failure)
 {
     int cancel_state = plain_lock_take(&session->lock);
 
+    invariant(session->failure <= 0);
     *ret_failure = session->failure;
-    ERR_clear_error(); /* SSL_get_error would take an older one for this call's */
+    ERR_clear_error(); /* otherwise SSL_get_error could take an older error for this call's */
     return cancel_state;
 }
 
-RELEASES(the_plain_lock) static CFIndex end(struct session *session, int cancel_state, CFIndex result, CFStreamError *error)
+RELEASES(the_plain_lock) static CFIndex end_call(struct session *session, int cancel_state, CFIndex result, CFStreamError *error)
 {
     if (result == -EPROTO) {
         *error = session->error;
@@ -86,7 +91,7 @@ int session_handshake(void *object, UInt32 *waits, CFStreamError *error)
 {
     struct session *session = object;
     CFIndex outcome;
-    int cancel_state = begin(session, &outcome);
+    int cancel_state = begin_call(session, &outcome);
 
     if (outcome == 0) {
         int result = SSL_do_handshake(session->ssl);
@@ -95,53 +100,55 @@ int session_handshake(void *object, UInt32 *waits, CFStreamError *error)
             session->is_open = true;
         } else {
             outcome = take_outcome(session, result, waits);
-            if (outcome == 0) { /* a farewell in the place of a handshake */
+            if (outcome == 0) { /* the peer has ended the session (close_notify) before there was one */
                 session->failure = outcome = -EPROTO;
                 session->error = tls_error(errSSLClosedAbort);
             }
         }
     }
-    return (int)end(session, cancel_state, outcome, error);
+    return (int)end_call(session, cancel_state, outcome, error);
 }
 
 CFIndex session_receive(void *object, UInt8 *bytes, CFIndex size, UInt32 *waits, CFStreamError *error)
 {
     struct session *session = object;
     CFIndex outcome;
-    int cancel_state = begin(session, &outcome);
+    int cancel_state = begin_call(session, &outcome);
 
     if (outcome == 0) {
         size_t count;
         int result = SSL_read_ex(session->ssl, bytes, (size_t)size, &count);
 
+        invariant(result != 1 || count <= (size_t)size);
         outcome = result == 1 ? (CFIndex)count : take_outcome(session, result, waits);
     }
-    return end(session, cancel_state, outcome, error);
+    return end_call(session, cancel_state, outcome, error);
 }
 
 CFIndex session_send(void *object, const UInt8 *bytes, CFIndex size, UInt32 *waits, CFStreamError *error)
 {
     struct session *session = object;
     CFIndex outcome;
-    int cancel_state = begin(session, &outcome);
+    int cancel_state = begin_call(session, &outcome);
 
     if (outcome == 0) {
         size_t count;
         int result = SSL_write_ex(session->ssl, bytes, (size_t)size, &count);
 
+        invariant(result != 1 || count <= (size_t)size);
         outcome = result == 1 ? (CFIndex)count : take_outcome(session, result, waits);
         if (outcome == 0) {
-            outcome = -EPIPE; /* the session was ended on this side */
+            outcome = -EPIPE; /* this side has ended the session */
         }
     }
-    return end(session, cancel_state, outcome, error);
+    return end_call(session, cancel_state, outcome, error);
 }
 
 CFIndex session_look(void *object, CFStreamError *error)
 {
     struct session *session = object;
     CFIndex outcome;
-    int cancel_state = begin(session, &outcome);
+    int cancel_state = begin_call(session, &outcome);
 
     if (outcome == 0) {
         UInt32 waits;
@@ -151,7 +158,7 @@ CFIndex session_look(void *object, CFStreamError *error)
 
         outcome = result == 1 ? 1 : take_outcome(session, result, &waits);
     }
-    return end(session, cancel_state, outcome, error);
+    return end_call(session, cancel_state, outcome, error);
 }
 
 Boolean session_holds_bytes(void *object)
@@ -191,7 +198,7 @@ static bool append_certificate(CFMutableArrayRef certificates, const X509 *certi
     return CFArrayGetCount(certificates) > before;
 }
 
-/* A client's chain begins with the peer's own certificate, a server's does not have it. */
+/* On a client the chain begins with the peer's own certificate; on a server it does not contain it. */
 static CFArrayRef copy_certificates(const SSL *ssl)
 {
     STACK_OF(X509) *chain = SSL_get_peer_cert_chain(ssl);
@@ -234,7 +241,7 @@ CFTypeRef session_copy_property(void *object, CFStringRef name)
 /* ---- making and ending ---- */
 
 /* Nobody else knows the session yet (NOT_CHECKED). */
-NOT_CHECKED static bool prepare(struct session *session, CFStringRef host, CFDictionaryRef settings, CFStreamError *error)
+NOT_CHECKED static bool prepare_session(struct session *session, CFStringRef host, CFDictionaryRef settings, CFStreamError *error)
 {
     BIO *bio = socket_bio_create(&session->bio);
 
@@ -259,8 +266,8 @@ NOT_CHECKED void *session_create(int socket, CFStringRef host, CFDictionaryRef s
     }
     plain_lock_init(&session->lock);
     session->bio.socket = socket;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* certificates are read from files */
-    is_ready = prepare(session, host, settings, error);
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* OpenSSL reads certificates from files */
+    is_ready = prepare_session(session, host, settings, error);
     ERR_clear_error();
     (void)pthread_setcancelstate(cancel_state, NULL);
     if (!is_ready) {
@@ -272,8 +279,8 @@ NOT_CHECKED void *session_create(int socket, CFStringRef host, CFDictionaryRef s
 }
 
 /*
- * Takes what the peer has sent and nobody has read, such as tickets. Closing a socket with unread bytes resets the connection, and the
- * peer could lose what was sent to it last.
+ * Reads what the peer has sent and nobody has read, such as session tickets. Closing a socket with unread bytes resets the connection, and
+ * then the peer may lose what was sent to it last.
  */
 REQUIRES(the_plain_lock) static void drop_unread(struct session *session)
 {
@@ -285,7 +292,7 @@ REQUIRES(the_plain_lock) static void drop_unread(struct session *session)
     }
 }
 
-/* The farewell goes out if there is room for it. The streams are closed: no other thread uses the session (NOT_CHECKED). */
+/* Sends close_notify if the socket has room for it. The streams are closed, so no other thread uses the session (NOT_CHECKED). */
 NOT_CHECKED void session_free(void *object)
 {
     struct session *session = object;

@@ -2,9 +2,9 @@
 /*
  * TLS on a connected socket, by OpenSSL: the handshake, bytes in and out, and what can be asked of it.
  *
- * A session has a lock. OpenSSL's object may be used by one thread at a time, and a pair of streams may read on one and write on another.
- * The lock is held for one call of OpenSSL, which never waits; whoever waits for the socket does so without it. The first failure is kept,
- * because OpenSSL tells it once, and told to whoever asks later.
+ * A session has a lock, because OpenSSL's object may be used by one thread at a time, and a pair of streams may read on one thread and
+ * write on another. The lock is held for one call of OpenSSL, which never waits; nobody waits for the socket with it. The first failure is
+ * kept and returned by all later calls, because OpenSSL reports it only once.
  */
 #ifndef CRL_NET_SESSION_H
 #define CRL_NET_SESSION_H

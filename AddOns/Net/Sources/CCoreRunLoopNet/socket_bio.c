@@ -4,19 +4,22 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/socket.h>
+
+#include "Support/invariant.h"
 
 static BIO_METHOD *method; /* constant once made; NULL: no memory */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Whether the call may be made again; else its error is kept. */
-static int take_failure(struct socket_bio_state *state)
+/* Returns whether the call may be made again; otherwise keeps its error. */
+static bool take_failure(struct socket_bio_state *state)
 {
     if (errno == EAGAIN || errno == EINTR) {
-        return 1;
+        return true;
     }
     state->error = errno;
-    return 0;
+    return false;
 }
 
 static int read_bytes(BIO *bio, char *bytes, int size)
@@ -24,6 +27,7 @@ static int read_bytes(BIO *bio, char *bytes, int size)
     struct socket_bio_state *state = BIO_get_data(bio);
     ssize_t count = recv(state->socket, bytes, (size_t)size, MSG_DONTWAIT);
 
+    invariant(count <= size);
     BIO_clear_retry_flags(bio);
     if (count == 0) {
         BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
@@ -38,6 +42,7 @@ static int write_bytes(BIO *bio, const char *bytes, int size)
     struct socket_bio_state *state = BIO_get_data(bio);
     ssize_t count = send(state->socket, bytes, (size_t)size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
+    invariant(count <= size);
     BIO_clear_retry_flags(bio);
     if (count < 0 && take_failure(state)) {
         BIO_set_retry_write(bio);
@@ -45,7 +50,7 @@ static int write_bytes(BIO *bio, const char *bytes, int size)
     return (int)count;
 }
 
-static long control(BIO *bio, int command, long number, void *pointer)
+static long control_bio(BIO *bio, int command, long number, void *pointer)
 {
     (void)number;
     (void)pointer;
@@ -64,7 +69,7 @@ static void make_method(void)
 {
     BIO_METHOD *made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket of a stream");
 
-    if (made && BIO_meth_set_read(made, read_bytes) && BIO_meth_set_write(made, write_bytes) && BIO_meth_set_ctrl(made, control)) {
+    if (made && BIO_meth_set_read(made, read_bytes) && BIO_meth_set_write(made, write_bytes) && BIO_meth_set_ctrl(made, control_bio)) {
         method = made;
     } else {
         BIO_meth_free(made);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenSSL's way to a socket: its own would raise SIGPIPE, and would wait on a socket that the program has left blocking.
+ * The BIO by which OpenSSL reads and writes a socket. OpenSSL's own would raise SIGPIPE, and would wait on a socket that the program has
+ * left blocking.
  *
- * The socket's own errors are kept, since OpenSSL does not. Whoever uses the SSL object guards the BIO as well.
+ * It keeps the socket's errors, because OpenSSL does not. The lock of the session that has the BIO guards the state.
  */
 #ifndef CRL_NET_SOCKET_BIO_H
 #define CRL_NET_SOCKET_BIO_H
@@ -12,8 +13,8 @@
 #include <openssl/bio.h>
 
 struct socket_bio_state {
-    int socket;
-    int error; /* errno of the call that failed last, for good; 0: none has */
+    int socket; /* constant */
+    int error; /* errno of the last call that failed and cannot be made again; 0: none */
 };
 
 /* Returns a BIO that does not close the socket, or NULL without memory. The state outlives it. */

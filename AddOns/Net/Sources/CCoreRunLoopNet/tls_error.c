@@ -7,9 +7,11 @@
 #include <openssl/x509_vfy.h>
 
 #include "CFNetwork/CFSocketStream.h"
+#include "Support/invariant.h"
 
+/* Constant. */
 struct meaning {
-    long code;
+    long code; /* of OpenSSL */
     int error;
 };
 
@@ -121,5 +123,6 @@ CFStreamError tls_error_take(const SSL *ssl, bool is_open)
     } else {
         error = tls_error(ERR_GET_LIB(code) == ERR_LIB_SSL ? error_of_reason(reason, is_open) : errSSLBadCert);
     }
+    invariant(error.error != 0);
     return error;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What OpenSSL's errors are called in kCFStreamErrorDomainSSL. No state, no locks. */
+/* Translates OpenSSL's errors to those of kCFStreamErrorDomainSSL. No state, no locks. */
 #ifndef CRL_NET_TLS_ERROR_H
 #define CRL_NET_TLS_ERROR_H
 
@@ -9,8 +9,9 @@
 
 #include "CoreFoundation/CFStream.h"
 
-CFStreamError tls_error(int ssl_error); /* of SSL's domain */
-/* The error that stands first in the calling thread's queue, which is emptied. `is_open`: after the handshake. */
+/* The error of kCFStreamErrorDomainSSL with this number. */
+CFStreamError tls_error(int ssl_error);
+/* Takes the first error of the calling thread's queue, and empties the queue. `is_open`: the handshake is done. */
 CFStreamError tls_error_take(const SSL *ssl, bool is_open);
 
 #endif

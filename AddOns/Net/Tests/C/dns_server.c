@@ -80,7 +80,7 @@ static void put_addresses(struct message *answer, const struct asked *asked, boo
     }
 }
 
-/* The alias is the question's name; the address belongs to the name behind it. */
+/* The question's name is an alias; the address belongs to the name that it stands for. */
 static void put_alias(struct message *answer, const struct asked *asked)
 {
     static const uint8_t target[] = "\4good\4test";
@@ -207,7 +207,7 @@ static void serve(void *context)
             } else {
                 answer_datagram(server, question);
             }
-            server->questions++; /* last: whoever waits for it finds the question kept */
+            server->questions++; /* last, so that a test that waits for it finds the question stored */
         }
     }
 }

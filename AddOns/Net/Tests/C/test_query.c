@@ -18,7 +18,7 @@
 
 /* ---- the functions themselves ---- */
 
-/* What a query has told. */
+/* What a query's completion was called with. */
 struct answer {
     void *query;
     struct trace trace; /* the addresses, or the error */
@@ -208,13 +208,13 @@ static void run_the_loop_of_a_query(void *context)
     struct answer *answer = context;
 
     schedule(answer);
-    while (answer->calls == 0) { /* if the other thread tells it, nothing wakes this loop */
+    while (answer->calls == 0) { /* nothing wakes this loop if the other thread calls the completion */
         CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0.001, true);
         sched_yield();
     }
 }
 
-/* A thread's loop takes the answer, or a thread that waits; the other one finds it told. */
+/* Either the loop of one thread takes the answer or the thread that waits for it. The other one finds the completion called. */
 TEST(two_threads_may_go_on_with_one_query, "1004 1003")
 {
     int rounds = test_is_instrumented() ? 20 : 200;
@@ -369,7 +369,7 @@ static void release_a_stream(void *context)
     CFRelease(context);
 }
 
-/* The answer comes on one thread while another one gives the streams up: whoever is last frees the query. */
+/* The answer comes on one thread while another one releases the streams. The later of them frees the query. */
 TEST(streams_may_be_freed_on_another_thread_than_their_name_comes, "1003")
 {
     int rounds = test_is_instrumented() ? 30 : 300;

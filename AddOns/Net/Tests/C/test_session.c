@@ -31,7 +31,7 @@ struct client {
 };
 
 /* The peer is the host 127.0.0.1, with a certificate of an authority that the settings trust. */
-static void prepare(struct client *client)
+static void prepare_client(struct client *client)
 {
     CFArrayRef anchors;
 
@@ -64,7 +64,21 @@ static void open_streams(struct client *client)
     (void)CFWriteStreamOpen(client->writer);
 }
 
-static void end(struct client *client)
+/* Connects a client whose settings the test leaves as they are, and opens its streams on the loop. A recorder may be NULL. */
+static void open_client(struct client *client, struct stream_recorder *reading, struct stream_recorder *writing)
+{
+    prepare_client(client);
+    connect_peer(client);
+    if (reading) {
+        recorder_add_reader(reading, client->reader);
+    }
+    if (writing) {
+        recorder_add_writer(writing, client->writer);
+    }
+    open_streams(client);
+}
+
+static void end_client(struct client *client)
 {
     CFRelease(client->reader);
     CFRelease(client->writer);
@@ -102,11 +116,7 @@ TEST(bytes_go_both_ways_through_tls, "1006 335")
     struct stream_recorder writing = {.writes = "hello"};
     CFTypeRef value;
 
-    prepare(&client);
-    connect_peer(&client);
-    recorder_add_reader(&reading, client.reader);
-    recorder_add_writer(&writing, client.writer);
-    open_streams(&client);
+    open_client(&client, &reading, &writing);
     run_until_count(&writing.calls, 2);
     run_until_count(&reading.calls, 2);
     EXPECT_TRACE(&reading.trace, "open bytes 5\"hello\"");
@@ -117,7 +127,7 @@ TEST(bytes_go_both_ways_through_tls, "1006 335")
     EXPECT_EQ(CFArrayGetCount(value), 1);
     CFRelease(value);
     EXPECT(!CFReadStreamCopyProperty(client.reader, kCRLStreamPropertySSLProtocol));
-    end(&client);
+    end_client(&client);
     EXPECT_EQ(client.peer.received, 5);
 }
 
@@ -126,14 +136,12 @@ TEST(streams_with_tls_wait_without_a_loop, "1006 323")
     struct client client = {0};
     struct trace trace = {0};
 
-    prepare(&client);
-    connect_peer(&client);
-    open_streams(&client);
+    open_client(&client, NULL, NULL);
     EXPECT_EQ(write_text(client.writer, "abc"), 3);
     note_read(&trace, client.reader, 2);
     note_read(&trace, client.reader, 2);
     EXPECT_TRACE(&trace, "2\"ab\" 1\"c\"");
-    end(&client);
+    end_client(&client);
 }
 
 /* After the handshake the server sends tickets, which make the socket readable although there is nothing to read. */
@@ -143,11 +151,7 @@ TEST(what_is_no_bytes_of_the_peer_is_not_told_to_a_stream, "1007 321")
     struct stream_recorder reading = {0};
     struct stream_recorder writing = {0};
 
-    prepare(&client);
-    connect_peer(&client);
-    recorder_add_reader(&reading, client.reader);
-    recorder_add_writer(&writing, client.writer);
-    open_streams(&client);
+    open_client(&client, &reading, &writing);
     run_until_count(&writing.calls, 2);
     run_until_count(&reading.calls, 1);
     while (client.peer.handshakes == 0) {
@@ -157,7 +161,7 @@ TEST(what_is_no_bytes_of_the_peer_is_not_told_to_a_stream, "1007 321")
     EXPECT(!CFReadStreamHasBytesAvailable(client.reader));
     run_what_is_ready();
     EXPECT_TRACE(&reading.trace, "open");
-    end(&client);
+    end_client(&client);
 }
 
 static void send_half_records(struct tls_peer *peer, SSL *ssl, int socket)
@@ -180,10 +184,7 @@ TEST(a_part_of_a_record_is_not_told_to_a_stream, "1007")
     struct client client = {.peer.serve = send_half_records};
     struct stream_recorder reading = {.reads = 100};
 
-    prepare(&client);
-    connect_peer(&client);
-    recorder_add_reader(&reading, client.reader);
-    open_streams(&client);
+    open_client(&client, &reading, NULL);
     run_until_count(&reading.calls, 1);
     while (client.peer.handshakes == 0) {
         sched_yield();
@@ -193,7 +194,7 @@ TEST(a_part_of_a_record_is_not_told_to_a_stream, "1007")
     tls_peer_open_gate(&client.peer);
     run_until_count(&reading.calls, 2);
     EXPECT_TRACE(&reading.trace, "open bytes 9\"all of it\"");
-    end(&client);
+    end_client(&client);
 }
 
 static void send_once_and_wait(struct tls_peer *peer, SSL *ssl, int socket)
@@ -203,20 +204,17 @@ static void send_once_and_wait(struct tls_peer *peer, SSL *ssl, int socket)
     tls_peer_wait_at_gate(peer);
 }
 
-/* The rest lies in the session, where no report of the kernel tells of it. */
+/* The session holds the rest of the record, so that the socket is not readable. */
 TEST(the_rest_of_a_record_is_told_to_a_stream_again, "1007 312")
 {
     struct client client = {.peer.serve = send_once_and_wait};
     struct stream_recorder reading = {.reads = 2};
 
-    prepare(&client);
-    connect_peer(&client);
-    recorder_add_reader(&reading, client.reader);
-    open_streams(&client);
+    open_client(&client, &reading, NULL);
     run_until_count(&reading.calls, 4);
     EXPECT_TRACE(&reading.trace, "open bytes 2\"ab\" bytes 2\"cd\" bytes 2\"ef\"");
     EXPECT(!CFReadStreamHasBytesAvailable(client.reader));
-    end(&client);
+    end_client(&client);
 }
 
 static void send_when_asked(struct tls_peer *peer, SSL *ssl, int socket)
@@ -231,9 +229,7 @@ TEST(the_rest_of_what_was_read_without_an_event_is_told_to_a_stream, "1007 312")
     struct stream_recorder reading = {.reads = 100};
     struct trace trace = {0};
 
-    prepare(&client);
-    connect_peer(&client);
-    open_streams(&client);
+    open_client(&client, NULL, NULL);
     while (CFReadStreamGetStatus(client.reader) == kCFStreamStatusOpening) {
         sched_yield();
     }
@@ -244,7 +240,7 @@ TEST(the_rest_of_what_was_read_without_an_event_is_told_to_a_stream, "1007 312")
     recorder_add_reader(&reading, client.reader);
     run_until_count(&reading.calls, 1);
     EXPECT_TRACE(&reading.trace, "bytes 4\"cdef\"");
-    end(&client);
+    end_client(&client);
 }
 
 TEST(a_new_client_of_a_stream_hears_of_bytes_that_tls_holds, "1007 317")
@@ -253,16 +249,13 @@ TEST(a_new_client_of_a_stream_hears_of_bytes_that_tls_holds, "1007 317")
     struct stream_recorder first = {0};
     struct stream_recorder second = {.reads = 100};
 
-    prepare(&client);
-    connect_peer(&client);
-    recorder_add_reader(&first, client.reader);
-    open_streams(&client);
+    open_client(&client, &first, NULL);
     run_until_count(&first.calls, 2);
     EXPECT_TRACE(&first.trace, "open bytes");
     recorder_watch_reader(&second, client.reader, events_all);
     run_until_count(&second.calls, 1);
     EXPECT_TRACE(&second.trace, "bytes 6\"abcdef\"");
-    end(&client);
+    end_client(&client);
 }
 
 enum { long_length = 3000000 };
@@ -292,9 +285,7 @@ TEST(two_threads_read_and_write_one_tls_connection, "1008 320")
     struct probe_thread thread;
     CFIndex received = 0;
 
-    prepare(&client);
-    connect_peer(&client);
-    open_streams(&client);
+    open_client(&client, NULL, NULL);
     probe_thread_start(&thread, write_all, &client);
     while (received < long_length) {
         CFIndex count = CFReadStreamRead(client.reader, bytes, sizeof bytes);
@@ -306,14 +297,14 @@ TEST(two_threads_read_and_write_one_tls_connection, "1008 320")
     }
     probe_thread_join(&thread);
     EXPECT_EQ(received, long_length);
-    end(&client);
+    end_client(&client);
 }
 
 static _Thread_local bool waits_late;
 static atomic_bool is_waiting;
 static atomic_bool may_wait;
 
-/* Lets the other thread take what the peer has sent before this one looks whether something has come. */
+/* Lets the other thread read what the peer has sent before this thread waits for it. */
 static int wait_late(int socket, uint32_t interest, int64_t deadline_ns)
 {
     if (waits_late && (interest & kernel_readable)) {
@@ -331,7 +322,7 @@ static void write_one(void *context)
 
     waits_late = true;
     EXPECT_EQ(CFWriteStreamWrite(client->writer, (const UInt8 *)"x", 1), 1);
-    atomic_store(&is_waiting, true); /* if the handshake needed no wait of this thread */
+    atomic_store(&is_waiting, true); /* in case the handshake ended without a wait of this thread */
 }
 
 TEST(a_thread_that_waits_for_a_handshake_sees_that_another_has_ended_it, "1008 1006")
@@ -340,9 +331,7 @@ TEST(a_thread_that_waits_for_a_handshake_sees_that_another_has_ended_it, "1008 1
     struct probe_thread thread;
 
     kernel_ports.wait = wait_late;
-    prepare(&client);
-    connect_peer(&client);
-    open_streams(&client);
+    open_client(&client, NULL, NULL);
     probe_thread_start(&thread, write_one, &client);
     while (!atomic_load(&is_waiting)) {
         sched_yield();
@@ -350,14 +339,14 @@ TEST(a_thread_that_waits_for_a_handshake_sees_that_another_has_ended_it, "1008 1
     while (CFReadStreamGetStatus(client.reader) == kCFStreamStatusOpening) {
         sched_yield();
     }
-    for (int i = 0; i < 1000; i++) { /* takes what comes behind the handshake: tickets */
+    for (int i = 0; i < 1000; i++) { /* reads the session tickets that follow the handshake */
         EXPECT(!CFReadStreamHasBytesAvailable(client.reader));
         sched_yield();
     }
     atomic_store(&may_wait, true);
     probe_thread_join(&thread);
     tls_peer_open_gate(&client.peer);
-    end(&client);
+    end_client(&client);
 }
 
 static void stop_reading(struct tls_peer *peer, SSL *ssl, int socket)
@@ -379,10 +368,7 @@ TEST(a_tls_peer_that_stops_reading_holds_up_no_loop, "1009 312")
     struct stream_recorder writing = {0};
     long sent = 0;
 
-    prepare(&client);
-    connect_peer(&client);
-    recorder_add_writer(&writing, client.writer);
-    open_streams(&client);
+    open_client(&client, NULL, &writing);
     run_until_count(&writing.calls, 2);
     while (CFWriteStreamCanAcceptBytes(client.writer)) {
         CFIndex taken = CFWriteStreamWrite(client.writer, bytes, 100);
@@ -395,7 +381,7 @@ TEST(a_tls_peer_that_stops_reading_holds_up_no_loop, "1009 312")
     tls_peer_open_gate(&client.peer);
     run_until_count(&writing.calls, 3);
     EXPECT_TRACE(&writing.trace, "open room room");
-    end(&client);
+    end_client(&client);
     EXPECT_EQ(client.peer.received, sent);
 }
 
@@ -417,15 +403,13 @@ TEST(the_keys_of_tls_may_be_renewed, "1010")
     struct client client = {.peer = {.serve = update_keys, .version = TLS1_3_VERSION}};
     struct trace trace = {0};
 
-    prepare(&client);
-    connect_peer(&client);
-    open_streams(&client);
+    open_client(&client, NULL, NULL);
     for (int i = 0; i < 3; i++) {
         note_read(&trace, client.reader, 4);
         EXPECT_EQ(write_text(client.writer, "tock"), 4);
     }
     EXPECT_TRACE(&trace, "4\"tick\" 4\"tick\" 4\"tick\"");
-    end(&client);
+    end_client(&client);
     EXPECT_EQ(client.peer.received, 12);
 }
 
@@ -444,7 +428,7 @@ static void ask_for_renegotiation(struct tls_peer *peer, SSL *ssl, int socket)
 
     (void)socket;
     EXPECT(SSL_renegotiate(ssl));
-    (void)SSL_do_handshake(ssl); /* this only asks */
+    (void)SSL_do_handshake(ssl); /* sends the request only */
     SSL_set_info_callback(ssl, count_handshakes);
     (void)SSL_write(ssl, "ab", 2);
     while (SSL_read(ssl, bytes, sizeof bytes) > 0 && SSL_write(ssl, "cd", 2) == 2) {
@@ -452,20 +436,18 @@ static void ask_for_renegotiation(struct tls_peer *peer, SSL *ssl, int socket)
     peer->received = 1;
 }
 
-/* The client says no, which OpenSSL as a server may take for a failure. */
+/* The client refuses, which OpenSSL as a server may treat as a failure. */
 TEST(another_handshake_is_refused_by_tls, "1010")
 {
     struct client client = {.peer = {.serve = ask_for_renegotiation, .version = TLS1_2_VERSION}};
     struct trace trace = {0};
 
-    prepare(&client);
-    connect_peer(&client);
-    open_streams(&client);
+    open_client(&client, NULL, NULL);
     note_read(&trace, client.reader, 2);
     EXPECT(strcmp(trace.text, "2\"ab\"") == 0 || strcmp(trace.text, "-1") == 0);
     (void)write_text(client.writer, "x");
-    note_read(&trace, client.reader, 2); /* a handshake would be done by the answer */
-    end(&client);
+    note_read(&trace, client.reader, 2); /* a second handshake would have ended before the answer */
+    end_client(&client);
     EXPECT_EQ(other_handshakes, 0);
 }
 
@@ -484,19 +466,16 @@ TEST(a_farewell_of_tls_is_the_end_of_its_stream, "1011 313")
     struct client client = {.peer.serve = say_farewell};
     struct stream_recorder reading = {.reads = 100};
 
-    prepare(&client);
-    connect_peer(&client);
-    recorder_add_reader(&reading, client.reader);
-    open_streams(&client);
+    open_client(&client, &reading, NULL);
     run_until_count(&reading.calls, 3);
     run_what_is_ready();
     EXPECT_TRACE(&reading.trace, "open bytes 3\"bye\" end");
-    end(&client);
+    end_client(&client);
 }
 
 /* ---- one direction ---- */
 
-/* Nothing has come to tell that the client's writer is closed. */
+/* The close of the client's writer has sent nothing. */
 static void send_late(struct tls_peer *peer, SSL *ssl, int socket)
 {
     char byte;
@@ -513,19 +492,16 @@ TEST(a_tls_stream_reads_on_after_its_writer_was_closed, "1011 324")
     struct client client = {.peer.serve = send_late};
     struct stream_recorder reading = {.reads = 100};
 
-    prepare(&client);
-    connect_peer(&client);
-    recorder_add_reader(&reading, client.reader);
-    open_streams(&client);
+    open_client(&client, &reading, NULL);
     run_until_count(&reading.calls, 1);
     CFWriteStreamClose(client.writer);
     tls_peer_open_gate(&client.peer);
     run_until_count(&reading.calls, 3);
     EXPECT_TRACE(&reading.trace, "open bytes 4\"late\" end");
-    end(&client);
+    end_client(&client);
 }
 
-/* Says farewell, and takes what comes then. */
+/* Sends close_notify, and reads what comes after it. */
 static void say_farewell_and_read(struct tls_peer *peer, SSL *ssl, int socket)
 {
     char text[5] = "";
@@ -542,16 +518,13 @@ TEST(a_tls_stream_writes_on_after_its_peer_said_farewell, "1011 327")
     struct client client = {.peer.serve = say_farewell_and_read};
     struct stream_recorder reading = {.reads = 100};
 
-    prepare(&client);
-    connect_peer(&client);
-    recorder_add_reader(&reading, client.reader);
-    open_streams(&client);
+    open_client(&client, &reading, NULL);
     run_until_count(&reading.calls, 2);
     EXPECT_TRACE(&reading.trace, "open end");
     EXPECT_EQ(write_text(client.writer, "more"), 4);
     tls_peer_open_gate(&client.peer);
     tls_peer_await_end(&client.peer);
-    end(&client);
+    end_client(&client);
 }
 
 /* ---- torn and damaged ---- */
@@ -569,18 +542,15 @@ TEST(a_tls_connection_that_ends_without_farewell_is_an_error, "1011 326")
     struct client client = {.peer.serve = cut_off};
     struct stream_recorder reading = {.reads = 100};
 
-    prepare(&client);
-    connect_peer(&client);
-    recorder_add_reader(&reading, client.reader);
-    open_streams(&client);
+    open_client(&client, &reading, NULL);
     run_until_count(&reading.calls, 3);
     run_what_is_ready();
     EXPECT_TRACE(&reading.trace, "open bytes 3\"bye\" error");
     expect_error(CFReadStreamGetError(client.reader), kCFStreamErrorDomainSSL, errSSLClosedNoNotify);
-    end(&client);
+    end_client(&client);
 }
 
-static void damage(struct tls_peer *peer, SSL *ssl, int socket)
+static void send_damaged_record(struct tls_peer *peer, SSL *ssl, int socket)
 {
     static const char record[] = {0x17, 3, 3, 0, 32};
     char bytes[sizeof record + 32] = {0};
@@ -593,20 +563,17 @@ static void damage(struct tls_peer *peer, SSL *ssl, int socket)
 
 TEST(a_damaged_record_is_an_error_of_both_streams, "1011 311")
 {
-    struct client client = {.peer.serve = damage};
+    struct client client = {.peer.serve = send_damaged_record};
     struct stream_recorder reading = {.reads = 100};
 
-    prepare(&client);
-    connect_peer(&client);
-    recorder_add_reader(&reading, client.reader);
-    open_streams(&client);
+    open_client(&client, &reading, NULL);
     run_until_count(&reading.calls, 2);
     run_what_is_ready();
     EXPECT_TRACE(&reading.trace, "open error");
     expect_error(CFReadStreamGetError(client.reader), kCFStreamErrorDomainSSL, errSSLBadRecordMac);
     EXPECT_EQ(write_text(client.writer, "a"), -1);
     expect_error(CFWriteStreamGetError(client.writer), kCFStreamErrorDomainSSL, errSSLBadRecordMac);
-    end(&client);
+    end_client(&client);
 }
 
 static void go_away(struct tls_peer *peer, SSL *ssl, int socket)
@@ -623,9 +590,7 @@ TEST(writing_to_a_tls_peer_that_is_gone_raises_no_signal, "1011 327")
     struct client client = {.peer.serve = go_away};
     CFStreamError error;
 
-    prepare(&client);
-    connect_peer(&client);
-    open_streams(&client);
+    open_client(&client, NULL, NULL);
     EXPECT_EQ(write_text(client.writer, "a"), 1);
     tls_peer_await_end(&client.peer);
     signal(SIGPIPE, SIG_DFL);
@@ -634,7 +599,7 @@ TEST(writing_to_a_tls_peer_that_is_gone_raises_no_signal, "1011 327")
     error = CFWriteStreamGetError(client.writer);
     EXPECT_EQ(error.domain, kCFStreamErrorDomainPOSIX);
     EXPECT(error.error == ECONNRESET || error.error == EPIPE);
-    end(&client);
+    end_client(&client);
 }
 
 static void close_streams(struct stream_recorder *recorder, CFTypeRef stream, CFStreamEventType type)
@@ -654,17 +619,13 @@ TEST(no_event_comes_after_a_callback_has_closed_a_tls_stream, "1011 315")
     struct stream_recorder reading = {.action = close_streams, .context = &client};
     struct stream_recorder writing = {0};
 
-    prepare(&client);
-    connect_peer(&client);
-    recorder_add_reader(&reading, client.reader);
-    recorder_add_writer(&writing, client.writer);
-    open_streams(&client);
+    open_client(&client, &reading, &writing);
     run_until_count(&reading.calls, 2);
     tls_peer_open_gate(&client.peer);
     run_what_is_ready();
     EXPECT_TRACE(&reading.trace, "open bytes");
     EXPECT_EQ(CFReadStreamGetStatus(client.reader), kCFStreamStatusClosed);
-    end(&client);
+    end_client(&client);
 }
 
 static void run_a_tls_client(void *context)
@@ -682,10 +643,10 @@ TEST(tls_streams_run_on_the_loop_of_another_thread, "1006 318")
 {
     struct client client = {.peer.serve = send_once_and_wait};
 
-    prepare(&client);
+    prepare_client(&client);
     connect_peer(&client);
     probe_on_thread(run_a_tls_client, &client);
-    end(&client);
+    end_client(&client);
 }
 
 TEST(tls_streams_may_be_closed_in_the_midst_of_a_handshake, "1011 315")
@@ -748,17 +709,17 @@ TEST(a_peer_that_does_not_speak_tls_is_an_error, "1012 311")
 
 /* ---- certificates and settings ---- */
 
-/* A client whose peer shows the certificate that is made here. */
+/* A client whose peer has the certificate that is described here. */
 static void expect_certificate_refused(const char *name, bool is_self_signed, long begins_s, long ends_s, SInt32 expected)
 {
     struct client client = {0};
 
-    prepare(&client);
+    prepare_client(&client);
     credentials_free(&client.server);
     client.server = credentials_create(name, is_self_signed ? NULL : &client.authority, begins_s, ends_s);
     connect_peer(&client);
     expect_refusal(&client, expected);
-    end(&client);
+    end_client(&client);
 }
 
 TEST(a_wrong_certificate_is_refused_with_its_reason, "1012")
@@ -774,11 +735,11 @@ TEST(an_authority_that_the_system_does_not_know_is_refused, "1012")
 {
     struct client client = {0};
 
-    prepare(&client);
+    prepare_client(&client);
     CFDictionaryRemoveValue(client.settings, kCRLStreamSSLAnchorCertificates);
     connect_peer(&client);
     expect_refusal(&client, errSSLNoRootCert);
-    end(&client);
+    end_client(&client);
 }
 
 static void expect_open(struct client *client)
@@ -791,18 +752,18 @@ static void expect_open(struct client *client)
     EXPECT_TRACE(&trace, "1\"a\"");
 }
 
-/* The certificate is wrong in the ways that the flags forgive. */
+/* A client that connects although the certificate is wrong, because a setting allows that. */
 static void expect_forgiven(const char *name, bool is_self_signed, long ends_s, CFStringRef key, CFTypeRef value)
 {
     struct client client = {0};
 
-    prepare(&client);
+    prepare_client(&client);
     credentials_free(&client.server);
     client.server = credentials_create(name, is_self_signed ? NULL : &client.authority, -2 * day_s, ends_s);
     CFDictionarySetValue(client.settings, key, value);
     connect_peer(&client);
     expect_open(&client);
-    end(&client);
+    end_client(&client);
 }
 
 TEST(settings_forgive_what_they_name_and_nothing_else, "1013")
@@ -815,19 +776,19 @@ TEST(settings_forgive_what_they_name_and_nothing_else, "1013")
     expect_forgiven("right.test", false, day_s, kCFStreamSSLPeerName, CFSTR("right.test."));
     expect_forgiven("::1", false, day_s, kCFStreamSSLPeerName, CFSTR("[::1]"));
     expect_forgiven("wrong.test", true, -day_s, kCFStreamSSLValidatesCertificateChain, kCFBooleanFalse);
-    prepare(&client);
+    prepare_client(&client);
     CFDictionarySetValue(client.settings, kCFStreamSSLPeerName, CFSTR("localhost")); /* the certificate is for an address */
     connect_peer(&client);
     expect_refusal(&client, errSSLHostNameMismatch);
-    end(&client);
+    end_client(&client);
     client = (struct client){0};
-    prepare(&client);
+    prepare_client(&client);
     credentials_free(&client.server);
     client.server = credentials_create("wrong.test", NULL, -2 * day_s, day_s);
     CFDictionarySetValue(client.settings, kCFStreamSSLAllowsAnyRoot, kCFBooleanTrue);
     connect_peer(&client);
     expect_refusal(&client, errSSLHostNameMismatch);
-    end(&client);
+    end_client(&client);
 }
 
 TEST(a_level_of_security_is_kept, "1013")
@@ -848,7 +809,7 @@ TEST(a_level_of_security_is_kept, "1013")
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct client client = {.peer.version = cases[i].version};
 
-        prepare(&client);
+        prepare_client(&client);
         CFDictionarySetValue(client.settings, kCFStreamSSLLevel, *cases[i].level);
         connect_peer(&client);
         if (cases[i].expected) {
@@ -856,20 +817,20 @@ TEST(a_level_of_security_is_kept, "1013")
         } else {
             expect_open(&client);
         }
-        end(&client);
+        end_client(&client);
     }
 }
 
-/* A connection whose settings are refused. Its peer is told nothing. */
+/* A connection whose settings are refused before anything is sent. */
 static void expect_settings_refused(CFStringRef host, CFStringRef key, CFTypeRef value, SInt32 expected)
 {
     struct client client = {0};
 
-    prepare(&client);
+    prepare_client(&client);
     CFDictionarySetValue(client.settings, key, value);
     connect_to(&client, host);
     expect_refusal(&client, expected);
-    end(&client);
+    end_client(&client);
     EXPECT_EQ(client.peer.handshakes, 0);
 }
 
@@ -927,7 +888,7 @@ TEST(a_client_shows_its_certificate_to_a_server_that_asks, "1014")
         struct credentials own;
         CFArrayRef identity;
 
-        prepare(&client);
+        prepare_client(&client);
         client.peer.client_issuer = &client.authority;
         own = credentials_create("a client", &client.authority, -day_s, day_s);
         identity = credentials_copy_pem(&own, true);
@@ -946,12 +907,12 @@ TEST(a_client_shows_its_certificate_to_a_server_that_asks, "1014")
             expect_error(CFReadStreamGetError(client.reader), kCFStreamErrorDomainSSL, errSSLPeerCertUnknown);
         }
         CFRelease(identity);
-        end(&client);
+        end_client(&client);
         credentials_free(&own);
     }
 }
 
-static void talk(struct tls_peer *peer, SSL *ssl, int socket)
+static void send_and_receive(struct tls_peer *peer, SSL *ssl, int socket)
 {
     char bytes[8];
 
@@ -962,11 +923,11 @@ static void talk(struct tls_peer *peer, SSL *ssl, int socket)
 
 TEST(a_stream_can_be_the_server_of_tls, "1014")
 {
-    struct client client = {.peer = {.is_client = true, .serve = talk}};
+    struct client client = {.peer = {.is_client = true, .serve = send_and_receive}};
     CFArrayRef identity;
     struct trace trace = {0};
 
-    prepare(&client);
+    prepare_client(&client);
     client.peer.own = NULL;
     identity = credentials_copy_pem(&client.server, true);
     CFDictionarySetValue(client.settings, kCFStreamSSLCertificates, identity);
@@ -978,7 +939,7 @@ TEST(a_stream_can_be_the_server_of_tls, "1014")
     note_read(&trace, client.reader, 9);
     EXPECT_TRACE(&trace, "2\"hi\"");
     EXPECT(!CFReadStreamCopyProperty(client.reader, kCFStreamPropertySSLPeerCertificates));
-    end(&client);
+    end_client(&client);
     EXPECT_EQ(client.peer.received, 5);
 }
 
@@ -990,18 +951,18 @@ TEST(both_sides_of_tls_agree_on_a_protocol, "1015")
     struct client refused = {.peer.protocol = "smtp"};
     CFTypeRef chosen;
 
-    prepare(&client);
+    prepare_client(&client);
     CFDictionarySetValue(client.settings, kCRLStreamSSLProtocols, protocols);
     connect_peer(&client);
     expect_open(&client);
     chosen = CFWriteStreamCopyProperty(client.writer, kCRLStreamPropertySSLProtocol);
     EXPECT(chosen && CFEqual(chosen, CFSTR("http/1.1")));
     CFRelease(chosen);
-    end(&client);
-    prepare(&refused);
+    end_client(&client);
+    prepare_client(&refused);
     CFDictionarySetValue(refused.settings, kCRLStreamSSLProtocols, protocols);
     connect_peer(&refused);
     expect_refusal(&refused, errSSLFatalAlert);
-    end(&refused);
+    end_client(&refused);
     CFRelease(protocols);
 }

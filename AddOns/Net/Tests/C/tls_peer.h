@@ -24,7 +24,7 @@ void credentials_free(struct credentials *credentials);
 /* An array of one CFData in PEM, as settings have it. */
 CFArrayRef credentials_copy_pem(const struct credentials *credentials, bool with_key);
 
-/* Set what the test needs before the start; zero is a server that echoes until the client says farewell. */
+/* Set what the test needs before the start. With all zero it is a server that echoes until the client ends the session. */
 struct tls_peer {
     struct credentials *own; /* NULL: a client without a certificate */
     const struct credentials *client_issuer; /* NULL: a server asks for no certificate */

@@ -145,17 +145,17 @@ TEST(a_session_is_made_or_refused_whichever_allocation_of_openssl_fails, "1013")
     CRLNetworkInstall();
     make_settings();
     socket_pair_open(ends);
-    EXPECT(make_session(ends[0])); /* what OpenSSL makes once is there */
+    EXPECT(make_session(ends[0])); /* OpenSSL makes here what it makes only once */
     for (long n = 0; left < 0 && n < 100000; n += step) {
         left = n;
         refusals += !make_session(ends[0]);
         attempts++;
         if (left >= 0) {
-            break; /* fewer allocations than that */
+            break; /* the session needs fewer allocations */
         }
     }
     left = -1;
-    EXPECT(refusals > attempts / 20); /* OpenSSL does without most of what it cannot have */
+    EXPECT(refusals > attempts / 20); /* OpenSSL goes on without most of the memory that it asks for */
     EXPECT(make_session(ends[0]));
     free_settings();
     close(ends[0]);
