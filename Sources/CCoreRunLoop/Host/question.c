@@ -10,8 +10,8 @@
 
 #include "Host/host_schedule.h"
 #include "Host/reachability.h"
-#include "Stream/Connection/connection.h"
 #include "Stream/Connection/host_address.h"
+#include "Stream/Connection/stream_connection.h"
 #include "Support/fault.h"
 
 /* ---- the question ---- */

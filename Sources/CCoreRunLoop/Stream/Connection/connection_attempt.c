@@ -30,7 +30,7 @@ void CRLStreamSetNetwork(const CRLStreamNetwork *installed)
 /* ---- telling the streams ---- */
 
 /* Returns a stream of the connection with a reference, or NULL; and the descriptor. */
-EXCLUDES(the_item_lock) static struct stream *retain_end(struct connection *c, enum connection_end end, int *ret_descriptor)
+EXCLUDES(the_item_lock) static struct stream *retain_end(struct stream_connection *c, enum connection_end end, int *ret_descriptor)
 {
     struct stream *s;
 
@@ -41,7 +41,7 @@ EXCLUDES(the_item_lock) static struct stream *retain_end(struct connection *c, e
     return s;
 }
 
-void connection_tell(struct connection *c, const struct stream *except)
+void connection_tell(struct stream_connection *c, const struct stream *except)
 {
     struct stream *ends[connection_end_count];
     int descriptor;
@@ -65,14 +65,14 @@ void connection_tell(struct connection *c, const struct stream *except)
 
 /* ---- addresses ---- */
 
-REQUIRES(the_item_lock) static void fail(struct connection *c, CFIndex domain, int error)
+REQUIRES(the_item_lock) static void fail(struct stream_connection *c, CFIndex domain, int error)
 {
     c->state = connection_failed;
     c->error = (CFStreamError){domain, error};
 }
 
 /* Puts a new socket in the place of the one before, under its number. Returns 0 or a negative errno. */
-REQUIRES(the_item_lock) static int take_socket(struct connection *c, int made)
+REQUIRES(the_item_lock) static int take_socket(struct stream_connection *c, int made)
 {
     int result;
 
@@ -86,7 +86,7 @@ REQUIRES(the_item_lock) static int take_socket(struct connection *c, int made)
 }
 
 /* Makes a socket for the address and begins to connect it. Returns 0, -EINPROGRESS, or why it cannot be. */
-REQUIRES(the_item_lock) static int try_address(struct connection *c, CFDataRef address)
+REQUIRES(the_item_lock) static int try_address(struct stream_connection *c, CFDataRef address)
 {
     const struct sockaddr *bytes = (const struct sockaddr *)(const void *)CFDataGetBytePtr(address);
     int made;
@@ -101,7 +101,7 @@ REQUIRES(the_item_lock) static int try_address(struct connection *c, CFDataRef a
 }
 
 /* Tries one address after the other, until one of them may succeed. The last error is the connection's. */
-REQUIRES(the_item_lock) static void try_next_address(struct connection *c)
+REQUIRES(the_item_lock) static void try_next_address(struct stream_connection *c)
 {
     int result = -EADDRNOTAVAIL;
 
@@ -120,7 +120,7 @@ REQUIRES(the_item_lock) static void try_next_address(struct connection *c)
 }
 
 /* Asks the socket whether it is connected by now. If the attempt has failed, the next address is tried. */
-REQUIRES(the_item_lock) static void look_at_attempt(struct connection *c)
+REQUIRES(the_item_lock) static void look_at_attempt(struct stream_connection *c)
 {
     int error;
 
@@ -137,7 +137,7 @@ REQUIRES(the_item_lock) static void look_at_attempt(struct connection *c)
 }
 
 /* A socket of the program's is connected, as far as it goes. */
-REQUIRES(the_item_lock) static void look_at_given_socket(struct connection *c)
+REQUIRES(the_item_lock) static void look_at_given_socket(struct stream_connection *c)
 {
     int type = kernel.socket_type(c->descriptor);
 
@@ -152,7 +152,7 @@ REQUIRES(the_item_lock) static void look_at_given_socket(struct connection *c)
 
 static void resolved(void *context, CFArrayRef addresses, CFStreamError error)
 {
-    struct connection *c = context;
+    struct stream_connection *c = context;
 
     connection_lock(c);
     if (c->state == connection_resolving) {
@@ -168,7 +168,7 @@ static void resolved(void *context, CFArrayRef addresses, CFStreamError error)
 }
 
 /* Asks the add-on library for the addresses. The state was set to resolving by this thread. */
-EXCLUDES(the_item_lock) static void begin_query(struct connection *c)
+EXCLUDES(the_item_lock) static void begin_query(struct stream_connection *c)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     const CRLStreamNetwork *installed = connection_network();
@@ -201,7 +201,7 @@ EXCLUDES(the_item_lock) static void begin_query(struct connection *c)
 /* ---- TLS ---- */
 
 /* Makes the session. Returns it, or NULL: the connection has failed then. */
-EXCLUDES(the_item_lock) static void *session_of(struct connection *c)
+EXCLUDES(the_item_lock) static void *session_of(struct stream_connection *c)
 {
     const CRLStreamNetwork *installed = connection_network();
     CFStreamError error = {0, 0};
@@ -228,7 +228,7 @@ EXCLUDES(the_item_lock) static void *session_of(struct connection *c)
 }
 
 /* Goes on with the handshake. Only one stream at a time does: the other one finds it under way, and is told. */
-EXCLUDES(the_item_lock) static void shake_hands(struct connection *c, uint32_t *ret_waits)
+EXCLUDES(the_item_lock) static void shake_hands(struct stream_connection *c, uint32_t *ret_waits)
 {
     CFStreamError error = {0, 0};
     UInt32 waits = kCRLStreamWaitsToRead;
@@ -250,7 +250,7 @@ EXCLUDES(the_item_lock) static void shake_hands(struct connection *c, uint32_t *
 /* ---- all of it ---- */
 
 /* Begins the way to an open connection. Returns true if the name has to be asked for, by this thread. */
-REQUIRES(the_item_lock) static bool begin(struct connection *c)
+REQUIRES(the_item_lock) static bool begin(struct stream_connection *c)
 {
     if (c->is_refused) {
         fail(c, kCFStreamErrorDomainPOSIX, EOPNOTSUPP);
@@ -266,7 +266,7 @@ REQUIRES(the_item_lock) static bool begin(struct connection *c)
 }
 
 /* Takes the turn at the handshake. Returns false if the other stream has it. */
-REQUIRES(the_item_lock) static bool take_turn(struct connection *c)
+REQUIRES(the_item_lock) static bool take_turn(struct stream_connection *c)
 {
     bool is_free = c->state == connection_shaking_hands && !c->is_shaking;
 
@@ -274,7 +274,7 @@ REQUIRES(the_item_lock) static bool take_turn(struct connection *c)
     return is_free;
 }
 
-int connection_advance(struct connection *c, uint32_t *ret_waits, bool *ret_has_changed)
+int connection_advance(struct stream_connection *c, uint32_t *ret_waits, bool *ret_has_changed)
 {
     enum connection_state before;
     CFIndex tried;
@@ -317,7 +317,7 @@ int connection_advance(struct connection *c, uint32_t *ret_waits, bool *ret_has_
  */
 static const int64_t handshake_slice_ns = 10000000;
 
-void connection_wait(struct connection *c, uint32_t waits)
+void connection_wait(struct stream_connection *c, uint32_t waits)
 {
     void *query;
     int descriptor;

@@ -18,14 +18,14 @@
  * torn off for one that has ended. A writer keeps the lock over a call that may take the error, so that a reader that finds an end looks
  * for the error behind that call. These calls do not wait.
  */
-REQUIRES(the_item_lock) static void note_error(struct connection *c, CFIndex result)
+REQUIRES(the_item_lock) static void note_error(struct stream_connection *c, CFIndex result)
 {
     if (c->broken == 0) {
         c->broken = (int)-result;
     }
 }
 
-static int keep_error(struct connection *c, int result)
+static int keep_error(struct stream_connection *c, int result)
 {
     connection_lock(c);
     note_error(c, result);
@@ -34,7 +34,7 @@ static int keep_error(struct connection *c, int result)
 }
 
 /* At the end of the bytes: 0 if the peer has ended the connection, a negative errno if it was torn off. */
-static int end_of_bytes(struct connection *c)
+static int end_of_bytes(struct stream_connection *c)
 {
     return -locked_read_int(item_lock(c), &c->broken);
 }
@@ -80,7 +80,7 @@ static bool is_error_of_connection(CFIndex result)
 
 static CFIndex send_once(struct stream *s, int descriptor, void *session, const UInt8 *bytes, CFIndex size, uint32_t *ret_waits)
 {
-    struct connection *c = connection_of(s);
+    struct stream_connection *c = connection_of(s);
     UInt32 waits = kCRLStreamWaitsToWrite;
     CFIndex result;
 
@@ -109,7 +109,7 @@ static void note_held_bytes(struct stream *s, void *session)
 
 CFIndex connection_read(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end)
 {
-    struct connection *c = connection_of(s);
+    struct stream_connection *c = connection_of(s);
     uint32_t waits;
     void *session;
     int descriptor = connection_socket(c, &session);
@@ -154,7 +154,7 @@ CFIndex connection_write(struct stream *s, const UInt8 *bytes, CFIndex size)
 /* ---- looking ---- */
 
 /* What a look at the bytes has found: their number, 0 at the end, or a negative errno. */
-static int event_of_look(struct connection *c, int peeked)
+static int event_of_look(struct stream_connection *c, int peeked)
 {
     if (peeked > 0) {
         return kCFStreamEventHasBytesAvailable;
@@ -170,7 +170,7 @@ static int event_of_look(struct connection *c, int peeked)
 }
 
 /* A part of a record makes the socket readable, and reading would wait for the rest. So the session is asked, whatever is ready. */
-static int look_at_session(struct stream *s, struct connection *c, void *session)
+static int look_at_session(struct stream *s, struct stream_connection *c, void *session)
 {
     CFIndex peeked = connection_network()->look(session, &s->refusal);
 
@@ -178,7 +178,7 @@ static int look_at_session(struct stream *s, struct connection *c, void *session
     return event_of_look(c, peeked > 0 ? 1 : (int)peeked);
 }
 
-static int look_at_reader(struct connection *c, int descriptor, uint32_t ready)
+static int look_at_reader(struct stream_connection *c, int descriptor, uint32_t ready)
 {
     if (ready & (kernel_ended | kernel_failed)) { /* what the peer has sent may still be unread */
         return event_of_look(c, kernel.socket_peek(descriptor));
@@ -187,7 +187,7 @@ static int look_at_reader(struct connection *c, int descriptor, uint32_t ready)
 }
 
 /* A hang-up without an error is told by writing: EPIPE. */
-static int look_at_writer(struct connection *c, int descriptor, uint32_t ready)
+static int look_at_writer(struct stream_connection *c, int descriptor, uint32_t ready)
 {
     if (ready & kernel_error) {
         int error;
@@ -207,7 +207,7 @@ static int look_at_writer(struct connection *c, int descriptor, uint32_t ready)
 
 int connection_look(struct stream *s, uint32_t ready)
 {
-    struct connection *c = connection_of(s);
+    struct stream_connection *c = connection_of(s);
     void *session;
     int descriptor = connection_socket(c, &session);
 

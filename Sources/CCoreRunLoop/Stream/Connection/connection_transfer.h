@@ -8,7 +8,7 @@
 
 #include "Stream/link_names.h"
 
-#include "Stream/Connection/connection.h"
+#include "Stream/Connection/stream_connection.h"
 
 /* Entries of the kind's table; struct stream_kind says what each does. */
 CFIndex connection_read(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end);

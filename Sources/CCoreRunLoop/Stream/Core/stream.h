@@ -3,7 +3,7 @@
  * The stream object: its fields, its lock, its status, and the calls that move bytes. A read and a write stream have the same structure.
  *
  * What a stream reads from or writes to is its kind: a table of functions, and a structure that begins with `struct stream`. The kinds are
- * in stream_memory, stream_file, bound_pair and connection. stream_events tells the client, stream_schedule keeps the loops.
+ * in stream_memory, stream_file, bound_pair and stream_connection. stream_events tells the client, stream_schedule keeps the loops.
  *
  * Threads: any. The item lock guards the fields, and no lock is held over a call of the kind. A thread claims the stream before it calls
  * the kind, so that the kind's own fields need no lock. A stream that is claimed refuses another claim; nobody waits for one.

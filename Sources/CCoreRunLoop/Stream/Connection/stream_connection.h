@@ -6,8 +6,8 @@
  * A socket is the program's, or the library's own, made when the first stream is opened. An own socket tries the addresses of its peer one
  * after the other under one number, which loops watch. Addresses are given, or come from the add-on library for a name.
  */
-#ifndef CRL_STREAM_CONNECTION_H
-#define CRL_STREAM_CONNECTION_H
+#ifndef CRL_STREAM_STREAM_CONNECTION_H
+#define CRL_STREAM_STREAM_CONNECTION_H
 
 #include "Stream/link_names.h"
 
@@ -27,7 +27,7 @@ enum connection_state {
 enum connection_end { connection_reader, connection_writer, connection_end_count };
 
 /* The item lock of the connection guards the fields that change; the others are constant once a stream is known to others. */
-struct connection {
+struct stream_connection {
     struct stream *ends[connection_end_count] GUARDED_BY(the_item_lock); /* weak; NULL: freed, or never made */
     uint32_t references GUARDED_BY(the_item_lock); /* streams */
     uint32_t unclosed GUARDED_BY(the_item_lock); /* streams that are neither closed nor freed; the last one closes the socket */
@@ -53,27 +53,27 @@ struct connection {
 /* A stream of a socket. */
 struct socket_stream {
     struct stream stream;
-    struct connection *connection; /* constant; NULL while it is made */
+    struct stream_connection *connection; /* constant; NULL while it is made */
     bool has_left; /* the stream is closed or freed; belongs to the thread that has claimed it */
 };
 
-static inline struct connection *connection_of(const struct stream *s)
+static inline struct stream_connection *connection_of(const struct stream *s)
 {
     return ((const struct socket_stream *)s)->connection;
 }
 
-ACQUIRES(the_item_lock) static inline void connection_lock(struct connection *c)
+ACQUIRES(the_item_lock) static inline void connection_lock(struct stream_connection *c)
 {
     lock_take(item_lock(c));
 }
 
-RELEASES(the_item_lock) static inline void connection_unlock(struct connection *c)
+RELEASES(the_item_lock) static inline void connection_unlock(struct stream_connection *c)
 {
     lock_drop(item_lock(c));
 }
 
 /* Returns the socket, or -1, and in `ret_session` the session, or NULL. Both are constant while the connection is open. */
-EXCLUDES(the_item_lock) static inline int connection_socket(struct connection *c, void **ret_session)
+EXCLUDES(the_item_lock) static inline int connection_socket(struct stream_connection *c, void **ret_session)
 {
     int descriptor;
 
