@@ -191,7 +191,7 @@ EXCLUDES(the_item_lock) static void begin_query(struct stream_connection *c)
             struct stream *s = retain_end(c, end, &descriptor);
 
             if (s) {
-                stream_schedule_each(s, installed->scheduleQuery, query);
+                scheduled_modes_each(s, &s->modes, installed->scheduleQuery, query);
                 object_release(s);
             }
         }
