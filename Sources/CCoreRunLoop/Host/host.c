@@ -93,6 +93,7 @@ NOT_CHECKED CFHostRef host_create(CFAllocatorRef allocator, CFStringRef name, CF
 {
     CFHostRef host;
 
+    invariant(name || known[kCFHostAddresses]);
     thread_registry_prepare(); /* its handlers of fork free the locks of items in the child, also where the process has no loop */
     host = object_create(allocator, &host_class, sizeof *host);
     for (int info = 0; info < host_info_count; info++) {

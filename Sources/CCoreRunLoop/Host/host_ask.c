@@ -33,6 +33,8 @@ REQUIRES(the_item_lock) static bool store(CFHostRef host, struct question *quest
     if (host->question != question || question->is_answered) {
         return false;
     }
+    invariant_held(item_lock(host));
+    invariant(question->info == question->asked || question->info == kCFHostReachability);
     question->is_answered = true;
     question->error = error;
     for (int info = 0; info < host_info_count; info++) {
@@ -65,6 +67,7 @@ static void answer(CFHostRef host, struct question *question, CFTypeRef found, C
     }
     host_lock(host);
     is_stored = store(host, question, &result, error);
+    invariant(!is_stored || host->question == question);
     host_unlock(host);
     release_result(&result);
     if (is_stored) {
@@ -133,12 +136,14 @@ EXCLUDES(the_item_lock) static int query(CFHostRef host, struct question *questi
         made = network->resolve(host->name, 0, query_answered, question);
     } else {
         addresses = retain_known(host, kCFHostAddresses);
+        invariant(addresses && CFArrayGetCount(addresses) > 0); /* a host has a name or an address */
         made = network->resolveAddress(CFArrayGetValueAtIndex(addresses, 0), query_answered, question);
         CFRelease(addresses);
     }
     if (!made) {
         return ENOMEM;
     }
+    invariant(!atomic_load_explicit(&question->query, memory_order_relaxed)); /* it asks once */
     atomic_store_explicit(&question->query, made, memory_order_release);
     scheduled_modes_each(host, &host->modes, network->scheduleQuery, made);
     return 0;
@@ -168,6 +173,7 @@ EXCLUDES(the_item_lock) static bool take_turn(CFHostRef host, struct question *q
     host_lock(host);
     is_idle = !host->question;
     if (is_idle) {
+        invariant(!question->is_answered);
         host->question = question;
     }
     host_unlock(host);

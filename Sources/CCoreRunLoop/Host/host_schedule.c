@@ -34,6 +34,7 @@ bool host_schedule_add(CFHostRef host, CFRunLoopRef loop, CFStringRef mode)
     struct scheduled_mode added;
     enum addition outcome;
 
+    invariant_not_held(item_lock(host)); /* loops take locks of their own */
     if (!scheduled_mode_init(&added, loop, mode)) {
         return false;
     }

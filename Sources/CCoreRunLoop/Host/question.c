@@ -26,6 +26,7 @@ void question_release(struct question *question)
 {
     void *query;
 
+    invariant(atomic_load_explicit(&question->references, memory_order_relaxed) > 0);
     if (atomic_fetch_sub_explicit(&question->references, 1, memory_order_acq_rel) > 1) {
         return;
     }

@@ -67,6 +67,7 @@ void connection_tell(struct stream_connection *c, const struct stream *except)
 
 REQUIRES(the_item_lock) static void fail(struct stream_connection *c, CFIndex domain, int error)
 {
+    invariant(domain != 0 && c->state != connection_open);
     c->state = connection_failed;
     c->error = (CFStreamError){domain, error};
 }
@@ -238,6 +239,7 @@ EXCLUDES(the_item_lock) static void shake_hands(struct stream_connection *c, uin
     *ret_waits = (waits & kCRLStreamWaitsToRead ? kernel_readable : 0u) | (waits & kCRLStreamWaitsToWrite ? kernel_writable : 0u);
     if (session && result != -EAGAIN) {
         connection_lock(c);
+        invariant(c->state == connection_shaking_hands && c->is_shaking && c->session);
         if (result == 0) {
             c->state = connection_open;
         } else {
@@ -289,6 +291,7 @@ int connection_advance(struct stream_connection *c, uint32_t *ret_waits, bool *r
     if (c->state == connection_idle) {
         asks = begin(c);
     }
+    invariant((c->state != connection_connecting && c->state != connection_open) || c->descriptor >= 0);
     if (c->state == connection_connecting) {
         look_at_attempt(c);
     }

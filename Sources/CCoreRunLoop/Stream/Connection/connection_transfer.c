@@ -20,6 +20,7 @@
  */
 REQUIRES(the_item_lock) static void note_error(struct stream_connection *c, CFIndex result)
 {
+    invariant(result < 0);
     if (c->broken == 0) {
         c->broken = (int)-result;
     }

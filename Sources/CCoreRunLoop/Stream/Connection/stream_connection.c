@@ -86,6 +86,7 @@ struct leftovers {
 
 REQUIRES(the_item_lock) static void take_leftovers(struct stream_connection *c, struct leftovers *ret_leftovers)
 {
+    invariant(c->unclosed == 0 && !c->is_shaking);
     ret_leftovers->session = c->session;
     ret_leftovers->descriptor = c->closes ? c->descriptor : -1;
     c->session = NULL;
@@ -128,6 +129,7 @@ static void release_if_any(CFTypeRef object)
 /* No stream refers to the connection (NOT_CHECKED). Freeing the query waits for its completion, which may be using the connection. */
 NOT_CHECKED static void free_connection(struct stream_connection *c)
 {
+    invariant(c->references == 0 && c->unclosed == 0 && !c->session);
     if (c->query) {
         connection_network()->freeQuery(c->query);
     }
@@ -148,6 +150,7 @@ static void finalize(struct stream *s)
     leave(s);
     connection_lock(c);
     c->ends[stream_is_reader(s) ? connection_reader : connection_writer] = NULL;
+    invariant(c->unclosed < c->references);
     is_last = --c->references == 0;
     connection_unlock(c);
     if (is_last) {

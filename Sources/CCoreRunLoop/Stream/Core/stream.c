@@ -94,6 +94,7 @@ REQUIRES(the_item_lock) static void fail(struct stream *s, CFIndex result)
 
 REQUIRES(the_item_lock) static void reach_end(struct stream *s)
 {
+    invariant(s->status == kCFStreamStatusOpen && s->is_claimed);
     s->status = kCFStreamStatusAtEnd;
     stream_events_owe(s, kCFStreamEventEndEncountered);
 }
@@ -104,6 +105,7 @@ REQUIRES(the_item_lock) static void take_outcome_of_opening(struct stream *s, in
     if (s->status != kCFStreamStatusOpening || result == -EINPROGRESS) {
         return;
     }
+    invariant(s->is_claimed && s->is_opened);
     if (result < 0) {
         fail(s, result);
         return;
@@ -265,6 +267,8 @@ EXCLUDES(the_item_lock) static void end_transfer(struct stream *s, CFIndex resul
     bool is_heard;
 
     stream_lock(s);
+    stream_check_invariants(s);
+    invariant(s->is_transferring);
     s->transfers = s->transfers == transfer_none ? transfer_once : transfer_many;
     if (s->status == kCFStreamStatusOpen) {
         s->told = 0;
@@ -365,6 +369,7 @@ uint8_t stream_look(struct stream *s, uint32_t ready)
     stream_unlock(s);
     if (is_open) {
         events = events_now(s, ready);
+        invariant(events < 0 || !(events & ~(stream_lasting_event(s) | kCFStreamEventEndEncountered)));
     }
     stream_lock(s);
     if (s->status != kCFStreamStatusOpen) {

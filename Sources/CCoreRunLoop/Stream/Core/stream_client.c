@@ -20,6 +20,7 @@ void stream_client_release(const void *object)
 
 struct stream_client *stream_client_retain(const struct stream *s)
 {
+    invariant_held(item_lock(s));
     if (s->client) {
         atomic_fetch_add_explicit(&s->client->references, 1, memory_order_relaxed);
     }

@@ -117,6 +117,7 @@ void stream_events_nudge(struct stream *s)
 
 struct stream_client *stream_events_take(struct stream *s, uint8_t event, uint8_t lasting, bool is_reported)
 {
+    invariant(lasting == 0 || lasting == stream_lasting_event(s));
     if (event & stream_events_lasting) {
         if (!(lasting & event) || !stream_events_await_lasting(s)) {
             return NULL;

@@ -13,7 +13,7 @@ NOT_CHECKED static void finalize(CFTypeRef object)
 {
     struct stream *s = (struct stream *)(uintptr_t)object;
 
-    invariant(!s->is_claimed);
+    invariant(!s->is_claimed && s->deliveries == 0); /* each has a reference */
     stream_schedule_end(s);
     if (s->is_opened && s->kind->close) {
         s->kind->close(s);
@@ -75,6 +75,8 @@ NOT_CHECKED struct stream *stream_create(CFAllocatorRef allocator, const struct 
 {
     struct stream *s;
 
+    invariant(kind->size >= sizeof *s && (is_reader ? kind->read != NULL : kind->write != NULL));
+    invariant(!kind->finish_open || kind->open);
     thread_registry_prepare(); /* its handlers of fork free the locks of items in the child, also where the process has no loop */
     s = object_create(allocator, is_reader ? &stream_read_class : &stream_write_class, kind->size);
     if (s) {

@@ -170,6 +170,8 @@ REQUIRES(the_item_lock) static int set_watch(struct stream_queue *place, int des
 {
     int result;
 
+    invariant_held(item_lock(place));
+    invariant((place->watched >= 0) == (place->interest != 0));
     if (place->watched == descriptor && place->interest == interest) {
         return 0;
     }
@@ -276,6 +278,7 @@ bool stream_queue_adopt(struct stream *s, struct stream_queue *made)
         s->carriers.queue = made;
         s->carriers.descriptor = s->descriptor;
     }
+    stream_check_invariants(s);
     stream_unlock(s);
     return is_usable;
 }

@@ -359,6 +359,7 @@ void stream_schedule_take_and_unlock(struct stream *s)
 {
     struct belongings taken = take_all(s);
 
+    stream_check_invariants(s);
     stream_unlock(s);
     end_all(&taken);
 }

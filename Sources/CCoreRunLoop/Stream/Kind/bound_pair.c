@@ -96,6 +96,7 @@ REQUIRES(the_item_lock) static void await_change(struct bound_pair *pair)
     unlock_pair(pair);
     (void)kernel.futex_wait(&pair->changes, seen, kernel_never);
     lock_pair(pair);
+    invariant(pair->sleepers > 0);
     pair->sleepers--;
 }
 
@@ -107,6 +108,7 @@ REQUIRES(the_item_lock) static void take_bytes(struct bound_pair *pair, UInt8 *b
     size_t straight = pair->capacity - pair->begin;
     size_t first = count < straight ? count : straight;
 
+    invariant(count <= pair->count && pair->begin < pair->capacity);
     memcpy(bytes, pair->bytes + pair->begin, first);
     memcpy(bytes + first, pair->bytes, count - first);
     pair->begin = (pair->begin + count) % pair->capacity;
@@ -119,6 +121,7 @@ REQUIRES(the_item_lock) static void put_bytes(struct bound_pair *pair, const UIn
     size_t straight = pair->capacity - end;
     size_t first = count < straight ? count : straight;
 
+    invariant(count <= pair->capacity - pair->count);
     memcpy(pair->bytes + end, bytes, first);
     memcpy(pair->bytes, bytes + first, count - first);
     pair->count += count;
@@ -219,6 +222,7 @@ static void finalize(struct stream *s)
     }
     leave(s);
     lock_pair(pair);
+    invariant(pair->references > 0 && !pair->ends[end_of(s)]);
     is_last = --pair->references == 0;
     unlock_pair(pair);
     if (is_last) {

@@ -69,8 +69,10 @@ static void close_file(struct stream *s)
 static CFIndex read_file(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end)
 {
     const struct file_stream *file = (struct file_stream *)s;
-    CFIndex result = kernel.file_read(file->file, bytes, (size_t)size);
+    CFIndex result;
 
+    invariant(file->file >= 0); /* an open stream has its file until the claim ends */
+    result = kernel.file_read(file->file, bytes, (size_t)size);
     *ret_at_end = result == 0;
     return result;
 }

@@ -42,6 +42,7 @@ static const UInt8 *lend(struct stream *s, CFIndex most, CFIndex *ret_count, boo
     *ret_count = most > 0 && most < left ? most : left;
     reader->position += *ret_count;
     *ret_at_end = reader->position == reader->length;
+    invariant(reader->position <= reader->length);
     return bytes;
 }
 
@@ -124,6 +125,7 @@ static CFIndex write_bytes(struct stream *s, const UInt8 *bytes, CFIndex size)
     }
     memcpy(writer->buffer + writer->length, bytes, (size_t)size);
     writer->length += size;
+    invariant(writer->length <= writer->capacity);
     if (!writer->allocator) {
         atomic_store_explicit(&s->is_ready, writer->length < writer->capacity, memory_order_release);
     }
