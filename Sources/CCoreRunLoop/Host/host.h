@@ -31,9 +31,9 @@ struct question {
     struct host_link link;
     CFHostInfoType info; /* constant: what the program has asked for */
     CFHostInfoType asked; /* constant: the same, or the addresses of a host whose reachability is asked for */
-    bool is_answered GUARDED_BY(the_item_lock); /* of the host, as the error */
+    bool is_answered GUARDED_BY(the_item_lock); /* the host's lock guards it, and the error */
     CFStreamError error GUARDED_BY(the_item_lock);
-    _Atomic(void *) query; /* of the add-on library, set once; NULL: none (yet) */
+    _Atomic(void *) query; /* the add-on library's, set once; NULL: not yet, or none was needed */
 };
 
 /* The host has one reference, and each callout that is under way another one. */

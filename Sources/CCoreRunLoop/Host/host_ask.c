@@ -101,13 +101,13 @@ EXCLUDES(the_item_lock) static CFTypeRef retain_known(CFHostRef host, CFHostInfo
     return known;
 }
 
-/* What is known without asking anybody, with a reference. Returns false without memory. */
+/* Finds what is known without asking anybody; `*ret_found` is a reference or NULL. Returns false if there is no memory. */
 EXCLUDES(the_item_lock) static bool find_known(CFHostRef host, CFHostInfoType asked, bool is_any, CFTypeRef *ret_found)
 {
     CFArrayRef addresses = NULL;
 
     *ret_found = NULL;
-    if (is_any || (asked == kCFHostNames) == (host->name != NULL)) { /* what the host was made of, or any that it has learned */
+    if (is_any || (asked == kCFHostNames) == (host->name != NULL)) { /* what the host was made of; `is_any`: also what it has learned */
         *ret_found = retain_known(host, asked);
     }
     if (!*ret_found && asked == kCFHostAddresses) {
@@ -242,7 +242,7 @@ EXCLUDES(the_item_lock) static bool is_asking(CFHostRef host, const struct quest
     return is_mine;
 }
 
-/* Runs the mode until the question is over. A mode without the host's source is one that there was no memory for. */
+/* Runs the mode until the question is over. If the run finishes at once, there was no memory to add the host's source to the mode. */
 EXCLUDES(the_item_lock) static bool await(CFHostRef host, struct question *question, CFStringRef mode, CFStreamError *ret_error)
 {
     static const CFTimeInterval for_long = 1e9;

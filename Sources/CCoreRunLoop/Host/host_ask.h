@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a host asks for, from the question to its answer. */
+/* How a host asks the add-on library, waits for the answer, and gives up. */
 #ifndef CRL_HOST_HOST_ASK_H
 #define CRL_HOST_HOST_ASK_H
 

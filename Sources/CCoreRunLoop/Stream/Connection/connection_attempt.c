@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See connection_attempt.h. The calls of the kernel under the lock are those that do not wait. No call of the add-on library is. */
+/* See connection_attempt.h. Only calls of the kernel that do not wait are made under the lock, and none of the add-on library. */
 #include "Stream/Connection/connection_attempt.h"
 
 #include <errno.h>
@@ -137,7 +137,7 @@ REQUIRES(the_item_lock) static void look_at_attempt(struct stream_connection *c)
     try_next_address(c);
 }
 
-/* A socket of the program's is connected, as far as it goes. */
+/* The program's socket is taken to be connected already. */
 REQUIRES(the_item_lock) static void look_at_given_socket(struct stream_connection *c)
 {
     int type = kernel.socket_type(c->descriptor);
@@ -228,7 +228,7 @@ EXCLUDES(the_item_lock) static void *session_of(struct stream_connection *c)
     return session;
 }
 
-/* Goes on with the handshake. Only one stream at a time does: the other one finds it under way, and is told. */
+/* Goes on with the handshake. Only one stream at a time does so. The other one finds it under way, and is told when it is over. */
 EXCLUDES(the_item_lock) static void shake_hands(struct stream_connection *c, uint32_t *ret_waits)
 {
     CFStreamError error = {0, 0};
@@ -251,7 +251,7 @@ EXCLUDES(the_item_lock) static void shake_hands(struct stream_connection *c, uin
 
 /* ---- all of it ---- */
 
-/* Begins the way to an open connection. Returns true if the name has to be asked for, by this thread. */
+/* Begins the attempt. Returns true if this thread has to ask for the addresses of the name. */
 REQUIRES(the_item_lock) static bool begin(struct stream_connection *c)
 {
     if (c->is_refused) {

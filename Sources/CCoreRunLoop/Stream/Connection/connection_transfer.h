@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the streams of an open connection read and write. The thread that calls has claimed the stream. Reading and writing wait; a look
- * does not.
+ * Reading, writing and looking, for the streams of an open connection. The calling thread has claimed the stream. Reading and writing wait;
+ * a look does not.
  */
 #ifndef CRL_STREAM_CONNECTION_TRANSFER_H
 #define CRL_STREAM_CONNECTION_TRANSFER_H

@@ -35,7 +35,7 @@ static bool connection_is_secured(struct stream_connection *c)
     return is_secured;
 }
 
-/* Goes on with the connection. `begins`: for the first time for this stream, which does not know the descriptor yet. */
+/* Goes on with the connection. `begins`: this is the stream's first call, and it does not know the descriptor yet. */
 static int advance(struct stream *s, bool begins, uint32_t *ret_waits)
 {
     struct stream_connection *c = connection_of(s);
@@ -52,7 +52,7 @@ static int advance(struct stream *s, bool begins, uint32_t *ret_waits)
     if (result < 0 && result != -EINPROGRESS) {
         take_error(s, c);
     } else if (result == 0 && stream_is_reader(s) && connection_is_secured(c)) {
-        atomic_store_explicit(&s->is_ready, true, memory_order_release); /* the handshake may have taken bytes behind it */
+        atomic_store_explicit(&s->is_ready, true, memory_order_release); /* the handshake may have received bytes that came after its own */
     }
     return result;
 }
@@ -78,7 +78,7 @@ static int finish_open(struct stream *s, bool waits)
 
 /* ---- the end ---- */
 
-/* What the last stream of a connection gives back, without the lock. */
+/* The parts of a connection that its last stream gives back once the lock is dropped. */
 struct leftovers {
     void *session;
     int descriptor; /* to be closed; -1: none */
@@ -94,7 +94,7 @@ REQUIRES(the_item_lock) static void take_leftovers(struct stream_connection *c, 
     c->state = connection_failed; /* a query that is under way makes no socket any more */
 }
 
-/* The stream is closed, or freed without having been closed. The last one of the connection closes the socket. */
+/* The stream was closed, or is freed without having been closed. The last stream of a connection closes the socket. */
 static void leave(struct stream *s)
 {
     struct socket_stream *socket_stream = (struct socket_stream *)s;

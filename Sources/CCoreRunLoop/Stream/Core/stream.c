@@ -346,7 +346,7 @@ CFIndex stream_write(struct stream *s, const UInt8 *bytes, CFIndex size)
 
 /* ---- looking ---- */
 
-/* The events that hold, of a claimed stream; below 0: it has failed. */
+/* Returns the events that hold now, or a negative errno if the stream has failed. The stream is claimed. */
 static int events_now(struct stream *s, uint32_t ready)
 {
     if (s->kind->look) {

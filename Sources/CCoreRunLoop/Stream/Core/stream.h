@@ -70,18 +70,18 @@ struct stream_kind {
     int (*open)(struct stream *s);
     /* As `open`, which has returned -EINPROGRESS. Waits for the outcome if `waits`. */
     int (*finish_open)(struct stream *s, bool waits);
-    /* At least one byte, or 0 and `*ret_at_end`. May set `*ret_at_end` with the last bytes. Waits. Of read streams only. */
+    /* At least one byte, or 0 and `*ret_at_end`. May set `*ret_at_end` with the last bytes. Waits. For read streams only. */
     CFIndex (*read)(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end);
     /* As `read`, without a copy: NULL if it cannot be done. */
     const UInt8 *(*lend)(struct stream *s, CFIndex most, CFIndex *ret_count, bool *ret_at_end);
-    /* At least one byte, but for no bytes. Waits. Of write streams only. */
+    /* At least one byte, unless there are none to write. Waits. For write streams only. */
     CFIndex (*write)(struct stream *s, const UInt8 *bytes, CFIndex size);
     /*
      * The events among HasBytes, CanAccept and End that hold now. `ready` has bits of enum kernel_readiness, or is 0: then it asks itself.
      * NULL: the stream's is_ready tells.
      */
     int (*look)(struct stream *s, uint32_t ready);
-    void (*close)(struct stream *s); /* of a stream that was opened, also in vain */
+    void (*close)(struct stream *s); /* called once for a stream whose `open` was called, even if that failed */
     void (*finalize)(struct stream *s); /* gives back what the creation has taken */
     /* The stream has joined or left a mode. Not claimed: any thread. */
     void (*scheduled)(struct stream *s, CFRunLoopRef loop, CFStringRef mode);
@@ -90,7 +90,7 @@ struct stream_kind {
     bool (*set_property)(struct stream *s, CFStringRef name, CFTypeRef value);
 };
 
-/* Fields without a guard are constant after creation, or atomic. */
+/* Fields without a guard are constant after creation or atomic, or, if the kind sets them, belong to the thread with the claim. */
 struct stream {
     struct object object;
     const struct stream_kind *kind;
@@ -101,7 +101,7 @@ struct stream {
     bool is_claimed GUARDED_BY(the_item_lock);
     bool is_transferring GUARDED_BY(the_item_lock); /* claimed by a call that reads or writes */
     bool is_opened GUARDED_BY(the_item_lock); /* the kind was told to open, and has not been told to close */
-    _Atomic uint32_t opening_interest; /* of enum kernel_readiness: what a stream that is opening waits for; set by the kind */
+    _Atomic uint32_t opening_interest; /* of enum kernel_readiness: what opening waits for; set by the kind */
     bool opens_at_end; /* set by the kind's `open`: there is nothing to read */
     uint8_t owed GUARDED_BY(the_item_lock); /* events that come once and have not been told yet */
     uint8_t told GUARDED_BY(the_item_lock); /* lasting events that were told, with no read or write since */
@@ -110,7 +110,7 @@ struct stream {
     /* Reading, or writing, may not wait, and no report of a descriptor tells that: a kind without one, or bytes that TLS holds back. */
     atomic_bool is_ready;
     int descriptor GUARDED_BY(the_item_lock); /* what the loops wait for; -1: none, or none yet */
-    CFStreamError refusal; /* set by the kind, while claimed, with a result below 0 that is no errno; domain 0: none */
+    CFStreamError refusal; /* set by the kind, while claimed, if an error is no errno; domain 0: none */
     struct stream_client *client GUARDED_BY(the_item_lock); /* a reference, or NULL */
     struct stream_carriers carriers GUARDED_BY(the_item_lock);
     struct stream_link *link GUARDED_BY(the_item_lock); /* of the source, which owns it */

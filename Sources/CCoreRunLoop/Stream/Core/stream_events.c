@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What events a stream owes, what its carriers watch for, and when they have to look; see stream_events.h. */
+/* Computes which events a stream owes and what its carriers watch for; see stream_events.h. */
 #include "Stream/Core/stream_events.h"
 
 #include "Stream/Core/stream_carriers.h"

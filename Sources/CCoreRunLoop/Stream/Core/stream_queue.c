@@ -27,7 +27,7 @@ struct stream_queue {
     int set;
     int event;
     int watched GUARDED_BY(the_item_lock); /* the descriptor in the set; -1: none */
-    uint32_t interest GUARDED_BY(the_item_lock); /* in it */
+    uint32_t interest GUARDED_BY(the_item_lock); /* of enum kernel_readiness: what the set watches the descriptor for */
 };
 
 void stream_queue_retain(struct stream_queue *place)
@@ -165,7 +165,7 @@ void stream_queue_detach(struct stream_queue *place)
 
 /* ---- what the queue hears of ---- */
 
-/* A descriptor without interest leaves the set, which would report its errors all the same. Returns 0 or a negative errno. */
+/* Returns 0 or a negative errno. A descriptor without interest leaves the set, because the kernel would go on to report its errors. */
 REQUIRES(the_item_lock) static int set_watch(struct stream_queue *place, int descriptor, uint32_t interest)
 {
     int result;

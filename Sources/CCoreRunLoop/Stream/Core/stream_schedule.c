@@ -329,7 +329,7 @@ void stream_schedule_descriptor_changed(struct stream *s, int descriptor)
 
 /* ---- the end ---- */
 
-/* What a stream has in loops and on a queue. */
+/* All that a stream has in loops and on a queue. */
 struct belongings {
     struct stream_carriers carriers;
     struct stream_link *link;

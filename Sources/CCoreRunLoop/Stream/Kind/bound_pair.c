@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bound pairs; see bound_pair.h. The two streams share a structure with the ring. Its own lock guards it, which is an item lock, so that a
- * thread never holds it together with a stream's.
+ * Bound pairs; see bound_pair.h. The two streams share a structure with the ring. The structure's own item lock guards it. A thread never
+ * holds two item locks, so it never holds this one together with a stream's.
  *
- * Who waits for bytes or room sleeps on a word that every change of the ring adds one to.
+ * A thread that waits for bytes or room sleeps on a word. Every change of the ring adds one to the word.
  */
 #include "Stream/Kind/bound_pair.h"
 
@@ -16,7 +16,7 @@
 enum pair_end { pair_end_reader, pair_end_writer, pair_end_count };
 
 struct bound_pair {
-    struct stream *ends[pair_end_count] GUARDED_BY(the_item_lock); /* NULL: closed, or freed, or never made. Weak */
+    struct stream *ends[pair_end_count] GUARDED_BY(the_item_lock); /* weak references; NULL: closed, freed or never made */
     uint32_t references GUARDED_BY(the_item_lock); /* streams that refer to it */
     _Atomic uint32_t changes; /* counts the changes of the ring and of its ends; written under the lock */
     uint32_t sleepers GUARDED_BY(the_item_lock); /* threads that wait for a change */
@@ -172,7 +172,7 @@ static CFIndex write_pair(struct stream *s, const UInt8 *bytes, CFIndex size)
     return has_reader ? (CFIndex)count : -EPIPE;
 }
 
-/* The end, and the loss of the reader, are found without a read or write of the program's. */
+/* A look finds the end, and the loss of the reader, although the program neither reads nor writes. */
 static int look_at_pair(struct stream *s, uint32_t ready)
 {
     struct bound_pair *pair = pair_of(s);

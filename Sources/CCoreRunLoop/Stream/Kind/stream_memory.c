@@ -12,13 +12,13 @@ struct memory_reader {
     const UInt8 *bytes; /* constant, as the next two */
     CFIndex length;
     CFAllocatorRef deallocator; /* a reference */
-    CFIndex position; /* what was read before it */
+    CFIndex position; /* of the next byte to read */
 };
 
 struct memory_writer {
     struct stream stream;
-    CFAllocatorRef allocator; /* of a buffer that grows: a reference; NULL: the buffer is the program's. Constant */
-    UInt8 *buffer; /* NULL: a buffer that grows has none yet */
+    CFAllocatorRef allocator; /* constant: a reference, which a buffer that grows comes from; NULL: the buffer is the program's */
+    UInt8 *buffer; /* NULL: nothing was written yet to a buffer that grows */
     CFIndex capacity;
     CFIndex length;
 };
@@ -85,7 +85,7 @@ struct stream *stream_memory_create_reader(CFAllocatorRef allocator, const UInt8
     reader->bytes = bytes;
     reader->length = length;
     reader->deallocator = CFRetain(deallocator ? deallocator : CFAllocatorGetDefault());
-    atomic_init(&reader->stream.is_ready, true); /* until the end, which no read leaves behind unnoticed */
+    atomic_init(&reader->stream.is_ready, true); /* stays so: the read that takes the last bytes says that the end is reached */
     return &reader->stream;
 }
 
