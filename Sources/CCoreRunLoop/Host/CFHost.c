@@ -8,9 +8,9 @@
 #include <sys/socket.h>
 
 #include "Host/host.h"
+#include "Host/host_ask.h"
 #include "Host/host_client.h"
 #include "Host/host_schedule.h"
-#include "Host/question.h"
 #include "Loop/Run/thread_registry.h"
 #include "Support/fault.h"
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "Host/host_client.h"
-#include "Host/host_schedule.h"
 #include "Host/question.h"
 #include "Loop/Run/thread_registry.h"
 
@@ -29,7 +28,7 @@ NOT_CHECKED static void finalize(CFTypeRef object)
     if (host->question) {
         question_abandon(host->question);
     }
-    host_schedule_end(host);
+    scheduled_modes_free(&host->modes);
     host_client_release(host->client);
     for (int info = 0; info < host_info_count; info++) {
         if (host->known[info]) {
@@ -54,7 +53,7 @@ static CFStringRef copy_description(CFTypeRef object)
     if (!subject) {
         subject = host->known[kCFHostAddresses]; /* that of a host without a name is never replaced */
     }
-    modes = host->place_count;
+    modes = host->modes.count;
     is_asking = host->question;
     host_unlock(host);
     text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFHost %p>{%@, %s, scheduled in modes = %u%@}"), object, subject,
@@ -94,6 +93,7 @@ NOT_CHECKED CFHostRef host_create(CFAllocatorRef allocator, CFStringRef name, CF
 {
     CFHostRef host;
 
+    invariant(name || known[kCFHostAddresses]);
     thread_registry_prepare(); /* its handlers of fork free the locks of items in the child, also where the process has no loop */
     host = object_create(allocator, &host_class, sizeof *host);
     for (int info = 0; info < host_info_count; info++) {

@@ -20,6 +20,7 @@
 #include "CFNetwork/CFHost.h"
 #include "Host/host_link.h"
 #include "Runtime/Object/object.h"
+#include "Stream/Core/scheduled_modes.h"
 #include "Support/lock.h"
 
 enum { host_info_count = kCFHostReachability + 1 };
@@ -30,9 +31,9 @@ struct question {
     struct host_link link;
     CFHostInfoType info; /* constant: what the program has asked for */
     CFHostInfoType asked; /* constant: the same, or the addresses of a host whose reachability is asked for */
-    bool is_answered GUARDED_BY(the_item_lock); /* of the host, as the error */
+    bool is_answered GUARDED_BY(the_item_lock); /* the host's lock guards it, and the error */
     CFStreamError error GUARDED_BY(the_item_lock);
-    _Atomic(void *) query; /* of the add-on library, set once; NULL: none (yet) */
+    _Atomic(void *) query; /* the add-on library's, set once; NULL: not yet, or none was needed */
 };
 
 /* The host has one reference, and each callout that is under way another one. */
@@ -42,19 +43,13 @@ struct host_client {
     CFHostClientContext context;
 };
 
-struct host_place {
-    CFRunLoopRef loop; /* a reference, as the mode */
-    CFStringRef mode;
-};
-
 struct __CFHost {
     struct object object;
     CFStringRef name; /* constant; NULL: made of an address */
     CFTypeRef known[host_info_count] GUARDED_BY(the_item_lock); /* references, or NULL */
     struct question *question GUARDED_BY(the_item_lock); /* a reference, until the client has been told; NULL: idle */
     struct host_client *client GUARDED_BY(the_item_lock); /* a reference, or NULL */
-    struct host_place *places GUARDED_BY(the_item_lock);
-    uint32_t place_count GUARDED_BY(the_item_lock);
+    struct scheduled_modes modes GUARDED_BY(the_item_lock); /* that the host is in */
     CFRunLoopSourceRef source; /* constant, as the link */
     struct host_link *link;
 };

@@ -88,6 +88,7 @@ REQUIRES(the_item_lock) static struct question *take_answer(CFHostRef host)
 {
     struct question *question = host->question && host->question->is_answered ? host->question : NULL;
 
+    invariant_held(item_lock(host));
     if (question) {
         host->question = NULL;
     }

@@ -13,7 +13,7 @@ void host_client_release(const void *client); /* NULL is allowed */
 /* A text for the host's description, or NULL. */
 EXCLUDES(the_item_lock) CFStringRef host_client_describe(CFHostRef host);
 
-/* Of the host's source: `info` is its link. Tells the client of an answer. */
+/* The perform function of the host's source; `info` is the source's link. Tells the client of an answer. */
 void host_perform(void *info);
 
 #endif

@@ -15,7 +15,7 @@ struct host_link {
 EXCLUDES(the_item_lock) void host_link_init(struct host_link *link, CFHostRef host);
 /* Returns the host with a reference, or NULL if it is gone. */
 EXCLUDES(the_item_lock) CFHostRef host_link_retain(struct host_link *link);
-/* By the host that ends, and by one that does not want to hear any more. */
+/* The host calls this when it ends, and when it does not want to be told any more. */
 EXCLUDES(the_item_lock) void host_link_cut(struct host_link *link);
 
 #endif

@@ -10,9 +10,6 @@
 /* Returns false if there is no memory. */
 EXCLUDES(the_item_lock) bool host_schedule_add(CFHostRef host, CFRunLoopRef loop, CFStringRef mode);
 EXCLUDES(the_item_lock) void host_schedule_remove(CFHostRef host, CFRunLoopRef loop, CFStringRef mode);
-/* Calls the function for each mode. */
-EXCLUDES(the_item_lock)
-void host_schedule_each(CFHostRef host, void (*function)(void *info, CFRunLoopRef loop, CFStringRef mode), void *info);
 /* Has the host's source performed. */
 EXCLUDES(the_item_lock) void host_schedule_signal(CFHostRef host);
 /* Nothing else refers to the host. */

@@ -5,18 +5,11 @@
  */
 #include "Host/question.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
-#include "Host/host_schedule.h"
-#include "Host/reachability.h"
-#include "Stream/Connection/connection.h"
-#include "Stream/Connection/host_address.h"
-#include "Support/fault.h"
+#include "Stream/Connection/stream_connection.h"
 
-/* ---- the question ---- */
-
-static struct question *create(CFHostRef host, CFHostInfoType info, CFHostInfoType asked)
+struct question *question_create(CFHostRef host, CFHostInfoType info, CFHostInfoType asked)
 {
     struct question *question = calloc(1, sizeof *question);
 
@@ -29,10 +22,11 @@ static struct question *create(CFHostRef host, CFHostInfoType info, CFHostInfoTy
     return question;
 }
 
-static void release(struct question *question)
+void question_release(struct question *question)
 {
     void *query;
 
+    invariant(atomic_load_explicit(&question->references, memory_order_relaxed) > 0);
     if (atomic_fetch_sub_explicit(&question->references, 1, memory_order_acq_rel) > 1) {
         return;
     }
@@ -46,11 +40,10 @@ static void release(struct question *question)
 void question_abandon(struct question *question)
 {
     host_link_cut(&question->link);
-    release(question);
+    question_release(question);
 }
 
-/* Returns the host's question with a reference, or NULL. */
-EXCLUDES(the_item_lock) static struct question *retain_question(CFHostRef host)
+struct question *question_retain_current(CFHostRef host)
 {
     struct question *question;
 
@@ -63,305 +56,35 @@ EXCLUDES(the_item_lock) static struct question *retain_question(CFHostRef host)
     return question;
 }
 
-void question_schedule(CFHostRef host, CFRunLoopRef loop, CFStringRef mode)
+/* Calls a function of the add-on library with the query of the host's question, if there is one. */
+EXCLUDES(the_item_lock)
+static void with_query(CFHostRef host, scheduled_mode_function *function, CFRunLoopRef loop, CFStringRef mode)
 {
-    struct question *question = retain_question(host);
+    struct question *question = question_retain_current(host);
     void *query = question ? atomic_load_explicit(&question->query, memory_order_acquire) : NULL;
 
     if (query) {
-        connection_network()->scheduleQuery(query, loop, mode);
+        function(query, loop, mode);
     }
     if (question) {
-        release(question);
+        question_release(question);
+    }
+}
+
+void question_schedule(CFHostRef host, CFRunLoopRef loop, CFStringRef mode)
+{
+    const CRLStreamNetwork *network = connection_network();
+
+    if (network) { /* without it there are no queries */
+        with_query(host, network->scheduleQuery, loop, mode);
     }
 }
 
 void question_unschedule(CFHostRef host, CFRunLoopRef loop, CFStringRef mode)
 {
-    struct question *question = retain_question(host);
-    void *query = question ? atomic_load_explicit(&question->query, memory_order_acquire) : NULL;
-
-    if (query) {
-        connection_network()->unscheduleQuery(query, loop, mode);
-    }
-    if (question) {
-        release(question);
-    }
-}
-
-/* ---- the answer ---- */
-
-/* What an answer changes in what the host knows: references, or NULL. */
-struct news {
-    CFTypeRef known[host_info_count];
-};
-
-static void release_news(struct news *news)
-{
-    for (int info = 0; info < host_info_count; info++) {
-        if (news->known[info]) {
-            CFRelease(news->known[info]);
-        }
-    }
-}
-
-/* Stores the answer, unless the question was given up. What the host knew before goes to `news`. */
-REQUIRES(the_item_lock) static bool store(CFHostRef host, struct question *question, struct news *news, CFStreamError error)
-{
-    if (host->question != question || question->is_answered) {
-        return false;
-    }
-    question->is_answered = true;
-    question->error = error;
-    for (int info = 0; info < host_info_count; info++) {
-        if (news->known[info]) {
-            CFTypeRef old = host->known[info];
-
-            host->known[info] = news->known[info];
-            news->known[info] = old;
-        }
-    }
-    return true;
-}
-
-/* `found` is what was asked for, or NULL with the error. */
-EXCLUDES(the_item_lock)
-static void answer(CFHostRef host, struct question *question, CFTypeRef found, CFStreamError error)
-{
-    struct news news = {{NULL}};
-    bool is_stored;
-
-    if (found) {
-        news.known[question->asked] = CFRetain(found);
-        error = (CFStreamError){0, 0};
-    }
-    if (found && question->info == kCFHostReachability) {
-        news.known[kCFHostReachability] = reachability_create(found);
-        if (!news.known[kCFHostReachability]) {
-            error = (CFStreamError){kCFStreamErrorDomainPOSIX, ENOMEM};
-        }
-    }
-    host_lock(host);
-    is_stored = store(host, question, &news, error);
-    host_unlock(host);
-    release_news(&news);
-    if (is_stored) {
-        host_schedule_signal(host);
-    }
-}
-
-/* Of the add-on library. The last reference to the host may go here, and the question with it. */
-static void query_answered(void *context, CFArrayRef found, CFStreamError error)
-{
-    struct question *question = context;
-    CFHostRef host = host_link_retain(&question->link);
-    bool is_empty = !found || CFArrayGetCount(found) == 0;
-
-    if (host) {
-        answer(host, question, is_empty ? NULL : found,
-               error.domain ? error : (CFStreamError){kCFStreamErrorDomainPOSIX, EADDRNOTAVAIL});
-        object_release(host);
-    }
-}
-
-/* ---- asking ---- */
-
-EXCLUDES(the_item_lock) static CFTypeRef retain_known(CFHostRef host, CFHostInfoType info)
-{
-    CFTypeRef known;
-
-    host_lock(host);
-    known = host->known[info] ? CFRetain(host->known[info]) : NULL;
-    host_unlock(host);
-    return known;
-}
-
-/* What is known without asking anybody, with a reference. Returns false without memory. */
-EXCLUDES(the_item_lock) static bool find_known(CFHostRef host, CFHostInfoType asked, bool is_any, CFTypeRef *ret_found)
-{
-    CFArrayRef addresses = NULL;
-
-    *ret_found = NULL;
-    if (is_any || (asked == kCFHostNames) == (host->name != NULL)) { /* what the host was made of, or any that it has learned */
-        *ret_found = retain_known(host, asked);
-    }
-    if (!*ret_found && asked == kCFHostAddresses) {
-        if (!host_address_create(host->name, 0, &addresses)) {
-            return false;
-        }
-        *ret_found = addresses;
-    }
-    return true;
-}
-
-/* Asks the add-on library. Returns 0 or an errno. */
-EXCLUDES(the_item_lock) static int query(CFHostRef host, struct question *question)
-{
-    static atomic_flag logged = ATOMIC_FLAG_INIT;
     const CRLStreamNetwork *network = connection_network();
-    bool is_of_name = question->asked == kCFHostAddresses;
-    CFArrayRef addresses;
-    void *made;
 
-    if (!network || (is_of_name ? !network->resolve : !network->resolveAddress)) {
-        fault_log_once(&logged, "a host is asked for what only servers know: link libcorerunloop-net (pkg-config corerunloop-net)");
-        return ENOSYS;
+    if (network) {
+        with_query(host, network->unscheduleQuery, loop, mode);
     }
-    if (is_of_name) {
-        made = network->resolve(host->name, 0, query_answered, question);
-    } else {
-        addresses = retain_known(host, kCFHostAddresses);
-        made = network->resolveAddress(CFArrayGetValueAtIndex(addresses, 0), query_answered, question);
-        CFRelease(addresses);
-    }
-    if (!made) {
-        return ENOMEM;
-    }
-    atomic_store_explicit(&question->query, made, memory_order_release);
-    host_schedule_each(host, network->scheduleQuery, made);
-    return 0;
-}
-
-/* Answers the question at once, or begins a query. Returns 0 or an errno. */
-EXCLUDES(the_item_lock) static int begin(CFHostRef host, struct question *question)
-{
-    CFTypeRef found;
-
-    if (!find_known(host, question->asked, question->info == kCFHostReachability, &found)) {
-        return ENOMEM;
-    }
-    if (!found) {
-        return query(host, question);
-    }
-    answer(host, question, found, (CFStreamError){0, 0});
-    CFRelease(found);
-    return 0;
-}
-
-/* Makes the question the host's, unless that has one. */
-EXCLUDES(the_item_lock) static bool take_turn(CFHostRef host, struct question *question)
-{
-    bool is_idle;
-
-    host_lock(host);
-    is_idle = !host->question;
-    if (is_idle) {
-        host->question = question;
-    }
-    host_unlock(host);
-    return is_idle;
-}
-
-/* Takes the question from the host. Returns false if it was given up already. */
-EXCLUDES(the_item_lock) static bool take_back(CFHostRef host, struct question *question)
-{
-    bool is_mine;
-
-    host_lock(host);
-    is_mine = host->question == question;
-    if (is_mine) {
-        host->question = NULL;
-    }
-    host_unlock(host);
-    return is_mine;
-}
-
-/* Returns the question with a reference, or NULL with the error. */
-EXCLUDES(the_item_lock) static struct question *ask(CFHostRef host, CFHostInfoType info, CFStreamError *ret_error)
-{
-    struct question *question = create(host, info, info == kCFHostReachability ? kCFHostAddresses : info);
-    int error = ENOMEM;
-
-    if (question && !take_turn(host, question)) {
-        error = EBUSY;
-        question_abandon(question);
-    } else if (question) {
-        error = begin(host, question);
-        if (error == 0) {
-            return question;
-        }
-        if (take_back(host, question)) {
-            question_abandon(question);
-        }
-    }
-    if (question) {
-        release(question);
-    }
-    *ret_error = (CFStreamError){kCFStreamErrorDomainPOSIX, error};
-    return NULL;
-}
-
-bool host_ask(CFHostRef host, CFHostInfoType info, CFStreamError *ret_error)
-{
-    struct question *question = ask(host, info, ret_error);
-
-    if (question) {
-        *ret_error = (CFStreamError){0, 0};
-        release(question);
-    }
-    return question;
-}
-
-/* ---- waiting and cancelling ---- */
-
-EXCLUDES(the_item_lock) static bool is_asking(CFHostRef host, const struct question *question)
-{
-    bool is_mine;
-
-    host_lock(host);
-    is_mine = host->question == question;
-    host_unlock(host);
-    return is_mine;
-}
-
-/* Runs the mode until the question is over. A mode without the host's source is one that there was no memory for. */
-EXCLUDES(the_item_lock) static bool await(CFHostRef host, struct question *question, CFStringRef mode, CFStreamError *ret_error)
-{
-    static const CFTimeInterval for_long = 1e9;
-    int reason = ECANCELED;
-
-    while (is_asking(host, question)) {
-        if (CFRunLoopRunInMode(mode, for_long, true) == kCFRunLoopRunFinished && take_back(host, question)) {
-            question_abandon(question);
-            reason = ENOMEM;
-        }
-    }
-    host_lock(host);
-    *ret_error = question->is_answered && reason != ENOMEM ? question->error : (CFStreamError){kCFStreamErrorDomainPOSIX, reason};
-    host_unlock(host);
-    return ret_error->domain == 0;
-}
-
-bool host_ask_and_wait(CFHostRef host, CFHostInfoType info, CFStreamError *ret_error)
-{
-    CFStringRef mode = CFSTR("a host that is waited for");
-    CFRunLoopRef loop = CFRunLoopGetCurrent();
-    struct question *question;
-    bool is_known = false;
-
-    if (!host_schedule_add(host, loop, mode)) {
-        *ret_error = (CFStreamError){kCFStreamErrorDomainPOSIX, ENOMEM};
-        return false;
-    }
-    question = ask(host, info, ret_error);
-    if (question) {
-        is_known = await(host, question, mode, ret_error);
-        release(question);
-    }
-    host_schedule_remove(host, loop, mode);
-    return is_known;
-}
-
-void host_cancel(CFHostRef host, CFHostInfoType info)
-{
-    struct question *question = retain_question(host);
-
-    if (!question) {
-        return;
-    }
-    if (question->info == info && take_back(host, question)) {
-        host_schedule_signal(host); /* a thread that waits looks again */
-        question_abandon(question);
-    }
-    release(question);
 }

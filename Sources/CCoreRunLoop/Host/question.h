@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a host asks for, from the question to its answer. */
+/* A question of a host: its life, and its query in the host's loops. host_ask.h asks and answers. */
 #ifndef CRL_HOST_QUESTION_H
 #define CRL_HOST_QUESTION_H
 
@@ -7,17 +7,16 @@
 
 #include "Host/host.h"
 
-/* Begins to ask. Returns false, with the error, if it cannot. */
-EXCLUDES(the_item_lock) bool host_ask(CFHostRef host, CFHostInfoType info, CFStreamError *ret_error);
-/* As host_ask, and waits for the answer. */
-EXCLUDES(the_item_lock) bool host_ask_and_wait(CFHostRef host, CFHostInfoType info, CFStreamError *ret_error);
-EXCLUDES(the_item_lock) void host_cancel(CFHostRef host, CFHostInfoType info);
+/* Returns a question with a reference for the host and one for the caller, or NULL if there is no memory. */
+struct question *question_create(CFHostRef host, CFHostInfoType info, CFHostInfoType asked);
+void question_release(struct question *question);
+/* Returns the host's question with a reference, or NULL. */
+EXCLUDES(the_item_lock) struct question *question_retain_current(CFHostRef host);
+/* The host does not wait for the answer any more, and gives its reference back. */
+void question_abandon(struct question *question);
 
 /* The host has joined, or left, a mode. */
 EXCLUDES(the_item_lock) void question_schedule(CFHostRef host, CFRunLoopRef loop, CFStringRef mode);
 EXCLUDES(the_item_lock) void question_unschedule(CFHostRef host, CFRunLoopRef loop, CFStringRef mode);
-
-/* The host does not wait for the answer any more, and gives its reference back. */
-void question_abandon(struct question *question);
 
 #endif

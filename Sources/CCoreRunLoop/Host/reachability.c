@@ -15,7 +15,7 @@ union address {
     struct sockaddr_in6 ipv6;
 };
 
-/* The part of an address that tells machines apart. */
+/* Returns the bytes of an address that identify the machine. */
 static const void *address_bytes(const struct sockaddr *address, size_t *ret_size)
 {
     if (address->sa_family == AF_INET) {

@@ -8,7 +8,7 @@
 #include "CoreFoundation/CFArray.h"
 #include "CoreFoundation/CFData.h"
 
-/* Data with the flags of kSCNetworkFlags that hold for one of the addresses; NULL without memory. */
+/* Data with the flags of kSCNetworkFlags that hold for one of the addresses; NULL if there is no memory. */
 CFDataRef reachability_create(CFArrayRef addresses);
 
 #endif

@@ -382,7 +382,7 @@ static void joined_mode(void *object, CFRunLoopRef loop, CFStringRef mode)
     socket_unlock(s);
 }
 
-/* With its last mode the source forgets what is disabled or spent. A program that adds it anew hears of all kinds (rule 254). */
+/* A source that leaves its last mode forgets what is disabled or spent. A program that adds it anew is told of all kinds (rule 254). */
 static void left_mode(void *object, CFRunLoopRef loop, CFStringRef mode)
 {
     CFSocketRef s = object;

@@ -11,7 +11,7 @@
 #include "Loop/Core/instant.h"
 #include "Socket/socket.h"
 
-enum { listen_backlog = 256 /* as the documented behaviour has it (rule 270) */ };
+enum { listen_backlog = 256 /* the documented number (rule 270) */ };
 
 /*
  * Turns the `result` of a system call into the caller's, and sets errno to its reason. To be called last, as other calls change errno.

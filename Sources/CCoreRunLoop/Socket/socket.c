@@ -92,21 +92,10 @@ void socket_update_interest(CFSocketRef s)
     atomic_store_explicit(&s->interest, interest, memory_order_release);
 }
 
-/*
- * Two threads may change the interest at once, and tell it in either order. Each looks again after telling: the later one to tell finds
- * the other's change, and tells that too. So the source ends with the latest interest.
- */
 void socket_publish_interest_to(CFSocketRef s, CFRunLoopSourceRef source)
 {
-    uint32_t interest = atomic_load_explicit(&s->interest, memory_order_acquire);
-    uint32_t told;
-
     invariant_not_held(item_lock(s)); /* telling wakes loops, which take locks of their own */
-    do {
-        told = interest;
-        descriptor_source_set_interest(source, told);
-        interest = atomic_load_explicit(&s->interest, memory_order_acquire);
-    } while (interest != told);
+    descriptor_source_publish_interest(source, &s->interest);
 }
 
 void socket_publish_interest(CFSocketRef s)

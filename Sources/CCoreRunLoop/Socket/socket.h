@@ -48,22 +48,22 @@ struct __CFSocket {
     int native GUARDED_BY(the_item_lock); /* -1 once invalid */
     bool is_valid GUARDED_BY(the_item_lock);
     CFOptionFlags flags GUARDED_BY(the_item_lock);
-    /* Of the source in modes of loops. Reports of joining on another thread may come late: it may be below 0 for a while. */
+    /* How many modes of loops the source is in. Below 0 while another thread has yet to report that the source has joined a mode. */
     int32_t memberships GUARDED_BY(the_item_lock);
     uint32_t disabled GUARDED_BY(the_item_lock); /* of enum socket_event */
     uint32_t spent GUARDED_BY(the_item_lock); /* of enum socket_event */
-    uint32_t renewed GUARDED_BY(the_item_lock); /* no longer spent, but left to another run than `renewed_by` */
+    uint32_t renewed GUARDED_BY(the_item_lock); /* no longer spent, but not to be delivered in the run of `renewed_by` */
     uint64_t renewed_by GUARDED_BY(the_item_lock); /* descriptor_source_poll_number; 0: nothing is renewed */
     bool has_ended GUARDED_BY(the_item_lock); /* the end was delivered: reading does not re-enable itself any more */
     bool is_idle GUARDED_BY(the_item_lock); /* neither connected, nor connecting, nor listening: the kernel reports a hang-up */
     bool is_unix GUARDED_BY(the_item_lock); /* set when it becomes idle: the kernel does not report that such a socket was connected */
     bool is_known_active GUARDED_BY(the_item_lock); /* has worked; only a reading that fails then asks whether it is idle */
-    bool is_connecting GUARDED_BY(the_item_lock); /* in the background, for CFSocketConnectToAddress */
+    bool is_connecting GUARDED_BY(the_item_lock); /* CFSocketConnectToAddress has begun to connect in the background */
     bool backs_off GUARDED_BY(the_item_lock); /* does not read: until `retry` fires, or, without one, until the program acts */
-    bool made_non_blocking GUARDED_BY(the_item_lock); /* by this library, for accept */
+    bool made_non_blocking GUARDED_BY(the_item_lock); /* this library has made the descriptor non-blocking, for accept */
     bool lost_descriptor GUARDED_BY(the_item_lock); /* the program closed it behind the library's back: the number is another file's */
     bool closes_late GUARDED_BY(the_item_lock); /* the last user closes `native_to_close` */
-    uint32_t users GUARDED_BY(the_item_lock); /* of the descriptor, outside the lock */
+    uint32_t users GUARDED_BY(the_item_lock); /* threads that use the descriptor outside the lock */
     int native_to_close GUARDED_BY(the_item_lock);
     CFRunLoopTimerRef retry GUARDED_BY(the_item_lock); /* ends the backing off, or NULL */
     CFDataRef peer GUARDED_BY(the_item_lock); /* address of a connected socket's peer, once data came from there */

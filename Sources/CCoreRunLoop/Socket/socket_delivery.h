@@ -25,13 +25,13 @@ struct delivery {
     struct delivery *memory; /* this delivery, if it is in memory of its own; NULL: on the stack */
     CFSocketRef s; /* a reference, from delivery_keep on */
     CFRunLoopSourceRef source;
-    int native; /* as it was when the events were claimed: to be used only by a user of the descriptor */
+    int native; /* the descriptor when the events were claimed; only a user of the descriptor (socket.h) may use it */
     uint32_t ready; /* of enum kernel_readiness */
     uint32_t events; /* claimed */
     uint32_t unused; /* claimed, but there was nothing to deliver: no longer spent afterwards */
     bool takes_error; /* asks for the pending error, which makes the kernel forget it */
     bool ends; /* the end of the data is being delivered: the socket is invalidated after the callout */
-    bool has_retained; /* the info, by the context's function */
+    bool has_retained; /* the context's `retain` was called for the info */
     void *info;
     CFDataRef address; /* for the callout that is under way; released by delivery_end_callout */
     CFDataRef data; /* likewise */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a socket does when its descriptor is ready. */
+/* The delivery of a socket's events when its descriptor is ready. */
 #ifndef CRL_SOCKET_SOCKET_EVENTS_H
 #define CRL_SOCKET_SOCKET_EVENTS_H
 

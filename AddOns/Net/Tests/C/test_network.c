@@ -2,7 +2,7 @@
 /* Whether the library is installed: rule 1016. */
 #include "CRLNetwork.h"
 #include "CRLStreamNetwork.h"
-#include "Stream/Connection/connection.h"
+#include "Stream/Connection/stream_connection.h"
 #include "harness.h"
 
 TEST(the_library_is_installed_by_being_there, "1016")

@@ -191,6 +191,19 @@ void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest
     }
 }
 
+/* Threads may set the interest in either order. Each looks again afterwards, so that the last one to set it has the latest value. */
+void descriptor_source_publish_interest(CFRunLoopSourceRef source, const _Atomic uint32_t *interest)
+{
+    uint32_t latest = atomic_load_explicit(interest, memory_order_acquire);
+    uint32_t published;
+
+    do {
+        published = latest;
+        descriptor_source_set_interest(source, published);
+        latest = atomic_load_explicit(interest, memory_order_acquire);
+    } while (latest != published);
+}
+
 CFRunLoopSourceRef descriptor_source_performing(const void *info)
 {
     CFRunLoopRef loop = thread_loop_if_any();

@@ -56,6 +56,11 @@ bool descriptor_source_is_held(CFRunLoopSourceRef source);
  * thread. A loop that sleeps in a mode of the source takes note at once.
  */
 void descriptor_source_set_interest(CFRunLoopSourceRef source, uint32_t interest);
+/*
+ * Sets the interest to what `interest` holds, a word that the owner writes under its own lock. Any thread, which does not hold that lock.
+ * The owner calls it after each change of the word; calls at once from several threads leave the source with the latest interest.
+ */
+void descriptor_source_publish_interest(CFRunLoopSourceRef source, const _Atomic uint32_t *interest);
 
 /*
  * For owners of the interest word, on any thread, after a sequentially consistent update of it: kinds are wanted that were neither wanted

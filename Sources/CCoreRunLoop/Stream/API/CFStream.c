@@ -169,15 +169,15 @@ Boolean CFWriteStreamSetProperty(CFWriteStreamRef stream, CFStreamPropertyKey pr
 Boolean CFReadStreamSetClient(CFReadStreamRef stream, CFOptionFlags streamEvents, CFReadStreamClientCallBack clientCB,
                               CFStreamClientContext *clientContext)
 {
-    return stream_client_set(reader(stream, "CFReadStreamSetClient"), clientCB && clientContext ? streamEvents : kCFStreamEventNone,
-                             (union stream_callback){.reader = clientCB}, clientContext);
+    return stream_events_set_client(reader(stream, "CFReadStreamSetClient"), clientCB && clientContext ? streamEvents : kCFStreamEventNone,
+                                    (union stream_callback){.reader = clientCB}, clientContext);
 }
 
 Boolean CFWriteStreamSetClient(CFWriteStreamRef stream, CFOptionFlags streamEvents, CFWriteStreamClientCallBack clientCB,
                                CFStreamClientContext *clientContext)
 {
-    return stream_client_set(writer(stream, "CFWriteStreamSetClient"), clientCB && clientContext ? streamEvents : kCFStreamEventNone,
-                             (union stream_callback){.writer = clientCB}, clientContext);
+    return stream_events_set_client(writer(stream, "CFWriteStreamSetClient"), clientCB && clientContext ? streamEvents : kCFStreamEventNone,
+                                    (union stream_callback){.writer = clientCB}, clientContext);
 }
 
 /* ---- loops ---- */
@@ -246,7 +246,7 @@ static void tell_unscheduled(void *info, CFRunLoopRef loop, CFStringRef mode)
 static void set_queue(struct stream *s, void *queue)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
-    struct stream_queue *made = queue ? stream_queue_attach(s, queue, stream_events_deliver) : NULL;
+    struct stream_queue *made = queue ? stream_queue_attach(s, queue) : NULL;
 
     if (!queue) {
         stream_queue_leave(s);
@@ -257,7 +257,7 @@ static void set_queue(struct stream *s, void *queue)
     if (!made) {
         return;
     }
-    stream_schedule_each(s, tell_unscheduled, s);
+    scheduled_modes_each(s, &s->modes, tell_unscheduled, s);
     stream_lock(s);
     stream_schedule_take_and_unlock(s);
     if (stream_queue_adopt(s, made)) {

@@ -5,8 +5,8 @@
 #include <limits.h>
 #include <sys/socket.h>
 
-#include "Stream/Connection/connection.h"
 #include "Stream/Connection/host_address.h"
+#include "Stream/Connection/stream_connection.h"
 #include "Stream/Kind/bound_pair.h"
 #include "Stream/Kind/stream_file.h"
 #include "Stream/Kind/stream_memory.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See connection_attempt.h. The calls of the kernel under the lock are those that do not wait. No call of the add-on library is. */
+/* See connection_attempt.h. Only calls of the kernel that do not wait are made under the lock, and none of the add-on library. */
 #include "Stream/Connection/connection_attempt.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ void CRLStreamSetNetwork(const CRLStreamNetwork *installed)
 /* ---- telling the streams ---- */
 
 /* Returns a stream of the connection with a reference, or NULL; and the descriptor. */
-EXCLUDES(the_item_lock) static struct stream *retain_end(struct connection *c, enum connection_end end, int *ret_descriptor)
+EXCLUDES(the_item_lock) static struct stream *retain_end(struct stream_connection *c, enum connection_end end, int *ret_descriptor)
 {
     struct stream *s;
 
@@ -41,7 +41,7 @@ EXCLUDES(the_item_lock) static struct stream *retain_end(struct connection *c, e
     return s;
 }
 
-void connection_tell(struct connection *c, const struct stream *except)
+void connection_tell(struct stream_connection *c, const struct stream *except)
 {
     struct stream *ends[connection_end_count];
     int descriptor;
@@ -65,14 +65,15 @@ void connection_tell(struct connection *c, const struct stream *except)
 
 /* ---- addresses ---- */
 
-REQUIRES(the_item_lock) static void fail(struct connection *c, CFIndex domain, int error)
+REQUIRES(the_item_lock) static void fail(struct stream_connection *c, CFIndex domain, int error)
 {
+    invariant(domain != 0 && c->state != connection_open);
     c->state = connection_failed;
     c->error = (CFStreamError){domain, error};
 }
 
 /* Puts a new socket in the place of the one before, under its number. Returns 0 or a negative errno. */
-REQUIRES(the_item_lock) static int take_socket(struct connection *c, int made)
+REQUIRES(the_item_lock) static int take_socket(struct stream_connection *c, int made)
 {
     int result;
 
@@ -86,7 +87,7 @@ REQUIRES(the_item_lock) static int take_socket(struct connection *c, int made)
 }
 
 /* Makes a socket for the address and begins to connect it. Returns 0, -EINPROGRESS, or why it cannot be. */
-REQUIRES(the_item_lock) static int try_address(struct connection *c, CFDataRef address)
+REQUIRES(the_item_lock) static int try_address(struct stream_connection *c, CFDataRef address)
 {
     const struct sockaddr *bytes = (const struct sockaddr *)(const void *)CFDataGetBytePtr(address);
     int made;
@@ -101,7 +102,7 @@ REQUIRES(the_item_lock) static int try_address(struct connection *c, CFDataRef a
 }
 
 /* Tries one address after the other, until one of them may succeed. The last error is the connection's. */
-REQUIRES(the_item_lock) static void try_next_address(struct connection *c)
+REQUIRES(the_item_lock) static void try_next_address(struct stream_connection *c)
 {
     int result = -EADDRNOTAVAIL;
 
@@ -120,7 +121,7 @@ REQUIRES(the_item_lock) static void try_next_address(struct connection *c)
 }
 
 /* Asks the socket whether it is connected by now. If the attempt has failed, the next address is tried. */
-REQUIRES(the_item_lock) static void look_at_attempt(struct connection *c)
+REQUIRES(the_item_lock) static void look_at_attempt(struct stream_connection *c)
 {
     int error;
 
@@ -136,8 +137,8 @@ REQUIRES(the_item_lock) static void look_at_attempt(struct connection *c)
     try_next_address(c);
 }
 
-/* A socket of the program's is connected, as far as it goes. */
-REQUIRES(the_item_lock) static void look_at_given_socket(struct connection *c)
+/* The program's socket is taken to be connected already. */
+REQUIRES(the_item_lock) static void look_at_given_socket(struct stream_connection *c)
 {
     int type = kernel.socket_type(c->descriptor);
 
@@ -152,7 +153,7 @@ REQUIRES(the_item_lock) static void look_at_given_socket(struct connection *c)
 
 static void resolved(void *context, CFArrayRef addresses, CFStreamError error)
 {
-    struct connection *c = context;
+    struct stream_connection *c = context;
 
     connection_lock(c);
     if (c->state == connection_resolving) {
@@ -168,7 +169,7 @@ static void resolved(void *context, CFArrayRef addresses, CFStreamError error)
 }
 
 /* Asks the add-on library for the addresses. The state was set to resolving by this thread. */
-EXCLUDES(the_item_lock) static void begin_query(struct connection *c)
+EXCLUDES(the_item_lock) static void begin_query(struct stream_connection *c)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     const CRLStreamNetwork *installed = connection_network();
@@ -191,7 +192,7 @@ EXCLUDES(the_item_lock) static void begin_query(struct connection *c)
             struct stream *s = retain_end(c, end, &descriptor);
 
             if (s) {
-                stream_schedule_each(s, installed->scheduleQuery, query);
+                scheduled_modes_each(s, &s->modes, installed->scheduleQuery, query);
                 object_release(s);
             }
         }
@@ -201,7 +202,7 @@ EXCLUDES(the_item_lock) static void begin_query(struct connection *c)
 /* ---- TLS ---- */
 
 /* Makes the session. Returns it, or NULL: the connection has failed then. */
-EXCLUDES(the_item_lock) static void *session_of(struct connection *c)
+EXCLUDES(the_item_lock) static void *session_of(struct stream_connection *c)
 {
     const CRLStreamNetwork *installed = connection_network();
     CFStreamError error = {0, 0};
@@ -227,8 +228,8 @@ EXCLUDES(the_item_lock) static void *session_of(struct connection *c)
     return session;
 }
 
-/* Goes on with the handshake. Only one stream at a time does: the other one finds it under way, and is told. */
-EXCLUDES(the_item_lock) static void shake_hands(struct connection *c, uint32_t *ret_waits)
+/* Goes on with the handshake. Only one stream at a time does so. The other one finds it under way, and is told when it is over. */
+EXCLUDES(the_item_lock) static void shake_hands(struct stream_connection *c, uint32_t *ret_waits)
 {
     CFStreamError error = {0, 0};
     UInt32 waits = kCRLStreamWaitsToRead;
@@ -238,6 +239,7 @@ EXCLUDES(the_item_lock) static void shake_hands(struct connection *c, uint32_t *
     *ret_waits = (waits & kCRLStreamWaitsToRead ? kernel_readable : 0u) | (waits & kCRLStreamWaitsToWrite ? kernel_writable : 0u);
     if (session && result != -EAGAIN) {
         connection_lock(c);
+        invariant(c->state == connection_shaking_hands && c->is_shaking && c->session);
         if (result == 0) {
             c->state = connection_open;
         } else {
@@ -249,8 +251,8 @@ EXCLUDES(the_item_lock) static void shake_hands(struct connection *c, uint32_t *
 
 /* ---- all of it ---- */
 
-/* Begins the way to an open connection. Returns true if the name has to be asked for, by this thread. */
-REQUIRES(the_item_lock) static bool begin(struct connection *c)
+/* Begins the attempt. Returns true if this thread has to ask for the addresses of the name. */
+REQUIRES(the_item_lock) static bool begin(struct stream_connection *c)
 {
     if (c->is_refused) {
         fail(c, kCFStreamErrorDomainPOSIX, EOPNOTSUPP);
@@ -266,7 +268,7 @@ REQUIRES(the_item_lock) static bool begin(struct connection *c)
 }
 
 /* Takes the turn at the handshake. Returns false if the other stream has it. */
-REQUIRES(the_item_lock) static bool take_turn(struct connection *c)
+REQUIRES(the_item_lock) static bool take_turn(struct stream_connection *c)
 {
     bool is_free = c->state == connection_shaking_hands && !c->is_shaking;
 
@@ -274,7 +276,7 @@ REQUIRES(the_item_lock) static bool take_turn(struct connection *c)
     return is_free;
 }
 
-int connection_advance(struct connection *c, uint32_t *ret_waits, bool *ret_has_changed)
+int connection_advance(struct stream_connection *c, uint32_t *ret_waits, bool *ret_has_changed)
 {
     enum connection_state before;
     CFIndex tried;
@@ -289,6 +291,7 @@ int connection_advance(struct connection *c, uint32_t *ret_waits, bool *ret_has_
     if (c->state == connection_idle) {
         asks = begin(c);
     }
+    invariant((c->state != connection_connecting && c->state != connection_open) || c->descriptor >= 0);
     if (c->state == connection_connecting) {
         look_at_attempt(c);
     }
@@ -317,7 +320,7 @@ int connection_advance(struct connection *c, uint32_t *ret_waits, bool *ret_has_
  */
 static const int64_t handshake_slice_ns = 10000000;
 
-void connection_wait(struct connection *c, uint32_t waits)
+void connection_wait(struct stream_connection *c, uint32_t waits)
 {
     void *query;
     int descriptor;

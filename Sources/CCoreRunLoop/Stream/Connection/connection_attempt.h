@@ -5,16 +5,16 @@
 
 #include "Stream/link_names.h"
 
-#include "Stream/Connection/connection.h"
+#include "Stream/Connection/stream_connection.h"
 
 /*
  * Begins, or goes on. Returns 0 if the connection is open, -EINPROGRESS if it may come to be, and another negative errno if it has failed.
  * `*ret_waits` has the readiness of the descriptor that is waited for, 0 for a name. `*ret_has_changed`: the streams have to be told.
  */
-EXCLUDES(the_item_lock) int connection_advance(struct connection *c, uint32_t *ret_waits, bool *ret_has_changed);
+EXCLUDES(the_item_lock) int connection_advance(struct stream_connection *c, uint32_t *ret_waits, bool *ret_has_changed);
 /* Waits for what connection_advance waits for. */
-EXCLUDES(the_item_lock) void connection_wait(struct connection *c, uint32_t waits);
+EXCLUDES(the_item_lock) void connection_wait(struct stream_connection *c, uint32_t waits);
 /* Tells the streams of a connection that it has another state or descriptor; all but one, whose thread knows. */
-EXCLUDES(the_item_lock) void connection_tell(struct connection *c, const struct stream *except);
+EXCLUDES(the_item_lock) void connection_tell(struct stream_connection *c, const struct stream *except);
 
 #endif

@@ -34,7 +34,7 @@ static CFStringRef copy_peer(int descriptor, UInt32 *ret_port)
     return CFStringCreateWithCString(NULL, text, kCFStringEncodingUTF8);
 }
 
-static CFTypeRef copy_remote(struct connection *c, int descriptor, bool is_port)
+static CFTypeRef copy_remote(struct stream_connection *c, int descriptor, bool is_port)
 {
     UInt32 port = c->port;
     CFStringRef host = c->host ? CFRetain(c->host) : copy_peer(descriptor, &port);
@@ -49,7 +49,7 @@ static CFTypeRef copy_remote(struct connection *c, int descriptor, bool is_port)
 
 CFTypeRef connection_copy_property(struct stream *s, CFStringRef name)
 {
-    struct connection *c = connection_of(s);
+    struct stream_connection *c = connection_of(s);
     void *session;
     int descriptor = connection_socket(c, &session);
 
@@ -65,7 +65,7 @@ CFTypeRef connection_copy_property(struct stream *s, CFStringRef name)
     return session ? connection_network()->copyProperty(session, name) : NULL;
 }
 
-static bool set_closes(struct connection *c, CFTypeRef value)
+static bool set_closes(struct stream_connection *c, CFTypeRef value)
 {
     if (!value || CFGetTypeID(value) != CFBooleanGetTypeID()) {
         return false;
@@ -77,7 +77,7 @@ static bool set_closes(struct connection *c, CFTypeRef value)
 }
 
 /* Keeps what TLS needs to know, or, without TLS, has the connection refuse to open. False also if it has begun. NULL: in the clear. */
-static bool set_security(struct connection *c, CFDictionaryRef security)
+static bool set_security(struct stream_connection *c, CFDictionaryRef security)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     const CRLStreamNetwork *network = connection_network();
@@ -106,7 +106,7 @@ static bool set_security(struct connection *c, CFDictionaryRef security)
 }
 
 /* Without memory false is returned, and the connection refuses to open. */
-static bool set_level(struct connection *c, CFTypeRef level)
+static bool set_level(struct stream_connection *c, CFTypeRef level)
 {
     const void *key = kCFStreamPropertySocketSecurityLevel;
     CFDictionaryRef security;
@@ -129,7 +129,7 @@ static bool set_level(struct connection *c, CFTypeRef level)
 
 bool connection_set_property(struct stream *s, CFStringRef name, CFTypeRef value)
 {
-    struct connection *c = connection_of(s);
+    struct stream_connection *c = connection_of(s);
 
     if (CFEqual(name, kCFStreamPropertyShouldCloseNativeSocket)) {
         return set_closes(c, value);

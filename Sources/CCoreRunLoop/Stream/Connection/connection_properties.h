@@ -5,7 +5,7 @@
 
 #include "Stream/link_names.h"
 
-#include "Stream/Connection/connection.h"
+#include "Stream/Connection/stream_connection.h"
 
 /* Entries of the kind's table; struct stream_kind says what each does. */
 CFTypeRef connection_copy_property(struct stream *s, CFStringRef name);

@@ -14,18 +14,19 @@
 /* ---- how a connection ends ---- */
 
 /*
- * The kernel tells the error of a connection once, to whoever asks first. It is kept for the reader, which would take a connection that was
- * torn off for one that has ended. A writer keeps the lock over a call that may take the error, so that a reader that finds an end looks
- * for the error behind that call. These calls do not wait.
+ * The kernel tells the error of a connection once, to whoever asks first. The connection keeps it for the reader. Without it, the reader
+ * would take a connection that broke for one that the peer has ended. A writer holds the lock over a call that may take the error. So a
+ * reader that finds the end, and then takes the lock, sees the error that the call has taken. These calls do not wait.
  */
-REQUIRES(the_item_lock) static void note_error(struct connection *c, CFIndex result)
+REQUIRES(the_item_lock) static void note_error(struct stream_connection *c, CFIndex result)
 {
+    invariant(result < 0);
     if (c->broken == 0) {
         c->broken = (int)-result;
     }
 }
 
-static int keep_error(struct connection *c, int result)
+static int keep_error(struct stream_connection *c, int result)
 {
     connection_lock(c);
     note_error(c, result);
@@ -33,8 +34,8 @@ static int keep_error(struct connection *c, int result)
     return result;
 }
 
-/* At the end of the bytes: 0 if the peer has ended the connection, a negative errno if it was torn off. */
-static int end_of_bytes(struct connection *c)
+/* At the end of the bytes: 0 if the peer has ended the connection, a negative errno if it broke. */
+static int end_of_bytes(struct stream_connection *c)
 {
     return -locked_read_int(item_lock(c), &c->broken);
 }
@@ -72,7 +73,7 @@ static CFIndex receive_once(struct stream *s, int descriptor, void *session, UIn
     return result;
 }
 
-/* Whether a call that sends has taken the error of the connection. After EPIPE, what the peer has sent can still be read. */
+/* Whether a call that sends has taken the error of the connection. EPIPE is none: what the peer has sent can still be read. */
 static bool is_error_of_connection(CFIndex result)
 {
     return result < 0 && result != -EAGAIN && result != -EINTR && result != -EPIPE;
@@ -80,7 +81,7 @@ static bool is_error_of_connection(CFIndex result)
 
 static CFIndex send_once(struct stream *s, int descriptor, void *session, const UInt8 *bytes, CFIndex size, uint32_t *ret_waits)
 {
-    struct connection *c = connection_of(s);
+    struct stream_connection *c = connection_of(s);
     UInt32 waits = kCRLStreamWaitsToWrite;
     CFIndex result;
 
@@ -99,7 +100,7 @@ static CFIndex send_once(struct stream *s, int descriptor, void *session, const 
     return result;
 }
 
-/* What the session holds is told by no report of the kernel: the loop then looks without one. */
+/* The kernel does not report bytes that the session holds. `is_ready` has the loop look for them. */
 static void note_held_bytes(struct stream *s, void *session)
 {
     if (session) {
@@ -109,7 +110,7 @@ static void note_held_bytes(struct stream *s, void *session)
 
 CFIndex connection_read(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end)
 {
-    struct connection *c = connection_of(s);
+    struct stream_connection *c = connection_of(s);
     uint32_t waits;
     void *session;
     int descriptor = connection_socket(c, &session);
@@ -153,14 +154,14 @@ CFIndex connection_write(struct stream *s, const UInt8 *bytes, CFIndex size)
 
 /* ---- looking ---- */
 
-/* What a look at the bytes has found: their number, 0 at the end, or a negative errno. */
-static int event_of_look(struct connection *c, int peeked)
+/* Returns the event, or a negative errno. `peeked` is the number of bytes that were found, 0 at the end, or a negative errno. */
+static int event_of_look(struct stream_connection *c, int peeked)
 {
     if (peeked > 0) {
         return kCFStreamEventHasBytesAvailable;
     }
     if (peeked == -EAGAIN) {
-        return 0; /* the report was out of date, or of a part of a record */
+        return 0; /* the report was out of date, or only a part of a record has come */
     }
     if (peeked == 0) {
         peeked = end_of_bytes(c);
@@ -170,7 +171,7 @@ static int event_of_look(struct connection *c, int peeked)
 }
 
 /* A part of a record makes the socket readable, and reading would wait for the rest. So the session is asked, whatever is ready. */
-static int look_at_session(struct stream *s, struct connection *c, void *session)
+static int look_at_session(struct stream *s, struct stream_connection *c, void *session)
 {
     CFIndex peeked = connection_network()->look(session, &s->refusal);
 
@@ -178,7 +179,7 @@ static int look_at_session(struct stream *s, struct connection *c, void *session
     return event_of_look(c, peeked > 0 ? 1 : (int)peeked);
 }
 
-static int look_at_reader(struct connection *c, int descriptor, uint32_t ready)
+static int look_at_reader(struct stream_connection *c, int descriptor, uint32_t ready)
 {
     if (ready & (kernel_ended | kernel_failed)) { /* what the peer has sent may still be unread */
         return event_of_look(c, kernel.socket_peek(descriptor));
@@ -186,8 +187,8 @@ static int look_at_reader(struct connection *c, int descriptor, uint32_t ready)
     return ready & kernel_readable ? kCFStreamEventHasBytesAvailable : 0;
 }
 
-/* A hang-up without an error is told by writing: EPIPE. */
-static int look_at_writer(struct connection *c, int descriptor, uint32_t ready)
+/* After a hang-up without an error, the next write returns EPIPE. */
+static int look_at_writer(struct stream_connection *c, int descriptor, uint32_t ready)
 {
     if (ready & kernel_error) {
         int error;
@@ -207,7 +208,7 @@ static int look_at_writer(struct connection *c, int descriptor, uint32_t ready)
 
 int connection_look(struct stream *s, uint32_t ready)
 {
-    struct connection *c = connection_of(s);
+    struct stream_connection *c = connection_of(s);
     void *session;
     int descriptor = connection_socket(c, &session);
 

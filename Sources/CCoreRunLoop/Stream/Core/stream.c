@@ -3,110 +3,30 @@
 #include "Stream/Core/stream.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
-#include "Loop/Core/shown.h"
-#include "Loop/Run/thread_registry.h"
+#include "Stream/Core/stream_carriers.h"
 #include "Stream/Core/stream_events.h"
 #include "Stream/Core/stream_schedule.h"
-
-/* ---- the object ---- */
 
 #if defined(CRL_TESTING)
 void stream_check_invariants(const struct stream *s)
 {
     invariant_held(item_lock(s));
     invariant(s->status != kCFStreamStatusReading && s->status != kCFStreamStatusWriting);
-    invariant(s->status != kCFStreamStatusClosed || (!s->source && !s->queue && s->owed == 0 && s->place_count == 0));
-    invariant(!s->queue || (!s->source && s->place_count == 0));
+    invariant(s->status != kCFStreamStatusClosed || (!s->carriers.source && !s->carriers.queue && s->owed == 0 && s->modes.count == 0));
+    invariant(!s->carriers.queue || (!s->carriers.source && s->modes.count == 0));
+    invariant(s->carriers.source || s->carriers.queue || s->carriers.descriptor < 0);
+    invariant(s->transfers <= transfer_many);
     invariant((s->status == kCFStreamStatusError) <= (s->error.domain != 0));
     invariant((s->owed & stream_events_lasting) == 0 && (s->told & ~(uint32_t)stream_events_lasting) == 0);
     invariant(!s->is_transferring || s->is_claimed);
-    invariant(!s->source == !s->link);
+    invariant(!s->carriers.source == !s->link);
 }
 #endif
 
 static bool has_begun_and_not_ended(CFStreamStatus status)
 {
     return status == kCFStreamStatusOpening || status == kCFStreamStatusOpen || status == kCFStreamStatusAtEnd;
-}
-
-/* Nothing else refers to the stream, so its fields are read without the lock (NOT_CHECKED). A claim needs a reference. */
-NOT_CHECKED static void finalize(CFTypeRef object)
-{
-    struct stream *s = (struct stream *)(uintptr_t)object;
-
-    invariant(!s->is_claimed);
-    stream_schedule_end(s);
-    if (s->is_opened && s->kind->close) {
-        s->kind->close(s);
-    }
-    stream_client_remove(s);
-    if (s->kind->finalize) {
-        s->kind->finalize(s);
-    }
-}
-
-static const char *name_of_status(CFStreamStatus status)
-{
-    static const char *const names[] = {"not open", "opening", "open", "reading", "writing", "at end", "closed", "error"};
-
-    return names[status];
-}
-
-static CFStringRef copy_description(CFTypeRef object)
-{
-    struct stream *s = (struct stream *)(uintptr_t)object;
-    CFStringRef client = stream_client_describe(s);
-    CFStreamStatus status = stream_status(s);
-    CFStreamError error = stream_error(s);
-    struct shown shown;
-    uint32_t modes;
-    int descriptor;
-    CFStringRef text;
-
-    stream_lock(s);
-    descriptor = s->descriptor;
-    modes = s->place_count;
-    stream_unlock(s);
-    text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<%s %p>{status = %s, error = %d in domain %ld%@, scheduled in modes = %u%s%s}"),
-                                    s->object.isa->name, object, name_of_status(status), (int)error.error, (long)error.domain,
-                                    client ? client : CFSTR(""), (unsigned)modes, descriptor >= 0 ? ", descriptor = " : "",
-                                    descriptor >= 0 ? shown_descriptor(&shown, descriptor) : "");
-    if (client) {
-        CFRelease(client);
-    }
-    return text;
-}
-
-const struct object_class stream_read_class = {
-    .type_id = object_type_read_stream,
-    .name = "CFReadStream",
-    .finalize = finalize,
-    .copy_description = copy_description,
-};
-
-const struct object_class stream_write_class = {
-    .type_id = object_type_write_stream,
-    .name = "CFWriteStream",
-    .finalize = finalize,
-    .copy_description = copy_description,
-};
-
-/* No other thread knows the stream yet (NOT_CHECKED). */
-NOT_CHECKED struct stream *stream_create(CFAllocatorRef allocator, const struct stream_kind *kind, bool is_reader)
-{
-    struct stream *s;
-
-    thread_registry_prepare(); /* its handlers of fork free the locks of items in the child, also where the process has no loop */
-    s = object_create(allocator, is_reader ? &stream_read_class : &stream_write_class, kind->size);
-    if (s) {
-        s->kind = kind;
-        s->descriptor = -1;
-        s->source_descriptor = -1;
-        s->moves = 1;
-    }
-    return s;
 }
 
 /* ---- the claim ---- */
@@ -169,13 +89,14 @@ REQUIRES(the_item_lock) static void fail(struct stream *s, CFIndex result)
     s->status = kCFStreamStatusError;
     s->error = s->refusal.domain ? s->refusal : (CFStreamError){kCFStreamErrorDomainPOSIX, (SInt32)-result};
     s->told = 0;
-    stream_owe(s, kCFStreamEventErrorOccurred);
+    stream_events_owe(s, kCFStreamEventErrorOccurred);
 }
 
 REQUIRES(the_item_lock) static void reach_end(struct stream *s)
 {
+    invariant(s->status == kCFStreamStatusOpen && s->is_claimed);
     s->status = kCFStreamStatusAtEnd;
-    stream_owe(s, kCFStreamEventEndEncountered);
+    stream_events_owe(s, kCFStreamEventEndEncountered);
 }
 
 /* Takes the outcome of opening, unless the stream was closed meanwhile. */
@@ -184,12 +105,13 @@ REQUIRES(the_item_lock) static void take_outcome_of_opening(struct stream *s, in
     if (s->status != kCFStreamStatusOpening || result == -EINPROGRESS) {
         return;
     }
+    invariant(s->is_claimed && s->is_opened);
     if (result < 0) {
         fail(s, result);
         return;
     }
     s->status = kCFStreamStatusOpen;
-    stream_owe(s, kCFStreamEventOpenCompleted);
+    stream_events_owe(s, kCFStreamEventOpenCompleted);
     if (s->opens_at_end) {
         reach_end(s);
     }
@@ -315,7 +237,7 @@ EXCLUDES(the_item_lock) static CFStreamStatus begin_transfer(struct stream *s)
     CFStreamStatus status;
 
     for (;;) {
-        bool tells = false;
+        struct stream_carriers resting = stream_carriers_none;
 
         stream_lock(s);
         stream_check_invariants(s);
@@ -325,12 +247,12 @@ EXCLUDES(the_item_lock) static CFStreamStatus begin_transfer(struct stream *s)
         } else if (status == kCFStreamStatusOpen || status == kCFStreamStatusOpening) {
             s->is_claimed = true;
             s->is_transferring = true;
-            tells = status == kCFStreamStatusOpen && stream_events_rest(s);
+            if (status == kCFStreamStatusOpen) {
+                resting = stream_events_rest(s);
+            }
         }
         stream_unlock(s);
-        if (tells) {
-            stream_events_publish(s);
-        }
+        stream_carriers_tell(s, resting, false);
         if (status != kCFStreamStatusOpening) {
             return status;
         }
@@ -345,9 +267,9 @@ EXCLUDES(the_item_lock) static void end_transfer(struct stream *s, CFIndex resul
     bool is_heard;
 
     stream_lock(s);
-    if (s->moves < 2) {
-        s->moves++;
-    }
+    stream_check_invariants(s);
+    invariant(s->is_transferring);
+    s->transfers = s->transfers == transfer_none ? transfer_once : transfer_many;
     if (s->status == kCFStreamStatusOpen) {
         s->told = 0;
         if (result < 0) {
@@ -357,7 +279,7 @@ EXCLUDES(the_item_lock) static void end_transfer(struct stream *s, CFIndex resul
         }
     }
     closes = drop_claim(s);
-    is_heard = s->source || s->queue; /* scheduling a stream has the loop look */
+    is_heard = s->carriers.source || s->carriers.queue; /* scheduling a stream has the loop look */
     stream_unlock(s);
     if (closes) {
         close_kind(s);
@@ -424,7 +346,7 @@ CFIndex stream_write(struct stream *s, const UInt8 *bytes, CFIndex size)
 
 /* ---- looking ---- */
 
-/* The events that hold, of a claimed stream; below 0: it has failed. */
+/* Returns the events that hold now, or a negative errno if the stream has failed. The stream is claimed. */
 static int events_now(struct stream *s, uint32_t ready)
 {
     if (s->kind->look) {
@@ -447,6 +369,7 @@ uint8_t stream_look(struct stream *s, uint32_t ready)
     stream_unlock(s);
     if (is_open) {
         events = events_now(s, ready);
+        invariant(events < 0 || !(events & ~(stream_lasting_event(s) | kCFStreamEventEndEncountered)));
     }
     stream_lock(s);
     if (s->status != kCFStreamStatusOpen) {

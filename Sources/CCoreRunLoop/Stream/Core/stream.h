@@ -3,7 +3,11 @@
  * The stream object: its fields, its lock, its status, and the calls that move bytes. A read and a write stream have the same structure.
  *
  * What a stream reads from or writes to is its kind: a table of functions, and a structure that begins with `struct stream`. The kinds are
- * in stream_memory, stream_file, bound_pair and connection. stream_events tells the client, stream_schedule keeps the loops.
+ * in the rooms Kind and Connection.
+ *
+ * The files of this room, each of which knows those before it: scheduled_modes keeps the modes, stream_client the client; stream_queue and
+ * stream_carriers reach loops and queues; stream_events knows what is due; stream_schedule puts a stream into loops; stream moves it from
+ * status to status; stream_delivery tells the client; stream_object makes streams and ends them.
  *
  * Threads: any. The item lock guards the fields, and no lock is held over a call of the kind. A thread claims the stream before it calls
  * the kind, so that the kind's own fields need no lock. A stream that is claimed refuses another claim; nobody waits for one.
@@ -24,12 +28,34 @@
 #include "CoreFoundation/CFStream.h"
 #include "Kernel/kernel.h"
 #include "Runtime/Object/object.h"
+#include "Stream/Core/scheduled_modes.h"
 #include "Support/lock.h"
 
 struct stream;
 struct stream_client;
 struct stream_link;
 struct stream_queue;
+
+/*
+ * Tells the client the events that are due, and drops a reference. `ready` has bits of enum kernel_readiness. On the loop's thread, or on
+ * one of the dispatch queue's.
+ */
+typedef void stream_deliver_function(struct stream *s, uint32_t ready);
+
+/*
+ * How often the program has read or written since a report of a lasting event was told. A loop fetches many reports at once: the next one
+ * can be believed after one transfer, which the told report allowed, and is doubtful after more.
+ */
+enum stream_transfers { transfer_none, transfer_once, transfer_many };
+
+/* What carries the events to a thread: see stream_carriers.h. At most one of the two is there. */
+struct stream_carriers {
+    CFRunLoopSourceRef source; /* a reference, or NULL */
+    struct stream_queue *queue; /* a reference, or NULL; a stream on a queue is in no loop */
+    int descriptor; /* that they watch; -1: none */
+};
+
+static const struct stream_carriers stream_carriers_none = {.descriptor = -1};
 
 /* The events that hold as long as reading or writing does not wait. All others come once. */
 enum { stream_events_lasting = kCFStreamEventHasBytesAvailable | kCFStreamEventCanAcceptBytes };
@@ -44,18 +70,18 @@ struct stream_kind {
     int (*open)(struct stream *s);
     /* As `open`, which has returned -EINPROGRESS. Waits for the outcome if `waits`. */
     int (*finish_open)(struct stream *s, bool waits);
-    /* At least one byte, or 0 and `*ret_at_end`. May set `*ret_at_end` with the last bytes. Waits. Of read streams only. */
+    /* At least one byte, or 0 and `*ret_at_end`. May set `*ret_at_end` with the last bytes. Waits. For read streams only. */
     CFIndex (*read)(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end);
     /* As `read`, without a copy: NULL if it cannot be done. */
     const UInt8 *(*lend)(struct stream *s, CFIndex most, CFIndex *ret_count, bool *ret_at_end);
-    /* At least one byte, but for no bytes. Waits. Of write streams only. */
+    /* At least one byte, unless there are none to write. Waits. For write streams only. */
     CFIndex (*write)(struct stream *s, const UInt8 *bytes, CFIndex size);
     /*
      * The events among HasBytes, CanAccept and End that hold now. `ready` has bits of enum kernel_readiness, or is 0: then it asks itself.
      * NULL: the stream's is_ready tells.
      */
     int (*look)(struct stream *s, uint32_t ready);
-    void (*close)(struct stream *s); /* of a stream that was opened, also in vain */
+    void (*close)(struct stream *s); /* called once for a stream whose `open` was called, even if that failed */
     void (*finalize)(struct stream *s); /* gives back what the creation has taken */
     /* The stream has joined or left a mode. Not claimed: any thread. */
     void (*scheduled)(struct stream *s, CFRunLoopRef loop, CFStringRef mode);
@@ -64,33 +90,32 @@ struct stream_kind {
     bool (*set_property)(struct stream *s, CFStringRef name, CFTypeRef value);
 };
 
-/* Fields without a guard are constant after creation, or atomic. */
+/* Fields without a guard are constant after creation or atomic, or, if the kind sets them, belong to the thread with the claim. */
 struct stream {
     struct object object;
     const struct stream_kind *kind;
+    stream_deliver_function *deliver;
+    bool is_reader; /* else a write stream */
     CFStreamStatus status GUARDED_BY(the_item_lock); /* Reading and Writing are told by is_claimed; see stream_status */
     CFStreamError error GUARDED_BY(the_item_lock);
     bool is_claimed GUARDED_BY(the_item_lock);
     bool is_transferring GUARDED_BY(the_item_lock); /* claimed by a call that reads or writes */
     bool is_opened GUARDED_BY(the_item_lock); /* the kind was told to open, and has not been told to close */
-    _Atomic uint32_t opening_interest; /* of enum kernel_readiness: what a stream that is opening waits for; set by the kind */
+    _Atomic uint32_t opening_interest; /* of enum kernel_readiness: what opening waits for; set by the kind */
     bool opens_at_end; /* set by the kind's `open`: there is nothing to read */
     uint8_t owed GUARDED_BY(the_item_lock); /* events that come once and have not been told yet */
     uint8_t told GUARDED_BY(the_item_lock); /* lasting events that were told, with no read or write since */
-    /* Calls that read or wrote since a report of a lasting event was told; 2: two or more. 1 at first, and when no report was told. */
-    uint8_t moves GUARDED_BY(the_item_lock);
+    /* Of enum stream_transfers. transfer_once at first, and after a lasting event that no report led to: a report may be left. */
+    uint8_t transfers GUARDED_BY(the_item_lock);
     /* Reading, or writing, may not wait, and no report of a descriptor tells that: a kind without one, or bytes that TLS holds back. */
     atomic_bool is_ready;
     int descriptor GUARDED_BY(the_item_lock); /* what the loops wait for; -1: none, or none yet */
-    CFStreamError refusal; /* set by the kind, while claimed, with a result below 0 that is no errno; domain 0: none */
+    CFStreamError refusal; /* set by the kind, while claimed, if an error is no errno; domain 0: none */
     struct stream_client *client GUARDED_BY(the_item_lock); /* a reference, or NULL */
-    struct stream_queue *queue GUARDED_BY(the_item_lock); /* a reference, or NULL; a stream on a queue is in no loop */
-    CFRunLoopSourceRef source GUARDED_BY(the_item_lock); /* a reference, or NULL */
+    struct stream_carriers carriers GUARDED_BY(the_item_lock);
     struct stream_link *link GUARDED_BY(the_item_lock); /* of the source, which owns it */
-    _Atomic uint32_t interest; /* of enum kernel_readiness, for a source with a descriptor; written under the item lock */
-    int source_descriptor GUARDED_BY(the_item_lock); /* of the source or the queue; -1: none */
-    struct stream_place *places GUARDED_BY(the_item_lock); /* the modes that the stream is scheduled in */
-    uint32_t place_count GUARDED_BY(the_item_lock);
+    _Atomic uint32_t interest; /* of enum kernel_readiness, for carriers with a descriptor; written under the item lock */
+    struct scheduled_modes modes GUARDED_BY(the_item_lock); /* that the stream is in */
     uint32_t deliveries GUARDED_BY(the_item_lock); /* under way; each has a reference */
     uint32_t departures GUARDED_BY(the_item_lock); /* how often the stream has left a mode; wraps */
 };
@@ -110,7 +135,7 @@ extern const struct object_class stream_write_class;
 
 static inline bool stream_is_reader(const struct stream *s)
 {
-    return s->object.isa == &stream_read_class;
+    return s->is_reader;
 }
 
 /* The lasting event of the stream: bytes to read, or room to write. */
@@ -154,7 +179,7 @@ EXCLUDES(the_item_lock) CFIndex stream_write(struct stream *s, const UInt8 *byte
 EXCLUDES(the_item_lock) CFTypeRef stream_copy_property(struct stream *s, CFStringRef name);
 EXCLUDES(the_item_lock) bool stream_set_property(struct stream *s, CFStringRef name, CFTypeRef value);
 
-/* ---- for stream_events ---- */
+/* ---- for stream_delivery ---- */
 
 /* Asks whether a stream that is opening is open by now. */
 EXCLUDES(the_item_lock) void stream_go_on_opening(struct stream *s);

@@ -22,13 +22,12 @@ enum watch_token { token_event, token_descriptor, token_count };
 struct stream_queue {
     _Atomic uint32_t references; /* the stream's, one until the source has been cancelled, and those of calls under way */
     struct stream *stream GUARDED_BY(the_item_lock); /* NULL: it has left the queue */
-    stream_deliver *deliver; /* constant, as all that follows but the last two */
-    void *queue; /* a reference */
+    void *queue; /* a reference; constant, as all that follows but the last two */
     void *source; /* a reference, which the detachment drops */
     int set;
     int event;
     int watched GUARDED_BY(the_item_lock); /* the descriptor in the set; -1: none */
-    uint32_t interest GUARDED_BY(the_item_lock); /* in it */
+    uint32_t interest GUARDED_BY(the_item_lock); /* of enum kernel_readiness: what the set watches the descriptor for */
 };
 
 void stream_queue_retain(struct stream_queue *place)
@@ -76,7 +75,7 @@ static void handle_events(void *context)
     }
     s = count > 0 ? retain_stream(place) : NULL;
     if (s) {
-        place->deliver(s, ready);
+        s->deliver(s, ready);
     }
 }
 
@@ -101,7 +100,7 @@ static void close_if_open(int descriptor)
 }
 
 /* Returns a place with a wait set and a source that is not resumed yet, or NULL. No other thread knows it (NOT_CHECKED). */
-NOT_CHECKED static struct stream_queue *make_place(struct stream *s, void *queue, stream_deliver *deliver)
+NOT_CHECKED static struct stream_queue *make_place(struct stream *s, void *queue)
 {
     struct stream_queue *place = calloc(1, sizeof *place);
     int set = place ? kernel.set_create() : -1;
@@ -119,7 +118,6 @@ NOT_CHECKED static struct stream_queue *make_place(struct stream *s, void *queue
     }
     atomic_init(&place->references, 2);
     place->stream = s;
-    place->deliver = deliver;
     place->queue = queue;
     place->source = source;
     place->set = set;
@@ -128,9 +126,9 @@ NOT_CHECKED static struct stream_queue *make_place(struct stream *s, void *queue
     return place;
 }
 
-struct stream_queue *stream_queue_attach(struct stream *s, void *queue, stream_deliver *deliver)
+struct stream_queue *stream_queue_attach(struct stream *s, void *queue)
 {
-    struct stream_queue *place = has_libdispatch() ? make_place(s, queue, deliver) : NULL;
+    struct stream_queue *place = has_libdispatch() ? make_place(s, queue) : NULL;
 
     if (place) {
         dispatch_retain(queue);
@@ -167,11 +165,13 @@ void stream_queue_detach(struct stream_queue *place)
 
 /* ---- what the queue hears of ---- */
 
-/* A descriptor without interest leaves the set, which would report its errors all the same. Returns 0 or a negative errno. */
+/* Returns 0 or a negative errno. A descriptor without interest leaves the set, because the kernel would go on to report its errors. */
 REQUIRES(the_item_lock) static int set_watch(struct stream_queue *place, int descriptor, uint32_t interest)
 {
     int result;
 
+    invariant_held(item_lock(place));
+    invariant((place->watched >= 0) == (place->interest != 0));
     if (place->watched == descriptor && place->interest == interest) {
         return 0;
     }
@@ -215,7 +215,7 @@ EXCLUDES(the_item_lock) static struct stream_queue *retain_place(struct stream *
     struct stream_queue *place;
 
     stream_lock(s);
-    place = s->queue;
+    place = s->carriers.queue;
     if (place) {
         stream_queue_retain(place);
     }
@@ -225,11 +225,10 @@ EXCLUDES(the_item_lock) static struct stream_queue *retain_place(struct stream *
 
 struct stream_queue *stream_queue_take(struct stream *s)
 {
-    struct stream_queue *place = s->queue;
+    struct stream_queue *place = s->carriers.queue;
 
     if (place) {
-        s->queue = NULL;
-        s->source_descriptor = -1;
+        s->carriers = stream_carriers_none;
         s->departures++;
         atomic_store_explicit(&s->interest, 0, memory_order_relaxed);
     }
@@ -251,9 +250,9 @@ bool stream_queue_renew(struct stream *s)
     bool is_on_queue;
 
     stream_lock(s);
-    is_on_queue = s->queue;
+    is_on_queue = s->carriers.queue;
     if (is_on_queue) {
-        s->source_descriptor = s->descriptor;
+        s->carriers.descriptor = s->descriptor;
     }
     stream_unlock(s);
     return is_on_queue;
@@ -274,11 +273,12 @@ bool stream_queue_adopt(struct stream *s, struct stream_queue *made)
     bool is_usable;
 
     stream_lock(s);
-    is_usable = s->status != kCFStreamStatusClosed && s->place_count == 0 && !s->queue;
+    is_usable = s->status != kCFStreamStatusClosed && s->modes.count == 0 && !s->carriers.queue;
     if (is_usable) {
-        s->queue = made;
-        s->source_descriptor = s->descriptor;
+        s->carriers.queue = made;
+        s->carriers.descriptor = s->descriptor;
     }
+    stream_check_invariants(s);
     stream_unlock(s);
     return is_usable;
 }

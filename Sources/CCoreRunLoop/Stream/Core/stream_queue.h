@@ -17,19 +17,17 @@ struct stream_queue;
 
 /* ---- for the public calls ---- */
 
-typedef void stream_deliver(struct stream *s, uint32_t ready);
-
 /*
- * Returns a reference to a place on the queue of libdispatch, or NULL: there is no libdispatch, no memory or no descriptor. It calls
- * `deliver` with a reference to the stream and what its descriptor is ready for: bits of enum kernel_readiness, or 0.
+ * Returns a reference to a place on the queue of libdispatch, or NULL: there is no libdispatch, no memory or no descriptor. It calls the
+ * stream's `deliver` with a reference to the stream and what its descriptor is ready for: bits of enum kernel_readiness, or 0.
  */
-EXCLUDES(the_item_lock) struct stream_queue *stream_queue_attach(struct stream *s, void *queue, stream_deliver *deliver);
+EXCLUDES(the_item_lock) struct stream_queue *stream_queue_attach(struct stream *s, void *queue);
 /* Gives the place to the stream. Returns false if the stream was closed, or another thread has put it elsewhere meanwhile. */
 EXCLUDES(the_item_lock) bool stream_queue_adopt(struct stream *s, struct stream_queue *made);
 /* Returns the queue with a reference of libdispatch's, or NULL. */
 EXCLUDES(the_item_lock) void *stream_queue_copy(struct stream *s);
 
-/* ---- for stream_schedule and stream_events ---- */
+/* ---- for stream_schedule and stream_carriers ---- */
 
 /* Takes the stream off its queue. Returns the place, which the caller detaches without the lock, or NULL. */
 REQUIRES(the_item_lock) struct stream_queue *stream_queue_take(struct stream *s);

@@ -10,11 +10,6 @@
 #include "Stream/Core/stream_queue.h"
 #include "Support/fault.h"
 
-struct stream_place {
-    CFRunLoopRef loop; /* a reference, as the mode */
-    CFStringRef mode;
-};
-
 /* The info of a stream's source, which frees it. */
 struct stream_link {
     struct stream *stream GUARDED_BY(the_item_lock); /* the link's own lock; NULL: the stream is closed, or has another source */
@@ -58,22 +53,28 @@ static CFStringRef describe_link(const void *info)
 
 /* ---- the source ---- */
 
+/* Returns the source with a reference, or NULL. */
+REQUIRES(the_item_lock) static CFRunLoopSourceRef retain_source(const struct stream *s)
+{
+    if (s->carriers.source) {
+        object_retain(s->carriers.source);
+    }
+    return s->carriers.source;
+}
+
 /* Whether the stream is scheduled in the mode that runs on this thread. */
 EXCLUDES(the_item_lock) static bool is_in_running_mode(struct stream *s)
 {
     CFRunLoopRef loop = CFRunLoopGetCurrent();
     CFStringRef mode = CFRunLoopCopyCurrentMode(loop);
     CFRunLoopSourceRef source;
-    bool answer = false;
+    bool answer;
 
     stream_lock(s);
-    source = s->source;
-    if (source) {
-        object_retain(source);
-    }
+    source = retain_source(s);
     stream_unlock(s);
+    answer = source && mode && CFRunLoopContainsSource(loop, source, mode);
     if (source) {
-        answer = mode && CFRunLoopContainsSource(loop, source, mode);
         object_release(source);
     }
     if (mode) {
@@ -91,7 +92,7 @@ static void perform_signalled(void *info)
         return;
     }
     if (is_in_running_mode(s)) {
-        stream_events_deliver(s, 0);
+        s->deliver(s, 0);
     } else {
         stream_events_nudge(s);
         object_release(s);
@@ -106,7 +107,7 @@ static void perform_ready(void *info, CFRunLoopSourceRef source, uint32_t ready)
         descriptor_source_take_post(source);
     }
     if (s) {
-        stream_events_deliver(s, ready & ~(uint32_t)(watch_posted | watch_still_installed));
+        s->deliver(s, ready & ~(uint32_t)(watch_posted | watch_still_installed));
     }
 }
 
@@ -141,96 +142,48 @@ static void log_lack_of_memory(void)
     fault_log_once(&logged, "CFStream: no memory to schedule a stream; its client is told nothing until it is scheduled again");
 }
 
-/* ---- the places ---- */
+/* ---- the modes ---- */
 
-/* Returns the index of the place, or the count of places. */
-REQUIRES(the_item_lock) static uint32_t find_place(const struct stream *s, CFRunLoopRef loop, CFStringRef mode)
+/* Takes the stream off its queue. Returns false if there is no memory, or the stream is closed, or it is in the mode already. */
+EXCLUDES(the_item_lock) static bool add_mode(struct stream *s, struct scheduled_mode added)
 {
-    uint32_t i = 0;
-
-    while (i < s->place_count && (s->places[i].loop != loop || !CFEqual(s->places[i].mode, mode))) {
-        i++;
-    }
-    return i;
-}
-
-bool stream_schedule_has_several_modes(const struct stream *s)
-{
-    return s->place_count > 1 || (s->place_count == 1 && CFEqual(s->places[0].mode, kCFRunLoopCommonModes));
-}
-
-static void release_place(struct stream_place place)
-{
-    CFRelease(place.loop);
-    CFRelease(place.mode);
-}
-
-/* Takes the stream off its queue. Returns false if there is no memory, or the stream is closed, or it is there already. */
-EXCLUDES(the_item_lock) static bool add_place(struct stream *s, struct stream_place place)
-{
-    struct stream_place *grown = NULL;
     struct stream_queue *queue = NULL;
     bool is_new;
+    bool is_added;
 
     stream_lock(s);
-    is_new = s->status != kCFStreamStatusClosed && find_place(s, place.loop, place.mode) == s->place_count;
-    if (is_new) {
-        grown = realloc(s->places, (s->place_count + 1) * sizeof *grown);
-    }
-    if (grown) {
-        s->places = grown;
-        grown[s->place_count++] = place;
+    is_new = s->status != kCFStreamStatusClosed && !scheduled_modes_contain(&s->modes, added.loop, added.mode);
+    is_added = is_new && scheduled_modes_add(&s->modes, added);
+    if (is_added) {
         queue = stream_queue_take(s); /* under the same lock: another thread may be giving it a queue */
     }
+    stream_check_invariants(s);
     stream_unlock(s);
     stream_queue_detach(queue);
-    if (is_new && !grown) {
+    if (is_new && !is_added) {
         log_lack_of_memory();
     }
-    return grown;
+    return is_added;
 }
 
-/* Copies the place of that index, with references. Returns false if there are fewer. */
-EXCLUDES(the_item_lock) static bool copy_place(struct stream *s, uint32_t index, struct stream_place *ret_place)
-{
-    bool is_there;
-
-    stream_lock(s);
-    is_there = index < s->place_count;
-    if (is_there) {
-        *ret_place = s->places[index];
-        object_retain(ret_place->loop);
-        object_retain(ret_place->mode);
-    }
-    stream_unlock(s);
-    return is_there;
-}
-
-/*
- * For walking over the places from the last one down: a place that is removed meanwhile leaves its index to the last one, which has been
- * seen. Whoever adds one meanwhile does with it what the walk does.
- */
-EXCLUDES(the_item_lock) static uint32_t count_places(struct stream *s)
-{
-    uint32_t count;
-
-    stream_lock(s);
-    count = s->place_count;
-    stream_unlock(s);
-    return count;
-}
+struct added_source {
+    struct stream *stream;
+    CFRunLoopSourceRef source;
+};
 
 /* Adds the source to a mode. Takes it out again if the stream has left the mode meanwhile, or has another source. */
-EXCLUDES(the_item_lock) static void add_source(struct stream *s, CFRunLoopSourceRef source, struct stream_place place)
+static void add_source(void *info, CFRunLoopRef loop, CFStringRef mode)
 {
+    const struct added_source *added = info;
+    struct stream *s = added->stream;
     bool is_wanted;
 
-    CFRunLoopAddSource(place.loop, source, place.mode);
+    CFRunLoopAddSource(loop, added->source, mode);
     stream_lock(s);
-    is_wanted = s->source == source && find_place(s, place.loop, place.mode) < s->place_count;
+    is_wanted = s->carriers.source == added->source && scheduled_modes_contain(&s->modes, loop, mode);
     stream_unlock(s);
     if (!is_wanted) {
-        CFRunLoopRemoveSource(place.loop, source, place.mode);
+        CFRunLoopRemoveSource(loop, added->source, mode);
     }
 }
 
@@ -250,12 +203,13 @@ EXCLUDES(the_item_lock) static bool replace_source(struct stream *s, int descrip
     link->stream = s;
     lock_drop(item_lock(link));
     stream_lock(s);
-    if (s->place_count > 0 && s->descriptor == descriptor) { /* else it was closed, or has changed: the new source is given up */
-        old_source = s->source;
+    if (s->modes.count > 0 && s->descriptor == descriptor) { /* else it was closed, or has changed: the new source is given up */
+        old_source = s->carriers.source;
         old_link = s->link;
-        s->source = source;
+        s->carriers.source = source;
+        s->carriers.descriptor = descriptor;
         s->link = link;
-        s->source_descriptor = descriptor;
+        stream_check_invariants(s);
     }
     stream_unlock(s);
     end_source(old_source, old_link);
@@ -263,79 +217,63 @@ EXCLUDES(the_item_lock) static bool replace_source(struct stream *s, int descrip
 }
 
 /* Returns the source with a reference if it watches the stream's descriptor; else NULL, and whether one is needed. */
-EXCLUDES(the_item_lock) static CFRunLoopSourceRef retain_source(struct stream *s, int *ret_descriptor, bool *ret_is_needed)
+EXCLUDES(the_item_lock) static CFRunLoopSourceRef retain_current_source(struct stream *s, int *ret_descriptor, bool *ret_is_needed)
 {
-    CFRunLoopSourceRef source = NULL;
+    CFRunLoopSourceRef source;
 
     stream_lock(s);
     *ret_descriptor = s->descriptor;
-    *ret_is_needed = s->place_count > 0 && (!s->source || s->source_descriptor != s->descriptor);
-    if (s->source && !*ret_is_needed) {
-        source = s->source;
-        object_retain(source);
-    }
+    *ret_is_needed = s->modes.count > 0 && (!s->carriers.source || s->carriers.descriptor != s->descriptor);
+    source = *ret_is_needed ? NULL : retain_source(s);
     stream_unlock(s);
     return source;
 }
 
 void stream_schedule_renew(struct stream *s)
 {
-    struct stream_place place;
-    CFRunLoopSourceRef source;
+    struct added_source added = {s, NULL};
     int descriptor;
     bool is_needed;
 
     if (stream_queue_renew(s)) {
         return;
     }
-    source = retain_source(s, &descriptor, &is_needed);
-    if (!is_needed) {
-        if (source) {
-            object_release(source);
-        }
-        return;
-    }
-    if (!replace_source(s, descriptor)) {
+    added.source = retain_current_source(s, &descriptor, &is_needed);
+    if (is_needed && !replace_source(s, descriptor)) {
         log_lack_of_memory();
-        return;
-    }
-    source = retain_source(s, &descriptor, &is_needed);
-    if (!source) {
-        return; /* another thread has closed the stream */
-    }
-    for (uint32_t i = count_places(s); i-- > 0;) {
-        if (copy_place(s, i, &place)) {
-            add_source(s, source, place);
-            release_place(place);
+    } else if (is_needed) {
+        added.source = retain_current_source(s, &descriptor, &is_needed);
+        if (added.source) { /* else another thread has closed the stream */
+            scheduled_modes_each(s, &s->modes, add_source, &added);
         }
     }
-    object_release(source);
+    if (added.source) {
+        object_release(added.source);
+    }
 }
 
 void stream_schedule_add(struct stream *s, CFRunLoopRef loop, CFStringRef mode)
 {
-    struct stream_place place = {loop, mode};
-    CFRunLoopSourceRef source;
+    struct added_source added = {s, NULL};
+    struct scheduled_mode made;
+    bool is_made = scheduled_mode_init(&made, loop, mode);
     int descriptor;
     bool is_needed;
 
-    object_retain(loop);
-    place.mode = CFStringCreateCopy(NULL, mode);
-    if (!place.mode) {
+    if (!is_made) {
         log_lack_of_memory();
     }
-    if (!place.mode || !add_place(s, place)) {
-        CFRelease(loop);
-        if (place.mode) {
-            CFRelease(place.mode);
+    if (!is_made || !add_mode(s, made)) {
+        if (is_made) {
+            scheduled_mode_release(made);
         }
         stream_schedule_renew(s); /* there may have been no memory for the source when the stream was scheduled here before */
         return;
     }
-    source = retain_source(s, &descriptor, &is_needed);
-    if (source) {
-        add_source(s, source, (struct stream_place){loop, mode});
-        object_release(source);
+    added.source = retain_current_source(s, &descriptor, &is_needed);
+    if (added.source) {
+        add_source(&added, loop, mode);
+        object_release(added.source);
     } else {
         stream_schedule_renew(s);
     }
@@ -347,31 +285,24 @@ void stream_schedule_add(struct stream *s, CFRunLoopRef loop, CFStringRef mode)
 
 void stream_schedule_remove(struct stream *s, CFRunLoopRef loop, CFStringRef mode)
 {
-    struct stream_place place = {NULL, NULL};
-    CFRunLoopSourceRef source = NULL;
-    uint32_t index;
+    struct scheduled_mode removed;
+    CFRunLoopSourceRef source;
+    bool was_there;
 
     stream_lock(s);
-    index = find_place(s, loop, mode);
-    if (index < s->place_count) {
-        place = s->places[index];
-        s->places[index] = s->places[--s->place_count];
-        s->departures++;
-        source = s->source;
-    }
-    if (source) {
-        object_retain(source);
-    }
+    was_there = scheduled_modes_remove(&s->modes, loop, mode, &removed);
+    s->departures += was_there;
+    source = was_there ? retain_source(s) : NULL;
     stream_unlock(s);
     if (source) {
         CFRunLoopRemoveSource(loop, source, mode);
         object_release(source);
     }
-    if (place.loop) {
+    if (was_there) {
         if (s->kind->unscheduled) {
             s->kind->unscheduled(s, loop, mode);
         }
-        release_place(place);
+        scheduled_mode_release(removed);
     }
 }
 
@@ -382,9 +313,8 @@ void stream_schedule_descriptor_changed(struct stream *s, int descriptor)
     stream_lock(s);
     if (s->status == kCFStreamStatusOpening || s->status == kCFStreamStatusOpen) {
         s->descriptor = descriptor;
-        if (s->source && s->source_descriptor == descriptor) {
-            source = s->source;
-            object_retain(source);
+        if (s->carriers.descriptor == descriptor) {
+            source = retain_source(s);
         }
     }
     stream_unlock(s);
@@ -397,75 +327,39 @@ void stream_schedule_descriptor_changed(struct stream *s, int descriptor)
     }
 }
 
-void stream_schedule_each(struct stream *s, void (*function)(void *info, CFRunLoopRef loop, CFStringRef mode), void *info)
-{
-    struct stream_place place;
-
-    for (uint32_t i = count_places(s); i-- > 0;) {
-        if (copy_place(s, i, &place)) {
-            function(info, place.loop, place.mode);
-            release_place(place);
-        }
-    }
-}
-
-static void wake(void *info, CFRunLoopRef loop, CFStringRef mode)
-{
-    (void)info;
-    (void)mode;
-    CFRunLoopWakeUp(loop);
-}
-
-void stream_schedule_wake(struct stream *s)
-{
-    stream_schedule_each(s, wake, NULL);
-}
-
 /* ---- the end ---- */
 
-static void free_places(struct stream_place *places, uint32_t count)
-{
-    while (count > 0) {
-        release_place(places[--count]);
-    }
-    free(places);
-}
-
-/* What a stream has in loops and on a queue. */
+/* All that a stream has in loops and on a queue. */
 struct belongings {
-    CFRunLoopSourceRef source;
+    struct stream_carriers carriers;
     struct stream_link *link;
-    struct stream_place *places;
-    uint32_t place_count;
-    struct stream_queue *queue;
+    struct scheduled_modes modes;
 };
 
 REQUIRES(the_item_lock) static struct belongings take_all(struct stream *s)
 {
-    struct belongings taken = {s->source, s->link, s->places, s->place_count, s->queue};
+    struct belongings taken = {s->carriers, s->link, s->modes};
 
-    s->source = NULL;
+    s->carriers = stream_carriers_none;
     s->link = NULL;
-    s->source_descriptor = -1;
-    s->places = NULL;
-    s->place_count = 0;
-    s->queue = NULL;
+    s->modes = (struct scheduled_modes){NULL, 0};
     s->departures++;
     atomic_store_explicit(&s->interest, 0, memory_order_relaxed);
     return taken;
 }
 
-static void end_all(const struct belongings *taken)
+static void end_all(struct belongings *taken)
 {
-    end_source(taken->source, taken->link);
-    free_places(taken->places, taken->place_count);
-    stream_queue_detach(taken->queue);
+    end_source(taken->carriers.source, taken->link);
+    scheduled_modes_free(&taken->modes);
+    stream_queue_detach(taken->carriers.queue);
 }
 
 void stream_schedule_take_and_unlock(struct stream *s)
 {
     struct belongings taken = take_all(s);
 
+    stream_check_invariants(s);
     stream_unlock(s);
     end_all(&taken);
 }

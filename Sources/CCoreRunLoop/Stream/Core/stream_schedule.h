@@ -19,13 +19,6 @@ EXCLUDES(the_item_lock) void stream_schedule_remove(struct stream *s, CFRunLoopR
 EXCLUDES(the_item_lock) void stream_schedule_renew(struct stream *s);
 /* The stream has a descriptor now, or its number stands for another file than before. */
 EXCLUDES(the_item_lock) void stream_schedule_descriptor_changed(struct stream *s, int descriptor);
-/* Calls `function` for each mode that the stream is scheduled in. */
-EXCLUDES(the_item_lock)
-void stream_schedule_each(struct stream *s, void (*function)(void *info, CFRunLoopRef loop, CFStringRef mode), void *info);
-/* Whether the stream is in more modes than one, each of which has reports of its own. */
-REQUIRES(the_item_lock) bool stream_schedule_has_several_modes(const struct stream *s);
-/* Wakes the loops that the stream is scheduled in. */
-EXCLUDES(the_item_lock) void stream_schedule_wake(struct stream *s);
 /* Takes a stream out of all loops, and off its queue. Drops the lock, because the loops are woken. */
 RELEASES(the_item_lock) void stream_schedule_take_and_unlock(struct stream *s);
 /* The same for a stream that is being freed. Nobody else refers to it, so there is no lock. */

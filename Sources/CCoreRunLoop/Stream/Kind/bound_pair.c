@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bound pairs; see bound_pair.h. The two streams share a structure with the ring. Its own lock guards it, which is an item lock, so that a
- * thread never holds it together with a stream's.
+ * Bound pairs; see bound_pair.h. The two streams share a structure with the ring. The structure's own item lock guards it. A thread never
+ * holds two item locks, so it never holds this one together with a stream's.
  *
- * Who waits for bytes or room sleeps on a word that every change of the ring adds one to.
+ * A thread that waits for bytes or room sleeps on a word. Every change of the ring adds one to the word.
  */
 #include "Stream/Kind/bound_pair.h"
 
@@ -16,7 +16,7 @@
 enum pair_end { pair_end_reader, pair_end_writer, pair_end_count };
 
 struct bound_pair {
-    struct stream *ends[pair_end_count] GUARDED_BY(the_item_lock); /* NULL: closed, or freed, or never made. Weak */
+    struct stream *ends[pair_end_count] GUARDED_BY(the_item_lock); /* weak references; NULL: closed, freed or never made */
     uint32_t references GUARDED_BY(the_item_lock); /* streams that refer to it */
     _Atomic uint32_t changes; /* counts the changes of the ring and of its ends; written under the lock */
     uint32_t sleepers GUARDED_BY(the_item_lock); /* threads that wait for a change */
@@ -96,6 +96,7 @@ REQUIRES(the_item_lock) static void await_change(struct bound_pair *pair)
     unlock_pair(pair);
     (void)kernel.futex_wait(&pair->changes, seen, kernel_never);
     lock_pair(pair);
+    invariant(pair->sleepers > 0);
     pair->sleepers--;
 }
 
@@ -107,6 +108,7 @@ REQUIRES(the_item_lock) static void take_bytes(struct bound_pair *pair, UInt8 *b
     size_t straight = pair->capacity - pair->begin;
     size_t first = count < straight ? count : straight;
 
+    invariant(count <= pair->count && pair->begin < pair->capacity);
     memcpy(bytes, pair->bytes + pair->begin, first);
     memcpy(bytes + first, pair->bytes, count - first);
     pair->begin = (pair->begin + count) % pair->capacity;
@@ -119,6 +121,7 @@ REQUIRES(the_item_lock) static void put_bytes(struct bound_pair *pair, const UIn
     size_t straight = pair->capacity - end;
     size_t first = count < straight ? count : straight;
 
+    invariant(count <= pair->capacity - pair->count);
     memcpy(pair->bytes + end, bytes, first);
     memcpy(pair->bytes, bytes + first, count - first);
     pair->count += count;
@@ -169,7 +172,7 @@ static CFIndex write_pair(struct stream *s, const UInt8 *bytes, CFIndex size)
     return has_reader ? (CFIndex)count : -EPIPE;
 }
 
-/* The end, and the loss of the reader, are found without a read or write of the program's. */
+/* A look finds the end, and the loss of the reader, although the program neither reads nor writes. */
 static int look_at_pair(struct stream *s, uint32_t ready)
 {
     struct bound_pair *pair = pair_of(s);
@@ -219,6 +222,7 @@ static void finalize(struct stream *s)
     }
     leave(s);
     lock_pair(pair);
+    invariant(pair->references > 0 && !pair->ends[end_of(s)]);
     is_last = --pair->references == 0;
     unlock_pair(pair);
     if (is_last) {

@@ -14,7 +14,7 @@ struct file_stream {
     int file; /* -1: not open */
     bool is_regular;
     bool appends;
-    int64_t offset; /* to begin at; below 0: none was set */
+    int64_t offset; /* where reading or writing is to begin; below 0: none was set */
 };
 
 /* ---- opening ---- */
@@ -69,8 +69,10 @@ static void close_file(struct stream *s)
 static CFIndex read_file(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end)
 {
     const struct file_stream *file = (struct file_stream *)s;
-    CFIndex result = kernel.file_read(file->file, bytes, (size_t)size);
+    CFIndex result;
 
+    invariant(file->file >= 0); /* an open stream has its file until the claim ends */
+    result = kernel.file_read(file->file, bytes, (size_t)size);
     *ret_at_end = result == 0;
     return result;
 }
@@ -80,7 +82,7 @@ static CFIndex write_file(struct stream *s, const UInt8 *bytes, CFIndex size)
     return kernel.file_write(((struct file_stream *)s)->file, bytes, (size_t)size);
 }
 
-/* A pipe whose other end is closed reports that alone once it is empty. Writing to it tells the error. */
+/* An empty pipe whose other end is closed reports only the hang-up. For a writer the next write then returns the error. */
 static int look_at_file(struct stream *s, uint32_t ready)
 {
     const struct file_stream *file = (struct file_stream *)s;

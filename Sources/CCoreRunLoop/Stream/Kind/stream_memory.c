@@ -12,13 +12,13 @@ struct memory_reader {
     const UInt8 *bytes; /* constant, as the next two */
     CFIndex length;
     CFAllocatorRef deallocator; /* a reference */
-    CFIndex position; /* what was read before it */
+    CFIndex position; /* of the next byte to read */
 };
 
 struct memory_writer {
     struct stream stream;
-    CFAllocatorRef allocator; /* of a buffer that grows: a reference; NULL: the buffer is the program's. Constant */
-    UInt8 *buffer; /* NULL: a buffer that grows has none yet */
+    CFAllocatorRef allocator; /* constant: a reference, which a buffer that grows comes from; NULL: the buffer is the program's */
+    UInt8 *buffer; /* NULL: nothing was written yet to a buffer that grows */
     CFIndex capacity;
     CFIndex length;
 };
@@ -42,6 +42,7 @@ static const UInt8 *lend(struct stream *s, CFIndex most, CFIndex *ret_count, boo
     *ret_count = most > 0 && most < left ? most : left;
     reader->position += *ret_count;
     *ret_at_end = reader->position == reader->length;
+    invariant(reader->position <= reader->length);
     return bytes;
 }
 
@@ -84,7 +85,7 @@ struct stream *stream_memory_create_reader(CFAllocatorRef allocator, const UInt8
     reader->bytes = bytes;
     reader->length = length;
     reader->deallocator = CFRetain(deallocator ? deallocator : CFAllocatorGetDefault());
-    atomic_init(&reader->stream.is_ready, true); /* until the end, which no read leaves behind unnoticed */
+    atomic_init(&reader->stream.is_ready, true); /* stays so: the read that takes the last bytes says that the end is reached */
     return &reader->stream;
 }
 
@@ -124,6 +125,7 @@ static CFIndex write_bytes(struct stream *s, const UInt8 *bytes, CFIndex size)
     }
     memcpy(writer->buffer + writer->length, bytes, (size_t)size);
     writer->length += size;
+    invariant(writer->length <= writer->capacity);
     if (!writer->allocator) {
         atomic_store_explicit(&s->is_ready, writer->length < writer->capacity, memory_order_release);
     }

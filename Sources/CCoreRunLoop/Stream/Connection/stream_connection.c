@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The streams of a socket, from their making to their end. See connection.h. connection_attempt.c opens the connection,
+ * The streams of a socket, from their making to their end. See stream_connection.h. connection_attempt.c opens the connection,
  * connection_transfer.c moves its bytes.
  */
-#include "Stream/Connection/connection.h"
+#include "Stream/Connection/stream_connection.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,14 +18,14 @@
 /* ---- opening ---- */
 
 /* The error of a failed connection becomes the stream's. */
-static void take_error(struct stream *s, struct connection *c)
+static void take_error(struct stream *s, struct stream_connection *c)
 {
     connection_lock(c);
     s->refusal = c->error;
     connection_unlock(c);
 }
 
-static bool connection_is_secured(struct connection *c)
+static bool connection_is_secured(struct stream_connection *c)
 {
     bool is_secured;
 
@@ -35,10 +35,10 @@ static bool connection_is_secured(struct connection *c)
     return is_secured;
 }
 
-/* Goes on with the connection. `begins`: for the first time for this stream, which does not know the descriptor yet. */
+/* Goes on with the connection. `begins`: this is the stream's first call, and it does not know the descriptor yet. */
 static int advance(struct stream *s, bool begins, uint32_t *ret_waits)
 {
-    struct connection *c = connection_of(s);
+    struct stream_connection *c = connection_of(s);
     bool has_changed;
     int result = connection_advance(c, ret_waits, &has_changed);
 
@@ -52,7 +52,7 @@ static int advance(struct stream *s, bool begins, uint32_t *ret_waits)
     if (result < 0 && result != -EINPROGRESS) {
         take_error(s, c);
     } else if (result == 0 && stream_is_reader(s) && connection_is_secured(c)) {
-        atomic_store_explicit(&s->is_ready, true, memory_order_release); /* the handshake may have taken bytes behind it */
+        atomic_store_explicit(&s->is_ready, true, memory_order_release); /* the handshake may have received bytes that came after its own */
     }
     return result;
 }
@@ -78,14 +78,15 @@ static int finish_open(struct stream *s, bool waits)
 
 /* ---- the end ---- */
 
-/* What the last stream of a connection gives back, without the lock. */
+/* The parts of a connection that its last stream gives back once the lock is dropped. */
 struct leftovers {
     void *session;
     int descriptor; /* to be closed; -1: none */
 };
 
-REQUIRES(the_item_lock) static void take_leftovers(struct connection *c, struct leftovers *ret_leftovers)
+REQUIRES(the_item_lock) static void take_leftovers(struct stream_connection *c, struct leftovers *ret_leftovers)
 {
+    invariant(c->unclosed == 0 && !c->is_shaking);
     ret_leftovers->session = c->session;
     ret_leftovers->descriptor = c->closes ? c->descriptor : -1;
     c->session = NULL;
@@ -93,11 +94,11 @@ REQUIRES(the_item_lock) static void take_leftovers(struct connection *c, struct 
     c->state = connection_failed; /* a query that is under way makes no socket any more */
 }
 
-/* The stream is closed, or freed without having been closed. The last one of the connection closes the socket. */
+/* The stream was closed, or is freed without having been closed. The last stream of a connection closes the socket. */
 static void leave(struct stream *s)
 {
     struct socket_stream *socket_stream = (struct socket_stream *)s;
-    struct connection *c = socket_stream->connection;
+    struct stream_connection *c = socket_stream->connection;
     struct leftovers leftovers = {NULL, -1};
 
     if (socket_stream->has_left) {
@@ -126,8 +127,9 @@ static void release_if_any(CFTypeRef object)
 }
 
 /* No stream refers to the connection (NOT_CHECKED). Freeing the query waits for its completion, which may be using the connection. */
-NOT_CHECKED static void free_connection(struct connection *c)
+NOT_CHECKED static void free_connection(struct stream_connection *c)
 {
+    invariant(c->references == 0 && c->unclosed == 0 && !c->session);
     if (c->query) {
         connection_network()->freeQuery(c->query);
     }
@@ -139,7 +141,7 @@ NOT_CHECKED static void free_connection(struct connection *c)
 
 static void finalize(struct stream *s)
 {
-    struct connection *c = connection_of(s);
+    struct stream_connection *c = connection_of(s);
     bool is_last;
 
     if (!c) {
@@ -148,6 +150,7 @@ static void finalize(struct stream *s)
     leave(s);
     connection_lock(c);
     c->ends[stream_is_reader(s) ? connection_reader : connection_writer] = NULL;
+    invariant(c->unclosed < c->references);
     is_last = --c->references == 0;
     connection_unlock(c);
     if (is_last) {
@@ -157,27 +160,31 @@ static void finalize(struct stream *s)
 
 /* ---- loops of a query ---- */
 
-static void scheduled(struct stream *s, CFRunLoopRef loop, CFStringRef mode)
+/* Returns the query that resolves the peer's name, or NULL. The stream keeps the connection, and that keeps the query. */
+EXCLUDES(the_item_lock) static void *query_of(const struct stream *s)
 {
-    struct connection *c = connection_of(s);
+    struct stream_connection *c = connection_of(s);
     void *query;
 
     connection_lock(c);
     query = c->state == connection_resolving ? c->query : NULL;
     connection_unlock(c);
+    return query;
+}
+
+static void scheduled(struct stream *s, CFRunLoopRef loop, CFStringRef mode)
+{
+    void *query = query_of(s);
+
     if (query) {
-        connection_network()->scheduleQuery(query, loop, mode); /* the stream keeps the connection, and that the query */
+        connection_network()->scheduleQuery(query, loop, mode);
     }
 }
 
 static void unscheduled(struct stream *s, CFRunLoopRef loop, CFStringRef mode)
 {
-    struct connection *c = connection_of(s);
-    void *query;
+    void *query = query_of(s);
 
-    connection_lock(c);
-    query = c->state == connection_resolving ? c->query : NULL;
-    connection_unlock(c);
     if (query) {
         connection_network()->unscheduleQuery(query, loop, mode);
     }
@@ -201,9 +208,9 @@ static const struct stream_kind socket_kind = {
 /* ---- making ---- */
 
 /* Nobody else knows the connection yet (NOT_CHECKED), here and below. */
-NOT_CHECKED static struct connection *create_connection(const struct connection_terms *terms)
+NOT_CHECKED static struct stream_connection *create_connection(const struct connection_terms *terms)
 {
-    struct connection *c = calloc(1, sizeof *c);
+    struct stream_connection *c = calloc(1, sizeof *c);
 
     if (!c) {
         return NULL;
@@ -219,7 +226,7 @@ NOT_CHECKED static struct connection *create_connection(const struct connection_
     return c;
 }
 
-NOT_CHECKED static bool add_stream(CFAllocatorRef allocator, struct connection *c, bool is_reader, struct stream **ret_stream)
+NOT_CHECKED static bool add_stream(CFAllocatorRef allocator, struct stream_connection *c, bool is_reader, struct stream **ret_stream)
 {
     struct socket_stream *made;
 
@@ -241,7 +248,7 @@ NOT_CHECKED static bool add_stream(CFAllocatorRef allocator, struct connection *
 NOT_CHECKED bool connection_create_streams(CFAllocatorRef allocator, const struct connection_terms *terms, struct stream **ret_reader,
                                            struct stream **ret_writer)
 {
-    struct connection *c = create_connection(terms);
+    struct stream_connection *c = create_connection(terms);
     bool closes;
     bool is_made;
 
