@@ -61,4 +61,4 @@ asan-swift:
 	$(Q)LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-swift.supp:$$LSAN_OPTIONS $(SWIFT_TEST) --sanitize=address --scratch-path .build/asan --skip Exits $(SWIFT_FLAGS)
 	$(Q)ASAN_OPTIONS=detect_leaks=0:$$ASAN_OPTIONS $(SWIFT_TEST) --sanitize=address --scratch-path .build/asan --filter Exits
 tsan-swift:
-	$(Q)$(SWIFT_TEST) --sanitize=thread --scratch-path .build/tsan $(SWIFT_FLAGS)
+	$(Q)$(SWIFT_TEST) --sanitize=thread -Xswiftc -DCRL_TSAN --scratch-path .build/tsan $(SWIFT_FLAGS)

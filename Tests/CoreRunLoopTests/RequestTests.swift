@@ -3,6 +3,7 @@
 // The requests of docs/overlay-rules.md: handlers in tasks, errors, deadlines, cancellations.
 
 import CoreRunLoop
+import Synchronization
 import Testing
 
 #if canImport(Glibc)

@@ -3,6 +3,7 @@
 // The threads of docs/overlay-rules.md.
 
 import CoreRunLoop
+import Synchronization
 import Testing
 
 #if canImport(Glibc)

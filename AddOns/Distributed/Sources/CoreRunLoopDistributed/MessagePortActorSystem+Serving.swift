@@ -4,6 +4,7 @@
 
 import CoreRunLoop
 import Distributed
+import Synchronization
 
 /// The types that other processes may name.
 struct AllowedTypes: @unchecked Sendable {

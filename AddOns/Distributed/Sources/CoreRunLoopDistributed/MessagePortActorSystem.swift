@@ -13,6 +13,7 @@
 
 public import CoreRunLoop
 public import Distributed
+import Synchronization
 
 /// Connects distributed actors of the processes of one user by message ports.
 ///

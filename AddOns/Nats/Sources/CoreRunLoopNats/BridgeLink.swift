@@ -3,6 +3,7 @@
 import CCoreRunLoop
 import CoreRunLoop
 import CoreRunLoopShims
+import Synchronization
 
 /// The C bridge and those who hear of it. The C callback has a reference to it as long as the C bridge lives.
 ///
