@@ -67,7 +67,7 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
         let port: MessagePort
         var actor: (any DistributedActor)?
     }
-    private struct State: @unchecked Sendable {
+    private struct State {
         var lastNumber: UInt64 = 0
         var actors: [ActorID: WeakActor] = [:]
         var hosted: [ActorID: Hosted] = [:]
