@@ -34,7 +34,7 @@ asan-swift:
 	$(Q)LSAN_OPTIONS=suppressions=$(CURDIR)/Tests/lsan-swift.supp:$$LSAN_OPTIONS $(SWIFT_TEST) --sanitize=address --scratch-path .build/asan --skip Exits $(SWIFT_FLAGS)
 	$(Q)ASAN_OPTIONS=detect_leaks=0:$$ASAN_OPTIONS $(SWIFT_TEST) --sanitize=address --scratch-path .build/asan --filter Exits
 tsan-swift:
-	$(Q)$(if $(HAS_SWIFT),$(SWIFT_TEST) --sanitize=thread --scratch-path .build/tsan $(SWIFT_FLAGS),echo "$@: passed over, there is no swift here")
+	$(Q)$(if $(HAS_SWIFT),$(SWIFT_TEST) --sanitize=thread -Xswiftc -DCRL_TSAN --scratch-path .build/tsan $(SWIFT_FLAGS),echo "$@: passed over, there is no swift here")
 
 SOAK += requests actors both-loops
 swift_soak = $(Q)$(if $(HAS_SWIFT),$(1),echo "$@: passed over, there is no swift here")

@@ -2,6 +2,7 @@
 
 import CoreRunLoop
 import CoreRunLoopTesting
+import Synchronization
 import Testing
 
 #if canImport(Glibc)

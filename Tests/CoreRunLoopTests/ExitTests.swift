@@ -3,6 +3,7 @@
 // Ends of threads that unwind nothing: what their frames hold is left, so `make asan-swift` runs these tests without looking for leaks.
 
 import CoreRunLoop
+import Synchronization
 import Testing
 
 #if canImport(Glibc)
@@ -84,7 +85,7 @@ private func exitThread() { Thread.exit() }
             return nil
         }
         try await onForeignThread {
-            loops.continuation.yield(RunLoop(CFRunLoopGetCurrent()))
+            loops.continuation.yield(RunLoop.of(CFRunLoopGetCurrent()))
             while true { _ = CFRunLoopRunInMode(.defaultMode, 0.001, true) }
         }
         #expect(await caller.value == .threadFinished)

@@ -4,6 +4,7 @@
 
 import CoreRunLoop
 import CoreRunLoopTesting
+import Synchronization
 import Testing
 
 private final class Receiver: Performing, Sendable {
@@ -602,7 +603,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
     @Test func `of a loop that nobody keeps is performed nevertheless`() async throws {
         let receiver = Receiver()
         try await onForeignThread {
-            RunLoop(CFRunLoopGetCurrent()).perform(Receiver.plain, target: receiver, argument: ())
+            RunLoop.of(CFRunLoopGetCurrent()).perform(Receiver.plain, target: receiver, argument: ())
             _ = CFRunLoopRunInMode(.defaultMode, 0, false)
         }
         #expect(receiver.trace.text == "plain")

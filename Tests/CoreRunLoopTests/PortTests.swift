@@ -3,6 +3,7 @@
 // The ports: rules 1600 to 1612 of docs/rules.md.
 
 import CoreRunLoop
+import Synchronization
 import Testing
 
 #if canImport(Glibc)
@@ -212,7 +213,7 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
             switch port {
             case let port as MachPort:
                 let number = port.machPort
-                return { MachPort(machPort: number).send(before: .now, components: nil, from: nil) }
+                return { MachPort.port(withMachPort: number).send(before: .now, components: nil, from: nil) }
             case let port as MessagePort:
                 let name = port.name
                 return { MessagePortNameServer.shared.port(forName: name) != nil }
@@ -228,14 +229,14 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         async throws
     {
         let told = Count()
-        func drop() throws -> AsyncStream<PortMessage>? {
+        func drop() throws -> AsyncStream<PortMessage> {
             let port = try kind.make()
             port.onInvalidate { told.next() }
-            return (port as? MachPort)?.messages ?? (port as? MessagePort)?.messages
+            return port.messages()
         }
         let messages = try drop()
         #expect(told.value == 1)
-        if let messages { for await _ in messages {} }
+        for await _ in messages {}
     }
 
     @Test func `gives its messages to the last sequence that was asked for, also after the end of another`() async throws {
@@ -243,7 +244,7 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         let loop = try Thread.runningLoop(until: stop)
         let port = MachPort()
         loop.add(port, forMode: .common)
-        let (first, second) = (port.messages, port.messages)
+        let (first, second) = (port.messages(), port.messages())
         for await _ in first {}  // the second has its place
         let cancelled = Task { for await _ in first {} }
         cancelled.cancel()
@@ -254,7 +255,7 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
             break
         }
         port.invalidate()
-        for await _ in port.messages {}
+        for await _ in port.messages() {}
         stop.requestStop()
     }
 
@@ -273,14 +274,14 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
             }
             return await unread.reduce(into: []) { $0.append($1.msgid) }
         }
-        #expect(try await numbers { $0.messages } == Array(1...20))
+        #expect(try await numbers { $0.messages() } == Array(1...20))
         #expect(try await numbers { $0.messages(keeping: .bufferingNewest(3)) } == [18, 19, 20])
         #expect(try await numbers { $0.messages(keeping: .bufferingOldest(2)) } == [1, 2])
     }
 
     @Test func `keeps nothing of a sequence that has ended`() {
         let port = MachPort()
-        func use() { _ = port.messages }
+        func use() { _ = port.messages() }
         use()
         #expect(port.onMessage == nil)
         port.invalidate()
@@ -319,7 +320,7 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
 
     @Test func `of a number that is gone becomes invalid when something is sent`() {
         func number() -> UInt32 { MachPort().machPort }
-        let port = MachPort(machPort: number())
+        let port = MachPort.port(withMachPort: number())
         let told = Count()
         port.onInvalidate { told.next() }
         #expect(throws: PortError.invalid("Mach port \(port.machPort)")) { try port.post(before: .now) }
@@ -351,7 +352,7 @@ private func name(_ function: String = #function) -> String { "crl.tests.\(getpi
         let loop = try Thread.runningLoop(until: stop)
         let port = MachPort()
         loop.add(port, forMode: .common)
-        let messages = port.messages
+        let messages = port.messages()
         for number in 1...3 { #expect(port.send(before: .now, msgid: UInt32(number), components: nil, from: nil)) }
         var numbers: [UInt32] = []
         for await message in messages {

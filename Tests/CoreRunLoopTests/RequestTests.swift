@@ -3,6 +3,7 @@
 // The requests, rules 1613 to 1620 of docs/rules.md: handlers in tasks, errors, deadlines, cancellations.
 
 import CoreRunLoop
+import Synchronization
 import Testing
 
 #if canImport(Glibc)

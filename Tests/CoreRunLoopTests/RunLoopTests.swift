@@ -4,6 +4,7 @@
 
 import CoreRunLoop
 import CoreRunLoopTesting
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct `A run loop` {
@@ -17,14 +18,14 @@ import Testing
 
     // That the main thread's is current there is shown by the programs: the test runner's main thread has ended.
     @Test func `of the main thread is one object everywhere`() async throws {
-        #expect(RunLoop.main === RunLoop(CFRunLoopGetMain()))
+        #expect(RunLoop.main === RunLoop.of(CFRunLoopGetMain()))
         #expect(try await onThread { !RunLoop.main.isCurrent && RunLoop.current !== RunLoop.main })
     }
 
     @Test func `shares its object with the C interface`() async throws {
         try await onThread {
             let loop = RunLoop.current
-            #expect(RunLoop(CFRunLoopGetCurrent()) === loop)
+            #expect(RunLoop.of(CFRunLoopGetCurrent()) === loop)
             let count = Count()
             let timer = Timer(fire: .now, interval: .zero, repeats: false) { _ in count.next() }
             CFRunLoopAddTimer(loop.getCFRunLoop(), timer.cfRunLoopTimer, kCFRunLoopDefaultMode)
@@ -44,7 +45,7 @@ import Testing
         // A thread that Swift has not heard of: nobody keeps an object of its loop.
         try await onForeignThread {
             let loop: CFRunLoop = CFRunLoopGetCurrent()
-            let threads = (0..<4).map { _ in Thread { for _ in 0..<50_000 { _ = RunLoop(loop) } } }
+            let threads = (0..<4).map { _ in Thread { for _ in 0..<50_000 { _ = RunLoop.of(loop) } } }
             for thread in threads { thread.start() }
             for thread in threads where thread.join() { ended.next() }
         }

@@ -3,6 +3,7 @@
 // The socket ports, rule 1611 of docs/rules.md; what all ports have in common is in PortTests.
 
 import CoreRunLoop
+import Synchronization
 import Testing
 
 #if canImport(Glibc)
@@ -278,7 +279,7 @@ private func awaitRefusal(by port: SocketPort) {
             }
             return await unread.reduce(into: []) { $0.append($1.msgid) }
         }
-        #expect(try await numbers { $0.messages } == [1, 2, 3, 4, 5])
+        #expect(try await numbers { $0.messages() } == [1, 2, 3, 4, 5])
         #expect(try await numbers { $0.messages(keeping: .bufferingNewest(2)) } == [4, 5])
     }
 

@@ -3,6 +3,7 @@
 // Observers, input sources, descriptors, signals and child processes.
 
 import CoreRunLoop
+import Synchronization
 import Testing
 
 #if canImport(Glibc)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CoreRunLoop
+import Synchronization
 import Testing
 
 #if canImport(Glibc)

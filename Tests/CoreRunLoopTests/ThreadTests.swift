@@ -3,6 +3,7 @@
 // The threads: rules 2000 to 2015 of docs/rules.md.
 
 import CoreRunLoop
+import Synchronization
 import Testing
 
 #if canImport(Glibc)

@@ -8,6 +8,7 @@
 
 import CoreRunLoop
 import CoreRunLoopShims
+import Synchronization
 
 #if canImport(Glibc)
     import Glibc

@@ -45,7 +45,8 @@ extension RunLoop.Action where Argument == Void {
 }
 
 /// A request that waits for a timer of its own: to be performed in order, or after a delay. A request in its loop's queue is still to be
-/// performed. Only the code that takes it out of the queue may perform or cancel it.
+/// performed. Only the code that takes it out of the queue may perform or cancel it. What the target, the argument and the work are is the
+/// program's affair, as in Cocoa: they stay on the thread that makes the request, or are `Sendable` in the public calls.
 final class TimedRequest: @unchecked Sendable {
     let target: AnyObject
     let name: String?

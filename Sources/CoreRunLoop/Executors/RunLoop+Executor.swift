@@ -28,7 +28,7 @@ struct JobQueue: Sendable {
 
 /// The jobs that a drain has taken: not on its stack, which an exit out of a job leaves. Only the thread that drains touches it, and then
 /// the one that takes its place.
-final class TakenJobs: @unchecked Sendable {
+final class TakenJobs {
     fileprivate var batch: [UnownedJob] = []
     private var position = 0
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The closure of a timer, source or observer, until that is invalidated. Any thread.
-@safe final class Callback<Argument>: @unchecked Sendable {
+@safe final class Callback<Argument>: Sendable {
     /// Holds the closure in an object, because a call of a bare closure would retain and release it.
     private final class Closure {
         let call: (Argument) -> Void
         init(_ call: @escaping (Argument) -> Void) { self.call = call }
     }
-    private let closure: Unmanaged<Closure>
+    /// `calls` says when it may be called, and when it is freed.
+    @safe nonisolated(unsafe) private let closure: Unmanaged<Closure>
     private let calls = CallCount()
 
     init(_ call: @escaping @Sendable (Argument) -> Void) { unsafe closure = .passRetained(Closure(call)) }

@@ -45,8 +45,8 @@ func address<T>(of reference: T) -> UInt { unsafe unsafeBitCast(reference, to: U
 /// Holds a closure that must not leave its thread in an object that may.
 ///
 /// Only the thread that created this object uses the closure, and that thread also frees it with its captures.
-final class OwnThread<Closure>: @unchecked Sendable {
-    private var bound: Closure?
+final class OwnThread<Closure>: Sendable {
+    @safe nonisolated(unsafe) private var bound: Closure?
     private let thread = shim_thread_number()
     private let loop: CFRunLoop = CFRunLoopGetCurrent()
 

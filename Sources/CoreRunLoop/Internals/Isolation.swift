@@ -8,10 +8,14 @@
 //
 // Swift promises two calls of an `@isolated(any)` function: `await` in a task, which is how closures are sent, and `Task.immediate`, which
 // allocates a task for each call and cannot hand over a borrowed argument. A direct call from the actor's own context is a future direction
-// of SE-0431. Until it is there, the casts below remove `@isolated(any)` from the type, as the standard library's `assumeIsolated` removes
+// of SE-0431. Until it is there, the functions `unbound` remove `@isolated(any)` from the type, as the standard library's `assumeIsolated` removes
 // `@MainActor`: a function's actor is one of its captures, and no part of its calling convention. IsolationTests.swift calls through them.
+// One that is generic, with a parameter pack, serves most shapes. Five shapes have a cast of their own: a closure that passes through a pack
+// gets two thunks and their allocations, which the callouts of a loop would pay each time; packs cannot hold an `inout` argument; and with
+// a typed `throws` beside the pack the compiler crashes (Swift 6.3).
 
 import CoreRunLoopShims
+import Synchronization
 
 /// The actor of a closure, and the question whether the calling thread may use the actor's state at once.
 struct Home: Sendable {
@@ -94,100 +98,93 @@ private enum Outbox {
     }
 }
 
-/// Returns a closure that calls `closure` in its actor's isolation.
-func onActorOf<Argument: Sendable>(
-    _ closure: @escaping @isolated(any) @Sendable (Argument) -> Void
-) -> @Sendable (Argument) -> Void {
-    let call = unsafe unsafeBitCast(closure, to: (@Sendable (Argument) -> Void).self)
-    guard let home = Home(closure.isolation) else { return call }
-    return { argument in if home.isHere { call(argument) } else { home.send { await closure(argument) } } }
+// MARK: Removing the isolation from the type
+
+private struct Bound<each Argument, Result> { let call: @isolated(any) (repeat each Argument) -> Result }
+private struct Unbound<each Argument, Result> { let call: @Sendable (repeat each Argument) -> Result }
+
+/// Returns the closure without `@isolated(any)`. Its callers see to the isolation, and, if it was not `@Sendable`, to its thread.
+private func unboundByThunks<each Argument, Result>(
+    _ closure: @escaping @isolated(any) (repeat each Argument) -> Result
+) -> @Sendable (repeat each Argument) -> Result {
+    unsafe unsafeBitCast(Bound(call: closure), to: Unbound<repeat each Argument, Result>.self).call
 }
 
-/// The overload for timers. Like the next four it casts a structure, because a cast function would be called through two thunks.
-func onActorOf(_ closure: @escaping @isolated(any) @Sendable (Timer) -> Void) -> @Sendable (Timer) -> Void {
-    struct Bound { let call: @isolated(any) @Sendable (Timer) -> Void }
+/// For timers. Structures are cast, because a cast function would be called through two thunks.
+private func unbound(_ closure: @escaping @isolated(any) (Timer) -> Void) -> @Sendable (Timer) -> Void {
+    struct Bound { let call: @isolated(any) (Timer) -> Void }
     struct Unbound { let call: @Sendable (Timer) -> Void }
-    let call = unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
-    guard let home = Home(closure.isolation) else { return call }
-    return { argument in if home.isHere { call(argument) } else { home.send { await closure(argument) } } }
+    return unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
 }
 
-/// The overload for observers.
+/// For observers.
+private func unbound(
+    _ closure: @escaping @isolated(any) (RunLoop.Observer, RunLoop.Activity) -> Void
+) -> @Sendable (RunLoop.Observer, RunLoop.Activity) -> Void {
+    struct Bound { let call: @isolated(any) (RunLoop.Observer, RunLoop.Activity) -> Void }
+    struct Unbound { let call: @Sendable (RunLoop.Observer, RunLoop.Activity) -> Void }
+    return unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
+}
+
+private struct BoundToCommands<Command> { let call: @isolated(any) ([Command]) -> Void }
+private struct UnboundToCommands<Command> { let call: @Sendable ([Command]) -> Void }
+
+/// For input sources.
+private func unbound<Command>(_ closure: @escaping @isolated(any) ([Command]) -> Void) -> @Sendable ([Command]) -> Void {
+    unsafe unsafeBitCast(BoundToCommands(call: closure), to: UnboundToCommands<Command>.self).call
+}
+
+/// For closures that are queued.
+private func unbound(_ closure: @escaping @isolated(any) () -> Void) -> @Sendable () -> Void {
+    struct Bound { let call: @isolated(any) () -> Void }
+    struct Unbound { let call: @Sendable () -> Void }
+    return unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
+}
+
+/// For request handlers that read the bytes in place.
+private func unbound(
+    _ closure: @escaping @isolated(any) (Int32, RawSpan, inout MessagePort.Reply) -> Void
+) -> @Sendable (Int32, RawSpan, inout MessagePort.Reply) -> Void {
+    struct Bound { let call: @isolated(any) (Int32, RawSpan, inout MessagePort.Reply) -> Void }
+    struct Unbound { let call: @Sendable (Int32, RawSpan, inout MessagePort.Reply) -> Void }
+    return unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
+}
+
+// MARK: Closures that may leave their thread
+
+/// Returns a closure that calls `closure` in its actor's isolation.
+func onActorOf<each Argument: Sendable>(
+    _ closure: @escaping @isolated(any) @Sendable (repeat each Argument) -> Void
+) -> @Sendable (repeat each Argument) -> Void { sendingToActor(closure) }
+
+/// The overloads for the shapes that have casts of their own.
+func onActorOf(_ closure: @escaping @isolated(any) @Sendable (Timer) -> Void) -> @Sendable (Timer) -> Void {
+    closure.isolation == nil ? unbound(closure) : sendingToActor(closure)
+}
+
 func onActorOf(
     _ closure: @escaping @isolated(any) @Sendable (RunLoop.Observer, RunLoop.Activity) -> Void
 ) -> @Sendable (RunLoop.Observer, RunLoop.Activity) -> Void {
-    struct Bound { let call: @isolated(any) @Sendable (RunLoop.Observer, RunLoop.Activity) -> Void }
-    struct Unbound { let call: @Sendable (RunLoop.Observer, RunLoop.Activity) -> Void }
-    let call = unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
-    guard let home = Home(closure.isolation) else { return call }
-    return { first, second in if home.isHere { call(first, second) } else { home.send { await closure(first, second) } } }
+    closure.isolation == nil ? unbound(closure) : sendingToActor(closure)
 }
 
-private struct BoundToCommands<Command> { let call: @isolated(any) @Sendable ([Command]) -> Void }
-private struct UnboundToCommands<Command> { let call: @Sendable ([Command]) -> Void }
-
-/// The overload for input sources.
 func onActorOf<Command: Sendable>(_ closure: @escaping @isolated(any) @Sendable ([Command]) -> Void) -> @Sendable ([Command]) -> Void {
-    let call = unsafe unsafeBitCast(BoundToCommands(call: closure), to: UnboundToCommands<Command>.self).call
-    guard let home = Home(closure.isolation) else { return call }
-    return { argument in if home.isHere { call(argument) } else { home.send { await closure(argument) } } }
+    closure.isolation == nil ? unbound(closure) : sendingToActor(closure)
 }
 
-/// The overload for two parameters.
-func onActorOf<First: Sendable, Second: Sendable>(
-    _ closure: @escaping @isolated(any) @Sendable (First, Second) -> Void
-) -> @Sendable (First, Second) -> Void {
-    let call = unsafe unsafeBitCast(closure, to: (@Sendable (First, Second) -> Void).self)
-    guard let home = Home(closure.isolation) else { return call }
-    return { first, second in if home.isHere { call(first, second) } else { home.send { await closure(first, second) } } }
-}
-
-/// The overload without parameters. It casts a structure too: most such closures are queued, and each thunk would cost an allocation.
 func onActorOf(_ closure: @escaping @isolated(any) @Sendable () -> Void) -> @Sendable () -> Void {
-    struct Bound { let call: @isolated(any) @Sendable () -> Void }
-    struct Unbound { let call: @Sendable () -> Void }
-    let call = unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
-    guard let home = Home(closure.isolation) else { return call }
-    return { if home.isHere { call() } else { home.send { await closure() } } }
+    closure.isolation == nil ? unbound(closure) : sendingToActor(closure)
 }
 
-/// The overload for the answers of requests, which are wanted before the call returns: elsewhere the process stops.
-func answeringOnActorOf(
-    _ closure: @escaping @isolated(any) @Sendable (Int32, [UInt8]) -> [UInt8]?
-) -> @Sendable (Int32, [UInt8]) -> [UInt8]? {
-    struct Bound { let call: @isolated(any) @Sendable (Int32, [UInt8]) -> [UInt8]? }
-    struct Unbound { let call: @Sendable (Int32, [UInt8]) -> [UInt8]? }
-    let call = unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
+private func sendingToActor<each Argument: Sendable>(
+    _ closure: @escaping @isolated(any) @Sendable (repeat each Argument) -> Void
+) -> @Sendable (repeat each Argument) -> Void {
+    let call = unboundByThunks(closure)
     guard let home = Home(closure.isolation) else { return call }
-    return { number, bytes in
-        home.requireHere("a closure for requests")
-        return call(number, bytes)
-    }
-}
-
-/// The overload for request handlers that read the bytes in place.
-func answeringOnActorOf(
-    _ closure: @escaping @isolated(any) @Sendable (Int32, RawSpan, inout MessagePort.Reply) -> Void
-) -> @Sendable (Int32, RawSpan, inout MessagePort.Reply) -> Void {
-    struct Bound { let call: @isolated(any) @Sendable (Int32, RawSpan, inout MessagePort.Reply) -> Void }
-    struct Unbound { let call: @Sendable (Int32, RawSpan, inout MessagePort.Reply) -> Void }
-    let call = unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
-    guard let home = Home(closure.isolation) else { return call }
-    return { number, bytes, reply in
-        home.requireHere("a closure for requests")
-        call(number, bytes, &reply)
-    }
-}
-
-/// The overload for one request of a known kind.
-func answeringOnActorOf<Request, Reply>(
-    _ closure: @escaping @isolated(any) @Sendable (Request) -> Reply
-) -> @Sendable (Request) -> Reply {
-    let call = unsafe unsafeBitCast(closure, to: (@Sendable (Request) -> Reply).self)
-    guard let home = Home(closure.isolation) else { return call }
-    return { request in
-        home.requireHere("a closure for requests")
-        return call(request)
+    return { (argument: repeat each Argument) in
+        if home.isHere { return call(repeat each argument) }
+        let arguments = (repeat each argument)
+        home.send { await closure(repeat each arguments) }
     }
 }
 
@@ -205,63 +202,66 @@ func finishingOnActorOf<Result: Sendable>(
     }
 }
 
+/// Calls a method in its actor's isolation, or sends the call there.
+func callOrSend<Target: Sendable, each Argument: Sendable>(
+    _ method: @escaping @Sendable (Target) -> @isolated(any) (repeat each Argument) -> Void, of target: Target,
+    with argument: repeat each Argument
+) {
+    let bound = method(target)
+    guard let home = Home(bound.isolation), !home.isHere else { return unboundByThunks(bound)(repeat each argument) }
+    let arguments = (repeat each argument)
+    home.send { await method(target)(repeat each arguments) }
+}
+
+// MARK: Closures that stay on their thread
+
+/// Returns a closure that answers requests, and calls `closure` in its actor's isolation. Answers are wanted before the call returns, so
+/// that elsewhere the process stops.
+func answeringOnActorOf<each Argument, Reply>(
+    _ closure: @escaping @isolated(any) @Sendable (repeat each Argument) -> Reply
+) -> @Sendable (repeat each Argument) -> Reply { staying(closure, "a closure for requests") }
+
+/// The overload for request handlers that read the bytes in place.
+func answeringOnActorOf(
+    _ closure: @escaping @isolated(any) @Sendable (Int32, RawSpan, inout MessagePort.Reply) -> Void
+) -> @Sendable (Int32, RawSpan, inout MessagePort.Reply) -> Void {
+    let call = unbound(closure)
+    guard let home = Home(closure.isolation) else { return call }
+    return { number, bytes, reply in
+        home.requireHere("a closure for requests")
+        call(number, bytes, &reply)
+    }
+}
+
 /// Returns a closure for a timer that stays on one thread. The closure's actor may be inferred from the surrounding code, and may occupy
 /// the thread only for the length of a job. Elsewhere the process stops: the closure must not leave the thread.
 func onActorOfThreadBound(_ closure: @escaping @isolated(any) (Timer) -> Void) -> (Timer) -> Void {
-    struct Bound { let call: @isolated(any) (Timer) -> Void }
-    struct Unbound { let call: (Timer) -> Void }
-    let call = unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
-    guard let home = Home(closure.isolation) else { return call }
-    return { timer in
-        home.requireHere("the closure of a timer that stays on its thread,")
-        call(timer)
-    }
+    if closure.isolation == nil { return unbound(closure) }
+    return staying(closure, "the closure of a timer that stays on its thread,")
 }
 
 /// The overload for observers.
 func onActorOfThreadBound(
     _ closure: @escaping @isolated(any) (RunLoop.Observer, RunLoop.Activity) -> Void
 ) -> (RunLoop.Observer, RunLoop.Activity) -> Void {
-    struct Bound { let call: @isolated(any) (RunLoop.Observer, RunLoop.Activity) -> Void }
-    struct Unbound { let call: (RunLoop.Observer, RunLoop.Activity) -> Void }
-    let call = unsafe unsafeBitCast(Bound(call: closure), to: Unbound.self).call
+    if closure.isolation == nil { return unbound(closure) }
+    return staying(closure, "the closure of an observer that stays on its thread,")
+}
+
+/// Returns a closure that stops the process elsewhere than in the isolation of `closure`.
+private func staying<each Argument, Result>(
+    _ closure: @escaping @isolated(any) (repeat each Argument) -> Result, _ what: StaticString
+) -> @Sendable (repeat each Argument) -> Result {
+    let call = unboundByThunks(closure)
     guard let home = Home(closure.isolation) else { return call }
-    return { observer, activity in
-        home.requireHere("the closure of an observer that stays on its thread,")
-        call(observer, activity)
+    return { (argument: repeat each Argument) in
+        home.requireHere(what)
+        return call(repeat each argument)
     }
 }
 
 /// Calls a method, which stays on its thread: elsewhere than in its actor's isolation the process stops.
-func call<Argument>(_ method: @escaping @isolated(any) (Argument) -> Void, with argument: Argument) {
+func call<each Argument>(_ method: @escaping @isolated(any) (repeat each Argument) -> Void, with argument: repeat each Argument) {
     Home(method.isolation)?.requireHere("a method")
-    unsafe unsafeBitCast(method, to: ((Argument) -> Void).self)(argument)
-}
-
-/// Calls a method without parameters, in the same way.
-func call(_ method: @escaping @isolated(any) () -> Void) {
-    Home(method.isolation)?.requireHere("a method")
-    unsafe unsafeBitCast(method, to: (() -> Void).self)()
-}
-
-/// Calls a method in its actor's isolation, or sends the call there.
-func callOrSend<Target: Sendable, Argument: Sendable>(
-    _ method: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void, of target: Target, with argument: Argument
-) {
-    let bound = method(target)
-    if let home = Home(bound.isolation), !home.isHere {
-        home.send { await method(target)(argument) }
-    } else {
-        unsafe unsafeBitCast(bound, to: ((Argument) -> Void).self)(argument)
-    }
-}
-
-/// Calls a method without parameters in its actor's isolation, or sends the call there.
-func callOrSend<Target: Sendable>(_ method: @escaping @Sendable (Target) -> @isolated(any) () -> Void, of target: Target) {
-    let bound = method(target)
-    if let home = Home(bound.isolation), !home.isHere {
-        home.send { await method(target)() }
-    } else {
-        unsafe unsafeBitCast(bound, to: (() -> Void).self)()
-    }
+    unboundByThunks(method)(repeat each argument)
 }

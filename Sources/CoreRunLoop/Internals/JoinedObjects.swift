@@ -4,9 +4,9 @@ import CoreRunLoopShims
 
 /// Joins a C object with the Swift object that has it as a stored property. They share one reference count, and a reference to either keeps
 /// both alive. So the C object may refer to the Swift object without counting. A weak reference instead would cost most of a callout.
-@safe struct JoinedObjects: @unchecked Sendable {
+@safe struct JoinedObjects: Sendable {
     /// The C object's address. It is not counted, so the deinitializer may use it.
-    private let address: UnsafeMutableRawPointer
+    @safe nonisolated(unsafe) private let address: UnsafeMutableRawPointer
 
     init<Object>(of object: Object) { unsafe address = unsafeBitCast(object, to: UnsafeMutableRawPointer.self) }
 

@@ -43,8 +43,9 @@ final class ThreadState {
 }
 
 /// A gate that is closed at first and opened once. Everyone who waits at it then goes through.
-@safe final class Gate: @unchecked Sendable {
-    private let gate: OpaquePointer = unsafe shim_gate_create()
+@safe final class Gate: Sendable {
+    /// Any thread may use it: it is the C library's own means to wait.
+    @safe nonisolated(unsafe) private let gate: OpaquePointer = unsafe shim_gate_create()
 
     deinit { unsafe shim_gate_destroy(gate) }
 

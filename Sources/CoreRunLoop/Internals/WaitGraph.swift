@@ -4,6 +4,7 @@
 // table; a thread's own lock is taken inside it.
 
 import CCoreRunLoop
+import Synchronization
 
 /// The waiting threads, identified by their loops: every thread has one.
 final class WaitGraph: Sendable {

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
+/// A reference that does not keep its object alive.
+struct Weak<Object: AnyObject & Sendable>: Sendable { weak var object: Object? }
+
 /// A table of objects by key that does not keep the objects alive. Any thread.
 ///
 /// An entry records its object's identity. Comparing the object itself would need a reference, which could be the last one. The object's
 /// deinitializer would then wait for the lock that is already held.
-struct WeakTable<Key: Hashable, Object: AnyObject>: ~Copyable, @unchecked Sendable {
-    private final class Entry {
-        weak var object: Object?
+struct WeakTable<Key: Hashable & Sendable, Object: AnyObject & Sendable>: ~Copyable, Sendable {
+    private final class Entry: Sendable {
+        weak let object: Object?
         let identity: ObjectIdentifier
         init(_ object: Object) {
             self.object = object

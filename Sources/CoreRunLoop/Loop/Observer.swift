@@ -23,7 +23,7 @@ extension RunLoop {
         /// The closure, and the way back to the Swift object, which lives longer. Both are written before the observer is in a loop.
         /// Afterwards they are written by the loop's thread, or when no call is under way or can come: the C observer does not release its
         /// info earlier.
-        private final class Body: @unchecked Sendable {
+        private final class Body {
             private var callback: (@Sendable (Observer, Activity) -> Void)?
             unowned(unsafe) var observer: Observer?
 

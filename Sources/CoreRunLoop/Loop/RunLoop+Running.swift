@@ -120,10 +120,6 @@ extension RunLoop {
         return run(in: mode, for: duration, returnAfterSourceHandled: returnAfterSourceHandled)
     }
 
-    /// Runs once in `mode` as ``run(mode:before:)`` does, without an answer.
-    @available(*, noasync, message: "running a loop would block the task's thread")
-    public func acceptInput(forMode mode: Mode, before limit: WallTime) { _ = run(mode: mode, before: limit) }
-
     /// Makes one pass without sleeping, in which due timers fire, and tells when the mode's next timer fires.
     ///
     /// - Returns: `nil` when the mode is empty, ``WallTime/distantFuture`` when it has sources but no timer.
@@ -182,13 +178,13 @@ extension RunLoop {
     /// A run with a token. The token knows the run while stopping the loop stops this run, or a run that it waits for. This lasts from the
     /// first observer at its beginning to the last at its end. Only the loop's thread changes this object. The thread keeps it in its own
     /// state and not on its stack, because an exit out of a callback ends it.
-    final class TokenRun: @unchecked Sendable {
+    final class TokenRun: Sendable {
         fileprivate let loop: CFRunLoop
         fileprivate let token: StopToken
         private let alive: KeepAlive
-        private var observers: [Observer] = []
+        @safe nonisolated(unsafe) private var observers: [Observer] = []
         /// How many runs in the mode have begun and not ended: this one, and those in its callbacks.
-        private var depth = 0
+        @safe nonisolated(unsafe) private var depth = 0
 
         fileprivate init(_ loop: CFRunLoop, _ mode: Mode, _ token: StopToken) {
             (self.loop, self.token) = (loop, token)

@@ -31,7 +31,7 @@ extension RunLoop {
         public let description: String
 
         fileprivate init(_ stall: CRLStall) {
-            loop = unsafe RunLoop(stall.loop)
+            loop = unsafe RunLoop.of(stall.loop)
             mode = unsafe stall.mode.map(Mode.init)
             isOver = unsafe stall.isOver
             duration = unsafe .seconds(stall.duration)

@@ -24,9 +24,11 @@ import Synchronization
 public final class RunLoop: Sendable {
     let loop: CFRunLoop
     let jobs = Mutex(JobQueue())
-    let taken = TakenJobs()
+    /// Only the thread that drains uses it.
+    @safe nonisolated(unsafe) let taken = TakenJobs()
     let requests = Mutex(RequestQueue())
-    let passes = RequestPasses()
+    /// Only the loop's thread uses it.
+    @safe nonisolated(unsafe) let passes = RequestPasses()
     package let end = EndHandlers()
 
     private init(wrapping loop: CFRunLoop) { self.loop = loop }
@@ -37,9 +39,11 @@ public final class RunLoop: Sendable {
 
     private static let registry = WeakTable<UInt, RunLoop>()
 
-    /// Returns the object of a C loop: the same every time, as long as someone holds it. The loop's own thread does once it has asked for
-    /// ``current``.
-    static func shared(_ loop: CFRunLoop) -> RunLoop { registry.object(for: address(of: loop)) { RunLoop(wrapping: loop) } }
+    /// Gets the object of a C loop: the same every time, as long as someone holds it. The loop's own thread does once it has asked for
+    /// ``current``. Any thread.
+    ///
+    /// - Parameter loop: Any loop; the object keeps it alive.
+    public static func of(_ loop: CFRunLoop) -> RunLoop { registry.object(for: address(of: loop)) { RunLoop(wrapping: loop) } }
 
     /// The calling thread's loop, made when the thread has none yet.
     ///
@@ -50,7 +54,7 @@ public final class RunLoop: Sendable {
     public static var current: RunLoop {
         let state = ThreadState.current
         if let loop = state.loop { return loop }
-        let loop = shared(CFRunLoopGetCurrent())
+        let loop = of(CFRunLoopGetCurrent())
         state.loop = loop
         return loop
     }
@@ -70,7 +74,7 @@ public final class RunLoop: Sendable {
     /// The main thread's loop. Any thread.
     ///
     /// The corresponding C function is `CFRunLoopGetMain`.
-    public static let main: RunLoop = shared(CFRunLoopGetMain())
+    public static let main: RunLoop = of(CFRunLoopGetMain())
 
     /// The C object of this loop, for calls of Apple's C interface. Any thread.
     public func getCFRunLoop() -> CFRunLoop { loop }
@@ -130,12 +134,4 @@ extension RunLoop: Hashable {
     public static func == (first: RunLoop, second: RunLoop) -> Bool { address(of: first.loop) == address(of: second.loop) }
     /// Feeds the loop's identity.
     public func hash(into hasher: inout Hasher) { hasher.combine(address(of: loop)) }
-}
-
-// An initializer of a class makes an object. One of a protocol's extension may also return an object that is there already.
-extension Hashable where Self == RunLoop {
-    /// Gets the object of a C loop: the same object every time, as long as someone holds it. Any thread.
-    ///
-    /// - Parameter loop: Any loop; the object keeps it alive.
-    public init(_ loop: CFRunLoop) { self = .shared(loop) }
 }

@@ -3,10 +3,11 @@
 // Requests that are answered in tasks: the handler with its bound, and each request from its receipt to its answer.
 
 import CoreRunLoopShims
+import Synchronization
 
 extension MessagePort {
     /// Answers requests in tasks of their own, at most `limit` at the same time; the others wait in the order of their receipt.
-    final class ConcurrentRequestHandler: RequestHandler, @unchecked Sendable {
+    final class ConcurrentRequestHandler: RequestHandler {
         private struct State {
             var running = 0
             /// Those before `next` have had their turn.
@@ -27,7 +28,7 @@ extension MessagePort {
             self.serve = serve
         }
 
-        override func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
+        func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
             guard let deferred = unsafe reply.later() else { return reply.refuse(SHIM_FAILED, "there is no memory") }
             let request = unsafe ServedRequest(deferred, reply.process, [UInt8](copying: bytes))
             unsafe request.watch(deferred)
@@ -78,6 +79,7 @@ extension MessagePort {
 
     /// One request whose answer comes later. It is answered once, or its caller has left.
     fileprivate final class ServedRequest: Sendable {
+        /// Any thread may use the C answer, once.
         @safe private enum State: @unchecked Sendable {
             case waiting(OpaquePointer, [UInt8])
             case running(OpaquePointer, Task<Void, Never>)

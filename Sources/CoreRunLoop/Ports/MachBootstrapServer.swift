@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 /// Finds ports by their names, among the threads of one process.
 public final class MachBootstrapServer: Sendable {
     /// The only one.
     public static let shared = MachBootstrapServer()
-    private final class Entry: @unchecked Sendable {
-        private(set) weak var port: MachPort?
+    private final class Entry: Sendable {
+        weak let port: MachPort?
         init(_ port: MachPort) { self.port = port }
     }
     /// By what names are on Apple's systems: their bytes.

@@ -16,8 +16,7 @@ public final class MachPort: Port, @unchecked Sendable {
     /// The port's number in this process.
     public let machPort: UInt32
     private let ownSource: CFRunLoopSource?
-    private struct Weakly: @unchecked Sendable { weak var port: Port? }
-    private struct Front: @unchecked Sendable {
+    private struct Front {
         weak var port: Port?
         var isTaken = false
     }
@@ -27,10 +26,9 @@ public final class MachPort: Port, @unchecked Sendable {
     private static let registry = WeakTable<UInt32, MachPort>()
 
     private final class Body: Sendable {
-        let port = Mutex(Weakly())
+        let port = Mutex(Weak<MachPort>())
         func receive(_ message: UnsafeMutableRawPointer, _ size: Int) {
-            guard let port = port.withLock({ $0.port }) as? MachPort else { return }
-            unsafe port.receive(message, size)
+            if let port = port.withLock({ $0.object }) { unsafe port.receive(message, size) }
         }
     }
 
@@ -56,11 +54,11 @@ public final class MachPort: Port, @unchecked Sendable {
         machPort = CFMachPortGetPort(port)
         ownSource = CFMachPortCreateRunLoopSource(nil, port, 0)
         super.init()
-        body.port.withLock { $0.port = self }
+        body.port.withLock { $0.object = self }
         Self.registry.set(self, for: machPort)
         unsafe CFMachPortSetInvalidationCallBack(port) { port, info in
             let body = unsafe object(Body.self, from: info)
-            body.port.withLock { $0.port }?.becomeInvalid()
+            body.port.withLock { $0.object }?.becomeInvalid()
         }
     }
 
@@ -72,8 +70,8 @@ public final class MachPort: Port, @unchecked Sendable {
         super.init()
     }
 
-    /// Returns the port with this number: the object that was made with it, as long as that lives, or one that can only send.
-    fileprivate static func shared(_ number: UInt32) -> MachPort { registry[number] ?? MachPort(number: number) }
+    /// Gets the port of this process with a number: the object that was made with it, as long as that lives, or one that can only send.
+    static func shared(_ number: UInt32) -> MachPort { registry[number] ?? MachPort(number: number) }
 
     /// Once, before anybody knows the port: messages that name it name `port`.
     func stand(for port: Port) { front.withLock { $0 = Front(port: port, isTaken: true) } }
@@ -95,20 +93,6 @@ public final class MachPort: Port, @unchecked Sendable {
 
     /// Whether the port can be used. A port of which only the number is known can be used until a send has failed. Any thread.
     public override var isValid: Bool { super.isValid && cfMachPort.map { CFMachPortIsValid($0) } ?? true }
-
-    /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``.
-    ///
-    /// Ends when the port becomes invalid, or another sequence or closure takes its place. Every message is kept until it is taken, however
-    /// many come: where the reader may fall behind, ``messages(keeping:)`` has a bound.
-    public var messages: AsyncStream<PortMessage> { messageStream() }
-
-    /// The messages that come to this port, as a sequence with a bounded buffer. Messages beyond the bound that nobody has taken yet are
-    /// lost.
-    ///
-    /// - Parameter policy: How many messages to keep, and whether the oldest or the newest ones.
-    public func messages(keeping policy: AsyncStream<PortMessage>.Continuation.BufferingPolicy) -> AsyncStream<PortMessage> {
-        messageStream(policy)
-    }
 
     override var label: String { "Mach port \(machPort)" }
 
@@ -164,10 +148,4 @@ public final class MachPort: Port, @unchecked Sendable {
 
     private static func bytes(of number: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> (UInt32($0) * 8)) } }
     private static func number(of bytes: [UInt8]) -> UInt32 { bytes.reversed().reduce(0) { $0 << 8 | UInt32($1) } }
-}
-
-// An initializer of a class makes an object. One of a protocol's extension may also return an object that is there already.
-extension Hashable where Self == MachPort {
-    /// Gets the port of this process with a number: the object that was made with it, as long as that lives, or one that can only send.
-    public init(machPort number: UInt32) { self = .shared(number) }
 }

@@ -4,24 +4,23 @@
 
 import CCoreRunLoop
 import CoreRunLoopShims
+import Synchronization
 
 extension MessagePort {
     /// The Swift port to which the C ports belong.
     final class Owner: Sendable {
-        struct Weakly: @unchecked Sendable { weak var port: MessagePort? }
-        let port = Mutex(Weakly())
-
+        let port = Mutex(Weak<MessagePort>())
         private let fullHandlers = Mutex(0)
 
         /// One handler more or less has as many requests as it takes. Only a port without such a handler takes messages.
         func countFull(_ change: Int) {
             fullHandlers.withLock { $0 += change }
-            port.withLock { $0.port }?.receive { fullHandlers.withLock { $0 == 0 } }
+            port.withLock { $0.object }?.receive { fullHandlers.withLock { $0 == 0 } }
         }
 
         /// Returns false if the bytes are no envelope, or nobody takes it.
         func receiveEnvelope(_ bytes: RawSpan) -> Bool {
-            port.withLock { $0.port }?.receiveEnvelope([UInt8](copying: bytes)) ?? false
+            port.withLock { $0.object }?.receiveEnvelope([UInt8](copying: bytes)) ?? false
         }
     }
 
@@ -29,11 +28,11 @@ extension MessagePort {
     /// So a message needs neither a lock nor a reference.
     final class RequestHandlers: Sendable {
         private let owner: Owner
-        private let byNumber: [Int32: RequestHandler]
-        let fallback: RequestHandler?
+        private let byNumber: [Int32: any RequestHandler]
+        let fallback: (any RequestHandler)?
         private let hasConcurrent: Bool
 
-        init(_ owner: Owner, _ byNumber: [Int32: RequestHandler] = [:], _ fallback: RequestHandler? = nil) {
+        init(_ owner: Owner, _ byNumber: [Int32: any RequestHandler] = [:], _ fallback: (any RequestHandler)? = nil) {
             self.owner = owner
             self.byNumber = byNumber
             self.fallback = fallback
@@ -41,7 +40,7 @@ extension MessagePort {
         }
 
         /// Returns a table with another handler for a number, or, with a nil number, for all that have none of their own.
-        func with(_ new: RequestHandler?, of number: Int32?) -> RequestHandlers {
+        func with(_ new: (any RequestHandler)?, of number: Int32?) -> RequestHandlers {
             guard let number else { return RequestHandlers(owner, byNumber, new) }
             var byNumber = byNumber
             byNumber[number] = new
@@ -69,12 +68,12 @@ extension MessagePort {
         }
     }
 
-    /// Handles requests. It is a class because reading a function out of a generic value would allocate for each message.
-    class RequestHandler: @unchecked Sendable {
-        func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {}
+    /// Handles requests. Its kinds are classes because reading a function out of a generic value would allocate for each message.
+    protocol RequestHandler: AnyObject, Sendable {
+        func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply)
     }
 
-    final class ArrayRequestHandler: RequestHandler, @unchecked Sendable {
+    final class ArrayRequestHandler: RequestHandler {
         /// The closure as the program passed it.
         let closure: @isolated(any) @Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?
         private let function: @Sendable (_ number: Int32, _ bytes: [UInt8]) -> [UInt8]?
@@ -84,25 +83,25 @@ extension MessagePort {
             function = answeringOnActorOf(closure)
         }
 
-        override func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
+        func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
             if let answer = function(number, [UInt8](copying: bytes)) { unsafe reply.set(answer.span.bytes) }
         }
     }
 
     /// Answers requests of one kind, at once.
-    final class ExchangeRequestHandler: RequestHandler, @unchecked Sendable {
+    final class ExchangeRequestHandler: RequestHandler {
         private let function: @Sendable (_ bytes: [UInt8]) -> [UInt8]?
 
         /// `function` returns `nil` for bytes that are malformed.
         init(_ function: @escaping @Sendable (_ bytes: [UInt8]) -> [UInt8]?) { self.function = function }
 
-        override func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
+        func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) {
             guard let answer = function([UInt8](copying: bytes)) else { return reply.refuse(SHIM_MALFORMED) }
             unsafe reply.set(answer.span.bytes)
         }
     }
 
-    final class SpanRequestHandler: RequestHandler, @unchecked Sendable {
+    final class SpanRequestHandler: RequestHandler {
         /// The closure as the program passed it.
         let closure: @isolated(any) @Sendable (_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) -> Void
         private let function: @Sendable (_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) -> Void
@@ -112,7 +111,7 @@ extension MessagePort {
             function = answeringOnActorOf(closure)
         }
 
-        override func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) { function(number, bytes, &reply) }
+        func answer(_ number: Int32, _ bytes: RawSpan, _ reply: inout Reply) { function(number, bytes, &reply) }
     }
 
     /// The answer to a request, for as long as the call of the handler lasts.

@@ -4,6 +4,7 @@
 
 import CCoreRunLoop
 import CoreRunLoopShims
+import Synchronization
 
 extension MessagePort {
     // MARK: Answering
@@ -96,7 +97,7 @@ extension MessagePort {
     }
 
     /// Sets the handler of one number, or of all numbers that have no handler. Calls under way end with the handler they began with.
-    private func set(_ new: RequestHandler?, of number: Int32?) {
+    private func set(_ new: (any RequestHandler)?, of number: Int32?) {
         let old = handlers.withLock { current in
             let old = current
             current = old.with(new, of: number)

@@ -62,9 +62,9 @@ public final class MessagePort: Port, @unchecked Sendable {
         isRemote = false
         ownSource = CFMessagePortCreateRunLoopSource(nil, made, 0)
         super.init()
-        owner.port.withLock { $0.port = self }
+        owner.port.withLock { $0.object = self }
         unsafe CFMessagePortSetInvalidationCallBack(made) { _, info in
-            if unsafe info != nil { unsafe object(Owner.self, from: info).port.withLock { $0.port }?.becomeInvalid() }
+            if unsafe info != nil { unsafe object(Owner.self, from: info).port.withLock { $0.object }?.becomeInvalid() }
         }
     }
 
@@ -82,7 +82,7 @@ public final class MessagePort: Port, @unchecked Sendable {
         owner = Owner()
         handlers = Mutex(RequestHandlers(owner))
         super.init()
-        Self.remotes.withLock { $0[address(of: found), default: [:]][ObjectIdentifier(self)] = Owner.Weakly(port: self) }
+        Self.remotes.withLock { $0[address(of: found), default: [:]][ObjectIdentifier(self)] = Weak(object: self) }
         unsafe shim_message_port_set_invalidation_callback(found, Self.tellObjects)
     }
 
@@ -90,14 +90,14 @@ public final class MessagePort: Port, @unchecked Sendable {
     private static let tellObjects: CFMessagePortInvalidationCallBack = { port, _ in
         guard let port else { return }
         let objects = MessagePort.remotes.withLock { $0.removeValue(forKey: address(of: port)) } ?? [:]
-        for object in objects.values { object.port?.becomeInvalid() }
+        for port in objects.values { port.object?.becomeInvalid() }
     }
 
     /// Only a port whose end somebody wants to hear of is watched.
     override func watchForEnd() { if isRemote { unsafe CFMessagePortSetInvalidationCallBack(cfMessagePort, Self.tellObjects) } }
 
     /// The objects of each C port, which they keep, by their own identity.
-    private static let remotes = Mutex<[UInt: [ObjectIdentifier: Owner.Weakly]]>([:])
+    private static let remotes = Mutex<[UInt: [ObjectIdentifier: Weak<MessagePort>]]>([:])
 
     private func leaveRemotes() {
         let key = address(of: cfMessagePort)
@@ -228,18 +228,4 @@ public final class MessagePort: Port, @unchecked Sendable {
     }
 
     private static func port(named name: String) -> MessagePort? { try? MessagePort(remote: name) }
-
-    /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``.
-    ///
-    /// Ends when the port becomes invalid, or another sequence or closure takes its place. Every message is kept until it is taken, however
-    /// many come: where the reader may fall behind, ``messages(keeping:)`` has a bound.
-    public var messages: AsyncStream<PortMessage> { messageStream() }
-
-    /// The messages that come to this port, as a sequence with a bounded buffer. Messages beyond the bound that nobody has taken yet are
-    /// lost.
-    ///
-    /// - Parameter policy: How many messages to keep, and whether the oldest or the newest ones.
-    public func messages(keeping policy: AsyncStream<PortMessage>.Continuation.BufferingPolicy) -> AsyncStream<PortMessage> {
-        messageStream(policy)
-    }
 }

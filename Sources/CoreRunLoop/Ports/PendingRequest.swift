@@ -4,14 +4,13 @@
 
 import CCoreRunLoop
 import CoreRunLoopShims
+import Synchronization
 
 /// The thread that serves the process's requests, and notices callers that leave. It is started when it is first needed.
-final class RequestService: Sendable {
-    @safe private struct Started: @unchecked Sendable {
-        let requests: OpaquePointer
-        let loop: CFRunLoop
-    }
-    private let started: Started
+@safe final class RequestService: Sendable {
+    /// Any thread may use it: the C object has a lock of its own.
+    @safe nonisolated(unsafe) private let requests: OpaquePointer
+    private let loop: CFRunLoop
     private static let service = Mutex<RequestService?>(nil)
 
     /// `nil` when the system has no thread left; then the next call tries again.
@@ -25,16 +24,17 @@ final class RequestService: Sendable {
     private init?() {
         var loop: CFRunLoop?
         guard let requests = unsafe shim_requests_start(&loop), let loop else { return nil }
-        started = unsafe Started(requests: requests, loop: loop)
+        unsafe self.requests = requests
+        self.loop = loop
     }
 
-    func send(_ request: OpaquePointer) { unsafe shim_request_send(started.requests, request) }
+    func send(_ request: OpaquePointer) { unsafe shim_request_send(requests, request) }
 
     /// Adds a source whose closure calls none of the program's code.
-    func add(_ source: some RunLoopSource) { CFRunLoopAddSource(started.loop, source.cfRunLoopSource, CFRunLoopMode.defaultMode) }
+    func add(_ source: some RunLoopSource) { CFRunLoopAddSource(loop, source.cfRunLoopSource, CFRunLoopMode.defaultMode) }
 
     /// Returns false when there are no means for that.
-    func listen(to port: CFMessagePort) -> Bool { shim_port_listen(port, started.loop) }
+    func listen(to port: CFMessagePort) -> Bool { shim_port_listen(port, loop) }
 }
 
 /// One request. It ends once, whatever comes first: its answer, its deadline, a cancellation, the end of the port.
@@ -44,6 +44,7 @@ final class PendingRequest: Sendable {
         var status: UInt32 = 0
         var bytes: [UInt8] = []
     }
+    /// Any thread may use the C request: it has a lock of its own.
     @safe private enum State: @unchecked Sendable {
         case new
         case cancelled

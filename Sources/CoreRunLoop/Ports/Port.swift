@@ -98,16 +98,6 @@ public final class PortMessage: Sendable {
         number = Mutex(0)
     }
 
-    /// Makes a message to be sent, by the shorter of Darwin's two names for the same.
-    ///
-    /// - Parameters:
-    ///   - sendPort: The receiver.
-    ///   - receivePort: Where an answer should go.
-    ///   - components: Bytes, and ports of the receiver's class. `nil` is none.
-    public convenience init(send sendPort: Port?, receive receivePort: Port?, components: [any Sendable]?) {
-        self.init(sendPort: sendPort, receivePort: receivePort, components: components)
-    }
-
     init(answerTo sendPort: Port?, cameTo receivePort: Port, number: UInt32, components: [any Sendable]) {
         self.sendPort = sendPort
         self.receivePort = receivePort
@@ -135,7 +125,7 @@ public final class PortMessage: Sendable {
 ///
 /// A port that is in a loop keeps the loop alive, and the loop keeps the port. Messages wait in the port's queue until the loop runs in one
 /// of the port's modes. They then go to the delegate, which the port does not keep. Without a delegate they are dropped.
-open class Port: @unchecked Sendable, Hashable {
+open class Port: @unchecked Sendable, Hashable {  // an open class, and so its subclasses, cannot be checked
     /// A mode of a loop that the port is in.
     private struct Place {
         let loop: RunLoop
@@ -143,7 +133,7 @@ open class Port: @unchecked Sendable, Hashable {
         /// The number of the handler that tells the port of the loop's end.
         let watch: Int
     }
-    private struct State: @unchecked Sendable {
+    private struct State {
         weak var delegate: (any PortDelegate)?
         var receiver: Receiver?
         var places: [Place] = []
@@ -192,9 +182,6 @@ open class Port: @unchecked Sendable, Hashable {
         }
     }
 
-    /// Makes a port of the usual class: ``MachPort``.
-    public static func port() -> Port { MachPort() }
-
     /// The port that does the work: itself, but for a port of no subclass.
     private var carrier: Port { machPort ?? self }
 
@@ -227,9 +214,6 @@ open class Port: @unchecked Sendable, Hashable {
         set { state.withLock { state in if !state.invalidated { state.delegate = newValue } } }
     }
 
-    /// Sets the delegate.
-    public func setDelegate(_ delegate: (any PortDelegate)?) { self.delegate = delegate }
-
     /// A closure that gets the messages, after the delegate if there is one; dropped when the port becomes invalid. Any thread.
     ///
     /// The closure is called on the thread of the loop that the port is in. If it belongs to an actor that does not have that thread, it is
@@ -258,9 +242,14 @@ open class Port: @unchecked Sendable, Hashable {
         _ = removed  // freed here, outside the lock
     }
 
-    /// For subclasses: the messages as a sequence, until another receiver takes its place, or the port is invalid.
-    func messageStream(
-        _ policy: AsyncStream<PortMessage>.Continuation.BufferingPolicy = .unbounded
+    /// Receives the messages that come to this port from now on, as a sequence; takes the place of ``onMessage`` and of an earlier sequence.
+    ///
+    /// The sequence ends when the port becomes invalid, or when another sequence or closure takes its place.
+    ///
+    /// - Parameter policy: How many messages to keep that nobody has taken yet, and whether the oldest or the newest ones; those beyond are
+    ///   lost. By default all are kept, however many come: give a bound where the reader may fall behind.
+    public func messages(
+        keeping policy: AsyncStream<PortMessage>.Continuation.BufferingPolicy = .unbounded
     ) -> AsyncStream<PortMessage> {
         let (stream, continuation) = AsyncStream.makeStream(of: PortMessage.self, bufferingPolicy: policy)
         let receiver = Receiver({ continuation.yield($0) }, end: { continuation.finish() })

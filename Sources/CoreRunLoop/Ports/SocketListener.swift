@@ -6,6 +6,7 @@
 
 import CCoreRunLoop
 import CoreRunLoopShims
+import Synchronization
 
 /// A message as it came, and the connection's other end.
 struct SocketMessage: Sendable {

@@ -5,6 +5,7 @@
 
 import CCoreRunLoop
 import CoreRunLoopShims
+import Synchronization
 
 /// A port with an address: for messages between processes, by TCP or by a Unix socket.
 ///
@@ -31,7 +32,6 @@ public final class SocketPort: Port, @unchecked Sendable {
     /// The protocol, as `socket` takes it; 0 is the family's usual one.
     public let `protocol`: Int32
 
-    private struct Weakly: @unchecked Sendable { weak var port: SocketPort? }
     private static let locals = WeakTable<SocketAddress, SocketPort>()
     private static let remotes = WeakTable<SocketAddress, SocketPort>()
 
@@ -103,7 +103,7 @@ public final class SocketPort: Port, @unchecked Sendable {
     private init(listening socket: Int32, _ address: SocketAddress, _ ownFile: SocketFile?) throws(PortError) {
         let listener = try SocketListener(socket: socket)
         let owner = Owner()
-        descriptorSource = try listener.makeSource { owner.port.withLock { $0.port }?.receiveNext() }
+        descriptorSource = try listener.makeSource { owner.port.withLock { $0.object }?.receiveNext() }
         self.listener = listener
         socketAddress = address
         self.ownFile = ownFile
@@ -111,11 +111,11 @@ public final class SocketPort: Port, @unchecked Sendable {
         let loopback = address.isWildcard ? address.with(host: SocketAddress.loopback(address.family)) : nil
         line = SocketLine(to: loopback ?? address, 0)
         super.init()
-        owner.port.withLock { $0.port = self }
+        owner.port.withLock { $0.object = self }
         Self.locals.set(self, for: address)
     }
 
-    private final class Owner: Sendable { let port = Mutex(Weakly()) }
+    private final class Owner: Sendable { let port = Mutex(Weak<SocketPort>()) }
 
     // MARK: Remote ports
 
@@ -199,20 +199,6 @@ public final class SocketPort: Port, @unchecked Sendable {
     /// Whether this object stands for another port, and can only be sent to.
     public var isRemote: Bool { listener == nil }
 
-    /// The messages that come to this port, as a sequence; takes the place of ``Port/onMessage``.
-    ///
-    /// Ends when the port becomes invalid, or another sequence or closure takes its place. Every message is kept until it is taken, however
-    /// many come: where the reader may fall behind, ``messages(keeping:)`` has a bound.
-    public var messages: AsyncStream<PortMessage> { messageStream() }
-
-    /// The messages that come to this port, as a sequence with a bounded buffer. Messages beyond the bound that nobody has taken yet are
-    /// lost.
-    ///
-    /// - Parameter policy: How many messages to keep, and whether the oldest or the newest ones.
-    public func messages(keeping policy: AsyncStream<PortMessage>.Continuation.BufferingPolicy) -> AsyncStream<PortMessage> {
-        messageStream(policy)
-    }
-
     override var sources: [CFRunLoopSource] { descriptorSource.map { [$0.cfRunLoopSource] } ?? [] }
 
     override var label: String { "\(socketAddress)" }
@@ -281,11 +267,12 @@ public final class SocketPort: Port, @unchecked Sendable {
 }
 
 /// The sending side to an address: a connection that is made when it is first needed.
-@safe private final class SocketLine: @unchecked Sendable {
-    private let line: OpaquePointer
+@safe private final class SocketLine: Sendable {
+    /// Any thread may use it: the C object has a lock of its own.
+    @safe nonisolated(unsafe) private let line: OpaquePointer
 
     init(to address: SocketAddress, _ protocol: Int32) {
-        unsafe line = unsafe address.bytes.withUnsafeBufferPointer { buffer in
+        line = unsafe address.bytes.withUnsafeBufferPointer { buffer in
             guard let base = buffer.baseAddress else { fault("an address has bytes") }
             return unsafe shim_line_create(`protocol`, base, buffer.count)
         }

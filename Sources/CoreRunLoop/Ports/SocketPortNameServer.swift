@@ -3,6 +3,7 @@
 // Names of socket ports: for each a message port of its own, which answers with the address.
 
 import CoreRunLoopShims
+import Synchronization
 
 /// Finds socket ports by their names, on one machine and for one user.
 ///
@@ -11,7 +12,7 @@ public final class SocketPortNameServer: Sendable {
     /// The only one.
     public static let shared = SocketPortNameServer()
 
-    private struct Entry: @unchecked Sendable {
+    private struct Entry {
         weak var port: SocketPort?
         let holder: MessagePort
         /// By which the port tells of its end.

@@ -7,7 +7,7 @@ public import CCoreRunLoop
 import Synchronization
 
 /// The object of the C source's context. It holds everything but the commands, because C functions cannot know their type.
-private class InputSourceCore: @unchecked Sendable {
+private class InputSourceCore {
     typealias Change = @Sendable (RunLoop, RunLoop.Mode) -> Void
     private struct Membership {
         var loops: [CFRunLoop] = []
@@ -36,7 +36,7 @@ private class InputSourceCore: @unchecked Sendable {
             membership.loops.append(loop)
             return membership.schedule
         }
-        schedule?(RunLoop(loop), RunLoop.Mode(mode))
+        schedule?(RunLoop.of(loop), RunLoop.Mode(mode))
     }
 
     /// The source has left a mode.
@@ -46,7 +46,7 @@ private class InputSourceCore: @unchecked Sendable {
             if let index { membership.loops.remove(at: index) }
             return membership.cancel
         }
-        cancel?(RunLoop(loop), RunLoop.Mode(mode))
+        cancel?(RunLoop.of(loop), RunLoop.Mode(mode))
     }
 
     /// The source is performed.
@@ -68,7 +68,7 @@ private class InputSourceCore: @unchecked Sendable {
 }
 
 /// The queue.
-@safe private final class CommandCore<Command: Sendable>: InputSourceCore, @unchecked Sendable {
+@safe private final class CommandCore<Command: Sendable>: InputSourceCore {
     private final class Closure {
         let perform: @Sendable ([Command]) -> Void
         init(_ perform: @escaping @Sendable ([Command]) -> Void) { self.perform = perform }
@@ -143,7 +143,8 @@ private class InputSourceCore: @unchecked Sendable {
 public final class InputSource<Command: Sendable>: RunLoopSource {
     /// The C object of this source.
     public let cfRunLoopSource: CFRunLoopSource
-    private let core: CommandCore<Command>
+    /// Any thread may use the core: a lock, or an atomic value, guards each of its fields. A class with subclasses cannot say so.
+    @safe nonisolated(unsafe) private let core: CommandCore<Command>
 
     /// Makes a source that is in no loop yet.
     ///
@@ -198,7 +199,7 @@ public final class InputSource<Command: Sendable>: RunLoopSource {
     /// The loops that the source is in, each once. Any thread.
     public var loops: [RunLoop] {
         var seen = Set<RunLoop>()
-        return core.loops.map({ RunLoop($0) }).filter { seen.insert($0).inserted }
+        return core.loops.map({ RunLoop.of($0) }).filter { seen.insert($0).inserted }
     }
 
     /// Takes the source out of every mode of every loop for good, and drops its closures and commands. Any thread.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Synchronization
+
 extension ByteStream {
     /// Reads bytes as they come, and waits for the first.
     ///

@@ -4,6 +4,7 @@
 
 import CCoreRunLoop
 import CoreRunLoopShims
+import Synchronization
 
 /// A connection, a file, or one end of a pair in memory, that bytes are read from and written to.
 ///

@@ -4,6 +4,7 @@
 // kernel's queue. `state` guards the fields. Streams are made, and the program's closures are called, without it.
 
 import CoreRunLoopShims
+import Synchronization
 
 /// Accepts connections as ``ByteStream``s.
 ///

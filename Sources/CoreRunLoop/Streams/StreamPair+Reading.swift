@@ -3,6 +3,7 @@
 // Reading of a byte stream: what was asked for, and the reads that fetch it.
 
 import CCoreRunLoop
+import Synchronization
 
 extension StreamPair {
     /// Begins to wait, unless the outcome is known. Any thread.

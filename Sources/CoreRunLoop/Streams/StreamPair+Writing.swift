@@ -5,6 +5,7 @@
 
 import CCoreRunLoop
 import CoreRunLoopShims
+import Synchronization
 
 extension StreamPair {
     /// Begins to wait until the bytes have been taken. Any thread.

@@ -10,6 +10,7 @@
 
 import CCoreRunLoop
 import CoreRunLoopShims
+import Synchronization
 
 /// How a direction of a stream has ended.
 enum StreamEnd: Sendable {

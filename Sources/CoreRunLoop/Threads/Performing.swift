@@ -12,12 +12,12 @@ import CoreRunLoopShims
 import Synchronization
 
 /// Work for another thread. A request comes to exactly one end: performed, refused, withdrawn, or abandoned.
-final class Request: @unchecked Sendable {
+final class Request: Sendable {
     private enum Phase: UInt8, AtomicRepresentable { case waiting, underWay, performed, refused }
     private let phase = Atomic(Phase.waiting)
     /// The thread that takes the request out of its first phase owns `work` and `refusal`, and drops both at the end.
-    private var work: (@Sendable () -> Void)?
-    private var refusal: (@Sendable (PerformError) -> Void)?
+    @safe nonisolated(unsafe) private var work: (@Sendable () -> Void)?
+    @safe nonisolated(unsafe) private var refusal: (@Sendable (PerformError) -> Void)?
 
     init(work: @escaping @Sendable () -> Void, refusal: @escaping @Sendable (PerformError) -> Void) {
         self.work = work
@@ -66,14 +66,14 @@ struct RequestQueue: Sendable {
         let number: Int
         let request: Request
     }
-    /// The requests of a batch that nobody has taken yet. The thread that takes the batch then owns it.
-    final class Open: @unchecked Sendable {
+    /// The requests of a batch that nobody has taken yet: the queue's lock guards them. The thread that takes the batch then owns it.
+    final class Open: Sendable {
         let batch: Batch
         let source: CFRunLoopSource
-        private(set) var waiting: [Numbered]
+        @safe nonisolated(unsafe) private(set) var waiting: [Numbered]
         /// The count at which refused requests are looked for and removed. In a loop that performs nothing, only requests that still wait
         /// take room.
-        private var limit = 64
+        @safe nonisolated(unsafe) private var limit = 64
 
         init(_ batch: Batch, _ source: CFRunLoopSource, _ first: Numbered) {
             self.batch = batch
@@ -126,7 +126,7 @@ struct RequestQueue: Sendable {
 
 /// The requests that the running passes perform, the innermost pass last. They are not on the stack, because an exit in a request abandons
 /// the stack. Only the loop's thread touches this object.
-final class RequestPasses: @unchecked Sendable {
+final class RequestPasses {
     private struct Pass {
         var current: Request?
         /// The next one last.

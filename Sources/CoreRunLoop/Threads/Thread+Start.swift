@@ -10,22 +10,6 @@ extension Thread {
     @preconcurrency
     public static func detachNewThread(_ block: @escaping @Sendable () throws -> Void) { Thread(block: block).start() }
 
-    /// Starts a thread that calls a method of `target` with `argument`.
-    @preconcurrency
-    public static func detachNewThreadSelector<Target: AnyObject & Sendable, Argument: Sendable>(
-        _ action: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void, toTarget target: Target, with argument: Argument
-    ) {
-        Thread(target: target, selector: action, object: argument).start()
-    }
-
-    /// Starts a thread that calls a method of `target` that has no parameter.
-    @preconcurrency
-    public static func detachNewThreadSelector<Target: AnyObject & Sendable>(
-        _ action: @escaping @Sendable (Target) -> @isolated(any) () -> Void, toTarget target: Target, with object: Never? = nil
-    ) {
-        Thread(target: target, selector: action).start()
-    }
-
     /// Starts the thread.
     ///
     /// - Throws: ``ThreadError/alreadyStarted(_:)``, ``ThreadError/invalidStackSize(_:)``, or ``ThreadError/system(_:)`` when the system

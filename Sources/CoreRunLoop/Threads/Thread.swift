@@ -26,7 +26,7 @@ import Synchronization
 ///
 /// A thread runs its ``main()`` once, and then ends. Subclasses may override ``main()``. Threads are detached: nobody has to wait for one;
 /// ``join(timeout:)`` and ``value`` do.
-open class Thread: @unchecked Sendable, CustomStringConvertible {
+open class Thread: @unchecked Sendable, CustomStringConvertible {  // an open class cannot be checked
     enum Phase { case new, running, finished }
 
     struct State {
@@ -77,32 +77,6 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {
     public init(block: @escaping @Sendable () throws -> Void) {
         isForeign = false
         state = Mutex(State(body: Body(block)))
-    }
-
-    /// Makes a thread that calls a method of `target` when it is started.
-    ///
-    /// - Parameters:
-    ///   - target: Kept until the thread ends.
-    ///   - action: A method as `Class.method`, with one parameter.
-    ///   - argument: The argument for the method.
-    @preconcurrency
-    public convenience init<Target: AnyObject & Sendable, Argument: Sendable>(
-        target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) (Argument) -> Void, object argument: Argument
-    ) {
-        self.init { callOrSend(action, of: target, with: argument) }
-    }
-
-    /// Makes a thread that calls a method of `target` that has no parameter.
-    ///
-    /// - Parameters:
-    ///   - target: Kept until the thread ends.
-    ///   - action: A method as `Class.method`.
-    ///   - object: Without a meaning; `nil`.
-    @preconcurrency
-    public convenience init<Target: AnyObject & Sendable>(
-        target: Target, selector action: @escaping @Sendable (Target) -> @isolated(any) () -> Void, object: Never? = nil
-    ) {
-        self.init { callOrSend(action, of: target) }
     }
 
     /// The object of a thread that something else has started.

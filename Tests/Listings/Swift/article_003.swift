@@ -4,6 +4,7 @@
 // alone. Its ports are the guide's.
 
 import CoreRunLoop
+import Synchronization
 import Testing
 
 /// The object that wraps the C source: its info, unretained, as printed.
@@ -19,13 +20,13 @@ private final class RunLoopSource: Sendable {
         context.info = Unmanaged.passUnretained(self).toOpaque()
         context.schedule = { info, loop, _ in
             let source = Unmanaged<RunLoopSource>.fromOpaque(info!).takeUnretainedValue()
-            let context = RunLoopContext(source: source, loop: RunLoop(loop!))
+            let context = RunLoopContext(source: source, loop: RunLoop.of(loop!))
             source.client.perform(Client.registerSource, on: source.client.thread, with: context, waitUntilDone: false)
         }
         context.perform = { info in Unmanaged<RunLoopSource>.fromOpaque(info!).takeUnretainedValue().sourceFired() }
         context.cancel = { info, loop, _ in
             let source = Unmanaged<RunLoopSource>.fromOpaque(info!).takeUnretainedValue()
-            let context = RunLoopContext(source: source, loop: RunLoop(loop!))
+            let context = RunLoopContext(source: source, loop: RunLoop.of(loop!))
             source.client.perform(Client.removeSource, on: source.client.thread, with: context, waitUntilDone: false)
         }
         runLoopSource.withLock { $0 = CFRunLoopSourceCreate(kCFAllocatorDefault, 0, &context) }

@@ -3,6 +3,7 @@
 // The guide's listings 3-1 to 3-11 in Swift: the same steps, in the overlay's terms. Times are shorter than the guide's.
 
 import CoreRunLoop
+import Synchronization
 import Testing
 
 /// Events of several threads.
@@ -108,7 +109,7 @@ final class Events: Sendable {
         try await Thread.joinable {
             let myRunLoop = RunLoop.current
             let futureDate = WallTime(timeIntervalSinceNow: 0.01)
-            let myTimer = Timer(fire: futureDate, interval: .milliseconds(5), target: owner, selector: Owner.myDoFireTimer1, repeats: true)
+            let myTimer = Timer(fireAt: futureDate, interval: .milliseconds(5), target: owner, selector: Owner.myDoFireTimer1, repeats: true)
             myRunLoop.add(myTimer, forMode: .default)
             Timer.scheduledTimer(timeInterval: .milliseconds(10), target: owner, selector: Owner.myDoFireTimer2, repeats: true)
             myRunLoop.run(until: .now + .milliseconds(40))

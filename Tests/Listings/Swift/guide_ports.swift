@@ -4,6 +4,7 @@
 // out; 3-19's missing check of what CreateRemote returns is not.
 
 import CoreRunLoop
+import Synchronization
 import Testing
 
 #if canImport(Glibc)

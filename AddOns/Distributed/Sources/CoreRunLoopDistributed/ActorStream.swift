@@ -6,6 +6,7 @@
 
 import CoreRunLoop
 import Distributed
+import Synchronization
 
 /// A sequence of values that travels between processes: a result, or an argument, of a distributed function.
 ///

@@ -10,6 +10,7 @@
 import CoreRunLoop
 import CoreRunLoopShims
 import Distributed
+import Synchronization
 
 /// A function that may be called on actors of one type.
 struct CallTarget: Sendable {

@@ -109,7 +109,7 @@ public struct MessagePortResultHandler: DistributedTargetInvocationResultHandler
     public typealias SerializationRequirement = any Codable
 
     /// The bytes of the reply. Only the task that serves the call uses them.
-    final class Reply: @unchecked Sendable { var bytes: [UInt8] = [] }
+    final class Reply: Sendable { @safe nonisolated(unsafe) var bytes: [UInt8] = [] }
     let reply = Reply()
     private let system: MessagePortActorSystem
     private let target: String

@@ -4,6 +4,7 @@
 
 import CoreRunLoop
 public import Distributed
+import Synchronization
 
 /// The numbers of the messages between systems.
 enum MessageNumber {

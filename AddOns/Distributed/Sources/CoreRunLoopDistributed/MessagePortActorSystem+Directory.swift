@@ -7,6 +7,7 @@
 import CoreRunLoop
 import CoreRunLoopShims
 public import Distributed
+import Synchronization
 
 extension MessagePortActorSystem {
     /// An actor that a process hosts under a name.

@@ -4,9 +4,10 @@
 
 import CoreRunLoop
 import Distributed
+import Synchronization
 
 /// The types that other processes may name.
-struct AllowedTypes: @unchecked Sendable {
+struct AllowedTypes: @unchecked Sendable {  // for the metatypes, of which every thread may use every one
     typealias Read = @Sendable (MessagePortActorSystem, ArraySlice<UInt8>) -> any Error
 
     /// How errors are decoded, by the mangled names of their types.

@@ -13,6 +13,7 @@
 
 import CoreRunLoop
 import Distributed
+import Synchronization
 
 extension CodingUserInfoKey {
     /// The port by which the other side has come, and under whose name it can come again.

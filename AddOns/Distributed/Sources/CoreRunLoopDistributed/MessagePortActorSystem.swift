@@ -13,6 +13,7 @@
 
 public import CoreRunLoop
 public import Distributed
+import Synchronization
 
 /// Connects distributed actors of the processes of one user by message ports.
 ///
@@ -66,7 +67,7 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
         let port: MessagePort
         var actor: (any DistributedActor)?
     }
-    private struct State: @unchecked Sendable {
+    private struct State {
         var lastNumber: UInt64 = 0
         var actors: [ActorID: WeakActor] = [:]
         var hosted: [ActorID: Hosted] = [:]

@@ -4,6 +4,7 @@
 // for elements. `state` guards everything; continuations are resumed without it.
 
 import CoreRunLoop
+import Synchronization
 
 final class StreamBuffer: Sendable {
     /// What one request takes.

@@ -6,6 +6,7 @@ import ActorProtocols
 import CoreRunLoop
 import CoreRunLoopDistributed
 import Distributed
+import Synchronization
 import Testing
 
 @Resolvable

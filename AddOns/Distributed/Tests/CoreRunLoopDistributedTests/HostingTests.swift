@@ -5,6 +5,7 @@
 import CoreRunLoop
 import CoreRunLoopDistributed
 import Distributed
+import Synchronization
 import Testing
 
 private distributed actor Hidden {

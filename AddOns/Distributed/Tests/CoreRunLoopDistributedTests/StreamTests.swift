@@ -5,6 +5,7 @@
 import CoreRunLoop
 import CoreRunLoopDistributed
 import Distributed
+import Synchronization
 import Testing
 
 /// Numbers from 0, which counts how many were asked for, and knows when its reader has left.

@@ -7,26 +7,8 @@
 @_exported public import CoreRunLoopFoundation
 @_exported public import XCTest
 
-/// This package's loop, in the place of Foundation's.
-public typealias RunLoop = CoreRunLoop::RunLoop
-/// This package's timer, in the place of Foundation's.
-public typealias Timer = CoreRunLoop::Timer
-/// This package's thread, in the place of Foundation's.
-public typealias Thread = CoreRunLoop::Thread
-/// This package's port, in the place of Foundation's.
-public typealias Port = CoreRunLoop::Port
-/// This package's port of messages between processes, in the place of Foundation's.
-public typealias MessagePort = CoreRunLoop::MessagePort
-/// This package's socket port, in the place of Foundation's.
-public typealias SocketPort = CoreRunLoop::SocketPort
-/// This package's message, in the place of Foundation's.
-public typealias PortMessage = CoreRunLoop::PortMessage
-/// This package's delegate of ports, in the place of Foundation's.
-public typealias PortDelegate = CoreRunLoop::PortDelegate
 /// This package's queue of notifications, in the place of Foundation's.
 public typealias NotificationQueue = CoreRunLoopFoundation::NotificationQueue
-/// Foundation's quality of service, in the place of this package's.
-public typealias QualityOfService = Foundation::QualityOfService
 
 extension Notification.Name {
     /// Posted by a thread that is about to end: see `CoreRunLoopFoundation`.

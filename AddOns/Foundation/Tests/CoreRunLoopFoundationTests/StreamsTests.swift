@@ -3,6 +3,7 @@
 // Foundation's streams in this package's loops: events, pairs, subclasses.
 
 import CoreRunLoopFoundation
+import Synchronization
 import Testing
 
 #if canImport(Glibc)

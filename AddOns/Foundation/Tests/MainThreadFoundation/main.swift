@@ -22,7 +22,7 @@ let available = NotificationCenter.default.addObserver(forName: .NSFileHandleDat
 }
 reading.Foundation::waitForDataInBackgroundAndNotify()
 let letters = Timer.scheduledTimer(withTimeInterval: 0.001, repeats: true) { _ in pipe.fileHandleForWriting.write(Data("a".utf8)) }
-let first = try loop.runWithFoundation(for: .seconds(1000))
+let first = loop.run(in: .default, for: .seconds(1000))
 letters.invalidate()
 check("a file handle waits in the background by Foundation's loop", first == .stopped && text.count >= 3)
 
@@ -31,6 +31,6 @@ Task { @MainActor in
     text = "actor"
     loop.stop()
 }
-check("the main actor runs", try loop.runWithFoundation(for: .seconds(1000)) == .stopped && text == "actor")
+check("the main actor runs", loop.run(in: .default, for: .seconds(1000)) == .stopped && text == "actor")
 NotificationCenter.default.removeObserver(available)
 exit(failures)

@@ -3,6 +3,7 @@
 import CCoreRunLoop
 import CoreRunLoop
 import CoreRunLoopShims
+import Synchronization
 
 /// The C bridge, its handler and its streams of events. The C callback has a reference to it as long as the C bridge lives.
 ///

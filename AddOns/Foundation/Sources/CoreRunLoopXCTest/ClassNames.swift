@@ -1,0 +1,1 @@
+../CoreRunLoopFoundation/ClassNames.swift
