@@ -124,7 +124,7 @@ static void conclude(struct async_request *request, bool has_expired)
             request->state = state_judged;
             request->judged_until_ns = now_ns + dying_ns;
             request->channel->ended = NULL;
-            client_channel_rest(request->channel, request->requests->loop, kCFRunLoopDefaultMode); /* it would stay ready */
+            client_channel_rest(request->channel, request->requests->loop, kCFRunLoopDefaultMode); /* the channel stays ready */
             list_append(&request->requests->judged, &request->link);
         }
         result = socket_request_judge_hang_up(request->port, request->channel, now_ns >= request->judged_until_ns);
@@ -138,7 +138,7 @@ static void conclude(struct async_request *request, bool has_expired)
     end_request(request, result);
 }
 
-/* Ends a request whose deadline has come. A reply that was there before counts. */
+/* Ends a request whose deadline has come. A reply that came before the deadline counts. */
 static void expire(struct async_request *request)
 {
     SInt32 result = kCFMessagePortSendTimeout;

@@ -163,7 +163,7 @@ static CFMessagePortInvalidationCallBack take_callback(CFMessagePortRef port, co
     }
     port_unlock(port);
     if (is_due && is_in_request) {
-        descriptor_source_set_interest(watch->source, 0); /* its descriptor stays ready */
+        descriptor_source_set_interest(watch->source, 0); /* the descriptor stays ready, and would end each wait */
     }
     return callout;
 }
@@ -357,7 +357,7 @@ void owner_watch_remind(CFMessagePortRef port)
     }
     port_unlock(port);
     if (source) {
-        descriptor_source_set_interest(source, kernel_readable); /* it may rest */
+        descriptor_source_set_interest(source, kernel_readable); /* take_callback may have set it to 0 */
         descriptor_source_post(source);
         object_release(source);
     }
