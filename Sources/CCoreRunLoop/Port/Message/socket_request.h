@@ -10,7 +10,7 @@
 #include "Port/link_names.h"
 
 #include "Port/Message/client_channel.h"
-#include "Port/Message/request_terms.h"
+#include "Port/Message/request.h"
 
 SInt32 socket_one_way_send(CFMessagePortRef port, const struct request *request);
 SInt32 socket_request_send(CFMessagePortRef port, const struct request *request, CFDataRef *ret_reply);
