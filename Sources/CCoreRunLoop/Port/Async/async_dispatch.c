@@ -68,10 +68,10 @@ static void free_if_unused(struct outlet *outlet)
 static CFDataRef give_channel(struct async_request *request)
 {
     struct client_channel *channel = request->channel;
-    CFDataRef reply = channel->awaited->reply;
+    CFDataRef reply = channel->pending->reply;
 
     request->channel = NULL;
-    request->status = channel->awaited->status;
+    request->status = channel->pending->status;
     channel->ended = NULL;
     client_channel_rest(channel, request->requests->loop, kCFRunLoopDefaultMode);
     socket_request_end_channel(request->port, channel);
@@ -116,15 +116,15 @@ static void conclude(struct async_request *request, bool has_expired)
     SInt32 result = kCFMessagePortTransportError;
     int64_t now_ns;
 
-    if (request->channel->awaited->state == awaited_replied) {
+    if (request->channel->pending->state == pending_replied) {
         result = kCFMessagePortSuccess;
-    } else if (request->channel->awaited->state == awaited_hung_up) {
+    } else if (request->channel->pending->state == pending_hung_up) {
         now_ns = kernel.monotonic_ns();
         if (request->state == state_sent) {
             request->state = state_judged;
             request->judged_until_ns = now_ns + dying_ns;
             request->channel->ended = NULL;
-            client_channel_rest(request->channel, request->requests->loop, kCFRunLoopDefaultMode); /* it would stay ready */
+            client_channel_rest(request->channel, request->requests->loop, kCFRunLoopDefaultMode); /* the channel stays ready */
             list_append(&request->requests->judged, &request->link);
         }
         result = socket_request_judge_hang_up(request->port, request->channel, now_ns >= request->judged_until_ns);
@@ -138,7 +138,7 @@ static void conclude(struct async_request *request, bool has_expired)
     end_request(request, result);
 }
 
-/* Ends a request whose deadline has come. A reply that was there before counts. */
+/* Ends a request whose deadline has come. A reply that came before the deadline counts. */
 static void expire(struct async_request *request)
 {
     SInt32 result = kCFMessagePortSendTimeout;
@@ -146,7 +146,7 @@ static void expire(struct async_request *request)
     if (request->state == state_sent) {
         client_channel_read(request->channel);
     }
-    if (request->channel && !awaited_is_open(request->channel->awaited)) {
+    if (request->channel && !pending_is_open(request->channel->pending)) {
         conclude(request, true);
         return;
     }
@@ -178,7 +178,7 @@ static void begin_wait(struct async_request *request)
         return;
     }
     client_channel_read(channel);
-    if (!awaited_is_open(channel->awaited)) {
+    if (!pending_is_open(channel->pending)) {
         conclude(request, false);
     }
 }
@@ -209,7 +209,7 @@ static bool start_one_way(struct async_request *request)
 /* Sends the request, or ends it. Returns false if it has to wait for room or for a descriptor. */
 static bool start(struct async_request *request)
 {
-    struct awaited_reply awaited = awaited_reply_to(request->port, &request->request);
+    struct pending_reply pending = pending_reply_to(request->port, &request->request);
     struct client_channel *channel;
     struct wire_frame frame;
     SInt32 result;
@@ -226,7 +226,7 @@ static bool start(struct async_request *request)
     if (request->is_one_way) {
         return start_one_way(request);
     }
-    channel = client_channel_take(request->port, &awaited, &end, &error);
+    channel = client_channel_take(request->port, &pending, &end, &error);
     if (!channel && error != -ENOTCONN && request->outlet->in_flight > 0) {
         return false; /* a request that ends gives its descriptor back */
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the requests that block nobody share: async_request.c, for any thread, and async_dispatch.c, for the loop's. */
+/* Types that async_request.c, which any thread calls, and async_dispatch.c, on the thread of the loop, share. */
 #ifndef CRL_PORT_ASYNC_ASYNC_REQUEST_PARTS_H
 #define CRL_PORT_ASYNC_ASYNC_REQUEST_PARTS_H
 

@@ -46,7 +46,7 @@ struct deferred_reply *received_message_defer(struct received_message *message)
     message->asker.channel = NULL;
     message->accepted = 0;
     if (message->local_message) {
-        CFRetain(message->data); /* it belongs to the local message, which may end while the callout still reads */
+        CFRetain(message->data); /* the data belongs to the local message, which may end while the callout still reads */
         local_queue_retain(message->local_queue);
         deferred->local_message = message->local_message;
         deferred->local_queue = message->local_queue;
@@ -106,7 +106,7 @@ void deferred_reply_watch(struct deferred_reply *deferred, void (*asker_left)(vo
     struct local_port *local = &port->side.local;
     bool has_left = false;
 
-    retain_deferred(deferred); /* whoever is told may answer before the end of this function */
+    retain_deferred(deferred); /* asker_left may answer, before this function ends */
     deferred->asker_left = asker_left;
     deferred->release = release;
     deferred->info = info;

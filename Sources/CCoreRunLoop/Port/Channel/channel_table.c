@@ -118,7 +118,9 @@ static uint32_t count_of_peer(struct channel_table *table, const struct peer *pe
 
     for (int i = 0; i < channel_buckets; i++) {
         list_for_each(link, &table->buckets[i]) {
-            count += peers_are_one(&channel_of(link)->peer, peer) && channel_of(link)->kind == channel_reply ? 1 : 0;
+            if (peers_are_one(&channel_of(link)->peer, peer) && channel_of(link)->kind == channel_reply) {
+                count++;
+            }
         }
     }
     return count;
@@ -200,7 +202,9 @@ void channel_table_drop(struct channel_table *table, struct server_channel *chan
     invariant(table->counts[channel->kind] > 0);
     table->counts[channel->kind]--;
     invariant(!channel->has_ended || table->ended_count > 0);
-    table->ended_count -= channel->has_ended ? 1 : 0;
+    if (channel->has_ended) {
+        table->ended_count--;
+    }
     if (channel->descriptor >= 0) {
         (void)kernel.set_remove(table->set, channel->descriptor);
     }
@@ -305,7 +309,7 @@ void channel_table_sweep(struct channel_table *table, bool spares_held)
             struct server_channel *channel = (struct server_channel *)(uintptr_t)events[i].token; /* NOLINT(performance-no-int-to-ptr) */
 
             if (spares_held && channel->holders > 0) {
-                spared++; /* it stays in the set, which goes on to be ready for whoever tells */
+                spared++; /* the channel stays in the set, which stays ready for the function that tells */
                 continue;
             }
             if (channel->is_watched) {

@@ -252,7 +252,10 @@ enum local_queue_put local_queue_put(struct local_queue *local_queue, struct loc
         result = local_queue_full;
     } else {
         list_append(&local_queue->waiting, &local_message->link);
-        local_queue->firsts += local_queue->count++ == 0 ? 1 : 0;
+        if (local_queue->count == 0) {
+            local_queue->firsts++;
+        }
+        local_queue->count++;
         first = local_queue->firsts;
         invariant(local_queue->count <= local_queue->limit);
         /*

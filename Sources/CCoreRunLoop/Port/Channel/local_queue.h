@@ -44,11 +44,11 @@ struct local_message {
     CFDataRef reply; /* belongs to the receiver until the state is local_message_replied, then to the sender */
     CFRunLoopRef loop; /* constant: the loop that the sender waits in, with a reference; NULL: one way */
     bool wants_status; /* constant once it is in the queue: the sender understands statuses */
-    int64_t deadline_ns; /* the same: the instant after which the sender waits no more, or 0 */
-    uint32_t status; /* as `reply`: of enum wire_status, why there is no answer; the reply is its text then */
-    /* Guarded by the queue's lock: called when the sender gives up, because the receiver answers later. NULL: it does not, or has. */
+    int64_t deadline_ns; /* constant once it is in the queue: the instant after which the sender waits no more, or 0 */
+    uint32_t status; /* belongs as `reply` does: why there is no answer, of enum wire_status; `reply` is its text then */
+    /* Guarded by the queue's lock: called when the sender gives up. NULL: the receiver does not answer later, or the call was made. */
     void (*given_up)(void *info);
-    void *given_up_info; /* the same: with a reference */
+    void *given_up_info; /* guarded by the queue's lock: with a reference */
 };
 
 struct local_queue {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pacing of a remote port's sends: says whether a frame may go now, has to stand in the kernel's line, or has to wait. It knows no port.
+ * The pacing of a remote port's sends: whether a frame may go now, has to stand in the kernel's line, or has to wait. Knows no port.
  *
  * Two queues limit a sender. The owner's queue takes a number of frames from each process; the pacing counts those under way. The kernel's
  * queue for the owner's socket is shared by the senders of all processes.
@@ -23,10 +23,10 @@
  *
  *   UNCOUNTED -> OPEN                  pacing_open_control, when a few frames are under way (pacing_wants_control)
  *   UNCOUNTED -> ENDLESS               pacing_open_control, without the means for a channel
- *   OPEN -> FULL                       pacing_end_attempt, for the last frame that the window has room for
+ *   OPEN -> FULL                       pacing_end_attempt, for the last frame that the window has room for; or a look finds a lower limit
  *   FULL -> OPEN                       pacing_confirm, for the number of a reply or one found by a look
  *   OPEN, FULL -> ENDLESS              pacing_admit, pacing_begin_attempt or pacing_has_room, which find the channel hung up
- *   any -> UNCOUNTED                   pacing_close_control: the channel could not be offered, or the port has ended
+ *   OPEN, FULL -> UNCOUNTED            pacing_close_control: the channel could not be offered, or the port has ended
  *
  * The line of this process is EMPTY or TAKEN:
  *
@@ -65,7 +65,7 @@ struct send_pacing {
     uint32_t queue_limit GUARDED_BY(the_port_lock);
     int control GUARDED_BY(the_port_lock); /* our end of the control channel, -1 if there is none */
     uint64_t control_token GUARDED_BY(the_port_lock);
-    struct ack_page *acks GUARDED_BY(the_port_lock); /* there with the control channel, otherwise NULL */
+    struct ack_page *acks GUARDED_BY(the_port_lock); /* the channel's page; NULL without a channel */
     bool has_no_control GUARDED_BY(the_port_lock); /* the window is ENDLESS */
     uint8_t skips_left GUARDED_BY(the_port_lock); /* spins that are still left out */
     uint8_t skip_size GUARDED_BY(the_port_lock); /* how many are left out after the last one in vain; 0: it found room */
@@ -78,7 +78,7 @@ struct send_pacing {
 };
 
 enum send_outcome {
-    outcome_none, /* there was no attempt yet, or it is not over */
+    outcome_none, /* the first attempt is not over */
     outcome_full, /* the window is full */
     outcome_busy, /* the kernel's queue is full */
     outcome_behind, /* another thread is in the line */
@@ -95,8 +95,8 @@ struct send_attempts {
     int64_t ended_ns; /* when the last attempt ended that did not send */
     bool has_waited; /* for room in the window, or between two attempts */
     bool is_behind; /* counted in `behind_count` */
-    int control; /* as the last attempt left it, to wait without the lock */
-    uint32_t turns; /* the same */
+    int control; /* a copy from the end of the last attempt, to wait without the lock */
+    uint32_t turns; /* a copy, too: a turn that is given meanwhile ends the sleep at once */
 };
 
 /* ---- an attempt, in this order ---- */
@@ -104,8 +104,8 @@ struct send_attempts {
 /* Begins an attempt: decides from the last outcome whether it may stand in the line. */
 REQUIRES(the_port_lock) void pacing_begin_attempt(struct send_pacing *pacing, struct send_attempts *attempts);
 /*
- * Returns outcome_none if the frame may be sent now. Otherwise returns outcome_full or outcome_behind. If the window is full, drops the lock
- * now and then for a moment to spin: the port may have ended afterwards.
+ * Returns outcome_none if the frame may be sent now, otherwise outcome_full or outcome_behind. Spins if the window is full, for which it
+ * drops the lock for moments: the port may have ended afterwards.
  */
 REQUIRES(the_port_lock)
 enum send_outcome pacing_admit(struct send_pacing *pacing, struct lock *lock, struct send_attempts *attempts);

@@ -93,7 +93,7 @@ struct local_port {
     uint64_t in_use GUARDED_BY(the_port_lock); /* bytes accepted whose callouts have not ended */
     struct offender offenders[offenders_max] GUARDED_BY(the_port_lock);
     struct dispatch_attachment *dispatch GUARDED_BY(the_port_lock); /* to the dispatch queue that drives the port; NULL: none does */
-    struct link deferred_replies GUARDED_BY(the_port_lock); /* that are watched for their askers' end */
+    struct link deferred_replies GUARDED_BY(the_port_lock); /* those that are watched for the end of their askers */
     CFRunLoopSourceRef channel_watch GUARDED_BY(the_port_lock); /* a reference: watches the set of `channels`; NULL: nothing does */
     struct local_queue *local_queue GUARDED_BY(the_port_lock); /* NULL without memory for one, or once the port has ended */
 };

@@ -20,7 +20,7 @@ static int take_end(struct packet *packet, const struct wire_frame *frame, enum 
     }
     *ret_channel = server_channel_create(frame->channel, frame->token, &packet->sender, packet->descriptors[0], kind);
     if (!*ret_channel) {
-        packet_socket_close(packet_take(packet, 0)); /* its other end finds that it was not taken */
+        packet_socket_close(packet_take(packet, 0)); /* the other end finds that the channel was not taken */
         return -ENOMEM;
     }
     (void)packet_take(packet, 0);

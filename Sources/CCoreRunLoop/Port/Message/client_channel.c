@@ -18,40 +18,40 @@
 
 static void finish_with_memory(struct client_channel *channel, struct packet *packet)
 {
-    struct awaited_reply *awaited = channel->awaited;
-    bool is_read = packet->descriptor_count == 1 && payload_read(packet->descriptors[0], awaited->memory_length, &awaited->reply) == 0;
+    struct pending_reply *pending = channel->pending;
+    bool is_read = packet->descriptor_count == 1 && payload_read(packet->descriptors[0], pending->memory_length, &pending->reply) == 0;
 
-    invariant(awaited->state == awaited_memory);
-    awaited->state = is_read ? awaited_replied : awaited_broken;
+    invariant(pending->state == pending_memory);
+    pending->state = is_read ? pending_replied : pending_broken;
 }
 
 static void take_reply(struct client_channel *channel, const struct wire_frame *frame)
 {
-    struct awaited_reply *awaited = channel->awaited;
+    struct pending_reply *pending = channel->pending;
 
-    invariant(awaited->state == awaited_open && !awaited->reply);
-    if (frame->message_id != (int32_t)(0u - (uint32_t)awaited->message_id)) {
-        awaited->state = awaited_broken;
+    invariant(pending->state == pending_open && !pending->reply);
+    if (frame->message_id != (int32_t)(0u - (uint32_t)pending->message_id)) {
+        pending->state = pending_broken;
         return;
     }
-    if ((frame->flags & wire_has_status) && !awaited->wants_status) {
-        awaited->state = awaited_broken;
+    if ((frame->flags & wire_has_status) && !pending->wants_status) {
+        pending->state = pending_broken;
         return;
     }
-    awaited->status = frame->extra < wire_failed ? (uint32_t)frame->extra : wire_failed; /* a later version may have other reasons */
-    awaited->says_kept = frame->flags & wire_kept;
-    awaited->refuses_arena = frame->flags & wire_no_arena;
+    pending->status = frame->extra < wire_failed ? (uint32_t)frame->extra : wire_failed; /* a later version may have other reasons */
+    pending->says_kept = frame->flags & wire_kept;
+    pending->refuses_arena = frame->flags & wire_no_arena;
     if (frame->flags & wire_in_memory) {
-        awaited->memory_length = frame->length;
-        awaited->state = awaited_memory;
+        pending->memory_length = frame->length;
+        pending->state = pending_memory;
         return;
     }
     if (frame->flags & wire_in_arena) {
-        awaited->reply = frame->length <= channel->arena.size ? payload_copy(channel->arena.address, frame->length) : NULL;
+        pending->reply = frame->length <= channel->arena.size ? payload_copy(channel->arena.address, frame->length) : NULL;
     } else {
-        awaited->reply = payload_copy(frame->data, frame->length);
+        pending->reply = payload_copy(frame->data, frame->length);
     }
-    awaited->state = awaited->reply ? awaited_replied : awaited_broken;
+    pending->state = pending->reply ? pending_replied : pending_broken;
 }
 
 /* Logs why the receiver has dropped the request. */
@@ -70,47 +70,47 @@ static void log_dropped(uint64_t reason)
 /* Takes one packet. A channel that carries anything but this call's answer is broken. */
 static void take_packet(struct client_channel *channel, struct packet *packet)
 {
-    struct awaited_reply *awaited = channel->awaited;
+    struct pending_reply *pending = channel->pending;
     struct wire_frame frame;
-    bool awaits_memory = awaited->state == awaited_memory;
+    bool awaits_memory = pending->state == pending_memory;
     enum wire_error error = packet->is_cut ? wire_error_length : wire_decode(wire_to_client, channel->buffer, packet->size, &frame);
 
     if (error != wire_ok) {
         port_log("CFMessagePortSendRequest", "a reply cannot be understood: %s", wire_error_text(error));
-        awaited->state = awaited_broken;
+        pending->state = pending_broken;
         return;
     }
-    if (frame.conversation != awaited->conversation || (frame.type == wire_descriptor) != awaits_memory ||
+    if (frame.conversation != pending->conversation || (frame.type == wire_descriptor) != awaits_memory ||
         wire_descriptor_count(&frame) != packet->descriptor_count) {
-        awaited->state = awaited_broken;
+        pending->state = pending_broken;
         return;
     }
-    awaited->has_sequence = true;
-    awaited->sequence = frame.sequence;
+    pending->has_sequence = true;
+    pending->sequence = frame.sequence;
     if (awaits_memory) {
         finish_with_memory(channel, packet);
     } else if (frame.type == wire_reply) {
         take_reply(channel, &frame);
     } else if (frame.type == wire_dropped) {
-        awaited->says_kept = frame.flags & wire_kept;
-        awaited->state = awaited_dropped;
+        pending->says_kept = frame.flags & wire_kept;
+        pending->state = pending_dropped;
         log_dropped(frame.extra);
     } else {
-        awaited->state = awaited_broken;
+        pending->state = pending_broken;
     }
 }
 
-static void note_end(struct awaited_reply *awaited)
+static void note_end(struct pending_reply *pending)
 {
-    if (!awaited_is_open(awaited)) {
-        atomic_store_explicit(&awaited->is_over, 1, memory_order_relaxed);
+    if (!pending_is_open(pending)) {
+        atomic_store_explicit(&pending->is_over, 1, memory_order_relaxed);
     }
 }
 
 static void take_from_page(struct client_channel *channel)
 {
-    bool is_awaited = channel->page && channel->awaited->state == awaited_open;
-    uint32_t size = is_awaited ? reply_page_take(channel->page, channel->buffer) : 0;
+    bool is_open = channel->page && channel->pending->state == pending_open;
+    uint32_t size = is_open ? reply_page_take(channel->page, channel->buffer) : 0;
     struct packet packet = {.size = size, .is_cut = size > reply_page_room};
 
     if (size > 0 && !atomic_load_explicit(&channel->reply_comes_too_late, memory_order_acquire)) {
@@ -121,7 +121,7 @@ static void take_from_page(struct client_channel *channel)
 void client_channel_look(struct client_channel *channel)
 {
     take_from_page(channel);
-    note_end(channel->awaited);
+    note_end(channel->pending);
 }
 
 void client_channel_hang_up(struct client_channel *channel)
@@ -136,18 +136,18 @@ void client_channel_hang_up(struct client_channel *channel)
 static void note_hang_up(struct client_channel *channel)
 {
     take_from_page(channel);
-    if (awaited_is_open(channel->awaited)) {
-        channel->awaited->state = awaited_hung_up;
+    if (pending_is_open(channel->pending)) {
+        channel->pending->state = pending_hung_up;
     }
 }
 
 void client_channel_read(struct client_channel *channel)
 {
-    struct awaited_reply *awaited = channel->awaited;
+    struct pending_reply *pending = channel->pending;
     int resets = 0;
 
     take_from_page(channel);
-    while (awaited_is_open(awaited)) {
+    while (pending_is_open(pending)) {
         struct packet packet;
         int result = packet_receive(channel->descriptor, channel->buffer, &packet);
 
@@ -168,7 +168,7 @@ void client_channel_read(struct client_channel *channel)
         take_packet(channel, &packet);
         packet_close(&packet);
     }
-    note_end(awaited);
+    note_end(pending);
 }
 
 void client_channel_wait(struct client_channel *channel, int64_t deadline_ns)
@@ -190,9 +190,9 @@ static void perform(void *info, CFRunLoopSourceRef source, uint32_t ready)
 
     (void)source;
     (void)ready;
-    if (channel->awaited) {
+    if (channel->pending) {
         client_channel_read(channel);
-        if (channel->ended && !awaited_is_open(channel->awaited)) {
+        if (channel->ended && !pending_is_open(channel->pending)) {
             channel->ended(channel->ended_info);
         }
     }
@@ -289,7 +289,7 @@ void client_channel_close(struct client_channel *channel)
     arena_release(&channel->arena);
     reply_page_release(channel->page);
     channel->page = NULL;
-    channel->awaited = NULL;
+    channel->pending = NULL;
     CFRunLoopSourceInvalidate(source);
     leave_loop(channel);
     if (set >= 0) {
@@ -310,7 +310,7 @@ REQUIRES(the_port_lock) static struct client_channel *take_free(struct remote_po
     channel = container_of(remote->free_channels.next, struct client_channel, link);
     list_remove(&channel->link);
     remote->free_count--;
-    invariant(!channel->awaited);
+    invariant(!channel->pending);
     channel->user_loop = thread_loop_if_any();
     list_append(&remote->busy_channels, &channel->link);
     return channel;
@@ -342,7 +342,7 @@ static struct client_channel *make_channel(CFMessagePortRef port, int *ret_end, 
     return channel;
 }
 
-bool client_channels_are_awaited_in(const struct remote_port *remote, CFRunLoopRef loop)
+bool client_channels_are_used_in(const struct remote_port *remote, CFRunLoopRef loop)
 {
     list_for_each(link, &remote->busy_channels) {
         if (container_of(link, struct client_channel, link)->user_loop == loop) {
@@ -352,7 +352,7 @@ bool client_channels_are_awaited_in(const struct remote_port *remote, CFRunLoopR
     return false;
 }
 
-struct client_channel *client_channel_take(CFMessagePortRef port, struct awaited_reply *awaited, int *ret_end, int *ret_error)
+struct client_channel *client_channel_take(CFMessagePortRef port, struct pending_reply *pending, int *ret_end, int *ret_error)
 {
     struct remote_port *remote = &port->side.remote;
     struct client_channel *channel = NULL;
@@ -363,7 +363,7 @@ struct client_channel *client_channel_take(CFMessagePortRef port, struct awaited
     port_lock(port);
     can = remote_port_use(port);
     if (can) {
-        awaited->conversation = ++remote->last_conversation;
+        pending->conversation = ++remote->last_conversation;
         channel = take_free(remote);
     }
     port_unlock(port);
@@ -376,8 +376,8 @@ struct client_channel *client_channel_take(CFMessagePortRef port, struct awaited
         }
     }
     if (channel) {
-        channel->own_awaited = *awaited;
-        channel->awaited = &channel->own_awaited;
+        channel->own_pending = *pending;
+        channel->pending = &channel->own_pending;
     }
     if (channel && channel->page) {
         reply_page_clear(channel->page);
@@ -431,13 +431,13 @@ REQUIRES(the_port_lock) static struct client_channel *put_free(CFMessagePortRef 
 
 void client_channel_give(CFMessagePortRef port, struct client_channel *channel, bool is_reusable)
 {
-    const struct awaited_reply *awaited = channel->awaited;
+    const struct pending_reply *pending = channel->pending;
     struct client_channel *closing;
 
-    channel->awaited = NULL;
+    channel->pending = NULL;
     port_lock(port);
-    if (awaited->has_sequence) {
-        pacing_confirm(&port->side.remote.pacing, awaited->sequence);
+    if (pending->has_sequence) {
+        pacing_confirm(&port->side.remote.pacing, pending->sequence);
     }
     list_remove(&channel->link);
     closing = is_reusable ? put_free(port, channel) : channel;

@@ -15,11 +15,11 @@
 
 enum { free_channels_max = 4 };
 
-enum awaited_state { awaited_open, awaited_memory, awaited_replied, awaited_dropped, awaited_hung_up, awaited_broken };
+enum pending_state { pending_open, pending_memory, pending_replied, pending_dropped, pending_hung_up, pending_broken };
 
 /* The reply that a request waits for, and as much of it as has been read so far. Used by the calling thread only. */
-struct awaited_reply {
-    enum awaited_state state;
+struct pending_reply {
+    enum pending_state state;
     _Atomic uint32_t is_over; /* the state is final: ends the wait, even if a run inside it has read the answer */
     uint64_t conversation;
     SInt32 message_id;
@@ -34,9 +34,9 @@ struct awaited_reply {
     uint32_t sequence; /* the frame number that the answer confirmed */
 };
 
-static inline bool awaited_is_open(const struct awaited_reply *awaited)
+static inline bool pending_is_open(const struct pending_reply *pending)
 {
-    return awaited->state == awaited_open || awaited->state == awaited_memory;
+    return pending->state == pending_open || pending->state == pending_memory;
 }
 
 struct client_channel {
@@ -55,8 +55,8 @@ struct client_channel {
     int set; /* once there is a page: a wait set with the channel's socket and the server's bell; the source watches it */
     uint8_t *buffer; /* constant: room for one packet */
     CFRunLoopRef user_loop; /* of the thread whose call uses the channel; guarded by the port lock */
-    struct awaited_reply *awaited; /* `own_awaited`; NULL while free */
-    struct awaited_reply own_awaited; /* not on the stack: a callback may jump out of the wait, and the answer still comes */
+    struct pending_reply *pending; /* `own_pending`; NULL while free */
+    struct pending_reply own_pending; /* not on the stack: a callback may jump out of the wait, and the answer still comes */
     /* Called at the end of an asynchronous request's wait, on the thread of the loop; NULL while the call waits itself. */
     void (*ended)(void *info);
     void *ended_info;
@@ -66,11 +66,11 @@ struct client_channel {
 };
 
 /*
- * Begins a use of the port, and takes a free or a new channel for a call, which starts with a copy of `awaited`. `ret_end` is the end of a
+ * Begins a use of the port, and takes a free or a new channel for a call, which starts with a copy of `pending`. `ret_end` is the end of a
  * new channel, to be sent with the request, or -1 for a free one. If there is no channel, returns NULL and a negative errno in `ret_error`,
  * and the port is not in use; -ENOTCONN means that the port is invalid.
  */
-struct client_channel *client_channel_take(CFMessagePortRef port, struct awaited_reply *awaited, int *ret_end, int *ret_error);
+struct client_channel *client_channel_take(CFMessagePortRef port, struct pending_reply *pending, int *ret_end, int *ret_error);
 
 /* Called before an answered call ends. A channel that has been used often gets a page, into which the server may write further replies. */
 void client_channel_offer_page(CFMessagePortRef port, struct client_channel *channel);
@@ -100,7 +100,7 @@ void client_channel_look(struct client_channel *channel);
 void client_channel_read(struct client_channel *channel);
 
 /* Returns true if a call on the thread of that loop waits for a reply by a channel of the port. */
-REQUIRES(the_port_lock) bool client_channels_are_awaited_in(const struct remote_port *remote, CFRunLoopRef loop);
+REQUIRES(the_port_lock) bool client_channels_are_used_in(const struct remote_port *remote, CFRunLoopRef loop);
 
 /* Closes a channel that no call uses. */
 void client_channel_close(struct client_channel *channel);

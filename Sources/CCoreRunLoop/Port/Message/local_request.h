@@ -10,7 +10,7 @@
 #include "Port/link_names.h"
 
 #include "Port/Core/message_port.h"
-#include "Port/Message/request_terms.h"
+#include "Port/Message/request.h"
 
 SInt32 local_one_way_send(CFMessagePortRef port, const struct request *request);
 SInt32 local_request_send(CFMessagePortRef port, const struct request *request, CFDataRef *ret_reply);

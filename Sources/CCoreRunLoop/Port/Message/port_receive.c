@@ -357,7 +357,7 @@ static void drop_for_want_of_descriptors(CFMessagePortRef port, const uint8_t *b
     if (wire_decode(wire_to_port, bytes, packet->size, &frame) == wire_ok) {
         port_lock(port);
         if (frame.flags & wire_want_ack) {
-            acknowledge_packet(local, packet, &frame); /* its place in the queue is free: a sender must not wait for it forever */
+            acknowledge_packet(local, packet, &frame); /* its place is free: a sender must not wait for that forever */
         }
         is_found =
             frame.type == wire_request && !(frame.flags & wire_new_channel) && find_channel(&local->channels, packet, &frame, &asker);

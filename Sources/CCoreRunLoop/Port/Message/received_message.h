@@ -11,7 +11,7 @@
 #include "Port/Core/message_port.h"
 #include "Port/Message/reply.h"
 
-/* One message, from its packet to its reply. If there is memory, it is on the heap during the callout, so that it outlasts a jump. */
+/* One message, from its packet to its reply. With memory, it is on the heap during the callout, so that it outlasts a jump. */
 struct received_message {
     struct received_message *memory; /* the place on the heap, from the beginning of the call; or NULL */
     CFMessagePortRef port; /* the port whose callout has the message */
@@ -20,7 +20,7 @@ struct received_message {
     struct asker asker;
     struct local_message *local_message; /* not NULL: the message came by the local queue, and `data` belongs to the local message */
     struct local_queue *local_queue; /* the queue of `local_message`, with a reference */
-    uint64_t traced; /* what stands for it in a trace; 0: no trace was on when it came */
+    uint64_t traced; /* the message's number in a trace; 0: no trace was on when it came */
     void *info; /* the callout's argument */
     struct receiver *receiver; /* the owner of `info`; NULL: the port's context */
     uint32_t status; /* of enum wire_status; not 0: the callout's reply is a text that says why there is no answer */

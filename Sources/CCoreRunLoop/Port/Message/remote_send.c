@@ -82,7 +82,7 @@ uint64_t remote_port_packet_data_max(CFMessagePortRef port, uint64_t length)
     if (remote->send_room <= remote_send_room_beside) {
         return packet_small;
     }
-    /* One byte less: the kernel admits a packet by what is under way before it, not by the sum with it. */
+    /* One byte less, because the kernel admits a packet if what is under way before it is below the room. */
     most = packet_size_within((remote->send_room - remote_send_room_beside - 1) / before, kernel_ports.page_size());
     if (most <= packet_small + frame_beside_data) {
         return packet_small;
@@ -188,7 +188,7 @@ REQUIRES(the_port_lock) static int send_watch(CFMessagePortRef port, int page, i
 
 int remote_port_offer_watch(CFMessagePortRef port, int *ret_end)
 {
-    void *page; /* nobody uses it, but a control frame brings one */
+    void *page; /* a control frame has to bring a page; nobody uses this one */
     int memory;
     int result = shared_page_create(&page, &memory);
 

@@ -9,7 +9,6 @@
 #include "Port/link_names.h"
 
 #include "Port/Core/message_port.h"
-#include "Port/Message/request_terms.h"
 
 enum { remote_send_room_beside = 4096 }; /* bytes of the socket's room that are left for handing over channels and pages */
 

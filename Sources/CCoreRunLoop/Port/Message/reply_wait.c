@@ -5,7 +5,7 @@
 #include "Kernel/kernel.h"
 #include "Loop/Run/pass.h"
 #include "Loop/Run/quiet_wait.h"
-#include "Port/Message/request_terms.h"
+#include "Port/Message/request.h"
 
 static bool is_over(const struct reply_wait *wait)
 {

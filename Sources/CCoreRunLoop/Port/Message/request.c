@@ -28,7 +28,7 @@ SInt32 request_send_and_end(CFMessagePortRef port, const struct request *request
 {
     SInt32 result;
 
-    object_retain(port); /* it may be released inside the wait */
+    object_retain(port); /* a callback in the wait may release the port */
     result = request_send(port, request, ret_reply);
     if (result == kCFMessagePortIsInvalid || result == kCFMessagePortBecameInvalidError) {
         message_port_end_gone(port); /* only now: a callback may jump out, and the request has nothing left to do */

@@ -164,16 +164,16 @@ static SInt32 judge_hang_up(CFMessagePortRef port, const struct client_channel *
 
 static SInt32 result_of(CFMessagePortRef port, const struct client_channel *channel)
 {
-    switch (channel->awaited->state) {
-    case awaited_replied:
+    switch (channel->pending->state) {
+    case pending_replied:
         return kCFMessagePortSuccess; /* a reply counts even if the port died at the same time (rule 231) */
-    case awaited_dropped:
-    case awaited_broken:
+    case pending_dropped:
+    case pending_broken:
         return kCFMessagePortTransportError;
-    case awaited_hung_up:
+    case pending_hung_up:
         return port_is_valid(port) ? judge_hang_up(port, channel) : kCFMessagePortBecameInvalidError;
-    case awaited_open:
-    case awaited_memory:
+    case pending_open:
+    case pending_memory:
         break;
     }
     return port_is_valid(port) ? kCFMessagePortReceiveTimeout : kCFMessagePortBecameInvalidError;
@@ -183,14 +183,14 @@ static SInt32 result_of(CFMessagePortRef port, const struct client_channel *chan
 
 void socket_request_end_channel(CFMessagePortRef port, struct client_channel *channel)
 {
-    const struct awaited_reply *awaited = channel->awaited;
-    uint64_t length = awaited->reply ? (uint64_t)CFDataGetLength(awaited->reply) : 0;
-    bool is_reusable = (awaited->state == awaited_replied || awaited->state == awaited_dropped) && awaited->says_kept;
+    const struct pending_reply *pending = channel->pending;
+    uint64_t length = pending->reply ? (uint64_t)CFDataGetLength(pending->reply) : 0;
+    bool is_reusable = (pending->state == pending_replied || pending->state == pending_dropped) && pending->says_kept;
 
-    if (awaited->refuses_arena) {
+    if (pending->refuses_arena) {
         channel->refuses_arena = true;
         arena_release(&channel->arena);
-    } else if (awaited->state == awaited_dropped) {
+    } else if (pending->state == pending_dropped) {
         arena_release(&channel->arena); /* the receiver may not have taken over the request's arena */
     } else if (length > channel->longest_reply && length <= payload_arena_max) {
         channel->longest_reply = length;
@@ -216,10 +216,10 @@ SInt32 socket_request_put(CFMessagePortRef port, struct client_channel *channel,
 
     *frame = (struct wire_frame){.type = wire_request,
                                  .message_id = request->message_id,
-                                 .conversation = channel->awaited->conversation,
+                                 .conversation = channel->pending->conversation,
                                  .channel = channel->number,
                                  .token = channel->token};
-    if (channel->awaited->wants_status) {
+    if (channel->pending->wants_status) {
         frame->flags = wire_want_status;
         frame->deadline_ns = request->deadline_ns == kernel_never ? 0 : (uint64_t)request->deadline_ns;
     }
@@ -243,8 +243,8 @@ SInt32 socket_request_put(CFMessagePortRef port, struct client_channel *channel,
 static void end_left_request(const void *waiting)
 {
     struct client_channel *channel = (struct client_channel *)(uintptr_t)waiting;
-    CFMessagePortRef port = channel->awaited->port;
-    CFDataRef reply = channel->awaited->reply;
+    CFMessagePortRef port = channel->pending->port;
+    CFDataRef reply = channel->pending->reply;
 
     client_channel_give(port, channel, false);
     remote_port_end_by_socket(port);
@@ -257,7 +257,7 @@ static void end_left_request(const void *waiting)
 
 SInt32 socket_request_send(CFMessagePortRef port, const struct request *request, CFDataRef *ret_reply)
 {
-    struct awaited_reply awaited = awaited_reply_to(port, request);
+    struct pending_reply pending = pending_reply_to(port, request);
     CFRunLoopRef loop = thread_registry_current();
     struct wire_frame frame;
     struct reply_wait wait = {.port = port, .loop = loop, .mode = request->reply_mode};
@@ -268,7 +268,7 @@ SInt32 socket_request_send(CFMessagePortRef port, const struct request *request,
     int error = 0;
     int end;
 
-    channel = client_channel_take(port, &awaited, &end, &error);
+    channel = client_channel_take(port, &pending, &end, &error);
     if (!channel && error == -ENOTCONN) {
         return kCFMessagePortIsInvalid;
     }
@@ -282,7 +282,7 @@ SInt32 socket_request_send(CFMessagePortRef port, const struct request *request,
     }
     wait.now_ns = kernel.monotonic_ns();
     wait.deadline_ns = request_reply_deadline(request, wait.now_ns);
-    wait.is_over = &channel->awaited->is_over;
+    wait.is_over = &channel->pending->is_over;
     wait.channel = channel;
     begun = callback_cleanup_begin(loop, end_left_request, channel);
     reply_wait_run(&wait);
@@ -292,9 +292,9 @@ SInt32 socket_request_send(CFMessagePortRef port, const struct request *request,
         trace_write(trace_reply_comes, trace_by_socket, message_trace_id(&port->name, kernel_ports.process_id(), frame.sequence),
                     (uintptr_t)port);
     }
-    reply = channel->awaited->reply;
+    reply = channel->pending->reply;
     if (request->ret_status) {
-        *request->ret_status = channel->awaited->status;
+        *request->ret_status = channel->pending->status;
     }
     socket_request_end_channel(port, channel);
     if (result == kCFMessagePortSuccess && ret_reply) {

@@ -10,7 +10,7 @@
 #include "Port/link_names.h"
 
 #include "Port/Message/client_channel.h"
-#include "Port/Message/request_terms.h"
+#include "Port/Message/request.h"
 
 SInt32 socket_one_way_send(CFMessagePortRef port, const struct request *request);
 SInt32 socket_request_send(CFMessagePortRef port, const struct request *request, CFDataRef *ret_reply);
@@ -27,9 +27,9 @@ SInt32 socket_one_way_put(CFMessagePortRef port, const struct request *request, 
 static const int64_t socket_request_dying_ns = 50000000;
 static const int64_t socket_request_asking_ns = 2000000;
 
-static inline struct awaited_reply awaited_reply_to(CFMessagePortRef port, const struct request *request)
+static inline struct pending_reply pending_reply_to(CFMessagePortRef port, const struct request *request)
 {
-    return (struct awaited_reply){.state = awaited_open,
+    return (struct pending_reply){.state = pending_open,
                                   .message_id = request->message_id,
                                   .port = port,
                                   .wants_status = request->ret_status && (port->side.remote.features & wire_takes_status)};

@@ -31,7 +31,7 @@ static bool parse(char *text, size_t size, struct port_card *ret_card)
     int numbers = 0;
 
     if (name) {
-        *name = '\0'; /* or the name's first digits could be taken for the last number */
+        *name = '\0'; /* otherwise the first digits of the name could be taken for the last number */
         numbers = sscanf(text, "%9d %9u %19llu %9u %9u", &pid, &limit, &budget, &length, &features);
     }
     if (numbers < 4 || length > size - (size_t)(name + 1 - text)) {

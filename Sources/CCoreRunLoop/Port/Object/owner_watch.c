@@ -148,22 +148,22 @@ static CFMessagePortInvalidationCallBack take_callback(CFMessagePortRef port, co
 {
     struct remote_port *remote = &port->side.remote;
     CFMessagePortInvalidationCallBack callout = NULL;
-    bool is_awaited;
+    bool is_in_request;
     bool is_due;
 
     port_lock(port);
     is_due = remote->watch == watch && watch->due;
-    is_awaited = client_channels_are_awaited_in(remote, loop);
+    is_in_request = client_channels_are_used_in(remote, loop);
     list_for_each(link, &remote->local_messages) {
-        is_awaited |= container_of(link, struct local_message, sender_link)->loop == loop;
+        is_in_request |= container_of(link, struct local_message, sender_link)->loop == loop;
     }
-    if (is_due && !is_awaited) {
+    if (is_due && !is_in_request) {
         remote->watch = NULL;
         callout = port->invalidated;
     }
     port_unlock(port);
-    if (is_due && is_awaited) {
-        descriptor_source_set_interest(watch->source, 0); /* its descriptor stays ready */
+    if (is_due && is_in_request) {
+        descriptor_source_set_interest(watch->source, 0); /* the descriptor stays ready, and would end each wait */
     }
     return callout;
 }
@@ -357,7 +357,7 @@ void owner_watch_remind(CFMessagePortRef port)
     }
     port_unlock(port);
     if (source) {
-        descriptor_source_set_interest(source, kernel_readable); /* it may rest */
+        descriptor_source_set_interest(source, kernel_readable); /* take_callback may have set it to 0 */
         descriptor_source_post(source);
         object_release(source);
     }

@@ -129,7 +129,7 @@ static void put_together(struct outgoing *outgoing, const struct wire_frame *fra
         memset(outgoing->control, 0, sizeof outgoing->control);
         part->cmsg_level = SOL_SOCKET;
         part->cmsg_type = SCM_RIGHTS;
-        part->cmsg_len = (socklen_t)CMSG_LEN(descriptors_bytes); /* its type is another one with musl */
+        part->cmsg_len = (socklen_t)CMSG_LEN(descriptors_bytes); /* musl declares the field with another type */
         memcpy(CMSG_DATA(part), descriptors, descriptors_bytes);
         outgoing->message.msg_control = outgoing->control;
         outgoing->message.msg_controllen = (socklen_t)CMSG_SPACE(descriptors_bytes);
@@ -180,7 +180,7 @@ static void take_process(const void *bytes, struct packet *packet)
     }
 }
 
-/* Those that no frame brings are closed. */
+/* Takes the descriptors of one part, and closes those beyond what a frame may bring. */
 static void take_descriptors(const struct cmsghdr *part, struct packet *packet)
 {
     size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -269,7 +269,9 @@ static bool take_for_later(int socket, struct packet **packets, size_t *count)
     }
     *packets = more;
     result = receive(socket, bytes, sizeof bytes, &more[*count]);
-    *count += result == 0 ? 1 : 0;
+    if (result == 0) {
+        ++*count;
+    }
     return result == 0 || result == -EINTR;
 }
 

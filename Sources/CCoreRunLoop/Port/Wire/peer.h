@@ -22,7 +22,7 @@ static inline bool peer_is_known(const struct peer *peer)
     return peer->pid != 0 || peer->process != 0;
 }
 
-/* For limits and punishment: a peer that is not known answers for nobody, and nobody for it. */
+/* For limits and punishment: true if both are known to be one peer. A peer that is not known is the same as no other. */
 static inline bool peers_are_one(const struct peer *first, const struct peer *second)
 {
     return first->pid == second->pid && (first->pid != 0 || (first->process != 0 && first->process == second->process));

@@ -59,7 +59,7 @@ static void *close_all(void *info)
 
     (void)info;
     while ((descriptor = take_next()) >= 0) {
-        (void)kernel_ports.stop_lingering(descriptor); /* or one socket would hold up all behind it */
+        (void)kernel_ports.stop_lingering(descriptor); /* otherwise one socket would hold up the descriptors after it */
         (void)kernel.close(descriptor);
     }
     return NULL;
