@@ -127,7 +127,6 @@ struct __CFRunLoop {
     int64_t wall_distance_ns GUARDED_BY(the_loop_lock); /* instant_distance_ns as of the last timers_follow_wall */
     bool has_wall_timers GUARDED_BY(the_loop_lock); /* the loop has, or has had, timers that follow the wall clock */
     int64_t slack_ns GUARDED_BY(the_loop_lock); /* how late the kernel may end a wait by itself; see loop_note_slack */
-    int64_t asked_ns GUARDED_BY(the_loop_lock); /* when the last wait began; a clock that still says so stands still */
     _Atomic(CFTimeInterval) busy_wait_s; /* relaxed; how long a wait stays awake before it sleeps; 0: not at all */
     int64_t coalesce_look_ns; /* loop's thread: when a pass last looked at coalesced sources */
     atomic_bool waits_awake; /* written by the loop's thread: it is in a busy wait */
