@@ -183,6 +183,11 @@ static int64_t end_of_wait(int64_t deadline_ns)
     return deadline_ns > monotonic_now_ns ? deadline_ns + late_ns : monotonic_now_ns;
 }
 
+static int64_t later(int64_t one_ns, int64_t other_ns)
+{
+    return one_ns > other_ns ? one_ns : other_ns;
+}
+
 /* If the clocks are to part before a sleep ends, moves on to that. */
 static void part_before(int64_t end_ns)
 {
@@ -216,7 +221,8 @@ static int fake_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t de
         return -EAGAIN;
     }
     sleeps++;
-    sleep_until(end_of_wait(deadline_ns), -1);
+    /* Even a wait whose deadline has passed lasts until the kernel looks, which is as late as the slack lets it be. */
+    sleep_until(deadline_ns > monotonic_now_ns ? end_of_wait(deadline_ns) : later(monotonic_now_ns, deadline_ns + slack_ns), -1);
     return -ETIMEDOUT;
 }
 

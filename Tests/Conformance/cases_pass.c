@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One activation and its passes, and what a run returns: rules 27 to 60. The names of the canonical sequences are those of rule 37. */
+/* One run and its passes, and what a run returns: rules 27 to 60. The names of the canonical sequences are those of rule 37. */
 #define CONFORMANCE_GROUP "pass"
 #include "conformance.h"
 

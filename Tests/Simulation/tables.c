@@ -188,9 +188,11 @@ static int64_t tick_ns(int64_t *ret_wall_ns)
     return tick;
 }
 
+static const int64_t slack_ns = 50000;
+
 static int64_t timer_slack_ns(void)
 {
-    return 50000;
+    return slack_ns;
 }
 
 static bool is_niced(void)
@@ -212,7 +214,18 @@ static int64_t end_of_wait(int64_t deadline_ns)
     if (strikes(fault_plan.delay_one_in)) {
         return deadline_ns + (int64_t)scheduler_random(random_faults, (uint64_t)longest_delay_ns);
     }
-    return deadline_ns + (int64_t)scheduler_random(random_faults, 50000);
+    return deadline_ns + (int64_t)scheduler_random(random_faults, (uint64_t)slack_ns);
+}
+
+/* As end_of_wait, but a wait whose deadline has passed lasts until the kernel looks, which is as late as the slack lets it be. */
+static int64_t end_of_futex_wait(int64_t deadline_ns)
+{
+    int64_t left_ns = deadline_ns + slack_ns - scheduler_now_ns();
+
+    if (deadline_ns > scheduler_now_ns() || left_ns <= 0) {
+        return end_of_wait(deadline_ns);
+    }
+    return scheduler_now_ns() + (int64_t)scheduler_random(random_faults, (uint64_t)left_ns) + 1;
 }
 
 /* ---- futexes ---- */
@@ -240,7 +253,7 @@ int simulated_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t dead
     }
     sleeper.next = sleepers;
     sleepers = &sleeper;
-    (void)scheduler_wait(is_woken, &sleeper, end_of_wait(deadline_ns));
+    (void)scheduler_wait(is_woken, &sleeper, end_of_futex_wait(deadline_ns));
     for (place = &sleepers; *place != &sleeper; place = &(*place)->next) {
     }
     *place = sleeper.next;

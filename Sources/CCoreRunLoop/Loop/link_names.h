@@ -7,6 +7,7 @@
 #ifndef CRL_LOOP_LINK_NAMES_H
 #define CRL_LOOP_LINK_NAMES_H
 
+#pragma redefine_extname binding_copy_loop crl_binding_copy_loop
 #pragma redefine_extname binding_link_members crl_binding_link_members
 #pragma redefine_extname binding_unbind crl_binding_unbind
 #pragma redefine_extname bindings_release crl_bindings_release
@@ -36,12 +37,9 @@
 #pragma redefine_extname common_item_remove crl_common_item_remove
 #pragma redefine_extname companion_appear crl_companion_appear
 #pragma redefine_extname companion_free crl_companion_free
-#pragma redefine_extname companion_is_empty crl_companion_is_empty
 #pragma redefine_extname companion_meet crl_companion_meet
 #pragma redefine_extname companion_part crl_companion_part
 #pragma redefine_extname companion_set crl_companion_set
-#pragma redefine_extname companion_take_turn crl_companion_take_turn
-#pragma redefine_extname companion_wait_for_cause crl_companion_wait_for_cause
 #pragma redefine_extname context_adopt crl_context_adopt
 #pragma redefine_extname context_describe crl_context_describe
 #pragma redefine_extname context_info_begin_use crl_context_info_begin_use
@@ -103,7 +101,6 @@
 #pragma redefine_extname mode_create_undeclared crl_mode_create_undeclared
 #pragma redefine_extname mode_declare crl_mode_declare
 #pragma redefine_extname mode_find crl_mode_find
-#pragma redefine_extname mode_is_empty crl_mode_is_empty
 #pragma redefine_extname mode_make_common crl_mode_make_common
 #pragma redefine_extname mode_name_equals_common crl_mode_name_equals_common
 #pragma redefine_extname mode_name_means_common crl_mode_name_means_common

@@ -7,6 +7,7 @@
 #include "Loop/Core/loop.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Run/companion.h"
+#include "Loop/Run/emptiness.h"
 #include "Loop/Run/pass.h"
 #include "Loop/Timer/timer.h"
 #include "Loop/Timer/timer_firing.h"
@@ -44,7 +45,7 @@ bool overlay_mode_is_empty(CFRunLoopRef loop, CFStringRef name)
     mode = mode_find(loop, name);
     is_empty = !mode || loop->is_dead || mode_is_empty(loop, mode);
     if (is_empty && !loop->is_dead && thread_loop_is_current(loop)) {
-        is_empty = companion_is_empty(loop, name);
+        is_empty = waiter_is_empty(loop, name);
     }
     loop_unlock(loop);
     return is_empty;

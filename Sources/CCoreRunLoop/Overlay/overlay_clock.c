@@ -50,6 +50,12 @@ static int64_t elapsed_by_hand(void)
     return clock_by_hand.elapsed_ns();
 }
 
+/* A wait that is asked to end a little early ends then, however long the clock stands still there: nothing is to be asked for early. */
+static int64_t timer_slack_by_hand(void)
+{
+    return clock_by_hand.is_by_hand() ? 0 : replaced.timer_slack_ns();
+}
+
 static int futex_wait_by_hand(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
 {
     int error;
@@ -115,6 +121,7 @@ void overlay_replace_clock(const struct overlay_clock *clock, struct overlay_clo
     kernel.wall_ns = clock->wall_ns;
     kernel.tick_ns = clock->tick_ns;
     runtime_wall_clock = clock->wall_ns;
+    kernel.timer_slack_ns = timer_slack_by_hand;
     kernel.futex_wait = futex_wait_by_hand;
     kernel.set_wait = set_wait_by_hand;
     kernel.alarm_set = alarm_set_by_hand;

@@ -113,8 +113,8 @@ void lock_take_contended(struct lock *lock)
         return_to_fences(); /* a filter has come to forbid it, or it was never to be had */
     }
     /*
-     * Who drops the lock from here on sees the sleeper; what others have dropped before is to be seen here. Once asleep, a thread cannot
-     * know whether others sleep too: so it leaves the mark that makes the holder wake somebody.
+     * A thread that drops the lock from here on sees the sleeper, and this one sees that it was dropped before. A thread that has slept
+     * cannot know whether others sleep too: so it leaves the mark that makes the holder wake somebody.
      */
     while (atomic_exchange_explicit(&lock->state, lock_contended, memory_order_acquire) != lock_free) {
         (void)futex_wait(&lock->state, lock_contended, is_seen ? INT64_MAX : short_while_ns());

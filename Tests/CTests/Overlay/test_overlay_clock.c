@@ -55,11 +55,13 @@ static bool is_by_hand(void)
 static const int64_t real_now_ns = INT64_C(77) * 1000000000;
 static int looks;
 static int64_t looked_until_ns; /* the deadline of the last look */
+static int looks_at_past; /* at a deadline that the clock has reached */
 static int look_result; /* what a look that is not interrupted returns */
 static int eventful_look; /* in which look it happens */
 static int eventful_result;
 static void (*event)(void);
 static int yields;
+static int64_t real_slack_ns;
 static int64_t alarm_deadline_ns;
 
 static int64_t real_monotonic_ns(void)
@@ -73,6 +75,7 @@ static int look(int64_t deadline_ns)
 
     looks++;
     looked_until_ns = deadline_ns;
+    looks_at_past += deadline_ns == 0 ? 1 : 0;
     if (looks == too_many) {
         return -EINTR; /* a wait that nothing ends */
     }
@@ -106,6 +109,11 @@ static int note_alarm(int alarm, int64_t deadline_ns)
     return alarm < 0 ? -EBADF : 0;
 }
 
+static int64_t slack_of_kernel(void)
+{
+    return real_slack_ns;
+}
+
 static void note_yield(void)
 {
     yields++;
@@ -124,6 +132,7 @@ static void replace_clocks(void)
 static void begin(int result, int in_look, int result_there, void (*what)(void))
 {
     kernel.monotonic_ns = real_monotonic_ns;
+    kernel.timer_slack_ns = slack_of_kernel;
     kernel.futex_wait = look_at_word;
     kernel.set_wait = look_at_set;
     kernel.alarm_set = note_alarm;
@@ -188,6 +197,8 @@ TEST(a_thread_without_clocks_of_its_own_has_the_kernels, "")
     EXPECT_EQ(alarm_deadline_ns, real_now_ns + hour_ns);
     kernel.yield();
     EXPECT_EQ(yields, 1);
+    real_slack_ns = 50000;
+    EXPECT_EQ(kernel.timer_slack_ns(), 50000);
     EXPECT(kernel.elapsed_ns() <= kernel_linux.elapsed_ns());
 }
 
@@ -379,4 +390,21 @@ TEST(a_timer_fires_when_the_clock_is_moved_to_its_date, "")
 TEST(a_timer_fires_when_a_suspension_has_passed_its_date, "1200 1201")
 {
     expect_timer_after(system_is_suspended);
+}
+
+static void moment_passes(void)
+{
+    hand_ns += 1000000;
+}
+
+/* The loop was made on a thread with a slack. The timer, and then the run's limit, are nearer than that. */
+TEST(a_clock_that_stands_still_keeps_nobody_awake, "44 44a T9")
+{
+    begin(-ETIMEDOUT, 5, -ETIMEDOUT, moment_passes);
+    real_slack_ns = LOOP->slack_ns = 50000;
+    probe_timer_add(&timer, 20e-6, 0, LOOP, MODE);
+    EXPECT_EQ(CFRunLoopRunInMode(MODE, 500e-6, false), kCFRunLoopRunTimedOut);
+    EXPECT_EQ(timer.calls, 1);
+    EXPECT_EQ(looks, 5);
+    EXPECT_EQ(looks_at_past, 0);
 }

@@ -64,8 +64,8 @@ static void *get_current(void)
             atomic_store(&main_has_loop, true);
         }
         if (is_on) {
-            companion_appears(false);
-            if (companion_has_loop()) {
+            library_loop_gain_companion(false);
+            if (library_loop_exists()) {
                 foundation_turns_note_thread();
             }
         }
@@ -79,7 +79,7 @@ static void *get_main(void)
     void *loop = toolchain_loop.get_main();
 
     if (!atomic_exchange(&main_has_loop, true) && is_on) {
-        companion_appears(true);
+        library_loop_gain_companion(true);
     }
     return loop;
 }
@@ -90,7 +90,7 @@ static int32_t run_in_mode(const void *mode, double seconds, unsigned char retur
         return toolchain_loop.run_in_mode(mode, seconds, returns_after_source);
     }
     (void)get_current();
-    if (!companion_has_loop()) {
+    if (!library_loop_exists()) {
         return foundation_run_plain(mode, seconds, returns_after_source);
     }
     foundation_turns_note_thread();
@@ -113,7 +113,7 @@ static unsigned char is_finished(void *loop, const void *mode)
     char *text = NULL;
     bool is_empty;
 
-    if (joined() && companion_has_loop() && loop == toolchain_loop.get_current()) {
+    if (joined() && library_loop_exists() && loop == toolchain_loop.get_current()) {
         text = foundation_run_text(mode, short_text, sizeof short_text);
     }
     if (!text) {
@@ -174,7 +174,7 @@ static void load_toolchain(void)
     }
     if (foundation_turns_begin() && pthread_atfork(NULL, NULL, part_in_child) == 0) {
         atomic_store_explicit(&is_joined, true, memory_order_release);
-        companion_is_foundation(true);
+        library_loop_set_companion(true);
     }
 }
 
@@ -192,5 +192,5 @@ void foundation_loops_part(void)
 {
     pthread_once(&once, load_toolchain);
     atomic_store(&is_joined, false);
-    companion_is_foundation(false);
+    library_loop_set_companion(false);
 }

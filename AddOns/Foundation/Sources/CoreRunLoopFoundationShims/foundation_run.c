@@ -52,13 +52,13 @@ int32_t foundation_run_both(const void *mode, double seconds, bool returns_after
     int32_t result;
 
     if (mode == kCFRunLoopDefaultMode) {
-        return companion_run(foundation_default_mode, seconds, returns_after_source);
+        return library_loop_run(foundation_default_mode, seconds, returns_after_source);
     }
     text = foundation_run_text(mode, short_text, sizeof short_text);
     if (!text) {
         return toolchain_loop.run_in_mode(mode, seconds, returns_after_source);
     }
-    result = companion_run(text, seconds, returns_after_source);
+    result = library_loop_run(text, seconds, returns_after_source);
     if (text != short_text) {
         free(text);
     }
@@ -118,7 +118,7 @@ int32_t foundation_run_plain(const void *mode, double seconds, bool returns_afte
         if (begin_ns != 0) {
             left = seconds - (double)(now_ns() - begin_ns) / 1e9;
         }
-    } while (result == run_handled_source && !returns_after_source && !companion_has_loop() && left > 0);
+    } while (result == run_handled_source && !returns_after_source && !library_loop_exists() && left > 0);
     innermost_plain_run = run.outer;
     if (run.joiner) {
         CFRunLoopSourceInvalidate(run.joiner);

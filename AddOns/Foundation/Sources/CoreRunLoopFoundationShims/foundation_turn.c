@@ -37,11 +37,11 @@ struct turn {
     bool was_woken; /* by the descriptor */
 };
 
-/* One thread's two loops. The thread's own; `next`, `loop` and `companion` are also read with `sides_lock`. */
+/* One thread's two loops. The thread's own; `next`, `loop` and `library_loop` are also read with `sides_lock`. */
 struct side {
     struct side *next;
     void *loop; /* Foundation's */
-    void *companion; /* this library's */
+    void *library_loop;
     struct joined_mode *modes;
     struct turn *turn; /* the innermost */
     int descriptor; /* of `watch` */
@@ -192,7 +192,7 @@ static void free_side(void *value)
         CFRelease(mode->name);
         free(mode);
     }
-    companion_release_loop(side->companion);
+    library_loop_release(side->library_loop);
     free(side);
     thread_side = NULL;
 }
@@ -211,7 +211,7 @@ static struct side *side_of_thread(void)
         return NULL;
     }
     side->loop = toolchain_loop.get_current();
-    side->companion = companion_copy_loop();
+    side->library_loop = library_loop_copy();
     side->descriptor = -1;
     pthread_mutex_lock(&sides_lock);
     side->next = sides;
@@ -311,7 +311,7 @@ bool foundation_turns_stop(void *loop)
 
     pthread_mutex_lock(&sides_lock);
     for (const struct side *side = sides; side && !is_stopped; side = side->next) {
-        is_stopped = side->loop == loop && companion_stop(side->companion);
+        is_stopped = side->loop == loop && library_loop_stop(side->library_loop);
     }
     pthread_mutex_unlock(&sides_lock);
     return is_stopped;

@@ -84,7 +84,7 @@ static void move_stream(schedule_call *call, void *stream, void *loop, const voi
     struct move move = {call, stream, loop};
 
     if (CFEqual(mode, kCFRunLoopCommonModes)) {
-        companion_each_common_mode(loop == toolchain_loop.get_main(), move_in_mode, &move);
+        library_loop_each_common_mode(loop == toolchain_loop.get_main(), move_in_mode, &move);
     } else {
         call(stream, loop, mode);
     }

@@ -23,9 +23,9 @@ static const int64_t oldest_tick_ns = 1000000000; /* a hundred times the longest
 static const int64_t seconds_1970_to_2001 = 978307200;
 
 /*
- * What is known of the clocks. Any thread may replace it by a better value, and no other memory depends on it: so relaxed. `kept_mark` is
- * the exclusive-or of the distance and of the wall clock's distance from the monotonic clock, with which it was found. So a distance and a
- * mark that two threads have written are known not to belong together.
+ * The distance of the clocks, as last found. Any thread may replace it by a better value, and no other memory depends on it: so relaxed.
+ * `kept_mark` is the exclusive-or of the distance and of the wall clock's distance from the monotonic clock, with which it was found. So a
+ * distance and a mark that two threads have written are known not to belong together.
  */
 static _Atomic int64_t kept_distance_ns; /* wall minus instants */
 static _Atomic int64_t kept_mark = INT64_MIN;

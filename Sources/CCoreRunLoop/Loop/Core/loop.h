@@ -86,7 +86,7 @@ struct run {
     bool is_owed_token; /* a run inside its BeforeWaiting observers took a wake-up, which is put back before this run sleeps */
     bool skips_main_queue; /* the next look at the main queue (step 5) is left out (rule 181) */
     uint64_t poll_number; /* of a run with a limit of 0, once a source has asked for it (descriptor_source_poll_number) */
-    int64_t companion_turn_ns; /* when the companion's last turn or sleep ended; 0: it had none in this run (companion_take_turn) */
+    int64_t companion_turn_ns; /* when the companion's last turn or sleep ended; 0: it had none in this run */
     const _Atomic uint32_t *awaited; /* constant: NULL, or a word; with returns_after_source the run ends once it is not 0 */
     uint32_t outer_word; /* the wake word when the run began */
     uint32_t cleanup_base; /* the height of the stack of clean-ups when the run began */
@@ -99,6 +99,16 @@ struct run {
 struct host_wait_hooks {
     void (*run_abandoned)(CFRunLoopRef loop, const struct run *run);
     void (*descriptors_lost)(CFRunLoopRef loop); /* the program has closed descriptors of the loop, perhaps also the host's */
+};
+
+/*
+ * Whoever waits in the place of a loop (Run/companion.c). The functions are called on the loop's thread, with the lock, and drop it
+ * meanwhile.
+ */
+struct waiter {
+    enum wake_cause (*wait)(CFRunLoopRef loop, struct run *run); /* step 7 of a pass that sleeps; as wait_for_cause */
+    void (*look)(CFRunLoopRef loop, struct run *run); /* the pass does not sleep: the waiter handles what it has ready */
+    bool (*is_empty)(CFRunLoopRef loop, CFRunLoopMode mode); /* a run of the mode would have nothing of the waiter's to wait for */
 };
 
 struct __CFRunLoop {
@@ -127,7 +137,6 @@ struct __CFRunLoop {
     int64_t wall_distance_ns GUARDED_BY(the_loop_lock); /* instant_distance_ns as of the last timers_follow_wall */
     bool has_wall_timers GUARDED_BY(the_loop_lock); /* the loop has, or has had, timers that follow the wall clock */
     int64_t slack_ns GUARDED_BY(the_loop_lock); /* how late the kernel may end a wait by itself; see loop_note_slack */
-    int64_t asked_ns GUARDED_BY(the_loop_lock); /* when the last wait began; a clock that still says so stands still */
     _Atomic(CFTimeInterval) busy_wait_s; /* relaxed; how long a wait stays awake before it sleeps; 0: not at all */
     int64_t coalesce_look_ns; /* loop's thread: when a pass last looked at coalesced sources */
     atomic_bool waits_awake; /* written by the loop's thread: it is in a busy wait */
@@ -148,7 +157,7 @@ struct __CFRunLoop {
     struct host_wait *host_waits; /* loop's thread: a list, NULL until another loop first does the waiting */
     struct hosting *hosting; /* loop's thread; NULL until CRLRunLoopGetDescriptor or CRLRunLoopPrepare */
     struct host_wait *companion_wait; /* loop's thread; NULL until its first wait by the companion */
-    atomic_bool has_companion; /* relaxed; see Run/companion.h */
+    const struct waiter *_Atomic waiter; /* relaxed; NULL: the loop waits itself */
     struct stall *_Atomic stall; /* set once; see Run/stall.h */
     CFStringRef (*copy_dump)(CFRunLoopRef loop); /* constant: loop_copy_dump of Run, which knows every kind of item */
     struct link registry_link; /* thread_loops.lock */
@@ -164,6 +173,14 @@ NOT_CHECKED ACQUIRES(the_loop_lock) static inline void loop_lock(CFRunLoopRef lo
 NOT_CHECKED RELEASES(the_loop_lock) static inline void loop_unlock(CFRunLoopRef loop)
 {
     lock_drop(&loop->lock);
+}
+
+/* Returns who waits in the loop's place, or NULL. A thread that has nobody for it pays for this load in each pass. */
+static inline const struct waiter *loop_waiter(CFRunLoopRef loop)
+{
+    const struct waiter *waiter = atomic_load_explicit(&loop->waiter, memory_order_relaxed);
+
+    return __builtin_expect(waiter != NULL, 0) ? waiter : NULL;
 }
 
 extern const struct object_class run_loop_class;

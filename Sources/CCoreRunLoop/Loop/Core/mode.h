@@ -62,8 +62,7 @@ struct mode {
     bool pending_is_unsorted GUARDED_BY(the_loop_lock);
     bool prefers_sources GUARDED_BY(the_loop_lock); /* alternates at each wait, so that neither timers nor sources starve (rule 35) */
     struct source_set sources GUARDED_BY(the_loop_lock); /* of every kind */
-    uint32_t
-        suspended_count GUARDED_BY(the_loop_lock); /* sources that are suspended or let runs finish: a run sees them as not in the mode */
+    uint32_t suspended_count GUARDED_BY(the_loop_lock); /* sources that are suspended or let runs finish: for runs they are not in it */
     struct link pending GUARDED_BY(the_loop_lock); /* members of signalled version-0 sources, in order of arrival if unsorted */
     struct heap timers GUARDED_BY(the_loop_lock); /* the waiting ones; and behind them those that were added during their callout */
     uint32_t timer_count GUARDED_BY(the_loop_lock); /* all timers of the mode, in the heap or not */

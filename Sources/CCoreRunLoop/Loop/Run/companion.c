@@ -7,13 +7,14 @@
 #include "Kernel/kernel.h"
 #include "Loop/Core/run.h"
 #include "Loop/Core/thread_loop.h"
+#include "Loop/Run/emptiness.h"
 #include "Loop/Run/host_wait.h"
-#include "Loop/Run/pass.h"
 #include "Loop/Run/wait.h"
 #include "Loop/Trace/trace.h"
 #include "Support/invariant.h"
 
 static _Atomic(const struct companion *) the_companion;
+static const struct waiter companion_waiter;
 
 static const struct companion *companion_or_null(void)
 {
@@ -38,7 +39,7 @@ void companion_appear(bool is_main)
 {
     CFRunLoopRef loop = is_main ? atomic_load_explicit(&thread_loops.main, memory_order_acquire) : thread_loop_if_any();
 
-    if (loop && companion_or_null() && !atomic_exchange_explicit(&loop->has_companion, true, memory_order_acq_rel)) {
+    if (loop && companion_or_null() && !atomic_exchange_explicit(&loop->waiter, &companion_waiter, memory_order_acq_rel)) {
         waker_wake(loop->waker); /* it may be in a wait that the companion cannot end */
     }
 }
@@ -48,14 +49,14 @@ void companion_meet(CFRunLoopRef loop)
     const struct companion *companion = companion_or_null();
 
     if (companion && companion->exists(loop->is_main)) {
-        atomic_store_explicit(&loop->has_companion, true, memory_order_release);
+        atomic_store_explicit(&loop->waiter, &companion_waiter, memory_order_release);
         companion->join(loop->is_main);
     }
 }
 
 void companion_part(CFRunLoopRef loop)
 {
-    atomic_store_explicit(&loop->has_companion, false, memory_order_relaxed);
+    atomic_store_explicit(&loop->waiter, NULL, memory_order_relaxed);
 }
 
 void companion_free(CFRunLoopRef loop)
@@ -96,7 +97,8 @@ REQUIRES(the_loop_lock) static void renew_outer_sleep(CFRunLoopRef loop, const s
 /* A turn costs as much as many short callbacks, so the passes of a busy loop share one. In a sleep the companion has a turn as well. */
 enum { turn_interval_ns = 50 * 1000 };
 
-void companion_take_turn(CFRunLoopRef loop, struct run *run)
+/* In a pass that does not sleep: the companion has a turn, unless it had one in this run just before. */
+REQUIRES(the_loop_lock) static void take_turn(CFRunLoopRef loop, struct run *run)
 {
     if (run->companion_turn_ns != 0 && kernel.monotonic_ns() - run->companion_turn_ns < turn_interval_ns) {
         return;
@@ -106,9 +108,9 @@ void companion_take_turn(CFRunLoopRef loop, struct run *run)
     renew_outer_sleep(loop, run);
 }
 
-bool companion_is_empty(CFRunLoopRef loop, CFRunLoopMode mode_name)
+REQUIRES(the_loop_lock) static bool has_nothing(CFRunLoopRef loop, CFRunLoopMode mode_name)
 {
-    const struct companion *companion = companion_is_there(loop) ? companion_or_null() : NULL;
+    const struct companion *companion = companion_or_null();
     bool is_empty;
 
     if (!companion) {
@@ -137,12 +139,6 @@ REQUIRES(the_loop_lock) static struct host_wait *open_wait(CFRunLoopRef loop)
     return host_wait_descriptor(loop, wait) >= 0 ? wait : NULL;
 }
 
-/* Returns true if the run has nothing to wait for in this loop, so that it ends when the companion has nothing either. */
-REQUIRES(the_loop_lock) static bool can_finish(CFRunLoopRef loop, const struct run *run)
-{
-    return !run->awaited && mode_is_empty(loop, run->mode);
-}
-
 /* Lets the companion sleep once. Returns the cause that this loop has then. */
 REQUIRES(the_loop_lock) static enum wake_cause sleep_once(CFRunLoopRef loop, struct run *run, struct host_wait *wait)
 {
@@ -153,7 +149,7 @@ REQUIRES(the_loop_lock) static enum wake_cause sleep_once(CFRunLoopRef loop, str
     wait->is_due = true;
     wait->sleeps = true;
     host_wait_begin(loop, wait);
-    serve(loop, run, wait->descriptor, can_finish(loop, run));
+    serve(loop, run, wait->descriptor, run_is_empty(loop, run));
     run->companion_turn_ns = kernel.monotonic_ns();
     wait->run = run; /* a run inside the companion's callbacks may have used the structure */
     wait->sleeps = true;
@@ -166,7 +162,8 @@ REQUIRES(the_loop_lock) static enum wake_cause sleep_once(CFRunLoopRef loop, str
     return cause;
 }
 
-enum wake_cause companion_wait_for_cause(CFRunLoopRef loop, struct run *run)
+/* In step 7 of a pass, in the place of wait_for_cause. */
+REQUIRES(the_loop_lock) static enum wake_cause let_companion_wait(CFRunLoopRef loop, struct run *run)
 {
     struct host_wait *wait = open_wait(loop);
     enum wake_cause cause;
@@ -179,8 +176,10 @@ enum wake_cause companion_wait_for_cause(CFRunLoopRef loop, struct run *run)
     do {
         cause = sleep_once(loop, run, wait);
     } while (cause == cause_none && !run->has_handled_source && !run_awaited_has_come(run) && kernel.monotonic_ns() < run->deadline_ns &&
-             !(can_finish(loop, run) && companion_is_empty(loop, run->mode->name)));
+             !(run_is_empty(loop, run) && waiter_is_empty(loop, run->mode->name)));
     run->took_token |= waker_disarm(loop->waker);
     renew_outer_sleep(loop, run);
     return cause;
 }
+
+static const struct waiter companion_waiter = {.wait = let_companion_wait, .look = take_turn, .is_empty = has_nothing};

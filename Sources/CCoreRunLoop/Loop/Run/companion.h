@@ -3,9 +3,9 @@
  * The companion: another event loop with items on the same threads, whose waits and this library's become one. It is Foundation's loop,
  * once CoreRunLoopFoundation is linked; this library only knows the functions of companion_calls.h.
  *
- * While a thread has a companion, a pass of its loop lets the companion do the sleep. The companion serves its own items in the mode of
- * the same name, and returns when this loop has something to do. The companion's own runs become runs of this loop, so that there is one
- * kind of run. A thread that has no companion pays for one load of a flag in each pass.
+ * While a thread has a companion, it is the waiter of its loop (Core/loop.h): the companion does the sleeps. It serves its own items in the
+ * mode of the same name, and returns when this loop has something to do. The companion's own runs become runs of this loop, so that there
+ * is one kind of run.
  */
 #ifndef CRL_LOOP_RUN_COMPANION_H
 #define CRL_LOOP_RUN_COMPANION_H
@@ -29,19 +29,5 @@ void companion_part(CFRunLoopRef loop);
 
 /* Frees what a loop has for its companion. Its descriptors are closed. */
 void companion_free(CFRunLoopRef loop);
-
-static inline bool companion_is_there(CFRunLoopRef loop)
-{
-    return __builtin_expect(atomic_load_explicit(&loop->has_companion, memory_order_relaxed), 0);
-}
-
-/* Step 7 of a pass, as wait_for_cause. Drops the lock meanwhile. */
-REQUIRES(the_loop_lock) enum wake_cause companion_wait_for_cause(CFRunLoopRef loop, struct run *run);
-
-/* In a pass that does not sleep: gives the companion a turn, unless it had one in this run just before. Drops the lock meanwhile. */
-REQUIRES(the_loop_lock) void companion_take_turn(CFRunLoopRef loop, struct run *run);
-
-/* Returns true if the companion has nothing in the mode, or there is none. Drops the lock meanwhile. */
-REQUIRES(the_loop_lock) bool companion_is_empty(CFRunLoopRef loop, CFRunLoopMode mode_name);
 
 #endif

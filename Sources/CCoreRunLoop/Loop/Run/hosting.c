@@ -11,6 +11,7 @@
 #include "Loop/Core/main_queue.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Observer/observer_callout.h"
+#include "Loop/Run/emptiness.h"
 #include "Loop/Run/pass.h"
 #include "Loop/Timer/timer_firing.h"
 #include "Loop/Trace/trace.h"

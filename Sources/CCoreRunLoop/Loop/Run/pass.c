@@ -19,7 +19,7 @@
 #include "Loop/Core/instant.h"
 #include "Loop/Core/main_queue.h"
 #include "Loop/Observer/observer_callout.h"
-#include "Loop/Run/companion.h"
+#include "Loop/Run/emptiness.h"
 #include "Loop/Source/source_perform.h"
 #include "Loop/Timer/timer_firing.h"
 #include "Loop/Trace/trace.h"
@@ -162,8 +162,7 @@ REQUIRES(the_loop_lock) static CFRunLoopRunResult reason_to_return(CFRunLoopRef 
     if (waker_is_stopped(loop->waker)) {
         return kCFRunLoopRunStopped;
     }
-    return mode_is_empty(loop, run->mode) && !run->awaited && companion_is_empty(loop, run->mode->name) ? kCFRunLoopRunFinished
-                                                                                                        : (CFRunLoopRunResult)0;
+    return run_is_empty(loop, run) && waiter_is_empty(loop, run->mode->name) ? kCFRunLoopRunFinished : (CFRunLoopRunResult)0;
 }
 
 CFRunLoopRunResult pass_after_wait(CFRunLoopRef loop, struct run *run, enum wake_cause cause)
@@ -183,19 +182,22 @@ CFRunLoopRunResult pass_after_wait(CFRunLoopRef loop, struct run *run, enum wake
 REQUIRES(the_loop_lock) static inline __attribute__((always_inline)) CFRunLoopRunResult pass(CFRunLoopRef loop, struct run *run)
 {
     bool sleeps = pass_begin(loop, run);
+    const struct waiter *waiter;
     enum wake_cause cause;
 
     if (pass_main_queue_first(loop, run)) {
         run->took_token |= waker_disarm(loop->waker);
         cause = cause_main_queue;
     } else if (!sleeps) {
-        if (companion_is_there(loop)) {
-            companion_take_turn(loop, run);
+        waiter = loop_waiter(loop);
+        if (waiter) {
+            waiter->look(loop, run);
         }
         cause = wait_look(loop, run);
     } else {
         pass_notify_before_waiting(loop, run); /* [6] */
-        cause = companion_is_there(loop) ? companion_wait_for_cause(loop, run) : wait_for_cause(loop, run); /* [7] */
+        waiter = loop_waiter(loop); /* the observers may have changed that */
+        cause = waiter ? waiter->wait(loop, run) : wait_for_cause(loop, run); /* [7] */
         observers_notify(loop, run, kCFRunLoopAfterWaiting); /* [8] */
     }
     return pass_after_wait(loop, run, cause);
@@ -209,15 +211,7 @@ static int64_t deadline_in(CFTimeInterval seconds)
     return seconds > INSTANT_LONGEST_SECONDS ? kernel_never : instant_after(kernel.monotonic_ns(), seconds);
 }
 
-bool mode_is_empty(CFRunLoopRef loop, const struct mode *mode)
-{
-    bool has_sources = mode->sources.count > mode->suspended_count; /* suspended ones count as absent */
-
-    invariant(mode->suspended_count <= mode->sources.count);
-    return !has_sources && mode->timer_count == 0 && !blocks_are_queued(loop, mode) && !main_queue_serves(loop, mode);
-}
-
-/* Returns the mode, or NULL if a run of it has nothing to wait for. Makes the mode if only the companion has items in it. */
+/* Returns the mode, or NULL if a run of it has nothing to wait for. Makes the mode if only the waiter has items in it. */
 REQUIRES(the_loop_lock) static inline struct mode *mode_to_run(CFRunLoopRef loop, CFStringRef name, bool may_be_empty)
 {
     struct mode *mode = mode_find(loop, name);
@@ -228,7 +222,7 @@ REQUIRES(the_loop_lock) static inline struct mode *mode_to_run(CFRunLoopRef loop
     if (mode && !mode_is_empty(loop, mode)) {
         return mode;
     }
-    return may_be_empty || !companion_is_empty(loop, name) ? mode_declare(loop, name) : NULL;
+    return may_be_empty || !waiter_is_empty(loop, name) ? mode_declare(loop, name) : NULL;
 }
 
 /*

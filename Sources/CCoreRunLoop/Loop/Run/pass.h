@@ -24,9 +24,6 @@ EXCLUDES(the_loop_lock)
 CFRunLoopRunResult run_in_mode_until(CFRunLoopRef loop, CFStringRef mode_name, int64_t deadline_ns, bool returns_after_source,
                                      const _Atomic uint32_t *awaited);
 
-/* Returns true if a run of the mode would have nothing to wait for, and so ends at once. Observers do not count (rule 25). */
-REQUIRES(the_loop_lock) bool mode_is_empty(CFRunLoopRef loop, const struct mode *mode);
-
 /* ---- the parts, for hosting ---- */
 
 /* Does steps 2 to 4. Returns true if the pass goes on to sleep, false if it only looks. */

@@ -5,7 +5,6 @@
 #include "Kernel/kernel.h"
 #include "Loop/Core/run.h"
 #include "Loop/Run/busy_wait.h"
-#include "Loop/Run/companion.h"
 #include "Loop/Core/main_queue.h"
 #include "Loop/Signal/source_queue.h"
 #include "Loop/Timer/timer_firing.h"
@@ -32,7 +31,7 @@ REQUIRES(the_loop_lock) static bool is_quiet(CFRunLoopRef loop, const struct mod
 /* Returns true if a whole run would do nothing around its passes, and would sleep at once. */
 REQUIRES(the_loop_lock) static bool can_be_quiet(CFRunLoopRef loop)
 {
-    return !loop->is_dead && !busy_wait_is_wanted(loop) && !companion_is_there(loop) && (loop->innermost_run || !autorelease_has_objects());
+    return !loop->is_dead && !busy_wait_is_wanted(loop) && !loop_waiter(loop) && (loop->innermost_run || !autorelease_has_objects());
 }
 
 /*

@@ -281,16 +281,6 @@ static void handle_alarm(int signal, siginfo_t *info, void *context)
 
 /* ---- settings ---- */
 
-void stall_setting_release(struct stall_setting *setting)
-{
-    if (setting && atomic_fetch_sub_explicit(&setting->references, 1, memory_order_acq_rel) == 1) {
-        if (setting->release) {
-            setting->release(setting->info);
-        }
-        free(setting);
-    }
-}
-
 /* Claims the signal and begins to hear what loops do, once. Returns false if it cannot. */
 static bool begin_hearing(void)
 {

@@ -104,7 +104,4 @@ EXCLUDES(the_loop_lock) void stall_end(CFRunLoopRef loop);
 /* In the child of a fork, which has neither alarms nor the thread that tells. */
 void stalls_forget_parent(void);
 
-/* Drops a reference, or does nothing for NULL. The last one releases the info. */
-void stall_setting_release(struct stall_setting *setting);
-
 #endif

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "Kernel/Trace/kernel_stall.h"
@@ -21,6 +22,16 @@ struct lock stall_lock;
 static bool has_thread GUARDED_BY(&stall_lock);
 static struct stall *_Atomic queued; /* the last one first */
 static _Atomic uint32_t bell; /* counts what was queued; the thread sleeps on it */
+
+void stall_setting_release(struct stall_setting *setting)
+{
+    if (setting && atomic_fetch_sub_explicit(&setting->references, 1, memory_order_acq_rel) == 1) {
+        if (setting->release) {
+            setting->release(setting->info);
+        }
+        free(setting);
+    }
+}
 
 enum { text_size = 16384 };
 

@@ -19,6 +19,9 @@ int stall_report_prepare(void);
 /* Hands a stall over whose state has changed. On the loop's thread, also in its signal handler. */
 void stall_report(struct stall *stall);
 
+/* Drops a reference, or does nothing for NULL. The last one releases the info. */
+void stall_setting_release(struct stall_setting *setting);
+
 /* In the child of a fork: there is no such thread, and nothing to tell. */
 void stall_report_forget_parent(void);
 

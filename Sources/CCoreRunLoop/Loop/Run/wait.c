@@ -151,14 +151,9 @@ bool wait_sleep_once(CFRunLoopRef loop, struct mode *mode, enum wake_word phase,
     invariant(loop_thread_is_awake(loop));
     invariant(phase == wake_futex || (phase == wake_epoll && watches));
     invariant(limit_ns > 0);
-    /*
-     * A clock that stands still, because a test or a simulation moves it, never passes the last bit before the limit. The kernel has been
-     * asked to end early once, and did: now it is asked for the limit itself, so that the thread sleeps until somebody moves the clock.
-     */
-    if (limit_ns != kernel_never && now_ns != loop->asked_ns) {
+    if (limit_ns != kernel_never) {
         deadline_ns -= earliness_ns(loop, phase, limit_ns - now_ns);
     }
-    loop->asked_ns = now_ns;
     loop->waiting = mode;
     loop->sleep_limit_ns = limit_ns;
     /* Under the lock: a change of timers or descriptors is either in the limit or sees the phase and says RETIME. */
@@ -248,71 +243,116 @@ static inline __attribute__((always_inline)) int64_t limit_of_sleep(CFRunLoopRef
     return limit_ns;
 }
 
+/* A wait from its beginning to its end, and what its present round has found out. */
+struct wait {
+    bool ends_at_once; /* constant: the kernel is asked once even so, because an awaited word must not starve descriptors */
+    int64_t awake_until_ns; /* constant: of busy_wait_begin */
+    bool has_asked; /* the last sleep has asked the kernel for reports */
+    bool has_slept;
+    /* this round */
+    bool has_set; /* the kernel reports to the mode's wait set */
+    bool stays_awake;
+    struct moment now;
+    int64_t limit_ns; /* when the sleep has to end */
+};
+
+/* What may_sleep decides. */
+enum wait_step { step_end, step_look_again, step_sleep };
+
 /*
- * Sleeps until a cause is there, after a busy wait if that is wanted. If the kernel's wait ends early or for nothing, or a deadline has
- * changed, the `for` below goes round again: AfterWaiting is not sent for that (rules 44 and 68).
+ * Returns true if the kernel is asked before what is known already: a timer that is always due, or a source that is always ready, must not
+ * starve the others.
  */
-enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run)
+REQUIRES(the_loop_lock) static inline bool must_ask_first(const struct wait *wait, struct mode *mode, int64_t elapsed_ns)
+{
+    return wait->ends_at_once || wait->stays_awake || (timers_are_due(mode, elapsed_ns) && !wait->has_asked) || watch_must_poll(mode);
+}
+
+/* Looks at everything that can end the wait by itself. May drop the lock meanwhile. */
+REQUIRES(the_loop_lock)
+static inline __attribute__((always_inline)) enum wake_cause look_around(CFRunLoopRef loop, struct run *run, struct wait *wait)
+{
+    struct mode *mode = run->mode;
+    int64_t elapsed_ns;
+
+    wait->has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
+    wait->stays_awake = busy_wait_goes_on(wait->awake_until_ns);
+    elapsed_ns = elapsed_if_timed(loop, mode);
+    if (wait->has_set && !watch_has_batch(mode) && must_ask_first(wait, mode, elapsed_ns)) {
+        look_before_sleep(loop, mode);
+    }
+    return ready_cause(loop, run, elapsed_ns);
+}
+
+/* Nothing is ready: decides what comes next, and for a sleep until when. Drops the lock before another look. */
+REQUIRES(the_loop_lock)
+static inline __attribute__((always_inline)) enum wait_step may_sleep(CFRunLoopRef loop, struct run *run, struct wait *wait)
+{
+    wait->now.monotonic_ns = monotonic_if_limited(run);
+    if (wait->now.monotonic_ns >= run->deadline_ns || run_awaited_has_come(run)) {
+        return step_end;
+    }
+    if (wait->stays_awake && !waker_ends_wait(loop->waker)) {
+        busy_wait_pause(loop);
+        return step_look_again;
+    }
+    if (waker_may_end_burst(loop->waker)) {
+        leave_coalescing(loop);
+        return step_look_again;
+    }
+    wait->limit_ns = limit_of_sleep(loop, run, &wait->now);
+    if (wait_limit_is_far(loop, run->mode, &wait->now, wait->limit_ns)) {
+        if (watch_for_resume(loop, run->mode)) {
+            return step_look_again; /* the system may have been suspended before the set could tell */
+        }
+        wait->has_set |= watch_has_resume(run->mode);
+    }
+    return step_sleep;
+}
+
+/* Sleeps. Returns cause_none if the kernel's wait ended early or for nothing, or a deadline has changed. Drops the lock meanwhile. */
+REQUIRES(the_loop_lock)
+static inline __attribute__((always_inline)) enum wake_cause sleep_for_cause(CFRunLoopRef loop, struct run *run, struct wait *wait)
 {
     struct mode *mode = run->mode;
     enum wake_cause cause = cause_none;
-    bool ends_at_once = run_awaited_has_come(run); /* the kernel is asked once even so: an awaited word must not starve descriptors */
-    bool has_asked = false;
-    bool has_slept = false;
-    int64_t awake_until_ns = busy_wait_begin(loop);
+
+    if (!wait_sleep_once(loop, mode, wait->has_set ? wake_epoll : wake_futex, wait->now.monotonic_ns, wait->limit_ns)) {
+        return cause_wake_up; /* a wake-up or stop that ended the last sleep, or came since, is noted in the word, and refuses this one */
+    }
+    wait->has_asked = wait->has_set;
+    wait->has_slept = true;
+    if (watch_has_batch(mode) && mode->timers.count == 0) {
+        cause = wait_ready_cause(loop, run, 0); /* most waits end here, without rearming and reading the clock */
+    }
+    if (cause == cause_none) {
+        waker_rearm(loop->waker);
+    }
+    return cause;
+}
+
+/* Each round looks, and sleeps if nothing is there. AfterWaiting is not sent for another round (rules 44 and 68). */
+enum wake_cause wait_for_cause(CFRunLoopRef loop, struct run *run)
+{
+    struct wait wait = {.ends_at_once = run_awaited_has_come(run), .awake_until_ns = busy_wait_begin(loop)};
+    enum wait_step step = step_end;
+    enum wake_cause cause;
 
     invariant(!run->polls);
     wait_begin(loop, run);
-    for (;;) {
-        bool has_set = watch_is_needed(mode) && watch_prepare(loop, mode) == 0;
-        bool stays_awake = busy_wait_goes_on(awake_until_ns);
-        int64_t elapsed_ns = elapsed_if_timed(loop, mode);
-        struct moment now;
-        int64_t limit_ns;
-
-        if (has_set && !watch_has_batch(mode) &&
-            (ends_at_once || stays_awake || (timers_are_due(mode, elapsed_ns) && !has_asked) || watch_must_poll(mode))) {
-            look_before_sleep(loop, mode); /* a timer that is always due, or a source that is always ready, must not starve the others */
+    do {
+        cause = look_around(loop, run, &wait);
+        if (cause == cause_none) {
+            step = may_sleep(loop, run, &wait);
         }
-        cause = ready_cause(loop, run, elapsed_ns);
-        if (cause != cause_none) {
-            break;
+        if (cause == cause_none && step == step_sleep) {
+            cause = sleep_for_cause(loop, run, &wait);
         }
-        now.monotonic_ns = monotonic_if_limited(run);
-        if (now.monotonic_ns >= run->deadline_ns || run_awaited_has_come(run)) {
-            break;
-        }
-        if (stays_awake && !waker_ends_wait(loop->waker)) {
-            busy_wait_pause(loop);
-            continue;
-        }
-        if (waker_may_end_burst(loop->waker)) {
-            leave_coalescing(loop);
-            continue;
-        }
-        limit_ns = limit_of_sleep(loop, run, &now);
-        if (wait_limit_is_far(loop, mode, &now, limit_ns)) {
-            if (watch_for_resume(loop, mode)) {
-                continue; /* the system may have been suspended before the set could tell */
-            }
-            has_set |= watch_has_resume(mode);
-        }
-        if (!wait_sleep_once(loop, mode, has_set ? wake_epoll : wake_futex, now.monotonic_ns, limit_ns)) {
-            /* A wake-up or stop that ended the last sleep, or came since, is noted in the word, so this sleep is refused: the wait ends. */
-            cause = cause_wake_up;
-            break;
-        }
-        has_asked = has_set;
-        has_slept = true;
-        if (watch_has_batch(mode) && mode->timers.count == 0 && (cause = wait_ready_cause(loop, run, 0)) != cause_none) {
-            break; /* most waits end here, without rearming and reading the clock */
-        }
-        waker_rearm(loop->waker);
-    }
-    if (has_slept && trace_is_on()) {
+    } while (cause == cause_none && step != step_end);
+    if (wait.has_slept && trace_is_on()) {
         wait_trace_end(loop, run, cause);
     }
-    busy_wait_end(loop, awake_until_ns);
+    busy_wait_end(loop, wait.awake_until_ns);
     run->took_token |= waker_disarm(loop->waker);
     return cause;
 }

@@ -342,3 +342,17 @@ void source_signal_coalesced(CFRunLoopSourceRef source, enum coalesce_answer ans
         wake_bound_loops(source); /* a loop that others woke meanwhile may have found neither the announcement nor the mark */
     }
 }
+
+CFRunLoopRef binding_copy_loop(CFRunLoopSourceRef source, struct binding *binding)
+{
+    struct lock *lock = item_lock(source);
+    CFRunLoopRef loop;
+
+    lock_take(lock);
+    loop = atomic_load_explicit(&binding->loop, memory_order_relaxed);
+    if (loop) {
+        object_retain(loop);
+    }
+    lock_drop(lock);
+    return loop;
+}

@@ -190,6 +190,9 @@ static inline struct binding *binding_next(struct binding *binding)
     return atomic_load_explicit(&binding->next, memory_order_acquire);
 }
 
+/* Returns the loop that a binding leads to, with a reference, or NULL. */
+CFRunLoopRef binding_copy_loop(CFRunLoopSourceRef source, struct binding *binding);
+
 /*
  * Returns true if the binding leads to `loop`. It does not read `binding->loop`, because the thread that unbinds a binding resets that
  * field after it has dropped the lock.

@@ -93,21 +93,6 @@ static void post_to_modes(CFRunLoopRef loop, CFRunLoopSourceRef source)
     }
 }
 
-/* Returns the loop that a binding leads to, with a reference, or NULL. */
-static CFRunLoopRef copy_loop(CFRunLoopSourceRef source, struct binding *binding)
-{
-    struct lock *lock = item_lock(source);
-    CFRunLoopRef loop;
-
-    lock_take(lock);
-    loop = atomic_load_explicit(&binding->loop, memory_order_relaxed);
-    if (loop) {
-        object_retain(loop);
-    }
-    lock_drop(lock);
-    return loop;
-}
-
 void descriptor_source_let_runs_finish(CFRunLoopSourceRef source)
 {
     source_descriptor_part(source)->lets_runs_finish = true;
@@ -162,7 +147,7 @@ static void tell_loops(CFRunLoopSourceRef source, member_function tell)
             tell_modes(loop, source, tell);
             continue;
         }
-        loop = copy_loop(source, binding);
+        loop = binding_copy_loop(source, binding);
         if (loop) {
             tell_modes(loop, source, tell);
             object_release(loop);
@@ -252,7 +237,7 @@ void descriptor_source_post(CFRunLoopSourceRef source)
     atomic_store_explicit(&source_descriptor_part(source)->is_posted, true, memory_order_release);
     barrier_full();
     for (struct binding *binding = &source->first_binding; binding; binding = binding_next(binding)) {
-        CFRunLoopRef loop = copy_loop(source, binding);
+        CFRunLoopRef loop = binding_copy_loop(source, binding);
 
         if (loop) {
             post_to_modes(loop, source);
@@ -278,7 +263,7 @@ void descriptor_source_file_replaced(CFRunLoopSourceRef source)
 static void invalidate_from(CFRunLoopSourceRef source, struct binding *binding)
 {
     struct binding *next = binding_next(binding);
-    CFRunLoopRef loop = copy_loop(source, binding);
+    CFRunLoopRef loop = binding_copy_loop(source, binding);
 
     if (next) {
         invalidate_from(source, next);

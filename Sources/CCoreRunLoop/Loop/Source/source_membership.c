@@ -314,7 +314,6 @@ static void leave_loop(CFRunLoopRef loop, CFRunLoopSourceRef source)
 void source_invalidate(CFRunLoopSourceRef source)
 {
     uint32_t mark = atomic_load_explicit(&source->mark, memory_order_relaxed);
-    struct lock *lock = item_lock(source);
 
     do {
         if (source_mark_state(mark) == mark_invalid) {
@@ -328,14 +327,8 @@ void source_invalidate(CFRunLoopSourceRef source)
      * every loop. A zombie has no members and is left to its loop's next drain.
      */
     for (struct binding *binding = &source->first_binding; binding; binding = binding_next(binding)) {
-        CFRunLoopRef loop;
+        CFRunLoopRef loop = binding_copy_loop(source, binding);
 
-        lock_take(lock);
-        loop = atomic_load_explicit(&binding->loop, memory_order_relaxed);
-        if (loop) {
-            object_retain(loop);
-        }
-        lock_drop(lock);
         if (loop) {
             leave_loop(loop, source);
             object_release(loop);

@@ -19,7 +19,10 @@
 /* Asks the kernel again about a source whose report was taken and not handled: it reports a change only once. */
 REQUIRES(the_loop_lock) static void recheck_everywhere(CFRunLoopRef loop, CFRunLoopSourceRef source)
 {
-    for (struct mode *mode = loop->modes; mode && source_kind(source) != source_manual; mode = mode->next) {
+    if (source_kind(source) == source_manual) {
+        return;
+    }
+    for (struct mode *mode = loop->modes; mode; mode = mode->next) {
         watch_recheck(mode, source);
     }
 }

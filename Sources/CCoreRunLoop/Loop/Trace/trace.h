@@ -29,8 +29,8 @@ enum trace_hearer {
 };
 
 /*
- * Who does: `any` is 0 while nobody does. The kernel counts in `probes` those who trace the process by its probes (trace_probes.c), and the
- * process sets bits in `own`. Relaxed: whoever hears an event looks again whether it is wanted.
+ * Who hears events: `any` is 0 while nobody does. The kernel counts in `probes` those who trace the process by its probes
+ * (trace_probes.c), and the process sets bits in `own`. Relaxed: whoever hears an event looks again whether it is wanted.
  */
 union trace_hearers {
     struct {

@@ -7,6 +7,9 @@
  * that a report for a watch that is gone is recognised. The loop's lock guards everything, except for the batch of reports, which belongs
  * to the loop's thread.
  *
+ * The module stands in three files, which call each other: watch.c has the watches and their members, watch_registration.c tells the
+ * kernel, watch_reports.c hears it. If one of the latter finds that a set is lost, watch.c rebuilds it.
+ *
  * Errors of the kernel:
  *   EPERM           regular files, directories, /dev/null: always ready, as poll reports them
  *   EEXIST, ENOENT  the number stands for another file now: the watch is registered again
@@ -60,10 +63,8 @@ struct watch {
     bool must_recheck GUARDED_BY(the_loop_lock); /* the number may stand for another file than before */
     bool is_set; /* the descriptor is a wait set (descriptor_source_stand_on_set) */
     int ending; /* with is_set: a descriptor that is in the mode's set, too, for its hang-up alone */
-    uint64_t kept_id GUARDED_BY(
-        the_loop_lock); /* the id of the last source, which left and is kept in epoll; the next wait takes the watch out. Otherwise 0 */
-    struct link
-        dirty_link GUARDED_BY(the_loop_lock); /* wanted and installed may differ, or changes have to be looked for before each wait */
+    uint64_t kept_id GUARDED_BY(the_loop_lock); /* of the last source, which left, while epoll keeps the watch; otherwise 0 */
+    struct link dirty_link GUARDED_BY(the_loop_lock); /* wanted and installed may differ, or may have to be compared before each wait */
     struct link ready_link GUARDED_BY(the_loop_lock); /* in always_ready or refused while wanted */
     struct link posted_link GUARDED_BY(the_loop_lock); /* a member was posted */
 };

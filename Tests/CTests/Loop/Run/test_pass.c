@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of one activation: rules 27 to 46. The canonical sequences 37a to 37u are named in the tests' names; 37u, the main
+ * The order of one run: rules 27 to 46. The canonical sequences 37a to 37u are named in the tests' names; 37u, the main
  * dispatch queue, is a conformance case. Most tests run on the virtual clock, so that the time a run takes is exact.
  */
 #include <pthread.h>
@@ -626,7 +626,7 @@ static void runs_nested_with_a_stop(struct probe *probe)
     probe_log("}");
 }
 
-TEST(each_activation_has_its_own_stop_and_timeout, "28 45 55")
+TEST(each_run_has_its_own_stop_and_timeout, "28 45 55")
 {
     clock_start();
     static struct probe source = PROBE("S0", runs_nested_with_a_stop);

@@ -71,36 +71,36 @@ static bool is_empty(CFRunLoopMode mode)
 static const struct companion foundation = {
     .exists = foundation_loop_exists, .join = foundation_loop_join, .serve = serve, .is_empty = is_empty};
 
-void companion_is_foundation(bool is_joined)
+void library_loop_set_companion(bool is_joined)
 {
     overlay_set_companion(is_joined ? &foundation : NULL);
 }
 
-void companion_appears(bool is_main)
+void library_loop_gain_companion(bool is_main)
 {
     overlay_companion_appears(is_main);
 }
 
-bool companion_has_loop(void)
+bool library_loop_exists(void)
 {
     return overlay_loop_if_any() != NULL;
 }
 
-void *companion_copy_loop(void)
+void *library_loop_copy(void)
 {
     CFRunLoopRef loop = overlay_loop_if_any();
 
     return loop ? (void *)CFRetain(loop) : NULL;
 }
 
-void companion_release_loop(void *loop)
+void library_loop_release(void *loop)
 {
     if (loop) {
         CFRelease(loop);
     }
 }
 
-void companion_each_common_mode(bool is_main, void (*use)(const char *text, void *info), void *info)
+void library_loop_each_common_mode(bool is_main, void (*use)(const char *text, void *info), void *info)
 {
     CFRunLoopRef loop = is_main ? CFRunLoopGetMain() : overlay_loop_if_any();
     CFStringRef mode;
@@ -123,7 +123,7 @@ void companion_each_common_mode(bool is_main, void (*use)(const char *text, void
     }
 }
 
-bool companion_stop(void *loop)
+bool library_loop_stop(void *loop)
 {
     return overlay_stop_run(loop);
 }
@@ -145,7 +145,7 @@ bool both_are_empty(const char *mode)
     return is_empty;
 }
 
-int32_t companion_run(const char *mode, double seconds, bool returns_after_source)
+int32_t library_loop_run(const char *mode, double seconds, bool returns_after_source)
 {
     CFStringRef name = create_name(mode);
     int32_t result = kCFRunLoopRunFinished;
