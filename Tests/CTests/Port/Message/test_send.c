@@ -102,7 +102,7 @@ PORT_TEST_BOTH_WAYS(the_wait_for_a_reply_runs_the_loop, "213 214 216 M13")
     CFRunLoopSourceSignal(source);
     CFRunLoopSourceSignal(elsewhere);
     EXPECT_EQ(port_ask(remote, 1, NULL, &reply), kCFMessagePortSuccess);
-    /* The first activation ends with the source, and the wait goes on, unless the reply was there already. */
+    /* The first run ends with the source, and the wait goes on, unless the reply was there already. */
     EXPECT(strcmp(events.text, "E source X E X") == 0 || strcmp(events.text, "E source X") == 0);
     CFRelease(reply);
     CFRunLoopSourceInvalidate(source);
@@ -1198,7 +1198,7 @@ static void expect_reply_wins(bool of_remote)
     CFDataRef data = port_data("in time");
     CFDataRef reply = NULL;
 
-    /* The first activation ends after the callout: the reply is there, and then one side goes. */
+    /* The first run ends after the callout: the reply is there, and then one side goes. */
     context.info = of_remote ? remote : port;
     observer = CFRunLoopObserverCreate(NULL, kCFRunLoopExit, true, 0, invalidate_at_exit, &context);
     CFRunLoopAddObserver(CFRunLoopGetCurrent(), observer, MODE);
