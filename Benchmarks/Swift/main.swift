@@ -225,6 +225,25 @@ func measureCallbacks() {
     }
 }
 
+// MARK: Objects
+
+/// Allocations of an object that is made and freed, those of the C objects included.
+func countObjects() {
+    let ways: [(name: String, make: () -> Void)] = [
+        ("a timer", { _ = Timer(timeInterval: .seconds(1), repeats: true) { _ in } }),
+        ("an input source", { InputSource<Int> { _ in }.invalidate() }),
+        ("a thread that is not started", { _ = Thread {} }),
+        ("a Mach port", { MachPort().invalidate() }),
+        ("a local message port", { try! MessagePort(name: nil).invalidate() }),
+        ("a remote message port", { _ = try! MessagePort(remote: prefix + ".own") }),
+    ]
+    print("\n| made and freed | allocations |\n|---|--:|")
+    for way in ways {
+        _ = measure(10, thread_time_ns, way.make)
+        print("| \(way.name) | \(text(measure(100, thread_time_ns, way.make).allocations)) |")
+    }
+}
+
 // MARK: Posts
 
 /// Counts what a loop or a queue has done of `expected`, on its thread, and says when that is all.
@@ -364,6 +383,7 @@ func runOneCase() -> Bool {
 
 if !runOneCase() {
     measureCallbacks()
+    countObjects()
     stopOther.requestStop()
     try measurePosts()
     try RunLoop.runMain { try await Task.detached { try await measureHops() }.value }

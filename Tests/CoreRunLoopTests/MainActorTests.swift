@@ -64,7 +64,7 @@ private actor WithItsOwn {
         Timer.scheduledTimer(timeInterval: .zero, target: ticker, selector: Ticker.step, repeats: false)
         RunLoop.current.add(Timer(timeInterval: .zero, repeats: false) { @MainActor _ in ticker.count += 1 }, forMode: .default)
         RunLoop.current.perform { @MainActor in ticker.count += 1 }
-        RunLoop.current.run(in: .default, for: .milliseconds(50))
+        _ = RunLoop.current.run(in: .default, for: .milliseconds(50))
         observer.invalidate()
         #expect(ticker.count == 4)
     }

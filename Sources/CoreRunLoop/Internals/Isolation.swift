@@ -8,11 +8,11 @@
 //
 // Swift promises two calls of an `@isolated(any)` function: `await` in a task, which is how closures are sent, and `Task.immediate`, which
 // allocates a task for each call and cannot hand over a borrowed argument. A direct call from the actor's own context is a future direction
-// of SE-0431. Until it is there, the functions `unbound` remove `@isolated(any)` from the type, as the standard library's `assumeIsolated` removes
-// `@MainActor`: a function's actor is one of its captures, and no part of its calling convention. IsolationTests.swift calls through them.
-// One that is generic, with a parameter pack, serves most shapes. Five shapes have a cast of their own: a closure that passes through a pack
-// gets two thunks and their allocations, which the callouts of a loop would pay each time; packs cannot hold an `inout` argument; and with
-// a typed `throws` beside the pack the compiler crashes (Swift 6.3).
+// of SE-0431. Until it is there, the functions `unbound` remove `@isolated(any)` from the type, as the standard library's
+// `assumeIsolated` removes `@MainActor`: a function's actor is one of its captures, and no part of its calling convention.
+// IsolationTests.swift calls through them. One that is generic, with a parameter pack, serves most shapes. Six have casts of their own: a
+// closure that passes through a pack gets two thunks and their allocations, which the callouts of a loop would pay each time; packs cannot
+// hold an `inout` argument; and with a typed `throws` beside the pack the compiler crashes (Swift 6.3).
 
 import CoreRunLoopShims
 import Synchronization

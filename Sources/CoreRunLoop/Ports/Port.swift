@@ -242,7 +242,7 @@ open class Port: @unchecked Sendable, Hashable {  // an open class, and so its s
         _ = removed  // freed here, outside the lock
     }
 
-    /// Receives the messages that come to this port from now on, as a sequence; takes the place of ``onMessage`` and of an earlier sequence.
+    /// Receives the messages that come to this port from now on, as a sequence. It takes the place of ``onMessage`` and of an earlier one.
     ///
     /// The sequence ends when the port becomes invalid, or when another sequence or closure takes its place.
     ///

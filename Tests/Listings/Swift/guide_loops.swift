@@ -109,7 +109,8 @@ final class Events: Sendable {
         try await Thread.joinable {
             let myRunLoop = RunLoop.current
             let futureDate = WallTime(timeIntervalSinceNow: 0.01)
-            let myTimer = Timer(fireAt: futureDate, interval: .milliseconds(5), target: owner, selector: Owner.myDoFireTimer1, repeats: true)
+            let myTimer = Timer(
+                fireAt: futureDate, interval: .milliseconds(5), target: owner, selector: Owner.myDoFireTimer1, repeats: true)
             myRunLoop.add(myTimer, forMode: .default)
             Timer.scheduledTimer(timeInterval: .milliseconds(10), target: owner, selector: Owner.myDoFireTimer2, repeats: true)
             myRunLoop.run(until: .now + .milliseconds(40))
