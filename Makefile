@@ -194,7 +194,7 @@ uninstall:: man
 
 # --- Parts that say of themselves what they are: each rules.mk of the library, of the wings and of the tools ---
 
-# What `make check` runs of the library and of its wings, what has to be built for that, and what runs last. A rules.mk adds to these lists.
+# What `make check` runs of the library and of its wings, and what has to be built for that. A rules.mk adds to these lists.
 LIBRARY_CHECKS :=
 LIBRARY_CHECK_NEEDS :=
 WING_CHECKS :=
@@ -209,21 +209,22 @@ include $(RULES)
 
 # --- Check, help, clean ---
 
-# All is compiled first. Then two parts run at once, as most of them wait more than they compute; SwiftPM takes longest and begins. What a part
+# All is compiled first. Then some parts run at once, as most of them wait more than they compute; SwiftPM takes longest and begins. What a part
 # prints comes when it ends.
 .PHONY: check check-library
 $(B)/for-check: all $(LIBRARY_CHECK_NEEDS) $(WING_CHECK_NEEDS)
 $(B)/for-check-library: $(SHARED) $(LIBRARY_CHECK_NEEDS)
 $(B)/for-check $(B)/for-check-library:
 	@touch $@
-AT_ONCE = $(MAKE) --no-print-directory -j$(TEST_JOBS) --output-sync=recurse
+PARTS_AT_ONCE = 3
+AT_ONCE = $(MAKE) --no-print-directory --output-sync=recurse -j
 check:
-	$(Q)$(AT_ONCE) $(B)/for-check
-	$(Q)$(AT_ONCE) check-swift $(LIBRARY_CHECKS) $(WING_CHECKS) $(LAST_CHECKS)
+	$(Q)$(AT_ONCE) $(TEST_JOBS) $(B)/for-check
+	$(Q)$(AT_ONCE) $(PARTS_AT_ONCE) check-swift $(COMMON_CHECKS) $(LIBRARY_CHECKS) $(WING_CHECKS)
 	@echo "make check: passed with $(CC)"
 check-library:
-	$(Q)$(AT_ONCE) $(B)/for-check-library
-	$(Q)$(AT_ONCE) $(LIBRARY_CHECKS)
+	$(Q)$(AT_ONCE) $(TEST_JOBS) $(B)/for-check-library
+	$(Q)$(AT_ONCE) $(PARTS_AT_ONCE) $(LIBRARY_CHECKS)
 
 .PHONY: deps clean help help-all
 deps:
@@ -237,5 +238,5 @@ clean:
 help:
 	@sed -n 's/^## //p' Makefile
 help-all: help
-	@printf '\ncheck runs %s\n' "$(LIBRARY_CHECKS) $(WING_CHECKS) check-swift $(LAST_CHECKS)" | fold -s -w 120
+	@printf '\ncheck runs %s\n' "$(LIBRARY_CHECKS) $(WING_CHECKS) check-swift $(COMMON_CHECKS)" | fold -s -w 120
 	@awk '/^### / { if (FILENAME != last) print "\n" FILENAME ":"; last = FILENAME; print substr($$0, 5) }' $(RULES)

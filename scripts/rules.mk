@@ -7,7 +7,7 @@
 
 # Each library as one object, and as a shared one.
 LINTED = $(SHARED) $(PLAIN) $(B)/whole.o $(foreach name,$(ADD_ONS),$($(name)_SHARED) $(B)/$(name)-whole.o)
-LAST_CHECKS := check-rules lint
+COMMON_CHECKS := check-rules lint
 
 .PHONY: lint format symbols
 lint: $(LINTED)
