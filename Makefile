@@ -8,9 +8,9 @@
 
 ## all              builds the libraries and the commands (the default)
 ## demo             builds and runs the demonstration
-## check            runs every test, each part of it can be named alone: check-library without the wings, check-c, check-net and so on
+## check            runs the tests, of which each part can be named alone: check-library without add-ons, tools and Swift, check-c, check-net...
 ## check-c          runs the tests of the C library; TEST_FLAGS="--filter NAME" picks some, TEST_FLAGS=--help lists the options
-## deps deps-all    installs by apt what the library and its tests need, or the wings and tools as well; deps-NAME what one of them needs
+## deps deps-all    installs by apt what the library and its tests need, or the add-ons, tools and checks as well; deps-net and so on: one of them
 ## lint             checks layers, comments, symbols, headers, style and sizes; scripts/lint NAME runs one check
 ## asan tsan ubsan valgrind   runs the C tests under a tool
 ## bench            runs all benchmarks, beside the other libraries that are here (deps-bench installs them)
@@ -43,6 +43,7 @@ ifeq ($(origin AR),default)
 AR := $(TOOLS)ar
 endif
 PYTHON ?= python3
+HAS_SWIFT := $(shell command -v swift)
 TEST_JOBS ?= 2
 TEST_FLAGS ?=
 SEED ?= 1
@@ -165,7 +166,7 @@ $(PLAIN): $(B)/plain/whole.o
 
 # --- Installation ---
 
-# Each wing has more of these rules in its rules.mk. The man pages of all headers are of the library.
+# A wing, which is an add-on or a tool, has more of these rules in its rules.mk. The man pages of all headers are of the library.
 .PHONY: install uninstall
 INSTALL ?= install
 D_LIB = $(DESTDIR)$(LIBDIR)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# What every add-on library in C has: libcorerunloop-NAME of the wing AddOns/FOLDER, its tests, its installation. A wing says
+# What every add-on library in C has: libcorerunloop-NAME of the wing AddOns/FOLDER, its tests, its installation. NAME is FOLDER in small letters.
+# The wing's rules.mk says
 #   NAME_PACKAGES   what pkg-config has to find, each with its version in quotes
-#   NAME_TEST_PARTS what its tests use of the library's own, without the ending, beside TEST_PARTS
+#   NAME_TEST_PARTS objects of Tests/CTests that its tests need besides TEST_PARTS, as Stream/stream_recorder
 #   NAME_TEST_FLAGS flags of the compiler for its tests, and NAME_JOBS how many of its tests run at once
-# and then $(eval $(call add_on_library,NAME,FOLDER)). HAS_NAME is empty where a package is missing; the wing is then passed over with one line.
+# and then $(call add_on_library,FOLDER). HAS_NAME is empty where a package is missing; the wing is then passed over with one line. The folder has
+# Sources/CCoreRunLoopFOLDER (with folders in it, but no deeper), Tests/C, Fuzz, corerunloop-NAME.pc.in, and packages for `make deps-NAME`.
 
 # What is built for another architecture finds no library there, as pkg-config does not know that architecture's.
 has_packages = $(if $(TOOLS),,$(shell pkg-config --exists $(1) 2> /dev/null && echo yes))
@@ -14,7 +16,8 @@ TEST_PARTS := harness fake_kernel Failure/nth_failure Failure/nth_failure_calls 
 # The add-on libraries that can be built here.
 ADD_ONS :=
 
-define add_on_library
+add_on_library = $(eval $(call add_on_rules,$(shell echo $(1) | tr A-Z a-z),$(1)))
+define add_on_rules
 WING_CHECKS += check-$(1)
 HAS_$(1) := $$(call has_packages,$$($(1)_PACKAGES))
 $(1)_WING := AddOns/$(2)

@@ -2,7 +2,7 @@
 #
 # Fuzz targets for libFuzzer, with AddressSanitizer and UndefinedBehaviorSanitizer: of the library in this folder, of an add-on in its wing.
 
-### fuzz             runs each fuzz target for FUZZ_SECONDS=60 from SEED=1; FUZZ_TARGETS="program wire" picks some
+### fuzz             runs each fuzz target for FUZZ_SECONDS=60 from SEED=1; FUZZ_TARGETS="program wire" picks some; after deps-fuzz
 
 .PHONY: fuzz
 FUZZ_SECONDS ?= 60

@@ -9,7 +9,6 @@
 ### soak-requests soak-actors soak-both-loops   10,000 requests with deadlines and deaths, distributed actors of 100 processes, 100,000 random
 ###                  programs with this package's loop and Foundation's
 
-HAS_SWIFT := $(shell command -v swift)
 # SwiftPM compiles C with its own clang unless CC is in the environment.
 WITHOUT_CC := env -u CC -u CFLAGS -u LDFLAGS
 SWIFT_PARTS ?= tests programs snippets documents names

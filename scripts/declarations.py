@@ -7,7 +7,7 @@ import re
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEADERS = os.path.join(ROOT, "Headers")
 ROOTS = ("Sources", "AddOns", "Tools")  # of what is built: the library, its add-ons, its tools
-ADD_ON_HEADERS = {"CRLNetwork.h": "net", "CRLNats.h": "nats"}  # the library libcorerunloop-X that has it
+ADD_ON_HEADERS = {"CRLNetwork.h": "net", "CRLNats.h": "nats"}  # which add-on library has what the header declares
 
 
 def c_libraries():

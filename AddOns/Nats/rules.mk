@@ -10,7 +10,7 @@ nats_PACKAGES := 'libnats >= 3.4'
 nats_TEST_FLAGS := -D_GNU_SOURCE
 # They wait more than they compute.
 nats_JOBS := 10
-$(eval $(call add_on_library,nats,Nats))
+$(call add_on_library,Nats)
 
 BRIDGE := $(B)/messageport-bridge
 BRIDGE_OBJECTS := $(B)/tools/messageport-bridge/main.o $(patsubst %,$(B)/tools/command/%.o,command_line json_string stop_signal)

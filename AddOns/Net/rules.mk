@@ -7,7 +7,7 @@
 
 net_PACKAGES := 'libcares >= 1.18' 'openssl >= 3.0'
 net_TEST_PARTS := Stream/stream_recorder
-$(eval $(call add_on_library,net,Net))
+$(call add_on_library,Net)
 
 # A program names nothing of it, so the linker is told to keep it.
 NET_PROGRAM_LIBS := -Wl,-u,crl_CRLNetworkInstall $(net_STATIC)

@@ -136,7 +136,7 @@ CF_EXPORT CFArrayRef CFRunLoopCopyAllModes(CFRunLoopRef rl) CRL_LINK(CFRunLoopCo
  * A mode that is already common, `kCFRunLoopCommonModes` itself and NULL are ignored.
  * Ownership: the name is copied.
  * Threads: any; `schedule` of the added sources is called on the calling thread.
- * Differs from Apple: `kCFRunLoopCommonModes` as the mode is ignored. Apple's code recurses without end.
+ * Differs from Apple: `kCFRunLoopCommonModes` as the mode is ignored. The Swift toolchain's code recurses without end.
  */
 CF_EXPORT void CFRunLoopAddCommonMode(CFRunLoopRef rl, CFRunLoopMode mode) CRL_LINK(CFRunLoopAddCommonMode);
 
@@ -544,8 +544,8 @@ CF_EXPORT CFTypeID CFRunLoopTimerGetTypeID(void) CRL_LINK(CFRunLoopTimerGetTypeI
  * Threads: any.
  * Errors: NULL when there is no memory. A not-a-number `interval` makes a timer that fires once, and a positive `interval` below a
  * nanosecond counts as a nanosecond; each is logged once. A not-a-number `fireDate` never comes.
- * Differs from Apple: there not-a-number and tiny intervals stop the process, and the time of a suspension does not count. Here equal dates
- * fire in the order of adding.
+ * Differs from Apple: there a not-a-number interval stops the process, and the time of a suspension does not count. In the Swift
+ * toolchain's code a tiny interval stops it, too, and equal dates fire in any order; here they fire in the order of adding.
  */
 CF_EXPORT CFRunLoopTimerRef CFRunLoopTimerCreate(CFAllocatorRef allocator, CFAbsoluteTime fireDate, CFTimeInterval interval,
                                                  CFOptionFlags flags, CFIndex order, CFRunLoopTimerCallBack callout,

@@ -7,7 +7,7 @@
 ### coverage         what the C tests run of each file of Sources/CCoreRunLoop: with clang lines, branches and conditions, with gcc lines;
 ###                  COVERAGE_MIN=90
 ### failure-sites    checks that each call of the kernel or the allocator that may fail has failed once; needs clang and addr2line
-### check-architecture   ARCHITECTURE=arm64 the C tests on another architecture, emulated; also armhf, i386, s390x; after deps-architecture
+### check-architecture   ARCHITECTURE=arm64 the C tests on another architecture, emulated; also armhf, i386, s390x; after deps-arm64 and so on
 ### check-musl       the C tests with musl instead of glibc; after deps-musl
 ### soak             runs for hours, and prints each part's time; SOAK="model sim" picks some, and `make soak-model` runs one alone. The parts:
 ### soak-stress soak-failures   the tests of stress, and of the n-th failure of each call, at full length

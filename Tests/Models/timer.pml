@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The claim of a timer (Loop/Timer/timer.h, item.c, timer_membership.c, timer_firing.c): one repeating timer, two loops with a thread each, and
+ * The claim of a timer (Loop/Timer/timer.h, home_lock.h, timer_membership.c, timer_firing.c): one repeating timer, two loops with a thread each, and
  * threads that give it a date, make it invalid, add and remove it meanwhile. The first loop has two modes, of which it runs the first; the
  * second has one. The loops' threads fire the timer, which is due when it begins; its callout may set a date, invalidate it, or move it to
  * the other loop. Dates are due or to come. Sequentially consistent; each step looks at, or changes, one thing that others know, but for
