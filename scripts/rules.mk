@@ -14,9 +14,8 @@ lint: $(LINTED)
 	$(Q)scripts/lint --build $(B)
 
 # .clang-format and .swift-format hold the style.
-FORMATTED := $(shell git ls-files '*.[ch]' 2> /dev/null)
 format:
-	clang-format -i $(FORMATTED)
+	git ls-files 'Sources/*.[ch]' 'AddOns/*.[ch]' 'Tools/*.[ch]' | grep -v link_names.h | xargs clang-format -i
 	if command -v swift-format > /dev/null; then swift-format format --in-place --recursive Package.swift Tests/*Tests AddOns/*/Tests/*Tests; fi
 
 # The exported names and their names for Swift's importer come from the headers. The link names of private functions come from the built libraries.

@@ -77,7 +77,7 @@ static CFDataRef receive(CFMessagePortRef port, int32_t number, CFDataRef data, 
     struct shim_reply reply = {NULL, message};
 
     (void)port;
-    atomic_load(&receive_function)(callee, number, CFDataGetBytePtr(data), CFDataGetLength(data), &reply);
+    atomic_load (&receive_function)(callee, number, CFDataGetBytePtr(data), CFDataGetLength(data), &reply);
     return reply.data;
 }
 

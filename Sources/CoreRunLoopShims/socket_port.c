@@ -309,8 +309,8 @@ struct shim_line {
     pthread_mutex_t mutex;
     pthread_cond_t is_free;
     int connection; /* -1: none; guarded by mutex, and only the busy sender closes it */
-    bool is_busy;   /* guarded by mutex */
-    bool is_ended;  /* guarded by mutex */
+    bool is_busy; /* guarded by mutex */
+    bool is_ended; /* guarded by mutex */
 };
 
 struct shim_line *shim_line_create(int protocol, const uint8_t *address, intptr_t length)

@@ -170,11 +170,11 @@ static CFStringRef copy_description(CFTypeRef object)
     descriptor = f->descriptor;
     info = f->info.info;
     unlock_descriptor(f);
-    text = CFStringCreateWithFormat(
-        NULL, NULL, CFSTR("<CFFileDescriptor %p>{valid = %s, descriptor = %s, enabled = %s, callout = %s, info = %p%@%@}"), object,
-        shown_bool(is_valid), shown_descriptor(&shown[0], descriptor), shown_bits(&shown[1], kinds, armed_kinds(f)),
-        shown_callout(&shown[2], (void (*)(void))f->callout), info, context ? CFSTR(", context = ") : CFSTR(""),
-        context ? context : CFSTR(""));
+    text = CFStringCreateWithFormat(NULL, NULL,
+                                    CFSTR("<CFFileDescriptor %p>{valid = %s, descriptor = %s, enabled = %s, callout = %s, info = %p%@%@}"),
+                                    object, shown_bool(is_valid), shown_descriptor(&shown[0], descriptor),
+                                    shown_bits(&shown[1], kinds, armed_kinds(f)), shown_callout(&shown[2], (void (*)(void))f->callout),
+                                    info, context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
     if (context) {
         CFRelease(context);
     }

@@ -83,8 +83,7 @@ static void query_answered(void *context, CFArrayRef found, CFStreamError error)
     bool is_empty = !found || CFArrayGetCount(found) == 0;
 
     if (host) {
-        answer(host, question, is_empty ? NULL : found,
-               error.domain ? error : (CFStreamError){kCFStreamErrorDomainPOSIX, EADDRNOTAVAIL});
+        answer(host, question, is_empty ? NULL : found, error.domain ? error : (CFStreamError){kCFStreamErrorDomainPOSIX, EADDRNOTAVAIL});
         object_release(host);
     }
 }

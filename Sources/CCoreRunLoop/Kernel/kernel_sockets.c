@@ -232,8 +232,8 @@ int kernel_socket_receive(int socket, void *bytes, size_t size, struct kernel_ad
     int result;
 
     do {
-        result = result_of(
-            uncancelled(recvfrom(socket, bytes, size, MSG_DONTWAIT, (struct sockaddr *)(void *)ret_peer->bytes, &length)), saved);
+        result =
+            result_of(uncancelled(recvfrom(socket, bytes, size, MSG_DONTWAIT, (struct sockaddr *)(void *)ret_peer->bytes, &length)), saved);
     } while (result == -EINTR);
     set_length(ret_peer, result >= 0 ? length : 0);
     return result;

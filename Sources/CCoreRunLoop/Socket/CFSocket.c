@@ -56,12 +56,8 @@ enum { shown_data = 1 << 8 };
 
 /* The names of callbacks in Apple's numbering, but for Data, which is Read and Accept there. */
 static const struct shown_bit callback_names[] = {
-    {kCFSocketReadCallBack, "read"},
-    {kCFSocketAcceptCallBack, "accept"},
-    {shown_data, "data"},
-    {kCFSocketConnectCallBack, "connect"},
-    {kCFSocketWriteCallBack, "write"},
-    {0, NULL},
+    {kCFSocketReadCallBack, "read"},       {kCFSocketAcceptCallBack, "accept"}, {shown_data, "data"},
+    {kCFSocketConnectCallBack, "connect"}, {kCFSocketWriteCallBack, "write"},   {0, NULL},
 };
 
 static const char *shown_callbacks(struct shown *shown, const struct __CFSocket *s, uint32_t events)

@@ -14,13 +14,13 @@
 #include <pthread.h>
 
 /* The call's result; errno is as the call has left it. */
-#define uncancelled(call)                                                 \
-    __extension__({                                                       \
-        int cancel_state;                                                 \
+#define uncancelled(call)                                                    \
+    __extension__({                                                          \
+        int cancel_state;                                                    \
         (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); \
-        __typeof__(call) call_result = (call);                            \
-        (void)pthread_setcancelstate(cancel_state, NULL);                 \
-        call_result;                                                      \
+        __typeof__(call) call_result = (call);                               \
+        (void)pthread_setcancelstate(cancel_state, NULL);                    \
+        call_result;                                                         \
     })
 
 #endif

@@ -22,8 +22,7 @@ int kernel_port_directory_open(int directory, const char *path)
 {
     int saved = errno;
 
-    return kernel_above_streams(
-        result_of(uncancelled(openat(directory, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)), saved));
+    return kernel_above_streams(result_of(uncancelled(openat(directory, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)), saved));
 }
 
 int kernel_port_directory_make(int directory, const char *path)

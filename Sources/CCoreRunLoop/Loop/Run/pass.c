@@ -230,8 +230,8 @@ REQUIRES(the_loop_lock) static inline struct mode *mode_to_run(CFRunLoopRef loop
  * inline in both of its callers, because it is most of what they cost.
  */
 static inline __attribute__((always_inline)) CFRunLoopRunResult run_whole(CFRunLoopRef loop, CFStringRef mode_name, bool polls,
-                                                                        int64_t deadline_ns, CFTimeInterval seconds,
-                                                                        bool returns_after_source, const _Atomic uint32_t *awaited)
+                                                                          int64_t deadline_ns, CFTimeInterval seconds,
+                                                                          bool returns_after_source, const _Atomic uint32_t *awaited)
 {
     const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
     struct run without_memory;

@@ -305,8 +305,7 @@ static struct stall_setting *make_setting(bool is_off, CRLStallCallBack callback
     struct stall_setting *setting = malloc(sizeof *setting);
 
     if (setting) {
-        *setting = (struct stall_setting){
-            .references = 1, .is_off = is_off, .callback = callback, .info = info, .release = release};
+        *setting = (struct stall_setting){.references = 1, .is_off = is_off, .callback = callback, .info = info, .release = release};
     }
     return setting;
 }

@@ -122,10 +122,10 @@ static CFStringRef describe(CFTypeRef object)
     if (has_descriptor) {
         descriptor = shown_descriptor(&shown, locked_read_int(item_lock(source), &source_descriptor_part(source)->descriptor));
     }
-    text = CFStringCreateWithFormat(NULL, NULL,
-                                    CFSTR("<CFRunLoopSource %p>{version = %d, valid = %s, signalled = %s, order = %ld%s%s, %@}"), object,
-                                    source_version(source), shown_bool(is_valid), shown_bool(source_is_marked(source)),
-                                    (long)source->order, has_descriptor ? ", descriptor = " : "", descriptor, rest);
+    text =
+        CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFRunLoopSource %p>{version = %d, valid = %s, signalled = %s, order = %ld%s%s, %@}"),
+                                 object, source_version(source), shown_bool(is_valid), shown_bool(source_is_marked(source)),
+                                 (long)source->order, has_descriptor ? ", descriptor = " : "", descriptor, rest);
     if (rest) {
         CFRelease(rest);
     }

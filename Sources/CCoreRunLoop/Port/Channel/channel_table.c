@@ -33,8 +33,8 @@ void channel_table_init(struct channel_table *table)
     table->set = -1;
 }
 
-struct server_channel *channel_table_find(struct channel_table *table, uint32_t number, uint64_t token,
-                                          const struct peer *peer, enum channel_kind kind)
+struct server_channel *channel_table_find(struct channel_table *table, uint32_t number, uint64_t token, const struct peer *peer,
+                                          enum channel_kind kind)
 {
     list_for_each(link, bucket_of(table, token)) {
         struct server_channel *channel = channel_of(link);
@@ -339,7 +339,6 @@ void channel_table_drop_peer(struct channel_table *table, const struct peer *pee
 {
     drop_where(table, peer);
 }
-
 
 void channel_table_drop_all(struct channel_table *table)
 {

@@ -84,8 +84,8 @@ struct channel_table {
 
 void channel_table_init(struct channel_table *table);
 
-struct server_channel *channel_table_find(struct channel_table *table, uint32_t number, uint64_t token,
-                                          const struct peer *peer, enum channel_kind kind);
+struct server_channel *channel_table_find(struct channel_table *table, uint32_t number, uint64_t token, const struct peer *peer,
+                                          enum channel_kind kind);
 bool channel_table_remembers(const struct channel_table *table, uint32_t number, uint64_t token, const struct peer *peer);
 
 /* Makes a channel in no table, which takes over `descriptor`. Returns NULL if there is no memory; the caller keeps the descriptor then. */

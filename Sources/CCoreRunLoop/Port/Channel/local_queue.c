@@ -237,8 +237,7 @@ void local_queue_tell_given_up(struct local_queue *local_queue, struct local_mes
     }
 }
 
-enum local_queue_put local_queue_put(struct local_queue *local_queue, struct local_message *local_message,
-                                     uint32_t *ret_room_changes)
+enum local_queue_put local_queue_put(struct local_queue *local_queue, struct local_message *local_message, uint32_t *ret_room_changes)
 {
     CFRunLoopSourceRef posted = NULL;
     enum local_queue_put result = local_queue_took;

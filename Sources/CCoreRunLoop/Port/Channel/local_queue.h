@@ -109,8 +109,7 @@ void local_message_release(struct local_message *local_message);
 enum local_queue_put { local_queue_took, local_queue_full, local_queue_gone };
 
 /* Puts a local message in. If the queue is full, pass `*ret_room_changes` to local_queue_wait_for_room, which waits for a change of it. */
-enum local_queue_put local_queue_put(struct local_queue *local_queue, struct local_message *local_message,
-                                     uint32_t *ret_room_changes);
+enum local_queue_put local_queue_put(struct local_queue *local_queue, struct local_message *local_message, uint32_t *ret_room_changes);
 void local_queue_wait_for_room(struct local_queue *local_queue, uint32_t room_changes, int64_t deadline_ns);
 
 /* Ends the message's wait and wakes the sender. Returns false if the wait has ended already. */

@@ -63,12 +63,11 @@ static CFStringRef describe(CFTypeRef object)
     name = port->name_string ? CFRetain(port->name_string) : NULL; /* another thread may change it at once */
     socket = port->is_remote ? port->side.remote.socket : port->side.local.socket;
     port_unlock(port);
-    text = CFStringCreateWithFormat(
-        NULL, NULL, CFSTR("<CFMessagePort %p>{%s, valid = %s, name = %@, descriptor = %s%s%s%@%@}"), object,
-        port->is_remote ? "remote" : "local", shown_bool(port_is_valid(port)), name ? name : CFSTR("(none)"),
-        shown_descriptor(&descriptor, socket), port->is_remote ? "" : ", callout = ",
-        port->is_remote ? "" : shown_callout(&callout, (void (*)(void))port->side.local.callout),
-        context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
+    text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<CFMessagePort %p>{%s, valid = %s, name = %@, descriptor = %s%s%s%@%@}"), object,
+                                    port->is_remote ? "remote" : "local", shown_bool(port_is_valid(port)), name ? name : CFSTR("(none)"),
+                                    shown_descriptor(&descriptor, socket), port->is_remote ? "" : ", callout = ",
+                                    port->is_remote ? "" : shown_callout(&callout, (void (*)(void))port->side.local.callout),
+                                    context ? CFSTR(", context = ") : CFSTR(""), context ? context : CFSTR(""));
     if (context) {
         CFRelease(context);
     }

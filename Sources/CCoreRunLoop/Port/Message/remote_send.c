@@ -255,8 +255,8 @@ static int send_frame(CFMessagePortRef port, struct wire_frame *frame, const str
     }
     frame->sequence = pacing->sequence + 1;
     if (trace_is_on()) { /* before the packet, whose receiver may be quicker */
-        trace_write(trace_message_is_sent, trace_by_socket,
-                    message_trace_id(&port->name, kernel_ports.process_id(), frame->sequence), (uintptr_t)port);
+        trace_write(trace_message_is_sent, trace_by_socket, message_trace_id(&port->name, kernel_ports.process_id(), frame->sequence),
+                    (uintptr_t)port);
     }
     error = send_packet(port, frame, load, stay_ns);
     invariant(frame->sequence == pacing->sequence + 1);
@@ -283,8 +283,8 @@ static enum send_outcome outcome_of(int error)
 
 /* Tries to send once, if the pacing admits the frame. `ret_error` gets the negative errno of an attempt that failed. */
 REQUIRES(the_port_lock)
-static enum send_outcome try_send(CFMessagePortRef port, struct wire_frame *frame, const struct load *load,
-                                  struct send_attempts *attempts, int *ret_error)
+static enum send_outcome try_send(CFMessagePortRef port, struct wire_frame *frame, const struct load *load, struct send_attempts *attempts,
+                                  int *ret_error)
 {
     enum send_outcome outcome = pacing_admit(&port->side.remote.pacing, &port->lock, attempts);
 

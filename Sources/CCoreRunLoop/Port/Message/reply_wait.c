@@ -80,8 +80,8 @@ static void wait_in_runs(const struct reply_wait *wait, CFStringRef mode)
         if (!has_run || !is_told) {
             read_reply(wait);
         }
-        goes_on = !is_over(wait) && port_is_valid(wait->port) &&
-                  (wait->deadline_ns == kernel_never || kernel.monotonic_ns() < wait->deadline_ns);
+        goes_on =
+            !is_over(wait) && port_is_valid(wait->port) && (wait->deadline_ns == kernel_never || kernel.monotonic_ns() < wait->deadline_ns);
     }
     read_reply(wait); /* a reply counts that was there before the time was over (rule 228) or the port ended (rule 231) */
     if (wait->channel) {

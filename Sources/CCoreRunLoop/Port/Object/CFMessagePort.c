@@ -156,11 +156,8 @@ void message_port_set_queue(CFMessagePortRef ms, void *queue)
 SInt32 CFMessagePortSendRequest(CFMessagePortRef remote, SInt32 msgid, CFDataRef data, CFTimeInterval sendTimeout,
                                 CFTimeInterval rcvTimeout, CFStringRef replyMode, CFDataRef *returnData)
 {
-    const struct request request = {.message_id = msgid,
-                                    .data = data,
-                                    .send_timeout = sendTimeout,
-                                    .receive_timeout = rcvTimeout,
-                                    .reply_mode = replyMode};
+    const struct request request = {
+        .message_id = msgid, .data = data, .send_timeout = sendTimeout, .receive_timeout = rcvTimeout, .reply_mode = replyMode};
 
     require(remote, "CFMessagePortSendRequest");
     if (!remote->is_remote || !port_is_valid(remote)) {

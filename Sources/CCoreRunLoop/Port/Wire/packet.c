@@ -157,8 +157,8 @@ int packet_send(int socket, const struct wire_frame *frame, const void *data, co
     return result < 0 ? (int)result : 0;
 }
 
-int packet_send_in_turn(int socket, const struct wire_frame *frame, const void *data, const int *descriptors, int count,
-                        int64_t limit_ns, int64_t *socket_limit_ns)
+int packet_send_in_turn(int socket, const struct wire_frame *frame, const void *data, const int *descriptors, int count, int64_t limit_ns,
+                        int64_t *socket_limit_ns)
 {
     struct outgoing outgoing;
     ssize_t result;

@@ -48,8 +48,8 @@ struct packet {
 /* Sends a packet. `data` has frame->length bytes, or is NULL if they travel elsewhere. Returns 0 or a negative errno. */
 int packet_send(int socket, const struct wire_frame *frame, const void *data, const int *descriptors, int count);
 /* As packet_send, but waits for room for about `limit_ns`, in the order in which senders came. -EAGAIN and -EINTR: it was not sent. */
-int packet_send_in_turn(int socket, const struct wire_frame *frame, const void *data, const int *descriptors, int count,
-                        int64_t limit_ns, int64_t *socket_limit_ns);
+int packet_send_in_turn(int socket, const struct wire_frame *frame, const void *data, const int *descriptors, int count, int64_t limit_ns,
+                        int64_t *socket_limit_ns);
 
 /* Receives a packet. Returns 0, or a negative errno: -EAGAIN if there is none. The end of a channel is a packet of size 0. */
 int packet_receive(int socket, uint8_t *buffer, struct packet *ret_packet);

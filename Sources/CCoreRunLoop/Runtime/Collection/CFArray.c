@@ -184,8 +184,7 @@ static bool set_capacity(struct array *array, CFIndex capacity)
     CFIndex places;
     size_t size;
 
-    if (__builtin_add_overflow(array->front, capacity, &places) ||
-        __builtin_mul_overflow((size_t)places, sizeof *array->values, &size)) {
+    if (__builtin_add_overflow(array->front, capacity, &places) || __builtin_mul_overflow((size_t)places, sizeof *array->values, &size)) {
         return false;
     }
     size_t old_size = (size_t)(array->front + array->capacity) * sizeof *array->values;
@@ -544,8 +543,7 @@ static void replace(struct array *array, CFRange range, const void *const *value
     bool is_itself = values >= (const void *const *)array->values && values < (const void *const *)array->values + array->count;
     CFIndex place = is_itself ? (CFIndex)(values - (const void *const *)array->values) : 0;
     if (!__builtin_add_overflow(array->count - range.length, count, &new_count) &&
-        !__builtin_add_overflow(range.length, count, &spare_count) &&
-        !__builtin_mul_overflow((size_t)spare_count, sizeof *spare, &size)) {
+        !__builtin_add_overflow(range.length, count, &spare_count) && !__builtin_mul_overflow((size_t)spare_count, sizeof *spare, &size)) {
         spare = malloc(size);
     }
     if (spare == NULL || !reserve(array, new_count)) {

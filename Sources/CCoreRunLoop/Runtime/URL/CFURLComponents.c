@@ -306,8 +306,8 @@ CFRange CFURLGetByteRangeForComponent(CFURLRef reference, CFURLComponentType com
     CFRange part = range_of_component(url, component);
 
     if (rangeIncludingSeparators != NULL) {
-        *rangeIncludingSeparators = url_part_is_missing(part) ? CFRangeMake(place_of_missing(url, component), 0)
-                                                              : with_separators(url, component, part);
+        *rangeIncludingSeparators =
+            url_part_is_missing(part) ? CFRangeMake(place_of_missing(url, component), 0) : with_separators(url, component, part);
     }
     return part;
 }

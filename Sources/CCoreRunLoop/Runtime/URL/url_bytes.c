@@ -16,11 +16,8 @@ static bool is_letter_or_digit(UniChar unit)
 bool url_set_has(enum url_set set, UniChar unit)
 {
     static const char *const marks[] = {
-        [url_set_host] = "-._~!$&'()*+,;=:",
-        [url_set_path] = "-._~!$&'()*+,;=:@/",
-        [url_set_query] = "-._~!$&'()*+,;=:@/?",
-        [url_set_file] = "-._~!$&'()*+,=:@/",
-        [url_set_any] = "-._~!$&'()*+,;=:@/?",
+        [url_set_host] = "-._~!$&'()*+,;=:",  [url_set_path] = "-._~!$&'()*+,;=:@/", [url_set_query] = "-._~!$&'()*+,;=:@/?",
+        [url_set_file] = "-._~!$&'()*+,=:@/", [url_set_any] = "-._~!$&'()*+,;=:@/?",
     };
 
     return is_letter_or_digit(unit) || (unit > 0 && unit < 0x80 && strchr(marks[set], unit) != NULL);

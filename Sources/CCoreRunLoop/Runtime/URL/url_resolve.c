@@ -134,8 +134,8 @@ CFIndex url_resolve(const struct url_view *base, const struct url_view *referenc
     next = has_authority ? write_separated(next, "//", reference, parts->authority, "")
                          : write_separated(next, "//", base, base->parts->authority, "");
     next = write_guarded_path(next, base, reference);
-    next = has_own_query ? write_separated(next, "?", reference, parts->query, "")
-                         : write_separated(next, "?", base, base->parts->query, "");
+    next =
+        has_own_query ? write_separated(next, "?", reference, parts->query, "") : write_separated(next, "?", base, base->parts->query, "");
     next = write_separated(next, "#", reference, parts->fragment, "");
     return next - ret_bytes;
 }

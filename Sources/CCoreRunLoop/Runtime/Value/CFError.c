@@ -104,11 +104,11 @@ static CFStringRef join(CFStringRef format, CFStringRef text, CFStringRef other)
 static CFStringRef create_code_description(const struct error *error)
 {
     CFStringRef meaning = copy_text(error, kCFErrorDescriptionKey);
-    CFStringRef words =
-        meaning != NULL ? CFStringCreateWithFormat(NULL, NULL, CFSTR("The operation couldn\u2019t be completed. (%@ error %ld - %@)"),
-                                                   error->domain, (long)error->code, meaning)
-                        : CFStringCreateWithFormat(NULL, NULL, CFSTR("The operation couldn\u2019t be completed. (%@ error %ld.)"),
-                                                   error->domain, (long)error->code);
+    CFStringRef words = meaning != NULL
+                            ? CFStringCreateWithFormat(NULL, NULL, CFSTR("The operation couldn\u2019t be completed. (%@ error %ld - %@)"),
+                                                       error->domain, (long)error->code, meaning)
+                            : CFStringCreateWithFormat(NULL, NULL, CFSTR("The operation couldn\u2019t be completed. (%@ error %ld.)"),
+                                                       error->domain, (long)error->code);
 
     release_text(meaning);
     return words;

@@ -45,12 +45,10 @@ struct stream_client *stream_client_create(uint8_t events, union stream_callback
 
 CFStringRef stream_client_describe(struct stream *s)
 {
-    static const struct shown_bit names[] = {{kCFStreamEventOpenCompleted, "OpenCompleted"},
-                                             {kCFStreamEventHasBytesAvailable, "HasBytesAvailable"},
-                                             {kCFStreamEventCanAcceptBytes, "CanAcceptBytes"},
-                                             {kCFStreamEventErrorOccurred, "ErrorOccurred"},
-                                             {kCFStreamEventEndEncountered, "EndEncountered"},
-                                             {0, NULL}};
+    static const struct shown_bit names[] = {
+        {kCFStreamEventOpenCompleted, "OpenCompleted"},   {kCFStreamEventHasBytesAvailable, "HasBytesAvailable"},
+        {kCFStreamEventCanAcceptBytes, "CanAcceptBytes"}, {kCFStreamEventErrorOccurred, "ErrorOccurred"},
+        {kCFStreamEventEndEncountered, "EndEncountered"}, {0, NULL}};
     struct stream_client *client;
     CFStringRef description = NULL;
     CFStringRef text = NULL;
@@ -62,10 +60,10 @@ CFStringRef stream_client_describe(struct stream *s)
     stream_unlock(s);
     if (client) {
         description = client->context.copyDescription ? client->context.copyDescription(client->context.info) : NULL;
-        text = CFStringCreateWithFormat(NULL, NULL, CFSTR("%@%@, events = %s, callout = %s"),
-                                        description ? CFSTR(", client = ") : CFSTR(""), description ? description : CFSTR(""),
-                                        shown_bits(&events, names, client->events),
-                                        shown_callout(&callout, (void (*)(void))client->callback.reader));
+        text =
+            CFStringCreateWithFormat(NULL, NULL, CFSTR("%@%@, events = %s, callout = %s"), description ? CFSTR(", client = ") : CFSTR(""),
+                                     description ? description : CFSTR(""), shown_bits(&events, names, client->events),
+                                     shown_callout(&callout, (void (*)(void))client->callback.reader));
     }
     if (description) {
         CFRelease(description);

@@ -119,8 +119,7 @@ static CFRunLoopSourceRef make_source(struct stream_link *link, int descriptor)
 
         return descriptor_source_create(NULL, 0, descriptor, &context);
     }
-    CFRunLoopSourceContext context = {
-        .info = link, .release = free_link, .copyDescription = describe_link, .perform = perform_signalled};
+    CFRunLoopSourceContext context = {.info = link, .release = free_link, .copyDescription = describe_link, .perform = perform_signalled};
 
     return CFRunLoopSourceCreate(NULL, 0, &context);
 }
