@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stream_queue.h. libdispatch's functions are weak: absent, they are NULL. */
+/* See stream_queue.h. */
 #include "Stream/Core/stream_queue.h"
 
 #include <stdlib.h>
 
 #include "Support/fault.h"
-
-extern const char _dispatch_source_type_read[] __attribute__((weak));
-extern void *dispatch_source_create(const void *type, uintptr_t handle, uintptr_t mask, void *queue) __attribute__((weak));
-extern void dispatch_set_context(void *object, void *context) __attribute__((weak));
-extern void dispatch_source_set_event_handler_f(void *source, void (*handler)(void *context)) __attribute__((weak));
-extern void dispatch_source_set_cancel_handler_f(void *source, void (*handler)(void *context)) __attribute__((weak));
-extern void dispatch_resume(void *object) __attribute__((weak));
-extern void dispatch_source_cancel(void *source) __attribute__((weak));
-extern void dispatch_retain(void *object) __attribute__((weak));
-extern void dispatch_release(void *object) __attribute__((weak));
+#include "Support/libdispatch.h"
 
 enum watch_token { token_event, token_descriptor, token_count };
 
@@ -86,12 +77,6 @@ static void end_source(void *context)
 
 /* ---- making and ending ---- */
 
-static bool has_libdispatch(void)
-{
-    return dispatch_source_create && dispatch_set_context && dispatch_source_set_event_handler_f && dispatch_source_set_cancel_handler_f &&
-           dispatch_resume && dispatch_source_cancel && dispatch_retain && dispatch_release;
-}
-
 static void close_if_open(int descriptor)
 {
     if (descriptor >= 0) {
@@ -128,7 +113,7 @@ NOT_CHECKED static struct stream_queue *make_place(struct stream *s, void *queue
 
 struct stream_queue *stream_queue_attach(struct stream *s, void *queue)
 {
-    struct stream_queue *place = has_libdispatch() ? make_place(s, queue) : NULL;
+    struct stream_queue *place = libdispatch_is_there() ? make_place(s, queue) : NULL;
 
     if (place) {
         dispatch_retain(queue);
