@@ -122,7 +122,7 @@ void socket_release_info(CFSocketRef s, void *info)
 }
 
 /* The parts that an invalidation takes from the socket under the lock, and gives back once the lock is dropped. */
-struct leftovers {
+struct socket_leftovers {
     CFRunLoopSourceRef source; /* a reference, or NULL */
     CFRunLoopTimerRef retry; /* a reference, or NULL */
     void *info;
@@ -133,7 +133,7 @@ struct leftovers {
 };
 
 /* Makes the socket invalid and takes its parts. False if it was invalid already: then there is nothing to give back. */
-static bool make_invalid(CFSocketRef s, struct leftovers *ret_leftovers)
+static bool make_invalid(CFSocketRef s, struct socket_leftovers *ret_leftovers)
 {
     bool was_valid;
 
@@ -177,7 +177,7 @@ static void close_after_last_use(CFSocketRef s, int native)
     }
 }
 
-static void give_back_leftovers(CFSocketRef s, const struct leftovers *leftovers)
+static void give_back_leftovers(CFSocketRef s, const struct socket_leftovers *leftovers)
 {
     /* Before the descriptor is closed, so that a socket made for the same number by then is not taken for this one. */
     socket_registry_remove(leftovers->native, s);
@@ -202,7 +202,7 @@ static void give_back_leftovers(CFSocketRef s, const struct leftovers *leftovers
 
 void socket_invalidate(CFSocketRef s)
 {
-    struct leftovers leftovers = {0};
+    struct socket_leftovers leftovers = {0};
 
     object_retain(s); /* the source's reference may be the last one */
     if (make_invalid(s, &leftovers)) {

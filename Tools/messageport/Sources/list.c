@@ -47,14 +47,14 @@ static const char *state_of(pid_t pid, char program[32])
 
 /* ---- list ---- */
 
-struct listing {
+struct port_listing {
     struct port_names_entry *entries;
     size_t count;
 };
 
 static void add_entry(void *info, const struct port_names_entry *entry)
 {
-    struct listing *listing = info;
+    struct port_listing *listing = info;
     struct port_names_entry *entries;
 
     if (!entry->is_alive) {
@@ -92,7 +92,7 @@ static void print_entry(const struct port_names_entry *entry, bool as_json, int 
 
 int list_ports(const struct options *options)
 {
-    struct listing listing = {NULL, 0};
+    struct port_listing listing = {NULL, 0};
     int width = 4;
 
     if (port_names_list(add_entry, &listing) < 0) {

@@ -202,7 +202,7 @@ static void put_flows(const struct story *story, const uint32_t *order, FILE *fi
     column_end(&coder);
     (void)fputs("stalls:[", file);
     for (size_t i = 0; i < story->stall_count; i++) {
-        const struct stall *stall = &story->stalls[i];
+        const struct stall_interval *stall = &story->stalls[i];
 
         (void)fprintf(file, "[%u,%" PRId64 ",%" PRId64 ",%" PRId64 "],", stall->thread, stall->begin_ns - story->traces->origin_ns,
                       stall->end_ns - stall->begin_ns, stall->worst == no_span ? -1 : (int64_t)places[stall->worst]);

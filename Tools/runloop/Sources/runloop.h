@@ -156,7 +156,7 @@ struct loop_figures {
 };
 
 /* A time between two sleeps, or since a run began, in which a loop was awake for at least `stall_ns`. */
-struct stall {
+struct stall_interval {
     int64_t begin_ns;
     int64_t end_ns;
     uint32_t thread;
@@ -182,7 +182,7 @@ struct story {
     struct loop_figures *loops; /* one for each thread */
     struct function_figures *functions; /* by the longest */
     size_t function_count, function_capacity;
-    struct stall *stalls;
+    struct stall_interval *stalls;
     size_t stall_count, stall_capacity;
     struct lateness lateness;
     int64_t stall_ns;

@@ -172,7 +172,7 @@ static void awake_ends(struct teller *teller, uint32_t thread, int64_t now_ns)
     }
     if (length_ns >= story->stall_ns) {
         story->stalls = grow_array(story->stalls, story->stall_count, &story->stall_capacity, sizeof *story->stalls);
-        story->stalls[story->stall_count++] = (struct stall){stack->awake_since_ns, now_ns, thread, stack->worst};
+        story->stalls[story->stall_count++] = (struct stall_interval){stack->awake_since_ns, now_ns, thread, stack->worst};
     }
     stack->awake_since_ns = INT64_MIN;
 }

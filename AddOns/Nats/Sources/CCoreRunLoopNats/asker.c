@@ -9,7 +9,7 @@
 #include "Support/invariant.h"
 
 /* Names the request by its number, because it may have been answered by the time its sender is seen to have left. */
-struct asker {
+struct port_asker {
     void (*left)(struct CRLNatsBridge *bridge, struct pending_answer *pending); /* constant */
     struct bridge_life *life; /* constant; a reference */
     CFRunLoopRef loop; /* constant; a reference: the bridge's */
@@ -19,7 +19,7 @@ struct asker {
 
 static void release_asker(void *info)
 {
-    struct asker *asker = info;
+    struct port_asker *asker = info;
     int before = atomic_fetch_sub(&asker->references, 1);
 
     invariant(before > 0);
@@ -32,7 +32,7 @@ static void release_asker(void *info)
 
 static void end_request_on_loop(void *info)
 {
-    struct asker *asker = info;
+    struct port_asker *asker = info;
     struct CRLNatsBridge *bridge = asker->life->bridge;
     struct pending_answer *pending = bridge ? pending_answers_find(&bridge->pending, asker->number) : NULL;
 
@@ -44,7 +44,7 @@ static void end_request_on_loop(void *info)
 /* Any thread. Only the bridge's thread may look whether the bridge still lives. */
 static void on_asker_left(void *info)
 {
-    struct asker *asker = info;
+    struct port_asker *asker = info;
     int before = atomic_fetch_add(&asker->references, 1);
 
     invariant(before > 0); /* the reply's */
@@ -55,7 +55,7 @@ static void on_asker_left(void *info)
 void asker_watch(struct CRLNatsBridge *bridge, const struct pending_answer *pending,
                  void (*left)(struct CRLNatsBridge *bridge, struct pending_answer *pending))
 {
-    struct asker *asker = malloc(sizeof *asker);
+    struct port_asker *asker = malloc(sizeof *asker);
 
     invariant(pending->reply); /* only a request has a sender that waits */
     if (asker) { /* without memory for it, the request goes on until it is answered */

@@ -36,12 +36,12 @@ void stall_setting_release(struct stall_setting *setting)
 enum { text_size = 16384 };
 
 /* A text that is cut where it does not fit. */
-struct text {
+struct report_text {
     size_t length;
     char bytes[text_size];
 };
 
-__attribute__((format(printf, 2, 3))) static void append(struct text *text, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void append(struct report_text *text, const char *format, ...)
 {
     size_t left = sizeof text->bytes - text->length;
     va_list arguments;
@@ -56,12 +56,12 @@ __attribute__((format(printf, 2, 3))) static void append(struct text *text, cons
 }
 
 /* Not by %f, whose point depends on the locale. */
-static void append_seconds(struct text *text, int64_t ns)
+static void append_seconds(struct report_text *text, int64_t ns)
 {
     append(text, "%lld.%03d s", (long long)(ns / 1000000000), (int)(ns / 1000000 % 1000));
 }
 
-static void append_callout(struct text *text, const struct stall_callout *callout)
+static void append_callout(struct report_text *text, const struct stall_callout *callout)
 {
     static const char *const kinds[trace_callout_count] = {
         [trace_source] = "source",
@@ -89,7 +89,7 @@ static void append_callout(struct text *text, const struct stall_callout *callou
 }
 
 /* The function, and the place in its file, which addr2line takes. */
-static void append_frame(struct text *text, uint32_t number, const void *address)
+static void append_frame(struct report_text *text, uint32_t number, const void *address)
 {
     Dl_info found = {.dli_fname = NULL};
     struct shown name;
@@ -107,7 +107,7 @@ static void append_frame(struct text *text, uint32_t number, const void *address
     append(text, "\n");
 }
 
-static void append_thread(struct text *text, const struct stall_report *report)
+static void append_thread(struct report_text *text, const struct stall_report *report)
 {
     append(text, "thread %d (%.*s)", (int)report->thread, kernel_thread_name_size, report->thread_name);
 }
@@ -118,7 +118,7 @@ static int64_t callout_begin_ns(const struct stall_report *report)
     return report->innermost.ns > report->since_ns ? report->innermost.ns : report->since_ns;
 }
 
-static void describe_beginning(struct text *text, const struct stall_report *report)
+static void describe_beginning(struct report_text *text, const struct stall_report *report)
 {
     char mode[200] = "(none)";
 
@@ -151,7 +151,7 @@ static void describe_beginning(struct text *text, const struct stall_report *rep
     }
 }
 
-static void describe_end(struct text *text, const struct stall *stall)
+static void describe_end(struct report_text *text, const struct stall *stall)
 {
     const struct stall_report *report = &stall->report;
     uint32_t uncounted = atomic_load_explicit(&stall->uncounted, memory_order_relaxed);
@@ -184,7 +184,7 @@ static double seconds(int64_t ns)
     return (double)ns / 1e9;
 }
 
-static void tell(struct stall *stall, bool is_over, struct text *text)
+static void tell(struct stall *stall, bool is_over, struct report_text *text)
 {
     const struct stall_report *report = &stall->report;
     struct stall_setting *setting = retain_setting(stall);
@@ -235,7 +235,7 @@ static void close_report(struct stall *stall)
 }
 
 /* Tells what there is to tell of one loop, whose reference it then drops. */
-static void serve(struct stall *stall, struct text *text)
+static void serve(struct stall *stall, struct report_text *text)
 {
     CFRunLoopRef loop = stall->loop;
     uint32_t state;
@@ -256,7 +256,7 @@ static void serve(struct stall *stall, struct text *text)
 
 static void *tell_for_ever(void *info)
 {
-    static struct text text;
+    static struct report_text text;
 
     (void)info;
     for (;;) {

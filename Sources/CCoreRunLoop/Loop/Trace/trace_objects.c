@@ -6,7 +6,7 @@
 #include <link.h>
 #include <string.h>
 
-struct listing {
+struct object_listing {
     struct trace_objects *objects;
     const char *program;
 };
@@ -32,7 +32,7 @@ static void add(struct trace_objects *objects, uint64_t bias, const ElfW(Phdr) *
 
 static int list_object(struct dl_phdr_info *info, size_t size, void *context)
 {
-    const struct listing *listing = context;
+    const struct object_listing *listing = context;
     const char *path = info->dlpi_name && *info->dlpi_name ? info->dlpi_name : listing->program;
 
     (void)size;
@@ -48,7 +48,7 @@ static int list_object(struct dl_phdr_info *info, size_t size, void *context)
 
 void trace_objects_list(struct trace_objects *objects, const char *program)
 {
-    struct listing listing = {objects, program};
+    struct object_listing listing = {objects, program};
 
     objects->size = 0;
     objects->is_cut = 0;

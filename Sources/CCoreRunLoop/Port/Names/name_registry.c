@@ -428,7 +428,7 @@ int name_registry_connect(const char *function, const struct port_name *name, in
 
 /* ---- for tools ---- */
 
-struct listing {
+struct registry_listing {
     const struct port_directory *directory;
     void (*each)(void *info, const struct name_registry_entry *entry);
     void *info;
@@ -437,7 +437,7 @@ struct listing {
 
 static bool list_one(void *info, const char *leaf)
 {
-    const struct listing *listing = info;
+    const struct registry_listing *listing = info;
     struct name_registry_entry entry = {.age_s = 0};
     char other[leaf_size];
     struct stat status;
@@ -459,7 +459,7 @@ static bool list_one(void *info, const char *leaf)
 
 int name_registry_list(void (*each)(void *info, const struct name_registry_entry *entry), void *info)
 {
-    struct listing listing = {NULL, each, info, kernel.wall_ns() / 1000000000};
+    struct registry_listing listing = {NULL, each, info, kernel.wall_ns() / 1000000000};
     struct port_directory *directory;
     int result = -ENOENT;
 

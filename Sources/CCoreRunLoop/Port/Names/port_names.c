@@ -8,14 +8,14 @@
 
 _Static_assert((int)port_names_longest == (int)wire_name_max, "an entry has room for every name");
 
-struct listing {
+struct name_listing {
     void (*each)(void *info, const struct port_names_entry *entry);
     void *info;
 };
 
 static void pass_on(void *info, const struct name_registry_entry *found)
 {
-    const struct listing *listing = info;
+    const struct name_listing *listing = info;
     struct port_names_entry entry = {
         .length = found->card.name.length,
         .pid = found->card.pid,
@@ -30,7 +30,7 @@ static void pass_on(void *info, const struct name_registry_entry *found)
 
 int port_names_list(void (*each)(void *info, const struct port_names_entry *entry), void *info)
 {
-    struct listing listing = {each, info};
+    struct name_listing listing = {each, info};
 
     return name_registry_list(pass_on, &listing);
 }

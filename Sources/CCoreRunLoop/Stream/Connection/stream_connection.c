@@ -79,12 +79,12 @@ static int finish_open(struct stream *s, bool waits)
 /* ---- the end ---- */
 
 /* The parts of a connection that its last stream gives back once the lock is dropped. */
-struct leftovers {
+struct stream_leftovers {
     void *session;
     int descriptor; /* to be closed; -1: none */
 };
 
-REQUIRES(the_item_lock) static void take_leftovers(struct stream_connection *c, struct leftovers *ret_leftovers)
+REQUIRES(the_item_lock) static void take_leftovers(struct stream_connection *c, struct stream_leftovers *ret_leftovers)
 {
     invariant(c->unclosed == 0 && !c->is_shaking);
     ret_leftovers->session = c->session;
@@ -99,7 +99,7 @@ static void leave(struct stream *s)
 {
     struct socket_stream *socket_stream = (struct socket_stream *)s;
     struct stream_connection *c = socket_stream->connection;
-    struct leftovers leftovers = {NULL, -1};
+    struct stream_leftovers leftovers = {NULL, -1};
 
     if (socket_stream->has_left) {
         return;
