@@ -40,16 +40,22 @@ check-musl:
 
 # --- The same tests under tools ---
 
-.PHONY: asan tsan ubsan valgrind coverage failure-sites
+.PHONY: runners asan tsan ubsan valgrind coverage failure-sites
 # The tests of the add-on libraries belong to each run that is not limited to some tests.
 TESTED_ADD_ONS := $(if $(TEST_FLAGS),,$(ADD_ONS))
 ADD_ON_CHECKS := $(TESTED_ADD_ONS:%=check-%)
+# All is compiled by $(TEST_JOBS) compilers at once; then one program of tests runs after the other.
+runners: $(RUNNER) $(TESTED_ADD_ONS:%=$(B)/run-tests-%)
+compile_for = $(MAKE) --no-print-directory -j$(TEST_JOBS) runners FLAVOUR=$(1)
 asan:
+	$(Q)$(call compile_for,asan)
 	$(Q)ASAN_OPTIONS=detect_stack_use_after_return=1:$$ASAN_OPTIONS UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS \
 	$(MAKE) --no-print-directory check-c $(ADD_ON_CHECKS) FLAVOUR=asan
 ubsan:
+	$(Q)$(call compile_for,ubsan)
 	$(Q)UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS $(MAKE) --no-print-directory check-c $(ADD_ON_CHECKS) FLAVOUR=ubsan
 tsan:
+	$(Q)$(call compile_for,tsan)
 	$(Q)TSAN_OPTIONS=second_deadlock_stack=1:$$TSAN_OPTIONS $(MAKE) --no-print-directory check-c $(ADD_ON_CHECKS) FLAVOUR=tsan
 
 VALGRIND ?= valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect
@@ -80,6 +86,7 @@ COVERAGE_MIN ?= 90
 COVERAGE_EXCEPT := nth_failure the_limit_on_files memory_that_runs_out stress_a_receiver_killed
 coverage:
 	$(Q)rm -rf build/$(COMPILER)-coverage/profiles && find build/$(COMPILER)-coverage -name '*.gcda' -delete 2> /dev/null || true
+	$(Q)$(call compile_for,coverage)
 	$(Q)export LLVM_PROFILE_FILE=build/$(COMPILER)-coverage/profiles/%4m.profraw; $(MAKE) --no-print-directory check-c FLAVOUR=coverage \
 	TEST_FLAGS='$(TEST_FLAGS) $(COVERAGE_EXCEPT:%=--exclude %)' && \
 	{ [ -z "$(ADD_ON_CHECKS)" ] || $(MAKE) --no-print-directory $(ADD_ON_CHECKS) FLAVOUR=coverage; } && \
@@ -88,7 +95,7 @@ coverage:
 
 # The coverage build is not optimized, so a call's address gives the call's own line. Its clang may bring libdispatch, whose users are then reached.
 failure-sites:
-	$(Q)$(MAKE) --no-print-directory runner CC=clang FLAVOUR=coverage
+	$(Q)$(call compile_for,coverage) CC=clang
 	$(Q)rm -f build/clang-coverage/failed_calls
 	$(Q)LLVM_PROFILE_FILE=/dev/null NTH_FAILURE_SITES=build/clang-coverage/failed_calls \
 	build/clang-coverage/run-tests --jobs $(TEST_JOBS) --filter nth_failure > build/clang-coverage/nth_failure.log || \
