@@ -312,6 +312,23 @@ private final class Rounds: @unchecked Sendable {
         while freed.value == 0 { await Task.yield() }  // a thread that ends just now may have it
     }
 
+    @Test func `has released its block before whoever joins it is told`() async throws {
+        try await onThread {
+            for _ in 0..<200 {
+                final class Held: Sendable {}
+                weak var held: Held?
+                let thread = {
+                    let object = Held()
+                    held = object
+                    return Thread { withExtendedLifetime(object) {} }
+                }()
+                thread.start()
+                #expect(thread.join())
+                #expect(held == nil)
+            }
+        }
+    }
+
     @Test func `may be joined, but not by itself`() async throws {
         try await onThread {
             #expect(!Thread.current.join())

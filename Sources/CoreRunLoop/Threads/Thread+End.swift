@@ -115,7 +115,7 @@ extension Thread {
     /// On the thread itself, or where it could not be started. Once, or once more out of a handler that ends the thread.
     func finish(_ failure: (any Error)?) {
         tellEnd()
-        let last = state.withLock { state in
+        var last = state.withLock { state in
             state.phase = .finished
             state.failure = failure
             defer { (state.early, state.waiting, state.dictionary, state.companion, state.body) = ([], [], [:], nil, nil) }
@@ -125,6 +125,7 @@ extension Thread {
         }
         for request in last.early { request(nil) }
         last.loop?.refuseRequests()
+        last.freed = ([:], nil, nil)  // released before whoever waits is told, as a join may be followed by a look at what they held
         end.open()
         for continuation in last.waiting { continuation.resume(with: failure.map { .failure($0) } ?? .success(())) }
     }
