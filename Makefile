@@ -193,7 +193,7 @@ uninstall:: man
 	$(Q)rm -rf $(D_LIB)/cmake/CoreRunLoop $(D_LIB)/corerunloop $(D_INCLUDE)
 	$(Q)for page in $$(cd build/man && find man3 man7 -type f); do rm -f $(D_MAN)/$$page; done
 
-# --- Parts that say of themselves what they are: each rules.mk of the library, of the wings and of the tools ---
+# --- Parts that say of themselves what they are: each rules.mk of the library and of the wings ---
 
 # What `make check` runs of the library and of its wings, and what has to be built for that. A rules.mk adds to these lists.
 LIBRARY_CHECKS :=

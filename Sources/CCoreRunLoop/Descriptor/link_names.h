@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The link names of what the files of Descriptor shares. Written by `make symbols`.
- *
- * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
- */
+/* The link names of what the files of Descriptor share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_DESCRIPTOR_LINK_NAMES_H
 #define CRL_DESCRIPTOR_LINK_NAMES_H
-
-
 #endif

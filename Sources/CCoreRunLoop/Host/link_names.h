@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The link names of what the files of Host shares. Written by `make symbols`.
- *
- * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
- */
+/* The link names of what the files of Host share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_HOST_LINK_NAMES_H
 #define CRL_HOST_LINK_NAMES_H
-
 #pragma redefine_extname host_ask crl_host_ask
 #pragma redefine_extname host_ask_and_wait crl_host_ask_and_wait
 #pragma redefine_extname host_cancel crl_host_cancel
@@ -29,5 +24,4 @@
 #pragma redefine_extname question_schedule crl_question_schedule
 #pragma redefine_extname question_unschedule crl_question_unschedule
 #pragma redefine_extname reachability_create crl_reachability_create
-
 #endif

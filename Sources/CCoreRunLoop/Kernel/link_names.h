@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The link names of what the files of Kernel shares. Written by `make symbols`.
- *
- * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
- */
+/* The link names of what the files of Kernel share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_KERNEL_LINK_NAMES_H
 #define CRL_KERNEL_LINK_NAMES_H
-
 #pragma redefine_extname kernel crl_kernel
 #pragma redefine_extname kernel_above_streams crl_kernel_above_streams
 #pragma redefine_extname kernel_alarm_create crl_kernel_alarm_create
@@ -94,5 +89,4 @@
 #pragma redefine_extname kernel_timer_slack_ns crl_kernel_timer_slack_ns
 #pragma redefine_extname kernel_trace crl_kernel_trace
 #pragma redefine_extname kernel_wall_ns crl_kernel_wall_ns
-
 #endif

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The link names of what the files of Loop shares. Written by `make symbols`.
- *
- * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
- */
+/* The link names of what the files of Loop share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_LOOP_LINK_NAMES_H
 #define CRL_LOOP_LINK_NAMES_H
-
 #pragma redefine_extname binding_copy_loop crl_binding_copy_loop
 #pragma redefine_extname binding_link_members crl_binding_link_members
 #pragma redefine_extname binding_unbind crl_binding_unbind
@@ -316,5 +311,4 @@
 #pragma redefine_extname weak_source_forget crl_weak_source_forget
 #pragma redefine_extname weak_source_get_or_make crl_weak_source_get_or_make
 #pragma redefine_extname weak_source_retain crl_weak_source_retain
-
 #endif

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The link names of what the files of Overlay shares. Written by `make symbols`.
- *
- * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
- */
+/* The link names of what the files of Overlay share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_OVERLAY_LINK_NAMES_H
 #define CRL_OVERLAY_LINK_NAMES_H
-
 #pragma redefine_extname overlay_clock_is_by_hand crl_overlay_clock_is_by_hand
 #pragma redefine_extname overlay_companion_appears crl_overlay_companion_appears
 #pragma redefine_extname overlay_copy_common_mode crl_overlay_copy_common_mode
@@ -50,5 +45,4 @@
 #pragma redefine_extname overlay_timer_set_date crl_overlay_timer_set_date
 #pragma redefine_extname overlay_wall_ns crl_overlay_wall_ns
 #pragma redefine_extname overlay_wall_of_instant crl_overlay_wall_of_instant
-
 #endif

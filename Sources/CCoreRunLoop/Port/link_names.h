@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The link names of what the files of Port shares. Written by `make symbols`.
- *
- * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
- */
+/* The link names of what the files of Port share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_PORT_LINK_NAMES_H
 #define CRL_PORT_LINK_NAMES_H
-
 #pragma redefine_extname ack_page_await crl_ack_page_await
 #pragma redefine_extname ack_page_note crl_ack_page_note
 #pragma redefine_extname ack_page_read crl_ack_page_read
@@ -251,5 +246,4 @@
 #pragma redefine_extname wire_encode crl_wire_encode
 #pragma redefine_extname wire_error_text crl_wire_error_text
 #pragma redefine_extname wire_name_is_valid crl_wire_name_is_valid
-
 #endif

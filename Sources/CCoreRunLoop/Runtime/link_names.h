@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The link names of what the files of Runtime shares. Written by `make symbols`.
- *
- * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
- */
+/* The link names of what the files of Runtime share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_RUNTIME_LINK_NAMES_H
 #define CRL_RUNTIME_LINK_NAMES_H
-
 #pragma redefine_extname allocator_allocate crl_allocator_allocate
 #pragma redefine_extname allocator_allocate_zeroed crl_allocator_allocate_zeroed
 #pragma redefine_extname allocator_deallocate crl_allocator_deallocate
@@ -112,5 +107,4 @@
 #pragma redefine_extname url_write_canonical crl_url_write_canonical
 #pragma redefine_extname url_write_escape crl_url_write_escape
 #pragma redefine_extname url_write_unescaped crl_url_write_unescaped
-
 #endif

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The link names of what the files of Socket shares. Written by `make symbols`.
- *
- * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
- */
+/* The link names of what the files of Socket share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_SOCKET_LINK_NAMES_H
 #define CRL_SOCKET_LINK_NAMES_H
-
 #pragma redefine_extname delivery_call crl_delivery_call
 #pragma redefine_extname delivery_end crl_delivery_end
 #pragma redefine_extname delivery_end_callout crl_delivery_end_callout
@@ -32,5 +27,4 @@
 #pragma redefine_extname socket_release_info crl_socket_release_info
 #pragma redefine_extname socket_turns_out_idle crl_socket_turns_out_idle
 #pragma redefine_extname socket_update_interest crl_socket_update_interest
-
 #endif

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The link names of what the files of Stream shares. Written by `make symbols`.
- *
- * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
- */
+/* The link names of what the files of Stream share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_STREAM_LINK_NAMES_H
 #define CRL_STREAM_LINK_NAMES_H
-
 #pragma redefine_extname bound_pair_create crl_bound_pair_create
 #pragma redefine_extname connection_advance crl_connection_advance
 #pragma redefine_extname connection_copy_property crl_connection_copy_property
@@ -81,5 +76,4 @@
 #pragma redefine_extname stream_unclaim crl_stream_unclaim
 #pragma redefine_extname stream_write crl_stream_write
 #pragma redefine_extname stream_write_class crl_stream_write_class
-
 #endif

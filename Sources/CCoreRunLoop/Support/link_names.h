@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The link names of what the files of Support shares. Written by `make symbols`.
- *
- * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
- */
+/* The link names of what the files of Support share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_SUPPORT_LINK_NAMES_H
 #define CRL_SUPPORT_LINK_NAMES_H
-
 #pragma redefine_extname barrier_enable_everywhere crl_barrier_enable_everywhere
 #pragma redefine_extname barrier_everywhere crl_barrier_everywhere
 #pragma redefine_extname fault_log_lines crl_fault_log_lines
@@ -36,5 +31,4 @@
 #pragma redefine_extname lock_places crl_lock_places
 #pragma redefine_extname lock_take_contended crl_lock_take_contended
 #pragma redefine_extname lock_wake_sleeper crl_lock_wake_sleeper
-
 #endif

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The link names of what the add-on library's own files shares. Written by `make symbols`.
- *
- * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
- */
+/* The link names of what the files of this add-on share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_NATS_LINK_NAMES_H
 #define CRL_NATS_LINK_NAMES_H
-
 #pragma redefine_extname api_consumer_name crl_api_consumer_name
 #pragma redefine_extname api_create_claims crl_api_create_claims
 #pragma redefine_extname api_create_claims_subject crl_api_create_claims_subject
@@ -87,5 +82,4 @@
 #pragma redefine_extname subscriptions_end crl_subscriptions_end
 #pragma redefine_extname subscriptions_free crl_subscriptions_free
 #pragma redefine_extname subscriptions_take_messages crl_subscriptions_take_messages
-
 #endif

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The link names of what the add-on library's own files shares. Written by `make symbols`.
- *
- * A hidden name is still seen when all is linked into one program, as SwiftPM does; a program's own heap_push is not to meet ours.
- */
+/* The link names of what the files of this add-on share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_NET_LINK_NAMES_H
 #define CRL_NET_LINK_NAMES_H
-
 #pragma redefine_extname query_free crl_query_free
 #pragma redefine_extname query_resolve crl_query_resolve
 #pragma redefine_extname query_resolve_address crl_query_resolve_address
@@ -32,5 +27,4 @@
 #pragma redefine_extname socket_bio_create crl_socket_bio_create
 #pragma redefine_extname tls_error crl_tls_error
 #pragma redefine_extname tls_error_take crl_tls_error_take
-
 #endif
