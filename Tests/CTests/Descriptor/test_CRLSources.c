@@ -216,23 +216,30 @@ TEST(what_is_no_signal_gives_no_source, "")
 
 enum { unaware_count = 3 };
 
+static sem_t unaware_run;
 static sem_t unaware_may_end;
 
 /* A thread that was there before the source. */
 static void *wait_unaware(void *info)
 {
     (void)info;
+    sem_post(&unaware_run);
     while (sem_wait(&unaware_may_end) != 0) {
         EXPECT_EQ(errno, EINTR);
     }
     return NULL;
 }
 
+/* Returns when the threads run: ThreadSanitizer forgets a signal that reaches a thread before its first line. */
 static void start_unaware(pthread_t threads[unaware_count])
 {
+    EXPECT_EQ(sem_init(&unaware_run, 0, 0), 0);
     EXPECT_EQ(sem_init(&unaware_may_end, 0, 0), 0);
     for (int i = 0; i < unaware_count; i++) {
         EXPECT_EQ(pthread_create(&threads[i], NULL, wait_unaware, NULL), 0);
+    }
+    for (int i = 0; i < unaware_count; i++) {
+        EXPECT_EQ(sem_wait(&unaware_run), 0);
     }
 }
 
