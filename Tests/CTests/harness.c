@@ -262,6 +262,21 @@ void test_need_descriptors(int count)
         test_skip("this process may not have that many descriptors");
 }
 
+char test_thread_state(pid_t thread)
+{
+    char path[64];
+    char state = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    file = fopen(path, "re");
+    if (file) {
+        (void)!fscanf(file, "%*d (%*[^)]) %c", &state);
+        (void)fclose(file);
+    }
+    return state;
+}
+
 static void note_abort(int signal_number)
 {
     write_coverage();

@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct test {
     const char *name;
@@ -81,6 +82,9 @@ bool test_is_soak(void);
 
 /* Ends the test as skipped where its process may not have that many descriptors. */
 void test_need_descriptors(int count);
+
+/* What the kernel says of a thread of this process: 'R' runs, 'S' sleeps, 'Z' has ended. 0 where there is none. */
+char test_thread_state(pid_t thread);
 
 /* Defined by whoever keeps something until the process ends: gives it back, so that leaks can be told from it. */
 void testing_give_back(void) __attribute__((weak));

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -216,30 +217,30 @@ TEST(what_is_no_signal_gives_no_source, "")
 
 enum { unaware_count = 3 };
 
-static sem_t unaware_run;
+static _Atomic pid_t unaware_started[unaware_count];
 static sem_t unaware_may_end;
 
 /* A thread that was there before the source. */
 static void *wait_unaware(void *info)
 {
-    (void)info;
-    sem_post(&unaware_run);
+    *(_Atomic pid_t *)info = gettid();
     while (sem_wait(&unaware_may_end) != 0) {
         EXPECT_EQ(errno, EINTR);
     }
     return NULL;
 }
 
-/* Returns when the threads run: ThreadSanitizer forgets a signal that reaches a thread before its first line. */
+/* Returns when the threads sleep: ThreadSanitizer hands a signal to a running thread later, and forgets that the handler blocked it. */
 static void start_unaware(pthread_t threads[unaware_count])
 {
-    EXPECT_EQ(sem_init(&unaware_run, 0, 0), 0);
     EXPECT_EQ(sem_init(&unaware_may_end, 0, 0), 0);
     for (int i = 0; i < unaware_count; i++) {
-        EXPECT_EQ(pthread_create(&threads[i], NULL, wait_unaware, NULL), 0);
+        EXPECT_EQ(pthread_create(&threads[i], NULL, wait_unaware, &unaware_started[i]), 0);
     }
     for (int i = 0; i < unaware_count; i++) {
-        EXPECT_EQ(sem_wait(&unaware_run), 0);
+        while (!unaware_started[i] || test_thread_state(unaware_started[i]) != 'S') {
+            sched_yield();
+        }
     }
 }
 

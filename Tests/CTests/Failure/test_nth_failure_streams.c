@@ -152,24 +152,11 @@ struct late_writer {
     bool has_written;
 };
 
-static bool is_asleep(pid_t thread)
-{
-    char path[64];
-    char state = 'R';
-    FILE *file;
-
-    (void)snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
-    file = fopen(path, "re");
-    MUST(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
-    (void)fclose(file);
-    return state == 'S';
-}
-
 static void *write_late(void *info)
 {
     struct late_writer *writer = info;
 
-    while (!is_asleep(writer->sleeper)) {
+    while (test_thread_state(writer->sleeper) != 'S') {
         sched_yield();
     }
     writer->has_written = CFWriteStreamWrite(writer->stream, (const UInt8 *)"abc", 3) == 3;

@@ -267,15 +267,7 @@ static void never_runs(void *info)
 /* Until the kernel says that the process's first thread is gone; ThreadSanitizer cannot join it. */
 static void await_end_of_the_main_thread(void)
 {
-    char path[64];
-    char line[256] = "";
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
-    while (!strstr(line, ") Z ")) {
-        FILE *file = fopen(path, "re");
-        if (!file || !fgets(line, sizeof line, file)) {
-            _exit(3);
-        }
-        fclose(file);
+    while (test_thread_state(getpid()) != 'Z') {
         sched_yield();
     }
 }
