@@ -21,6 +21,7 @@
 
 #include "CoreFoundation/CFData.h"
 #include "CoreFoundation/CFFileDescriptor.h"
+#include "Support/c_string.h"
 #include "Support/invariant.h"
 #include "plain_lock.h"
 #include "resolver.h"
@@ -351,8 +352,8 @@ void *query_resolve(CFStringRef host, UInt32 port, CRLStreamResolved completion,
         return NULL;
     }
     cancel_state = plain_lock_take(&q->lock);
-    if (!CFStringGetCString(host, name, sizeof name, kCFStringEncodingASCII) || name[0] == '\0') {
-        note_answer(q, ARES_EBADNAME, 0, NULL); /* too long, or not ASCII */
+    if (!c_string_copy(host, name, sizeof name, kCFStringEncodingASCII) || !resolver_name_is_valid(name)) {
+        note_answer(q, ARES_EBADNAME, 0, NULL);
     } else if (open_channel(q)) {
         resolver_ask_addresses(q->channel, name, note_answer, q);
     }

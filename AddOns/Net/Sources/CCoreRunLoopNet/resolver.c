@@ -49,6 +49,29 @@ static ares_ssize_t send_parts(ares_socket_t socket, const struct iovec *parts, 
 
 /* ---- the channel ---- */
 
+bool resolver_name_is_valid(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    size_t length = strlen(name);
+    bool has_word = false;
+
+    if (length == 0 || length > (name[length - 1] == '.' ? 254 : 253)) {
+        return false;
+    }
+    while (*name) {
+        size_t label = strspn(name, letters);
+        bool is_hex = name[0] == '0' && (name[1] == 'x' || name[1] == 'X');
+        size_t digits = is_hex ? 2 + strspn(name + 2, "0123456789abcdefABCDEF") : strspn(name, "0123456789");
+
+        if (label == 0 || label > 63 || (name[label] != '.' && name[label] != '\0')) {
+            return false;
+        }
+        has_word |= digits < label;
+        name += label + (name[label] == '.');
+    }
+    return has_word;
+}
+
 int resolver_create(const struct resolver_terms *terms, ares_channel *ret_channel)
 {
     static const struct ares_socket_functions functions = {open_socket, close_socket, connect_socket, receive_bytes, send_parts};

@@ -12,6 +12,7 @@
 
 #include <ares.h>
 #include <netdb.h>
+#include <stdbool.h>
 
 #include "CoreFoundation/CFArray.h"
 #include "CoreFoundation/CFData.h"
@@ -25,6 +26,11 @@ struct resolver_terms {
     int tries;
 };
 
+/*
+ * Whether servers may be asked for the name: labels of 1 to 63 letters, digits, hyphens and underscores, 253 characters in all, and perhaps a
+ * dot at the end. Not all labels are numbers: those are a spelling of an address, which c-ares would read in its own way.
+ */
+bool resolver_name_is_valid(const char *name);
 /* Returns a status of c-ares. */
 int resolver_create(const struct resolver_terms *terms, ares_channel *ret_channel);
 /* Asks the hosts file and servers for the IPv4 and IPv6 addresses. The callback may come at once. */

@@ -111,6 +111,50 @@ TEST(a_name_that_has_no_address_is_an_error_of_getaddrinfo, "1002")
     dns_server_stop(&server);
 }
 
+/* Each is refused at once, whatever the servers say: they are not asked. */
+TEST(what_is_no_name_of_a_host_is_never_asked_for, "1002")
+{
+    static const char *const names[] = {
+        "good..test",  ".good.test",     "good.test..",   ".",           "good .test", " good.test",   "good.test ", "good\t.test",
+        "good.test\n", "good\x7f.t",     "good.test\x01", "[good.test]", "good%lo",    "good:80",      "good/test",  "a@good.test",
+        "good\\.test", "good,both.test", "::1%nosuch",    "1.2.3.256",   "127.0.0.1.", "0x7f.0.0.0.1", "08.0.0.1",   "4294967296",
+        "1.2.3.4.5",
+    };
+    char longest[260];
+    CFStringRef with_nul;
+    struct dns_server server;
+
+    dns_server_start(&server);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        CFStringRef name = CFStringCreateWithCString(NULL, names[i], kCFStringEncodingASCII);
+
+        expect_answer(name, error_text(EAI_NONAME));
+        CFRelease(name);
+    }
+    EXPECT_EQ(server.questions, 0);
+    for (int length = 253; length < 256; length++) {
+        CFStringRef name;
+
+        snprintf(longest, sizeof longest, "missing.%0*d", length - 8, 0);
+        for (int i = 60; i < length - 1; i += 60) {
+            longest[i] = '.';
+        }
+        longest[20] = 'a';
+        name = CFStringCreateWithCString(NULL, longest, kCFStringEncodingASCII);
+        server.questions = 0;
+        expect_answer(name, error_text(EAI_NONAME));
+        EXPECT_EQ(server.questions > 0, length == 253);
+        CFRelease(name);
+    }
+    server.questions = 0;
+    with_nul = CFStringCreateWithFormat(NULL, NULL, CFSTR("good.test%C.trusted.test"), (UniChar)0);
+    expect_answer(with_nul, error_text(EAI_NONAME));
+    CFRelease(with_nul);
+    EXPECT_EQ(server.questions, 0);
+    expect_answer(CFSTR("good.test."), "127.0.0.1:80");
+    dns_server_stop(&server);
+}
+
 TEST(a_server_that_says_nothing_or_nonsense_is_given_up, "1002")
 {
     struct dns_server server;
