@@ -35,7 +35,7 @@ static void told(void *context, CFArrayRef found, CFStreamError error)
 static int server_socket(void)
 {
     static int server = -1;
-    static char name[32];
+    static struct dns_configuration configuration = {.server_count = 1, .ndots = 1, .timeout_ms = 1, .attempts = 1, .lookups = "fb"};
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
 
@@ -43,8 +43,8 @@ static int server_socket(void)
         server = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
         CHECK(bind(server, (struct sockaddr *)&address, sizeof address) == 0);
         CHECK(getsockname(server, (struct sockaddr *)&address, &length) == 0);
-        snprintf(name, sizeof name, "127.0.0.1:%d", ntohs(address.sin_port));
-        query_set_servers(name, 1, 1);
+        snprintf(configuration.servers[0], sizeof configuration.servers[0], "127.0.0.1:%d", ntohs(address.sin_port));
+        query_set_configuration(&configuration);
     }
     return server;
 }
