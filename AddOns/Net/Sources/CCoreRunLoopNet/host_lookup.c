@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "Support/c_string.h"
+#include "Runtime/Text/c_string.h"
 #include "Support/invariant.h"
 
 enum { family_count = 2 };

@@ -115,7 +115,7 @@ static void query_release(struct query *q)
 
 /* ---- progress ---- */
 
-/* Notes whether there is an answer. Sets the timer to the lookup's next deadline, or has it fire at once so that the completion is called. */
+/* Notes whether there is an answer. Sets the timer to the lookup's next deadline, or to now, so that the completion is called. */
 REQUIRES(the_plain_lock) static void note_progress(struct query *q)
 {
     int64_t wait_ns;

@@ -27,8 +27,8 @@ struct resolver_terms {
 };
 
 /*
- * Whether servers may be asked for the name: labels of 1 to 63 letters, digits, hyphens and underscores, 253 characters in all, and perhaps a
- * dot at the end. Not all labels are numbers: those are a spelling of an address, which c-ares would read in its own way.
+ * Whether servers may be asked for the name: labels of 1 to 63 letters, digits, hyphens and underscores, 253 characters in all, and
+ * perhaps a dot at the end. Not all labels are numbers: those spell an address, which c-ares would read in its own way.
  */
 bool resolver_name_is_valid(const char *name);
 /* Returns a status of c-ares. */

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #include "CoreFoundation/CFData.h"
-#include "Support/c_string.h"
+#include "Runtime/Text/c_string.h"
 
 /* The longest name in the domain name system is shorter, and so is a numeric address with an interface's name. */
 enum { most_characters = 256 };

@@ -3,10 +3,10 @@
  * The one way of taking out of a string what C or the system reads up to a NUL: what the program has checked is then what is used. For the
  * core and its add-ons. Any thread, no locks.
  */
-#ifndef CRL_SUPPORT_C_STRING_H
-#define CRL_SUPPORT_C_STRING_H
+#ifndef CRL_RUNTIME_C_STRING_H
+#define CRL_RUNTIME_C_STRING_H
 
-#include "Support/link_names.h"
+#include "Runtime/link_names.h"
 
 #include <stdbool.h>
 #include <string.h>
