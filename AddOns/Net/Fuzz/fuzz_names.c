@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as the answer of a server of the domain name system, behind the number and the question of the add-on library's query. The
- * query tells an answer once: addresses that are whole, or an error.
+ * Any bytes as the answer of a server of the domain name system, behind the number and the question of the add-on library's query; the last
+ * byte says whether A, AAAA, both or neither are answered. The query tells an answer once: addresses that are whole, or an error.
  */
 #include <CoreFoundation/CoreFoundation.h>
 #include <arpa/inet.h>
@@ -13,7 +13,7 @@
 #include "check.h"
 #include "query.h"
 
-enum { header_size = 12, most_bytes = 4096 };
+enum { header_size = 12, most_bytes = 4096, type_a = 1 };
 
 static int answers;
 
@@ -61,6 +61,9 @@ static void answer(int server, const uint8_t *bytes, size_t size)
         size_t in_header = size < header_size - 2 ? size : header_size - 2;
         size_t behind = size - in_header < most_bytes - 512 ? size - in_header : most_bytes - 512;
 
+        if (size > 0 && (bytes[size - 1] & (message[count - 3] == type_a ? 1 : 2))) {
+            continue;
+        }
         memcpy(message + 2, bytes, in_header);
         memcpy(message + count, bytes + in_header, behind);
         (void)sendto(server, message, (size_t)count + behind, 0, (struct sockaddr *)&peer, length);

@@ -133,38 +133,57 @@ static void read_switch_line(struct dns_configuration *c, char *line)
     }
 }
 
-/* Of a line that is too long, whole words count. What is no regular file is passed over: opening and reading never wait. */
+/* Returns the bytes of the file, which the caller frees; NULL with the size 0: there is none; NULL with another size: there is no memory. */
+static char *copy_file(const char *path, size_t *ret_size)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool is_missing = file < 0 && errno != EMFILE && errno != ENFILE && errno != ENOMEM;
+    struct stat status;
+    char *bytes = NULL;
+    ssize_t count = 1;
+    size_t most;
+
+    *ret_size = is_missing ? 0 : 1;
+    if (file < 0) {
+        return NULL;
+    }
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) { /* reading does not wait */
+        most = status.st_size < most_bytes_read ? (size_t)status.st_size : most_bytes_read;
+        bytes = malloc(most + 1);
+        for (*ret_size = bytes ? 0 : 1; bytes && *ret_size < most && count > 0; *ret_size += count > 0 ? (size_t)count : 0) {
+            count = read(file, bytes + *ret_size, most - *ret_size);
+        }
+    } else {
+        *ret_size = 0;
+    }
+    (void)close(file);
+    return bytes;
+}
+
+/* Of a line that is too long, whole words count. */
 static bool read_lines(const char *path, struct dns_configuration *c, line_reader *reader)
 {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool is_missing = descriptor < 0 && errno != EMFILE && errno != ENFILE && errno != ENOMEM;
-    bool is_rest = false;
     char line[longest_line];
-    struct stat status;
-    FILE *file;
+    size_t size;
+    char *bytes = copy_file(path, &size);
+    const char *rest = bytes;
 
-    if (descriptor < 0) {
-        return is_missing;
-    }
-    file = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) ? fdopen(descriptor, "re") : NULL;
-    if (!file) {
-        (void)close(descriptor);
-        return !S_ISREG(status.st_mode);
-    }
-    while (ftello(file) < most_bytes_read && fgets(line, sizeof line, file)) {
-        size_t length = strlen(line);
-        bool is_cut = length == sizeof line - 1 && line[length - 1] != '\n';
+    while (bytes && size > 0) {
+        const char *newline = memchr(rest, '\n', size);
+        size_t length = newline ? (size_t)(newline - rest) : size;
+        size_t copied = length < sizeof line ? length : sizeof line - 1;
 
-        while (is_cut && length > 0 && !strchr(blanks, line[length - 1])) {
-            line[--length] = '\0';
+        memcpy(line, rest, copied);
+        while (copied < length && copied > 0 && !strchr(blanks, line[copied - 1])) {
+            copied--;
         }
-        if (!is_rest) {
-            reader(c, line);
-        }
-        is_rest = is_cut;
+        line[copied] = '\0';
+        reader(c, line);
+        rest += length + (newline ? 1 : 0);
+        size -= length + (newline ? 1 : 0);
     }
-    (void)fclose(file);
-    return true;
+    free(bytes);
+    return size == 0;
 }
 
 /* Without a line with domains, that of the machine's name is searched. */
