@@ -133,7 +133,7 @@ static void read_switch_line(struct dns_configuration *c, char *line)
     }
 }
 
-/* Returns the bytes of the file, which the caller frees; NULL with the size 0: there is none; NULL with another size: there is no memory. */
+/* Returns the bytes of the file, which the caller frees. NULL with the size 0: there is none; NULL with another: there is no memory. */
 static char *copy_file(const char *path, size_t *ret_size)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
