@@ -79,7 +79,7 @@ static bool open_channel(struct host_lookup *l, int family, const char *lookups)
     if (!question->channel) {
         question->status = resolver_create(&terms, &question->channel);
     }
-    return question->channel && question->status != ARES_ENOMEM;
+    return question->channel;
 }
 
 static void close_channel(struct family_question *question)

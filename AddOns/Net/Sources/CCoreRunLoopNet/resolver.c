@@ -108,7 +108,12 @@ int resolver_create(const struct resolver_terms *terms, ares_channel *ret_channe
     }
     invariant(*ret_channel);
     ares_set_socket_functions(*ret_channel, &functions, NULL);
-    return ares_set_servers_ports_csv(*ret_channel, servers);
+    status = ares_set_servers_ports_csv(*ret_channel, servers);
+    if (status != ARES_SUCCESS) {
+        ares_destroy(*ret_channel); /* it would ask a server of its own choice */
+        *ret_channel = NULL;
+    }
+    return status;
 }
 
 void resolver_ask_addresses(ares_channel channel, const char *name, int family, ares_addrinfo_callback callback, void *info)

@@ -31,7 +31,7 @@ struct resolver_terms {
  * perhaps a dot at the end. Not all labels are numbers: those spell an address, which c-ares would read in its own way.
  */
 bool resolver_name_is_valid(const char *name);
-/* Returns a status of c-ares. */
+/* Returns a status of c-ares; after a failure there is no channel. */
 int resolver_create(const struct resolver_terms *terms, ares_channel *ret_channel);
 /* Asks for the addresses of a family, of no other name than this. The callback may come at once. */
 void resolver_ask_addresses(ares_channel channel, const char *name, int family, ares_addrinfo_callback callback, void *info);
