@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as the answer of a server of the domain name system, behind the number and the question of the add-on library's query. The
- * query tells an answer once: addresses that are whole, or an error.
+ * Any bytes as the answer of a server of the domain name system, behind the number and the question of the add-on library's query; the last
+ * byte says whether A, AAAA, both or neither are answered. The query tells an answer once: addresses that are whole, or an error.
  */
 #include <CoreFoundation/CoreFoundation.h>
 #include <arpa/inet.h>
@@ -13,7 +13,7 @@
 #include "check.h"
 #include "query.h"
 
-enum { header_size = 12, most_bytes = 4096 };
+enum { header_size = 12, most_bytes = 4096, type_a = 1 };
 
 static int answers;
 
@@ -35,7 +35,7 @@ static void told(void *context, CFArrayRef found, CFStreamError error)
 static int server_socket(void)
 {
     static int server = -1;
-    static char name[32];
+    static struct dns_configuration configuration = {.server_count = 1, .ndots = 1, .timeout_ms = 1, .attempts = 1, .lookups = "fb"};
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
 
@@ -43,8 +43,8 @@ static int server_socket(void)
         server = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
         CHECK(bind(server, (struct sockaddr *)&address, sizeof address) == 0);
         CHECK(getsockname(server, (struct sockaddr *)&address, &length) == 0);
-        snprintf(name, sizeof name, "127.0.0.1:%d", ntohs(address.sin_port));
-        query_set_servers(name, 1, 1);
+        snprintf(configuration.servers[0], sizeof configuration.servers[0], "127.0.0.1:%d", ntohs(address.sin_port));
+        query_set_configuration(&configuration);
     }
     return server;
 }
@@ -61,6 +61,9 @@ static void answer(int server, const uint8_t *bytes, size_t size)
         size_t in_header = size < header_size - 2 ? size : header_size - 2;
         size_t behind = size - in_header < most_bytes - 512 ? size - in_header : most_bytes - 512;
 
+        if (size > 0 && (bytes[size - 1] & (message[count - 3] == type_a ? 1 : 2))) {
+            continue;
+        }
         memcpy(message + 2, bytes, in_header);
         memcpy(message + count, bytes + in_header, behind);
         (void)sendto(server, message, (size_t)count + behind, 0, (struct sockaddr *)&peer, length);

@@ -2,11 +2,21 @@
 /* The link names of what the files of this add-on share, by which no name of a program meets one of ours. Written by `make symbols`. */
 #ifndef CRL_NET_LINK_NAMES_H
 #define CRL_NET_LINK_NAMES_H
+#pragma redefine_extname address_is_preferred crl_address_is_preferred
+#pragma redefine_extname dns_configuration_patience_ms crl_dns_configuration_patience_ms
+#pragma redefine_extname dns_configuration_read crl_dns_configuration_read
+#pragma redefine_extname host_lookup_advance crl_host_lookup_advance
+#pragma redefine_extname host_lookup_ask_addresses crl_host_lookup_ask_addresses
+#pragma redefine_extname host_lookup_ask_names crl_host_lookup_ask_names
+#pragma redefine_extname host_lookup_destroy crl_host_lookup_destroy
+#pragma redefine_extname host_lookup_init crl_host_lookup_init
+#pragma redefine_extname host_lookup_process crl_host_lookup_process
+#pragma redefine_extname host_lookup_wait_ns crl_host_lookup_wait_ns
 #pragma redefine_extname query_free crl_query_free
 #pragma redefine_extname query_resolve crl_query_resolve
 #pragma redefine_extname query_resolve_address crl_query_resolve_address
 #pragma redefine_extname query_schedule crl_query_schedule
-#pragma redefine_extname query_set_servers crl_query_set_servers
+#pragma redefine_extname query_set_configuration crl_query_set_configuration
 #pragma redefine_extname query_unschedule crl_query_unschedule
 #pragma redefine_extname query_wait crl_query_wait
 #pragma redefine_extname resolver_ask_addresses crl_resolver_ask_addresses
@@ -15,6 +25,7 @@
 #pragma redefine_extname resolver_create_addresses crl_resolver_create_addresses
 #pragma redefine_extname resolver_create_names crl_resolver_create_names
 #pragma redefine_extname resolver_error crl_resolver_error
+#pragma redefine_extname resolver_name_is_valid crl_resolver_name_is_valid
 #pragma redefine_extname security_settings_create crl_security_settings_create
 #pragma redefine_extname session_copy_property crl_session_copy_property
 #pragma redefine_extname session_create crl_session_create

@@ -2,15 +2,12 @@
 /*
  * See query.h. Threads: any.
  *
- * The query's lock guards its channel, because c-ares does not lock. It is held over calls of c-ares and of the loops, which run no code of
- * the program: the functions that c-ares calls only store the answer.
+ * The query's lock guards its lookup, because c-ares does not lock. It is held over calls of c-ares and of the loops, which run no code of
+ * the program.
  */
-#define _GNU_SOURCE /* EAI_NODATA */
 #include "query.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,10 +19,11 @@
 #include "CoreFoundation/CFData.h"
 #include "CoreFoundation/CFFileDescriptor.h"
 #include "Support/invariant.h"
+#include "host_lookup.h"
 #include "plain_lock.h"
 #include "resolver.h"
 
-enum { most_events = 8, longest_name = 256 };
+enum { most_events = 8 };
 
 enum query_state { query_asking, query_answered, query_telling, query_told };
 
@@ -47,27 +45,20 @@ struct query {
     UInt32 port; /* constant */
     CRLStreamResolved completion; /* constant */
     void *context; /* constant: the completion's */
-    ares_channel channel GUARDED_BY(the_plain_lock); /* NULL: it could not be made */
+    struct host_lookup lookup GUARDED_BY(the_plain_lock);
     struct query_place *places GUARDED_BY(the_plain_lock);
     uint32_t place_count GUARDED_BY(the_plain_lock);
     enum query_state state GUARDED_BY(the_plain_lock);
     pthread_t teller GUARDED_BY(the_plain_lock); /* the thread that calls the completion, while the state is query_telling */
     bool is_freed GUARDED_BY(the_plain_lock); /* by its owner: the completion is not called any more */
-    int status GUARDED_BY(the_plain_lock); /* of c-ares, once the query is answered */
-    struct ares_addrinfo *found GUARDED_BY(the_plain_lock); /* the addresses; NULL: none were asked for, or found */
-    CFArrayRef names GUARDED_BY(the_plain_lock); /* the names, a reference; NULL: none were asked for, or found */
 };
 
-/* What query_set_servers has set. A query reads them once, when it is made. */
-static _Atomic(const char *) servers_for_tests;
-static _Atomic int patience_for_tests;
-static _Atomic int tries_for_tests;
+/* What query_set_configuration has set. A query reads it once, when it is made. */
+static _Atomic(const struct dns_configuration *) configuration_for_tests;
 
-void query_set_servers(const char *servers, int patience_ms, int tries)
+void query_set_configuration(const struct dns_configuration *configuration)
 {
-    patience_for_tests = patience_ms;
-    tries_for_tests = tries;
-    servers_for_tests = servers;
+    configuration_for_tests = configuration;
 }
 
 /* ---- references ---- */
@@ -92,22 +83,15 @@ static void query_retain(struct query *q)
     invariant(before > 0);
 }
 
-/* Nobody else refers to the query, so that most of it needs no lock (NOT_CHECKED). Ending the channel closes its sockets. */
+/* Nobody else refers to the query, so that most of it needs no lock (NOT_CHECKED). Ending the lookup closes its sockets. */
 NOT_CHECKED static void query_destroy(struct query *q)
 {
-    invariant(atomic_load_explicit(&q->references, memory_order_relaxed) == 0 && q->state != query_telling);
-    if (q->channel) {
-        int cancel_state = plain_lock_take(&q->lock); /* so that the thread is not cancelled in c-ares */
+    int cancel_state;
 
-        ares_destroy(q->channel);
-        plain_lock_drop(&q->lock, cancel_state);
-    }
-    if (q->found) {
-        ares_freeaddrinfo(q->found);
-    }
-    if (q->names) {
-        CFRelease(q->names);
-    }
+    invariant(atomic_load_explicit(&q->references, memory_order_relaxed) == 0 && q->state != query_telling);
+    cancel_state = plain_lock_take(&q->lock); /* so that the thread is not cancelled in c-ares */
+    host_lookup_destroy(&q->lookup);
+    plain_lock_drop(&q->lock, cancel_state);
     while (q->place_count > 0) {
         release_place(q->places[--q->place_count]);
     }
@@ -129,69 +113,24 @@ static void query_release(struct query *q)
     }
 }
 
-/* ---- functions that c-ares calls, with the lock held, which clang cannot see (NOT_CHECKED) ---- */
-
-/* Puts a socket of the channel into the wait set, or takes it out. After a failure the answer is missed until its deadline. */
-NOT_CHECKED static void watch_socket(void *info, ares_socket_t socket, int reads, int writes)
-{
-    struct query *q = info;
-    struct epoll_event event = {.events = (reads ? EPOLLIN : 0u) | (writes ? EPOLLOUT : 0u), .data.fd = socket};
-
-    if (event.events == 0) {
-        (void)epoll_ctl(q->wait_set, EPOLL_CTL_DEL, socket, &event);
-    } else if (epoll_ctl(q->wait_set, EPOLL_CTL_MOD, socket, &event) < 0) {
-        (void)epoll_ctl(q->wait_set, EPOLL_CTL_ADD, socket, &event);
-    }
-}
-
-NOT_CHECKED static void note_names(void *info, int status, int timeouts, struct hostent *host)
-{
-    struct query *q = info;
-
-    (void)timeouts;
-    if (status == ARES_EDESTRUCTION || q->state != query_asking) {
-        return;
-    }
-    invariant(!q->names && !q->found);
-    q->state = query_answered;
-    q->names = status == ARES_SUCCESS ? resolver_create_names(host) : NULL;
-    q->status = status == ARES_SUCCESS && !q->names ? ARES_ENOMEM : status;
-}
-
-NOT_CHECKED static void note_answer(void *info, int status, int timeouts, struct ares_addrinfo *found)
-{
-    struct query *q = info;
-
-    (void)timeouts;
-    if (status == ARES_EDESTRUCTION || q->state != query_asking) {
-        ares_freeaddrinfo(found);
-        return;
-    }
-    invariant(!q->names && !q->found);
-    q->state = query_answered;
-    q->status = status;
-    q->found = found;
-}
-
 /* ---- progress ---- */
 
-/* Sets the timer to the channel's next deadline, or lets it fire at once if the completion has to be called. */
-REQUIRES(the_plain_lock) static void set_timer(struct query *q)
+/* Notes whether there is an answer. Sets the timer to the lookup's next deadline, or to now, so that the completion is called. */
+REQUIRES(the_plain_lock) static void note_progress(struct query *q)
 {
-    struct itimerspec next = {.it_value = {.tv_nsec = 1}};
-    struct timeval left;
+    int64_t wait_ns;
+    struct itimerspec next;
 
-    invariant(q->timer >= 0);
-    if (q->state == query_asking) {
-        if (!q->channel || !ares_timeout(q->channel, NULL, &left)) {
-            return;
-        }
-        next.it_value = (struct timespec){left.tv_sec, left.tv_usec * 1000L + 1};
+    invariant(q->timer >= 0 && q->state == query_asking);
+    q->state = q->lookup.is_over ? query_answered : query_asking;
+    wait_ns = q->lookup.is_over ? 0 : host_lookup_wait_ns(&q->lookup);
+    next = (struct itimerspec){.it_value = {wait_ns / 1000000000, wait_ns % 1000000000 + 1}};
+    if (wait_ns >= 0) {
+        (void)timerfd_settime(q->timer, 0, &next, NULL);
     }
-    (void)timerfd_settime(q->timer, 0, &next, NULL);
 }
 
-/* Lets the channel read and write its sockets where that does not wait, and give up on servers whose deadlines have passed. */
+/* Lets the lookup read and write its sockets where that does not wait, and give up on servers whose deadlines have passed. */
 REQUIRES(the_plain_lock) static void process_sockets(struct query *q)
 {
     struct epoll_event events[most_events];
@@ -199,20 +138,19 @@ REQUIRES(the_plain_lock) static void process_sockets(struct query *q)
     uint64_t ticks;
 
     invariant(q->state == query_asking);
-    for (int i = 0; i < count && q->channel; i++) {
+    for (int i = 0; i < count; i++) {
         int socket = events[i].data.fd;
 
         if (socket == q->timer) {
             (void)!read(q->timer, &ticks, sizeof ticks);
         } else {
-            ares_process_fd(q->channel, events[i].events & ~(uint32_t)EPOLLOUT ? socket : ARES_SOCKET_BAD,
-                            events[i].events & EPOLLOUT ? socket : ARES_SOCKET_BAD);
+            host_lookup_process(&q->lookup, events[i].events & ~(uint32_t)EPOLLOUT ? socket : ARES_SOCKET_BAD,
+                                events[i].events & EPOLLOUT ? socket : ARES_SOCKET_BAD);
         }
     }
-    if (q->channel) {
-        ares_process_fd(q->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
-    }
-    set_timer(q);
+    host_lookup_process(&q->lookup, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+    host_lookup_advance(&q->lookup);
+    note_progress(q);
 }
 
 /* Makes the calling thread the teller. Returns false if there is no answer yet, another thread has it, or the query is freed. */
@@ -229,11 +167,15 @@ REQUIRES(the_plain_lock) static bool take_turn(struct query *q)
 /* Calls the completion. What it reads changes no more while the calling thread is the teller (NOT_CHECKED). */
 NOT_CHECKED static void tell_answer(struct query *q)
 {
-    CFStreamError error = resolver_error(q->status);
-    CFArrayRef answer = q->names ? CFRetain(q->names) : q->found ? resolver_create_addresses(q->found, q->port) : NULL;
+    const struct host_lookup *l = &q->lookup;
+    CFStreamError error = resolver_error(l->status);
+    CFArrayRef answer = NULL;
     int cancel_state;
 
     invariant(q->state == query_telling && pthread_equal(q->teller, pthread_self()));
+    if (error.domain == 0) {
+        answer = l->names ? CFRetain(l->names) : resolver_create_addresses(l->families[1].found, l->families[0].found, q->port);
+    }
     if (!answer && error.domain == 0) {
         error = resolver_error(ARES_ENOMEM);
     }
@@ -328,35 +270,18 @@ static struct query *query_create(UInt32 port, CRLStreamResolved completion, voi
     return q;
 }
 
-/* Makes the channel. Returns false if that fails; the failure is then the answer. */
-REQUIRES(the_plain_lock) static bool open_channel(struct query *q)
-{
-    const char *servers = servers_for_tests;
-    const struct resolver_terms terms = {watch_socket, q, servers, patience_for_tests, tries_for_tests};
-    int status = resolver_create(&terms, &q->channel);
-
-    if (status != ARES_SUCCESS) {
-        note_answer(q, status, 0, NULL);
-    }
-    return status == ARES_SUCCESS;
-}
-
 void *query_resolve(CFStringRef host, UInt32 port, CRLStreamResolved completion, void *context)
 {
     struct query *q = query_create(port, completion, context);
-    char name[longest_name];
     int cancel_state;
 
     if (!q) {
         return NULL;
     }
     cancel_state = plain_lock_take(&q->lock);
-    if (!CFStringGetCString(host, name, sizeof name, kCFStringEncodingASCII) || name[0] == '\0') {
-        note_answer(q, ARES_EBADNAME, 0, NULL); /* too long, or not ASCII */
-    } else if (open_channel(q)) {
-        resolver_ask_addresses(q->channel, name, note_answer, q);
-    }
-    set_timer(q);
+    host_lookup_init(&q->lookup, q->wait_set, configuration_for_tests);
+    host_lookup_ask_addresses(&q->lookup, host);
+    note_progress(q);
     plain_lock_drop(&q->lock, cancel_state);
     return q;
 }
@@ -370,10 +295,9 @@ void *query_resolve_address(CFDataRef address, CRLStreamResolved completion, voi
         return NULL;
     }
     cancel_state = plain_lock_take(&q->lock);
-    if (open_channel(q)) {
-        resolver_ask_names(q->channel, address, note_names, q);
-    }
-    set_timer(q);
+    host_lookup_init(&q->lookup, q->wait_set, configuration_for_tests);
+    host_lookup_ask_names(&q->lookup, address);
+    note_progress(q);
     plain_lock_drop(&q->lock, cancel_state);
     return q;
 }

@@ -2,11 +2,11 @@
 /*
  * A question for the addresses of a host, or for the names of an address: c-ares asks, on loops or on a thread that waits.
  *
- * Each query has a c-ares channel of its own, which reads the system's configuration when it is made. Its sockets, and a timer of the
- * kernel's for its deadlines, are in a wait set (epoll), which is one descriptor for the loops. So a query can be in several loops, and
+ * Each query has a lookup of its own, which reads the system's configuration when it is made. Its sockets, and a timer of the kernel's for
+ * its deadlines, are in a wait set (epoll), which is one descriptor for the loops. So a query can be in several loops, and
  * needs no thread.
  *
- *   asking -> answered    c-ares has stored the answer [note_answer, note_names]
+ *   asking -> answered    the lookup is over [note_progress]
  *   answered -> telling   a thread becomes the teller [take_turn] and calls the completion, without the lock
  *   telling -> told       the completion has returned [tell_answer]
  */
@@ -16,6 +16,7 @@
 #include "net_link_names.h"
 
 #include "CRLStreamNetwork.h"
+#include "dns_configuration.h"
 
 /* The functions of CRLStreamNetwork for names; `query` is what the first two return. */
 void *query_resolve(CFStringRef host, UInt32 port, CRLStreamResolved completion, void *context);
@@ -25,7 +26,7 @@ void query_unschedule(void *query, CFRunLoopRef loop, CFStringRef mode);
 void query_wait(void *query);
 void query_free(void *query);
 
-/* For tests: the servers to ask instead of the system's, as "127.0.0.1:5353", how long to wait for each, and how often to ask it. */
-void query_set_servers(const char *servers, int patience_ms, int tries);
+/* For tests: what to take for the system's configuration, which must stay; NULL: the system's. */
+void query_set_configuration(const struct dns_configuration *configuration);
 
 #endif

@@ -5,12 +5,14 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "CoreFoundation/CFData.h"
 #include "Support/invariant.h"
+#include "address_order.h"
 
 /* ---- sockets ---- */
 
@@ -49,18 +51,55 @@ static ares_ssize_t send_parts(ares_socket_t socket, const struct iovec *parts, 
 
 /* ---- the channel ---- */
 
+bool resolver_name_is_valid(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    size_t length = strlen(name);
+    bool has_word = false;
+
+    if (length == 0 || length > (name[length - 1] == '.' ? 254 : 253)) {
+        return false;
+    }
+    while (*name) {
+        size_t label = strspn(name, letters);
+        bool is_hex = name[0] == '0' && (name[1] == 'x' || name[1] == 'X');
+        size_t digits = is_hex ? 2 + strspn(name + 2, "0123456789abcdefABCDEF") : strspn(name, "0123456789");
+
+        if (label == 0 || label > 63 || (name[label] != '.' && name[label] != '\0')) {
+            return false;
+        }
+        has_word |= digits < label;
+        name += label + (name[label] == '.');
+    }
+    return has_word;
+}
+
 int resolver_create(const struct resolver_terms *terms, ares_channel *ret_channel)
 {
     static const struct ares_socket_functions functions = {open_socket, close_socket, connect_socket, receive_bytes, send_parts};
-    struct ares_options options = {.sock_state_cb = terms->watch_socket, .sock_state_cb_data = terms->info};
-    int mask = ARES_OPT_SOCK_STATE_CB;
+    static char no_file[] = "/dev/null"; /* `configuration` has what it says */
+    const struct dns_configuration *c = terms->configuration;
+    char lookups[sizeof c->lookups];
+    char servers[sizeof c->servers] = "";
+    struct ares_options options = {
+        .flags = (c->has_edns ? ARES_FLAG_EDNS : 0) | (c->uses_tcp ? ARES_FLAG_USEVC : 0),
+        .timeout = dns_configuration_patience_ms(c),
+        .tries = c->attempts,
+        .ndots = 1,
+        .lookups = lookups,
+        .resolvconf_path = no_file,
+        .sock_state_cb = terms->watch_socket,
+        .sock_state_cb_data = terms->info,
+    };
+    int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_NDOTS | ARES_OPT_DOMAINS | ARES_OPT_LOOKUPS |
+               ARES_OPT_RESOLVCONF | ARES_OPT_SOCK_STATE_CB;
     int status;
 
-    if (terms->servers) {
-        options.timeout = terms->patience_ms;
-        options.tries = terms->tries;
-        options.ndots = 1;
-        mask |= ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_NDOTS | ARES_OPT_DOMAINS;
+    (void)snprintf(lookups, sizeof lookups, "%s", terms->lookups);
+    for (int i = 0; i < c->server_count; i++) {
+        size_t used = strlen(servers);
+
+        (void)snprintf(servers + used, sizeof servers - used, "%s%s", i ? "," : "", c->servers[i]);
     }
     status = ares_init_options(ret_channel, &options, mask);
     if (status != ARES_SUCCESS) {
@@ -69,12 +108,17 @@ int resolver_create(const struct resolver_terms *terms, ares_channel *ret_channe
     }
     invariant(*ret_channel);
     ares_set_socket_functions(*ret_channel, &functions, NULL);
-    return terms->servers ? ares_set_servers_ports_csv(*ret_channel, terms->servers) : ARES_SUCCESS;
+    status = ares_set_servers_ports_csv(*ret_channel, servers);
+    if (status != ARES_SUCCESS) {
+        ares_destroy(*ret_channel); /* it would ask a server of its own choice */
+        *ret_channel = NULL;
+    }
+    return status;
 }
 
-void resolver_ask_addresses(ares_channel channel, const char *name, ares_addrinfo_callback callback, void *info)
+void resolver_ask_addresses(ares_channel channel, const char *name, int family, ares_addrinfo_callback callback, void *info)
 {
-    const struct ares_addrinfo_hints hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    const struct ares_addrinfo_hints hints = {.ai_family = family, .ai_socktype = SOCK_STREAM};
 
     ares_getaddrinfo(channel, name, NULL, &hints, callback, info);
 }
@@ -157,15 +201,19 @@ static bool append_address(CFMutableArrayRef addresses, const struct ares_addrin
     return CFArrayGetCount(addresses) > count;
 }
 
-CFArrayRef resolver_create_addresses(const struct ares_addrinfo *found, UInt32 port)
+CFArrayRef resolver_create_addresses(const struct ares_addrinfo *found, const struct ares_addrinfo *other, UInt32 port)
 {
     CFMutableArrayRef addresses = CFArrayCreateMutable(NULL, 0, &kCFTypeArrayCallBacks);
+    const struct ares_addrinfo_node *left[2] = {found ? found->nodes : NULL, other ? other->nodes : NULL};
 
-    for (const struct ares_addrinfo_node *node = found->nodes; addresses && node; node = node->ai_next) {
-        if (!append_address(addresses, node, port)) {
+    while (addresses && (left[0] || left[1])) {
+        int next = !left[0] || (left[1] && address_is_preferred(left[1]->ai_addr, left[0]->ai_addr));
+
+        if (!append_address(addresses, left[next], port)) {
             CFRelease(addresses);
             return NULL;
         }
+        left[next] = left[next]->ai_next;
     }
     return addresses;
 }

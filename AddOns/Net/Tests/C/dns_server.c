@@ -25,6 +25,7 @@ struct message {
 
 struct asked {
     char label[64];
+    bool is_nowhere;
     size_t end; /* of the question */
     uint16_t type;
 };
@@ -38,6 +39,8 @@ static bool parse(const struct message *query, struct asked *ret_asked)
     }
     memcpy(ret_asked->label, query->bytes + i + 1, query->bytes[i]);
     ret_asked->label[query->bytes[i]] = '\0';
+    i += query->bytes[i] + 1u;
+    ret_asked->is_nowhere = i + 8 < query->length && memcmp(query->bytes + i, "\7nowhere", 8) == 0;
     while (i < query->length && query->bytes[i] != 0) {
         i += query->bytes[i] + 1u;
     }
@@ -106,10 +109,12 @@ static bool is(const struct asked *asked, const char *label)
 static bool make_answer(const struct message *query, bool is_tcp, struct message *ret_answer)
 {
     static const uint8_t host[] = "\4host\4test";
+    static const char *const silent[] = {"only6", "only4"};
+    static const char *const torn[] = {"torn4", "torn6"};
     struct asked asked;
     unsigned flags = flag_answer;
 
-    if (!parse(query, &asked) || is(&asked, "silent")) {
+    if (!parse(query, &asked) || is(&asked, "silent") || is(&asked, silent[asked.type == type_aaaa])) {
         return false;
     }
     *ret_answer = *query;
@@ -119,18 +124,18 @@ static bool make_answer(const struct message *query, bool is_tcp, struct message
         memset(ret_answer->bytes + 2, 0xFF, ret_answer->length - 2);
         return true;
     }
-    if (is(&asked, "missing")) {
+    if (is(&asked, "missing") || asked.is_nowhere) {
         flags |= code_no_name;
     } else if (is(&asked, "failing")) {
         flags |= code_failure;
-    } else if ((is(&asked, "long") || is(&asked, "torn")) && !is_tcp) {
+    } else if ((is(&asked, "long") || is(&asked, "torn") || is(&asked, torn[asked.type == type_aaaa])) && !is_tcp) {
         flags |= flag_truncated;
     } else if (is(&asked, "alias")) {
         put_alias(ret_answer, &asked);
     } else if (asked.type == type_ptr) {
         put_record(ret_answer, type_ptr, host, sizeof host);
     } else if (!is(&asked, "empty")) {
-        put_addresses(ret_answer, &asked, is(&asked, "both"));
+        put_addresses(ret_answer, &asked, is(&asked, "both") || is(&asked, "only6") || is(&asked, "torn4"));
     }
     ret_answer->bytes[2] = (uint8_t)(flags >> 8);
     ret_answer->bytes[3] = (uint8_t)flags;
@@ -164,7 +169,7 @@ static void answer_connection(struct dns_server *server)
         query.length = (size_t)(length[0] << 8 | length[1]) % most_bytes;
         query.length = (size_t)recv(peer, query.bytes, query.length, MSG_WAITALL);
     }
-    if (parse(&query, &asked) && !is(&asked, "torn") && make_answer(&query, true, &answer)) {
+    if (parse(&query, &asked) && strncmp(asked.label, "torn", 4) != 0 && make_answer(&query, true, &answer)) {
         length[0] = (uint8_t)(answer.length >> 8);
         length[1] = (uint8_t)answer.length;
         (void)send(peer, length, 2, MSG_NOSIGNAL | MSG_MORE);
@@ -237,7 +242,10 @@ void dns_server_start(struct dns_server *server)
     }
     REQUIRE(pipe2(server->stop, O_CLOEXEC) == 0);
     server->questions = 0;
-    query_set_servers(server->address, (int)(test_patience_s() * 1000), 1);
+    server->configuration = (struct dns_configuration){
+        .server_count = 1, .ndots = 1, .timeout_ms = (int)(test_patience_s() * 1000), .attempts = 1, .lookups = "fb"};
+    memcpy(server->configuration.servers[0], server->address, sizeof server->address);
+    query_set_configuration(&server->configuration);
     probe_thread_start(&server->thread, serve, server);
 }
 

@@ -8,8 +8,10 @@
  *   silent     no answer                                late       as good, once the test says so
  *   garbage    bytes that are no message                long       a truncated answer; all of it by TCP
  *   torn       a truncated answer; TCP is closed at once
+ *   only4      127.0.0.1; AAAA is not answered          only6      ::1; A is not answered
+ *   torn4      as torn for A, ::1 for AAAA              torn6      as torn for AAAA, 127.0.0.1 for A
  *
- * An address in in-addr.arpa or ip6.arpa has the name host.test.
+ * Nothing in a domain that begins with "nowhere" has a name. An address in in-addr.arpa or ip6.arpa has the name host.test.
  */
 #ifndef CRL_NET_TESTS_DNS_SERVER_H
 #define CRL_NET_TESTS_DNS_SERVER_H
@@ -17,12 +19,14 @@
 #include <stdint.h>
 
 #include "Loop/loop_probe.h"
+#include "dns_configuration.h"
 
 struct dns_server {
     int udp;
     int tcp;
     int stop[2]; /* a pipe; a byte in it releases late answers, its end ends the thread */
-    char address[32]; /* for query_set_servers */
+    char address[32];
+    struct dns_configuration configuration; /* of queries: asks this server once, with the patience of the tests */
     _Atomic int questions;
     struct probe_thread thread;
 };

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "CRLNetwork.h"
@@ -111,17 +112,140 @@ TEST(a_name_that_has_no_address_is_an_error_of_getaddrinfo, "1002")
     dns_server_stop(&server);
 }
 
+/* The server counts a question after it has answered. */
+static void expect_questions(struct dns_server *server, int count)
+{
+    while (server->questions < count) {
+        sched_yield();
+    }
+    EXPECT_EQ(server->questions, count);
+}
+
+/* Each is refused at once, whatever the servers say: they are not asked. */
+TEST(what_is_no_name_of_a_host_is_never_asked_for, "1002")
+{
+    static const char *const names[] = {
+        "good..test",  ".good.test",     "good.test..",   ".",           "good .test", " good.test",   "good.test ", "good\t.test",
+        "good.test\n", "good\x7f.t",     "good.test\x01", "[good.test]", "good%lo",    "good:80",      "good/test",  "a@good.test",
+        "good\\.test", "good,both.test", "::1%nosuch",    "1.2.3.256",   "127.0.0.1.", "0x7f.0.0.0.1", "08.0.0.1",   "4294967296",
+        "1.2.3.4.5",
+    };
+    char longest[260];
+    CFStringRef with_nul;
+    struct dns_server server;
+
+    dns_server_start(&server);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        CFStringRef name = CFStringCreateWithCString(NULL, names[i], kCFStringEncodingASCII);
+
+        expect_answer(name, error_text(EAI_NONAME));
+        CFRelease(name);
+    }
+    EXPECT_EQ(server.questions, 0);
+    for (int length = 255; length >= 253; length--) {
+        CFStringRef name;
+
+        snprintf(longest, sizeof longest, "missing.%0*d", length - 8, 0);
+        for (int i = 60; i < length - 1; i += 60) {
+            longest[i] = '.';
+        }
+        longest[20] = 'a';
+        name = CFStringCreateWithCString(NULL, longest, kCFStringEncodingASCII);
+        EXPECT_EQ(server.questions, 0);
+        expect_answer(name, error_text(EAI_NONAME));
+        CFRelease(name);
+    }
+    expect_questions(&server, 2 * 2); /* for the shortest */
+    with_nul = CFStringCreateWithFormat(NULL, NULL, CFSTR("good.test%C.trusted.test"), (UniChar)0);
+    expect_answer(with_nul, error_text(EAI_NONAME));
+    CFRelease(with_nul);
+    EXPECT_EQ(server.questions, 2 * 2);
+    expect_answer(CFSTR("good.test."), "127.0.0.1:80");
+    dns_server_stop(&server);
+}
+
 TEST(a_server_that_says_nothing_or_nonsense_is_given_up, "1002")
 {
     struct dns_server server;
 
     dns_server_start(&server);
-    query_set_servers(server.address, 20, 2);
+    server.configuration.timeout_ms = 20;
+    server.configuration.attempts = 2;
     expect_answer(CFSTR("silent.test"), error_text(EAI_AGAIN));
     expect_answer(CFSTR("garbage.test"), error_text(EAI_AGAIN));
     expect_answer(CFSTR("torn.test"), error_text(EAI_AGAIN));
     dns_server_stop(&server);
     expect_answer(CFSTR("good.test"), error_text(EAI_AGAIN)); /* nobody listens any more */
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* A server is waited for as long as the tests have patience, so that waiting for it would fail. */
+TEST(one_family_does_not_wait_for_the_other, "1000")
+{
+    double begin_s = now_s();
+    struct dns_server server;
+
+    dns_server_start(&server);
+    expect_answer(CFSTR("only4.test"), "127.0.0.1:80");
+    expect_answer(CFSTR("only6.test"), "::1:80");
+    expect_answer(CFSTR("torn4.test"), "::1:80");
+    expect_answer(CFSTR("torn6.test"), "127.0.0.1:80");
+    EXPECT(now_s() - begin_s < test_patience_s() / 2);
+    dns_server_stop(&server);
+}
+
+/* Nobody listens at the address of the first server. */
+TEST(a_server_that_refuses_is_passed_over_at_once, "1000")
+{
+    double begin_s = now_s();
+    struct dns_server gone;
+    struct dns_server server;
+
+    dns_server_start(&gone);
+    dns_server_stop(&gone);
+    dns_server_start(&server);
+    memcpy(server.configuration.servers[0], gone.address, sizeof gone.address);
+    memcpy(server.configuration.servers[1], server.address, sizeof server.address);
+    server.configuration.server_count = 2;
+    for (int i = 0; i < 10; i++) {
+        expect_answer(CFSTR("good.test"), "127.0.0.1:80");
+        expect_answer(CFSTR("both.test"), "::1:80 127.0.0.1:80");
+    }
+    server.configuration.rotates = true;
+    for (int i = 0; i < 4; i++) {
+        expect_answer(CFSTR("good.test"), "127.0.0.1:80");
+    }
+    EXPECT(now_s() - begin_s < test_patience_s() / 2);
+    dns_server_stop(&server);
+}
+
+TEST(domains_are_searched_until_one_has_the_name, "1000")
+{
+    static const char domains[] = "nowhere.test\0somewhere.test";
+    struct dns_server server;
+
+    dns_server_start(&server);
+    memcpy(server.configuration.domains, domains, sizeof domains);
+    server.configuration.domain_count = 2;
+    expect_answer(CFSTR("good"), "127.0.0.1:80");
+    expect_questions(&server, 2 * 4);
+    expect_answer(CFSTR("good.nowhere"), error_text(EAI_NONAME));
+    expect_questions(&server, 2 * (4 + 6));
+    expect_answer(CFSTR("good."), "127.0.0.1:80");
+    expect_questions(&server, 2 * (4 + 6 + 2));
+    server.configuration.ndots = 2;
+    expect_answer(CFSTR("good.test"), "127.0.0.1:80"); /* good.test.somewhere.test */
+    expect_questions(&server, 2 * (4 + 6 + 2 + 2));
+    expect_answer(CFSTR("missing"), error_text(EAI_NONAME));
+    expect_questions(&server, 2 * (4 + 6 + 2 + 2 + 6));
+    dns_server_stop(&server);
 }
 
 TEST(the_hosts_file_is_read_before_a_server_is_asked, "1000")

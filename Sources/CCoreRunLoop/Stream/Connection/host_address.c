@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "CoreFoundation/CFData.h"
+#include "Runtime/Text/c_string.h"
 
 /* The longest name in the domain name system is shorter, and so is a numeric address with an interface's name. */
 enum { most_characters = 256 };
@@ -39,7 +40,7 @@ static uint32_t scope_of(const char *text)
         return scope;
     }
     number = strtoul(text, &end, 10);
-    return *end == '\0' && number <= UINT32_MAX ? (uint32_t)number : 0;
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && number <= UINT32_MAX ? (uint32_t)number : 0;
 }
 
 /* Returns true for an IPv6 address, perhaps with the interface behind a percent sign, and perhaps in brackets. */
@@ -64,17 +65,23 @@ static bool parse_ipv6(char *text, uint16_t port, struct sockaddr_in6 *ret_addre
     return inet_pton(AF_INET6, text, &ret_address->sin6_addr) == 1;
 }
 
+/* Old spellings (0177.0.0.1, 127.1, 0x7f000001) mean what they mean to getaddrinfo. inet_aton would pass over what is behind a space. */
+static bool parse_ipv4(const char *text, struct in_addr *ret_address)
+{
+    return text[strspn(text, "0123456789abcdefABCDEFxX.")] == '\0' && inet_aton(text, ret_address) != 0;
+}
+
 /* Returns the number of known addresses that were appended; below 0: there is no memory. */
 static int append_known(CFMutableArrayRef addresses, char *text, uint16_t port)
 {
     struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = port};
     struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
 
-    if (strcasecmp(text, "localhost") == 0) {
+    if (strcasecmp(text, "localhost") == 0 || strcasecmp(text, "localhost.") == 0) {
         ipv4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         return append(addresses, &ipv6, sizeof ipv6) && append(addresses, &ipv4, sizeof ipv4) ? 2 : -1;
     }
-    if (inet_pton(AF_INET, text, &ipv4.sin_addr) == 1) {
+    if (parse_ipv4(text, &ipv4.sin_addr)) {
         return append(addresses, &ipv4, sizeof ipv4) ? 1 : -1;
     }
     if (parse_ipv6(text, port, &ipv6)) {
@@ -90,8 +97,8 @@ bool host_address_create(CFStringRef host, UInt32 port, CFArrayRef *ret_addresse
     int count;
 
     *ret_addresses = NULL;
-    if (!CFStringGetCString(host, text, sizeof text, kCFStringEncodingUTF8)) {
-        return true; /* too long for an address */
+    if (!c_string_copy(host, text, sizeof text, kCFStringEncodingASCII)) {
+        return true; /* no address looks like this */
     }
     addresses = CFArrayCreateMutable(NULL, 0, &kCFTypeArrayCallBacks);
     if (!addresses) {
