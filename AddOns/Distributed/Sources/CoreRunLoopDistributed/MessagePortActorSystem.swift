@@ -150,8 +150,8 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
 
     /// Makes an actor and hosts it under a name, by its own type. As ``host(_:as:callsAtOnce:_:)``, also in what it throws.
     @discardableResult
-    public func host<Act: DistributedActor>(
-        _ name: String, callsAtOnce: Int = 256, _ make: () async throws -> Act
+    public nonisolated(nonsending) func host<Act: DistributedActor>(
+        _ name: String, callsAtOnce: Int = 256, _ make: nonisolated(nonsending) () async throws -> Act
     ) async throws -> Act where Act.ID == ActorID {
         try await host(name, as: Act.self, callsAtOnce: callsAtOnce, make)
     }
@@ -168,8 +168,8 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
     ///   ``MessagePortActorError/unnamedType(_:)``, ``MessagePortActorError/closed``, also when the system is closed meanwhile, and what
     ///   `make` throws.
     @discardableResult
-    public func host<Act: DistributedActor, Known: DistributedActor>(
-        _ name: String, as type: Known.Type, callsAtOnce: Int = 256, _ make: () async throws -> Act
+    public nonisolated(nonsending) func host<Act: DistributedActor, Known: DistributedActor>(
+        _ name: String, as type: Known.Type, callsAtOnce: Int = 256, _ make: nonisolated(nonsending) () async throws -> Act
     ) async throws -> Act where Act.ID == ActorID, Known.ID == ActorID {
         let id = ActorID(port: try PortName(name, type).text)
         let port = try own(id, name)
