@@ -162,7 +162,7 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
     /// - Parameters:
     ///   - name: Not empty; with the type's name at most 121 bytes.
     ///   - type: The type by which others find the actor: its own, or, for a protocol `P` that is `@Resolvable`, `$P.self`.
-    ///   - callsAtOnce: How many calls of the actor may be under way. Further ones wait.
+    ///   - callsAtOnce: How many calls of the actor may be under way. Further ones wait. Of one process there are at most 256.
     ///   - make: Makes the actor. If it makes several of the type, the first one gets the name.
     /// - Throws: ``MessagePortActorError/nameTaken(_:)``, ``MessagePortActorError/invalidName(_:)``,
     ///   ``MessagePortActorError/unnamedType(_:)``, ``MessagePortActorError/closed``, also when the system is closed meanwhile, and what
