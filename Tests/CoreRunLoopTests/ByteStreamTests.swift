@@ -75,6 +75,27 @@ import Testing
         }
     }
 
+    @Test func `keeps about as much memory as what it has read`() async throws {
+        try await withLoop { loop in
+            let (stream, socket) = try streamAndSocket(on: loop)
+            func read(_ count: Int, _ call: () async throws -> [UInt8]?) async throws {
+                put(String(repeating: "a", count: count - 1) + "\n", into: socket)
+                let bytes = try await call()
+                #expect(bytes.map { $0.capacity <= $0.count + $0.count / 8 + 80 } == true)
+            }
+            for count in [1, 64, 1000, 8000] {
+                try await read(count) { try await stream.read() }
+                try await read(count) { try await stream.readLine() }
+                try await read(count) { try await stream.read(exactly: count) }
+                try await read(2 * count) {  // the rest is in memory that was made for more
+                    _ = try await stream.readLine(maxLength: 100_000)
+                    put("rest", into: socket)
+                    return try await stream.read()
+                }
+            }
+        }
+    }
+
     @Test func `gives its bytes one by one, or as they come`() async throws {
         try await withLoop { loop in
             let (stream, socket) = try streamAndSocket(on: loop)

@@ -240,7 +240,27 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         let loop = try Thread.runningLoop(until: stop)
         let task = Task { try await loop.run(in: ["never"]) { Issue.record("performed") } }
         task.cancel()
-        await #expect(throws: PerformError.cancelled) { try await task.value }
+        await #expect(throws: CancellationError.self) { try await task.value }
+        stop.requestStop()
+    }
+
+    @Test func `ends for a task that is cancelled at once, also when it has begun`() async throws {
+        let stop = RunLoop.StopToken()
+        let loop = try Thread.runningLoop(until: stop)
+        let (begun, mayEnd, ended) = (Count(), Count(), Count())
+        let task = Task {
+            try await loop.run {
+                begun.next()
+                while mayEnd.value == 0 { Thread.sleep(for: .milliseconds(1)) }
+                ended.next()
+            }
+        }
+        while begun.value == 0 { await Task.yield() }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        mayEnd.next()
+        try await loop.run {}
+        #expect(ended.value == 1)
         stop.requestStop()
     }
 
@@ -255,7 +275,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         let task = request()
         while !loop.allModes.contains("never") { await Task.yield() }
         task.cancel()
-        await #expect(throws: PerformError.cancelled) { try await task.value }
+        await #expect(throws: CancellationError.self) { try await task.value }
         try await onThread {
             let witness = Witness { freed.next() }
             #expect(throws: PerformError.timedOut) {
@@ -270,7 +290,7 @@ private func looping(_ stop: RunLoop.StopToken) -> Thread {
         let thread = Thread {}
         let task = Task { try await thread.run { _ = Issue.record("performed") } }
         task.cancel()
-        await #expect(throws: PerformError.cancelled) { try await task.value }
+        await #expect(throws: CancellationError.self) { try await task.value }
         thread.start()
         try await thread.value
         await #expect(throws: PerformError.threadFinished) { try await thread.run {} }

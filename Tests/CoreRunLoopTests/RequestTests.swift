@@ -324,6 +324,24 @@ private final class Gate: Sendable {
         }
     }
 
+    @Test func `is one of many in flight, which all end with the port`() async throws {
+        for _ in 0..<5 {
+            try await withService { service in
+                let (client, name) = (try MessagePort(remote: service.name), service.name)
+                let begun = Count()
+                service.handle(Self.echo, concurrently: 150) { bytes in  // some wait for their turn
+                    begun.next()
+                    try await Task.sleep(for: .seconds(1000))
+                    return bytes
+                }
+                let tasks = (0..<400).map { _ in Task { try await client.request(Self.echo, [1], timeout: .seconds(1000)) } }
+                while begun.value < 60 { await Task.yield() }
+                service.invalidate()
+                for task in tasks { await #expect(throws: PortError.invalid(name)) { try await task.value } }
+            }
+        }
+    }
+
     @Test func `has one deadline for the room in the queue and the answer`() async throws {
         let silent = try MessagePort(name: nil)  // in no loop
         let client = try MessagePort(remote: silent.name)

@@ -116,6 +116,20 @@ private final class Rounds: @unchecked Sendable {
         while target.trace.events.count < 4 || trace.events.count < 3 { await Task.yield() }
     }
 
+    @Test func `is waited for by a task until that is cancelled`() async throws {
+        let mayEnd = Count()
+        let thread = try Thread.joinable { () -> Int in
+            while mayEnd.value == 0 { Thread.sleep(for: .milliseconds(1)) }
+            return 1
+        }
+        let waits = [Task { _ = try await thread.value }, Task { try await thread.thread.value }]
+        await Task.yield()
+        for wait in waits { wait.cancel() }
+        for wait in waits { await #expect(throws: CancellationError.self) { try await wait.value } }
+        mayEnd.next()
+        #expect(try await thread.value == 1)
+    }
+
     @Test func `gives its error to whoever waits`() async throws {
         let thread = Thread { throw Failure() }
         thread.start()

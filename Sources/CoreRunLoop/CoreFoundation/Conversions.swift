@@ -16,8 +16,9 @@ extension String {
             self = unsafe String(decoding: UnsafeRawBufferPointer(start: ascii, count: length), as: UTF8.self)
             return
         }
-        // A unit of UTF-16 takes three bytes at most, and one of a pair two.
-        self = unsafe String(unsafeUninitializedCapacity: length * 3) { buffer in
+        var size = 0
+        _ = unsafe CFStringGetBytes(text, CFRangeMake(0, length), utf8, 0, false, nil, 0, &size)
+        self = unsafe String(unsafeUninitializedCapacity: size) { buffer in
             var count = 0
             let converted = unsafe CFStringGetBytes(
                 text, CFRangeMake(0, length), utf8, 0, false, buffer.baseAddress, buffer.count, &count)

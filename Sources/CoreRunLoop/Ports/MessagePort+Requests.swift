@@ -43,7 +43,8 @@ extension MessagePort {
     ///
     /// - Parameters:
     ///   - exchange: The kind of request.
-    ///   - limit: How many handlers of this number may run at the same time, at least 1.
+    ///   - limit: How many handlers of this number may run at the same time, at least 1. One process has at most 256 requests to a port
+    ///     under way, fewer with few descriptors: more handlers run only for several processes.
     ///   - reply: Returns the answer. ``requestDeadline`` is the caller's deadline in it. The text of an error that it throws reaches the
     ///     caller as ``PortError/failed(_:)``.
     public func handle<Request, Reply>(
@@ -117,7 +118,7 @@ extension MessagePort {
     /// - Parameters:
     ///   - exchange: The kind of request.
     ///   - request: The request.
-    ///   - timeout: How long the whole call may take.
+    ///   - timeout: How long the whole call may take, also the wait for its turn when 256 requests of this process to the port are under way.
     /// - Throws: ``PortError``, among others ``PortError/unhandled(_:)`` and ``PortError/failed(_:)``; `CancellationError` when the task is
     ///   cancelled. The request may still be handled then, if its handler does not run in a task.
     public func request<Request, Reply>(

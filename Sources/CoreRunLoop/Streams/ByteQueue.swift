@@ -12,7 +12,7 @@ struct ByteQueue: Sendable {
 
     mutating func append(_ more: [UInt8]) {
         if isEmpty {
-            (bytes, start, searched) = (more, 0, 0)
+            (bytes, start, searched) = (more.fitted, 0, 0)
             return
         }
         if start > bytes.count / 2 {
@@ -27,7 +27,7 @@ struct ByteQueue: Sendable {
         let taken = min(most, count)
         if start == 0 && taken == bytes.count {
             defer { (bytes, searched) = ([], 0) }
-            return bytes
+            return bytes.fitted
         }
         defer {
             start += taken
@@ -55,4 +55,9 @@ struct ByteQueue: Sendable {
     }
 
     subscript(index: Int) -> UInt8 { bytes[start + index] }
+}
+
+extension [UInt8] {
+    /// The same bytes, in memory of about their size: an array keeps the room that it was made with.
+    var fitted: [UInt8] { capacity > count + count / 8 + 64 ? [UInt8](copying: span.bytes) : self }
 }

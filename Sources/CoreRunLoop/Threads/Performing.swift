@@ -299,14 +299,14 @@ extension RunLoop {
 
     /// Performs `work` on the loop's thread, and suspends the task until it is done.
     ///
-    /// `work` is not part of the task. It does not see the task's local values. Once it has begun, it does not see the task's cancellation.
-    /// Use a task that prefers the loop, `Task(executorPreference: loop)`, or an actor's method for code that must see them.
+    /// `work` is not part of the task. It does not see the task's local values, nor its cancellation: that ends the wait at once, and keeps
+    /// `work` from being performed unless it has begun. Use a task that prefers the loop, `Task(executorPreference: loop)`, or an actor's method for code that must see them.
     ///
     /// - Parameters:
     ///   - modes: The modes in which the loop may perform `work`.
     ///   - work: The closure to perform.
     /// - Throws: Any error that `work` throws;
-    ///   ``PerformError/threadFinished``; ``PerformError/cancelled`` when the task is cancelled before the loop begins `work`.
+    ///   ``PerformError/threadFinished``; `CancellationError` when the task is cancelled; ``PerformError/cancelled`` without any mode.
     public func run<Result: Sendable>(
         in modes: [Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () throws -> Result
     ) async throws -> Result {
@@ -319,16 +319,30 @@ private func outcome<Result: Sendable>(
     of work: @escaping @isolated(any) @Sendable () throws -> Result, _ modes: [RunLoop.Mode], _ submit: (Request) -> Void
 ) async throws -> Result {
     if modes.isEmpty { throw PerformError.cancelled }
-    let slot = Mutex<Request?>(nil)
-    return try await withTaskCancellationHandler {
-        try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Result, any Error>) in
-            let request = Request(
-                work: finishingOnActorOf(work) { continuation.resume(with: $0) }, refusal: { continuation.resume(throwing: $0) })
-            slot.withLock { $0 = request }
-            if Task.isCancelled { request.refuse(.cancelled) } else { submit(request) }
-        }
-    } onCancel: {
-        slot.withLock { $0 }?.refuse(.cancelled)
+    let wait = RequestWait<Result>()
+    return try await waitInTask { _, end in
+        let request = Request(work: finishingOnActorOf(work) { wait.finish($0) }, refusal: { wait.finish(.failure($0)) })
+        wait.begin(request, end)
+        submit(request)
+    } giveUp: { _ in
+        wait.giveUp()
+    }
+}
+
+/// A task's wait for a request. It ends once: by the request's end or by the task's cancellation.
+private final class RequestWait<Value: Sendable>: Sendable {
+    typealias End = @Sendable (Result<Value, any Error>) -> Void
+    private let state = Mutex<(request: Request, end: End)?>(nil)
+
+    func begin(_ request: Request, _ end: @escaping End) { state.withLock { $0 = (request, end) } }
+
+    func finish(_ result: Result<Value, any Error>) { state.withLock { $0.take() }?.end(result) }
+
+    /// Work that has begun goes on.
+    func giveUp() {
+        guard let (request, end) = state.withLock({ $0.take() }) else { return }
+        request.withdraw()
+        end(.failure(CancellationError()))
     }
 }
 
@@ -385,8 +399,8 @@ extension Thread {
     /// Performs `work` on this thread's loop, and suspends the task until it is done.
     ///
     /// - Throws: Any error that `work` throws;
-    ///   ``PerformError/threadFinished``; ``PerformError/cancelled`` when the task is cancelled before the thread begins `work`. The thread
-    ///   may not have been started yet.
+    ///   ``PerformError/threadFinished``; `CancellationError` when the task is cancelled, as ``RunLoop/run(in:_:)`` does. The thread may not
+    ///   have been started yet.
     public func run<Result: Sendable>(
         in modes: [RunLoop.Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () throws -> Result
     ) async throws -> Result {

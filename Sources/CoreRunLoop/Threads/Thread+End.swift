@@ -45,18 +45,23 @@ extension Thread {
 
     /// Waits until the thread has ended, and throws what its ``main()`` threw.
     ///
-    /// - Throws: The error of ``main()``; ``ThreadError/exited`` after ``exit()``; why it could not be started.
+    /// - Throws: The error of ``main()``; ``ThreadError/exited`` after ``exit()``; why it could not be started; `CancellationError` when the
+    ///   task is cancelled meanwhile. The thread goes on then.
     public var value: Void {
         get async throws {
-            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-                let outcome = state.withLock { state -> Result<Void, any Error>? in
-                    if state.phase == .finished { return state.failure.map { .failure($0) } ?? .success(()) }
-                    state.waiting.append(continuation)
-                    return nil
-                }
-                if let outcome { continuation.resume(with: outcome) }
+            if let outcome { return try outcome.get() }
+            try await waitInTask { number, tell in
+                state.withLock { $0.waiting.append(Wait(number, (), nil, tell)) }
+                if let outcome, let wait = state.withLock({ $0.waiting.remove(number) }) { wait.finish(outcome) }
+            } giveUp: { [self] number in
+                state.withLock { $0.waiting.remove(number) }?.finish(.failure(CancellationError()))
             }
         }
+    }
+
+    /// How the thread has ended; `nil` before.
+    private var outcome: Result<Void, any Error>? {
+        state.withLock { state in state.phase == .finished ? state.failure.map { .failure($0) } ?? .success(()) : nil }
     }
 
     // MARK: Being told
@@ -118,16 +123,16 @@ extension Thread {
         var last = state.withLock { state in
             state.phase = .finished
             state.failure = failure
-            defer { (state.early, state.waiting, state.dictionary, state.companion, state.body) = ([], [], [:], nil, nil) }
+            defer { (state.early, state.dictionary, state.companion, state.body) = ([], [:], nil, nil) }
             return (
-                loop: state.loop, early: state.early, waiting: state.waiting, freed: (state.dictionary, state.companion, state.body)
+                loop: state.loop, early: state.early, waiting: state.waiting.takeAll(), freed: (state.dictionary, state.companion, state.body)
             )
         }
         for request in last.early { request(nil) }
         last.loop?.refuseRequests()
         last.freed = ([:], nil, nil)  // released before whoever waits is told, as a join may be followed by a look at what they held
         end.open()
-        for continuation in last.waiting { continuation.resume(with: failure.map { .failure($0) } ?? .success(())) }
+        for wait in last.waiting { wait.finish(failure.map { .failure($0) } ?? .success(())) }
     }
 
     private func tellEnd() {

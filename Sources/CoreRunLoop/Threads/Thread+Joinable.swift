@@ -37,7 +37,7 @@ extension Thread {
 
         /// Waits for the thread's end.
         ///
-        /// - Throws: The error that the body threw.
+        /// - Throws: The error that the body threw; `CancellationError` when the task is cancelled meanwhile. The thread goes on then.
         public var value: Value {
             get async throws {
                 try await thread.value

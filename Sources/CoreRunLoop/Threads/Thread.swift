@@ -42,7 +42,7 @@ open class Thread: @unchecked Sendable, CustomStringConvertible {  // an open cl
         var isOpen = false
         var early: [@Sendable (RunLoop?) -> Void] = []
         var failure: (any Error)?
-        var waiting: [CheckedContinuation<Void, any Error>] = []
+        var waiting = WaitList<Void, Void>()
         var dictionary: [String: any Sendable] = [:]
         var dictionaryVersion = 0
         /// Values that another module keeps as long as the dictionary.

@@ -23,7 +23,7 @@ extension MessagePortActorSystem {
     ///   - limit: How long from now.
     ///   - body: Makes calls.
     /// - Throws: What `body` throws. A call that has no result in time throws ``MessagePortActorError/deadlinePassed(_:)``.
-    public static func withTimeLimit<Result>(
+    public nonisolated(nonsending) static func withTimeLimit<Result>(
         _ limit: Duration, _ body: nonisolated(nonsending) () async throws -> Result
     ) async rethrows -> Result {
         let deadline = SuspendingClock.now.advanced(by: limit)

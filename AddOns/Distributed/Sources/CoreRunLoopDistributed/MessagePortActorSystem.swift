@@ -150,8 +150,8 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
 
     /// Makes an actor and hosts it under a name, by its own type. As ``host(_:as:callsAtOnce:_:)``, also in what it throws.
     @discardableResult
-    public func host<Act: DistributedActor>(
-        _ name: String, callsAtOnce: Int = 256, _ make: () async throws -> Act
+    public nonisolated(nonsending) func host<Act: DistributedActor>(
+        _ name: String, callsAtOnce: Int = 256, _ make: nonisolated(nonsending) () async throws -> Act
     ) async throws -> Act where Act.ID == ActorID {
         try await host(name, as: Act.self, callsAtOnce: callsAtOnce, make)
     }
@@ -162,14 +162,14 @@ public final class MessagePortActorSystem: DistributedActorSystem, Sendable {
     /// - Parameters:
     ///   - name: Not empty; with the type's name at most 121 bytes.
     ///   - type: The type by which others find the actor: its own, or, for a protocol `P` that is `@Resolvable`, `$P.self`.
-    ///   - callsAtOnce: How many calls of the actor may be under way. Further ones wait.
+    ///   - callsAtOnce: How many calls of the actor may be under way. Further ones wait. Of one process there are at most 256.
     ///   - make: Makes the actor. If it makes several of the type, the first one gets the name.
     /// - Throws: ``MessagePortActorError/nameTaken(_:)``, ``MessagePortActorError/invalidName(_:)``,
     ///   ``MessagePortActorError/unnamedType(_:)``, ``MessagePortActorError/closed``, also when the system is closed meanwhile, and what
     ///   `make` throws.
     @discardableResult
-    public func host<Act: DistributedActor, Known: DistributedActor>(
-        _ name: String, as type: Known.Type, callsAtOnce: Int = 256, _ make: () async throws -> Act
+    public nonisolated(nonsending) func host<Act: DistributedActor, Known: DistributedActor>(
+        _ name: String, as type: Known.Type, callsAtOnce: Int = 256, _ make: nonisolated(nonsending) () async throws -> Act
     ) async throws -> Act where Act.ID == ActorID, Known.ID == ActorID {
         let id = ActorID(port: try PortName(name, type).text)
         let port = try own(id, name)

@@ -230,6 +230,10 @@ void deferred_replies_end_listening(CFMessagePortRef port)
 
 /* ---- the answer ---- */
 
+/*
+ * A port that has ended answers nobody, so that all askers hear of its end. The end of the port closes the channels that it keeps. The others
+ * close with their answers.
+ */
 static void answer_by_channel(struct deferred_reply *deferred, uint32_t status, CFDataRef data)
 {
     struct local_port *local = &deferred->port->side.local;
@@ -243,8 +247,10 @@ static void answer_by_channel(struct deferred_reply *deferred, uint32_t status, 
     deferred->is_answered = true;
     invariant(local->in_use >= deferred->accepted);
     local->in_use -= deferred->accepted;
-    if (deferred->asker.channel) {
+    if (deferred->asker.channel && port_is_valid(deferred->port)) {
         reply_send(local, &deferred->asker, &answer);
+    } else if (deferred->asker.channel) {
+        channel_table_end(&local->channels, deferred->asker.channel);
     }
     port_unlock(deferred->port);
     if (deferred->asker.channel) {
@@ -263,6 +269,9 @@ void deferred_reply_answer(struct deferred_reply *deferred, uint32_t status, CFD
     answer_by_channel(deferred, status, data);
     if (local_message && local_queue_forget_given_up(deferred->local_queue, local_message)) {
         release_deferred(deferred); /* the reference that the message had */
+    }
+    if (local_message && !port_is_valid(deferred->port)) {
+        (void)local_message_end(local_message, local_message_gone); /* the answer comes too late then */
     }
     if (local_message) {
         reply_by_local_queue(deferred->local_queue, local_message, status, data);

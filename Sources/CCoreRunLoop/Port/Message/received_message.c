@@ -188,12 +188,17 @@ void received_message_run(CFMessagePortRef port, struct received_message *messag
     }
     port_lock(port);
     releases = end_call(local, message, &info);
-    if (message->asker.channel) {
+    if (message->asker.channel && message->is_in_call) {
         reply_send(local, &message->asker, &answer);
+    } else if (message->asker.channel) {
+        channel_table_end(&local->channels, message->asker.channel); /* no callout: the port had ended, which the asker is to hear */
     }
     port_unlock(port);
     if (message->asker.channel) {
         reply_release(&answer);
+    }
+    if (message->local_message && !message->is_in_call) {
+        (void)local_message_end(message->local_message, local_message_gone);
     }
     if (message->local_message) {
         reply_by_local_queue(message->local_queue, message->local_message, message->status, reply);
