@@ -56,7 +56,7 @@ static void add_server(struct dns_configuration *c, char *words)
     if (inet_pton(AF_INET, word, &address) == 1) {
         (void)snprintf(c->servers[c->server_count++], sizeof c->servers[0], "%s", word);
     } else if (inet_pton(AF_INET6, word, &address) == 1) {
-        (void)snprintf(c->servers[c->server_count++], sizeof c->servers[0], "[%s]", word);
+        (void)snprintf(c->servers[c->server_count++], sizeof c->servers[0], "[%s]:53", word);
     }
 }
 

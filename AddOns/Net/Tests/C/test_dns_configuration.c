@@ -12,6 +12,7 @@
 #include "address_order.h"
 #include "dns_configuration.h"
 #include "harness.h"
+#include "resolver.h"
 
 /* `count` times `filler`, then the text. */
 static struct dns_configuration read_text(const char *filler, int count, const char *text, const char *hosts)
@@ -49,7 +50,7 @@ TEST(the_options_of_resolv_conf_are_read, "1000")
 
     EXPECT_EQ(c.server_count, 3);
     EXPECT_STR(c.servers[0], "192.0.2.1");
-    EXPECT_STR(c.servers[1], "[2001:db8::1]");
+    EXPECT_STR(c.servers[1], "[2001:db8::1]:53");
     EXPECT_STR(c.servers[2], "192.0.2.3");
     EXPECT_EQ(c.domain_count, 2);
     EXPECT_STR(c.domains, "a.test");
@@ -59,6 +60,34 @@ TEST(the_options_of_resolv_conf_are_read, "1000")
     EXPECT_EQ(c.ndots, 4);
     EXPECT(c.rotates && c.has_edns && c.uses_tcp);
     EXPECT_STR(c.lookups, "bf");
+}
+
+static void pass_over(void *info, ares_socket_t socket, int reads, int writes)
+{
+    (void)info;
+    (void)socket;
+    (void)reads;
+    (void)writes;
+}
+
+TEST(all_servers_of_resolv_conf_are_those_that_are_asked, "1000")
+{
+    const struct dns_configuration c = read_text("", 0, "nameserver 2001:db8::1\nnameserver 192.0.2.1\nnameserver ::ffff:1.2.3.4\n", "");
+    const struct resolver_terms terms = {pass_over, NULL, "b", &c};
+    struct ares_addr_port_node *servers = NULL;
+    ares_channel channel;
+    int count = 0;
+
+    REQUIRE(resolver_create(&terms, &channel) == ARES_SUCCESS);
+    REQUIRE(ares_get_servers_ports(channel, &servers) == ARES_SUCCESS);
+    EXPECT_EQ(servers->family, AF_INET6);
+    for (const struct ares_addr_port_node *server = servers; server; server = server->next) {
+        EXPECT(server->udp_port == 53 || server->udp_port == 0);
+        count++;
+    }
+    EXPECT_EQ(count, 3);
+    ares_free_data(servers);
+    ares_destroy(channel);
 }
 
 TEST(options_out_of_bounds_are_made_to_fit, "1000")
