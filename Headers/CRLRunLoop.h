@@ -28,6 +28,12 @@ CF_EXTERN_C_BEGIN
 
 /* Modes */
 
+/** Cocoa's name of kCFRunLoopDefaultMode. */
+#define NSDefaultRunLoopMode kCFRunLoopDefaultMode
+
+/** Cocoa's name of kCFRunLoopCommonModes. */
+#define NSRunLoopCommonModes kCFRunLoopCommonModes
+
 /** Cocoa's mode for waiting for a reply. Nothing is in it unless the program adds it. Its string is its own name. */
 CF_EXPORT const CFRunLoopMode NSConnectionReplyMode CRL_LINK(NSConnectionReplyMode);
 

@@ -6,6 +6,8 @@
 public typealias NSRunLoop = RunLoop
 /// The older name of ``Timer``.
 public typealias NSTimer = Timer
+/// The older name of ``RunLoop/Mode``.
+public typealias NSRunLoopMode = RunLoop.Mode
 /// The older name of ``Thread``.
 public typealias NSThread = Thread
 /// The older name of ``Port``.
@@ -16,6 +18,8 @@ public typealias NSMachPort = MachPort
 public typealias NSMessagePort = MessagePort
 /// The older name of ``SocketPort``.
 public typealias NSSocketPort = SocketPort
+/// The older name of ``MessagePortNameServer``.
+public typealias NSMessagePortNameServer = MessagePortNameServer
 /// The older name of ``PortMessage``.
 public typealias NSPortMessage = PortMessage
 /// The older name of ``PortDelegate``.

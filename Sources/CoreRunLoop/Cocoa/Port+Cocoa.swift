@@ -3,9 +3,6 @@
 // Cocoa's spellings of a port's making and of its delegate.
 
 extension Port {
-    /// Makes a port of the usual class: ``MachPort``.
-    public static func port() -> Port { MachPort() }
-
     /// Sets the delegate.
     public func setDelegate(_ delegate: (any PortDelegate)?) { self.delegate = delegate }
 }

@@ -86,6 +86,9 @@ public final class MachPort: Port, @unchecked Sendable {
 
     override var sources: [CFRunLoopSource] { ownSource.map { [$0] } ?? [] }
 
+    /// Makes a port.
+    public override class func port() -> MachPort { MachPort() }
+
     override func close() {
         if let cfMachPort { CFMachPortInvalidate(cfMachPort) }
         Self.registry.remove(self, for: machPort)

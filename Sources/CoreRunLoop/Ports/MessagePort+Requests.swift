@@ -118,7 +118,7 @@ extension MessagePort {
     /// - Parameters:
     ///   - exchange: The kind of request.
     ///   - request: The request.
-    ///   - timeout: How long the whole call may take, also the wait for its turn when 256 requests of this process to the port are under way.
+    ///   - timeout: How long the whole call may take, also its wait while 256 requests of this process are under way.
     /// - Throws: ``PortError``, among others ``PortError/unhandled(_:)`` and ``PortError/failed(_:)``; `CancellationError` when the task is
     ///   cancelled. The request may still be handled then, if its handler does not run in a task.
     public func request<Request, Reply>(

@@ -341,6 +341,9 @@ open class Port: @unchecked Sendable, Hashable {  // an open class, and so its s
     /// `didBecomeInvalidNotification` instead, as Darwin's programs do. Without either, the loops keep the port.
     open func invalidate() { becomeInvalid() }
 
+    /// Makes a port of the usual class: ``MachPort``.
+    public class func port() -> Port { MachPort() }
+
     /// Makes the port invalid. Returns its former state, to be freed outside the lock, or `nil` if the port was invalid already.
     private func giveUp() -> State? {
         state.withLock { state in

@@ -59,5 +59,5 @@ struct ByteQueue: Sendable {
 
 extension [UInt8] {
     /// The same bytes, in memory of about their size: an array keeps the room that it was made with.
-    var fitted: [UInt8] { capacity > count + count / 8 + 64 ? [UInt8](copying: span.bytes) : self }
+    var fitted: [UInt8] { capacity > count + count / 8 + 64 ? unsafe [UInt8](copying: span.bytes) : self }
 }

@@ -299,8 +299,9 @@ extension RunLoop {
 
     /// Performs `work` on the loop's thread, and suspends the task until it is done.
     ///
-    /// `work` is not part of the task. It does not see the task's local values, nor its cancellation: that ends the wait at once, and keeps
-    /// `work` from being performed unless it has begun. Use a task that prefers the loop, `Task(executorPreference: loop)`, or an actor's method for code that must see them.
+    /// `work` is not part of the task. It does not see the task's local values, nor its cancellation. That ends the wait at once, and keeps
+    /// `work` from being performed unless it has begun. Use a task that prefers the loop, `Task(executorPreference: loop)`, or an actor's
+    /// method for code that must see them.
     ///
     /// - Parameters:
     ///   - modes: The modes in which the loop may perform `work`.
@@ -399,8 +400,8 @@ extension Thread {
     /// Performs `work` on this thread's loop, and suspends the task until it is done.
     ///
     /// - Throws: Any error that `work` throws;
-    ///   ``PerformError/threadFinished``; `CancellationError` when the task is cancelled, as ``RunLoop/run(in:_:)`` does. The thread may not
-    ///   have been started yet.
+    ///   ``PerformError/threadFinished``; `CancellationError` when the task is cancelled, as ``RunLoop/run(in:_:)`` does. The thread may
+    ///   not have been started yet.
     public func run<Result: Sendable>(
         in modes: [RunLoop.Mode] = [.common], _ work: @escaping @isolated(any) @Sendable () throws -> Result
     ) async throws -> Result {

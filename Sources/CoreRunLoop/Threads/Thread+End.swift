@@ -45,8 +45,8 @@ extension Thread {
 
     /// Waits until the thread has ended, and throws what its ``main()`` threw.
     ///
-    /// - Throws: The error of ``main()``; ``ThreadError/exited`` after ``exit()``; why it could not be started; `CancellationError` when the
-    ///   task is cancelled meanwhile. The thread goes on then.
+    /// - Throws: The error of ``main()``; ``ThreadError/exited`` after ``exit()``; why it could not be started; `CancellationError` when
+    ///   the task is cancelled meanwhile. The thread goes on then.
     public var value: Void {
         get async throws {
             if let outcome { return try outcome.get() }
@@ -125,7 +125,8 @@ extension Thread {
             state.failure = failure
             defer { (state.early, state.dictionary, state.companion, state.body) = ([], [:], nil, nil) }
             return (
-                loop: state.loop, early: state.early, waiting: state.waiting.takeAll(), freed: (state.dictionary, state.companion, state.body)
+                loop: state.loop, early: state.early, waiting: state.waiting.takeAll(),
+                freed: (state.dictionary, state.companion, state.body)
             )
         }
         for request in last.early { request(nil) }

@@ -51,6 +51,12 @@ struct CallTarget: Sendable {
         return name.withUTF8 { name in unsafe shim_swift_knows_function(name.baseAddress, name.count) }
     }
 
+    /// A function's name for errors: as Swift prints it, or as it is if it is not mangled.
+    static func displayName(of name: String) -> String {
+        guard let readable = readable(name) else { return name }
+        return String(readable.droppingPrefix("distributed thunk ") ?? readable[...])
+    }
+
     /// The name as Swift prints it, such as `distributed thunk Jobs.Queue.add(Jobs.Job) async throws -> ()`.
     private static func readable(_ name: String) -> String? {
         var name = name

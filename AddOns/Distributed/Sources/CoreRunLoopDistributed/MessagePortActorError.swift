@@ -30,7 +30,7 @@ public enum MessagePortActorError: DistributedActorSystemError, Hashable, Codabl
     case malformedCall(String)
     /// The two systems have different codings: the caller's, and the actor's.
     case otherCoding(String, String)
-    /// No result came in time. The function's task is cancelled.
+    /// No result of this function came in time. Its task is cancelled.
     case deadlinePassed(String)
     /// The function has thrown an error of a type that ``MessagePortActorSystem/allowErrors(_:)`` does not list, or that is not `Codable`.
     /// This is its text.

@@ -48,7 +48,7 @@ extension MessagePortActorSystem {
         let bytes = try await reply(actor.id, target, invocation)
         guard bytes.first == CallFrame.Reply.value else { throw failure(bytes, target.identifier) }
         do { return try coding.decode(Res.self, from: bytes.dropFirst(), userInfo: userInfo) } catch {
-            throw MessagePortActorError.malformedResult(target.identifier, "\(error)")
+            throw MessagePortActorError.malformedResult(CallTarget.displayName(of: target.identifier), "\(error)")
         }
     }
 
@@ -78,7 +78,7 @@ extension MessagePortActorSystem {
             return types.withLock { $0.errors[name] }?(self, bytes[reader.position...]) ?? MessagePortActorError.failed(name)
         default: break
         }
-        return MessagePortActorError.malformedResult(subject, "the reply is of another kind")
+        return MessagePortActorError.malformedResult(CallTarget.displayName(of: subject), "the reply is of another kind")
     }
 
     // MARK: Requests
@@ -121,7 +121,7 @@ extension MessagePortActorSystem {
 
     /// Sends a request to an actor's port, and waits for the answer. `subject` is what an error is about.
     func request(_ id: ActorID, _ number: Int32, _ bytes: [UInt8], _ limit: Duration, _ subject: String) async throws -> [UInt8] {
-        if limit < .zero { throw MessagePortActorError.deadlinePassed(subject) }
+        if limit < .zero { throw MessagePortActorError.deadlinePassed(CallTarget.displayName(of: subject)) }
         let port = try remote(id)
         do { return try await port.requestBytes(number: number, bytes, timeout: limit) } catch let error as PortError {
             switch error {
@@ -129,10 +129,10 @@ extension MessagePortActorSystem {
                 let known = remotes.withLock { $0.forget(port, of: id.port) }
                 withExtendedLifetime(known) {}  // freed here, outside the lock
                 throw MessagePortActorError.gone(id)
-            case .sendTimeout, .receiveTimeout: throw MessagePortActorError.deadlinePassed(subject)
-            case .unhandled, .malformed: throw MessagePortActorError.malformedCall(subject)
+            case .sendTimeout, .receiveTimeout: throw MessagePortActorError.deadlinePassed(CallTarget.displayName(of: subject))
+            case .unhandled, .malformed: throw MessagePortActorError.malformedCall(CallTarget.displayName(of: subject))
             case .failed(let text): throw MessagePortActorError.failed(text)
-            default: throw MessagePortActorError.transport(subject)
+            default: throw MessagePortActorError.transport(CallTarget.displayName(of: subject))
             }
         }
     }

@@ -21,6 +21,24 @@ extension CoreRunLoop::RunLoop {
     public var hash: Int { hashValue }
 }
 
+extension CoreRunLoop::RunLoop {
+    /// Says whose timer it is.
+    @available(*, unavailable, message: "this timer is Foundation's: make a CoreRunLoop::Timer, or add it to a Foundation::RunLoop")
+    public func add(_ timer: Foundation::Timer, forMode mode: Mode) {}
+    /// Says whose port it is.
+    @available(*, unavailable, message: "this port is Foundation's: make a CoreRunLoop::Port, or add it to a Foundation::RunLoop")
+    public func add(_ port: Foundation::Port, forMode mode: Mode) {}
+}
+
+extension Foundation::RunLoop {
+    /// Says whose timer it is.
+    @available(*, unavailable, message: "this timer is CoreRunLoop's: make a Foundation::Timer, or add it to a CoreRunLoop::RunLoop")
+    public func add(_ timer: CoreRunLoop::Timer, forMode mode: Mode) {}
+    /// Says whose port it is.
+    @available(*, unavailable, message: "this port is CoreRunLoop's: make a Foundation::Port, or add it to a CoreRunLoop::RunLoop")
+    public func add(_ port: CoreRunLoop::Port, forMode mode: Mode) {}
+}
+
 extension CoreRunLoop::Timer {
     /// Whether `object` is this timer.
     public func isEqual(_ object: Any?) -> Bool { object as? CoreRunLoop::Timer == self }

@@ -231,8 +231,8 @@ void deferred_replies_end_listening(CFMessagePortRef port)
 /* ---- the answer ---- */
 
 /*
- * A port that has ended answers nobody, so that all askers hear of its end. The end of the port closes the channels that it keeps. The others
- * close with their answers.
+ * A port that has ended answers nobody, so that all askers hear of its end. That closes the channels that the port keeps. The others close
+ * with their answers.
  */
 static void answer_by_channel(struct deferred_reply *deferred, uint32_t status, CFDataRef data)
 {
