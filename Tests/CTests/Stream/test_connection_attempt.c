@@ -195,14 +195,27 @@ TEST(a_given_socket_tells_streams_the_address_of_its_peer, "333")
     close(listener);
 }
 
-TEST(a_host_must_have_a_name_and_a_port_to_make_streams, "329")
+TEST(a_host_must_have_a_name_to_make_streams, "329")
 {
     struct pair pair;
 
     CFStreamCreatePairWithSocketToHost(NULL, NULL, 80, &pair.reader, &pair.writer);
     EXPECT(!pair.reader && !pair.writer);
-    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("127.0.0.1"), 65536, &pair.reader, &pair.writer);
-    EXPECT(!pair.reader && !pair.writer);
+}
+
+TEST(a_port_may_come_from_a_signed_type, "329")
+{
+    static const UInt32 kept[] = {(UInt32)(int16_t)50000, 50000 + 65536, 50000};
+
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        struct pair pair = pair_to("127.0.0.1", kept[i]);
+        CFNumberRef value = CFReadStreamCopyProperty(pair.reader, kCFStreamPropertySocketRemotePortNumber);
+        SInt32 port = 0;
+
+        EXPECT(CFNumberGetValue(value, kCFNumberSInt32Type, &port) && port == 50000);
+        CFRelease(value);
+        free_pair(pair);
+    }
 }
 
 TEST(a_name_needs_the_add_on_library_of_streams, "330 311 336")
