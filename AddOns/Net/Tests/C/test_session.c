@@ -413,6 +413,61 @@ TEST(the_keys_of_tls_may_be_renewed, "1010")
     EXPECT_EQ(client.peer.received, 12);
 }
 
+enum { many_keys = 2500 }; /* some 67 KiB: more than a loop may take at once, less than a socket holds */
+
+/* Sends at once so many new keys, and then a byte. */
+static void send_many_keys(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    BIO *flood = BIO_new(BIO_s_mem());
+    char *bytes;
+    char byte;
+
+    SSL_set0_wbio(ssl, flood);
+    for (int i = 0; i < many_keys; i++) {
+        EXPECT(SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED) && SSL_do_handshake(ssl) == 1);
+    }
+    tls_peer_send(ssl, "a");
+    for (long left = BIO_get_mem_data(flood, &bytes); left > 0;) {
+        ssize_t sent = send(socket, bytes, (size_t)left, MSG_NOSIGNAL);
+
+        REQUIRE(sent > 0);
+        bytes += sent;
+        left -= sent;
+    }
+    tls_peer_open_gate(peer);
+    EXPECT(SSL_read(ssl, &byte, 1) <= 0);
+}
+
+static void count_pass(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
+{
+    (void)observer;
+    (void)activity;
+    ++*(int *)info;
+}
+
+TEST(a_tls_peer_that_sends_new_keys_without_end_holds_no_loop, "1009 1010")
+{
+    struct client client = {.peer = {.serve = send_many_keys, .version = TLS1_3_VERSION}};
+    struct stream_recorder recorder = {0};
+    struct trace trace = {0};
+    int passes = 0;
+    CFRunLoopObserverContext context = {.info = &passes};
+    CFRunLoopObserverRef observer = CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeSources, true, 0, count_pass, &context);
+
+    open_client(&client, &recorder, NULL);
+    run_until_count(&recorder.calls, 1);
+    tls_peer_wait_at_gate(&client.peer); /* until all has been sent */
+    CFRunLoopAddObserver(CFRunLoopGetCurrent(), observer, kCFRunLoopDefaultMode);
+    run_until_count(&recorder.calls, 2);
+    EXPECT(passes >= 3);
+    EXPECT_TRACE(&recorder.trace, "open bytes");
+    note_read(&trace, client.reader, 9);
+    EXPECT_TRACE(&trace, "1\"a\"");
+    CFRunLoopObserverInvalidate(observer);
+    CFRelease(observer);
+    end_client(&client);
+}
+
 static _Atomic int other_handshakes;
 
 static void count_handshakes(const SSL *ssl, int where, int result)
