@@ -13,6 +13,7 @@
 #include "Loop/Core/instant.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Run/stall_report.h"
+#include "Support/error_text.h"
 #include "Support/fault.h"
 #include "Support/lock.h"
 
@@ -36,7 +37,7 @@ static void log_refusal(int error)
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     char line[160];
 
-    (void)snprintf(line, sizeof line, "stalls: a thread cannot be watched: %s", strerror(-error));
+    (void)snprintf(line, sizeof line, "stalls: a thread cannot be watched: %s", error_text(-error));
     fault_log_once(&logged, line);
 }
 
