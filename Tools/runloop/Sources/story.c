@@ -169,12 +169,13 @@ static void awake_ends(struct teller *teller, uint32_t thread, int64_t now_ns)
 {
     struct story *story = teller->story;
     struct stack *stack = &teller->stacks[thread];
-    int64_t length_ns = now_ns - stack->awake_since_ns;
+    int64_t length_ns;
 
     if (stack->awake_since_ns == INT64_MIN) {
         return;
     }
     invariant(stack->awake_since_ns <= now_ns);
+    length_ns = now_ns - stack->awake_since_ns;
     if (length_ns > story->loops[thread].longest_awake_ns) {
         story->loops[thread].longest_awake_ns = length_ns;
     }
