@@ -155,20 +155,22 @@ struct peer_name {
     bool is_address;
 };
 
-/* An address as it is written in URLs and for connecting: in brackets, with a zone, or in an old spelling of IPv4. */
+/*
+ * Changes an address to the form of certificates, if it is one: it may be written in brackets, with a zone, which is of this machine (RFC
+ * 6874), or in an old spelling of IPv4.
+ */
 static bool parse_address(char text[longest_name])
 {
     struct in6_addr ipv6;
     struct in_addr ipv4;
+    char address[longest_name];
     size_t length = strlen(text);
+    bool has_brackets = text[0] == '[' && text[length - 1] == ']';
 
-    if (strchr(text, ':')) {
-        if (text[0] == '[' && text[length - 1] == ']') {
-            memmove(text, text + 1, length - 2);
-            text[length - 2] = '\0';
-        }
-        text[strcspn(text, "%")] = '\0'; /* the zone is of this machine (RFC 6874) */
-        return inet_pton(AF_INET6, text, &ipv6) == 1;
+    memcpy(address, text + has_brackets, length + 1 - has_brackets);
+    address[strcspn(address, has_brackets ? "%]" : "%")] = '\0';
+    if (inet_pton(AF_INET6, address, &ipv6) == 1) {
+        return inet_ntop(AF_INET6, &ipv6, text, longest_name);
     }
     if (text[strspn(text, "0123456789abcdefABCDEFxX.")] != '\0' || inet_aton(text, &ipv4) == 0) {
         return false;
@@ -199,7 +201,7 @@ static bool parse_peer_name(CFStringRef string, struct peer_name *ret_name)
     return is_name;
 }
 
-/* Stores the name that the certificate must have: the setting's, or the host's. `*ret_is_any`: any will do; the name is the host's, if any. */
+/* Stores the name that the certificate must have: the setting's, or the host's. `*ret_is_any`: any will do; the name is the host's. */
 static bool get_peer_name(const struct making *m, struct peer_name *ret_name, bool *ret_is_any)
 {
     CFTypeRef value = CFDictionaryGetValue(m->settings, kCFStreamSSLPeerName);
@@ -380,8 +382,7 @@ static size_t add_protocol(unsigned char list[most_protocol_bytes], size_t lengt
     char name[longest_name];
     size_t count;
 
-    if (!protocol || CFGetTypeID(protocol) != CFStringGetTypeID() ||
-        !c_string_copy(protocol, name, sizeof name, kCFStringEncodingUTF8)) {
+    if (!protocol || CFGetTypeID(protocol) != CFStringGetTypeID() || !c_string_copy(protocol, name, sizeof name, kCFStringEncodingUTF8)) {
         return 0;
     }
     count = strlen(name);

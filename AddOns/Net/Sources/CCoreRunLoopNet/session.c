@@ -26,8 +26,8 @@ struct session {
 };
 
 /*
- * What a call may read of the socket. OpenSSL goes on while the peer sends what is no data, such as new keys, so that without a bound a peer
- * would hold the loop. A call that stops here returns -EAGAIN, and the kernel reports the rest. There is room for a whole record.
+ * What a call may read of the socket. OpenSSL goes on while the peer sends what is no data, such as new keys, so that without a bound a
+ * peer would hold the loop. A call that stops here returns -EAGAIN, and the kernel reports the rest. There is room for a whole record.
  */
 enum { most_bytes_a_call = 17408, most_bytes_dropped = 131072 };
 

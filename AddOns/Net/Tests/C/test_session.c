@@ -921,8 +921,10 @@ TEST(settings_that_cannot_be_followed_are_refused, "1013")
 
 TEST(what_is_no_name_of_a_host_is_no_name_of_a_peer, "1013")
 {
-    static const char *const names[] = {".good.test", "localhost..", "a..test", "a b.test", " ", ".", "*.good.test", "[good.test]", "good.test\n",
-                                        "1.2.3.4.5",  "[",           "[]",      "::1::",    "a/b"};
+    static const char *const names[] = {
+        ".good.test",    "localhost..",     "a..test", "a b.test", " ",       ".",         "*.good.test", "[good.test]",
+        "good.test\n",   "1.2.3.4.5",       "[",       "[]",       "::1::",   "a/b",       "good.test%:", "good.test%:.trusted.test",
+        "[good.test%:]", "good.test%25a:b", "[::1",    "::1]",     "[[::1]]", "1.2.3.4%lo"};
     const UniChar cut[] = {'g', 'o', 'o', 'd', '.', 't', 'e', 's', 't', 0, '.', 't', 'e', 's', 't'};
     CFStringRef name = CFStringCreateWithCharacters(NULL, cut, sizeof cut / sizeof cut[0]);
     CFArrayRef protocols = CFArrayCreate(NULL, (const void **)&name, 1, &kCFTypeArrayCallBacks);
