@@ -2,7 +2,7 @@
 #
 # The C tests under ThreadSanitizer, in a build that holds threads up at atomics and locks, in an order that a seed gives.
 
-### schedule         runs the tests of loops, descriptors, sockets and ports with SCHEDULES=3 seeds; soak-schedule with 100
+### schedule         runs the tests of loops, descriptors, sockets, streams and ports with SCHEDULES=3 seeds; soak-schedule with 100
 
 .PHONY: schedule
 SCHEDULES ?= 3
