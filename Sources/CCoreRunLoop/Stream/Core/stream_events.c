@@ -89,7 +89,10 @@ struct stream_carriers stream_events_rest(struct stream *s)
 /* Whether there is something to tell, or to do, that the loop's wait does not report. Whoever has claimed the stream asks afterwards. */
 REQUIRES(the_item_lock) static bool is_due(const struct stream *s)
 {
-    return (s->is_nudged && s->status == kCFStreamStatusOpening && !s->is_claimed) || (s->owed & wanted_events(s)) || (stream_events_await_lasting(s) && atomic_load_explicit(&s->is_ready, memory_order_acquire));
+    if (s->is_nudged && s->status == kCFStreamStatusOpening && !s->is_claimed) {
+        return true;
+    }
+    return (s->owed & wanted_events(s)) || (stream_events_await_lasting(s) && atomic_load_explicit(&s->is_ready, memory_order_acquire));
 }
 
 EXCLUDES(the_item_lock) static void tell_carriers(struct stream *s, bool nudges)
