@@ -12,16 +12,20 @@ FUZZ_TARGETS ?= $(patsubst fuzz_%.c,%,$(notdir $(FUZZ_SOURCES))) $(FUZZ_TARGETS_
 FUZZ_CC ?= clang
 FUZZ_FLAGS := -fuse-ld=lld -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 FUZZ_PARTS := $(SOURCES) $(filter-out Tests/Model/main.c Tests/Model/shrink.c,$(MODEL_SOURCES)) Tests/CTests/fake_kernel.c
+# The command runloop, but for its main function and what the target has in the place of others.
+FUZZ_trace_PARTS := $(patsubst %,Tools/runloop/Sources/%.c,allocation csv html lateness pair_table perfetto reading story words) \
+	Tools/command/Sources/json_string.c
+FUZZ_INCLUDES := -ITests/CTests -ITests/Model -IFuzz -ITools/command/Sources -ITools/runloop/Sources -DVIEWER='"Tools/runloop/Sources/viewer.html"'
 fuzz_objects = $(1:%.c=build/fuzz/%.o)
 build/fuzz/%.o: %.c
 	@mkdir -p $(@D)
-	$(Q)$(FUZZ_CC) -std=gnu11 -pthread -w $(INCLUDES) -DCRL_TESTING -ITests/CTests -ITests/Model -IFuzz $(foreach name,$(ADD_ONS),$($(name)_CFLAGS)) \
+	$(Q)$(FUZZ_CC) -std=gnu11 -pthread -w $(INCLUDES) -DCRL_TESTING $(FUZZ_INCLUDES) $(foreach name,$(ADD_ONS),$($(name)_CFLAGS)) \
 	$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 define fuzz_rule
 build/fuzz/$(notdir $(1:.c=)): $(call fuzz_objects,$(1) $(FUZZ_PARTS) $(2))
 	$$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -pthread -o $$@ $$^ $(LIBS) $(3)
 endef
-$(foreach source,$(wildcard Fuzz/fuzz_*.c),$(eval $(call fuzz_rule,$(source))))
+$(foreach source,$(wildcard Fuzz/fuzz_*.c),$(eval $(call fuzz_rule,$(source),$(FUZZ_$(source:Fuzz/fuzz_%.c=%)_PARTS))))
 $(foreach name,$(ADD_ONS),$(foreach source,$(wildcard $($(name)_WING)/Fuzz/fuzz_*.c),$(eval $(call fuzz_rule,$(source),$($(name)_SOURCES),$($(name)_LIBS)))))
 fuzz: $(FUZZ_TARGETS:%=build/fuzz/fuzz_%)
 	$(Q)Fuzz/run '$(FUZZ_SECONDS)' '$(SEED)' $^

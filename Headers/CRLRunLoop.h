@@ -168,9 +168,10 @@ typedef void (*CRLStallCallBack)(const CRLStall *stall, void *info);
  * the thread is stuck, and brings its backtrace. A sleep of a run inside a callout ends a stall as well. With `CORERUNLOOP_STALL=0.25` in
  * the environment of an unchanged program all its loops are watched so, and each report is printed on standard error. This function
  * replaces that for one loop. With 0 `seconds`, or a negative number or not-a-number, the loop is not watched. A NULL `callback` prints.
- * The first loop that is watched has the library begin a thread, and take the highest real-time signal that has no handler yet. A timer
- * sends this signal to a stuck thread, where it may end calls such as poll and nanosleep early with EINTR. Two system calls at each sleep
- * that callouts precede set that timer and silence it. No program may use the signal after that, nor block it in a thread with a loop.
+ * The first loop that is watched has the library begin a thread, and take SIGURG if it has no handler yet. A timer sends this
+ * signal to a stuck thread, where it may end calls such as poll and nanosleep early with EINTR. Four system calls at each sleep that
+ * callouts precede set that timer and silence it. A program that takes the signal after that, or blocks it in a thread with a loop, is told
+ * by one line that stalls are not told meanwhile.
  * Ownership: `release`, if not NULL, is called with `info` exactly once: when the function is called again, when the loop's thread ends, or
  * at once if the request is refused. It is not called during a call of `callback`. It may be called on the library's thread.
  * Threads: any; takes effect with the loop's next callout. The child of a fork watches the same loop.

@@ -13,7 +13,7 @@ nats_JOBS := 10
 $(call add_on_library,Nats)
 
 BRIDGE := $(B)/messageport-bridge
-BRIDGE_OBJECTS := $(B)/tools/messageport-bridge/main.o $(patsubst %,$(B)/tools/command/%.o,command_line json_string stop_signal)
+BRIDGE_OBJECTS := $(B)/tools/messageport-bridge/main.o $(patsubst %,$(B)/tools/command/%.o,command_line json_string regular_file stop_signal)
 LIBEXECDIR ?= $(PREFIX)/libexec
 UNITDIR ?= $(PREFIX)/lib/systemd/user
 D_BRIDGE = $(DESTDIR)$(LIBEXECDIR)/corerunloop

@@ -119,9 +119,9 @@ typedef CF_OPTIONS(CFOptionFlags, CFDataSearchFlags) {
 /**
  * Finds bytes in a part of data and returns their range, or {kCFNotFound, 0}. An empty `dataToFind` is found nowhere.
  *
- * `searchRange` lies within `data`.
+ * What of `searchRange` is outside `data` does not count.
  * Threads: any.
- * Errors: a range outside the data stops the process with a message.
+ * Errors: NULL stops the process with a message.
  */
 CF_EXPORT CFRange CFDataFind(CFDataRef data, CFDataRef dataToFind, CFRange searchRange, CFDataSearchFlags compareOptions)
     CRL_LINK(CFDataFind);

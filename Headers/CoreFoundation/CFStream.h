@@ -208,12 +208,12 @@ CF_EXPORT void CFStreamCreatePairWithSocket(CFAllocatorRef alloc, CFSocketNative
  * Creates a read and a write stream that connect to `port` of `host` when one of them is opened. Both share the connection.
  *
  * `host` is a numeric IPv4 or IPv6 address, or "localhost", or a name. The addresses of a host are tried one after the other. The streams
- * open in the background. The library closes the socket when both streams are closed.
+ * open in the background. The library closes the socket when both streams are closed. The low 16 bits of `port` count, so that a program
+ * may keep it in a signed type.
  * Ownership: the caller releases the streams.
  * Threads: any. The two streams may be used on two threads.
- * Errors: both are NULL when there is no memory, or `host` is NULL, or `port` is above 65,535. A name needs the add-on
- * library libcorerunloop-net (CRLNetwork.h) in the process: without it the streams fail with ENOSYS, and a line on standard error says
- * why, once.
+ * Errors: both are NULL when there is no memory, or `host` is NULL. A name needs the add-on library libcorerunloop-net
+ * (CRLNetwork.h) in the process: without it the streams fail with ENOSYS, and a line on standard error says why, once.
  */
 CF_EXPORT void CFStreamCreatePairWithSocketToHost(CFAllocatorRef alloc, CFStringRef host, UInt32 port, CFReadStreamRef *readStream,
                                                   CFWriteStreamRef *writeStream) CRL_LINK(CFStreamCreatePairWithSocketToHost);

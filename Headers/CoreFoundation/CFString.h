@@ -462,9 +462,9 @@ CF_EXPORT CFRange CFStringFind(CFStringRef text, CFStringRef wanted, CFStringCom
 /**
  * Finds a string in a part of another, and returns whether it is there.
  *
- * `range` lies within `text`. `options` are CFStringFind's. `result` receives the range and may be NULL.
+ * What of `range` is outside `text` does not count. `options` are CFStringFind's. `result` receives the range and may be NULL.
  * Threads: any.
- * Errors: a range outside the string stops the process with a message.
+ * Errors: NULL stops the process with a message.
  */
 CF_EXPORT Boolean CFStringFindWithOptions(CFStringRef text, CFStringRef wanted, CFRange range, CFStringCompareFlags options,
                                           CFRange *result) CRL_LINK(CFStringFindWithOptions);
@@ -563,9 +563,9 @@ CF_EXPORT void CFStringReplaceAll(CFMutableStringRef text, CFStringRef replaceme
 
 /**
  * Replaces each occurrence of `wanted` in a part of a string, and returns the number of replacements. With kCFCompareBackwards it begins at
- * the end. `text` must be mutable. `range` lies within it. `options` are CFStringFind's.
+ * the end. `text` must be mutable. What of `range` is outside it does not count. `options` are CFStringFind's.
  * Threads: one at a time for this string.
- * Errors: like CFStringAppend; a range outside stops the process with a message.
+ * Errors: like CFStringAppend.
  */
 CF_EXPORT CFIndex CFStringFindAndReplace(CFMutableStringRef text, CFStringRef wanted, CFStringRef replacement, CFRange range,
                                          CFStringCompareFlags options) CRL_LINK(CFStringFindAndReplace);

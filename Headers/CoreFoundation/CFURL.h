@@ -393,7 +393,8 @@ CF_EXPORT CFURLRef CFURLCreateCopyDeletingPathExtension(CFAllocatorRef allocator
     CRL_LINK(CFURLCreateCopyDeletingPathExtension) CF_RETURNS_RETAINED;
 
 /**
- * Copies the bytes of a URL's string, which are ASCII, and returns how many they are.
+ * Copies the bytes that a URL was made of, and returns how many they are. Those of CFURLCreateWithBytes are in its encoding, and in ASCII
+ * like the URL's string where that does not extend ASCII.
  *
  * `buffer` has `bufferLength` bytes, NULL to count only. No NUL is written.
  * Threads: any.
@@ -404,7 +405,7 @@ CF_EXPORT CFIndex CFURLGetBytes(CFURLRef url, UInt8 *buffer, CFIndex bufferLengt
 /**
  * Returns where in the bytes of CFURLGetBytes a part stands.
  *
- * `rangeIncludingSeparators` may be NULL. It gets the part with the characters that separate it from its neighbours; for a missing part it
+ * `rangeIncludingSeparators` may be NULL. It gets the part with all that stands between it and its neighbours; for a missing part it
  * gets the place where the part would stand, with a length of 0.
  * Threads: any.
  * Errors: a location of kCFNotFound when the part is missing.

@@ -47,7 +47,13 @@ int shim_connection_end_sending(int socket)
 
 const char *shim_error_text(int error)
 {
+#if defined(__GLIBC__)
+    const char *text = strerrordesc_np(error); /* strerror takes locks that stay taken in the child of a fork */
+
+    return text ? text : "unknown error";
+#else
     return strerror(error);
+#endif
 }
 
 const char *shim_name_error_text(int error)

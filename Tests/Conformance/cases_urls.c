@@ -184,6 +184,32 @@ CASE(ranges_of_parts, "423", on_thread)
     }
 }
 
+/* Every range of a URL, in one number for each, so that a trace stays short. */
+static void note_ranges(const char *text)
+{
+    CFURLRef url = CFURLCreateWithBytes(NULL, (const UInt8 *)text, (CFIndex)strlen(text), kCFStringEncodingUTF8, NULL);
+    UInt8 bytes[60] = {0};
+
+    (void)CFURLGetBytes(url, bytes, sizeof bytes - 1);
+    probe_note("%s", (const char *)bytes);
+    for (CFURLComponentType component = 1; component <= 12; component++) {
+        CFRange wide;
+        CFRange part = CFURLGetByteRangeForComponent(url, component, &wide);
+        probe_note("%ld", (long)(((part.location + 1) * 100 + part.length) * 10000 + (wide.location + 1) * 100 + wide.length));
+    }
+    CFRelease(url);
+}
+
+CASE(ranges_of_parts_that_are_empty_or_missing, "416 423", on_thread)
+{
+    static const char *const texts[] = {
+        "file:///tmp/x", "ftp://host", "http://h/%zz", "http:/a", "http:", "http://", "http://?q", "//", "//#f", "///?q", "?#",
+        "mailto:a?b", "http://:80/", "http://:@:", "http://@h?", "//u:@[::1]:9//x?q#f", "http://h/a b[x]?x y#%z", "/a/b", ""};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        note_ranges(texts[i]);
+    }
+}
+
 static CFURLRef url_of_path(const char *path, bool is_directory)
 {
     CFStringRef text = CFStringCreateWithCString(NULL, path, kCFStringEncodingUTF8);

@@ -18,7 +18,7 @@ RUNLOOP_SOURCES := $(wildcard Tools/runloop/Sources/*.c)
 RUNLOOP_OBJECTS := $(RUNLOOP_SOURCES:Tools/runloop/Sources/%.c=$(B)/tools/runloop/%.o)
 RUNLOOP_TESTING_OBJECTS := $(RUNLOOP_SOURCES:Tools/runloop/Sources/%.c=$(B)/tools/runloop-testing/%.o) $(B)/tools/runloop-tests/broken_invariant.o
 $(B)/tools/runloop/html.o $(B)/tools/runloop-testing/html.o: Tools/runloop/Sources/viewer.html
-RUNLOOP_COMMON := $(B)/tools/command/command_line.o $(B)/tools/command/json_string.o
+RUNLOOP_COMMON := $(B)/tools/command/command_line.o $(B)/tools/command/json_string.o $(B)/tools/command/regular_file.o
 
 # The tests run the command with its invariants checked.
 RUNLOOP_TESTING := $(B)/runloop-testing

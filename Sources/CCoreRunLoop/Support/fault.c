@@ -5,6 +5,7 @@
  */
 #include "Support/fault.h"
 
+#include <bsd/string.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -16,7 +17,7 @@
 
 #include "Support/uncancelled.h"
 
-enum { pieces_max = 5, sentence_size = 256 };
+enum { pieces_max = 5, sentence_size = 256, line_size = 1024 };
 
 static void write_line(const char *const *pieces, int count)
 {
@@ -26,6 +27,16 @@ static void write_line(const char *const *pieces, int count)
         vectors[i].iov_len = strlen(pieces[i]);
     }
     while (uncancelled(writev(STDERR_FILENO, vectors, count)) < 0 && errno == EINTR) {
+    }
+}
+
+/* A line may have names in it that others gave, and goes to a terminal. */
+static void make_plain(char *text)
+{
+    for (; *text; text++) {
+        if ((*text > 0 && *text < ' ') || *text == '\x7f') {
+            *text = '?';
+        }
     }
 }
 
@@ -43,6 +54,7 @@ _Noreturn void fault_stop_format(const char *function, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
+    make_plain(sentence);
     fault_stop(function, sentence);
 }
 
@@ -52,7 +64,11 @@ void fault_log_once(atomic_flag *logged, const char *text)
         return;
     }
     int saved_errno = errno;
-    const char *const pieces[3] = {"CoreRunLoop: ", text, "\n"};
+    char line[line_size];
+    const char *const pieces[3] = {"CoreRunLoop: ", line, "\n"};
+
+    (void)strlcpy(line, text, sizeof line);
+    make_plain(line);
     write_line(pieces, 3);
     errno = saved_errno;
 }

@@ -31,4 +31,5 @@
 #pragma redefine_extname lock_places crl_lock_places
 #pragma redefine_extname lock_take_contended crl_lock_take_contended
 #pragma redefine_extname lock_wake_sleeper crl_lock_wake_sleeper
+#pragma redefine_extname random_bytes_fill crl_random_bytes_fill
 #endif

@@ -105,8 +105,8 @@ TEST(a_refused_connection_is_the_error_of_both_streams, "329 331 311")
 
     recorder_add_reader(&reading, pair.reader);
     recorder_add_writer(&writing, pair.writer);
-    (void)CFReadStreamOpen(pair.reader);
-    (void)CFWriteStreamOpen(pair.writer);
+    EXPECT(CFReadStreamOpen(pair.reader));
+    EXPECT(CFWriteStreamOpen(pair.writer));
     run_until_count(&reading.calls, 1);
     run_until_count(&writing.calls, 1);
     EXPECT_TRACE(&reading.trace, "error");
@@ -114,6 +114,20 @@ TEST(a_refused_connection_is_the_error_of_both_streams, "329 331 311")
     EXPECT_ERRNO(CFReadStreamGetError(pair.reader), ECONNREFUSED);
     EXPECT_ERRNO(CFWriteStreamGetError(pair.writer), ECONNREFUSED);
     EXPECT_EQ(write_text(pair.writer, "a"), -1);
+    free_pair(pair);
+}
+
+TEST(a_host_that_no_connection_can_reach_fails_in_the_background, "329 331")
+{
+    struct stream_recorder recorder = {0};
+    struct pair pair = pair_to("255.255.255.255", 80); /* connect(2) itself fails */
+
+    recorder_add_writer(&recorder, pair.writer);
+    EXPECT(CFWriteStreamOpen(pair.writer));
+    run_until_count(&recorder.calls, 1);
+    EXPECT_TRACE(&recorder.trace, "error");
+    EXPECT_EQ(CFWriteStreamGetError(pair.writer).domain, kCFStreamErrorDomainPOSIX);
+    EXPECT(!CFWriteStreamOpen(pair.writer)); /* it was opened before */
     free_pair(pair);
 }
 
@@ -166,7 +180,8 @@ TEST(a_pair_of_streams_connects_to_a_signature, "329 333")
     signature.address = CFDataCreate(NULL, (const UInt8 *)"a", 1);
     CFStreamCreatePairWithPeerSocketSignature(NULL, &signature, &pair.reader, NULL);
     CFRelease(signature.address);
-    EXPECT(!CFReadStreamOpen(pair.reader));
+    EXPECT(CFReadStreamOpen(pair.reader));
+    EXPECT_EQ(CFReadStreamGetStatus(pair.reader), kCFStreamStatusError);
     EXPECT_ERRNO(CFReadStreamGetError(pair.reader), EINVAL);
     CFRelease(pair.reader);
 }
@@ -195,14 +210,27 @@ TEST(a_given_socket_tells_streams_the_address_of_its_peer, "333")
     close(listener);
 }
 
-TEST(a_host_must_have_a_name_and_a_port_to_make_streams, "329")
+TEST(a_host_must_have_a_name_to_make_streams, "329")
 {
     struct pair pair;
 
     CFStreamCreatePairWithSocketToHost(NULL, NULL, 80, &pair.reader, &pair.writer);
     EXPECT(!pair.reader && !pair.writer);
-    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("127.0.0.1"), 65536, &pair.reader, &pair.writer);
-    EXPECT(!pair.reader && !pair.writer);
+}
+
+TEST(a_port_may_come_from_a_signed_type, "329")
+{
+    static const UInt32 kept[] = {(UInt32)(int16_t)50000, 50000 + 65536, 50000};
+
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        struct pair pair = pair_to("127.0.0.1", kept[i]);
+        CFNumberRef value = CFReadStreamCopyProperty(pair.reader, kCFStreamPropertySocketRemotePortNumber);
+        SInt32 port = 0;
+
+        EXPECT(CFNumberGetValue(value, kCFNumberSInt32Type, &port) && port == 50000);
+        CFRelease(value);
+        free_pair(pair);
+    }
 }
 
 TEST(a_name_needs_the_add_on_library_of_streams, "330 311 336")

@@ -412,7 +412,7 @@ TEST(a_connection_that_is_refused_is_told_on_the_queue, "338 329 331")
     CFStreamCreatePairWithSocketToHost(NULL, CFSTR("127.0.0.1"), refusing_port, NULL, &writer);
     recorder_watch_writer(&recorder, writer, events_all);
     put_writer_on(writer, queue);
-    (void)CFWriteStreamOpen(writer);
+    EXPECT(CFWriteStreamOpen(writer));
     probe_await_count(&recorder.calls, 1);
     await_queue(queue);
     EXPECT_TRACE(&recorder.trace, "error");

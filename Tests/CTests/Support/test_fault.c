@@ -22,6 +22,17 @@ TEST(a_long_sentence_is_cut, "")
     EXPECT_STOPS("CoreRunLoop: CFThing: xxx", { fault_stop_format("CFThing", "%s", name); });
 }
 
+TEST(control_characters_of_others_do_not_reach_the_terminal, "")
+{
+    EXPECT_STOPS("CoreRunLoop: CFThing: a?[31mb?c\xC3\xA9\n", { fault_stop_format("CFThing", "%s", "a\x1b[31mb\nc\xC3\xA9"); });
+    EXPECT_STOPS("CoreRunLoop: a?[31m?b\n", {
+        static atomic_flag logged = ATOMIC_FLAG_INIT;
+        fault_log_once(&logged, "a\x1b[31m\x7f"
+                                "b");
+        abort();
+    });
+}
+
 TEST(a_line_is_logged_once_and_errno_is_kept, "")
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;

@@ -6,6 +6,8 @@
 
 #include "messageport.h"
 
+static const CFIndex message_most = 0x60000000; /* what the library sends */
+
 CFDataRef read_all(int descriptor, const char *what)
 {
     CFMutableDataRef data = CFDataCreateMutable(NULL, 0);
@@ -13,9 +15,14 @@ CFDataRef read_all(int descriptor, const char *what)
     ssize_t size;
 
     while ((size = read(descriptor, buffer, sizeof buffer)) != 0) {
+        if (size > 0 && CFDataGetLength(data) + size > message_most) {
+            (void)fail(exit_error, "%s: this is more than a message may have", what);
+            CFRelease(data);
+            return NULL;
+        }
         if (size > 0) {
             CFDataAppendBytes(data, buffer, size);
-        } else if (errno != EINTR) {
+        } else if (size < 0 && errno != EINTR) {
             (void)fail(exit_error, "%s cannot be read: %s", what, strerror(errno));
             CFRelease(data);
             return NULL;

@@ -75,12 +75,15 @@ static int by_name(const void *one, const void *other)
 static void print_entry(const struct port_names_entry *entry, bool as_json, int width)
 {
     char program[32];
+    char visible_program[4 * sizeof program];
     char visible[4 * (port_names_longest + 1)];
     const char *state = state_of(entry->pid, program);
 
     if (!as_json) {
         (void)strvis(visible, entry->name, VIS_CSTYLE | VIS_NL | VIS_TAB);
-        (void)printf("%-*s %8d  %-16s %-8s %8lld %6s\n", width, visible, (int)entry->pid, program, state, (long long)entry->age_s, "-");
+        (void)strvis(visible_program, program, VIS_CSTYLE | VIS_NL | VIS_TAB);
+        (void)printf("%-*s %8d  %-16s %-8s %8lld %6s\n", width, visible, (int)entry->pid, visible_program, state, (long long)entry->age_s,
+                     "-");
         return;
     }
     (void)fputs("{\"name\":", stdout);

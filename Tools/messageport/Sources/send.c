@@ -13,6 +13,7 @@
 #include "CRLRunLoop.h"
 #include "json_string.h"
 #include "messageport.h"
+#include "regular_file.h"
 #include "stop_signal.h"
 
 static CFStringRef name_of(const struct options *options)
@@ -25,6 +26,8 @@ static CFStringRef name_of(const struct options *options)
 /* Returns the message, empty if none is given; NULL after an error. */
 static CFDataRef message_of(const struct options *options)
 {
+    struct stat status;
+    const char *reason;
     CFDataRef data;
     int descriptor;
 
@@ -36,9 +39,9 @@ static CFDataRef message_of(const struct options *options)
     if (strcmp(options->file, "-") == 0) {
         return read_all(STDIN_FILENO, "standard input");
     }
-    descriptor = open(options->file, O_RDONLY | O_CLOEXEC);
+    descriptor = regular_file_open(options->file, &status, &reason);
     if (descriptor < 0) {
-        (void)fail(exit_error, "%s cannot be opened: %s", options->file, strerror(errno));
+        (void)fail(exit_error, "%s cannot be opened: %s", options->file, reason);
         return NULL;
     }
     data = read_all(descriptor, options->file);
@@ -154,11 +157,11 @@ static CFDataRef answer_message(CFMessagePortRef port, SInt32 id, CFDataRef data
             run_command(options, id, input, output[1]);
         }
         (void)close(output[1]);
+        reply = pid > 0 ? read_all(output[0], "the command's output") : NULL;
+        (void)close(output[0]); /* a command that says more than that does not wait for a reader */
         if (pid > 0) {
-            reply = read_all(output[0], "the command's output");
             (void)waitpid(pid, &status, 0);
         }
-        (void)close(output[0]);
     }
     if (input >= 0) {
         (void)close(input);

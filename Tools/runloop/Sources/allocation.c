@@ -3,6 +3,7 @@
 #include "allocation.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "Support/invariant.h"
 #include "command_line.h"
@@ -29,4 +30,12 @@ void *grow_array(void *elements, size_t count, size_t *capacity, size_t size)
         exit(fail(exit_error, "there is no memory"));
     }
     return elements;
+}
+
+char *copy_text(const char *text, size_t length)
+{
+    char *copy = make_room(length + 1, 1);
+
+    memcpy(copy, text, length);
+    return copy;
 }

@@ -9,5 +9,7 @@
 void *make_room(size_t count, size_t size);
 /* Makes room for one more element, and returns the place of the elements, which may have moved. */
 void *grow_array(void *elements, size_t count, size_t *capacity, size_t size);
+/* A terminated copy of so many bytes. */
+char *copy_text(const char *text, size_t length);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a line for each span, each arrow, and each thread's lost events. Texts are quoted as RFC 4180 says. */
+/*
+ * Writes a line for each span, each arrow, and each thread's lost events. Texts are quoted as RFC 4180 says, and have question marks for
+ * control characters, because the table may go to a terminal.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,18 +10,16 @@
 
 static void put_text(FILE *file, const char *text)
 {
-    if (!strpbrk(text, ",\"\n\r")) {
-        (void)fputs(text, file);
-        return;
-    }
-    (void)fputc('"', file);
+    const char *quote = strpbrk(text, ",\"") ? "\"" : "";
+
+    (void)fputs(quote, file);
     for (; *text; text++) {
         if (*text == '"') {
             (void)fputc('"', file);
         }
-        (void)fputc(*text, file);
+        (void)fputc((unsigned char)*text < ' ' || *text == '\x7f' ? '?' : *text, file);
     }
-    (void)fputc('"', file);
+    (void)fputs(quote, file);
 }
 
 /* What a span's row has in the column `detail`. */

@@ -3,9 +3,11 @@
  * runloop: traces programs that use run loops, and makes pictures and tables of their traces. docs: runloop(1), Tools/runloop/trace.md.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runloop.h"
 
@@ -139,6 +141,18 @@ static format_writer *find_format(const char *name)
     return NULL;
 }
 
+/* A pipe without a reader is an error, and one whose reader is slow is waited for. */
+static FILE *open_output(const char *path)
+{
+    int output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+    FILE *file = output >= 0 && fcntl(output, F_SETFL, 0) == 0 ? fdopen(output, "wb") : NULL;
+
+    if (output >= 0 && !file) {
+        (void)close(output);
+    }
+    return file;
+}
+
 static int export_traces(const struct options *options, int count, char **files)
 {
     FILE *file = stdout;
@@ -154,7 +168,7 @@ static int export_traces(const struct options *options, int count, char **files)
     }
     traces_finish(&traces);
     story_tell(&story, &traces, (int64_t)llround(options->stall_s * 1e9));
-    if (options->output && !(file = fopen(options->output, "wbe"))) {
+    if (options->output && !(file = open_output(options->output))) {
         return fail(exit_error, "%s: %s", options->output, strerror(errno));
     }
     status = find_format(options->format)(&story, file);

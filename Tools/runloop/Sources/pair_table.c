@@ -3,13 +3,28 @@
 #include "pair_table.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "runloop.h"
 
+/* Numbers in a trace may be chosen so that they would share a place of any table that is known; so the places are secret. */
+static uint64_t mixed(uint64_t number)
+{
+    static uint64_t secret;
+
+    if (secret == 0) {
+        (void)getrandom(&secret, sizeof secret, 0);
+        secret |= 1;
+    }
+    number ^= secret;
+    number = (number ^ number >> 32) * UINT64_C(0x9E3779B97F4A7C15);
+    number = (number ^ number >> 29) * UINT64_C(0xC2B2AE3D27D4EB4F);
+    return number ^ number >> 32;
+}
+
 static struct pair_entry *place_of(const struct pair_table *table, uint64_t one, uint64_t other)
 {
-    uint64_t hash = (one * UINT64_C(0x9E3779B97F4A7C15)) ^ (other * UINT64_C(0xC2B2AE3D27D4EB4F));
-    size_t at = (size_t)(hash ^ hash >> 32) & (table->capacity - 1);
+    size_t at = (size_t)mixed(one + mixed(other)) & (table->capacity - 1);
 
     invariant(table->count < table->capacity && (table->capacity & (table->capacity - 1)) == 0);
     while (table->entries[at].value != 0 && (table->entries[at].one != one || table->entries[at].other != other)) {

@@ -1,58 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads trace files. A file may be cut off anywhere, or be made by somebody hostile: every number is checked against the file's size before
- * it is used as a place or a size.
+ * Reads trace files. A file may be cut off anywhere, be made by somebody hostile, or change while it is read, because its process goes on:
+ * everything is copied once, and each number is judged in the copy before it is used as a place, a size or a time.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "regular_file.h"
 #include "runloop.h"
 
-/* A file in memory. Its bytes may change at any time, because its process may go on: what is checked is read once. */
-struct image {
-    const char *path;
-    const unsigned char *bytes;
-    uint64_t size;
-    const struct trace_file_header *header;
-    uint64_t ring_capacity;
-    uint64_t ring_size;
+enum {
+    events_most = 1 << 27, /* that one command reads: twice what a thousand threads keep, unless they are asked for more */
+    events_at_once = 2048,
 };
 
-static char *copy_text(const char *text, size_t length)
-{
-    char *copy = make_room(length + 1, 1);
+/* A file and the copy of its header. */
+struct image {
+    const char *path;
+    int file;
+    uint64_t size;
+    struct trace_file_header header;
+};
 
-    memcpy(copy, text, length);
-    return copy;
+/* Differences between such times, and one more of them, are in the range of their type. */
+static bool is_time(int64_t time_ns)
+{
+    return time_ns >= 0 && time_ns <= time_most_ns;
 }
 
 /* ---- loaded objects ---- */
 
 static void read_objects(struct process *process, const struct image *image)
 {
-    const uint32_t which = atomic_load_explicit(&image->header->objects, memory_order_relaxed);
-    const struct trace_objects *table =
-        (const struct trace_objects *)(const void *)(image->bytes + (1 + (uint64_t)(which & 1)) * trace_file_step);
-    uint32_t size = table->size < sizeof table->records ? table->size : (uint32_t)sizeof table->records;
+    static struct trace_objects table;
+    const uint64_t which = image->header.objects & 1;
+    uint32_t size;
     size_t capacity = 0;
 
-    process->has_cut_objects = table->is_cut != 0;
+    memset(&table, 0, sizeof table); /* for what the file does not have any more */
+    (void)regular_file_copy(image->file, (1 + which) * trace_file_step, &table, sizeof table);
+    size = table.size < sizeof table.records ? table.size : (uint32_t)sizeof table.records;
+    process->has_cut_objects = table.is_cut != 0;
     for (uint32_t at = 0; size - at >= sizeof(struct trace_object);) {
         struct trace_object record;
 
-        memcpy(&record, table->records + at, sizeof record);
-        invariant(at + sizeof record <= size && size <= sizeof table->records);
+        memcpy(&record, table.records + at, sizeof record);
+        invariant(at + sizeof record <= size && size <= sizeof table.records);
         if (record.size < sizeof record || record.size > size - at || record.length > record.size - sizeof record) {
             break;
         }
         process->objects = grow_array(process->objects, process->object_count, &capacity, sizeof *process->objects);
         process->objects[process->object_count++] = (struct object_map){
-            record.bias, record.begin, record.end, copy_text((const char *)table->records + at + sizeof record, record.length), NULL};
+            record.bias, record.begin, record.end, copy_text((const char *)table.records + at + sizeof record, record.length), NULL};
         at += (record.size + 7) & ~7u;
         if (at > size) {
             break;
@@ -83,51 +83,91 @@ static void add_event(struct traces *traces, const struct event *event)
 {
     struct thread *owner = &traces->threads[event->thread];
 
-    invariant(event->thread < traces->thread_count && owner->process <= traces->process_count);
+    invariant(event->thread < traces->thread_count && owner->process < traces->process_count);
     traces->events = grow_array(traces->events, traces->event_count, &traces->event_capacity, sizeof *traces->events);
     traces->events[traces->event_count++] = *event;
     owner->first_ns = event->time_ns < owner->first_ns ? event->time_ns : owner->first_ns;
     owner->last_ns = event->time_ns > owner->last_ns ? event->time_ns : owner->last_ns;
 }
 
-static void read_ring(struct traces *traces, uint32_t process, const struct image *image, const struct trace_ring *ring)
+/* An event that the process was writing when it was killed, or is writing now, is not whole. */
+static bool is_whole(const struct trace_event *event, uint64_t number)
 {
-    const struct trace_event *events = (const struct trace_event *)(const void *)((const char *)ring + trace_ring_events_at);
-    uint64_t capacity = image->ring_capacity;
-    uint64_t next = atomic_load_explicit(&ring->next, memory_order_acquire);
-    uint32_t thread = find_thread(traces, process, ring);
-    uint64_t loop = atomic_load_explicit(&ring->loop, memory_order_relaxed);
+    return event->stamp == (uint32_t)(number + 1) && is_time(event->time_ns);
+}
 
-    invariant(capacity > 0 && (capacity & (capacity - 1)) == 0); /* check_image refuses others */
-    if (loop != 0) {
-        traces->threads[thread].loop = loop;
-        traces->threads[thread].waker = atomic_load_explicit(&ring->waker, memory_order_relaxed);
-    }
-    traces->threads[thread].lost += next > capacity ? next - capacity : 0;
-    for (uint64_t number = next > capacity ? next - capacity : 0; number < next; number++) {
-        const struct trace_event *written = &events[number & (capacity - 1)];
-        bool is_whole = atomic_load_explicit(&written->stamp, memory_order_acquire) == (uint32_t)(number + 1);
-        struct event event = {written->time_ns, written->object, written->value, thread, written->kind, written->detail};
+/* Copies events of the ring, from that number on, at most as many as lie there side by side. Returns how many these were. */
+static uint64_t read_events(struct traces *traces, uint32_t thread, const struct image *image, uint64_t events_at, uint64_t number,
+                            uint64_t next)
+{
+    static struct trace_event events[events_at_once];
+    const uint64_t place = number & (image->header.ring_capacity - 1);
+    const uint64_t together = image->header.ring_capacity - place < next - number ? image->header.ring_capacity - place : next - number;
+    const size_t wanted = together < events_at_once ? (size_t)together : events_at_once;
+    const uint64_t at = events_at + place * sizeof *events;
+    const size_t count = regular_file_copy(image->file, at, events, wanted * sizeof *events) / sizeof *events;
+    size_t whole = 0;
 
-        if (!is_whole) {
-            traces->threads[thread].lost++; /* the process was killed while it wrote the event, or is writing it now */
-        } else if (event.kind > 0 && event.kind < trace_kind_count) {
-            add_event(traces, &event);
+    for (size_t i = 0; i < count; i++) {
+        const struct trace_event *event = &events[i];
+
+        if (!is_whole(event, number + i)) {
+            continue;
+        }
+        whole++;
+        if (event->kind > 0 && event->kind < trace_kind_count) {
+            add_event(traces, &(struct event){event->time_ns, event->object, event->value, thread, event->kind, event->detail});
         }
     }
+    traces->threads[thread].lost += wanted - whole;
+    if (whole == 0) {
+        uint64_t skipped = (regular_file_skip(image->file, at + wanted * sizeof *events) - at) / sizeof *events;
+
+        skipped = skipped < together ? skipped : together;
+        if (skipped > wanted) {
+            traces->threads[thread].lost += skipped - wanted;
+            return skipped;
+        }
+    }
+    return wanted;
+}
+
+/* Returns false if the ring has more events than this command reads. */
+static bool read_ring(struct traces *traces, uint32_t process, const struct image *image, uint64_t at, const struct trace_ring *ring)
+{
+    const uint64_t capacity = image->header.ring_capacity;
+    const uint64_t next = ring->next;
+    uint64_t number = next > capacity ? next - capacity : 0;
+    uint32_t thread = find_thread(traces, process, ring);
+
+    invariant(capacity > 0 && (capacity & (capacity - 1)) == 0); /* check_image refuses others */
+    if (ring->loop != 0) {
+        traces->threads[thread].loop = ring->loop;
+        traces->threads[thread].waker = ring->waker;
+    }
+    if (next - number > events_most - traces->events_read) {
+        return false;
+    }
+    traces->events_read += next - number;
+    traces->threads[thread].lost += number;
+    while (number < next) {
+        number += read_events(traces, thread, image, at + trace_ring_events_at, number, next);
+    }
+    return true;
 }
 
 /* ---- files ---- */
 
-/* Reads what the file says of its sizes. Returns an exit status after a line on standard error. */
-static int check_image(struct image *image)
+/* Copies the header and judges its numbers. Returns an exit status after a line on standard error. */
+static int read_header(struct image *image)
 {
-    const struct trace_file_header *header = image->header;
+    struct trace_file_header *header = &image->header;
+    size_t size = regular_file_copy(image->file, 0, header, sizeof *header);
 
-    if (image->size < sizeof header->magic || memcmp(header->magic, trace_file_magic, sizeof trace_file_magic) != 0) {
+    if (size < sizeof header->magic || memcmp(header->magic, trace_file_magic, sizeof trace_file_magic) != 0) {
         return fail(exit_error, "%s: this is no trace", image->path);
     }
-    if (image->size < trace_file_rings_at) {
+    if (size < sizeof *header || image->size < trace_file_rings_at) {
         return fail(exit_error, "%s: the trace is cut off before its first event", image->path);
     }
     if (header->order != trace_file_order) {
@@ -137,13 +177,12 @@ static int check_image(struct image *image)
         return fail(exit_error, "%s: the trace is of version %u, and this command reads version %d", image->path, header->version,
                     trace_file_version);
     }
-    image->ring_capacity = header->ring_capacity;
-    image->ring_size = header->ring_size;
-    if (image->ring_capacity == 0 || (image->ring_capacity & (image->ring_capacity - 1)) != 0 || image->ring_size % trace_file_step != 0 ||
-        image->ring_size < trace_ring_events_at + image->ring_capacity * sizeof(struct trace_event)) {
+    if (header->ring_capacity == 0 || (header->ring_capacity & (header->ring_capacity - 1)) != 0 ||
+        header->ring_size % trace_file_step != 0 ||
+        header->ring_size < trace_ring_events_at + header->ring_capacity * sizeof(struct trace_event)) {
         return fail(exit_error, "%s: the sizes in the trace do not agree", image->path);
     }
-    return exit_success;
+    return is_time(header->began_ns) ? exit_success : fail(exit_error, "%s: the trace has no time at which it began", image->path);
 }
 
 static const char *last_part(const char *path, size_t size)
@@ -157,64 +196,53 @@ static const char *last_part(const char *path, size_t size)
     return copy_text(path + from, length - from);
 }
 
-static void read_image(struct traces *traces, const struct image *image)
+static int read_image(struct traces *traces, const struct image *image)
 {
-    const struct trace_file_header *header = image->header;
-    uint32_t rings = atomic_load_explicit(&header->rings, memory_order_relaxed);
-    struct process *process;
+    const struct trace_file_header *header = &image->header;
+    const uint64_t whole_rings = (image->size - trace_file_rings_at) / header->ring_size;
+    const uint32_t process = (uint32_t)traces->process_count;
 
     traces->processes = grow_array(traces->processes, traces->process_count, &traces->process_capacity, sizeof *traces->processes);
-    process = &traces->processes[traces->process_count];
-    *process = (struct process){.number = header->process,
-                                .parent = header->parent,
-                                .program = last_part(header->program, sizeof header->program),
-                                .file = image->path,
-                                .began_ns = header->began_ns,
-                                .ended_ns = atomic_load_explicit(&header->ended_ns, memory_order_relaxed),
-                                .lost = atomic_load_explicit(&header->lost, memory_order_relaxed)};
-    read_objects(process, image);
-    for (uint32_t i = 0; i < rings && i < trace_ring_most; i++) {
-        uint64_t at = trace_file_rings_at + i * image->ring_size;
-        const struct trace_ring *ring = (const struct trace_ring *)(const void *)(image->bytes + at);
+    traces->process_count++;
+    traces->processes[process] = (struct process){.number = header->process,
+                                                  .parent = header->parent,
+                                                  .program = last_part(header->program, sizeof header->program),
+                                                  .file = image->path,
+                                                  .began_ns = header->began_ns,
+                                                  .ended_ns = is_time(header->ended_ns) ? header->ended_ns : 0,
+                                                  .lost = header->lost};
+    read_objects(&traces->processes[process], image);
+    for (uint32_t i = 0; i < header->rings && i < trace_ring_most && i < whole_rings; i++) {
+        uint64_t at = trace_file_rings_at + i * header->ring_size;
+        struct trace_ring ring;
 
-        if (at + image->ring_size > image->size || at + image->ring_size < at) {
+        if (regular_file_copy(image->file, at, &ring, sizeof ring) < sizeof ring) {
             break;
         }
-        if (atomic_load_explicit(&ring->is_made, memory_order_acquire) == 1) {
-            read_ring(traces, (uint32_t)traces->process_count, image, ring);
+        if (ring.is_made == 1 && !read_ring(traces, process, image, at, &ring)) {
+            return fail(exit_error, "%s: this would be more than %d events", image->path, events_most);
         }
     }
-    traces->process_count++;
+    return exit_success;
 }
 
 int traces_add(struct traces *traces, const char *path)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
     struct image image = {.path = path};
     struct stat status;
-    void *memory;
+    const char *reason;
     int result;
 
-    if (file < 0 || fstat(file, &status) < 0) {
-        return fail(exit_error, "%s: %s", path, strerror(errno));
-    }
-    if (!S_ISREG(status.st_mode) || status.st_size == 0) {
-        (void)close(file);
-        return fail(exit_error, "%s: this is no trace", path);
+    image.file = regular_file_open(path, &status, &reason);
+    if (image.file < 0) {
+        return fail(exit_error, "%s: %s", path, reason);
     }
     image.size = (uint64_t)status.st_size;
-    memory = mmap(NULL, image.size, PROT_READ, MAP_SHARED, file, 0);
-    (void)close(file);
-    if (memory == MAP_FAILED) {
-        return fail(exit_error, "%s: %s", path, strerror(errno));
-    }
-    image.bytes = memory;
-    image.header = memory;
-    result = check_image(&image);
+    result = read_header(&image);
     if (result == exit_success) {
-        read_image(traces, &image);
+        result = read_image(traces, &image);
     }
-    (void)munmap(memory, image.size);
+    (void)close(image.file);
     return result;
 }
 

@@ -6,13 +6,13 @@
  * passed on.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "regular_file.h"
 #include "runloop.h"
 
 static volatile sig_atomic_t child; /* 0: none yet */
@@ -28,15 +28,17 @@ static void pass_on(int signal)
 static int make_way(const char *path)
 {
     char magic[sizeof trace_file_magic];
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t size;
+    struct stat status;
+    const char *reason;
+    int file = regular_file_open(path, &status, &reason);
+    size_t size;
 
     if (file < 0) {
-        return errno == ENOENT ? exit_success : fail(exit_error, "%s: %s", path, strerror(errno));
+        return access(path, F_OK) != 0 && errno == ENOENT ? exit_success : fail(exit_error, "%s: %s", path, reason);
     }
-    size = read(file, magic, sizeof magic);
+    size = regular_file_copy(file, 0, magic, sizeof magic);
     (void)close(file);
-    if (size != (ssize_t)sizeof magic || memcmp(magic, trace_file_magic, sizeof magic) != 0) {
+    if (size != sizeof magic || memcmp(magic, trace_file_magic, sizeof magic) != 0) {
         return fail(exit_error, "%s is no trace, and stays as it is", path);
     }
     return unlink(path) == 0 ? exit_success : fail(exit_error, "%s: %s", path, strerror(errno));

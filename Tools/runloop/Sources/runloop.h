@@ -76,9 +76,13 @@ struct traces {
     size_t thread_count, thread_capacity;
     struct event *events; /* by time; those of one thread as it wrote them */
     size_t event_count, event_capacity;
+    uint64_t events_read; /* and those that were not whole */
     int64_t origin_ns; /* the beginning of the earliest trace; times are written as distances from it */
     int64_t end_ns; /* the latest instant in any trace */
 };
+
+/* The latest time in a trace; 73 years. */
+static const int64_t time_most_ns = INT64_MAX / 4;
 
 /* Adds a file's events. Returns an exit status after a line on standard error. */
 int traces_add(struct traces *traces, const char *path);

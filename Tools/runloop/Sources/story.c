@@ -75,7 +75,7 @@ static uint32_t name_of_mode(struct teller *teller, uint32_t process, uint64_t m
 
     if (*value == 0) {
         (void)snprintf(text, sizeof text, "mode 0x%" PRIx64, mode);
-        *value = name_of_text(teller, strdup(text)) + 1u;
+        *value = name_of_text(teller, copy_text(text, strlen(text))) + 1u;
     }
     return (uint32_t)(*value - 1);
 }
@@ -98,7 +98,7 @@ static void take_name(struct teller *teller, const struct event *event, uint32_t
     }
     memcpy(text + event->detail, &event->value, sizeof event->value);
     value = pair_table_value(&teller->modes, process, event->object);
-    *value = name_of_text(teller, strdup(text)) + 1u;
+    *value = name_of_text(teller, copy_text(text, strlen(text))) + 1u;
 }
 
 /* ---- spans ---- */
@@ -138,6 +138,14 @@ static uint32_t span_open(struct teller *teller, uint32_t thread, int kind, int6
     return place;
 }
 
+/* The largest number if the sum is larger, which takes invented times. */
+static int64_t sum_of(int64_t one_ns, int64_t other_ns)
+{
+    int64_t sum_ns;
+
+    return __builtin_add_overflow(one_ns, other_ns, &sum_ns) ? INT64_MAX : sum_ns;
+}
+
 static void note_function(struct teller *teller, const struct span *span)
 {
     struct story *story = teller->story;
@@ -152,7 +160,7 @@ static void note_function(struct teller *teller, const struct span *span)
     invariant(*value <= story->function_count && span->kind >= span_callout);
     figures = &story->functions[*value - 1];
     figures->count++;
-    figures->total_ns += span->end_ns - span->begin_ns;
+    figures->total_ns = sum_of(figures->total_ns, span->end_ns - span->begin_ns);
     figures->longest_ns = span->end_ns - span->begin_ns > figures->longest_ns ? span->end_ns - span->begin_ns : figures->longest_ns;
 }
 
@@ -161,12 +169,13 @@ static void awake_ends(struct teller *teller, uint32_t thread, int64_t now_ns)
 {
     struct story *story = teller->story;
     struct stack *stack = &teller->stacks[thread];
-    int64_t length_ns = now_ns - stack->awake_since_ns;
+    int64_t length_ns;
 
     if (stack->awake_since_ns == INT64_MIN) {
         return;
     }
     invariant(stack->awake_since_ns <= now_ns);
+    length_ns = now_ns - stack->awake_since_ns;
     if (length_ns > story->loops[thread].longest_awake_ns) {
         story->loops[thread].longest_awake_ns = length_ns;
     }
@@ -202,10 +211,10 @@ static void span_close(struct teller *teller, uint32_t thread, int64_t now_ns, u
             stack->worst = place;
         }
     } else if (span->kind == span_sleep) {
-        story->loops[thread].asleep_ns += now_ns - span->begin_ns;
+        story->loops[thread].asleep_ns = sum_of(story->loops[thread].asleep_ns, now_ns - span->begin_ns);
         awake_begins(teller, thread, now_ns);
     } else if (span->kind == span_run && stack->count == 0) {
-        story->loops[thread].running_ns += now_ns - span->begin_ns;
+        story->loops[thread].running_ns = sum_of(story->loops[thread].running_ns, now_ns - span->begin_ns);
         awake_ends(teller, thread, now_ns);
     }
 }
@@ -375,9 +384,12 @@ static void end_sleep(struct teller *teller, const struct event *event, uint32_t
 
 static void note_due_timer(struct teller *teller, const struct event *event, uint32_t process)
 {
+    int64_t due_ns = (int64_t)event->value;
+
     (void)process;
+    due_ns = due_ns < -time_most_ns ? -time_most_ns : due_ns;
     teller->stacks[event->thread].due_timer = event->object;
-    teller->stacks[event->thread].due_ns = (int64_t)event->value;
+    teller->stacks[event->thread].due_ns = due_ns > time_most_ns ? time_most_ns : due_ns;
 }
 
 static void begin_callout(struct teller *teller, const struct event *event, uint32_t process)

@@ -20,6 +20,7 @@
 
 #include "Loop/Trace/statistics_file.h"
 #include "json_string.h"
+#include "regular_file.h"
 #include "runloop.h"
 
 enum { path_most = 4096 };
@@ -191,8 +192,10 @@ static int take_sample(struct sample *sample, const char *path)
 static bool is_fixed(const char *path)
 {
     ElfW(Ehdr) header;
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool is_read = file >= 0 && pread(file, &header, sizeof header, 0) == (ssize_t)sizeof header;
+    struct stat status;
+    const char *reason;
+    int file = regular_file_open(path, &status, &reason);
+    bool is_read = file >= 0 && regular_file_copy(file, 0, &header, sizeof header) == sizeof header;
 
     if (file >= 0) {
         (void)close(file);
@@ -237,14 +240,9 @@ static const char *function_name(const struct seen *seen)
 
 static const struct seen *find_before(const struct sample *before, const struct seen *seen)
 {
-    for (size_t i = 0; i < before->count; i++) {
-        const struct seen *one = &before->loops[i];
+    const struct seen *one = before->count > 0 ? bsearch(seen, before->loops, before->count, sizeof *seen, by_process) : NULL;
 
-        if (one->process == seen->process && one->place == seen->place && one->thread == seen->thread && one->began_ns == seen->began_ns) {
-            return one;
-        }
-    }
-    return NULL;
+    return one && one->thread == seen->thread && one->began_ns == seen->began_ns ? one : NULL;
 }
 
 static double rate_of(uint64_t before, uint64_t after, double seconds)

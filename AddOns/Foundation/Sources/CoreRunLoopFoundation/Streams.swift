@@ -102,18 +102,13 @@ extension Foundation::Stream {
 
     /// Makes two streams that connect to `port` of a host when one of them is opened. A name needs the library `corerunloop-net`.
     ///
-    /// Both are `nil` for a port that does not exist. A `nil` pointer asks for no stream of that kind.
+    /// The low 16 bits of `port` count. A `nil` pointer asks for no stream of that kind.
     public class func getStreamsToHost(
         withName hostname: String, port: Int, inputStream: UnsafeMutablePointer<InputStream?>?,
         outputStream: UnsafeMutablePointer<OutputStream?>?
     ) {
-        guard let port = UInt32(exactly: port) else {
-            unsafe inputStream?.pointee = nil
-            unsafe outputStream?.pointee = nil
-            return
-        }
         unsafe makePair(inputStream, outputStream) { reader, writer in
-            unsafe CFStreamCreatePairWithSocketToHost(nil, hostname.cfString, port, reader, writer)
+            unsafe CFStreamCreatePairWithSocketToHost(nil, hostname.cfString, UInt32(truncatingIfNeeded: port), reader, writer)
         }
     }
 

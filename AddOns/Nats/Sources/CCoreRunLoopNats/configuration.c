@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "Support/invariant.h"
@@ -23,14 +24,26 @@ static int split_servers(char *text, const char *ret_servers[servers_max])
     return count;
 }
 
+/* A pipe would hold whoever reads it, and one of credentials is read again with each connection. NULL is no file, and has no fault. */
+static bool is_file_to_read(const char *path)
+{
+    struct stat status;
+
+    return !path || (access(path, R_OK) == 0 && stat(path, &status) == 0 && S_ISREG(status.st_mode));
+}
+
 /* Returns why the settings cannot be followed, or NULL. */
 static const char *settings_fault(const CRLNatsConfiguration *configuration)
 {
     if (!configuration->certificate != !configuration->key) {
         return "a certificate needs its key, and a key its certificate";
     }
-    if (configuration->credentials && access(configuration->credentials, R_OK) != 0) {
+    if (!is_file_to_read(configuration->credentials)) {
         return "the file of credentials cannot be read"; /* cnats would report it only at each attempt to connect */
+    }
+    if (!is_file_to_read(configuration->authorities) || !is_file_to_read(configuration->certificate) ||
+        !is_file_to_read(configuration->key)) {
+        return "a file of certificates or of a key cannot be read";
     }
     return configuration->password && !configuration->user ? "a password needs its user" : NULL;
 }

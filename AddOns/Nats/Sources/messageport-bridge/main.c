@@ -10,12 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "CRLNats.h"
 #include "CRLRunLoop.h"
 #include "CoreFoundation/CoreFoundation.h"
 #include "command_line.h"
 #include "json_string.h"
+#include "regular_file.h"
 #include "stop_signal.h"
 
 enum { exit_name = exit_usage + 1 };
@@ -88,15 +90,19 @@ static int add_server(struct options *options, const char *server)
 
 static int read_password(struct options *options, const char *path)
 {
-    FILE *file = fopen(path, "re");
+    struct stat status;
+    const char *reason;
+    int file = regular_file_open(path, &status, &reason);
+    size_t size;
 
-    if (!file || !fgets(options->password, sizeof options->password, file)) {
-        if (file) {
-            (void)fclose(file);
-        }
-        return fail(exit_error, "%s: there is no password to read", path);
+    if (file < 0) {
+        return fail(exit_error, "%s: there is no password to read: %s", path, reason);
     }
-    (void)fclose(file);
+    size = regular_file_copy(file, 0, options->password, sizeof options->password - 1);
+    (void)close(file);
+    if (size == 0 || (size == sizeof options->password - 1 && !memchr(options->password, '\n', size))) {
+        return fail(exit_error, "%s: there is no password of %zu bytes at most", path, sizeof options->password - 2);
+    }
     options->password[strcspn(options->password, "\r\n")] = '\0';
     options->configuration.password = options->password;
     return exit_success;

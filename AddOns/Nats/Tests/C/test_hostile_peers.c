@@ -14,7 +14,7 @@
 #include "nats_machine.h"
 #include "raw_peer.h"
 
-enum { many_senders = 1000000, buffer_size = 1 << 16 };
+enum { many_senders = 1000000, buffer_size = 1 << 16, bridges_most = 4 };
 
 /* ---- a bridge among hostile peers ---- */
 
@@ -434,26 +434,73 @@ static bool is_served_less(void *info)
     return served < *(int *)info;
 }
 
-PLACE_TEST(a_server_that_is_none_crashes_nobody, "1123")
-{
-    struct bridge_events log = {{0}, {{0}}};
-    int rounds = 24;
-    CRLNatsBridgeRef bridge;
-    pthread_t server;
-    char url[64];
+/* Bridges to a false server. */
+struct false_server {
+    CRLNatsBridgeRef bridges[bridges_most];
+    struct bridge_events logs[bridges_most];
     int listener;
+    pthread_t thread;
+};
+
+static void false_server_begin(struct false_server *server, int count, const char *format)
+{
+    char url[128];
     int port;
 
-    listener = loopback_listen(&port);
-    (void)snprintf(url, sizeof url, "nats://127.0.0.1:%d", port);
-    REQUIRE(pthread_create(&server, NULL, run_false_server, &listener) == 0);
+    memset(server, 0, sizeof *server);
+    served = 0;
+    is_over = false;
+    server->listener = loopback_listen(&port);
+    (void)snprintf(url, sizeof url, format, port, port);
+    REQUIRE(pthread_create(&server->thread, NULL, run_false_server, &server->listener) == 0);
     machine_become("here");
-    bridge = place_bridge_with((CRLNatsConfiguration){.servers = url, .machine = "here"}, &log);
-    REQUIRE(CRLNatsBridgeImport(bridge, "a", NULL, NULL));
-    EXPECT(place_run_while(is_served_less, &rounds));
-    EXPECT_EQ(EVENT_COUNT(log, kCRLNatsNameAppeared), 0);
-    place_end_bridge(bridge);
+    for (int i = 0; i < count; i++) {
+        server->bridges[i] = place_bridge_with((CRLNatsConfiguration){.servers = url, .machine = "here"}, &server->logs[i]);
+        REQUIRE(CRLNatsBridgeImport(server->bridges[i], "a", NULL, NULL));
+    }
+}
+
+static void false_server_end(struct false_server *server)
+{
+    for (int i = 1; i < bridges_most && server->bridges[i]; i++) {
+        CRLNatsBridgeInvalidate(server->bridges[i]);
+    }
+    place_end_bridge(server->bridges[0]); /* waits for the connections of all */
     is_over = true;
-    (void)pthread_join(server, NULL);
-    (void)close(listener);
+    (void)pthread_join(server->thread, NULL);
+    (void)close(server->listener);
+}
+
+PLACE_TEST(a_server_that_is_none_crashes_nobody, "1123")
+{
+    static struct false_server server;
+    int rounds = 6 * bridges_most;
+
+    false_server_begin(&server, bridges_most, "nats://127.0.0.1:%d");
+    EXPECT(place_run_while(is_served_less, &rounds));
+    for (int i = 0; i < bridges_most; i++) {
+        EXPECT_EQ(EVENT_COUNT(server.logs[i], kCRLNatsNameAppeared), 0);
+    }
+    false_server_end(&server);
+}
+
+/* Each try waits at least half as long as it may: 25 ms, 50 ms, and so on. cnats itself does not wait between two servers. */
+PLACE_TEST(a_server_that_ends_each_connection_is_asked_less_and_less, "1123")
+{
+    static const char *const urls[] = {"nats://127.0.0.1:%d", "nats://127.0.0.1:%d,nats://localhost:%d"};
+
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        static struct false_server server;
+        double begin = port_probe_now();
+        int rounds = 7;
+
+        false_server_begin(&server, 1, urls[i]);
+        EXPECT(place_run_while(is_served_less, &rounds));
+        EXPECT(port_probe_now() - begin >= (i == 0 ? 1.5 : 0.35)); /* an attempt that fails goes on to the other server */
+        EXPECT(EVENT_COUNT(server.logs[0], kCRLNatsConnected) <= 2);
+        EXPECT(EVENT_COUNT(server.logs[0], kCRLNatsDisconnected) <= 2);
+        EXPECT(EVENT_COUNT(server.logs[0], kCRLNatsCannotConnect) > 0);
+        EXPECT(EVENT_COUNT(server.logs[0], kCRLNatsCannotConnect) <= 2 + (int)(port_probe_now() - begin)); /* one line a second */
+        false_server_end(&server);
+    }
 }

@@ -18,7 +18,9 @@
 #include "CoreFoundation/CFArray.h"
 #include "CoreFoundation/CFData.h"
 #include "CoreFoundation/CFNumber.h"
+#include "Runtime/Text/c_string.h"
 #include "Support/invariant.h"
+#include "resolver.h"
 #include "tls_error.h"
 
 enum { longest_name = 256, most_protocol_bytes = 1024 };
@@ -145,63 +147,98 @@ static bool set_level(const struct making *m)
     return SSL_set_min_proto_version(m->ssl, version) && SSL_set_max_proto_version(m->ssl, version);
 }
 
-/* Stores the name that the certificate must have: the setting's, or the host's. `*ret_is_any`: any name will do. Refuses no name. */
-static bool get_peer_name(const struct making *m, char name[longest_name], bool *ret_is_any)
-{
-    CFTypeRef value = CFDictionaryGetValue(m->settings, kCFStreamSSLPeerName);
-    CFStringRef text = value ? value : m->host;
-    size_t length;
+/* ---- the name of the peer ---- */
 
-    *ret_is_any = value == kCFNull;
-    if (*ret_is_any) {
-        return true;
+/* A name of a host, or a numeric address, as certificates have it. */
+struct peer_name {
+    char text[longest_name]; /* empty: none */
+    bool is_address;
+};
+
+/* An address as it is written in URLs and for connecting: in brackets, with a zone, or in an old spelling of IPv4. */
+static bool parse_address(char text[longest_name])
+{
+    struct in6_addr ipv6;
+    struct in_addr ipv4;
+    size_t length = strlen(text);
+
+    if (strchr(text, ':')) {
+        if (text[0] == '[' && text[length - 1] == ']') {
+            memmove(text, text + 1, length - 2);
+            text[length - 2] = '\0';
+        }
+        text[strcspn(text, "%")] = '\0'; /* the zone is of this machine (RFC 6874) */
+        return inet_pton(AF_INET6, text, &ipv6) == 1;
     }
-    if (!text) {
-        return refuse_setting(m, errSSLHostNameMismatch);
+    if (text[strspn(text, "0123456789abcdefABCDEFxX.")] != '\0' || inet_aton(text, &ipv4) == 0) {
+        return false;
     }
-    if (CFGetTypeID(text) != CFStringGetTypeID() || !CFStringGetCString(text, name, longest_name, kCFStringEncodingASCII)) {
-        return refuse_setting(m, errSSLBadConfiguration);
-    }
-    length = strlen(name);
-    invariant(length < longest_name);
-    if (length > 2 && name[0] == '[' && name[length - 1] == ']') { /* an IPv6 address, as hosts are written in URLs */
-        memmove(name, name + 1, length - 2);
-        length -= 2;
-        name[length] = '\0';
-    }
-    while (length > 1 && name[length - 1] == '.') { /* the dot of the root domain, which certificates leave out */
-        name[--length] = '\0';
-    }
-    return length > 0 || refuse_setting(m, errSSLBadConfiguration);
+    return inet_ntop(AF_INET, &ipv4, text, longest_name);
 }
 
-/* A numeric address is compared with the certificate's addresses, and not sent to the server as its name (SNI). */
+/* Returns false, with an empty text, for what is neither an address nor the name of a host. */
+static bool parse_peer_name(CFStringRef string, struct peer_name *ret_name)
+{
+    char *text = ret_name->text;
+    bool is_name;
+
+    *ret_name = (struct peer_name){.text = ""};
+    if (CFGetTypeID(string) != CFStringGetTypeID() || !c_string_copy(string, text, longest_name, kCFStringEncodingASCII)) {
+        return false;
+    }
+    ret_name->is_address = parse_address(text);
+    if (ret_name->is_address) {
+        return true;
+    }
+    is_name = resolver_name_is_valid(text);
+    if (!is_name) {
+        text[0] = '\0';
+    } else if (text[strlen(text) - 1] == '.') {
+        text[strlen(text) - 1] = '\0'; /* the dot of the root domain, which certificates leave out */
+    }
+    return is_name;
+}
+
+/* Stores the name that the certificate must have: the setting's, or the host's. `*ret_is_any`: any will do; the name is the host's, if any. */
+static bool get_peer_name(const struct making *m, struct peer_name *ret_name, bool *ret_is_any)
+{
+    CFTypeRef value = CFDictionaryGetValue(m->settings, kCFStreamSSLPeerName);
+    CFStringRef text = value && value != kCFNull ? value : m->host;
+
+    *ret_is_any = value == kCFNull;
+    *ret_name = (struct peer_name){.text = ""};
+    if (text ? parse_peer_name(text, ret_name) : *ret_is_any) {
+        return true;
+    }
+    return *ret_is_any || refuse_setting(m, text ? errSSLBadConfiguration : errSSLHostNameMismatch);
+}
+
+/*
+ * A numeric address is compared with the certificate's addresses, and not sent to the server as its name (RFC 6066, 3). The subject's name
+ * is never compared (RFC 9525, 6.3).
+ */
 static bool set_peer_name(const struct making *m, bool verifies)
 {
-    char name[longest_name] = "";
-    unsigned char address[sizeof(struct in6_addr)];
-    bool is_any = false;
-    bool is_address;
+    struct peer_name name;
+    bool is_any;
 
-    if (!get_peer_name(m, name, &is_any)) {
+    if (!get_peer_name(m, &name, &is_any)) {
         return !verifies && !CFDictionaryGetValue(m->settings, kCFStreamSSLPeerName);
     }
-    if (is_any && m->host) {
-        (void)CFStringGetCString(m->host, name, sizeof name, kCFStringEncodingASCII); /* is sent to the server all the same */
-    }
-    is_address = inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
-    if (name[0] != '\0' && !is_address && !SSL_set_tlsext_host_name(m->ssl, name)) {
+    if (name.text[0] != '\0' && !name.is_address && !SSL_set_tlsext_host_name(m->ssl, name.text)) {
         return refuse_after_error(m);
     }
     if (is_any || !verifies) {
         return true;
     }
-    SSL_set_hostflags(m->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    if (is_address ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(m->ssl), name) : SSL_set1_host(m->ssl, name)) {
+    SSL_set_hostflags(m->ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+    if (name.is_address ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(m->ssl), name.text) : SSL_set1_host(m->ssl, name.text)) {
         return true;
     }
     return refuse_after_error(m);
 }
+
+/* ---- certificates ---- */
 
 static bool set_verification(const struct making *m, bool *ret_verifies)
 {
@@ -221,8 +258,6 @@ static bool set_verification(const struct making *m, bool *ret_verifies)
     *ret_verifies = verifies;
     return true;
 }
-
-/* ---- certificates ---- */
 
 /* What a PEM text holds: certificates and keys, in its order. */
 typedef STACK_OF(X509_INFO) pem_parts;
@@ -346,7 +381,7 @@ static size_t add_protocol(unsigned char list[most_protocol_bytes], size_t lengt
     size_t count;
 
     if (!protocol || CFGetTypeID(protocol) != CFStringGetTypeID() ||
-        !CFStringGetCString(protocol, name, sizeof name, kCFStringEncodingUTF8)) {
+        !c_string_copy(protocol, name, sizeof name, kCFStringEncodingUTF8)) {
         return 0;
     }
     count = strlen(name);

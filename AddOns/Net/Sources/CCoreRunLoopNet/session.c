@@ -25,6 +25,12 @@ struct session {
     bool is_open GUARDED_BY(the_plain_lock); /* the handshake is done */
 };
 
+/*
+ * What a call may read of the socket. OpenSSL goes on while the peer sends what is no data, such as new keys, so that without a bound a peer
+ * would hold the loop. A call that stops here returns -EAGAIN, and the kernel reports the rest. There is room for a whole record.
+ */
+enum { most_bytes_a_call = 17408, most_bytes_dropped = 131072 };
+
 /* ---- what OpenSSL answers ---- */
 
 /* Keeps the failure. An error of the socket comes before one of TLS; without any of them the peer has closed the connection too early. */
@@ -72,6 +78,7 @@ ACQUIRES(the_plain_lock) static int begin_call(struct session *session, CFIndex 
 
     invariant(session->failure <= 0);
     *ret_failure = session->failure;
+    session->bio.allowance = most_bytes_a_call;
     ERR_clear_error(); /* otherwise SSL_get_error could take an older error for this call's */
     return cancel_state;
 }
@@ -165,7 +172,7 @@ Boolean session_holds_bytes(void *object)
 {
     struct session *session = object;
     int cancel_state = plain_lock_take(&session->lock);
-    bool holds = session->failure == 0 && SSL_has_pending(session->ssl);
+    bool holds = session->failure == 0 && SSL_has_pending(session->ssl) && !session->bio.is_read_out;
 
     plain_lock_drop(&session->lock, cancel_state);
     return holds;
@@ -284,11 +291,11 @@ NOT_CHECKED void *session_create(int socket, CFStringRef host, CFDictionaryRef s
  */
 REQUIRES(the_plain_lock) static void drop_unread(struct session *session)
 {
-    enum { most_records = 16 };
     UInt8 bytes[16384];
     size_t count;
 
-    for (int i = 0; i < most_records && SSL_read_ex(session->ssl, bytes, sizeof bytes, &count) == 1; i++) {
+    session->bio.allowance = most_bytes_dropped;
+    while (SSL_read_ex(session->ssl, bytes, sizeof bytes, &count) == 1) {
     }
 }
 

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <sys/socket.h>
 
 #include "Support/invariant.h"
@@ -25,10 +24,19 @@ static bool take_failure(struct socket_bio_state *state)
 static int read_bytes(BIO *bio, char *bytes, int size)
 {
     struct socket_bio_state *state = BIO_get_data(bio);
-    ssize_t count = recv(state->socket, bytes, (size_t)size, MSG_DONTWAIT);
+    int most = size < state->allowance ? size : state->allowance;
+    ssize_t count;
 
-    invariant(count <= size);
     BIO_clear_retry_flags(bio);
+    if (most <= 0) {
+        state->is_read_out = true;
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    count = recv(state->socket, bytes, (size_t)most, MSG_DONTWAIT);
+    invariant(count <= most);
+    state->is_read_out = count <= 0;
+    state->allowance -= count > 0 ? (int)count : 0;
     if (count == 0) {
         BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
     } else if (count < 0 && take_failure(state)) {

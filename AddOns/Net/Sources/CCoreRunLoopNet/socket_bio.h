@@ -11,10 +11,13 @@
 #include "net_link_names.h"
 
 #include <openssl/bio.h>
+#include <stdbool.h>
 
 struct socket_bio_state {
     int socket; /* constant */
     int error; /* errno of the last call that failed and cannot be made again; 0: none */
+    int allowance; /* the bytes that may still be read; without any, reading answers as if there were none to read */
+    bool is_read_out; /* the last reading got nothing: what OpenSSL holds is no whole record */
 };
 
 /* Returns a BIO that does not close the socket, or NULL without memory. The state outlives it. */

@@ -413,6 +413,61 @@ TEST(the_keys_of_tls_may_be_renewed, "1010")
     EXPECT_EQ(client.peer.received, 12);
 }
 
+enum { many_keys = 2500 }; /* some 67 KiB: more than a loop may take at once, less than a socket holds */
+
+/* Sends at once so many new keys, and then a byte. */
+static void send_many_keys(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    BIO *flood = BIO_new(BIO_s_mem());
+    char *bytes;
+    char byte;
+
+    SSL_set0_wbio(ssl, flood);
+    for (int i = 0; i < many_keys; i++) {
+        EXPECT(SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED) && SSL_do_handshake(ssl) == 1);
+    }
+    tls_peer_send(ssl, "a");
+    for (long left = BIO_get_mem_data(flood, &bytes); left > 0;) {
+        ssize_t sent = send(socket, bytes, (size_t)left, MSG_NOSIGNAL);
+
+        REQUIRE(sent > 0);
+        bytes += sent;
+        left -= sent;
+    }
+    tls_peer_open_gate(peer);
+    EXPECT(SSL_read(ssl, &byte, 1) <= 0);
+}
+
+static void count_pass(CFRunLoopObserverRef observer, CFRunLoopActivity activity, void *info)
+{
+    (void)observer;
+    (void)activity;
+    ++*(int *)info;
+}
+
+TEST(a_tls_peer_that_sends_new_keys_without_end_holds_no_loop, "1009 1010")
+{
+    struct client client = {.peer = {.serve = send_many_keys, .version = TLS1_3_VERSION}};
+    struct stream_recorder recorder = {0};
+    struct trace trace = {0};
+    int passes = 0;
+    CFRunLoopObserverContext context = {.info = &passes};
+    CFRunLoopObserverRef observer = CFRunLoopObserverCreate(NULL, kCFRunLoopBeforeSources, true, 0, count_pass, &context);
+
+    open_client(&client, &recorder, NULL);
+    run_until_count(&recorder.calls, 1);
+    tls_peer_wait_at_gate(&client.peer); /* until all has been sent */
+    CFRunLoopAddObserver(CFRunLoopGetCurrent(), observer, kCFRunLoopDefaultMode);
+    run_until_count(&recorder.calls, 2);
+    EXPECT(passes >= 3);
+    EXPECT_TRACE(&recorder.trace, "open bytes");
+    note_read(&trace, client.reader, 9);
+    EXPECT_TRACE(&trace, "1\"a\"");
+    CFRunLoopObserverInvalidate(observer);
+    CFRelease(observer);
+    end_client(&client);
+}
+
 static _Atomic int other_handshakes;
 
 static void count_handshakes(const SSL *ssl, int where, int result)
@@ -862,6 +917,78 @@ TEST(settings_that_cannot_be_followed_are_refused, "1013")
     CFRelease(datas);
     CFRelease(data);
     CFRelease(empty_text);
+}
+
+TEST(what_is_no_name_of_a_host_is_no_name_of_a_peer, "1013")
+{
+    static const char *const names[] = {".good.test", "localhost..", "a..test", "a b.test", " ", ".", "*.good.test", "[good.test]", "good.test\n",
+                                        "1.2.3.4.5",  "[",           "[]",      "::1::",    "a/b"};
+    const UniChar cut[] = {'g', 'o', 'o', 'd', '.', 't', 'e', 's', 't', 0, '.', 't', 'e', 's', 't'};
+    CFStringRef name = CFStringCreateWithCharacters(NULL, cut, sizeof cut / sizeof cut[0]);
+    CFArrayRef protocols = CFArrayCreate(NULL, (const void **)&name, 1, &kCFTypeArrayCallBacks);
+
+    expect_settings_refused(CFSTR("127.0.0.1"), kCFStreamSSLPeerName, name, errSSLBadConfiguration);
+    expect_settings_refused(CFSTR("127.0.0.1"), kCRLStreamSSLProtocols, protocols, errSSLBadConfiguration);
+    CFRelease(protocols);
+    CFRelease(name);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        name = CFStringCreateWithCString(NULL, names[i], kCFStringEncodingUTF8);
+        expect_settings_refused(CFSTR("127.0.0.1"), kCFStreamSSLPeerName, name, errSSLBadConfiguration);
+        CFRelease(name);
+    }
+}
+
+static char sent_name[300];
+
+static void note_sent_name(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+    char byte;
+
+    (void)peer;
+    (void)socket;
+    (void)snprintf(sent_name, sizeof sent_name, "%s", name ? name : "");
+    EXPECT_EQ(SSL_read(ssl, &byte, 1), 1);
+    tls_peer_send(ssl, "a");
+}
+
+/* Connects to a peer of the name whose certificate has the alternatives, and returns what name was sent to it. */
+static const char *name_sent_to(CFTypeRef peer_name, const char *alternatives)
+{
+    struct client client = {.peer.serve = note_sent_name};
+
+    prepare_client(&client);
+    credentials_free(&client.server);
+    client.server = credentials_create_named("a peer", alternatives, &client.authority, -day_s, day_s);
+    CFDictionarySetValue(client.settings, kCFStreamSSLPeerName, peer_name);
+    connect_peer(&client);
+    expect_open(&client);
+    end_client(&client);
+    return sent_name;
+}
+
+TEST(a_peer_is_compared_and_told_its_name_without_what_is_of_this_machine, "1012 1013")
+{
+    EXPECT_STR(name_sent_to(CFSTR("Good.test"), "DNS:good.test"), "Good.test");
+    EXPECT_STR(name_sent_to(CFSTR("good.test."), "DNS:*.test,DNS:good.test"), "good.test");
+    EXPECT_STR(name_sent_to(CFSTR("fe80::1%lo"), "IP:fe80::1"), "");
+    EXPECT_STR(name_sent_to(CFSTR("[fe80::1%25lo]"), "IP:fe80::1"), "");
+    EXPECT_STR(name_sent_to(CFSTR("[::1]"), "IP:::1"), "");
+    EXPECT_STR(name_sent_to(CFSTR("127.1"), "IP:127.0.0.1"), "");
+    EXPECT_STR(name_sent_to(kCFNull, "DNS:another.test"), ""); /* the host is 127.0.0.1 */
+}
+
+TEST(the_subject_of_a_certificate_is_no_name_of_a_peer, "1012")
+{
+    struct client client = {0};
+
+    prepare_client(&client);
+    credentials_free(&client.server);
+    client.server = credentials_create_named("good.test", NULL, &client.authority, -day_s, day_s);
+    CFDictionarySetValue(client.settings, kCFStreamSSLPeerName, CFSTR("good.test"));
+    connect_peer(&client);
+    expect_refusal(&client, errSSLHostNameMismatch);
+    end_client(&client);
 }
 
 TEST(a_given_socket_needs_the_name_of_its_peer_for_tls, "1013")

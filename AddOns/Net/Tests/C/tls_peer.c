@@ -24,20 +24,26 @@ static void add_extension(X509 *certificate, int kind, const char *value)
     X509_EXTENSION_free(extension);
 }
 
-static void name(X509 *certificate, const char *host, const struct credentials *issuer)
+static void name(X509 *certificate, const char *common_name, const struct credentials *issuer)
 {
     X509_NAME *subject = X509_get_subject_name(certificate);
+
+    REQUIRE(X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)common_name, -1, -1, 0));
+    REQUIRE(X509_set_issuer_name(certificate, issuer ? X509_get_subject_name(issuer->certificate) : subject));
+}
+
+struct credentials credentials_create(const char *host, const struct credentials *issuer, long begins_s, long ends_s)
+{
     unsigned char address[16];
     bool is_address = inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
     char alternative[256];
 
-    REQUIRE(X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)host, -1, -1, 0));
-    REQUIRE(X509_set_issuer_name(certificate, issuer ? X509_get_subject_name(issuer->certificate) : subject));
     snprintf(alternative, sizeof alternative, "%s:%s", is_address ? "IP" : "DNS", host);
-    add_extension(certificate, NID_subject_alt_name, alternative);
+    return credentials_create_named(host, alternative, issuer, begins_s, ends_s);
 }
 
-struct credentials credentials_create(const char *host, const struct credentials *issuer, long begins_s, long ends_s)
+struct credentials credentials_create_named(const char *common_name, const char *alternative, const struct credentials *issuer,
+                                            long begins_s, long ends_s)
 {
     static long serial;
     struct credentials made = {EVP_EC_gen("P-256"), X509_new()};
@@ -47,7 +53,10 @@ struct credentials credentials_create(const char *host, const struct credentials
     X509_gmtime_adj(X509_getm_notBefore(made.certificate), begins_s);
     X509_gmtime_adj(X509_getm_notAfter(made.certificate), ends_s);
     REQUIRE(X509_set_pubkey(made.certificate, made.key));
-    name(made.certificate, host, issuer);
+    name(made.certificate, common_name, issuer);
+    if (alternative) {
+        add_extension(made.certificate, NID_subject_alt_name, alternative);
+    }
     if (!issuer) {
         add_extension(made.certificate, NID_basic_constraints, "critical,CA:TRUE");
     }

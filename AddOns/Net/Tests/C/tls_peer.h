@@ -20,6 +20,9 @@ enum { day_s = 86400 };
 
 /* For a host, or an address. Signed by the issuer, or by itself if that is NULL; valid between two times in seconds from now. */
 struct credentials credentials_create(const char *host, const struct credentials *issuer, long begins_s, long ends_s);
+/* With these names, as OpenSSL writes alternatives ("DNS:a.test,IP:::1"); NULL: none. */
+struct credentials credentials_create_named(const char *common_name, const char *alternative, const struct credentials *issuer,
+                                            long begins_s, long ends_s);
 void credentials_free(struct credentials *credentials);
 /* An array of one CFData in PEM, as settings have it. */
 CFArrayRef credentials_copy_pem(const struct credentials *credentials, bool with_key);

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "Kernel/Ports/kernel_ports.h"
 
-#include <bsd/stdlib.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "Kernel/kernel_clocks.h"
 #include "Kernel/kernel_descriptors.h"
 #include "Kernel/kernel_result.h"
+#include "Support/random_bytes.h"
 #include "Support/uncancelled.h"
 
 static uid_t effective_uid(void)
@@ -35,7 +35,7 @@ static const char *environment(const char *name)
 
 static void random_bytes(void *ret_bytes, size_t size)
 {
-    arc4random_buf(ret_bytes, size);
+    random_bytes_fill(ret_bytes, size);
 }
 
 static size_t descriptor_limit(void)

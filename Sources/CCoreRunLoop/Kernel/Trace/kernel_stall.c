@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -43,26 +44,46 @@ enum {
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
+/* Both answers mean the same for a signal that is ignored by default. */
+static bool is_unhandled(const struct sigaction *action)
+{
+    return !(action->sa_flags & SA_SIGINFO) && (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN);
+}
+
 static int signal_claim(kernel_signal_handler *handler)
 {
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction before;
     int saved = errno;
     void *frame;
 
     (void)backtrace(&frame, 1);
     (void)sigemptyset(&action.sa_mask);
     /* On the thread's own stack: an alternate one is often too small for an unwinder. */
-    for (int signal = SIGRTMAX; signal >= SIGRTMIN; signal--) {
-        struct sigaction before;
+    if (sigaction(SIGURG, NULL, &before) < 0 || !is_unhandled(&before)) {
+        errno = saved;
+        return -EBUSY;
+    }
+    int result = result_of(sigaction(SIGURG, &action, NULL), saved);
+    return result < 0 ? result : SIGURG;
+}
 
-        if (sigaction(signal, NULL, &before) == 0 && !(before.sa_flags & SA_SIGINFO) && before.sa_handler == SIG_DFL) {
-            int result = result_of(sigaction(signal, &action, NULL), saved);
+static const char *signal_loss(int signal, kernel_signal_handler *handler)
+{
+    int saved = errno;
+    struct sigaction now;
+    sigset_t blocked;
+    const char *loss = NULL;
 
-            return result < 0 ? result : signal;
-        }
+    (void)sigemptyset(&blocked);
+    (void)pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    if (sigaction(signal, NULL, &now) == 0 && !((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handler)) {
+        loss = !is_unhandled(&now) ? "has a handler of its own for" : now.sa_handler == SIG_IGN ? "ignores" : "has reset";
+    } else if (sigismember(&blocked, signal) == 1) {
+        loss = "blocks";
     }
     errno = saved;
-    return -EBUSY;
+    return loss;
 }
 
 static int signal_admit(int signal)
@@ -144,6 +165,7 @@ static int take_backtrace(const void *context, const void **ret_frames, int most
 #define KERNEL_STALL_LINUX            \
     {                                 \
         .signal_claim = signal_claim, \
+        .signal_loss = signal_loss,   \
         .signal_admit = signal_admit, \
         .alarm_create = alarm_create, \
         .alarm_set = alarm_set,       \

@@ -17,10 +17,13 @@ typedef void kernel_signal_handler(int signal, siginfo_t *info, void *context);
 
 struct kernel_stall {
     /*
-     * Makes `handler` that of the highest real-time signal that the process has no use for yet, and returns the signal's number. System
-     * calls that the signal interrupts go on where the kernel can do that. -EBUSY if all are in use. Makes `backtrace` safe in the handler.
+     * Makes `handler` that of SIGURG, and returns its number. It is ignored by default: one on its way ends no process that resets its
+     * signals. System calls that the signal interrupts go on where the kernel can do that. -EBUSY if the process has a handler for it.
+     * Makes `backtrace` safe in the handler.
      */
     int (*signal_claim)(kernel_signal_handler *handler);
+    /* NULL while the claimed signal comes to the handler in the calling thread. Otherwise why it does not: what the program did. */
+    const char *(*signal_loss)(int signal, kernel_signal_handler *handler);
     int (*signal_admit)(int signal); /* no longer blocks it in the calling thread */
     /* An alarm that sends `signal` with `value` to the calling thread. A child of a fork does not have it. -EAGAIN: no room for one. */
     int (*alarm_create)(int signal, void *value, timer_t *ret_alarm);

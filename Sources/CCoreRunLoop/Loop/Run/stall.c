@@ -13,6 +13,7 @@
 #include "Loop/Core/instant.h"
 #include "Loop/Core/thread_loop.h"
 #include "Loop/Run/stall_report.h"
+#include "Support/error_text.h"
 #include "Support/fault.h"
 #include "Support/lock.h"
 
@@ -36,24 +37,40 @@ static void log_refusal(int error)
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     char line[160];
 
-    (void)snprintf(line, sizeof line, "stalls: a thread cannot be watched: %s", strerror(-error));
+    (void)snprintf(line, sizeof line, "stalls: a thread cannot be watched: %s",
+                   error == -EBUSY ? "the program has a handler of its own for SIGURG" : error_text(-error));
     fault_log_once(&logged, line);
+}
+
+static void handle_alarm(int signal, siginfo_t *info, void *context);
+
+/* The program may take the signal at any time. Then no alarm is sent to it, and a line says so. */
+static bool comes_alarm(const struct stall *stall)
+{
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
+    const char *loss = kernel_stall.signal_loss(stall->signal, handle_alarm);
+    char line[160];
+
+    if (loss) {
+        (void)snprintf(line, sizeof line, "stalls are not told while the program %s SIGURG, which stuck threads are sent", loss);
+        fault_log_once(&logged, line);
+    }
+    return !loss;
 }
 
 /* Makes the thread's alarm, and what it needs. Returns 0 or a negative errno. */
 static int make_alarm(struct stall *stall)
 {
     int result = stall_report_prepare();
-    int signal;
 
     if (result < 0) {
         return result;
     }
     lock_take(&stall_lock);
-    signal = claimed_signal;
+    stall->signal = claimed_signal;
     lock_drop(&stall_lock);
-    result = kernel_stall.signal_admit(signal);
-    return result < 0 ? result : kernel_stall.alarm_create(signal, stall, &stall->alarm);
+    result = kernel_stall.signal_admit(stall->signal);
+    return result < 0 ? result : kernel_stall.alarm_create(stall->signal, stall, &stall->alarm);
 }
 
 static bool has_alarm(struct stall *stall)
@@ -80,7 +97,18 @@ static void wake(struct stall *stall, int64_t limit_ns)
     stall->longest.ns = 0;
     atomic_store_explicit(&stall->awake_since_ns, kernel.monotonic_ns(), memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
-    (void)kernel_stall.alarm_set(stall->alarm, limit_ns);
+    if (comes_alarm(stall)) {
+        (void)kernel_stall.alarm_set(stall->alarm, limit_ns);
+    }
+}
+
+/* Whether the alarm has not come that was due by now. */
+static bool misses_alarm(struct stall *stall)
+{
+    int64_t limit_ns = atomic_load_explicit(&stall->limit_ns, memory_order_relaxed);
+
+    return limit_ns > 0 && atomic_load_explicit(&stall->state, memory_order_relaxed) == stall_none &&
+           kernel.monotonic_ns() - awake_since(stall) >= limit_ns;
 }
 
 static void fall_asleep(struct stall *stall)
@@ -89,6 +117,9 @@ static void fall_asleep(struct stall *stall)
         return;
     }
     (void)kernel_stall.alarm_set(stall->alarm, 0);
+    if (misses_alarm(stall)) {
+        (void)comes_alarm(stall); /* a callout may have taken the signal */
+    }
     /* From here on the handler does nothing, should the signal be on its way. */
     atomic_store_explicit(&stall->awake_since_ns, 0, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);

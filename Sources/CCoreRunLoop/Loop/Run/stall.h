@@ -70,6 +70,7 @@ struct stall {
     bool has_ended; /* stall_lock: the loop's thread has; the setting goes with the last report */
 
     /* Of the loop's thread, whose signal handler reads what is volatile at any instruction. */
+    int signal; /* the alarm's */
     timer_t alarm;
     bool has_alarm;
     bool is_refused; /* there was no room for an alarm */

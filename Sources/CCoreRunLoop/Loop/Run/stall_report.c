@@ -102,14 +102,17 @@ static void append_frame(struct report_text *text, uint32_t number, const void *
         if (found.dli_sname) {
             append(text, " %s+0x%lx", shown_symbol(&name, found.dli_sname), (unsigned long)(place - (uintptr_t)found.dli_saddr));
         }
-        append(text, " (%s+0x%lx)", file ? file + 1 : found.dli_fname, (unsigned long)(place - (uintptr_t)found.dli_fbase));
+        file = shown_text(&name, file ? file + 1 : found.dli_fname);
+        append(text, " (%s+0x%lx)", file, (unsigned long)(place - (uintptr_t)found.dli_fbase));
     }
     append(text, "\n");
 }
 
 static void append_thread(struct report_text *text, const struct stall_report *report)
 {
-    append(text, "thread %d (%.*s)", (int)report->thread, kernel_thread_name_size, report->thread_name);
+    struct shown name;
+
+    append(text, "thread %d (%s)", (int)report->thread, shown_text(&name, report->thread_name));
 }
 
 /* The instant from which the innermost callout counts. */
@@ -121,6 +124,7 @@ static int64_t callout_begin_ns(const struct stall_report *report)
 static void describe_beginning(struct report_text *text, const struct stall_report *report)
 {
     char mode[200] = "(none)";
+    struct shown plain_mode;
 
     if (report->mode) {
         (void)CFStringGetCString(report->mode, mode, sizeof mode, kCFStringEncodingUTF8);
@@ -129,7 +133,7 @@ static void describe_beginning(struct report_text *text, const struct stall_repo
     append_thread(text, report);
     append(text, " has not slept for ");
     append_seconds(text, report->noticed_ns - report->since_ns);
-    append(text, ", in mode %s\n  ", mode);
+    append(text, ", in mode %s\n  ", shown_text(&plain_mode, mode));
     if (report->innermost.item != 0 || report->innermost.function != 0) {
         append(text, "in callout for ");
         append_seconds(text, report->noticed_ns - callout_begin_ns(report));

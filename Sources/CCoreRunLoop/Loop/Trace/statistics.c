@@ -14,6 +14,7 @@
 #include "Kernel/kernel.h"
 #include "Loop/Trace/statistics_file.h"
 #include "Loop/Trace/trace.h"
+#include "Support/error_text.h"
 #include "Support/fault.h"
 #include "Support/lock.h"
 
@@ -46,7 +47,7 @@ static void log_refusal(const char *path, int error)
     char line[512];
 
     (void)snprintf(line, sizeof line, "statistics: %.300s: %.100s; nothing is counted (XDG_RUNTIME_DIR names the folder)", path,
-                   strerror(-error));
+                   error_text(-error));
     fault_log_once(&logged, line);
 }
 

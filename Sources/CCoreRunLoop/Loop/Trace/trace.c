@@ -15,6 +15,7 @@
 #include "Kernel/Trace/kernel_trace.h"
 #include "Kernel/kernel.h"
 #include "Loop/Trace/trace_session.h"
+#include "Support/error_text.h"
 #include "Support/fault.h"
 
 /* Written before its bit in trace_hearers is set. */
@@ -63,7 +64,7 @@ static void log_refusal(int error)
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     char line[160];
 
-    (void)snprintf(line, sizeof line, "trace: there is no room for a thread's events, which are lost: %s", strerror(-error));
+    (void)snprintf(line, sizeof line, "trace: there is no room for a thread's events, which are lost: %s", error_text(-error));
     fault_log_once(&logged, line);
 }
 

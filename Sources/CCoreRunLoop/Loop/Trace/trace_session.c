@@ -15,6 +15,7 @@
 #include "Kernel/kernel.h"
 #include "Loop/Trace/trace.h"
 #include "Loop/Trace/trace_objects.h"
+#include "Support/error_text.h"
 #include "Support/fault.h"
 #include "Support/lock.h"
 
@@ -177,7 +178,7 @@ static void log_once(const char *path, int error, const char *consequence)
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     char line[512];
 
-    (void)snprintf(line, sizeof line, "trace: %.300s: %.100s; %s", path, strerror(error), consequence);
+    (void)snprintf(line, sizeof line, "trace: %.300s: %.100s; %s", path, error_text(error), consequence);
     fault_log_once(&logged, line);
 }
 
@@ -222,7 +223,9 @@ int trace_start(const char *path, size_t size)
 
 static void session_end(struct trace_session *session, enum trace_file_state state)
 {
-    session_list_objects(session);
+    if (session->header->parent == 0) { /* a child keeps its parent's list, as the loader may not be asked there */
+        session_list_objects(session);
+    }
     atomic_store_explicit(&session->header->ended_ns, kernel.monotonic_ns(), memory_order_relaxed);
     atomic_store_explicit(&session->header->state, state, memory_order_release);
 }

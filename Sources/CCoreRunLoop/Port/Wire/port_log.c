@@ -7,9 +7,9 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "Kernel/kernel.h"
+#include "Support/error_text.h"
 #include "Support/fault.h"
 
 static const int64_t interval_ns = 1000000000;
@@ -39,16 +39,7 @@ void port_log(const char *function, const char *format, ...)
     fault_log_once(&never_logged, line);
 }
 
-/* strerror is not used: glibc's may overwrite a text that another thread still reads. */
-#ifdef __GLIBC__
-#define lasting_text(_error) strerrordesc_np(_error)
-#else
-#define lasting_text(_error) strerror(_error)
-#endif
-
 const char *port_error_text(int error)
 {
-    const char *text = lasting_text(-error);
-
-    return text ? text : "unknown error";
+    return error_text(-error);
 }

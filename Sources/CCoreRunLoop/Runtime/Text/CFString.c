@@ -13,6 +13,7 @@
 
 #include "Runtime/Object/allocator.h"
 #include "Runtime/Object/object.h"
+#include "Runtime/Object/range.h"
 #include "Runtime/Text/encoding.h"
 #include "Runtime/Text/format.h"
 #include "Runtime/Text/string_storage.h"
@@ -348,8 +349,7 @@ Boolean CFStringFindWithOptions(CFStringRef text, CFStringRef wanted, CFRange ra
     struct text view = text_of(text, "CFStringFindWithOptions");
     struct text wanted_view = text_of(wanted, "CFStringFindWithOptions");
 
-    string_require_range(range, view.length, "CFStringFindWithOptions");
-    CFIndex location = text_find(&view, range, &wanted_view, options);
+    CFIndex location = text_find(&view, range_clipped(range, view.length), &wanted_view, options);
     if (location != kCFNotFound && result != NULL) {
         *result = CFRangeMake(location, wanted_view.length);
     }

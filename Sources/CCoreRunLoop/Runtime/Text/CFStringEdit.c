@@ -8,6 +8,7 @@
 #include "CoreFoundation/CFString.h"
 
 #include "Runtime/Object/object.h"
+#include "Runtime/Object/range.h"
 #include "Runtime/Text/encoding.h"
 #include "Runtime/Text/string_storage.h"
 #include "Runtime/Text/text.h"
@@ -60,6 +61,7 @@ static CFIndex find_and_replace(CFMutableStringRef text, CFStringRef wanted, CFS
     CFIndex count = 0;
     CFRange found;
 
+    range = range_clipped(range, CFStringGetLength(text));
     while (CFStringFindWithOptions(text, wanted, range, options, &found)) {
         if (!string_replace(text, found, &view)) {
             string_log_no_memory(false);

@@ -155,7 +155,7 @@ static UniChar fold(UniChar unit)
     if (unit < 0x80) {
         return unit >= 'A' && unit <= 'Z' ? (UniChar)(unit + ('a' - 'A')) : unit;
     }
-    locale_t locale = plain_locale();
+    locale_t locale = letter_locale();
     if (locale == (locale_t)0) {
         return unit;
     }
@@ -166,7 +166,7 @@ static UniChar fold(UniChar unit)
 
 UniChar unit_in_case(UniChar unit, bool is_capital)
 {
-    locale_t locale = plain_locale();
+    locale_t locale = letter_locale();
 
     if (unit < 0x80 || locale == (locale_t)0) {
         UniChar first = is_capital ? 'a' : 'A';

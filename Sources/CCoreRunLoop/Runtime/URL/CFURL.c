@@ -15,24 +15,42 @@ CFTypeID CFURLGetTypeID(void)
     return object_type_url;
 }
 
+/* What a URL is made of, and how. */
+struct url_origin {
+    CFStringEncoding encoding; /* of its escapes, and of those of its base */
+    bool is_strict;
+    const struct url *base;
+    const uint8_t *given; /* what the program gave where that is not the text; NULL otherwise */
+    CFIndex given_count;
+};
+
 /* Makes a URL of bytes that need not be in the form that it keeps. */
-static CFURLRef create(CFAllocatorRef allocator, const uint8_t *bytes, CFIndex count, bool is_strict, CFStringEncoding encoding,
-                       const struct url *base)
+static CFURLRef create(CFAllocatorRef allocator, const uint8_t *bytes, CFIndex count, const struct url_origin *origin)
 {
+    const uint8_t *given = origin->given != NULL ? origin->given : bytes;
+    CFIndex given_count = origin->given != NULL ? origin->given_count : count;
     char *canonical = allocator_allocate(kCFAllocatorSystemDefault, (size_t)count * url_escape_length + 1);
+    const struct url *url = NULL;
 
     if (canonical == NULL) {
         return NULL;
     }
-    CFIndex length = url_write_canonical(bytes, count, is_strict, canonical);
-    const struct url *url = length != kCFNotFound ? url_create(allocator, canonical, length, encoding, base) : NULL;
+    CFIndex length = url_write_canonical(bytes, count, origin->is_strict, canonical);
+    if (length == given_count && memcmp(canonical, given, (size_t)length) == 0) {
+        url = url_create(allocator, canonical, length, origin->encoding, origin->base, NULL);
+    } else if (length != kCFNotFound) {
+        CFDataRef kept = CFDataCreate(NULL, given, given_count);
+
+        if (kept != NULL) {
+            url = url_create(allocator, canonical, length, origin->encoding, origin->base, kept);
+            CFRelease(kept);
+        }
+    }
     allocator_deallocate(kCFAllocatorSystemDefault, canonical);
     return url_reference(url);
 }
 
-/* The base's escapes and those of the string are in the same encoding. */
-static CFURLRef create_with_text(CFAllocatorRef allocator, CFStringRef string, bool is_strict, CFStringEncoding encoding,
-                                 const struct url *base, const char *function)
+static CFURLRef create_with_text(CFAllocatorRef allocator, CFStringRef string, const struct url_origin *origin, const char *function)
 {
     struct text text = text_of(string, function);
 
@@ -46,7 +64,7 @@ static CFURLRef create_with_text(CFAllocatorRef allocator, CFStringRef string, b
     for (CFIndex i = 0; i < text.length; i++) {
         bytes[i] = (uint8_t)text_unit(&text, i);
     }
-    CFURLRef url = create(allocator, bytes, text.length, is_strict, encoding, base);
+    CFURLRef url = create(allocator, bytes, text.length, origin);
     allocator_deallocate(kCFAllocatorSystemDefault, bytes);
     return url;
 }
@@ -60,7 +78,9 @@ CFURLRef CFURLCreateWithString(CFAllocatorRef allocator, CFStringRef text, CFURL
 {
     const char *function = "CFURLCreateWithString";
 
-    return create_with_text(allocator, text, true, kCFStringEncodingUTF8, base_of(baseURL, function), function);
+    const struct url_origin origin = {.encoding = kCFStringEncodingUTF8, .is_strict = true, .base = base_of(baseURL, function)};
+
+    return create_with_text(allocator, text, &origin, function);
 }
 
 static CFURLRef create_with_bytes(CFAllocatorRef allocator, const UInt8 *bytes, CFIndex length, CFStringEncoding encoding, CFURLRef base,
@@ -71,13 +91,18 @@ static CFURLRef create_with_bytes(CFAllocatorRef allocator, const UInt8 *bytes, 
     if (text == NULL) {
         return NULL;
     }
-    CFStringEncoding escaped_in = encoding_extends_ascii(encoding) ? encoding : kCFStringEncodingUTF8;
-    CFStringRef escaped = CFURLCreateStringByAddingPercentEscapes(NULL, text, CFSTR("%#[]"), NULL, escaped_in);
+    struct url_origin origin = {.encoding = kCFStringEncodingUTF8, .base = base_of(base, function)};
+    if (encoding_extends_ascii(encoding)) {
+        origin.encoding = encoding;
+        origin.given = bytes;
+        origin.given_count = length;
+    }
+    CFStringRef escaped = CFURLCreateStringByAddingPercentEscapes(NULL, text, CFSTR("%#[]"), NULL, origin.encoding);
     CFRelease(text);
     if (escaped == NULL) {
         return NULL;
     }
-    CFURLRef url = create_with_text(allocator, escaped, false, escaped_in, base_of(base, function), function);
+    CFURLRef url = create_with_text(allocator, escaped, &origin, function);
     CFRelease(escaped);
     return url;
 }
@@ -130,13 +155,14 @@ CFDataRef CFURLCreateData(CFAllocatorRef allocator, CFURLRef reference, CFString
 CFIndex CFURLGetBytes(CFURLRef reference, UInt8 *buffer, CFIndex bufferLength)
 {
     const struct url *url = url_of(reference, "CFURLGetBytes");
+    CFIndex count = url->given != NULL ? CFDataGetLength(url->given) : url->count;
 
     if (buffer == NULL) {
-        return url->count;
+        return count;
     }
-    if (url->count > bufferLength) {
+    if (count > bufferLength) {
         return -1;
     }
-    memcpy(buffer, url->bytes, (size_t)url->count);
-    return url->count;
+    memcpy(buffer, url->given != NULL ? (const void *)CFDataGetBytePtr(url->given) : url->bytes, (size_t)count);
+    return count;
 }

@@ -211,103 +211,111 @@ CFStringRef CFURLCopyPathExtension(CFURLRef reference)
     return text;
 }
 
-/* Where a missing part would stand. */
-static CFIndex place_of_missing(const struct url *url, CFURLComponentType component)
-{
-    const struct url_parts *parts = &url->parts;
-    CFIndex after_path = parts->is_opaque ? url->count : parts->path.location + parts->path.length;
-    CFIndex in_authority = url_part_is_missing(parts->authority) ? parts->path.location : parts->authority.location;
+/* The parts of a URL without those that are made of others, in the order in which they stand in it. */
+enum place { place_scheme, place_user, place_password, place_host, place_port, place_path, place_query, place_fragment, place_count };
 
-    switch (component) {
-    case kCFURLComponentScheme:
-        return 0;
-    case kCFURLComponentPath:
-    case kCFURLComponentNetLocation:
-    case kCFURLComponentUser:
-    case kCFURLComponentUserInfo:
-        return in_authority;
-    case kCFURLComponentPassword:
-        return url_part_is_missing(parts->user) ? in_authority : parts->user.location + parts->user.length;
-    case kCFURLComponentHost:
-    case kCFURLComponentPort:
-        return url_part_is_missing(parts->host) ? in_authority : parts->host.location + parts->host.length;
-    case kCFURLComponentFragment:
-        return url->count;
-    case kCFURLComponentParameterString:
-        return kCFNotFound;
-    default:
-        return after_path;
+/* Where the parts stand in the bytes that the URL was made of. */
+struct places {
+    CFIndex count; /* of the bytes */
+    CFIndex after_scheme; /* behind its separators */
+    bool is_opaque;
+    CFRange parts[place_count];
+};
+
+static void find_places(const struct url *url, struct places *ret_places)
+{
+    struct url_parts parts = url->parts;
+    CFIndex count = url->count;
+
+    if (url->given != NULL) {
+        count = CFDataGetLength(url->given);
+        url_parts_find((const char *)CFDataGetBytePtr(url->given), count, &parts);
+    }
+    bool has_authority = unless_empty(parts.authority).length > 0;
+    CFIndex after_scheme = url_part_is_missing(parts.scheme) ? 0 : parts.scheme.length + 1;
+    *ret_places = (struct places){
+        .count = count,
+        .after_scheme = url_part_is_missing(parts.scheme) || url_part_is_missing(parts.authority) ? after_scheme : parts.authority.location,
+        .is_opaque = parts.is_opaque,
+        .parts = {parts.scheme, parts.user, parts.password, has_authority ? parts.host : missing, parts.port,
+                  has_authority ? parts.path : unless_empty(parts.path), parts.query, parts.fragment},
+    };
+    if (parts.is_opaque) { /* what follows the scheme takes the place of the query */
+        for (int i = place_user; i < place_count; i++) {
+            ret_places->parts[i] = missing;
+        }
+        ret_places->parts[place_query] = unless_empty(CFRangeMake(after_scheme, count - after_scheme));
     }
 }
 
-static CFRange range_of_component(const struct url *url, CFURLComponentType component)
+/* The first and the last place of a component; false for one that no URL has. */
+static bool places_of_component(CFURLComponentType component, bool is_opaque, int *ret_first, int *ret_last)
 {
-    const struct url_parts *parts = &url->parts;
+    static const struct {
+        signed char first, last;
+    } all[] = {
+        [kCFURLComponentScheme] = {place_scheme, place_scheme},
+        [kCFURLComponentNetLocation] = {place_user, place_port},
+        [kCFURLComponentPath] = {place_path, place_path},
+        [kCFURLComponentResourceSpecifier] = {place_query, place_fragment},
+        [kCFURLComponentUser] = {place_user, place_user},
+        [kCFURLComponentPassword] = {place_password, place_password},
+        [kCFURLComponentUserInfo] = {place_user, place_password},
+        [kCFURLComponentHost] = {place_host, place_host},
+        [kCFURLComponentPort] = {place_port, place_port},
+        [kCFURLComponentQuery] = {place_query, place_query},
+        [kCFURLComponentFragment] = {place_fragment, place_fragment},
+    };
+    bool is_known =
+        component >= kCFURLComponentScheme && component <= kCFURLComponentFragment && component != kCFURLComponentParameterString;
+    bool is_in_opaque = component == kCFURLComponentScheme || component == kCFURLComponentResourceSpecifier;
 
-    if (parts->is_opaque && component != kCFURLComponentScheme && component != kCFURLComponentResourceSpecifier) {
-        return missing;
+    if (!is_known || (is_opaque && !is_in_opaque)) {
+        return false;
     }
-    switch (component) {
-    case kCFURLComponentScheme:
-        return parts->scheme;
-    case kCFURLComponentNetLocation:
-        return unless_empty(parts->authority);
-    case kCFURLComponentPath:
-        return unless_empty(parts->path);
-    case kCFURLComponentResourceSpecifier: {
-        CFRange all = resource_specifier(url);
-        return all.length > 0 && !parts->is_opaque ? CFRangeMake(all.location + 1, all.length - 1) : all;
-    }
-    case kCFURLComponentUser:
-        return parts->user;
-    case kCFURLComponentPassword:
-        return parts->password;
-    case kCFURLComponentUserInfo:
-        return parts->user_info;
-    case kCFURLComponentHost:
-        return unless_empty(parts->host);
-    case kCFURLComponentPort:
-        return parts->port;
-    case kCFURLComponentQuery:
-        return parts->query;
-    case kCFURLComponentFragment:
-        return parts->fragment;
-    default:
-        return missing;
-    }
+    *ret_first = all[component].first;
+    *ret_last = all[component].last;
+    return true;
 }
 
-static bool is_separator(char byte)
-{
-    return byte == ':' || byte == '/' || byte == '@' || byte == '?' || byte == '#';
-}
-
-/* The separators of a part are those between it and its neighbours. A slash belongs to the path, but for the two before a net location. */
-static CFRange with_separators(const struct url *url, CFURLComponentType component, CFRange part)
-{
-    CFIndex start = part.location;
-    CFIndex end = part.location + part.length;
-    bool is_path = component == kCFURLComponentPath;
-
-    while (!is_path && start > 0 && is_separator(url->bytes[start - 1])) {
-        start--;
-    }
-    CFIndex path = url->parts.path.location;
-    CFIndex most = start < path && component != kCFURLComponentScheme ? path : url->count;
-    while (end < most && is_separator(url->bytes[end]) && !(is_path && url->bytes[end] == '/')) {
-        end++;
-    }
-    return CFRangeMake(start, end - start);
-}
-
+/* The separators of a part are all the bytes between it and its neighbours. */
 CFRange CFURLGetByteRangeForComponent(CFURLRef reference, CFURLComponentType component, CFRange *rangeIncludingSeparators)
 {
-    const struct url *url = url_of(reference, "CFURLGetByteRangeForComponent");
-    CFRange part = range_of_component(url, component);
+    struct places places;
+    CFRange part = missing;
+    CFRange wide = missing;
+    int first;
+    int last;
 
+    find_places(url_of(reference, "CFURLGetByteRangeForComponent"), &places);
+    if (places_of_component(component, places.is_opaque, &first, &last)) {
+        int before = first - 1;
+        int after = last + 1;
+
+        for (int i = first; i <= last; i++) {
+            CFRange next = places.parts[i];
+
+            if (!url_part_is_missing(next)) {
+                part = url_part_is_missing(part) ? next : CFRangeMake(part.location, next.location + next.length - part.location);
+            }
+        }
+        while (before >= 0 && url_part_is_missing(places.parts[before])) {
+            before--;
+        }
+        while (after < place_count && url_part_is_missing(places.parts[after])) {
+            after++;
+        }
+        wide.location = before < 0 ? 0 : places.parts[before].location + places.parts[before].length;
+        if (!url_part_is_missing(part)) {
+            CFIndex end = places.is_opaque ? places.count : part.location + part.length;
+
+            wide.length = (after < place_count ? places.parts[after].location : end) - wide.location;
+        } else if (before == place_scheme) {
+            wide.location = places.after_scheme;
+        }
+    }
     if (rangeIncludingSeparators != NULL) {
-        *rangeIncludingSeparators =
-            url_part_is_missing(part) ? CFRangeMake(place_of_missing(url, component), 0) : with_separators(url, component, part);
+        *rangeIncludingSeparators = wide;
     }
     return part;
 }

@@ -28,7 +28,7 @@ static CFURLRef create_edited(CFAllocatorRef allocator, const struct url *url, C
     }
     memcpy(next, url->bytes + end, (size_t)(url->count - end));
     next += url->count - end;
-    const struct url *edited = url_create(allocator, bytes, next - bytes, url->encoding, url->base);
+    const struct url *edited = url_create(allocator, bytes, next - bytes, url->encoding, url->base, NULL);
     allocator_deallocate(kCFAllocatorSystemDefault, bytes);
     return url_reference(edited);
 }

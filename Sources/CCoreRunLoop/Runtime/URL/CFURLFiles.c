@@ -43,7 +43,7 @@ static const struct url *create_with_path(CFAllocatorRef allocator, const UInt8 
     if (is_directory && next[-1] != '/') {
         *next++ = '/';
     }
-    const struct url *url = url_create(allocator, bytes, next - bytes, kCFStringEncodingUTF8, base);
+    const struct url *url = url_create(allocator, bytes, next - bytes, kCFStringEncodingUTF8, base, NULL);
     allocator_deallocate(kCFAllocatorSystemDefault, bytes);
     return url;
 }

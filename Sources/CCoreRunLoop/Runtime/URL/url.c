@@ -14,6 +14,9 @@ static void finalize(CFTypeRef object)
     if (url->string != NULL) {
         CFRelease(url->string);
     }
+    if (url->given != NULL) {
+        CFRelease(url->given);
+    }
     if (url->base != NULL) {
         object_release(url->base);
     }
@@ -77,7 +80,8 @@ CFURLRef url_reference(const struct url *url)
     return (CFURLRef)(const void *)url;
 }
 
-const struct url *url_create(CFAllocatorRef allocator, const char *bytes, CFIndex count, CFStringEncoding encoding, const struct url *base)
+const struct url *url_create(CFAllocatorRef allocator, const char *bytes, CFIndex count, CFStringEncoding encoding, const struct url *base,
+                             CFDataRef given)
 {
     struct url *url = object_create(allocator, &url_class, sizeof *url);
 
@@ -93,6 +97,7 @@ const struct url *url_create(CFAllocatorRef allocator, const char *bytes, CFInde
     url->bytes = CFStringGetCStringPtr(url->string, kCFStringEncodingASCII);
     url->count = count;
     url->encoding = encoding;
+    url->given = given != NULL ? CFRetain(given) : NULL;
     url_parts_find(url->bytes, count, &url->parts);
     if (base != NULL && url_part_is_missing(url->parts.scheme)) {
         url->base = url_copy_absolute(allocator, base);
@@ -117,7 +122,7 @@ const struct url *url_copy_absolute(CFAllocatorRef allocator, const struct url *
         return NULL;
     }
     CFIndex count = url_resolve(&base, &reference, bytes);
-    const struct url *absolute = url_create(allocator, bytes, count, url->encoding, NULL);
+    const struct url *absolute = url_create(allocator, bytes, count, url->encoding, NULL, NULL);
     allocator_deallocate(kCFAllocatorSystemDefault, bytes);
     return absolute;
 }

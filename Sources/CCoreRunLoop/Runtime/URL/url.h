@@ -14,6 +14,7 @@ struct url {
     CFStringRef string; /* retained, ASCII; constant */
     const char *bytes; /* of the string; constant */
     CFIndex count; /* constant */
+    CFDataRef given; /* retained, the bytes that the URL was made of, or NULL where they are those of the string; constant */
     const struct url *base; /* retained, without a base of its own, or NULL; constant */
     CFStringEncoding encoding; /* of escaped bytes; constant */
     struct url_parts parts; /* constant */
@@ -24,8 +25,9 @@ const struct url *url_of(CFURLRef reference, const char *function);
 CFURLRef url_reference(const struct url *url);
 
 /* A new URL with bytes in the form of url_write_canonical. A base is resolved, and is not kept when the bytes have a scheme.
- * NULL if there is no memory. */
-const struct url *url_create(CFAllocatorRef allocator, const char *bytes, CFIndex count, CFStringEncoding encoding, const struct url *base);
+ * `given` is what the URL was made of where that is something else, or NULL. NULL if there is no memory. */
+const struct url *url_create(CFAllocatorRef allocator, const char *bytes, CFIndex count, CFStringEncoding encoding, const struct url *base,
+                             CFDataRef given);
 
 /* The URL resolved against its base, with a reference. NULL if there is no memory. */
 const struct url *url_copy_absolute(CFAllocatorRef allocator, const struct url *url);

@@ -7,6 +7,7 @@
 #include "CoreFoundation/CFString.h"
 #include "Runtime/Object/allocator.h"
 #include "Runtime/Object/object.h"
+#include "Runtime/Object/range.h"
 #include "Support/fault.h"
 
 enum { capacity_first = 32, capacity_hint_max = 1 << 30 };
@@ -162,15 +163,15 @@ CFRange CFDataFind(CFDataRef data, CFDataRef dataToFind, CFRange searchRange, CF
     const struct data *searched = data_of(data, "CFDataFind");
     const struct data *wanted = data_of(dataToFind, "CFDataFind");
 
-    require_range(searchRange, searched->length, "CFDataFind");
-    CFIndex last = searchRange.length - wanted->length;
+    CFRange range = range_clipped(searchRange, searched->length);
+    CFIndex last = range.length - wanted->length;
     if (wanted->length == 0 || last < 0) {
         return CFRangeMake(kCFNotFound, 0);
     }
     bool backwards = (compareOptions & kCFDataSearchBackwards) != 0;
     CFIndex places = (compareOptions & kCFDataSearchAnchored) != 0 ? 1 : last + 1;
     for (CFIndex i = 0; i < places; i++) {
-        CFIndex location = searchRange.location + (backwards ? last - i : i);
+        CFIndex location = range.location + (backwards ? last - i : i);
 
         if (memcmp(searched->bytes + location, wanted->bytes, (size_t)wanted->length) == 0) {
             return CFRangeMake(location, wanted->length);

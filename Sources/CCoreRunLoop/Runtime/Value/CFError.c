@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "Runtime/Object/object.h"
-#include "Runtime/Text/plain_locale.h"
+#include "Support/error_text.h"
 
 struct error {
     struct object object;
@@ -61,12 +61,12 @@ static CFHashCode hash(CFTypeRef object)
 /* The system's text for a code. It is English, as every text that the library makes, whatever the program's locale is. */
 static CFStringRef create_posix_text(const struct error *error)
 {
-    locale_t locale = plain_locale();
-
-    if (error->code <= 0 || error->code > INT_MAX || !CFEqual(error->domain, kCFErrorDomainPOSIX) || locale == (locale_t)0) {
+    if (error->code <= 0 || error->code > INT_MAX || !CFEqual(error->domain, kCFErrorDomainPOSIX)) {
         return NULL;
     }
-    return CFStringCreateWithCString(NULL, strerror_l((int)error->code, locale), kCFStringEncodingUTF8);
+    const char *text = known_error_text((int)error->code);
+    return text != NULL ? CFStringCreateWithCString(NULL, text, kCFStringEncodingUTF8)
+                        : CFStringCreateWithFormat(NULL, NULL, CFSTR("Unknown error %d"), (int)error->code);
 }
 
 /* A text of the user info with a new reference. What is not a string has no words for a user. */

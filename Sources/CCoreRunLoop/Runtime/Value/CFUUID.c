@@ -6,11 +6,11 @@
  */
 #include "CoreFoundation/CFUUID.h"
 
-#include <bsd/stdlib.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "Runtime/Object/object.h"
+#include "Support/random_bytes.h"
 
 struct uuid {
     struct object object;
@@ -85,7 +85,7 @@ CFUUIDRef CFUUIDCreate(CFAllocatorRef allocator)
 {
     CFUUIDBytes bytes;
 
-    arc4random_buf(&bytes, sizeof bytes);
+    random_bytes_fill(&bytes, sizeof bytes);
     bytes.byte6 = (UInt8)((bytes.byte6 & 0x0F) | 0x40);
     bytes.byte8 = (UInt8)((bytes.byte8 & 0x3F) | 0x80);
     return CFUUIDCreateFromUUIDBytes(allocator, bytes);

@@ -113,10 +113,10 @@ void CFStreamCreatePairWithSocket(CFAllocatorRef alloc, CFSocketNativeHandle soc
 void CFStreamCreatePairWithSocketToHost(CFAllocatorRef alloc, CFStringRef host, UInt32 port, CFReadStreamRef *readStream,
                                         CFWriteStreamRef *writeStream)
 {
-    struct connection_terms terms = {.descriptor = -1, .type = SOCK_STREAM, .host = host, .port = port};
+    struct connection_terms terms = {.descriptor = -1, .type = SOCK_STREAM, .host = host, .port = (UInt16)port};
 
     give_pair(NULL, NULL, readStream, writeStream);
-    if (!host || port > UINT16_MAX || !host_address_create(host, port, &terms.addresses)) {
+    if (!host || !host_address_create(host, terms.port, &terms.addresses)) {
         return;
     }
     terms.host = CFStringCreateCopy(NULL, host);

@@ -57,11 +57,23 @@ static int advance(struct stream *s, bool begins, uint32_t *ret_waits)
     return result;
 }
 
+static bool has_tried_address(struct stream_connection *c)
+{
+    bool has_tried;
+
+    connection_lock(c);
+    has_tried = c->next_address > 0;
+    connection_unlock(c);
+    return has_tried;
+}
+
+/* A connection that the kernel refuses at once fails as one that a distant host refuses: finish_open tells it. */
 static int open_socket(struct stream *s)
 {
     uint32_t waits;
+    int result = advance(s, true, &waits);
 
-    return advance(s, true, &waits);
+    return result < 0 && has_tried_address(connection_of(s)) ? -EINPROGRESS : result;
 }
 
 static int finish_open(struct stream *s, bool waits)

@@ -167,6 +167,9 @@ bool stream_open(struct stream *s)
     }
     result = s->kind->open ? s->kind->open(s) : 0;
     end_opening(s, result);
+    if (result == -EINPROGRESS) {
+        stream_go_on_opening(s); /* the outcome may be known already */
+    }
     return result == 0 || result == -EINPROGRESS;
 }
 

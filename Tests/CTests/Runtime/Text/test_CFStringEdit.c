@@ -87,8 +87,29 @@ TEST(each_place_where_a_text_stands_is_replaced, "")
     CFMutableStringRef text = mutable_text("ab");
     EXPECT_EQ(CFStringFindAndReplace(text, CFSTR("b"), text, CFRangeMake(0, 2), none), 1);
     expect_text(text, "aab");
-    EXPECT_STOPS("CFStringFindWithOptions", { CFStringFindAndReplace(text, text, text, CFRangeMake(0, 4), none); });
     CFRelease(text);
+}
+
+TEST(a_search_passes_over_what_of_its_range_is_outside, "")
+{
+    const CFStringCompareFlags options[] = {(CFStringCompareFlags)0, kCFCompareBackwards};
+    static const CFRange outside[] = {{5, 1}, {6, 0}, {6, 5}, {-1, 9}, {3, -1}, {LONG_MAX, LONG_MAX}, {LONG_MIN, LONG_MAX}};
+    CFDataRef data = CFDataCreate(NULL, (const UInt8 *)"text\n", 5);
+    CFDataRef newline = CFDataCreate(NULL, (const UInt8 *)"\n", 1);
+
+    for (size_t i = 0; i < 2; i++) {
+        expect_replaced("text\n", CFSTR("\n"), CFSTR(""), CFRangeMake(4, 5), options[i], 1, "text");
+        expect_replaced("text\n", CFSTR("t"), CFSTR("tt"), CFRangeMake(0, LONG_MAX), options[i], 2, "ttextt\n");
+        EXPECT(CFStringFindWithOptions(CFSTR("text\n"), CFSTR("\n"), CFRangeMake(4, 2), options[i], NULL));
+    }
+    EXPECT_EQ(CFDataFind(data, newline, CFRangeMake(1, LONG_MAX), (CFDataSearchFlags)0).location, 4);
+    for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
+        expect_replaced("text\n", CFSTR("\n"), CFSTR(""), outside[i], options[i % 2], 0, "text\n");
+        EXPECT(!CFStringFindWithOptions(CFSTR("text\n"), CFSTR("\n"), outside[i], options[i % 2], NULL));
+        EXPECT_EQ(CFDataFind(data, newline, outside[i], (CFDataSearchFlags)0).location, kCFNotFound);
+    }
+    CFRelease(newline);
+    CFRelease(data);
 }
 
 TEST(a_text_is_found_in_a_part_of_another, "")
@@ -100,9 +121,6 @@ TEST(a_text_is_found_in_a_part_of_another, "")
     EXPECT(CFStringFindWithOptions(CFSTR("abcabc"), CFSTR("BC"), CFRangeMake(0, 5), kCFCompareCaseInsensitive | kCFCompareBackwards, NULL));
     EXPECT(!CFStringFindWithOptions(CFSTR("abcabc"), CFSTR("bc"), CFRangeMake(2, 3), (CFStringCompareFlags)0, &found));
     EXPECT_EQ(found.location, 4);
-    EXPECT_STOPS("CFStringFindWithOptions", {
-        CFStringFindWithOptions(CFSTR("a"), CFSTR("a"), CFRangeMake(0, 2), (CFStringCompareFlags)0, NULL);
-    });
 }
 
 TEST(a_text_is_padded_and_shortened, "")

@@ -257,6 +257,38 @@ TEST(a_url_prints_as_its_string_and_base, "415")
     CFRelease(base);
 }
 
+static void expect_kept_bytes(CFURLRef url, const char *expected)
+{
+    UInt8 bytes[40] = {0};
+
+    EXPECT_EQ(CFURLGetBytes(url, bytes, sizeof bytes - 1), (CFIndex)strlen(expected));
+    EXPECT_STR((const char *)bytes, expected);
+}
+
+TEST(the_bytes_of_a_url_are_those_that_it_was_made_of, "416")
+{
+    static const char *const texts[] = {"http://h/%zz", "a b\xC3\xA9[%", "http://h/a#b#c", "http://u@x@h/"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        CFURLRef url = CFURLCreateWithBytes(NULL, (const UInt8 *)texts[i], (CFIndex)strlen(texts[i]), kCFStringEncodingUTF8, NULL);
+        CFURLRef again = CFURLCreateWithString(NULL, CFURLGetString(url), NULL);
+
+        expect_kept_bytes(url, texts[i]);
+        EXPECT(CFEqual(url, again));
+        EXPECT_EQ(CFHash(url), CFHash(again));
+        CFRelease(again);
+        CFRelease(url);
+    }
+    CFURLRef url = CFURLCreateWithBytes(NULL, (const UInt8 *)"h\xE9", 2, kCFStringEncodingISOLatin1, NULL);
+    expect_kept_bytes(url, "h\xE9");
+    CFRelease(url);
+    url = CFURLCreateWithBytes(NULL, (const UInt8 *)"h\0\xE9", 4, kCFStringEncodingUTF16LE, NULL);
+    expect_kept_bytes(url, "h%C3%A9");
+    CFRelease(url);
+    url = url_with("http://h/[x]", NULL);
+    expect_kept_bytes(url, "http://h/[x]");
+    CFRelease(url);
+}
+
 TEST(the_bytes_of_a_url_are_those_of_its_string, "416")
 {
     UInt8 bytes[16] = {0};

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of URLs. */
+#include <string.h>
+
 #include "CoreFoundation/CoreFoundation.h"
 #include "Runtime/URL/url_probe.h"
 #include "harness.h"
@@ -182,6 +184,46 @@ TEST(parts_stand_at_places_in_the_bytes, "423")
     CFRelease(path);
     CFURLRef user = url_with("http://us@ho", NULL);
     expect_range(user, kCFURLComponentPassword, CFRangeMake(kCFNotFound, 0), CFRangeMake(9, 0));
-    expect_range(user, kCFURLComponentPath, CFRangeMake(kCFNotFound, 0), CFRangeMake(7, 0));
+    expect_range(user, kCFURLComponentPath, CFRangeMake(12, 0), CFRangeMake(12, 0));
     CFRelease(user);
+}
+
+TEST(a_part_reaches_to_its_neighbours_with_its_separators, "416 423")
+{
+    static const struct {
+        const char *text;
+        CFURLComponentType component;
+        CFRange part, with_separators;
+    } cases[] = {
+        {"file:///tmp/x", kCFURLComponentScheme, {0, 4}, {0, 7}},
+        {"file:///tmp/x", kCFURLComponentPath, {7, 6}, {4, 9}},
+        {"file:///tmp/x", kCFURLComponentHost, {kCFNotFound, 0}, {7, 0}},
+        {"http:/a", kCFURLComponentScheme, {0, 4}, {0, 5}},
+        {"http:/a", kCFURLComponentPath, {5, 2}, {4, 3}},
+        {"ftp://host", kCFURLComponentPath, {10, 0}, {10, 0}},
+        {"//h?q", kCFURLComponentPath, {3, 0}, {3, 1}},
+        {"//h?q", kCFURLComponentUser, {kCFNotFound, 0}, {0, 0}},
+        {"http://:80/", kCFURLComponentHost, {7, 0}, {4, 4}},
+        {"http://:80/", kCFURLComponentPort, {8, 2}, {7, 3}},
+        {"http://:@:", kCFURLComponentPassword, {8, 0}, {7, 2}},
+        {"http://:@:", kCFURLComponentNetLocation, {7, 3}, {4, 6}},
+        {"///?q", kCFURLComponentPath, {2, 1}, {0, 4}},
+        {"http://h/?#", kCFURLComponentResourceSpecifier, {10, 1}, {9, 2}},
+        {"http://h/?#", kCFURLComponentQuery, {10, 0}, {9, 2}},
+        {"http://h/?#", kCFURLComponentFragment, {11, 0}, {10, 1}},
+        {"http://?q", kCFURLComponentScheme, {0, 4}, {0, 8}},
+        {"http://?q", kCFURLComponentPath, {kCFNotFound, 0}, {7, 0}},
+        {"mailto:a?b", kCFURLComponentResourceSpecifier, {7, 3}, {6, 4}},
+        {"mailto:a?b", kCFURLComponentQuery, {kCFNotFound, 0}, {kCFNotFound, 0}},
+        {"mailto:", kCFURLComponentScheme, {0, 6}, {0, 7}},
+        {"mailto:", kCFURLComponentResourceSpecifier, {kCFNotFound, 0}, {7, 0}},
+        {"http://h/%zz [x]?a b", kCFURLComponentPath, {8, 8}, {8, 9}},
+        {"http://h/%zz [x]?a b", kCFURLComponentQuery, {17, 3}, {16, 4}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        CFIndex length = (CFIndex)strlen(cases[i].text);
+        CFURLRef url = CFURLCreateWithBytes(NULL, (const UInt8 *)cases[i].text, length, kCFStringEncodingUTF8, NULL);
+        expect_range(url, cases[i].component, cases[i].part, cases[i].with_separators);
+        CFRelease(url);
+    }
 }

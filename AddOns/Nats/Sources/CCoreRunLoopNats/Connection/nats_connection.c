@@ -6,10 +6,15 @@
  * close, runs on a short-lived thread. These threads note events, under the_pending_events_lock, which the loop's thread handles. All other
  * state that changes belongs to the loop's thread. A thread that connects, and a connection of cnats that is not closed yet, have a
  * reference; the last one frees the memory. An attempt to connect begins only while there is no connection of cnats.
+ *
+ * cnats connects again, in silence, after a connection that has lived for live_s. One that ends earlier is given up: cnats would ask such a
+ * server again at once, as it counts no attempts that succeed. Waits grow until a connection has lived. After the second early end, a new
+ * connection counts as up only once it has settled, so that a server that ends each one is told as one that cannot be reached.
  */
 #include "Connection/nats_connection_parts.h"
 
 #include <bsd/stdlib.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +24,11 @@
 #include "Connection/loop_adapter.h"
 
 enum { connect_timeout_ms = 5000, ping_interval_ms = 2000, pings_out_max = 2, wait_first_ms = 50, wait_last_ms = 5000 };
+enum { early_ends_told = 2 };
+
+static const double settle_s = 1;
+static const double live_s = (double)wait_last_ms / 1000; /* so connections that live are no more frequent than the longest wait */
+static const double never_s = 1e9;
 
 /* ---- life ---- */
 
@@ -112,10 +122,10 @@ static void signal_loop(struct nats_connection *connection)
     CFRunLoopWakeUp(connection->loop);
 }
 
-/* The status is good if adopt_connection closed the connection. */
+/* The status is good if this file closed the connection. */
 REQUIRES(the_pending_events_lock) static void note_reason(struct pending_events *events, natsStatus status, const char *text)
 {
-    text = status == NATS_OK ? "there is no memory for the connection" : text;
+    text = status == NATS_OK ? "the connection has ended early, or there is no memory for it" : text;
     events->is_refusal = status == NATS_CONNECTION_AUTH_FAILED || status == NATS_NOT_PERMITTED;
     (void)snprintf(events->reason, sizeof events->reason, "%s", text && *text ? text : natsStatus_GetText(status));
 }
@@ -255,11 +265,15 @@ static void *connect_thread(void *info)
     return NULL;
 }
 
+static void set_timer(struct nats_connection *connection, double wait_s)
+{
+    CFRunLoopTimerSetNextFireDate(connection->timer, CFAbsoluteTimeGetCurrent() + wait_s);
+}
+
 static void schedule_retry(struct nats_connection *connection)
 {
-    double wait_s = (double)backoff_ms(atomic_fetch_add(&connection->tries, 1)) / 1000;
-
-    CFRunLoopTimerSetNextFireDate(connection->retry, CFAbsoluteTimeGetCurrent() + wait_s);
+    set_timer(connection, (double)backoff_ms(connection->tries) / 1000);
+    connection->tries += connection->tries < INT_MAX;
 }
 
 static void start_attempt(struct nats_connection *connection)
@@ -271,22 +285,25 @@ static void start_attempt(struct nats_connection *connection)
     }
 }
 
-static void on_retry_timer(CFRunLoopTimerRef timer, void *info)
-{
-    (void)timer;
-    start_attempt(info);
-}
-
 /* ---- handling events ---- */
 
 static void set_is_up(struct nats_connection *connection, bool is_up)
 {
     invariant(connection->nats); /* the server may be gone, but cnats has the connection */
     connection->is_up = is_up;
-    if (is_up) {
-        atomic_store(&connection->tries, 0);
-    }
+    connection->has_lived = false;
+    set_timer(connection, is_up ? live_s : never_s);
     connection->callback(connection->info, is_up ? nats_connection_is_up : nats_connection_is_lost, "");
+}
+
+static void begin_service(struct nats_connection *connection)
+{
+    natsConnection *nats = connection->nats;
+
+    subscriptions_begin(connection);
+    if (connection->nats == nats) { /* the program may have been told of a complaint, and have run the loop until the connection closed */
+        set_is_up(connection, true);
+    }
 }
 
 /* A connection that is closed already, or that the loop has no memory to serve, is given up: event_closed makes the next attempt. */
@@ -298,9 +315,52 @@ static void adopt_connection(struct nats_connection *connection, natsConnection 
         return;
     }
     connection->nats = nats;
-    subscriptions_begin(connection);
-    if (connection->nats == nats) { /* the program may have been told of a complaint, and have run the loop until the connection closed */
-        set_is_up(connection, true);
+    if (connection->early_ends < early_ends_told) {
+        begin_service(connection);
+    } else {
+        set_timer(connection, settle_s);
+    }
+}
+
+/* There is no connection of cnats any more; what it was is closed. */
+static void drop_connection(struct nats_connection *connection)
+{
+    subscriptions_end(connection);
+    loop_adapter_leave(connection->adapter);
+    close_in_background(connection->nats);
+    connection->nats = NULL;
+    connection->is_up = false;
+    set_timer(connection, never_s);
+}
+
+static void handle_loss(struct nats_connection *connection)
+{
+    bool was_up = connection->is_up;
+
+    if (connection->has_lived) {
+        set_is_up(connection, false);
+    } else if (was_up || connection->early_ends >= early_ends_told) { /* otherwise cnats is connecting again after one that lived */
+        connection->early_ends += connection->early_ends < early_ends_told;
+        drop_connection(connection); /* event_closed makes the next attempt */
+        if (was_up) {
+            connection->callback(connection->info, nats_connection_is_lost, "");
+        }
+    }
+}
+
+static void on_timer(CFRunLoopTimerRef timer, void *info)
+{
+    struct nats_connection *connection = info;
+
+    (void)timer;
+    if (!connection->nats) {
+        start_attempt(connection);
+    } else if (!connection->is_up) {
+        begin_service(connection); /* it has settled */
+    } else {
+        connection->has_lived = true;
+        connection->early_ends = 0;
+        connection->tries = 0;
     }
 }
 
@@ -313,11 +373,7 @@ static void report_failure(struct nats_connection *connection, const struct pend
 /* cnats has given the connection up: after it was refused twice, for instance. */
 static void discard_connection(struct nats_connection *connection, const struct pending_events *events)
 {
-    subscriptions_end(connection);
-    loop_adapter_leave(connection->adapter);
-    close_in_background(connection->nats);
-    connection->nats = NULL;
-    connection->is_up = false;
+    drop_connection(connection);
     report_failure(connection, events);
 }
 
@@ -331,9 +387,7 @@ static void handle_event(struct nats_connection *connection, enum cnats_event ev
         connection->callback(connection->info, nats_connection_complains, events->complaint);
         break;
     case event_lost:
-        if (connection->is_up) {
-            set_is_up(connection, false);
-        }
+        handle_loss(connection);
         break;
     case event_regained:
         set_is_up(connection, true);
@@ -420,21 +474,21 @@ static bool create_parts(struct nats_connection *connection)
 
     connection->adapter = loop_adapter_create(connection->loop, subscriptions_take_messages, connection);
     connection->source = CFRunLoopSourceCreate(NULL, 0, &source_context);
-    connection->retry = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + 1e9, 1e9, 0, 0, on_retry_timer, &context);
-    if (!connection->adapter || !connection->source || !connection->retry || natsOptions_Create(&connection->options) != NATS_OK) {
+    connection->timer = CFRunLoopTimerCreate(NULL, CFAbsoluteTimeGetCurrent() + never_s, never_s, 0, 0, on_timer, &context);
+    if (!connection->adapter || !connection->source || !connection->timer || natsOptions_Create(&connection->options) != NATS_OK) {
         return false;
     }
-    CFRunLoopAddTimer(connection->loop, connection->retry, kCFRunLoopDefaultMode);
+    CFRunLoopAddTimer(connection->loop, connection->timer, kCFRunLoopDefaultMode);
     CFRunLoopAddSource(connection->loop, connection->source, kCFRunLoopDefaultMode);
-    return CFRunLoopContainsTimer(connection->loop, connection->retry, kCFRunLoopDefaultMode) &&
+    return CFRunLoopContainsTimer(connection->loop, connection->timer, kCFRunLoopDefaultMode) &&
            CFRunLoopContainsSource(connection->loop, connection->source, kCFRunLoopDefaultMode);
 }
 
 static void end_parts(struct nats_connection *connection)
 {
-    if (connection->retry) {
-        CFRunLoopTimerInvalidate(connection->retry);
-        CFRelease(connection->retry);
+    if (connection->timer) {
+        CFRunLoopTimerInvalidate(connection->timer);
+        CFRelease(connection->timer);
     }
     if (connection->source) {
         CFRunLoopSourceInvalidate(connection->source);

@@ -40,7 +40,6 @@ struct pending_events {
 struct nats_connection {
     /* Any thread. */
     _Atomic int references; /* the owner's, and one for each thread that connects and for a connection of cnats that is not closed */
-    _Atomic int tries; /* of connecting, since it was up last */
     CFRunLoopRef loop; /* constant; a reference */
     struct loop_adapter *adapter; /* constant */
     natsOptions *options; /* constant */
@@ -53,7 +52,10 @@ struct nats_connection {
     void *info; /* constant */
     natsConnection *nats; /* NULL until it is up for the first time, and after cnats has given it up */
     bool is_up;
-    CFRunLoopTimerRef retry; /* constant */
+    bool has_lived; /* it has been up for live_s */
+    int early_ends; /* of connections since one has lived, as far as they make a difference */
+    int tries; /* of connecting, since one has lived */
+    CFRunLoopTimerRef timer; /* constant; without a connection the next attempt, then when it has settled, then when it has lived */
     struct subscription *subscriptions;
     int visits; /* of the list of subscriptions, one within another: a callback may run the loop */
     uint8_t *scratch; /* for the message that is being published */

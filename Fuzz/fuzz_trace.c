@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command runloop with traces, and files of symbols, that change while they are read: each copy of a part of the file may differ from
+ * the one before. The command says why it refuses a trace, or writes it in all three forms.
+ *
+ * Input: two bytes for each copy that is taken, which say where it differs and how, then what differs in a small trace.
+ * The command leaves its memory to the end of its process; here it is freed after each input.
+ */
+#include <fcntl.h>
+#include <sanitizer/allocator_interface.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../Tools/runloop/Sources/symbols.c" /* its list of tables is emptied after each input */
+#include "check.h"
+
+enum { changes = 24, file_size = trace_file_rings_at + 2 * trace_file_step, blocks_most = 1 << 16 };
+
+static const uint8_t *input;
+static size_t input_size;
+static unsigned copies;
+static unsigned char trace[file_size];
+static int opened_trace;
+static struct {
+    elf_header header;
+    elf_section sections[3];
+    elf_symbol symbols[4];
+    char names[16];
+} program;
+
+/* ---- the memory of the command ---- */
+
+static const volatile void *blocks[blocks_most];
+static bool is_noting;
+
+/* The place of a block, or of its end in the table: one of the places behind where its address leads to. */
+static size_t place_of(const volatile void *block)
+{
+    size_t at = (size_t)((uintptr_t)block >> 4) * 0x9E3779B97F4A7C15u >> 48;
+
+    while (blocks[at] && blocks[at] != block) {
+        at = (at + 1) % blocks_most;
+    }
+    return at;
+}
+
+static void note_block(const volatile void *block, size_t size)
+{
+    (void)size;
+    if (is_noting && block) {
+        blocks[place_of(block)] = block;
+    }
+}
+
+/* Moves the blocks behind it to where they are found without it. */
+static void forget_block(const volatile void *block)
+{
+    size_t at = is_noting && block ? place_of(block) : blocks_most;
+
+    if (at == blocks_most || !blocks[at]) {
+        return;
+    }
+    blocks[at] = NULL;
+    for (at = (at + 1) % blocks_most; blocks[at]; at = (at + 1) % blocks_most) {
+        const volatile void *moved = blocks[at];
+
+        blocks[at] = NULL;
+        blocks[place_of(moved)] = moved;
+    }
+}
+
+static void free_all(void)
+{
+    is_noting = false;
+    for (size_t i = 0; i < blocks_most; i++) {
+        if (blocks[i]) {
+            free((void *)(uintptr_t)blocks[i]);
+            blocks[i] = NULL;
+        }
+    }
+    tables = NULL;
+    bytes_left = 1 << 20;
+}
+
+/* ---- instead of command_line.c and regular_file.c ---- */
+
+int fail(int status, const char *format, ...)
+{
+    CHECK(status == exit_error && format);
+    return status;
+}
+
+int misuse(const char *format, ...)
+{
+    CHECK(format);
+    return exit_usage;
+}
+
+int regular_file_open(const char *path, struct stat *ret_status, const char **ret_reason)
+{
+    bool is_trace = strcmp(path, "trace") == 0;
+    int descriptor = path[0] == '!' ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    *ret_reason = "";
+    memset(ret_status, 0, sizeof *ret_status);
+    ret_status->st_size = is_trace ? (off_t)sizeof trace : (off_t)sizeof program;
+    ret_status->st_ino = is_trace ? 1 : 2;
+    opened_trace = is_trace ? descriptor : opened_trace;
+    return descriptor;
+}
+
+/* Changes the copy: its end is cut off, or some of 8 bytes are others, of which the last may be the upper one of a number. */
+static size_t change_copy(unsigned char *bytes, size_t count, unsigned where, unsigned what)
+{
+    if (where >= 0xF0) {
+        return count * (where - 0xF0) / 16;
+    }
+    for (size_t i = 0; i < 8 && where * 4 + i < count; i++) {
+        bytes[where * 4 + i] ^= (what >> i & 1) == 0 ? 0 : i == 7 ? 0x80 : 0xFF;
+    }
+    return count;
+}
+
+size_t regular_file_copy(int descriptor, uint64_t at, void *ret_bytes, size_t size)
+{
+    const size_t whole = descriptor == opened_trace ? sizeof trace : sizeof program;
+    const unsigned char *from = descriptor == opened_trace ? trace : (const unsigned char *)&program;
+    size_t count = at < whole ? (size < whole - at ? size : (size_t)(whole - at)) : 0;
+    const uint8_t *change = copies < changes && 2 * copies + 1 < input_size ? input + 2 * copies : NULL;
+
+    CHECK(descriptor >= 0);
+    copies++;
+    memcpy(ret_bytes, from + (count > 0 ? at : 0), count);
+    return change ? change_copy(ret_bytes, count, change[0], change[1]) : count;
+}
+
+uint64_t regular_file_skip(int descriptor, uint64_t at)
+{
+    CHECK(descriptor >= 0);
+    return at;
+}
+
+/* ---- the trace ---- */
+
+/* Overlays a good part of a file with bytes of the input; 0xAA stands for what is there already. */
+static void overlay(void *part, size_t size, size_t *from)
+{
+    unsigned char *bytes = part;
+
+    for (size_t i = 0; i < size && *from < input_size; i++, (*from)++) {
+        bytes[i] = input[*from] == 0xAA ? bytes[i] : input[*from];
+    }
+}
+
+static void make_program(size_t *from)
+{
+    memset(&program, 0, sizeof program);
+    memcpy(program.header.e_ident, ELFMAG "\2\1\1", 7);
+    program.header.e_shoff = sizeof program.header;
+    program.header.e_shentsize = sizeof(elf_section);
+    program.header.e_shnum = 3;
+    program.sections[1] = (elf_section){.sh_type = SHT_SYMTAB,
+                                        .sh_link = 2,
+                                        .sh_offset = (size_t)((char *)program.symbols - (char *)&program),
+                                        .sh_size = sizeof program.symbols};
+    program.sections[2] =
+        (elf_section){.sh_type = SHT_STRTAB, .sh_offset = (size_t)(program.names - (char *)&program), .sh_size = sizeof program.names};
+    for (unsigned i = 0; i < 4; i++) {
+        program.symbols[i] = (elf_symbol){.st_name = i + 1, .st_info = STT_FUNC, .st_shndx = 1, .st_value = i * 16, .st_size = 16};
+    }
+    memcpy(program.names, "\0one\0two\0three", sizeof program.names - 1);
+    overlay(&program, sizeof program, from);
+}
+
+static void make_ring(int number, size_t *from)
+{
+    unsigned char *at = trace + trace_file_rings_at + number * trace_file_step;
+    struct trace_ring *ring = (void *)at;
+    struct trace_event *events = (void *)(at + trace_ring_events_at);
+
+    *ring = (struct trace_ring){.is_made = 1, .thread = number, .name = "thread", .loop = 5, .waker = 6, .next = 40};
+    for (uint32_t i = 0; i < 40; i++) {
+        events[i] =
+            (struct trace_event){.time_ns = i * 2 + number + 1, .stamp = i + 1, .kind = i % 16 + 1, .detail = 2, .object = 5, .value = i};
+    }
+    overlay(ring, sizeof *ring, from);
+    overlay(events, 40 * sizeof *events, from);
+}
+
+static void make_trace(void)
+{
+    struct trace_file_header *header = (void *)trace;
+    struct trace_objects *objects = (void *)(trace + trace_file_step);
+    const struct trace_object object = {.end = UINT64_MAX, .size = 48, .length = 8};
+    size_t from = 2 * (size_t)changes;
+
+    memset(trace, 0, sizeof trace);
+    *header = (struct trace_file_header){.version = trace_file_version,
+                                         .order = trace_file_order,
+                                         .pointer_size = 8,
+                                         .process = 1,
+                                         .ring_size = trace_file_step,
+                                         .ring_capacity = 64,
+                                         .rings = 2,
+                                         .began_ns = 1,
+                                         .ended_ns = 1000,
+                                         .program = "/bin/program"};
+    memcpy(header->magic, trace_file_magic, sizeof header->magic);
+    objects->size = object.size;
+    memcpy(objects->records, &object, sizeof object);
+    memcpy(objects->records + sizeof object, "/bin/prog", object.length);
+    make_program(&from);
+    overlay(header, 96, &from);
+    overlay(objects, 64, &from);
+    make_ring(0, &from);
+    make_ring(1, &from);
+}
+
+static void export_trace(FILE *output)
+{
+    struct traces traces = {0};
+    struct story story;
+
+    copies = 0;
+    if (traces_add(&traces, "trace") == exit_success) {
+        traces_finish(&traces);
+        story_tell(&story, &traces, 250000000);
+        CHECK(write_csv(&story, output) == exit_success);
+        CHECK(write_perfetto(&story, output) == exit_success);
+        CHECK(write_html(&story, output) == exit_success);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    static FILE *output;
+    static bool has_hooks;
+
+    if (!output) {
+        output = fopen("/dev/null", "w");
+        CHECK(output && fputc(' ', output) == ' '); /* its buffer is made now */
+        has_hooks = __sanitizer_install_malloc_and_free_hooks(note_block, forget_block) > 0;
+        CHECK(has_hooks);
+    }
+    input = bytes;
+    input_size = size;
+    make_trace();
+    is_noting = true;
+    export_trace(output);
+    free_all();
+    return 0;
+}
