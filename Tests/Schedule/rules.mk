@@ -2,11 +2,11 @@
 #
 # The C tests under ThreadSanitizer, in a build that holds threads up at atomics and locks, in an order that a seed gives.
 
-### schedule         runs the tests of loops, descriptors, sockets and ports with SCHEDULES=3 seeds; soak-schedule with 100
+### schedule         runs the tests of loops, descriptors, sockets, streams and ports with SCHEDULES=3 seeds; soak-schedule with 100
 
 .PHONY: schedule
 SCHEDULES ?= 3
-SCHEDULE_FLAGS ?= $(patsubst %,--filter /%/,Loop Port Descriptor Socket) $(SCHEDULE_EXCEPT:%=--exclude %)
+SCHEDULE_FLAGS ?= $(patsubst %,--filter /%/,Loop Port Descriptor Socket Stream) $(SCHEDULE_EXCEPT:%=--exclude %)
 # These tests are about sizes, deaths of processes or durations. Schedule points would only make them slow.
 SCHEDULE_EXCEPT := payloads_of_every replies_may_be_larger _killed_at_ stress_messages_leave a_flood_does_not through_all_deaths \
 	a_hosted_run_has_the_trace

@@ -233,37 +233,18 @@ CF_EXPORT void write_stream_set_queue(CFWriteStreamRef stream, void *queue) CRL_
 CF_EXPORT void *read_stream_copy_queue(CFReadStreamRef stream) CRL_LINK(CFReadStreamCopyDispatchQueue);
 CF_EXPORT void *write_stream_copy_queue(CFWriteStreamRef stream) CRL_LINK(CFWriteStreamCopyDispatchQueue);
 
-static void tell_unscheduled(void *info, CFRunLoopRef loop, CFStringRef mode)
-{
-    struct stream *s = info;
-
-    if (s->kind->unscheduled) {
-        s->kind->unscheduled(s, loop, mode);
-    }
-}
-
 /* Takes the stream out of all loops, and has its events told on the queue; NULL takes it off its queue. */
 static void set_queue(struct stream *s, void *queue)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     struct stream_queue *made = queue ? stream_queue_attach(s, queue) : NULL;
 
-    if (!queue) {
-        stream_queue_leave(s);
-    }
-    if (queue && !made) {
+    if (made) {
+        stream_schedule_put_on_queue(s, made);
+    } else if (queue) {
         fault_log_once(&logged, "a stream cannot be put on a dispatch queue: no libdispatch in this process, no memory or no descriptor");
-    }
-    if (!made) {
-        return;
-    }
-    scheduled_modes_each(s, &s->modes, tell_unscheduled, s);
-    stream_lock(s);
-    stream_schedule_take_and_unlock(s);
-    if (stream_queue_adopt(s, made)) {
-        stream_events_nudge(s);
     } else {
-        stream_queue_detach(made);
+        stream_schedule_leave_queue(s);
     }
 }
 

@@ -1,83 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams below their public calls: the claim, opening, closing, and moving bytes. See stream.h. */
+/* Streams below their public calls: opening, closing, and moving bytes. See stream.h. */
 #include "Stream/Core/stream.h"
 
 #include <errno.h>
 
 #include "Stream/Core/stream_carriers.h"
+#include "Stream/Core/stream_claim.h"
 #include "Stream/Core/stream_events.h"
 #include "Stream/Core/stream_schedule.h"
 
 #if defined(CRL_TESTING)
+/* What belongs to a kind of carrier is there, and nothing else. */
+REQUIRES(the_item_lock) static void check_carriers(const struct stream *s)
+{
+    const struct stream_carriers *c = &s->carriers;
+    bool has_source = c->kind == carrier_signalled_source || c->kind == carrier_descriptor_source;
+
+    invariant(has_source == (c->source != NULL) && has_source == (c->link != NULL));
+    invariant((c->kind == carrier_queue) == (c->queue != NULL));
+    invariant((c->kind == carrier_descriptor_source) == (c->descriptor >= 0));
+    invariant(c->kind != carrier_queue || s->modes.count == 0);
+    invariant(s->status != kCFStreamStatusClosed || (c->kind == carrier_none && s->modes.count == 0));
+    invariant(c->kind != carrier_none || atomic_load_explicit(&s->interest, memory_order_relaxed) == 0);
+}
+
 void stream_check_invariants(const struct stream *s)
 {
     invariant_held(item_lock(s));
     invariant(s->status != kCFStreamStatusReading && s->status != kCFStreamStatusWriting);
-    invariant(s->status != kCFStreamStatusClosed || (!s->carriers.source && !s->carriers.queue && s->owed == 0 && s->modes.count == 0));
-    invariant(!s->carriers.queue || (!s->carriers.source && s->modes.count == 0));
-    invariant(s->carriers.source || s->carriers.queue || s->carriers.descriptor < 0);
+    invariant(s->status != kCFStreamStatusClosed || s->owed == 0);
     invariant(s->transfers <= transfer_many);
     invariant((s->status == kCFStreamStatusError) <= (s->error.domain != 0));
     invariant((s->owed & stream_events_lasting) == 0 && (s->told & ~(uint32_t)stream_events_lasting) == 0);
     invariant(!s->is_transferring || s->is_claimed);
-    invariant(!s->carriers.source == !s->link);
+    check_carriers(s);
 }
 #endif
 
 static bool has_begun_and_not_ended(CFStreamStatus status)
 {
     return status == kCFStreamStatusOpening || status == kCFStreamStatusOpen || status == kCFStreamStatusAtEnd;
-}
-
-/* ---- the claim ---- */
-
-bool stream_claim(struct stream *s)
-{
-    bool was_claimed;
-
-    stream_lock(s);
-    stream_check_invariants(s);
-    was_claimed = s->is_claimed;
-    s->is_claimed = true;
-    stream_unlock(s);
-    return !was_claimed;
-}
-
-/* Drops the claim. Returns true if the kind has to close, which the caller does: the claim goes on until then. */
-REQUIRES(the_item_lock) static bool drop_claim(struct stream *s)
-{
-    bool closes = s->is_opened && s->status == kCFStreamStatusClosed;
-
-    invariant(s->is_claimed);
-    s->is_transferring = false;
-    s->is_claimed = closes;
-    return closes;
-}
-
-/* Calls the kind to close. The caller has claimed the stream, whose status is Closed, and keeps the claim for good. */
-EXCLUDES(the_item_lock) static void close_kind(struct stream *s)
-{
-    if (s->kind->close) {
-        s->kind->close(s);
-    }
-    stream_lock(s);
-    invariant(s->is_claimed && s->is_opened);
-    s->is_opened = false;
-    s->is_claimed = false;
-    s->descriptor = -1;
-    stream_unlock(s);
-}
-
-void stream_unclaim(struct stream *s)
-{
-    bool closes;
-
-    stream_lock(s);
-    closes = drop_claim(s);
-    stream_unlock(s);
-    if (closes) {
-        close_kind(s);
-    }
 }
 
 /* ---- status ---- */
@@ -120,14 +82,9 @@ REQUIRES(the_item_lock) static void take_outcome_of_opening(struct stream *s, in
 /* Ends a claim for opening: takes the outcome, and tells the loops. */
 EXCLUDES(the_item_lock) static void end_opening(struct stream *s, int result)
 {
-    bool closes;
-
     stream_lock(s);
     take_outcome_of_opening(s, result);
-    closes = drop_claim(s);
-    stream_unlock(s);
-    if (closes) {
-        close_kind(s);
+    if (stream_unclaim_and_unlock(s)) {
         return;
     }
     stream_schedule_renew(s); /* the stream may have a descriptor now */
@@ -146,7 +103,16 @@ static bool has_status(struct stream *s, CFStreamStatus status)
 
 void stream_go_on_opening(struct stream *s)
 {
-    if (has_status(s, kCFStreamStatusOpening) && s->kind->finish_open && stream_claim(s)) {
+    bool goes_on;
+
+    stream_lock(s);
+    goes_on = s->status == kCFStreamStatusOpening && s->kind->finish_open && !s->is_claimed;
+    if (goes_on) {
+        s->is_claimed = true;
+        s->is_nudged = false;
+    }
+    stream_unlock(s);
+    if (goes_on) {
         end_opening(s, s->kind->finish_open(s, false));
     }
 }
@@ -209,20 +175,13 @@ bool stream_open(struct stream *s)
 
 void stream_close(struct stream *s)
 {
-    bool closes = false;
-
     object_retain(s); /* the release of the client's info may be the last of the stream */
     stream_lock(s);
     stream_check_invariants(s);
     if (has_begun_and_not_ended(s->status) || s->status == kCFStreamStatusError) {
         s->status = kCFStreamStatusClosed;
         s->owed = 0;
-        closes = !s->is_claimed; /* else whoever has claimed it closes the kind */
-        s->is_claimed = true;
-        stream_schedule_take_and_unlock(s); /* first: no loop may wait for the descriptor when it is closed */
-        if (closes) {
-            close_kind(s);
-        }
+        stream_schedule_take_and_unlock(s); /* closes the kind, unless other threads hold it up */
     } else {
         stream_unlock(s);
     }
@@ -250,6 +209,7 @@ EXCLUDES(the_item_lock) static CFStreamStatus begin_transfer(struct stream *s)
         } else if (status == kCFStreamStatusOpen || status == kCFStreamStatusOpening) {
             s->is_claimed = true;
             s->is_transferring = true;
+            s->is_nudged = false;
             if (status == kCFStreamStatusOpen) {
                 resting = stream_events_rest(s);
             }
@@ -266,7 +226,6 @@ EXCLUDES(the_item_lock) static CFStreamStatus begin_transfer(struct stream *s)
 /* Ends what begin_transfer began. `result` is below 0 if the stream has failed. */
 EXCLUDES(the_item_lock) static void end_transfer(struct stream *s, CFIndex result, bool at_end)
 {
-    bool closes;
     bool is_heard;
 
     stream_lock(s);
@@ -281,12 +240,8 @@ EXCLUDES(the_item_lock) static void end_transfer(struct stream *s, CFIndex resul
             reach_end(s);
         }
     }
-    closes = drop_claim(s);
-    is_heard = s->carriers.source || s->carriers.queue; /* scheduling a stream has the loop look */
-    stream_unlock(s);
-    if (closes) {
-        close_kind(s);
-    } else if (is_heard) {
+    is_heard = s->carriers.kind != carrier_none; /* scheduling a stream has the loop look */
+    if (!stream_unclaim_and_unlock(s) && is_heard) {
         stream_events_changed(s);
     }
 }
@@ -362,7 +317,6 @@ uint8_t stream_look(struct stream *s, uint32_t ready)
 {
     int events = 0;
     bool is_open;
-    bool closes;
 
     if (!stream_claim(s)) {
         return 0; /* whoever has claimed it has the loops look again */
@@ -383,11 +337,7 @@ uint8_t stream_look(struct stream *s, uint32_t ready)
     } else if (events & kCFStreamEventEndEncountered) {
         reach_end(s);
     }
-    closes = drop_claim(s);
-    stream_unlock(s);
-    if (closes) {
-        close_kind(s);
-    }
+    (void)stream_unclaim_and_unlock(s);
     return (uint8_t)(events & stream_lasting_event(s));
 }
 

@@ -5,15 +5,15 @@
  * What a stream reads from or writes to is its kind: a table of functions, and a structure that begins with `struct stream`. The kinds are
  * in the rooms Kind and Connection.
  *
- * The files of this room, each of which knows those before it: scheduled_modes keeps the modes, stream_client the client; stream_queue and
- * stream_carriers reach loops and queues; stream_events knows what is due; stream_schedule puts a stream into loops; stream moves it from
- * status to status; stream_delivery tells the client; stream_object makes streams and ends them.
+ * The files of this room, each of which knows those before it: scheduled_modes keeps the modes, stream_client the client, stream_claim who
+ * uses the kind; stream_queue and stream_carriers reach loops and queues; stream_events knows what is due; stream_schedule puts a stream
+ * into loops or on a queue; stream moves it from status to status; stream_delivery tells the client; stream_object makes and ends streams.
  *
  * Threads: any. The item lock guards the fields, and no lock is held over a call of the kind. A thread claims the stream before it calls
  * the kind, so that the kind's own fields need no lock. A stream that is claimed refuses another claim; nobody waits for one.
  *
  * Always true: a stream that is closed has no source, owes no event, and is in no loop. Its kind is told to close once nobody has claimed
- * the stream any more, and only if it was opened.
+ * the stream any more and nothing watches its descriptor, and only if it was opened.
  */
 #ifndef CRL_STREAM_STREAM_H
 #define CRL_STREAM_STREAM_H
@@ -48,14 +48,26 @@ typedef void stream_deliver_function(struct stream *s, uint32_t ready);
  */
 enum stream_transfers { transfer_none, transfer_once, transfer_many };
 
-/* What carries the events to a thread: see stream_carriers.h. At most one of the two is there. */
-struct stream_carriers {
-    CFRunLoopSourceRef source; /* a reference, or NULL */
-    struct stream_queue *queue; /* a reference, or NULL; a stream on a queue is in no loop */
-    int descriptor; /* that they watch; -1: none */
+enum stream_carrier_kind {
+    carrier_none, /* the stream is nowhere, or in modes for which its source has not been made yet */
+    carrier_signalled_source, /* performed when it is signalled; the stream is in loops, or was last */
+    carrier_descriptor_source, /* watches a descriptor, and is posted */
+    carrier_queue, /* watches the stream's descriptor, and is posted; the stream is in no loop */
 };
 
-static const struct stream_carriers stream_carriers_none = {.descriptor = -1};
+/*
+ * What carries the events to a thread: see stream_carriers.h. This is one value: whoever changes it takes the old one out and puts the new
+ * one in under one hold of the lock. Only `kind` tells what is there.
+ */
+struct stream_carriers {
+    enum stream_carrier_kind kind;
+    int descriptor; /* that a source watches; else -1 */
+    CFRunLoopSourceRef source; /* a reference, or NULL */
+    struct stream_link *link; /* of the source, which owns it */
+    struct stream_queue *queue; /* a reference, or NULL */
+};
+
+static const struct stream_carriers stream_carriers_none = {.kind = carrier_none, .descriptor = -1};
 
 /* The events that hold as long as reading or writing does not wait. All others come once. */
 enum { stream_events_lasting = kCFStreamEventHasBytesAvailable | kCFStreamEventCanAcceptBytes };
@@ -109,15 +121,16 @@ struct stream {
     uint8_t transfers GUARDED_BY(the_item_lock);
     /* Reading, or writing, may not wait, and no report of a descriptor tells that: a kind without one, or bytes that TLS holds back. */
     atomic_bool is_ready;
-    int descriptor GUARDED_BY(the_item_lock); /* what the loops wait for; -1: none, or none yet */
+    _Atomic int descriptor; /* what loops and queues wait for; -1: none, or none yet; written under the item lock */
     CFStreamError refusal; /* set by the kind, while claimed, if an error is no errno; domain 0: none */
     struct stream_client *client GUARDED_BY(the_item_lock); /* a reference, or NULL */
     struct stream_carriers carriers GUARDED_BY(the_item_lock);
-    struct stream_link *link GUARDED_BY(the_item_lock); /* of the source, which owns it */
     _Atomic uint32_t interest; /* of enum kernel_readiness, for carriers with a descriptor; written under the item lock */
     struct scheduled_modes modes GUARDED_BY(the_item_lock); /* that the stream is in */
     uint32_t deliveries GUARDED_BY(the_item_lock); /* under way; each has a reference */
     uint32_t departures GUARDED_BY(the_item_lock); /* how often the stream has left a mode; wraps */
+    uint32_t withdrawals GUARDED_BY(the_item_lock); /* carriers that were taken out, and may watch the descriptor yet; see stream_claim.h */
+    bool is_nudged GUARDED_BY(the_item_lock); /* opening may go on, and nobody has looked since */
 };
 
 ACQUIRES(the_item_lock) static inline void stream_lock(struct stream *s)
@@ -153,14 +166,6 @@ REQUIRES(the_item_lock) void stream_check_invariants(const struct stream *s);
 
 /* Returns a stream that is not open, or NULL if there is no memory. Its kind fills in its own fields, which are zero. */
 struct stream *stream_create(CFAllocatorRef allocator, const struct stream_kind *kind, bool is_reader);
-
-/*
- * Claims the stream for a call of its kind. Returns false if it is claimed already. A thread that has claimed a stream need not fear that
- * its descriptor is closed meanwhile.
- */
-EXCLUDES(the_item_lock) bool stream_claim(struct stream *s);
-/* Ends a claim. Tells the kind to close if the stream was closed meanwhile. */
-EXCLUDES(the_item_lock) void stream_unclaim(struct stream *s);
 
 /* Returns false as long as the stream can still be opened. */
 EXCLUDES(the_item_lock) bool stream_has_begun(struct stream *s);

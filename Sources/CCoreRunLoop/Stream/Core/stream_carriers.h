@@ -2,7 +2,7 @@
 /*
  * What carries a stream's events to a thread that tells them: the source in its loops, or its place on a dispatch queue.
  *
- * stream_schedule and stream_queue put the carriers into the stream. stream_events tells them what to watch for, and when something is
+ * stream_schedule puts the carriers into the stream. stream_events tells them what to watch for, and when something is
  * due: it takes references under the stream's lock, and tells once that is dropped.
  */
 #ifndef CRL_STREAM_STREAM_CARRIERS_H
@@ -12,6 +12,8 @@
 
 #include "Stream/Core/stream.h"
 
+/* Whether the carriers report that the stream's descriptor is ready. */
+REQUIRES(the_item_lock) bool stream_carriers_watch(const struct stream *s);
 /* Returns the stream's carriers with references, for stream_carriers_tell. */
 REQUIRES(the_item_lock) struct stream_carriers stream_carriers_retain(const struct stream *s);
 /*

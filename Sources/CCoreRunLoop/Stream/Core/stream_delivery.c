@@ -105,7 +105,7 @@ EXCLUDES(the_item_lock) static uint8_t look(struct stream *s, uint32_t ready, bo
 
     stream_lock(s);
     looks =
-        stream_events_await_lasting(s) && (ready || s->carriers.descriptor < 0 || atomic_load_explicit(&s->is_ready, memory_order_acquire));
+        stream_events_await_lasting(s) && (ready || !stream_carriers_watch(s) || atomic_load_explicit(&s->is_ready, memory_order_acquire));
     is_doubtful = was_called || s->transfers == transfer_many || has_several_modes(s);
     stream_unlock(s);
     return looks ? stream_look(s, is_doubtful ? 0 : ready) : 0;

@@ -61,8 +61,7 @@ REQUIRES(the_item_lock) static void update_interest(struct stream *s)
 {
     uint32_t interest = 0;
 
-    stream_check_invariants(s);
-    if (s->carriers.descriptor >= 0) {
+    if (stream_carriers_watch(s)) {
         if (s->status == kCFStreamStatusOpening && wanted_events(s) && !s->is_transferring) {
             interest = atomic_load_explicit(&s->opening_interest, memory_order_relaxed);
         } else if (stream_events_await_lasting(s) || (s->owed & wanted_events(s))) {
@@ -71,6 +70,7 @@ REQUIRES(the_item_lock) static void update_interest(struct stream *s)
     }
     /* Release: a thread that tells this interest also sees the fields that it comes from. */
     atomic_store_explicit(&s->interest, interest, memory_order_release);
+    stream_check_invariants(s);
 }
 
 struct stream_carriers stream_events_rest(struct stream *s)
@@ -86,9 +86,12 @@ struct stream_carriers stream_events_rest(struct stream *s)
 
 /* ---- what is due ---- */
 
-/* Whether there is something to tell that the loop's wait does not report. */
+/* Whether there is something to tell, or to do, that the loop's wait does not report. Whoever has claimed the stream asks afterwards. */
 REQUIRES(the_item_lock) static bool is_due(const struct stream *s)
 {
+    if (s->is_nudged && s->status == kCFStreamStatusOpening && !s->is_claimed) {
+        return true;
+    }
     return (s->owed & wanted_events(s)) || (stream_events_await_lasting(s) && atomic_load_explicit(&s->is_ready, memory_order_acquire));
 }
 
@@ -98,6 +101,7 @@ EXCLUDES(the_item_lock) static void tell_carriers(struct stream *s, bool nudges)
     bool signals;
 
     stream_lock(s);
+    s->is_nudged |= nudges && s->status == kCFStreamStatusOpening; /* also where the stream is put next */
     update_interest(s);
     carriers = stream_carriers_retain(s);
     signals = nudges || is_due(s);

@@ -43,7 +43,7 @@ static CFStringRef copy_description(CFTypeRef object)
     CFStringRef text;
 
     stream_lock(s);
-    descriptor = s->descriptor;
+    descriptor = atomic_load_explicit(&s->descriptor, memory_order_relaxed);
     modes = s->modes.count;
     stream_unlock(s);
     text = CFStringCreateWithFormat(NULL, NULL, CFSTR("<%s %p>{status = %s, error = %d in domain %ld%@, scheduled in modes = %u%s%s}"),
@@ -83,7 +83,7 @@ NOT_CHECKED struct stream *stream_create(CFAllocatorRef allocator, const struct 
         s->kind = kind;
         s->deliver = stream_deliver;
         s->is_reader = is_reader;
-        s->descriptor = -1;
+        atomic_init(&s->descriptor, -1);
         s->carriers = stream_carriers_none;
         s->transfers = transfer_once;
     }

@@ -172,14 +172,17 @@ REQUIRES(the_item_lock) static int set_watch(struct stream_queue *place, int des
     return result;
 }
 
-void stream_queue_watch(struct stream_queue *place, struct stream *s, int descriptor)
+/* The words are read under the lock, so that the last thread to come sets the latest ones. The interest first: see update_interest. */
+void stream_queue_watch(struct stream_queue *place, struct stream *s)
 {
     static atomic_flag logged = ATOMIC_FLAG_INIT;
     int result = 0;
 
     lock_take(item_lock(place));
-    if (place->stream) { /* the interest is read under the lock, so that the last thread to come sets the latest one */
-        result = set_watch(place, descriptor, atomic_load_explicit(&s->interest, memory_order_acquire));
+    if (place->stream) {
+        uint32_t interest = atomic_load_explicit(&s->interest, memory_order_acquire);
+
+        result = set_watch(place, atomic_load_explicit(&s->descriptor, memory_order_relaxed), interest);
     }
     lock_drop(item_lock(place));
     if (result < 0) {
@@ -208,64 +211,16 @@ EXCLUDES(the_item_lock) static struct stream_queue *retain_place(struct stream *
     return place;
 }
 
-struct stream_queue *stream_queue_take(struct stream *s)
-{
-    struct stream_queue *place = s->carriers.queue;
-
-    if (place) {
-        s->carriers = stream_carriers_none;
-        s->departures++;
-        atomic_store_explicit(&s->interest, 0, memory_order_relaxed);
-    }
-    return place;
-}
-
-void stream_queue_leave(struct stream *s)
-{
-    struct stream_queue *place;
-
-    stream_lock(s);
-    place = stream_queue_take(s);
-    stream_unlock(s);
-    stream_queue_detach(place);
-}
-
-bool stream_queue_renew(struct stream *s)
-{
-    bool is_on_queue;
-
-    stream_lock(s);
-    is_on_queue = s->carriers.queue;
-    if (is_on_queue) {
-        s->carriers.descriptor = s->descriptor;
-    }
-    stream_unlock(s);
-    return is_on_queue;
-}
-
 void stream_queue_forget(struct stream *s)
 {
     struct stream_queue *place = retain_place(s);
 
     if (place) {
-        stream_queue_watch(place, s, -1);
+        lock_take(item_lock(place));
+        stop_watching(place);
+        lock_drop(item_lock(place));
         stream_queue_release(place);
     }
-}
-
-bool stream_queue_adopt(struct stream *s, struct stream_queue *made)
-{
-    bool is_usable;
-
-    stream_lock(s);
-    is_usable = s->status != kCFStreamStatusClosed && s->modes.count == 0 && !s->carriers.queue;
-    if (is_usable) {
-        s->carriers.queue = made;
-        s->carriers.descriptor = s->descriptor;
-    }
-    stream_check_invariants(s);
-    stream_unlock(s);
-    return is_usable;
 }
 
 void *stream_queue_copy(struct stream *s)

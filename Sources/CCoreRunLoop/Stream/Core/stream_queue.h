@@ -22,26 +22,19 @@ struct stream_queue;
  * stream's `deliver` with a reference to the stream and what its descriptor is ready for: bits of enum kernel_readiness, or 0.
  */
 EXCLUDES(the_item_lock) struct stream_queue *stream_queue_attach(struct stream *s, void *queue);
-/* Gives the place to the stream. Returns false if the stream was closed, or another thread has put it elsewhere meanwhile. */
-EXCLUDES(the_item_lock) bool stream_queue_adopt(struct stream *s, struct stream_queue *made);
 /* Returns the queue with a reference of libdispatch's, or NULL. */
 EXCLUDES(the_item_lock) void *stream_queue_copy(struct stream *s);
 
 /* ---- for stream_schedule and stream_carriers ---- */
 
-/* Takes the stream off its queue. Returns the place, which the caller detaches without the lock, or NULL. */
-REQUIRES(the_item_lock) struct stream_queue *stream_queue_take(struct stream *s);
-EXCLUDES(the_item_lock) void stream_queue_leave(struct stream *s);
-/* The stream may have another descriptor: the queue watches it at the next look for what is due. Returns false if there is no queue. */
-EXCLUDES(the_item_lock) bool stream_queue_renew(struct stream *s);
-/* The number of the stream's descriptor may stand for another file now. */
+/* The number of the stream's descriptor may stand for another file now, which the next stream_queue_watch watches. */
 EXCLUDES(the_item_lock) void stream_queue_forget(struct stream *s);
 /* Nothing more is told on the queue, but for a callback that is under way. Drops the stream's reference. NULL does nothing. */
 void stream_queue_detach(struct stream_queue *place);
 void stream_queue_retain(struct stream_queue *place);
 void stream_queue_release(struct stream_queue *place);
-/* Watches the descriptor (-1: none) for what the stream's interest is now. */
-void stream_queue_watch(struct stream_queue *place, struct stream *s, int descriptor);
+/* Watches the stream's descriptor, if it has one, for what its interest is now. */
+void stream_queue_watch(struct stream_queue *place, struct stream *s);
 /* Has the queue tell what is due. */
 void stream_queue_post(struct stream_queue *place);
 

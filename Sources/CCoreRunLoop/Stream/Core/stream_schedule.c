@@ -6,6 +6,7 @@
 
 #include "Loop/Source/descriptor_source.h"
 #include "Loop/Watch/watch.h"
+#include "Stream/Core/stream_claim.h"
 #include "Stream/Core/stream_events.h"
 #include "Stream/Core/stream_queue.h"
 #include "Support/fault.h"
@@ -124,14 +125,63 @@ static CFRunLoopSourceRef make_source(struct stream_link *link, int descriptor)
     return CFRunLoopSourceCreate(NULL, 0, &context);
 }
 
-/* Invalidates a source that the stream has given up, and drops the stream's reference. Its loops wake. */
-static void end_source(CFRunLoopSourceRef source, struct stream_link *link)
+/* Makes a source for the descriptor, or one to be signalled (-1). Returns none if there is no memory. */
+static struct stream_carriers make_carriers(struct stream *s, int descriptor)
 {
-    if (source) {
-        cut_link(link); /* before the source may free it */
-        descriptor_source_invalidate(source);
-        object_release(source);
+    struct stream_link *link = malloc(sizeof *link);
+    CFRunLoopSourceRef source = link ? make_source(link, descriptor) : NULL;
+
+    if (!source) {
+        free(link);
+        return stream_carriers_none;
     }
+    lock_take(item_lock(link));
+    link->stream = s;
+    lock_drop(item_lock(link));
+    return (struct stream_carriers){.kind = descriptor >= 0 ? carrier_descriptor_source : carrier_signalled_source,
+                                    .descriptor = descriptor,
+                                    .source = source,
+                                    .link = link};
+}
+
+/* ---- taking a carrier out ---- */
+
+/* All that a stream has in loops and on a queue. */
+struct belongings {
+    struct stream_carriers carriers;
+    struct scheduled_modes modes;
+};
+
+/* Puts other carriers in the place of the stream's. Returns those, which the caller ends with end_carriers once the lock is dropped. */
+REQUIRES(the_item_lock) static struct stream_carriers exchange_carriers(struct stream *s, struct stream_carriers carriers)
+{
+    struct stream_carriers taken = s->carriers;
+
+    s->carriers = carriers;
+    atomic_store_explicit(&s->interest, 0, memory_order_relaxed); /* until stream_events_changed */
+    stream_begin_withdrawal(s);
+    return taken;
+}
+
+/* Invalidates what the stream has given up, and drops the stream's reference. Loops wake. */
+static void end_carriers(struct stream_carriers taken)
+{
+    if (taken.source) {
+        cut_link(taken.link); /* before the source may free it */
+        descriptor_source_invalidate(taken.source);
+        object_release(taken.source);
+    }
+    stream_queue_detach(taken.queue);
+}
+
+/* Takes the stream out of all modes as well. */
+REQUIRES(the_item_lock) static struct belongings exchange_all(struct stream *s, struct stream_carriers carriers)
+{
+    struct belongings taken = {exchange_carriers(s, carriers), s->modes};
+
+    s->modes = (struct scheduled_modes){NULL, 0};
+    s->departures++;
+    return taken;
 }
 
 static void log_lack_of_memory(void)
@@ -146,138 +196,136 @@ static void log_lack_of_memory(void)
 /* Takes the stream off its queue. Returns false if there is no memory, or the stream is closed, or it is in the mode already. */
 EXCLUDES(the_item_lock) static bool add_mode(struct stream *s, struct scheduled_mode added)
 {
-    struct stream_queue *queue = NULL;
+    struct stream_carriers left = stream_carriers_none;
     bool is_new;
     bool is_added;
 
     stream_lock(s);
     is_new = s->status != kCFStreamStatusClosed && !scheduled_modes_contain(&s->modes, added.loop, added.mode);
     is_added = is_new && scheduled_modes_add(&s->modes, added);
-    if (is_added) {
-        queue = stream_queue_take(s); /* under the same lock: another thread may be giving it a queue */
+    if (is_added && s->carriers.kind == carrier_queue) {
+        s->departures++;
+        left = exchange_carriers(s, stream_carriers_none);
     }
     stream_check_invariants(s);
     stream_unlock(s);
-    stream_queue_detach(queue);
+    if (left.kind == carrier_queue) {
+        end_carriers(left);
+        stream_end_withdrawal(s);
+    }
     if (is_new && !is_added) {
         log_lack_of_memory();
     }
     return is_added;
 }
 
-struct added_source {
-    struct stream *stream;
-    CFRunLoopSourceRef source;
-};
-
-/* Adds the source to a mode. Takes it out again if the stream has left the mode meanwhile, or has another source. */
-static void add_source(void *info, CFRunLoopRef loop, CFStringRef mode)
-{
-    const struct added_source *added = info;
-    struct stream *s = added->stream;
-    bool is_wanted;
-
-    CFRunLoopAddSource(loop, added->source, mode);
-    stream_lock(s);
-    is_wanted = s->carriers.source == added->source && scheduled_modes_contain(&s->modes, loop, mode);
-    stream_unlock(s);
-    if (!is_wanted) {
-        CFRunLoopRemoveSource(loop, added->source, mode);
-    }
-}
-
-/* Makes a new source for the stream's descriptor and puts it in the place of the old one. Returns false if there is no memory. */
-EXCLUDES(the_item_lock) static bool replace_source(struct stream *s, int descriptor)
-{
-    struct stream_link *link = malloc(sizeof *link);
-    CFRunLoopSourceRef source = link ? make_source(link, descriptor) : NULL;
-    CFRunLoopSourceRef old_source = source;
-    struct stream_link *old_link = link;
-
-    if (!source) {
-        free(link);
-        return false;
-    }
-    lock_take(item_lock(link));
-    link->stream = s;
-    lock_drop(item_lock(link));
-    stream_lock(s);
-    if (s->modes.count > 0 && s->descriptor == descriptor) { /* else it was closed, or has changed: the new source is given up */
-        old_source = s->carriers.source;
-        old_link = s->link;
-        s->carriers.source = source;
-        s->carriers.descriptor = descriptor;
-        s->link = link;
-        stream_check_invariants(s);
-    }
-    stream_unlock(s);
-    end_source(old_source, old_link);
-    return true;
-}
-
-/* Returns the source with a reference if it watches the stream's descriptor; else NULL, and whether one is needed. */
-EXCLUDES(the_item_lock) static CFRunLoopSourceRef retain_current_source(struct stream *s, int *ret_descriptor, bool *ret_is_needed)
+/* Returns the source with a reference, or NULL, and whether it has to be in the mode. */
+EXCLUDES(the_item_lock) static CFRunLoopSourceRef source_for(struct stream *s, CFRunLoopRef loop, CFStringRef mode, bool *ret_is_in)
 {
     CFRunLoopSourceRef source;
 
     stream_lock(s);
-    *ret_descriptor = s->descriptor;
-    *ret_is_needed = s->modes.count > 0 && (!s->carriers.source || s->carriers.descriptor != s->descriptor);
-    source = *ret_is_needed ? NULL : retain_source(s);
+    source = retain_source(s);
+    *ret_is_in = scheduled_modes_contain(&s->modes, loop, mode);
     stream_unlock(s);
     return source;
 }
 
-void stream_schedule_renew(struct stream *s)
+/*
+ * Puts the source into the mode, or takes it out, as the stream's list says. Other threads may change the list and the source meanwhile, so
+ * each looks again after it has acted: the last one to act has seen the latest.
+ */
+static void settle_source(void *info, CFRunLoopRef loop, CFStringRef mode)
 {
-    struct added_source added = {s, NULL};
-    int descriptor;
+    struct stream *s = info;
+    CFRunLoopSourceRef settled = NULL;
+    bool was_in = false;
+    bool is_in;
+    CFRunLoopSourceRef source = source_for(s, loop, mode, &is_in);
+
+    while (source && (source != settled || is_in != was_in)) {
+        (is_in ? CFRunLoopAddSource : CFRunLoopRemoveSource)(loop, source, mode);
+        if (settled) {
+            object_release(settled);
+        }
+        settled = source;
+        was_in = is_in;
+        source = source_for(s, loop, mode, &is_in);
+    }
+    if (source) {
+        object_release(source);
+    }
+    if (settled) {
+        object_release(settled);
+    }
+}
+
+/* Whether the stream is in modes without a source for its descriptor. */
+REQUIRES(the_item_lock) static bool needs_source(const struct stream *s)
+{
+    return s->modes.count > 0 &&
+           (s->carriers.kind == carrier_none || s->carriers.descriptor != atomic_load_explicit(&s->descriptor, memory_order_relaxed));
+}
+
+/* Puts the new source into the stream if it still needs that, and ends the one before; else ends the new one. Returns whether it did. */
+EXCLUDES(the_item_lock) static bool replace_source(struct stream *s, struct stream_carriers made)
+{
+    struct stream_carriers given_up = made;
     bool is_needed;
 
-    if (stream_queue_renew(s)) {
+    stream_lock(s);
+    /* Else another thread has done it, or has changed the descriptor and comes here itself. */
+    is_needed = needs_source(s) && made.descriptor == atomic_load_explicit(&s->descriptor, memory_order_relaxed);
+    if (is_needed) {
+        given_up = exchange_carriers(s, made);
+    }
+    stream_check_invariants(s);
+    stream_unlock(s);
+    end_carriers(given_up);
+    if (is_needed) {
+        stream_end_withdrawal(s);
+    }
+    return is_needed;
+}
+
+void stream_schedule_renew(struct stream *s)
+{
+    struct stream_carriers made;
+    bool is_needed;
+    int descriptor;
+
+    stream_lock(s);
+    is_needed = needs_source(s);
+    descriptor = atomic_load_explicit(&s->descriptor, memory_order_relaxed);
+    stream_unlock(s);
+    if (!is_needed) {
         return;
     }
-    added.source = retain_current_source(s, &descriptor, &is_needed);
-    if (is_needed && !replace_source(s, descriptor)) {
+    made = make_carriers(s, descriptor);
+    if (made.kind == carrier_none) {
         log_lack_of_memory();
-    } else if (is_needed) {
-        added.source = retain_current_source(s, &descriptor, &is_needed);
-        if (added.source) { /* else another thread has closed the stream */
-            scheduled_modes_each(s, &s->modes, add_source, &added);
-        }
-    }
-    if (added.source) {
-        object_release(added.source);
+    } else if (replace_source(s, made)) {
+        scheduled_modes_each(s, &s->modes, settle_source, s);
     }
 }
 
 void stream_schedule_add(struct stream *s, CFRunLoopRef loop, CFStringRef mode)
 {
-    struct added_source added = {s, NULL};
     struct scheduled_mode made;
     bool is_made = scheduled_mode_init(&made, loop, mode);
-    int descriptor;
-    bool is_needed;
+    bool is_added = is_made && add_mode(s, made);
 
     if (!is_made) {
         log_lack_of_memory();
+    } else if (!is_added) {
+        scheduled_mode_release(made);
     }
-    if (!is_made || !add_mode(s, made)) {
-        if (is_made) {
-            scheduled_mode_release(made);
+    stream_schedule_renew(s); /* also a stream for whose source there was no memory when it was scheduled here before */
+    if (is_added) {
+        settle_source(s, loop, mode);
+        if (s->kind->scheduled) {
+            s->kind->scheduled(s, loop, mode);
         }
-        stream_schedule_renew(s); /* there may have been no memory for the source when the stream was scheduled here before */
-        return;
-    }
-    added.source = retain_current_source(s, &descriptor, &is_needed);
-    if (added.source) {
-        add_source(&added, loop, mode);
-        object_release(added.source);
-    } else {
-        stream_schedule_renew(s);
-    }
-    if (s->kind->scheduled) {
-        s->kind->scheduled(s, loop, mode);
     }
     stream_events_changed(s);
 }
@@ -285,19 +333,15 @@ void stream_schedule_add(struct stream *s, CFRunLoopRef loop, CFStringRef mode)
 void stream_schedule_remove(struct stream *s, CFRunLoopRef loop, CFStringRef mode)
 {
     struct scheduled_mode removed;
-    CFRunLoopSourceRef source;
     bool was_there;
 
     stream_lock(s);
     was_there = scheduled_modes_remove(&s->modes, loop, mode, &removed);
     s->departures += was_there;
-    source = was_there ? retain_source(s) : NULL;
+    stream_check_invariants(s);
     stream_unlock(s);
-    if (source) {
-        CFRunLoopRemoveSource(loop, source, mode);
-        object_release(source);
-    }
     if (was_there) {
+        settle_source(s, loop, mode);
         if (s->kind->unscheduled) {
             s->kind->unscheduled(s, loop, mode);
         }
@@ -311,8 +355,8 @@ void stream_schedule_descriptor_changed(struct stream *s, int descriptor)
 
     stream_lock(s);
     if (s->status == kCFStreamStatusOpening || s->status == kCFStreamStatusOpen) {
-        s->descriptor = descriptor;
-        if (s->carriers.descriptor == descriptor) {
+        atomic_store_explicit(&s->descriptor, descriptor, memory_order_relaxed);
+        if (s->carriers.kind == carrier_descriptor_source && s->carriers.descriptor == descriptor) {
             source = retain_source(s);
         }
     }
@@ -326,47 +370,77 @@ void stream_schedule_descriptor_changed(struct stream *s, int descriptor)
     }
 }
 
+/* ---- queues ---- */
+
+/* Tells the kind of the modes that the stream was taken out of. No other thread knows the list (NOT_CHECKED). */
+NOT_CHECKED static void tell_unscheduled(struct stream *s, const struct scheduled_modes *modes)
+{
+    for (uint32_t i = 0; s->kind->unscheduled && i < modes->count; i++) {
+        s->kind->unscheduled(s, modes->list[i].loop, modes->list[i].mode);
+    }
+}
+
+void stream_schedule_put_on_queue(struct stream *s, struct stream_queue *place)
+{
+    struct belongings left = {stream_carriers_none, {NULL, 0}};
+    bool is_closed;
+
+    stream_lock(s);
+    is_closed = s->status == kCFStreamStatusClosed;
+    if (!is_closed) {
+        left = exchange_all(s, (struct stream_carriers){.kind = carrier_queue, .descriptor = -1, .queue = place});
+    }
+    stream_check_invariants(s);
+    stream_unlock(s);
+    if (is_closed) {
+        stream_queue_detach(place);
+        return;
+    }
+    tell_unscheduled(s, &left.modes);
+    end_carriers(left.carriers);
+    scheduled_modes_free(&left.modes);
+    stream_end_withdrawal(s);
+    stream_events_nudge(s);
+}
+
+void stream_schedule_leave_queue(struct stream *s)
+{
+    struct stream_carriers left = stream_carriers_none;
+    bool is_on_queue;
+
+    stream_lock(s);
+    is_on_queue = s->carriers.kind == carrier_queue;
+    if (is_on_queue) {
+        s->departures++;
+        left = exchange_carriers(s, stream_carriers_none);
+    }
+    stream_check_invariants(s);
+    stream_unlock(s);
+    if (is_on_queue) {
+        end_carriers(left);
+        stream_end_withdrawal(s);
+    }
+}
+
 /* ---- the end ---- */
-
-/* All that a stream has in loops and on a queue. */
-struct belongings {
-    struct stream_carriers carriers;
-    struct stream_link *link;
-    struct scheduled_modes modes;
-};
-
-REQUIRES(the_item_lock) static struct belongings take_all(struct stream *s)
-{
-    struct belongings taken = {s->carriers, s->link, s->modes};
-
-    s->carriers = stream_carriers_none;
-    s->link = NULL;
-    s->modes = (struct scheduled_modes){NULL, 0};
-    s->departures++;
-    atomic_store_explicit(&s->interest, 0, memory_order_relaxed);
-    return taken;
-}
-
-static void end_all(struct belongings *taken)
-{
-    end_source(taken->carriers.source, taken->link);
-    scheduled_modes_free(&taken->modes);
-    stream_queue_detach(taken->carriers.queue);
-}
 
 void stream_schedule_take_and_unlock(struct stream *s)
 {
-    struct belongings taken = take_all(s);
+    struct belongings taken = exchange_all(s, stream_carriers_none);
 
     stream_check_invariants(s);
     stream_unlock(s);
-    end_all(&taken);
+    end_carriers(taken.carriers);
+    scheduled_modes_free(&taken.modes);
+    stream_end_withdrawal(s);
 }
 
 /* Nobody else refers to the stream (NOT_CHECKED). */
 NOT_CHECKED void stream_schedule_end(struct stream *s)
 {
-    struct belongings taken = take_all(s);
-
-    end_all(&taken);
+    invariant(s->withdrawals == 0); /* each has a reference */
+    end_carriers(s->carriers);
+    scheduled_modes_free(&s->modes);
+    s->carriers = stream_carriers_none;
+    s->modes = (struct scheduled_modes){NULL, 0};
 }

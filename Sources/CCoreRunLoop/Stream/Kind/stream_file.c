@@ -48,7 +48,7 @@ static int open_file(struct stream *s)
     atomic_store_explicit(&s->is_ready, file->is_regular, memory_order_release);
     if (!file->is_regular) {
         stream_lock(s);
-        s->descriptor = opened;
+        atomic_store_explicit(&s->descriptor, opened, memory_order_relaxed);
         stream_unlock(s);
     }
     return 0;
