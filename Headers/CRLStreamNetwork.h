@@ -27,14 +27,14 @@ CF_EXTERN_C_BEGIN
 typedef void (*CRLStreamResolved)(void *context, CFArrayRef found, CFStreamError error);
 
 /** What `handshake`, `receive` and `send` wait for when they return -EAGAIN. */
-CF_ENUM(UInt32) {
+CF_ENUM(UInt32){
     kCRLStreamWaitsToRead = 1, /**< Bytes from the peer. */
     kCRLStreamWaitsToWrite = 2 /**< Room to send. */
 };
 
 /** The functions of an add-on library. The functions for names, or those for TLS, may all be NULL. */
 typedef struct {
-    CFIndex version; /**< 0. */
+    CFIndex version; /**< 1; 0: the table ends before advanceQuery. */
 
     /** Begins to resolve a name, which is not numeric. Returns the query, or NULL without memory. */
     void *(*resolve)(CFStringRef host, UInt32 port, CRLStreamResolved completion, void *context);
@@ -78,6 +78,14 @@ typedef struct {
     CFTypeRef (*copyProperty)(void *session, CFStringRef name);
     /** Says farewell to the peer, if that can be done at once, and frees the session. */
     void (*freeSession)(void *session);
+
+    /**
+     * Goes on with a query that `resolve` has returned, and never waits; `completion` may be called in it. With version 1 streams use this,
+     * and not scheduleQuery nor waitForQuery. May be called on several threads at once, but not after freeQuery.
+     */
+    void (*advanceQuery)(void *query);
+    /** Returns a descriptor that can be polled: it is readable whenever there is something to advance. The same one always. */
+    int (*queryDescriptor)(void *query);
 } CRLStreamNetwork;
 
 /**

@@ -189,32 +189,37 @@ NOT_CHECKED static void tell_answer(struct query *q)
     plain_lock_drop(&q->lock, cancel_state);
 }
 
-static void query_advance(struct query *q)
+void query_advance(void *query)
 {
-    int cancel_state = plain_lock_take(&q->lock);
+    struct query *q = query;
+    int cancel_state;
     bool tells;
 
+    query_retain(q); /* the completion may free the query */
+    cancel_state = plain_lock_take(&q->lock);
     if (q->state == query_asking) {
         process_sockets(q);
     }
     tells = take_turn(q);
     plain_lock_drop(&q->lock, cancel_state);
     if (tells) {
-        CFFileDescriptorInvalidate(q->descriptor); /* loops need not serve the query any more; the caller has a reference */
+        CFFileDescriptorInvalidate(q->descriptor); /* loops need not serve the query any more */
         tell_answer(q);
     }
+    query_release(q);
+}
+
+int query_descriptor(void *query)
+{
+    return ((struct query *)query)->wait_set;
 }
 
 /* A loop has found the wait set ready. The descriptor keeps its reference to the query until this returns. */
 static void serve_ready(CFFileDescriptorRef descriptor, CFOptionFlags types, void *info)
 {
-    struct query *q = info;
-
     (void)types;
-    query_retain(q); /* the completion may free the query */
-    query_advance(q);
+    query_advance(info);
     CFFileDescriptorEnableCallBacks(descriptor, kCFFileDescriptorReadCallBack);
-    query_release(q);
 }
 
 /* ---- making ---- */

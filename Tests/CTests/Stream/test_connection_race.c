@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The race of attempts at the addresses of a name: rule 331; and the query that connections drive themselves: rule 334. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "Kernel/kernel.h"
+#include "Stream/fake_names.h"
+#include "Stream/stream_recorder.h"
+
+struct pair {
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+};
+
+static struct pair pair_to_name(void)
+{
+    struct pair pair;
+
+    fake_names_install();
+    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("host.example"), 80, &pair.reader, &pair.writer);
+    return pair;
+}
+
+static void free_pair(struct pair pair)
+{
+    CFRelease(pair.reader);
+    CFRelease(pair.writer);
+}
+
+/* Opens both streams, and the name has the addresses then. */
+static struct pair open_pair(const int *ports, int count)
+{
+    struct pair pair = pair_to_name();
+
+    EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+    fake_names_answer(ports, count);
+    return pair;
+}
+
+/* ---- the race ---- */
+
+TEST(an_address_that_is_silent_does_not_hold_up_the_next, "331 329")
+{
+    for (int way = 0; way < 3; way++) { /* in a loop, by reading and writing, by asking */
+        struct stream_recorder reading = {0};
+        struct stream_recorder writing = {0};
+        struct swallower silent;
+        UInt32 port;
+        int listener = listener_open(&port);
+        struct pair pair;
+
+        swallower_open(&silent);
+        pair = open_pair((const int[]){silent.port, (int)port}, 2);
+        if (way == 0) {
+            recorder_add_reader(&reading, pair.reader);
+            recorder_add_writer(&writing, pair.writer);
+            run_until_count(&reading.calls, 1);
+            run_until_count(&writing.calls, 2);
+            EXPECT_TRACE(&reading.trace, "open");
+            EXPECT_TRACE(&writing.trace, "open room");
+        }
+        while (way == 2 && CFReadStreamGetStatus(pair.reader) == kCFStreamStatusOpening) {
+            sched_yield();
+        }
+        EXPECT_EQ(write_text(pair.writer, "a"), 1);
+        EXPECT_EQ(CFReadStreamGetStatus(pair.reader), kCFStreamStatusOpen);
+        free_pair(pair);
+        close(listener);
+        swallower_close(&silent);
+    }
+}
+
+static int families[8];
+static int family_count;
+
+static int note_family(int socket, const void *address, size_t length, int64_t deadline_ns)
+{
+    families[family_count++] = ((const struct sockaddr *)address)->sa_family;
+    return kernel_linux.socket_connect(socket, address, length, deadline_ns);
+}
+
+TEST(the_families_of_addresses_take_turns, "331")
+{
+    static const int expected[] = {AF_INET, AF_INET6, AF_INET, AF_INET6, AF_INET};
+    struct pair pair;
+
+    kernel.socket_connect = note_family;
+    pair = open_pair((const int[]){refusing_port, refusing_port, refusing_port, -refusing_port, -refusing_port}, 5);
+    while (CFReadStreamGetStatus(pair.reader) == kCFStreamStatusOpening) {
+        sched_yield();
+    }
+    EXPECT_ERRNO(CFReadStreamGetError(pair.reader), ECONNREFUSED);
+    EXPECT_EQ(family_count, 5);
+    for (int i = 0; i < 5; i++) {
+        EXPECT_EQ(families[i], expected[i]);
+    }
+    free_pair(pair);
+}
+
+static int64_t passed_ns;
+static int made, most_open;
+
+static int64_t hasty_clock(void)
+{
+    return kernel_linux.monotonic_ns() + passed_ns;
+}
+
+static int count_made(int family, int type, int protocol)
+{
+    int next = dup(STDERR_FILENO); /* the lowest number that is free */
+
+    close(next);
+    most_open = next > most_open ? next : most_open;
+    made++;
+    return kernel_linux.socket_create(family, type, protocol);
+}
+
+/* Each look finds that it is time for the next attempt. */
+TEST(only_so_many_attempts_are_under_way_at_once, "331")
+{
+    enum { count = 100 };
+    int ports[count];
+    struct swallower silent;
+    struct pair pair;
+
+    swallower_open(&silent);
+    for (int i = 0; i < count; i++) {
+        ports[i] = silent.port;
+    }
+    pair = open_pair(ports, count);
+    kernel.monotonic_ns = hasty_clock;
+    kernel.socket_create = count_made;
+    for (int i = 0; i < count + 2; i++) {
+        EXPECT_EQ(CFReadStreamGetStatus(pair.reader), kCFStreamStatusOpening);
+        passed_ns += 250000000;
+    }
+    EXPECT_EQ(made, count);
+    EXPECT(most_open < 40);
+    EXPECT(!CFReadStreamCopyProperty(pair.reader, kCFStreamPropertySocketNativeHandle));
+    CFReadStreamClose(pair.reader);
+    CFWriteStreamClose(pair.writer);
+    free_pair(pair);
+    swallower_close(&silent);
+}
+
+TEST(the_socket_that_wins_the_race_is_the_stream_s, "331 333")
+{
+    struct swallower silent;
+    UInt32 port;
+    int listener = listener_open(&port);
+    struct sockaddr_in peer = {0};
+    socklen_t length = sizeof peer;
+    CFDataRef handle;
+    struct pair pair;
+
+    swallower_open(&silent);
+    pair = open_pair((const int[]){silent.port, refusing_port, (int)port}, 3);
+    EXPECT_EQ(write_text(pair.writer, "a"), 1);
+    handle = CFWriteStreamCopyProperty(pair.writer, kCFStreamPropertySocketNativeHandle);
+    EXPECT(getpeername(*(const int *)(const void *)CFDataGetBytePtr(handle), (struct sockaddr *)&peer, &length) == 0);
+    EXPECT_EQ(ntohs(peer.sin_port), port);
+    CFRelease(handle);
+    free_pair(pair);
+    close(listener);
+    swallower_close(&silent);
+}
+
+/* ---- names ---- */
+
+TEST(a_name_is_resolved_wherever_its_streams_go, "334 329 318")
+{
+    struct stream_recorder writing = {0};
+    UInt32 port;
+    int listener = listener_open(&port);
+    struct pair pair = pair_to_name();
+
+    recorder_add_writer(&writing, pair.writer);
+    EXPECT(CFWriteStreamOpen(pair.writer));
+    CFWriteStreamUnscheduleFromRunLoop(pair.writer, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+    run_what_is_ready();
+    CFWriteStreamScheduleWithRunLoop(pair.writer, CFRunLoopGetCurrent(), CFSTR("other"));
+    EXPECT(CFReadStreamOpen(pair.reader));
+    fake_names_answer((const int[]){(int)port}, 1);
+    while (writing.calls < 2) {
+        EXPECT_EQ(CFRunLoopRunInMode(CFSTR("other"), test_patience_s(), true), kCFRunLoopRunHandledSource);
+    }
+    EXPECT_TRACE(&writing.trace, "open room");
+    EXPECT_EQ(CFReadStreamGetStatus(pair.reader), kCFStreamStatusOpen);
+    EXPECT_EQ(fake_names_frees(), 1); /* an open connection does not keep its query */
+    free_pair(pair);
+    EXPECT_EQ(fake_names_frees(), 1);
+    close(listener);
+}
+
+TEST(a_stream_that_opens_after_its_name_has_failed_is_told_the_error, "334 329 311")
+{
+    struct stream_recorder recorder = {0};
+    struct pair pair = pair_to_name();
+
+    EXPECT(CFReadStreamOpen(pair.reader));
+    fake_names_answer(NULL, 0);
+    while (CFReadStreamGetStatus(pair.reader) == kCFStreamStatusOpening) {
+        sched_yield();
+    }
+    recorder_add_writer(&recorder, pair.writer);
+    EXPECT(CFWriteStreamOpen(pair.writer));
+    run_until_count(&recorder.calls, 1);
+    EXPECT_TRACE(&recorder.trace, "error");
+    EXPECT_EQ(CFWriteStreamGetError(pair.writer).domain, kCFStreamErrorDomainNetDB);
+    free_pair(pair);
+}
+
+TEST(closing_streams_whose_name_is_unknown_yet_ends_all, "334 315")
+{
+    struct stream_recorder recorder = {0};
+    struct pair pair = pair_to_name();
+
+    recorder_add_reader(&recorder, pair.reader);
+    EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+    CFReadStreamClose(pair.reader);
+    CFWriteStreamClose(pair.writer);
+    fake_names_answer(NULL, 0);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "");
+    free_pair(pair);
+    EXPECT_EQ(fake_names_frees(), 1);
+}
