@@ -27,7 +27,7 @@ CF_EXTERN_C_BEGIN
 typedef void (*CRLStreamResolved)(void *context, CFArrayRef found, CFStreamError error);
 
 /** What `handshake`, `receive` and `send` wait for when they return -EAGAIN. */
-CF_ENUM(UInt32){
+CF_ENUM(UInt32) {
     kCRLStreamWaitsToRead = 1, /**< Bytes from the peer. */
     kCRLStreamWaitsToWrite = 2 /**< Room to send. */
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * TLS of the streams of sockets: the settings, what can be asked of a session, and its errors. It needs the add-on library
- * libcorerunloop-net (CRLNetwork.h) in the process.
+ * Streams to a CFHost, and TLS of the streams of sockets: the settings, what can be asked of a session, and its errors. TLS needs the
+ * add-on library libcorerunloop-net (CRLNetwork.h) in the process.
  *
  * A program sets kCFStreamPropertySSLSettings, or kCFStreamPropertySocketSecurityLevel for all defaults, before it opens the first stream
  * of a pair. The peer's certificates are verified: against the system's authorities, for today, and for the name that the pair connects to.
@@ -12,8 +12,29 @@
 #define __CFSOCKETSTREAM__ 1
 
 #include "../CoreFoundation/CFStream.h"
+#include "CFHost.h"
 
 CF_EXTERN_C_BEGIN
+
+/**
+ * Creates a read and a write stream that connect to `port` of the host when one of them is opened, as CFStreamCreatePairWithSocketToHost.
+ *
+ * The addresses that the host has learned are used. If it has none, the streams ask for those of its name, and the host does not learn
+ * them. What the host learns later does not count.
+ * Ownership: the caller releases the streams.
+ * Threads: any. The two streams may be used on two threads.
+ * Errors: both are NULL when there is no memory. A host that is NULL, or of another type, stops the process.
+ */
+CF_EXPORT void CFStreamCreatePairWithSocketToCFHost(CFAllocatorRef alloc, CFHostRef host, SInt32 port, CFReadStreamRef *readStream,
+                                                    CFWriteStreamRef *writeStream) CRL_LINK(CFStreamCreatePairWithSocketToCFHost);
+
+/**
+ * A property, beyond Apple: how long opening a pair may take, a CFNumber of seconds, up to 1e9. It is counted from the opening of the first
+ * stream, and covers the question for a name, connecting and the handshake of TLS. A pair that is not open by then fails: ErrorOccurred,
+ * with ETIMEDOUT in kCFStreamErrorDomainPOSIX. Can be set until the first stream is opened. 0, the default, leaves it to the system, which
+ * gives up connecting after about two minutes, and never a handshake.
+ */
+CF_EXPORT const CFStringRef kCRLStreamPropertyOpeningTimeout CRL_LINK(kCRLStreamPropertyOpeningTimeout);
 
 /* Keys of kCFStreamPropertySSLSettings. A value of another type than its comment says is refused; unknown keys are ignored. */
 

@@ -209,8 +209,8 @@ CF_EXPORT void CFStreamCreatePairWithSocket(CFAllocatorRef alloc, CFSocketNative
  *
  * `host` is a numeric IPv4 or IPv6 address, or "localhost", or a name. The addresses of a host are raced (RFC 8305): their families take
  * turns, the next attempt begins 250 ms after the one before it or once one has failed, and the first connection that is made is used. The
- * streams open in the background: also a connection that is refused at once, or was before the second stream opens, is an event. The library closes the socket when both streams are closed. The low 16 bits of `port` count, so that a program
- * may keep it in a signed type.
+ * streams open in the background: also a connection that is refused at once, or was before the second stream opens, is an event. The
+ * library closes the socket when both streams are closed. The low 16 bits of `port` count, so that a program may keep it in a signed type.
  * Ownership: the caller releases the streams.
  * Threads: any. The two streams may be used on two threads.
  * Errors: both are NULL when there is no memory, or `host` is NULL. A name needs the add-on library libcorerunloop-net

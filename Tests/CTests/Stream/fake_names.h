@@ -12,7 +12,7 @@
 
 /* Installs the table. */
 void fake_names_install(void);
-/* The name has these ports of 127.0.0.1, or of ::1 if they are negative; without a count it does not resolve (kCFStreamErrorDomainNetDB, -2). */
+/* The name has these ports of 127.0.0.1, or of ::1 if they are negative. Without a count it does not resolve: NetDB, -2. */
 void fake_names_answer(const int *ports, int count);
 int fake_names_frees(void);
 

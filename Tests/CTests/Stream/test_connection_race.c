@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "CFNetwork/CFSocketStream.h"
 #include "Kernel/kernel.h"
 #include "Stream/fake_names.h"
 #include "Stream/stream_recorder.h"
@@ -167,6 +168,106 @@ TEST(the_socket_that_wins_the_race_is_the_stream_s, "331 333")
     free_pair(pair);
     close(listener);
     swallower_close(&silent);
+}
+
+/* ---- the limit ---- */
+
+static void set_limit(CFReadStreamRef reader, double seconds)
+{
+    CFNumberRef number = CFNumberCreate(NULL, kCFNumberDoubleType, &seconds);
+
+    EXPECT(CFReadStreamSetProperty(reader, kCRLStreamPropertyOpeningTimeout, number));
+    CFRelease(number);
+}
+
+/* Nothing answers: neither the peer nor, in the odd rounds, the server of names. */
+TEST(a_pair_that_is_not_open_in_time_has_failed, "343 329 311")
+{
+    enum { rounds = 6 };
+
+    for (int round = 0; round < rounds; round++) { /* in a loop, by writing, by asking */
+        struct stream_recorder reading = {0};
+        struct stream_recorder writing = {0};
+        struct swallower silent;
+        struct pair pair = pair_to_name();
+
+        swallower_open(&silent);
+        set_limit(pair.reader, 0.02);
+        if (round < 2) {
+            recorder_add_reader(&reading, pair.reader);
+            recorder_add_writer(&writing, pair.writer);
+        }
+        EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+        if (round % 2 == 0) {
+            fake_names_answer((const int[]){silent.port, silent.port}, 2);
+        }
+        if (round < 2) {
+            run_until_count(&reading.calls, 1);
+            run_until_count(&writing.calls, 1);
+            EXPECT_TRACE(&reading.trace, "error");
+            EXPECT_TRACE(&writing.trace, "error");
+        } else if (round < 4) {
+            EXPECT_EQ(write_text(pair.writer, "a"), -1);
+        }
+        while (CFReadStreamGetStatus(pair.reader) == kCFStreamStatusOpening ||
+               CFWriteStreamGetStatus(pair.writer) == kCFStreamStatusOpening) {
+            sched_yield();
+        }
+        EXPECT_ERRNO(CFReadStreamGetError(pair.reader), ETIMEDOUT);
+        EXPECT_ERRNO(CFWriteStreamGetError(pair.writer), ETIMEDOUT);
+        EXPECT_EQ(fake_names_frees(), round + 1); /* nobody waits for the answer any more */
+        free_pair(pair);
+        swallower_close(&silent);
+    }
+}
+
+TEST(a_limit_for_opening_is_a_number_of_seconds, "343")
+{
+    static const double refused[] = {-1, 1e10, 1.0 / 0.0, 0.0 / 0.0};
+    struct pair pair = pair_to_name();
+    CFNumberRef number;
+    double seconds = 0;
+
+    EXPECT(!CFReadStreamCopyProperty(pair.reader, kCRLStreamPropertyOpeningTimeout));
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        number = CFNumberCreate(NULL, kCFNumberDoubleType, &refused[i]);
+        EXPECT(!CFReadStreamSetProperty(pair.reader, kCRLStreamPropertyOpeningTimeout, number));
+        CFRelease(number);
+    }
+    EXPECT(!CFReadStreamSetProperty(pair.reader, kCRLStreamPropertyOpeningTimeout, NULL));
+    EXPECT(!CFReadStreamSetProperty(pair.reader, kCRLStreamPropertyOpeningTimeout, kCFBooleanTrue));
+    set_limit(pair.reader, 100);
+    number = CFWriteStreamCopyProperty(pair.writer, kCRLStreamPropertyOpeningTimeout);
+    EXPECT(number && CFNumberGetValue(number, kCFNumberDoubleType, &seconds) && seconds > 99.9 && seconds < 100.1);
+    EXPECT(CFReadStreamOpen(pair.reader));
+    EXPECT(!CFWriteStreamSetProperty(pair.writer, kCRLStreamPropertyOpeningTimeout, number));
+    CFRelease(number);
+    CFReadStreamClose(pair.reader);
+    free_pair(pair);
+}
+
+/* The limit is of opening alone. */
+TEST(a_stream_that_has_opened_in_time_is_not_limited, "343")
+{
+    UInt32 port;
+    int listener = listener_open(&port);
+    struct pair pair = pair_to_name();
+    struct trace trace = {0};
+    int peer;
+
+    set_limit(pair.reader, 60);
+    EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+    fake_names_answer((const int[]){(int)port}, 1);
+    EXPECT_EQ(write_text(pair.writer, "a"), 1);
+    kernel.monotonic_ns = hasty_clock;
+    passed_ns = INT64_C(100000000000);
+    peer = accept(listener, NULL, NULL);
+    EXPECT_EQ(write(peer, "b", 1), 1);
+    note_read(&trace, pair.reader, 1);
+    EXPECT_TRACE(&trace, "1\"b\"");
+    close(peer);
+    free_pair(pair);
+    close(listener);
 }
 
 /* ---- names ---- */

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
+#include "CFNetwork/CFSocketStream.h"
 #include "Support/fault.h"
 #include "Support/locked_read.h"
 
@@ -47,6 +48,36 @@ static CFTypeRef copy_remote(struct stream_connection *c, int descriptor, bool i
     return CFNumberCreate(NULL, kCFNumberSInt32Type, &number);
 }
 
+static CFTypeRef copy_limit(struct stream_connection *c)
+{
+    double seconds;
+
+    connection_lock(c);
+    seconds = (double)c->limit_ns / 1e9;
+    connection_unlock(c);
+    return seconds > 0 ? CFNumberCreate(NULL, kCFNumberDoubleType, &seconds) : NULL;
+}
+
+/* Returns false if it is no number of seconds, or opening has begun. */
+static bool set_limit(struct stream_connection *c, CFTypeRef value)
+{
+    const double longest_s = 1e9;
+    double seconds = -1;
+    bool is_set;
+
+    if (!value || CFGetTypeID(value) != CFNumberGetTypeID() || !CFNumberGetValue(value, kCFNumberDoubleType, &seconds) ||
+        !(seconds >= 0 && seconds <= longest_s)) {
+        return false;
+    }
+    connection_lock(c);
+    is_set = c->state == connection_idle;
+    if (is_set) {
+        c->limit_ns = (int64_t)(seconds * 1e9) + (seconds > 0);
+    }
+    connection_unlock(c);
+    return is_set;
+}
+
 CFTypeRef connection_copy_property(struct stream *s, CFStringRef name)
 {
     struct stream_connection *c = connection_of(s);
@@ -61,6 +92,9 @@ CFTypeRef connection_copy_property(struct stream *s, CFStringRef name)
     }
     if (CFEqual(name, kCFStreamPropertySocketRemoteHostName) || CFEqual(name, kCFStreamPropertySocketRemotePortNumber)) {
         return copy_remote(c, descriptor, CFEqual(name, kCFStreamPropertySocketRemotePortNumber));
+    }
+    if (CFEqual(name, kCRLStreamPropertyOpeningTimeout)) {
+        return copy_limit(c);
     }
     return session ? connection_network()->copyProperty(session, name) : NULL;
 }
@@ -133,6 +167,9 @@ bool connection_set_property(struct stream *s, CFStringRef name, CFTypeRef value
 
     if (CFEqual(name, kCFStreamPropertyShouldCloseNativeSocket)) {
         return set_closes(c, value);
+    }
+    if (CFEqual(name, kCRLStreamPropertyOpeningTimeout)) {
+        return set_limit(c, value);
     }
     if (CFEqual(name, kCFStreamPropertySocketSecurityLevel)) {
         return set_level(c, value);

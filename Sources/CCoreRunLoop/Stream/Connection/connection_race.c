@@ -3,6 +3,7 @@
 #include "Stream/Connection/connection_race.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -48,6 +49,13 @@ REQUIRES(the_item_lock) static bool has_next(struct stream_connection *c)
 
 /* ---- attempts ---- */
 
+union attempted_address {
+    struct sockaddr any;
+    struct sockaddr_in ipv4;
+    struct sockaddr_in6 ipv6;
+    struct sockaddr_storage largest;
+};
+
 REQUIRES(the_item_lock) static void remove_attempt(struct stream_connection *c, uint32_t index)
 {
     struct connection_race *race = &c->race;
@@ -57,20 +65,36 @@ REQUIRES(the_item_lock) static void remove_attempt(struct stream_connection *c, 
     memmove(race->attempts + index, race->attempts + index + 1, (race->count - index) * sizeof race->attempts[0]);
 }
 
+/* Copies the address, with the connection's port if it has none of its own. Returns its length, or a negative errno. */
+static int take_address(const struct stream_connection *c, CFDataRef address, union attempted_address *ret_address)
+{
+    CFIndex length = CFDataGetLength(address);
+
+    *ret_address = (union attempted_address){.any.sa_family = AF_UNSPEC};
+    if (length < (CFIndex)sizeof ret_address->any.sa_family || length > (CFIndex)sizeof *ret_address) {
+        return -EINVAL;
+    }
+    memcpy(ret_address, CFDataGetBytePtr(address), (size_t)length);
+    if (c->sets_port && ret_address->any.sa_family == AF_INET) {
+        ret_address->ipv4.sin_port = htons((uint16_t)c->port);
+    } else if (c->sets_port && ret_address->any.sa_family == AF_INET6) {
+        ret_address->ipv6.sin6_port = htons((uint16_t)c->port);
+    }
+    return (int)length;
+}
+
 /* Makes a socket for the address, and begins to connect it. Returns it, or a negative errno. */
 REQUIRES(the_item_lock) static int begin_to_connect(struct stream_connection *c, CFDataRef address)
 {
-    const struct sockaddr *bytes = (const struct sockaddr *)(const void *)CFDataGetBytePtr(address);
-    int made = -EINVAL;
+    union attempted_address bytes;
+    int length = take_address(c, address, &bytes);
+    int made = length < 0 ? length : kernel.socket_create(bytes.any.sa_family, c->type, c->protocol);
     int result;
 
-    if (CFDataGetLength(address) >= (CFIndex)sizeof bytes->sa_family) {
-        made = kernel.socket_create(bytes->sa_family, c->type, c->protocol);
-    }
     if (made < 0) {
         return made;
     }
-    result = kernel.socket_connect(made, bytes, (size_t)CFDataGetLength(address), 0);
+    result = kernel.socket_connect(made, &bytes, (size_t)length, 0);
     if ((result == 0 || result == -EINPROGRESS) && c->watches_set) {
         result = race_watch(c, made, kernel_writable);
     }
@@ -243,6 +267,7 @@ void race_settle(struct stream_connection *c)
     bool has_socket = c->state == connection_open || (c->state == connection_shaking_hands && c->limit_at_ns == kernel_never);
     int result = 0;
 
+    c->limit_at_ns = c->state == connection_open ? kernel_never : c->limit_at_ns;
     if (has_socket && c->watched < 0) {
         c->watched = c->descriptor;
     } else if (has_socket && c->watches_set) {

@@ -237,6 +237,7 @@ NOT_CHECKED static struct stream_connection *create_connection(const struct conn
     c->addresses = terms->addresses ? CFRetain(terms->addresses) : NULL;
     c->host = terms->host ? CFRetain(terms->host) : NULL;
     c->port = terms->port;
+    c->sets_port = terms->sets_port;
     return c;
 }
 

@@ -66,6 +66,7 @@ struct stream_connection {
     SInt32 type; /* of a socket that the library makes, as the protocol */
     SInt32 protocol;
     bool is_own; /* the library makes the socket */
+    bool sets_port; /* the addresses are those of a CFHost, which have no port */
     int64_t limit_ns GUARDED_BY(the_item_lock); /* for all of opening; constant once that has begun; 0: none */
 };
 
@@ -128,6 +129,7 @@ struct connection_terms {
     CFArrayRef addresses; /* NULL: none are known yet */
     CFStringRef host; /* NULL: none */
     UInt32 port;
+    bool sets_port; /* of the addresses: see struct stream_connection */
 };
 
 /* Makes the streams of a new connection. A NULL pointer makes none. Returns false, and NULL for both, if there is no memory. */
