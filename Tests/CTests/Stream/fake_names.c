@@ -73,25 +73,28 @@ void fake_names_install(void)
     CRLStreamSetNetwork(&table);
 }
 
-CFArrayRef fake_names_addresses(const int *ports, int count)
+/* The addresses of the ports, as in the header; the caller releases the array. */
+static CFArrayRef addresses_of(const int *ports, int count)
 {
     CFMutableArrayRef addresses = CFArrayCreateMutable(NULL, 0, &kCFTypeArrayCallBacks);
 
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; addresses && i < count; i++) {
         struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)-ports[i]), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
         struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)ports[i]), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         CFDataRef data =
             ports[i] < 0 ? CFDataCreate(NULL, (const UInt8 *)&ipv6, sizeof ipv6) : CFDataCreate(NULL, (const UInt8 *)&ipv4, sizeof ipv4);
 
-        CFArrayAppendValue(addresses, data);
-        CFRelease(data);
+        if (data) {
+            CFArrayAppendValue(addresses, data);
+            CFRelease(data);
+        }
     }
     return addresses;
 }
 
 void fake_names_answer(const int *ports, int count)
 {
-    names.answer = count > 0 ? fake_names_addresses(ports, count) : NULL;
+    names.answer = count > 0 ? addresses_of(ports, count) : NULL;
     names.is_answered = true;
     REQUIRE(eventfd_write(names.event, 1) == 0);
 }

@@ -16,9 +16,6 @@ void fake_names_install(void);
 void fake_names_answer(const int *ports, int count);
 int fake_names_frees(void);
 
-/* The addresses of the ports, as above. The caller releases the array. */
-CFArrayRef fake_names_addresses(const int *ports, int count);
-
 /* A port of 127.0.0.1 where connections are never made, nor refused: its listener accepts none, and its backlog is full. */
 struct swallower {
     int listener;

@@ -215,8 +215,11 @@ REQUIRES(the_item_lock) static int make_set(struct stream_connection *c)
     return result;
 }
 
-/* The alarm goes when there is something to do without any descriptor's being ready; at once for what has failed, to wake who waits. */
-REQUIRES(the_item_lock) static void set_alarm(struct stream_connection *c)
+/*
+ * The alarm goes when there is something to do without any descriptor's being ready; at once for what has failed, to wake who waits.
+ * Returns 0 or a negative errno.
+ */
+REQUIRES(the_item_lock) static int set_alarm(struct stream_connection *c)
 {
     int64_t alarm_at_ns = c->limit_at_ns;
 
@@ -225,7 +228,7 @@ REQUIRES(the_item_lock) static void set_alarm(struct stream_connection *c)
     } else if (c->state == connection_connecting && has_next(c) && c->race.step_at_ns < alarm_at_ns) {
         alarm_at_ns = c->race.step_at_ns;
     }
-    (void)kernel.alarm_set(c->race.alarm, alarm_at_ns);
+    return kernel.alarm_set(c->race.alarm, alarm_at_ns);
 }
 
 REQUIRES(the_item_lock) static void close_alarm(struct stream_connection *c)
@@ -275,13 +278,13 @@ void race_settle(struct stream_connection *c)
     } else if (!has_socket && c->state != connection_failed && c->watched < 0) {
         result = make_set(c);
     }
-    if (result < 0) {
+    if (result == 0 && c->race.alarm >= 0) {
+        result = set_alarm(c);
+    }
+    if (result < 0 && c->state != connection_failed) {
         connection_fail(c, kCFStreamErrorDomainPOSIX, -result);
     }
     if (c->state == connection_failed) {
         close_attempts(c);
-    }
-    if (c->race.alarm >= 0) {
-        set_alarm(c);
     }
 }
