@@ -116,6 +116,10 @@ REQUIRES(the_item_lock) static bool begin_attempt(struct stream_connection *c)
         c->error = (CFStreamError){kCFStreamErrorDomainPOSIX, -made};
         return false;
     }
+    if (race->count == 0 && c->watched < 0 && c->limit_at_ns == kernel_never && !has_next(c)) {
+        c->descriptor = made; /* there is nothing else to wait for */
+        return true;
+    }
     if (race->count == race_most_attempts) {
         (void)kernel.close(race->attempts[0]);
         remove_attempt(c, 0);
@@ -141,25 +145,47 @@ REQUIRES(the_item_lock) static void win(struct stream_connection *c, uint32_t in
     c->state = c->security ? connection_shaking_hands : connection_open;
 }
 
-/* Asks each socket whether it is connected by now. Returns whether one has failed. */
+/* Returns 0 if the socket is connected, EINPROGRESS, or why it will not be. */
+static int outcome_of(int attempt)
+{
+    bool is_over = kernel.descriptor_ready(attempt, kernel_writable) & (kernel_writable | kernel_failed);
+    int error = is_over ? kernel.socket_take_error(attempt) : EINPROGRESS;
+
+    return error < 0 ? -error : error;
+}
+
+/* Asks the only attempt, which is the connection's socket. That stays, also if it has failed, as streams may watch it. */
+REQUIRES(the_item_lock) static void look_at_socket(struct stream_connection *c)
+{
+    int outcome = outcome_of(c->descriptor);
+
+    if (outcome == 0) {
+        c->state = c->security ? connection_shaking_hands : connection_open;
+    } else if (outcome != EINPROGRESS) {
+        connection_fail(c, kCFStreamErrorDomainPOSIX, outcome);
+    }
+}
+
+/* Asks each socket whether it is connected by now. Returns whether one has failed that others can follow. */
 REQUIRES(the_item_lock) static bool look_at_attempts(struct stream_connection *c)
 {
     struct connection_race *race = &c->race;
     bool has_failed = false;
     uint32_t i = 0;
 
+    if (c->descriptor >= 0) {
+        look_at_socket(c);
+    }
     while (i < race->count) {
-        int attempt = race->attempts[i];
-        bool is_over = kernel.descriptor_ready(attempt, kernel_writable) & (kernel_writable | kernel_failed);
-        int error = is_over ? kernel.socket_take_error(attempt) : 0;
+        int outcome = outcome_of(race->attempts[i]);
 
-        if (!is_over) {
+        if (outcome == EINPROGRESS) {
             i++;
-        } else if (error == 0) {
+        } else if (outcome == 0) {
             win(c, i);
         } else {
-            c->error = (CFStreamError){kCFStreamErrorDomainPOSIX, error < 0 ? -error : error};
-            (void)kernel.close(attempt);
+            c->error = (CFStreamError){kCFStreamErrorDomainPOSIX, outcome};
+            (void)kernel.close(race->attempts[i]);
             remove_attempt(c, i);
             has_failed = true;
         }
@@ -177,7 +203,7 @@ void race_advance(struct stream_connection *c)
         is_due = !begin_attempt(c) || look_at_attempts(c);
         race->step_at_ns = now_ns + step_ns;
     }
-    if (c->state == connection_connecting && race->count == 0) {
+    if (c->state == connection_connecting && race->count == 0 && c->descriptor < 0) {
         connection_fail(c, kCFStreamErrorDomainPOSIX, c->error.error ? c->error.error : EADDRNOTAVAIL);
     }
 }
@@ -267,7 +293,7 @@ REQUIRES(the_item_lock) static int leave_set(struct stream_connection *c)
 
 void race_settle(struct stream_connection *c)
 {
-    bool has_socket = c->state == connection_open || (c->state == connection_shaking_hands && c->limit_at_ns == kernel_never);
+    bool has_socket = c->state == connection_open || (c->descriptor >= 0 && c->limit_at_ns == kernel_never);
     int result = 0;
 
     c->limit_at_ns = c->state == connection_open ? kernel_never : c->limit_at_ns;
@@ -275,7 +301,7 @@ void race_settle(struct stream_connection *c)
         c->watched = c->descriptor;
     } else if (has_socket && c->watches_set) {
         result = leave_set(c);
-    } else if (!has_socket && c->state != connection_failed && c->watched < 0) {
+    } else if (c->state != connection_failed && c->watched < 0) {
         result = make_set(c);
     }
     if (result == 0 && c->race.alarm >= 0) {

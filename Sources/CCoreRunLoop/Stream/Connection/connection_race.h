@@ -8,7 +8,8 @@
  *
  * Until the connection is open its streams watch a wait set, which is ready whenever there is something to go on with: the descriptor of a
  * query, the sockets of the attempts, an alarm for the next attempt and for the limit. The socket then takes over the number of the set, on
- * which loops, queues and threads wait. A connection that is made at once has no set.
+ * which loops, queues and threads wait. A connection that is made at once has no set, nor does one with a single address and no limit: its
+ * streams watch the socket that connects.
  *
  * The lock of the connection guards all of it. No call here waits.
  */
