@@ -745,11 +745,11 @@ TEST(a_handshake_that_is_over_in_time_leaves_the_socket, "343 335 333 324")
         EXPECT_EQ(write(ends[1], "1", 1), 1);
         run_until_count(&reading.calls, 1);
         run_until_count(&writing.calls, 2);
+        EXPECT_TRACE(&writing.trace, "open room 1");
         EXPECT_EQ(read(ends[1], &byte, 1), 1);
         EXPECT_EQ(write(ends[1], &byte, 1), 1);
         run_until_count(&reading.calls, 2);
         EXPECT_TRACE(&reading.trace, "open bytes 1\"a\"");
-        EXPECT_TRACE(&writing.trace, "open room 1");
         handle = CFReadStreamCopyProperty(pair.reader, kCFStreamPropertySocketNativeHandle);
         EXPECT_EQ(*(const int *)(const void *)CFDataGetBytePtr(handle), ends[0]);
         CFRelease(handle);
