@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "CFNetwork/CFSocketStream.h"
 #include "Kernel/kernel.h"
+#include "Loop/loop_probe.h"
 #include "Stream/fake_names.h"
 #include "Stream/stream_recorder.h"
 
@@ -329,4 +331,74 @@ TEST(closing_streams_whose_name_is_unknown_yet_ends_all, "334 315")
     EXPECT_TRACE(&recorder.trace, "");
     free_pair(pair);
     EXPECT_EQ(fake_names_frees(), 1);
+}
+
+/* ---- other threads ---- */
+
+struct moving {
+    struct pair pair;
+    CFRunLoopRef loop;
+    atomic_bool is_over;
+    bool closes; /* the reader */
+};
+
+static void move_about(void *context)
+{
+    struct moving *moving = context;
+
+    while (!moving->is_over) {
+        CFWriteStreamScheduleWithRunLoop(moving->pair.writer, moving->loop, kCFRunLoopDefaultMode);
+        CFReadStreamScheduleWithRunLoop(moving->pair.reader, moving->loop, kCFRunLoopDefaultMode);
+        CFWriteStreamUnscheduleFromRunLoop(moving->pair.writer, moving->loop, kCFRunLoopDefaultMode);
+        sched_yield();
+    }
+}
+
+static void ask_about(void *context)
+{
+    struct moving *moving = context;
+
+    while (!moving->is_over) {
+        (void)CFWriteStreamGetStatus(moving->pair.writer);
+        (void)CFReadStreamGetStatus(moving->pair.reader);
+        if (moving->closes) {
+            CFReadStreamClose(moving->pair.reader);
+        }
+        sched_yield();
+    }
+}
+
+TEST(stress_a_name_is_resolved_while_other_threads_use_its_streams, "334 331 320")
+{
+    int rounds = test_is_instrumented() ? 20 : 200;
+    UInt32 port;
+    int listener = listener_open(&port);
+
+    for (int i = 0; i < rounds; i++) {
+        struct stream_recorder recorder = {0};
+        struct moving moving = {.loop = CFRunLoopGetCurrent(), .closes = i % 2};
+        struct probe_thread mover, asker;
+        int peer;
+
+        moving.pair = pair_to_name();
+        recorder_watch_writer(&recorder, moving.pair.writer, events_all);
+        EXPECT(CFReadStreamOpen(moving.pair.reader) && CFWriteStreamOpen(moving.pair.writer));
+        probe_thread_start(&mover, move_about, &moving);
+        probe_thread_start(&asker, ask_about, &moving);
+        fake_names_answer((const int[]){refusing_port, -refusing_port, (int)port}, 3);
+        while (recorder.calls < 1) {
+            (void)CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true);
+        }
+        moving.is_over = true;
+        probe_thread_join(&mover);
+        probe_thread_join(&asker);
+        EXPECT_EQ(CFWriteStreamGetStatus(moving.pair.writer), kCFStreamStatusOpen);
+        EXPECT_EQ(write_text(moving.pair.writer, "a"), 1);
+        peer = accept(listener, NULL, NULL);
+        EXPECT(peer >= 0);
+        close(peer);
+        free_pair(moving.pair);
+        EXPECT_EQ(fake_names_frees(), i + 1);
+    }
+    close(listener);
 }
