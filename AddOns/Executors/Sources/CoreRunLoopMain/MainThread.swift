@@ -17,11 +17,11 @@ extension RunLoop {
 
     /// Has the main thread run a host's loop, such as GLib's or Qt's, in place of the main loop.
     ///
-    /// ```swift
+    /// ```text
     /// @main struct Program {
     ///     static func main() async {
     ///         RunLoop.mainThreadRuns { g_main_loop_run(loop) }
-    ///         await ...
+    ///         await work()
     ///     }
     /// }
     /// ```
