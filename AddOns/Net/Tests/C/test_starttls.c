@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TLS that begins on open streams: rule 1017. The other side is OpenSSL on a thread, which speaks plainly first. */
 #define _GNU_SOURCE
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -40,8 +42,9 @@ static void say(int socket, const char *text)
     EXPECT_EQ(send(socket, text, strlen(text), MSG_NOSIGNAL), strlen(text));
 }
 
-static void greet(struct tls_peer *peer, int socket)
+static void greet(struct tls_peer *peer, SSL *ssl, int socket)
 {
+    (void)ssl;
     (void)peer;
     expect_plain(socket, "STARTTLS\n");
     say(socket, "go\n");
@@ -186,9 +189,9 @@ TEST(tls_begins_in_a_callback_of_a_loop, "1017 310 312")
 }
 
 /* Waits with the handshake until the test has looked. */
-static void greet_slowly(struct tls_peer *peer, int socket)
+static void greet_slowly(struct tls_peer *peer, SSL *ssl, int socket)
 {
-    greet(peer, socket);
+    greet(peer, ssl, socket);
     tls_peer_wait_at_gate(peer);
 }
 
@@ -252,8 +255,9 @@ TEST(tls_that_is_asked_for_while_a_stream_opens_comes_before_it_is_open, "1017 1
 
 /* ---- plain bytes on either side of it ---- */
 
-static void greet_with_more(struct tls_peer *peer, int socket)
+static void greet_with_more(struct tls_peer *peer, SSL *ssl, int socket)
 {
+    (void)ssl;
     (void)peer;
     expect_plain(socket, "STARTTLS\n");
     say(socket, "go\n250 everything is allowed\n");
@@ -289,8 +293,9 @@ TEST(plain_bytes_that_wait_when_tls_begins_end_the_streams, "1017 311")
     }
 }
 
-static void greet_late(struct tls_peer *peer, int socket)
+static void greet_late(struct tls_peer *peer, SSL *ssl, int socket)
 {
+    (void)ssl;
     tls_peer_wait_at_gate(peer);
     expect_plain(socket, "one\ntwo\nSTARTTLS\n");
 }
@@ -480,7 +485,6 @@ static void serve_hello(struct tls_peer *peer, SSL *ssl, int socket)
 {
     (void)socket;
     tls_peer_send(ssl, "hello");
-    atomic_store(&peer->received, 1);
     tls_peer_wait_at_gate(peer);
 }
 
@@ -527,10 +531,37 @@ static void read_hello(void *context)
     expect_text(client->reader, "hello");
 }
 
-/* In TLS 1.2 the server's last words in the handshake may come together with the first bytes after it. */
+static void set_cork(int socket, int is_corked)
+{
+    EXPECT_EQ(setsockopt(socket, IPPROTO_TCP, TCP_CORK, &is_corked, sizeof is_corked), 0);
+}
+
+static void cork_last_words(const SSL *ssl, int where, int result)
+{
+    (void)where;
+    (void)result;
+    if (SSL_get_state(ssl) == TLS_ST_SR_FINISHED) {
+        set_cork(SSL_get_fd(ssl), 1);
+    }
+}
+
+static void uncork_hello(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    tls_peer_send(ssl, "hello");
+    set_cork(socket, 0);
+    tls_peer_wait_at_gate(peer);
+}
+
+static void greet_and_cork(struct tls_peer *peer, SSL *ssl, int socket)
+{
+    greet(peer, ssl, socket);
+    SSL_set_info_callback(ssl, cork_last_words);
+}
+
+/* In TLS 1.2 the server's last words in the handshake can come together with the first bytes after it. */
 TEST(a_read_that_waits_while_another_thread_begins_tls_returns_its_first_bytes, "1017 320 1008")
 {
-    struct client client = {.peer = {.serve = serve_hello, .version = TLS1_2_VERSION}};
+    struct client client = {.peer = {.greet = greet_and_cork, .serve = uncork_hello, .version = TLS1_2_VERSION}};
     struct probe_thread thread;
 
     prepare_client(&client);
@@ -542,12 +573,6 @@ TEST(a_read_that_waits_while_another_thread_begins_tls_returns_its_first_bytes, 
     }
     EXPECT(set_writer(&client, kCFStreamPropertySSLSettings, client.settings));
     EXPECT(!set_reader(&client, kCFStreamPropertySSLSettings, client.settings)); /* it is reading */
-    while (client.peer.handshakes == 0) {
-        EXPECT(!CFWriteStreamCanAcceptBytes(client.writer));
-    }
-    while (atomic_load(&client.peer.received) == 0) { /* all of it is there before the handshake goes on */
-        sched_yield();
-    }
     while (!CFWriteStreamCanAcceptBytes(client.writer)) {
         sched_yield();
     }

@@ -155,7 +155,7 @@ static void serve_one(void *context)
 
     REQUIRE(socket >= 0 && ssl && SSL_set_fd(ssl, socket));
     if (peer->greet) {
-        peer->greet(peer, socket);
+        peer->greet(peer, ssl, socket);
     }
     if ((peer->is_client ? SSL_connect(ssl) : SSL_accept(ssl)) == 1) {
         peer->handshakes++;
