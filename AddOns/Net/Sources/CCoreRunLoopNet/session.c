@@ -105,6 +105,7 @@ int session_handshake(void *object, UInt32 *waits, CFStreamError *error)
 
         if (result == 1) {
             session->is_open = true;
+            SSL_set_read_ahead(session->ssl, 1); /* not in the handshake: a thread may be waiting for the socket to bring what follows it */
         } else {
             outcome = take_outcome(session, result, waits);
             if (outcome == 0) { /* the peer has ended the session (close_notify) before there was one */

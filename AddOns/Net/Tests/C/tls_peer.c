@@ -154,6 +154,9 @@ static void serve_one(void *context)
     SSL *ssl = SSL_new(tls);
 
     REQUIRE(socket >= 0 && ssl && SSL_set_fd(ssl, socket));
+    if (peer->greet) {
+        peer->greet(peer, ssl, socket);
+    }
     if ((peer->is_client ? SSL_connect(ssl) : SSL_accept(ssl)) == 1) {
         peer->handshakes++;
         if (peer->serve) {

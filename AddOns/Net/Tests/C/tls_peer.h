@@ -34,6 +34,7 @@ struct tls_peer {
     const char *protocol; /* for ALPN; NULL: none is chosen */
     int version; /* of TLS; 0: any */
     bool is_client; /* of TLS; the peer still listens */
+    void (*greet)(struct tls_peer *peer, SSL *ssl, int socket); /* before the handshake; NULL: TLS from the start */
     void (*serve)(struct tls_peer *peer, SSL *ssl, int socket); /* after the handshake; NULL: echoes */
     int gate[2]; /* a pipe for the test and `serve`: see tls_peer_open_gate */
     UInt32 port; /* after the start */

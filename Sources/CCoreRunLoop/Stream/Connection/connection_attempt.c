@@ -44,14 +44,19 @@ EXCLUDES(the_item_lock) static struct stream *retain_end(struct stream_connectio
 void connection_tell(struct stream_connection *c, const struct stream *except)
 {
     struct stream *ends[connection_end_count];
+    bool is_secured;
     int descriptor;
 
     for (enum connection_end end = connection_reader; end < connection_end_count; end++) {
         ends[end] = retain_end(c, end, &descriptor);
     }
+    is_secured = connection_is_secured(c);
     for (enum connection_end end = connection_reader; end < connection_end_count; end++) {
         if (ends[end] && ends[end] != except) {
             atomic_store_explicit(&ends[end]->opening_interest, kernel_writable, memory_order_relaxed); /* until it has looked itself */
+            if (is_secured) {
+                atomic_store_explicit(&ends[end]->is_ready, true, memory_order_release); /* and it looks, if it is open */
+            }
             stream_schedule_descriptor_changed(ends[end], descriptor);
             stream_events_nudge(ends[end]);
         }
@@ -214,6 +219,36 @@ EXCLUDES(the_item_lock) static void shake_hands(struct stream_connection *c, uin
         }
         connection_unlock(c);
     }
+}
+
+bool connection_begin_handshake(struct stream_connection *c, void *session, CFDictionaryRef settings)
+{
+    bool begins;
+
+    connection_lock(c);
+    begins = c->state == connection_open && !c->session;
+    if (begins) {
+        invariant(!c->security);
+        c->session = session;
+        c->security = CFRetain(settings);
+        c->state = connection_shaking_hands;
+    }
+    connection_unlock(c);
+    for (enum connection_end end = connection_reader; begins && end < connection_end_count; end++) {
+        int descriptor;
+        struct stream *s = retain_end(c, end, &descriptor);
+
+        if (s) {
+            stream_lock(s);
+            s->told = 0; /* bytes and room are those of TLS from now on */
+            stream_unlock(s);
+            object_release(s);
+        }
+    }
+    if (begins) {
+        connection_tell(c, NULL);
+    }
+    return begins;
 }
 
 /* ---- all of it ---- */

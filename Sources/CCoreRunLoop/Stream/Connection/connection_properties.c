@@ -4,11 +4,10 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
-#include <stdatomic.h>
 #include <sys/socket.h>
 
 #include "CFNetwork/CFSocketStream.h"
-#include "Support/fault.h"
+#include "Stream/Connection/connection_security.h"
 #include "Support/locked_read.h"
 
 /* The numeric address of the peer, or NULL. */
@@ -110,57 +109,6 @@ static bool set_closes(struct stream_connection *c, CFTypeRef value)
     return true;
 }
 
-/* Keeps what TLS needs to know, or, without TLS, has the connection refuse to open. False also if it has begun. NULL: in the clear. */
-static bool set_security(struct stream_connection *c, CFDictionaryRef security)
-{
-    static atomic_flag logged = ATOMIC_FLAG_INIT;
-    const CRLStreamNetwork *network = connection_network();
-    bool can_be_had = !security || (network && network->createSession);
-    CFDictionaryRef old;
-    bool is_idle;
-
-    connection_lock(c);
-    is_idle = c->state == connection_idle;
-    old = c->security;
-    if (is_idle) {
-        c->is_refused |= !can_be_had;
-        c->security = can_be_had ? security : NULL;
-    }
-    connection_unlock(c);
-    if (is_idle && old) {
-        CFRelease(old);
-    }
-    if (security && !(is_idle && can_be_had)) {
-        CFRelease(security);
-    }
-    if (!can_be_had) {
-        fault_log_once(&logged, "a stream is to have TLS: link libcorerunloop-net (pkg-config corerunloop-net)");
-    }
-    return is_idle && can_be_had;
-}
-
-/* Without memory false is returned, and the connection refuses to open. */
-static bool set_level(struct stream_connection *c, CFTypeRef level)
-{
-    const void *key = kCFStreamPropertySocketSecurityLevel;
-    CFDictionaryRef security;
-
-    if (!level || CFGetTypeID(level) != CFStringGetTypeID()) {
-        return false;
-    }
-    if (CFEqual(level, kCFStreamSocketSecurityLevelNone)) {
-        return set_security(c, NULL);
-    }
-    security = CFDictionaryCreate(NULL, &key, &level, 1, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks);
-    if (!security) {
-        connection_lock(c);
-        c->is_refused = true;
-        connection_unlock(c);
-        return false;
-    }
-    return set_security(c, security);
-}
-
 bool connection_set_property(struct stream *s, CFStringRef name, CFTypeRef value)
 {
     struct stream_connection *c = connection_of(s);
@@ -172,10 +120,10 @@ bool connection_set_property(struct stream *s, CFStringRef name, CFTypeRef value
         return set_limit(c, value);
     }
     if (CFEqual(name, kCFStreamPropertySocketSecurityLevel)) {
-        return set_level(c, value);
+        return connection_set_level(s, value);
     }
     if (CFEqual(name, kCFStreamPropertySSLSettings)) {
-        return value && CFGetTypeID(value) == CFDictionaryGetTypeID() && set_security(c, CFRetain(value));
+        return connection_set_settings(s, value);
     }
     if (CFEqual(name, kCFStreamPropertySOCKSProxy) && value) {
         connection_lock(c);

@@ -26,16 +26,6 @@ static void take_error(struct stream *s, struct stream_connection *c)
     connection_unlock(c);
 }
 
-static bool connection_is_secured(struct stream_connection *c)
-{
-    bool is_secured;
-
-    connection_lock(c);
-    is_secured = c->session;
-    connection_unlock(c);
-    return is_secured;
-}
-
 /* Goes on with the connection. `begins`: this is the stream's first call, and it does not know the descriptor yet. */
 static int advance(struct stream *s, bool begins, uint32_t *ret_waits)
 {
@@ -43,7 +33,7 @@ static int advance(struct stream *s, bool begins, uint32_t *ret_waits)
     bool has_changed;
     int result = connection_advance(c, ret_waits, &has_changed);
 
-    atomic_store_explicit(&s->opening_interest, *ret_waits, memory_order_relaxed);
+    atomic_store_explicit(&s->opening_interest, result == 0 ? 0 : *ret_waits, memory_order_relaxed);
     if ((begins && (result == 0 || result == -EINPROGRESS)) || has_changed) {
         stream_schedule_descriptor_changed(s, locked_read_int(item_lock(c), &c->watched));
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The socket that a read and a write stream share, from its making to its end, and the streams on it. connection_attempt.h opens it,
- * connection_transfer.h moves bytes, connection_properties.h tells about it.
+ * connection_transfer.h moves bytes, connection_security.h asks for TLS, connection_properties.h tells about it.
  *
  * The socket is either the program's or the library's own. The library makes its own when the first stream is opened, by a race of attempts
  * at the addresses of the peer: connection_race.h. The addresses are given at creation, or the add-on library finds them for a name.
@@ -19,7 +19,7 @@ enum connection_state {
     connection_idle,
     connection_resolving, /* the add-on library looks for the addresses of a name */
     connection_connecting,
-    connection_shaking_hands, /* TLS */
+    connection_shaking_hands, /* TLS; streams may be open by then, if it began late */
     connection_open,
     connection_failed,
 };
@@ -58,8 +58,8 @@ struct stream_connection {
     CFArrayRef addresses GUARDED_BY(the_item_lock); /* a reference, or NULL: not known yet */
     void *query GUARDED_BY(the_item_lock); /* the add-on library's; NULL: none */
     uint32_t query_uses GUARDED_BY(the_item_lock); /* calls of advanceQuery under way */
-    CFDictionaryRef security GUARDED_BY(the_item_lock); /* a reference, or NULL: in the clear */
-    void *session GUARDED_BY(the_item_lock); /* the add-on library's; NULL until the socket is connected, and constant then */
+    CFDictionaryRef security GUARDED_BY(the_item_lock); /* a reference, or NULL: in the clear; constant from the handshake on */
+    void *session GUARDED_BY(the_item_lock); /* the add-on library's; constant from the handshake on; NULL: none yet */
     bool is_shaking GUARDED_BY(the_item_lock); /* a thread goes on with the handshake */
     CFStringRef host; /* a reference, or NULL */
     UInt32 port;
@@ -100,7 +100,7 @@ REQUIRES(the_item_lock) static inline void connection_fail(struct stream_connect
     c->error = (CFStreamError){domain, error};
 }
 
-/* Returns the socket, or -1, and in `ret_session` the session, or NULL. Both are constant while the connection is open. */
+/* Returns the socket, or -1, and in `ret_session` the session, or NULL. The socket is constant while the connection is open. */
 EXCLUDES(the_item_lock) static inline int connection_socket(struct stream_connection *c, void **ret_session)
 {
     int descriptor;
@@ -110,6 +110,14 @@ EXCLUDES(the_item_lock) static inline int connection_socket(struct stream_connec
     *ret_session = c->session;
     connection_unlock(c);
     return descriptor;
+}
+
+EXCLUDES(the_item_lock) static inline bool connection_is_secured(struct stream_connection *c)
+{
+    void *session;
+
+    (void)connection_socket(c, &session);
+    return session;
 }
 
 /* The table that the add-on library has installed, or NULL. */
