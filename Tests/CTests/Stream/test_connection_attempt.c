@@ -762,3 +762,41 @@ TEST(a_handshake_that_is_over_in_time_leaves_the_socket, "343 335 333 324")
         close(ends[1]);
     }
 }
+
+/* TLS begins on open streams. The peer says nothing, or what it has to. */
+TEST(a_handshake_on_open_streams_has_the_limit_as_well, "343 335")
+{
+    for (int answers = 0; answers < 2; answers++) {
+        struct stream_recorder reading = {.reads = 10};
+        struct stream_recorder writing = {0};
+        struct pair pair;
+        int ends[2];
+
+        CRLStreamSetNetwork(&security_only);
+        socket_pair_open(ends);
+        CFStreamCreatePairWithSocket(NULL, ends[0], &pair.reader, &pair.writer);
+        limit(pair.reader, answers ? 60 : 0.02);
+        recorder_add_reader(&reading, pair.reader);
+        recorder_add_writer(&writing, pair.writer);
+        EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+        run_until_count(&reading.calls, 1);
+        run_until_count(&writing.calls, 2);
+        session.handshakes = 1;
+        EXPECT(CFReadStreamSetProperty(pair.reader, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelTLSv1));
+        if (answers) {
+            EXPECT_EQ(write(ends[1], "1", 1), 1);
+            run_until_count(&writing.calls, 3); /* room again, which is that of TLS */
+            EXPECT_EQ(write(ends[1], "`", 1), 1);
+        }
+        run_until_count(&reading.calls, 2);
+        EXPECT_TRACE(&reading.trace, answers ? "open bytes 1\"a\"" : "open error");
+        if (!answers) {
+            EXPECT_ERRNO(CFReadStreamGetError(pair.reader), ETIMEDOUT);
+            run_until_count(&writing.calls, 3);
+            EXPECT_TRACE(&writing.trace, "open room error");
+        }
+        free_pair(pair);
+        close(ends[0]);
+        close(ends[1]);
+    }
+}

@@ -232,6 +232,7 @@ bool connection_begin_handshake(struct stream_connection *c, void *session, CFDi
         c->session = session;
         c->security = CFRetain(settings);
         c->state = connection_shaking_hands;
+        race_limit_handshake(c);
     }
     connection_unlock(c);
     for (enum connection_end end = connection_reader; begins && end < connection_end_count; end++) {
@@ -256,7 +257,7 @@ bool connection_begin_handshake(struct stream_connection *c, void *session, CFDi
 /* Begins the attempt. Returns true if this thread has to ask for the addresses of the name. */
 REQUIRES(the_item_lock) static bool begin(struct stream_connection *c)
 {
-    c->limit_at_ns = c->limit_ns ? kernel.monotonic_ns() + c->limit_ns : kernel_never;
+    race_set_limit(c);
     if (c->is_refused) {
         connection_fail(c, kCFStreamErrorDomainPOSIX, EOPNOTSUPP);
     } else if (!c->is_own) {

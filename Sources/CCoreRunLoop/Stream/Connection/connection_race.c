@@ -314,3 +314,20 @@ void race_settle(struct stream_connection *c)
         close_attempts(c);
     }
 }
+
+/* ---- the limit ---- */
+
+void race_set_limit(struct stream_connection *c)
+{
+    c->limit_at_ns = c->limit_ns ? kernel.monotonic_ns() + c->limit_ns : kernel_never;
+}
+
+void race_limit_handshake(struct stream_connection *c)
+{
+    invariant(c->state == connection_shaking_hands && c->watched == c->descriptor && !c->watches_set);
+    race_set_limit(c);
+    if (c->limit_at_ns != kernel_never) {
+        c->watched = -1; /* the session has the number of the socket; the set gets another one */
+        race_settle(c);
+    }
+}

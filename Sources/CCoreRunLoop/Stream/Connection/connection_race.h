@@ -27,6 +27,10 @@ REQUIRES(the_item_lock) void race_end(struct stream_connection *c);
 
 /* Has the streams watch what the connection waits for in its state, or its socket. The connection fails if that cannot be done. */
 REQUIRES(the_item_lock) void race_settle(struct stream_connection *c);
+/* The time for opening, or for a handshake, begins. */
+REQUIRES(the_item_lock) void race_set_limit(struct stream_connection *c);
+/* The same for a handshake on an open connection, whose streams then watch a wait set again, if there is a limit. */
+REQUIRES(the_item_lock) void race_limit_handshake(struct stream_connection *c);
 /* Puts a descriptor into the wait set, or changes what it is watched for. Returns 0 or a negative errno. */
 REQUIRES(the_item_lock) int race_watch(struct stream_connection *c, int descriptor, uint32_t interest);
 
