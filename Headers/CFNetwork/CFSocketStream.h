@@ -32,7 +32,7 @@ CF_EXPORT void CFStreamCreatePairWithSocketToCFHost(CFAllocatorRef alloc, CFHost
  * A property, beyond Apple: how long opening a pair may take, a CFNumber of seconds, up to 1e9. It is counted from the opening of the first
  * stream, and covers the question for a name, connecting and the handshake of TLS. A pair that is not open by then fails: ErrorOccurred,
  * with ETIMEDOUT in kCFStreamErrorDomainPOSIX. A handshake that begins on open streams gets as much for itself. Can be set until the
- * first stream is opened. 0, the default, leaves it to the system, which gives up connecting after about two minutes, and never a handshake.
+ * first stream is opened. 0, the default, leaves it to the system, which gives up connecting after about two minutes, and no handshake.
  */
 CF_EXPORT const CFStringRef kCRLStreamPropertyOpeningTimeout CRL_LINK(kCRLStreamPropertyOpeningTimeout);
 
