@@ -324,7 +324,8 @@ CF_EXPORT CFStreamError CFWriteStreamGetError(CFWriteStreamRef stream) CRL_LINK(
  * Copies the stream's error; NULL if it has not failed.
  *
  * The domain is kCFErrorDomainPOSIX for errors of the system, kCFErrorDomainOSStatus for those of TLS, and "kCFErrorDomainCFNetwork" for
- * names that do not resolve.
+ * names that do not resolve. CFErrorCopyFailureReason has the reason in words. Until both streams of a pair are closed, those of TLS have
+ * also what its library knows, such as the name that the certificate should have had.
  * Ownership: the caller releases the error.
  * Threads: any.
  * Errors: NULL also without memory.
