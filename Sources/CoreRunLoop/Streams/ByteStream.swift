@@ -105,8 +105,8 @@ public final class ByteStream: Sendable {
 
     /// Makes a stream of a descriptor: the end of a pipe, such as a child's output, a terminal, or what else is read and written.
     ///
-    /// It is read, or written, or both, as it is open. Its mode is left alone, as other processes may have it too. The bytes end when nobody
-    /// can write to it any more; closing the stream of a pipe ends them for the reader. Nobody who reads is `EPIPE`.
+    /// It is read, or written, or both, as it is open. Its mode is left alone, as other processes may have it too. The bytes end when
+    /// nobody can write to it any more; closing the stream of a pipe ends them for the reader. Nobody who reads is `EPIPE`.
     ///
     /// - Parameters:
     ///   - descriptor: Any but a socket, for which there is ``init(socket:on:mode:withTLS:)``.

@@ -132,7 +132,8 @@ package struct CallTarget: Sendable {
         {
             return "$s\(type)\(rest)"
         }
-        throw .unknownTarget("\(displayName(of: name)): Swift cannot call it through a protocol that is in the actor's module; give it a module of its own")
+        let reason = "Swift cannot call it through a protocol that is in the actor's module; give it a module of its own"
+        throw .unknownTarget("\(displayName(of: name)): \(reason)")
     }
 
     /// How many generic parameters a function has, of which there is `name<A, B where ...>(...)`. `nil` if it is not a function of the type
