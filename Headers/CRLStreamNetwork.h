@@ -74,7 +74,10 @@ typedef struct {
     CFIndex (*look)(void *session, CFStreamError *error);
     /** Returns whether the session holds something from the socket that `receive` has not given yet: then it is worth a look. */
     Boolean (*holdsBytes)(void *session);
-    /** Copies a property of the session, such as the peer's certificates; NULL for one that it does not know. */
+    /**
+     * Copies a property of the session, such as the peer's certificates; NULL for one that it does not know. After an error,
+     * kCFErrorLocalizedFailureReasonKey is the reason in words, a CFString, if there is more to say than its number does.
+     */
     CFTypeRef (*copyProperty)(void *session, CFStringRef name);
     /** Says farewell to the peer, if that can be done at once, and frees the session. */
     void (*freeSession)(void *session);

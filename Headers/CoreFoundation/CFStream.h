@@ -182,7 +182,7 @@ CF_EXPORT CFReadStreamRef CFReadStreamCreateWithFile(CFAllocatorRef alloc, CFURL
 /**
  * Creates a stream that writes the file of `fileURL`. Opening it makes the file, or empties it; see kCFStreamPropertyAppendToFile.
  *
- * A write to a pipe without a reader raises SIGPIPE, as write(2) does.
+ * A write to a pipe takes at most PIPE_BUF bytes (4096), for which there is room when kCFStreamEventCanAcceptBytes is told.
  * Ownership: the caller releases the stream. The path is copied.
  * Threads: any.
  * Errors: as CFReadStreamCreateWithFile.
@@ -326,7 +326,8 @@ CF_EXPORT CFStreamError CFWriteStreamGetError(CFWriteStreamRef stream) CRL_LINK(
  * Copies the stream's error; NULL if it has not failed.
  *
  * The domain is kCFErrorDomainPOSIX for errors of the system, kCFErrorDomainOSStatus for those of TLS, and "kCFErrorDomainCFNetwork" for
- * names that do not resolve.
+ * names that do not resolve. CFErrorCopyFailureReason has the reason in words. Until both streams of a pair are closed, those of TLS have
+ * also what its library knows, such as the name that the certificate should have had.
  * Ownership: the caller releases the error.
  * Threads: any.
  * Errors: NULL also without memory.
@@ -414,7 +415,7 @@ CF_EXPORT Boolean CFWriteStreamCanAcceptBytes(CFWriteStreamRef stream) CRL_LINK(
  * Writes up to `bufferLength` bytes of `buffer`, and returns how many were taken, at least one.
  *
  * Waits for room for the first byte, and for a stream that is still opening. Afterwards kCFStreamEventCanAcceptBytes can come again.
- * SIGPIPE is not raised by sockets.
+ * SIGPIPE is not raised.
  * Threads: any; it may wait, and holds no lock meanwhile.
  * Errors: -1 when the stream fails, or is not open, or is being written on another thread. -1 also for a `bufferLength` below 0 or a NULL
  * `buffer`, which changes nothing.

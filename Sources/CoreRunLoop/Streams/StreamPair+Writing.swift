@@ -58,12 +58,10 @@ extension StreamPair {
             guard let base = bytes.baseAddress, bytes.count > want.sent else { return 0 }
             return unsafe CFWriteStreamWrite(writer.stream, base + want.sent, bytes.count - want.sent)
         }
-        let failure = CFWriteStreamGetError(writer.stream)
+        let failure = failure(of: writer.stream)
         let outcomes = state.withLock { state in
             state.writing = 0
-            if written < 0 && failure.domain != 0 && !state.isClosed {
-                state.writeEnd = .failed(ByteStreamError(failure, peer: peer))  // the next turn tells it
-            }
+            if written < 0, let failure, !state.isClosed { state.writeEnd = .failed(failure) }  // the next turn tells it
             return written < 0 ? [] : state.sent(want.sent + written, of: want, number, self)
         }
         for outcome in outcomes { outcome() }

@@ -443,11 +443,13 @@ TEST(a_stream_without_a_loop_waits_for_its_name, "1000 334")
     dns_server_stop(&server);
 }
 
-TEST(a_name_that_does_not_resolve_is_told_to_its_streams, "1002 334 314")
+TEST(a_name_that_does_not_resolve_is_told_to_its_streams, "1002 334 314 404")
 {
     struct stream_recorder recorder = {0};
     struct dns_server server;
     struct pair pair = pair_to(CFSTR("missing.test"), 80);
+    CFErrorRef error;
+    CFStringRef description;
 
     dns_server_start(&server);
     recorder_add_reader(&recorder, pair.reader);
@@ -457,6 +459,11 @@ TEST(a_name_that_does_not_resolve_is_told_to_its_streams, "1002 334 314")
     EXPECT_TRACE(&recorder.trace, "error");
     EXPECT_EQ(CFReadStreamGetError(pair.reader).domain, kCFStreamErrorDomainNetDB);
     EXPECT_EQ(CFReadStreamGetError(pair.reader).error, EAI_NONAME);
+    error = CFReadStreamCopyError(pair.reader);
+    description = CFErrorCopyDescription(error);
+    EXPECT(CFStringHasSuffix(description, CFSTR("There is no host of this name")));
+    CFRelease(description);
+    CFRelease(error);
     free_pair(pair);
     dns_server_stop(&server);
 }

@@ -129,13 +129,13 @@ func listenInSilence() -> (listener: Int32, port: UInt16) {
 
 /// Why connecting fails, or nothing.
 func refusal(of host: String, _ port: UInt16, on loop: RunLoop, withTLS tls: TLSSettings?, timeout: Duration) async throws
-    -> ByteStreamError.Reason?
+    -> ByteStreamError?
 {
     do {
         _ = try await ByteStream.connect(to: host, port: port, on: loop, withTLS: tls, timeout: timeout)
         return nil
     } catch let error as ByteStreamError {
-        return error.reason
+        return error
     }
 }
 
@@ -165,10 +165,12 @@ func bePickyAbout(_ server: Server, on loop: RunLoop) async throws {
     let patience = Duration.seconds(30)
     var settings = TLSSettings.client
     let stranger = try await refusal(of: server.name, server.port, on: loop, withTLS: settings, timeout: patience)
-    guard case .tls = stranger else { fail("a certificate of nobody's is refused: \(String(describing: stranger))") }
+    guard case .tls = stranger?.reason else { fail("a certificate of nobody's is refused: \(String(describing: stranger))") }
+    expect("\(stranger!)".hasSuffix("refused: self-signed certificate"), "the reason is in words: \(stranger!)")
     settings.authorities = [server.certificate]
     let impostor = try await refusal(of: "127.0.0.1", server.port, on: loop, withTLS: settings, timeout: patience)
-    guard case .tls = impostor else { fail("another name's certificate is refused: \(String(describing: impostor))") }
+    guard case .tls = impostor?.reason else { fail("another name's certificate is refused: \(String(describing: impostor))") }
+    expect("\(impostor!)".hasSuffix("another name than 127.0.0.1"), "the name that was wanted is told: \(impostor!)")
     expect(impostor != stranger, "the two have different reasons")
     settings.verification = .name(server.name)
     expect(
@@ -177,14 +179,15 @@ func bePickyAbout(_ server: Server, on loop: RunLoop) async throws {
     // A label of a name has 63 letters at the most.
     let nobody = try await refusal(
         of: String(repeating: "a", count: 64) + ".localdomain", server.port, on: loop, withTLS: settings, timeout: patience)
-    guard case .name = nobody else { fail("a name that does not resolve is told: \(String(describing: nobody))") }
+    guard case .name = nobody?.reason else { fail("a name that does not resolve is told: \(String(describing: nobody))") }
+    expect("\(nobody!)".hasSuffix("There is no host of this name"), "a name that does not resolve is told in words: \(nobody!)")
 }
 
 func loseInterest(on loop: RunLoop) async throws {
     let (listener, port) = listenInSilence()
     defer { close(listener) }
     let late = try await refusal(of: "127.0.0.1", port, on: loop, withTLS: .client, timeout: .milliseconds(50))
-    expect(late == .timedOut, "a handshake has a deadline: \(String(describing: late))")
+    expect(late?.reason == .timedOut, "a handshake has a deadline: \(String(describing: late))")
     close(accept(listener, nil, nil))
     let connecting = Task { try await ByteStream.connect(to: "127.0.0.1", port: port, on: loop, withTLS: .client, timeout: nil) }
     let peer = accept(listener, nil, nil)
