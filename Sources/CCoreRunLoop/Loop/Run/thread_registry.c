@@ -309,8 +309,8 @@ NOT_CHECKED static void after_fork_in_child(void)
         lock_reset(&container_of(link, struct __CFRunLoop, registry_link)->lock);
     }
     thread_loops.generation++;
-    if (atomic_load_explicit(&thread_loops.main, memory_order_relaxed)) {
-        main_queue_abandon();
+    if (atomic_load_explicit(&thread_loops.main, memory_order_relaxed) || !list_is_empty(&thread_loops.all)) {
+        main_queue_abandon(); /* a loop may have used it */
     }
     if (thread_loop) {
         keep_forkers_loop(thread_loop);
