@@ -33,6 +33,8 @@ let package = Package(
         .library(name: "CCoreRunLoopNats", targets: ["CCoreRunLoopNats"]),
         // The same in Swift. It needs cnats.
         .library(name: "CoreRunLoopNats", targets: ["CoreRunLoopNats"]),
+        // The main loop runs while an asynchronous main is suspended: to be linked, no more.
+        .library(name: "CoreRunLoopMain", targets: ["CoreRunLoopMain"]),
         // For test suites: a clock moved by hand, and a trait that runs a test on a loop.
         .library(name: "CoreRunLoopTesting", targets: ["CoreRunLoopTesting"]),
     ],
@@ -87,6 +89,10 @@ let package = Package(
         .target(
             name: "CoreRunLoopNats", dependencies: ["CoreRunLoop", "CoreRunLoopShims", "CCoreRunLoopNats"],
             path: "AddOns/Nats/Sources/CoreRunLoopNats", swiftSettings: strict),
+        .target(name: "CoreRunLoopMainHook", path: "AddOns/Executors/Sources/CoreRunLoopMainHook"),
+        .target(
+            name: "CoreRunLoopMain", dependencies: ["CoreRunLoop", "CoreRunLoopMainHook"], path: "AddOns/Executors/Sources/CoreRunLoopMain",
+            swiftSettings: strict),
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),

@@ -2,7 +2,7 @@
 #
 # The Swift overlay with its add-ons, their tests and programs, which SwiftPM builds. Where there is no Swift toolchain they are passed over.
 
-### check-swift      all of Swift, or SWIFT_PARTS="tests programs snippets documents names" of it: the tests (SWIFT_FLAGS="--filter x"), programs
+### check-swift      all of Swift, or SWIFT_PARTS="tests programs mains snippets documents names" of it: the tests (SWIFT_FLAGS="--filter x"), programs
 ###                  that test a process's first thread or are examples, pieces of the documents and programs that must not compile, programs
 ###                  of the tutorial and the cookbook, and the page of Foundation's names beside the toolchain's declarations
 ### asan-swift tsan-swift   the Swift tests under a tool
@@ -11,7 +11,7 @@
 
 # SwiftPM compiles C with its own clang unless CC is in the environment.
 WITHOUT_CC := env -u CC -u CFLAGS -u LDFLAGS
-SWIFT_PARTS ?= tests programs snippets documents names
+SWIFT_PARTS ?= tests programs mains snippets documents names
 
 # The examples end by themselves, and their exit status says whether all went well. The programs main-thread* test a process's first thread.
 # The queue of swift-jobs goes over machines as well, where nats-server and the bridge are.
@@ -19,6 +19,7 @@ SWIFT_PROGRAMS := swift-service swift-sources swift-chat swift-fetch swift-jobs 
 swift-tests = $(WITHOUT_CC) swift test $(SWIFT_FLAGS)
 swift-programs = $(WITHOUT_CC) swift build -q && SWIFT_JOBS=$$bin/swift-jobs MESSAGEPORT_BRIDGE=$(BRIDGE) \
 	scripts/run-programs "programs in Swift" 300 $(SWIFT_PROGRAMS:%=$$bin/%) Examples/swift-jobs/machines
+swift-mains = AddOns/Executors/Tests/Mains/check-mains debug
 swift-snippets = Tests/Snippets/check-snippets "$$bin"
 swift-documents = $(PYTHON) scripts/check-documents --jobs $(TEST_JOBS) --swift "$$bin"
 swift-names = AddOns/Foundation/Tests/check-foundation-names "$$bin"

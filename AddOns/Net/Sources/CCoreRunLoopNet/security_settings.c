@@ -265,7 +265,7 @@ static bool set_verification(const struct making *m, bool *ret_verifies)
 typedef STACK_OF(X509_INFO) pem_parts;
 
 /* Joins the data of an array. Returns NULL if a value is no data, which is refused, or without memory. */
-static BIO *text_of(const struct making *m, CFArrayRef array)
+static BIO *pem_text_create(const struct making *m, CFArrayRef array)
 {
     BIO *text = BIO_new(BIO_s_mem());
 
@@ -352,7 +352,7 @@ static bool read_parts(const struct making *m, CFStringRef key, bool (*use)(cons
     if (!array) {
         return true;
     }
-    text = text_of(m, array);
+    text = pem_text_create(m, array);
     if (text) {
         parts = PEM_X509_INFO_read_bio(text, NULL, no_password, NULL);
         is_used = parts ? use(m, parts) : refuse_after_error(m);

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the main thread does from the first suspension of an asynchronous main on: it runs the main loop, which serves the main actor.
+
+private import CoreRunLoopMainHook
+public import CoreRunLoop
+private import Synchronization
+
+extension RunLoop {
+    /// Whether the main thread of this program runs the main loop, or a host's, while an asynchronous main is suspended.
+    ///
+    /// A test that needs the main loop asks this. It is `false` where ``CoreRunLoopMain`` stands back: with `CORERUNLOOP_MAIN=0` in the
+    /// environment, where another library has set what the main thread does, where the program has a main executor of its own, and with a
+    /// Swift runtime that this package does not know. A line on the standard error output says which. A program whose main is synchronous
+    /// runs the loop itself, by `run()`, `runMain` or a host's loop; that does not count here.
+    public static var mainThreadRunsLoop: Bool { main_hook_is_set() && mainExecutorIsDispatch }
+
+    /// Has the main thread run a host's loop, such as GLib's or Qt's, in place of the main loop.
+    ///
+    /// ```text
+    /// @main struct Program {
+    ///     static func main() async {
+    ///         RunLoop.mainThreadRuns { g_main_loop_run(loop) }
+    ///         await work()
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// - Parameter body: Runs on the main thread, once, at the first suspension of the asynchronous main. When it returns, the main loop
+    ///   runs. It has to let the main loop have its passes (`HostedLoop`), as the main actor is served by them.
+    /// - Returns: Whether it will run: `false` where ``mainThreadRunsLoop`` is, and after the first suspension.
+    @discardableResult public static func mainThreadRuns(_ body: @escaping @MainActor @Sendable () -> Void) -> Bool {
+        mainThreadRunsLoop
+            && mainThread.withLock { state in
+                if state.isDraining { return false }
+                state.body = body
+                return true
+            }
+    }
+}
+
+private struct MainThread {
+    var body: (@MainActor @Sendable () -> Void)?
+    var isDraining = false
+}
+
+private let mainThread = Mutex(MainThread())
+
+/// Whether main-actor jobs go to the main dispatch queue, which the main loop serves.
+private var mainExecutorIsDispatch: Bool { mainExecutorName.hasSuffix("DispatchMainExecutor") }
+
+/// The class of the runtime's main executor; empty for one that is no object.
+private var mainExecutorName: String {
+    let identity = unsafe unsafeBitCast(MainActor.sharedUnownedExecutor, to: (UInt, UInt).self).0
+    return identity == 0 ? "" : _typeName(type(of: unsafe unsafeBitCast(identity, to: AnyObject.self)))
+}
+
+#if compiler(<6.6)
+    /// Called on the main thread, once, when an asynchronous main has suspended for the first time.
+    @c func corerunloop_main_thread_drain() -> Never {
+        if !mainExecutorIsDispatch {
+            unsafe main_hook_report("the main loop does not run by itself, as the program's main executor is \(mainExecutorName)")
+            main_hook_drain_by_runtime()
+        }
+        let body = mainThread.withLock { state in
+            state.isDraining = true
+            defer { state.body = nil }
+            return state.body
+        }
+        if let body { MainActor.assumeIsolated { body() } }
+        while true { RunLoop.main.run(in: .default, until: RunLoop.StopToken()) }  // a stop of the loop does not end the program
+    }
+#endif

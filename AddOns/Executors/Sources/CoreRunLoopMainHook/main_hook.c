@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The hook by which the Swift runtime asks what the main thread does from an asynchronous main's first suspension on.
+ *
+ * The constructor only stores a pointer: in a program that contains the Swift library, that library is not set up yet when constructors run.
+ * The main thread alone writes here, before main and in the drain.
+ */
+#include "main_hook.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SWIFT_CALL __attribute__((swiftcall))
+
+typedef SWIFT_CALL void (*drain_function)(void);
+typedef SWIFT_CALL void (*drain_hook)(drain_function by_runtime, void *reserved);
+
+/* Of libswift_Concurrency, where its names come from. Weak: a later runtime may be without it. */
+extern drain_hook swift_task_asyncMainDrainQueue_hook __attribute__((weak));
+
+/* In MainThread.swift. Weak: compilers for whose runtime the hook's parameters are not known leave it out. */
+extern _Noreturn void corerunloop_main_thread_drain(void) __attribute__((weak));
+
+static drain_function drain_by_runtime;
+
+SWIFT_CALL static void main_hook_drain(drain_function by_runtime, void *reserved)
+{
+    (void)reserved;
+    drain_by_runtime = by_runtime;
+    corerunloop_main_thread_drain();
+}
+
+bool main_hook_is_set(void)
+{
+    return &swift_task_asyncMainDrainQueue_hook && swift_task_asyncMainDrainQueue_hook == main_hook_drain;
+}
+
+void main_hook_drain_by_runtime(void)
+{
+    drain_by_runtime();
+    abort(); /* the runtime's own does not return */
+}
+
+void main_hook_report(const char *reason)
+{
+    char line[200];
+    size_t length;
+
+    strcpy(line, "CoreRunLoopMain: ");
+    strncat(line, reason, sizeof line - strlen(line) - 2);
+    length = strlen(line);
+    line[length++] = '\n';
+    if (write(STDERR_FILENO, line, length) < 0) {
+        return; /* nobody listens */
+    }
+}
+
+__attribute__((constructor)) static void set_hook(void)
+{
+    const char *wish = getenv("CORERUNLOOP_MAIN");
+
+    if (wish && strcmp(wish, "0") == 0) {
+        main_hook_report("the main loop does not run by itself, as CORERUNLOOP_MAIN is 0");
+    } else if (!&swift_task_asyncMainDrainQueue_hook || !&corerunloop_main_thread_drain) {
+        main_hook_report("the main loop does not run by itself, as this Swift runtime is not known; use RunLoopProgram");
+    } else if (swift_task_asyncMainDrainQueue_hook) {
+        main_hook_report("the main loop does not run by itself, as another library has set what the main thread does");
+    } else {
+        swift_task_asyncMainDrainQueue_hook = main_hook_drain;
+    }
+}

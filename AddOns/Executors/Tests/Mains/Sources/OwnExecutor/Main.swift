@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A program that brings a main executor of its own: this library says so and stands back.
+
+@_spi(ExperimentalCustomExecutors) @_spi(ExperimentalScheduling) import _Concurrency
+import Checks
+import CoreRunLoop
+import CoreRunLoopMain
+import Glibc
+import Synchronization
+
+/// Runs what it is given on the thread that runs it.
+final class OwnMainExecutor: MainExecutor {
+    let jobs = Mutex<[UnownedJob]>([])
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        jobs.withLock { $0.append(job) }
+    }
+
+    func run() throws {
+        while true {
+            let waiting = jobs.withLock { jobs in
+                defer { jobs = [] }
+                return jobs
+            }
+            for job in waiting { job.runSynchronously(on: asUnownedSerialExecutor()) }
+            if waiting.isEmpty { sched_yield() }
+        }
+    }
+
+    func stop() {}
+    func checkIsolated() {}
+}
+
+struct OwnFactory: ExecutorFactory {
+    static let main = OwnMainExecutor()
+    static var mainExecutor: any MainExecutor { main }
+    static var defaultExecutor: any TaskExecutor { PlatformExecutorFactory.defaultExecutor }
+}
+
+typealias DefaultExecutorFactory = OwnFactory
+
+@main struct Program {
+    static func main() async throws {
+        check("the property", !RunLoop.mainThreadRunsLoop)
+        try await Task.sleep(for: .milliseconds(1))
+        check("the program's executor runs its main thread", isOnFirstThread())
+        endProgram()
+    }
+}
