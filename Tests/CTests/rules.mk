@@ -120,8 +120,8 @@ soak-%: $$(soak-$$*_NEEDS)
 	$(soak-$*)
 
 SOAK += stress failures
-soak-stress_NEEDS = $(RUNNER)
-soak-stress = $(Q)$(RUNNER) --soak --filter stress_ --jobs 1
+soak-stress_NEEDS = $(RUNNER) $(if $(HAS_net),$(net_RUNNER))
+soak-stress = $(Q)for runner in $(soak-stress_NEEDS); do $$runner --soak --filter stress_ --jobs 1 || exit 1; done
 soak-failures_NEEDS = $(RUNNER) $(ADD_ONS:%=$(B)/run-tests-%)
 soak-failures = $(Q)for runner in $(soak-failures_NEEDS); do $$runner --soak --filter nth_failure_ --jobs $(TEST_JOBS) || exit 1; done
 

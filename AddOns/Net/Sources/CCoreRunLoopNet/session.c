@@ -278,10 +278,10 @@ NOT_CHECKED void *session_create(int socket, CFStringRef host, CFDictionaryRef s
     }
     plain_lock_init(&session->lock);
     session->bio.socket = socket;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* OpenSSL reads certificates from files */
+    cancel_state = fork_gate_enter();
     is_ready = prepare_session(session, host, settings, error);
     ERR_clear_error();
-    (void)pthread_setcancelstate(cancel_state, NULL);
+    fork_gate_leave(cancel_state);
     if (!is_ready) {
         plain_lock_destroy(&session->lock);
         free(session);

@@ -176,11 +176,17 @@ func bePickyAbout(_ server: Server, on loop: RunLoop) async throws {
     expect(
         try await refusal(of: "127.0.0.1", server.port, on: loop, withTLS: settings, timeout: patience) == nil,
         "the certificate of a name that was given is accepted")
-    // A label of a name has 63 letters at the most.
-    let nobody = try await refusal(
-        of: String(repeating: "a", count: 64) + ".localdomain", server.port, on: loop, withTLS: settings, timeout: patience)
-    guard case .name = nobody?.reason else { fail("a name that does not resolve is told: \(String(describing: nobody))") }
-    expect("\(nobody!)".hasSuffix("There is no host of this name"), "a name that does not resolve is told in words: \(nobody!)")
+    // Of these, none leaves the process: a label of a name has 63 letters at the most, a name 253.
+    let long = String(repeating: "a", count: 64)
+    let names = [
+        "\(long).localdomain", Array(repeating: "name", count: 60).joined(separator: "."), "\(server.name)\0.test", "\(server.name) ",
+        " \(server.name)", "\(server.name)..", "[\(server.name)]", "\(server.name)%lo", "::1%nosuch", "127.0.0.256", "",
+    ]
+    for name in names {
+        let nobody = try await refusal(of: name, server.port, on: loop, withTLS: settings, timeout: patience)
+        guard case .name = nobody?.reason else { fail("what is no name is told, \(name.debugDescription): \(String(describing: nobody))") }
+        expect("\(nobody!)".hasSuffix("There is no host of this name"), "what is no name is told in words: \(nobody!)")
+    }
 }
 
 func loseInterest(on loop: RunLoop) async throws {
