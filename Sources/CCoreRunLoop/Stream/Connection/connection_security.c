@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See connection_security.h. The settings are a copy, and constant from the handshake on. No lock is held over the add-on library's calls. */
+/* See connection_security.h. The settings are a copy, constant from the handshake on. No lock is held over the add-on library's calls. */
 #include "Stream/Connection/connection_security.h"
 
 #include <stdatomic.h>
