@@ -106,8 +106,8 @@ bool connection_set_level(struct stream *s, CFTypeRef level)
     if (CFEqual(level, kCFStreamSocketSecurityLevelNone)) {
         return set_security(s, NULL);
     }
-    return set_made_security(
-        s, CFDictionaryCreate(NULL, &key, &level, 1, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks));
+    return set_made_security(s,
+                             CFDictionaryCreate(NULL, &key, &level, 1, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks));
 }
 
 bool connection_set_settings(struct stream *s, CFTypeRef settings)
