@@ -4,8 +4,9 @@
  * Streams to a CFHost, and TLS of the streams of sockets: the settings, what can be asked of a session, and its errors. TLS needs the
  * add-on library libcorerunloop-net (CRLNetwork.h) in the process.
  *
- * A program sets kCFStreamPropertySSLSettings, or kCFStreamPropertySocketSecurityLevel for all defaults, before it opens the first stream
- * of a pair. The peer's certificates are verified: against the system's authorities, for today, and for the name that the pair connects to.
+ * A program sets kCFStreamPropertySSLSettings, or kCFStreamPropertySocketSecurityLevel for all defaults, before it opens a pair, or on open
+ * streams (STARTTLS). The peer's certificates are verified: against the system's authorities, for today, and for the name that the pair
+ * connects to.
  */
 
 #if !defined(__CFSOCKETSTREAM__)

@@ -243,11 +243,17 @@ CF_EXPORT const CFStreamPropertyKey kCFStreamPropertySocketRemoteHostName CRL_LI
 CF_EXPORT const CFStreamPropertyKey kCFStreamPropertySocketRemotePortNumber CRL_LINK(kCFStreamPropertySocketRemotePortNumber);
 
 /**
- * The security of a socket stream: one of the constants below. Can be set until the first stream of the pair is opened.
+ * The security of a socket stream, and of the other one of its pair: one of the constants below. TLS comes before the streams are open, or
+ * begins where open streams stand: what was read is plain, what was written goes out before it, and all that follows is TLS. Plain bytes
+ * that the peer sent and nobody has read by then make the handshake fail. Reading and writing wait for the handshake, bytes and room are
+ * told after it, and the status stays Open.
  *
- * Levels other than None need the add-on library (CRLNetwork.h) in the process. Without it, setting one returns false, and the streams
- * then refuse to open (EOPNOTSUPP), so that nothing goes out in the clear that was to be protected. A line on standard error says what to
- * link.
+ * Setting the same again on either stream returns true. False, with the streams as they were: on open streams, settings that cannot be
+ * followed; and once TLS has begun, others, and None.
+ *
+ * Levels other than None need the add-on library (CRLNetwork.h) in the process. Without it, setting one returns false, and streams that
+ * are not opened yet then refuse to open (EOPNOTSUPP), so that nothing goes out in the clear that was to be protected. A line on standard
+ * error says what to link.
  */
 CF_EXPORT const CFStringRef kCFStreamPropertySocketSecurityLevel CRL_LINK(kCFStreamPropertySocketSecurityLevel);
 /** No security. */

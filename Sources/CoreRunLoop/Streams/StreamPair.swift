@@ -36,6 +36,10 @@ struct WriteWant: Sendable {
     var sent = 0
     /// Ends the sending, and has no bytes.
     var finishes = false
+    /// Begins TLS, and has no bytes.
+    var tls: TLSSettings?
+    /// The loop's thread has come to it. What it began cannot be given up alone.
+    var hasBegun = false
 }
 
 /// A C read stream in an object of Swift. In an optional tuple or enumeration the compiler (6.3) takes `nil` for a bare one.
@@ -55,6 +59,7 @@ final class StreamPair: Sendable {
         var reader: HeldReader?
         var writer: HeldWriter?
         var isOpen = false
+        var usesTLS = false
         /// Reading, or writing, would not wait, as the C stream has told. It tells again only after a read or write.
         var mayRead = false
         var mayWrite = false
@@ -74,14 +79,13 @@ final class StreamPair: Sendable {
     let loop: RunLoop
     let mode: RunLoop.Mode
     let peer: String?
-    let usesTLS: Bool
     let state = Mutex(State())
 
     init(_ loop: RunLoop, _ mode: RunLoop.Mode, peer: String?, usesTLS: Bool = false) {
         self.loop = loop
         self.mode = mode
         self.peer = peer
-        self.usesTLS = usesTLS
+        state.withLock { $0.usesTLS = usesTLS }
     }
 
     func error(_ reason: ByteStreamError.Reason) -> ByteStreamError { ByteStreamError(reason, peer: peer) }

@@ -179,12 +179,15 @@ static int open_slowly(struct stream *s)
 
 static int finish_slowly(struct stream *s, bool waits)
 {
-    (void)s;
     if (waits) {
         openings_awaited++;
         probe_await_count(&openings_over, 1);
     }
-    return openings_over > 0 ? 0 : -EINPROGRESS;
+    if (openings_over == 0) {
+        return -EINPROGRESS;
+    }
+    atomic_store(&s->opening_interest, 0);
+    return 0;
 }
 
 static CFIndex read_x(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end)

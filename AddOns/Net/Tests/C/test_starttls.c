@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS that begins on open streams: rule 1017. The other side is OpenSSL on a thread, which speaks plainly first. */
+/* TLS that begins on open streams: rule 1006. The other side is OpenSSL on a thread, which speaks plainly first. */
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -134,7 +134,7 @@ static void expect_tls_error(CFStreamError error, SInt32 expected)
 
 /* ---- where it begins ---- */
 
-TEST(tls_begins_on_open_streams_without_a_loop, "1017 323")
+TEST(tls_begins_on_open_streams_without_a_loop, "1006 323")
 {
     struct client client = {0};
     CFTypeRef version;
@@ -165,7 +165,7 @@ static void follow_dialogue(struct stream_recorder *recorder, CFTypeRef stream, 
     }
 }
 
-TEST(tls_begins_in_a_callback_of_a_loop, "1017 310 312")
+TEST(tls_begins_in_a_callback_of_a_loop, "1006 310 312")
 {
     struct client client = {0};
     struct stream_recorder reading = {.reads = 3, .action = follow_dialogue, .context = &client};
@@ -202,7 +202,7 @@ static void count_pass(CFRunLoopObserverRef observer, CFRunLoopActivity activity
     ++*(int *)info;
 }
 
-TEST(room_is_told_again_once_the_handshake_on_an_open_stream_is_over, "1017 312")
+TEST(room_is_told_again_once_the_handshake_on_an_open_stream_is_over, "1006 312")
 {
     struct client client = {.peer.greet = greet_slowly};
     struct stream_recorder reading = {0};
@@ -236,7 +236,7 @@ TEST(room_is_told_again_once_the_handshake_on_an_open_stream_is_over, "1017 312"
     end_client(&client);
 }
 
-TEST(tls_that_is_asked_for_while_a_stream_opens_comes_before_it_is_open, "1017 1006")
+TEST(tls_that_is_asked_for_while_a_stream_opens_comes_before_it_is_open, "1006")
 {
     struct client client = {0};
     struct stream_recorder reading = {0};
@@ -264,7 +264,7 @@ static void greet_with_more(struct tls_peer *peer, SSL *ssl, int socket)
 }
 
 /* Bytes of the peer's that came before TLS must not be read as if they had come under it. */
-TEST(plain_bytes_that_wait_when_tls_begins_end_the_streams, "1017 311")
+TEST(plain_bytes_that_wait_when_tls_begins_end_the_streams, "1006 311")
 {
     for (int begins_at_server = 0; begins_at_server < 2; begins_at_server++) {
         struct client client = {.peer = {.greet = greet_with_more, .is_client = begins_at_server}};
@@ -300,7 +300,7 @@ static void greet_late(struct tls_peer *peer, SSL *ssl, int socket)
     expect_plain(socket, "one\ntwo\nSTARTTLS\n");
 }
 
-TEST(what_was_written_before_tls_goes_out_plain_before_it, "1017")
+TEST(what_was_written_before_tls_goes_out_plain_before_it, "1006")
 {
     struct client client = {.peer.greet = greet_late};
 
@@ -316,7 +316,7 @@ TEST(what_was_written_before_tls_goes_out_plain_before_it, "1017")
 
 /* ---- settings ---- */
 
-TEST(equal_settings_may_be_set_again_and_others_are_refused_under_tls, "1017")
+TEST(equal_settings_may_be_set_again_and_others_are_refused_under_tls, "1006")
 {
     struct client client = {0};
 
@@ -339,7 +339,7 @@ TEST(equal_settings_may_be_set_again_and_others_are_refused_under_tls, "1017")
     end_client(&client);
 }
 
-TEST(settings_that_are_refused_leave_open_streams_as_they_are, "1017 1013")
+TEST(settings_that_are_refused_leave_open_streams_as_they_are, "1006 1013")
 {
     struct client client = {0};
 
@@ -357,7 +357,7 @@ TEST(settings_that_are_refused_leave_open_streams_as_they_are, "1017 1013")
     end_client(&client);
 }
 
-TEST(a_certificate_that_is_refused_on_open_streams_is_the_error_of_both, "1017 1012 311")
+TEST(a_certificate_that_is_refused_on_open_streams_is_the_error_of_both, "1006 1012 311")
 {
     struct client client = {0};
     struct stream_recorder reading = {0};
@@ -409,7 +409,7 @@ static void given_pair(int ends[2], CFReadStreamRef *ret_reader, CFWriteStreamRe
     EXPECT(CFReadStreamOpen(*ret_reader) && CFWriteStreamOpen(*ret_writer));
 }
 
-TEST(a_server_begins_tls_on_a_socket_that_it_was_given, "1017 1014")
+TEST(a_server_begins_tls_on_a_socket_that_it_was_given, "1006 1014")
 {
     struct credentials own = credentials_create("host.test", NULL, -day_s, day_s);
     CFArrayRef identity = credentials_copy_pem(&own, true);
@@ -442,7 +442,7 @@ TEST(a_server_begins_tls_on_a_socket_that_it_was_given, "1017 1014")
     close(ends[1]);
 }
 
-TEST(a_given_socket_that_is_open_needs_the_name_of_its_peer_for_tls, "1017 1013")
+TEST(a_given_socket_that_is_open_needs_the_name_of_its_peer_for_tls, "1006 1013")
 {
     CFReadStreamRef reader;
     CFWriteStreamRef writer;
@@ -488,7 +488,7 @@ static void serve_hello(struct tls_peer *peer, SSL *ssl, int socket)
     tls_peer_wait_at_gate(peer);
 }
 
-TEST(another_thread_than_the_loops_begins_tls, "1017 320")
+TEST(another_thread_than_the_loops_begins_tls, "1006 320")
 {
     struct reading_and_writing both = {.client.peer.serve = serve_hello, .reading.reads = 5};
     struct probe_thread thread;
@@ -559,7 +559,7 @@ static void greet_and_cork(struct tls_peer *peer, SSL *ssl, int socket)
 }
 
 /* In TLS 1.2 the server's last words in the handshake can come together with the first bytes after it. */
-TEST(a_read_that_waits_while_another_thread_begins_tls_returns_its_first_bytes, "1017 320 1008")
+TEST(a_read_that_waits_while_another_thread_begins_tls_returns_its_first_bytes, "1006 320 1008")
 {
     struct client client = {.peer = {.greet = greet_and_cork, .serve = uncork_hello, .version = TLS1_2_VERSION}};
     struct probe_thread thread;

@@ -69,6 +69,7 @@ struct Server {
     let pid: pid_t
     let port: UInt16
     let certificate: [UInt8]
+    let key: [UInt8]
 
     init(name: String, folder: String) {
         let (key, certificate) = ("\(folder)/key.pem", "\(folder)/certificate.pem")
@@ -78,6 +79,7 @@ struct Server {
         ])
         expect(awaitEnd(made) == 0, "openssl makes no certificate")
         self.certificate = contents(of: certificate)
+        self.key = contents(of: key)
         self.name = name
         var ends: [Int32] = [0, 0]
         expect(pipe(&ends) == 0, "there is no pipe")
@@ -224,6 +226,8 @@ do {
     try await talk(to: server, on: loop)
     try await bePickyAbout(server, on: loop)
     try await loseInterest(on: loop)
+    try await beginLate(server, on: loop)
+    try await meetAnInjection(server, on: loop)
 } catch { fail("\(error)") }
 stop.requestStop()
 server.stop()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See connection_security.h. The settings are a copy, and constant from the handshake on. No lock is held over the add-on library's calls. */
+/* See connection_security.h. The settings are a copy, constant from the handshake on. No lock is held over the add-on library's calls. */
 #include "Stream/Connection/connection_security.h"
 
 #include <stdatomic.h>
@@ -106,8 +106,8 @@ bool connection_set_level(struct stream *s, CFTypeRef level)
     if (CFEqual(level, kCFStreamSocketSecurityLevelNone)) {
         return set_security(s, NULL);
     }
-    return set_made_security(
-        s, CFDictionaryCreate(NULL, &key, &level, 1, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks));
+    return set_made_security(s,
+                             CFDictionaryCreate(NULL, &key, &level, 1, &kCFTypeDictionaryKeyCallBacks, &kCFTypeDictionaryValueCallBacks));
 }
 
 bool connection_set_settings(struct stream *s, CFTypeRef settings)
