@@ -156,9 +156,11 @@ static CFStringRef create_reason(SSL *ssl, int ssl_error, unsigned long code)
 
 CFStreamError tls_error_take(SSL *ssl, bool is_open, CFStringRef *ret_reason)
 {
-    unsigned long code = ERR_peek_error();
+    unsigned long last = ERR_peek_last_error();
+    bool is_refusal = ERR_GET_LIB(last) == ERR_LIB_SSL && ERR_GET_REASON(last) == SSL_R_CERTIFICATE_VERIFY_FAILED;
+    unsigned long code = is_refusal ? last : ERR_peek_error(); /* a wrong signature has left errors of its own before it */
     int reason = ERR_GET_REASON(code);
-    bool is_memory = reason == ERR_R_MALLOC_FAILURE;
+    bool is_memory = ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE;
     CFStreamError error;
 
     *ret_reason = NULL;
@@ -166,7 +168,7 @@ CFStreamError tls_error_take(SSL *ssl, bool is_open, CFStringRef *ret_reason)
     if (is_memory) {
         return (CFStreamError){kCFStreamErrorDomainPOSIX, ENOMEM};
     }
-    if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+    if (is_refusal) {
         error = tls_error(error_of_verification(SSL_get_verify_result(ssl)));
     } else {
         error = tls_error(ERR_GET_LIB(code) == ERR_LIB_SSL ? error_of_reason(reason, is_open) : errSSLBadCert);
