@@ -82,12 +82,12 @@ CF_EXPORT const CFStringRef kCRLStreamPropertySSLVersion CRL_LINK(kCRLStreamProp
 
 /** Errors in kCFStreamErrorDomainSSL. An alert is what the peer has told before it gave up. */
 CF_ENUM(SInt32) {
-    errSSLProtocol = -9800, /**< What came is not TLS, or has no version in common. */
+    errSSLProtocol = -9800, /**< What came is not TLS, breaks its rules, or has no version in common. */
     errSSLNegotiation = -9801, /**< There is no cipher in common. */
     errSSLFatalAlert = -9802, /**< An alert that has no error of its own. */
     errSSLClosedAbort = -9806, /**< The peer went away in the handshake. */
     errSSLXCertChainInvalid = -9807, /**< The peer's certificates are refused for another reason than those below. */
-    errSSLBadCert = -9808, /**< The peer's certificate cannot be read. */
+    errSSLBadCert = -9808, /**< The peer's certificate, or a name of an authority, cannot be read. */
     errSSLInternal = -9810, /**< An error of the library that is none of the others. */
     errSSLUnknownRootCert = -9812, /**< The peer's certificate comes from an unknown authority, or is signed by itself. */
     errSSLNoRootCert = -9813, /**< An authority of the peer's certificate is missing. */
@@ -115,7 +115,7 @@ CF_ENUM(SInt32) {
     errSSLPeerNoRenegotiation = -9840, /**< Alert: no other handshake. */
     errSSLHostNameMismatch = -9843, /**< The peer's certificate is for another name, or there is no name to compare it with. */
     errSSLBadRecordMac = -9846, /**< A record from the peer is damaged. */
-    errSSLRecordOverflow = -9847, /**< A record from the peer is too long. */
+    errSSLRecordOverflow = -9847, /**< A record or a message from the peer is too long. */
     errSSLBadConfiguration = -9848, /**< The settings are refused. */
     errSSLUnexpectedRecord = -9849 /**< A message from the peer does not belong here. */
 };

@@ -57,4 +57,7 @@ void tls_peer_open_gate(struct tls_peer *peer);
 /* Sends all of the text in one record. */
 void tls_peer_send(SSL *ssl, const char *text);
 
+/* Starts the peer, opens a stream of this library to it and writes a byte, and stops the peer. Returns the error of TLS; 0: none. */
+SInt32 tls_peer_try(struct tls_peer *peer, CFDictionaryRef settings);
+
 #endif
