@@ -2,7 +2,7 @@
 
 /** @file
  * Functions that Apple's run loop does not have: a loop hosted by another loop, waits that stay awake, functions in the place of blocks,
- * sources for signals and for child processes, and the names of Cocoa's modes.
+ * sources for signals and for child processes, streams of descriptors, and the names of Cocoa's modes.
  *
  * `CoreFoundation.h` does not include this header. An object argument that is NULL, or of another type, stops the process with a message
  * that names the function.
@@ -19,6 +19,7 @@
 #include "CoreFoundation/CFDate.h"
 #include "CoreFoundation/CFMessagePort.h"
 #include "CoreFoundation/CFRunLoop.h"
+#include "CoreFoundation/CFStream.h"
 #include "CoreFoundation/CFString.h"
 
 /** The version of these headers. */
@@ -278,6 +279,34 @@ CF_EXPORT CFRunLoopSourceRef CRLSignalSourceCreate(CFAllocatorRef allocator, int
 CF_EXPORT CFRunLoopSourceRef CRLChildSourceCreate(CFAllocatorRef allocator, pid_t pid, CFIndex order, CRLChildCallBack callout,
                                                   const CRLSourceContext *context)
     CRL_LINK(CRLChildSourceCreate) CF_RETURNS_RETAINED;
+
+/* Streams of descriptors */
+
+/**
+ * Creates a stream that reads a descriptor: the end of a pipe, such as a child's output, a terminal, or what else can be read. Of sockets,
+ * CFStreamCreatePairWithSocket makes better ones.
+ *
+ * The end comes when nobody has the other end open to write any more. The descriptor stays in its mode (O_NONBLOCK), which belongs to all
+ * processes that have it. So a read may wait, although there were bytes, if another one takes them from a descriptor that waits.
+ * Ownership: the caller releases the stream. With `closesDescriptor` the descriptor is the stream's: closing the stream, or its last
+ * release, closes it. Without, it has to stay open until the stream is closed.
+ * Threads: any.
+ * Errors: NULL when there is no memory; then the descriptor is the caller's. Opening fails with EBADF if it is not open for reading.
+ */
+CF_EXPORT CFReadStreamRef CRLReadStreamCreateWithDescriptor(CFAllocatorRef allocator, int descriptor, Boolean closesDescriptor)
+    CRL_LINK(CRLReadStreamCreateWithDescriptor) CF_RETURNS_RETAINED;
+
+/**
+ * Creates a stream that writes a descriptor, as CRLReadStreamCreateWithDescriptor reads one.
+ *
+ * A write takes at most PIPE_BUF bytes (4096), for which a pipe has room when kCFStreamEventCanAcceptBytes is told. Nobody who reads any
+ * more is the error EPIPE, without SIGPIPE. Closing is what ends the bytes for the reader.
+ * Ownership: as of CRLReadStreamCreateWithDescriptor.
+ * Threads: any.
+ * Errors: as of CRLReadStreamCreateWithDescriptor, for writing.
+ */
+CF_EXPORT CFWriteStreamRef CRLWriteStreamCreateWithDescriptor(CFAllocatorRef allocator, int descriptor, Boolean closesDescriptor)
+    CRL_LINK(CRLWriteStreamCreateWithDescriptor) CF_RETURNS_RETAINED;
 
 /* Limits of message ports */
 

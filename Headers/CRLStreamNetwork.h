@@ -34,7 +34,7 @@ CF_ENUM(UInt32) {
 
 /** The functions of an add-on library. The functions for names, or those for TLS, may all be NULL. */
 typedef struct {
-    CFIndex version; /**< 0. */
+    CFIndex version; /**< 1; 0: the table ends before advanceQuery. */
 
     /** Begins to resolve a name, which is not numeric. Returns the query, or NULL without memory. */
     void *(*resolve)(CFStringRef host, UInt32 port, CRLStreamResolved completion, void *context);
@@ -74,10 +74,21 @@ typedef struct {
     CFIndex (*look)(void *session, CFStreamError *error);
     /** Returns whether the session holds something from the socket that `receive` has not given yet: then it is worth a look. */
     Boolean (*holdsBytes)(void *session);
-    /** Copies a property of the session, such as the peer's certificates; NULL for one that it does not know. */
+    /**
+     * Copies a property of the session, such as the peer's certificates; NULL for one that it does not know. After an error,
+     * kCFErrorLocalizedFailureReasonKey is the reason in words, a CFString, if there is more to say than its number does.
+     */
     CFTypeRef (*copyProperty)(void *session, CFStringRef name);
     /** Says farewell to the peer, if that can be done at once, and frees the session. */
     void (*freeSession)(void *session);
+
+    /**
+     * Goes on with a query that `resolve` has returned, and never waits; `completion` may be called in it. With version 1 streams use this,
+     * and not scheduleQuery nor waitForQuery. May be called on several threads at once, but not after freeQuery.
+     */
+    void (*advanceQuery)(void *query);
+    /** Returns a descriptor that can be polled: it is readable whenever there is something to advance. The same one always. */
+    int (*queryDescriptor)(void *query);
 } CRLStreamNetwork;
 
 /**

@@ -10,7 +10,7 @@ FLAGS_schedule := $(FLAGS_tsan)
 # For coverage gcc replaces fork by its own version, which would lose the lines that fork handlers ran.
 FLAGS_coverage := $(if $(IS_CLANG),-fprofile-instr-generate -fcoverage-mapping,--coverage -fprofile-update=atomic -fno-builtin-fork)
 FLAVOUR_FLAGS := $(FLAGS_$(FLAVOUR))
-ifneq ($(filter tsan-yes schedule-yes coverage-yes,$(FLAVOUR)-$(IS_CLANG)),)
+ifneq ($(filter asan-yes tsan-yes schedule-yes coverage-yes,$(FLAVOUR)-$(IS_CLANG)),)
 SWIFT_LIBRARIES := $(wildcard $(dir $(realpath $(shell command -v $(firstword $(CC)))))../lib/swift/linux)
 endif
 ifneq ($(SWIFT_LIBRARIES),)
@@ -20,8 +20,8 @@ ifeq ($(FLAVOUR),coverage)
 FLAVOUR_FLAGS += -fblocks
 TEST_LIBS += -lBlocksRuntime -Wl,--no-as-needed -ldispatch -Wl,--as-needed
 else
-# The thread sanitizer of a Swift toolchain's clang needs the libdispatch of that toolchain.
-TEST_LIBS += -ldispatch -lBlocksRuntime
+# The thread sanitizer of a Swift toolchain's clang needs the libdispatch of that toolchain. With it the tests with dispatch queues run, too.
+TEST_LIBS += -Wl,--no-as-needed -ldispatch -Wl,--as-needed -lBlocksRuntime
 endif
 endif
 ifneq ($(filter asan tsan schedule ubsan,$(FLAVOUR)),)

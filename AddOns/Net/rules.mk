@@ -7,7 +7,7 @@
 ### bench-net        streams with TLS beside `openssl s_client`; BENCH_ARGUMENTS="ROUNDS MEBIBYTES"
 
 net_PACKAGES := 'libcares >= 1.18' 'openssl >= 3.0'
-net_TEST_PARTS := Stream/stream_recorder
+net_TEST_PARTS := Stream/stream_recorder Failure/fork_probe
 $(call add_on_library,Net)
 
 # A program names nothing of it, so the linker is told to keep it.

@@ -105,8 +105,8 @@ CF_EXPORT CFHostRef CFHostCreateCopy(CFAllocatorRef alloc, CFHostRef host) CRL_L
  * Threads: any; it may wait, and holds no lock meanwhile.
  * Errors: false, with the reason in `*error` unless that is NULL. In kCFStreamErrorDomainPOSIX: EBUSY when the host is asking already,
  * ENOSYS when the add-on library is needed and is not there, ENOMEM, and ECANCELED when another thread has cancelled the wait. In
- * kCFStreamErrorDomainNetDB: why a name that was waited for has no answer. What the host knew before stays. After a success `*error` is 0
- * in the domain 0.
+ * kCFStreamErrorDomainNetDB: why a name that was waited for has no answer; a CFError with this number in "kCFErrorDomainCFNetwork" has it
+ * in words. What the host knew before stays. After a success `*error` is 0 in the domain 0.
  */
 CF_EXPORT Boolean CFHostStartInfoResolution(CFHostRef theHost, CFHostInfoType info, CFStreamError *error)
     CRL_LINK(CFHostStartInfoResolution);

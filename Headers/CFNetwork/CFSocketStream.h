@@ -1,19 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /** @file
- * TLS of the streams of sockets: the settings, what can be asked of a session, and its errors. It needs the add-on library
- * libcorerunloop-net (CRLNetwork.h) in the process.
+ * Streams to a CFHost, and TLS of the streams of sockets: the settings, what can be asked of a session, and its errors. TLS needs the
+ * add-on library libcorerunloop-net (CRLNetwork.h) in the process.
  *
- * A program sets kCFStreamPropertySSLSettings, or kCFStreamPropertySocketSecurityLevel for all defaults, before it opens the first stream
- * of a pair. The peer's certificates are verified: against the system's authorities, for today, and for the name that the pair connects to.
+ * A program sets kCFStreamPropertySSLSettings, or kCFStreamPropertySocketSecurityLevel for all defaults, before it opens a pair, or on open
+ * streams (STARTTLS). The peer's certificates are verified: against the system's authorities, for today, and for the name that the pair
+ * connects to.
  */
 
 #if !defined(__CFSOCKETSTREAM__)
 #define __CFSOCKETSTREAM__ 1
 
 #include "../CoreFoundation/CFStream.h"
+#include "CFHost.h"
 
 CF_EXTERN_C_BEGIN
+
+/**
+ * Creates a read and a write stream that connect to `port` of the host when one of them is opened, as CFStreamCreatePairWithSocketToHost.
+ *
+ * The addresses that the host has learned are used. If it has none, the streams ask for those of its name, and the host does not learn
+ * them. What the host learns later does not count.
+ * Ownership: the caller releases the streams.
+ * Threads: any. The two streams may be used on two threads.
+ * Errors: both are NULL when there is no memory. A host that is NULL, or of another type, stops the process.
+ */
+CF_EXPORT void CFStreamCreatePairWithSocketToCFHost(CFAllocatorRef alloc, CFHostRef host, SInt32 port, CFReadStreamRef *readStream,
+                                                    CFWriteStreamRef *writeStream) CRL_LINK(CFStreamCreatePairWithSocketToCFHost);
+
+/**
+ * A property, beyond Apple: how long opening a pair may take, a CFNumber of seconds, up to 1e9. It is counted from the opening of the first
+ * stream, and covers the question for a name, connecting and the handshake of TLS. A pair that is not open by then fails: ErrorOccurred,
+ * with ETIMEDOUT in kCFStreamErrorDomainPOSIX. A handshake that begins on open streams gets as much for itself. Can be set until the
+ * first stream is opened. 0, the default, leaves it to the system, which gives up connecting after about two minutes, and no handshake.
+ */
+CF_EXPORT const CFStringRef kCRLStreamPropertyOpeningTimeout CRL_LINK(kCRLStreamPropertyOpeningTimeout);
 
 /* Keys of kCFStreamPropertySSLSettings. A value of another type than its comment says is refused; unknown keys are ignored. */
 
@@ -60,12 +82,12 @@ CF_EXPORT const CFStringRef kCRLStreamPropertySSLVersion CRL_LINK(kCRLStreamProp
 
 /** Errors in kCFStreamErrorDomainSSL. An alert is what the peer has told before it gave up. */
 CF_ENUM(SInt32) {
-    errSSLProtocol = -9800, /**< What came is not TLS, or has no version in common. */
+    errSSLProtocol = -9800, /**< What came is not TLS, breaks its rules, or has no version in common. */
     errSSLNegotiation = -9801, /**< There is no cipher in common. */
     errSSLFatalAlert = -9802, /**< An alert that has no error of its own. */
     errSSLClosedAbort = -9806, /**< The peer went away in the handshake. */
     errSSLXCertChainInvalid = -9807, /**< The peer's certificates are refused for another reason than those below. */
-    errSSLBadCert = -9808, /**< The peer's certificate cannot be read. */
+    errSSLBadCert = -9808, /**< The peer's certificate, or a name of an authority, cannot be read. */
     errSSLInternal = -9810, /**< An error of the library that is none of the others. */
     errSSLUnknownRootCert = -9812, /**< The peer's certificate comes from an unknown authority, or is signed by itself. */
     errSSLNoRootCert = -9813, /**< An authority of the peer's certificate is missing. */
@@ -93,7 +115,7 @@ CF_ENUM(SInt32) {
     errSSLPeerNoRenegotiation = -9840, /**< Alert: no other handshake. */
     errSSLHostNameMismatch = -9843, /**< The peer's certificate is for another name, or there is no name to compare it with. */
     errSSLBadRecordMac = -9846, /**< A record from the peer is damaged. */
-    errSSLRecordOverflow = -9847, /**< A record from the peer is too long. */
+    errSSLRecordOverflow = -9847, /**< A record or a message from the peer is too long. */
     errSSLBadConfiguration = -9848, /**< The settings are refused. */
     errSSLUnexpectedRecord = -9849 /**< A message from the peer does not belong here. */
 };

@@ -29,7 +29,7 @@ typedef CFStringRef CFErrorDomain;
 
 /** The domain of `errno`, "NSPOSIXErrorDomain". An error in it has the system's text for its code as its failure reason. */
 CF_EXPORT const CFErrorDomain kCFErrorDomainPOSIX CRL_LINK(kCFErrorDomainPOSIX);
-/** The domain of results of type OSStatus, "NSOSStatusErrorDomain". */
+/** The domain of results of type OSStatus, "NSOSStatusErrorDomain". The codes of TLS (CFNetwork/CFSocketStream.h) have a failure reason. */
 CF_EXPORT const CFErrorDomain kCFErrorDomainOSStatus CRL_LINK(kCFErrorDomainOSStatus);
 /** The domain of results of Mach's calls, "NSMachErrorDomain". */
 CF_EXPORT const CFErrorDomain kCFErrorDomainMach CRL_LINK(kCFErrorDomainMach);
@@ -110,12 +110,15 @@ CF_EXPORT CFDictionaryRef CFErrorCopyUserInfo(CFErrorRef error) CRL_LINK(CFError
  * Ownership: the caller releases the string.
  * Threads: any.
  * Errors: NULL when there is no memory. A NULL `error` stops the process with a message.
- * Differs from Apple: the general sentence is in English. The toolchain has no texts for the codes of kCFErrorDomainPOSIX.
+ * Differs from Apple: all is in English. The toolchain has no words for codes.
  */
 CF_EXPORT CFStringRef CFErrorCopyDescription(CFErrorRef error) CRL_LINK(CFErrorCopyDescription) CF_RETURNS_RETAINED;
 
 /**
- * Returns why something failed: the text of kCFErrorLocalizedFailureReasonKey, or in the POSIX domain the system's text for the code.
+ * Returns why something failed: the text of kCFErrorLocalizedFailureReasonKey, or the words for the code.
+ *
+ * There are words for the codes of kCFErrorDomainPOSIX, which are the system's, for those of TLS in kCFErrorDomainOSStatus, and for those
+ * of getaddrinfo in "kCFErrorDomainCFNetwork". All are in English.
  *
  * Ownership: the caller releases the string.
  * Threads: any.

@@ -182,7 +182,7 @@ CF_EXPORT CFReadStreamRef CFReadStreamCreateWithFile(CFAllocatorRef alloc, CFURL
 /**
  * Creates a stream that writes the file of `fileURL`. Opening it makes the file, or empties it; see kCFStreamPropertyAppendToFile.
  *
- * A write to a pipe without a reader raises SIGPIPE, as write(2) does.
+ * A write to a pipe takes at most PIPE_BUF bytes (4096), for which there is room when kCFStreamEventCanAcceptBytes is told.
  * Ownership: the caller releases the stream. The path is copied.
  * Threads: any.
  * Errors: as CFReadStreamCreateWithFile.
@@ -207,13 +207,15 @@ CF_EXPORT void CFStreamCreatePairWithSocket(CFAllocatorRef alloc, CFSocketNative
 /**
  * Creates a read and a write stream that connect to `port` of `host` when one of them is opened. Both share the connection.
  *
- * `host` is a numeric IPv4 or IPv6 address, or "localhost", or a name. The addresses of a host are tried one after the other. The streams
- * open in the background. The library closes the socket when both streams are closed. The low 16 bits of `port` count, so that a program
- * may keep it in a signed type.
+ * `host` is a numeric IPv4 or IPv6 address, or "localhost", or a name. The addresses of a host are raced (RFC 8305): their families take
+ * turns, the next attempt begins 250 ms after the one before it or once one has failed, and the first connection that is made is used. The
+ * streams open in the background: also a connection that is refused at once, or was before the second stream opens, is an event. The
+ * library closes the socket when both streams are closed. The low 16 bits of `port` count, so that a program may keep it in a signed type.
  * Ownership: the caller releases the streams.
  * Threads: any. The two streams may be used on two threads.
  * Errors: both are NULL when there is no memory, or `host` is NULL. A name needs the add-on library libcorerunloop-net
- * (CRLNetwork.h) in the process: without it the streams fail with ENOSYS, and a line on standard error says why, once.
+ * (CRLNetwork.h) in the process: without it opening returns false with ENOSYS, and a line on standard error says why, once; as does
+ * opening with ENOMEM if there is no memory to ask for the name.
  */
 CF_EXPORT void CFStreamCreatePairWithSocketToHost(CFAllocatorRef alloc, CFStringRef host, UInt32 port, CFReadStreamRef *readStream,
                                                   CFWriteStreamRef *writeStream) CRL_LINK(CFStreamCreatePairWithSocketToHost);
@@ -241,11 +243,17 @@ CF_EXPORT const CFStreamPropertyKey kCFStreamPropertySocketRemoteHostName CRL_LI
 CF_EXPORT const CFStreamPropertyKey kCFStreamPropertySocketRemotePortNumber CRL_LINK(kCFStreamPropertySocketRemotePortNumber);
 
 /**
- * The security of a socket stream: one of the constants below. Can be set until the first stream of the pair is opened.
+ * The security of a socket stream, and of the other one of its pair: one of the constants below. TLS comes before the streams are open, or
+ * begins where open streams stand: what was read is plain, what was written goes out before it, and all that follows is TLS. Plain bytes
+ * that the peer sent and nobody has read by then make the handshake fail. Reading and writing wait for the handshake, bytes and room are
+ * told after it, and the status stays Open.
  *
- * Levels other than None need the add-on library (CRLNetwork.h) in the process. Without it, setting one returns false, and the streams
- * then refuse to open (EOPNOTSUPP), so that nothing goes out in the clear that was to be protected. A line on standard error says what to
- * link.
+ * Setting the same again on either stream returns true. False, with the streams as they were: on open streams, settings that cannot be
+ * followed; and once TLS has begun, others, and None.
+ *
+ * Levels other than None need the add-on library (CRLNetwork.h) in the process. Without it, setting one returns false, and streams that
+ * are not opened yet then refuse to open (EOPNOTSUPP), so that nothing goes out in the clear that was to be protected. A line on standard
+ * error says what to link.
  */
 CF_EXPORT const CFStringRef kCFStreamPropertySocketSecurityLevel CRL_LINK(kCFStreamPropertySocketSecurityLevel);
 /** No security. */
@@ -324,7 +332,8 @@ CF_EXPORT CFStreamError CFWriteStreamGetError(CFWriteStreamRef stream) CRL_LINK(
  * Copies the stream's error; NULL if it has not failed.
  *
  * The domain is kCFErrorDomainPOSIX for errors of the system, kCFErrorDomainOSStatus for those of TLS, and "kCFErrorDomainCFNetwork" for
- * names that do not resolve.
+ * names that do not resolve. CFErrorCopyFailureReason has the reason in words. Until both streams of a pair are closed, those of TLS have
+ * also what its library knows, such as the name that the certificate should have had.
  * Ownership: the caller releases the error.
  * Threads: any.
  * Errors: NULL also without memory.
@@ -412,7 +421,7 @@ CF_EXPORT Boolean CFWriteStreamCanAcceptBytes(CFWriteStreamRef stream) CRL_LINK(
  * Writes up to `bufferLength` bytes of `buffer`, and returns how many were taken, at least one.
  *
  * Waits for room for the first byte, and for a stream that is still opening. Afterwards kCFStreamEventCanAcceptBytes can come again.
- * SIGPIPE is not raised by sockets.
+ * SIGPIPE is not raised.
  * Threads: any; it may wait, and holds no lock meanwhile.
  * Errors: -1 when the stream fails, or is not open, or is being written on another thread. -1 also for a `bufferLength` below 0 or a NULL
  * `buffer`, which changes nothing.

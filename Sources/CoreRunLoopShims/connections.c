@@ -2,9 +2,8 @@
 /* The system calls of byte streams that the C library has no function for. Nothing is kept here. */
 #define _GNU_SOURCE 1
 #include <errno.h>
-#include <netdb.h>
+#include <fcntl.h>
 #include <netinet/in.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -45,18 +44,16 @@ int shim_connection_end_sending(int socket)
     return shutdown(socket, SHUT_WR) == 0 ? 0 : -errno;
 }
 
-const char *shim_error_text(int error)
+int shim_descriptor_access(int descriptor)
 {
-#if defined(__GLIBC__)
-    const char *text = strerrordesc_np(error); /* strerror takes locks that stay taken in the child of a fork */
+    int flags = fcntl(descriptor, F_GETFL);
 
-    return text ? text : "unknown error";
-#else
-    return strerror(error);
-#endif
+    return flags < 0 ? -errno : flags & O_ACCMODE;
 }
 
-const char *shim_name_error_text(int error)
+int shim_descriptor_copy(int descriptor)
 {
-    return gai_strerror(error);
+    int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+
+    return copy < 0 ? -errno : copy;
 }

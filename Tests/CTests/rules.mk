@@ -28,9 +28,14 @@ $(RUNNER): $(TESTING_OBJECTS) $(TEST_OBJECTS) $(B)/flags $(B)/sources
 	$(SAY) LINK $@
 	$(Q)$(LINK) $(RUNNER_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) $(TEST_LIBS)
 
+# The tests with dispatch queues are passed over in a process without libdispatch. Those of a release build run once more with the toolchain's.
+ifeq ($(TOOLS)$(filter-out release,$(FLAVOUR))$(TEST_FLAGS),)
+LIBDISPATCH := $(if $(HAS_SWIFT),$(wildcard $(dir $(realpath $(HAS_SWIFT)))../lib/swift/linux/libdispatch.so))
+endif
 runner: $(RUNNER)
 check-c: $(RUNNER)
 	$(Q)$(RUNNER) --jobs $(TEST_JOBS) $(TEST_FLAGS)
+	$(Q)$(if $(LIBDISPATCH),LD_PRELOAD=$(LIBDISPATCH) $(RUNNER) --jobs $(TEST_JOBS) --filter queue --filter stream_threads)
 check-rules: $(RUNNER)
 	$(Q)scripts/check-rules $(RUNNER)
 check-architecture:
@@ -56,7 +61,8 @@ ubsan:
 	$(Q)UBSAN_OPTIONS=print_stacktrace=1:$$UBSAN_OPTIONS $(MAKE) --no-print-directory check-c $(ADD_ON_CHECKS) FLAVOUR=ubsan
 tsan:
 	$(Q)$(call compile_for,tsan)
-	$(Q)TSAN_OPTIONS=second_deadlock_stack=1:$$TSAN_OPTIONS $(MAKE) --no-print-directory check-c $(ADD_ON_CHECKS) FLAVOUR=tsan
+	$(Q)TSAN_OPTIONS=second_deadlock_stack=1:atexit_sleep_ms=50:$$TSAN_OPTIONS \
+	$(MAKE) --no-print-directory check-c $(ADD_ON_CHECKS) FLAVOUR=tsan
 
 VALGRIND ?= valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite,indirect --errors-for-leak-kinds=definite,indirect
 # The excluded tests cannot pass under valgrind:
@@ -114,8 +120,8 @@ soak-%: $$(soak-$$*_NEEDS)
 	$(soak-$*)
 
 SOAK += stress failures
-soak-stress_NEEDS = $(RUNNER)
-soak-stress = $(Q)$(RUNNER) --soak --filter stress_ --jobs 1
+soak-stress_NEEDS = $(RUNNER) $(if $(HAS_net),$(net_RUNNER))
+soak-stress = $(Q)for runner in $(soak-stress_NEEDS); do $$runner --soak --filter stress_ --jobs 1 || exit 1; done
 soak-failures_NEEDS = $(RUNNER) $(ADD_ONS:%=$(B)/run-tests-%)
 soak-failures = $(Q)for runner in $(soak-failures_NEEDS); do $$runner --soak --filter nth_failure_ --jobs $(TEST_JOBS) || exit 1; done
 

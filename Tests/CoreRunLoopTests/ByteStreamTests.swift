@@ -274,6 +274,63 @@ import Testing
         }
     }
 
+    @Test func `reads and writes the ends of a pipe`() async throws {
+        try await withLoop { loop in
+            let pipe = makePipe()
+            let (reader, writer) = (try ByteStream(descriptor: pipe.reading, on: loop), try ByteStream(descriptor: pipe.writing, on: loop))
+            let much = [UInt8](repeating: 120, count: 300_000) + [10]  // more than a pipe holds
+            async let first = reader.readLine(maxLength: much.count)
+            try await writer.write(much)
+            #expect(try await first == much.dropLast())
+            try await writer.write("one\ntwo")
+            try await writer.finishWriting()
+            var lines: [String] = []
+            for try await line in reader.lines() { lines.append(line) }
+            #expect(lines == ["one", "two"])
+            #expect(try await reason { try await reader.write("x") } == .notWritable)
+            #expect(try await reason { _ = try await writer.read() } == .notReadable)
+        }
+    }
+
+    @Test func `of a pipe leaves the descriptor to the program, and says that nobody reads`() async throws {
+        try await withLoop { loop in
+            let pipe = makePipe()
+            defer { closePipe(pipe.writing) }
+            let writer = try ByteStream(descriptor: pipe.writing, closing: false, on: loop)
+            try await writer.write("a")
+            writer.close()
+            #expect(fileIdentity(pipe.writing) != nil)
+            let other = try ByteStream(descriptor: pipe.writing, closing: false, on: loop)
+            closePipe(pipe.reading)
+            #expect(try await reason { try await other.write("b") } == .system(EPIPE))
+            #expect(throws: ByteStreamError(.system(EBADF), peer: nil)) { try ByteStream(descriptor: -1, on: loop) }
+        }
+    }
+
+    @Test func `of a descriptor that is open for both goes both ways`() async throws {
+        try await withLoop { loop in
+            let path = "/tmp/crl-descriptor-\(getpid())"
+            try #require(mkfifo(path, 0o600) == 0)
+            defer { unlink(path) }
+            let descriptor = open(path, O_RDWR | O_CLOEXEC)  // it reads what it has written
+            let stream = try ByteStream(descriptor: descriptor, on: loop)
+            try await stream.write("echo\nmore")
+            #expect(try await stream.readLine() == Array("echo".utf8))
+            try await stream.finishWriting()
+            #expect(try await stream.read() == Array("more".utf8))
+            let identity = try #require(fileIdentity(descriptor))
+            stream.close()
+            #expect(fileIdentity(descriptor) != identity)
+        }
+    }
+
+    @Test func `has words for every error`() {
+        #expect("\(ByteStreamError(.system(ENOENT), peer: "a"))" == "a: No such file or directory")
+        #expect("\(ByteStreamError(.name(EAI_NONAME), peer: "host:1"))" == "host:1: There is no host of this name")
+        #expect("\(ByteStreamError(.tls(-9814)))" == "The certificate of the peer, or of an authority, has expired")
+        #expect("\(ByteStreamError(.tls(-1)))" == "TLS failed, error -1")
+    }
+
     @Test func `says what is wrong with a descriptor, a host, a file`() async throws {
         try await withLoop { loop in
             #expect(throws: ByteStreamError(.system(EBADF), peer: nil)) { try ByteStream(socket: -1, on: loop) }

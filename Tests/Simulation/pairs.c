@@ -12,9 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "CoreFoundation/CoreFoundation.h"
+#include "CFNetwork/CFNetwork.h"
 #include "files.h"
 #include "image.h"
+#include "names.h"
 #include "plan.h"
 #include "scheduler.h"
 #include "tables.h"
@@ -532,6 +533,14 @@ static void accept_one(CFSocketRef listener, CFSocketCallBackType type, CFDataRe
     begin(side, reader, writer);
 }
 
+static void limit(CFReadStreamRef reader, double seconds)
+{
+    CFNumberRef number = CFNumberCreate(NULL, kCFNumberDoubleType, &seconds);
+
+    (void)CFReadStreamSetProperty(reader, kCRLStreamPropertyOpeningTimeout, number);
+    CFRelease(number);
+}
+
 static void connect_to(struct actor *actor, UInt32 port)
 {
     struct side *side = make_side(actor);
@@ -539,7 +548,10 @@ static void connect_to(struct actor *actor, UInt32 port)
     CFWriteStreamRef writer;
 
     side->is_client = true;
-    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("127.0.0.1"), port, &reader, &writer);
+    CFStreamCreatePairWithSocketToHost(NULL, by_chance(2) ? CFSTR("127.0.0.1") : CFSTR("host.example"), port, &reader, &writer);
+    if (by_chance(3)) {
+        limit(reader, (double)any(10000) / 1e3);
+    }
     begin(side, reader, writer);
     scheduler_trace("actor %d connects to %u: connection %d", actor->number, (unsigned)port, side->connection);
 }
@@ -626,6 +638,9 @@ static bool writer_is_settled(struct side *side)
 
     if (tap->is_closing || (tap->once & event_error)) {
         return true;
+    }
+    if (!other && !side->is_client && (reads_no_more(&side->reader) || (side->reader.once & event_end))) {
+        return true; /* its client has lost a race, or gave up before it knew the connection */
     }
     return other && (tap->once & event_open) && (tap->is_due || reads_no_more(&other->reader) || side->is_shut);
 }
@@ -797,6 +812,7 @@ static void act(void *info)
 
 void pairs_start(int process)
 {
+    names_install((struct names_terms){first_port, plan.threads});
     for (int i = 0; i < plan.threads; i++) {
         actors[i].number = i;
         (void)scheduler_spawn(process, act, &actors[i]);

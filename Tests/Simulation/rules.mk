@@ -11,7 +11,7 @@ LIBRARY_CHECKS += check-sim
 SEEDS ?= 2000
 SIM := $(B)/simulation
 SIM_SOURCES := $(addprefix Tests/Simulation/,files.c history.c main.c nodes.c plan.c scheduler.c sockets.c streams.c tables.c turns.c)
-IMAGE_SOURCES := $(addprefix Tests/Simulation/,connections.c hostile.c image.c loops.c pairs.c ports.c)
+IMAGE_SOURCES := $(addprefix Tests/Simulation/,connections.c hostile.c image.c loops.c names.c pairs.c ports.c)
 SIM_OBJECTS := $(SIM_SOURCES:Tests/Simulation/%.c=$(SIM)/%.o)
 # The simulation has a futex of its own in the place of futex.c.
 IMAGE_OBJECTS := $(IMAGE_SOURCES:Tests/Simulation/%.c=$(SIM)/%.o) \

@@ -209,7 +209,7 @@ NOT_CHECKED CFFileDescriptorRef CFFileDescriptorCreate(CFAllocatorRef allocator,
     if (!callout || fd < 0 || !kernel.descriptor_is_open(fd)) {
         return NULL; /* a callback is needed, and a descriptor that is open (rule 277) */
     }
-    thread_registry_prepare(); /* its handlers of fork free the locks of items in the child, also where the process has no loop */
+    thread_registry_prepare(); /* its mark frees the locks of items in a child that ran no handlers of fork */
     f = object_create(allocator, &file_descriptor_class, sizeof *f);
     if (!f) {
         return NULL;

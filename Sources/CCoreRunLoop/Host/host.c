@@ -94,7 +94,7 @@ NOT_CHECKED CFHostRef host_create(CFAllocatorRef allocator, CFStringRef name, CF
     CFHostRef host;
 
     invariant(name || known[kCFHostAddresses]);
-    thread_registry_prepare(); /* its handlers of fork free the locks of items in the child, also where the process has no loop */
+    thread_registry_prepare(); /* its mark frees the locks of items in a child that ran no handlers of fork */
     host = object_create(allocator, &host_class, sizeof *host);
     for (int info = 0; info < host_info_count; info++) {
         if (host) {

@@ -159,6 +159,7 @@ static void yield_thread(void)
         .socket_is_idle = kernel_socket_is_idle,         \
         .make_non_blocking = kernel_make_non_blocking,   \
         .path_open = kernel_path_open,                   \
+        .file_access = kernel_file_access,               \
         .file_is_regular = kernel_file_is_regular,       \
         .file_seek = kernel_file_seek,                   \
         .file_read = kernel_file_read,                   \

@@ -119,8 +119,9 @@ struct kernel {
     bool (*socket_is_idle)(int socket);
     int (*make_non_blocking)(int descriptor, bool is_non_blocking); /* returns whether it was non-blocking before */
 
-    /* Files. Reading and writing wait where the file does, and go on after a signal. */
+    /* Files. Reading and writing wait where the file does, and go on after a signal. Writing to a pipe without a reader raises none. */
     int (*path_open)(const char *path, int flags); /* close-on-exec; a new file is for everybody whom the umask lets */
+    int (*file_access)(int file); /* O_RDONLY, O_WRONLY or O_RDWR; -EBADF */
     bool (*file_is_regular)(int file);
     int64_t (*file_seek)(int file, int64_t offset, int whence);
     ssize_t (*file_read)(int file, void *bytes, size_t size);

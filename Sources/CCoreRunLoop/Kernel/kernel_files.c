@@ -5,7 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "Kernel/kernel_descriptors.h"
@@ -22,6 +25,14 @@ int kernel_path_open(const char *path, int flags)
         result = result_of(uncancelled(open(path, flags | O_CLOEXEC, everybody)), saved);
     } while (result == -EINTR);
     return result >= 0 ? kernel_above_streams(result) : result;
+}
+
+int kernel_file_access(int file)
+{
+    int saved = errno;
+    int flags = result_of(fcntl(file, F_GETFL), saved);
+
+    return flags < 0 ? flags : flags & O_ACCMODE;
 }
 
 bool kernel_file_is_regular(int file)
@@ -50,13 +61,36 @@ ssize_t kernel_file_read(int file, void *bytes, size_t size)
     return result;
 }
 
+/* Takes the signal that a write has raised, unless one waited before. It is this thread's, which blocks it. */
+static void take_pipe_signal(const sigset_t *pipe_signal, const sigset_t *pending_before)
+{
+    static const struct timespec no_time = {0, 0};
+
+    if (!sigismember(pending_before, SIGPIPE)) {
+        while (uncancelled(sigtimedwait(pipe_signal, NULL, &no_time)) < 0 && errno == EINTR) {
+        }
+    }
+}
+
 ssize_t kernel_file_write(int file, const void *bytes, size_t size)
 {
     int saved = errno;
+    sigset_t pipe_signal;
+    sigset_t pending;
+    sigset_t before;
     ssize_t result;
 
+    (void)sigemptyset(&pipe_signal);
+    (void)sigaddset(&pipe_signal, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &pipe_signal, &before); /* the program keeps its action for the signal */
+    (void)sigpending(&pending);
     do {
         result = (ssize_t)long_result_of(uncancelled(write(file, bytes, size)), saved);
     } while (result == -EINTR);
+    if (result == -EPIPE) {
+        take_pipe_signal(&pipe_signal, &pending);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = saved;
     return result;
 }

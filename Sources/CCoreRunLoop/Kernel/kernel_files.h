@@ -8,6 +8,7 @@
 #include "Kernel/kernel.h"
 
 int kernel_path_open(const char *path, int flags);
+int kernel_file_access(int file);
 bool kernel_file_is_regular(int file);
 int64_t kernel_file_seek(int file, int64_t offset, int whence);
 ssize_t kernel_file_read(int file, void *bytes, size_t size);

@@ -17,6 +17,7 @@
 #pragma redefine_extname kernel_event_create crl_kernel_event_create
 #pragma redefine_extname kernel_event_post crl_kernel_event_post
 #pragma redefine_extname kernel_event_renew crl_kernel_event_renew
+#pragma redefine_extname kernel_file_access crl_kernel_file_access
 #pragma redefine_extname kernel_file_is_regular crl_kernel_file_is_regular
 #pragma redefine_extname kernel_file_read crl_kernel_file_read
 #pragma redefine_extname kernel_file_seek crl_kernel_file_seek

@@ -17,7 +17,6 @@
 static struct lock registry_lock;
 static CFSocketRef *sockets GUARDED_BY(&registry_lock); /* by descriptor; an object takes itself out before it is freed */
 static size_t capacity GUARDED_BY(&registry_lock);
-static pthread_once_t forks_are_watched = PTHREAD_ONCE_INIT;
 
 /* Held from here to one of the next two, over the fork. */
 NOT_CHECKED static void before_fork(void)
@@ -35,9 +34,9 @@ static void after_fork_in_child(void)
     lock_reset(&registry_lock);
 }
 
-static void watch_forks(void)
+/* When the library is loaded: see Loop/Run/thread_registry.c. */
+static __attribute__((constructor)) void watch_forks(void)
 {
-    thread_registry_prepare(); /* its handlers free the locks of items in the child, also where the process has no loop */
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
@@ -92,7 +91,7 @@ CFSocketRef socket_registry_add(int native, CFSocketRef s, bool *ret_failed)
     CFSocketRef other;
 
     invariant(native >= 0);
-    (void)pthread_once(&forks_are_watched, watch_forks);
+    thread_registry_prepare(); /* its mark frees the locks of items in a child that ran no handlers of fork */
     lock_take(&registry_lock);
     *ret_failed = !make_room((size_t)native);
     other = retain_if_alive((size_t)native);

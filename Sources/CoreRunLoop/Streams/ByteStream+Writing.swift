@@ -44,8 +44,23 @@ extension ByteStream {
     ///
     /// - Throws: As `write`; the error `EOPNOTSUPP` with TLS, where only ``close()`` says farewell.
     public nonisolated(nonsending) func finishWriting(timeout: Duration? = nil) async throws {
-        if pair.usesTLS { throw pair.error(.system(Int32(SHIM_EOPNOTSUPP))) }
         try await write(WriteWant(bytes: [], finishes: true), timeout)
+    }
+
+    /// Begins TLS on an open connection where it stands, as STARTTLS asks for, and waits for the handshake.
+    ///
+    /// What waits to be written goes out before it, in the clear. Whoever waits for bytes gets those that come under TLS.
+    ///
+    /// - Parameters:
+    ///   - settings: Whom to trust, or what to show. A stream that was made of a socket needs the name of its peer.
+    ///   - timeout: How long to wait; `nil` is for ever. The writing ends when a handshake is given up.
+    /// - Throws: ``ByteStreamError``; `CancellationError` when the task is cancelled. Settings that cannot be followed, or the lack of the
+    ///   library `corerunloop-net`, leave the stream as it was. A stream that has TLS already throws `EOPNOTSUPP`. When bytes that came in
+    ///   the clear have not been read, the stream ends: a stranger may have put them there, to be read as if they had come under TLS.
+    ///
+    /// The corresponding C property is `kCFStreamPropertySSLSettings`.
+    public nonisolated(nonsending) func startTLS(_ settings: TLSSettings, timeout: Duration? = .seconds(30)) async throws {
+        try await write(WriteWant(bytes: [], tls: settings), timeout)
     }
 
     private nonisolated(nonsending) func write(_ want: WriteWant, _ timeout: Duration?) async throws {

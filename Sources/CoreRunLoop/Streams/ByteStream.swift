@@ -101,7 +101,39 @@ public final class ByteStream: Sendable {
         try pair.open(reader, writer)
     }
 
-    // MARK: Files and memory
+    // MARK: Descriptors, files and memory
+
+    /// Makes a stream of a descriptor: the end of a pipe, such as a child's output, a terminal, or what else is read and written.
+    ///
+    /// It is read, or written, or both, as it is open. Its mode is left alone, as other processes may have it too. The bytes end when
+    /// nobody can write to it any more; closing the stream of a pipe ends them for the reader. Nobody who reads is `EPIPE`.
+    ///
+    /// - Parameters:
+    ///   - descriptor: Any but a socket, for which there is ``init(socket:on:mode:withTLS:)``.
+    ///   - closing: Whether the stream takes the descriptor over and closes it, also if it throws. Otherwise it has to stay open until the
+    ///     stream is closed.
+    ///   - loop: The loop that serves the stream.
+    ///   - mode: The mode of the loop in which that happens.
+    /// - Throws: ``ByteStreamError``, for a descriptor that is closed.
+    ///
+    /// The corresponding C functions are `CRLReadStreamCreateWithDescriptor` and `CRLWriteStreamCreateWithDescriptor`.
+    public convenience init(
+        descriptor: Int32, closing: Bool = true, on loop: RunLoop, mode: RunLoop.Mode = .common
+    ) throws(ByteStreamError) {
+        let access = shim_descriptor_access(descriptor)
+        self.init(StreamPair(loop, mode, peer: nil))
+        if access < 0 { throw pair.error(.system(-access)) }
+        let (reads, writes) = (access != SHIM_O_WRONLY, access != SHIM_O_RDONLY)
+        // Each direction may end before the other, so the second one has a descriptor of its own.
+        let second = reads && writes ? shim_descriptor_copy(descriptor) : descriptor
+        let reader: CFReadStream? = reads ? CRLReadStreamCreateWithDescriptor(nil, descriptor, closing) : nil
+        let writer: CFWriteStream? = writes ? CRLWriteStreamCreateWithDescriptor(nil, second, closing || reads) : nil
+        if reads, reader == nil, closing { shim_socket_close(descriptor) }
+        if writes, writer == nil, closing || reads { shim_socket_close(second) }
+        if second < 0 { throw pair.error(.system(-second)) }
+        if reads == (reader == nil) || writes == (writer == nil) { throw pair.error(.system(Int32(SHIM_ENOMEM))) }
+        try pair.open(reader, writer)
+    }
 
     /// Makes a stream that reads a file from its start. A pipe or a terminal is waited for.
     ///

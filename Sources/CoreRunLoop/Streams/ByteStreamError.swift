@@ -40,23 +40,38 @@ public struct ByteStreamError: Error, Hashable, Sendable, CustomStringConvertibl
     /// The other end as the program named it, or its numeric address: `host:port`, or the path of a file. `nil` if there is none.
     public let peer: String?
 
-    /// The reason, with its text from the system, and the other end.
-    public var description: String { (peer.map { "\($0): " } ?? "") + reason.text }
+    /// What is known beyond the reason, such as the name that a certificate should have had.
+    private let detail: String?
+
+    /// The reason in words, and the other end.
+    public var description: String { (peer.map { "\($0): " } ?? "") + (detail ?? reason.text) }
 
     /// Makes an error, as tests of a program may need one.
     public init(_ reason: Reason, peer: String? = nil) {
-        self.reason = reason
-        self.peer = peer
+        self.init(reason, peer, nil)
     }
 
-    /// The error of a C stream.
-    init(_ error: CFStreamError, peer: String?) {
+    private init(_ reason: Reason, _ peer: String?, _ detail: String?) {
+        (self.reason, self.peer, self.detail) = (reason, peer, detail)
+    }
+
+    /// Whether both have the same reason and the same other end.
+    public static func == (one: Self, other: Self) -> Bool { one.reason == other.reason && one.peer == other.peer }
+
+    /// Hashes the reason and the other end.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(reason)
+        hasher.combine(peer)
+    }
+
+    /// The error of a C stream, and a copy of it that has its words.
+    init(_ error: CFStreamError, _ copy: CFError?, peer: String?) {
         switch error.domain {
         case CFStreamErrorDomain.domainPOSIX.rawValue:
             // The core library's sign that a name cannot be asked for. connect(2) does not give it.
             self.init(error.error == Int32(SHIM_ENOSYS) ? .needsNetworkLibrary : .system(error.error), peer: peer)
         case Int(kCFStreamErrorDomainNetDB): self.init(.name(error.error), peer: peer)
-        case Int(kCFStreamErrorDomainSSL): self.init(.tls(error.error), peer: peer)
+        case Int(kCFStreamErrorDomainSSL): self.init(.tls(error.error), peer, copy.flatMap { text(CFErrorCopyFailureReason($0)) })
         default: self.init(.other(domain: error.domain, number: error.error), peer: peer)
         }
     }
@@ -65,9 +80,9 @@ public struct ByteStreamError: Error, Hashable, Sendable, CustomStringConvertibl
 extension ByteStreamError.Reason {
     fileprivate var text: String {
         switch self {
-        case .system(let number): unsafe String(cString: shim_error_text(number))
-        case .name(let number): unsafe String(cString: shim_name_error_text(number))
-        case .tls(let number): "TLS failed, error \(number)"
+        case .system(let number): words("NSPOSIXErrorDomain", number) ?? "error \(number) of the system"
+        case .name(let number): words("kCFErrorDomainCFNetwork", number) ?? "the name does not resolve, error \(number)"
+        case .tls(let number): words("NSOSStatusErrorDomain", number) ?? "TLS failed, error \(number)"
         case .other(let domain, let number): "error \(number) of the domain \(domain)"
         case .needsNetworkLibrary: "host names and TLS need the library corerunloop-net, which is not in this process"
         case .timedOut: "the time limit came first"
@@ -80,4 +95,11 @@ extension ByteStreamError.Reason {
         case .notWritable: "this stream cannot be written"
         }
     }
+}
+
+private func text(_ string: CFString?) -> String? { string.map { String($0) } }
+
+/// The C library's words for a number.
+private func words(_ domain: String, _ number: Int32) -> String? {
+    CFErrorCreate(nil, domain.cfString, CFIndex(number), nil).flatMap { text(CFErrorCopyFailureReason($0)) }
 }

@@ -71,13 +71,13 @@ extension StreamPair {
             result = unsafe CFReadStreamRead(reader.stream, buffer.baseAddress, size)
             count = max(0, result)
         }
-        let failure = CFReadStreamGetError(reader.stream)
+        let failure = failure(of: reader.stream)
         state.withLock { state in
             if state.isClosed { return }
             if result > 0 { state.unread.append(bytes) }
             if result == 0 { state.readEnd = .ended }
             // Without an error another thread has closed the stream.
-            if result < 0 && failure.domain != 0 { state.readEnd = .failed(ByteStreamError(failure, peer: peer)) }
+            if result < 0, let failure { state.readEnd = .failed(failure) }
         }
         return true
     }

@@ -36,6 +36,10 @@ struct WriteWant: Sendable {
     var sent = 0
     /// Ends the sending, and has no bytes.
     var finishes = false
+    /// Begins TLS, and has no bytes.
+    var tls: TLSSettings?
+    /// The loop's thread has come to it. What it began cannot be given up alone.
+    var hasBegun = false
 }
 
 /// A C read stream in an object of Swift. In an optional tuple or enumeration the compiler (6.3) takes `nil` for a bare one.
@@ -55,6 +59,7 @@ final class StreamPair: Sendable {
         var reader: HeldReader?
         var writer: HeldWriter?
         var isOpen = false
+        var usesTLS = false
         /// Reading, or writing, would not wait, as the C stream has told. It tells again only after a read or write.
         var mayRead = false
         var mayWrite = false
@@ -74,17 +79,28 @@ final class StreamPair: Sendable {
     let loop: RunLoop
     let mode: RunLoop.Mode
     let peer: String?
-    let usesTLS: Bool
     let state = Mutex(State())
 
     init(_ loop: RunLoop, _ mode: RunLoop.Mode, peer: String?, usesTLS: Bool = false) {
         self.loop = loop
         self.mode = mode
         self.peer = peer
-        self.usesTLS = usesTLS
+        state.withLock { $0.usesTLS = usesTLS }
     }
 
     func error(_ reason: ByteStreamError.Reason) -> ByteStreamError { ByteStreamError(reason, peer: peer) }
+
+    /// Why a C stream has failed; `nil` if it has not.
+    func failure(of reader: CFReadStream) -> ByteStreamError? {
+        let error = CFReadStreamGetError(reader)
+        return error.domain == 0 ? nil : ByteStreamError(error, CFReadStreamCopyError(reader), peer: peer)
+    }
+
+    /// The same of a C write stream.
+    func failure(of writer: CFWriteStream) -> ByteStreamError? {
+        let error = CFWriteStreamGetError(writer)
+        return error.domain == 0 ? nil : ByteStreamError(error, CFWriteStreamCopyError(writer), peer: peer)
+    }
 
     // MARK: The C streams
 
@@ -123,10 +139,7 @@ final class StreamPair: Sendable {
         let hasClient = unsafe CFReadStreamSetClient(
             reader, Self.events.rawValue, { _, event, info in unsafe object(StreamPair.self, from: info).readerTells(event) }, &context)
         if !hasClient { unsafe releaseInfo(context.info) }
-        if !hasClient || !CFReadStreamOpen(reader) {
-            let cause = CFReadStreamGetError(reader)
-            throw hasClient ? ByteStreamError(cause, peer: peer) : error(.system(Int32(SHIM_ENOMEM)))
-        }
+        if !hasClient || !CFReadStreamOpen(reader) { throw (hasClient ? failure(of: reader) : nil) ?? error(.system(Int32(SHIM_ENOMEM))) }
     }
 
     private func open(_ writer: CFWriteStream) throws(ByteStreamError) {
@@ -134,21 +147,20 @@ final class StreamPair: Sendable {
         let hasClient = unsafe CFWriteStreamSetClient(
             writer, Self.events.rawValue, { _, event, info in unsafe object(StreamPair.self, from: info).writerTells(event) }, &context)
         if !hasClient { unsafe releaseInfo(context.info) }
-        if !hasClient || !CFWriteStreamOpen(writer) {
-            let cause = CFWriteStreamGetError(writer)
-            throw hasClient ? ByteStreamError(cause, peer: peer) : error(.system(Int32(SHIM_ENOMEM)))
-        }
+        if !hasClient || !CFWriteStreamOpen(writer) { throw (hasClient ? failure(of: writer) : nil) ?? error(.system(Int32(SHIM_ENOMEM))) }
     }
 
     /// On the loop's thread.
     private func readerTells(_ event: CFStreamEventType) {
+        guard let reader = state.withLock({ $0.reader }) else { return }
+        let failure = failure(of: reader.stream)
         state.withLock { state in
-            guard let reader = state.reader else { return }
+            if state.isClosed { return }
             switch event {
             case .openCompleted: state.isOpen = true
             case .hasBytesAvailable: state.mayRead = true
             case .endEncountered: state.readEnd = state.readEnd ?? .ended
-            case .errorOccurred: state.readEnd = state.readEnd ?? .failed(ByteStreamError(CFReadStreamGetError(reader.stream), peer: peer))
+            case .errorOccurred: state.readEnd = state.readEnd ?? failure.map { .failed($0) }
             default: break
             }
         }
@@ -157,13 +169,14 @@ final class StreamPair: Sendable {
 
     /// On the loop's thread.
     private func writerTells(_ event: CFStreamEventType) {
+        guard let writer = state.withLock({ $0.writer }) else { return }
+        let failure = failure(of: writer.stream)
         state.withLock { state in
-            guard let writer = state.writer else { return }
+            if state.writer == nil { return }
             switch event {
             case .openCompleted: state.isOpen = true
             case .canAcceptBytes: state.mayWrite = true
-            case .errorOccurred:
-                state.writeEnd = state.writeEnd ?? .failed(ByteStreamError(CFWriteStreamGetError(writer.stream), peer: peer))
+            case .errorOccurred: state.writeEnd = state.writeEnd ?? failure.map { .failed($0) }
             case .endEncountered: state.writeEnd = state.writeEnd ?? .failed(error(.notWritable))
             default: break
             }

@@ -9,6 +9,7 @@
 #define CORE_RUN_LOOP_SHIMS_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -275,12 +276,13 @@ int shim_connections_listen(int family, const uint8_t *_Nonnull address, intptr_
 int shim_connections_accept(int listener);
 /* Tells the peer that nothing more will be sent. */
 int shim_connection_end_sending(int socket);
+/* How a descriptor is open: one of these, or -EBADF. */
+enum { SHIM_O_RDONLY = O_RDONLY, SHIM_O_WRONLY = O_WRONLY, SHIM_O_RDWR = O_RDWR };
+int shim_descriptor_access(int descriptor);
+/* Returns another descriptor for the same. */
+int shim_descriptor_copy(int descriptor);
 /* Numbers of errno. */
 enum { SHIM_EAGAIN = EAGAIN, SHIM_EINVAL = EINVAL, SHIM_ENOMEM = ENOMEM, SHIM_ENOSYS = ENOSYS, SHIM_EOPNOTSUPP = EOPNOTSUPP };
-/* The text of an errno, which is valid until the thread's next call. */
-const char *_Nonnull shim_error_text(int error);
-/* The text of an error of getaddrinfo. */
-const char *_Nonnull shim_name_error_text(int error);
 
 /* Returns a descriptor that is readable while one of the sockets in it is. */
 int shim_poll_set_create(void);

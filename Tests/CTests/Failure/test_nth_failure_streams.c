@@ -14,10 +14,13 @@
 #include <unistd.h>
 
 #include "CFNetwork/CFHost.h"
+#include "CFNetwork/CFSocketStream.h"
 #include "CRLStreamNetwork.h"
 #include "Failure/nth_failure.h"
 #include "Loop/Core/main_queue.h"
 #include "Stream/Kind/stream_file.h"
+#include "Stream/fake_names.h"
+#include "Stream/stream_recorder.h"
 
 #define MODE CFSTR("a mode")
 
@@ -307,6 +310,30 @@ NTH_FAILURE(streams_to_a_signature, "329 333")
     return CFWriteStreamGetError(writer).domain == 0;
 }
 
+/* Two addresses, the first of which is refused. */
+NTH_FAILURE(streams_to_a_name_with_a_limit, "331 334 343")
+{
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+    CFNumberRef limit;
+    UInt32 port;
+
+    fake_names_install();
+    (void)open_listener(&port);
+    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("host.example"), port, &reader, &writer);
+    NEED(reader);
+    (void)bag_keep(reader);
+    (void)bag_keep(writer);
+    NEED(limit = bag_keep(CFNumberCreate(NULL, kCFNumberDoubleType, &(double){100})));
+    NEED(CFWriteStreamSetProperty(writer, kCRLStreamPropertyOpeningTimeout, limit));
+    NEED(bag_keep(CFReadStreamCopyProperty(reader, kCRLStreamPropertyOpeningTimeout)));
+    NEED(CFWriteStreamOpen(writer));
+    NEED(CFWriteStreamGetStatus(writer) == kCFStreamStatusOpening);
+    fake_names_answer((const int[]){refusing_port, (int)port}, 2);
+    NEED(CFWriteStreamWrite(writer, (const UInt8 *)"a", 1) == 1);
+    return CFWriteStreamGetError(writer).domain == 0;
+}
+
 /* ---- an add-on library whose handshake is done at the second try, and that sends nothing ---- */
 
 static int handshakes;
@@ -336,11 +363,12 @@ static void free_session(void *session)
     (void)session;
 }
 
-NTH_FAILURE(a_stream_that_waits_for_a_handshake, "334")
+NTH_FAILURE(a_stream_that_waits_for_a_handshake, "334 343")
 {
     static const CRLStreamNetwork network = {
         .createSession = create_session, .handshake = shake_hands, .send = send_bytes, .freeSession = free_session};
     CFWriteStreamRef writer;
+    CFNumberRef limit;
     UInt32 port;
 
     CRLStreamSetNetwork(&network);
@@ -349,6 +377,8 @@ NTH_FAILURE(a_stream_that_waits_for_a_handshake, "334")
     NEED(writer);
     (void)bag_keep(writer);
     NEED(CFWriteStreamSetProperty(writer, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelTLSv1));
+    NEED(limit = bag_keep(CFNumberCreate(NULL, kCFNumberDoubleType, &(double){100})));
+    NEED(CFWriteStreamSetProperty(writer, kCRLStreamPropertyOpeningTimeout, limit));
     NEED(CFWriteStreamOpen(writer));
     return CFWriteStreamWrite(writer, (const UInt8 *)"a", 1) == 1;
 }

@@ -486,3 +486,43 @@ TEST(a_description_of_a_host_says_what_it_does, "1017")
     EXPECT(CFEqual(text, CFSTR("CFHost")));
     CFRelease(text);
 }
+
+/* ---- streams ---- */
+
+static void expect_connection(CFHostRef host, UInt32 port, CFStringRef name)
+{
+    CFReadStreamRef reader;
+    CFWriteStreamRef writer;
+    CFTypeRef value;
+
+    CFStreamCreatePairWithSocketToCFHost(NULL, host, (int16_t)port, &reader, &writer); /* as one that a program keeps in 16 bits */
+    CFRelease(host);
+    EXPECT(CFReadStreamOpen(reader) && CFWriteStreamOpen(writer));
+    EXPECT_EQ(write_text(writer, "a"), 1);
+    value = CFReadStreamCopyProperty(reader, kCFStreamPropertySocketRemoteHostName);
+    EXPECT(value && CFEqual(value, name));
+    CFRelease(value);
+    CFRelease(reader);
+    CFRelease(writer);
+}
+
+TEST(a_pair_of_streams_connects_to_a_host, "1024 329")
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = 1, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    CFDataRef data = CFDataCreate(NULL, (const UInt8 *)&address, sizeof address);
+    UInt32 port;
+    int listener = listener_open(&port);
+    struct recorder recorder = {0};
+    CFHostRef resolved = watched_host(&recorder);
+    CFReadStreamRef reader;
+
+    expect_connection(CFHostCreateWithAddress(NULL, data), port, CFSTR("127.0.0.1"));
+    expect_connection(CFHostCreateWithName(NULL, CFSTR("localhost")), port, CFSTR("localhost"));
+    EXPECT(CFHostStartInfoResolution(resolved, kCFHostAddresses, NULL));
+    answer(CFRetain(data));
+    run_until_count(&recorder.calls, 1);
+    expect_connection(resolved, port, CFSTR("host.example"));
+    CFRelease(data);
+    close(listener);
+    EXPECT_STOPS("CFStreamCreatePairWithSocketToCFHost", CFStreamCreatePairWithSocketToCFHost(NULL, NULL, 80, &reader, NULL));
+}

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "CFNetwork/CFSocketStream.h"
 #include "CRLStreamNetwork.h"
 #include "Loop/loop_probe.h"
 #include "Stream/stream_recorder.h"
@@ -668,4 +669,134 @@ TEST(an_error_of_security_is_the_error_of_its_streams, "335 311")
         free_pair(pair);
     }
     close(listener);
+}
+
+static void limit(CFReadStreamRef reader, double seconds)
+{
+    CFNumberRef number = CFNumberCreate(NULL, kCFNumberDoubleType, &seconds);
+
+    EXPECT(CFReadStreamSetProperty(reader, kCRLStreamPropertyOpeningTimeout, number));
+    CFRelease(number);
+}
+
+/* A pair that connects, or of a given socket, whose peer says nothing. */
+TEST(a_handshake_that_is_not_over_in_time_has_failed, "343 335")
+{
+    UInt32 port;
+    int listener = listener_open(&port);
+
+    for (int way = 0; way < 4; way++) {
+        struct stream_recorder reading = {0};
+        struct stream_recorder writing = {0};
+        struct pair pair = secured_pair(port);
+        int ends[2];
+
+        socket_pair_open(ends);
+        if (way % 2) {
+            free_pair(pair);
+            CFStreamCreatePairWithSocket(NULL, ends[0], &pair.reader, &pair.writer);
+            EXPECT(CFReadStreamSetProperty(pair.reader, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelTLSv1));
+        }
+        session.handshakes = 1;
+        limit(pair.reader, 0.02);
+        if (way < 2) {
+            recorder_add_reader(&reading, pair.reader);
+            recorder_add_writer(&writing, pair.writer);
+        }
+        EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+        if (way < 2) {
+            run_until_count(&reading.calls, 1);
+            run_until_count(&writing.calls, 1);
+            EXPECT_TRACE(&reading.trace, "error");
+            EXPECT_TRACE(&writing.trace, "error");
+        } else {
+            EXPECT_EQ(write_text(pair.writer, "a"), -1);
+            EXPECT_EQ(write_text(pair.writer, "a"), -1);
+        }
+        EXPECT_ERRNO(CFWriteStreamGetError(pair.writer), ETIMEDOUT);
+        free_pair(pair);
+        close(ends[0]);
+        close(ends[1]);
+    }
+    close(listener);
+}
+
+TEST(a_handshake_that_is_over_in_time_leaves_the_socket, "343 335 333 324")
+{
+    for (int closes = 0; closes < 2; closes++) {
+        struct stream_recorder reading = {.reads = 10};
+        struct stream_recorder writing = {.writes = "ab"};
+        struct pair pair;
+        CFDataRef handle;
+        char byte;
+        int ends[2];
+
+        CRLStreamSetNetwork(&security_only);
+        socket_pair_open(ends);
+        CFStreamCreatePairWithSocket(NULL, ends[0], &pair.reader, &pair.writer);
+        EXPECT(CFReadStreamSetProperty(pair.reader, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelTLSv1));
+        EXPECT(CFReadStreamSetProperty(pair.reader, kCFStreamPropertyShouldCloseNativeSocket, closes ? kCFBooleanTrue : kCFBooleanFalse));
+        session.handshakes = 1;
+        limit(pair.reader, 60);
+        recorder_add_reader(&reading, pair.reader);
+        recorder_add_writer(&writing, pair.writer);
+        EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+        run_what_is_ready();
+        EXPECT_EQ(write(ends[1], "1", 1), 1);
+        run_until_count(&reading.calls, 1);
+        run_until_count(&writing.calls, 2);
+        EXPECT_TRACE(&writing.trace, "open room 1");
+        EXPECT_EQ(read(ends[1], &byte, 1), 1);
+        EXPECT_EQ(write(ends[1], &byte, 1), 1);
+        run_until_count(&reading.calls, 2);
+        EXPECT_TRACE(&reading.trace, "open bytes 1\"a\"");
+        handle = CFReadStreamCopyProperty(pair.reader, kCFStreamPropertySocketNativeHandle);
+        EXPECT_EQ(*(const int *)(const void *)CFDataGetBytePtr(handle), ends[0]);
+        CFRelease(handle);
+        free_pair(pair);
+        EXPECT_EQ(descriptor_is_open(ends[0]), !closes);
+        if (!closes) {
+            close(ends[0]);
+        }
+        EXPECT_EQ(read(ends[1], &byte, 1), 0); /* no second number is left open */
+        close(ends[1]);
+    }
+}
+
+/* TLS begins on open streams. The peer says nothing, or what it has to. */
+TEST(a_handshake_on_open_streams_has_the_limit_as_well, "343 335")
+{
+    for (int answers = 0; answers < 2; answers++) {
+        struct stream_recorder reading = {.reads = 10};
+        struct stream_recorder writing = {0};
+        struct pair pair;
+        int ends[2];
+
+        CRLStreamSetNetwork(&security_only);
+        socket_pair_open(ends);
+        CFStreamCreatePairWithSocket(NULL, ends[0], &pair.reader, &pair.writer);
+        limit(pair.reader, answers ? 60 : 0.02);
+        recorder_add_reader(&reading, pair.reader);
+        recorder_add_writer(&writing, pair.writer);
+        EXPECT(CFReadStreamOpen(pair.reader) && CFWriteStreamOpen(pair.writer));
+        run_until_count(&reading.calls, 1);
+        run_until_count(&writing.calls, 2);
+        session.handshakes = 1;
+        EXPECT(CFReadStreamSetProperty(pair.reader, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelTLSv1));
+        if (answers) {
+            EXPECT_EQ(write(ends[1], "1", 1), 1);
+            run_until_count(&writing.calls, 3); /* room again, which is that of TLS */
+            EXPECT_EQ(write(ends[1], "`", 1), 1);
+        }
+        run_until_count(&reading.calls, 2);
+        EXPECT_TRACE(&reading.trace, answers ? "open bytes 1\"a\"" : "open error");
+        if (!answers) {
+            EXPECT_ERRNO(CFReadStreamGetError(pair.reader), ETIMEDOUT);
+            run_until_count(&writing.calls, 3);
+            EXPECT_TRACE(&writing.trace, "open room error");
+        }
+        free_pair(pair);
+        close(ends[0]);
+        close(ends[1]);
+    }
 }

@@ -5,8 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "CFNetwork/CFSocketStream.h"
 #include "Kernel/kernel.h"
 #include "Loop/loop_probe.h"
+#include "Stream/fake_names.h"
 #include "Stream/stream_recorder.h"
 
 extern void *dispatch_queue_create(const char *label, void *attributes) __attribute__((weak));
@@ -419,6 +421,89 @@ TEST(a_connection_that_is_refused_is_told_on_the_queue, "338 329 331")
     EXPECT_ERRNO(CFWriteStreamGetError(writer), ECONNREFUSED);
     CFRelease(writer);
     dispatch_release(queue);
+}
+
+/* ---- names ---- */
+
+static void put_writer_in_this_loop(CFWriteStreamRef writer)
+{
+    CFWriteStreamScheduleWithRunLoop(writer, CFRunLoopGetCurrent(), kCFRunLoopDefaultMode);
+}
+
+/* On a queue before it is opened or after, from a loop to the queue, back, or again on the queue. */
+TEST(a_name_is_resolved_on_the_queue_of_its_stream, "338 334 329")
+{
+    enum { ways = 5 };
+
+    fake_names_install();
+    for (int way = 0; way < ways; way++) {
+        struct stream_recorder recorder = {0};
+        void *queue = make_queue();
+        CFReadStreamRef reader;
+        CFWriteStreamRef writer;
+        UInt32 port;
+        int listener = listener_open(&port);
+
+        CFStreamCreatePairWithSocketToHost(NULL, CFSTR("host.example"), port, &reader, &writer);
+        recorder_watch_writer(&recorder, writer, events_all);
+        if (way == 0) {
+            put_writer_on(writer, queue);
+        } else if (way >= 2) {
+            put_writer_in_this_loop(writer);
+        }
+        EXPECT(CFReadStreamOpen(reader) && CFWriteStreamOpen(writer));
+        run_what_is_ready();
+        put_writer_on(writer, queue);
+        if (way >= 3) {
+            put_writer_in_this_loop(writer);
+        }
+        if (way == 4) {
+            put_writer_on(writer, queue);
+        }
+        fake_names_answer((const int[]){refusing_port, (int)port}, 2);
+        if (way == 3) {
+            run_until_count(&recorder.calls, 2);
+        }
+        probe_await_count(&recorder.calls, 2);
+        await_queue(queue);
+        EXPECT_TRACE(&recorder.trace, "open room");
+        CFRelease(reader);
+        CFRelease(writer);
+        EXPECT_EQ(fake_names_frees(), way + 1);
+        close(listener);
+        dispatch_release(queue);
+    }
+}
+
+TEST(a_name_that_does_not_resolve_is_told_on_the_queue, "338 334 315 343")
+{
+    fake_names_install();
+    for (int round = 0; round < 3; round++) { /* told, closed before, or never answered */
+        struct stream_recorder recorder = {0};
+        void *queue = make_queue();
+        CFNumberRef limit_s = CFNumberCreate(NULL, kCFNumberDoubleType, &(double){0.02});
+        CFWriteStreamRef writer;
+
+        CFStreamCreatePairWithSocketToHost(NULL, CFSTR("host.example"), 80, NULL, &writer);
+        recorder_watch_writer(&recorder, writer, events_all);
+        put_writer_on(writer, queue);
+        EXPECT(round < 2 || CFWriteStreamSetProperty(writer, kCRLStreamPropertyOpeningTimeout, limit_s));
+        EXPECT(CFWriteStreamOpen(writer));
+        if (round == 1) {
+            CFWriteStreamClose(writer);
+        }
+        if (round < 2) {
+            fake_names_answer(NULL, 0);
+        }
+        if (round != 1) {
+            probe_await_count(&recorder.calls, 1);
+        }
+        await_queue(queue);
+        EXPECT_TRACE(&recorder.trace, round == 1 ? "" : "error");
+        CFRelease(writer);
+        CFRelease(limit_s);
+        dispatch_release(queue);
+    }
 }
 
 /* ---- other threads ---- */

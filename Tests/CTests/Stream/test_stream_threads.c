@@ -3,6 +3,7 @@
  * Several threads that move, open, close and release one stream at once: rules 320, 338 and 341. The library's own invariants do most of
  * the judging. Where the process has no libdispatch, streams stay in loops.
  */
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -10,6 +11,7 @@
 
 #include "Kernel/kernel.h"
 #include "Loop/loop_probe.h"
+#include "Stream/Core/stream_schedule.h"
 #include "Stream/stream_recorder.h"
 
 extern void *dispatch_queue_create(const char *label, void *attributes) __attribute__((weak));
@@ -161,6 +163,66 @@ TEST(a_close_during_a_move_to_a_queue_leaves_the_descriptor_to_the_loop, "338 34
     CFRelease(leaving.stream);
     close(leaving.ends[1]);
     dispatch_release(queue);
+}
+
+/* ---- a thread that waits for the opening ---- */
+
+static int slow_descriptor; /* is always writable */
+static _Atomic int openings_awaited, openings_over;
+
+static int open_slowly(struct stream *s)
+{
+    atomic_store(&s->opening_interest, kernel_writable);
+    stream_schedule_descriptor_changed(s, slow_descriptor);
+    return -EINPROGRESS;
+}
+
+static int finish_slowly(struct stream *s, bool waits)
+{
+    if (waits) {
+        openings_awaited++;
+        probe_await_count(&openings_over, 1);
+    }
+    if (openings_over == 0) {
+        return -EINPROGRESS;
+    }
+    atomic_store(&s->opening_interest, 0);
+    return 0;
+}
+
+static CFIndex read_x(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end)
+{
+    (void)s, (void)size, (void)ret_at_end;
+    *bytes = 'x';
+    return 1;
+}
+
+static const struct stream_kind slow_kind = {
+    .size = sizeof(struct stream), .open = open_slowly, .finish_open = finish_slowly, .read = read_x};
+
+/* As during a handshake, for which another kind of readiness counts than the loop watches for. */
+TEST(a_read_that_waits_for_the_opening_leaves_the_loop_asleep, "320 321 329")
+{
+    struct stream_recorder recorder = {0};
+    int ends[2];
+
+    socket_pair_open(ends);
+    slow_descriptor = ends[0];
+    leaving.stream = (CFReadStreamRef)stream_create(NULL, &slow_kind, true);
+    recorder_add_reader(&recorder, leaving.stream);
+    EXPECT(CFReadStreamOpen(leaving.stream));
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunHandledSource);
+    probe_thread_start(&reading_thread, read_a_byte, NULL);
+    probe_await_count(&openings_awaited, 1);
+    EXPECT_EQ(CFRunLoopRunInMode(kCFRunLoopDefaultMode, 0, true), kCFRunLoopRunTimedOut);
+    openings_over = 1;
+    probe_thread_join(&reading_thread);
+    run_what_is_ready();
+    EXPECT_TRACE(&recorder.trace, "open");
+    CFReadStreamClose(leaving.stream);
+    CFRelease(leaving.stream);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 /* ---- any three calls at once ---- */

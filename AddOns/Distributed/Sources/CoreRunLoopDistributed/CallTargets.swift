@@ -13,11 +13,13 @@ import Distributed
 import Synchronization
 
 /// A function that may be called on actors of one type.
-struct CallTarget: Sendable {
+package struct CallTarget: Sendable {
     /// The mangled name by which the runtime is to find it.
     let name: String
     /// Its name, without parameters.
     let function: String
+    /// Its name for errors, as Swift prints it.
+    let shown: String
     /// How many types the caller has to say for the function's generic parameters.
     let genericParameterCount: Int
     /// Whether it is a function of the type that `@Resolvable` makes for a protocol.
@@ -51,10 +53,24 @@ struct CallTarget: Sendable {
         return name.withUTF8 { name in unsafe shim_swift_knows_function(name.baseAddress, name.count) }
     }
 
-    /// A function's name for errors: as Swift prints it, or as it is if it is not mangled.
-    static func displayName(of name: String) -> String {
-        guard let readable = readable(name) else { return name }
-        return String(readable.droppingPrefix("distributed thunk ") ?? readable[...])
+    /// A function's name for errors: as Swift prints it, or as it is if it is not mangled. Not for names that others have sent.
+    package static func displayName(of name: String) -> String { readable(name).map(displayName(readable:)) ?? name }
+
+    private static func displayName(readable: String) -> String {
+        String(readable.droppingPrefix("distributed thunk ") ?? readable[...])
+    }
+
+    /// The name for errors of a type that others have named by its mangled name. `nil` for one that is not simply nested in a module, as
+    /// it may stand for more than its own letters.
+    package static func displayName(ofType name: String) -> String? {
+        var rest = name.utf8[...]
+        if rest.first == UInt8(ascii: "s") { rest.removeFirst() }  // the module Swift
+        if rest.isEmpty { return nil }
+        while !rest.isEmpty {
+            guard rest.skipIdentifier() else { return nil }
+            if let kind = rest.first, "COV".utf8.contains(kind) { rest.removeFirst() }
+        }
+        return readable("$s" + name)
     }
 
     /// The name as Swift prints it, such as `distributed thunk Jobs.Queue.add(Jobs.Job) async throws -> ()`.
@@ -80,6 +96,7 @@ struct CallTarget: Sendable {
             guard let count = Self.genericParameters(of: function) else { return nil }
             self.name = name
             self.function = Self.name(of: function)
+            shown = Self.displayName(readable: readable)
             genericParameterCount = count
             isOfProtocol = false
             return
@@ -89,6 +106,7 @@ struct CallTarget: Sendable {
             Self.genericParameters(of: parts[2]) == 0  // the toolchain passes the wrong types to others
         else { return nil }
         function = Self.name(of: parts[2])
+        shown = Self.displayName(readable: readable)
         genericParameterCount = 0
         guard String(reflecting: type(of: actor)).hasPrefix(parts[0] + ".") else {
             self.name = name
@@ -114,7 +132,8 @@ struct CallTarget: Sendable {
         {
             return "$s\(type)\(rest)"
         }
-        throw .unknownTarget("\(name): Swift cannot call it through a protocol that is in the actor's module; give it a module of its own")
+        let reason = "Swift cannot call it through a protocol that is in the actor's module; give it a module of its own"
+        throw .unknownTarget("\(displayName(of: name)): \(reason)")
     }
 
     /// How many generic parameters a function has, of which there is `name<A, B where ...>(...)`. `nil` if it is not a function of the type
@@ -157,4 +176,27 @@ struct CallTarget: Sendable {
 extension StringProtocol where SubSequence == Substring {
     /// What follows a prefix.
     func droppingPrefix(_ prefix: String) -> Substring? { hasPrefix(prefix) ? dropFirst(prefix.count) : nil }
+}
+
+extension Substring.UTF8View {
+    /// Drops an identifier of a mangled name: its length and its letters. A zero in front has words of the identifiers before take part: a
+    /// letter for each, the last one in upper case. Returns `false` if there is none.
+    fileprivate mutating func skipIdentifier() -> Bool {
+        var hasWords = first == UInt8(ascii: "0")
+        if hasWords { removeFirst() }
+        repeat {
+            while hasWords, let letter = first, (0x41...0x5A).contains(letter & 0xDF) {
+                removeFirst()
+                hasWords = letter >= UInt8(ascii: "a")
+            }
+            if first == UInt8(ascii: "0") {
+                removeFirst()
+                return true
+            }
+            let digits = prefix { (0x30...0x39).contains($0) }
+            guard let length = Int(String(Substring(digits))), length <= count - digits.count else { return false }
+            removeFirst(digits.count + length)
+        } while hasWords
+        return true
+    }
 }

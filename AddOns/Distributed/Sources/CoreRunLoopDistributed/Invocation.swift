@@ -74,12 +74,15 @@ public struct MessagePortInvocationDecoder: DistributedTargetInvocationDecoder {
 
     private let system: MessagePortActorSystem
     private var call: ReceivedCall
+    private let function: String
     private let substitutions: [any Any.Type]
     private var index = 0
 
-    init(_ system: MessagePortActorSystem, _ call: ReceivedCall, _ substitutions: [any Any.Type]) {
+    /// `function` is its name for errors.
+    init(_ system: MessagePortActorSystem, _ call: ReceivedCall, _ function: String, _ substitutions: [any Any.Type]) {
         self.system = system
         self.call = call
+        self.function = function
         self.substitutions = substitutions
     }
 
@@ -91,10 +94,10 @@ public struct MessagePortInvocationDecoder: DistributedTargetInvocationDecoder {
     /// - Throws: ``MessagePortActorError/malformedArgument(_:_:_:)``.
     public mutating func decodeNextArgument<Argument: Codable>() throws -> Argument {
         defer { index += 1 }
-        if index >= call.argumentCount { throw MessagePortActorError.malformedArgument(call.target, index, "it is not there") }
+        if index >= call.argumentCount { throw MessagePortActorError.malformedArgument(function, index, "it is not there") }
         do {
             return try system.coding.decode(Argument.self, from: call.argument(), userInfo: system.userInfo)
-        } catch { throw MessagePortActorError.malformedArgument(call.target, index, "\(error)") }
+        } catch { throw MessagePortActorError.malformedArgument(function, index, "\(error)") }
     }
 
     /// Returns `nil`: the caller does not say which errors it knows.
@@ -112,13 +115,13 @@ public struct MessagePortResultHandler: DistributedTargetInvocationResultHandler
     final class Reply: Sendable { @safe nonisolated(unsafe) var bytes: [UInt8] = [] }
     let reply = Reply()
     private let system: MessagePortActorSystem
-    private let target: String
+    private let function: String
     private let port: String
 
-    /// `port` is where the call has come.
-    init(_ system: MessagePortActorSystem, _ target: String, _ port: String) {
+    /// `function` is its name for errors, and `port` is where the call has come.
+    init(_ system: MessagePortActorSystem, _ function: String, _ port: String) {
         self.system = system
-        self.target = target
+        self.function = function
         self.port = port
     }
 
@@ -131,7 +134,7 @@ public struct MessagePortResultHandler: DistributedTargetInvocationResultHandler
             var userInfo = system.userInfo
             userInfo[.portKey] = port
             try system.coding.encode(value, into: &bytes, userInfo: userInfo)
-        } catch { throw MessagePortActorError.malformedResult(target, "\(error)") }
+        } catch { throw MessagePortActorError.malformedResult(function, "\(error)") }
         reply.bytes = bytes
     }
 
@@ -141,7 +144,7 @@ public struct MessagePortResultHandler: DistributedTargetInvocationResultHandler
     /// Encodes an error, by its type if it can be.
     public func onThrow<Err: Error>(error: Err) async throws {
         // The runtime throws one of its own if the function is not in this program.
-        let error: any Error = error is ExecuteDistributedTargetError ? MessagePortActorError.unknownTarget(target) : error
+        let error: any Error = error is ExecuteDistributedTargetError ? MessagePortActorError.unknownTarget(function) : error
         reply.bytes = Self.encode(error, system)
     }
 

@@ -18,7 +18,7 @@ public enum MessagePortActorError: DistributedActorSystemError, Hashable, Codabl
     case unknownVersion(String)
     /// The actor has gone, or its process has ended. A call that was under way may have been carried out.
     case gone(MessagePortActorID)
-    /// The actor has no distributed function of this mangled name: caller and actor are of different versions.
+    /// The actor has no such distributed function: caller and actor are of different versions.
     case unknownTarget(String)
     /// The actor does not let this caller call the function.
     case refused(String)

@@ -71,11 +71,15 @@ extension MessagePortActorSystem {
         switch bytes.first {
         case CallFrame.Reply.refusal:
             let error = try? CompactCoding().decode(MessagePortActorError.self, from: bytes.dropFirst())
+            // The other side does not take apart a name that it does not know.
+            if error == .unknownTarget(subject) { return MessagePortActorError.unknownTarget(CallTarget.displayName(of: subject)) }
             return error ?? MessagePortActorError.failed("the error of the call cannot be read")
         case CallFrame.Reply.error:
             var reader = CompactReader(bytes.dropFirst())
             guard let name = try? reader.text() else { break }
-            return types.withLock { $0.errors[name] }?(self, bytes[reader.position...]) ?? MessagePortActorError.failed(name)
+            if let decode = types.withLock({ $0.errors[name] }) { return decode(self, bytes[reader.position...]) }
+            let type = CallTarget.displayName(ofType: name).map { "the type \($0)" }
+            return MessagePortActorError.failed("an error of \(type ?? "a type that is not allowed")")
         default: break
         }
         return MessagePortActorError.malformedResult(CallTarget.displayName(of: subject), "the reply is of another kind")

@@ -85,12 +85,12 @@ extension MessagePortActorSystem {
         if let admission, !admission(IncomingCall(actor: id, function: target.function, process: MessagePort.requestProcess)) {
             throw MessagePortActorError.refused(target.function)
         }
-        var decoder = InvocationDecoder(self, call, try substitutions(of: call, target, actor))
-        let handler = ResultHandler(self, call.target, port)
+        var decoder = InvocationDecoder(self, call, target.shown, try substitutions(of: call, target, actor))
+        let handler = ResultHandler(self, target.shown, port)
         do {
             try await executeDistributedTarget(
                 on: actor, target: RemoteCallTarget(target.name), invocationDecoder: &decoder, handler: handler)
-        } catch is ExecuteDistributedTargetError { throw MessagePortActorError.unknownTarget(call.target) }
+        } catch is ExecuteDistributedTargetError { throw MessagePortActorError.unknownTarget(target.shown) }
         return handler.reply.bytes
     }
 
@@ -98,13 +98,16 @@ extension MessagePortActorSystem {
         of call: ReceivedCall, _ target: CallTarget, _ actor: any DistributedActor
     ) throws(MessagePortActorError) -> [any Any.Type] {
         if call.substitutions.count != target.genericParameterCount {
-            throw .malformedCall("\(call.target) has \(target.genericParameterCount) generic parameters")
+            throw .malformedCall("\(target.shown) has \(target.genericParameterCount) generic parameters")
         }
         if target.isOfProtocol { return [type(of: actor)] }
         let allowed = types.withLock { $0.generic }
         var found: [any Any.Type] = []
-        for name in call.substitutions {
-            guard let type = allowed[name] else { throw .refused("\(call.target), for the type \(name)") }
+        for (index, name) in call.substitutions.enumerated() {
+            guard let type = allowed[name] else {
+                let type = CallTarget.displayName(ofType: name) ?? "of its generic parameter \(index + 1)"
+                throw .refused("\(target.shown), for the type \(type)")
+            }
             found.append(type)
         }
         return found

@@ -55,7 +55,7 @@ distributed actor LocalQueue: JobQueue {
     private func expectRefusal(_ call: () async throws -> Int) async throws {
         let error = await #expect(throws: MessagePortActorError.self) { _ = try await call() }
         guard case .unknownTarget(let text) = error else { throw try #require(error) }
-        #expect(text.contains("module of its own"))
+        #expect(text.contains("module of its own") && !text.contains("$s"))
     }
 
     @Test func `that shares words with its type means no other function of an actor in the same module`() async throws {
@@ -96,6 +96,16 @@ distributed actor LocalQueue: JobQueue {
             #expect(try await WindowActor.resolve(id: actor.id, using: here).openDoors() == [])
             #expect(asked.withLock { $0 }.prefix(2) == ["openDoor", "openDoor"])
             #expect(asked.withLock { $0 }.dropFirst(3).prefix(2) == ["openWindow", "close"])
+        }
+    }
+
+    @Test func `is shown as Swift prints it, and that of a type of others only if it stands for no more than its letters`() {
+        #expect(CallTarget.displayName(of: "$s4Jobs5QueueC3addyyYaKFTE") == "Jobs.Queue.add() async throws -> ()")
+        #expect(CallTarget.displayName(ofType: "4Jobs5QueueC3AddV") == "Jobs.Queue.Add")
+        #expect(CallTarget.displayName(ofType: "8JobQueue0aB5ErrorO") == "JobQueue.JobQueueError")
+        #expect(CallTarget.displayName(ofType: "s13DecodingErrorO") == "Swift.DecodingError")
+        for name in ["", "Say4Jobs3AddVG", "SDyS2iG", "4Job", "99999999999999999999JobV", "0z4JobsV", "$s4Jobs3AddV", "\u{e9}"] {
+            #expect(CallTarget.displayName(ofType: name) == nil, "\(name)")
         }
     }
 

@@ -2,8 +2,8 @@
 /*
  * The hook by which the Swift runtime asks what the main thread does from an asynchronous main's first suspension on.
  *
- * The constructor only stores a pointer: in a program that contains the Swift library, that library is not set up yet when constructors run.
- * The main thread alone writes here, before main and in the drain.
+ * The constructor only stores a pointer: in a program that contains the Swift library, that is not set up yet when constructors run. The
+ * main thread alone writes here, before main and in the drain.
  */
 #include "main_hook.h"
 

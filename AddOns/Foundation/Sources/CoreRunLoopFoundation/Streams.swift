@@ -136,3 +136,8 @@ extension Foundation::Stream {
         unsafe outputStream?.pointee = writer.map { LoopOutputStream($0) }
     }
 }
+
+extension ByteStreamError: LocalizedError {
+    /// The same as `description`, for `localizedDescription`.
+    public var errorDescription: String? { description }
+}

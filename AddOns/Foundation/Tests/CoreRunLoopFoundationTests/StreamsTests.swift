@@ -476,3 +476,10 @@ private struct SocketServer {
     func acceptOne() -> Int32 { accept(socket, nil, nil) }
     func end() { close(socket) }
 }
+
+@Suite struct `An error of a byte stream` {
+    @Test func `has its words where Foundation asks for them`() {
+        let error: any Error = ByteStreamError(.system(ECONNREFUSED), peer: "host:1")
+        #expect(error.localizedDescription == "host:1: Connection refused")
+    }
+}

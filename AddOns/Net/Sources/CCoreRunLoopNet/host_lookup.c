@@ -291,14 +291,20 @@ void host_lookup_init(struct host_lookup *l, int wait_set, const struct dns_conf
     l->stage = l->configuration.lookups;
 }
 
-void host_lookup_destroy(struct host_lookup *l)
+static void drop_questions(struct host_lookup *l)
 {
     for (int i = 0; i < family_count; i++) {
         close_channel(&l->families[i]); /* whose question ends with a failure */
         if (l->families[i].found) {
             ares_freeaddrinfo(l->families[i].found);
+            l->families[i].found = NULL;
         }
     }
+}
+
+void host_lookup_destroy(struct host_lookup *l)
+{
+    drop_questions(l);
     if (l->names) {
         CFRelease(l->names);
     }
@@ -330,4 +336,18 @@ void host_lookup_ask_names(struct host_lookup *l, CFDataRef address)
     }
     l->stage += strlen(l->stage); /* the channel asks in all stages */
     host_lookup_advance(l);
+}
+
+void host_lookup_ask_again(struct host_lookup *l, CFDataRef address)
+{
+    invariant(!l->is_over);
+    drop_questions(l);
+    l->use_at_ns = 0;
+    if (address) {
+        l->stage = l->configuration.lookups;
+        host_lookup_ask_names(l, address);
+    } else {
+        ask(l);
+        host_lookup_advance(l);
+    }
 }

@@ -49,6 +49,9 @@ void host_lookup_destroy(struct host_lookup *lookup);
 /* They begin. It may be over at once. */
 void host_lookup_ask_addresses(struct host_lookup *lookup, CFStringRef host);
 void host_lookup_ask_names(struct host_lookup *lookup, CFDataRef address);
+/* In the child of a fork, with a wait set of its own under the same number: lets go of the parent's sockets, and goes on with new ones. The
+ * address is what names were asked for, or NULL. */
+void host_lookup_ask_again(struct host_lookup *lookup, CFDataRef address);
 /* Lets the channels read and write a socket; then, or with ARES_SOCKET_BAD, they give up what has taken too long. */
 void host_lookup_process(struct host_lookup *lookup, ares_socket_t readable, ares_socket_t writable);
 /* Goes on with the next question when those that were asked are answered. */

@@ -10,6 +10,7 @@
 #include "session.h"
 
 static const CRLStreamNetwork network = {
+    .version = 1,
     .resolve = query_resolve,
     .resolveAddress = query_resolve_address,
     .scheduleQuery = query_schedule,
@@ -24,6 +25,8 @@ static const CRLStreamNetwork network = {
     .holdsBytes = session_holds_bytes,
     .copyProperty = session_copy_property,
     .freeSession = session_free,
+    .advanceQuery = query_advance,
+    .queryDescriptor = query_descriptor,
 };
 
 static void install_network(void)

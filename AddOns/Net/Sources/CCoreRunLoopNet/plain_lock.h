@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mutex whose holder cannot be cancelled. It is held over calls of other libraries, which contain cancellation points, and a thread that
- * ended there would leave it locked. Never held over the program's code.
+ * A mutex for calls of c-ares and OpenSSL: see fork_gate.h. Never held over the program's code, nor over a fork.
  */
 #ifndef CRL_NET_PLAIN_LOCK_H
 #define CRL_NET_PLAIN_LOCK_H
@@ -13,6 +12,7 @@
 
 #include "Support/guard.h"
 #include "Support/uncancelled.h"
+#include "fork_gate.h"
 
 extern struct lock_role the_plain_lock; /* of a session or a query: no thread holds two */
 
@@ -33,9 +33,8 @@ static inline void plain_lock_destroy(struct plain_lock *lock)
 /* Returns the thread's cancel state from before, which the drop sets again. clang does not know a pthread mutex (NOT_CHECKED). */
 ACQUIRES(the_plain_lock) NOT_CHECKED static inline int plain_lock_take(struct plain_lock *lock)
 {
-    int cancel_state;
+    int cancel_state = fork_gate_enter();
 
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     (void)pthread_mutex_lock(&lock->mutex);
     return cancel_state;
 }
@@ -43,7 +42,20 @@ ACQUIRES(the_plain_lock) NOT_CHECKED static inline int plain_lock_take(struct pl
 RELEASES(the_plain_lock) NOT_CHECKED static inline void plain_lock_drop(struct plain_lock *lock, int cancel_state)
 {
     (void)pthread_mutex_unlock(&lock->mutex);
-    (void)pthread_setcancelstate(cancel_state, NULL);
+    fork_gate_leave(cancel_state);
+}
+
+/* Waits for the condition without the lock, and outside the gate: a fork need not wait for it. */
+REQUIRES(the_plain_lock) NOT_CHECKED static inline void plain_lock_wait(struct plain_lock *lock, pthread_cond_t *told, int *cancel_state)
+{
+    int state_inside;
+
+    fork_gate_leave(*cancel_state);
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state_inside);
+    (void)pthread_cond_wait(told, &lock->mutex);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    (void)pthread_setcancelstate(state_inside, NULL);
+    *cancel_state = plain_lock_take(lock);
 }
 
 #endif

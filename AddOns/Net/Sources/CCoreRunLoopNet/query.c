@@ -4,10 +4,14 @@
  *
  * The query's lock guards its lookup, because c-ares does not lock. It is held over calls of c-ares and of the loops, which run no code of
  * the program.
+ *
+ * The child of a fork asks again, with a wait set, a timer and sockets of its own: those that it shares with its parent are the parent's.
  */
+#define _GNU_SOURCE /* dup3 */
 #include "query.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -43,6 +47,7 @@ struct query {
     CFFileDescriptorRef descriptor; /* constant: of the wait set, for the loops; NULL: not made */
     CFRunLoopSourceRef source; /* constant: of the descriptor; NULL: not made */
     UInt32 port; /* constant */
+    CFDataRef address; /* constant: a reference, where names are asked for; else NULL */
     CRLStreamResolved completion; /* constant */
     void *context; /* constant: the completion's */
     struct host_lookup lookup GUARDED_BY(the_plain_lock);
@@ -51,7 +56,13 @@ struct query {
     enum query_state state GUARDED_BY(the_plain_lock);
     pthread_t teller GUARDED_BY(the_plain_lock); /* the thread that calls the completion, while the state is query_telling */
     bool is_freed GUARDED_BY(the_plain_lock); /* by its owner: the completion is not called any more */
+    bool asks_again GUARDED_BY(the_plain_lock); /* in the child of a fork: the lookup is still the parent's */
+    struct query *next; /* in `queries`, and guarded by their lock, as the next */
+    struct query **place; /* where the list points at the query; NULL: it is not in the list */
 };
+
+static struct query *queries;
+static pthread_mutex_t queries_lock = PTHREAD_MUTEX_INITIALIZER; /* held with a query's lock, so not over a fork; no other is taken then */
 
 /* What query_set_configuration has set. A query reads it once, when it is made. */
 static _Atomic(const struct dns_configuration *) configuration_for_tests;
@@ -83,6 +94,30 @@ static void query_retain(struct query *q)
     invariant(before > 0);
 }
 
+static void list_query(struct query *q)
+{
+    (void)pthread_mutex_lock(&queries_lock);
+    q->next = queries;
+    q->place = &queries;
+    if (queries) {
+        queries->place = &q->next;
+    }
+    queries = q;
+    (void)pthread_mutex_unlock(&queries_lock);
+}
+
+static void unlist_query(struct query *q)
+{
+    (void)pthread_mutex_lock(&queries_lock);
+    if (q->place) {
+        *q->place = q->next;
+    }
+    if (q->next) {
+        q->next->place = q->place;
+    }
+    (void)pthread_mutex_unlock(&queries_lock);
+}
+
 /* Nobody else refers to the query, so that most of it needs no lock (NOT_CHECKED). Ending the lookup closes its sockets. */
 NOT_CHECKED static void query_destroy(struct query *q)
 {
@@ -91,11 +126,15 @@ NOT_CHECKED static void query_destroy(struct query *q)
     invariant(atomic_load_explicit(&q->references, memory_order_relaxed) == 0 && q->state != query_telling);
     cancel_state = plain_lock_take(&q->lock); /* so that the thread is not cancelled in c-ares */
     host_lookup_destroy(&q->lookup);
+    unlist_query(q);
     plain_lock_drop(&q->lock, cancel_state);
     while (q->place_count > 0) {
         release_place(q->places[--q->place_count]);
     }
     free(q->places);
+    if (q->address) {
+        CFRelease(q->address);
+    }
     close_if_open(q->timer);
     close_if_open(q->wait_set);
     plain_lock_destroy(&q->lock);
@@ -138,6 +177,11 @@ REQUIRES(the_plain_lock) static void process_sockets(struct query *q)
     uint64_t ticks;
 
     invariant(q->state == query_asking);
+    if (q->asks_again) {
+        q->asks_again = false;
+        host_lookup_ask_again(&q->lookup, q->address);
+        count = 0;
+    }
     for (int i = 0; i < count; i++) {
         int socket = events[i].data.fd;
 
@@ -189,32 +233,37 @@ NOT_CHECKED static void tell_answer(struct query *q)
     plain_lock_drop(&q->lock, cancel_state);
 }
 
-static void query_advance(struct query *q)
+void query_advance(void *query)
 {
-    int cancel_state = plain_lock_take(&q->lock);
+    struct query *q = query;
+    int cancel_state;
     bool tells;
 
+    query_retain(q); /* the completion may free the query */
+    cancel_state = plain_lock_take(&q->lock);
     if (q->state == query_asking) {
         process_sockets(q);
     }
     tells = take_turn(q);
     plain_lock_drop(&q->lock, cancel_state);
     if (tells) {
-        CFFileDescriptorInvalidate(q->descriptor); /* loops need not serve the query any more; the caller has a reference */
+        CFFileDescriptorInvalidate(q->descriptor); /* loops need not serve the query any more */
         tell_answer(q);
     }
+    query_release(q);
+}
+
+int query_descriptor(void *query)
+{
+    return ((struct query *)query)->wait_set;
 }
 
 /* A loop has found the wait set ready. The descriptor keeps its reference to the query until this returns. */
 static void serve_ready(CFFileDescriptorRef descriptor, CFOptionFlags types, void *info)
 {
-    struct query *q = info;
-
     (void)types;
-    query_retain(q); /* the completion may free the query */
-    query_advance(q);
+    query_advance(info);
     CFFileDescriptorEnableCallBacks(descriptor, kCFFileDescriptorReadCallBack);
-    query_release(q);
 }
 
 /* ---- making ---- */
@@ -230,13 +279,18 @@ static void release_info(void *info)
     query_release(info);
 }
 
+static int make_timer(void)
+{
+    return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+}
+
 static bool make_descriptor(struct query *q)
 {
     CFFileDescriptorContext context = {.info = q, .retain = retain_info, .release = release_info};
     struct epoll_event event = {.events = EPOLLIN};
 
     q->wait_set = epoll_create1(EPOLL_CLOEXEC);
-    q->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    q->timer = make_timer();
     event.data.fd = q->timer;
     if (q->wait_set < 0 || q->timer < 0 || epoll_ctl(q->wait_set, EPOLL_CTL_ADD, q->timer, &event) < 0) {
         return false;
@@ -270,9 +324,57 @@ static struct query *query_create(UInt32 port, CRLStreamResolved completion, voi
     return q;
 }
 
-void *query_resolve(CFStringRef host, UInt32 port, CRLStreamResolved completion, void *context)
+/* ---- forks ---- */
+
+static const struct itimerspec at_once = {.it_value = {.tv_nsec = 1}};
+
+static bool renew(int descriptor, int made)
 {
-    struct query *q = query_create(port, completion, context);
+    bool is_renewed = made >= 0 && dup3(made, descriptor, O_CLOEXEC) == descriptor;
+
+    close_if_open(made);
+    return is_renewed;
+}
+
+/*
+ * Gives the query descriptors of the child's own under its numbers, before loops add the wait set to theirs. Without descriptors it has no
+ * answer: its timer would be the parent's. Other threads, that were telling the answer or waiting for it, do not exist here.
+ */
+NOT_CHECKED static void part_query(struct query *q)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = q->timer};
+
+    if (q->state == query_telling && !pthread_equal(q->teller, pthread_self())) {
+        q->state = query_told;
+    }
+    plain_lock_init(&q->lock); /* threads that wait for a teller may have it, and changed nothing */
+    (void)pthread_cond_init(&q->told_or_freed, NULL);
+    if (!renew(q->wait_set, epoll_create1(EPOLL_CLOEXEC)) || !renew(q->timer, make_timer()) ||
+        epoll_ctl(q->wait_set, EPOLL_CTL_ADD, q->timer, &event) < 0) {
+        return;
+    }
+    q->asks_again = q->state == query_asking;
+    if (q->state == query_asking || q->state == query_answered) {
+        (void)timerfd_settime(q->timer, 0, &at_once, NULL);
+    }
+}
+
+/* Nobody was changing a query: see fork_gate.h. */
+static void part_queries(void)
+{
+    for (struct query *q = queries; q; q = q->next) {
+        part_query(q);
+    }
+}
+
+static __attribute__((constructor)) void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, part_queries);
+}
+
+/* Of the addresses of a host, or of the names of an address. */
+static struct query *ask(struct query *q, CFStringRef host)
+{
     int cancel_state;
 
     if (!q) {
@@ -280,26 +382,30 @@ void *query_resolve(CFStringRef host, UInt32 port, CRLStreamResolved completion,
     }
     cancel_state = plain_lock_take(&q->lock);
     host_lookup_init(&q->lookup, q->wait_set, configuration_for_tests);
-    host_lookup_ask_addresses(&q->lookup, host);
+    if (host) {
+        host_lookup_ask_addresses(&q->lookup, host);
+    } else {
+        host_lookup_ask_names(&q->lookup, q->address);
+    }
     note_progress(q);
+    list_query(q);
     plain_lock_drop(&q->lock, cancel_state);
     return q;
+}
+
+void *query_resolve(CFStringRef host, UInt32 port, CRLStreamResolved completion, void *context)
+{
+    return ask(query_create(port, completion, context), host);
 }
 
 void *query_resolve_address(CFDataRef address, CRLStreamResolved completion, void *context)
 {
     struct query *q = query_create(0, completion, context);
-    int cancel_state;
 
-    if (!q) {
-        return NULL;
+    if (q) {
+        q->address = CFRetain(address);
     }
-    cancel_state = plain_lock_take(&q->lock);
-    host_lookup_init(&q->lookup, q->wait_set, configuration_for_tests);
-    host_lookup_ask_names(&q->lookup, address);
-    note_progress(q);
-    plain_lock_drop(&q->lock, cancel_state);
-    return q;
+    return ask(q, NULL);
 }
 
 /* ---- modes ---- */
@@ -364,11 +470,11 @@ void query_unschedule(void *query, CFRunLoopRef loop, CFStringRef mode)
 
 /* ---- waiting, freeing ---- */
 
-/* Waits while another thread calls the completion. */
-REQUIRES(the_plain_lock) static void wait_for_teller(struct query *q)
+/* Waits while another thread calls the completion, which may fork. */
+REQUIRES(the_plain_lock) static void wait_for_teller(struct query *q, int *cancel_state)
 {
     while (q->state == query_telling && !pthread_equal(q->teller, pthread_self())) {
-        (void)pthread_cond_wait(&q->told_or_freed, &q->lock.mutex);
+        plain_lock_wait(&q->lock, &q->told_or_freed, cancel_state);
     }
 }
 
@@ -384,7 +490,7 @@ void query_wait(void *query)
 
         query_advance(q);
         could_cancel = plain_lock_take(&q->lock);
-        wait_for_teller(q);
+        wait_for_teller(q, &could_cancel);
         is_over = q->state != query_asking;
         plain_lock_drop(&q->lock, could_cancel);
         if (!is_over) {
@@ -401,7 +507,7 @@ void query_free(void *query)
 
     invariant(!q->is_freed);
     q->is_freed = true;
-    wait_for_teller(q);
+    wait_for_teller(q, &cancel_state);
     plain_lock_drop(&q->lock, cancel_state);
     if (q->source) {
         CFRunLoopSourceInvalidate(q->source);

@@ -25,6 +25,8 @@ void query_schedule(void *query, CFRunLoopRef loop, CFStringRef mode);
 void query_unschedule(void *query, CFRunLoopRef loop, CFStringRef mode);
 void query_wait(void *query);
 void query_free(void *query);
+void query_advance(void *query);
+int query_descriptor(void *query);
 
 /* For tests: what to take for the system's configuration, which must stay; NULL: the system's. */
 void query_set_configuration(const struct dns_configuration *configuration);

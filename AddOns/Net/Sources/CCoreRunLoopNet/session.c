@@ -10,6 +10,7 @@
 
 #include "CFNetwork/CFSocketStream.h"
 #include "CoreFoundation/CFData.h"
+#include "CoreFoundation/CFError.h"
 #include "Support/invariant.h"
 #include "plain_lock.h"
 #include "security_settings.h"
@@ -22,6 +23,7 @@ struct session {
     struct socket_bio_state bio GUARDED_BY(the_plain_lock); /* its socket is constant */
     CFIndex failure GUARDED_BY(the_plain_lock); /* what every call returns from now on; 0: none yet */
     CFStreamError error GUARDED_BY(the_plain_lock); /* with the failure -EPROTO */
+    CFStringRef reason GUARDED_BY(the_plain_lock); /* of the error, in words; a reference, or NULL */
     bool is_open GUARDED_BY(the_plain_lock); /* the handshake is done */
 };
 
@@ -42,7 +44,7 @@ REQUIRES(the_plain_lock) static CFIndex record_failure(struct session *session, 
         session->failure = -session->bio.error;
         ERR_clear_error();
     } else if (ssl_error == SSL_ERROR_SSL) {
-        session->error = tls_error_take(session->ssl, session->is_open);
+        session->error = tls_error_take(session->ssl, session->is_open, &session->reason);
     } else {
         session->error = tls_error(session->is_open ? errSSLClosedNoNotify : errSSLClosedAbort);
         ERR_clear_error();
@@ -105,6 +107,7 @@ int session_handshake(void *object, UInt32 *waits, CFStreamError *error)
 
         if (result == 1) {
             session->is_open = true;
+            SSL_set_read_ahead(session->ssl, 1); /* not in the handshake: a thread may be waiting for the socket to bring what follows it */
         } else {
             outcome = take_outcome(session, result, waits);
             if (outcome == 0) { /* the peer has ended the session (close_notify) before there was one */
@@ -233,7 +236,9 @@ CFTypeRef session_copy_property(void *object, CFStringRef name)
     CFTypeRef value = NULL;
     int cancel_state = plain_lock_take(&session->lock);
 
-    if (CFEqual(name, kCFStreamPropertySSLPeerCertificates)) {
+    if (CFEqual(name, kCFErrorLocalizedFailureReasonKey)) {
+        value = session->reason ? CFRetain(session->reason) : NULL;
+    } else if (CFEqual(name, kCFStreamPropertySSLPeerCertificates)) {
         value = copy_certificates(session->ssl);
     } else if (CFEqual(name, kCRLStreamPropertySSLProtocol)) {
         value = copy_protocol(session->ssl);
@@ -273,10 +278,10 @@ NOT_CHECKED void *session_create(int socket, CFStringRef host, CFDictionaryRef s
     }
     plain_lock_init(&session->lock);
     session->bio.socket = socket;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* OpenSSL reads certificates from files */
+    cancel_state = fork_gate_enter();
     is_ready = prepare_session(session, host, settings, error);
     ERR_clear_error();
-    (void)pthread_setcancelstate(cancel_state, NULL);
+    fork_gate_leave(cancel_state);
     if (!is_ready) {
         plain_lock_destroy(&session->lock);
         free(session);
@@ -311,6 +316,9 @@ NOT_CHECKED void session_free(void *object)
     }
     SSL_free(session->ssl);
     ERR_clear_error();
+    if (session->reason) {
+        CFRelease(session->reason);
+    }
     plain_lock_drop(&session->lock, cancel_state);
     plain_lock_destroy(&session->lock);
     free(session);

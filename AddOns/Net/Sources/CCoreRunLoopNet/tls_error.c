@@ -7,6 +7,7 @@
 #include <openssl/x509_vfy.h>
 
 #include "CFNetwork/CFSocketStream.h"
+#include "CoreFoundation/CFError.h"
 #include "Support/invariant.h"
 
 /* Constant. */
@@ -82,9 +83,14 @@ static int error_of_reason(int reason, bool is_open)
         {SSL_R_VERSION_TOO_HIGH, errSSLProtocol},
         {SSL_R_HTTP_REQUEST, errSSLProtocol},
         {SSL_R_BAD_RECORD_TYPE, errSSLProtocol},
+        {SSL_R_BAD_EXTENSION, errSSLProtocol},
+        {SSL_R_UNSOLICITED_EXTENSION, errSSLProtocol},
+        {SSL_R_INAPPROPRIATE_FALLBACK, errSSLProtocol},
         {SSL_R_NO_SHARED_CIPHER, errSSLNegotiation},
+        {SSL_R_UNKNOWN_CIPHER_RETURNED, errSSLNegotiation},
         {SSL_R_WRONG_CIPHER_RETURNED, errSSLNegotiation},
         {SSL_R_PACKET_LENGTH_TOO_LONG, errSSLRecordOverflow},
+        {SSL_R_EXCESSIVE_MESSAGE_SIZE, errSSLRecordOverflow},
         {SSL_R_ENCRYPTED_LENGTH_TOO_LONG, errSSLRecordOverflow},
         {SSL_R_DATA_LENGTH_TOO_LONG, errSSLRecordOverflow},
         {SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC, errSSLBadRecordMac},
@@ -107,22 +113,72 @@ CFStreamError tls_error(int ssl_error)
     return (CFStreamError){kCFStreamErrorDomainSSL, ssl_error};
 }
 
-CFStreamError tls_error_take(const SSL *ssl, bool is_open)
+/* ---- words ---- */
+
+/* Says which name, or address, the certificate should have had. */
+static CFStringRef create_reason_of_mismatch(SSL *ssl)
 {
-    unsigned long code = ERR_peek_error();
+    X509_VERIFY_PARAM *wanted = SSL_get0_param(ssl);
+    const char *host = X509_VERIFY_PARAM_get0_host(wanted, 0);
+    char *address = host ? NULL : X509_VERIFY_PARAM_get1_ip_asc(wanted);
+    const char *name = host ? host : address;
+    CFStringRef words =
+        name ? CFStringCreateWithFormat(NULL, NULL, CFSTR("The certificate of the peer is for another name than %s"), name) : NULL;
+
+    OPENSSL_free(address);
+    return words;
+}
+
+/* The words for the number, and OpenSSL's. */
+static CFStringRef create_reason_of_number(int ssl_error, const char *text)
+{
+    CFErrorRef plain = text ? CFErrorCreate(NULL, kCFErrorDomainOSStatus, ssl_error, NULL) : NULL;
+    CFStringRef words = plain ? CFErrorCopyFailureReason(plain) : NULL;
+    CFStringRef both = words ? CFStringCreateWithFormat(NULL, NULL, CFSTR("%@ (%s)"), words, text) : NULL;
+
+    if (words) {
+        CFRelease(words);
+    }
+    if (plain) {
+        CFRelease(plain);
+    }
+    return both;
+}
+
+static CFStringRef create_reason(SSL *ssl, int ssl_error, unsigned long code)
+{
+    int reason = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
+
+    if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && ssl_error == errSSLHostNameMismatch) {
+        return create_reason_of_mismatch(ssl);
+    }
+    if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+        return CFStringCreateWithFormat(NULL, NULL, CFSTR("The certificates of the peer are refused: %s"),
+                                        X509_verify_cert_error_string(SSL_get_verify_result(ssl)));
+    }
+    return create_reason_of_number(ssl_error, ERR_reason_error_string(code));
+}
+
+CFStreamError tls_error_take(SSL *ssl, bool is_open, CFStringRef *ret_reason)
+{
+    unsigned long last = ERR_peek_last_error();
+    bool is_refusal = ERR_GET_LIB(last) == ERR_LIB_SSL && ERR_GET_REASON(last) == SSL_R_CERTIFICATE_VERIFY_FAILED;
+    unsigned long code = is_refusal ? last : ERR_peek_error(); /* a wrong signature has left errors of its own before it */
     int reason = ERR_GET_REASON(code);
-    bool is_memory = reason == ERR_R_MALLOC_FAILURE;
+    bool is_memory = ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE;
     CFStreamError error;
 
+    *ret_reason = NULL;
     ERR_clear_error();
     if (is_memory) {
         return (CFStreamError){kCFStreamErrorDomainPOSIX, ENOMEM};
     }
-    if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
+    if (is_refusal) {
         error = tls_error(error_of_verification(SSL_get_verify_result(ssl)));
     } else {
         error = tls_error(ERR_GET_LIB(code) == ERR_LIB_SSL ? error_of_reason(reason, is_open) : errSSLBadCert);
     }
     invariant(error.error != 0);
+    *ret_reason = create_reason(ssl, error.error, code);
     return error;
 }

@@ -115,6 +115,27 @@ TEST(a_resolv_conf_of_a_megabyte_has_bounds, "1000")
     EXPECT_STR(read_text("search a.very.long.domain.test", 34000, options, "").servers[0], "192.0.2.2");
 }
 
+/* The lines of others are passed over, and so is all that follows the longest line that is read. */
+TEST(nonsense_in_nsswitch_conf_is_passed_over, "1000")
+{
+    static const char *const nonsense[] = {
+        "", "\n\n", "hosts", "hosts:", "hosts: \t#files", ":hosts: dns", "hosts: [NOTFOUND=return", "\xFF\xFE\x01"};
+    const struct dns_configuration both = read_text("", 0, "", "hosts:dns files dns files\n");
+    char *longest = malloc(1 << 20);
+
+    for (size_t i = 0; i < sizeof nonsense / sizeof nonsense[0]; i++) {
+        const struct dns_configuration c = read_text("", 0, "", nonsense[i]);
+
+        EXPECT_STR(c.lookups, "fb");
+    }
+    EXPECT_STR(both.lookups, "bf");
+    memset(longest, 'x', 1 << 20);
+    memcpy(longest, "hosts: dns ", 11);
+    longest[(1 << 20) - 1] = '\0';
+    EXPECT_STR(read_text("", 0, "", longest).lookups, "b");
+    free(longest);
+}
+
 TEST(what_is_no_file_is_an_empty_configuration, "1000")
 {
     char fifo[] = "/tmp/resolv.XXXXXX";

@@ -94,6 +94,20 @@ static void expect_error(CFStreamError error, CFIndex domain, SInt32 expected)
     EXPECT_EQ(error.error, expected);
 }
 
+/* The description of the error has these words. Releases the error. */
+static void expect_words(CFErrorRef error, const char *words)
+{
+    CFStringRef description = CFErrorCopyDescription(error);
+    char text[400] = "";
+
+    EXPECT(CFStringGetCString(description, text, sizeof text, kCFStringEncodingUTF8));
+    if (!strstr(text, words)) {
+        EXPECT_STR(text, words);
+    }
+    CFRelease(description);
+    CFRelease(error);
+}
+
 /* Opens the streams on the loop, and expects that they fail by this error of TLS. */
 static void expect_refusal(struct client *client, SInt32 expected)
 {
@@ -105,6 +119,14 @@ static void expect_refusal(struct client *client, SInt32 expected)
     expect_error(CFReadStreamGetError(client->reader), kCFStreamErrorDomainSSL, expected);
     EXPECT_EQ(CFWriteStreamGetStatus(client->writer), kCFStreamStatusError);
     expect_error(CFWriteStreamGetError(client->writer), kCFStreamErrorDomainSSL, expected);
+}
+
+/* As expect_refusal, with these words in the descriptions of both errors. */
+static void expect_refusal_in_words(struct client *client, SInt32 expected, const char *words)
+{
+    expect_refusal(client, expected);
+    expect_words(CFReadStreamCopyError(client->reader), words);
+    expect_words(CFWriteStreamCopyError(client->writer), words);
 }
 
 /* ---- bytes ---- */
@@ -602,6 +624,7 @@ TEST(a_tls_connection_that_ends_without_farewell_is_an_error, "1011 326")
     run_what_is_ready();
     EXPECT_TRACE(&reading.trace, "open bytes 3\"bye\" error");
     expect_error(CFReadStreamGetError(client.reader), kCFStreamErrorDomainSSL, errSSLClosedNoNotify);
+    expect_words(CFReadStreamCopyError(client.reader), "without close_notify");
     end_client(&client);
 }
 
@@ -746,6 +769,7 @@ TEST(a_peer_that_does_not_speak_tls_is_an_error, "1012 311")
     run_until_count(&reading.calls, 1);
     EXPECT_TRACE(&reading.trace, "error");
     expect_error(CFReadStreamGetError(reader), kCFStreamErrorDomainSSL, errSSLProtocol);
+    expect_words(CFReadStreamCopyError(reader), "does not speak TLS");
     CFRelease(reader);
     close(peer);
     CFStreamCreatePairWithSocketToHost(NULL, CFSTR("127.0.0.1"), port, &reader, NULL);
@@ -757,15 +781,68 @@ TEST(a_peer_that_does_not_speak_tls_is_an_error, "1012 311")
         sched_yield();
     }
     expect_error(CFReadStreamGetError(reader), kCFStreamErrorDomainSSL, errSSLClosedAbort);
+    expect_words(CFReadStreamCopyError(reader), "in the handshake of TLS");
     CFRelease(reader);
     close(peer);
+    close(listener);
+}
+
+/* Answers the first message of a stream by this alert, and expects these words of the stream's error. */
+static void expect_words_of_alert(int listener, UInt32 port, char alert, const char *words)
+{
+    const char record[] = {0x15, 3, 3, 0, 2, 2, alert};
+    CFReadStreamRef reader;
+    int peer;
+
+    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("127.0.0.1"), port, &reader, NULL);
+    EXPECT(CFReadStreamSetProperty(reader, kCFStreamPropertySocketSecurityLevel, kCFStreamSocketSecurityLevelNegotiatedSSL));
+    EXPECT(CFReadStreamOpen(reader));
+    peer = accept(listener, NULL, NULL);
+    EXPECT_EQ(send(peer, record, sizeof record, 0), sizeof record);
+    while (CFReadStreamGetStatus(reader) == kCFStreamStatusOpening) {
+        sched_yield();
+    }
+    EXPECT_EQ(CFReadStreamGetError(reader).domain, kCFStreamErrorDomainSSL);
+    expect_words(CFReadStreamCopyError(reader), words);
+    CFRelease(reader);
+    close(peer);
+}
+
+TEST(an_alert_of_the_peer_is_told_in_words, "1012 335")
+{
+    static const struct {
+        char alert;
+        const char *words;
+    } cases[] = {
+        {40, "handshake failure"},
+        {42, "bad certificate"},
+        {44, "certificate revoked"},
+        {45, "certificate expired"},
+        {48, "unknown ca"},
+        {49, "access denied"},
+        {70, "protocol version"},
+        {71, "insufficient security"},
+        {80, "internal error"},
+        {112, "unrecognized name"},
+        {116, "certificate required"},
+        {120, "no application protocol"},
+        {99, "The peer sent an alert of TLS"},
+    };
+    UInt32 port;
+    int listener = listener_open(&port);
+
+    CRLNetworkInstall();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        expect_words_of_alert(listener, port, cases[i].alert, cases[i].words);
+    }
     close(listener);
 }
 
 /* ---- certificates and settings ---- */
 
 /* A client whose peer has the certificate that is described here. */
-static void expect_certificate_refused(const char *name, bool is_self_signed, long begins_s, long ends_s, SInt32 expected)
+static void expect_certificate_refused(const char *name, bool is_self_signed, long begins_s, long ends_s, SInt32 expected,
+                                       const char *words)
 {
     struct client client = {0};
 
@@ -773,17 +850,17 @@ static void expect_certificate_refused(const char *name, bool is_self_signed, lo
     credentials_free(&client.server);
     client.server = credentials_create(name, is_self_signed ? NULL : &client.authority, begins_s, ends_s);
     connect_peer(&client);
-    expect_refusal(&client, expected);
+    expect_refusal_in_words(&client, expected, words);
     end_client(&client);
 }
 
-TEST(a_wrong_certificate_is_refused_with_its_reason, "1012")
+TEST(a_wrong_certificate_is_refused_with_its_reason, "1012 335 404")
 {
-    expect_certificate_refused("127.0.0.2", false, -day_s, day_s, errSSLHostNameMismatch);
-    expect_certificate_refused("example.test", false, -day_s, day_s, errSSLHostNameMismatch);
-    expect_certificate_refused("127.0.0.1", false, -2 * day_s, -day_s, errSSLCertExpired);
-    expect_certificate_refused("127.0.0.1", false, day_s, 2 * day_s, errSSLCertNotYetValid);
-    expect_certificate_refused("127.0.0.1", true, -day_s, day_s, errSSLUnknownRootCert);
+    expect_certificate_refused("127.0.0.2", false, -day_s, day_s, errSSLHostNameMismatch, "for another name than 127.0.0.1");
+    expect_certificate_refused("example.test", false, -day_s, day_s, errSSLHostNameMismatch, "for another name than 127.0.0.1");
+    expect_certificate_refused("127.0.0.1", false, -2 * day_s, -day_s, errSSLCertExpired, "refused: certificate has expired");
+    expect_certificate_refused("127.0.0.1", false, day_s, 2 * day_s, errSSLCertNotYetValid, "refused: certificate is not yet valid");
+    expect_certificate_refused("127.0.0.1", true, -day_s, day_s, errSSLUnknownRootCert, "refused: self-signed certificate");
 }
 
 TEST(an_authority_that_the_system_does_not_know_is_refused, "1012")
@@ -793,7 +870,10 @@ TEST(an_authority_that_the_system_does_not_know_is_refused, "1012")
     prepare_client(&client);
     CFDictionaryRemoveValue(client.settings, kCRLStreamSSLAnchorCertificates);
     connect_peer(&client);
-    expect_refusal(&client, errSSLNoRootCert);
+    expect_refusal_in_words(&client, errSSLNoRootCert, "issuer certificate");
+    CFReadStreamClose(client.reader);
+    CFWriteStreamClose(client.writer); /* and now only the number is known */
+    expect_words(CFReadStreamCopyError(client.reader), "issuer of the peer's certificate is unknown");
     end_client(&client);
 }
 
@@ -834,7 +914,7 @@ TEST(settings_forgive_what_they_name_and_nothing_else, "1013")
     prepare_client(&client);
     CFDictionarySetValue(client.settings, kCFStreamSSLPeerName, CFSTR("localhost")); /* the certificate is for an address */
     connect_peer(&client);
-    expect_refusal(&client, errSSLHostNameMismatch);
+    expect_refusal_in_words(&client, errSSLHostNameMismatch, "for another name than localhost");
     end_client(&client);
     client = (struct client){0};
     prepare_client(&client);
@@ -1005,6 +1085,7 @@ TEST(a_given_socket_needs_the_name_of_its_peer_for_tls, "1013")
     (void)CFReadStreamOpen(reader);
     EXPECT_EQ(CFReadStreamGetStatus(reader), kCFStreamStatusError);
     expect_error(CFReadStreamGetError(reader), kCFStreamErrorDomainSSL, errSSLHostNameMismatch);
+    expect_words(CFReadStreamCopyError(reader), "there is no name to compare");
     CFRelease(reader);
     close(ends[0]);
     close(ends[1]);

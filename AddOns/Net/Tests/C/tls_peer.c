@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <CFNetwork/CFNetwork.h>
+
 #include "Stream/stream_recorder.h"
 
 /* ---- certificates ---- */
@@ -154,6 +156,9 @@ static void serve_one(void *context)
     SSL *ssl = SSL_new(tls);
 
     REQUIRE(socket >= 0 && ssl && SSL_set_fd(ssl, socket));
+    if (peer->greet) {
+        peer->greet(peer, ssl, socket);
+    }
     if ((peer->is_client ? SSL_connect(ssl) : SSL_accept(ssl)) == 1) {
         peer->handshakes++;
         if (peer->serve) {
@@ -205,4 +210,22 @@ void tls_peer_open_gate(struct tls_peer *peer)
 void tls_peer_send(SSL *ssl, const char *text)
 {
     EXPECT_EQ(SSL_write(ssl, text, (int)strlen(text)), strlen(text));
+}
+
+SInt32 tls_peer_try(struct tls_peer *peer, CFDictionaryRef settings)
+{
+    CFWriteStreamRef writer;
+    CFStreamError error = {0};
+
+    tls_peer_start(peer);
+    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("127.0.0.1"), peer->port, NULL, &writer);
+    REQUIRE(writer && CFWriteStreamSetProperty(writer, kCFStreamPropertySSLSettings, settings));
+    (void)CFWriteStreamOpen(writer);
+    if (write_text(writer, "a") != 1) {
+        error = CFWriteStreamGetError(writer);
+        EXPECT(error.error != 0 && error.domain == kCFStreamErrorDomainSSL);
+    }
+    CFRelease(writer);
+    tls_peer_stop(peer);
+    return error.error;
 }

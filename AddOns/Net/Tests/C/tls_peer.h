@@ -34,6 +34,7 @@ struct tls_peer {
     const char *protocol; /* for ALPN; NULL: none is chosen */
     int version; /* of TLS; 0: any */
     bool is_client; /* of TLS; the peer still listens */
+    void (*greet)(struct tls_peer *peer, SSL *ssl, int socket); /* before the handshake; NULL: TLS from the start */
     void (*serve)(struct tls_peer *peer, SSL *ssl, int socket); /* after the handshake; NULL: echoes */
     int gate[2]; /* a pipe for the test and `serve`: see tls_peer_open_gate */
     UInt32 port; /* after the start */
@@ -55,5 +56,8 @@ void tls_peer_open_gate(struct tls_peer *peer);
 
 /* Sends all of the text in one record. */
 void tls_peer_send(SSL *ssl, const char *text);
+
+/* Starts the peer, opens a stream of this library to it and writes a byte, and stops the peer. Returns the error of TLS; 0: none. */
+SInt32 tls_peer_try(struct tls_peer *peer, CFDictionaryRef settings);
 
 #endif

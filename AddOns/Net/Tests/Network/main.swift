@@ -69,6 +69,7 @@ struct Server {
     let pid: pid_t
     let port: UInt16
     let certificate: [UInt8]
+    let key: [UInt8]
 
     init(name: String, folder: String) {
         let (key, certificate) = ("\(folder)/key.pem", "\(folder)/certificate.pem")
@@ -78,6 +79,7 @@ struct Server {
         ])
         expect(awaitEnd(made) == 0, "openssl makes no certificate")
         self.certificate = contents(of: certificate)
+        self.key = contents(of: key)
         self.name = name
         var ends: [Int32] = [0, 0]
         expect(pipe(&ends) == 0, "there is no pipe")
@@ -129,13 +131,13 @@ func listenInSilence() -> (listener: Int32, port: UInt16) {
 
 /// Why connecting fails, or nothing.
 func refusal(of host: String, _ port: UInt16, on loop: RunLoop, withTLS tls: TLSSettings?, timeout: Duration) async throws
-    -> ByteStreamError.Reason?
+    -> ByteStreamError?
 {
     do {
         _ = try await ByteStream.connect(to: host, port: port, on: loop, withTLS: tls, timeout: timeout)
         return nil
     } catch let error as ByteStreamError {
-        return error.reason
+        return error
     }
 }
 
@@ -165,26 +167,35 @@ func bePickyAbout(_ server: Server, on loop: RunLoop) async throws {
     let patience = Duration.seconds(30)
     var settings = TLSSettings.client
     let stranger = try await refusal(of: server.name, server.port, on: loop, withTLS: settings, timeout: patience)
-    guard case .tls = stranger else { fail("a certificate of nobody's is refused: \(String(describing: stranger))") }
+    guard case .tls = stranger?.reason else { fail("a certificate of nobody's is refused: \(String(describing: stranger))") }
+    expect("\(stranger!)".hasSuffix("refused: self-signed certificate"), "the reason is in words: \(stranger!)")
     settings.authorities = [server.certificate]
     let impostor = try await refusal(of: "127.0.0.1", server.port, on: loop, withTLS: settings, timeout: patience)
-    guard case .tls = impostor else { fail("another name's certificate is refused: \(String(describing: impostor))") }
+    guard case .tls = impostor?.reason else { fail("another name's certificate is refused: \(String(describing: impostor))") }
+    expect("\(impostor!)".hasSuffix("another name than 127.0.0.1"), "the name that was wanted is told: \(impostor!)")
     expect(impostor != stranger, "the two have different reasons")
     settings.verification = .name(server.name)
     expect(
         try await refusal(of: "127.0.0.1", server.port, on: loop, withTLS: settings, timeout: patience) == nil,
         "the certificate of a name that was given is accepted")
-    // A label of a name has 63 letters at the most.
-    let nobody = try await refusal(
-        of: String(repeating: "a", count: 64) + ".localdomain", server.port, on: loop, withTLS: settings, timeout: patience)
-    guard case .name = nobody else { fail("a name that does not resolve is told: \(String(describing: nobody))") }
+    // Of these, none leaves the process: a label of a name has 63 letters at the most, a name 253.
+    let long = String(repeating: "a", count: 64)
+    let names = [
+        "\(long).localdomain", Array(repeating: "name", count: 60).joined(separator: "."), "\(server.name)\0.test", "\(server.name) ",
+        " \(server.name)", "\(server.name)..", "[\(server.name)]", "\(server.name)%lo", "::1%nosuch", "127.0.0.256", "",
+    ]
+    for name in names {
+        let nobody = try await refusal(of: name, server.port, on: loop, withTLS: settings, timeout: patience)
+        guard case .name = nobody?.reason else { fail("what is no name is told, \(name.debugDescription): \(String(describing: nobody))") }
+        expect("\(nobody!)".hasSuffix("There is no host of this name"), "what is no name is told in words: \(nobody!)")
+    }
 }
 
 func loseInterest(on loop: RunLoop) async throws {
     let (listener, port) = listenInSilence()
     defer { close(listener) }
     let late = try await refusal(of: "127.0.0.1", port, on: loop, withTLS: .client, timeout: .milliseconds(50))
-    expect(late == .timedOut, "a handshake has a deadline: \(String(describing: late))")
+    expect(late?.reason == .timedOut, "a handshake has a deadline: \(String(describing: late))")
     close(accept(listener, nil, nil))
     let connecting = Task { try await ByteStream.connect(to: "127.0.0.1", port: port, on: loop, withTLS: .client, timeout: nil) }
     let peer = accept(listener, nil, nil)
@@ -215,6 +226,8 @@ do {
     try await talk(to: server, on: loop)
     try await bePickyAbout(server, on: loop)
     try await loseInterest(on: loop)
+    try await beginLate(server, on: loop)
+    try await meetAnInjection(server, on: loop)
 } catch { fail("\(error)") }
 stop.requestStop()
 server.stop()

@@ -309,7 +309,9 @@ NOT_CHECKED static void after_fork_in_child(void)
         lock_reset(&container_of(link, struct __CFRunLoop, registry_link)->lock);
     }
     thread_loops.generation++;
-    main_queue_abandon();
+    if (atomic_load_explicit(&thread_loops.main, memory_order_relaxed) || !list_is_empty(&thread_loops.all)) {
+        main_queue_abandon(); /* a loop may have used it */
+    }
     if (thread_loop) {
         keep_forkers_loop(thread_loop);
     }
@@ -334,6 +336,15 @@ NOT_CHECKED void thread_registry_begin_child(void)
     after_fork_in_child();
 }
 
+/*
+ * When the library is loaded: a fork that another thread has begun does not see handlers that come later. The first of the library's own,
+ * so that its locks are free in the child when those of ports run.
+ */
+static __attribute__((constructor(101))) void watch_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
 /* ---- making loops ---- */
 
 static void prepare_once(void)
@@ -345,7 +356,6 @@ static void prepare_once(void)
         atomic_store_explicit(mark, fork_mark_set, memory_order_relaxed);
         atomic_store_explicit(&thread_registry_fork_mark, mark, memory_order_release);
     }
-    (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     trace_start_from_environment();
     stalls_watch_from_environment();
     statistics_start_from_environment();

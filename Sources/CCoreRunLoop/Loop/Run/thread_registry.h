@@ -11,7 +11,7 @@
 #include "Kernel/fork_mark.h"
 #include "Loop/Core/thread_loop.h"
 
-/* Registers the handlers of fork and of threads' ends. Call it before handlers of fork that need loops: those run in reverse order. */
+/* Makes the mark of children that run no handlers of fork, and the handler of threads' ends. */
 void thread_registry_prepare(void);
 
 /*

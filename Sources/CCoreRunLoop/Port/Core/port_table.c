@@ -107,16 +107,20 @@ static bool local_queues_are_refused(void)
     return wanted && strcmp(wanted, "socket") == 0;
 }
 
-static void prepare_once(void)
+/* When the library is loaded: see Loop/Run/thread_registry.c. */
+static __attribute__((constructor)) void watch_forks(void)
 {
     for (int i = 0; i < bucket_count; i++) {
         link_init(&buckets[i]);
     }
     link_init(&republished);
-    local_queues_are_off |= local_queues_are_refused();
-    /* After the run loop's own handlers: in the child, its locks are free again when ours runs. */
-    thread_registry_prepare();
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+static void prepare_once(void)
+{
+    local_queues_are_off |= local_queues_are_refused();
+    thread_registry_prepare();
 }
 
 /* ---- the table ---- */

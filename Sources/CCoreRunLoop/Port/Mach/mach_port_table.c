@@ -23,7 +23,6 @@ static struct lock table_lock;
 static struct place *places; /* table_lock */
 static size_t capacity; /* table_lock */
 static size_t next; /* table_lock; where the search for a free place begins: places rest before they are used again */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static mach_port_t number_of(size_t place)
 {
@@ -64,9 +63,9 @@ NOT_CHECKED static void after_fork_in_child(void)
     }
 }
 
-static void watch_forks(void)
+/* When the library is loaded: see Loop/Run/thread_registry.c. */
+static __attribute__((constructor)) void watch_forks(void)
 {
-    thread_registry_prepare(); /* its handlers free the locks of items in the child, also where the process has no loop */
     (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
@@ -107,7 +106,7 @@ bool mach_port_table_add(CFMachPortRef port, mach_port_t *ret_number)
     size_t place;
     bool has_room;
 
-    (void)pthread_once(&once, watch_forks);
+    thread_registry_prepare(); /* its mark frees the locks of items in a child that ran no handlers of fork */
     lock_take(&table_lock);
     place = find_free();
     has_room = place < capacity || grow();

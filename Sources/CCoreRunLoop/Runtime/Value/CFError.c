@@ -5,9 +5,11 @@
 #include "CoreFoundation/CFError.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "Runtime/Object/object.h"
+#include "Runtime/Value/error_reason.h"
 #include "Support/error_text.h"
 
 struct error {
@@ -58,15 +60,23 @@ static CFHashCode hash(CFTypeRef object)
     return CFHash(error->domain) + (CFHashCode)error->code;
 }
 
-/* The system's text for a code. It is English, as every text that the library makes, whatever the program's locale is. */
-static CFStringRef create_posix_text(const struct error *error)
+/* The words for a code. They are English, as every text that the library makes, whatever the program's locale is. */
+static CFStringRef create_known_reason(const struct error *error)
 {
-    if (error->code <= 0 || error->code > INT_MAX || !CFEqual(error->domain, kCFErrorDomainPOSIX)) {
-        return NULL;
+    bool is_posix = error->code > 0 && error->code <= INT_MAX && CFEqual(error->domain, kCFErrorDomainPOSIX);
+    const char *text = NULL;
+
+    if (is_posix) {
+        text = known_error_text((int)error->code);
+    } else if (CFEqual(error->domain, kCFErrorDomainOSStatus)) {
+        text = error_reason_of_tls(error->code);
+    } else if (CFEqual(error->domain, CFSTR("kCFErrorDomainCFNetwork"))) {
+        text = error_reason_of_name(error->code);
     }
-    const char *text = known_error_text((int)error->code);
-    return text != NULL ? CFStringCreateWithCString(NULL, text, kCFStringEncodingUTF8)
-                        : CFStringCreateWithFormat(NULL, NULL, CFSTR("Unknown error %d"), (int)error->code);
+    if (text != NULL) {
+        return CFStringCreateWithCString(NULL, text, kCFStringEncodingUTF8);
+    }
+    return is_posix ? CFStringCreateWithFormat(NULL, NULL, CFSTR("Unknown error %d"), (int)error->code) : NULL;
 }
 
 /* A text of the user info with a new reference. What is not a string has no words for a user. */
@@ -81,7 +91,7 @@ static CFStringRef copy_reason(const struct error *error)
 {
     CFStringRef reason = copy_text(error, kCFErrorLocalizedFailureReasonKey);
 
-    return reason != NULL ? reason : create_posix_text(error);
+    return reason != NULL ? reason : create_known_reason(error);
 }
 
 static void release_text(CFStringRef text)

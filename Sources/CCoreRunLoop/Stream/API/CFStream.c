@@ -69,6 +69,20 @@ static CFErrorDomain domain_of(CFStreamError error)
     return error.domain == kCFStreamErrorDomainSSL ? kCFErrorDomainOSStatus : CFSTR("kCFErrorDomainCFNetwork");
 }
 
+/* What TLS can say beyond the number, such as the name that was wanted. It knows that until both streams are closed. */
+static CFErrorRef copy_tls_error(struct stream *s, CFStreamError error)
+{
+    const void *key = kCFErrorLocalizedFailureReasonKey;
+    CFTypeRef reason = stream_copy_property(s, key);
+    CFErrorRef copy =
+        CFErrorCreateWithUserInfoKeysAndValues(object_allocator(s), domain_of(error), error.error, &key, &reason, reason != NULL);
+
+    if (reason) {
+        CFRelease(reason);
+    }
+    return copy;
+}
+
 static CFErrorRef copy_error(struct stream *s)
 {
     CFStreamError error = stream_error(s);
@@ -79,6 +93,9 @@ static CFErrorRef copy_error(struct stream *s)
 
     if (error.domain == 0) {
         return NULL;
+    }
+    if (error.domain == kCFStreamErrorDomainSSL) {
+        return copy_tls_error(s, error);
     }
     return CFErrorCreateWithUserInfoKeysAndValues(object_allocator(s), domain_of(error), error.error, &key, &value, lacks_library);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public calls that create streams. No state, no locks. */
+#include "CRLRunLoop.h"
 #include "CoreFoundation/CFStream.h"
 
 #include <limits.h>
@@ -68,6 +69,16 @@ CFReadStreamRef CFReadStreamCreateWithFile(CFAllocatorRef alloc, CFURLRef fileUR
 CFWriteStreamRef CFWriteStreamCreateWithFile(CFAllocatorRef alloc, CFURLRef fileURL)
 {
     return (CFWriteStreamRef)create_of_file(alloc, fileURL, false);
+}
+
+CFReadStreamRef CRLReadStreamCreateWithDescriptor(CFAllocatorRef allocator, int descriptor, Boolean closesDescriptor)
+{
+    return (CFReadStreamRef)stream_file_create_with_descriptor(allocator, descriptor, closesDescriptor, true);
+}
+
+CFWriteStreamRef CRLWriteStreamCreateWithDescriptor(CFAllocatorRef allocator, int descriptor, Boolean closesDescriptor)
+{
+    return (CFWriteStreamRef)stream_file_create_with_descriptor(allocator, descriptor, closesDescriptor, false);
 }
 
 /* ---- pairs ---- */

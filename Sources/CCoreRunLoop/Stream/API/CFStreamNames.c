@@ -43,3 +43,4 @@ const CFStringRef kCRLStreamSocketSecurityLevelTLSv1_3 = CFSTR("kCFStreamSocketS
 const CFStringRef kCFStreamPropertySSLPeerCertificates = CFSTR("kCFStreamPropertySSLPeerCertificates");
 const CFStringRef kCRLStreamPropertySSLProtocol = CFSTR("kCRLStreamPropertySSLProtocol");
 const CFStringRef kCRLStreamPropertySSLVersion = CFSTR("kCRLStreamPropertySSLVersion");
+const CFStringRef kCRLStreamPropertyOpeningTimeout = CFSTR("kCRLStreamPropertyOpeningTimeout");

@@ -3,10 +3,10 @@
 #include "Stream/Connection/connection_attempt.h"
 
 #include <errno.h>
-#include <sys/socket.h>
 
 #include "Kernel/Ports/kernel_ports.h"
 #include "Kernel/kernel.h"
+#include "Stream/Connection/connection_race.h"
 #include "Stream/Core/stream_events.h"
 #include "Stream/Core/stream_schedule.h"
 #include "Support/fault.h"
@@ -36,7 +36,7 @@ EXCLUDES(the_item_lock) static struct stream *retain_end(struct stream_connectio
 
     connection_lock(c);
     s = c->ends[end] && object_try_retain(c->ends[end]) ? c->ends[end] : NULL;
-    *ret_descriptor = c->descriptor;
+    *ret_descriptor = c->watched;
     connection_unlock(c);
     return s;
 }
@@ -44,14 +44,19 @@ EXCLUDES(the_item_lock) static struct stream *retain_end(struct stream_connectio
 void connection_tell(struct stream_connection *c, const struct stream *except)
 {
     struct stream *ends[connection_end_count];
+    bool is_secured;
     int descriptor;
 
     for (enum connection_end end = connection_reader; end < connection_end_count; end++) {
         ends[end] = retain_end(c, end, &descriptor);
     }
+    is_secured = connection_is_secured(c);
     for (enum connection_end end = connection_reader; end < connection_end_count; end++) {
         if (ends[end] && ends[end] != except) {
             atomic_store_explicit(&ends[end]->opening_interest, kernel_writable, memory_order_relaxed); /* until it has looked itself */
+            if (is_secured) {
+                atomic_store_explicit(&ends[end]->is_ready, true, memory_order_release); /* and it looks, if it is open */
+            }
             stream_schedule_descriptor_changed(ends[end], descriptor);
             stream_events_nudge(ends[end]);
         }
@@ -63,87 +68,13 @@ void connection_tell(struct stream_connection *c, const struct stream *except)
     }
 }
 
-/* ---- addresses ---- */
-
-REQUIRES(the_item_lock) static void fail(struct stream_connection *c, CFIndex domain, int error)
-{
-    invariant(domain != 0 && c->state != connection_open);
-    c->state = connection_failed;
-    c->error = (CFStreamError){domain, error};
-}
-
-/* Puts a new socket in the place of the one before, under its number. Returns 0 or a negative errno. */
-REQUIRES(the_item_lock) static int take_socket(struct stream_connection *c, int made)
-{
-    int result;
-
-    if (c->descriptor < 0) {
-        c->descriptor = made;
-        return 0;
-    }
-    result = kernel_ports.replace(made, c->descriptor);
-    (void)kernel.close(made);
-    return result < 0 ? result : 0;
-}
-
-/* Makes a socket for the address and begins to connect it. Returns 0, -EINPROGRESS, or why it cannot be. */
-REQUIRES(the_item_lock) static int try_address(struct stream_connection *c, CFDataRef address)
-{
-    const struct sockaddr *bytes = (const struct sockaddr *)(const void *)CFDataGetBytePtr(address);
-    int made;
-    int result;
-
-    if (CFDataGetLength(address) < (CFIndex)sizeof bytes->sa_family) {
-        return -EINVAL;
-    }
-    made = kernel.socket_create(bytes->sa_family, c->type, c->protocol);
-    result = made < 0 ? made : take_socket(c, made);
-    return result < 0 ? result : kernel.socket_connect(c->descriptor, bytes, (size_t)CFDataGetLength(address), 0);
-}
-
-/* Tries one address after the other, until one of them may succeed. The last error is the connection's. */
-REQUIRES(the_item_lock) static void try_next_address(struct stream_connection *c)
-{
-    int result = -EADDRNOTAVAIL;
-
-    while (c->next_address < CFArrayGetCount(c->addresses)) {
-        result = try_address(c, CFArrayGetValueAtIndex(c->addresses, c->next_address++));
-        if (result == 0 || result == -EINPROGRESS) {
-            c->state = connection_connecting; /* a look at the socket tells the outcome, in this case too */
-            return;
-        }
-        c->error = (CFStreamError){kCFStreamErrorDomainPOSIX, -result};
-    }
-    c->state = connection_failed;
-    if (c->error.domain == 0) {
-        fail(c, kCFStreamErrorDomainPOSIX, -result);
-    }
-}
-
-/* Asks the socket whether it is connected by now. If the attempt has failed, the next address is tried. */
-REQUIRES(the_item_lock) static void look_at_attempt(struct stream_connection *c)
-{
-    int error;
-
-    if (!(kernel.descriptor_ready(c->descriptor, kernel_writable) & (kernel_writable | kernel_failed))) {
-        return;
-    }
-    error = kernel.socket_take_error(c->descriptor);
-    if (error == 0) {
-        c->state = c->security ? connection_shaking_hands : connection_open;
-        return;
-    }
-    c->error = (CFStreamError){kCFStreamErrorDomainPOSIX, error < 0 ? -error : error};
-    try_next_address(c);
-}
-
 /* The program's socket is taken to be connected already. */
 REQUIRES(the_item_lock) static void look_at_given_socket(struct stream_connection *c)
 {
     int type = kernel.socket_type(c->descriptor);
 
     if (type < 0) {
-        fail(c, kCFStreamErrorDomainPOSIX, -type);
+        connection_fail(c, kCFStreamErrorDomainPOSIX, -type);
     } else {
         c->state = c->security ? connection_shaking_hands : connection_open;
     }
@@ -159,13 +90,29 @@ static void resolved(void *context, CFArrayRef addresses, CFStreamError error)
     if (c->state == connection_resolving) {
         if (addresses && CFArrayGetCount(addresses) > 0) {
             c->addresses = CFRetain(addresses);
-            try_next_address(c);
+            c->state = connection_connecting;
+            race_advance(c);
         } else {
-            fail(c, error.domain ? error.domain : kCFStreamErrorDomainPOSIX, error.domain ? error.error : EADDRNOTAVAIL);
+            connection_fail(c, error.domain ? error.domain : kCFStreamErrorDomainPOSIX, error.domain ? error.error : EADDRNOTAVAIL);
         }
     }
+    race_settle(c);
     connection_unlock(c);
     connection_tell(c, NULL);
+}
+
+/* Has loops drive the query in the modes of the streams. */
+EXCLUDES(the_item_lock) static void schedule_query(struct stream_connection *c, void *query)
+{
+    for (enum connection_end end = connection_reader; end < connection_end_count; end++) {
+        int descriptor;
+        struct stream *s = retain_end(c, end, &descriptor);
+
+        if (s) {
+            scheduled_modes_each(s, &s->modes, connection_network()->scheduleQuery, query);
+            object_release(s);
+        }
+    }
 }
 
 /* Asks the add-on library for the addresses. The state was set to resolving by this thread. */
@@ -175,28 +122,52 @@ EXCLUDES(the_item_lock) static void begin_query(struct stream_connection *c)
     const CRLStreamNetwork *installed = connection_network();
     bool can_resolve = installed && installed->resolve;
     void *query = can_resolve ? installed->resolve(c->host, c->port, resolved, c) : NULL;
+    bool drives_query = query && connection_drives_query(installed);
 
     connection_lock(c);
-    if (query) {
-        c->query = query;
-    } else {
-        fail(c, kCFStreamErrorDomainPOSIX, can_resolve ? ENOMEM : ENOSYS);
+    c->query = query;
+    c->has_begun = query;
+    if (drives_query && c->watches_set && race_watch(c, installed->queryDescriptor(query), kernel_readable) < 0) {
+        connection_fail(c, kCFStreamErrorDomainPOSIX, ENOMEM);
+    } else if (!query) {
+        connection_fail(c, kCFStreamErrorDomainPOSIX, can_resolve ? ENOMEM : ENOSYS);
     }
     connection_unlock(c);
     if (!can_resolve) {
         fault_log_once(&logged, "a stream connects to a host by name: link libcorerunloop-net (pkg-config corerunloop-net)");
     }
-    if (query) {
-        for (enum connection_end end = connection_reader; end < connection_end_count; end++) {
-            int descriptor;
-            struct stream *s = retain_end(c, end, &descriptor);
-
-            if (s) {
-                scheduled_modes_each(s, &s->modes, installed->scheduleQuery, query);
-                object_release(s);
-            }
-        }
+    if (query && !drives_query) {
+        schedule_query(c, query);
     }
+}
+
+/* Goes on with the query, if connections drive it and the name is not resolved yet. */
+EXCLUDES(the_item_lock) static void advance_query(struct stream_connection *c)
+{
+    void *query = NULL;
+
+    connection_lock(c);
+    if (c->state == connection_resolving && c->query && connection_drives_query(connection_network())) {
+        query = c->query;
+        c->query_uses++;
+    }
+    connection_unlock(c);
+    if (query) {
+        connection_network()->advanceQuery(query);
+        connection_lock(c);
+        c->query_uses--;
+        connection_unlock(c);
+    }
+}
+
+/* Returns the query if it is not needed any more; the caller frees it once the lock is dropped. */
+REQUIRES(the_item_lock) static void *take_finished_query(struct stream_connection *c)
+{
+    bool is_finished = c->query && c->query_uses == 0 && c->state != connection_resolving && connection_drives_query(connection_network());
+    void *query = is_finished ? c->query : NULL;
+
+    c->query = is_finished ? NULL : c->query;
+    return query;
 }
 
 /* ---- TLS ---- */
@@ -221,8 +192,9 @@ EXCLUDES(the_item_lock) static void *session_of(struct stream_connection *c)
     session = installed->createSession(descriptor, c->host, security, &error);
     connection_lock(c);
     c->session = session;
+    c->has_begun |= session != NULL;
     if (!session) {
-        fail(c, error.domain ? error.domain : kCFStreamErrorDomainPOSIX, error.domain ? error.error : ENOMEM);
+        connection_fail(c, error.domain ? error.domain : kCFStreamErrorDomainPOSIX, error.domain ? error.error : ENOMEM);
     }
     connection_unlock(c);
     return session;
@@ -243,10 +215,41 @@ EXCLUDES(the_item_lock) static void shake_hands(struct stream_connection *c, uin
         if (result == 0) {
             c->state = connection_open;
         } else {
-            fail(c, error.domain ? error.domain : kCFStreamErrorDomainPOSIX, error.domain ? error.error : -result);
+            connection_fail(c, error.domain ? error.domain : kCFStreamErrorDomainPOSIX, error.domain ? error.error : -result);
         }
         connection_unlock(c);
     }
+}
+
+bool connection_begin_handshake(struct stream_connection *c, void *session, CFDictionaryRef settings)
+{
+    bool begins;
+
+    connection_lock(c);
+    begins = c->state == connection_open && !c->session;
+    if (begins) {
+        invariant(!c->security);
+        c->session = session;
+        c->security = CFRetain(settings);
+        c->state = connection_shaking_hands;
+        race_limit_handshake(c);
+    }
+    connection_unlock(c);
+    for (enum connection_end end = connection_reader; begins && end < connection_end_count; end++) {
+        int descriptor;
+        struct stream *s = retain_end(c, end, &descriptor);
+
+        if (s) {
+            stream_lock(s);
+            s->told = 0; /* bytes and room are those of TLS from now on */
+            stream_unlock(s);
+            object_release(s);
+        }
+    }
+    if (begins) {
+        connection_tell(c, NULL);
+    }
+    return begins;
 }
 
 /* ---- all of it ---- */
@@ -254,12 +257,14 @@ EXCLUDES(the_item_lock) static void shake_hands(struct stream_connection *c, uin
 /* Begins the attempt. Returns true if this thread has to ask for the addresses of the name. */
 REQUIRES(the_item_lock) static bool begin(struct stream_connection *c)
 {
+    race_set_limit(c);
     if (c->is_refused) {
-        fail(c, kCFStreamErrorDomainPOSIX, EOPNOTSUPP);
+        connection_fail(c, kCFStreamErrorDomainPOSIX, EOPNOTSUPP);
     } else if (!c->is_own) {
         look_at_given_socket(c);
     } else if (c->addresses) {
-        try_next_address(c);
+        c->state = connection_connecting;
+        c->has_begun = true;
     } else {
         c->state = connection_resolving;
         return true;
@@ -276,10 +281,28 @@ REQUIRES(the_item_lock) static bool take_turn(struct stream_connection *c)
     return is_free;
 }
 
+/* Ends a turn, and notes what has come of it. */
+REQUIRES(the_item_lock) static void end_turn(struct stream_connection *c, bool shakes, uint32_t *ret_waits)
+{
+    bool is_pending = c->state != connection_open && c->state != connection_failed;
+
+    c->is_shaking &= !shakes;
+    if (is_pending && !c->is_shaking && c->limit_at_ns != kernel_never && kernel.monotonic_ns() >= c->limit_at_ns) {
+        connection_fail(c, kCFStreamErrorDomainPOSIX, ETIMEDOUT);
+    } else if (c->state == connection_shaking_hands && shakes && c->watches_set) {
+        (void)race_watch(c, c->descriptor, *ret_waits);
+    }
+    race_settle(c);
+    if (c->watches_set) {
+        *ret_waits = kernel_readable;
+    }
+}
+
 int connection_advance(struct stream_connection *c, uint32_t *ret_waits, bool *ret_has_changed)
 {
     enum connection_state before;
-    CFIndex tried;
+    void *finished_query;
+    bool was_idle;
     bool asks = false;
     bool shakes;
     int result;
@@ -287,30 +310,34 @@ int connection_advance(struct stream_connection *c, uint32_t *ret_waits, bool *r
     *ret_waits = kernel_writable;
     connection_lock(c);
     before = c->state;
-    tried = c->next_address;
-    if (c->state == connection_idle) {
+    was_idle = c->state == connection_idle;
+    if (was_idle) {
         asks = begin(c);
     }
-    invariant((c->state != connection_connecting && c->state != connection_open) || c->descriptor >= 0);
     if (c->state == connection_connecting) {
-        look_at_attempt(c);
+        race_advance(c);
     }
+    race_settle(c);
+    before = was_idle ? c->state : before; /* nobody else knew the state before */
+    invariant(c->state != connection_open || c->descriptor >= 0);
     shakes = take_turn(c);
     connection_unlock(c);
     if (asks) {
         begin_query(c);
     }
+    advance_query(c);
     if (shakes) {
         shake_hands(c, ret_waits);
     }
     connection_lock(c);
-    c->is_shaking &= !shakes;
-    *ret_has_changed = (before != c->state || tried != c->next_address) && before != connection_idle;
+    end_turn(c, shakes, ret_waits);
+    finished_query = take_finished_query(c);
+    *ret_has_changed = before != c->state;
     result = c->state == connection_open ? 0 : c->state == connection_failed ? -EPROTO : -EINPROGRESS;
-    if (c->state == connection_resolving) {
-        *ret_waits = 0;
-    }
     connection_unlock(c);
+    if (finished_query) {
+        connection_network()->freeQuery(finished_query);
+    }
     return result;
 }
 
@@ -327,13 +354,13 @@ void connection_wait(struct stream_connection *c, uint32_t waits)
     bool is_shared;
 
     connection_lock(c);
-    query = c->query;
-    descriptor = c->descriptor;
+    query = c->state == connection_resolving && !connection_drives_query(connection_network()) ? c->query : NULL;
+    descriptor = c->watched;
     is_shared = c->session && c->references > 1;
     connection_unlock(c);
-    if (waits) {
-        (void)kernel_ports.wait(descriptor, waits, is_shared ? kernel.monotonic_ns() + handshake_slice_ns : kernel_never);
-    } else if (query) {
+    if (query) {
         connection_network()->waitForQuery(query);
+    } else {
+        (void)kernel_ports.wait(descriptor, waits, is_shared ? kernel.monotonic_ns() + handshake_slice_ns : kernel_never);
     }
 }

@@ -14,6 +14,11 @@
 EXCLUDES(the_item_lock) int connection_advance(struct stream_connection *c, uint32_t *ret_waits, bool *ret_has_changed);
 /* Waits for what connection_advance waits for. */
 EXCLUDES(the_item_lock) void connection_wait(struct stream_connection *c, uint32_t waits);
+/*
+ * Begins TLS on an open connection, which takes over the session. Returns false if it is not open, or has a session. Looks, reads and
+ * writes go on with the handshake; the streams are told of bytes and room again after it.
+ */
+EXCLUDES(the_item_lock) bool connection_begin_handshake(struct stream_connection *c, void *session, CFDictionaryRef settings);
 /* Tells the streams of a connection that it has another state or descriptor; all but one, whose thread knows. */
 EXCLUDES(the_item_lock) void connection_tell(struct stream_connection *c, const struct stream *except);
 

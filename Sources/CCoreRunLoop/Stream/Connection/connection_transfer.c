@@ -57,19 +57,52 @@ static int wait_for(int descriptor, uint32_t readiness)
     return result == -EINTR || result > 0 ? 0 : result;
 }
 
-/* Receives once, without waiting; -EAGAIN with `*ret_waits`. An error of TLS goes to the stream's refusal. */
-static CFIndex receive_once(struct stream *s, int descriptor, void *session, UInt8 *bytes, CFIndex size, uint32_t *ret_waits)
+/* How an attempt to move bytes has found the connection. */
+struct transfer {
+    int descriptor;
+    void *session; /* NULL: the bytes are plain */
+    uint32_t waits; /* the readiness to wait for after -EAGAIN */
+};
+
+/*
+ * Begins an attempt with the lock. Returns whether the connection is open: else TLS has begun on it, and is to be awaited. Plain bytes move
+ * before the lock is dropped, so that none of TLS is taken for plain, and nothing goes out plain in its midst.
+ */
+ACQUIRES(the_item_lock) static bool begin_transfer(struct stream_connection *c, uint32_t readiness, struct transfer *ret_transfer)
 {
+    connection_lock(c);
+    *ret_transfer = (struct transfer){c->descriptor, c->session, readiness};
+    return c->state == connection_open;
+}
+
+/* Waits for the end of a handshake on an open stream. Returns -EINTR, the attempt is to be made again, or why TLS has failed. */
+static int await_handshake(struct stream *s)
+{
+    int result = s->kind->finish_open(s, true);
+
+    return result < 0 ? result : -EINTR;
+}
+
+/* Receives once, without waiting. An error of TLS goes to the stream's refusal. */
+static CFIndex receive_once(struct stream *s, UInt8 *bytes, CFIndex size, struct transfer *ret_transfer)
+{
+    struct stream_connection *c = connection_of(s);
     struct kernel_address peer;
     UInt32 waits = kCRLStreamWaitsToRead;
-    CFIndex result;
+    CFIndex result = 0;
+    bool is_open = begin_transfer(c, kernel_readable, ret_transfer);
 
-    *ret_waits = kernel_readable;
-    if (!session) {
-        return kernel.socket_receive(descriptor, bytes, (size_t)size, &peer);
+    if (is_open && !ret_transfer->session) {
+        result = kernel.socket_receive(c->descriptor, bytes, (size_t)size, &peer);
     }
-    result = connection_network()->receive(session, bytes, size, &waits, &s->refusal);
-    *ret_waits = readiness_of_waits(waits);
+    connection_unlock(c);
+    if (!is_open) {
+        return await_handshake(s);
+    }
+    if (ret_transfer->session) {
+        result = connection_network()->receive(ret_transfer->session, bytes, size, &waits, &s->refusal);
+        ret_transfer->waits = readiness_of_waits(waits);
+    }
     return result;
 }
 
@@ -79,24 +112,28 @@ static bool is_error_of_connection(CFIndex result)
     return result < 0 && result != -EAGAIN && result != -EINTR && result != -EPIPE;
 }
 
-static CFIndex send_once(struct stream *s, int descriptor, void *session, const UInt8 *bytes, CFIndex size, uint32_t *ret_waits)
+static CFIndex send_once(struct stream *s, const UInt8 *bytes, CFIndex size, struct transfer *ret_transfer)
 {
     struct stream_connection *c = connection_of(s);
     UInt32 waits = kCRLStreamWaitsToWrite;
-    CFIndex result;
+    CFIndex result = 0;
+    bool is_open = begin_transfer(c, kernel_writable, ret_transfer);
 
-    if (session) {
-        result = connection_network()->send(session, bytes, size, &waits, &s->refusal);
-        *ret_waits = readiness_of_waits(waits);
-        return is_error_of_connection(result) ? keep_error(c, (int)result) : result;
-    }
-    *ret_waits = kernel_writable;
-    connection_lock(c);
-    result = kernel.socket_send(descriptor, bytes, (size_t)size, NULL, 0, 0);
-    if (is_error_of_connection(result)) {
-        note_error(c, result);
+    if (is_open && !ret_transfer->session) {
+        result = kernel.socket_send(c->descriptor, bytes, (size_t)size, NULL, 0, 0);
+        if (is_error_of_connection(result)) {
+            note_error(c, result);
+        }
     }
     connection_unlock(c);
+    if (!is_open) {
+        return await_handshake(s);
+    }
+    if (ret_transfer->session) {
+        result = connection_network()->send(ret_transfer->session, bytes, size, &waits, &s->refusal);
+        ret_transfer->waits = readiness_of_waits(waits);
+        return is_error_of_connection(result) ? keep_error(c, (int)result) : result;
+    }
     return result;
 }
 
@@ -108,24 +145,28 @@ static void note_held_bytes(struct stream *s, void *session)
     }
 }
 
+/* Waits until another attempt is worth while. There may be too little room for the kernel to report it. */
+static int wait_after(CFIndex result, struct transfer transfer)
+{
+    return result == -EINTR ? 0 : wait_for(transfer.descriptor, transfer.waits);
+}
+
 CFIndex connection_read(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end)
 {
     struct stream_connection *c = connection_of(s);
-    uint32_t waits;
-    void *session;
-    int descriptor = connection_socket(c, &session);
+    struct transfer transfer;
     CFIndex most = size < most_at_once ? size : most_at_once;
-    CFIndex result = receive_once(s, descriptor, session, bytes, most, &waits);
+    CFIndex result = receive_once(s, bytes, most, &transfer);
 
     while (result == -EAGAIN || result == -EINTR) {
-        int waited = wait_for(descriptor, waits);
+        int waited = wait_after(result, transfer);
 
         if (waited < 0) {
             return waited;
         }
-        result = receive_once(s, descriptor, session, bytes, most, &waits);
+        result = receive_once(s, bytes, most, &transfer);
     }
-    note_held_bytes(s, session);
+    note_held_bytes(s, transfer.session);
     if (result == 0) {
         result = end_of_bytes(c);
         *ret_at_end = result == 0;
@@ -135,19 +176,17 @@ CFIndex connection_read(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_
 
 CFIndex connection_write(struct stream *s, const UInt8 *bytes, CFIndex size)
 {
-    uint32_t waits;
-    void *session;
-    int descriptor = connection_socket(connection_of(s), &session);
+    struct transfer transfer;
     CFIndex most = size < most_at_once ? size : most_at_once;
-    CFIndex result = send_once(s, descriptor, session, bytes, most, &waits);
+    CFIndex result = send_once(s, bytes, most, &transfer);
 
     while (result == -EAGAIN || result == -EINTR) {
-        int waited = result == -EINTR ? 0 : wait_for(descriptor, waits); /* there may be too little room for the kernel to report it */
+        int waited = wait_after(result, transfer);
 
         if (waited < 0) {
             return waited;
         }
-        result = send_once(s, descriptor, session, bytes, most, &waits);
+        result = send_once(s, bytes, most, &transfer);
     }
     return result;
 }
@@ -209,14 +248,26 @@ static int look_at_writer(struct stream_connection *c, int descriptor, uint32_t 
 int connection_look(struct stream *s, uint32_t ready)
 {
     struct stream_connection *c = connection_of(s);
-    void *session;
-    int descriptor = connection_socket(c, &session);
+    struct transfer found;
+    bool is_open;
 
-    if (session && stream_is_reader(s)) {
-        return look_at_session(s, c, session);
+    atomic_store_explicit(&s->is_ready, false, memory_order_release); /* this is the look that it asks for */
+    is_open = begin_transfer(c, 0, &found);
+    connection_unlock(c);
+    if (!is_open || atomic_load_explicit(&s->opening_interest, memory_order_relaxed)) {
+        int result = s->kind->finish_open(s, false); /* TLS has begun, or has ended its handshake, since the stream last looked */
+
+        if (result < 0) {
+            return result == -EINPROGRESS ? 0 : result;
+        }
+        found.descriptor = connection_socket(c, &found.session);
+        ready = 0;
+    }
+    if (found.session && stream_is_reader(s)) {
+        return look_at_session(s, c, found.session);
     }
     if (!ready) {
-        ready = kernel.descriptor_ready(descriptor, stream_is_reader(s) ? kernel_readable : kernel_writable);
+        ready = kernel.descriptor_ready(found.descriptor, stream_is_reader(s) ? kernel_readable : kernel_writable);
     }
-    return stream_is_reader(s) ? look_at_reader(c, descriptor, ready) : look_at_writer(c, descriptor, ready);
+    return stream_is_reader(s) ? look_at_reader(c, found.descriptor, ready) : look_at_writer(c, found.descriptor, ready);
 }

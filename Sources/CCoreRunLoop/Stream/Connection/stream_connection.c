@@ -11,6 +11,7 @@
 #include "Kernel/Ports/kernel_ports.h"
 #include "Stream/Connection/connection_attempt.h"
 #include "Stream/Connection/connection_properties.h"
+#include "Stream/Connection/connection_race.h"
 #include "Stream/Connection/connection_transfer.h"
 #include "Stream/Core/stream_schedule.h"
 #include "Support/locked_read.h"
@@ -25,16 +26,6 @@ static void take_error(struct stream *s, struct stream_connection *c)
     connection_unlock(c);
 }
 
-static bool connection_is_secured(struct stream_connection *c)
-{
-    bool is_secured;
-
-    connection_lock(c);
-    is_secured = c->session;
-    connection_unlock(c);
-    return is_secured;
-}
-
 /* Goes on with the connection. `begins`: this is the stream's first call, and it does not know the descriptor yet. */
 static int advance(struct stream *s, bool begins, uint32_t *ret_waits)
 {
@@ -42,9 +33,9 @@ static int advance(struct stream *s, bool begins, uint32_t *ret_waits)
     bool has_changed;
     int result = connection_advance(c, ret_waits, &has_changed);
 
-    atomic_store_explicit(&s->opening_interest, *ret_waits, memory_order_relaxed);
+    atomic_store_explicit(&s->opening_interest, result == 0 ? 0 : *ret_waits, memory_order_relaxed);
     if ((begins && (result == 0 || result == -EINPROGRESS)) || has_changed) {
-        stream_schedule_descriptor_changed(s, locked_read_int(item_lock(c), &c->descriptor));
+        stream_schedule_descriptor_changed(s, locked_read_int(item_lock(c), &c->watched));
     }
     if (has_changed) {
         connection_tell(c, s);
@@ -57,23 +48,13 @@ static int advance(struct stream *s, bool begins, uint32_t *ret_waits)
     return result;
 }
 
-static bool has_tried_address(struct stream_connection *c)
-{
-    bool has_tried;
-
-    connection_lock(c);
-    has_tried = c->next_address > 0;
-    connection_unlock(c);
-    return has_tried;
-}
-
-/* A connection that the kernel refuses at once fails as one that a distant host refuses: finish_open tells it. */
+/* What failed before or at once fails as what fails later: finish_open tells it. Only what could not begin is told by opening itself. */
 static int open_socket(struct stream *s)
 {
     uint32_t waits;
     int result = advance(s, true, &waits);
 
-    return result < 0 && has_tried_address(connection_of(s)) ? -EINPROGRESS : result;
+    return result < 0 && locked_read_bool(item_lock(connection_of(s)), &connection_of(s)->has_begun) ? -EINPROGRESS : result;
 }
 
 static int finish_open(struct stream *s, bool waits)
@@ -93,7 +74,8 @@ static int finish_open(struct stream *s, bool waits)
 /* The parts of a connection that its last stream gives back once the lock is dropped. */
 struct stream_leftovers {
     void *session;
-    int descriptor; /* to be closed; -1: none */
+    int descriptor; /* to be closed, as the next; -1: none */
+    int watched;
 };
 
 REQUIRES(the_item_lock) static void take_leftovers(struct stream_connection *c, struct stream_leftovers *ret_leftovers)
@@ -101,9 +83,19 @@ REQUIRES(the_item_lock) static void take_leftovers(struct stream_connection *c, 
     invariant(c->unclosed == 0 && !c->is_shaking);
     ret_leftovers->session = c->session;
     ret_leftovers->descriptor = c->closes ? c->descriptor : -1;
+    ret_leftovers->watched = c->watched != c->descriptor ? c->watched : -1;
+    race_end(c);
     c->session = NULL;
-    c->descriptor = -1;
+    c->descriptor = c->watched = -1;
+    c->watches_set = false;
     c->state = connection_failed; /* a query that is under way makes no socket any more */
+}
+
+static void close_if_open(int descriptor)
+{
+    if (descriptor >= 0) {
+        (void)kernel.close(descriptor);
+    }
 }
 
 /* The stream was closed, or is freed without having been closed. The last stream of a connection closes the socket. */
@@ -111,7 +103,7 @@ static void leave(struct stream *s)
 {
     struct socket_stream *socket_stream = (struct socket_stream *)s;
     struct stream_connection *c = socket_stream->connection;
-    struct stream_leftovers leftovers = {NULL, -1};
+    struct stream_leftovers leftovers = {NULL, -1, -1};
 
     if (socket_stream->has_left) {
         return;
@@ -126,9 +118,8 @@ static void leave(struct stream *s)
     if (leftovers.session) {
         connection_network()->freeSession(leftovers.session);
     }
-    if (leftovers.descriptor >= 0) {
-        (void)kernel.close(leftovers.descriptor);
-    }
+    close_if_open(leftovers.descriptor);
+    close_if_open(leftovers.watched);
 }
 
 static void release_if_any(CFTypeRef object)
@@ -172,14 +163,14 @@ static void finalize(struct stream *s)
 
 /* ---- loops of a query ---- */
 
-/* Returns the query that resolves the peer's name, or NULL. The stream keeps the connection, and that keeps the query. */
+/* Returns the query that loops drive, or NULL. The stream keeps the connection, and that keeps the query. */
 EXCLUDES(the_item_lock) static void *query_of(const struct stream *s)
 {
     struct stream_connection *c = connection_of(s);
     void *query;
 
     connection_lock(c);
-    query = c->state == connection_resolving ? c->query : NULL;
+    query = c->state == connection_resolving && c->query && !connection_drives_query(connection_network()) ? c->query : NULL;
     connection_unlock(c);
     return query;
 }
@@ -228,6 +219,7 @@ NOT_CHECKED static struct stream_connection *create_connection(const struct conn
         return NULL;
     }
     c->descriptor = terms->descriptor;
+    c->watched = c->race.alarm = -1;
     c->is_own = terms->descriptor < 0;
     c->closes = c->is_own;
     c->type = terms->type;
@@ -235,6 +227,7 @@ NOT_CHECKED static struct stream_connection *create_connection(const struct conn
     c->addresses = terms->addresses ? CFRetain(terms->addresses) : NULL;
     c->host = terms->host ? CFRetain(terms->host) : NULL;
     c->port = terms->port;
+    c->sets_port = terms->sets_port;
     return c;
 }
 

@@ -210,9 +210,7 @@ EXCLUDES(the_item_lock) static CFStreamStatus begin_transfer(struct stream *s)
             s->is_claimed = true;
             s->is_transferring = true;
             s->is_nudged = false;
-            if (status == kCFStreamStatusOpen) {
-                resting = stream_events_rest(s);
-            }
+            resting = stream_events_rest(s); /* opening may wait for long, and for something else than the loops watch for */
         }
         stream_unlock(s);
         stream_carriers_tell(s, resting, false);

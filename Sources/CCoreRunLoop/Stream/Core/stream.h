@@ -80,7 +80,7 @@ struct stream_kind {
     size_t size; /* of the structure that begins with struct stream */
     /* Returns 0, a negative errno, or -EINPROGRESS: finish_open then tells the outcome. NULL: there is nothing to open. */
     int (*open)(struct stream *s);
-    /* As `open`, which has returned -EINPROGRESS. Waits for the outcome if `waits`. */
+    /* As `open`, which has returned -EINPROGRESS. Waits for the outcome if `waits`. Goes on with a handshake on an open stream as well. */
     int (*finish_open)(struct stream *s, bool waits);
     /* At least one byte, or 0 and `*ret_at_end`. May set `*ret_at_end` with the last bytes. Waits. For read streams only. */
     CFIndex (*read)(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end);
@@ -113,7 +113,8 @@ struct stream {
     bool is_claimed GUARDED_BY(the_item_lock);
     bool is_transferring GUARDED_BY(the_item_lock); /* claimed by a call that reads or writes */
     bool is_opened GUARDED_BY(the_item_lock); /* the kind was told to open, and has not been told to close */
-    _Atomic uint32_t opening_interest; /* of enum kernel_readiness: what opening waits for; set by the kind */
+    /* Of enum kernel_readiness: what opening, or later a handshake, waits for; 0: nothing. Set by the kind. */
+    _Atomic uint32_t opening_interest;
     bool opens_at_end; /* set by the kind's `open`: there is nothing to read */
     uint8_t owed GUARDED_BY(the_item_lock); /* events that come once and have not been told yet */
     uint8_t told GUARDED_BY(the_item_lock); /* lasting events that were told, with no read or write since */

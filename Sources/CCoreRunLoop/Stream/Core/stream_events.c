@@ -59,13 +59,14 @@ bool stream_events_await_lasting(const struct stream *s)
 /* An event that is owed is posted. The loop takes a post only of a source with an interest. */
 REQUIRES(the_item_lock) static void update_interest(struct stream *s)
 {
+    uint32_t opening = atomic_load_explicit(&s->opening_interest, memory_order_relaxed);
     uint32_t interest = 0;
 
     if (stream_carriers_watch(s)) {
         if (s->status == kCFStreamStatusOpening && wanted_events(s) && !s->is_transferring) {
-            interest = atomic_load_explicit(&s->opening_interest, memory_order_relaxed);
+            interest = opening;
         } else if (stream_events_await_lasting(s) || (s->owed & wanted_events(s))) {
-            interest = own_readiness(s);
+            interest = opening ? opening : own_readiness(s);
         }
     }
     /* Release: a thread that tells this interest also sees the fields that it comes from. */

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of files; see stream_file.h. The fields belong to the thread that has claimed the stream. */
+/* Streams of files and of descriptors; see stream_file.h. The fields belong to the thread that has claimed the stream. */
 #include "Stream/Kind/stream_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "Kernel/Ports/kernel_ports.h"
+
 struct file_stream {
     struct stream stream;
-    char *path; /* constant */
+    char *path; /* constant; NULL: of the program's descriptor */
     int file; /* -1: not open */
+    bool closes; /* constant: closing the stream closes the file */
     bool is_regular;
     bool appends;
     int64_t offset; /* where reading or writing is to begin; below 0: none was set */
@@ -27,15 +31,27 @@ static int open_path(const struct file_stream *file)
     return kernel.path_open(file->path, O_WRONLY | O_CREAT | (file->appends ? O_APPEND : O_TRUNC));
 }
 
+/* Returns the program's descriptor, or -EBADF if it is none or is not open for what the stream does. */
+static int take_descriptor(struct file_stream *file)
+{
+    int refused = stream_is_reader(&file->stream) ? O_WRONLY : O_RDONLY;
+    int access = kernel.file_access(file->file);
+
+    if (access < 0) {
+        file->file = -1; /* whatever has the number later is not the stream's to close */
+    }
+    return access < 0 || access == refused ? -EBADF : file->file;
+}
+
 static int open_file(struct stream *s)
 {
     struct file_stream *file = (struct file_stream *)s;
-    int opened = open_path(file);
+    int opened = file->path ? open_path(file) : take_descriptor(file);
 
     if (opened < 0) {
         return opened;
     }
-    if (file->offset >= 0) {
+    if (file->path && file->offset >= 0) {
         int64_t offset = kernel.file_seek(opened, file->offset, SEEK_SET);
 
         if (offset < 0) {
@@ -58,13 +74,22 @@ static void close_file(struct stream *s)
 {
     struct file_stream *file = (struct file_stream *)s;
 
-    if (file->file >= 0) {
+    if (file->file >= 0 && file->closes) {
         (void)kernel.close(file->file);
-        file->file = -1;
     }
+    file->file = -1;
 }
 
 /* ---- moving bytes ---- */
+
+/* After -EAGAIN of a descriptor that never waits. Returns whether to try again; otherwise `*ret_result` is an error. */
+static bool wait_for(int file, uint32_t readiness, CFIndex *ret_result)
+{
+    int result = kernel_ports.wait(file, readiness, kernel_never);
+
+    *ret_result = result;
+    return result >= 0 || result == -EINTR;
+}
 
 static CFIndex read_file(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret_at_end)
 {
@@ -72,14 +97,24 @@ static CFIndex read_file(struct stream *s, UInt8 *bytes, CFIndex size, bool *ret
     CFIndex result;
 
     invariant(file->file >= 0); /* an open stream has its file until the claim ends */
-    result = kernel.file_read(file->file, bytes, (size_t)size);
+    do {
+        result = kernel.file_read(file->file, bytes, (size_t)size);
+    } while (result == -EAGAIN && wait_for(file->file, kernel_readable, &result));
     *ret_at_end = result == 0;
     return result;
 }
 
+/* A pipe that is reported as writable has room for so much. The rest of a longer write would wait, as the mode is left alone. */
 static CFIndex write_file(struct stream *s, const UInt8 *bytes, CFIndex size)
 {
-    return kernel.file_write(((struct file_stream *)s)->file, bytes, (size_t)size);
+    const struct file_stream *file = (struct file_stream *)s;
+    CFIndex most = file->is_regular || size < PIPE_BUF ? size : PIPE_BUF;
+    CFIndex result;
+
+    do {
+        result = kernel.file_write(file->file, bytes, (size_t)most);
+    } while (result == -EAGAIN && wait_for(file->file, kernel_writable, &result));
+    return result;
 }
 
 /* An empty pipe whose other end is closed reports only the hang-up. For a writer the next write then returns the error. */
@@ -159,6 +194,7 @@ static bool set_property(struct stream *s, CFStringRef name, CFTypeRef value)
 
 static void finalize(struct stream *s)
 {
+    close_file(s); /* the program's descriptor, if the stream was never opened */
     free(((struct file_stream *)s)->path);
 }
 
@@ -187,6 +223,20 @@ struct stream *stream_file_create(CFAllocatorRef allocator, const char *path, bo
     memcpy(copy, path, size);
     file->path = copy;
     file->file = -1;
+    file->closes = true;
+    file->offset = -1;
+    return &file->stream;
+}
+
+struct stream *stream_file_create_with_descriptor(CFAllocatorRef allocator, int descriptor, bool closes, bool is_reader)
+{
+    struct file_stream *file = (struct file_stream *)stream_create(allocator, &file_kind, is_reader);
+
+    if (!file) {
+        return NULL;
+    }
+    file->file = descriptor < 0 ? -1 : descriptor;
+    file->closes = closes;
     file->offset = -1;
     return &file->stream;
 }

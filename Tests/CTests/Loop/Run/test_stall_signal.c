@@ -144,7 +144,7 @@ TEST(a_program_that_has_handlers_for_all_signals_is_told, "706")
 }
 
 static _Atomic bool is_told;
-static bool has_control;
+static _Atomic bool has_control;
 
 static void look_at_text(const CRLStall *stall, void *info)
 {

@@ -2,7 +2,9 @@
 /* Errors: what they hold, when they are equal, and the texts that they have for users and developers. */
 #include <errno.h>
 #include <locale.h>
+#include <netdb.h>
 
+#include "CFNetwork/CFSocketStream.h"
 #include "CoreFoundation/CoreFoundation.h"
 #include "harness.h"
 
@@ -130,6 +132,29 @@ TEST(posix_errors_have_the_texts_of_the_system, "404")
     for (int i = 0; i < 3; i++) {
         error = CFErrorCreate(NULL, kCFErrorDomainPOSIX, no_codes[i], NULL);
         expect_text(CFErrorCopyFailureReason(error), NULL);
+        CFRelease(error);
+    }
+}
+
+TEST(errors_of_tls_and_of_names_have_words, "404")
+{
+    const struct {
+        CFErrorDomain domain;
+        CFIndex code;
+        CFStringRef expected;
+    } cases[] = {
+        {kCFErrorDomainOSStatus, errSSLCertExpired, CFSTR("The certificate of the peer, or of an authority, has expired")},
+        {kCFErrorDomainOSStatus, errSSLPeerHandshakeFail, CFSTR("The peer sent the alert handshake_failure")},
+        {kCFErrorDomainOSStatus, -50, NULL},
+        {CFSTR("kCFErrorDomainCFNetwork"), EAI_NONAME, CFSTR("There is no host of this name")},
+        {CFSTR("kCFErrorDomainCFNetwork"), EAI_AGAIN, CFSTR("No server of names has answered, or it has a problem")},
+        {CFSTR("kCFErrorDomainCFNetwork"), 1, NULL},
+        {CFSTR("d"), EAI_NONAME, NULL},
+        {kCFErrorDomainCocoa, errSSLCertExpired, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        CFErrorRef error = CFErrorCreate(NULL, cases[i].domain, cases[i].code, NULL);
+        expect_text(CFErrorCopyFailureReason(error), cases[i].expected);
         CFRelease(error);
     }
 }
