@@ -97,7 +97,8 @@ let package = Package(
             swiftSettings: strict),
         .target(name: "CoreRunLoopExecutorsShims", path: "AddOns/Executors/Sources/CoreRunLoopExecutorsShims"),
         .target(
-            name: "CoreRunLoopExecutors", dependencies: ["CoreRunLoop", "CoreRunLoopMain", "CoreRunLoopShims", "CoreRunLoopExecutorsShims"],
+            name: "CoreRunLoopExecutors",
+            dependencies: ["CoreRunLoop", "CoreRunLoopMain", "CoreRunLoopShims", "CoreRunLoopExecutorsShims"],
             path: "AddOns/Executors/Sources/CoreRunLoopExecutors", swiftSettings: strict),
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),

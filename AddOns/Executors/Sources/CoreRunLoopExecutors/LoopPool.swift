@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The default executor: threads that run loops and share one queue of jobs. A thread that finds no job looks again for a moment if jobs come
-// quickly; then its loop sleeps. One that takes a job and leaves others wakes the next thread.
+// The default executor: threads that run loops and share one queue of jobs. A thread that finds no job looks again for a moment if jobs
+// come quickly; then its loop sleeps. One that takes a job and leaves others wakes the next thread.
 //
 // Invariants: whoever queues a job sees a thread that looks for one, or wakes one that sleeps, or there is none that sleeps. A thread stops
 // looking, and is counted as sleeping, in one step with finding the queue empty. So no job is left while a thread sleeps.

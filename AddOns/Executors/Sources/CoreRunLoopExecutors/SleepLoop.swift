@@ -19,7 +19,7 @@ final class SleepLoop: Sendable {
         }
     }
 
-    /// Calls `wake` after `delay`, or up to `tolerance` later. With `isSuspending` the time does not count in which the system is suspended.
+    /// Calls `wake` after `delay`, or up to `tolerance` later. With `isSuspending` the time of a suspended system does not count.
     func add(after delay: Duration, tolerance: Duration?, isSuspending: Bool, _ wake: @escaping @Sendable () -> Void) {
         let nanoseconds = max(0, delay.inNanoseconds)
         let sleep = Sleep(wake, tolerance, isSuspending ? sum(shim_monotonic_ns(), nanoseconds) : nil)
@@ -32,8 +32,8 @@ final class SleepLoop: Sendable {
         unsafe context.retain = { info in unsafe UnsafeRawPointer(Unmanaged<Sleep>.fromOpaque(info!).retain().toOpaque()) }
         unsafe context.release = { info in unsafe Unmanaged<Sleep>.fromOpaque(info!).release() }
         let timer = unsafe CFRunLoopTimerCreate(
-            nil, .greatestFiniteMagnitude, 0, 0, 0, { _, info in unsafe SleepLoop.shared.end(Unmanaged<Sleep>.fromOpaque(info!).takeUnretainedValue()) },
-            &context)
+            nil, .greatestFiniteMagnitude, 0, 0, 0,
+            { _, info in unsafe SleepLoop.shared.end(Unmanaged<Sleep>.fromOpaque(info!).takeUnretainedValue()) }, &context)
         guard let timer else { fatalError("CoreRunLoopExecutors: no memory for a task's sleep") }
         shim_timer_set_instant(timer, instant)
         if let tolerance = sleep.tolerance { CFRunLoopTimerSetTolerance(timer, Double(tolerance.inNanoseconds) / 1e9) }

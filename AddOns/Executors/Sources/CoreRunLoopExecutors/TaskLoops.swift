@@ -23,7 +23,7 @@ public struct TaskLoops: Sendable {
     /// nothing, and a list of only such numbers is taken for an empty one.
     public var processors: [Int32] = []
 
-    /// How long one of the threads looks for the next job before it sleeps, while jobs come that quickly after one another. Zero: not at all.
+    /// How long a thread looks for its next job before it sleeps, while jobs come that quickly after one another. Zero: not at all.
     public var busyWait = Duration.microseconds(100)
 
     /// The settings that hold unless others are used.

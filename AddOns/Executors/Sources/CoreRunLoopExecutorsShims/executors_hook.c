@@ -16,13 +16,13 @@
 #define SWIFT_CALL __attribute__((swiftcall))
 
 /* As the runtime returns a serial executor: in two registers. */
-struct serial_executor {
+struct executor_reference {
     void *identity;
     unsigned long implementation;
 };
 
-typedef SWIFT_CALL struct serial_executor (*get_main_function)(void);
-typedef SWIFT_CALL struct serial_executor (*get_main_hook)(get_main_function by_runtime);
+typedef SWIFT_CALL struct executor_reference (*get_main_function)(void);
+typedef SWIFT_CALL struct executor_reference (*get_main_hook)(get_main_function by_runtime);
 typedef SWIFT_CALL void (*enqueue_function)(void *job);
 typedef SWIFT_CALL void (*enqueue_hook)(void *job, enqueue_function by_runtime);
 
@@ -39,7 +39,7 @@ extern void dispatch_async_f(struct dispatch_queue_s *queue, void *context, void
 
 static pthread_once_t are_created = PTHREAD_ONCE_INIT;
 
-static SWIFT_CALL struct serial_executor get_main(get_main_function by_runtime);
+static SWIFT_CALL struct executor_reference get_main(get_main_function by_runtime);
 static SWIFT_CALL void enqueue(void *job, enqueue_function by_runtime);
 
 static void create(void)
@@ -53,7 +53,7 @@ static void create(void)
     corerunloop_create_executors(); /* asks for the main executor, and must not come back here */
 }
 
-static SWIFT_CALL struct serial_executor get_main(get_main_function by_runtime)
+static SWIFT_CALL struct executor_reference get_main(get_main_function by_runtime)
 {
     (void)pthread_once(&are_created, create);
     return by_runtime();
