@@ -32,4 +32,6 @@ let package = Package(
         .testTarget(name: "LoopTests", dependencies: loop),
         .testTarget(name: "XCTests", dependencies: loop),
     ]
+        + (extra == "CoreRunLoopExecutors"
+            ? [.executableTarget(name: "pool", dependencies: loop, path: "Sources/Pool")] : [])
 )
