@@ -35,6 +35,8 @@ let package = Package(
         .library(name: "CoreRunLoopNats", targets: ["CoreRunLoopNats"]),
         // The main loop runs while an asynchronous main is suspended: to be linked, no more.
         .library(name: "CoreRunLoopMain", targets: ["CoreRunLoopMain"]),
+        // All tasks on loops: to be linked, no more.
+        .library(name: "CoreRunLoopExecutors", targets: ["CoreRunLoopExecutors"]),
         // For test suites: a clock moved by hand, and a trait that runs a test on a loop.
         .library(name: "CoreRunLoopTesting", targets: ["CoreRunLoopTesting"]),
     ],
@@ -93,6 +95,11 @@ let package = Package(
         .target(
             name: "CoreRunLoopMain", dependencies: ["CoreRunLoop", "CoreRunLoopMainHook"], path: "AddOns/Executors/Sources/CoreRunLoopMain",
             swiftSettings: strict),
+        .target(name: "CoreRunLoopExecutorsShims", path: "AddOns/Executors/Sources/CoreRunLoopExecutorsShims"),
+        .target(
+            name: "CoreRunLoopExecutors",
+            dependencies: ["CoreRunLoop", "CoreRunLoopMain", "CoreRunLoopShims", "CoreRunLoopExecutorsShims"],
+            path: "AddOns/Executors/Sources/CoreRunLoopExecutors", swiftSettings: strict),
         .target(name: "CoreRunLoopTesting", dependencies: ["CoreRunLoop", "CoreRunLoopShims"], swiftSettings: strict),
         .executableTarget(name: "swift-service", dependencies: ["CoreRunLoop"], path: "Examples/swift-service"),
         .executableTarget(name: "swift-sources", dependencies: ["CoreRunLoop"], path: "Examples/swift-sources"),

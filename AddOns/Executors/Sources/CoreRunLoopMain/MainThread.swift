@@ -13,7 +13,7 @@ extension RunLoop {
     /// environment, where another library has set what the main thread does, where the program has a main executor of its own, and with a
     /// Swift runtime that this package does not know. A line on the standard error output says which. A program whose main is synchronous
     /// runs the loop itself, by `run()`, `runMain` or a host's loop; that does not count here.
-    public static var mainThreadRunsLoop: Bool { main_hook_is_set() && mainExecutorIsDispatch }
+    public static var mainThreadRunsLoop: Bool { main_hook_is_set() && mainLoopServesMainActor }
 
     /// Has the main thread run a host's loop, such as GLib's or Qt's, in place of the main loop.
     ///
@@ -39,15 +39,39 @@ extension RunLoop {
     }
 }
 
+extension RunLoop {
+    /// Called on the main thread before it runs the loop for the runtime; set by the executor that brings its jobs to the loop itself.
+    package static var mainThreadWillRunLoop: (@Sendable () -> Void)? {
+        get { mainThread.withLock { $0.willRun } }
+        set { mainThread.withLock { $0.willRun = newValue } }
+    }
+
+    /// Gives the main thread to the host, if there is one, and then to the main loop. Only on the main thread, once.
+    package static func runMainThread() -> Never {
+        let (body, willRun) = mainThread.withLock { state in
+            state.isDraining = true
+            defer { state.body = nil }
+            return (state.body, state.willRun)
+        }
+        willRun?()
+        if let body { MainActor.assumeIsolated { body() } }
+        while true { RunLoop.main.run(in: .default, until: RunLoop.StopToken()) }  // a stop of the loop does not end the program
+    }
+}
+
 private struct MainThread {
     var body: (@MainActor @Sendable () -> Void)?
+    var willRun: (@Sendable () -> Void)?
     var isDraining = false
 }
 
 private let mainThread = Mutex(MainThread())
 
-/// Whether main-actor jobs go to the main dispatch queue, which the main loop serves.
-private var mainExecutorIsDispatch: Bool { mainExecutorName.hasSuffix("DispatchMainExecutor") }
+/// Whether jobs of the main actor go to the main dispatch queue, which the main loop serves, or to the loop itself.
+private var mainLoopServesMainActor: Bool {
+    let name = mainExecutorName
+    return name.hasSuffix(".DispatchMainExecutor") || name == "CoreRunLoopExecutors.MainLoopExecutor"
+}
 
 /// The class of the runtime's main executor; empty for one that is no object.
 private var mainExecutorName: String {
@@ -58,16 +82,8 @@ private var mainExecutorName: String {
 #if compiler(<6.6)
     /// Called on the main thread, once, when an asynchronous main has suspended for the first time.
     @c func corerunloop_main_thread_drain() -> Never {
-        if !mainExecutorIsDispatch {
-            unsafe main_hook_report("the main loop does not run by itself, as the program's main executor is \(mainExecutorName)")
-            main_hook_drain_by_runtime()
-        }
-        let body = mainThread.withLock { state in
-            state.isDraining = true
-            defer { state.body = nil }
-            return state.body
-        }
-        if let body { MainActor.assumeIsolated { body() } }
-        while true { RunLoop.main.run(in: .default, until: RunLoop.StopToken()) }  // a stop of the loop does not end the program
+        if mainLoopServesMainActor { RunLoop.runMainThread() }
+        unsafe main_hook_report("the main loop does not run by itself, as the program's main executor is \(mainExecutorName)")
+        main_hook_drain_by_runtime()
     }
 #endif

@@ -1,13 +1,13 @@
 // swift-tools-version: 6.3
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs with every kind of main, which only link CoreRunLoopMain. MAINS=foundation links them with CoreRunLoopFoundation as well.
+// Programs with every kind of main, which only link CoreRunLoopMain. MAINS names one more product.
 import PackageDescription
 
-let withFoundation = Context.environment["MAINS"] == "foundation"
+let extra = Context.environment["MAINS"]
 let root = "CoreRunLoop"
 func product(_ name: String) -> Target.Dependency { .product(name: name, package: root) }
-let loop = [product("CoreRunLoopMain"), product("CoreRunLoop"), "Checks"] + (withFoundation ? [product("CoreRunLoopFoundation")] : [])
+let loop = [product("CoreRunLoopMain"), product("CoreRunLoop"), "Checks"] + (extra.map { [product($0)] } ?? [])
 
 let package = Package(
     name: "Mains",
@@ -16,7 +16,10 @@ let package = Package(
     targets: [
         .target(name: "FirstThread"),
         .target(name: "Checks", dependencies: ["FirstThread"]),
-        .executableTarget(name: "async-main", dependencies: loop, path: "Sources/AsyncMain"),
+        .executableTarget(
+            name: "async-main", dependencies: loop, path: "Sources/AsyncMain",
+            swiftSettings: extra == "CoreRunLoopExecutors" ? [.define("JOBS_ON_LOOP")] : []),
+        .executableTarget(name: "hops", dependencies: loop, path: "Sources/Hops"),
         .executableTarget(name: "top-level", dependencies: loop, path: "Sources/TopLevel"),
         .executableTarget(name: "synchronous-main", dependencies: loop, path: "Sources/SynchronousMain"),
         .executableTarget(
@@ -29,4 +32,6 @@ let package = Package(
         .testTarget(name: "LoopTests", dependencies: loop),
         .testTarget(name: "XCTests", dependencies: loop),
     ]
+        + (extra == "CoreRunLoopExecutors"
+            ? [.executableTarget(name: "pool", dependencies: loop, path: "Sources/Pool")] : [])
 )

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What hops between the main actor and the pool, tasks and sleeps cost with the executors that are linked: one line a figure, its name and
+// microseconds. `make bench-executors` compares them.
+
+import Checks
+import CoreRunLoopMain
+
+@MainActor var hopCount = 0
+@MainActor func hop() { hopCount += 1 }
+
+/// An actor in the pool.
+actor Counter {
+    private(set) var count = 0
+    func add() { count += 1 }
+}
+
+@main struct Program {
+    static func main() async {
+        let hops = 10_000
+        await report("hop to the main actor and back", best(of: 5, per: hops) {
+            await Task.detached { for _ in 0..<hops { await hop() } }.value
+        })
+        await report("task", best(of: 5, per: 100_000) {
+            await withDiscardingTaskGroup { group in for _ in 0..<100_000 { group.addTask {} } }
+        })
+        let counter = Counter()
+        await report("call of an actor by 100 tasks", best(of: 5, per: 100_000) {
+            await withDiscardingTaskGroup { group in
+                for _ in 0..<100 { group.addTask { for _ in 0..<1000 { await counter.add() } } }
+            }
+        })
+        for count in [1000, 100_000] {
+            await report("sleep of 1 ms, \(count) at once", best(of: 3, per: count) {
+                await withDiscardingTaskGroup { group in
+                    for _ in 0..<count { group.addTask { try? await Task.sleep(for: .milliseconds(1)) } }
+                }
+            })
+        }
+        await report("lateness of a sleep of 1 ms", lateness())
+    }
+
+    static func report(_ name: String, _ cost: Duration) { print("\(name)\t\(cost / .microseconds(1))") }
+
+    static func best(of rounds: Int, per count: Int, _ work: @Sendable () async -> Void) async -> Duration {
+        var best = Duration.seconds(1_000_000)
+        for _ in 0..<rounds {
+            let begin = ContinuousClock.now
+            await work()
+            best = min(best, ContinuousClock.now - begin)
+        }
+        return best / count
+    }
+
+    static func lateness() async -> Duration {
+        await Task.detached {
+            var late: [Duration] = []
+            for _ in 0..<201 {
+                let begin = ContinuousClock.now
+                try? await Task.sleep(for: .milliseconds(1), tolerance: .zero)
+                late.append(ContinuousClock.now - begin - .milliseconds(1))
+            }
+            return late.sorted()[late.count / 2]
+        }.value
+    }
+}
