@@ -15,6 +15,7 @@
 
 #include "CFNetwork/CFHost.h"
 #include "CFNetwork/CFSocketStream.h"
+#include "CRLRunLoop.h"
 #include "CRLStreamNetwork.h"
 #include "Failure/nth_failure.h"
 #include "Loop/Core/main_queue.h"
@@ -223,6 +224,36 @@ NTH_FAILURE(a_stream_of_a_fifo, "307 324")
     return is_complete;
 }
 
+static ssize_t (*read_of_the_table)(int descriptor, void *bytes, size_t size);
+
+/* The first time the pipe seems to be empty. */
+static ssize_t read_later(int descriptor, void *bytes, size_t size)
+{
+    kernel.file_read = read_of_the_table;
+    (void)descriptor, (void)bytes, (void)size;
+    return -EAGAIN;
+}
+
+NTH_FAILURE(a_stream_of_a_pipe_that_never_waits, "307 323")
+{
+    CFReadStreamRef reader;
+    UInt8 byte;
+    int ends_of_pipe[2];
+    bool is_read = false;
+
+    MUST(pipe2(ends_of_pipe, O_CLOEXEC | O_NONBLOCK) == 0);
+    (void)bag_keep_descriptor(ends_of_pipe[0]);
+    MUST(write(bag_keep_descriptor(ends_of_pipe[1]), "a", 1) == 1);
+    reader = CRLReadStreamCreateWithDescriptor(NULL, ends_of_pipe[0], false);
+    if (bag_keep(reader) && CFReadStreamOpen(reader)) {
+        read_of_the_table = kernel.file_read;
+        kernel.file_read = read_later;
+        is_read = CFReadStreamRead(reader, &byte, 1) == 1;
+        kernel.file_read = read_of_the_table;
+    }
+    return is_read;
+}
+
 NTH_FAILURE(streams_of_a_socket, "323 324 326")
 {
     CFReadStreamRef reader;
@@ -332,6 +363,47 @@ NTH_FAILURE(streams_to_a_name_with_a_limit, "331 334 343")
     fake_names_answer((const int[]){refusing_port, (int)port}, 2);
     NEED(CFWriteStreamWrite(writer, (const UInt8 *)"a", 1) == 1);
     return CFWriteStreamGetError(writer).domain == 0;
+}
+
+static int64_t (*clock_of_the_table)(void);
+static int64_t passed_ns;
+
+/* Each look at it finds that it is time for the next attempt. */
+static int64_t hasty_clock(void)
+{
+    passed_ns += 250000000;
+    return clock_of_the_table() + passed_ns;
+}
+
+/* So many silent addresses that one attempt takes another's place, and then one that accepts. */
+NTH_FAILURE(streams_to_a_name_of_many_addresses, "331 334")
+{
+    enum { silent_count = 9, looks = 100 };
+    int ports[silent_count + 1];
+    struct swallower silent;
+    CFWriteStreamRef writer;
+    UInt32 port;
+    bool is_open = false;
+
+    fake_names_install();
+    (void)open_listener(&port);
+    swallower_open(&silent);
+    for (int i = 0; i < silent_count; i++) {
+        ports[i] = silent.port;
+    }
+    ports[silent_count] = (int)port;
+    CFStreamCreatePairWithSocketToHost(NULL, CFSTR("host.example"), port, NULL, &writer);
+    if (bag_keep(writer) && CFWriteStreamOpen(writer) && CFWriteStreamGetStatus(writer) == kCFStreamStatusOpening) {
+        fake_names_answer(ports, silent_count + 1);
+        clock_of_the_table = kernel.monotonic_ns;
+        kernel.monotonic_ns = hasty_clock;
+        for (int i = 0; i < looks && CFWriteStreamGetStatus(writer) == kCFStreamStatusOpening; i++) {
+        }
+        is_open = CFWriteStreamGetStatus(writer) == kCFStreamStatusOpen;
+        kernel.monotonic_ns = clock_of_the_table;
+    }
+    swallower_close(&silent);
+    return is_open;
 }
 
 /* ---- an add-on library whose handshake is done at the second try, and that sends nothing ---- */

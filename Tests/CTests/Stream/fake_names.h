@@ -14,6 +14,8 @@
 void fake_names_install(void);
 /* The name has these ports of 127.0.0.1, or of ::1 if they are negative. Without a count it does not resolve: NetDB, -2. */
 void fake_names_answer(const int *ports, int count);
+/* The same for the next one who asks, before anybody does. */
+void fake_names_answer_at_once(const int *ports, int count);
 int fake_names_frees(void);
 
 /* A port of 127.0.0.1 where connections are never made, nor refused: its listener accepts none, and its backlog is full. */
