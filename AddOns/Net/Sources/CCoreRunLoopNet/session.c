@@ -31,7 +31,7 @@ struct session {
  * What a call may read of the socket. OpenSSL goes on while the peer sends what is no data, such as new keys, so that without a bound a
  * peer would hold the loop. A call that stops here returns -EAGAIN, and the kernel reports the rest. There is room for a whole record.
  */
-enum { most_bytes_a_call = 17408, most_bytes_dropped = 131072 };
+enum { most_bytes_a_call = 17408, most_bytes_dropped = 32768 };
 
 /* ---- what OpenSSL answers ---- */
 
@@ -175,7 +175,8 @@ Boolean session_holds_bytes(void *object)
 {
     struct session *session = object;
     int cancel_state = plain_lock_take(&session->lock);
-    bool holds = session->failure == 0 && SSL_has_pending(session->ssl) && !session->bio.is_read_out;
+    bool may_hold = SSL_pending(session->ssl) > 0 || (SSL_has_pending(session->ssl) && !session->bio.is_read_out);
+    bool holds = session->failure == 0 && may_hold;
 
     plain_lock_drop(&session->lock, cancel_state);
     return holds;
